@@ -1,0 +1,18 @@
+# cmake/install.cmake - headers, libraries, the CMake package, the pkg-config file and the tool.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kassette)
+install(TARGETS kassette EXPORT kassetteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET kassette_cuda)
+  install(TARGETS kassette_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(EXPORT kassetteTargets NAMESPACE kassette:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/kassetteConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/kassetteConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kassetteConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/kassetteConfig.cmake
+  ${PROJECT_BINARY_DIR}/kassetteConfigVersion.cmake DESTINATION ${package_dir})
+file(RELATIVE_PATH KASSETTE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/kassette.pc.in ${PROJECT_BINARY_DIR}/kassette.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kassette.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

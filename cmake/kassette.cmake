@@ -1,0 +1,134 @@
+# cmake/kassette.cmake - how every target of ours is compiled, and the helpers the folders use.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+if(KASSETTE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(KASSETTE_CCACHE_PROGRAM ccache)
+  mark_as_advanced(KASSETTE_CCACHE_PROGRAM)
+  if(KASSETTE_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${KASSETTE_CCACHE_PROGRAM})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${KASSETTE_CCACHE_PROGRAM})
+  endif()
+endif()
+if(NOT KASSETTE_SANITIZE MATCHES "^(|address|thread)$")
+  message(FATAL_ERROR "KASSETTE_SANITIZE is \"${KASSETTE_SANITIZE}\"; it takes address or thread")
+endif()
+
+# Levels a *_simd.cpp is compiled for; the library picks one at run time.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(KASSETTE_LEVELS sse2 avx2 avx512)
+else()
+  set(KASSETTE_LEVELS generic)
+endif()
+set(KASSETTE_LEVEL_FLAGS_sse2 -msse2)
+set(KASSETTE_LEVEL_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(KASSETTE_LEVEL_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mfma -mf16c
+    -mprefer-vector-width=512)
+set(KASSETTE_LEVEL_FLAGS_generic)
+
+# Where <kassette/...> is found before the library is installed. Made afresh by every configure
+# run, so that a header that was removed does not stay visible.
+set(KASSETTE_BUILD_INCLUDE ${PROJECT_BINARY_DIR}/include)
+file(REMOVE_RECURSE ${KASSETTE_BUILD_INCLUDE}/kassette)
+file(MAKE_DIRECTORY ${KASSETTE_BUILD_INCLUDE}/kassette)
+
+# Flags of every target of ours; never seen by a consumer.
+function(kassette_compile_options target)
+  # CMake's own Release says -O3; what gains from it asks for it.
+  set(release -O2)
+  set(warnings -Wall -Wextra -Wshadow $<$<BOOL:${KASSETTE_WERROR}>:-Werror>)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:${warnings}>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:${release}>)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${KASSETTE_BUILD_INCLUDE})
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  if(KASSETTE_SANITIZE STREQUAL address)
+    set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  elseif(KASSETTE_SANITIZE STREQUAL thread)
+    set(sanitize -fsanitize=thread)
+  endif()
+  if(sanitize)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:${sanitize} -O1 -g1 -fno-omit-frame-pointer>)
+    target_link_options(${target} PRIVATE ${sanitize})
+  endif()
+endfunction()
+
+# Flags of the code inside libkassette.so.
+function(kassette_library_options target)
+  kassette_compile_options(${target})
+  # -ffp-contract=off: g++ fuses a * b + c across xsimd batches, so that a vector body and its tail
+  # would round differently. initial-exec: a thread-local is then one instruction away; the library
+  # has a few hundred bytes of them, which the loader's reserve holds even under dlopen.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off -ftls-model=initial-exec>)
+  target_compile_definitions(${target} PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_libraries(${target} PRIVATE kassette_third_party)
+endfunction()
+
+# kassette_folder(core): the object library kassette_core; its sources are added by target_sources.
+function(kassette_folder name)
+  add_library(kassette_${name} OBJECT)
+  kassette_library_options(kassette_${name})
+  set_property(GLOBAL APPEND PROPERTY KASSETTE_OBJECTS kassette_${name})
+endfunction()
+
+# kassette_simd_sources(<target> file_simd.cpp ...): each file once per level, with KASSETTE_LEVEL
+# naming the level. xsimd is renamed per level too: its functions are weak symbols, and without that
+# the linker would serve one level's code to another.
+function(kassette_simd_sources target)
+  foreach(level IN LISTS KASSETTE_LEVELS)
+    set(objects ${target}_${level})
+    if(NOT TARGET ${objects})
+      add_library(${objects} OBJECT)
+      kassette_library_options(${objects})
+      # g++ warns of its own intrinsics, "'__Y' may be used uninitialized" (GCC bug 105593).
+      target_compile_options(${objects} PRIVATE ${KASSETTE_LEVEL_FLAGS_${level}}
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-maybe-uninitialized>)
+      if(NOT KASSETTE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+        target_compile_options(${objects} PRIVATE -O3)
+      endif()
+      target_compile_definitions(${objects} PRIVATE
+        KASSETTE_LEVEL=${level} xsimd=xsimd_${level})
+      set_property(GLOBAL APPEND PROPERTY KASSETTE_OBJECTS ${objects})
+      set_property(GLOBAL APPEND PROPERTY KASSETTE_LEVEL_OBJECTS ${objects})
+    endif()
+    target_sources(${objects} PRIVATE ${ARGN})
+  endforeach()
+endfunction()
+
+# kassette_cuda_sources(file.cu file.cpp ...): sources of libkassette_cuda.so; nothing without nvcc.
+function(kassette_cuda_sources)
+  foreach(source IN LISTS ARGN)
+    set_property(GLOBAL APPEND PROPERTY KASSETTE_CUDA_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
+endfunction()
+
+# kassette_public_headers(<subdir> file.h ...): visible as <kassette/subdir/file.h>, installed or
+# not; subdir "." is the top.
+function(kassette_public_headers subdir)
+  foreach(header IN LISTS ARGN)
+    get_filename_component(name ${header} NAME)
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+    cmake_path(SET seen NORMALIZE ${KASSETTE_BUILD_INCLUDE}/kassette/${subdir}/${name})
+    get_filename_component(folder ${seen} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
+    file(CREATE_LINK ${source} ${seen} COPY_ON_ERROR SYMBOLIC)
+    cmake_path(SET installed NORMALIZE ${CMAKE_INSTALL_INCLUDEDIR}/kassette/${subdir})
+    install(FILES ${source} DESTINATION ${installed})
+  endforeach()
+endfunction()
+
+# kassette_program(<name> sources...): a program of ours on top of the shared library.
+function(kassette_program name)
+  add_executable(${name} ${ARGN})
+  kassette_compile_options(${name})
+  target_link_libraries(${name} PRIVATE kassette)
+endfunction()

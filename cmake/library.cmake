@@ -1,0 +1,57 @@
+# cmake/library.cmake - libkassette.so from the folders' objects, and libkassette_cuda.so beside it.
+
+add_library(kassette SHARED)
+add_library(kassette::kassette ALIAS kassette)
+get_property(objects GLOBAL PROPERTY KASSETTE_OBJECTS)
+foreach(target IN LISTS objects)
+  get_target_property(sources ${target} SOURCES)
+  if(NOT sources)
+    # A folder whose first source is still to be written.
+    file(WRITE ${PROJECT_BINARY_DIR}/empty.cpp "")
+    target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/empty.cpp)
+  endif()
+  target_sources(kassette PRIVATE $<TARGET_OBJECTS:${target}>)
+endforeach()
+kassette_library_options(kassette)
+target_compile_features(kassette INTERFACE cxx_std_17)
+target_include_directories(kassette INTERFACE
+  $<BUILD_INTERFACE:${KASSETTE_BUILD_INCLUDE}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+# Calls inside the library are bound at link time. Functions only: binding data as well would give
+# an exported object two addresses in programs that hold a copy relocation of it.
+target_link_options(kassette PRIVATE -Wl,-Bsymbolic-functions)
+if(NOT KASSETTE_SANITIZE)
+  target_link_options(kassette PRIVATE -Wl,-z,defs)
+endif()
+set_target_properties(kassette PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+  BUILD_RPATH "${KASSETTE_BLAS_DIR}"
+  INSTALL_RPATH "$ORIGIN;${KASSETTE_BLAS_DIR}")
+
+# What the unit tests link instead of the shared library: the same objects with their private
+# symbols within reach.
+add_library(kassette_objects INTERFACE)
+foreach(target IN LISTS objects)
+  target_sources(kassette_objects INTERFACE $<TARGET_OBJECTS:${target}>)
+endforeach()
+target_link_libraries(kassette_objects INTERFACE kassette_third_party)
+
+get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
+if(cuda_sources AND KASSETTE_CUDA_FOUND)
+  add_library(kassette_cuda SHARED ${cuda_sources})
+  kassette_compile_options(kassette_cuda)
+  # -fmad=false: the same bits as the CPU, where contraction is off as well.   target_compile_options(kassette_cuda PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+    $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra,-ffp-contract=off>
+    $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${KASSETTE_WERROR}>>:-Werror=all-warnings>)
+  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
+  set_target_properties(kassette_cuda PROPERTIES
+    CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
+    CUDA_ARCHITECTURES "${KASSETTE_CUDA_ARCHITECTURES}"
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+    BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
+    INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")
+  target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cudart_static)
+endif()

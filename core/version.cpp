@@ -1,0 +1,8 @@
+// core/version.cpp - the version, as CMakeLists.txt states it.
+#include "core/version.h"
+
+namespace kassette {
+
+const char* version() { return KASSETTE_VERSION; }
+
+}  // namespace kassette

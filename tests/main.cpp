@@ -1,0 +1,61 @@
+// tests/main.cpp - runs the unit tests and ends with `N passed, N failed, N skipped`, counted in
+// test cases.
+#define CATCH_CONFIG_RUNNER
+#include "tests/catch.h"
+
+#include <cstdio>
+
+namespace kassette::test {
+namespace {
+
+struct Counts {
+  int passed = 0, failed = 0, skipped = 0;
+};
+
+Counts counts;
+bool skipping = false;
+
+#if KASSETTE_CATCH2 >= 3
+using ListenerBase = Catch::EventListenerBase;
+#else
+using ListenerBase = Catch::TestEventListenerBase;
+#endif
+
+class Counter : public ListenerBase {
+ public:
+  using ListenerBase::ListenerBase;
+
+  void testCaseStarting(const Catch::TestCaseInfo& info) override {
+    ListenerBase::testCaseStarting(info);
+    skipping = false;
+  }
+
+  void testCaseEnded(const Catch::TestCaseStats& stats) override {
+    ListenerBase::testCaseEnded(stats);
+    if (stats.totals.testCases.failed > 0) {
+      ++counts.failed;
+    } else if (skipping) {
+      ++counts.skipped;
+    } else {
+      ++counts.passed;
+    }
+  }
+};
+
+CATCH_REGISTER_LISTENER(Counter)
+
+}  // namespace
+
+void skip(const std::string& reason) {
+  skipping = true;
+  std::printf("skipped: %s\n", reason.c_str());
+}
+
+}  // namespace kassette::test
+
+int main(int argc, char** argv) {
+  using kassette::test::counts;
+  const int result = Catch::Session().run(argc, argv);
+  std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
+  return result;
+}
