@@ -40,7 +40,8 @@ get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
 if(cuda_sources AND KASSETTE_CUDA_FOUND)
   add_library(kassette_cuda SHARED ${cuda_sources})
   kassette_compile_options(kassette_cuda)
-  # -fmad=false: the same bits as the CPU, where contraction is off as well.   target_compile_options(kassette_cuda PRIVATE
+  # -fmad=false: the same bits as the CPU, where contraction is off as well.
+  target_compile_options(kassette_cuda PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
     $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra,-ffp-contract=off>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${KASSETTE_WERROR}>>:-Werror=all-warnings>)
