@@ -16,3 +16,4 @@ install(FILES ${PROJECT_BINARY_DIR}/kassetteConfig.cmake
 file(RELATIVE_PATH KASSETTE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/kassette.pc.in ${PROJECT_BINARY_DIR}/kassette.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kassette.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/kassette DESTINATION ${CMAKE_INSTALL_BINDIR})

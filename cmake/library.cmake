@@ -18,7 +18,9 @@ target_include_directories(kassette INTERFACE
   $<BUILD_INTERFACE:${KASSETTE_BUILD_INCLUDE}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # Calls inside the library are bound at link time. Functions only: binding data as well would give
 # an exported object two addresses in programs that hold a copy relocation of it.
-target_link_options(kassette PRIVATE -Wl,-Bsymbolic-functions)
+target_link_options(kassette PRIVATE -Wl,-Bsymbolic-functions
+  -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map)
+set_property(TARGET kassette APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/exports.map)
 if(NOT KASSETTE_SANITIZE)
   target_link_options(kassette PRIVATE -Wl,-z,defs)
 endif()
@@ -55,4 +57,10 @@ if(cuda_sources AND KASSETTE_CUDA_FOUND)
     BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
     INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")
   target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cudart_static)
+endif()
+
+# What a script needs to run: `kassette run` builds this.
+add_custom_target(kassette_library ALL DEPENDS kassette)
+if(TARGET kassette_cuda)
+  add_dependencies(kassette_library kassette_cuda)
 endif()

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# tests/scripts/driver.sh SOURCE BUILD - what `kassette run`, `flags`, `info` and `--version` promise.
+set -euo pipefail
+export KASSETTE_BUILD=$2
+kassette=$1/kassette
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+bad=0
+check() {  # check "what" "expected" "got"
+  [ "$2" = "$3" ] && return
+  printf '%s: expected "%s", got "%s"\n' "$1" "$2" "$3"
+  bad=1
+}
+
+mkdir 'a b'
+cat >'a b/part.h' <<'CPP'
+inline int part() { return 3; }
+CPP
+cat >'a b/args.cpp' <<'CPP'
+#include <cstdio>
+#include <kassette/version.h>
+#include "part.h"
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) std::printf("[%s]", argv[i]);
+  return part() + argc;
+}
+CPP
+status=0
+got=$("$kassette" run 'a b/args.cpp' one 'two three' '' 2>err) || status=$?
+check "arguments" "[one][two three][]" "$got"
+check "exit code" 7 "$status"
+
+start=$(date +%s%N)
+"$kassette" run 'a b/args.cpp' >/dev/null 2>err || true
+took=$((($(date +%s%N) - start) / 1000000))
+[ $took -le 1500 ] || check "second run in ms" "<= 1500" $took
+check "second run says nothing" "" "$(cat err)"
+
+sleep 0.01
+echo 'inline int part() { return 5; }' >'a b/part.h'
+status=0
+"$kassette" run 'a b/args.cpp' >/dev/null || status=$?
+check "exit code after a change in an included file" 6 "$status"
+
+cat >script <<CPP
+#!/usr/bin/env -S $kassette run
+#include <cstdio>
+int main(int, char** argv) { std::printf("line %d %s", __LINE__, argv[1]); }
+CPP
+chmod +x script
+check "a script with #!" "line 3 x" "$(./script x)"
+
+printf '#!/usr/bin/env -S kassette run\n\nint main() { return x; }\n' >wrong.cpp
+status=0
+got=$("$kassette" run wrong.cpp 2>&1) || status=$?
+[[ $got == *wrong.cpp:3:*error* ]] || check "the compiler's error" "wrong.cpp:3: error" "$got"
+check "exit code of a compile error" 1 "$status"
+
+"$kassette" run missing.cpp 2>err && status=0 || status=$?
+check "a missing file" "2 kassette: run: no such file: missing.cpp" "$status $(cat err)"
+
+cat >plain.cpp <<'CPP'
+#include <kassette/version.h>
+#include <cstdio>
+int main() { std::puts(kassette::version()); }
+CPP
+# shellcheck disable=SC2046  # flags are words
+g++ -std=c++17 plain.cpp $("$kassette" flags) -o plain
+check "kassette flags, and --version" "$("$kassette" --version)" "kassette $(./plain)"
+"$kassette" info >info || check "info" 0 $?
+grep -q '^kassette ' info || check "info" "kassette VERSION" "$(cat info)"
+exit $bad

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# tests/scripts/public_headers.sh SOURCE BUILD - the rules for public headers: what they may include
+# and define, and that each parses alone in C++17 and C++20 with g++ and clang.
+set -euo pipefail
+include=$2/include
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+complain() {
+  echo "$*"
+  bad=1
+}
+
+# Heavier headers, included only by those who ask for them.
+opt_in=' testing.h xtensor.h io.h repl.h cling.h '
+light=()
+all=()
+while IFS= read -r header; do
+  header=${header#"$include/"}
+  all+=("$header")
+  [[ $opt_in == *" ${header#kassette/} "* ]] || light+=("$header")
+done < <(find -L "$include/kassette" -name '*.h' | sort)
+
+cd "$include"
+for header in "${all[@]}"; do
+  guard=$(grep -vE '^ *(//.*)?$' "$header" | head -n 1)
+  [[ $guard == '#ifndef KASSETTE_'* ]] ||
+    complain "$header: no include guard; \`#pragma once\` fails when it is reached by two paths"
+  grep -nE '^ *# *include *"' "$header" | sed "s|^|$header:|" | grep . &&
+    complain "$header: a public header includes <kassette/...>, not files of the repository"
+  grep -nE '\bthread_local\b|\bcall_once\b' "$header" | grep -vE '^[0-9]+: *//' | sed "s|^|$header:|" | grep . &&
+    complain "$header: no thread_local or call_once; interpreters cannot link them"
+done
+
+# What the light headers reach, through others as well.
+for header in "${light[@]}"; do printf '#include <%s>\n' "$header"; done >"$work/light.cpp"
+g++ -std=c++17 -I. -M "$work/light.cpp" | tr -s ' \\' '\n\n' >"$work/reached"
+for name in string functional memory iostream ostream vector sstream map unordered_map thread mutex future \
+  algorithm xsimd.hpp cblas.h spdlog.h cuda_runtime.h immintrin.h; do
+  grep -E "/c\+\+/[0-9]+/$name\$|/(xsimd|xtensor|spdlog|include|openblas-pthread)/$name\$" "$work/reached" &&
+    complain "public headers reach <$name>"
+done
+
+# Inline functions may hold no static, and no inline variable may hold state: an interpreter and the
+# library would each have their own.
+g++ -std=c++17 -I. -O0 -fkeep-inline-functions -c "$work/light.cpp" -o "$work/light.o"
+nm -C "$work/light.o" | awk '$2 ~ /^[bBdDuVv]$/' |
+  grep -vE ' (vtable|typeinfo|typeinfo name|VTT|construction vtable) |DW\.ref|std::|__gnu_cxx' | grep . &&
+  complain "public headers hold state"
+nm "$work/light.o" | grep -E ' _ZGV| _GLOBAL__' | grep . &&
+  complain "public headers initialise something when a program starts"
+
+for compiler in g++ clang++; do
+  if ! command -v $compiler >/dev/null; then
+    echo "not tried with $compiler, which is not here"
+    continue
+  fi
+  for standard in 17 20; do
+    for header in "${light[@]}"; do printf '#include <%s>\n#include <%s>\n' "$header" "$header" >"$work/one.cpp"
+      $compiler -std=c++$standard -I. -Wall -Wextra -Wshadow -Werror -fsyntax-only "$work/one.cpp" ||
+        complain "$header does not parse alone with $compiler -std=c++$standard"
+    done
+  done
+done
+exit $bad
