@@ -1,0 +1,49 @@
+// core/api.h - callables, branches and option structs of the public API.
+#pragma once
+#include <type_traits>
+
+#include <kassette/tensor.h>
+
+namespace kassette {
+
+/// A callable of the given signature, borrowed for the call: two pointers. What is kept of it is what it recorded.
+template <class Signature>
+class Callable;
+template <class R, class... A>
+class Callable<R(A...)> {
+ public:
+  template <class F, class = decltype(R(std::declval<F&>()(std::declval<A>()...)))>
+  Callable(F&& f)
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* o, A... a) -> R { return (*static_cast<std::remove_reference_t<F>*>(o))(a...); }) {}
+  R operator()(A... a) const { return call_(object_, a...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, A...);
+};
+
+/// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed.
+class KASSETTE_API Branch {
+ public:
+  template <class T, class = decltype(Operand(std::declval<const T&>()))>
+  Branch(const T& value) : value_(value), lazy_(false), f_(&nothing) {}
+  template <class F, class = decltype(Tensor(std::declval<const F&>()())), class = void>
+  Branch(const F& f) : value_(None), lazy_(true), f_(f) {}
+  Branch(std::initializer_list<Operand> items) : value_(items), lazy_(false), f_(&nothing) {}
+
+ private:
+  static Tensor nothing();
+  Operand value_;
+  bool lazy_;
+  Callable<Tensor()> f_;
+  friend struct Access;
+};
+
+/// First member of every options struct, so that {1, 0} never becomes options.
+struct Named {
+  constexpr Named() {}
+  explicit constexpr Named(int) {}
+};
+
+}  // namespace kassette

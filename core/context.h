@@ -1,0 +1,89 @@
+// core/context.h - what one thread knows: scopes, its cache of small blocks, its share of the counters.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace kassette {
+
+struct Node;
+class AfterUpdates;
+
+/// Blocks of one size that a thread has at hand. Two lists of up to kBatch blocks, so that a thread that frees what
+/// another allocates exchanges whole batches with the shared pool.
+struct PoolList {
+  void* head = nullptr;
+  void* spare = nullptr;   // a full batch, or nothing
+  std::uint32_t count = 0;
+};
+
+inline constexpr std::size_t kMaxPooled = 4352;   // bytes
+inline constexpr int kPoolLists = 64 + 17;
+
+/// Counters are written by their thread alone and read by all: plain relaxed loads and stores, no atomic add.
+class Counter {
+ public:
+  void add(std::int64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  std::int64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::int64_t> value_{0};
+};
+
+struct Context {
+  bool recording = true;    // ops on tensors with history make nodes
+  bool symbolic = false;    // inside K::symbolic or a body of control flow
+  std::uint8_t depth = 0;   // how many bodies of control flow we are in
+  bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
+  Node* dying = nullptr;
+  const AfterUpdates* after = nullptr;   // inside control_dependencies
+  const void* phase = nullptr;           // a scoped learning phase (autograd)
+
+  Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
+  int growing = 0;                       // successive calls of gradients over ever larger segments
+  std::int64_t last_segment = 0;
+
+  PoolList lists[kPoolLists];
+  char* bump = nullptr;
+  char* bump_end = nullptr;
+  Context* next = nullptr;               // all contexts, for the sums
+  Context* previous = nullptr;
+};
+
+// Initial-exec: one load, no call. The library needs eight bytes of static TLS.
+extern __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibility("hidden")));
+Context& make_context();
+inline Context& context() {
+  Context* c = tls_context;
+  return __builtin_expect(c != nullptr, 1) ? *c : make_context();
+}
+
+/// Sets a member of the context for a scope.
+template <class T>
+class Scoped {
+ public:
+  Scoped(T& target, T value) : target_(target), old_(target) { target_ = value; }
+  ~Scoped() { target_ = old_; }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+
+ private:
+  T& target_;
+  T old_;
+};
+
+/// Sums over all threads, those that ended included.
+struct Totals {
+  std::int64_t live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
+};
+Totals totals();
+
+// ---- small blocks ---------------------------------------------------------------------------------------------------
+/// A block of at least `bytes` (at most kMaxPooled), 16-aligned; 64-aligned above 1 KiB.
+void* pool_allocate(Context& c, std::size_t bytes);
+/// Gives a block back that was asked for with the same `bytes`; any thread may.
+void pool_free(Context& c, void* block, std::size_t bytes) noexcept;
+/// Bytes that the pools have taken from the system.
+std::int64_t pool_reserved();
+
+}  // namespace kassette

@@ -1,0 +1,72 @@
+// core/convert.cpp - conversion between dtypes on the host.
+#include "core/convert.h"
+
+#include <cstring>
+
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+[[noreturn]] void fail_fit(const char* what, const Scalar& s, DType dtype) {
+  if (Access::kind(s) == Scalar::kFloat)
+    fail<ValueError>(what, ": ", Access::float_value(s), " does not fit ", dtype);
+  if (Access::kind(s) == Scalar::kUint)
+    fail<ValueError>(what, ": ", static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
+  fail<ValueError>(what, ": ", Access::int_value(s), " does not fit ", dtype);
+}
+
+template <class T>
+T integer_from(const Scalar& s, DType dtype, const char* what) {
+  constexpr auto low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+  if (Access::kind(s) == Scalar::kFloat) {
+    double v = Access::float_value(s);
+    if (v != std::floor(v) || std::isinf(v))   // NaN too
+      fail<TypeError>(what, ": ", v, " is not an integer, and the tensor beside it is ", dtype,
+                      "; cast one of them (K::cast)");
+    if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(what, s, dtype);
+    return static_cast<T>(v);
+  }
+  std::int64_t v = Access::int_value(s);
+  if (Access::kind(s) == Scalar::kUint && v < 0) fail_fit(what, s, dtype);
+  if (v < static_cast<std::int64_t>(low) || v > static_cast<std::int64_t>(high)) fail_fit(what, s, dtype);
+  return static_cast<T>(v);
+}
+
+}  // namespace
+
+void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n) {
+  if (n == 0) return;
+  if (to_dtype == from_dtype) {
+    std::memcpy(to, from, static_cast<std::size_t>(n * to_dtype.size()));
+    return;
+  }
+  dispatch(to_dtype, [&](auto* t) {
+    dispatch(from_dtype, [&](auto* f) {
+      using To = std::remove_pointer_t<decltype(t)>;
+      using From = std::remove_pointer_t<decltype(f)>;
+      auto* out = static_cast<To*>(to);
+      auto* in = static_cast<const From*>(from);
+      for (std::int64_t i = 0; i < n; ++i) out[i] = convert_one<To>(in[i]);
+    });
+  });
+}
+
+void write_scalar(void* to, DType dtype, const Scalar& s, const char* what) {
+  Scalar::Kind kind = Access::kind(s);
+  if (kind > Scalar::kFloat) fail<TypeError>(what, ": a number was expected");
+  if (kind == Scalar::kNone) fail<TypeError>(what, ": None where a number or tensor is expected");
+  double real = kind == Scalar::kFloat  ? Access::float_value(s)
+                : kind == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(Access::int_value(s)))
+                                        : static_cast<double>(Access::int_value(s));
+  dispatch(dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    T v;
+    if constexpr (std::is_same_v<T, bool>) v = kind == Scalar::kFloat ? real != 0 : Access::int_value(s) != 0;
+    else if constexpr (std::is_integral_v<T>) v = integer_from<T>(s, dtype, what);
+    else v = convert_one<T>(real);
+    std::memcpy(to, &v, sizeof v);
+  });
+}
+
+}  // namespace kassette

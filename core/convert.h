@@ -1,0 +1,59 @@
+// core/convert.h - converting host elements between dtypes, and host numbers into them.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/half.h"
+#include "core/impl.h"
+
+namespace kassette {
+
+/// The value of a concrete tensor's body. Throws ValueError on a symbolic one, in the name of `what`.
+Value concrete_value(const Body& b, const char* what);
+
+/// One element to another type: float to int truncates towards zero and saturates, NaN gives 0; to bool is "not zero" (NaN
+/// is true); int to int wraps.
+template <class To, class From>
+inline To convert_one(From v) {
+  if constexpr (std::is_same_v<From, To>) return v;
+  else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) return convert_one<To>(to_float(v));
+  else if constexpr (std::is_same_v<To, bool>) return v != From(0);
+  else if constexpr (std::is_same_v<To, Half>) return to_half(static_cast<float>(v));
+  else if constexpr (std::is_same_v<To, BFloat16>) return to_bfloat16(static_cast<float>(v));
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // 2^n and -2^n are exact in every float type; the largest integer may not be.
+    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
+    if (!(v > low)) return std::isnan(v) ? To(0) : std::numeric_limits<To>::min();
+    return v >= above ? std::numeric_limits<To>::max() : static_cast<To>(v);
+  } else return static_cast<To>(v);
+}
+
+/// n elements at `from` into `to`; no overlap.
+void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
+
+/// A host number into one element at `to`. Throws TypeError for a fraction into an integer dtype and for None, ValueError
+/// where it does not fit, in the name of `what`.
+void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);
+
+/// Calls f with a null pointer of the dtype's C++ type: dispatch(dtype, [&](auto* p) { using T = ...; }).
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  switch (dtype.code()) {
+    case DType::kBool: return f(static_cast<bool*>(nullptr));
+    case DType::kUint8: return f(static_cast<std::uint8_t*>(nullptr));
+    case DType::kUint16: return f(static_cast<std::uint16_t*>(nullptr));
+    case DType::kInt8: return f(static_cast<std::int8_t*>(nullptr));
+    case DType::kInt16: return f(static_cast<std::int16_t*>(nullptr));
+    case DType::kInt32: return f(static_cast<std::int32_t*>(nullptr));
+    case DType::kInt64: return f(static_cast<std::int64_t*>(nullptr));
+    case DType::kFloat16: return f(static_cast<Half*>(nullptr));
+    case DType::kBfloat16: return f(static_cast<BFloat16*>(nullptr));
+    case DType::kFloat64: return f(static_cast<double*>(nullptr));
+    default: return f(static_cast<float*>(nullptr));
+  }
+}
+
+}  // namespace kassette

@@ -1,0 +1,99 @@
+// core/dtype.h - names, element types and devices.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <utility>
+
+#include <kassette/export.h>
+
+namespace kassette {
+
+/// The type of `None`: no value, an unknown dim, all axes. Never -1, and not reached from 0 or {}.
+struct NoneType {
+  explicit constexpr NoneType(int) {}
+};
+inline constexpr NoneType None{0};
+
+/// A piece of text: a string literal or anything with c_str(), borrowed for the call. No pointers, so that 0 is not a name.
+class Name {
+ public:
+  constexpr Name() : text_(nullptr) {}
+  constexpr Name(NoneType) : text_(nullptr) {}
+  template <std::size_t N>
+  constexpr Name(const char (&text)[N]) : text_(text) {}
+  template <class S, class = decltype(std::declval<const S&>().c_str())>
+  Name(const S& s) : text_(s.c_str()) {}
+  /// The characters, or null where no name was given.
+  constexpr const char* text() const { return text_; }
+
+ private:
+  const char* text_;
+};
+
+/// An element type. Made from a constant (kassette::float32) or a name ("float32"); zero means "not given".
+/// Throws TypeError on an unknown name. float16 and bfloat16 are stored as such and computed in float32.
+class KASSETTE_API DType {
+ public:
+  enum Code : std::uint8_t {
+    kNone, kBool, kUint8, kUint16, kInt8, kInt16, kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64,
+    kCount
+  };
+  constexpr DType() : code_(kNone) {}
+  constexpr DType(NoneType) : code_(kNone) {}
+  constexpr explicit DType(Code code) : code_(code) {}
+  template <class N, class = decltype(Name(std::declval<const N&>()))>
+  DType(const N& name) : DType(parse(Name(name))) {}
+
+  constexpr Code code() const { return static_cast<Code>(code_); }
+  constexpr bool given() const { return code_ != kNone; }
+  constexpr bool is_float() const { return code_ >= kFloat16; }
+  constexpr bool is_integer() const { return code_ > kBool && code_ < kFloat16; }
+  constexpr bool is_bool() const { return code_ == kBool; }
+  /// Bytes of one element; 0 where not given.
+  constexpr int size() const {
+    return code_ == kNone                                                 ? 0
+           : code_ == kBool || code_ == kUint8 || code_ == kInt8         ? 1
+           : code_ == kUint16 || code_ == kInt16 || code_ == kFloat16 || code_ == kBfloat16 ? 2
+           : code_ == kInt32 || code_ == kFloat32                        ? 4
+                                                                          : 8;
+  }
+  /// "float32" and so on; "none" where not given.
+  const char* name() const;
+  friend constexpr bool operator==(DType a, DType b) { return a.code_ == b.code_; }
+  friend constexpr bool operator!=(DType a, DType b) { return a.code_ != b.code_; }
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, DType dtype);
+
+ private:
+  static DType parse(Name name);
+  std::uint8_t code_;
+};
+
+inline constexpr DType bool_{DType::kBool}, uint8{DType::kUint8}, uint16{DType::kUint16}, int8{DType::kInt8},
+    int16{DType::kInt16}, int32{DType::kInt32}, int64{DType::kInt64}, float16{DType::kFloat16},
+    bfloat16{DType::kBfloat16}, float32{DType::kFloat32}, float64{DType::kFloat64};
+
+/// The bits of an IEEE half; arithmetic on them happens inside the library.
+struct Half {
+  std::uint16_t bits;
+};
+/// The upper half of a float32.
+struct BFloat16 {
+  std::uint16_t bits;
+};
+
+/// The DType of a C++ element type, by an overload on a null pointer of it. No overload: not an element type.
+constexpr DType dtype_of(const bool*) { return bool_; }
+constexpr DType dtype_of(const std::uint8_t*) { return uint8; }
+constexpr DType dtype_of(const std::uint16_t*) { return uint16; }
+constexpr DType dtype_of(const std::int8_t*) { return int8; }
+constexpr DType dtype_of(const std::int16_t*) { return int16; }
+constexpr DType dtype_of(const std::int32_t*) { return int32; }
+constexpr DType dtype_of(const long*) { return int64; }
+constexpr DType dtype_of(const long long*) { return int64; }
+constexpr DType dtype_of(const Half*) { return float16; }
+constexpr DType dtype_of(const BFloat16*) { return bfloat16; }
+constexpr DType dtype_of(const float*) { return float32; }
+constexpr DType dtype_of(const double*) { return float64; }
+
+}  // namespace kassette

@@ -1,0 +1,65 @@
+// core/error.h - the exceptions. Every message is one complete line.
+#pragma once
+#include <exception>
+
+#include <kassette/export.h>
+
+namespace kassette {
+
+/// Base of all errors thrown by kassette. Destructors live in the library, so that catch matches across its border.
+class KASSETTE_API Error : public std::exception {
+ public:
+  explicit Error(const char* message);
+  Error(const Error& other) noexcept;
+  Error& operator=(const Error& other) noexcept;
+  ~Error() override;
+  const char* what() const noexcept override;
+
+ private:
+  char* message_;
+};
+
+/// A bad value or shape (the specification's ValueError).
+class KASSETTE_API ValueError : public Error {
+ public:
+  using Error::Error;
+  ~ValueError() override;
+};
+/// A bad kind of argument or dtype.
+class KASSETTE_API TypeError : public Error {
+ public:
+  using Error::Error;
+  ~TypeError() override;
+};
+/// A structural precondition (the specification's AssertionError).
+class KASSETTE_API AssertionError : public Error {
+ public:
+  using Error::Error;
+  ~AssertionError() override;
+};
+/// Something that exists by name but cannot be done.
+class KASSETTE_API NotImplementedError : public Error {
+ public:
+  using Error::Error;
+  ~NotImplementedError() override;
+};
+/// A failure that depends on the state of the program.
+class KASSETTE_API RuntimeError : public Error {
+ public:
+  using Error::Error;
+  ~RuntimeError() override;
+};
+/// A device that is absent or failed.
+class KASSETTE_API DeviceError : public Error {
+ public:
+  using Error::Error;
+  ~DeviceError() override;
+};
+/// An allocation that did not fit; says what was asked and what is held.
+class KASSETTE_API MemoryError : public Error {
+ public:
+  using Error::Error;
+  ~MemoryError() override;
+};
+
+}  // namespace kassette

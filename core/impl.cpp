@@ -1,0 +1,99 @@
+// core/impl.cpp - making and freeing tensors, nodes and cells.
+#include "core/impl.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include <kassette/api.h>
+
+namespace kassette {
+
+TensorImpl* TensorImpl::make() {
+  Context& c = context();
+  c.live_tensors.add(1);
+  return new (pool_allocate(c, sizeof(TensorImpl))) TensorImpl;
+}
+void TensorImpl::destroy(TensorImpl* impl) noexcept {
+  impl->~TensorImpl();
+  Context& c = context();
+  c.live_tensors.add(-1);
+  pool_free(c, impl, sizeof(TensorImpl));
+}
+
+Tensor Access::wrap(Body body) {
+  TensorImpl* impl = TensorImpl::make();
+  impl->body = std::move(body);
+  return adopt(impl);
+}
+
+Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept) {
+  Context& c = context();
+  std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
+  void* block = bytes <= kMaxPooled ? pool_allocate(c, bytes) : ::operator new(bytes);
+  Node* n = new (block) Node;
+  n->n_in = n_in;
+  n->n_out = n_out;
+  n->n_kept = n_kept;
+  n->op = op;
+  for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
+  c.live_nodes.add(1);
+  return n;
+}
+void Node::seal() {
+  for (Body *b = in(), *end = b + n_in + n_kept; b != end; ++b)
+    if (b->storage) saved += b->storage->bytes;
+  if (saved) context().saved_bytes.add(saved);
+}
+void Node::destroy(Node* node) noexcept {
+  Context& c = context();
+  auto queue = [&](Node* n) {
+    // A dead node no longer needs its op: the pointer holds the link.
+    n->op = reinterpret_cast<const OpDef*>(c.dying);
+    c.dying = n;
+  };
+  if (c.destroying) {
+    queue(node);
+    return;
+  }
+  c.destroying = true;
+  queue(node);
+  while (Node* n = c.dying) {
+    c.dying = reinterpret_cast<Node*>(const_cast<OpDef*>(n->op));
+    std::size_t bytes = n->bytes();
+    c.live_nodes.add(-1);
+    if (n->saved) c.saved_bytes.add(-n->saved);
+    for (Body *b = n->in(), *end = b + n->n_in + n->n_kept; b != end; ++b) b->~Body();
+    n->~Node();
+    if (bytes <= kMaxPooled) pool_free(c, n, bytes);
+    else ::operator delete(n);
+  }
+  c.destroying = false;
+}
+
+void Cell::destroy(Cell* cell) noexcept {
+  std::free(cell->name);
+  delete cell;
+}
+
+Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name) {
+  auto cell = Ref<Cell>::adopt(new Cell);
+  cell->kind = kind;
+  cell->dtype = spec.dtype;
+  cell->value = std::move(value);
+  if (name.text()) cell->name = strdup(name.text());
+  Node* node = Node::make(nullptr, 0, 1, 0);
+  node->cell = std::move(cell);
+  Body b;
+  b.set(spec);
+  b.device = device;
+  b.flags = static_cast<std::uint8_t>(kLeaf | (kind == Leaf::placeholder ? kSymbolic : 0));
+  b.node = Ref<Node>::adopt(node);
+  return Access::wrap(std::move(b));
+}
+
+bool Access::lazy(const Branch& b) { return b.lazy_; }
+const Operand& Access::value(const Branch& b) { return b.value_; }
+Tensor Access::call(const Branch& b) { return b.f_(); }
+Tensor Branch::nothing() { return Tensor(); }
+
+}  // namespace kassette

@@ -1,0 +1,240 @@
+// core/impl.h - what is behind a Tensor: its body, and the node of the tape that made it.
+#pragma once
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include <kassette/tensor.h>
+
+#include "core/context.h"
+#include "core/ref.h"
+#include "core/storage.h"
+
+namespace kassette {
+
+struct OpDef;
+struct Node;
+struct Cell;
+
+inline constexpr std::int64_t kUnknown = -1;
+
+/// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
+struct Spec {
+  std::int64_t dims[kMaxRank];
+  std::int8_t rank;
+  DType dtype;
+
+  Spec() : rank(0), dtype() {}
+  Spec(DType type, std::initializer_list<std::int64_t> d) : rank(static_cast<std::int8_t>(d.size())), dtype(type) {
+    int i = 0;
+    for (std::int64_t n : d) dims[i++] = n;
+  }
+  /// True when rank and dims are known.
+  bool known() const {
+    if (rank < 0) return false;
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] < 0) return false;
+    return true;
+  }
+  /// The number of elements of a known shape.
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= dims[i];
+    return n;
+  }
+  std::int64_t bytes() const { return numel() * dtype.size(); }
+  bool same_shape(const Spec& o) const {
+    if (rank != o.rank) return false;
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] != o.dims[i]) return false;
+    return true;
+  }
+  /// Copies shape and dtype; only the dims that mean something.
+  void set(const Spec& o) {
+    rank = o.rank;
+    dtype = o.dtype;
+    for (int i = 0; i < o.rank; ++i) dims[i] = o.dims[i];
+  }
+  Shape shape() const { return Shape(dims, rank); }
+};
+
+/// Tells the core that this thread spins.
+inline void cpu_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+enum Flags : std::uint8_t {
+  kSymbolic = 1,   // no value: depends on a placeholder or was built in a symbolic scope
+  kPhase = 2,      // depends on the learning phase
+  kDraw = 4,       // a random draw or its key: keeps its node, but does not make eager ops record
+  kLeaf = 8,       // the node is a leaf with a cell
+};
+
+/// A tensor without its count; nodes and plans hold bodies by value.
+struct Body : Spec {
+  Device device;
+  std::uint8_t flags = 0;
+  std::uint8_t level = 0;      // depth of the control-flow body whose placeholders or draws it depends on
+  std::uint16_t out = 0;       // which output of the node
+  std::int64_t offset = 0;     // bytes into the storage
+  Ref<Storage> storage;        // null: symbolic, a variable (its cell has the value), or a value that was not saved
+  Ref<Node> node;              // null: no history
+
+  Body() = default;
+  Body(const Body& o);
+  Body(Body&& o) noexcept;
+  Body& operator=(const Body& o);
+  Body& operator=(Body&& o) noexcept;
+  ~Body();
+  bool symbolic() const { return flags & kSymbolic; }
+  std::byte* data() const { return static_cast<std::byte*>(storage->data) + offset; }
+};
+static_assert(sizeof(Body) == 96, "nodes hold bodies by value");
+
+struct TensorImpl {
+  std::atomic<std::int32_t> count{1};
+  Body body;
+  static TensorImpl* make();
+  static void destroy(TensorImpl* impl) noexcept;
+};
+
+/// A ref-counted immutable attribute that does not fit in two numbers: lists, bodies of control flow, held tensors.
+struct Extra {
+  std::atomic<std::int32_t> count{1};
+  virtual ~Extra() = default;
+  virtual bool equals(const Extra& other) const = 0;
+  static void destroy(Extra* e) noexcept { delete e; }
+};
+
+/// What an op needs beside its inputs. Meaning by op.
+struct Attrs {
+  std::int64_t a = 0, b = 0;
+  double x = 0, y = 0;
+  Ref<Extra> extra;
+  bool operator==(const Attrs& o) const {
+    return a == o.a && b == o.b && std::memcmp(&x, &o.x, sizeof x) == 0 && std::memcmp(&y, &o.y, sizeof y) == 0 &&
+           (extra == o.extra || (extra && o.extra && extra->equals(*o.extra)));
+  }
+};
+
+/// One recorded op, or a leaf. Owned by the tensors it produced. The input bodies, and the output bodies if the op's
+/// adjoint reads any, follow the struct. Output bodies have no node: that would be a cycle.
+struct Node {
+  std::atomic<std::int32_t> count{1};
+  std::uint32_t n_in, n_out;
+  std::uint32_t n_kept;      // output bodies that follow: n_out or 0
+  const OpDef* op;           // null: a leaf
+  Attrs attrs;
+  Ref<Cell> cell;            // of a leaf
+  std::int64_t saved = 0;    // bytes of storage held for the adjoint or a replay
+
+  Body* in() { return reinterpret_cast<Body*>(this + 1); }
+  Body* out() { return in() + n_in; }
+  const Body* in() const { return reinterpret_cast<const Body*>(this + 1); }
+  const Body* out() const { return in() + n_in; }
+  std::size_t bytes() const { return sizeof(Node) + (n_in + n_kept) * sizeof(Body); }
+
+  static Node* make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept);
+  /// Call when the bodies are filled in: counts what they keep alive.
+  void seal();
+  /// Frees along a list, never by recursion: a chain of 10^7 nodes has to fit an 8 MB stack.
+  static void destroy(Node* node) noexcept;
+};
+
+inline Body::Body(const Body& o)
+    : Spec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(o.storage), node(o.node) {}
+inline Body::Body(Body&& o) noexcept
+    : Spec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(std::move(o.storage)), node(std::move(o.node)) {}
+inline Body& Body::operator=(const Body& o) {
+  Body copy(o);
+  *this = std::move(copy);
+  return *this;
+}
+inline Body& Body::operator=(Body&& o) noexcept {
+  Spec::operator=(o);
+  device = o.device;
+  flags = o.flags;
+  level = o.level;
+  out = o.out;
+  offset = o.offset;
+  storage = std::move(o.storage);
+  node = std::move(o.node);
+  return *this;
+}
+inline Body::~Body() = default;
+
+enum class Leaf : std::uint8_t { variable, placeholder, source };
+
+/// The bytes a variable has now.
+struct Value {
+  Ref<Storage> storage;
+  std::int64_t offset = 0;
+};
+
+/// What a leaf owns. A variable's value is read and swapped under the lock.
+struct Cell {
+  std::atomic<std::int32_t> count{1};
+  Leaf kind;
+  bool in_body = false;                  // a placeholder of a body of control flow
+  bool trainable = true;
+  mutable std::atomic<std::uint8_t> lock_{0};
+  DType dtype;                           // of what is fed or held
+  Value value;                           // variable: its value; placeholder: its default or nothing
+  std::atomic<std::uint64_t> draws{0};   // source: how often it has been drawn
+  std::uint64_t seed = 0;
+  char* name = nullptr;
+  Ref<Extra> constraint;                 // kept for optimizers, never applied here
+
+  void lock() const {
+    while (lock_.exchange(1, std::memory_order_acquire))
+      while (lock_.load(std::memory_order_relaxed)) cpu_pause();
+  }
+  void unlock() const { lock_.store(0, std::memory_order_release); }
+  Value load() const {
+    lock();
+    Value v = value;
+    unlock();
+    return v;
+  }
+  void store(Value v) {
+    lock();
+    std::swap(value, v);
+    unlock();
+  }
+  static void destroy(Cell* cell) noexcept;
+};
+
+/// A leaf tensor's body: variable, placeholder or source.
+Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name);
+
+/// The library's way into the public classes.
+struct Access {
+  static TensorImpl* impl(const Tensor& t) { return t.impl_; }
+  static Body& body(const Tensor& t) { return t.impl_->body; }
+  /// Takes over the count that the caller has.
+  static Tensor adopt(TensorImpl* impl) { return Tensor(impl); }
+  static Tensor wrap(Body body);
+
+  static Scalar::Kind kind(const Scalar& s) { return s.kind_; }
+  static std::int64_t int_value(const Scalar& s) { return s.int_; }
+  static double float_value(const Scalar& s) { return s.float_; }
+  static const void* pointer(const Scalar& s) { return s.pointer_; }
+  static std::size_t count(const Scalar& s) { return s.count_; }
+  static DType dtype(const Scalar& s) { return s.dtype_; }
+
+  static Index::Kind kind(const Index& i) { return i.kind_; }
+  static std::uint8_t has(const Index& i) { return i.has_; }
+  static std::int64_t start(const Index& i) { return i.start_; }
+  static std::int64_t stop(const Index& i) { return i.stop_; }
+  static std::int64_t step(const Index& i) { return i.step_; }
+  static const void* pointer(const Index& i) { return i.pointer_; }
+
+  static bool lazy(const Branch& b);
+  static const Operand& value(const Branch& b);
+  static Tensor call(const Branch& b);
+};
+
+}  // namespace kassette

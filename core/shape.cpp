@@ -1,0 +1,94 @@
+// core/shape.cpp - Shape, Dims, Axes.
+#include <kassette/shape.h>
+
+#include <ostream>
+
+#include "core/text.h"
+
+namespace kassette {
+
+Extent::operator std::int64_t() const {
+  if (value_ < 0)
+    fail<ValueError>("int_shape: this dimension is unknown until the function is called; K::shape(x)[i] stands for it");
+  return value_;
+}
+std::ostream& operator<<(std::ostream& os, Extent extent) {
+  return extent.known() ? os << std::int64_t(extent) : os << "None";
+}
+
+Shape::Shape() : dims_(), rank_(0) {}
+Shape::Shape(std::initializer_list<std::int64_t> dims) : dims_(), rank_(0) {
+  if (dims.size() > kMaxRank) fail<ValueError>("shape: rank ", dims.size(), ", at most ", kMaxRank);
+  for (std::int64_t d : dims) dims_[rank_++] = d;
+}
+Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank) {
+  for (int i = 0; i < rank; ++i) dims_[i] = dims[i];
+}
+Extent Shape::operator[](int axis) const {
+  if (rank_ < 0) fail<ValueError>("shape: the rank is unknown until the function is called");
+  int i = axis < 0 ? axis + rank_ : axis;
+  if (i < 0 || i >= rank_) fail<ValueError>("shape: axis ", axis, " of a shape of rank ", rank_);
+  return Extent(dims_[i]);
+}
+bool Shape::known() const {
+  if (rank_ < 0) return false;
+  for (std::int64_t d : *this)
+    if (d < 0) return false;
+  return true;
+}
+std::int64_t Shape::numel() const {
+  if (!known()) fail<ValueError>("shape: ", *this, " has an unknown size; K::size(x) stands for it");
+  std::int64_t n = 1;
+  for (std::int64_t d : *this) n *= d;
+  return n;
+}
+bool operator==(const Shape& a, const Shape& b) {
+  if (a.rank_ != b.rank_) return false;
+  for (int i = 0; i < a.size(); ++i)
+    if (a.dims_[i] != b.dims_[i]) return false;
+  return true;
+}
+std::ostream& operator<<(std::ostream& os, const Shape& shape) {
+  if (shape.rank() < 0) return os << "(...)";
+  os << '(';
+  const char* comma = "";
+  for (std::int64_t d : shape) {
+    os << comma << Extent(d);
+    comma = ", ";
+  }
+  return os << (shape.rank() == 1 ? ",)" : ")");
+}
+
+std::string shape_text(const Spec& spec) { return shape_text(spec.shape()); }
+std::ostream& operator<<(std::ostream& os, const Spec& spec) { return os << spec.shape(); }
+
+Dims::Dims(NoneType) : size_(-1), whole_(nullptr), dims_() {}
+Dims::Dims(int one) : Dims({Dim(one)}) {}
+Dims::Dims(long one) : Dims({Dim(one)}) {}
+Dims::Dims(const Tensor& integers) : size_(-1), whole_(&integers), dims_() {}
+Dims::Dims(const Shape& shape) : size_(0), whole_(nullptr), dims_() {
+  if (shape.rank() < 0) {
+    size_ = -1;
+    return;
+  }
+  for (std::int64_t d : shape) push(d < 0 ? Dim(None) : Dim(static_cast<long>(d)));
+}
+Dims::Dims(std::initializer_list<Dim> dims) : size_(0), whole_(nullptr), dims_() {
+  for (const Dim& d : dims) push(d);
+}
+void Dims::push(const Dim& dim) {
+  if (size_ == kMaxRank) fail<ValueError>("shape: more than ", kMaxRank, " dimensions");
+  dims_[size_++] = dim;
+}
+
+Axes::Axes(NoneType) : size_(-1), axes_() {}
+Axes::Axes(int one) : size_(1), axes_{one} {}
+Axes::Axes(std::initializer_list<int> list) : size_(0), axes_() {
+  for (int a : list) push(a);
+}
+void Axes::push(int axis) {
+  if (size_ == kMaxRank) fail<ValueError>("axis: more than ", kMaxRank, " axes");
+  axes_[size_++] = axis;
+}
+
+}  // namespace kassette

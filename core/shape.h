@@ -1,0 +1,119 @@
+// core/shape.h - shapes as answers (Shape), and shapes and axes as arguments (Dims, Axes).
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+
+#include <kassette/dtype.h>
+
+namespace kassette {
+
+class Tensor;
+inline constexpr int kMaxRank = 8;
+
+/// One size of a shape: a number, or None where it is unknown until a function is called.
+class KASSETTE_API Extent {
+ public:
+  constexpr Extent() : value_(0) {}
+  constexpr explicit Extent(std::int64_t value) : value_(value) {}
+  /// The number. Throws ValueError where it is unknown, and names K::shape.
+  operator std::int64_t() const;
+  constexpr bool known() const { return value_ >= 0; }
+  friend bool operator==(Extent a, NoneType) { return a.value_ < 0; }
+  friend bool operator!=(Extent a, NoneType) { return a.value_ >= 0; }
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, Extent extent);
+
+ private:
+  std::int64_t value_;
+};
+
+/// The static shape of a tensor: up to eight sizes, each known or None. A rank may be unknown too.
+class KASSETTE_API Shape {
+ public:
+  Shape();
+  Shape(std::initializer_list<std::int64_t> dims);
+  Shape(const std::int64_t* dims, int rank);
+  /// The number of axes; -1 where it is unknown.
+  int rank() const { return rank_; }
+  int size() const { return rank_ < 0 ? 0 : rank_; }
+  /// The size along an axis; negative axes count from the end.
+  Extent operator[](int axis) const;
+  /// True when the rank and every size are known.
+  bool known() const;
+  /// The product of the sizes. Throws ValueError where one is unknown.
+  std::int64_t numel() const;
+  const std::int64_t* begin() const { return dims_; }
+  const std::int64_t* end() const { return dims_ + size(); }
+  friend KASSETTE_API bool operator==(const Shape& a, const Shape& b);
+  friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
+  /// Prints as (2, 3), (None, 3), () and (...) for an unknown rank.
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Shape& shape);
+
+ private:
+  std::int64_t dims_[kMaxRank];   // -1: unknown
+  int rank_;
+  friend class Dims;
+};
+
+/// One entry of a shape argument: a number, None, or a scalar integer tensor (borrowed for the call).
+class Dim {
+ public:
+  constexpr Dim() : value_(0), tensor_(nullptr) {}
+  constexpr Dim(int value) : value_(value), tensor_(nullptr) {}
+  constexpr Dim(unsigned value) : value_(value), tensor_(nullptr) {}
+  constexpr Dim(long value) : value_(value), tensor_(nullptr) {}
+  constexpr Dim(unsigned long value) : value_(static_cast<std::int64_t>(value)), tensor_(nullptr) {}
+  constexpr Dim(long long value) : value_(value), tensor_(nullptr) {}
+  constexpr Dim(NoneType) : value_(kNoneDim), tensor_(nullptr) {}
+  Dim(Extent extent) : value_(extent.known() ? std::int64_t(extent) : kNoneDim), tensor_(nullptr) {}
+  Dim(const Tensor& tensor) : value_(0), tensor_(&tensor) {}
+  static constexpr std::int64_t kNoneDim = INT64_MIN;
+  std::int64_t value_;   // kNoneDim: None
+  const Tensor* tensor_;
+};
+
+/// A shape argument: {2, K::None}, one integer, a Shape, one integer tensor, or numbers and scalar tensors mixed.
+/// {} is rank 0; None is an unknown rank. Throws ValueError above rank 8.
+class KASSETTE_API Dims {
+ public:
+  Dims(NoneType);
+  Dims(int one);
+  Dims(long one);
+  Dims(const Tensor& integers);
+  Dims(const Shape& shape);
+  Dims(std::initializer_list<Dim> dims);
+  /// Any contiguous container of int32 or int64.
+  template <class C, class = decltype(std::declval<const C&>().size(), *std::declval<const C&>().data() + 0)>
+  Dims(const C& c) : Dims(None) {
+    size_ = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(Dim(c.data()[i]));
+  }
+
+  int size_;               // -1: the rank is unknown, or given by `whole_`
+  const Tensor* whole_;    // one integer tensor that holds the shape
+  Dim dims_[kMaxRank];
+
+ private:
+  void push(const Dim& dim);
+};
+
+/// An axis argument: one axis, a list, or None for all. {} reduces nothing. bool is refused: sum(x, true) is a slip.
+class KASSETTE_API Axes {
+ public:
+  Axes(NoneType);
+  Axes(int one);
+  Axes(bool) = delete;
+  Axes(std::initializer_list<int> list);
+  template <class C, class = decltype(std::declval<const C&>().size(), *std::declval<const C&>().data() + 0)>
+  Axes(const C& c) : Axes(None) {
+    size_ = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(static_cast<int>(c.data()[i]));
+  }
+
+  int size_;   // -1: all
+  int axes_[kMaxRank];
+
+ private:
+  void push(int axis);
+};
+
+}  // namespace kassette

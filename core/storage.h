@@ -1,0 +1,54 @@
+// core/storage.h - the bytes of tensors, and the interface of a device.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <kassette/device.h>
+
+#include "core/ref.h"
+
+namespace kassette {
+
+/// A device: the only virtual interface. The CPU has one, every CUDA device that was asked for has one.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// `bytes` > 0, 64-aligned. Throws MemoryError with what was asked and what is held.
+  virtual void* allocate(std::int64_t bytes) = 0;
+  virtual void release(void* data, std::int64_t bytes) noexcept = 0;
+  /// Between this device and the host, or within this device; returns when the bytes are there (host side) or ordered
+  /// before what is enqueued later (device side).
+  virtual void copy_from_host(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void copy_to_host(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void synchronize() = 0;
+  /// The stream that kernels enqueue on; null on the CPU.
+  virtual void* stream() = 0;
+};
+/// The backend of a device; loads CUDA when it is first asked for. Throws DeviceError with the reason where it is absent.
+Backend& backend_of(Device device);
+
+/// What keeps borrowed memory alive.
+struct Owner {
+  void (*release)(void* state);
+  void* state;
+};
+
+/// A block of bytes. Up to 4 KiB on the CPU: header and data are one pooled block.
+struct Storage {
+  std::atomic<std::int32_t> count{1};
+  Device device;
+  enum Kind : std::uint8_t { kPooled, kDevice, kBorrowed } kind;
+  std::int64_t bytes;
+  void* data;
+  Owner* owner = nullptr;
+
+  static Ref<Storage> allocate(std::int64_t bytes, Device device);
+  /// Memory of somebody else: `owner` is called once when the last tensor over it is gone.
+  static Ref<Storage> borrow(const void* data, std::int64_t bytes, Owner owner);
+  static void destroy(Storage* s) noexcept;
+};
+static_assert(sizeof(Storage) == 32);
+
+}  // namespace kassette

@@ -1,0 +1,160 @@
+// core/tensor.cpp - Tensor and Tensors: counts, questions, reading values.
+#include <kassette/tensor.h>
+
+#include <algorithm>
+#include <new>
+#include <ostream>
+
+#include "core/convert.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+const Body& body_of(const Tensor& t, const char* what) {
+  if (!t.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  return Access::body(t);
+}
+
+}  // namespace
+
+Operand::Operand(std::initializer_list<Operand> items)
+    : Scalar(kList, DType(), items.size(), static_cast<const void*>(items.begin())) {}
+
+Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
+  if (impl_) impl_->count.fetch_add(1, std::memory_order_relaxed);
+}
+Tensor& Tensor::operator=(const Tensor& other) noexcept {
+  Tensor copy(other);
+  std::swap(impl_, copy.impl_);
+  return *this;
+}
+Tensor::~Tensor() { Ref<TensorImpl>::drop(impl_); }
+
+Shape Tensor::shape() const { return body_of(*this, "shape").shape(); }
+int Tensor::ndim() const { return body_of(*this, "ndim").rank; }
+std::int64_t Tensor::size() const {
+  const Body& b = body_of(*this, "size");
+  if (!b.known()) fail<ValueError>("size: ", b.shape(), " has an unknown size; K::size(x) stands for it");
+  return b.numel();
+}
+DType Tensor::dtype() const { return body_of(*this, "dtype").dtype; }
+Device Tensor::device() const { return body_of(*this, "device").device; }
+bool Tensor::symbolic() const { return impl_ && impl_->body.symbolic(); }
+
+const void* Tensor::data(DType dtype) const {
+  const Body& b = body_of(*this, "data");
+  if (b.dtype != dtype) fail<TypeError>("data: the tensor is ", b.dtype, ", asked for as ", dtype);
+  if (b.device.type() != Device::kCpu) fail<DeviceError>("data: the tensor is on ", b.device, "; use .to(\"cpu\")");
+  Value v = concrete_value(b, "data");
+  return static_cast<const std::byte*>(v.storage->data) + v.offset;
+}
+void Tensor::item(void* value, DType dtype) const {
+  const Body& b = body_of(*this, "item");
+  if (!b.known() || b.numel() != 1) fail<ValueError>("item: a tensor of shape ", b.shape(), " has not exactly one element");
+  Tensor host = host_copy(*this, dtype);
+  std::memcpy(value, Access::body(host).data(), static_cast<std::size_t>(dtype.size()));
+}
+Tensor Tensor::detach() const {
+  const Body& b = body_of(*this, "detach");
+  Value v = concrete_value(b, "detach");
+  Body d;
+  d.set(b);
+  d.device = b.device;
+  d.storage = std::move(v.storage);
+  d.offset = v.offset;
+  return Access::wrap(std::move(d));
+}
+
+Value concrete_value(const Body& b, const char* what) {
+  if (b.symbolic())
+    fail<ValueError>(what, ": the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
+                     "symbolic scope; K::function or K::eval gives its value");
+  if (b.storage) return {b.storage, b.offset};
+  Value v = b.flags & kLeaf ? b.node->cell->load() : Value();
+  if (!v.storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+  return v;
+}
+
+Tensor host_copy(const Tensor& x, DType dtype) {
+  const Body& b = body_of(x, "to_vector");
+  Value v = concrete_value(b, "to_vector");
+  std::int64_t n = b.numel();
+  Body out;
+  out.set(b);
+  out.dtype = dtype;
+  out.device = cpu;
+  out.storage = Storage::allocate(n * dtype.size(), cpu);
+  const std::byte* from = static_cast<const std::byte*>(v.storage->data) + v.offset;
+  Ref<Storage> landed;
+  if (b.device.type() != Device::kCpu && n) {
+    landed = Storage::allocate(n * b.dtype.size(), cpu);
+    backend_of(b.device).copy_to_host(landed->data, from, n * b.dtype.size());
+    from = static_cast<const std::byte*>(landed->data);
+  }
+  convert(out.data(), dtype, from, b.dtype, n);
+  return Access::wrap(std::move(out));
+}
+
+// ---- lists -----------------------------------------------------------------------------------------------------------
+
+Tensors::Tensors(const Tensor& one) : Tensors() { push_back(one); }
+Tensors::Tensors(const Tensors& other) : Tensors() {
+  reserve(other.size_);
+  for (const Tensor& t : other) push_back(t);
+}
+Tensors& Tensors::operator=(const Tensors& other) {
+  if (this != &other) *this = Tensors(other);
+  return *this;
+}
+Tensors& Tensors::operator=(Tensors&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(capacity_, other.capacity_);
+  return *this;
+}
+Tensors::~Tensors() {
+  clear();
+  ::operator delete(data_);
+}
+void Tensors::clear() {
+  for (std::int64_t i = 0; i < size_; ++i) data_[i].~Tensor();
+  size_ = 0;
+}
+void Tensors::reserve(std::int64_t n) {
+  if (n <= capacity_) return;
+  auto* data = static_cast<Tensor*>(::operator new(sizeof(Tensor) * static_cast<std::size_t>(n)));
+  for (std::int64_t i = 0; i < size_; ++i) {
+    new (data + i) Tensor(std::move(data_[i]));
+    data_[i].~Tensor();
+  }
+  ::operator delete(data_);
+  data_ = data;
+  capacity_ = n;
+}
+void Tensors::push_back(Tensor tensor) {
+  if (size_ == capacity_) reserve(std::max<std::int64_t>(4, size_ * 2));
+  new (data_ + size_++) Tensor(std::move(tensor));
+}
+namespace {
+std::int64_t place(std::int64_t i, std::int64_t n) {
+  std::int64_t at = i < 0 ? i + n : i;
+  if (at < 0 || at >= n) fail<ValueError>("Tensors: index ", i, " of a list of ", n);
+  return at;
+}
+}  // namespace
+const Tensor& Tensors::operator[](std::int64_t i) const& { return data_[place(i, size_)]; }
+Tensor& Tensors::operator[](std::int64_t i) & { return data_[place(i, size_)]; }
+Tensor Tensors::operator[](std::int64_t i) && { return data_[place(i, size_)]; }
+
+std::ostream& operator<<(std::ostream& os, const Tensors& list) {
+  os << '[';
+  const char* comma = "";
+  for (const Tensor& t : list) {
+    os << comma << t;
+    comma = ",\n ";
+  }
+  return os << ']';
+}
+
+}  // namespace kassette

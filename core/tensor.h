@@ -1,0 +1,246 @@
+// core/tensor.h - Tensor, lists of tensors, and what stands where a tensor is expected.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <utility>
+
+#include <kassette/device.h>
+#include <kassette/dtype.h>
+#include <kassette/shape.h>
+
+namespace kassette {
+
+class Tensor;
+class Tensors;
+struct TensorImpl;
+struct Access;   // the library's way into the public classes
+
+/// A host number, kept exactly, or None.
+class KASSETTE_API Scalar {
+ public:
+  enum Kind : std::uint8_t { kNone, kBool, kInt, kUint, kFloat, kTensor, kList, kArray };
+  constexpr Scalar(NoneType) : kind_(kNone), dtype_(), count_(0), int_(0) {}
+  constexpr Scalar(bool v) : kind_(kBool), dtype_(), count_(0), int_(v) {}
+  constexpr Scalar(int v) : kind_(kInt), dtype_(), count_(0), int_(v) {}
+  constexpr Scalar(unsigned v) : kind_(kInt), dtype_(), count_(0), int_(v) {}
+  constexpr Scalar(long v) : kind_(kInt), dtype_(), count_(0), int_(v) {}
+  constexpr Scalar(unsigned long v) : kind_(kUint), dtype_(), count_(0), int_(static_cast<std::int64_t>(v)) {}
+  constexpr Scalar(long long v) : kind_(kInt), dtype_(), count_(0), int_(v) {}
+  constexpr Scalar(unsigned long long v) : kind_(kUint), dtype_(), count_(0), int_(static_cast<std::int64_t>(v)) {}
+  constexpr Scalar(float v) : kind_(kFloat), dtype_(), count_(0), float_(v) {}
+  constexpr Scalar(double v) : kind_(kFloat), dtype_(), count_(0), float_(v) {}
+  Scalar(const void*) = delete;   // else every pointer and string would be a bool
+  constexpr bool is_none() const { return kind_ == kNone; }
+
+ protected:
+  constexpr Scalar(Kind kind, DType dtype, std::size_t count, const void* pointer)
+      : kind_(kind), dtype_(dtype), count_(count), pointer_(pointer) {}
+  Kind kind_;
+  DType dtype_;
+  std::size_t count_;
+  union {
+    std::int64_t int_;
+    double float_;
+    const void* pointer_;
+  };
+  friend struct Access;
+};
+
+/// What stands where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the dtype of the
+/// tensor beside it), a nested list of both, a contiguous container of numbers (copied), or None where that is allowed.
+class KASSETTE_API Operand : public Scalar {
+ public:
+  using Scalar::Scalar;
+  Operand(const Tensor& tensor) : Scalar(kTensor, DType(), 0, &tensor) {}
+  template <class C, class = decltype(dtype_of(std::declval<const C&>().data()))>
+  Operand(const C& c) : Scalar(kArray, dtype_of(c.data()), c.size(), c.data()) {}
+  Operand(std::initializer_list<Operand> items);
+};
+
+/// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text: "..., 1:5".
+class KASSETTE_API Index {
+ public:
+  enum Kind : std::uint8_t { kAbsent, kInt, kTensor, kSlice, kEllipsis, kNewAxis, kText };
+  constexpr Index() : kind_(kAbsent), has_(0), start_(0), stop_(0), step_(1), pointer_(nullptr) {}
+  constexpr Index(int i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
+  constexpr Index(long i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
+  constexpr Index(long long i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
+  constexpr Index(NoneType) : kind_(kNewAxis), has_(0), start_(0), stop_(0), step_(1), pointer_(nullptr) {}
+  Index(const Tensor& i) : kind_(kTensor), has_(0), start_(0), stop_(0), step_(1), pointer_(&i) {}
+  template <std::size_t N>
+  Index(const char (&text)[N]) : kind_(kText), has_(0), start_(0), stop_(0), step_(1), pointer_(text) {}
+  constexpr Index(Kind kind, std::uint8_t has, std::int64_t start, std::int64_t stop, std::int64_t step)
+      : kind_(kind), has_(has), start_(start), stop_(stop), step_(step), pointer_(nullptr) {}
+
+ private:
+  Kind kind_;
+  std::uint8_t has_;   // bit 0: start given, bit 1: stop given
+  std::int64_t start_, stop_, step_;
+  const void* pointer_;   // the tensor or the text
+  friend struct Access;
+};
+
+/// A range of one axis, as start:stop:step in NumPy; None leaves a bound open, a negative step walks backwards.
+KASSETTE_API Index slice(Scalar start, Scalar stop = None, Scalar step = None);
+inline constexpr Index all{Index::kSlice, 0, 0, 0, 1};
+inline constexpr Index ellipsis{Index::kEllipsis, 0, 0, 0, 1};
+inline constexpr Index newaxis{Index::kNewAxis, 0, 0, 0, 1};
+
+template <class T>
+class Values;
+
+/// A dense, row-major, immutable array with a dtype and a device, and the place it has on the tape. One pointer; copies
+/// share. Zero bytes are the empty object: defined() is false, and it prints as "Tensor()".
+class KASSETTE_API Tensor {
+ public:
+  Tensor() noexcept : impl_(nullptr) {}
+  Tensor(NoneType) noexcept : impl_(nullptr) {}
+  Tensor(const Tensor& other) noexcept;
+  Tensor(Tensor&& other) noexcept : impl_(other.impl_) { other.impl_ = nullptr; }
+  Tensor& operator=(const Tensor& other) noexcept;
+  Tensor& operator=(Tensor&& other) noexcept {
+    TensorImpl* impl = impl_;
+    impl_ = other.impl_;
+    other.impl_ = impl;
+    return *this;
+  }
+  ~Tensor();
+
+  /// False for the empty object. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
+  bool defined() const { return impl_ != nullptr; }
+  /// The static shape.
+  Shape shape() const;
+  int ndim() const;
+  /// The number of elements. Throws ValueError where it is not known.
+  std::int64_t size() const;
+  DType dtype() const;
+  Device device() const;
+  /// True when the value is not there yet: it depends on a placeholder, or was built inside K::symbolic.
+  bool symbolic() const;
+  /// The elements, row-major, on the CPU; valid while the tensor lives. Throws TypeError where T is not the dtype's type,
+  /// ValueError on a symbolic tensor, DeviceError elsewhere than on the CPU.
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(data(dtype_of(static_cast<const T*>(nullptr))));
+  }
+  const void* data(DType dtype) const;
+  /// The only element, converted to T. Throws ValueError unless there is exactly one.
+  template <class T>
+  T item() const {
+    T value;
+    item(&value, dtype_of(static_cast<const T*>(nullptr)));
+    return value;
+  }
+  void item(void* value, DType dtype) const;
+  /// All elements converted to T: converts to std::vector<T>, or is walked as it is.
+  template <class T>
+  Values<T> to_vector() const;
+  /// The same value without history: nothing before it is kept alive.
+  Tensor detach() const;
+  /// The same value on another device.
+  Tensor to(Device device) const;
+
+  /// NumPy's basic indexing; ints out of range are a ValueError, slices are clipped.
+  Tensor operator[](const Index& i) const;
+  Tensor operator()(const Index& i0, const Index& i1 = {}, const Index& i2 = {}, const Index& i3 = {},
+                    const Index& i4 = {}, const Index& i5 = {}, const Index& i6 = {}, const Index& i7 = {}) const;
+
+  friend KASSETTE_API Tensor operator+(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator-(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator*(const Operand& a, const Operand& b);
+  /// True division: integers give float64 (8- and 16-bit ones float32).
+  friend KASSETTE_API Tensor operator/(const Operand& a, const Operand& b);
+  /// The remainder with the divisor's sign.
+  friend KASSETTE_API Tensor operator%(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator<(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator<=(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator>(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator>=(const Operand& a, const Operand& b);
+  /// Logical, on bool.
+  friend KASSETTE_API Tensor operator&(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator|(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator~(const Tensor& a);
+  friend KASSETTE_API Tensor operator-(const Tensor& a);
+  friend KASSETTE_API Tensor operator+(const Tensor& a);
+  /// Prints like NumPy; see PrintOptions.
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Tensor& x);
+
+ private:
+  explicit Tensor(TensorImpl* impl) noexcept : impl_(impl) {}
+  TensorImpl* impl_;
+  friend struct Access;
+};
+
+/// The quotient rounded down, as Python's //.
+KASSETTE_API Tensor floor_divide(const Operand& a, const Operand& b);
+
+/// The elements of a tensor as T.
+template <class T>
+class Values {
+ public:
+  explicit Values(Tensor owner) : owner_(static_cast<Tensor&&>(owner)), data_(owner_.template data<T>()), size_(owner_.size()) {}
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return static_cast<std::size_t>(size_); }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  template <class C, class = decltype(C(std::declval<const T*>(), std::declval<const T*>()))>
+  operator C() const {
+    return C(begin(), end());
+  }
+
+ private:
+  Tensor owner_;
+  const T* data_;
+  std::int64_t size_;
+};
+/// x with its elements converted, without history, on the CPU.
+KASSETTE_API Tensor host_copy(const Tensor& x, DType dtype);
+template <class T>
+Values<T> Tensor::to_vector() const {
+  return Values<T>(host_copy(*this, dtype_of(static_cast<const T*>(nullptr))));
+}
+
+/// A list of tensors. Elements may be given as operands: f({x, 1}).
+class KASSETTE_API Tensors {
+ public:
+  Tensors() noexcept : data_(nullptr), size_(0), capacity_(0) {}
+  Tensors(NoneType) noexcept : data_(nullptr), size_(0), capacity_(0) {}
+  Tensors(const Tensor& one);
+  Tensors(std::initializer_list<Operand> items);
+  Tensors(const Tensors& other);
+  Tensors(Tensors&& other) noexcept : data_(other.data_), size_(other.size_), capacity_(other.capacity_) {
+    other.data_ = nullptr;
+    other.size_ = other.capacity_ = 0;
+  }
+  /// Any container of tensors that is walked with begin() and end().
+  template <class C, class = decltype(static_cast<const Tensor&>(*std::declval<const C&>().begin()))>
+  Tensors(const C& c) : Tensors() {
+    for (const Tensor& t : c) push_back(t);
+  }
+  Tensors& operator=(const Tensors& other);
+  Tensors& operator=(Tensors&& other) noexcept;
+  ~Tensors();
+  std::int64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  /// Throws ValueError where i is out of range; negative i counts from the end.
+  const Tensor& operator[](std::int64_t i) const&;
+  Tensor& operator[](std::int64_t i) &;
+  Tensor operator[](std::int64_t i) &&;
+  void push_back(Tensor tensor);
+  void reserve(std::int64_t n);
+  void clear();
+  const Tensor* begin() const { return data_; }
+  const Tensor* end() const { return data_ + size_; }
+  Tensor* begin() { return data_; }
+  Tensor* end() { return data_ + size_; }
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Tensors& list);
+
+ private:
+  Tensor* data_;
+  std::int64_t size_, capacity_;
+};
+
+}  // namespace kassette

@@ -1,0 +1,219 @@
+// ops/apply.cpp - running one op.
+#include "core/text.h"
+#include "ops/op.h"
+
+#include <cassert>
+#include <memory>
+
+namespace kassette {
+namespace {
+
+/// n objects on the stack up to N, else on the heap.
+template <class T, int N>
+class Few {
+ public:
+  explicit Few(int n) : data_(n <= N ? fixed_ : new T[static_cast<std::size_t>(n)]) {}
+  ~Few() {
+    if (data_ != fixed_) delete[] data_;
+  }
+  Few(const Few&) = delete;
+  Few& operator=(const Few&) = delete;
+  T& operator[](int i) { return data_[i]; }
+  T* get() { return data_; }
+
+ private:
+  T fixed_[N];
+  T* data_;
+};
+
+/// Storage read from variables: held until the op is recorded.
+struct Loaded {
+  static constexpr int kFew = 4;
+  Storage* few[kFew];
+  int n = 0;
+  std::unique_ptr<Loaded> more;
+  Loaded() {}
+  ~Loaded() {
+    for (int i = 0; i < n; ++i) Ref<Storage>::drop(few[i]);
+  }
+  Storage* hold(Ref<Storage> s) {
+    if (n == kFew) {
+      if (!more) more = std::make_unique<Loaded>();
+      return more->hold(std::move(s));
+    }
+    return few[n++] = s.release();
+  }
+};
+
+struct Seen {
+  std::uint8_t flags = 0, level = 0;
+  bool tracked = false, draw = false;
+  Device device;
+};
+
+[[noreturn]] __attribute__((noinline, cold)) void fail_undefined(const OpDef& op, int i) {
+  fail<ValueError>(op.name, ": argument ", i + 1, " is an empty Tensor (an uninitialised variable?)");
+}
+[[noreturn]] __attribute__((noinline, cold)) void fail_device(const OpDef& op, Device a, Device b) {
+  fail<DeviceError>(op.name, ": one operand is on ", a, ", another on ", b, "; move one with .to(\"", a, "\")");
+}
+[[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
+  if (b.flags & kLeaf)
+    fail<RuntimeError>(op.name, ": the variable ", static_cast<const Spec&>(b),
+                       " has no value yet; give it one with K::set_value");
+  fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const Spec&>(b), " was not kept");
+}
+
+struct Source {
+  const Body* body;
+  Storage* storage;
+  std::int64_t offset;
+};
+
+void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, Tensor* out, int n_out, Context& c) {
+  int kept = op.saves_out || n_out != 1 ? n_out : 0;
+  auto node = Ref<Node>::adopt(Node::make(&op, static_cast<std::uint32_t>(n_in), static_cast<std::uint32_t>(n_out),
+                                          static_cast<std::uint32_t>(kept)));
+  node->attrs = attrs;
+  Body* in = node->in();
+  for (int i = 0; i < n_in; ++i) {
+    const Body& b = *from[i].body;
+    Body& to = in[i];
+    to.set(b);
+    to.device = b.device;
+    to.flags = b.flags;
+    to.level = b.level;
+    to.out = b.out;
+    to.node = b.node;
+    // A constant keeps its value for replays; a tracked input only if the adjoint reads it. What was saved wins over the cell.
+    if (!b.node || has_bit(op.saves_in, i)) {
+      to.storage = Ref<Storage>(from[i].storage);
+      to.offset = from[i].offset;
+    }
+  }
+  for (int i = 0; i < n_out; ++i) {
+    Body& b = Access::body(out[i]);
+    if (kept) {
+      node->out()[i] = b;
+      if (!has_bit(op.saves_out, i)) node->out()[i].storage = {};
+    }
+    b.out = static_cast<std::uint16_t>(i);
+  }
+  node->seal();
+  c.recorded.add(1);
+  for (int i = 1; i < n_out; ++i) Access::body(out[i]).node = node;
+  Access::body(out[0]).node = std::move(node);
+}
+
+}  // namespace
+
+Value read_value(const Body& b) {
+  if (!b.storage && (b.flags & kLeaf) && !(b.flags & kSymbolic)) return b.node->cell->load();
+  return {b.storage, b.offset};
+}
+
+void allocate_output(Body& out, Device device) {
+  out.storage = Storage::allocate(out.bytes(), device);
+  out.offset = 0;
+}
+
+void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out, int n_out) {
+  Context& c = context();
+  Few<Array, 6> args(n_in);
+  Few<Source, 6> from(n_in);
+  Loaded loaded;
+  Seen seen;
+  for (int i = 0; i < n_in; ++i) {
+    const Body* b = inputs[i].body();
+    if (!b) fail_undefined(op, i);
+    if (c.after) b = c.after->substitute(b);
+    Storage* s = b->storage.get();
+    std::int64_t offset = b->offset;
+    if (b->node) {
+      if (!s && (b->flags & (kLeaf | kSymbolic)) == kLeaf) {
+        Value v = b->node->cell->load();
+        offset = v.offset;
+        s = v.storage ? loaded.hold(std::move(v.storage)) : nullptr;
+      }
+      if (b->flags & kDraw) seen.draw = true;
+      else seen.tracked = true;
+      if (b->level > seen.level) seen.level = b->level;
+    }
+    seen.flags |= b->flags;
+    if (!has_bit(op.host, i) && b->device != seen.device) {
+      if (seen.device.given()) fail_device(op, seen.device, b->device);
+      seen.device = b->device;
+    }
+    from[i] = {b, s, offset};
+    args[i] = {b, s ? static_cast<std::byte*>(s->data) + offset : nullptr};
+  }
+  if (!seen.device.given()) seen.device = cpu;
+  bool symbolic = seen.flags & kSymbolic;
+  if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect)))) symbolic = true;
+  if (op.traits & kDraws && c.depth > seen.level) seen.level = c.depth;
+
+  Body* bodies[4];
+  std::unique_ptr<Body*[]> many;
+  Body** outs = bodies;
+  if (n_out > 4) outs = (many = std::make_unique<Body*[]>(static_cast<std::size_t>(n_out))).get();
+  for (int i = 0; i < n_out; ++i) {
+    out[i] = Access::adopt(TensorImpl::make());
+    outs[i] = &Access::body(out[i]);
+  }
+  Call call{op, attrs, args.get(), n_in, outs, n_out, seen.device};
+  if (n_out == 1) {
+    op.rule(call, outs[0]);
+  } else {
+    auto specs = std::make_unique<Spec[]>(static_cast<std::size_t>(n_out));
+    op.rule(call, specs.get());
+    for (int i = 0; i < n_out; ++i) outs[i]->set(specs[i]);
+  }
+  for (int i = 0; i < n_out; ++i) {
+    Body& b = *outs[i];
+    b.device = seen.device;
+    b.flags = static_cast<std::uint8_t>((seen.flags & kPhase) | (symbolic ? kSymbolic : 0));
+    b.level = seen.level;
+  }
+  if (!symbolic) {
+    for (int i = 0; i < n_in; ++i)
+      if (!args[i].data && !has_bit(op.shape_only, i) && (!from[i].storage)) fail_no_value(op, *from[i].body);
+    Kernel kernel = seen.device.type() == Device::kCpu ? op.cpu : op.cuda;
+    if (!kernel) fail<NotImplementedError>(op.name, ": not available on ", seen.device);
+    if (!(op.traits & kView))
+      for (int i = 0; i < n_out; ++i)
+        if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->bytes(), seen.device);
+    kernel(call);
+  }
+  bool draws = op.traits & (kDraws | kSource);
+  if (symbolic || (seen.tracked && c.recording) || draws) record(op, attrs, from.get(), n_in, out, n_out, c);
+  if (draws && !symbolic && !(seen.tracked && c.recording))
+    for (int i = 0; i < n_out; ++i) outs[i]->flags |= kDraw;
+}
+
+Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
+  Tensor out;
+  apply(op, attrs, in.begin(), static_cast<int>(in.size()), &out, 1);
+  return out;
+}
+
+Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
+  int n_in = static_cast<int>(in.size()), n_out = outputs_of(op, attrs);
+  Few<In, 8> ins(n_in);
+  for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
+  Tensors out;
+  out.reserve(n_out);
+  for (int i = 0; i < n_out; ++i) out.push_back(Tensor());
+  apply(op, attrs, ins.get(), n_in, out.begin(), n_out);
+  return out;
+}
+
+Tensor Rewind::in(int i) const { return Access::wrap(node.in()[i]); }
+Tensor Rewind::out(int i) const {
+  Body b;
+  if (node.n_kept) b = node.out()[i];
+  b.out = static_cast<std::uint16_t>(i);
+  b.node = Ref<Node>(&node);
+  return Access::wrap(std::move(b));
+}
+
+}  // namespace kassette

@@ -1,0 +1,135 @@
+// ops/op.h - what an op is: one constant row of plain functions.
+#pragma once
+#include "core/impl.h"
+
+namespace kassette {
+
+struct OpDef;
+
+/// An input as rule and kernel see it: shape and dtype, and the bytes as they were read at entry. `data` is null where the
+/// value is not known (symbolic) or not needed (shape-only inputs).
+struct Array {
+  const Body* body;
+  std::byte* data;
+  template <class T>
+  const T* as() const {
+    return reinterpret_cast<const T*>(data);
+  }
+  std::int64_t dim(int i) const { return body->dims[i]; }
+};
+
+/// One run of an op.
+struct Call {
+  const OpDef& op;
+  const Attrs& attrs;
+  const Array* in;
+  int n_in;
+  Body* const* out;   // for kernels: shape, dtype and storage are there; for rules: null
+  int n_out;
+  Device device;
+  const Spec& spec(int i) const { return *in[i].body; }
+  template <class T>
+  T* out_as(int i = 0) const {
+    return reinterpret_cast<T*>(out[i]->data());
+  }
+};
+
+/// Shapes and dtypes of the outputs, total on unknown dims. Throws on bad input: eager and symbolic calls fail with the
+/// same words.
+using Rule = void (*)(const Call& call, Spec* out);
+using Kernel = void (*)(const Call& call);
+
+/// What an adjoint sees. Inputs and outputs come as tensors on the tape; only those that the row saves have a value.
+class Rewind {
+ public:
+  Rewind(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted)
+      : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted) {}
+  Tensor in(int i) const;
+  Tensor out(int i = 0) const;
+  /// Empty where nothing depends on output i.
+  const Tensor& dy(int i = 0) const { return dy_[i]; }
+  bool wants(int i) const { return wanted_[i]; }
+  /// The engine undoes broadcasting: a cotangent may have the shape of the output.
+  Tensor& din(int i) const { return din_[i]; }
+  const Spec& spec(int i) const { return node.in()[i]; }
+  int n_in() const { return static_cast<int>(node.n_in); }
+  int n_out() const { return static_cast<int>(node.n_out); }
+  Node& node;
+  const Attrs& attrs;
+
+ private:
+  const Tensor* dy_;
+  Tensor* din_;
+  const bool* wanted_;
+};
+using Vjp = void (*)(const Rewind& r);
+
+/// Traits of a row.
+enum OpTraits : std::uint8_t {
+  kPlain = 0,
+  kView = 1,        // the kernel gives the output its storage (shared or its own)
+  kSource = 2,      // a random key: made anew at each replay although nothing feeds it
+  kDraws = 4,       // a random draw: keeps its node always
+  kEffect = 8,      // changes a variable when it is played
+  kElementwise = 16 // same-shape elementwise: a plan may fuse it
+};
+
+/// One elementwise op's loops by float dtype, for fusion.
+struct ElementwiseLoops;
+
+/// A row. An op's identity is its row's address; rows are not exported. Masks: bit i for input or output i, bit 31 for
+/// all from 31 on.
+struct OpDef {
+  const char* name;
+  Rule rule;
+  Kernel cpu;
+  Vjp vjp = nullptr;
+  std::uint32_t saves_in = 0;     // inputs whose value the adjoint reads
+  std::uint32_t saves_out = 0;    // outputs whose value the adjoint reads
+  std::uint32_t shape_only = 0;   // inputs of which rule and kernel read the shape alone
+  std::uint32_t host = 0;         // inputs that live on the CPU whatever the device
+  std::uint8_t traits = kPlain;
+  std::uint8_t n_out = 1;         // 0: attrs.a says
+  const ElementwiseLoops* loops = nullptr;
+  mutable Kernel cuda = nullptr;  // filled in by the CUDA library before its device is visible
+};
+inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
+inline int outputs_of(const OpDef& op, const Attrs& attrs) {
+  return op.n_out ? op.n_out : static_cast<int>(attrs.a);
+}
+
+/// An input of apply(): borrows the body of a tensor.
+class In {
+ public:
+  In() : body_(nullptr) {}
+  In(const Tensor& t) : body_(Access::impl(t) ? &Access::body(t) : nullptr) {}
+  In(const Body* b) : body_(b) {}
+  const Body* body() const { return body_; }
+
+ private:
+  const Body* body_;
+};
+
+/// Runs one op: checks, rule, kernel (unless symbolic), node (if anybody may differentiate or replay it). Everything that
+/// happens to tensors goes through here. A call that throws changes nothing.
+void apply(const OpDef& op, const Attrs& attrs, const In* in, int n_in, Tensor* out, int n_out);
+Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in);
+inline Tensor apply1(const OpDef& op, std::initializer_list<In> in) { return apply1(op, Attrs(), in); }
+Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in);
+
+/// Gives an output its storage: for kernels of rows whose output shape the rule could not know, and for views.
+void allocate_output(Body& out, Device device);
+
+/// The value that reading `b` gives now: its own storage, or that of its variable. Null storage where there is none.
+Value read_value(const Body& b);
+
+/// Inside K::control_dependencies: reads of these variables stand for the values that the updates give them.
+class AfterUpdates {
+ public:
+  virtual const Body* substitute(const Body* b) const = 0;
+
+ protected:
+  ~AfterUpdates() = default;
+};
+
+}  // namespace kassette
