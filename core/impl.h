@@ -13,11 +13,15 @@
 
 namespace kassette {
 
+class Branch;
 struct OpDef;
 struct Node;
 struct Cell;
 
 inline constexpr std::int64_t kUnknown = -1;
+
+struct Spec;
+[[noreturn]] void fail_size(const Spec& spec);
 
 /// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
 struct Spec {
@@ -44,6 +48,16 @@ struct Spec {
     return n;
   }
   std::int64_t bytes() const { return numel() * dtype.size(); }
+  /// The same; throws ValueError where the size does not fit (2^40 x 2^40).
+  std::int64_t checked_bytes() const {
+    std::int64_t n = dtype.size();
+    bool over = false;
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] == 0) return 0;
+    for (int i = 0; i < rank; ++i) over |= __builtin_mul_overflow(n, dims[i], &n);
+    if (over || n > (std::int64_t(1) << 56)) fail_size(*this);
+    return n;
+  }
   bool same_shape(const Spec& o) const {
     if (rank != o.rank) return false;
     for (int i = 0; i < rank; ++i)

@@ -113,7 +113,7 @@ Value read_value(const Body& b) {
 }
 
 void allocate_output(Body& out, Device device) {
-  out.storage = Storage::allocate(out.bytes(), device);
+  out.storage = Storage::allocate(out.checked_bytes(), device);
   out.offset = 0;
 }
 
@@ -181,7 +181,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
     if (!kernel) fail<NotImplementedError>(op.name, ": not available on ", seen.device);
     if (!(op.traits & kView))
       for (int i = 0; i < n_out; ++i)
-        if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->bytes(), seen.device);
+        if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(), seen.device);
     kernel(call);
   }
   bool draws = op.traits & (kDraws | kSource);

@@ -1,0 +1,29 @@
+// ops/binary.h - the rows and loop tables of the binary elementwise ops.
+#pragma once
+#include <array>
+
+#include "devices/cpu/level.h"
+#include "ops/binary_ops.h"
+#include "ops/elementwise.h"
+
+namespace kassette {
+
+struct BinaryTable {
+  LoopSet f32[BinaryOps::size], f64[BinaryOps::size];
+};
+KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
+
+/// The rows, in the order of BinaryOps.
+extern const std::array<OpDef, BinaryOps::size> binary_rows;
+template <class Op>
+const OpDef& binary_row() {
+  return binary_rows[IndexOf<Op, BinaryOps>::value];
+}
+
+/// Applies an op: binary<Add>(a, b).
+template <class Op>
+Tensor binary(const In& a, const In& b) {
+  return apply1(binary_row<Op>(), {a, b});
+}
+
+}  // namespace kassette

@@ -1,0 +1,213 @@
+// ops/elementwise.cpp - running a loop over elements: broadcasting, half types, threads.
+#include "ops/elementwise.h"
+
+#include <algorithm>
+
+#include "core/half.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+
+namespace kassette {
+namespace {
+
+constexpr int kMaxArity = 3;
+constexpr std::int64_t kHalfBlock = 512;
+
+/// One run of elements: pointers, and which operands repeat.
+struct Run {
+  const std::byte* in[kMaxArity];
+  std::byte* out;
+  int mask;
+};
+
+struct Runner {
+  const Call& call;
+  const LoopSet* loops;
+  int arity;
+  int in_size[kMaxArity];
+  int out_size;
+  DType half;   // given: operands are of this type, the loops are float32's
+  bool half_out;
+
+  void operator()(const Run& r, std::int64_t n) const {
+    if (half.given()) {
+      convert_and_run(r, n);
+      return;
+    }
+    const void* in[kMaxArity] = {r.in[0], r.in[1], r.in[2]};
+    loops->by[r.mask](in, r.out, n, call.attrs);
+  }
+  void convert_and_run(const Run& r, std::int64_t n) const {
+    alignas(64) float buffer[kMaxArity + 1][kHalfBlock];
+    for (std::int64_t at = 0; at < n; at += kHalfBlock) {
+      std::int64_t m = std::min(kHalfBlock, n - at);
+      const void* in[kMaxArity];
+      for (int i = 0; i < arity; ++i) {
+        bool one = r.mask >> i & 1;
+        const std::byte* p = r.in[i] + (one ? 0 : at * in_size[i]);
+        if (call.in[i].body->dtype != half) {
+          in[i] = p;
+          continue;
+        }
+        widen(p, buffer[i], one ? 1 : m);
+        in[i] = buffer[i];
+      }
+      if (half_out) {
+        loops->by[r.mask](in, buffer[kMaxArity], m, call.attrs);
+        narrow(buffer[kMaxArity], r.out + at * out_size, m);
+      } else {
+        loops->by[r.mask](in, r.out + at * out_size, m, call.attrs);
+      }
+    }
+  }
+  void widen(const std::byte* from, float* to, std::int64_t n) const {
+    if (half == float16)
+      for (std::int64_t i = 0; i < n; ++i) to[i] = to_float(reinterpret_cast<const Half*>(from)[i]);
+    else
+      for (std::int64_t i = 0; i < n; ++i) to[i] = to_float(reinterpret_cast<const BFloat16*>(from)[i]);
+  }
+  void narrow(const float* from, std::byte* to, std::int64_t n) const {
+    if (half == float16)
+      for (std::int64_t i = 0; i < n; ++i) reinterpret_cast<Half*>(to)[i] = to_half(from[i]);
+    else
+      for (std::int64_t i = 0; i < n; ++i) reinterpret_cast<BFloat16*>(to)[i] = to_bfloat16(from[i]);
+  }
+};
+
+/// The output's axes with neighbours joined where every operand allows it; strides in elements, 0 where an operand repeats.
+struct Walk {
+  int rank = 0;
+  std::int64_t dims[kMaxRank];
+  std::int64_t strides[kMaxArity][kMaxRank];
+
+  Walk(const Call& call, int arity) {
+    const Spec& out = *call.out[0];
+    std::int64_t step[kMaxArity], stride[kMaxArity][kMaxRank];
+    for (int k = 0; k < arity; ++k) {
+      const Spec& s = call.spec(k);
+      step[k] = 1;
+      for (int i = out.rank - 1; i >= 0; --i) {
+        int j = i - (out.rank - s.rank);
+        std::int64_t d = j >= 0 ? s.dims[j] : 1;
+        stride[k][i] = d == 1 ? 0 : step[k];
+        step[k] *= d;
+      }
+    }
+    for (int i = 0; i < out.rank; ++i) {
+      if (out.dims[i] == 1) continue;
+      bool joins = rank > 0;
+      for (int k = 0; joins && k < arity; ++k) joins = strides[k][rank - 1] == stride[k][i] * out.dims[i];
+      if (joins) {
+        dims[rank - 1] *= out.dims[i];
+        for (int k = 0; k < arity; ++k) strides[k][rank - 1] = stride[k][i];
+      } else {
+        dims[rank] = out.dims[i];
+        for (int k = 0; k < arity; ++k) strides[k][rank] = stride[k][i];
+        ++rank;
+      }
+    }
+  }
+};
+
+void run_broadcast(const Runner& run, const Call& call, int arity, std::int64_t n, int grain) {
+  Walk w(call, arity);
+  std::int64_t inner = w.dims[w.rank - 1], rows = n / inner;
+  Run base{};
+  for (int k = 0; k < arity; ++k)
+    if (w.strides[k][w.rank - 1] == 0) base.mask |= 1 << k;
+  std::byte* out = call.out[0]->data();
+  parallel_for(rows, std::max<std::int64_t>(1, grain / inner), [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t index[kMaxRank] = {}, rest = begin;
+    std::int64_t at[kMaxArity] = {};
+    for (int i = w.rank - 2; i >= 0; --i) {
+      index[i] = rest % w.dims[i];
+      rest /= w.dims[i];
+      for (int k = 0; k < arity; ++k) at[k] += index[i] * w.strides[k][i];
+    }
+    Run r = base;
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (int k = 0; k < arity; ++k) r.in[k] = call.in[k].data + at[k] * run.in_size[k];
+      r.out = out + row * inner * run.out_size;
+      run(r, inner);
+      for (int i = w.rank - 2; i >= 0; --i) {
+        for (int k = 0; k < arity; ++k) at[k] += w.strides[k][i];
+        if (++index[i] < w.dims[i]) break;
+        for (int k = 0; k < arity; ++k) at[k] -= w.strides[k][i] * w.dims[i];
+        index[i] = 0;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void elementwise_kernel(const Call& call) {
+  const ElementwiseLoops& family = *call.op.loops;
+  const Body& out = *call.out[0];
+  std::int64_t n = out.numel();
+  if (n == 0) return;
+  int arity = family.arity;
+  DType dtype = call.spec(arity - 1).dtype;   // the condition of `where` comes first
+  bool half = dtype == float16 || dtype == bfloat16;
+  Runner run{call, family.find(half ? float32 : dtype), arity, {}, out.dtype.size(), half ? dtype : DType(), half && !family.bool_out};
+  Run r{};
+  r.out = out.data();
+  bool flat = true;
+  for (int i = 0; i < arity; ++i) {
+    const Spec& s = call.spec(i);
+    run.in_size[i] = s.dtype.size();
+    r.in[i] = call.in[i].data;
+    std::int64_t m = s.numel();
+    if (m == n) continue;   // broadcasting to the same count only adds axes of size 1
+    if (m == 1) r.mask |= 1 << i;
+    else flat = false;
+  }
+  if (!flat) {
+    run_broadcast(run, call, arity, n, family.grain);
+    return;
+  }
+  parallel_for(n, family.grain, [&](std::int64_t begin, std::int64_t end) {
+    Run part = r;
+    for (int i = 0; i < arity; ++i)
+      if (!(r.mask >> i & 1)) part.in[i] += begin * run.in_size[i];
+    part.out += begin * run.out_size;
+    run(part, end - begin);
+  });
+}
+
+void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out) {
+  if (a.rank < 0 || b.rank < 0) {
+    out->rank = -1;
+    return;
+  }
+  out->rank = std::max(a.rank, b.rank);
+  for (int i = 0; i < out->rank; ++i) {
+    int ia = i - (out->rank - a.rank), ib = i - (out->rank - b.rank);
+    std::int64_t da = ia < 0 ? 1 : a.dims[ia], db = ib < 0 ? 1 : b.dims[ib];
+    // An unknown dim beside a known n > 1 can only be n or 1.
+    if (da == db || db == 1) out->dims[i] = da;
+    else if (da == 1 || da < 0) out->dims[i] = db;
+    else if (db < 0) out->dims[i] = da;
+    else fail<ValueError>(op, ": shapes ", a, " and ", b, " do not broadcast: ", da, " against ", db);
+  }
+}
+
+void same_rule(const Call& call, Spec* out) { out->set(call.spec(0)); }
+
+void check_same_dtype(const Call& call) {
+  DType a = call.spec(0).dtype, b = call.spec(1).dtype;
+  if (a != b) fail<TypeError>(call.op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+}
+
+void check_domain(const Call& call, Domain domain) {
+  DType d = call.spec(call.n_in - 1).dtype;
+  bool ok = domain == Domain::anything || (domain == Domain::floats && d.is_float()) ||
+            (domain == Domain::numbers && !d.is_bool()) || (domain == Domain::bools && d.is_bool()) ||
+            (domain == Domain::integers && d.is_integer());
+  if (!ok)
+    fail<TypeError>(call.op.name, ": ", d, " is not ",
+                    domain == Domain::floats ? "a float dtype" : domain == Domain::bools ? "bool" : domain == Domain::integers ? "an integer dtype" : "a number",
+                    "; cast it first (K::cast)");
+}
+
+}  // namespace kassette

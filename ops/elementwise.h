@@ -1,0 +1,41 @@
+// ops/elementwise.h - running a loop over elements: broadcasting, half types, threads. What all elementwise families share.
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+/// One op over n contiguous elements of one dtype. in[i] points to n elements, or to one where the loop was picked with
+/// bit i of the mask. `out` may be one of the inputs.
+using Loop = void (*)(const void* const* in, void* out, std::int64_t n, const Attrs& attrs);
+
+/// The loops of one op for one dtype, by the mask of the operands that are one repeated element. Null where no such loop.
+struct LoopSet {
+  Loop by[8];
+};
+
+/// Where an op's loops are found: for the dtype of the operands, at the CPU level in use. float16 and bfloat16 have none of
+/// their own: the float32 loops run on blocks converted to float32 and back.
+struct ElementwiseLoops {
+  const LoopSet* (*find)(DType dtype);
+  int arity;
+  int grain;       // elements that are worth a thread
+  bool bool_out;   // comparisons
+};
+
+/// The kernel of every elementwise row: call.op.loops says which loops. All operands have one dtype (conditions of `where`
+/// aside, see ternary.cpp), the output has the broadcast shape.
+void elementwise_kernel(const Call& call);
+
+// ---- rules -----------------------------------------------------------------------------------------------------------
+/// The shape that shapes a and b broadcast to, unknown dims included; throws ValueError in the name of the op.
+void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out);
+/// Shape and dtype of the first input.
+void same_rule(const Call& call, Spec* out);
+/// Throws TypeError unless the dtypes of inputs 0 and 1 agree.
+void check_same_dtype(const Call& call);
+
+/// Which dtypes an op takes.
+enum class Domain : std::uint8_t { floats, numbers, anything, bools, integers };
+void check_domain(const Call& call, Domain domain);
+
+}  // namespace kassette

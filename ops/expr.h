@@ -1,0 +1,7 @@
+// ops/expr.h - all ops as functions of tensors: what adjoints are written with. All differentiable.
+#pragma once
+#include "ops/arithmetic.h"
+#include "ops/like.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "ops/shaping.h"

@@ -1,0 +1,131 @@
+// ops/operand.cpp - operands to tensors: numbers, nested lists, containers.
+#include "ops/operand.h"
+
+#include <atomic>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+std::atomic<std::uint8_t> floatx_code{DType::kFloat32};
+
+const Operand* items(const Operand& x) { return static_cast<const Operand*>(Access::pointer(x)); }
+
+bool holds_tensor(const Operand& x) {
+  if (is_tensor_operand(x)) return true;
+  if (Access::kind(x) != Scalar::kList) return false;
+  for (std::size_t i = 0; i < Access::count(x); ++i)
+    if (holds_tensor(items(x)[i])) return true;
+  return false;
+}
+
+/// Shape of a nested list, by its first elements.
+void measure(const Operand& x, Spec& s, const char* what) {
+  const Operand* o = &x;
+  for (;;) {
+    Scalar::Kind kind = Access::kind(*o);
+    if (kind != Scalar::kList && kind != Scalar::kArray) return;
+    std::int64_t n = static_cast<std::int64_t>(Access::count(*o));
+    if (s.rank == kMaxRank) fail<ValueError>(what, ": a list nested deeper than ", kMaxRank);
+    s.dims[s.rank++] = n;
+    if (kind == Scalar::kArray || n == 0) return;
+    o = items(*o);
+  }
+}
+
+struct Writer {
+  std::byte* at;
+  DType dtype;
+  const Spec& spec;
+  const char* what;
+
+  void write(const Operand& x, int depth) {
+    Scalar::Kind kind = Access::kind(x);
+    bool nested = kind == Scalar::kList || kind == Scalar::kArray;
+    if (nested != (depth < spec.rank)) ragged(depth);
+    if (!nested) {
+      write_scalar(at, dtype, x, what);
+      at += dtype.size();
+      return;
+    }
+    std::int64_t n = static_cast<std::int64_t>(Access::count(x));
+    if (n != spec.dims[depth]) ragged(depth);
+    if (kind == Scalar::kArray) {
+      if (depth + 1 != spec.rank) ragged(depth);
+      write_array(x, n);
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) write(items(x)[i], depth + 1);
+  }
+  void write_array(const Operand& x, std::int64_t n) {
+    DType from = Access::dtype(x);
+    auto* p = static_cast<const std::byte*>(Access::pointer(x));
+    if (from.is_float() && dtype.is_integer())   // element by element, so that a fraction is refused
+      for (std::int64_t i = 0; i < n; ++i) {
+        double v;
+        convert(&v, float64, p + i * from.size(), from, 1);
+        write_scalar(at + i * dtype.size(), dtype, Scalar(v), what);
+      }
+    else convert(at, dtype, p, from, n);
+    at += n * dtype.size();
+  }
+  [[noreturn]] void ragged(int depth) {
+    fail<ValueError>(what, ": a nested list is ragged: at depth ", depth + 1, " the sizes differ from ", spec,
+                     " of its first elements");
+  }
+};
+
+Tensor stack_list(const Operand& x, DType dtype, const char* what) {
+  Tensors parts;
+  std::int64_t n = static_cast<std::int64_t>(Access::count(x));
+  DType like = dtype;
+  for (std::int64_t i = 0; i < n && !like.given(); ++i)
+    if (is_tensor_operand(items(x)[i])) like = Access::body(tensor_of(items(x)[i])).dtype;
+  for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what));
+  return stack(parts, 0);
+}
+
+}  // namespace
+
+DType default_float() { return DType(static_cast<DType::Code>(floatx_code.load(std::memory_order_relaxed))); }
+void set_default_float(DType dtype) { floatx_code.store(dtype.code(), std::memory_order_relaxed); }
+
+Tensor empty_tensor(const Spec& spec) {
+  TensorImpl* impl = TensorImpl::make();
+  Tensor t = Access::adopt(impl);
+  impl->body.set(spec);
+  impl->body.device = cpu;
+  impl->body.storage = Storage::allocate(spec.checked_bytes(), cpu);
+  return t;
+}
+
+Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what) {
+  Spec spec(dtype, {});
+  Tensor t = empty_tensor(spec);
+  write_scalar(Access::body(t).data(), dtype, value, what);
+  return t;
+}
+
+Tensor as_tensor(const Operand& x, DType dtype, const char* what) {
+  Scalar::Kind kind = Access::kind(x);
+  if (kind == Scalar::kTensor) return tensor_of(x);
+  if (kind <= Scalar::kFloat) return scalar_tensor(x, dtype.given() ? dtype : default_float(), what);
+  if (holds_tensor(x)) return stack_list(x, dtype, what);
+  Spec spec;
+  measure(x, spec, what);
+  spec.dtype = dtype.given() ? dtype : default_float();
+  Tensor t = empty_tensor(spec);
+  Writer{Access::body(t).data(), spec.dtype, spec, what}.write(x, 0);
+  return t;
+}
+
+DType dtype_beside(const Operand& a, const Operand& b) {
+  for (const Operand* o : {&a, &b})
+    if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::body(tensor_of(*o)).dtype;
+  return DType();
+}
+
+}  // namespace kassette

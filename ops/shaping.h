@@ -1,0 +1,9 @@
+// ops/shaping.h - shape ops as functions of tensors.
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+Tensor stack(const Tensors& parts, int axis);
+
+}  // namespace kassette

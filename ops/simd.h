@@ -1,0 +1,79 @@
+// ops/simd.h - xsimd batches as values of elementwise ops; included by *_simd.cpp only, once per CPU level.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include <xsimd/xsimd.hpp>
+
+#include "devices/cpu/level.h"
+#include "ops/elementwise.h"
+#include "ops/math.h"
+
+namespace kassette {
+// xsimd is renamed per level, so overloads on its batches are distinct symbols per level.
+namespace m {
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& c, const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+  return xsimd::select(c, a, b);
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> exp(const xsimd::batch<T, A>& x) {
+  return xsimd::exp(x);
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> tanh(const xsimd::batch<T, A>& x) {
+  return xsimd::tanh(x);
+}
+}  // namespace m
+
+inline namespace KASSETTE_LEVEL {   // nothing that is inlined here may be served to another level
+
+/// Reads and writes up to a whole vector; the lanes past n are ones, so that no op traps or slows down on them.
+template <class T>
+struct Vec {
+  using V = xsimd::batch<T>;
+  static constexpr std::int64_t kWidth = static_cast<std::int64_t>(V::size);
+  static V load(const T* p) { return V::load_unaligned(p); }
+  static V load_part(const T* p, std::int64_t n) {
+    alignas(64) T buffer[kWidth];
+    for (std::int64_t i = 0; i < kWidth; ++i) buffer[i] = i < n ? p[i] : T(1);
+    return V::load_aligned(buffer);
+  }
+  static void store(T* p, const V& v) { v.store_unaligned(p); }
+  static void store_part(T* p, const V& v, std::int64_t n) {
+    alignas(64) T buffer[kWidth];
+    v.store_aligned(buffer);
+    for (std::int64_t i = 0; i < n; ++i) p[i] = buffer[i];
+  }
+};
+
+/// The tail runs the same vector code as the body: the same bits wherever an element stands.
+template <class Op, class T>
+void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
+  using X = Vec<T>;
+  const Params p{attrs.x, attrs.y};
+  auto* a = static_cast<const T*>(in[0]);
+  auto* o = static_cast<T*>(out);
+  std::int64_t i = 0;
+  for (; i + X::kWidth <= n; i += X::kWidth) X::store(o + i, Op::value(X::load(a + i), p));
+  if (i < n) X::store_part(o + i, Op::value(X::load_part(a + i, n - i), p), n - i);
+}
+
+/// kMask: 1 the first operand is one element, 2 the second.
+template <class Op, class T, int kMask>
+void binary_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
+  using X = Vec<T>;
+  using V = typename X::V;
+  auto* a = static_cast<const T*>(in[0]);
+  auto* b = static_cast<const T*>(in[1]);
+  auto* o = static_cast<T*>(out);
+  const V one_a(kMask & 1 ? *a : T(1)), one_b(kMask & 2 ? *b : T(1));
+  std::int64_t i = 0;
+  for (; i + X::kWidth <= n; i += X::kWidth)
+    X::store(o + i, Op::value(kMask & 1 ? one_a : X::load(a + i), kMask & 2 ? one_b : X::load(b + i)));
+  if (i < n)
+    X::store_part(o + i, Op::value(kMask & 1 ? one_a : X::load_part(a + i, n - i), kMask & 2 ? one_b : X::load_part(b + i, n - i)), n - i);
+}
+
+}  // namespace KASSETTE_LEVEL
+}  // namespace kassette

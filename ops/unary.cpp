@@ -1,0 +1,70 @@
+// ops/unary.cpp - the unary elementwise ops: rows, rule, integer loops.
+#include "ops/unary.h"
+
+#include "core/convert.h"
+
+namespace kassette {
+namespace {
+
+template <class Op, class T>
+void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
+  const Params p{attrs.x, attrs.y};
+  auto* a = static_cast<const T*>(in[0]);
+  auto* o = static_cast<T*>(out);
+  for (std::int64_t i = 0; i < n; ++i) o[i] = static_cast<T>(Op::value(static_cast<T>(a[i]), p));
+}
+
+template <class Op>
+const LoopSet* find(DType dtype) {
+  constexpr int i = IndexOf<Op, UnaryOps>::value;
+  if (dtype == float32) return &KASSETTE_PICK(unary_table).f32[i];
+  if (dtype == float64) return &KASSETTE_PICK(unary_table).f64[i];
+  if constexpr (Op::takes != Takes::floats) {
+    static constexpr LoopSet sets[] = {
+        {{integer_loop<Op, std::uint8_t>}}, {{integer_loop<Op, std::uint16_t>}}, {{integer_loop<Op, std::int8_t>}},
+        {{integer_loop<Op, std::int16_t>}}, {{integer_loop<Op, std::int32_t>}},  {{integer_loop<Op, std::int64_t>}}};
+    return &sets[dtype.code() - DType::kUint8];
+  }
+  return nullptr;
+}
+
+template <class Op>
+constexpr ElementwiseLoops loops_of{find<Op>, 1, 1 << 14, false};
+
+template <class Op>
+void rule(const Call& call, Spec* out) {
+  check_domain(call, Op::takes == Takes::floats ? Domain::floats : Op::takes == Takes::numbers ? Domain::numbers : Domain::anything);
+  out->set(call.spec(0));
+}
+
+constexpr std::uint32_t reads_in(Reads r) { return r == Reads::input || r == Reads::both; }
+constexpr std::uint32_t reads_out(Reads r) { return r == Reads::output || r == Reads::both; }
+
+template <class Op>
+constexpr OpDef make_row() {
+  return {.name = Op::name,
+          .rule = rule<Op>,
+          .cpu = elementwise_kernel,
+          .vjp = Op::gradient,
+          .saves_in = reads_in(Op::reads),
+          .saves_out = reads_out(Op::reads),
+          .traits = kElementwise,
+          .loops = &loops_of<Op>};
+}
+
+template <class... Ops>
+constexpr auto make_rows(OpList<Ops...>) {
+  return std::array<OpDef, sizeof...(Ops)>{make_row<Ops>()...};
+}
+
+}  // namespace
+
+constinit const std::array<OpDef, UnaryOps::size> unary_rows = make_rows(UnaryOps{});
+
+
+Tensor operator-(const Tensor& a) { return unary<Negative>(a); }
+Tensor operator+(const Tensor& a) { return a; }
+Tensor exp(const Tensor& x) { return unary<Exp>(x); }
+Tensor square(const Tensor& x) { return unary<Square>(x); }
+
+}  // namespace kassette

@@ -1,0 +1,18 @@
+// ops/unary_simd.cpp - the float loops of the unary ops; compiled once per CPU level.
+#include "ops/simd.h"   // first: ops find the functions on batches that it declares
+
+#include "ops/unary.h"
+
+namespace kassette {
+namespace {
+
+template <class... Ops>
+constexpr UnaryTable make_table(OpList<Ops...>) {
+  return {{{{unary_loop<Ops, float>}}...}, {{{unary_loop<Ops, double>}}...}};
+}
+
+}  // namespace
+
+constinit const UnaryTable KASSETTE_LEVEL_NAME(unary_table) = make_table(UnaryOps{});
+
+}  // namespace kassette
