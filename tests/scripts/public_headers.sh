@@ -23,7 +23,7 @@ done < <(find -L "$include/kassette" -name '*.h' | sort)
 
 cd "$include"
 for header in "${all[@]}"; do
-  guard=$(grep -vE '^ *(//.*)?$' "$header" | head -n 1)
+  guard=$(awk '!/^ *(\/\/.*)?$/ { print; exit }' "$header")
   [[ $guard == '#ifndef KASSETTE_'* ]] ||
     complain "$header: no include guard; \`#pragma once\` fails when it is reached by two paths"
   grep -nE '^ *# *include *"' "$header" | sed "s|^|$header:|" | grep . &&
