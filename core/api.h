@@ -1,5 +1,6 @@
 // core/api.h - callables, branches and option structs of the public API.
-#pragma once
+#ifndef KASSETTE_API_H
+#define KASSETTE_API_H
 #include <type_traits>
 
 #include <kassette/tensor.h>
@@ -47,3 +48,5 @@ struct Named {
 };
 
 }  // namespace kassette
+
+#endif  // KASSETTE_API_H

@@ -1,5 +1,6 @@
 // core/device.h - where a tensor's bytes are.
-#pragma once
+#ifndef KASSETTE_DEVICE_H
+#define KASSETTE_DEVICE_H
 #include <kassette/dtype.h>
 
 namespace kassette {
@@ -28,3 +29,5 @@ class KASSETTE_API Device {
 inline constexpr Device cpu{Device::kCpu, 0};
 
 }  // namespace kassette
+
+#endif  // KASSETTE_DEVICE_H

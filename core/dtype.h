@@ -1,5 +1,6 @@
 // core/dtype.h - names, element types and devices.
-#pragma once
+#ifndef KASSETTE_DTYPE_H
+#define KASSETTE_DTYPE_H
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -97,3 +98,5 @@ constexpr DType dtype_of(const float*) { return float32; }
 constexpr DType dtype_of(const double*) { return float64; }
 
 }  // namespace kassette
+
+#endif  // KASSETTE_DTYPE_H

@@ -1,5 +1,6 @@
 // core/error.h - the exceptions. Every message is one complete line.
-#pragma once
+#ifndef KASSETTE_ERROR_H
+#define KASSETTE_ERROR_H
 #include <exception>
 
 #include <kassette/export.h>
@@ -63,3 +64,5 @@ class KASSETTE_API MemoryError : public Error {
 };
 
 }  // namespace kassette
+
+#endif  // KASSETTE_ERROR_H

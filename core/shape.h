@@ -1,5 +1,6 @@
 // core/shape.h - shapes as answers (Shape), and shapes and axes as arguments (Dims, Axes).
-#pragma once
+#ifndef KASSETTE_SHAPE_H
+#define KASSETTE_SHAPE_H
 #include <cstdint>
 #include <initializer_list>
 
@@ -117,3 +118,5 @@ class KASSETTE_API Axes {
 };
 
 }  // namespace kassette
+
+#endif  // KASSETTE_SHAPE_H

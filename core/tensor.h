@@ -1,5 +1,6 @@
 // core/tensor.h - Tensor, lists of tensors, and what stands where a tensor is expected.
-#pragma once
+#ifndef KASSETTE_TENSOR_H
+#define KASSETTE_TENSOR_H
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -244,3 +245,5 @@ class KASSETTE_API Tensors {
 };
 
 }  // namespace kassette
+
+#endif  // KASSETTE_TENSOR_H

@@ -1,5 +1,6 @@
 // nn_backend/backend.h - the Keras backend API: namespace K = kassette::backend.
-#pragma once
+#ifndef KASSETTE_BACKEND_H
+#define KASSETTE_BACKEND_H
 #include <kassette/api.h>
 #include <kassette/error.h>
 #include <kassette/tensor.h>
@@ -11,3 +12,5 @@ using kassette::Tensor;
 using kassette::Tensors;
 }  // namespace backend
 }  // namespace kassette
+
+#endif  // KASSETTE_BACKEND_H
