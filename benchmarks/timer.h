@@ -1,6 +1,6 @@
 // benchmarks/timer.h - rows, measured and printed the same way in every C++ program of this folder.
 //
-//   PROGRAM [--threads N] [--budget SECONDS] [--rows REGEX] [--list | --serve]
+//   PROGRAM [REGEX of rows] [--threads N] [--budget SECONDS] [--list | --serve]
 //
 // One JSON object a line: first a header, then a row each. --list prints names; --serve takes row
 // names from stdin, one a line, and answers each with one line: so one driver interleaves many
@@ -143,7 +143,7 @@ inline void run_elsewhere(const Row& row, const Options& o) {
     rlimit stack{8 << 20, 8 << 20};
     setrlimit(RLIMIT_STACK, &stack);
     std::string rx = "^" + row.name + "$", threads = std::to_string(o.threads);
-    execl("/proc/self/exe", "bench", "--here", "--rows", rx.c_str(), "--threads", threads.c_str(),
+    execl("/proc/self/exe", "bench", rx.c_str(), "--here", "--threads", threads.c_str(),
           "--library", o.library.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
@@ -178,8 +178,6 @@ inline Options parse(int argc, char** argv) {
       o.threads = std::atoi(value().c_str());
     else if (a == "--budget")
       o.budget = std::atof(value().c_str());
-    else if (a == "--rows")
-      o.rows = value();
     else if (a == "--library")
       o.library = value();
     else if (a == "--list")
@@ -188,6 +186,8 @@ inline Options parse(int argc, char** argv) {
       o.serve = true;
     else if (a == "--here")
       o.here = true;
+    else if (a.compare(0, 2, "--") != 0)
+      o.rows = a;
     else
       std::fprintf(stderr, "unknown argument %s\n", a.c_str()), std::exit(2);
   }

@@ -25,7 +25,7 @@ def parse():
     p = argparse.ArgumentParser()
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--budget", type=float, default=0.15)
-    p.add_argument("--rows", default=".*")
+    p.add_argument("rows", nargs="?", default=".*")
     p.add_argument("--mode", default="")
     p.add_argument("--list", action="store_true")
     p.add_argument("--serve", action="store_true")
@@ -91,7 +91,6 @@ def run_row(name, o):
                     "--mode",
                     o.mode,
                     "--here",
-                    "--rows",
                     f"^{name}$",
                     "--threads",
                     str(o.threads),
