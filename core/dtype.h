@@ -52,13 +52,7 @@ class KASSETTE_API DType {
   constexpr bool is_integer() const { return code_ > kBool && code_ < kFloat16; }
   constexpr bool is_bool() const { return code_ == kBool; }
   /// Bytes of one element; 0 where not given.
-  constexpr int size() const {
-    return code_ == kNone                                                 ? 0
-           : code_ == kBool || code_ == kUint8 || code_ == kInt8         ? 1
-           : code_ == kUint16 || code_ == kInt16 || code_ == kFloat16 || code_ == kBfloat16 ? 2
-           : code_ == kInt32 || code_ == kFloat32                        ? 4
-                                                                          : 8;
-  }
+  constexpr int size() const { return static_cast<int>(0x842284212110u >> (4 * code_) & 15); }   // a digit a code
   /// "float32" and so on; "none" where not given.
   const char* name() const;
   friend constexpr bool operator==(DType a, DType b) { return a.code_ == b.code_; }
