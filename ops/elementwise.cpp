@@ -139,6 +139,21 @@ void run_broadcast(const Runner& run, const Call& call, int arity, std::int64_t 
   });
 }
 
+/// Operands that need no walk, on the calling thread: what most calls are. False where that does not hold.
+bool run_small(const Call& call, const ElementwiseLoops& family, DType dtype, std::int64_t n) {
+  const void* in[kMaxArity];
+  int mask = 0;
+  for (int i = 0; i < family.arity; ++i) {
+    in[i] = call.in[i].data;
+    std::int64_t m = call.spec(i).numel();
+    if (m == n) continue;
+    if (m != 1) return false;
+    mask |= 1 << i;
+  }
+  family.find(dtype)->by[mask](in, call.out[0]->data(), n, call.attrs);
+  return true;
+}
+
 }  // namespace
 
 void elementwise_kernel(const Call& call) {
@@ -149,6 +164,7 @@ void elementwise_kernel(const Call& call) {
   int arity = family.arity;
   DType dtype = call.spec(arity - 1).dtype;   // the condition of `where` comes first
   bool half = dtype == float16 || dtype == bfloat16;
+  if (!half && n < 2 * family.grain && run_small(call, family, dtype, n)) return;
   Runner run{call, family.find(half ? float32 : dtype), arity, {}, out.dtype.size(), half ? dtype : DType(), half && !family.bool_out};
   Run r{};
   r.out = out.data();
