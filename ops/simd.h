@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <xsimd/xsimd.hpp>
 
@@ -33,14 +34,26 @@ template <class T>
 struct Vec {
   using V = xsimd::batch<T>;
   static constexpr std::int64_t kWidth = static_cast<std::int64_t>(V::size);
+#if defined(__AVX512F__)
+  using Lanes = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
+  static Lanes first(std::int64_t n) { return static_cast<Lanes>((1u << n) - 1); }
+#endif
   static V load(const T* p) { return V::load_unaligned(p); }
   static V load_part(const T* p, std::int64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return _mm512_mask_loadu_ps(_mm512_set1_ps(1), first(n), p);
+    if constexpr (std::is_same_v<T, double>) return _mm512_mask_loadu_pd(_mm512_set1_pd(1), first(n), p);
+#endif
     alignas(64) T buffer[kWidth];
     for (std::int64_t i = 0; i < kWidth; ++i) buffer[i] = i < n ? p[i] : T(1);
     return V::load_aligned(buffer);
   }
   static void store(T* p, const V& v) { v.store_unaligned(p); }
   static void store_part(T* p, const V& v, std::int64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (std::is_same_v<T, float>) return _mm512_mask_storeu_ps(p, first(n), v);
+    if constexpr (std::is_same_v<T, double>) return _mm512_mask_storeu_pd(p, first(n), v);
+#endif
     alignas(64) T buffer[kWidth];
     v.store_aligned(buffer);
     for (std::int64_t i = 0; i < n; ++i) p[i] = buffer[i];
