@@ -1,6 +1,6 @@
 // tools/info.cpp - what `kassette info` prints.
-#include <kassette/version.h>
+#include <kassette/show_config.h>
 
-#include <cstdio>
+#include <iostream>
 
-int main() { std::printf("kassette %s\n", kassette::version()); }
+int main() { kassette::show_config(std::cout); }

@@ -69,5 +69,11 @@ CPP
 g++ -std=c++17 plain.cpp $("$kassette" flags) -o plain
 check "kassette flags, and --version" "$("$kassette" --version)" "kassette $(./plain)"
 "$kassette" info >info || check "info" 0 $?
-grep -q '^kassette ' info || check "info" "kassette VERSION" "$(cat info)"
+for line in kassette 'cpu level' blas threads devices; do
+  grep -q "^$line  *[^ ]" info || check "info" "a line $line" "$(cat info)"
+done
+case $(uname -m):$(OPENBLAS_CORETYPE=Prescott "$kassette" info) in
+  x86_64:*'warning: '*'OPENBLAS_CORETYPE=Prescott is exported'* | aarch64:*) ;;
+  *) check "info under another CPU's OPENBLAS_CORETYPE" "a warning" "none" ;;
+esac
 exit $bad

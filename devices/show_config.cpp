@@ -1,0 +1,72 @@
+// devices/show_config.cpp - what this library runs on, for people and bug reports.
+#include "devices/show_config.h"
+
+#include <cstdlib>
+#include <ostream>
+#include <string>
+
+#include <cblas.h>
+
+#include "core/error.h"
+#include "core/storage.h"
+#include "core/version.h"
+#include "devices/cpu/level.h"
+#include "devices/cpu/threads.h"
+
+namespace kassette {
+namespace {
+
+// The instructions of an OpenBLAS core, as the level of ours that has them.
+Level level_of_core(const std::string& core) {
+  for (const char* wide : {"SkylakeX", "Cooperlake", "SapphireRapids", "Sapphirerapids"}) {
+    if (core == wide) return Level::avx512;
+  }
+  for (const char* half : {"Haswell", "Zen", "Excavator"}) {
+    if (core == half) return Level::avx2;
+  }
+  return Level::sse2;
+}
+
+// "OpenBLAS 0.3.21" of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...".
+std::string blas_name() {
+  const std::string config = openblas_get_config();
+  return config.substr(0, config.find(' ', config.find(' ') + 1));
+}
+
+void show_cuda(std::ostream& out) {
+  try {
+    backend_of(Device(Device::kCuda, 0));
+    out << "devices    cpu, cuda\n";
+  } catch (const Error& error) {
+    out << "devices    cpu\n"
+        << "cuda       none: " << error.what() << '\n';
+  }
+}
+
+void warn_of_blas_core(std::ostream& out, const std::string& core) {
+#if defined(__x86_64__)
+  if (level_of_core(core) >= cpu_level()) return;
+  out << "warning: this CPU has " << level_name(cpu_level()) << ", and OpenBLAS runs its " << core
+      << " kernels, up to twice as slow";
+  if (const char* forced = std::getenv("OPENBLAS_CORETYPE")) {
+    out << ": OPENBLAS_CORETYPE=" << forced << " is exported; unset it";
+  }
+  out << '\n';
+#else
+  (void)out, (void)core;
+#endif
+}
+
+}  // namespace
+
+void show_config(std::ostream& out) {
+  const std::string core = openblas_get_corename();
+  out << "kassette   " << version() << '\n'
+      << "cpu level  " << level_name(cpu_level()) << '\n'
+      << "blas       " << blas_name() << ", core " << core << '\n'
+      << "threads    " << num_threads() << '\n';
+  show_cuda(out);
+  warn_of_blas_core(out, core);
+}
+
+}  // namespace kassette
