@@ -4,6 +4,8 @@
 
 namespace kassette {
 
+extern const OpDef to_row;
+
 Tensor stack(const Tensors& parts, int axis);
 
 }  // namespace kassette

@@ -1,0 +1,60 @@
+// nn_backend/introspection.cpp - asking tensors what they are.
+#include <kassette/backend/introspection.h>
+
+#include "core/text.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+/// The cell of a leaf, or null.
+const Cell* cell_of(const Operand& x) {
+  if (!is_tensor_operand(x) || !tensor_of(x).defined()) return nullptr;
+  const Body& b = Access::body(tensor_of(x));
+  return b.flags & kLeaf ? b.node->cell.get() : nullptr;
+}
+
+const char* kind_name(const Operand& x) {
+  switch (Access::kind(x)) {
+    case Scalar::kNone: return "None";
+    case Scalar::kBool: return "a bool";
+    case Scalar::kInt:
+    case Scalar::kUint: return "an integer";
+    case Scalar::kFloat: return "a float";
+    case Scalar::kList: return "a list";
+    case Scalar::kArray: return "an array";
+    default: return "an empty Tensor";
+  }
+}
+
+}  // namespace
+
+bool is_variable(const Operand& x) {
+  const Cell* c = cell_of(x);
+  return c && c->kind == Leaf::variable;
+}
+// The learning phase is fed as well, but it has a default.
+bool is_placeholder(const Operand& x) {
+  const Cell* c = cell_of(x);
+  return c && c->kind == Leaf::placeholder && !c->value.storage;
+}
+bool is_tensor(const Operand& x) { return is_tensor_operand(x) && tensor_of(x).defined(); }
+bool is_keras_tensor(const Operand& x) {
+  if (!is_tensor(x)) fail<ValueError>("is_keras_tensor: ", kind_name(x), " is not a tensor");
+  return false;
+}
+
+Shape int_shape(const Operand& x) { return Arg(x, DType(), "int_shape").tensor().shape(); }
+Extent ndim(const Operand& x) { return Extent(Arg(x, DType(), "ndim").tensor().ndim()); }
+DType dtype(const Operand& x) { return Arg(x, DType(), "dtype").tensor().dtype(); }
+std::int64_t count_params(const Operand& x) {
+  Arg t(x, DType(), "count_params");
+  if (!t.tensor().defined()) fail<ValueError>("count_params: an empty Tensor (an uninitialised variable?)");
+  if (!t.body().known())
+    fail<ValueError>("count_params: ", static_cast<const Spec&>(t.body()), " has an unknown size; K::size(x) stands for it");
+  return t.body().numel();
+}
+
+}  // namespace backend
+}  // namespace kassette

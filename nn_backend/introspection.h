@@ -1,0 +1,30 @@
+// nn_backend/introspection.h - asking tensors what they are (specification section 2.3).
+#ifndef KASSETTE_BACKEND_INTROSPECTION_H
+#define KASSETTE_BACKEND_INTROSPECTION_H
+#include <kassette/tensor.h>
+
+namespace kassette {
+namespace backend {
+
+/// True for what `variable`, `zeros` and the like made.
+KASSETTE_API bool is_variable(const Operand& x);
+/// True for what `placeholder` made.
+KASSETTE_API bool is_placeholder(const Operand& x);
+/// True for a Tensor, false for numbers and lists.
+KASSETTE_API bool is_tensor(const Operand& x);
+/// False: no layers here. Throws ValueError for what is no tensor.
+KASSETTE_API bool is_keras_tensor(const Operand& x);
+
+/// The static shape; unknown sizes compare equal to None.
+KASSETTE_API Shape int_shape(const Operand& x);
+/// The static rank, or None.
+KASSETTE_API Extent ndim(const Operand& x);
+/// The dtype; numbers and lists have floatx.
+KASSETTE_API DType dtype(const Operand& x);
+/// The number of elements. Throws ValueError where a size is unknown.
+KASSETTE_API std::int64_t count_params(const Operand& x);
+
+}  // namespace backend
+}  // namespace kassette
+
+#endif  // KASSETTE_BACKEND_INTROSPECTION_H
