@@ -82,7 +82,7 @@ void make_shared_state() {
   pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-int list_of(std::size_t bytes) {
+[[maybe_unused]] int list_of(std::size_t bytes) {   // the sanitizers' builds use malloc
   return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
 }
 std::size_t size_of_list(int list) { return list < 64 ? (list + 1) * 16u : 1024u + (list - 63) * 256u; }
@@ -113,7 +113,7 @@ void* carve(Context& c, int list) {
   return block;
 }
 
-__attribute__((noinline)) void* refill(Context& c, int list) {
+__attribute__((noinline, unused)) void* refill(Context& c, int list) {
   PoolList& l = c.lists[list];
   FreeBlock* batch = static_cast<FreeBlock*>(l.spare);
   if (batch) {
@@ -137,7 +137,7 @@ __attribute__((noinline)) void* refill(Context& c, int list) {
   return batch;
 }
 
-__attribute__((noinline)) void unload(Context& c, int list) noexcept {
+__attribute__((noinline, unused)) void unload(Context& c, int list) noexcept {
   PoolList& l = c.lists[list];
   if (l.spare) {
     Shared& s = shared();
