@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <new>
-#include <ostream>
 
 #include "core/convert.h"
 #include "core/text.h"
@@ -146,15 +145,5 @@ std::int64_t place(std::int64_t i, std::int64_t n) {
 const Tensor& Tensors::operator[](std::int64_t i) const& { return data_[place(i, size_)]; }
 Tensor& Tensors::operator[](std::int64_t i) & { return data_[place(i, size_)]; }
 Tensor Tensors::operator[](std::int64_t i) && { return data_[place(i, size_)]; }
-
-std::ostream& operator<<(std::ostream& os, const Tensors& list) {
-  os << '[';
-  const char* comma = "";
-  for (const Tensor& t : list) {
-    os << comma << t;
-    comma = ",\n ";
-  }
-  return os << ']';
-}
 
 }  // namespace kassette

@@ -5,6 +5,7 @@
 #include <kassette/backend/creation.h>
 #include <kassette/backend/introspection.h>
 #include <kassette/error.h>
+#include <kassette/print.h>
 #include <kassette/tensor.h>
 
 namespace kassette {
