@@ -4,6 +4,7 @@
 #include <kassette/api.h>
 #include <kassette/backend/creation.h>
 #include <kassette/backend/introspection.h>
+#include <kassette/backend/reductions.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>

@@ -1,9 +1,10 @@
 // ops/like.cpp - broadcasting to the shape of another tensor, and its adjoint.
-#include "ops/elementwise.h"
-#include "ops/expr.h"
+#include "ops/like.h"
 
-#include "core/convert.h"
 #include "core/text.h"
+#include "ops/elementwise.h"
+#include "ops/fold.h"
+#include "ops/repeat.h"
 
 namespace kassette {
 namespace {
@@ -14,50 +15,50 @@ void like_rule(const Call& call, Spec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
+[[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const Spec& small, const Spec& large) {
+  fail<ValueError>(op, ": ", small, " does not broadcast to ", large);
+}
 
-/// Offset of the element of `s` that meets element i of `out` under broadcasting.
-std::int64_t meet(const Spec& s, const Spec& out, std::int64_t i) {
-  std::int64_t at = 0, stride = 1;
-  for (int k = out.rank - 1; k >= 0; --k) {
-    std::int64_t c = i % out.dims[k];
-    i /= out.dims[k];
-    int j = k - (out.rank - s.rank);
-    if (j < 0) continue;
-    if (s.dims[j] != 1) at += c * stride;
-    stride *= s.dims[j];
+/// The axes of `large` along which `small` is repeated. Throws where it does not broadcast to it.
+unsigned repeated_axes(const char* op, const Spec& small, const Spec& large) {
+  int lead = large.rank - small.rank;
+  if (lead < 0) fail_like(op, small, large);
+  unsigned mask = (1u << lead) - 1;
+  for (int i = 0; i < small.rank; ++i) {
+    if (small.dims[i] == large.dims[lead + i]) continue;
+    if (small.dims[i] != 1) fail_like(op, small, large);
+    mask |= 1u << (lead + i);
   }
-  return at;
+  return mask;
+}
+
+/// Where only axes of size 1 differ, the output is the input's storage.
+bool shared(const Call& call) {
+  if (call.spec(0).numel() != call.spec(1).numel()) return false;
+  Value v = read_value(*call.in[0].body);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+  return true;
 }
 
 void broadcast_like_kernel(const Call& call) {
-  dispatch(call.spec(0).dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    const Spec& out = *call.out[0];
-    for (std::int64_t i = 0, n = out.numel(); i < n; ++i) call.out_as<T>()[i] = call.in[0].as<T>()[meet(call.spec(0), out, i)];
-  });
-}
-void sum_to_like_kernel(const Call& call) {
-  dispatch(call.spec(0).dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_arithmetic_v<T>) {
-      const Spec &in = call.spec(0), &out = *call.out[0];
-      T* o = call.out_as<T>();
-      std::fill_n(o, out.numel(), T(0));
-      for (std::int64_t i = 0, n = in.numel(); i < n; ++i) o[meet(out, in, i)] += call.in[0].as<T>()[i];
-    }
-  });
+  if (shared(call)) return;
+  Body& out = *call.out[0];
+  unsigned mask = repeated_axes(call.op.name, call.spec(0), out);
+  allocate_output(out, call.device);
+  if (out.numel() == 0) return;
+  repeat_runs(call.in[0].data, out.data(), out.dtype.size(), Runs(out, mask));
 }
 
-constinit const OpDef broadcast_like_row{.name = "broadcast_like",
-                                         .rule = like_rule,
-                                         .cpu = broadcast_like_kernel,
-                                         .vjp = [](const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
-                                         .shape_only = 2};
-constinit const OpDef sum_to_like_row{.name = "sum_to_like",
-                                      .rule = like_rule,
-                                      .cpu = sum_to_like_kernel,
-                                      .vjp = [](const Rewind& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
-                                      .shape_only = 2};
+void sum_to_like_kernel(const Call& call) {
+  if (shared(call)) return;
+  Body& out = *call.out[0];
+  const Spec& x = call.spec(0);
+  unsigned mask = repeated_axes(call.op.name, out, x);
+  allocate_output(out, call.device);
+  with_wide(call.in[0].data, out.data(), x.dtype, x.numel(), out.numel(),
+            [&](auto* in, auto* to) { fold_runs(Fold::sum, in, to, Runs(x, mask)); });
+}
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {
   const Body &x = Access::body(a), &y = Access::body(b);
@@ -65,6 +66,22 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+constinit const OpDef broadcast_like_row{.name = "broadcast_like",
+                                         .rule = like_rule,
+                                         .cpu = broadcast_like_kernel,
+                                         .vjp = [](const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
+                                         .shape_only = 2,
+                                         .traits = kView};
+constinit const OpDef sum_to_like_row{.name = "sum_to_like",
+                                      .rule = [](const Call& call, Spec* out) {
+                                        check_domain(call, Domain::numbers);
+                                        like_rule(call, out);
+                                      },
+                                      .cpu = sum_to_like_kernel,
+                                      .vjp = [](const Rewind& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
+                                      .shape_only = 2,
+                                      .traits = kView};
 
 Tensor broadcast_like(const Tensor& x, const Tensor& like) {
   return same_known_shape(x, like) ? x : apply1(broadcast_like_row, {x, like});

@@ -11,4 +11,6 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 /// x with the shape of `like`, of which only the shape is read.
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
+extern const OpDef broadcast_like_row, sum_to_like_row;
+
 }  // namespace kassette

@@ -1,10 +1,22 @@
-// ops/reduce.h - reductions and scans as functions of tensors.
+// ops/reduce.h - reductions as functions of tensors. Axes: None is all, {} is none.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
-/// Sum over axes (None: all).
 Tensor sum(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+Tensor prod(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+/// NaN where there is a NaN.
+Tensor max(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+Tensor min(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+/// Of floats.
+Tensor mean(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+
+/// y, a reduction of something of the shape of `like`, repeated along the reduced axes; `code` as encode_axes gives it.
+Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code);
+/// The sum by an encoded axis argument.
+Tensor sum_by(const Tensor& x, std::int64_t code);
+
+extern const OpDef sum_row, prod_row, max_row, min_row, mean_row, spread_row, ties_row;
 
 }  // namespace kassette

@@ -1,0 +1,91 @@
+// ops/axes.cpp - axes of reductions.
+#include "ops/axes.h"
+
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+[[noreturn]] __attribute__((noinline, cold)) void fail_range(const char* what, int axis, const Spec& x) {
+  fail<ValueError>(what, ": axis ", axis, " is out of range for ", x, " of rank ", int(x.rank));
+}
+[[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const Spec& x) {
+  fail<ValueError>(what, ": axis ", axis, " is given twice for ", x);
+}
+
+}  // namespace
+
+std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+  std::int64_t code = keepdims ? kKeepDims : 0;
+  if (axes.size_ < 0) return code | kAllAxes;
+  for (int i = 0; i < axes.size_; ++i) {
+    int axis = axes.axes_[i];
+    if (axis < -kMaxRank || axis >= kMaxRank) fail_range(what, axis, x.defined() ? Access::body(x) : Spec());
+    std::int64_t bit = std::int64_t(1) << (axis >= 0 ? axis : 7 - axis);
+    if (code & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : Spec());
+    code |= bit;
+  }
+  return code;
+}
+
+std::int64_t encode_axis(const char* what, const Tensor& x, int axis) { return encode_axes(what, x, axis, true); }
+
+unsigned axes_mask(const char* what, std::int64_t code, const Spec& x) {
+  unsigned whole = (1u << x.rank) - 1;
+  if (code & kAllAxes) return whole;
+  unsigned mask = static_cast<unsigned>(code & 0xff);
+  if (mask & ~whole) fail_range(what, 31 - __builtin_clz(mask & ~whole), x);
+  for (unsigned negative = static_cast<unsigned>(code >> 8 & 0xff); negative; negative &= negative - 1) {
+    int axis = -1 - __builtin_ctz(negative);
+    if (x.rank + axis < 0) fail_range(what, axis, x);
+    unsigned bit = 1u << (x.rank + axis);
+    if (mask & bit) fail_twice(what, axis, x);
+    mask |= bit;
+  }
+  return mask;
+}
+
+void reduced_spec(const char* what, std::int64_t code, const Spec& x, Spec* out) {
+  out->dtype = x.dtype;
+  bool keep = code & kKeepDims;
+  if (code & kAllAxes && !keep) {
+    out->rank = 0;
+    return;
+  }
+  out->rank = x.rank;
+  if (x.rank < 0) return;
+  unsigned mask = axes_mask(what, code, x);
+  int k = 0;
+  for (int i = 0; i < x.rank; ++i) {
+    bool marked = mask >> i & 1;
+    if (!marked) out->dims[k++] = x.dims[i];
+    else if (keep) out->dims[k++] = 1;
+  }
+  out->rank = static_cast<std::int8_t>(k);
+}
+
+Runs::Runs(const Spec& x, unsigned mask) {
+  for (int i = 0; i < x.rank; ++i) push(x.dims[i], mask >> i & 1);
+}
+void Runs::push(std::int64_t run, bool mark) {
+  if (run == 1) return;
+  if (n > 0 && marked[n - 1] == mark) {
+    size[n - 1] *= run;
+    return;
+  }
+  size[n] = run;
+  marked[n++] = mark;
+}
+std::int64_t Runs::product(int from, int to) const {
+  std::int64_t p = 1;
+  for (int i = from; i < to; ++i) p *= size[i];
+  return p;
+}
+std::int64_t Runs::marked_product() const {
+  std::int64_t p = 1;
+  for (int i = 0; i < n; ++i)
+    if (marked[i]) p *= size[i];
+  return p;
+}
+
+}  // namespace kassette

@@ -1,0 +1,31 @@
+// ops/axes.h - axes of reductions: as an attribute, and as runs of memory.
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+/// Axes and keepdims as one attribute that needs no rank: bit i for axis i, bit 8 + i for axis -1 - i, and kAllAxes, kKeepDims.
+inline constexpr std::int64_t kKeepDims = 1 << 16, kAllAxes = 1 << 17;
+std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
+/// One axis, with keepdims: what scans and softmax take.
+std::int64_t encode_axis(const char* what, const Tensor& x, int axis);
+
+/// For rules: bit i for each axis of x, whose rank is known. Throws ValueError for an axis that is out of range or twice there.
+unsigned axes_mask(const char* what, std::int64_t code, const Spec& x);
+/// For rules: x without the axes, or with size 1 there; of x's dtype.
+void reduced_spec(const char* what, std::int64_t code, const Spec& x, Spec* out);
+
+/// Axes of a concrete shape as alternating runs of memory: neighbours of one kind are joined, axes of size 1 dropped.
+struct Runs {
+  int n = 0;
+  std::int64_t size[kMaxRank];
+  bool marked[kMaxRank];   // the axes of the mask
+  Runs() = default;
+  Runs(const Spec& x, unsigned mask);
+  void push(std::int64_t run, bool mark);
+  /// The product of the sizes of runs [from, to).
+  std::int64_t product(int from, int to) const;
+  std::int64_t marked_product() const;
+};
+
+}  // namespace kassette

@@ -1,0 +1,88 @@
+// ops/fold.cpp - the loops of folds for integers, and the choice of loops.
+#include "ops/fold.h"
+
+namespace kassette {
+namespace {
+
+// Integers wrap: 64-bit unsigned arithmetic, cut to size.
+struct Sum {
+  template <class T>
+  static T value(T a, T b) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  }
+};
+struct Prod {
+  template <class T>
+  static T value(T a, T b) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  }
+};
+struct Max {
+  template <class T>
+  static T value(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+struct Min {
+  template <class T>
+  static T value(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+
+template <class Op, class T>
+void rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, x += n) {
+    T a = x[0];
+    for (std::int64_t k = 1; k < n; ++k) a = Op::value(a, x[k]);
+    out[i] = a;
+  }
+}
+template <class Op, class T>
+void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  for (std::int64_t c = 0; c < width; ++c) out[c] = x[c];
+  for (std::int64_t r = 1; r < n; ++r) {
+    x += stride;
+    for (std::int64_t c = 0; c < width; ++c) out[c] = Op::value(out[c], x[c]);
+  }
+}
+
+template <class T>
+constexpr FoldLoops<T> integer_loops[] = {
+    {rows<Sum, T>, columns<Sum, T>}, {rows<Prod, T>, columns<Prod, T>}, {rows<Max, T>, columns<Max, T>}, {rows<Min, T>, columns<Min, T>}};
+
+}  // namespace
+
+template <class T>
+const FoldLoops<T>& fold_loops(Fold fold) {
+  int i = static_cast<int>(fold);
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).f32[i];
+  else if constexpr (std::is_same_v<T, double>) return KASSETTE_PICK(fold_table).f64[i];
+  else return integer_loops<T>[i];
+}
+
+template <class T>
+T fold_identity(Fold fold) {
+  using L = std::numeric_limits<T>;
+  switch (fold) {
+    case Fold::sum: return T(0);
+    case Fold::prod: return T(1);
+    case Fold::max: return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
+    default: return L::has_infinity ? L::infinity() : L::max();
+  }
+}
+
+#define KASSETTE_FOLD(T)                               \
+  template const FoldLoops<T>& fold_loops<T>(Fold fold); \
+  template T fold_identity<T>(Fold fold);
+KASSETTE_FOLD(std::uint8_t)
+KASSETTE_FOLD(std::uint16_t)
+KASSETTE_FOLD(std::int8_t)
+KASSETTE_FOLD(std::int16_t)
+KASSETTE_FOLD(std::int32_t)
+KASSETTE_FOLD(std::int64_t)
+KASSETTE_FOLD(float)
+KASSETTE_FOLD(double)
+#undef KASSETTE_FOLD
+
+}  // namespace kassette

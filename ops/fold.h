@@ -1,0 +1,142 @@
+// ops/fold.h - folding runs of memory (sum, product, extremes): what all reductions are made of.
+#pragma once
+#include <algorithm>
+#include <cassert>
+
+#include "core/convert.h"
+#include "devices/cpu/threads.h"
+#include "ops/axes.h"
+#include "ops/fold_loops.h"
+
+namespace kassette {
+
+/// The loops for an element type: float, double, or an integer type (which wraps).
+template <class T>
+const FoldLoops<T>& fold_loops(Fold fold);
+
+/// What the fold of nothing is.
+template <class T>
+T fold_identity(Fold fold);
+
+/// Elements of T for the time of a kernel.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t n) : storage_(Storage::allocate(n * static_cast<std::int64_t>(sizeof(T)), cpu)) {}
+  T* get() const { return static_cast<T*>(storage_->data); }
+
+ private:
+  Ref<Storage> storage_;
+};
+
+// Note [Blocks of reductions]
+// A fold is cut into blocks whose sizes depend on the shape alone; blocks are folded by vector accumulators, then their results
+// are folded in the same way. So the bits do not depend on the number of threads, and rounding errors grow as in pairwise
+// summation.
+inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 15;
+
+/// x is (outer, n, inner); out[o, i] = fold over the middle. All sizes >= 1.
+template <class T>
+void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  if (inner == 1) {
+    std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
+    if (blocks == 1) {
+      parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / n),
+                   [&](std::int64_t begin, std::int64_t end) { loops.rows(x + begin * n, out + begin, end - begin, n); });
+      return;
+    }
+    Scratch<T> partial(outer * blocks);
+    parallel_for(outer * blocks, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t u = begin; u < end; ++u) {
+        std::int64_t at = u % blocks * kFoldRow;
+        loops.rows(x + u / blocks * n + at, partial.get() + u, 1, std::min(kFoldRow, n - at));
+      }
+    });
+    fold_middle(loops, partial.get(), out, outer, blocks, 1);
+    return;
+  }
+  std::int64_t blocks = (n + kFoldColumn - 1) / kFoldColumn, chunks = (inner + kFoldWidth - 1) / kFoldWidth;
+  if (outer * blocks * chunks == 1) {
+    loops.columns(x, out, n, inner, inner);
+    return;
+  }
+  auto fold_blocks = [&](T* to) {
+    std::int64_t unit = std::min(n, kFoldColumn) * std::min(inner, kFoldWidth);
+    parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kFoldGrain / unit), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t u = begin; u < end; ++u) {
+        std::int64_t column = u % chunks * kFoldWidth, ob = u / chunks, row = ob % blocks * kFoldColumn, o = ob / blocks;
+        loops.columns(x + (o * n + row) * inner + column, to + ob * inner + column, std::min(kFoldColumn, n - row), inner,
+                      std::min(kFoldWidth, inner - column));
+      }
+    });
+  };
+  if (blocks == 1) {
+    fold_blocks(out);
+    return;
+  }
+  Scratch<T> partial(outer * blocks * inner);
+  fold_blocks(partial.get());
+  fold_middle(loops, partial.get(), out, outer, blocks, inner);
+}
+
+/// Folds the marked runs of x, the last first; `out` has the elements of the others.
+template <class T>
+void fold_runs(Fold fold, const T* x, T* out, Runs runs) {
+  std::int64_t n_out = 1, n_in = 1;
+  int todo = 0;
+  for (int i = 0; i < runs.n; ++i) {
+    n_in *= runs.size[i];
+    if (runs.marked[i]) ++todo;
+    else n_out *= runs.size[i];
+  }
+  if (n_out == 0) return;
+  if (n_in == 0) {
+    std::fill_n(out, n_out, fold_identity<T>(fold));
+    return;
+  }
+  if (todo == 0) {
+    std::memcpy(out, x, static_cast<std::size_t>(n_out) * sizeof(T));
+    return;
+  }
+  const FoldLoops<T>& loops = fold_loops<T>(fold);
+  Ref<Storage> held;   // x, once it is a partial result
+  for (; todo > 0; --todo) {
+    int i = runs.n - 1;
+    while (!runs.marked[i]) --i;
+    std::int64_t outer = runs.product(0, i), inner = runs.product(i + 1, runs.n);
+    Ref<Storage> next;
+    T* to = out;
+    if (todo > 1) {
+      next = Storage::allocate(outer * inner * static_cast<std::int64_t>(sizeof(T)), cpu);
+      to = static_cast<T*>(next->data);
+    }
+    fold_middle(loops, x, to, outer, runs.size[i], inner);
+    held = std::move(next);
+    x = to;
+    Runs rest;
+    for (int k = 0; k < runs.n; ++k)
+      if (k != i) rest.push(runs.size[k], runs.marked[k]);
+    runs = rest;
+  }
+}
+
+/// Calls f(x, out, T) with the elements as floats where they are float16 or bfloat16, else as they are: out is n_out elements
+/// of the same dtype. Half types so accumulate in float32 and round once.
+template <class F>
+void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {
+  dispatch(dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (std::is_same_v<T, bool>) {
+      assert(false);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      f(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out));
+    } else {
+      Scratch<float> wide(n_in), result(n_out);
+      convert(wide.get(), float32, x, dtype, n_in);
+      f(static_cast<const float*>(wide.get()), result.get());
+      convert(out, dtype, result.get(), float32, n_out);
+    }
+  });
+}
+
+}  // namespace kassette

@@ -1,0 +1,25 @@
+// ops/fold_loops.h - the loops of folds, as each CPU level has them.
+#pragma once
+#include <cstdint>
+
+#include "devices/cpu/level.h"
+
+namespace kassette {
+
+enum class Fold : std::uint8_t { sum, prod, max, min };
+
+/// The loops of one fold for one element type.
+template <class T>
+struct FoldLoops {
+  /// out[i] = fold of x[i * n .. i * n + n) for i < count; n >= 1.
+  void (*rows)(const T* x, T* out, std::int64_t count, std::int64_t n);
+  /// out[c] = fold of x[r * stride + c] over r < n, for c < width; n >= 1.
+  void (*columns)(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
+};
+struct FoldTable {
+  FoldLoops<float> f32[4];
+  FoldLoops<double> f64[4];
+};
+KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
+
+}  // namespace kassette

@@ -1,0 +1,153 @@
+// ops/reduce.cpp - sum, mean, prod, max, min over axes, and what their adjoints are made of.
+#include "ops/reduce.h"
+
+#include "core/text.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/fold.h"
+#include "ops/repeat.h"
+
+namespace kassette {
+namespace {
+
+void number_rule(const Call& call, Spec* out) {
+  check_domain(call, Domain::numbers);
+  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+}
+void float_rule(const Call& call, Spec* out) {
+  check_domain(call, Domain::floats);
+  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+}
+
+template <Fold kFold, bool kMean = false>
+void fold_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
+  // Small and whole: no runs, no blocks.
+  if (x.dtype == float32 && n_out == 1 && n_in > 0 && n_in <= kFoldRow) {
+    float* out = call.out_as<float>();
+    fold_loops<float>(kFold).rows(call.in[0].as<float>(), out, 1, n_in);
+    if (kMean) *out /= static_cast<float>(n_in);
+    return;
+  }
+  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
+    fold_runs(kFold, in, out, runs);
+    if constexpr (kMean) {
+      using T = std::remove_pointer_t<decltype(out)>;
+      const T count = static_cast<T>(runs.marked_product());
+      if constexpr (std::is_floating_point_v<T>)
+        for (std::int64_t i = 0; i < n_out; ++i) out[i] /= count;
+    }
+  });
+}
+
+/// The shape of input 1, the dtype of input 0.
+void like_rule(const Call& call, Spec* out) {
+  out->set(call.spec(1));
+  out->dtype = call.spec(0).dtype;
+}
+
+/// attrs.b: divide by the number of repetitions, as the adjoint of mean does.
+void spread_kernel(const Call& call) {
+  const Spec &y = call.spec(0), &like = call.spec(1);
+  std::int64_t m = y.numel(), n = like.numel();
+  Body& out = *call.out[0];
+  if (m == n) {   // nothing is repeated, and n / n is 1
+    Value v = read_value(*call.in[0].body);
+    out.storage = std::move(v.storage);
+    out.offset = v.offset;
+    return;
+  }
+  allocate_output(out, call.device);
+  if (n == 0) return;
+  const std::byte* from = call.in[0].data;
+  Ref<Storage> divided;
+  if (call.attrs.b) {
+    divided = Storage::allocate(y.bytes(), cpu);
+    with_wide(from, static_cast<std::byte*>(divided->data), y.dtype, m, m, [&](auto* in, auto* to) {
+      using T = std::remove_pointer_t<decltype(to)>;
+      const T count = static_cast<T>(n / m);
+      for (std::int64_t i = 0; i < m; ++i) to[i] = static_cast<T>(in[i] / count);
+    });
+    from = static_cast<const std::byte*>(divided->data);
+  }
+  repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.a, like)));
+}
+
+/// For the extremes y of x: 1 / k at the k places of a group where x is y, else 0.
+void ties_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  std::int64_t n = x.numel();
+  if (n == 0) return;
+  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  dispatch(x.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (!std::is_same_v<T, bool>) {
+      const T* in = call.in[0].as<T>();
+      T* out = call.out_as<T>();
+      std::int64_t m = call.spec(1).numel();
+      Scratch<T> y(n);
+      Scratch<float> mask(n), share(m), shares(n);
+      repeat_runs(call.in[1].data, reinterpret_cast<std::byte*>(y.get()), x.dtype.size(), runs);
+      parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          mask.get()[i] = convert_one<double>(in[i]) == convert_one<double>(y.get()[i]) ? 1.f : 0.f;
+      });
+      fold_runs(Fold::sum, static_cast<const float*>(mask.get()), share.get(), runs);
+      repeat_runs(reinterpret_cast<const std::byte*>(share.get()), reinterpret_cast<std::byte*>(shares.get()), 4, runs);
+      parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          out[i] = convert_one<T>(mask.get()[i] == 0.f ? 0. : 1. / static_cast<double>(shares.get()[i]));
+      });
+    }
+  });
+}
+
+Attrs by(std::int64_t code, std::int64_t divide = 0) {
+  Attrs attrs;
+  attrs.a = code;
+  attrs.b = divide;
+  return attrs;
+}
+Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
+  return apply1(op, by(encode_axes(op.name, x, axes, keepdims)), {x});
+}
+
+void extreme_vjp(const Rewind& r) {
+  Tensor x = r.in(0);
+  r.din(0) = spread(r.dy(), x, r.attrs.a) * apply1(ties_row, r.attrs, {x, r.out()});
+}
+
+}  // namespace
+
+constinit const OpDef sum_row{.name = "sum",
+                              .rule = number_rule,
+                              .cpu = fold_kernel<Fold::sum>,
+                              .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a); }};
+constinit const OpDef mean_row{.name = "mean",
+                               .rule = float_rule,
+                               .cpu = fold_kernel<Fold::sum, true>,
+                               .vjp = [](const Rewind& r) { r.din(0) = apply1(spread_row, by(r.attrs.a, 1), {r.dy(), r.in(0)}); }};
+constinit const OpDef max_row{
+    .name = "max", .rule = number_rule, .cpu = fold_kernel<Fold::max>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
+constinit const OpDef min_row{
+    .name = "min", .rule = number_rule, .cpu = fold_kernel<Fold::min>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
+constinit const OpDef spread_row{
+    .name = "spread",
+    .rule = like_rule,
+    .cpu = spread_kernel,
+    .vjp = [](const Rewind& r) { r.din(0) = apply1(r.attrs.b ? mean_row : sum_row, by(r.attrs.a), {r.dy()}); },
+    .shape_only = 2,
+    .traits = kView};
+// Piecewise constant: nothing to differentiate.
+constinit const OpDef ties_row{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
+
+Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(sum_row, x, axes, keepdims); }
+Tensor max(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(max_row, x, axes, keepdims); }
+Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min_row, x, axes, keepdims); }
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_row, x, axes, keepdims); }
+Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(spread_row, by(code), {y, like}); }
+Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_row, by(code), {x}); }
+
+}  // namespace kassette

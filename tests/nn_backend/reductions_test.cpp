@@ -1,0 +1,174 @@
+// tests/nn_backend/reductions_test.cpp - reductions as the specification's section 2.6 has them.
+#include <kassette/backend.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "devices/cpu/level.h"
+#include "devices/cpu/threads.h"
+#include "ops/operand.h"
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+
+namespace {
+
+std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+using List = std::vector<double>;
+
+/// Numbers with a dtype and a shape.
+template <class C>
+Tensor shaped(const C& v, DType dtype, const Shape& shape) {
+  Spec spec;
+  spec.dtype = dtype;
+  for (std::int64_t d : shape) spec.dims[spec.rank++] = d;
+  Tensor t = empty_tensor(spec);
+  Tensor flat = K::constant(v, dtype);
+  std::memcpy(Access::body(t).data(), Access::body(flat).data(), static_cast<std::size_t>(spec.bytes()));
+  return t;
+}
+
+Tensor counted(const Shape& shape, DType dtype = float32) {
+  std::vector<double> v(static_cast<std::size_t>(shape.numel()));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>(i * 7 % 11) - 4;
+  return shaped(v, dtype, shape);
+}
+
+/// The sum over axes by plain loops in double.
+List slow_sum(const Tensor& x, unsigned mask) {
+  List in = values(x), out;
+  Shape s = x.shape();
+  std::vector<std::int64_t> stride(static_cast<std::size_t>(s.rank()) + 1, 0);
+  std::int64_t n = 1;
+  for (int i = s.rank() - 1; i >= 0; --i)
+    if (!(mask >> i & 1)) {
+      stride[static_cast<std::size_t>(i)] = n;
+      n *= s[i];
+    }
+  out.resize(static_cast<std::size_t>(n));
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    std::int64_t rest = static_cast<std::int64_t>(k), at = 0;
+    for (int i = s.rank() - 1; i >= 0; --i) {
+      at += rest % s[i] * stride[static_cast<std::size_t>(i)];
+      rest /= s[i];
+    }
+    out[static_cast<std::size_t>(at)] += in[k];
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("sums over every set of axes agree with plain loops", "[reduce]") {
+  for (DType dtype : {float32, float64, float16, bfloat16, int32, int64, int16, int8})
+    for (Shape shape : {Shape{4}, Shape{3, 5}, Shape{2, 3, 4}, Shape{2, 1, 3, 5}, Shape{40, 33}, Shape{3, 1, 17, 2}}) {
+      Tensor x = counted(shape, dtype);
+      for (unsigned mask = 0; mask < 1u << shape.rank(); ++mask) {
+        std::vector<int> axes;
+        for (int i = 0; i < shape.rank(); ++i)
+          if (mask >> i & 1) axes.push_back(i % 2 ? i - shape.rank() : i);
+        INFO(dtype << " " << shape << " mask " << mask);
+        if (dtype == int8 && shape.numel() > 60) continue;
+        Tensor y = K::sum(x, axes);
+        CHECK(y.dtype() == dtype);
+        CHECK(values(y) == slow_sum(x, mask));
+        Tensor kept = K::sum(x, axes, true);
+        CHECK(kept.ndim() == shape.rank());
+        CHECK(values(kept) == values(y));
+      }
+    }
+}
+
+TEST_CASE("extremes and means over axes", "[reduce]") {
+  Tensor x = K::constant({{1, 5, 2}, {4, 3, 6}});
+  CHECK(K::max(x).item<float>() == 6);
+  CHECK(K::min(x).item<float>() == 1);
+  CHECK(values(K::max(x, 0)) == List{4, 5, 6});
+  CHECK(values(K::max(x, 1)) == List{5, 6});
+  CHECK(values(K::min(x, -1)) == List{1, 3});
+  CHECK(values(K::mean(x, 0)) == List{2.5, 4, 4});
+  CHECK(K::mean(x).item<float>() == 3.5f);
+  CHECK(K::mean(x, {0, 1}, true).shape() == Shape{1, 1});
+  CHECK(K::sum(x, {}).shape() == Shape{2, 3});
+  CHECK(K::max(counted({4, 2, 3}), {1, -1}).shape() == Shape{4});
+}
+
+TEST_CASE("int32 sums wrap and stay int32", "[reduce]") {
+  Tensor x = K::constant({2147483647, 1}, "int32");
+  CHECK(K::sum(x).dtype() == int32);
+  CHECK(K::sum(x).item<std::int32_t>() == std::numeric_limits<std::int32_t>::min());
+}
+
+TEST_CASE("reductions of nothing", "[reduce]") {
+  Tensor x = shaped(List{}, "float32", Shape{3, 0});
+  CHECK(values(K::sum(x, 1)) == List{0, 0, 0});
+  CHECK(std::isinf(K::max(x).item<float>()));
+  CHECK(K::max(x).item<float>() < 0);
+  CHECK(K::min(x).item<float>() > 0);
+  CHECK(std::isnan(K::mean(x).item<float>()));
+  CHECK(K::sum(x, 0).shape() == Shape{0});
+  Tensor i = shaped(List{}, "int8", {0});
+  CHECK(K::max(i).item<int>() == -128);
+  CHECK(K::min(i).item<int>() == 127);
+}
+
+TEST_CASE("NaN passes through extremes, wherever it stands", "[reduce]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (int n : {3, 40, 300, 5000})
+    for (int at : {0, n / 2, n - 1}) {
+      std::vector<float> v(static_cast<std::size_t>(n), 1.f);
+      v[static_cast<std::size_t>(at)] = nan;
+      INFO(n << " " << at);
+      CHECK(std::isnan(K::max(K::constant(v)).item<float>()));
+      CHECK(std::isnan(K::min(K::constant(v)).item<float>()));
+      CHECK(std::isnan(values(K::max(shaped(v, "float32", {n, 1}), 0))[0]));
+    }
+}
+
+TEST_CASE("axes that are wrong are ValueErrors", "[reduce]") {
+  Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}});
+  CHECK_THROWS_WITH(K::sum(x, 2), "sum: axis 2 is out of range for (2, 3) of rank 2");
+  CHECK_THROWS_WITH(K::max(x, -3), "max: axis -3 is out of range for (2, 3) of rank 2");
+  CHECK_THROWS_WITH(K::mean(x, 100), "mean: axis 100 is out of range for (2, 3) of rank 2");
+  CHECK_THROWS_WITH(K::min(x, {1, 1}), "min: axis 1 is given twice for (2, 3)");
+  CHECK_THROWS_WITH(K::sum(x, {1, -1}), "sum: axis -1 is given twice for (2, 3)");
+  CHECK_THROWS_AS(K::sum(x, 2), ValueError);
+  CHECK_THROWS_AS(K::sum(K::constant({1, 0}, "bool")), TypeError);
+}
+
+TEST_CASE("a sum of 1e7 floats is as good as float32 can say", "[reduce]") {
+  std::vector<float> v(10'000'000);
+  double exact = 0;
+  std::uint32_t state = 1;
+  for (float& f : v) {
+    state = state * 1664525u + 1013904223u;
+    f = static_cast<float>(state >> 8) / static_cast<float>(1 << 24);
+    exact += static_cast<double>(f);
+  }
+  Tensor x = K::constant(v);
+  CHECK(K::sum(x).item<float>() == Approx(exact).epsilon(2e-7));
+  CHECK(values(K::sum(shaped(v, "float32", {2'500'000, 4}), {0, 1}))[0] == Approx(exact).epsilon(2e-7));
+  double columns = 0;
+  for (double s : values(K::sum(shaped(v, "float32", {2'500'000, 4}), 0))) columns += s;
+  CHECK(columns == Approx(exact).epsilon(2e-7));
+}
+
+TEST_CASE("reductions have the same bits for any number of threads", "[reduce]") {
+  int before = num_threads();
+  for (Shape shape : {Shape{300'000}, Shape{700, 300}, Shape{3, 900, 70}}) {
+    std::vector<float> v(static_cast<std::size_t>(shape.numel()));
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(std::sin(static_cast<double>(i)));
+    Tensor x = shaped(v, "float32", shape);
+    for (int axis = -1; axis < shape.rank(); ++axis) {
+      Axes axes = axis < 0 ? Axes(None) : Axes(axis);
+      set_num_threads(1);
+      List one = values(K::sum(x, axes)), mean = values(K::mean(x, axes));
+      set_num_threads(2);
+      CHECK(values(K::sum(x, axes)) == one);
+      CHECK(values(K::mean(x, axes)) == mean);
+    }
+  }
+  set_num_threads(before);
+}
