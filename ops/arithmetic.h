@@ -1,13 +1,55 @@
-// ops/arithmetic.h - elementwise ops as functions of tensors, for adjoints and compositions. Numbers beside tensors are
-// operands of operator+ and so on.
+// ops/arithmetic.h - elementwise ops as functions of tensors, for adjoints and compositions. A number beside a tensor takes
+// its dtype; operators + - * / and so on are declared with Tensor.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
-Tensor exp(const Tensor& x);
+Tensor abs(const Tensor& x);
+Tensor sign(const Tensor& x);
 Tensor square(const Tensor& x);
-/// a * b, but 0 wherever a is 0, whatever b is: cotangents that are zero stay zero beside inf and nan.
-Tensor mul_no_nan(const Tensor& a, const Tensor& b);
+/// 0 for negative numbers, and no gradient there.
+Tensor sqrt(const Tensor& x);
+Tensor exp(const Tensor& x);
+Tensor expm1(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+Tensor softplus(const Tensor& x);
+Tensor round(const Tensor& x);
+Tensor relu(const Tensor& x);
+Tensor leaky_relu(const Tensor& x, double alpha);
+Tensor elu(const Tensor& x, double alpha);
+/// max(min(x, high), low) on floats.
+Tensor clip(const Tensor& x, double low, double high);
+
+Tensor pow(const Operand& a, const Operand& b);
+Tensor maximum(const Operand& a, const Operand& b);
+Tensor minimum(const Operand& a, const Operand& b);
+/// a * b and a / b, but 0 wherever a is 0, whatever b is: cotangents that are zero stay zero beside inf and nan.
+Tensor mul_no_nan(const Operand& a, const Operand& b);
+Tensor div_no_nan(const Operand& a, const Operand& b);
+/// a where b > 0, else 0. No gradient to b.
+Tensor where_positive(const Operand& a, const Operand& b);
+
+// Comparisons give bool and have no gradient.
+Tensor equal(const Operand& a, const Operand& b);
+Tensor not_equal(const Operand& a, const Operand& b);
+Tensor less(const Operand& a, const Operand& b);
+Tensor less_equal(const Operand& a, const Operand& b);
+Tensor greater(const Operand& a, const Operand& b);
+Tensor greater_equal(const Operand& a, const Operand& b);
+Tensor logical_and(const Operand& a, const Operand& b);
+Tensor logical_or(const Operand& a, const Operand& b);
+Tensor logical_not(const Tensor& a);
+
+/// a where the bool condition holds, else b; all three broadcast. Neither branch's nan or inf reaches the other.
+Tensor where(const Tensor& condition, const Operand& a, const Operand& b);
+/// x as another dtype; x itself if it has it. Floats to integers truncate and saturate, NaN gives 0; bool is "not zero".
+/// Gradients flow between float dtypes only.
+Tensor cast(const Tensor& x, DType dtype);
 
 }  // namespace kassette

@@ -1,6 +1,7 @@
 // ops/binary.cpp - the binary elementwise ops: rows, rule, integer loops, the arithmetic operators.
 #include "ops/binary.h"
 
+#include "core/text.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -11,10 +12,11 @@ void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs&
   auto* a = static_cast<const T*>(in[0]);
   auto* b = static_cast<const T*>(in[1]);
   auto* o = static_cast<T*>(out);
-  // Unsigned arithmetic of at least int's width: integers wrap, and that is defined.
-  using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
+  if constexpr (requires(T t) { Op::refuses(t); })
+    for (std::int64_t i = 0; i < (kMask & 2 ? 1 : n); ++i)
+      if (const char* why = Op::refuses(b[i])) fail<ValueError>(Op::name, ": ", why);
   for (std::int64_t i = 0; i < n; ++i)
-    o[i] = static_cast<T>(Op::value(static_cast<U>(a[kMask & 1 ? 0 : i]), static_cast<U>(b[kMask & 2 ? 0 : i])));
+    o[i] = static_cast<T>(Op::value(static_cast<T>(a[kMask & 1 ? 0 : i]), static_cast<T>(b[kMask & 2 ? 0 : i])));
 }
 
 template <class Op>
@@ -22,7 +24,8 @@ const LoopSet* find(DType dtype) {
   constexpr int i = IndexOf<Op, BinaryOps>::value;
   if (dtype == float32) return &KASSETTE_PICK(binary_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(binary_table).f64[i];
-  if constexpr (Op::takes != Takes::floats) {
+  if (dtype.is_float()) return nullptr;
+  if constexpr (Op::takes != Domain::floats) {
 #define KASSETTE_SET(T) {{integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2>}}
     static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t), KASSETTE_SET(std::int8_t),
                                        KASSETTE_SET(std::int16_t), KASSETTE_SET(std::int32_t),  KASSETTE_SET(std::int64_t)};
@@ -39,7 +42,7 @@ template <class Op>
 void rule(const Call& call, Spec* out) {
   const Spec &a = call.spec(0), &b = call.spec(1);
   check_same_dtype(call);
-  check_domain(call, Op::takes == Takes::floats ? Domain::floats : Domain::numbers);
+  check_domain(call, Op::takes);
   out->dtype = a.dtype;
   if (a.same_shape(b)) out->set(a);
   else broadcast_spec(Op::name, a, b, out);
@@ -51,18 +54,10 @@ constexpr OpDef make_row() {
           .rule = rule<Op>,
           .cpu = elementwise_kernel,
           .vjp = Op::gradient,
-          .saves_in = Op::reads == Reads::input || Op::reads == Reads::both ? 3u : 0u,
-          .saves_out = Op::reads == Reads::output || Op::reads == Reads::both,
+          .saves_in = reads_in(Op::reads),
+          .saves_out = reads_out(Op::reads),
           .traits = kElementwise,
           .loops = &loops_of<Op>};
-}
-
-/// Both operands with the dtype of the one that is a tensor.
-template <class Op>
-Tensor operate(const Operand& x, const Operand& y) {
-  DType dtype = dtype_beside(x, y);
-  Arg a(x, dtype, Op::name), b(y, dtype, Op::name);
-  return binary<Op>(a, b);
 }
 
 template <class... Ops>
@@ -74,10 +69,24 @@ constexpr auto make_rows(OpList<Ops...>) {
 
 constinit const std::array<OpDef, BinaryOps::size> binary_rows = make_rows(BinaryOps{});
 
-
-Tensor operator+(const Operand& a, const Operand& b) { return operate<Add>(a, b); }
-Tensor operator-(const Operand& a, const Operand& b) { return operate<Subtract>(a, b); }
-Tensor operator*(const Operand& a, const Operand& b) { return operate<Multiply>(a, b); }
-Tensor mul_no_nan(const Tensor& a, const Tensor& b) { return binary<MulNoNan>(a, b); }
+Tensor operator+(const Operand& a, const Operand& b) { return binary<Add>(a, b); }
+Tensor operator-(const Operand& a, const Operand& b) { return binary<Subtract>(a, b); }
+Tensor operator*(const Operand& a, const Operand& b) { return binary<Multiply>(a, b); }
+Tensor operator/(const Operand& a, const Operand& b) {
+  DType dtype = dtype_beside(a, b);
+  if (!dtype.is_integer()) return binary<Divide>(a, b);
+  Arg x(a, dtype, Divide::name), y(b, dtype, Divide::name);
+  if (y.tensor().defined() && y.tensor().dtype() != x.tensor().dtype()) return binary<Divide>(x.tensor(), y.tensor());
+  DType real = dtype.size() < 4 ? float32 : float64;
+  return binary<Divide>(cast(x, real), cast(y, real));
+}
+Tensor operator%(const Operand& a, const Operand& b) { return binary<Remainder>(a, b); }
+Tensor floor_divide(const Operand& a, const Operand& b) { return binary<FloorDivide>(a, b); }
+Tensor pow(const Operand& a, const Operand& b) { return binary<Pow>(a, b); }
+Tensor maximum(const Operand& a, const Operand& b) { return binary<Maximum>(a, b); }
+Tensor minimum(const Operand& a, const Operand& b) { return binary<Minimum>(a, b); }
+Tensor mul_no_nan(const Operand& a, const Operand& b) { return binary<MulNoNan>(a, b); }
+Tensor div_no_nan(const Operand& a, const Operand& b) { return binary<DivNoNan>(a, b); }
+Tensor where_positive(const Operand& a, const Operand& b) { return binary<WherePositive>(a, b); }
 
 }  // namespace kassette

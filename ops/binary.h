@@ -20,10 +20,10 @@ const OpDef& binary_row() {
   return binary_rows[IndexOf<Op, BinaryOps>::value];
 }
 
-/// Applies an op: binary<Add>(a, b).
+/// Applies an op: binary<Add>(a, b). A number or list takes the dtype of the tensor beside it.
 template <class Op>
-Tensor binary(const In& a, const In& b) {
-  return apply1(binary_row<Op>(), {a, b});
+Tensor binary(const Operand& x, const Operand& y) {
+  return apply_beside(binary_row<Op>(), x, y);
 }
 
 }  // namespace kassette

@@ -8,12 +8,14 @@ namespace kassette {
 #ifdef __CUDACC__
 #define KASSETTE_GRADIENTS(da, db)
 #else
-/// dy, and a and b for the inputs as functions: only those that the op reads have a value. The engine undoes broadcasting.
+/// dy is the cotangent, a(), b() and y() the inputs and the output; only what the op reads has a value. The engine undoes
+/// broadcasting. An expression may be Tensor(): no path.
 #define KASSETTE_GRADIENTS(da, db)                               \
   static void gradient(const Rewind& r) {                        \
     [[maybe_unused]] const Tensor& dy = r.dy();                  \
     [[maybe_unused]] auto a = [&] { return r.in(0); };           \
     [[maybe_unused]] auto b = [&] { return r.in(1); };           \
+    [[maybe_unused]] auto y = [&] { return r.out(); };           \
     if (r.wants(0)) r.din(0) = (da);                             \
     if (r.wants(1)) r.din(1) = (db);                             \
   }
@@ -21,8 +23,8 @@ namespace kassette {
 
 struct Add {
   static constexpr const char* name = "add";
-  static constexpr Takes takes = Takes::numbers;
-  static constexpr Reads reads = Reads::nothing;
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a + b;
@@ -31,36 +33,137 @@ struct Add {
 };
 struct Subtract {
   static constexpr const char* name = "subtract";
-  static constexpr Takes takes = Takes::numbers;
-  static constexpr Reads reads = Reads::nothing;
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a - b;
   }
   KASSETTE_GRADIENTS(dy, -dy)
 };
+/// A zero cotangent gives a zero gradient beside inf and nan (specification 3.1).
 struct Multiply {
   static constexpr const char* name = "multiply";
-  static constexpr Takes takes = Takes::numbers;
-  static constexpr Reads reads = Reads::input;
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return a * b;
   }
-  KASSETTE_GRADIENTS(dy * b(), dy * a())
+  KASSETTE_GRADIENTS(mul_no_nan(dy, b()), mul_no_nan(dy, a()))
+};
+struct Divide {
+  static constexpr const char* name = "divide";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::b + Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return a / b;
+  }
+  KASSETTE_GRADIENTS(div_no_nan(dy, b()), -mul_no_nan(div_no_nan(dy, b()), y()))
 };
 /// a * b, but 0 wherever a is 0.
 struct MulNoNan {
   static constexpr const char* name = "mul_no_nan";
-  static constexpr Takes takes = Takes::floats;
-  static constexpr Reads reads = Reads::input;
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::a + Reads::b;
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::select(a == V(0), V(0), a * b);
   }
   KASSETTE_GRADIENTS(mul_no_nan(dy, b()), mul_no_nan(dy, a()))
 };
+/// a / b, but 0 wherever a is 0.
+struct DivNoNan {
+  static constexpr const char* name = "div_no_nan";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::b + Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::select(a == V(0), V(0), a / b);
+  }
+  KASSETTE_GRADIENTS(div_no_nan(dy, b()), -mul_no_nan(div_no_nan(dy, b()), y()))
+};
+/// a where b > 0, else 0: the adjoint of relu, in one pass.
+struct WherePositive {
+  static constexpr const char* name = "where_positive";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::b;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::select(b > V(0), a, V(0));
+  }
+  KASSETTE_GRADIENTS(where_positive(dy, b()), Tensor())
+};
+/// NaN if either is. A tie is the first operand's, its gradient too.
+struct Maximum {
+  static constexpr const char* name = "maximum";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::a + Reads::b;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::select((a >= b) | m::is_nan(a), a, b);
+  }
+  KASSETTE_GRADIENTS(where(greater_equal(a(), b()), dy, 0.0), where(greater_equal(a(), b()), 0.0, dy))
+};
+struct Minimum {
+  static constexpr const char* name = "minimum";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::a + Reads::b;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::select((a <= b) | m::is_nan(a), a, b);
+  }
+  KASSETTE_GRADIENTS(where(less_equal(a(), b()), dy, 0.0), where(less_equal(a(), b()), 0.0, dy))
+};
+/// pow(0, 0) is 1. Where b is 0 the gradient of a is 0; where a <= 0 that of b is (specification 3.1).
+struct Pow {
+  static constexpr const char* name = "pow";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::a + Reads::b + Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::pow(a, b);
+  }
+  template <class T>
+  static const char* refuses(T b) {
+    return b < 0 ? "a negative integer power; cast the base to a float dtype (K::cast)" : nullptr;
+  }
+  KASSETTE_GRADIENTS(mul_no_nan(dy, mul_no_nan(b(), pow(a(), b() - 1.0))),
+                     mul_no_nan(dy, mul_no_nan(log(where(greater(a(), 0.0), a(), 1.0)), y())))
+};
+/// The quotient rounded down, as Python's //.
+struct FloorDivide {
+  static constexpr const char* name = "floor_divide";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::nothing;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::floor_divide(a, b);
+  }
+  template <class T>
+  static const char* refuses(T b) {
+    return b == 0 ? "integer division by zero" : nullptr;
+  }
+  KASSETTE_NO_GRADIENT
+};
+/// The remainder with the divisor's sign, as Python's %.
+struct Remainder {
+  static constexpr const char* name = "remainder";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::a + Reads::b;
+  template <class V>
+  KASSETTE_FN static V value(const V& a, const V& b) {
+    return m::remainder(a, b);
+  }
+  template <class T>
+  static const char* refuses(T b) {
+    return b == 0 ? "integer division by zero" : nullptr;
+  }
+  KASSETTE_GRADIENTS(dy, -mul_no_nan(dy, floor_divide(a(), b())))
+};
 
-using BinaryOps = OpList<Add, Subtract, Multiply, MulNoNan>;
+using BinaryOps = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum, Pow,
+                         FloorDivide, Remainder>;
 
 }  // namespace kassette

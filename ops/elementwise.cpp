@@ -6,6 +6,7 @@
 #include "core/half.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/operand.h"
 
 namespace kassette {
 namespace {
@@ -140,7 +141,7 @@ void run_broadcast(const Runner& run, const Call& call, int arity, std::int64_t 
 }
 
 /// Operands that need no walk, on the calling thread: what most calls are. False where that does not hold.
-bool run_small(const Call& call, const ElementwiseLoops& family, DType dtype, std::int64_t n) {
+bool run_small(const Call& call, const ElementwiseLoops& family, const LoopSet* loops, std::int64_t n) {
   const void* in[kMaxArity];
   int mask = 0;
   for (int i = 0; i < family.arity; ++i) {
@@ -150,7 +151,7 @@ bool run_small(const Call& call, const ElementwiseLoops& family, DType dtype, st
     if (m != 1) return false;
     mask |= 1 << i;
   }
-  family.find(dtype)->by[mask](in, call.out[0]->data(), n, call.attrs);
+  loops->by[mask](in, call.out[0]->data(), n, call.attrs);
   return true;
 }
 
@@ -163,9 +164,11 @@ void elementwise_kernel(const Call& call) {
   if (n == 0) return;
   int arity = family.arity;
   DType dtype = call.spec(arity - 1).dtype;   // the condition of `where` comes first
-  bool half = dtype == float16 || dtype == bfloat16;
-  if (!half && n < 2 * family.grain && run_small(call, family, dtype, n)) return;
-  Runner run{call, family.find(half ? float32 : dtype), arity, {}, out.dtype.size(), half ? dtype : DType(), half && !family.bool_out};
+  const LoopSet* loops = family.find(dtype);
+  if (loops && n < 2 * family.grain && run_small(call, family, loops, n)) return;
+  bool half = !loops;
+  if (half) loops = family.find(float32);
+  Runner run{call, loops, arity, {}, out.dtype.size(), half ? dtype : DType(), half && !family.bool_out};
   Run r{};
   r.out = out.data();
   bool flat = true;
@@ -189,6 +192,12 @@ void elementwise_kernel(const Call& call) {
     part.out += begin * run.out_size;
     run(part, end - begin);
   });
+}
+
+Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y) {
+  DType dtype = dtype_beside(x, y);
+  Arg a(x, dtype, row.name), b(y, dtype, row.name);
+  return apply1(row, {a, b});
 }
 
 void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out) {

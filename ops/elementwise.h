@@ -1,5 +1,6 @@
 // ops/elementwise.h - running a loop over elements: broadcasting, half types, threads. What all elementwise families share.
 #pragma once
+#include "ops/math.h"
 #include "ops/op.h"
 
 namespace kassette {
@@ -13,8 +14,8 @@ struct LoopSet {
   Loop by[8];
 };
 
-/// Where an op's loops are found: for the dtype of the operands, at the CPU level in use. float16 and bfloat16 have none of
-/// their own: the float32 loops run on blocks converted to float32 and back.
+/// Where an op's loops are found: for the dtype of the last operand, at the CPU level in use. Null for float16 and bfloat16
+/// means that the float32 loops run on blocks converted to float32 and back.
 struct ElementwiseLoops {
   const LoopSet* (*find)(DType dtype);
   int arity;
@@ -26,6 +27,9 @@ struct ElementwiseLoops {
 /// aside, see ternary.cpp), the output has the broadcast shape.
 void elementwise_kernel(const Call& call);
 
+/// Applies a binary row to operands: a number or list takes the dtype of the tensor beside it.
+Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
+
 // ---- rules -----------------------------------------------------------------------------------------------------------
 /// The shape that shapes a and b broadcast to, unknown dims included; throws ValueError in the name of the op.
 void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out);
@@ -34,8 +38,7 @@ void same_rule(const Call& call, Spec* out);
 /// Throws TypeError unless the dtypes of inputs 0 and 1 agree.
 void check_same_dtype(const Call& call);
 
-/// Which dtypes an op takes.
-enum class Domain : std::uint8_t { floats, numbers, anything, bools, integers };
+/// Throws TypeError where the dtype of the last input is outside.
 void check_domain(const Call& call, Domain domain);
 
 }  // namespace kassette

@@ -1,6 +1,8 @@
 // ops/math.h - the functions that elementwise ops are written with, for scalars, xsimd batches and CUDA.
 #pragma once
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #ifdef __CUDACC__
@@ -26,11 +28,16 @@ struct IndexOf<Op, OpList<First, Rest...>> {
   static constexpr int value = 1 + IndexOf<Op, OpList<Rest...>>::value;
 };
 
+/// The dtypes of an op's operands. Numbers are all but bool; their integers wrap around.
+enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
+
 /// Attributes of an elementwise op, as numbers that stay in registers.
 struct Params {
   double x, y;
 };
 
+// Scalars. Batches have the same functions in simd.h; CUDA takes these. Calls go to the C library by name: a std:: overload
+// that is not inlined would be a weak symbol of a level's object.
 namespace m {
 
 template <class T>
@@ -41,12 +48,92 @@ KASSETTE_FN T select(bool c, T a, T b) {
   return c ? a : b;
 }
 template <class T, if_scalar<T> = 0>
-KASSETTE_FN T exp(T x) {
-  return std::exp(x);
+KASSETTE_FN bool is_nan(T x) {
+  return x != x;
 }
+
+#define KASSETTE_SCALAR_FN(name, function)                                                                    \
+  KASSETTE_FN float name(float x) { return ::function##f(x); }                                                \
+  KASSETTE_FN double name(double x) { return ::function(x); }
+KASSETTE_SCALAR_FN(exp, exp)
+KASSETTE_SCALAR_FN(expm1, expm1)
+KASSETTE_SCALAR_FN(log, log)
+KASSETTE_SCALAR_FN(log1p, log1p)
+KASSETTE_SCALAR_FN(sqrt, sqrt)
+KASSETTE_SCALAR_FN(sin, sin)
+KASSETTE_SCALAR_FN(cos, cos)
+KASSETTE_SCALAR_FN(tanh, tanh)
+KASSETTE_SCALAR_FN(round_even, nearbyint)
+#undef KASSETTE_SCALAR_FN
+
+/// |x|; of the lowest integer, that integer.
 template <class T, if_scalar<T> = 0>
-KASSETTE_FN T tanh(T x) {
-  return std::tanh(x);
+KASSETTE_FN T abs(T x) {
+  if constexpr (std::is_same_v<T, float>) return ::fabsf(x);
+  else if constexpr (std::is_same_v<T, double>) return ::fabs(x);
+  else return x < T(0) ? static_cast<T>(-x) : x;
+}
+/// 1 / (1 + exp(-x)) without overflow on either side.
+template <class T, if_scalar<T> = 0>
+KASSETTE_FN T sigmoid(T x) {
+  T e = exp(-abs(x));
+  return select(x < T(0), e, T(1)) / (T(1) + e);
+}
+/// A param as a scalar or batch.
+template <class V>
+KASSETTE_FN V number(double p) {
+  if constexpr (std::is_arithmetic_v<V>) return static_cast<V>(p);
+  else return V(static_cast<typename V::value_type>(p));
+}
+
+KASSETTE_FN float pow(float a, float b) { return ::powf(a, b); }
+KASSETTE_FN double pow(double a, double b) { return ::pow(a, b); }
+/// a to the power b >= 0; wraps.
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
+KASSETTE_FN T pow(T a, T b) {
+  std::uint64_t base = static_cast<std::uint64_t>(a), result = 1;
+  for (std::uint64_t n = static_cast<std::uint64_t>(b); n; n >>= 1) {
+    if (n & 1) result *= base;
+    base *= base;
+  }
+  return static_cast<T>(result);
+}
+
+/// The remainder with the divisor's sign. Integers: b != 0.
+KASSETTE_FN float remainder(float a, float b) {
+  float r = ::fmodf(a, b);
+  if (r == 0) return ::copysignf(0.f, b);
+  return (r < 0) != (b < 0) ? r + b : r;
+}
+KASSETTE_FN double remainder(double a, double b) {
+  double r = ::fmod(a, b);
+  if (r == 0) return ::copysign(0., b);
+  return (r < 0) != (b < 0) ? r + b : r;
+}
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
+KASSETTE_FN T remainder(T a, T b) {
+  if constexpr (std::is_signed_v<T>) {
+    if (b == T(-1)) return 0;   // the lowest integer by -1 traps
+    T r = static_cast<T>(a % b);
+    return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
+  } else {
+    return static_cast<T>(a % b);
+  }
+}
+/// The quotient rounded down. Integers: b != 0.
+template <class T, if_scalar<T> = 0>
+KASSETTE_FN T floor_divide(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    T r = remainder(a, b);
+    if (b == T(0) || r != r) return a / b;
+    T q = (a - r) / b;   // an integer up to rounding
+    return q == T(0) ? select((a < 0) != (b < 0), T(-0.0), T(0)) : round_even(q);
+  } else if constexpr (std::is_signed_v<T>) {
+    if (b == T(-1)) return static_cast<T>(-a);
+    return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+  } else {
+    return static_cast<T>(a / b);
+  }
 }
 
 }  // namespace m

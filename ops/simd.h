@@ -18,13 +18,50 @@ KASSETTE_FN xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& c, const xs
   return xsimd::select(c, a, b);
 }
 template <class T, class A>
-KASSETTE_FN xsimd::batch<T, A> exp(const xsimd::batch<T, A>& x) {
-  return xsimd::exp(x);
+KASSETTE_FN xsimd::batch_bool<T, A> is_nan(const xsimd::batch<T, A>& x) {
+  return xsimd::isnan(x);   // in xsimd 8.1, x != x is false for NaN
 }
+#define KASSETTE_BATCH_FN(name, function)                                \
+  template <class T, class A>                                            \
+  KASSETTE_FN xsimd::batch<T, A> name(const xsimd::batch<T, A>& x) {      \
+    return xsimd::function(x);                                           \
+  }
+KASSETTE_BATCH_FN(abs, abs)
+KASSETTE_BATCH_FN(sqrt, sqrt)
+KASSETTE_BATCH_FN(round_even, nearbyint)
+KASSETTE_BATCH_FN(exp, exp)
+KASSETTE_BATCH_FN(expm1, expm1)
+KASSETTE_BATCH_FN(log, log)
+KASSETTE_BATCH_FN(log1p, log1p)
+KASSETTE_BATCH_FN(sin, sin)
+KASSETTE_BATCH_FN(cos, cos)
+KASSETTE_BATCH_FN(tanh, tanh)
+#undef KASSETTE_BATCH_FN
 template <class T, class A>
-KASSETTE_FN xsimd::batch<T, A> tanh(const xsimd::batch<T, A>& x) {
-  return xsimd::tanh(x);
+KASSETTE_FN xsimd::batch<T, A> sigmoid(const xsimd::batch<T, A>& x) {
+  using V = xsimd::batch<T, A>;
+  V e = m::exp(-m::abs(x));
+  return m::select(x < V(0), e, V(1)) / (V(1) + e);
 }
+/// Lane by lane: for what has no vector form.
+template <class T, class A, class F>
+KASSETTE_FN xsimd::batch<T, A> lanes(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b, F f) {
+  using V = xsimd::batch<T, A>;
+  alignas(64) T x[V::size], y[V::size];
+  a.store_aligned(x);
+  b.store_aligned(y);
+  for (std::size_t i = 0; i < V::size; ++i) x[i] = f(x[i], y[i]);
+  return V::load_aligned(x);
+}
+#define KASSETTE_LANES_FN(name)                                                                              \
+  template <class T, class A>                                                                                \
+  KASSETTE_FN xsimd::batch<T, A> name(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {             \
+    return lanes(a, b, [](T x, T y) __attribute__((always_inline)) { return m::name(x, y); });               \
+  }
+KASSETTE_LANES_FN(pow)
+KASSETTE_LANES_FN(remainder)
+KASSETTE_LANES_FN(floor_divide)
+#undef KASSETTE_LANES_FN
 }  // namespace m
 
 inline namespace KASSETTE_LEVEL {   // nothing that is inlined here may be served to another level

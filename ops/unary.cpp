@@ -19,7 +19,8 @@ const LoopSet* find(DType dtype) {
   constexpr int i = IndexOf<Op, UnaryOps>::value;
   if (dtype == float32) return &KASSETTE_PICK(unary_table).f32[i];
   if (dtype == float64) return &KASSETTE_PICK(unary_table).f64[i];
-  if constexpr (Op::takes != Takes::floats) {
+  if (dtype.is_float()) return nullptr;
+  if constexpr (Op::takes != Domain::floats) {
     static constexpr LoopSet sets[] = {
         {{integer_loop<Op, std::uint8_t>}}, {{integer_loop<Op, std::uint16_t>}}, {{integer_loop<Op, std::int8_t>}},
         {{integer_loop<Op, std::int16_t>}}, {{integer_loop<Op, std::int32_t>}},  {{integer_loop<Op, std::int64_t>}}};
@@ -33,12 +34,9 @@ constexpr ElementwiseLoops loops_of{find<Op>, 1, 1 << 14, false};
 
 template <class Op>
 void rule(const Call& call, Spec* out) {
-  check_domain(call, Op::takes == Takes::floats ? Domain::floats : Op::takes == Takes::numbers ? Domain::numbers : Domain::anything);
+  check_domain(call, Op::takes);
   out->set(call.spec(0));
 }
-
-constexpr std::uint32_t reads_in(Reads r) { return r == Reads::input || r == Reads::both; }
-constexpr std::uint32_t reads_out(Reads r) { return r == Reads::output || r == Reads::both; }
 
 template <class Op>
 constexpr OpDef make_row() {
@@ -61,10 +59,25 @@ constexpr auto make_rows(OpList<Ops...>) {
 
 constinit const std::array<OpDef, UnaryOps::size> unary_rows = make_rows(UnaryOps{});
 
-
 Tensor operator-(const Tensor& a) { return unary<Negative>(a); }
 Tensor operator+(const Tensor& a) { return a; }
-Tensor exp(const Tensor& x) { return unary<Exp>(x); }
+Tensor abs(const Tensor& x) { return unary<Abs>(x); }
+Tensor sign(const Tensor& x) { return unary<Sign>(x); }
 Tensor square(const Tensor& x) { return unary<Square>(x); }
+Tensor sqrt(const Tensor& x) { return unary<Sqrt>(x); }
+Tensor exp(const Tensor& x) { return unary<Exp>(x); }
+Tensor expm1(const Tensor& x) { return unary<Expm1>(x); }
+Tensor log(const Tensor& x) { return unary<Log>(x); }
+Tensor log1p(const Tensor& x) { return unary<Log1p>(x); }
+Tensor sin(const Tensor& x) { return unary<Sin>(x); }
+Tensor cos(const Tensor& x) { return unary<Cos>(x); }
+Tensor tanh(const Tensor& x) { return unary<Tanh>(x); }
+Tensor sigmoid(const Tensor& x) { return unary<Sigmoid>(x); }
+Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
+Tensor round(const Tensor& x) { return unary<Round>(x); }
+Tensor relu(const Tensor& x) { return unary<Relu>(x); }
+Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
+Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
+Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }
 
 }  // namespace kassette

@@ -11,59 +11,228 @@ namespace kassette {
 
 #ifdef __CUDACC__
 #define KASSETTE_GRADIENT(expression)
+#define KASSETTE_NO_GRADIENT
 #else
-/// dy, x and y stand for the cotangent, the input and the output; `r` for the rest.
-#define KASSETTE_GRADIENT(expression)          \
-  static void gradient(const Rewind& r) {      \
-    [[maybe_unused]] const Tensor& dy = r.dy(); \
-    r.din(0) = (expression);                   \
+/// dy is the cotangent, x() and y() the input and the output, p the params; only what the op reads has a value.
+#define KASSETTE_GRADIENT(expression)                                          \
+  static void gradient(const Rewind& r) {                                      \
+    [[maybe_unused]] const Tensor& dy = r.dy();                                 \
+    [[maybe_unused]] auto x = [&] { return r.in(0); };                         \
+    [[maybe_unused]] auto y = [&] { return r.out(); };                         \
+    [[maybe_unused]] const Params p{r.attrs.x, r.attrs.y};                     \
+    r.din(0) = (expression);                                                   \
   }
+/// Cuts the path: gradients through the op are None.
+#define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
 #endif
 
-enum class Reads : unsigned char { nothing, input, output, both };   // what a gradient reads
-enum class Takes : unsigned char { floats, numbers, anything };           // dtypes of the operand
+/// What a gradient reads the value of: a sum of these.
+struct Reads {
+  static constexpr unsigned nothing = 0, x = 1, a = 1, b = 2, c = 4, y = 256;
+};
+constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
+constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
 
 struct Negative {
   static constexpr const char* name = "negative";
-  static constexpr Takes takes = Takes::numbers;
-  static constexpr Reads reads = Reads::nothing;
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::nothing;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
     return -x;
   }
   KASSETTE_GRADIENT(-dy)
 };
+struct Abs {
+  static constexpr const char* name = "abs";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::abs(x);
+  }
+  KASSETTE_GRADIENT(dy * sign(x()))
+};
+/// Zeros keep their sign, NaN stays.
+struct Sign {
+  static constexpr const char* name = "sign";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::nothing;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::select(x > V(0), V(1), m::select(x < V(0), V(-1), x));
+  }
+  KASSETTE_GRADIENT(mul_no_nan(0.0, dy))
+};
 struct Square {
   static constexpr const char* name = "square";
-  static constexpr Takes takes = Takes::numbers;
-  static constexpr Reads reads = Reads::input;
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::x;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
     return x * x;
   }
-  KASSETTE_GRADIENT(dy * (r.in(0) * 2.0))
+  KASSETTE_GRADIENT(mul_no_nan(dy, x() * 2.0))
+};
+/// Negative numbers give 0 and no gradient (specification 2.7, 3.1).
+struct Sqrt {
+  static constexpr const char* name = "sqrt";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x + Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::sqrt(m::select(x < V(0), V(0), x));
+  }
+  KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
 };
 struct Exp {
   static constexpr const char* name = "exp";
-  static constexpr Takes takes = Takes::floats;
-  static constexpr Reads reads = Reads::output;
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::exp(x);
   }
-  KASSETTE_GRADIENT(mul_no_nan(dy, r.out()))
+  KASSETTE_GRADIENT(mul_no_nan(dy, y()))
+};
+struct Expm1 {
+  static constexpr const char* name = "expm1";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::expm1(x);
+  }
+  KASSETTE_GRADIENT(mul_no_nan(dy, y() + 1.0))
+};
+struct Log {
+  static constexpr const char* name = "log";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::log(x);
+  }
+  KASSETTE_GRADIENT(div_no_nan(dy, x()))
+};
+struct Log1p {
+  static constexpr const char* name = "log1p";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::log1p(x);
+  }
+  KASSETTE_GRADIENT(div_no_nan(dy, x() + 1.0))
+};
+struct Sin {
+  static constexpr const char* name = "sin";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::sin(x);
+  }
+  KASSETTE_GRADIENT(dy * cos(x()))
+};
+struct Cos {
+  static constexpr const char* name = "cos";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::cos(x);
+  }
+  KASSETTE_GRADIENT(-(dy * sin(x())))
 };
 struct Tanh {
   static constexpr const char* name = "tanh";
-  static constexpr Takes takes = Takes::floats;
-  static constexpr Reads reads = Reads::output;
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::tanh(x);
   }
-  KASSETTE_GRADIENT(dy * (1.0 - square(r.out())))
+  KASSETTE_GRADIENT(dy * (1.0 - square(y())))
 };
-
-using UnaryOps = OpList<Negative, Square, Exp, Tanh>;
+struct Sigmoid {
+  static constexpr const char* name = "sigmoid";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::sigmoid(x);
+  }
+  KASSETTE_GRADIENT(dy * (y() * (1.0 - y())))
+};
+/// log(1 + exp(x)), where neither side overflows or cancels.
+struct Softplus {
+  static constexpr const char* name = "softplus";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::select(x < V(0), V(0), x) + m::log1p(m::exp(-m::abs(x)));
+  }
+  KASSETTE_GRADIENT(dy * sigmoid(x()))
+};
+/// To the nearest integer, ties to even.
+struct Round {
+  static constexpr const char* name = "round";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::nothing;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::round_even(x);
+  }
+  KASSETTE_NO_GRADIENT
+};
+/// max(x, 0); NaN stays.
+struct Relu {
+  static constexpr const char* name = "relu";
+  static constexpr Domain takes = Domain::numbers;
+  static constexpr unsigned reads = Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::select(x < V(0), V(0), x);
+  }
+  KASSETTE_GRADIENT(where_positive(dy, y()))
+};
+/// x above 0, p.x * x elsewhere.
+struct LeakyRelu {
+  static constexpr const char* name = "leaky_relu";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params& p) {
+    return m::select(x > V(0), x, x * m::number<V>(p.x));
+  }
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * p.x))
+};
+/// x above 0, p.x * (exp(x) - 1) elsewhere.
+struct Elu {
+  static constexpr const char* name = "elu";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params& p) {
+    return m::select(x > V(0), x, m::expm1(x) * m::number<V>(p.x));
+  }
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * (exp(minimum(x(), 0.0)) * p.x)))
+};
+/// max(min(x, p.y), p.x); NaN stays. The gradient passes at the bounds too.
+struct Clip {
+  static constexpr const char* name = "clip";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params& p) {
+    const V low = m::number<V>(p.x), high = m::number<V>(p.y);
+    return m::select(x < low, low, m::select(x > high, high, x));
+  }
+  KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
+};
+using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Round,
+                        Relu, LeakyRelu, Elu, Clip>;
 
 }  // namespace kassette

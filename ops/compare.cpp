@@ -1,0 +1,85 @@
+// ops/compare.cpp - comparisons and logical ops: rows, rule, loops of integers and bool.
+#include "ops/compare.h"
+
+namespace kassette {
+namespace {
+
+template <class Op>
+const LoopSet* find(DType dtype) {
+  constexpr int i = IndexOf<Op, CompareOps>::value;
+  if (dtype == float32) return &KASSETTE_PICK(compare_table).f32[i];
+  if (dtype == float64) return &KASSETTE_PICK(compare_table).f64[i];
+  if (dtype.is_float()) return nullptr;
+#define KASSETTE_SET(T) {{compare_loop<Op, T, 0>, compare_loop<Op, T, 1>, compare_loop<Op, T, 2>}}
+  static constexpr LoopSet bools = KASSETTE_SET(bool);
+  if constexpr (Op::takes != Domain::bools) {
+    static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t), KASSETTE_SET(std::int8_t),
+                                       KASSETTE_SET(std::int16_t), KASSETTE_SET(std::int32_t),  KASSETTE_SET(std::int64_t)};
+    if (!dtype.is_bool()) return &sets[dtype.code() - DType::kUint8];
+  }
+#undef KASSETTE_SET
+  return &bools;
+}
+
+template <class Op>
+constexpr ElementwiseLoops loops_of{find<Op>, 2, 1 << 15, true};
+
+template <class Op>
+void rule(const Call& call, Spec* out) {
+  check_same_dtype(call);
+  check_domain(call, Op::takes);
+  const Spec &a = call.spec(0), &b = call.spec(1);
+  if (a.same_shape(b)) out->set(a);
+  else broadcast_spec(Op::name, a, b, out);
+  out->dtype = bool_;
+}
+
+template <class... Ops>
+constexpr auto make_rows(OpList<Ops...>) {
+  return std::array<OpDef, sizeof...(Ops)>{
+      OpDef{.name = Ops::name, .rule = rule<Ops>, .cpu = elementwise_kernel, .loops = &loops_of<Ops>}...};
+}
+
+template <class Op>
+Tensor compare(const Operand& a, const Operand& b) {
+  return apply_beside(compare_rows[IndexOf<Op, CompareOps>::value], a, b);
+}
+
+void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
+  auto* a = static_cast<const bool*>(in[0]);
+  auto* o = static_cast<bool*>(out);
+  for (std::int64_t i = 0; i < n; ++i) o[i] = !a[i];
+}
+constexpr LoopSet not_set{{not_loop}};
+constexpr ElementwiseLoops not_loops{[](DType) { return &not_set; }, 1, 1 << 16, true};
+
+void not_rule(const Call& call, Spec* out) {
+  check_domain(call, Domain::bools);
+  out->set(call.spec(0));
+}
+
+}  // namespace
+
+constinit const std::array<OpDef, CompareOps::size> compare_rows = make_rows(CompareOps{});
+constinit const OpDef logical_not_row{
+    .name = "logical_not", .rule = not_rule, .cpu = elementwise_kernel, .loops = &not_loops};
+
+Tensor equal(const Operand& a, const Operand& b) { return compare<Equal>(a, b); }
+Tensor not_equal(const Operand& a, const Operand& b) { return compare<NotEqual>(a, b); }
+Tensor less(const Operand& a, const Operand& b) { return compare<Less>(a, b); }
+Tensor less_equal(const Operand& a, const Operand& b) { return compare<LessEqual>(a, b); }
+Tensor greater(const Operand& a, const Operand& b) { return compare<Greater>(a, b); }
+Tensor greater_equal(const Operand& a, const Operand& b) { return compare<GreaterEqual>(a, b); }
+Tensor logical_and(const Operand& a, const Operand& b) { return compare<LogicalAnd>(a, b); }
+Tensor logical_or(const Operand& a, const Operand& b) { return compare<LogicalOr>(a, b); }
+Tensor logical_not(const Tensor& a) { return apply1(logical_not_row, {a}); }
+
+Tensor operator<(const Operand& a, const Operand& b) { return less(a, b); }
+Tensor operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
+Tensor operator>(const Operand& a, const Operand& b) { return greater(a, b); }
+Tensor operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
+Tensor operator&(const Operand& a, const Operand& b) { return logical_and(a, b); }
+Tensor operator|(const Operand& a, const Operand& b) { return logical_or(a, b); }
+Tensor operator~(const Tensor& a) { return logical_not(a); }
+
+}  // namespace kassette

@@ -1,0 +1,9 @@
+// ops/ternary.h - the row of where.
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+extern const OpDef where_row;
+
+}  // namespace kassette
