@@ -22,7 +22,10 @@ class KASSETTE_API Text {
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   friend KASSETTE_API bool operator==(const Text& a, const Name& b);
+  // In C++20 two Texts would fit the line above in either order.
+  friend bool operator==(const Text& a, const Text& b) { return a == Name(b); }
   friend bool operator!=(const Text& a, const Name& b) { return !(a == b); }
+  friend bool operator!=(const Text& a, const Text& b) { return !(a == b); }
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Text& text);
 
  private:
