@@ -55,6 +55,8 @@ class KASSETTE_API DType {
   constexpr int size() const { return static_cast<int>(0x842284212110u >> (4 * code_) & 15); }   // a digit a code
   /// "float32" and so on; "none" where not given.
   const char* name() const;
+  /// The same, so that a DType goes wherever a Name is taken.
+  const char* c_str() const { return name(); }
   friend constexpr bool operator==(DType a, DType b) { return a.code_ == b.code_; }
   friend constexpr bool operator!=(DType a, DType b) { return a.code_ != b.code_; }
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, DType dtype);

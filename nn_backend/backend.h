@@ -2,6 +2,7 @@
 #ifndef KASSETTE_BACKEND_H
 #define KASSETTE_BACKEND_H
 #include <kassette/api.h>
+#include <kassette/backend/config.h>
 #include <kassette/backend/creation.h>
 #include <kassette/backend/introspection.h>
 #include <kassette/backend/reductions.h>

@@ -1,0 +1,40 @@
+// nn_backend/config.h - what holds for all functions: backend, epsilon, floatx, data format, counters (specification 2.1).
+#ifndef KASSETTE_BACKEND_CONFIG_H
+#define KASSETTE_BACKEND_CONFIG_H
+#include <kassette/print.h>
+#include <kassette/tensor.h>
+
+namespace kassette {
+namespace backend {
+
+/// The name of the active backend.
+KASSETTE_API Text backend();
+
+/// The fuzz constant, 1e-07 unless set.
+KASSETTE_API double epsilon();
+/// Takes effect for what is called or recorded afterwards.
+KASSETTE_API void set_epsilon(double e);
+
+/// The dtype of what is made without one: float32 unless set.
+KASSETTE_API DType floatx();
+/// "float16", "float32" or "float64"; throws ValueError on another name, and the old value stays.
+KASSETTE_API void set_floatx(Name floatx);
+/// x converted to floatx: a number or list as a tensor of it. Specification 2.1.
+KASSETTE_API Tensor cast_to_floatx(const Operand& x);
+
+/// "channels_last" (unless set) or "channels_first".
+KASSETTE_API Text image_data_format();
+/// Throws ValueError on another name, and the old value stays.
+KASSETTE_API void set_image_data_format(Name data_format);
+/// A data format in lower case; None gives image_data_format(). Throws ValueError on another name. Specification 2.0.6.
+KASSETTE_API Text normalize_data_format(Name value = None);
+
+/// 1, 2, ... for each prefix. Specification 2.1.
+KASSETTE_API std::int64_t get_uid(Name prefix = "");
+/// The next get_uid of every prefix is 1 again.
+KASSETTE_API void reset_uids();
+
+}  // namespace backend
+}  // namespace kassette
+
+#endif  // KASSETTE_BACKEND_CONFIG_H
