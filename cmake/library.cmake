@@ -17,9 +17,10 @@ target_compile_features(kassette INTERFACE cxx_std_17)
 target_include_directories(kassette INTERFACE
   $<BUILD_INTERFACE:${KASSETTE_BUILD_INCLUDE}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # Calls inside the library are bound at link time. Functions only: binding data as well would give
-# an exported object two addresses in programs that hold a copy relocation of it.
+# an exported object two addresses in programs that hold a copy relocation of it. nodelete: threads
+# of ours run its code until the process ends.
 target_link_options(kassette PRIVATE -Wl,-Bsymbolic-functions
-  -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map)
+  -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map -Wl,-z,nodelete)
 set_property(TARGET kassette APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/exports.map)
 if(NOT KASSETTE_SANITIZE)
   target_link_options(kassette PRIVATE -Wl,-z,defs)

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <kassette/device.h>
+#include <kassette/runtime.h>
 
 #include "core/ref.h"
 
@@ -25,9 +26,16 @@ class Backend {
   virtual void synchronize() = 0;
   /// The stream that kernels enqueue on; null on the CPU.
   virtual void* stream() = 0;
+  // What <kassette/runtime.h> asks.
+  virtual MemoryStats memory_stats() = 0;
+  virtual void reset_peak_memory() = 0;
+  virtual void set_memory_limit(std::int64_t bytes) = 0;
+  virtual void empty_cache() = 0;
 };
 /// The backend of a device; loads CUDA when it is first asked for. Throws DeviceError with the reason where it is absent.
 Backend& backend_of(Device device);
+/// Why a device is absent, in one line; null where it is there.
+const char* device_absent(Device device);
 
 /// What keeps borrowed memory alive.
 struct Owner {

@@ -1,28 +1,32 @@
 // devices/backend.cpp - the devices there are.
-#include <cstdlib>
 #include <cstring>
 
 #include "core/storage.h"
 #include "core/text.h"
+#include "devices/cpu/allocator.h"
 
 namespace kassette {
 namespace {
 
 class CpuBackend final : public Backend {
  public:
-  void* allocate(std::int64_t bytes) override {
-    void* p = std::aligned_alloc(64, static_cast<std::size_t>((bytes + 63) / 64 * 64));
-    if (!p) fail<MemoryError>("out of memory: ", bytes, " bytes asked for");
-    return p;
-  }
-  void release(void* data, std::int64_t) noexcept override { std::free(data); }
+  CpuBackend() : cache_(cpu, cpu_memory) {}
+  void* allocate(std::int64_t bytes) override { return cache_.allocate(bytes); }
+  void release(void* data, std::int64_t bytes) noexcept override { cache_.release(data, bytes); }
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes); }
   void copy_to_host(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes); }
   void copy(void* to, const void* from, std::int64_t bytes) override {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    if (bytes) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   void synchronize() override {}
   void* stream() override { return nullptr; }
+  MemoryStats memory_stats() override { return cache_.stats(); }
+  void reset_peak_memory() override { cache_.reset_peak(); }
+  void set_memory_limit(std::int64_t bytes) override { cache_.set_limit(bytes); }
+  void empty_cache() override { cache_.trim(); }
+
+ private:
+  BlockCache cache_;
 };
 
 }  // namespace
@@ -32,5 +36,7 @@ Backend& backend_of(Device device) {
   static CpuBackend* backend = new CpuBackend;   // never destroyed: tensors may outlive every static object
   return *backend;
 }
+
+const char* device_absent(Device device) { return device.type() == Device::kCuda ? "this build has no CUDA" : nullptr; }
 
 }  // namespace kassette

@@ -2,6 +2,11 @@
 #include "devices/cpu/level.h"
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "core/log.h"
 
 namespace kassette {
 namespace {
@@ -12,10 +17,27 @@ bool has(Level level) {
 #if defined(__x86_64__)
   if (level == Level::avx512)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-  if (level == Level::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && has(Level::avx2);
+  if (level == Level::avx2)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 #endif
   return level == Level::sse2;
+}
+
+Level best() { return has(Level::avx512) ? Level::avx512 : has(Level::avx2) ? Level::avx2 : Level::sse2; }
+
+/// What KASSETTE_SIMD asks for where this machine has it, else the best level.
+Level choose() {
+  const char* name = std::getenv("KASSETTE_SIMD");
+  if (!name || !*name) return best();
+  for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+    if (std::strcmp(name, level_name(level)) != 0) continue;
+    if (has(level)) return level;
+    log_warning(std::string("KASSETTE_SIMD is ") + name + ", which this CPU does not have; using " + level_name(best()));
+    return best();
+  }
+  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it takes sse2, avx2 or avx512; using " + level_name(best()));
+  return best();
 }
 
 }  // namespace
@@ -23,7 +45,7 @@ bool has(Level level) {
 Level cpu_level() {
   int l = chosen.load(std::memory_order_relaxed);
   if (l < 0) {
-    l = static_cast<int>(has(Level::avx512) ? Level::avx512 : has(Level::avx2) ? Level::avx2 : Level::sse2);
+    l = static_cast<int>(choose());
     chosen.store(l, std::memory_order_relaxed);
   }
   return static_cast<Level>(l);

@@ -1,10 +1,260 @@
 // devices/cpu/threads.cpp - the one thread pool.
 #include "devices/cpu/threads.h"
 
-namespace kassette {
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-int num_threads() { return 1; }
-void set_num_threads(int) {}
-void parallel_parts(std::int64_t n, std::int64_t, RangeFn f) { f.call(f.object, 0, n); }
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "devices/cpu/cpus.h"
+
+namespace kassette {
+namespace {
+
+constexpr int kMaxThreads = 256;
+constexpr std::int64_t kSpinNs = 60'000;          // a worker that has just worked waits so long before it sleeps
+constexpr std::int64_t kCrowdedSpinNs = 2'000;    // the same with more threads than CPUs
+constexpr std::int64_t kPartsPerThread = 4;       // so that a thread that was held up leaves something to take over
+
+// Note [The pool's hand-over]
+// The caller writes the job, opens the gate and raises the epoch; workers spin or sleep on the epoch. A worker enters by a
+// compare-and-swap on the gate, which counts those inside and fails once the gate is shut; so the caller waits only for
+// workers that really came, and nobody reads a job that is being rewritten. Each participant owns a slice of the range,
+// takes parts of it from its front and then helps with the slices of others: the same thread meets the same memory in
+// every op as long as nobody is held up.
+struct alignas(64) Slice {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t end = 0;
+};
+
+struct Job {
+  RangeFn f = {};
+  std::int64_t part = 1;   // size of the parts, a multiple of the grain
+  int slices = 0;
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;   // written by the one who set `failed`
+};
+
+struct Pool {
+  // gate: job number << 32 | open << 31 | slices << 16 | workers inside
+  alignas(64) std::atomic<std::uint64_t> gate{0};
+  alignas(64) std::atomic<std::uint32_t> epoch{0};
+  std::atomic<std::int32_t> sleepers{0};
+  alignas(64) std::atomic<std::uint32_t> left{0};   // workers that are done with the job
+  std::atomic<bool> caller_sleeps{false};
+  alignas(64) std::atomic<bool> busy{false};        // some thread's job is running
+  std::atomic<int> workers{0};                      // threads that exist, written by the owner of `busy`
+  std::atomic<std::int64_t> spin_ns{kSpinNs};
+  Job job;
+  Slice slice[kMaxThreads];
+};
+constexpr std::uint64_t kOpen = std::uint64_t(1) << 31;
+
+// Zero bytes until first use; nothing is constructed when the library is loaded, nothing destroyed when the process ends.
+alignas(Pool) unsigned char pool_bytes[sizeof(Pool)];
+pthread_once_t pool_once = PTHREAD_ONCE_INIT;
+Pool& pool() { return *reinterpret_cast<Pool*>(pool_bytes); }
+
+std::atomic<int> threads_wanted{0};   // 0: not asked yet
+__thread bool in_part __attribute__((tls_model("initial-exec"))) = false;
+
+void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+}
+void futex_wake(std::atomic<std::uint32_t>& word, int n) {
+  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, n, nullptr, nullptr, 0);
+}
+
+std::int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+/// Spins until done() or until `ns` have passed; answers done().
+template <class Done>
+bool spin(std::int64_t ns, Done done) {
+  std::int64_t until = 0;
+  for (;;) {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      cpu_pause();
+    }
+    std::int64_t now = now_ns();
+    if (!until) until = now + ns;
+    else if (now >= until) return done();
+  }
+}
+
+void run_slice(Job& job, Slice& s) {
+  while (!job.failed.load(std::memory_order_relaxed)) {
+    std::int64_t begin = s.next.fetch_add(job.part, std::memory_order_relaxed);
+    if (begin >= s.end) return;
+    try {
+      job.f.call(job.f.object, begin, std::min(begin + job.part, s.end));
+    } catch (...) {
+      if (!job.failed.exchange(true)) job.error = std::current_exception();
+    }
+  }
+}
+
+void take_part(Pool& p, int self) {
+  in_part = true;
+  for (int i = 0; i < p.job.slices; ++i) run_slice(p.job, p.slice[(self + i) % p.job.slices]);
+  in_part = false;
+}
+
+/// Enters the open job, if it is another than `last` and has a slice for this worker.
+bool enter(Pool& p, int self, std::uint32_t* last) {
+  std::uint64_t gate = p.gate.load(std::memory_order_acquire);
+  while ((gate & kOpen) && self < static_cast<int>(gate >> 16 & 0x7fff) && static_cast<std::uint32_t>(gate >> 32) != *last) {
+    if (p.gate.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      *last = static_cast<std::uint32_t>(gate >> 32);
+      return true;
+    }
+  }
+  return false;
+}
+
+void* work(void* argument) {
+  Pool& p = pool();
+  const int self = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
+  std::uint32_t last = 0;
+  for (;;) {
+    std::uint32_t epoch = p.epoch.load(std::memory_order_acquire);
+    if (enter(p, self, &last)) {
+      take_part(p, self);
+      p.left.fetch_add(1, std::memory_order_seq_cst);
+      if (p.caller_sleeps.load(std::memory_order_seq_cst)) futex_wake(p.left, 1);
+      continue;
+    }
+    auto changed = [&] { return p.epoch.load(std::memory_order_relaxed) != epoch; };
+    if (spin(p.spin_ns.load(std::memory_order_relaxed), changed)) continue;
+    p.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (p.epoch.load(std::memory_order_seq_cst) == epoch) futex_wait(p.epoch, epoch);
+    p.sleepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return nullptr;
+}
+
+/// Starts workers until there are `n`, or as many as the system gives. Signals stay with the user's threads.
+void start_workers(Pool& p, int n) {
+  int have = p.workers.load(std::memory_order_relaxed);
+  if (have >= n) return;
+  sigset_t every, before;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &before);
+  for (; have < n; ++have) {
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, work, reinterpret_cast<void*>(static_cast<std::intptr_t>(have + 1))) != 0) break;
+    char name[32];
+    std::snprintf(name, sizeof name, "kassette-%d", have + 1);
+    pthread_setname_np(thread, name);
+    pthread_detach(thread);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  p.workers.store(have, std::memory_order_relaxed);
+}
+
+// The child of a fork has the calling thread alone: it starts over, without workers and with nobody's job.
+void start_over_in_child() {
+  std::int64_t spin_ns = pool().spin_ns.load(std::memory_order_relaxed);
+  (new (pool_bytes) Pool)->spin_ns.store(spin_ns, std::memory_order_relaxed);
+}
+void make_pool() {
+  new (pool_bytes) Pool;
+  pthread_atfork(nullptr, nullptr, start_over_in_child);
+}
+
+void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, int slices) {
+  std::int64_t grains = (n + grain - 1) / grain;
+  p.job.f = f;
+  p.job.slices = slices;
+  p.job.part = std::max<std::int64_t>(1, grains / slices / kPartsPerThread) * grain;
+  p.job.failed.store(false, std::memory_order_relaxed);
+  for (int i = 0; i < slices; ++i) {
+    p.slice[i].next.store(grains * i / slices * grain, std::memory_order_relaxed);
+    p.slice[i].end = std::min(n, grains * (i + 1) / slices * grain);
+  }
+  p.left.store(0, std::memory_order_relaxed);
+  std::uint64_t number = (p.gate.load(std::memory_order_relaxed) >> 32) + 1;
+  if (static_cast<std::uint32_t>(number) == 0) number = 1;   // 0 is what a new worker has seen
+  p.gate.store(number << 32 | kOpen | static_cast<std::uint64_t>(slices) << 16, std::memory_order_release);
+  p.epoch.fetch_add(1, std::memory_order_seq_cst);
+  if (p.sleepers.load(std::memory_order_seq_cst) > 0)
+    futex_wake(p.epoch, p.workers.load(std::memory_order_relaxed) < slices ? slices - 1 : INT_MAX);
+}
+
+/// Shuts the gate and waits for the workers inside.
+void gather_in(Pool& p) {
+  std::uint64_t gate = p.gate.fetch_and(~kOpen, std::memory_order_acq_rel);
+  const auto inside = static_cast<std::uint32_t>(gate & 0xffff);
+  auto all_left = [&] { return p.left.load(std::memory_order_acquire) == inside; };
+  if (spin(p.spin_ns.load(std::memory_order_relaxed), all_left)) return;
+  p.caller_sleeps.store(true, std::memory_order_seq_cst);
+  for (std::uint32_t n; (n = p.left.load(std::memory_order_seq_cst)) != inside;) futex_wait(p.left, n);
+  p.caller_sleeps.store(false, std::memory_order_relaxed);
+}
+
+int default_threads() {
+  int cpus = std::min(available_cpus(), kMaxThreads);
+  const char* text = std::getenv("KASSETTE_NUM_THREADS");
+  if (!text || !*text) return cpus;
+  char* end;
+  long n = std::strtol(text, &end, 10);
+  if (*end == 0 && n >= 1 && n <= kMaxThreads) return static_cast<int>(n);
+  log_warning(kassette::text("KASSETTE_NUM_THREADS is \"", text, "\"; it takes a number from 1 to ", kMaxThreads, "; using ", cpus));
+  return cpus;
+}
+
+void use_threads(int n) {
+  pthread_once(&pool_once, make_pool);
+  pool().spin_ns.store(n > available_cpus() ? kCrowdedSpinNs : kSpinNs, std::memory_order_relaxed);
+  threads_wanted.store(n, std::memory_order_release);
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = threads_wanted.load(std::memory_order_acquire);
+  if (n == 0) use_threads(n = default_threads());
+  return n;
+}
+
+void set_num_threads(int n) {
+  if (n < 0 || n > kMaxThreads) fail<ValueError>("set_num_threads: ", n, "; it takes a number from 0 to ", kMaxThreads);
+  use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
+}
+
+void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f) {
+  if (n <= 0) return;
+  grain = std::max<std::int64_t>(1, grain);
+  int slices = static_cast<int>(std::min<std::int64_t>(num_threads(), n / grain));
+  Pool& p = pool();
+  // A second user thread that comes while a job runs does its work itself: both make progress, and CPUs are busy already.
+  if (slices <= 1 || in_part || p.busy.exchange(true, std::memory_order_acquire)) {
+    f.call(f.object, 0, n);
+    return;
+  }
+  start_workers(p, slices - 1);
+  share_out(p, n, grain, f, slices);
+  take_part(p, 0);
+  gather_in(p);
+  std::exception_ptr error;
+  std::swap(error, p.job.error);
+  p.busy.store(false, std::memory_order_release);
+  if (error) std::rethrow_exception(error);
+}
 
 }  // namespace kassette

@@ -4,12 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace kassette {
+#include <kassette/runtime.h>
 
-/// How many threads an op may use; the calling thread is one of them.
-int num_threads();
-/// The one knob. n >= 1; 0 means what affinity and cgroup allow.
-void set_num_threads(int n);
+namespace kassette {
 
 /// A part of a range, borrowed callable.
 struct RangeFn {

@@ -1,0 +1,33 @@
+// core/log.h - what the library has to say beside errors: to stderr, never to stdout. KASSETTE_LOG=debug|info|warn|error|off.
+#pragma once
+#include <atomic>
+#include <string>
+
+namespace kassette {
+
+enum class LogLevel : int { debug, info, warning, error, off };
+
+/// The level in use: what KASSETTE_LOG says, else warning. Ask before building a costly text.
+LogLevel log_level();
+void set_log_level(LogLevel level);
+inline bool log_enabled(LogLevel level) { return level >= log_level(); }
+
+/// One line each, a complete sentence without a full stop. They never throw.
+void log_debug(const std::string& text) noexcept;
+void log_info(const std::string& text) noexcept;
+void log_warning(const std::string& text) noexcept;
+
+/// Says a warning at most once: `static constinit WarnOnce growing;` and then growing.say("...").
+class WarnOnce {
+ public:
+  constexpr WarnOnce() {}
+  bool said() const { return said_.load(std::memory_order_relaxed); }
+  void say(const std::string& text) noexcept {
+    if (!said_.exchange(true, std::memory_order_relaxed)) log_warning(text);
+  }
+
+ private:
+  std::atomic<bool> said_{false};
+};
+
+}  // namespace kassette

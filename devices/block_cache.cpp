@@ -1,0 +1,158 @@
+// devices/block_cache.cpp - the caching allocator of a device.
+#include "devices/block_cache.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "devices/bytes_text.h"
+
+namespace kassette {
+namespace {
+
+constexpr int kLogSmallest = 12;                                    // up to 4 KiB in steps of 512 bytes
+constexpr std::int64_t kAlwaysKept = std::int64_t(256) << 20;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kCaching = false;   // so that the sanitizer sees every block
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool kCaching = false;
+#else
+constexpr bool kCaching = true;
+#endif
+#else
+constexpr bool kCaching = true;
+#endif
+
+std::mutex all_mutex;
+
+/// log2 of the power of two whose eighth is the step of these sizes: 2^(k-1) < bytes <= 2^k, k at least 12.
+int log_of(std::int64_t bytes) {
+  return std::max(kLogSmallest, 64 - __builtin_clzll(static_cast<unsigned long long>(bytes - 1) | 1));
+}
+
+}  // namespace
+
+BlockCache* BlockCache::all_ = nullptr;
+
+void BlockCache::before_fork() {
+  all_mutex.lock();
+  for (BlockCache* c = all_; c; c = c->next_) c->mutex_.lock();
+}
+void BlockCache::after_fork() {
+  for (BlockCache* c = all_; c; c = c->next_) c->mutex_.unlock();
+  all_mutex.unlock();
+}
+
+BlockCache::BlockCache(Device device, MemorySource source) : device_(device), source_(source) {
+  std::lock_guard<std::mutex> lock(all_mutex);
+  // The child of a fork has one thread; a lock that another thread held would never be released.
+  if (!all_) pthread_atfork(before_fork, after_fork, after_fork);
+  next_ = all_;
+  all_ = this;
+}
+
+std::int64_t BlockCache::class_bytes(std::int64_t bytes) {
+  int k = log_of(bytes);
+  std::int64_t step = std::int64_t(1) << (k == kLogSmallest ? k - 3 : k - 4);
+  return (bytes + step - 1) / step * step;
+}
+int BlockCache::class_of(std::int64_t bytes) {
+  int k = log_of(bytes);
+  if (k == kLogSmallest) return static_cast<int>((bytes - 1) >> (k - 3));
+  return 8 * (k - kLogSmallest) + static_cast<int>(((bytes - 1) >> (k - 4)) - 8);
+}
+
+void BlockCache::give_back(SizeClass& c, std::size_t i) noexcept {
+  source_.give(c.free[i], c.bytes);
+  c.free.erase(c.free.begin() + static_cast<std::ptrdiff_t>(i));
+  stats_.cached -= c.bytes;
+}
+
+bool BlockCache::drop_oldest(const SizeClass* but) noexcept {
+  SizeClass* oldest = nullptr;
+  for (SizeClass& c : classes_)
+    if (!c.free.empty() && &c != but && (!oldest || c.last_asked < oldest->last_asked)) oldest = &c;
+  if (oldest) give_back(*oldest, 0);
+  return oldest;
+}
+
+void BlockCache::drop_down_to(std::int64_t cached) noexcept {
+  while (stats_.cached > cached && drop_oldest(nullptr)) {
+  }
+}
+
+void* BlockCache::allocate(std::int64_t bytes) {
+  MemoryStats held;
+  std::int64_t whole = class_bytes(bytes);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    SizeClass& c = classes_[class_of(bytes)];
+    c.bytes = whole;
+    c.last_asked = ++clock_;
+    void* block = nullptr;
+    if (!c.free.empty()) {
+      block = c.free.back();
+      c.free.pop_back();
+      stats_.cached -= whole;
+    } else {
+      if (stats_.limit && stats_.live + stats_.cached + whole > stats_.limit)
+        drop_down_to(std::max<std::int64_t>(0, stats_.limit - stats_.live - whole));
+      if (!stats_.limit || stats_.live + stats_.cached + whole <= stats_.limit) {
+        block = source_.take(whole);
+        if (!block && stats_.cached) {
+          drop_down_to(0);
+          block = source_.take(whole);
+        }
+      }
+      if (block) ++stats_.allocations;
+    }
+    if (block) {
+      stats_.live += whole;
+      stats_.peak = std::max(stats_.peak, stats_.live);
+      return block;
+    }
+    held = stats_;
+  }
+  fail_memory(device_, bytes, held);
+}
+
+void BlockCache::release(void* block, std::int64_t bytes) noexcept {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SizeClass& c = classes_[class_of(bytes)];
+  stats_.live -= c.bytes;
+  bool kept = kCaching;
+  try {
+    if (kept) c.free.push_back(block);
+  } catch (...) {
+    kept = false;
+  }
+  if (!kept) {
+    source_.give(block, c.bytes);
+    return;
+  }
+  stats_.cached += c.bytes;
+  std::int64_t most = std::max(kAlwaysKept, stats_.peak + stats_.peak / 4);
+  while (stats_.live + stats_.cached > most && (drop_oldest(&c) || drop_oldest(nullptr))) {
+  }
+}
+
+MemoryStats BlockCache::stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+void BlockCache::reset_peak() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.peak = stats_.live;
+}
+void BlockCache::set_limit(std::int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.limit = bytes;
+  if (bytes) drop_down_to(std::max<std::int64_t>(0, bytes - stats_.live));
+}
+void BlockCache::trim() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  drop_down_to(0);
+}
+
+}  // namespace kassette

@@ -1,0 +1,46 @@
+// devices/cpu/allocator.cpp - where large blocks of CPU memory come from.
+#include "devices/cpu/allocator.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdlib>
+
+namespace kassette {
+namespace {
+
+constexpr std::size_t kHuge = std::size_t(2) << 20;
+// Mapped blocks start at one of 16 distances behind a huge page's border: operands of one op that all began at the same
+// address modulo 4 KiB would compete for the same cache sets, and loads would wait for unrelated stores.
+constexpr std::size_t kColours = 16, kColour = 256;
+
+std::size_t mapped_bytes(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + kColours * kColour + 4095) / 4096 * 4096; }
+
+void* take(std::int64_t bytes) noexcept {
+  if (static_cast<std::size_t>(bytes) < kHuge) return std::aligned_alloc(64, static_cast<std::size_t>((bytes + 63) / 64 * 64));
+  std::size_t size = mapped_bytes(bytes);
+  void* p = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  auto at = reinterpret_cast<std::uintptr_t>(p);
+  std::uintptr_t base = (at + kHuge - 1) / kHuge * kHuge;
+  if (base > at) munmap(p, base - at);
+  std::size_t behind = at + kHuge - base;
+  if (behind) munmap(reinterpret_cast<void*>(base + size), behind);
+  madvise(reinterpret_cast<void*>(base), size, MADV_HUGEPAGE);
+  static std::atomic<unsigned> taken{0};
+  return reinterpret_cast<void*>(base + taken.fetch_add(1, std::memory_order_relaxed) % kColours * kColour);
+}
+
+void give(void* block, std::int64_t bytes) noexcept {
+  if (static_cast<std::size_t>(bytes) < kHuge) {
+    std::free(block);
+    return;
+  }
+  munmap(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(block) / kHuge * kHuge), mapped_bytes(bytes));
+}
+
+}  // namespace
+
+const MemorySource cpu_memory{take, give};
+
+}  // namespace kassette

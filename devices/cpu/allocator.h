@@ -1,0 +1,10 @@
+// devices/cpu/allocator.h - where large blocks of CPU memory come from.
+#pragma once
+#include "devices/block_cache.h"
+
+namespace kassette {
+
+/// The system's memory: from malloc below 2 MiB, mapped with huge pages from there on.
+extern const MemorySource cpu_memory;
+
+}  // namespace kassette

@@ -1,0 +1,21 @@
+// devices/runtime.cpp - what <kassette/runtime.h> declares and no other file defines.
+#include <kassette/runtime.h>
+
+#include "core/context.h"
+#include "core/storage.h"
+#include "core/text.h"
+
+namespace kassette {
+
+MemoryStats memory_stats(Device device) { return backend_of(device).memory_stats(); }
+void reset_peak_memory(Device device) { backend_of(device).reset_peak_memory(); }
+void set_memory_limit(std::int64_t bytes, Device device) {
+  if (bytes < 0) fail<ValueError>("set_memory_limit: ", bytes, " bytes; 0 is no limit");
+  backend_of(device).set_memory_limit(bytes);
+}
+void empty_cache(Device device) { backend_of(device).empty_cache(); }
+
+std::int64_t live_nodes() { return totals().live_nodes; }
+std::int64_t saved_bytes() { return totals().saved_bytes; }
+
+}  // namespace kassette

@@ -1,0 +1,139 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <kassette/error.h>
+
+#include "devices/cpu/cpus.h"
+#include "devices/cpu/threads.h"
+#include "tests/catch.h"
+
+using namespace kassette;
+
+namespace {
+
+struct Threads {
+  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
+  int before;
+};
+
+/// How often each index of [0, n) is visited.
+std::vector<int> visits(std::int64_t n, std::int64_t grain) {
+  std::vector<int> seen(static_cast<std::size_t>(n));
+  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
+  });
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("parts cover a range exactly once", "[threads]") {
+  for (int threads : {1, 2, 3, 7}) {
+    Threads scope(threads);
+    for (std::int64_t n : {0, 1, 2, 5, 64, 1000, 12345})
+      for (std::int64_t grain : {1, 3, 64, 5000}) CHECK(visits(n, grain) == std::vector<int>(static_cast<std::size_t>(n), 1));
+  }
+}
+
+TEST_CASE("borders of parts are multiples of the grain", "[threads]") {
+  Threads scope(4);
+  std::atomic<int> off{0};
+  parallel_for(1000, 7, [&](std::int64_t begin, std::int64_t end) {
+    if (begin % 7 || (end % 7 && end != 1000)) ++off;
+  });
+  CHECK(off == 0);
+}
+
+TEST_CASE("an exception of a part travels to the caller and the pool goes on", "[threads]") {
+  Threads scope(3);
+  for (int round = 0; round < 50; ++round) {
+    CHECK_THROWS_WITH(parallel_for(100, 1, [&](std::int64_t begin, std::int64_t) {
+                        if (begin > 40) throw std::runtime_error("part");
+                      }), "part");
+    CHECK(visits(100, 1) == std::vector<int>(100, 1));
+  }
+}
+
+TEST_CASE("a call from inside a part runs on that thread", "[threads]") {
+  Threads scope(2);
+  std::atomic<int> total{0}, elsewhere{0};
+  parallel_for(8, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::thread::id me = std::this_thread::get_id();
+      parallel_for(100, 1, [&](std::int64_t b, std::int64_t e) {
+        if (std::this_thread::get_id() != me) ++elsewhere;
+        total += static_cast<int>(e - b);
+      });
+    }
+  });
+  CHECK(total == 800);
+  CHECK(elsewhere == 0);
+}
+
+TEST_CASE("two threads of the user both make progress", "[threads]") {
+  Threads scope(2);
+  std::atomic<std::int64_t> sum{0};
+  auto body = [&] {
+    for (int i = 0; i < 2000; ++i)
+      parallel_for(64, 4, [&](std::int64_t b, std::int64_t e) { sum += e - b; });
+  };
+  std::thread a(body), b(body);
+  a.join();
+  b.join();
+  CHECK(sum == 2 * 2000 * 64);
+}
+
+TEST_CASE("the child of a fork has a pool of its own", "[threads]") {
+  Threads scope(2);
+  CHECK(visits(100, 1) == std::vector<int>(100, 1));
+  pid_t child = fork();
+  if (child == 0) _exit(visits(1000, 1) == std::vector<int>(1000, 1) ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(visits(100, 1) == std::vector<int>(100, 1));
+}
+
+TEST_CASE("a sleeping pool wakes", "[threads]") {
+  Threads scope(2);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(visits(64, 1) == std::vector<int>(64, 1));
+    usleep(500);
+  }
+}
+
+TEST_CASE("the number of threads is checked", "[threads]") {
+  CHECK_THROWS_WITH(set_num_threads(-1), "set_num_threads: -1; it takes a number from 0 to 256");
+  CHECK_THROWS_AS(set_num_threads(1000), ValueError);
+  int before = num_threads();
+  set_num_threads(0);
+  CHECK(num_threads() >= 1);
+  set_num_threads(before);
+}
+
+TEST_CASE("cgroup quotas of both versions are read, the tightest ancestor counts", "[threads]") {
+  char root[] = "/tmp/kassette_cgroup_XXXXXX";
+  REQUIRE(mkdtemp(root));
+  std::string r = root;
+  auto write = [&](const std::string& directory, const std::string& file, const std::string& text) {
+    REQUIRE(std::system(("mkdir -p " + r + directory + " && echo '" + text + "' > " + r + directory + "/" + file).c_str()) == 0);
+  };
+  write("/a", "cpu.max", "350000 100000");
+  write("/a/b", "cpu.max", "max 100000");
+  CHECK(cgroup_cpus("0::/a/b\n", r) == 4);
+  CHECK(cgroup_cpus("0::/c\n", r) == 0);
+  write("/cpu/d", "cpu.cfs_quota_us", "150000");
+  write("/cpu/d", "cpu.cfs_period_us", "100000");
+  CHECK(cgroup_cpus("3:memory:/x\n2:cpu,cpuacct:/d/e\n", r) == 2);
+  write("/cpu/d", "cpu.cfs_quota_us", "-1");
+  CHECK(cgroup_cpus("2:cpu:/d\n", r) == 0);
+  REQUIRE(std::system(("rm -r " + r).c_str()) == 0);
+}
