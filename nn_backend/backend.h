@@ -3,7 +3,10 @@
 #define KASSETTE_BACKEND_H
 #include <kassette/api.h>
 #include <kassette/backend/config.h>
+#include <kassette/backend/activations.h>
+#include <kassette/backend/comparison.h>
 #include <kassette/backend/creation.h>
+#include <kassette/backend/elementwise.h>
 #include <kassette/backend/introspection.h>
 #include <kassette/backend/reductions.h>
 #include <kassette/error.h>

@@ -2,6 +2,7 @@
 #include <kassette/backend/introspection.h>
 
 #include "core/text.h"
+#include "ops/arithmetic.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -48,6 +49,7 @@ bool is_keras_tensor(const Operand& x) {
 Shape int_shape(const Operand& x) { return Arg(x, DType(), "int_shape").tensor().shape(); }
 Extent ndim(const Operand& x) { return Extent(Arg(x, DType(), "ndim").tensor().ndim()); }
 DType dtype(const Operand& x) { return Arg(x, DType(), "dtype").tensor().dtype(); }
+Tensor cast(const Operand& x, DType dtype) { return kassette::cast(Arg(x, DType(), "cast"), dtype); }
 std::int64_t count_params(const Operand& x) {
   Arg t(x, DType(), "count_params");
   if (!t.tensor().defined()) fail<ValueError>("count_params: an empty Tensor (an uninitialised variable?)");

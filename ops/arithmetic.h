@@ -23,6 +23,8 @@ Tensor round(const Tensor& x);
 Tensor relu(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double alpha);
 Tensor elu(const Tensor& x, double alpha);
+/// 0.2 * x + 0.5 between 0 and 1.
+Tensor hard_sigmoid(const Tensor& x);
 /// max(min(x, high), low) on floats.
 Tensor clip(const Tensor& x, double low, double high);
 

@@ -78,6 +78,7 @@ Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
+Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }
 
 }  // namespace kassette

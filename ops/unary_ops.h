@@ -220,6 +220,18 @@ struct Elu {
   }
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * (exp(minimum(x(), 0.0)) * p.x)))
 };
+/// 0.2 * x + 0.5 between 0 and 1. The gradient passes at the bounds too.
+struct HardSigmoid {
+  static constexpr const char* name = "hard_sigmoid";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    const V line = x * m::number<V>(0.2) + m::number<V>(0.5);
+    return m::select(line < V(0), V(0), m::select(line > V(1), V(1), line));
+  }
+  KASSETTE_GRADIENT(where(less_equal(abs(x()), 2.5), dy * 0.2, 0.0))
+};
 /// max(min(x, p.y), p.x); NaN stays. The gradient passes at the bounds too.
 struct Clip {
   static constexpr const char* name = "clip";
@@ -233,6 +245,6 @@ struct Clip {
   KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
 };
 using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Round,
-                        Relu, LeakyRelu, Elu, Clip>;
+                        Relu, LeakyRelu, Elu, HardSigmoid, Clip>;
 
 }  // namespace kassette

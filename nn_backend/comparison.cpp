@@ -1,0 +1,17 @@
+// nn_backend/comparison.cpp - comparisons.
+#include <kassette/backend/comparison.h>
+
+#include "ops/expr.h"
+
+namespace kassette {
+namespace backend {
+
+Tensor equal(const Operand& x, const Operand& y) { return kassette::equal(x, y); }
+Tensor not_equal(const Operand& x, const Operand& y) { return kassette::not_equal(x, y); }
+Tensor greater(const Operand& x, const Operand& y) { return kassette::greater(x, y); }
+Tensor greater_equal(const Operand& x, const Operand& y) { return kassette::greater_equal(x, y); }
+Tensor less(const Operand& x, const Operand& y) { return kassette::less(x, y); }
+Tensor less_equal(const Operand& x, const Operand& y) { return kassette::less_equal(x, y); }
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,85 @@
+// nn_backend/elementwise.cpp - elementwise math.
+#include <kassette/backend/elementwise.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/text.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+bool is_number(const Operand& x) { return Access::kind(x) >= Scalar::kBool && Access::kind(x) <= Scalar::kFloat; }
+double number(const Operand& x) {
+  if (Access::kind(x) == Scalar::kFloat) return Access::float_value(x);
+  std::int64_t i = Access::int_value(x);
+  return Access::kind(x) == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(i)) : static_cast<double>(i);
+}
+
+/// Bounds may broadcast to x, not x to them.
+void check_bound(const Tensor& x, const Tensor& bound) {
+  const Body &a = Access::body(x), &b = Access::body(bound);
+  if (a.rank < 0 || b.rank < 0) return;
+  bool ok = b.rank <= a.rank;
+  for (int i = 1; ok && i <= b.rank; ++i) {
+    std::int64_t n = a.dims[a.rank - i], m = b.dims[b.rank - i];
+    ok = m == 1 || m == n || n < 0 || m < 0;
+  }
+  if (!ok) fail<ValueError>("clip: a bound of shape ", bound.shape(), " does not broadcast to x of shape ", x.shape());
+}
+
+/// Bounds one after the other, as they are: for integers and tensors.
+Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
+  Tensor y = x;
+  if (!high.is_none()) {
+    Arg bound(high, x.dtype(), "clip");
+    check_bound(x, bound);
+    y = kassette::minimum(y, bound.tensor());
+  }
+  if (!low.is_none()) {
+    Arg bound(low, x.dtype(), "clip");
+    check_bound(x, bound);
+    y = kassette::maximum(y, bound.tensor());
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor square(const Operand& x) { return kassette::square(Arg(x, DType(), "square")); }
+Tensor abs(const Operand& x) { return kassette::abs(Arg(x, DType(), "abs")); }
+Tensor sqrt(const Operand& x) { return kassette::sqrt(Arg(x, DType(), "sqrt")); }
+Tensor exp(const Operand& x) { return kassette::exp(Arg(x, DType(), "exp")); }
+Tensor log(const Operand& x) { return kassette::log(Arg(x, DType(), "log")); }
+Tensor round(const Operand& x) {
+  Arg t(x, DType(), "round");
+  return t.tensor().defined() && t.tensor().dtype().is_integer() ? t.tensor() : kassette::round(t);
+}
+Tensor sign(const Operand& x) { return kassette::sign(Arg(x, DType(), "sign")); }
+Tensor pow(const Operand& x, const Operand& a) {
+  // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
+  if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return kassette::square(tensor_of(x));
+  return kassette::pow(x, a);
+}
+Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Arg t(x, DType(), "clip");
+  if (!t.tensor().defined()) fail<ValueError>("clip: argument 1 is an empty Tensor (an uninitialised variable?)");
+  bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
+  if (!numbers || !t.tensor().dtype().is_float()) {
+    bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);
+    return clip_by_tensors(t, min_value, crossed ? min_value : max_value);
+  }
+  double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
+  return kassette::clip(t, low, high < low ? low : high);
+}
+Tensor maximum(const Operand& x, const Operand& y) { return kassette::maximum(x, y); }
+Tensor minimum(const Operand& x, const Operand& y) { return kassette::minimum(x, y); }
+Tensor sin(const Operand& x) { return kassette::sin(Arg(x, DType(), "sin")); }
+Tensor cos(const Operand& x) { return kassette::cos(Arg(x, DType(), "cos")); }
+
+}  // namespace backend
+}  // namespace kassette

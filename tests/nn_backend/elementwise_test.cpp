@@ -1,0 +1,203 @@
+// tests/nn_backend/elementwise_test.cpp - elementwise math, comparisons, activations and cast as the specification has them.
+#include <kassette/backend.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ops/operand.h"
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+
+namespace {
+
+using List = std::vector<double>;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::numeric_limits<double>::quiet_NaN();
+
+List values(const Tensor& x) { return x.to_vector<double>(); }
+Tensor filled(float value, const Shape& shape) {
+  Spec spec(float32, {});
+  for (std::int64_t d : shape) spec.dims[spec.rank++] = d;
+  Tensor t = empty_tensor(spec);
+  for (std::int64_t i = 0; i < t.size(); ++i) mutable_data<float>(t)[i] = value;
+  return t;
+}
+Tensor floats(const List& v) { return K::constant(v, "float64"); }
+template <class F>
+std::string message(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+void check_close(const Tensor& x, const List& expected, double tolerance = 1e-12) {
+  List v = values(x);
+  REQUIRE(v.size() == expected.size());
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    INFO(i << ": " << v[i] << " against " << expected[i]);
+    CHECK((v[i] == expected[i] || std::abs(v[i] - expected[i]) <= tolerance));
+  }
+}
+
+const List kReluAt{-4, -2.8, -1, 0, 0.5, 0.8, 1, 5, 7};
+
+}  // namespace
+
+TEST_CASE("relu has the values of appendix A.6", "[elementwise]") {
+  Tensor x = floats(kReluAt);
+  check_close(K::relu(x), {0, 0, 0, 0, .5, .8, 1, 5, 7});
+  check_close(K::relu(x, .1), {-.4, -.28, -.1, 0, .5, .8, 1, 5, 7});
+  check_close(K::relu(x, 0, 5), {0, 0, 0, 0, .5, .8, 1, 5, 5});
+  check_close(K::relu(x, 0, None, .8), {0, 0, 0, 0, 0, .8, 1, 5, 7});
+  check_close(K::relu(x, .1, 5), {-.4, -.28, -.1, 0, .5, .8, 1, 5, 5});
+  check_close(K::relu(x, .1, None, .8), {-.48, -.36, -.18, -.08, -.03, .8, 1, 5, 7});
+  check_close(K::relu(x, .1, 5, .8), {-.48, -.36, -.18, -.08, -.03, .8, 1, 5, 5});
+  check_close(K::relu(x, .1, 0.0, .8), {-.48, -.36, -.18, -.08, -.03, 0, 0, 0, 0});
+  check_close(K::relu(x, .1, 5, -2.8), {-.12, 0, 0, 0, .5, .8, 1, 5, 5});
+  check_close(K::relu(x, .1, None, -2.8), {-.12, -2.8, -1, 0, .5, .8, 1, 5, 7});
+}
+
+TEST_CASE("relu keeps the dtype whatever floatx is, and infinities do not meet 0", "[elementwise]") {
+  CHECK(K::relu(floats({1}), .1, 5, .8).dtype() == float64);
+  CHECK(K::relu(K::constant({1}, "float16"), .1, 5, .8).dtype() == float16);
+  check_close(K::relu(floats({kInf, -kInf}), .1, None, .8), {kInf, -kInf});
+  check_close(K::relu(floats({kInf, -kInf}), .1), {kInf, -kInf});
+  check_close(K::relu(floats({-1, 3}), 0, -2), {0, 0});   // a negative ceiling is 0
+  CHECK(values(K::relu(K::constant({-1, 2}, "int32"))) == List{0, 2});
+  CHECK(message([] { K::relu(K::constant({1}, "int32"), .1); }) ==
+        "relu: int32 is not a float dtype; cast it first (K::cast)");
+}
+
+TEST_CASE("activations have the values of appendix A.7", "[elementwise]") {
+  check_close(K::hard_sigmoid(floats({-3, -2.5, -1, 0, 1, 2.5, 3})), {0, 0, .3, .5, .7, 1, 1}, 1e-15);
+  check_close(K::softplus(floats({-1, 0, 1})), {.31326169, .69314718, 1.31326169}, 1e-8);
+  check_close(K::elu(floats({-1, 0, 2}), .5), {-.31606028, 0, 2}, 1e-8);
+  check_close(K::sigmoid(floats({0, -800, 800, 1})), {.5, 0, 1, .7310585786300049});
+  check_close(K::tanh(floats({0, 1, -400})), {0, .7615941559557649, -1});
+}
+
+TEST_CASE("activations do not overflow far from zero", "[elementwise]") {
+  for (DType dtype : {float32, float64}) {
+    Tensor x = K::constant({-1e4, 1e4}, dtype);
+    check_close(K::softplus(x), {0, 1e4});
+    check_close(K::elu(x), {-1, 1e4});
+    check_close(K::sigmoid(x), {0, 1});
+  }
+}
+
+TEST_CASE("sqrt of negative numbers is 0 and NaN stays", "[elementwise]") {
+  check_close(K::sqrt(floats({4, 0, -1, kInf, -kInf})), {2, 0, 0, kInf, 0});
+  CHECK(std::isnan(K::sqrt(kNan).item<double>()));
+}
+
+TEST_CASE("log is -inf at 0 and NaN below", "[elementwise]") {
+  List v = values(K::log(floats({1, 0, -1, kInf})));
+  CHECK(v[0] == 0);
+  CHECK(v[1] == -kInf);
+  CHECK(std::isnan(v[2]));
+  CHECK(v[3] == kInf);
+}
+
+TEST_CASE("round takes ties to even and leaves integers alone", "[elementwise]") {
+  CHECK(values(K::round(floats({-2.5, -1.5, -.5, .5, 1.5, 2.5}))) == List{-2, -2, 0, 0, 2, 2});
+  CHECK(std::signbit(K::round(floats({-.5})).item<double>()));
+  Tensor i = K::constant({3, -4}, "int64");
+  CHECK(values(K::round(i)) == List{3, -4});
+  CHECK(K::round(i).dtype() == int64);
+}
+
+TEST_CASE("sign of zero is zero", "[elementwise]") {
+  CHECK(values(K::sign(floats({-3, 0, 2}))) == List{-1, 0, 1});
+  CHECK(values(K::sign(K::constant({-3, 0, 2}, "int8"))) == List{-1, 0, 1});
+  CHECK(values(K::sign(K::constant({0, 2}, "uint8"))) == List{0, 1});
+}
+
+TEST_CASE("pow follows IEEE, and integers stay integers", "[elementwise]") {
+  check_close(K::pow(floats({2, 0, -2, 4}), 3), {8, 0, -8, 64});
+  check_close(K::pow(floats({2, 0}), 0), {1, 1});
+  check_close(K::pow(floats({-3, 4}), 2), {9, 16});
+  CHECK(std::isnan(K::pow(floats({-8}), 1. / 3).item<double>()));
+  check_close(K::pow(2.0, floats({3, -1})), {8, .5});
+  Tensor i = K::constant({-3, 2}, "int32");
+  CHECK(values(K::pow(i, 3)) == List{-27, 8});
+  CHECK(K::pow(i, 3).dtype() == int32);
+  CHECK(message([&] { K::pow(i, -1); }) ==
+        "pow: a negative integer power; cast the base to a float dtype (K::cast)");
+  CHECK(message([&] { K::pow(i, .5); }) ==
+        "pow: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
+}
+
+TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
+  Tensor x = floats({-1, 0, .5, 1, 2});
+  check_close(K::clip(x, 0, 1), {0, 0, .5, 1, 1});
+  check_close(K::clip(x, 1, 0), {1, 1, 1, 1, 1});
+  check_close(K::clip(x, None, .25), {-1, 0, .25, .25, .25});
+  check_close(K::clip(x, .25, None), {.25, .25, .5, 1, 2});
+  check_close(K::clip(x, floats({0, 0, 0, 0, 3}), 1), {0, 0, .5, 1, 3});
+  check_close(K::clip(x, floats({1}), floats({0})), {1, 1, 1, 1, 1});
+  CHECK(std::isnan(K::clip(floats({kNan}), 0, 1).item<double>()));
+  CHECK(values(K::clip(K::constant({-3, 5, 9}, "int64"), 0, 6)) == List{0, 5, 6});
+  CHECK(values(K::clip(K::constant({3}, "int32"), 5, 1)) == List{5});
+  CHECK(K::clip(K::constant({1}, "float16"), 0, 1).dtype() == float16);
+}
+
+TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
+  CHECK(message([] { K::clip(floats({1}), floats({0, 0}), 1); }) ==
+        "clip: a bound of shape (2,) does not broadcast to x of shape (1,)");
+  CHECK(message([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
+        "clip: a bound of shape (1, 1) does not broadcast to x of shape ()");
+  CHECK(message([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
+        "clip: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
+}
+
+TEST_CASE("comparisons of the specification give bool", "[elementwise]") {
+  Tensor a = floats({1, 2, kNan}), b = floats({2, 2, kNan});
+  CHECK(K::equal(a, b).dtype() == bool_);
+  CHECK(values(K::equal(a, b)) == List{0, 1, 0});
+  CHECK(values(K::not_equal(a, b)) == List{1, 0, 1});
+  CHECK(values(K::greater(a, 1)) == List{0, 1, 0});
+  CHECK(values(K::greater_equal(a, b)) == List{0, 1, 0});
+  CHECK(values(K::less(a, b)) == List{1, 0, 0});
+  CHECK(values(K::less_equal(a, b)) == List{1, 1, 0});
+  CHECK(values(K::equal(K::constant({true, false}, "bool"), true)) == List{1, 0});
+  CHECK(message([] { K::less(K::constant({true}, "bool"), true); }) ==
+        "less: bool is not a number; cast it first (K::cast)");
+}
+
+TEST_CASE("cast to its own dtype gives the tensor itself", "[elementwise]") {
+  Tensor x = floats({1, 2});
+  CHECK(K::cast(x, "float64").data<double>() == x.data<double>());
+  CHECK(K::cast(x, "int32").dtype() == int32);
+  CHECK(values(K::cast({-1.5, 1.5}, "int32")) == List{-1, 1});
+  CHECK_THROWS_AS(K::cast(x, "int31"), TypeError);
+}
+
+TEST_CASE("math on integers and bool is refused by name", "[elementwise]") {
+  Tensor i = K::constant({1}, "int32"), p = K::constant({true}, "bool");
+  for (auto f : {K::exp, K::log, K::sqrt, K::sin, K::cos, K::sigmoid, K::tanh, K::softplus, K::hard_sigmoid}) {
+    CHECK_THROWS_AS(f(i), TypeError);
+    CHECK_THROWS_AS(f(p), TypeError);
+    CHECK_THROWS_AS(f(Tensor()), ValueError);
+  }
+  CHECK(message([&] { K::cos(i); }) == "cos: int32 is not a float dtype; cast it first (K::cast)");
+  CHECK(message([&] { K::square(p); }) == "square: bool is not a number; cast it first (K::cast)");
+  CHECK(message([&] { K::maximum(p, p); }) == "maximum: bool is not a number; cast it first (K::cast)");
+}
+
+TEST_CASE("elementwise ops take rank 0, rank 8 and empty tensors", "[elementwise]") {
+  CHECK(K::exp(0.0).shape() == Shape{});
+  CHECK(K::exp(0.0).item<double>() == 1);
+  Tensor deep = filled(2.f, {1, 2, 1, 1, 2, 1, 3, 1});
+  CHECK(K::square(deep).shape() == Shape{1, 2, 1, 1, 2, 1, 3, 1});
+  CHECK((deep + filled(1.f, {5, 1, 1, 1, 1, 1, 1, 2})).shape() == Shape{5, 2, 1, 1, 2, 1, 3, 2});
+  Tensor none = filled(0.f, {0, 3});
+  CHECK(K::exp(none).shape() == Shape{0, 3});
+  CHECK((none * K::constant({1, 2, 3})).shape() == Shape{0, 3});
+  CHECK(K::equal(none, 1.0).shape() == Shape{0, 3});
+}
