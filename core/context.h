@@ -33,6 +33,7 @@ class Counter {
 struct Context {
   bool recording = true;    // ops on tensors with history make nodes
   bool symbolic = false;    // inside K::symbolic or a body of control flow
+  std::uint64_t clock = 0;  // the largest sequence number this thread has given
   std::uint8_t depth = 0;   // how many bodies of control flow we are in
   bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
   Node* dying = nullptr;

@@ -1,6 +1,8 @@
 // core/impl.cpp - making and freeing tensors, nodes and cells.
 #include "core/impl.h"
 
+#include <sched.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -70,6 +72,11 @@ void Node::destroy(Node* node) noexcept {
   c.destroying = false;
 }
 
+void Cell::wait() const {
+  for (int spins = 0; lock_.load(std::memory_order_relaxed); ++spins)
+    if (spins < 1000) cpu_pause();
+    else sched_yield();
+}
 void Cell::destroy(Cell* cell) noexcept {
   std::free(cell->name);
   delete cell;
@@ -78,11 +85,13 @@ void Cell::destroy(Cell* cell) noexcept {
 Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name) {
   auto cell = Ref<Cell>::adopt(new Cell);
   cell->kind = kind;
-  cell->dtype = spec.dtype;
+  cell->spec.set(spec);
+  cell->device = device;
   cell->value = std::move(value);
   if (name.text()) cell->name = strdup(name.text());
   Node* node = Node::make(nullptr, 0, 1, 0);
   node->cell = std::move(cell);
+  node->seq = ++context().clock;
   Body b;
   b.set(spec);
   b.device = device;

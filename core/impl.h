@@ -144,6 +144,8 @@ struct Node {
   Attrs attrs;
   Ref<Cell> cell;            // of a leaf
   std::int64_t saved = 0;    // bytes of storage held for the adjoint or a replay
+  std::uint64_t seq = 0;     // larger than that of every input: what is older than x cannot depend on x
+  std::atomic<std::uint64_t> claim{0};   // a walk's number and its index for this node; 0 when no walk is here
 
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
   Body* out() { return in() + n_in; }
@@ -195,7 +197,8 @@ struct Cell {
   bool in_body = false;                  // a placeholder of a body of control flow
   bool trainable = true;
   mutable std::atomic<std::uint8_t> lock_{0};
-  DType dtype;                           // of what is fed or held
+  Spec spec;                             // of what is fed or held
+  Device device;
   Value value;                           // variable: its value; placeholder: its default or nothing
   std::atomic<std::uint64_t> draws{0};   // source: how often it has been drawn
   std::uint64_t seed = 0;
@@ -203,8 +206,7 @@ struct Cell {
   Ref<Extra> constraint;                 // kept for optimizers, never applied here
 
   void lock() const {
-    while (lock_.exchange(1, std::memory_order_acquire))
-      while (lock_.load(std::memory_order_relaxed)) cpu_pause();
+    while (lock_.exchange(1, std::memory_order_acquire)) wait();
   }
   void unlock() const { lock_.store(0, std::memory_order_release); }
   Value load() const {
@@ -219,6 +221,9 @@ struct Cell {
     unlock();
   }
   static void destroy(Cell* cell) noexcept;
+
+ private:
+  void wait() const;   // spins a little, then yields: a commit in place holds the lock for as long as it writes
 };
 
 /// A leaf tensor's body: variable, placeholder or source.

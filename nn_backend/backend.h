@@ -7,8 +7,10 @@
 #include <kassette/backend/comparison.h>
 #include <kassette/backend/creation.h>
 #include <kassette/backend/elementwise.h>
+#include <kassette/backend/graph.h>
 #include <kassette/backend/introspection.h>
 #include <kassette/backend/reductions.h>
+#include <kassette/backend/state.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>

@@ -76,6 +76,7 @@ void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, T
                                           static_cast<std::uint32_t>(kept)));
   node->attrs = attrs;
   Body* in = node->in();
+  std::uint64_t seq = c.clock;
   for (int i = 0; i < n_in; ++i) {
     const Body& b = *from[i].body;
     Body& to = in[i];
@@ -85,6 +86,7 @@ void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, T
     to.level = b.level;
     to.out = b.out;
     to.node = b.node;
+    if (b.node && b.node->seq > seq) seq = b.node->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. What was saved wins over the cell.
     if (!b.node || has_bit(op.saves_in, i)) {
       to.storage = Ref<Storage>(from[i].storage);
@@ -99,6 +101,7 @@ void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, T
     }
     b.out = static_cast<std::uint16_t>(i);
   }
+  node->seq = c.clock = seq + 1;
   node->seal();
   c.recorded.add(1);
   for (int i = 1; i < n_out; ++i) Access::body(out[i]).node = node;
@@ -150,7 +153,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
   if (!seen.device.given()) seen.device = cpu;
   bool symbolic = seen.flags & kSymbolic;
   if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect)))) symbolic = true;
-  if (op.traits & kDraws && c.depth > seen.level) seen.level = c.depth;
+  if (op.traits & (kDraws | kSource) && c.depth > seen.level) seen.level = c.depth;
 
   Body* bodies[4];
   std::unique_ptr<Body*[]> many;

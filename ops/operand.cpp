@@ -122,6 +122,11 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what) {
   return t;
 }
 
+Tensors::Tensors(std::initializer_list<Operand> items) : Tensors() {
+  reserve(static_cast<std::int64_t>(items.size()));
+  for (const Operand& item : items) push_back(item.is_none() ? Tensor() : as_tensor(item, DType(), "Tensors"));
+}
+
 DType dtype_beside(const Operand& a, const Operand& b) {
   for (const Operand* o : {&a, &b})
     if (is_tensor_operand(*o) && tensor_of(*o).defined()) return Access::body(tensor_of(*o)).dtype;

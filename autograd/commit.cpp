@@ -1,0 +1,91 @@
+// autograd/commit.cpp - the end of a plan's call: the tail runs and the variables change. See Note [Commit].
+#include <algorithm>
+
+#include "autograd/frame.h"
+#include "autograd/update.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+/// Locks of several cells, taken in one order by everybody.
+class Locks {
+ public:
+  void add(Cell* cell) { cells_.push_back(cell); }
+  void lock() {
+    std::sort(cells_.begin(), cells_.end());
+    cells_.erase(std::unique(cells_.begin(), cells_.end()), cells_.end());
+    for (Cell* c : cells_) c->lock();
+    locked_ = true;
+  }
+  ~Locks() {
+    if (locked_)
+      for (Cell* c : cells_) c->unlock();
+  }
+
+ private:
+  std::vector<Cell*> cells_;
+  bool locked_ = false;
+};
+
+}  // namespace
+
+void Plan::commit(Frame& f) const {
+  Locks locks;
+  for (const Effect& e : effects_)
+    if (e.step >= 0) locks.add(e.cell.get());
+  locks.lock();
+  for (const Effect& e : effects_)
+    if (e.step >= 0 && !e.cell->value.storage)
+      fail<RuntimeError>("function: a variable ", e.cell->spec, " to be updated has no value yet; give it one with K::set_value");
+  std::vector<Value> replaced;   // old storage, released after the locks
+  std::vector<char> in_place(effects_.size(), 0);
+  for (std::size_t i = 0; i < effects_.size(); ++i) {
+    const Effect& e = effects_[i];
+    if (e.step < 0) continue;
+    Body& current = f.own[static_cast<std::size_t>(e.current)];
+    const Value& now = e.cell->value;
+    if (e.mode != Effect::kSet) {   // adds count from what the variable is now
+      current.storage = now.storage;
+      current.offset = now.offset;
+    }
+    // Alone: the cell and our frame hold the only counts, and the cell's lock keeps others from taking one.
+    if (current.storage == now.storage && now.storage->kind != Storage::kBorrowed &&
+        now.storage->count.load(std::memory_order_acquire) == 2) {
+      Body& out = f.own[static_cast<std::size_t>(step(e.step).out)];
+      out.storage = current.storage;
+      out.offset = current.offset;
+      in_place[i] = 1;
+    }
+  }
+  std::vector<Item> items;
+  for (int k = first_tail_, end = static_cast<int>(steps_.size()); k < end;) {
+    Item item = gather(f, k, end);
+    allocate(f, item);
+    items.push_back(item);
+    k = item.end;
+  }
+  // From here on nothing fails.
+  for (const Item& item : items) run_item(f, item);
+  for (std::size_t i = 0; i < effects_.size(); ++i) {
+    const Effect& e = effects_[i];
+    if (in_place[i]) continue;
+    if (e.step >= 0) {
+      Body& out = f.own[static_cast<std::size_t>(e.slot)];
+      replaced.push_back(std::move(e.cell->value));
+      e.cell->value = {out.storage, out.offset};
+      continue;
+    }
+    const Body& from = *f.at[static_cast<std::size_t>(e.slot)];
+    if (e.mode == Effect::kSet) {
+      e.cell->store({from.storage, from.offset});
+    } else {
+      for (const Leaf_& v : variables_)   // our snapshot would keep the cell from being alone
+        if (v.node->cell == e.cell && !root_[static_cast<std::size_t>(v.slot)])
+          f.own[static_cast<std::size_t>(v.slot)].storage = {};
+      accumulate(*e.cell, from, e.mode == Effect::kSubtract);
+    }
+  }
+}
+
+}  // namespace kassette

@@ -1,0 +1,22 @@
+// autograd/frame.h - what one call of a plan needs for itself.
+#pragma once
+#include <vector>
+
+#include "autograd/plan.h"
+
+namespace kassette {
+
+struct Frame {
+  explicit Frame(const Plan& plan);
+  void clear();
+  std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
+  std::vector<Body> own;
+  std::vector<Array> arrays;     // inputs of the running step
+  Device device;
+  const Tensors* keys = nullptr;
+  std::int64_t next_key = 0;
+  bool leaves_set = false;
+  Tensors args;
+};
+
+}  // namespace kassette

@@ -1,0 +1,122 @@
+// autograd/plan.h - playing: a segment of the tape as steps that run again with other inputs.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace kassette {
+
+/// An update that a plan applies when everything else is done.
+struct Effect {
+  enum Mode : std::int64_t { kSet, kAdd, kSubtract };
+  Ref<Cell> cell;
+  int slot;   // kSet: the new value; else the increment
+  Mode mode;
+  int step = -1;      // the tail step that makes the new value and may write it into the variable itself
+  int current = -1;   // the slot of the variable that this step reads; for adds, read anew under the lock
+};
+
+struct Frame;
+
+/// Immutable once built; what a call needs is in its frame, so that threads share a plan.
+class Plan {
+ public:
+  std::atomic<std::int32_t> count{1};
+  static void destroy(Plan* p) noexcept { delete p; }
+  ~Plan();
+
+  struct Request {
+    Tensors inputs, outputs;
+    Tensors update_ops;                                // made by update() in a symbolic scope, or lazily
+    std::vector<std::pair<Tensor, Tensor>> set_pairs;  // variable, new value
+    Tensors fetches;                                   // computed, not returned
+    std::vector<std::pair<Tensor, Tensor>> feed_dict;  // tensor that is no input, and what it stands for
+    const char* what = "function";                     // for messages
+    bool body = false;                                 // of control flow: updates are refused, keys are given
+  };
+  static Ref<Plan> build(const Request& request);
+
+  /// Runs unrecorded and commits the updates. `keys`: for bodies of control flow, what the random sources yield.
+  Tensors run(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
+  /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
+  Tensors connect(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
+  /// Casts feeds to what was declared and checks their shapes.
+  Tensors check_feeds(const Tensors& args) const;
+
+  int n_inputs() const { return static_cast<int>(feeds_.size()); }
+  int n_outputs() const { return static_cast<int>(outputs_.size()); }
+  int n_sources() const { return n_sources_; }
+  bool has_effects() const { return !effects_.empty(); }
+  /// Whether any output depends differentiably on that input.
+  bool reaches(int input) const { return reaches_[static_cast<std::size_t>(input)]; }
+  /// Static specs of the outputs, as recorded.
+  const Spec& output_spec(int i) const { return output_specs_[static_cast<std::size_t>(i)]; }
+
+ private:
+  friend class PlanBuilder;
+  friend struct Frame;
+  struct Step {
+    const OpDef* op;
+    Attrs attrs;
+    int in, n_in;       // into ins_
+    int out, n_out;     // slots
+    int dead, n_dead;   // into dead_
+    std::uint8_t need;  // 0 nothing, 1 shape, 2 value
+    bool fusible, tail, source;
+  };
+  struct Feed {
+    int slot;
+    Spec declared;
+    Ref<Cell> fallback;   // of an input with a default
+    bool ignored;         // a frozen learning phase
+    std::string name;
+  };
+  /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements.
+  struct Item {
+    int begin, end;
+    std::int64_t n;
+    bool fused() const { return end - begin > 1; }
+  };
+  struct Leaf_ {
+    int slot;
+    Ref<Node> node;
+  };
+
+  void run_steps(Frame& f, int begin, int end) const;
+  void run_step(Frame& f, const Step& s) const;
+  Item gather(Frame& f, int begin, int end) const;
+  void allocate(Frame& f, const Item& item) const;
+  void run_item(Frame& f, const Item& item) const;
+  void run_fused(Frame& f, const Item& item) const;
+  void bury(Frame& f, const Step& s) const;
+  bool stays(int slot, int end) const {
+    return root_[static_cast<std::size_t>(slot)] || last_use_[static_cast<std::size_t>(slot)] >= end;
+  }
+  const Step& step(int k) const { return steps_[static_cast<std::size_t>(k)]; }
+  int input(const Step& s, int i) const { return ins_[static_cast<std::size_t>(s.in + i)]; }
+  void prepare(Frame& f, const Step& s) const;
+  void commit(Frame& f) const;
+  Tensor take(Frame& f, int slot) const;
+  void fill(Frame& f, const Tensor* args, int n_args) const;
+
+  std::vector<Step> steps_;
+  std::vector<int> ins_, dead_;
+  int n_slots_ = 0, first_tail_ = 0, n_sources_ = 0;
+  std::vector<std::pair<int, Body>> constants_;
+  std::vector<Leaf_> variables_, sources_, defaults_;
+  std::vector<Feed> feeds_;
+  std::vector<int> outputs_, fetches_;
+  std::vector<Spec> output_specs_;
+  std::vector<Effect> effects_;
+  std::vector<int> last_use_;       // per slot: the last step that reads it, or -1
+  std::vector<char> root_;          // per slot: an output, a fetch or an effect
+  std::vector<char> reaches_;
+  std::string missing_;             // a placeholder that is needed and not fed
+  std::vector<Ref<Node>> keep_;     // nodes whose attributes steps borrow nothing from, but whose cells they use
+  mutable std::atomic<Frame*> spare_{nullptr};
+};
+
+}  // namespace kassette

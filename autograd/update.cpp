@@ -1,0 +1,103 @@
+// autograd/update.cpp - changing variables: at once, or when a plan commits.
+#include "autograd/update.h"
+
+#include "core/text.h"
+#include "ops/binary.h"
+
+namespace kassette {
+namespace {
+
+void run_binary(const OpDef& row, const Array* in, Body& out, Device device) {
+  Body* outs[] = {&out};
+  Attrs none;
+  Call call{row, none, in, 2, outs, 1, device};
+  (device == cpu ? row.cpu : row.cuda)(call);
+}
+
+const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? binary_row<Add>() : binary_row<Subtract>(); }
+
+void update_rule(const Call& call, Spec* out) {
+  const Spec &x = call.spec(0), &v = call.spec(1);
+  const char* what = call.attrs.a == Effect::kSet ? "update" : call.attrs.a == Effect::kAdd ? "update_add" : "update_sub";
+  if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
+  bool ok = v.rank < 0 || v.rank == x.rank;
+  for (int i = 0; ok && i < v.rank; ++i) ok = v.dims[i] < 0 || v.dims[i] == x.dims[i];
+  if (!ok) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");
+  out->set(x);
+}
+
+void update_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  if (call.attrs.a == Effect::kSet) {
+    Value v = read_value(*call.in[1].body);
+    out.storage = std::move(v.storage);
+    out.offset = v.offset;
+    return;
+  }
+  allocate_output(out, call.device);
+  run_binary(row_of(static_cast<Effect::Mode>(call.attrs.a)), call.in, out, call.device);
+}
+
+}  // namespace
+
+constinit const OpDef update_row{
+    .name = "update", .rule = update_rule, .cpu = update_kernel, .traits = kView | kEffect, .cuda = update_kernel};
+
+void accumulate(Cell& cell, const Body& increment, bool subtract) {
+  const OpDef& row = row_of(subtract ? Effect::kSubtract : Effect::kAdd);
+  struct Unlock {
+    Cell& c;
+    explicit Unlock(Cell& x) : c(x) { c.lock(); }
+    ~Unlock() { c.unlock(); }
+  } guard(cell);
+  Body old;
+  old.set(increment);
+  old.device = increment.device;
+  old.storage = cell.value.storage;
+  old.offset = cell.value.offset;
+  Body out = old;
+  // Two counts are ours, one is the cell's: nobody else sees these bytes change.
+  bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
+  if (!alone) allocate_output(out, old.device);
+  Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
+  run_binary(row, in, out, old.device);
+  if (!alone) cell.value = {std::move(out.storage), out.offset};
+}
+
+Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const char* what) {
+  if (!x.defined() || !value.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(x);
+  if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
+    fail<TypeError>(what, ": the first argument is not a variable; make it with K::variable");
+  const Body& v = Access::body(value);
+  if (v.device != b.device) fail<DeviceError>(what, ": the variable is on ", b.device, ", the value on ", v.device);
+  Context& c = context();
+  Attrs attrs;
+  attrs.a = mode;
+  if (c.symbolic || v.symbolic()) {
+    if (c.depth > 0)
+      fail<ValueError>(what, ": not inside a body of control flow; return the new value from it and update outside");
+    Scoped<bool> on(c.symbolic, true);
+    return apply1(update_row, attrs, {x, value});
+  }
+  Spec checked;
+  Array in[] = {{&b, nullptr}, {&v, nullptr}};
+  update_rule(Call{update_row, attrs, in, 2, nullptr, 1, b.device}, &checked);
+  Value now = read_value(v);
+  if (!now.storage) fail<RuntimeError>(what, ": the value has no value yet; give it one with K::set_value");
+  Cell& cell = *b.node->cell;
+  if (mode == Effect::kSet) {
+    cell.store(std::move(now));
+    return x;
+  }
+  if (!cell.load().storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+  Body increment;
+  increment.set(v);
+  increment.device = v.device;
+  increment.storage = std::move(now.storage);
+  increment.offset = now.offset;
+  accumulate(cell, increment, mode == Effect::kSubtract);
+  return x;
+}
+
+}  // namespace kassette

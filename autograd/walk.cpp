@@ -1,0 +1,326 @@
+// autograd/walk.cpp - rewinding: one backward pass over a segment of the tape.
+#include "autograd/walk.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace {
+
+/// What a first-order backward pass was asked: enough to run it again, recorded.
+struct Held : Extra {
+  Tensors loss, xs, seed;
+  bool equals(const Extra& other) const override { return this == &other; }
+};
+
+std::atomic<std::uint32_t> next_walk{1};
+
+// Note [Order of a walk]
+// Nodes are visited depth first and handled in reverse postorder, so that every consumer comes before its producers. The
+// sequence numbers alone would not do: the nodes of an expanded backward node are newer than its consumers. They serve to
+// cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a chain of gradient
+// steps w = w - g(w) would be expanded step inside step, recursively.
+class Walk {
+ public:
+  explicit Walk(const Tensors& xs);
+  ~Walk();
+  Walk(const Walk&) = delete;
+  Walk& operator=(const Walk&) = delete;
+  Tensors run(const Tensors& ys, const Tensors& seeds);
+  std::size_t visited() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    Node* node;
+    std::uint32_t first;   // its cotangents
+    bool relevant;         // a wanted tensor can be reached from it through adjoints
+    bool wanted;
+    bool has_cotangent;
+  };
+  static constexpr std::uint32_t kNone = ~0u;
+
+  std::uint32_t find(const Node* n) const;
+  std::uint32_t add(Node* n);
+  void search(Node* root);
+  void finish(Node* n);
+  template <class F>
+  void for_each_input(const Node* n, F&& f);
+  void give(const Body& to, Tensor g);
+  void handle(Entry& e);
+  void handle_backward(Entry& e);
+
+  const Tensors& xs_;
+  std::uint64_t id_, oldest_ = ~std::uint64_t(0);
+  std::vector<const Node*> wanted_;   // sorted
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> order_;   // postorder
+  std::vector<Tensor> cotangents_;
+  std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
+  std::unordered_map<const Node*, Tensors> expanded_;
+};
+
+Walk::Walk(const Tensors& xs) : xs_(xs) {
+  do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
+  while (id_ == 0);
+  for (const Tensor& x : xs) {
+    const Node* n = Access::body(x).node.get();
+    oldest_ = std::min(oldest_, n->seq);
+    wanted_.push_back(n);
+  }
+  std::sort(wanted_.begin(), wanted_.end());
+}
+
+Walk::~Walk() {
+  for (const Entry& e : entries_)
+    if (e.node->claim.load(std::memory_order_relaxed) >> 32 == id_) e.node->claim.store(0, std::memory_order_relaxed);
+}
+
+std::uint32_t Walk::find(const Node* n) const {
+  std::uint64_t claim = n->claim.load(std::memory_order_relaxed);
+  if (claim >> 32 == id_) return static_cast<std::uint32_t>(claim);
+  if (others_.empty()) return kNone;
+  auto it = others_.find(n);
+  return it == others_.end() ? kNone : it->second;
+}
+
+std::uint32_t Walk::add(Node* n) {
+  auto index = static_cast<std::uint32_t>(entries_.size());
+  bool wanted = std::binary_search(wanted_.begin(), wanted_.end(), n);
+  entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
+  cotangents_.resize(cotangents_.size() + n->n_out);
+  std::uint64_t nobody = 0;
+  if (!n->claim.compare_exchange_strong(nobody, id_ << 32 | index, std::memory_order_relaxed)) others_[n] = index;
+  return index;
+}
+
+template <class F>
+void Walk::for_each_input(const Node* n, F&& f) {
+  if (n->op == &backward_row) {
+    for (const Tensor& t : expanded_[n])
+      if (t.defined() && Access::body(t).node) f(Access::body(t).node.get());
+    return;
+  }
+  for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b)
+    if (b->node) f(b->node.get());
+}
+
+void Walk::search(Node* root) {
+  std::vector<std::pair<Node*, bool>> stack{{root, false}};   // true: all its inputs have been visited
+  while (!stack.empty()) {
+    auto [n, done] = stack.back();
+    stack.pop_back();
+    if (done) {
+      finish(n);
+      continue;
+    }
+    if (n->seq < oldest_ || find(n) != kNone) continue;
+    std::uint32_t index = add(n);
+    if (n->op == &backward_row) {
+      expanded_[n] = expand_backward(*n);
+    } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability
+      order_.push_back(index);
+      continue;
+    }
+    stack.push_back({n, true});
+    for_each_input(n, [&](Node* m) {
+      if (m->seq >= oldest_ && find(m) == kNone) stack.push_back({m, false});
+    });
+  }
+}
+
+void Walk::finish(Node* n) {
+  std::uint32_t index = find(n);
+  bool relevant = false;
+  for_each_input(n, [&](Node* m) {
+    std::uint32_t i = find(m);
+    relevant = relevant || (i != kNone && entries_[i].relevant);
+  });
+  if (relevant) entries_[index].relevant = true;
+  order_.push_back(index);
+}
+
+void Walk::give(const Body& to, Tensor g) {
+  std::uint32_t i = find(to.node.get());
+  if (i == kNone || !entries_[i].relevant) return;
+  const Body& b = Access::body(g);
+  if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
+    Body shape_of;
+    shape_of.set(to);
+    shape_of.device = to.device;
+    shape_of.flags = to.flags;
+    shape_of.level = to.level;
+    shape_of.out = to.out;
+    shape_of.node = to.node;
+    g = sum_to_like(g, Access::wrap(std::move(shape_of)));
+  }
+  Tensor& slot = cotangents_[entries_[i].first + to.out];
+  slot = slot.defined() ? slot + g : std::move(g);
+  entries_[i].has_cotangent = true;
+}
+
+void Walk::handle_backward(Entry& e) {
+  Tensors results = expanded_[e.node];
+  for (std::int64_t i = 0; i < results.size(); ++i) {
+    const Tensor& r = results[i];
+    Tensor dy = cotangents_[e.first + static_cast<std::size_t>(i)];
+    if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), dy);
+  }
+}
+
+void Walk::handle(Entry& e) {
+  Node& n = *e.node;
+  if (n.op == &backward_row) {
+    handle_backward(e);
+    return;
+  }
+  if (!n.op || !n.op->vjp) return;
+  constexpr int kFew = 6;
+  Tensor few_dy[kFew], few_din[kFew];
+  bool few_wanted[kFew];
+  std::unique_ptr<Tensor[]> many;
+  std::unique_ptr<bool[]> many_wanted;
+  auto n_in = static_cast<int>(n.n_in), n_out = static_cast<int>(n.n_out);
+  Tensor *dy = few_dy, *din = few_din;
+  bool* wanted = few_wanted;
+  if (n_in > kFew || n_out > kFew) {
+    many = std::make_unique<Tensor[]>(static_cast<std::size_t>(n_in + n_out));
+    many_wanted = std::make_unique<bool[]>(static_cast<std::size_t>(n_in));
+    din = many.get();
+    dy = din + n_in;
+    wanted = many_wanted.get();
+  }
+  for (int i = 0; i < n_in; ++i) {
+    const Node* m = n.in()[i].node.get();
+    std::uint32_t k = m ? find(m) : kNone;
+    wanted[i] = k != kNone && entries_[k].relevant;
+  }
+  std::uint32_t first = e.first;
+  bool keep = e.wanted;
+  for (int i = 0; i < n_out; ++i) {
+    Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
+    dy[i] = keep ? c : std::move(c);
+  }
+  n.op->vjp(Rewind(&n, dy, din, wanted));
+  for (int i = 0; i < n_in; ++i)
+    if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
+}
+
+Tensors Walk::run(const Tensors& ys, const Tensors& seeds) {
+  for (const Tensor& y : ys)
+    if (Access::body(y).node) search(Access::body(y).node.get());
+  for (std::int64_t i = 0; i < ys.size(); ++i)
+    if (Access::body(ys[i]).node && seeds[i].defined()) give(Access::body(ys[i]), seeds[i]);
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it)
+    if (entries_[*it].relevant && entries_[*it].has_cotangent) handle(entries_[*it]);
+  Tensors results;
+  results.reserve(xs_.size());
+  for (const Tensor& x : xs_) {
+    const Body& b = Access::body(x);
+    std::uint32_t i = find(b.node.get());
+    results.push_back(i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out]);
+  }
+  return results;
+}
+
+/// Says once that history grows from one gradients() to the next: the mistake is `total = total + loss`.
+constinit WarnOnce growing;
+
+void watch_growth(Context& c, std::size_t visited) {
+  auto n = static_cast<std::int64_t>(visited);
+  c.growing = n > c.last_segment ? c.growing + 1 : 0;
+  c.last_segment = n;
+  if (c.growing == 64 && n > 1000)
+    growing.say("the history behind the loss has grown in 64 successive calls of gradients and is now " +
+                     std::to_string(n) +
+                     " ops long: something carries its history from one step to the next. Keep a value without history "
+                     "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
+}
+
+Tensor seed_for(const Tensor& loss) {
+  Tensor one = scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients");
+  return broadcast_like(one, loss);
+}
+
+}  // namespace
+
+constinit const OpDef backward_row{
+    .name = "gradients", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
+
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds) { return Walk(xs).run(ys, seeds); }
+
+Tensors expand_backward(const Node& node) {
+  auto& held = static_cast<const Held&>(*node.attrs.extra);
+  Context& c = context();
+  Scoped<bool> on(c.recording, true);
+  return walk(held.loss, held.xs, held.seed);
+}
+
+Tensors gradients(const Tensor& loss, const Tensors& xs) {
+  if (!loss.defined()) fail<ValueError>("gradients: the loss is an empty Tensor (an uninitialised variable?)");
+  const Body& l = Access::body(loss);
+  if (!l.dtype.is_float()) fail<TypeError>("gradients: the loss is ", l.dtype, ", a float dtype is needed");
+  for (std::int64_t i = 0; i < xs.size(); ++i) {
+    if (!xs[i].defined()) fail<ValueError>("gradients: variable ", i, " is an empty Tensor (an uninitialised variable?)");
+    const Body& x = Access::body(xs[i]);
+    if (!x.node)
+      fail<ValueError>("gradients: variable ", i, " of shape ", x.shape(),
+                       " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+  }
+  if (xs.empty()) return Tensors();
+  Context& c = context();
+  if (!l.node) {
+    Tensors none;
+    for (std::int64_t i = 0; i < xs.size(); ++i) none.push_back(Tensor());
+    return none;
+  }
+  if (l.symbolic() || c.symbolic) return walk({loss}, xs, {seed_for(loss)});
+  Tensors raw, seed{seed_for(loss)};
+  {
+    Scoped<bool> off(c.recording, false);
+    Walk w(xs);
+    raw = w.run({loss}, seed);
+    watch_growth(c, w.visited());
+  }
+  if (!c.recording) return raw;
+  // Note [Lazy backward]
+  // The pass ran unrecorded. Should somebody differentiate its results, or put them in a plan, this one node gives what is
+  // needed to run the pass again, recorded.
+  auto held = Ref<Held>::adopt(new Held);
+  held->loss = loss;
+  held->xs = xs;
+  held->seed = seed;
+  auto node = Ref<Node>::adopt(Node::make(&backward_row, 0, static_cast<std::uint32_t>(xs.size()), 0));
+  node->attrs.extra = Ref<Extra>(held.get());
+  std::uint64_t seq = std::max(c.clock, l.node->seq);
+  node->seq = c.clock = seq + 1;
+  Tensors results;
+  results.reserve(raw.size());
+  for (std::int64_t i = 0; i < raw.size(); ++i) {
+    if (!raw[i].defined()) {
+      results.push_back(Tensor());
+      continue;
+    }
+    const Body& from = Access::body(raw[i]);
+    Value value = read_value(from);
+    Body b;
+    b.set(from);
+    b.device = from.device;
+    b.flags = static_cast<std::uint8_t>(from.flags & kPhase);
+    b.level = l.level;
+    b.out = static_cast<std::uint16_t>(i);
+    b.storage = std::move(value.storage);
+    b.offset = value.offset;
+    b.node = node;
+    results.push_back(Access::wrap(std::move(b)));
+  }
+  return results;
+}
+
+}  // namespace kassette

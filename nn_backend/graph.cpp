@@ -1,0 +1,236 @@
+// nn_backend/graph.cpp - gradients, functions and the scopes of the tape.
+#include <kassette/backend/graph.h>
+
+#include <atomic>
+#include <ostream>
+
+#include "autograd/plan.h"
+#include "autograd/update.h"
+#include "autograd/walk.h"
+#include "core/convert.h"
+#include "core/text.h"
+#include "ops/operand.h"
+#include "ops/stop.h"
+
+namespace kassette {
+
+struct FunctionAccess {
+  static Function make(Ref<Plan> plan) {
+    Function f;
+    f.plan_ = plan.release();
+    return f;
+  }
+};
+
+Function::Function(const Function& other) noexcept : plan_(Ref<Plan>(other.plan_).release()) {}
+Function& Function::operator=(const Function& other) noexcept {
+  Ref<Plan> old = Ref<Plan>::adopt(plan_);
+  plan_ = Ref<Plan>(other.plan_).release();
+  return *this;
+}
+Function::~Function() { Ref<Plan>::drop(plan_); }
+
+Tensors Function::operator()(const Tensors& feeds) const {
+  if (!plan_) fail<ValueError>("function: an empty Function (an uninitialised variable?)");
+  Tensors args = plan_->check_feeds(feeds);
+  bool symbolic = false;
+  for (const Tensor& t : args) symbolic = symbolic || t.symbolic();
+  if (!symbolic) return plan_->run(args.begin(), static_cast<int>(args.size()));
+  if (plan_->has_effects())
+    fail<ValueError>("function: a symbolic argument connects the function to the tape, but it has updates; feed values");
+  return plan_->connect(args.begin(), static_cast<int>(args.size()));
+}
+
+std::ostream& operator<<(std::ostream& os, const Function& f) {
+  if (!f.plan_) return os << "Function()";
+  return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_outputs() << " outputs)";
+}
+
+namespace backend {
+
+struct UpdateAccess {
+  static const Tensor& first(const Update& u) { return u.first_; }
+  static const Tensor& second(const Update& u) { return u.second_; }
+  static const Update* begin(const Updates& u) { return u.data_; }
+  static const Update* end(const Updates& u) { return u.data_ + u.size_; }
+};
+
+namespace {
+
+bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
+
+/// The pair's value as the variable's dtype; shapes are checked now.
+Tensor new_value(const Tensor& variable, const Tensor& value) {
+  Scoped<bool> on(context().symbolic, true);
+  Attrs attrs;
+  apply1(update_row, attrs, {variable, value});   // the rule's errors; the node is dropped
+  return value;
+}
+
+void add_updates(Plan::Request& request, const Updates& updates) {
+  int i = 0;
+  for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
+    const Tensor &first = UpdateAccess::first(*u), &second = UpdateAccess::second(*u);
+    if (!first.defined()) fail<ValueError>("function: update ", i, " is an empty Tensor (an uninitialised variable?)");
+    const Body& b = Access::body(first);
+    if (second.defined()) {
+      if (!is_variable_body(b)) fail<TypeError>("function: update ", i, ": the first of the pair is not a variable");
+      request.set_pairs.push_back({first, new_value(first, second)});
+      continue;
+    }
+    if (b.node && b.node->op == &update_row) {
+      request.update_ops.push_back(first);
+    } else if (is_variable_body(b)) {
+      fail<ValueError>("function: update ", i, " already ran when it was made; pass {variable, new_value}, or make it ",
+                       "inside K::symbolic or from something that depends on a placeholder");
+    } else {
+      fail<TypeError>("function: update ", i, " of shape ", b.shape(), " is not an update op; pass {variable, new_value}");
+    }
+  }
+}
+
+std::atomic<int> frozen_phase{-1};
+
+}  // namespace
+
+Update::Update(const Tensor& op) : first_(op) {}
+Update::Update(const Tensor& variable, const Operand& value)
+    : first_(variable),
+      second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {}
+
+Updates::Updates(std::initializer_list<Update> list) : Updates() {
+  if (list.size() == 0) return;
+  data_ = static_cast<Update*>(::operator new(sizeof(Update) * list.size()));
+  for (const Update& u : list) new (data_ + size_++) Update(u);
+}
+Updates::Updates(const Tensors& ops) : Updates() {
+  if (ops.empty()) return;
+  data_ = static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(ops.size())));
+  for (const Tensor& t : ops) new (data_ + size_++) Update(t);
+}
+Updates::Updates(const Updates& other) : Updates() {
+  if (other.size_ == 0) return;
+  data_ = static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(other.size_)));
+  for (std::int64_t i = 0; i < other.size_; ++i) new (data_ + size_++) Update(other.data_[i]);
+}
+Updates::~Updates() {
+  for (std::int64_t i = 0; i < size_; ++i) data_[i].~Update();
+  ::operator delete(data_);
+}
+
+Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates) {
+  Plan::Request request;
+  request.inputs = inputs;
+  request.outputs = outputs;
+  for (const Tensor& t : outputs)
+    if (!t.defined())
+      fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable, or a gradient of something ",
+                       "the loss does not depend on?)");
+  add_updates(request, updates);
+  return FunctionAccess::make(Plan::build(request));
+}
+
+Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options) {
+  Plan::Request request;
+  request.inputs = inputs;
+  request.outputs = outputs;
+  request.fetches = options.fetches;
+  for (const Tensor& t : outputs)
+    if (!t.defined()) fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable?)");
+  add_updates(request, options.updates);
+  for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
+    request.feed_dict.push_back({UpdateAccess::first(*u), UpdateAccess::second(*u)});
+  return FunctionAccess::make(Plan::build(request));
+}
+
+Tensors gradients(const Tensor& loss, const Tensors& variables) { return kassette::gradients(loss, variables); }
+
+Tensor stop_gradient(const Tensor& variables) { return kassette::stop_gradient(variables); }
+Tensors stop_gradient(const Tensors& variables) {
+  Tensors out;
+  out.reserve(variables.size());
+  for (const Tensor& t : variables) out.push_back(kassette::stop_gradient(t));
+  return out;
+}
+
+// ---- learning phase ----------------------------------------------------------------------------------------------------
+
+Tensor learning_phase() {
+  int frozen = frozen_phase.load(std::memory_order_relaxed);
+  if (const void* scoped = context().phase) frozen = static_cast<int>(reinterpret_cast<std::uintptr_t>(scoped)) - 1;
+  if (frozen >= 0) {
+    Tensor t = scalar_tensor(Scalar(frozen), int32, "learning_phase");
+    Access::body(t).flags |= kPhase;
+    return t;
+  }
+  // Never destroyed: functions that feed it may outlive every static object.
+  static const Tensor* symbol = [] {
+    Tensor zero = scalar_tensor(Scalar(0), int32, "learning_phase");
+    Tensor t = make_leaf(Leaf::placeholder, Spec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
+    Access::body(t).flags |= kPhase;
+    return new Tensor(t);
+  }();
+  return *symbol;
+}
+
+void set_learning_phase(Scalar value) {
+  double v = -1;
+  std::int64_t bits = 0;
+  if (!value.is_none()) write_scalar(&v, float64, value, "set_learning_phase");
+  (void)bits;
+  if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it is 0 (test) or 1 (train)");
+  frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
+}
+
+void clear_session() {
+  frozen_phase.store(-1, std::memory_order_relaxed);
+}
+
+LearningPhaseScope::LearningPhaseScope(int value) : value_(value), old_(context().phase) {
+  if (value != 0 && value != 1) fail<ValueError>("LearningPhaseScope: ", value, "; it is 0 (test) or 1 (train)");
+  context().phase = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(value + 1));
+}
+LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
+
+// ---- scopes ------------------------------------------------------------------------------------------------------------
+
+Scope::Scope(Kind kind) : old_(context().symbolic) { context().symbolic = kind == kSymbolic; }
+Scope::~Scope() { context().symbolic = old_; }
+
+namespace {
+
+struct AfterList final : AfterUpdates {
+  Tensors updates;
+  const AfterUpdates* outer;
+  const Body* substitute(const Body* b) const override {
+    if (b->flags & kLeaf)
+      for (std::int64_t i = updates.size(); i-- > 0;) {   // the last update of a variable counts
+        const Body& u = Access::body(updates.begin()[i]);
+        if (u.node->in()[0].node == b->node) return &u;
+      }
+    return outer ? outer->substitute(b) : b;
+  }
+};
+
+}  // namespace
+
+ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().after) {
+  Context& c = context();
+  if (updates.empty()) {
+    c.after = nullptr;
+    return;
+  }
+  auto* list = new AfterList;
+  list->outer = c.after;
+  for (const Tensor& t : updates)
+    if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_row) list->updates.push_back(t);
+  list_ = list;
+  c.after = list;
+}
+ControlDependencies::~ControlDependencies() {
+  context().after = static_cast<const AfterUpdates*>(old_);
+  delete static_cast<AfterList*>(list_);
+}
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,158 @@
+// nn_backend/graph.h - gradients, functions and the scopes of the tape (specification sections 2.1, 2.13; design of the tape).
+#ifndef KASSETTE_BACKEND_GRAPH_H
+#define KASSETTE_BACKEND_GRAPH_H
+#include <kassette/api.h>
+
+namespace kassette {
+
+class Plan;
+
+/// A segment of the tape that can be played again: what K::function returns. Copies share it; threads may call it at once.
+class KASSETTE_API Function {
+ public:
+  Function() noexcept : plan_(nullptr) {}
+  Function(const Function& other) noexcept;
+  Function& operator=(const Function& other) noexcept;
+  ~Function();
+  bool defined() const { return plan_ != nullptr; }
+  /// Feeds the inputs in order, computes the outputs from the variables as they are at entry, then applies the updates.
+  /// Values are cast to the dtype of their placeholder; throws ValueError where a shape does not fit or a feed is missing,
+  /// and then no variable has changed. A symbolic argument connects the segment to the tape instead.
+  Tensors operator()(const Tensors& feeds = {}) const;
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Function& f);
+
+ private:
+  Plan* plan_;
+  friend struct FunctionAccess;
+};
+
+namespace backend {
+
+/// One update: an update op, or a variable and its new value.
+class KASSETTE_API Update {
+ public:
+  Update(const Tensor& op);
+  Update(const Tensor& variable, const Operand& value);
+
+ private:
+  Tensor first_, second_;
+  friend struct UpdateAccess;
+};
+/// The updates of a function.
+class KASSETTE_API Updates {
+ public:
+  Updates() noexcept : data_(nullptr), size_(0) {}
+  Updates(std::initializer_list<Update> list);
+  Updates(const Tensors& ops);
+  Updates(const Updates& other);
+  Updates& operator=(const Updates& other) = delete;
+  ~Updates();
+
+ private:
+  Update* data_;
+  std::int64_t size_;
+  friend struct UpdateAccess;
+};
+/// The rarer arguments of `function`.
+struct FunctionOptions {
+  Named named{0};
+  Updates updates = {};
+  /// Further tensors to compute at each call; not returned. Updates among them are applied.
+  Tensors fetches = {};
+  /// Tensors that are not inputs, and what they stand for at every call: pairs, read afresh each time.
+  Updates feed_dict = {};
+};
+
+/// A function of placeholders (or of any tensors on the tape): inputs -> outputs, with updates applied after the outputs are
+/// computed. Throws ValueError for an input that is not on the tape and for an update that already ran. Section 2.13.1.
+KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates = {});
+KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options);
+
+/// d(sum of loss)/dv for each of the variables, which may be variables, placeholders or any tensors on the tape; an empty
+/// Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws ValueError
+/// where v was never recorded (a constant). Section 2.13.2.
+KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables);
+
+/// The same value, through which no gradient flows. Section 2.13.3.
+KASSETTE_API Tensor stop_gradient(const Tensor& variables);
+KASSETTE_API Tensors stop_gradient(const Tensors& variables);
+
+/// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, where it is frozen by
+/// set_learning_phase or a LearningPhaseScope, a constant. int32, shape (). Section 2.1.
+KASSETTE_API Tensor learning_phase();
+/// Freezes the learning phase; throws ValueError unless value is 0 or 1. clear_session thaws it.
+KASSETTE_API void set_learning_phase(Scalar value);
+/// Forgets uids and the frozen learning phase. Tensors and variables stay as they are. Section 2.1.
+KASSETTE_API void clear_session();
+/// Freezes the learning phase on this thread while it lives.
+class KASSETTE_API LearningPhaseScope {
+ public:
+  explicit LearningPhaseScope(int value);
+  ~LearningPhaseScope();
+  LearningPhaseScope(const LearningPhaseScope&) = delete;
+  LearningPhaseScope& operator=(const LearningPhaseScope&) = delete;
+
+ private:
+  int value_;
+  const void* old_;
+};
+
+/// While it lives, what this thread does to tensors on the tape is only recorded (symbolic), or done at once (eager).
+class KASSETTE_API Scope {
+ public:
+  enum Kind : unsigned char { kEager, kSymbolic };
+  explicit Scope(Kind kind);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  bool old_;
+};
+/// A callable that runs inside a scope; made by `symbolic` and `eager`.
+template <class F, Scope::Kind kind>
+class InScope {
+ public:
+  explicit InScope(F f) : f_(static_cast<F&&>(f)) {}
+  template <class... A>
+  decltype(auto) operator()(A&&... a) const {
+    Scope scope(kind);
+    return f_(static_cast<A&&>(a)...);
+  }
+
+ private:
+  F f_;
+};
+/// func, run so that updates, prints and draws on tensors of the tape are recorded and wait for eval or function.
+template <class F>
+InScope<F, Scope::kSymbolic> symbolic(F func) {
+  return InScope<F, Scope::kSymbolic>(static_cast<F&&>(func));
+}
+/// func, run so that everything happens at once: the default.
+template <class F>
+InScope<F, Scope::kEager> eager(F func) {
+  return InScope<F, Scope::kEager>(static_cast<F&&>(func));
+}
+
+/// While it lives, reads of the variables that `updates` change stand for the values after those updates. Update ops that
+/// already ran have no part in it: the variable has the value. An empty list clears the outer ones.
+class KASSETTE_API ControlDependencies {
+ public:
+  explicit ControlDependencies(const Tensors& updates);
+  ~ControlDependencies();
+  ControlDependencies(const ControlDependencies&) = delete;
+  ControlDependencies& operator=(const ControlDependencies&) = delete;
+
+ private:
+  void* list_;
+  const void* old_;
+};
+/// `auto after = K::control_dependencies(updates);`
+[[nodiscard]] inline ControlDependencies control_dependencies(const Tensors& updates) {
+  return ControlDependencies(updates);
+}
+
+}  // namespace backend
+}  // namespace kassette
+
+#endif  // KASSETTE_BACKEND_GRAPH_H

@@ -1,0 +1,40 @@
+// nn_backend/state.h - reading and changing variables (specification sections 2.4 and 2.12).
+#ifndef KASSETTE_BACKEND_STATE_H
+#define KASSETTE_BACKEND_STATE_H
+#include <kassette/api.h>
+
+namespace kassette {
+namespace backend {
+
+/// x <- new_x. Runs at once and returns x; inside K::symbolic, or where new_x depends on a placeholder, it is an op for
+/// `function` or `eval`, whose value is the new one. Shapes must be equal (ValueError); x must be a variable (TypeError).
+KASSETTE_API Tensor update(const Tensor& x, const Operand& new_x);
+/// x <- x + increment; as update.
+KASSETTE_API Tensor update_add(const Tensor& x, const Operand& increment);
+/// x <- x - decrement; as update.
+KASSETTE_API Tensor update_sub(const Tensor& x, const Operand& decrement);
+/// x <- momentum * x + (1 - momentum) * value; as update.
+KASSETTE_API Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum);
+
+/// The value of any tensor: without history, on its device. What is symbolic is computed now, updates in it applied. Throws
+/// ValueError where a placeholder it needs has no value.
+KASSETTE_API Tensor eval(const Operand& x);
+/// The value of a variable (or of any tensor), as eval.
+KASSETTE_API Tensor get_value(const Operand& x);
+KASSETTE_API Tensors batch_get_value(const Tensors& ops);
+/// x <- value, at once in every scope: converted to the dtype of x; throws ValueError unless the shapes are equal.
+KASSETTE_API void set_value(const Tensor& x, const Operand& value);
+/// One assignment of batch_set_value.
+struct ValuePair {
+  ValuePair(const Tensor& v, const Operand& x) : variable(v), value(x) {}
+  Tensor variable;
+  Operand value;
+};
+/// Sets many; checks all before it writes any.
+KASSETTE_API void batch_set_value(std::initializer_list<ValuePair> tuples);
+KASSETTE_API void batch_set_value(const Tensors& variables, const Tensors& values);
+
+}  // namespace backend
+}  // namespace kassette
+
+#endif  // KASSETTE_BACKEND_STATE_H

@@ -1,0 +1,22 @@
+// ops/stop.cpp - where gradients end.
+#include "ops/stop.h"
+
+#include "ops/elementwise.h"
+
+namespace kassette {
+namespace {
+
+void share(const Call& call) {
+  Value v = read_value(*call.in[0].body);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+}
+
+}  // namespace
+
+constinit const OpDef stop_gradient_row{
+    .name = "stop_gradient", .rule = same_rule, .cpu = share, .traits = kView, .cuda = share};
+
+Tensor stop_gradient(const Tensor& x) { return apply1(stop_gradient_row, {x}); }
+
+}  // namespace kassette
