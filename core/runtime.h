@@ -1,5 +1,6 @@
 // core/runtime.h - what a program can ask of the library as it runs, and set: threads, memory, configuration.
-#pragma once
+#ifndef KASSETTE_RUNTIME_H
+#define KASSETTE_RUNTIME_H
 #include <cstdint>
 #include <iosfwd>
 
@@ -39,3 +40,5 @@ KASSETTE_API std::int64_t live_nodes();
 KASSETTE_API std::int64_t saved_bytes();
 
 }  // namespace kassette
+
+#endif  // KASSETTE_RUNTIME_H
