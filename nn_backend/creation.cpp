@@ -3,7 +3,9 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/like.h"
 #include "ops/operand.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace backend {
@@ -23,6 +25,13 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
     return device == cpu ? t : t.to(device);
   }
   return Access::body(t).node || !Access::body(t).storage ? t.detach() : t;
+}
+
+/// A variable that starts with that value; a symbolic value stays the tensor it is.
+Tensor as_variable(const Tensor& value, Name name) {
+  if (value.symbolic()) return value;
+  const Body& b = Access::body(value);
+  return make_leaf(Leaf::variable, b, b.device, {b.storage, b.offset}, name);
 }
 
 /// The static shape that a placeholder declares.
@@ -53,14 +62,16 @@ void declare(const Dims& shape, const Scalar& ndim, Spec& spec) {
 }  // namespace
 
 Tensor variable(const Operand& value, DType dtype, Name name) {
-  Tensor t = value_as(value, dtype, "variable");
-  const Body& b = Access::body(t);
-  return make_leaf(Leaf::variable, b, b.device, {b.storage, b.offset}, name);
+  return as_variable(value_as(value, dtype, "variable"), name);
 }
 
 Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name) {
-  if (shape.size_ >= 0 || shape.whole_) fail<NotImplementedError>("constant: shape");
-  return value_as(value, dtype, "constant");
+  Tensor t = value_as(value, dtype, "constant");
+  if (shape.size_ < 0 && !shape.whole_) return t;
+  Tensor to = dims_tensor(shape, "constant");
+  if (to.symbolic()) fail<ValueError>("constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
+  if (Access::body(t).rank == 0) return kassette::broadcast_to(t, to).detach();
+  return kassette::reshape(t, to).detach();
 }
 
 Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Name name) {
@@ -69,6 +80,54 @@ Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Nam
   spec.dtype = dtype.given() ? dtype : default_float();
   declare(shape, ndim, spec);
   return make_leaf(Leaf::placeholder, spec, cpu, {}, name);
+}
+
+namespace {
+
+Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* what) {
+  Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
+  return as_variable(apply1(broadcast_to_row, {one, dims_tensor(shape, what)}), name);
+}
+Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
+  Arg like(x, DType(), what);
+  if (!like.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
+  if (like.body().device != cpu) one = one.to(like.body().device);
+  return broadcast_like(one, like);
+}
+
+/// A scalar of arange: a number keeps its kind.
+Tensor range_number(const Operand& x) {
+  if (is_tensor_operand(x)) return tensor_of(x);
+  return as_tensor(x, Access::kind(x) == Scalar::kFloat ? float64 : int64, "arange");
+}
+
+}  // namespace
+
+Tensor zeros(const Dims& shape, DType dtype, Name name) { return filled(0, shape, dtype, name, "zeros"); }
+Tensor ones(const Dims& shape, DType dtype, Name name) { return filled(1, shape, dtype, name, "ones"); }
+
+Tensor eye(const Dims& size, DType dtype, Name name) {
+  if (!dtype.given()) dtype = default_float();
+  if (size.size_ == 1) return as_variable(kassette::eye({size.dims_[0], size.dims_[0]}, dtype), name);
+  return as_variable(kassette::eye(size, dtype), name);
+}
+
+Tensor zeros_like(const Operand& x, DType dtype, Name) { return filled_like(0, x, dtype, "zeros_like"); }
+Tensor ones_like(const Operand& x, DType dtype, Name) { return filled_like(1, x, dtype, "ones_like"); }
+Tensor identity(const Operand& x, Name) { return kassette::identity(Arg(x, DType(), "identity")); }
+
+Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DType dtype) {
+  Tensor from = range_number(start), by = range_number(step), to;
+  if (stop.is_none()) {
+    to = std::move(from);
+    from = scalar_tensor(0, int64, "arange");
+  } else {
+    to = range_number(stop);
+  }
+  bool floats = false;
+  for (const Tensor* t : {&from, &to, &by}) floats |= t->defined() && t->dtype().is_float();
+  return kassette::arange(from, to, by, dtype.given() ? dtype : floats ? float32 : int32);
 }
 
 }  // namespace backend

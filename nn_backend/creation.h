@@ -16,6 +16,20 @@ KASSETTE_API Tensor constant(const Operand& value, DType dtype = None, const Dim
 /// unknown rank; floatx unless dtype is given. Throws NotImplementedError for sparse. Specification 2.2.
 KASSETTE_API Tensor placeholder(const Dims& shape = None, Scalar ndim = None, DType dtype = None, bool sparse = false,
                                 Name name = None);
+/// Variables of zeros and of ones; plain tensors where the shape depends on a placeholder. floatx unless dtype is given.
+KASSETTE_API Tensor zeros(const Dims& shape, DType dtype = None, Name name = None);
+KASSETTE_API Tensor ones(const Dims& shape, DType dtype = None, Name name = None);
+/// A variable, (n, n) or (n, m), with ones on the main diagonal.
+KASSETTE_API Tensor eye(const Dims& size, DType dtype = None, Name name = None);
+/// Zeros and ones with the shape that x has at run time; floatx unless dtype is given.
+KASSETTE_API Tensor zeros_like(const Operand& x, DType dtype = None, Name name = None);
+KASSETTE_API Tensor ones_like(const Operand& x, DType dtype = None, Name name = None);
+/// A tensor with the value of x; of a variable, what it holds now. The gradient passes through.
+KASSETTE_API Tensor identity(const Operand& x, Name name = None);
+/// start, start + step, ... before stop; with one argument 0 to start - 1. Empty where step points away from stop. int32
+/// unless dtype is given, float32 if an argument is a float. Throws ValueError for a step of 0. Arguments are scalars.
+KASSETTE_API Tensor arange(const Operand& start, const Operand& stop = None, const Operand& step = 1,
+                           DType dtype = None);
 
 }  // namespace backend
 }  // namespace kassette

@@ -3,6 +3,7 @@
 
 #include "core/text.h"
 #include "ops/arithmetic.h"
+#include "ops/dims.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -46,6 +47,8 @@ bool is_keras_tensor(const Operand& x) {
   return false;
 }
 
+Tensor shape(const Operand& x) { return shape_of(Arg(x, DType(), "shape"), int32); }
+Tensor size(const Operand& x, Name) { return size_of(Arg(x, DType(), "size")); }
 Shape int_shape(const Operand& x) { return Arg(x, DType(), "int_shape").tensor().shape(); }
 Extent ndim(const Operand& x) { return Extent(Arg(x, DType(), "ndim").tensor().ndim()); }
 DType dtype(const Operand& x) { return Arg(x, DType(), "dtype").tensor().dtype(); }

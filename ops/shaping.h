@@ -1,11 +1,78 @@
-// ops/shaping.h - shape ops as functions of tensors.
+// ops/shaping.h - shape ops as functions of tensors. All are differentiable by tensors unless said; axes may be negative.
 #pragma once
-#include "ops/op.h"
+#include "ops/dims.h"
 
 namespace kassette {
 
-extern const OpDef to_row;
+// ---- reshape.cpp: the same elements in the same order; storage is shared
+extern const OpDef reshape_row, reshape_like_row, expand_dims_row, squeeze_row, flatten_row, identity_row;
+/// At most one size is -1 (or None) and inferred.
+Tensor reshape(const Tensor& x, const Dims& shape);
+Tensor expand_dims(const Tensor& x, int axis);
+Tensor squeeze(const Tensor& x, int axis);
+/// The same tensor as a new one: of a variable, what it holds now.
+Tensor identity(const Tensor& x);
+/// All axes from `from` on as one: 0 gives rank 1, 1 keeps the batch axis and always gives rank 2.
+Tensor flatten(const Tensor& x, int from);
 
+// ---- transpose.cpp
+extern const OpDef permute_row;
+/// Output axis i is input axis pattern[i].
+Tensor permute(const Tensor& x, const Axes& pattern);
+/// All axes reversed; the rank may be unknown.
+Tensor transpose(const Tensor& x);
+
+// ---- join.cpp
+extern const OpDef concatenate_row, split_like_row, stack_row, unstack_row;
+Tensor concatenate(const Tensors& parts, int axis);
+/// x cut along an axis into parts with the shapes of `like`, of which only the shapes are read.
+Tensors split_like(const Tensor& x, const Tensors& like, int axis);
 Tensor stack(const Tensors& parts, int axis);
+/// The n parts of x along an axis, which they lose.
+Tensors unstack(const Tensor& x, int n, int axis);
+
+// ---- index.cpp
+extern const OpDef index_row, index_grad_like_row, slice_row, slice_grad_like_row, pad_row, reverse_row;
+/// size elements of each axis from start on; a size of -1 takes the rest.
+Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size);
+/// How many zeros stand before and after the elements of each axis.
+struct Pads {
+  int rank = 0;
+  std::int64_t before[kMaxRank] = {}, after[kMaxRank] = {};
+};
+Tensor pad(const Tensor& x, const Pads& amounts);
+Tensor reverse(const Tensor& x, const Axes& axes);
+/// What an index makes of the values of a shape argument; false where that cannot be said.
+bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to);
+
+// ---- gather.cpp
+extern const OpDef gather_row, gather_grad_like_row, one_hot_row;
+enum class Wrap : std::uint8_t { refuse, negative };   // what negative indices do
+/// The parts of x along an axis that integers of any shape name; their shape takes the place of the axis.
+Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Wrap wrap = Wrap::refuse);
+/// float32 zeros, and a one where the index says, along a new last axis. No gradient.
+Tensor one_hot(const Tensor& indices, std::int64_t classes);
+
+// ---- tile.cpp: the adjoints sum over the copies
+extern const OpDef repeat_row, repeat_grad_like_row, tile_row, tile_grad_like_row, broadcast_to_row;
+/// Each element along an axis `times` times in a row.
+Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis);
+/// All of x as often as `times` says along each axis; leading axes that it does not name are kept.
+Tensor tile(const Tensor& x, const Dims& times);
+Tensor broadcast_to(const Tensor& x, const Dims& shape);
+
+// ---- fill.cpp
+extern const OpDef arange_row, eye_row;
+/// start, start + step, ... before stop; scalars on the host. Computed in int64 or float64, converted to dtype.
+Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype);
+/// A matrix with ones on the main diagonal; two sizes.
+Tensor eye(const Dims& shape, DType dtype);
+/// A number as a scalar with the dtype and device of `like`.
+Tensor number_like(double value, const Tensor& like);
+/// Zeros with the shape of `like`, of which only the shape is read.
+Tensor zeros_of(const Tensor& like);
+
+// ---- transfer.cpp
+extern const OpDef to_row;
 
 }  // namespace kassette

@@ -1,0 +1,206 @@
+// ops/dims.cpp - shape arguments as tensors, and shapes out of tensors.
+#include "ops/dims.h"
+
+#include <ostream>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "ops/operand.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+std::int64_t element(const std::byte* p, DType dtype, std::int64_t i) {
+  if (dtype == int64) return reinterpret_cast<const std::int64_t*>(p)[i];
+  if (dtype == int32) return reinterpret_cast<const std::int32_t*>(p)[i];
+  std::int64_t v;
+  convert(&v, int64, p + i * dtype.size(), dtype, 1);
+  return v;
+}
+
+/// Values of an integer tensor of rank 0 or 1; false where there are more than a shape has.
+bool read_values(const Spec& s, const std::byte* data, DimValues& v) {
+  std::int64_t n = s.rank == 0 ? 1 : s.dims[0];
+  if (n > kMaxRank) return false;
+  v.rank = static_cast<int>(n);
+  for (int i = 0; i < v.rank; ++i) v.at[i] = element(data, s.dtype, i);
+  return true;
+}
+
+void append(DimValues& v, const DimValues& more) {
+  if (v.rank < 0 || more.rank < 0 || v.rank + more.rank > kMaxRank) {
+    v.rank = -1;
+    return;
+  }
+  for (int i = 0; i < more.rank; ++i) {
+    if (more.is_unknown(i)) v.unknown = static_cast<std::uint8_t>(v.unknown | 1u << v.rank);
+    v.at[v.rank++] = more.at[i];
+  }
+}
+
+/// What the tape says about an integer tensor of rank 0 or 1 that has no value yet.
+DimValues peek(const Body& b, int depth) {
+  DimValues v;
+  if (b.storage && b.device == cpu && (b.rank == 0 || b.rank == 1) && b.dtype.is_integer() && read_values(b, b.data(), v))
+    return v;
+  const OpDef* op = b.node ? b.node->op : nullptr;
+  if (op && depth < 4) {
+    const Node& n = *b.node;
+    if (op == &shape_row) {
+      const Spec& x = n.in()[0];
+      v.rank = x.rank;
+      for (int i = 0; i < v.rank; ++i) {
+        v.at[i] = x.dims[i];
+        if (x.dims[i] < 0) v.unknown = static_cast<std::uint8_t>(v.unknown | 1u << i);
+      }
+      return v;
+    }
+    if (op == &index_row) {
+      DimValues from = peek(n.in()[0], depth + 1);
+      if (from.rank >= 0 && index_dims(n.attrs, from, v)) return v;
+    } else if (op == &pack_row || ((op == &stack_row || op == &concatenate_row) && b.rank == 1)) {
+      v.rank = 0;
+      for (std::uint32_t i = 0; i < n.n_in; ++i) append(v, peek(n.in()[i], depth + 1));
+      if (v.rank >= 0) return v;
+    }
+  }
+  v = DimValues();
+  if (b.rank == 0) v.rank = 1;
+  if (b.rank == 1 && b.dims[0] >= 0 && b.dims[0] <= kMaxRank) v.rank = static_cast<int>(b.dims[0]);
+  if (v.rank > 0) v.unknown = static_cast<std::uint8_t>((1u << v.rank) - 1);
+  return v;
+}
+
+void shape_rule(const Call& call, Spec* out) {
+  out->dtype = DType(static_cast<DType::Code>(call.attrs.a));
+  out->rank = 1;
+  out->dims[0] = call.spec(0).rank;
+}
+std::int32_t checked(const char* op, std::int64_t n) {
+  if (n > INT32_MAX) fail<ValueError>(op, ": ", n, " does not fit int32");
+  return static_cast<std::int32_t>(n);
+}
+void shape_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  for (int i = 0; i < x.rank; ++i)
+    if (call.out[0]->dtype == int64) call.out_as<std::int64_t>()[i] = x.dims[i];
+    else call.out_as<std::int32_t>()[i] = checked("shape", x.dims[i]);
+}
+void size_rule(const Call&, Spec* out) {
+  out->dtype = int32;
+  out->rank = 0;
+}
+void size_kernel(const Call& call) { *call.out_as<std::int32_t>() = checked("size", call.spec(0).numel()); }
+
+void pack_rule(const Call& call, Spec* out) {
+  for (int i = 0; i < call.n_in; ++i) {
+    const Spec& s = call.spec(i);
+    if (!s.dtype.is_integer()) fail<TypeError>("shape: a size is a tensor of ", s.dtype, "; it must be an integer");
+    if (s.rank > 0) fail<ValueError>("shape: a size is a tensor of shape ", s, "; it must be a scalar");
+  }
+  out->dtype = int64;
+  out->rank = 1;
+  out->dims[0] = call.n_in;
+}
+void pack_kernel(const Call& call) {
+  for (int i = 0; i < call.n_in; ++i)
+    call.out_as<std::int64_t>()[i] = element(call.in[i].data, call.spec(i).dtype, 0);
+}
+
+Tensor on_host(const Tensor& t) { return t.device() == cpu ? t : t.to(cpu); }
+
+Tensor packed(const Dims& dims, const char* what) {
+  Tensors sizes;
+  sizes.reserve(dims.size_);
+  for (int i = 0; i < dims.size_; ++i) {
+    const Dim& d = dims.dims_[i];
+    if (!d.tensor_) {
+      sizes.push_back(scalar_tensor(Scalar(d.value_ == Dim::kNoneDim ? std::int64_t(-1) : d.value_), int64, what));
+      continue;
+    }
+    if (!d.tensor_->defined()) fail<ValueError>(what, ": a size is an empty Tensor (an uninitialised variable?)");
+    const Body& b = Access::body(*d.tensor_);
+    if (!b.dtype.is_integer()) fail<TypeError>(what, ": a size is a tensor of ", b.dtype, "; it must be an integer");
+    if (b.rank > 0)
+      fail<ValueError>(what, ": a size is a tensor of shape ", static_cast<const Spec&>(b), "; it must be a scalar");
+    sizes.push_back(on_host(*d.tensor_));
+  }
+  return apply_all(pack_row, Attrs(), sizes)[0];
+}
+
+}  // namespace
+
+// The shape of a tensor is known on the host wherever its elements are: inputs count as host operands.
+constinit const OpDef shape_row{.name = "shape", .rule = shape_rule, .cpu = shape_kernel, .shape_only = 1, .host = 1};
+constinit const OpDef size_row{.name = "size", .rule = size_rule, .cpu = size_kernel, .shape_only = 1, .host = 1};
+/// Scalars to the list of sizes they stand for.
+constinit const OpDef pack_row{.name = "pack", .rule = pack_rule, .cpu = pack_kernel, .host = ~0u};
+
+Tensor shape_of(const Tensor& x, DType dtype) {
+  Attrs attrs;
+  attrs.a = dtype.code();
+  return apply1(shape_row, attrs, {x});
+}
+Tensor size_of(const Tensor& x) { return apply1(size_row, {x}); }
+
+Tensor dims_tensor(const Dims& dims, const char* what) {
+  if (dims.whole_) {
+    const Tensor& t = *dims.whole_;
+    if (!t.defined()) fail<ValueError>(what, ": the shape is an empty Tensor (an uninitialised variable?)");
+    const Body& b = Access::body(t);
+    if (!b.dtype.is_integer()) fail<TypeError>(what, ": the shape is a tensor of ", b.dtype, "; it must be of integers");
+    if (b.rank == 0) return packed({t}, what);
+    if (b.rank > 1)
+      fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const Spec&>(b), "; it must have one axis");
+    return on_host(t);
+  }
+  if (dims.size_ < 0) fail<ValueError>(what, ": None is no shape here; the rank must be known");
+  for (int i = 0; i < dims.size_; ++i)
+    if (dims.dims_[i].tensor_) return packed(dims, what);
+  Tensor t = empty_tensor(Spec(int64, {dims.size_}));
+  std::int64_t* sizes = mutable_data<std::int64_t>(t);
+  for (int i = 0; i < dims.size_; ++i) {
+    std::int64_t n = dims.dims_[i].value_;
+    sizes[i] = n == Dim::kNoneDim ? -1 : n;
+  }
+  return t;
+}
+
+std::ostream& operator<<(std::ostream& os, const DimValues& dims) {
+  if (dims.rank < 0) return os << "(...)";
+  os << '(';
+  for (int i = 0; i < dims.rank; ++i) {
+    if (i) os << ", ";
+    if (dims.is_unknown(i)) os << "None";
+    else os << dims.at[i];
+  }
+  return os << (dims.rank == 1 ? ",)" : ")");
+}
+
+DimValues read_dims(const Call& call, int i) {
+  const Array& a = call.in[i];
+  if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
+  DimValues v;
+  if (!read_values(*a.body, a.data, v))
+    fail<ValueError>(call.op.name, ": a shape of ", a.body->dims[0], " sizes; there are at most ", kMaxRank);
+  return v;
+}
+
+void dims_from(const Call& call, int i, Spec* out) {
+  DimValues v = read_dims(call, i);
+  out->rank = static_cast<std::int8_t>(v.rank);
+  for (int k = 0; k < v.rank; ++k) {
+    if (!v.is_unknown(k) && v.at[k] < 0)
+      fail<ValueError>(call.op.name, ": shape ", v, ": a size is not negative; K::shape(x)[i] stands for an unknown one");
+    out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
+  }
+}
+
+int place_axis(const char* op, std::int64_t axis, const Spec& x) {
+  if (axis < -x.rank || axis >= x.rank)
+    fail<ValueError>(op, ": axis ", axis, " of a tensor of shape ", x, "; it has ", int(x.rank), x.rank == 1 ? " axis" : " axes");
+  return static_cast<int>(axis < 0 ? axis + x.rank : axis);
+}
+
+}  // namespace kassette

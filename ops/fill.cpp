@@ -1,0 +1,124 @@
+// ops/fill.cpp - tensors made from numbers: ranges, identity matrices, zeros.
+#include <cmath>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/like.h"
+#include "ops/operand.h"
+#include "ops/shaping.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+DType dtype_of(const Attrs& attrs) { return DType(static_cast<DType::Code>(attrs.a)); }
+
+template <class T>
+T number(const Array& a) {
+  T v;
+  convert(&v, kassette::dtype_of(static_cast<const T*>(nullptr)), a.data, a.body->dtype, 1);
+  return v;
+}
+
+bool in_floats(const Call& call) {
+  for (int i = 0; i < 3; ++i)
+    if (call.spec(i).dtype.is_float()) return true;
+  return false;
+}
+
+[[noreturn]] void fail_long(double n) { fail<ValueError>("arange: ", n, " elements are too many to address"); }
+
+std::int64_t count_floats(double start, double stop, double step) {
+  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+    fail<ValueError>("arange: from ", start, " to ", stop, " by ", step, ": the numbers must be finite");
+  double n = std::ceil((stop - start) / step);
+  if (n > 0x1p56) fail_long(n);
+  return n > 0 ? static_cast<std::int64_t>(n) : 0;
+}
+std::int64_t count_integers(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  __int128 span = static_cast<__int128>(stop) - start, by = step;
+  if ((span > 0) != (by > 0) || span == 0) return 0;
+  if (by < 0) {
+    span = -span;
+    by = -by;
+  }
+  __int128 n = (span + by - 1) / by;
+  if (n > (static_cast<__int128>(1) << 56)) fail_long(static_cast<double>(n));
+  return static_cast<std::int64_t>(n);
+}
+
+void arange_rule(const Call& call, Spec* out) {
+  out->dtype = dtype_of(call.attrs);
+  out->rank = 1;
+  out->dims[0] = kUnknown;
+  for (int i = 0; i < 3; ++i)
+    if (call.spec(i).rank > 0) fail<ValueError>("arange: an argument of shape ", call.spec(i), "; they are scalars");
+  if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>("arange: a step of 0");
+  for (int i = 0; i < 3; ++i)
+    if (!call.in[i].data) return;
+  if (in_floats(call)) {
+    out->dims[0] = count_floats(number<double>(call.in[0]), number<double>(call.in[1]), number<double>(call.in[2]));
+    return;
+  }
+  std::int64_t start = number<std::int64_t>(call.in[0]), step = number<std::int64_t>(call.in[2]);
+  out->dims[0] = count_integers(start, number<std::int64_t>(call.in[1]), step);
+  if (out->dtype != int32 || out->dims[0] == 0) return;
+  for (std::int64_t v : {start, start + (out->dims[0] - 1) * step})
+    if (v != static_cast<std::int32_t>(v)) fail<ValueError>("arange: ", v, " does not fit int32; ask for int64");
+}
+
+template <class From>
+void fill_range(const Call& call) {
+  From start = number<From>(call.in[0]), step = number<From>(call.in[2]);
+  dispatch(call.out[0]->dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    T* to = call.out_as<T>();
+    parallel_for(call.out[0]->numel(), 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) to[i] = convert_one<T>(static_cast<From>(start + static_cast<From>(i) * step));
+    });
+  });
+}
+void arange_kernel(const Call& call) {
+  if (in_floats(call)) fill_range<double>(call);
+  else fill_range<std::int64_t>(call);
+}
+
+void eye_rule(const Call& call, Spec* out) {
+  dims_from(call, 0, out);
+  out->dtype = dtype_of(call.attrs);
+  if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", out->rank, " sizes; there are one or two");
+}
+void eye_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  zero_bytes(out.data(), out.bytes());
+  dispatch(out.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    for (std::int64_t i = 0; i < out.dims[0] && i < out.dims[1]; ++i) call.out_as<T>()[i * out.dims[1] + i] = convert_one<T>(1);
+  });
+}
+
+}  // namespace
+
+/// Inputs: start, stop, step. attrs.a: the dtype.
+constinit const OpDef arange_row{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7};
+/// Input: the shape. attrs.a: the dtype.
+constinit const OpDef eye_row{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1};
+
+Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype) {
+  Attrs attrs;
+  attrs.a = dtype.code();
+  return apply1(arange_row, attrs, {start, stop, step});
+}
+Tensor eye(const Dims& shape, DType dtype) {
+  Attrs attrs;
+  attrs.a = dtype.code();
+  return apply1(eye_row, attrs, {dims_tensor(shape, "eye")});
+}
+Tensor number_like(double value, const Tensor& like) {
+  Tensor t = scalar_tensor(Scalar(value), like.dtype());
+  return like.device() == cpu ? t : t.to(like.device());
+}
+Tensor zeros_of(const Tensor& like) { return broadcast_like(number_like(0, like), like); }
+
+}  // namespace kassette

@@ -1,0 +1,222 @@
+// ops/gather.cpp - selecting along an axis by integers, adding back to where it came from, and one_hot.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/elementwise.h"
+#include "ops/shaping.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+constexpr std::int64_t kGrainBytes = 1 << 15;
+
+void check_indices(const char* op, const Spec& s) {
+  if (s.dtype != int32 && s.dtype != int64)
+    fail<TypeError>(op, ": the indices are ", s.dtype, "; they are int32 or int64 (K::cast)");
+}
+
+void gather_rule(const Call& call, Spec* out) {
+  const Spec &x = call.spec(0), &indices = call.spec(1);
+  check_indices("gather", indices);
+  out->dtype = x.dtype;
+  out->rank = -1;
+  if (x.rank == 0) fail<ValueError>("gather: a scalar has no axis to select along");
+  if (x.rank < 0) return;
+  int axis = place_axis("gather", call.attrs.a, x);
+  if (indices.rank < 0) return;
+  int rank = x.rank - 1 + indices.rank;
+  if (rank > kMaxRank)
+    fail<ValueError>("gather: ", x, " by indices of shape ", indices, " gives ", rank, " axes; there are at most ", kMaxRank);
+  out->rank = static_cast<std::int8_t>(rank);
+  for (int i = 0; i < rank; ++i)
+    out->dims[i] = i < axis ? x.dims[i] : i < axis + indices.rank ? indices.dims[i - axis] : x.dims[i - indices.rank + 1];
+}
+
+/// Where the selected parts stand: `outer` times `size` parts of `inner` elements.
+struct Parts {
+  std::int64_t outer = 1, size, inner = 1;
+  Parts(const Spec& x, std::int64_t raw_axis) {
+    int axis = place_axis("gather", raw_axis, x);
+    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
+    size = x.dims[axis];
+    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
+  }
+};
+
+/// The indices, checked and counted from the front.
+class Indices {
+ public:
+  Indices(const Call& call, int i, std::int64_t size) : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
+    bool wraps = static_cast<Wrap>(call.attrs.b) == Wrap::negative;
+    std::int64_t low = wraps ? -size : 0;
+    for (std::int64_t k = 0; k < n_; ++k) {
+      std::int64_t at = raw(k);
+      if (at < low || at >= size)
+        fail<ValueError>(wraps ? "index" : "gather", ": index ", at, " is out of range for an axis of size ", size);
+    }
+  }
+  std::int64_t size() const { return n_; }
+  std::int64_t operator[](std::int64_t k) const {
+    std::int64_t at = raw(k);
+    return at < 0 ? at + size_ : at;
+  }
+
+ private:
+  std::int64_t raw(std::int64_t k) const {
+    return wide_ ? reinterpret_cast<const std::int64_t*>(data_)[k] : reinterpret_cast<const std::int32_t*>(data_)[k];
+  }
+  std::int64_t n_;
+  bool wide_;
+  const std::byte* data_;
+  std::int64_t size_;
+};
+
+void gather_kernel(const Call& call) {
+  Parts p(call.spec(0), call.attrs.a);
+  Indices at(call, 1, p.size);
+  std::int64_t bytes = p.inner * call.spec(0).dtype.size(), n = at.size();
+  const std::byte* from = call.in[0].data;
+  std::byte* to = call.out[0]->data();
+  if (bytes == 0) return;
+  parallel_for(p.outer * n, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      const std::byte* source = from + (k / n * p.size + at[k % n]) * bytes;
+      // Sizes known to the compiler: one move instead of a call.
+      if (bytes == 4) std::memcpy(to + k * 4, source, 4);
+      else if (bytes == 8) std::memcpy(to + k * 8, source, 8);
+      else std::memcpy(to + k * bytes, source, static_cast<std::size_t>(bytes));
+    }
+  });
+}
+
+void gather_gradient(const Rewind& r) { r.din(0) = apply1(gather_grad_like_row, r.attrs, {r.dy(), r.in(1), r.in(0)}); }
+
+// ---- adding back -----------------------------------------------------------------------------------------------------
+
+void gather_grad_rule(const Call& call, Spec* out) {
+  check_indices("gather", call.spec(1));
+  out->set(call.spec(2));
+  out->dtype = call.spec(0).dtype;
+}
+
+template <class T>
+T narrow(float v) {
+  if constexpr (std::is_same_v<T, Half>) return to_half(v);
+  else return to_bfloat16(v);
+}
+
+/// Adds the parts of dy that indices send to [first, last) of one outer block; in the order of the indices, so that the bits
+/// do not depend on how the range is divided.
+template <class T>
+void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::int64_t first, std::int64_t last) {
+  std::int64_t n = at.size();
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    std::int64_t count = (last - first) * inner;
+    auto sum = std::make_unique<float[]>(static_cast<std::size_t>(count));
+    for (std::int64_t k = 0; k < n; ++k) {
+      std::int64_t row = at[k];
+      if (row < first || row >= last) continue;
+      for (std::int64_t i = 0; i < inner; ++i) sum[(row - first) * inner + i] += to_float(dy[k * inner + i]);
+    }
+    for (std::int64_t i = 0; i < count; ++i) to[first * inner + i] = narrow<T>(sum[i]);
+  } else {
+    std::memset(to + first * inner, 0, static_cast<std::size_t>((last - first) * inner) * sizeof(T));
+    for (std::int64_t k = 0; k < n; ++k) {
+      std::int64_t row = at[k];
+      if (row < first || row >= last) continue;
+      T* out = to + row * inner;
+      const T* add = dy + k * inner;
+      for (std::int64_t i = 0; i < inner; ++i) out[i] = static_cast<T>(out[i] + add[i]);
+    }
+  }
+}
+
+void gather_grad_kernel(const Call& call) {
+  Parts p(*call.out[0], call.attrs.a);
+  Indices at(call, 1, p.size);
+  if (call.out[0]->numel() == 0) return;
+  dispatch(call.out[0]->dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const T* dy = call.in[0].as<T>();
+    T* to = call.out_as<T>();
+    if (p.outer > 1) {
+      std::int64_t bytes = p.size * p.inner * static_cast<std::int64_t>(sizeof(T));
+      parallel_for(p.outer, std::max<std::int64_t>(1, kGrainBytes / bytes), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t o = begin; o < end; ++o)
+          add_range(dy + o * at.size() * p.inner, at, to + o * p.size * p.inner, p.inner, 0, p.size);
+      });
+      return;
+    }
+    // Each thread walks all indices, so there are no more parts than threads.
+    std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < 4 * kGrainBytes ? 1 : num_threads();
+    parallel_for(p.size, (p.size + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+      add_range(dy, at, to, p.inner, begin, end);
+    });
+  });
+}
+
+void gather_grad_gradient(const Rewind& r) { r.din(0) = apply1(gather_row, r.attrs, {r.dy(), r.in(1)}); }
+
+// ---- one_hot ---------------------------------------------------------------------------------------------------------
+
+void one_hot_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  if (!x.dtype.is_integer()) fail<TypeError>("one_hot: the indices are ", x.dtype, "; they are integers (K::cast)");
+  if (x.rank == kMaxRank) fail<ValueError>("one_hot: ", x, " has ", kMaxRank, " axes already, and there are no more");
+  out->dtype = float32;
+  out->rank = static_cast<std::int8_t>(x.rank < 0 ? -1 : x.rank + 1);
+  for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];
+  if (x.rank >= 0) out->dims[x.rank] = call.attrs.a;
+}
+void one_hot_kernel(const Call& call) {
+  std::int64_t classes = call.attrs.a;
+  if (classes == 0) return;
+  dispatch(call.spec(0).dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if constexpr (std::is_integral_v<T>) {
+      const T* at = call.in[0].as<T>();
+      float* to = call.out_as<float>();
+      parallel_for(call.spec(0).numel(), std::max<std::int64_t>(1, kGrainBytes / (classes * 4)), [&](std::int64_t begin, std::int64_t end) {
+        std::memset(to + begin * classes, 0, static_cast<std::size_t>((end - begin) * classes) * sizeof(float));
+        for (std::int64_t k = begin; k < end; ++k) {
+          auto c = static_cast<std::int64_t>(at[k]);
+          if (c >= 0 && c < classes) to[k * classes + c] = 1;
+        }
+      });
+    }
+  });
+}
+
+}  // namespace
+
+/// attrs.a: the axis; attrs.b: Wrap.
+constinit const OpDef gather_row{.name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
+/// The adjoint of gather: zeros with the shape of input 2, and the parts of input 0 added where the indices, input 1, point.
+constinit const OpDef gather_grad_like_row{.name = "gather_grad_like",
+                                           .rule = gather_grad_rule,
+                                           .cpu = gather_grad_kernel,
+                                           .vjp = gather_grad_gradient,
+                                           .saves_in = 2,
+                                           .shape_only = 4};
+/// attrs.a: how many classes.
+constinit const OpDef one_hot_row{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel};
+
+Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
+  Attrs attrs;
+  attrs.a = axis;
+  attrs.b = static_cast<std::int64_t>(wrap);
+  return apply1(gather_row, attrs, {x, indices});
+}
+Tensor one_hot(const Tensor& indices, std::int64_t classes) {
+  if (classes < 0) fail<ValueError>("one_hot: num_classes ", classes, " is negative");
+  Attrs attrs;
+  attrs.a = classes;
+  return apply1(one_hot_row, attrs, {indices});
+}
+
+}  // namespace kassette

@@ -1,0 +1,176 @@
+// ops/indexing.cpp - Tensor::operator[] and operator(): what the user wrote, as an index list and gathers.
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/text.h"
+#include "ops/index.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+using Part = IndexList::Part;
+
+/// The parts, and the scalar tensors among them; each of these stands as a whole slice in the list.
+struct Expression {
+  Ref<IndexList> list = Ref<IndexList>::adopt(new IndexList);
+  struct Gathered {
+    const Tensor* index;
+    int part;
+  };
+  Gathered tensors[kMaxRank];
+  int n_tensors = 0;
+};
+
+[[noreturn]] void fail_text(const char* all, const char* at) {
+  fail<ValueError>("index: '", all, "' is not understood at '", at, "'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
+}
+
+class Parser {
+ public:
+  Parser(const char* text, IndexList& list) : text_(text), at_(text), list_(list) {}
+  void run() {
+    do {
+      part();
+      space();
+    } while (accept(","));
+    if (*at_) fail_text(text_, at_);
+  }
+
+ private:
+  void part() {
+    space();
+    if (accept("...")) return list_.push({.kind = IndexList::kEllipsis});
+    if (accept("newaxis") || accept("None")) return list_.push({.kind = IndexList::kNewAxis});
+    Part p;
+    p.has_start = number(p.start);
+    if (!accept(":")) {
+      if (!p.has_start) fail_text(text_, at_);
+      p.kind = IndexList::kInt;
+      p.has_start = false;
+      return list_.push(p);
+    }
+    p.has_stop = number(p.stop);
+    if (accept(":") && number(p.step) && p.step == 0) fail<ValueError>("index: '", text_, "': a step of 0");
+    list_.push(p);
+  }
+  bool number(std::int64_t& value) {
+    space();
+    const char* digits = at_ + (*at_ == '-' || *at_ == '+');
+    if (!std::isdigit(static_cast<unsigned char>(*digits))) return false;
+    char* end;
+    value = std::strtoll(at_, &end, 10);
+    at_ = end;
+    space();
+    return true;
+  }
+  bool accept(const char* word) {
+    std::size_t n = std::strlen(word);
+    if (std::strncmp(at_, word, n)) return false;
+    at_ += n;
+    return true;
+  }
+  void space() {
+    while (*at_ == ' ') ++at_;
+  }
+  const char* text_;
+  const char* at_;
+  IndexList& list_;
+};
+
+void add_tensor(Expression& e, const Tensor& t) {
+  if (!t.defined()) fail<ValueError>("index: an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(t);
+  if (!b.dtype.is_integer()) fail<TypeError>("index: a tensor of ", b.dtype, "; a tensor that indexes is an integer scalar");
+  if (b.rank > 0)
+    fail<ValueError>("index: a tensor of shape ", static_cast<const Spec&>(b), "; a tensor that indexes is an integer scalar; K::gather takes rows");
+  if (e.n_tensors == kMaxRank) fail<ValueError>("index: more than ", kMaxRank, " tensors");
+  e.tensors[e.n_tensors++] = {&t, e.list->n};
+  e.list->push({});
+}
+
+void add(Expression& e, const Index& i) {
+  Part p;
+  switch (Access::kind(i)) {
+    case Index::kAbsent: return;
+    case Index::kInt:
+      p.kind = IndexList::kInt;
+      p.start = Access::start(i);
+      break;
+    case Index::kTensor: return add_tensor(e, *static_cast<const Tensor*>(Access::pointer(i)));
+    case Index::kSlice:
+      p.has_start = Access::has(i) & 1;
+      p.has_stop = Access::has(i) & 2;
+      p.start = Access::start(i);
+      p.stop = Access::stop(i);
+      p.step = Access::step(i);
+      break;
+    case Index::kEllipsis: p.kind = IndexList::kEllipsis; break;
+    case Index::kNewAxis: p.kind = IndexList::kNewAxis; break;
+    case Index::kText: return Parser(static_cast<const char*>(Access::pointer(i)), *e.list).run();
+  }
+  e.list->push(p);
+}
+
+bool keeps_axis(const Part& p) { return p.kind == IndexList::kSlice || p.kind == IndexList::kNewAxis; }
+
+Tensor evaluate(const Tensor& x, const Expression& e) {
+  const IndexList& list = *e.list;
+  bool whole = true;
+  int ellipsis = list.n;
+  for (int k = 0; k < list.n; ++k) {
+    if (list.parts[k].kind == IndexList::kEllipsis) ellipsis = k;
+    else whole = whole && list.parts[k].whole();
+  }
+  Tensor y = whole && e.n_tensors ? x : index(x, Ref<Extra>(e.list.get()));
+  // Axes before the ellipsis are counted from the front, the last first; those behind it from the end, the first first: then
+  // no gather moves an axis that another one counts.
+  for (int k = e.n_tensors - 1; k >= 0; --k) {
+    int axis = 0;
+    if (e.tensors[k].part >= ellipsis) continue;
+    for (int i = 0; i < e.tensors[k].part; ++i) axis += keeps_axis(list.parts[i]);
+    y = gather(y, *e.tensors[k].index, axis, Wrap::negative);
+  }
+  for (int k = 0; k < e.n_tensors; ++k) {
+    int axis = -1;
+    if (e.tensors[k].part < ellipsis) continue;
+    for (int i = e.tensors[k].part + 1; i < list.n; ++i) axis -= keeps_axis(list.parts[i]);
+    y = gather(y, *e.tensors[k].index, axis, Wrap::negative);
+  }
+  return y;
+}
+
+std::int64_t bound(const Scalar& s) {
+  Scalar::Kind kind = Access::kind(s);
+  if (kind != Scalar::kInt && kind != Scalar::kUint) fail<TypeError>("slice: a bound is an integer or None");
+  return Access::int_value(s);
+}
+
+}  // namespace
+
+Index slice(Scalar start, Scalar stop, Scalar step) {
+  std::int64_t by = step.is_none() ? 1 : bound(step);
+  if (by == 0) fail<ValueError>("slice: a step of 0");
+  return Index(Index::kSlice, static_cast<std::uint8_t>((start.is_none() ? 0 : 1) | (stop.is_none() ? 0 : 2)),
+               start.is_none() ? 0 : bound(start), stop.is_none() ? 0 : bound(stop), by);
+}
+
+Tensor Tensor::operator[](const Index& i) const {
+  if (Access::kind(i) == Index::kInt) {
+    Attrs attrs;
+    attrs.a = Access::start(i);
+    return apply1(index_row, attrs, {*this});
+  }
+  Expression e;
+  add(e, i);
+  return evaluate(*this, e);
+}
+Tensor Tensor::operator()(const Index& i0, const Index& i1, const Index& i2, const Index& i3, const Index& i4,
+                          const Index& i5, const Index& i6, const Index& i7) const {
+  Expression e;
+  for (const Index* i : {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}) add(e, *i);
+  return evaluate(*this, e);
+}
+
+}  // namespace kassette

@@ -1,0 +1,234 @@
+// ops/join.cpp - joining tensors along an axis, and cutting them apart again.
+#include "core/text.h"
+#include "ops/like.h"
+#include "ops/shaping.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+/// Shape and dtype that the inputs from `first` on agree in, leaving `axis` aside (negative: none); dims may be unknown.
+void merge(const Call& call, int first, std::int64_t axis, Spec* out) {
+  out->rank = -1;
+  out->dtype = call.spec(first).dtype;
+  for (int k = first; k < call.n_in; ++k) {
+    const Spec& s = call.spec(k);
+    if (s.dtype != out->dtype)
+      fail<TypeError>(call.op.name, ": ", out->dtype, " and ", s.dtype, "; cast one of them (K::cast), tensors are not promoted");
+    if (s.rank < 0) continue;
+    if (out->rank < 0) {
+      out->set(s);
+      continue;
+    }
+    bool same = s.rank == out->rank;
+    std::int64_t skip = axis < 0 ? axis + s.rank : axis;
+    for (int i = 0; same && i < s.rank; ++i) {
+      if (i == skip) continue;
+      if (out->dims[i] < 0) out->dims[i] = s.dims[i];
+      else same = s.dims[i] < 0 || s.dims[i] == out->dims[i];
+    }
+    if (!same)
+      fail<ValueError>(call.op.name, ": shapes ", call.spec(first), " and ", s,
+                       axis == INT64_MIN ? " differ" : text(" differ elsewhere than along axis ", axis));
+  }
+}
+
+/// Elements before and after an axis, as a copy between a tensor and one of its parts sees them.
+struct Cut {
+  std::int64_t outer = 1, inner = 1;
+  Cut(const Spec& s, int axis) {
+    for (int i = 0; i < axis; ++i) outer *= s.dims[i];
+    for (int i = axis + 1; i < s.rank; ++i) inner *= s.dims[i];
+  }
+};
+
+/// `width` elements out of every `from_width`, into every `to_width`.
+void copy_part(std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width, std::byte* to,
+               std::int64_t to_width, int size) {
+  Strided layout;
+  layout.push(outer, from_width, to_width);
+  layout.push(width, 1, 1);
+  copy_strided(layout, from, to, size);
+}
+
+// ---- concatenate and split -------------------------------------------------------------------------------------------
+
+void concatenate_rule(const Call& call, Spec* out) {
+  merge(call, 0, call.attrs.a, out);
+  if (out->rank < 0) return;
+  if (out->rank == 0) fail<ValueError>("concatenate: scalars have no axis to join along; K::stack makes one");
+  int axis = place_axis("concatenate", call.attrs.a, *out);
+  std::int64_t n = 0;
+  for (int k = 0; k < call.n_in; ++k) {
+    const Spec& s = call.spec(k);
+    if (s.rank < 0 || s.dims[axis] < 0) n = kUnknown;
+    else if (n >= 0) n += s.dims[axis];
+  }
+  out->dims[axis] = n;
+}
+
+void concatenate_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  int axis = place_axis("concatenate", call.attrs.a, out), size = out.dtype.size();
+  Cut cut(out, axis);
+  std::int64_t whole = out.dims[axis] * cut.inner;
+  std::byte* to = out.data();
+  for (int k = 0; k < call.n_in; ++k) {
+    std::int64_t width = call.in[k].dim(axis) * cut.inner;
+    copy_part(cut.outer, width, call.in[k].data, width, to, whole, size);
+    to += width * size;
+  }
+}
+
+void concatenate_gradient(const Rewind& r) {
+  Tensors like;
+  like.reserve(r.n_in());
+  for (int k = 0; k < r.n_in(); ++k) like.push_back(r.in(k));
+  Tensors parts = split_like(r.dy(), like, static_cast<int>(r.attrs.a));
+  for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
+}
+
+void split_rule(const Call& call, Spec* out) {
+  for (int k = 1; k < call.n_in; ++k) {
+    out[k - 1].set(call.spec(k));
+    out[k - 1].dtype = call.spec(0).dtype;
+  }
+}
+
+/// Parts of the leading axis are where they are already; the rest is copied.
+void part_of(const Call& call, int k, std::int64_t outer, std::int64_t width, std::int64_t whole, std::int64_t at) {
+  Body& out = *call.out[k];
+  int size = out.dtype.size();
+  if (outer == 1) {
+    Value v = read_value(*call.in[0].body);
+    out.storage = std::move(v.storage);
+    out.offset = v.offset + at * size;
+    return;
+  }
+  allocate_output(out, call.device);
+  copy_part(outer, width, call.in[0].data + at * size, whole, out.data(), width, size);
+}
+
+void split_kernel(const Call& call) {
+  int axis = place_axis("concatenate", call.attrs.b, call.spec(0));
+  Cut cut(call.spec(0), axis);
+  std::int64_t at = 0, whole = call.spec(0).dims[axis] * cut.inner;
+  for (int k = 0; k < call.n_out; ++k) {
+    std::int64_t width = call.out[k]->dims[axis] * cut.inner;
+    part_of(call, k, cut.outer, width, whole, at);
+    at += width;
+  }
+}
+
+/// The cotangents of all outputs; zeros where nothing depends on one.
+Tensors cotangents(const Rewind& r) {
+  Tensors parts;
+  parts.reserve(r.n_out());
+  for (int k = 0; k < r.n_out(); ++k) parts.push_back(r.dy(k).defined() ? r.dy(k) : zeros_of(r.out(k)));
+  return parts;
+}
+
+void split_gradient(const Rewind& r) { r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.b)); }
+
+// ---- stack and unstack -----------------------------------------------------------------------------------------------
+
+int stacking_axis(const char* op, std::int64_t axis, const Spec& part) {
+  if (axis < -(part.rank + 1) || axis > part.rank)
+    fail<ValueError>(op, ": axis ", axis, " for tensors of shape ", part, "; it lies between ", -(part.rank + 1), " and ", int(part.rank));
+  return static_cast<int>(axis < 0 ? axis + part.rank + 1 : axis);
+}
+
+void stack_rule(const Call& call, Spec* out) {
+  Spec part;
+  merge(call, 0, INT64_MIN, &part);
+  out->dtype = part.dtype;
+  out->rank = -1;
+  if (part.rank < 0) return;
+  int axis = stacking_axis("stack", call.attrs.a, part);
+  if (part.rank == kMaxRank) fail<ValueError>("stack: ", part, " has ", kMaxRank, " axes already, and there are no more");
+  out->rank = static_cast<std::int8_t>(part.rank + 1);
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? part.dims[i] : i == axis ? call.n_in : part.dims[i - 1];
+}
+
+void stack_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  int axis = stacking_axis("stack", call.attrs.a, call.spec(0)), size = out.dtype.size();
+  Cut cut(out, axis);
+  for (int k = 0; k < call.n_in; ++k)
+    copy_part(cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
+}
+
+void stack_gradient(const Rewind& r) {
+  Tensors parts = unstack(r.dy(), r.n_in(), static_cast<int>(r.attrs.a));
+  for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
+}
+
+void unstack_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  Spec part;
+  part.dtype = x.dtype;
+  part.rank = -1;
+  if (x.rank >= 0) {
+    int axis = place_axis("unstack", call.attrs.b, x);
+    if (x.dims[axis] >= 0 && x.dims[axis] != call.n_out)
+      fail<ValueError>("unstack: axis ", call.attrs.b, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not ", call.n_out);
+    part.rank = static_cast<std::int8_t>(x.rank - 1);
+    for (int i = 0; i < part.rank; ++i) part.dims[i] = x.dims[i < axis ? i : i + 1];
+  }
+  for (int k = 0; k < call.n_out; ++k) out[k].set(part);
+}
+
+void unstack_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  int axis = place_axis("unstack", call.attrs.b, x);
+  Cut cut(x, axis);
+  for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, x.dims[axis] * cut.inner, k * cut.inner);
+}
+
+void unstack_gradient(const Rewind& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.b)); }
+
+void check_parts(const char* op, const Tensors& parts) {
+  if (parts.empty()) fail<ValueError>(op, ": an empty list; there must be a tensor at least");
+}
+
+}  // namespace
+
+constinit const OpDef concatenate_row{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient};
+/// The adjoint of concatenate: input 0 is cut into parts shaped as the inputs after it.
+constinit const OpDef split_like_row{
+    .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0};
+constinit const OpDef stack_row{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient};
+constinit const OpDef unstack_row{
+    .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0};
+
+Tensor concatenate(const Tensors& parts, int axis) {
+  check_parts("concatenate", parts);
+  Attrs attrs;
+  attrs.a = axis;
+  return apply_all(concatenate_row, attrs, parts)[0];
+}
+Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
+  Attrs attrs;
+  attrs.a = like.size();
+  attrs.b = axis;
+  Tensors in;
+  in.reserve(like.size() + 1);
+  in.push_back(x);
+  for (const Tensor& t : like) in.push_back(t);
+  return apply_all(split_like_row, attrs, in);
+}
+Tensor stack(const Tensors& parts, int axis) {
+  check_parts("stack", parts);
+  Attrs attrs;
+  attrs.a = axis;
+  return apply_all(stack_row, attrs, parts)[0];
+}
+Tensors unstack(const Tensor& x, int n, int axis) {
+  if (n < 1) return {};
+  Attrs attrs;
+  attrs.a = n;
+  attrs.b = axis;
+  return apply_all(unstack_row, attrs, Tensors(x));
+}
+
+}  // namespace kassette

@@ -1,0 +1,180 @@
+// ops/reshape.cpp - ops that keep the elements and their order: the result shares the storage.
+#include "core/text.h"
+#include "ops/elementwise.h"
+#include "ops/like.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+void share(const Call& call) {
+  Value v = read_value(*call.in[0].body);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+}
+
+void gradient(const Rewind& r) { r.din(0) = reshape_like(r.dy(), r.in(0)); }
+
+/// The product of the known sizes of `out`; -1 where it does not fit.
+std::int64_t product(const Spec& s) {
+  std::int64_t n = 1;
+  bool over = false, zero = false;
+  for (int i = 0; i < s.rank; ++i) {
+    if (s.dims[i] < 0) continue;
+    zero |= s.dims[i] == 0;
+    over |= __builtin_mul_overflow(n, s.dims[i], &n);
+  }
+  return zero ? 0 : over ? -1 : n;
+}
+
+[[noreturn]] void fail_count(const char* op, const Spec& x, const DimValues& d) {
+  fail<ValueError>(op, ": ", x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ", d);
+}
+
+void reshape_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  DimValues d = read_dims(call, 1);
+  out->dtype = x.dtype;
+  out->rank = static_cast<std::int8_t>(d.rank);
+  int infer = -1;
+  bool known = d.unknown == 0;
+  for (int i = 0; i < d.rank; ++i) {
+    out->dims[i] = d.is_unknown(i) ? kUnknown : d.at[i];
+    if (d.is_unknown(i) || d.at[i] >= 0) continue;
+    if (d.at[i] != -1) fail<ValueError>("reshape: ", x, " to ", d, ": a size is -1 (inferred) or not negative");
+    if (infer >= 0) fail<ValueError>("reshape: ", x, " to ", d, ": only one size can be inferred");
+    infer = i;
+  }
+  if (!known || d.rank < 0 || !x.known()) return;
+  std::int64_t n = product(x), m = product(*out);
+  if (infer < 0) {
+    if (n != m) fail_count("reshape", x, d);
+  } else if (m > 0 && n % m == 0) {
+    out->dims[infer] = n / m;
+  } else if (m == 0 && n == 0) {
+    fail<ValueError>("reshape: ", x, " to ", d, ": with no elements, any size fits in place of -1");
+  } else {
+    fail_count("reshape", x, d);
+  }
+}
+
+void reshape_like_rule(const Call& call, Spec* out) {
+  const Spec &x = call.spec(0), &like = call.spec(1);
+  if (x.known() && like.known() && product(x) != product(like))
+    fail<ValueError>("reshape_like: ", x, " does not have as many elements as ", like);
+  out->set(like);
+  out->dtype = x.dtype;
+}
+
+void expand_dims_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  out->dtype = x.dtype;
+  out->rank = -1;
+  if (x.rank < 0) return;
+  std::int64_t axis = call.attrs.a;
+  if (axis < -(x.rank + 1) || axis > x.rank)
+    fail<ValueError>("expand_dims: axis ", axis, " for a tensor of shape ", x, "; it lies between ", -(x.rank + 1), " and ", int(x.rank));
+  if (x.rank == kMaxRank) fail<ValueError>("expand_dims: ", x, " has ", kMaxRank, " axes already, and there are no more");
+  if (axis < 0) axis += x.rank + 1;
+  out->rank = static_cast<std::int8_t>(x.rank + 1);
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? x.dims[i] : i == axis ? 1 : x.dims[i - 1];
+}
+
+void squeeze_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  out->dtype = x.dtype;
+  out->rank = -1;
+  if (x.rank < 0) return;
+  int axis = place_axis("squeeze", call.attrs.a, x);
+  if (x.dims[axis] != 1 && x.dims[axis] >= 0)
+    fail<ValueError>("squeeze: axis ", call.attrs.a, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not 1");
+  out->rank = static_cast<std::int8_t>(x.rank - 1);
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i < axis ? i : i + 1];
+}
+
+void flatten_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  int kept = static_cast<int>(call.attrs.a);
+  out->dtype = x.dtype;
+  out->rank = static_cast<std::int8_t>(kept + 1);
+  for (int i = 0; i <= kept; ++i) out->dims[i] = x.rank < 0 ? kUnknown : 1;
+  if (x.rank < 0) return;
+  for (int i = 0; i < kept && i < x.rank; ++i) out->dims[i] = x.dims[i];
+  std::int64_t n = 1;
+  for (int i = kept; i < x.rank; ++i) {
+    if (x.dims[i] < 0) n = kUnknown;
+    else if (n >= 0 && __builtin_mul_overflow(n, x.dims[i], &n)) fail_size(x);
+  }
+  out->dims[kept] = n;
+}
+
+/// A shape given in numbers, and a tensor that nobody can differentiate: the same rule, without a tensor for the shape.
+Tensor reshape_untracked(const Body& x, const Dims& shape) {
+  std::int64_t sizes[kMaxRank];
+  for (int i = 0; i < shape.size_; ++i) sizes[i] = shape.dims_[i].value_ == Dim::kNoneDim ? -1 : shape.dims_[i].value_;
+  Body dims;
+  dims.dtype = int64;
+  dims.rank = 1;
+  dims.dims[0] = shape.size_;
+  const Array in[2] = {{&x, x.data()}, {&dims, reinterpret_cast<std::byte*>(sizes)}};
+  Tensor out = Access::adopt(TensorImpl::make());
+  Body* b = &Access::body(out);
+  const Attrs attrs;
+  reshape_rule(Call{reshape_row, attrs, in, 2, &b, 1, x.device}, b);
+  b->device = x.device;
+  b->storage = x.storage;
+  b->offset = x.offset;
+  return out;
+}
+
+bool has_tensor(const Dims& shape) {
+  for (int i = 0; i < shape.size_; ++i)
+    if (shape.dims_[i].tensor_) return true;
+  return shape.size_ < 0;
+}
+
+}  // namespace
+
+constinit const OpDef reshape_row{.name = "reshape", .rule = reshape_rule, .cpu = share, .vjp = gradient, .host = 2, .traits = kView, .cuda = share};
+constinit const OpDef reshape_like_row{
+    .name = "reshape_like", .rule = reshape_like_rule, .cpu = share, .vjp = gradient, .shape_only = 2, .traits = kView, .cuda = share};
+constinit const OpDef expand_dims_row{.name = "expand_dims", .rule = expand_dims_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef squeeze_row{.name = "squeeze", .rule = squeeze_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef flatten_row{.name = "flatten", .rule = flatten_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef identity_row{.name = "identity",
+                                   .rule = same_rule,
+                                   .cpu = share,
+                                   .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
+                                   .traits = kView,
+                                   .cuda = share};
+
+Tensor reshape(const Tensor& x, const Dims& shape) {
+  if (x.defined() && !has_tensor(shape)) {
+    const Body& b = Access::body(x);
+    if (!b.node && b.storage) return reshape_untracked(b, shape);
+  }
+  return apply1(reshape_row, {x, dims_tensor(shape, "reshape")});
+}
+Tensor reshape_like(const Tensor& x, const Tensor& like) {
+  const Body &a = Access::body(x), &b = Access::body(like);
+  return a.known() && a.same_shape(b) ? x : apply1(reshape_like_row, {x, like});
+}
+Tensor expand_dims(const Tensor& x, int axis) {
+  Attrs attrs;
+  attrs.a = axis;
+  return apply1(expand_dims_row, attrs, {x});
+}
+Tensor squeeze(const Tensor& x, int axis) {
+  Attrs attrs;
+  attrs.a = axis;
+  return apply1(squeeze_row, attrs, {x});
+}
+Tensor flatten(const Tensor& x, int from) {
+  Attrs attrs;
+  attrs.a = from;
+  return apply1(flatten_row, attrs, {x});
+}
+
+Tensor identity(const Tensor& x) { return apply1(identity_row, {x}); }
+
+}  // namespace kassette

@@ -1,0 +1,209 @@
+// ops/tile.cpp - ops whose result holds elements several times; their adjoints sum over the copies.
+#include <algorithm>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/elementwise.h"
+#include "ops/like.h"
+#include "ops/shaping.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const Spec& x) {
+  std::int64_t product;
+  if (n < 0) return kUnknown;
+  if (__builtin_mul_overflow(n, times, &product)) fail<ValueError>(op, ": ", n, " elements of ", x, " ", times, " times are too many to address");
+  return product;
+}
+
+/// Every element of `kept`, summed over all of `copies`; `kept.to` is row-major. In the order of the copies, whatever the
+/// number of threads.
+void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
+  Body& out = *call.out[0];
+  if (out.numel() == 0) return;
+  std::int64_t n_copies = 1;
+  for (int i = 0; i < copies.rank; ++i) n_copies *= copies.dims[i];
+  dispatch(out.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    constexpr bool kHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+    using Sum = std::conditional_t<kHalf, float, std::conditional_t<std::is_same_v<T, bool>, int, T>>;
+    const T* from = call.in[0].as<T>();
+    T* to = call.out_as<T>();
+    constexpr std::int64_t kBlock = 256;
+    int last = kept.rank - 1;
+    std::int64_t run = kept.rank ? kept.dims[last] : 1, stride = kept.rank ? kept.from[last] : 1;
+    std::int64_t blocks = (run + kBlock - 1) / kBlock, rows = out.numel() / run;
+    std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / (std::min(run, kBlock) * std::max<std::int64_t>(1, n_copies)));
+    parallel_for(rows * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t at = begin; at < end; ++at) {
+        std::int64_t row = at / blocks, first = at % blocks * kBlock, n = std::min(kBlock, run - first), base = first * stride;
+        for (std::int64_t i = last - 1, rest = row; i >= 0; --i) {
+          base += rest % kept.dims[i] * kept.from[i];
+          rest /= kept.dims[i];
+        }
+        Sum sum[kBlock] = {};
+        for (std::int64_t c = 0; c < n_copies; ++c) {
+          std::int64_t offset = base;
+          for (std::int64_t i = copies.rank - 1, rest = c; i >= 0; --i) {
+            offset += rest % copies.dims[i] * copies.from[i];
+            rest /= copies.dims[i];
+          }
+          for (std::int64_t j = 0; j < n; ++j) {
+            if constexpr (kHalf) sum[j] += to_float(from[offset + j * stride]);
+            else sum[j] = static_cast<Sum>(sum[j] + from[offset + j * stride]);
+          }
+        }
+        for (std::int64_t j = 0; j < n; ++j) to[row * run + first + j] = convert_one<T>(sum[j]);
+      }
+    });
+  });
+}
+
+// ---- repeat_elements -------------------------------------------------------------------------------------------------
+
+void repeat_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  out->set(x);
+  if (x.rank < 0) return;
+  int axis = place_axis("repeat_elements", call.attrs.b, x);
+  out->dims[axis] = times_dim("repeat_elements", x.dims[axis], call.attrs.a, x);
+}
+
+/// The axes of the smaller tensor as they stand in the repeated one, and the copies of each element.
+void repeat_layout(const Spec& small, std::int64_t times, int axis, Strided& kept, Strided& copies) {
+  std::int64_t strides[kMaxRank], inner = 1;
+  row_strides(small, strides);
+  for (int i = axis + 1; i < small.rank; ++i) inner *= small.dims[i];
+  for (int i = 0; i < small.rank; ++i) kept.push(small.dims[i], i <= axis ? strides[i] * times : strides[i], strides[i]);
+  copies.push(times, inner, 0);
+}
+
+/// Copies the small tensor to each place that the layouts name.
+void spread(const Call& call, const Strided& kept, const Strided& copies) {
+  Strided layout;
+  for (int i = 0; i < kept.rank; ++i) layout.push(kept.dims[i], kept.to[i], kept.from[i]);
+  for (int i = 0; i < copies.rank; ++i) layout.push(copies.dims[i], 0, copies.from[i]);
+  copy_strided(layout, call.in[0].data, call.out[0]->data(), call.out[0]->dtype.size());
+}
+
+void repeat_kernel(const Call& call) {
+  Strided kept, copies;
+  repeat_layout(call.spec(0), call.attrs.a, place_axis("repeat_elements", call.attrs.b, call.spec(0)), kept, copies);
+  spread(call, kept, copies);
+}
+void repeat_gradient(const Rewind& r) { r.din(0) = apply1(repeat_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
+
+void like_rule(const Call& call, Spec* out) {
+  out->set(call.spec(call.n_in - 1));
+  out->dtype = call.spec(0).dtype;
+}
+void repeat_grad_kernel(const Call& call) {
+  Strided kept, copies;
+  const Spec& small = *call.out[0];
+  repeat_layout(small, call.attrs.a, place_axis("repeat_elements", call.attrs.b, small), kept, copies);
+  sum_copies(call, kept, copies);
+}
+void repeat_grad_gradient(const Rewind& r) { r.din(0) = apply1(repeat_row, r.attrs, {r.dy()}); }
+
+// ---- tile ------------------------------------------------------------------------------------------------------------
+
+void tile_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  DimValues times = read_dims(call, 1);
+  for (int i = 0; i < times.rank; ++i)
+    if (!times.is_unknown(i) && times.at[i] < 0) fail<ValueError>("tile: ", x, " by ", times, ": a factor is not negative");
+  out->set(x);
+  if (x.rank < 0) return;
+  if (times.rank > x.rank)
+    fail<NotImplementedError>("tile: ", x, " by ", times, ": more factors than axes; K::expand_dims makes axes");
+  for (int i = 0; i < x.rank; ++i) {
+    int k = times.rank < 0 ? -1 : i - (x.rank - times.rank);
+    if (times.rank < 0 || (k >= 0 && times.is_unknown(k))) out->dims[i] = kUnknown;
+    else if (k >= 0) out->dims[i] = times_dim("tile", x.dims[i], times.at[k], x);
+  }
+}
+
+void tile_layout(const Spec& small, const Spec& large, Strided& kept, Strided& copies) {
+  std::int64_t from[kMaxRank], to[kMaxRank];
+  row_strides(large, from);
+  row_strides(small, to);
+  for (int i = 0; i < small.rank; ++i) {
+    kept.push(small.dims[i], from[i], to[i]);
+    if (small.dims[i] && large.dims[i] != small.dims[i]) copies.push(large.dims[i] / small.dims[i], from[i] * small.dims[i], 0);
+  }
+}
+
+void tile_kernel(const Call& call) {
+  Strided kept, copies;
+  tile_layout(call.spec(0), *call.out[0], kept, copies);
+  spread(call, kept, copies);
+}
+void tile_gradient(const Rewind& r) { r.din(0) = apply1(tile_grad_like_row, {r.dy(), r.in(1), r.in(0)}); }
+
+void tile_grad_kernel(const Call& call) {
+  Strided kept, copies;
+  tile_layout(*call.out[0], call.spec(0), kept, copies);
+  sum_copies(call, kept, copies);
+}
+void tile_grad_gradient(const Rewind& r) { r.din(0) = apply1(tile_row, {r.dy(), r.in(1)}); }
+
+// ---- broadcast_to ----------------------------------------------------------------------------------------------------
+
+void broadcast_to_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  dims_from(call, 1, out);
+  out->dtype = x.dtype;
+  if (x.rank < 0 || out->rank < 0) return;
+  bool fits = x.rank <= out->rank;
+  for (int i = 0; fits && i < x.rank; ++i) {
+    std::int64_t n = x.dims[i], to = out->dims[out->rank - x.rank + i];
+    fits = n == 1 || n < 0 || to < 0 || n == to;
+  }
+  if (!fits) fail<ValueError>("broadcast_to: ", x, " does not broadcast to ", *out);
+}
+void broadcast_to_kernel(const Call& call) {
+  const Spec &x = call.spec(0), &out = *call.out[0];
+  std::int64_t from[kMaxRank], to[kMaxRank];
+  row_strides(x, from);
+  row_strides(out, to);
+  Strided layout;
+  for (int i = 0; i < out.rank; ++i) {
+    int k = i - (out.rank - x.rank);
+    layout.push(out.dims[i], k < 0 || x.dims[k] == 1 ? 0 : from[k], to[i]);
+  }
+  copy_strided(layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
+}
+void broadcast_to_gradient(const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); }
+
+}  // namespace
+
+/// attrs.a: how often; attrs.b: the axis.
+constinit const OpDef repeat_row{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient};
+constinit const OpDef repeat_grad_like_row{
+    .name = "repeat_grad_like", .rule = like_rule, .cpu = repeat_grad_kernel, .vjp = repeat_grad_gradient, .shape_only = 2};
+constinit const OpDef tile_row{.name = "tile", .rule = tile_rule, .cpu = tile_kernel, .vjp = tile_gradient, .saves_in = 2, .host = 2};
+/// Inputs: dy, the factors, and what was tiled.
+constinit const OpDef tile_grad_like_row{.name = "tile_grad_like",
+                                         .rule = like_rule,
+                                         .cpu = tile_grad_kernel,
+                                         .vjp = tile_grad_gradient,
+                                         .saves_in = 2,
+                                         .shape_only = 4,
+                                         .host = 2};
+constinit const OpDef broadcast_to_row{
+    .name = "broadcast_to", .rule = broadcast_to_rule, .cpu = broadcast_to_kernel, .vjp = broadcast_to_gradient, .host = 2};
+
+Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
+  if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it is at least 1");
+  Attrs attrs;
+  attrs.a = times;
+  attrs.b = axis;
+  return apply1(repeat_row, attrs, {x});
+}
+Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_row, {x, dims_tensor(times, "tile")}); }
+Tensor broadcast_to(const Tensor& x, const Dims& shape) { return apply1(broadcast_to_row, {x, dims_tensor(shape, "broadcast_to")}); }
+
+}  // namespace kassette

@@ -1,0 +1,100 @@
+// ops/transpose.cpp - permutations of axes.
+#include "core/text.h"
+#include "ops/shaping.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+constexpr std::int64_t kReversed = -1;
+
+/// attrs.a holds the pattern, four bits an axis, attrs.b how many there are; kReversed: all axes, whatever their number.
+int source_axis(const Attrs& attrs, int rank, int i) {
+  return attrs.b == kReversed ? rank - 1 - i : static_cast<int>(attrs.a >> 4 * i & 15);
+}
+
+void rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  std::int64_t n = call.attrs.b;
+  out->dtype = x.dtype;
+  out->rank = x.rank;
+  if (n == kReversed && x.rank < 0) return;
+  if (n != kReversed && x.rank >= 0 && x.rank != n)
+    fail<ValueError>("permute_dimensions: a pattern of ", n, n == 1 ? " axis" : " axes", " for a tensor of shape ", x);
+  if (x.rank < 0) out->rank = static_cast<std::int8_t>(n);
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[source_axis(call.attrs, x.rank, i)];
+}
+
+/// True where no axis longer than 1 passes another: the elements stay where they are.
+bool keeps_order(const Attrs& attrs, const Spec& x) {
+  int last = -1;
+  for (int i = 0; i < x.rank; ++i) {
+    int a = source_axis(attrs, x.rank, i);
+    if (x.dims[a] == 1) continue;
+    if (a < last) return false;
+    last = a;
+  }
+  return true;
+}
+
+void share(const Call& call) {
+  Value v = read_value(*call.in[0].body);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+}
+
+void kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  if (keeps_order(call.attrs, x)) {
+    share(call);
+    return;
+  }
+  Body& out = *call.out[0];
+  allocate_output(out, call.device);
+  std::int64_t from[kMaxRank], to[kMaxRank];
+  row_strides(x, from);
+  row_strides(out, to);
+  Strided layout;
+  for (int i = 0; i < out.rank; ++i) layout.push(out.dims[i], from[source_axis(call.attrs, x.rank, i)], to[i]);
+  copy_strided(layout, call.in[0].data, out.data(), x.dtype.size());
+}
+
+Attrs inverse(const Attrs& attrs) {
+  Attrs back;
+  back.b = attrs.b;
+  for (std::int64_t i = 0; i < attrs.b; ++i) back.a |= i << 4 * (attrs.a >> 4 * i & 15);
+  return back;
+}
+
+void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs), {r.dy()}); }
+
+[[noreturn]] void fail_pattern(const Axes& pattern) {
+  std::string axes;
+  for (int i = 0; i < pattern.size_; ++i) axes += text(i ? ", " : "", pattern.axes_[i]);
+  fail<ValueError>("permute_dimensions: pattern (", axes, ") is no permutation of the axes 0 to ", pattern.size_ - 1);
+}
+
+}  // namespace
+
+constinit const OpDef permute_row{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView};
+
+Tensor permute(const Tensor& x, const Axes& pattern) {
+  if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it lists every axis");
+  Attrs attrs;
+  attrs.b = pattern.size_;
+  std::uint32_t seen = 0;
+  for (int i = 0; i < pattern.size_; ++i) {
+    int a = pattern.axes_[i] < 0 ? pattern.axes_[i] + pattern.size_ : pattern.axes_[i];
+    if (a < 0 || a >= pattern.size_ || seen >> a & 1) fail_pattern(pattern);
+    seen |= 1u << a;
+    attrs.a |= static_cast<std::int64_t>(a) << 4 * i;
+  }
+  return apply1(permute_row, attrs, {x});
+}
+Tensor transpose(const Tensor& x) {
+  Attrs attrs;
+  attrs.b = kReversed;
+  return apply1(permute_row, attrs, {x});
+}
+
+}  // namespace kassette

@@ -1,0 +1,99 @@
+// tests/ops/indexing_test.cpp - x[i] and x(i, j, ...): NumPy's basic indexing.
+#include <kassette/backend.h>
+
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+
+namespace {
+
+using Doubles = std::vector<double>;
+Doubles values(const Tensor& t) { return t.to_vector<double>(); }
+Tensor counted(const Dims& shape, int n) { return K::reshape(K::arange(n, None, 1, "float32"), shape); }
+
+}  // namespace
+
+TEST_CASE("integers drop an axis", "[indexing]") {
+  Tensor x = counted({2, 3, 4}, 24);
+  CHECK(x[1].shape() == Shape{3, 4});
+  CHECK(x[1].data<float>() == x.data<float>() + 12);
+  CHECK(values(x[-1](0)) == Doubles{12, 13, 14, 15});
+  CHECK(x(1, 2, 3).item<float>() == 23);
+  CHECK(x(1, -1, -4).item<float>() == 20);
+  CHECK(values(x(0, all, 1)) == Doubles{1, 5, 9});
+  CHECK_THROWS_WITH(x[2], "index: 2 is out of range for axis 0 of a tensor of shape (2, 3, 4)");
+  CHECK_THROWS_WITH(x(0, -4), "index: -4 is out of range for axis 1 of a tensor of shape (2, 3, 4)");
+  CHECK_THROWS_WITH(x(0, 0, 0, 0), "index: 4 indices for a tensor of shape (2, 3, 4)");
+  CHECK_THROWS_WITH(K::constant(1)[0], "index: 1 index for a scalar");
+  CHECK_THROWS_WITH(Tensor()[0], "index: argument 1 is an empty Tensor (an uninitialised variable?)");
+}
+
+TEST_CASE("slices are clipped and step both ways", "[indexing]") {
+  Tensor x = counted({6}, 6);
+  CHECK(values(x[slice(1, 4)]) == Doubles{1, 2, 3});
+  CHECK(values(x[slice(None, None, -1)]) == Doubles{5, 4, 3, 2, 1, 0});
+  CHECK(values(x[slice(4, 0, -2)]) == Doubles{4, 2});
+  CHECK(values(x[slice(-2, None)]) == Doubles{4, 5});
+  CHECK(values(x[slice(None, 100)]) == values(x));
+  CHECK(values(x[slice(10, None, -3)]) == Doubles{5, 2});
+  CHECK(x[slice(4, 2)].shape() == Shape{0});
+  CHECK(x[slice(1, INT64_MAX, INT64_MAX)].shape() == Shape{1});
+  CHECK(x[slice(None, None, INT64_MIN)].item<float>() == 5);
+  CHECK(values(counted({2, 3}, 6)(all, slice(None, None, 2))) == Doubles{0, 2, 3, 5});
+  CHECK_THROWS_WITH(slice(0, 1, 0), "slice: a step of 0");
+  CHECK_THROWS_WITH(slice(0.5, 1), "slice: a bound is an integer or None");
+}
+
+TEST_CASE("ellipsis and new axes", "[indexing]") {
+  Tensor x = counted({2, 3, 4}, 24);
+  CHECK(x(ellipsis, 0).shape() == Shape{2, 3});
+  CHECK(values(x(ellipsis, 0)) == Doubles{0, 4, 8, 12, 16, 20});
+  CHECK(x(all, newaxis).shape() == Shape{2, 1, 3, 4});
+  CHECK(x(None, ellipsis, None).shape() == Shape{1, 2, 3, 4, 1});
+  CHECK(x(0, ellipsis, slice(0, 2), newaxis).shape() == Shape{3, 2, 1});
+  CHECK(x[ellipsis].shape() == Shape{2, 3, 4});
+  CHECK(K::constant(3)(newaxis).shape() == Shape{1});
+  CHECK_THROWS_WITH(x(ellipsis, ellipsis), "index: more than one ellipsis");
+  Tensor eight = K::reshape(x, {2, 3, 4, 1, 1, 1, 1, 1});
+  CHECK_THROWS_WITH(eight[newaxis], "index: indexing a tensor of shape (2, 3, 4, 1, 1, 1, 1, 1) gives more than 8 axes");
+}
+
+TEST_CASE("an index may be text", "[indexing]") {
+  Tensor x = counted({2, 3, 4}, 24);
+  CHECK(x["..., 1:3"].shape() == Shape{2, 3, 2});
+  CHECK(values(x["1, ::-1, 0"]) == Doubles{20, 16, 12});
+  CHECK(x[":, newaxis, 0:1"].shape() == Shape{2, 1, 1, 4});
+  CHECK(x["None, -1"].shape() == Shape{1, 3, 4});
+  CHECK(x("0", "1:")(1, 2).item<float>() == 10);
+  CHECK_THROWS_WITH(x["1;2"], "index: '1;2' is not understood at ';2'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
+  CHECK_THROWS_WITH(x["::0"], "index: '::0': a step of 0");
+  CHECK_THROWS_AS(x[""], ValueError);
+}
+
+TEST_CASE("a scalar integer tensor is an index", "[indexing]") {
+  Tensor x = counted({2, 3, 4}, 24), i = K::constant(1, "int32"), last = K::constant(-1, "int64");
+  CHECK(values(x[i]) == values(x[1]));
+  CHECK(values(x(all, last)) == values(x(all, 2)));
+  CHECK(values(x(i, all, last)) == values(x(1, all, 3)));
+  CHECK(values(x(ellipsis, last)) == values(x(ellipsis, 3)));
+  CHECK(values(x(i, ellipsis, last)) == values(x(1, ellipsis, 3)));
+  CHECK(values(x(ellipsis, i, last)) == values(x(ellipsis, 1, 3)));
+  CHECK(values(x(slice(1, None), newaxis, i, slice(0, 2))) == values(x(slice(1, None), newaxis, 1, slice(0, 2))));
+  CHECK_THROWS_WITH(x[K::constant(2, "int32")], "index: index 2 is out of range for an axis of size 2");
+  CHECK_THROWS_WITH(x[K::constant(1.0)], "index: a tensor of float32; a tensor that indexes is an integer scalar");
+  CHECK_THROWS_AS(x[K::constant({1}, "int32")], ValueError);
+}
+
+TEST_CASE("indexing placeholders keeps what is known", "[indexing]") {
+  Tensor p = K::placeholder({K::None, 3, 4});
+  CHECK(K::int_shape(p[0]) == Shape{3, 4});
+  CHECK(K::int_shape(p(all, slice(1, None))) == Shape{-1, 2, 4});
+  CHECK(K::int_shape(p[slice(0, 2)]) == Shape{-1, 3, 4});
+  CHECK(K::int_shape(p(ellipsis, newaxis)) == Shape{-1, 3, 4, 1});
+  CHECK(K::int_shape(p[K::placeholder({}, None, "int32")]) == Shape{3, 4});
+  CHECK_THROWS_WITH(p(0, 3), "index: 3 is out of range for axis 1 of a tensor of shape (None, 3, 4)");
+  CHECK(K::ndim(K::placeholder()[0]) == None);
+}
