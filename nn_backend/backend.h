@@ -10,8 +10,8 @@
 #include <kassette/backend/graph.h>
 #include <kassette/backend/introspection.h>
 #include <kassette/backend/reductions.h>
-#include <kassette/backend/state.h>
 #include <kassette/backend/shaping.h>
+#include <kassette/backend/state.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>

@@ -133,9 +133,4 @@ DType dtype_beside(const Operand& a, const Operand& b) {
   return DType();
 }
 
-Tensors::Tensors(std::initializer_list<Operand> items) : Tensors() {
-  reserve(static_cast<std::int64_t>(items.size()));
-  for (const Operand& item : items) push_back(as_tensor(item, DType(), "Tensors"));
-}
-
 }  // namespace kassette
