@@ -1,0 +1,183 @@
+// Our rows, against the public API; what each computes is what the peers' rows of that name
+// compute.
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include <kassette/backend.h>
+
+#include "../timer.h"
+
+namespace K = kassette::backend;
+using bench::own_process;
+using bench::row;
+using kassette::Tensor;
+using kassette::Tensors;
+
+namespace {
+
+Tensor uniform(const kassette::Dims& shape) { return K::random_uniform(shape, 0.1, 1.1); }
+
+void small() {
+  row("small.add", [] { return [a = K::ones({4}), b = K::ones({4})] { Tensor c = a + b; }; });
+  row("small.add_tracked", [] {
+    return [a = K::variable({1.0, 1.0, 1.0, 1.0}), b = K::ones({4})] { Tensor c = a + b; };
+  });
+  row("small.add_mul_sum_fb", [] {
+    return [a = K::variable({1.0, 1.0, 1.0, 1.0}), b = K::ones({4}), c = K::ones({4})] {
+      Tensors g = K::gradients(K::sum((a + b) * c), {a});
+    };
+  });
+  row("small.matmul2", [] {
+    return [a = K::ones({2, 2}), b = K::ones({2, 2})] { Tensor c = K::dot(a, b); };
+  });
+  row("small.sum4", [] { return [a = K::ones({4})] { Tensor c = K::sum(a); }; });
+  row("small.create4", [] { return [] { Tensor c = K::constant({1.f, 2.f, 3.f, 4.f}); }; });
+  row("small.reshape", [] { return [a = K::ones({4})] { Tensor c = K::reshape(a, {2, 2}); }; });
+}
+
+/// A multilayer perceptron of three widths, 64-128-10, and a batch of 32 for it.
+struct Mlp {
+  Tensor w1 = K::variable(K::random_normal({64, 128}, 0.0, 0.05)),
+         b1 = K::variable(K::zeros({128}));
+  Tensor w2 = K::variable(K::random_normal({128, 10}, 0.0, 0.05)), b2 = K::variable(K::zeros({10}));
+  Tensors parameters{w1, b1, w2, b2};
+  Tensor x = uniform({32, 64}), labels = K::cast(K::random_uniform({32}, 0.0, 10.0), "int32");
+
+  Tensor loss(const Tensor& input, const Tensor& truth) const {
+    Tensor h = K::relu(K::dot(input, w1) + b1);
+    return K::mean(
+        K::sparse_categorical_crossentropy(truth, K::dot(h, w2) + b2, /*from_logits=*/true));
+  }
+  /// One step of plain gradient descent, eager.
+  void step() const {
+    Tensors g = K::gradients(loss(x, labels), parameters);
+    for (std::int64_t i = 0; i < g.size(); ++i) K::update_sub(parameters[i], 0.01 * g[i]);
+  }
+  /// The same as a function of a batch of any size.
+  kassette::Function function() const {
+    Tensor input = K::placeholder({K::None, 64}),
+           truth = K::placeholder({K::None}, K::None, "int32");
+    Tensor value = loss(input, truth);
+    Tensors g = K::gradients(value, parameters), updates;
+    for (std::int64_t i = 0; i < g.size(); ++i)
+      updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
+    return K::function({input, truth}, {value}, updates);
+  }
+};
+
+/// Adam on one variable of n elements, all of it inside K::function.
+struct Adam {
+  explicit Adam(int n)
+      : w(K::variable(uniform({n}))),
+        m(K::variable(K::zeros({n}))),
+        v(K::variable(K::zeros({n}))),
+        t(K::variable(0.0)) {}
+  Tensor w, m, v, t;
+  kassette::Function function() const {
+    Tensor loss = K::sum(K::square(w)), g = K::gradients(loss, {w})[0];
+    Tensor step = t + 1.0,
+           rate = 1e-3 * K::sqrt(1.0 - K::pow(0.999, step)) / (1.0 - K::pow(0.9, step));
+    Tensor m1 = 0.9 * m + 0.1 * g, v1 = 0.999 * v + 0.001 * K::square(g);
+    return K::function({}, {loss},
+                       {{t, step}, {m, m1}, {v, v1}, {w, w - rate * m1 / (K::sqrt(v1) + 1e-7)}});
+  }
+};
+
+void train() {
+  row("train.mlp_b32", [] { return [net = Mlp()] { net.step(); }; });
+  row("train.mlp_b32.fn", [] {
+    Mlp net;
+    return [net, f = net.function()] { Tensors out = f({net.x, net.labels}); };
+  });
+  own_process("mem.mlp_b32_1000", [] {
+    Mlp net;
+    return bench::peak_of([&] {
+      for (int i = 0; i < 1000; ++i) net.step();
+    });
+  });
+  constexpr int kLarge = 10000000;
+  row("train.adam_1e7", [] {
+    return [f = K::symbolic([] { return Adam(kLarge).function(); })()] { Tensors out = f({}); };
+  });
+  own_process("mem.adam_1e7", [] {
+    auto f = K::symbolic([] { return Adam(kLarge).function(); })();
+    f({});
+    return bench::peak_of([&] {
+      for (int i = 0; i < 5; ++i) f({});
+    });
+  });
+}
+
+Tensor chain(const Tensor& x, const Tensor& b, int n) {
+  Tensor y = x;
+  for (int i = 0; i < n; ++i) y = y + b;
+  return y;
+}
+/// Chains of `n` tracked additions on each of `threads` threads at once, kept until all are there.
+void chains(int threads, int n) {
+  std::vector<Tensor> ends(static_cast<std::size_t>(threads));
+  std::vector<std::thread> others;
+  auto record = [&](int t) {
+    ends[static_cast<std::size_t>(t)] = chain(K::variable({1.0, 1.0, 1.0, 1.0}), K::ones({4}), n);
+  };
+  for (int t = 1; t < threads; ++t) others.emplace_back(record, t);
+  record(0);
+  for (auto& t : others) t.join();
+}
+void tape() {
+  for (int threads : {1, 2}) {
+    std::string t = ".t" + std::to_string(threads);
+    row(
+        "tape.record_op" + t, [=] { return [=] { chains(threads, 20000); }; }, /*per=*/20000);
+    own_process("mem.record_op" + t,
+                [=] { return bench::peak_of([=] { chains(threads, 1000000 / threads); }, 1e6); });
+  }
+  own_process("chain.1e6_fb", [] {
+    return bench::peak_of([] {
+      Tensor x = K::variable({1.0, 1.0, 1.0, 1.0});
+      Tensors g = K::gradients(K::sum(chain(x, K::ones({4}), 1000000)), {x});
+    });
+  });
+}
+
+Tensor chain10(const Tensor& x) {
+  return (x * 0.5) * (K::tanh((x + x * x * x * 0.044715) * 0.7978845608) + 1.0) + x;
+}
+
+void elementwise() {
+  for (auto [n, tag] :
+       {std::pair<int, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
+    int size = n;
+    std::string t = std::string(".") + tag;
+    row("ew.add" + t,
+        [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a + b; }; });
+    row("ew.mul" + t,
+        [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a * b; }; });
+    row("ew.relu" + t, [=] { return [a = uniform({size})] { Tensor c = K::relu(a); }; });
+    row("ew.exp" + t, [=] { return [a = uniform({size})] { Tensor c = K::exp(a); }; });
+  }
+  row("ew.chain10.1e7", [] { return [x = uniform({10000000})] { Tensor c = chain10(x); }; });
+  row("ew.chain10.1e7.fn", [] {
+    Tensor in = K::placeholder({K::None});
+    return
+        [x = uniform({10000000}), f = K::function({in}, {chain10(in)})] { Tensors out = f({x}); };
+  });
+}
+
+void matmul() {
+  for (int n : {512, 1024})
+    row("mm.sq" + std::to_string(n), [=] {
+      return [a = uniform({n, n}), b = uniform({n, n})] { Tensor c = K::dot(a, b); };
+    });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto options = bench::parse(argc, argv);
+  kassette::set_num_threads(options.threads);
+  small(), train(), tape(), elementwise(), matmul();
+  return bench::run(options, bench::cpu() + ", \"peer\": \"kassette\", \"version\": \"" +
+                                 kassette::version() + "\"");
+}
