@@ -64,18 +64,18 @@ std::ostream& operator<<(std::ostream& os, const Spec& spec) { return os << spec
 
 void fail_size(const Spec& spec) { fail<ValueError>("shape: ", spec, " of ", spec.dtype, " is too large to address"); }
 
-Dims::Dims(NoneType) : size_(-1), whole_(nullptr), dims_() {}
+Dims::Dims(NoneType) : size_(-1), whole_(nullptr) {}
 Dims::Dims(int one) : Dims({Dim(one)}) {}
 Dims::Dims(long one) : Dims({Dim(one)}) {}
-Dims::Dims(const Tensor& integers) : size_(-1), whole_(&integers), dims_() {}
-Dims::Dims(const Shape& shape) : size_(0), whole_(nullptr), dims_() {
+Dims::Dims(const Tensor& integers) : size_(-1), whole_(&integers) {}
+Dims::Dims(const Shape& shape) : size_(0), whole_(nullptr) {
   if (shape.rank() < 0) {
     size_ = -1;
     return;
   }
   for (std::int64_t d : shape) push(d < 0 ? Dim(None) : Dim(static_cast<long>(d)));
 }
-Dims::Dims(std::initializer_list<Dim> dims) : size_(0), whole_(nullptr), dims_() {
+Dims::Dims(std::initializer_list<Dim> dims) : size_(0), whole_(nullptr) {
   for (const Dim& d : dims) push(d);
 }
 void Dims::push(const Dim& dim) {

@@ -91,7 +91,9 @@ class KASSETTE_API Dims {
 
   int size_;               // -1: the rank is unknown, or given by `whole_`
   const Tensor* whole_;    // one integer tensor that holds the shape
-  Dim dims_[kMaxRank];
+  union {
+    Dim dims_[kMaxRank];   // the first size_ are there; zeroing them all takes longer than making a small tensor
+  };
 
  private:
   void push(const Dim& dim);
