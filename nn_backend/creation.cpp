@@ -16,6 +16,9 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, what);
   if (!t.defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
+  // A list or a number: a fresh tensor already.
+  if (const Body& b = Access::body(t); !b.node && b.storage && b.storage->kind == Storage::kPooled && b.dtype == dtype)
+    return t;
   Value v = concrete_value(Access::body(t), what);
   // Memory of somebody else may be written by its owner, and a variable's is written by us.
   bool borrowed = v.storage->kind == Storage::kBorrowed;
