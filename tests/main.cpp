@@ -53,6 +53,11 @@ void skip(const std::string& reason) {
 
 }  // namespace kassette::test
 
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer ends a child of fork that starts threads, which is what one of our tests is about.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
 int main(int argc, char** argv) {
   using kassette::test::counts;
   const int result = Catch::Session().run(argc, argv);
