@@ -1,0 +1,79 @@
+// core/borrow.h - tensors over memory of somebody else.
+#ifndef KASSETTE_CORE_BORROW_H
+#define KASSETTE_CORE_BORROW_H
+
+#include <kassette/tensor.h>
+
+namespace kassette {
+
+/// What happens to the owner of borrowed memory: `release` when the last tensor over it is gone, on whichever thread that
+/// is; `discard` instead where no tensor came to be. Neither may throw.
+struct BorrowOwner {
+  void (*release)(void* state);
+  void (*discard)(void* state);
+  void* state;
+};
+/// The call behind borrow(). `shape` None stands for (count,).
+KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner);
+
+namespace detail {
+template <class F>
+auto run_owner(F& f, int) -> decltype(static_cast<void>(f())) {
+  f();
+}
+template <class F>
+void run_owner(F&, long) {}
+template <class O>
+struct Held {
+  O owner;
+  static void release(void* state) {
+    run_owner(static_cast<Held*>(state)->owner, 0);
+    discard(state);
+  }
+  static void discard(void* state) { delete static_cast<Held*>(state); }
+};
+template <class O>
+struct Plain {
+  using type = O;
+};
+template <class O>
+struct Plain<O&> {
+  using type = O;
+};
+template <class O>
+struct Plain<const O&> {
+  using type = O;
+};
+template <class O>
+struct IsShape {
+  static constexpr bool value = false;
+};
+template <>
+struct IsShape<Shape> {
+  static constexpr bool value = true;
+};
+template <>
+struct IsShape<Dims> {
+  static constexpr bool value = true;
+};
+}  // namespace detail
+
+/// A tensor over the elements of `span` (anything with data() and size()), not copied, of the given shape or flat. `owner` is
+/// kept until the last tensor over them is gone: a shared_ptr, a moved container, or a callable, which is then called. The
+/// elements must not change meanwhile. Throws ValueError where shape and size differ; a callable is not called then.
+template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
+Tensor borrow(const C& span, const Dims& shape, O&& owner) {
+  using Owner = detail::Held<typename detail::Plain<O>::type>;
+  const auto* data = span.data();   // before the owner is moved: it may be the span itself
+  auto count = static_cast<std::int64_t>(span.size());
+  return borrow_memory(data, count, dtype_of(data), shape, {Owner::release, Owner::discard, new Owner{static_cast<O&&>(owner)}});
+}
+template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
+Tensor borrow(const C& span, O&& owner) {
+  static_assert(!detail::IsShape<typename detail::Plain<O>::type>::value, "borrow(span, shape, owner): the owner is missing");
+  return borrow(span, Dims(None), static_cast<O&&>(owner));
+}
+
+}  // namespace kassette
+
+#endif  // KASSETTE_CORE_BORROW_H
