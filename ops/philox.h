@@ -1,0 +1,60 @@
+// ops/philox.h - Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), and where the
+// elements of a draw find their words. Read by g++ and nvcc.
+#pragma once
+#include <cstdint>
+
+#include "ops/math.h"
+
+namespace kassette {
+
+inline constexpr std::uint32_t kPhiloxM0 = 0xD2511F53u, kPhiloxM1 = 0xCD9E8D57u;   // multipliers
+inline constexpr std::uint32_t kPhiloxW0 = 0x9E3779B9u, kPhiloxW1 = 0xBB67AE85u;   // what a round adds to the key
+inline constexpr int kPhiloxRounds = 10;
+
+struct PhiloxWords {
+  std::uint32_t w[4];
+};
+
+KASSETTE_FN PhiloxWords philox(PhiloxWords c, std::uint32_t k0, std::uint32_t k1) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    std::uint64_t a = std::uint64_t(kPhiloxM0) * c.w[0], b = std::uint64_t(kPhiloxM1) * c.w[2];
+    c = {{static_cast<std::uint32_t>(b >> 32) ^ c.w[1] ^ k0, static_cast<std::uint32_t>(b),
+          static_cast<std::uint32_t>(a >> 32) ^ c.w[3] ^ k1, static_cast<std::uint32_t>(a)}};
+    k0 += kPhiloxW0;
+    k1 += kPhiloxW1;
+  }
+  return c;
+}
+
+/// The key of one draw: the seed of its source is philox's key, the number of the draw the upper half of the counter.
+struct RandomKey {
+  std::uint64_t seed, draw;
+};
+
+/// Block `block` of four words of a draw. There are fewer than 2^62 blocks.
+KASSETTE_FN PhiloxWords random_block(const RandomKey& key, std::uint64_t block) {
+  return philox({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+                  static_cast<std::uint32_t>(key.draw), static_cast<std::uint32_t>(key.draw >> 32)}},
+                static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32));
+}
+
+// Note [Order of random words]
+// 16 blocks make a group of 64 words, and a group's words are dealt by their place in the block: word k of block j is
+// number 16 k + j. So vectors of 4, 8 or 16 blocks store whole words without shuffling, threads of a GPU write next to each
+// other, and the order depends on none of them. Draws of 64 bits take words 2 k and 2 k + 1 of a block, 32 to a group.
+inline constexpr int kGroupBlocks = 16;
+inline constexpr int kGroupWords = 64;
+
+KASSETTE_FN std::uint32_t random_word(const RandomKey& key, std::int64_t i) {
+  std::uint64_t u = static_cast<std::uint64_t>(i);
+  return random_block(key, u / kGroupWords * kGroupBlocks + u % kGroupBlocks).w[u / kGroupBlocks % 4];
+}
+/// Number i of 64 bits.
+KASSETTE_FN std::uint64_t random_word64(const RandomKey& key, std::int64_t i) {
+  std::uint64_t u = static_cast<std::uint64_t>(i);
+  PhiloxWords b = random_block(key, u / 32 * kGroupBlocks + u % kGroupBlocks);
+  unsigned k = u / kGroupBlocks % 2 * 2;
+  return std::uint64_t(b.w[k]) << 32 | b.w[k + 1];
+}
+
+}  // namespace kassette

@@ -1,0 +1,360 @@
+// ops/random.cpp - random numbers: sources, keys, rows and kernels of the draws.
+#include "ops/random.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <random>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/dims.h"
+
+namespace kassette {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;   // a multiple of a group, so that parts begin with one
+constexpr std::int64_t kBlock = 512;       // likewise
+static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
+
+// ---- the global generator --------------------------------------------------------------------------------------------
+
+struct Global {
+  std::mutex mutex;
+  bool seeded = false;
+  RandomKey key{};
+};
+constinit Global global;
+
+/// Philox of a counter, the result as two words.
+RandomKey mix(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
+  PhiloxWords r = random_block({key, high}, low);
+  return {std::uint64_t(r.w[1]) << 32 | r.w[0], std::uint64_t(r.w[3]) << 32 | r.w[2]};
+}
+
+std::uint64_t next_seed() {
+  std::lock_guard<std::mutex> lock(global.mutex);
+  if (!global.seeded) {
+    std::random_device entropy;
+    global.key = {std::uint64_t(entropy()) << 32 | entropy(), 0};
+    global.seeded = true;
+  }
+  return mix(global.key.seed, global.key.draw++, 0).seed;
+}
+
+std::uint64_t seed_of(const Scalar& seed, const char* what) {
+  switch (Access::kind(seed)) {
+    case Scalar::kNone: return next_seed();
+    case Scalar::kInt:
+    case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
+    case Scalar::kFloat: fail<TypeError>(what, ": seed ", Access::float_value(seed), " is not an integer");
+    default: fail<TypeError>(what, ": the seed is an integer or None");
+  }
+}
+
+// ---- rules -----------------------------------------------------------------------------------------------------------
+
+DType dtype_attr(const Attrs& attrs) { return DType(static_cast<DType::Code>(attrs.a)); }
+
+void key_rule(const Call&, Spec* out) {
+  out->dtype = int64;
+  out->rank = 1;
+  out->dims[0] = kKeyBytes / 8;
+}
+void key_kernel(const Call& call) { make_key(*call.in[0].body->node->cell, call.out[0]->data()); }
+
+void draw_rule(const Call& call, Spec* out) {
+  out->dtype = dtype_attr(call.attrs);
+  dims_from(call, 1, out);
+}
+void float_draw_rule(const Call& call, Spec* out) {
+  DType dtype = dtype_attr(call.attrs);
+  if (!dtype.is_float()) fail<TypeError>(call.op.name, ": ", dtype, " is not a float dtype");
+  draw_rule(call, out);
+}
+
+/// The mask's shape; -1 where x's is not known. False where the mask has x's shape.
+bool mask_spec(const Call& call, Spec& mask) {
+  if (call.n_in < 3) return false;
+  const Spec& x = call.spec(0);
+  DimValues given = read_dims(call, 2);
+  mask.rank = static_cast<std::int8_t>(given.rank);
+  if (given.rank < 0 || x.rank < 0) return true;
+  int shift = x.rank - given.rank;
+  for (int i = 0; i < given.rank; ++i) {
+    std::int64_t n = i + shift < 0 ? 1 : x.dims[i + shift];
+    bool none = !given.is_unknown(i) && given.at[i] == -1;
+    mask.dims[i] = given.is_unknown(i) ? kUnknown : none ? n : given.at[i];
+    if (mask.dims[i] != 1 && mask.dims[i] >= 0 && n >= 0 && mask.dims[i] != n)
+      fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
+    if (!given.is_unknown(i) && given.at[i] < -1) fail<ValueError>("dropout: noise_shape ", given, ": a size is negative");
+  }
+  if (shift < 0) fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
+  return true;
+}
+void dropout_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  if (!x.dtype.is_float()) fail<ValueError>("dropout: x is ", x.dtype, "; a float dtype is expected");
+  Spec mask;
+  mask_spec(call, mask);
+  out->set(x);
+}
+
+// ---- kernels ---------------------------------------------------------------------------------------------------------
+
+RandomKey key_of(const Call& call, int i) {
+  RandomKey key;
+  std::memcpy(&key, call.in[i].data, sizeof key);
+  return key;
+}
+
+/// The largest value of a float dtype below `high`.
+double largest_below(double high, DType dtype) {
+  auto as = [&](double v) {
+    std::byte b[8];
+    convert(b, dtype, &v, float64, 1);
+    convert(&v, float64, b, dtype, 1);
+    return v;
+  };
+  double v = as(high);
+  if (v < high || std::isnan(v)) return v;
+  // Halfway to the next value and a little more: whatever dtype, the step is between 2^-53 and 2^-7 of it.
+  for (double step = std::max(std::fabs(v), 1e-300) * 0x1p-54;; step *= 2) {
+    double down = dtype == float64 ? std::nextafter(v, -INFINITY) : as(v - step);
+    if (down < high) return down;
+  }
+}
+
+/// Runs a float loop; half types go through float32.
+void fill(const Call& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const Form& form) {
+  const Body& out = *call.out[0];
+  RandomKey key = key_of(call, 0);
+  std::byte* to = out.data();
+  DType dtype = out.dtype;
+  parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (dtype == float32) return f32(key, begin, end - begin, form, to + begin * 4);
+    if (dtype == float64) return f64(key, begin, end - begin, form, to + begin * 8);
+    alignas(64) float buffer[kBlock];
+    for (std::int64_t at = begin; at < end; at += kBlock) {
+      std::int64_t n = std::min(kBlock, end - at);
+      f32(key, at, n, form, buffer);
+      convert(to + at * 2, dtype, buffer, float32, n);
+    }
+  });
+}
+
+const RandomLoops& loops() { return KASSETTE_PICK(random_loops); }
+
+void uniform_kernel(const Call& call) {
+  double low = call.attrs.x, high = call.attrs.y;
+  double top = high > low ? largest_below(high, call.out[0]->dtype) : INFINITY;
+  fill(call, loops().uniform_f32, loops().uniform_f64, {high - low, low, top, 0});
+}
+void normal_kernel(const Call& call) {
+  fill(call, loops().normal_f32, loops().normal_f64, {call.attrs.y, call.attrs.x, INFINITY, 0});
+}
+void truncated_kernel(const Call& call) {
+  fill(call, loops().truncated_f32, loops().truncated_f64, {call.attrs.y, call.attrs.x, INFINITY, 0});
+}
+
+/// Calls f(first, words, n) with the words of blocks of elements, on all threads.
+template <class F>
+void for_words(const RandomKey& key, std::int64_t n, F f) {
+  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) std::uint32_t words[kBlock];
+    for (std::int64_t at = begin; at < end; at += kBlock) {
+      std::int64_t m = std::min(kBlock, end - at);
+      loops().words(key, at, m, Form{}, words);
+      f(at, words, m);
+    }
+  });
+}
+
+/// The words below it, of 2^32, are a share p of all.
+std::uint64_t words_below(double p) {
+  if (!(p > 0)) return 0;
+  return p >= 1 ? std::uint64_t(1) << 32 : static_cast<std::uint64_t>(std::ceil(p * 0x1p32));
+}
+
+void bernoulli_kernel(const Call& call) {
+  const Body& out = *call.out[0];
+  RandomKey key = key_of(call, 0);
+  Form form{0, 0, 0, words_below(call.attrs.x)};
+  if (out.dtype == float32) return fill(call, loops().bernoulli_f32, nullptr, form);
+  dispatch(out.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    T* to = call.out_as<T>();
+    const T one = convert_one<T>(1.0f), zero = convert_one<T>(0.0f);
+    for_words(key, out.numel(), [&](std::int64_t at, const std::uint32_t* words, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) to[at + i] = words[i] < form.below ? one : zero;
+    });
+  });
+}
+
+void integers_kernel(const Call& call) {
+  const Body& out = *call.out[0];
+  RandomKey key = key_of(call, 0);
+  std::int64_t low = call.attrs.b;
+  std::uint64_t range = static_cast<std::uint64_t>(std::bit_cast<std::int64_t>(call.attrs.x)) - static_cast<std::uint64_t>(low);
+  dispatch(out.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    T* to = call.out_as<T>();
+    if constexpr (std::is_integral_v<T>)
+      parallel_for(out.numel(), 1024, [&](std::int64_t begin, std::int64_t end) {
+        // The upper half of the product is below `range`; its share of 2^64 is off by less than one part in 2^64 / range.
+        for (std::int64_t i = begin; i < end; ++i)
+          to[i] = static_cast<T>(static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(static_cast<unsigned __int128>(random_word64(key, i)) * range >> 64));
+      });
+  });
+}
+
+template <class T>
+T scaled(T x, double scale) {
+  if constexpr (std::is_same_v<T, double>) return x * scale;
+  else return convert_one<T>(convert_one<float>(x) * static_cast<float>(scale));
+}
+
+/// The mask has the shape of x.
+template <class T>
+void drop_each(const RandomKey& key, std::int64_t n, const Form& form, const T* x, T* out) {
+  for_words(key, n, [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
+    for (std::int64_t i = 0; i < m; ++i) out[at + i] = words[i] < form.below ? scaled(x[at + i], form.scale) : T{};
+  });
+}
+/// The mask broadcasts: its words are made first, then met row by row.
+template <class T>
+void drop_broadcast(const RandomKey& key, const Spec& spec, const Spec& mask, const Form& form, const T* x, T* out) {
+  auto kept = Storage::allocate(mask.numel(), cpu);
+  auto* keep = static_cast<std::uint8_t*>(kept->data);
+  for_words(key, mask.numel(), [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
+    for (std::int64_t i = 0; i < m; ++i) keep[at + i] = words[i] < form.below;
+  });
+  std::int64_t stride[kMaxRank] = {}, step = 1;
+  for (int i = mask.rank - 1; i >= 0; --i) {
+    if (mask.dims[i] != 1) stride[i + spec.rank - mask.rank] = step;
+    step *= mask.dims[i];
+  }
+  int last = spec.rank - 1;
+  std::int64_t inner = spec.dims[last], rows = spec.numel() / inner;
+  parallel_for(rows, std::max<std::int64_t>(1, kGrain / inner), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::int64_t rest = row, at = 0;
+      for (int i = last - 1; i >= 0; --i) {
+        at += rest % spec.dims[i] * stride[i];
+        rest /= spec.dims[i];
+      }
+      const T* from = x + row * inner;
+      T* to = out + row * inner;
+      for (std::int64_t i = 0; i < inner; ++i) to[i] = keep[at + i * stride[last]] ? scaled(from[i], form.scale) : T{};
+    }
+  });
+}
+
+void dropout_kernel(const Call& call) {
+  const Body& out = *call.out[0];
+  std::int64_t n = out.numel();
+  if (n == 0) return;
+  RandomKey key = key_of(call, 1);
+  double level = call.attrs.x;
+  Form form{1 / (1 - level), 0, 0, 0};
+  form.below = (std::uint64_t(1) << 32) - words_below(level);
+  Spec mask;
+  bool broadcast = mask_spec(call, mask) && mask.numel() != n;
+  if (out.dtype == float32 && !broadcast) {
+    auto* x = call.in[0].as<float>();
+    float* to = call.out_as<float>();
+    parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      loops().dropout_f32(key, begin, end - begin, form, x + begin, to + begin);
+    });
+    return;
+  }
+  dispatch(out.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      if (broadcast) drop_broadcast(key, out, mask, form, call.in[0].as<T>(), call.out_as<T>());
+      else drop_each(key, n, form, call.in[0].as<T>(), call.out_as<T>());
+    }
+  });
+}
+void dropout_gradient(const Rewind& r) {
+  r.din(0) = dropout(r.dy(), r.in(1), r.n_in() > 2 ? r.in(2) : Tensor(), r.attrs.x);
+}
+
+Tensor draw_with(const OpDef& row, const Draw& draw, double x, double y, std::int64_t b = 0) {
+  Attrs attrs;
+  attrs.a = draw.dtype.code();
+  attrs.b = b;
+  attrs.x = x;
+  attrs.y = y;
+  return apply1(row, attrs, {draw.key, draw.dims});
+}
+
+}  // namespace
+
+constexpr std::uint32_t kAllHost = 3;
+
+constinit const OpDef random_key_row{.name = "random_key",
+                                     .rule = key_rule,
+                                     .cpu = key_kernel,
+                                     .shape_only = 1,
+                                     .host = 1,
+                                     .traits = kSource};
+constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws};
+constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws};
+constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws};
+constinit const OpDef random_integers_row{.name = "random_integers", .rule = draw_rule, .cpu = integers_kernel, .host = kAllHost, .traits = kDraws};
+constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws};
+// The mask is made again from the key in the adjoint, and so never stored.
+constinit const OpDef dropout_row{.name = "dropout",
+                                  .rule = dropout_rule,
+                                  .cpu = dropout_kernel,
+                                  .vjp = dropout_gradient,
+                                  .saves_in = 6,
+                                  .host = 6,
+                                  .traits = kDraws};
+
+void set_random_seed(std::uint64_t seed) {
+  std::lock_guard<std::mutex> lock(global.mutex);
+  global.key = {seed, 0};
+  global.seeded = true;
+}
+
+std::uint64_t draw_counter(Cell& source) { return source.draws.fetch_add(1, std::memory_order_relaxed) + 1; }
+void make_key(Cell& source, void* out) {
+  RandomKey key{source.seed, draw_counter(source)};
+  std::memcpy(out, &key, sizeof key);
+}
+void derive_key(const void* key, std::uint64_t step, std::uint64_t source, void* out) {
+  RandomKey k;
+  std::memcpy(&k, key, sizeof k);
+  k = mix(k.seed, ~std::uint64_t(0), k.draw);   // no element of a draw has that block
+  k = mix(k.seed ^ source, step, k.draw);
+  std::memcpy(out, &k, sizeof k);
+}
+
+Tensor next_key(const Scalar& seed, const char* what) {
+  std::uint64_t s = seed_of(seed, what);
+  Tensor leaf = make_leaf(Leaf::source, Spec(int64, {kKeyBytes / 8}), cpu, {}, None);
+  Body& b = Access::body(leaf);
+  b.flags |= kDraw;
+  b.level = context().depth;
+  b.node->cell->seed = s;
+  return apply1(random_key_row, {leaf});
+}
+
+Tensor random_uniform(const Draw& draw, double low, double high) { return draw_with(random_uniform_row, draw, low, high); }
+Tensor random_normal(const Draw& draw, double mean, double stddev) { return draw_with(random_normal_row, draw, mean, stddev); }
+Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return draw_with(truncated_normal_row, draw, mean, stddev); }
+Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high) {
+  return draw_with(random_integers_row, draw, std::bit_cast<double>(high), 0, low);
+}
+Tensor bernoulli(const Draw& draw, double p) { return draw_with(bernoulli_row, draw, p, 0); }
+Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level) {
+  Attrs attrs;
+  attrs.x = level;
+  return dims.defined() ? apply1(dropout_row, attrs, {x, key, dims}) : apply1(dropout_row, attrs, {x, key});
+}
+
+}  // namespace kassette
