@@ -9,12 +9,11 @@
 #include <kassette/backend/elementwise.h>
 #include <kassette/backend/graph.h>
 #include <kassette/backend/introspection.h>
-#include <kassette/backend/losses.h>
-#include <kassette/backend/normalization.h>
+#include <kassette/backend/random.h>
 #include <kassette/backend/reductions.h>
 #include <kassette/backend/shaping.h>
-#include <kassette/backend/softmax.h>
 #include <kassette/backend/state.h>
+#include <kassette/borrow.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>

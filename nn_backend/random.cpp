@@ -1,0 +1,165 @@
+// nn_backend/random.cpp - random tensors and dropout.
+#include <kassette/backend/random.h>
+
+#include <kassette/backend/creation.h>
+
+#include "core/text.h"
+#include "ops/dims.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+#include "ops/random.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+bool is_number(const Operand& x) { return Access::kind(x) >= Scalar::kBool && Access::kind(x) <= Scalar::kFloat; }
+double number(const Operand& x, const char* what) { return scalar_tensor(x, float64, what).item<double>(); }
+
+/// A key for an op beside these tensors: where one is symbolic, the key is too.
+Tensor key_beside(std::initializer_list<const Tensor*> tensors, const Scalar& seed, const char* what) {
+  bool symbolic = context().symbolic;
+  for (const Tensor* t : tensors) symbolic |= t->symbolic();
+  Scoped<bool> scope(context().symbolic, symbolic);
+  return next_key(seed, what);
+}
+
+/// What the draws of a K function share. Bad dtypes and shapes are found before a seed is taken.
+struct Sample {
+  const char* what;
+  DType dtype;
+  Tensor dims, key;
+
+  Sample(const char* name, const Dims& shape, DType given) : what(name), dtype(given.given() ? given : default_float()), dims(dims_tensor(shape, name)) {}
+  Draw draw(const Scalar& seed) {
+    key = key_beside({&dims}, seed, what);
+    return {key, dims, dtype};
+  }
+  void check_float() const {
+    if (!dtype.is_float()) fail<TypeError>(what, ": ", dtype, " is not a float dtype");
+  }
+  /// A parameter as a tensor of the samples' dtype.
+  Tensor parameter(const Operand& x, const char* name) const {
+    Tensor t = as_tensor(x, dtype, what);
+    if (!t.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
+    if (t.dtype() != dtype)
+      fail<TypeError>(what, ": ", name, " is ", t.dtype(), " and the samples are ", dtype, "; cast it (K::cast) or give dtype");
+    return t;
+  }
+};
+
+/// f(drawn) as a draw: what f computes is recorded, so that it is drawn anew wherever the draw itself would be.
+template <class F>
+Tensor still_drawn(const Tensor& drawn, F f) {
+  Body b = Access::body(drawn);
+  bool eager_draw = b.flags & kDraw;
+  b.flags = static_cast<std::uint8_t>(b.flags & ~kDraw);
+  Tensor result = f(Access::wrap(std::move(b)));
+  if (eager_draw && !result.symbolic()) Access::body(result).flags |= kDraw;
+  return result;
+}
+
+bool has_history(const Tensor& x) { return x.defined() && Access::body(x).node && !(Access::body(x).flags & kDraw); }
+
+/// low + scale * drawn for parameters that are tensors.
+Tensor placed(const Tensor& drawn, const Tensor& shift, const Tensor& scale) {
+  if (has_history(shift) || has_history(scale)) return shift + scale * drawn;
+  return still_drawn(drawn, [&](const Tensor& z) { return shift + scale * z; });
+}
+
+using NormalDraw = Tensor (*)(const Draw& draw, double mean, double stddev);
+Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype,
+              const Scalar& seed) {
+  Sample s(what, shape, dtype);
+  s.check_float();
+  if (is_number(mean) && is_number(stddev)) return draw(s.draw(seed), number(mean, what), number(stddev, what));
+  Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
+  return placed(draw(s.draw(seed), 0, 1), shift, scale);
+}
+
+/// An integer bound, which must be written as one.
+std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
+  bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
+  bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;   // the default of minval
+  if (!integral && !zero)
+    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+  std::int64_t v = integral ? Access::int_value(x) : 0;
+  if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>(s.what, ": ", name, " does not fit int64");
+  return v;
+}
+Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
+  std::int64_t low = integer_bound(s, minval, "minval"), high = integer_bound(s, maxval, "maxval");
+  if (Access::kind(maxval) == Scalar::kFloat)
+    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+  if (low >= high) fail<ValueError>(s.what, ": minval ", low, " is not below maxval ", high);
+  scalar_tensor(low, s.dtype, s.what);        // throws where a bound does not fit
+  scalar_tensor(high - 1, s.dtype, s.what);
+  return random_integers(s.draw(seed), low, high);
+}
+
+/// A variable holds one draw, also where draws would only be recorded.
+template <class F>
+Tensor variable_of(F sample, DType dtype, Name name) {
+  Scoped<bool> scope(context().symbolic, false);
+  return variable(sample(), dtype, name);
+}
+
+}  // namespace
+
+void set_random_seed(Scalar seed) {
+  if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
+    fail<TypeError>("set_random_seed: the seed is not an integer");
+  kassette::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
+}
+
+Tensor random_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
+  return normal("random_normal", kassette::random_normal, shape, mean, stddev, dtype, seed);
+}
+Tensor truncated_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
+  return normal("truncated_normal", kassette::truncated_normal, shape, mean, stddev, dtype, seed);
+}
+
+Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& maxval, DType dtype, Scalar seed) {
+  Sample s("random_uniform", shape, dtype);
+  if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
+  s.check_float();
+  if (is_number(minval) && is_number(maxval))
+    return kassette::random_uniform(s.draw(seed), number(minval, s.what), number(maxval, s.what));
+  Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
+  return placed(kassette::random_uniform(s.draw(seed)), low, high - low);
+}
+
+Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
+  Sample s("random_binomial", shape, dtype);
+  if (is_number(p)) return bernoulli(s.draw(seed), number(p, s.what));
+  Tensor share = as_tensor(p, default_float(), s.what);
+  if (!share.defined()) fail<ValueError>(s.what, ": p is an empty Tensor (an uninitialised variable?)");
+  DType result = s.dtype;
+  s.dtype = share.dtype();
+  s.check_float();
+  auto hits = [&](const Tensor& u) { return kassette::cast(kassette::less(u, share), result); };
+  Tensor u = kassette::random_uniform(s.draw(seed));
+  return has_history(share) ? hits(u) : still_drawn(u, hits);
+}
+
+Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar seed) {
+  Arg t(x, DType(), "dropout");
+  if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level ", level, " is not in [0, 1)");
+  if (!t.tensor().defined()) fail<ValueError>("dropout: x is an empty Tensor (an uninitialised variable?)");
+  if (!t.body().dtype.is_float()) fail<ValueError>("dropout: x is ", t.body().dtype, "; a float dtype is expected");
+  Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
+  if (level == 0) return t.tensor();
+  Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");
+  return kassette::dropout(t, key, dims, level);
+}
+
+Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype, Name name, Scalar seed) {
+  if (!dtype.given()) dtype = default_float();
+  return variable_of([&] { return random_uniform(shape, low, high, dtype, seed); }, dtype, name);
+}
+Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
+  return variable_of([&] { return random_normal(shape, mean, scale, dtype, seed); }, dtype.given() ? dtype : default_float(), name);
+}
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,248 @@
+// tests/nn_backend/random_test.cpp - random functions and dropout: specification 2.17, 3.6, 4.12.
+#include <kassette/backend.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/catch.h"
+
+using kassette::Tensor;
+namespace K = kassette::backend;
+
+namespace {
+
+std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
+double mean_of(const std::vector<double>& v) {
+  double sum = 0;
+  for (double x : v) sum += x;
+  return sum / static_cast<double>(v.size());
+}
+double deviation_of(const std::vector<double>& v) {
+  double m = mean_of(v), sum = 0;
+  for (double x : v) sum += (x - m) * (x - m);
+  return std::sqrt(sum / static_cast<double>(v.size()));
+}
+double low_of(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
+double high_of(const std::vector<double>& v) { return *std::max_element(v.begin(), v.end()); }
+
+}  // namespace
+
+TEST_CASE("random functions have the moments of section 4.12", "[random]") {
+  K::set_random_seed(1337);
+  for (auto [m, s] : {std::pair(0.0, 1.0), std::pair(-10.0, 5.0)}) {
+    auto v = values(K::random_normal({200, 200}, m, s));
+    CHECK(v.size() == 40000);
+    CHECK(std::fabs(mean_of(v) - m) < 0.015 * s);
+    CHECK(std::fabs(deviation_of(v) - s) < 0.015 * s);
+  }
+  auto u = values(K::random_uniform({200, 200}, -1, 1));
+  CHECK(std::fabs(mean_of(u)) < 0.015);
+  CHECK(high_of(u) > 0.985);
+  CHECK(high_of(u) <= 1);
+  CHECK(low_of(u) < -0.985);
+  CHECK(low_of(u) >= -1);
+  auto b = values(K::random_binomial({200, 200}, 0.5));
+  CHECK(std::fabs(mean_of(b) - 0.5) < 0.015);
+  CHECK(high_of(b) == 1);
+  CHECK(low_of(b) == 0);
+  auto t = values(K::truncated_normal({200, 200}, 0.0, 1.0));
+  CHECK(std::fabs(mean_of(t)) < 0.016);
+  CHECK(std::fabs(deviation_of(t) - 0.87962) < 0.015);
+  CHECK(low_of(t) > -2);
+  CHECK(high_of(t) < 2);
+}
+
+TEST_CASE("samples have floatx unless a dtype is given", "[random]") {
+  CHECK(K::random_normal({2}).dtype() == "float32");
+  CHECK(K::random_uniform({2, 3}).shape() == kassette::Shape{2, 3});
+  CHECK(K::random_binomial({2}, 0.5, "int32").dtype() == "int32");
+  CHECK(K::truncated_normal({2}, 0, 1, "float64").dtype() == "float64");
+  CHECK(K::random_normal({2}, 0, 1, "bfloat16").dtype() == "bfloat16");
+  CHECK(K::random_normal({}).shape() == kassette::Shape{});
+}
+
+TEST_CASE("a seed replays its sequence, no seed goes on", "[random]") {
+  CHECK(values(K::random_normal({5}, 0, 1, K::None, 7)) == values(K::random_normal({5}, 0, 1, K::None, 7)));
+  CHECK(values(K::random_normal({5}, 0, 1, K::None, 7)) != values(K::random_normal({5}, 0, 1, K::None, 8)));
+  CHECK(values(K::random_normal({5}, 0, 1, K::None, -1)) == values(K::random_normal({5}, 0, 1, K::None, -1)));
+  CHECK(values(K::random_uniform({5})) != values(K::random_uniform({5})));
+  K::set_random_seed(3);
+  auto a = values(K::random_uniform({5})), b = values(K::random_normal({5}));
+  K::set_random_seed(3);
+  CHECK(values(K::random_uniform({5})) == a);
+  CHECK(values(K::random_normal({5})) == b);
+  CHECK(values(K::random_uniform({5})) != a);
+}
+
+TEST_CASE("integer samples need integer bounds", "[random]") {
+  auto v = values(K::random_uniform({1000}, 2, 5, "int32", 1));
+  CHECK(low_of(v) == 2);
+  CHECK(high_of(v) == 4);
+  CHECK(high_of(values(K::random_uniform({1000}, 0, 256, "uint8", 1))) == 255);
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 257, "uint8"), "random_uniform: 256 does not fit uint8");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0.0, 1.0, "int32"),
+                    "random_uniform: int32 takes integer bounds, as in random_uniform(shape, 0, 10, \"int32\")");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 1.5, "int32"),
+                    "random_uniform: int32 takes integer bounds, as in random_uniform(shape, 0, 10, \"int32\")");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 3, 3, "int64"), "random_uniform: minval 3 is not below maxval 3");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, 1, "bool"), "random_uniform: bool is not a float dtype");
+}
+
+TEST_CASE("bad arguments of random functions are errors in one line", "[random]") {
+  CHECK_THROWS_WITH(K::random_normal({2}, 0, 1, "int32"), "random_normal: int32 is not a float dtype");
+  CHECK_THROWS_WITH(K::random_normal({2}, 0, 1, K::None, 1.5), "random_normal: seed 1.5 is not an integer");
+  CHECK_THROWS_AS(K::random_normal({2, -3}), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_normal({2, K::None}), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_normal(K::None), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_normal({1L << 40, 1L << 40}), kassette::ValueError);
+  CHECK_THROWS_WITH(K::random_normal({2}, K::constant(1, "float64")),
+                    "random_normal: mean is float64 and the samples are float32; cast it (K::cast) or give dtype");
+  CHECK_THROWS_WITH(K::random_uniform({2}, Tensor()), "random_uniform: minval is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::set_random_seed(0.5), "set_random_seed: the seed is not an integer");
+}
+
+TEST_CASE("a throwing call takes no seed", "[random]") {
+  K::set_random_seed(3);
+  auto a = values(K::random_uniform({5}));
+  K::set_random_seed(3);
+  CHECK_THROWS_AS(K::random_normal({2}, 0, 1, "int32"), kassette::TypeError);
+  CHECK_THROWS_AS(K::dropout(K::constant({1}), 1.0), kassette::ValueError);
+  CHECK(values(K::random_uniform({5})) == a);
+}
+
+TEST_CASE("mean, stddev and bounds may be tensors", "[random]") {
+  Tensor mean = K::constant({{10}, {20}}), scale = K::constant({{1}, {0}});
+  auto v = values(K::random_normal({2, 1000}, mean, scale));
+  CHECK(std::fabs(mean_of({v.begin(), v.begin() + 1000}) - 10) < 0.2);
+  CHECK(v[1500] == 20);
+  auto u = values(K::random_uniform({1000}, K::constant(2), 3));
+  CHECK(low_of(u) >= 2);
+  CHECK(high_of(u) <= 3);
+  auto b = values(K::random_binomial({2, 1000}, K::constant({{0}, {1}}), "int32"));
+  CHECK(high_of({b.begin(), b.begin() + 1000}) == 0);
+  CHECK(low_of({b.begin() + 1000, b.end()}) == 1);
+}
+
+TEST_CASE("gradients flow to mean, stddev and bounds", "[random]") {
+  Tensor mean = K::variable(1), scale = K::variable(2);
+  Tensor y = K::random_normal({4}, mean, scale, K::None, 5);
+  auto z = values(K::random_normal({4}, 0, 1, K::None, 5));
+  auto g = K::gradients(K::sum(y), {mean, scale});
+  CHECK(g[0].item<float>() == 4);
+  CHECK(g[1].item<float>() == Approx(z[0] + z[1] + z[2] + z[3]));
+  Tensor low = K::variable(0), high = K::variable(1);
+  auto u = values(K::random_uniform({4}, 0, 1, K::None, 5));
+  g = K::gradients(K::sum(K::random_uniform({4}, low, high, K::None, 5)), {low, high});
+  double sum = u[0] + u[1] + u[2] + u[3];
+  CHECK(g[0].item<float>() == Approx(4 - sum));
+  CHECK(g[1].item<float>() == Approx(sum));
+}
+
+TEST_CASE("random variables are drawn once", "[random]") {
+  Tensor a = K::random_uniform_variable({2, 3}, 0, 1), b = K::random_normal_variable({2, 3}, 0, 1);
+  CHECK(a.shape() == kassette::Shape{2, 3});
+  CHECK(b.shape() == kassette::Shape{2, 3});
+  CHECK(K::is_variable(a));
+  CHECK(values(K::eval(a)) == values(K::eval(a)));
+  CHECK(values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)) == values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)));
+  CHECK(K::random_normal_variable({3}, 0, 1, "float64").dtype() == "float64");
+  CHECK_THROWS_AS(K::random_uniform_variable({K::None}, 0, 1), kassette::ValueError);
+}
+
+TEST_CASE("dropout keeps the mean", "[dropout]") {
+  Tensor x = K::random_uniform({100, 100});
+  for (const Tensor& y : {K::dropout(x, 0.2), K::dropout(x, 0.2, {100, 100})})
+    CHECK(std::fabs(mean_of(values(y)) - mean_of(values(x))) < 0.05);
+  CHECK(values(K::dropout(x, 0)) == values(x));
+  CHECK(values(K::dropout(x, 0.5, K::None, 3)) == values(K::dropout(x, 0.5, K::None, 3)));
+  CHECK(values(K::dropout(x, 0.5)) != values(K::dropout(x, 0.5)));
+}
+
+TEST_CASE("dropout refuses what it cannot do", "[dropout]") {
+  Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}});
+  CHECK_THROWS_WITH(K::dropout(x, -0.5), "dropout: level -0.5 is not in [0, 1)");
+  CHECK_THROWS_WITH(K::dropout(x, 1), "dropout: level 1 is not in [0, 1)");
+  CHECK_THROWS_WITH(K::dropout(x, NAN), "dropout: level nan is not in [0, 1)");
+  CHECK_THROWS_WITH(K::dropout(K::constant({1}, "int32"), 0.5), "dropout: x is int32; a float dtype is expected");
+  CHECK_THROWS_WITH(K::dropout(Tensor(), 0.5), "dropout: x is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::dropout(x, 0.5, {3, 3}), "dropout: noise_shape (3, 3) does not broadcast to x of shape (2, 3)");
+}
+
+TEST_CASE("the gradient of dropout has the mask of its value", "[dropout]") {
+  Tensor x = K::variable(K::random_uniform({10, 10}, 1, 2));
+  Tensor y = K::dropout(x, 0.4);
+  auto v = values(y), in = values(K::eval(x));
+  Tensor g = K::gradients(K::sum(y * y), {x})[0];
+  auto dx = values(g);
+  int wrong = 0;
+  for (std::size_t i = 0; i < v.size(); ++i)
+    wrong += v[i] == 0 ? dx[i] != 0 : std::fabs(dx[i] - 2 * in[i] / 0.36) > 1e-4;
+  CHECK(wrong == 0);
+  auto d2 = values(K::gradients(K::sum(g), {x})[0]);
+  for (std::size_t i = 0; i < v.size(); ++i) wrong += v[i] == 0 ? d2[i] != 0 : std::fabs(d2[i] - 2 / 0.36) > 1e-4;
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a function draws anew at each call", "[random]") {
+  Tensor x = K::placeholder({K::None, 3});
+  auto f = K::function({x}, {x + K::random_normal({K::shape(x)[0], 3}), K::random_uniform({2})});
+  auto a = f({K::constant({{0, 0, 0}})}), b = f({K::constant({{0, 0, 0}})}), c = f({K::zeros({4, 3})});
+  CHECK(a[0].shape() == kassette::Shape{1, 3});
+  CHECK(c[0].shape() == kassette::Shape{4, 3});
+  CHECK(values(a[0]) != values(b[0]));
+  CHECK(values(a[1]) != values(b[1]));
+}
+
+TEST_CASE("a tensor parameter does not fix the draw", "[random]") {
+  Tensor x = K::placeholder({1});
+  Tensor mean = K::constant({5}), share = K::constant({0.5});
+  auto f = K::function({x}, {K::random_normal({20}, mean, 1), K::random_binomial({64}, share), x});
+  auto a = f({K::constant({0})}), b = f({K::constant({0})});
+  CHECK(values(a[0]) != values(b[0]));
+  CHECK(values(a[1]) != values(b[1]));
+}
+
+TEST_CASE("a seed replays the sequence of a function's calls", "[random]") {
+  Tensor x = K::placeholder({1});
+  auto make = [&] { return K::function({x}, {x + K::random_normal({3}, 0, 1, K::None, 11)}); };
+  auto f = make(), g = make();
+  for (int i = 0; i < 3; ++i) CHECK(values(f({K::constant({0})})[0]) == values(g({K::constant({0})})[0]));
+  auto one = values(f({K::constant({0})})[0]), two = values(f({K::constant({0})})[0]);
+  CHECK(one != two);
+}
+
+TEST_CASE("value and gradient of one call share the mask", "[dropout]") {
+  Tensor x = K::placeholder({K::None, 4});
+  Tensor y = K::dropout(x, 0.5);
+  auto f = K::function({x}, {y, K::gradients(K::sum(y), {x})[0]});
+  std::vector<double> last;
+  for (int n : {8, 16, 16}) {
+    auto out = f({K::ones({n, 4})});
+    CHECK(values(out[0]) == values(out[1]));
+    CHECK(values(out[0]) != last);
+    last = values(out[0]);
+  }
+}
+
+TEST_CASE("masks with noise_shape follow placeholders", "[dropout]") {
+  Tensor x = K::placeholder({K::None, K::None, 2});
+  Tensor y = K::dropout(x, 0.5, {K::None, 1, 2});
+  CHECK(y.ndim() == 3);
+  auto f = K::function({x}, {y, K::dropout(x, 0.5, {K::shape(x)[0], 1, 2})});
+  for (const Tensor& out : f({K::ones({20, 3, 2})})) {
+    auto v = values(out);
+    int wrong = 0;
+    for (std::size_t i = 0; i < 20; ++i)
+      for (std::size_t k = 0; k < 2; ++k) wrong += v[i * 6 + k] != v[i * 6 + 2 + k] || v[i * 6 + k] != v[i * 6 + 4 + k];
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("an eager draw is drawn anew where it is recorded", "[random]") {
+  Tensor x = K::placeholder({3});
+  Tensor u = K::random_uniform({3});
+  auto f = K::function({x}, {x + u});
+  CHECK(values(f({K::zeros({3})})[0]) != values(f({K::zeros({3})})[0]));
+  CHECK(values(u) == values(u));
+}
