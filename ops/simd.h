@@ -29,20 +29,14 @@ KASSETTE_FN xsimd::batch_bool<T, A> is_nan(const xsimd::batch<T, A>& x) {
 KASSETTE_BATCH_FN(abs, abs)
 KASSETTE_BATCH_FN(sqrt, sqrt)
 KASSETTE_BATCH_FN(round_even, nearbyint)
-KASSETTE_BATCH_FN(exp, exp)
-KASSETTE_BATCH_FN(expm1, expm1)
-KASSETTE_BATCH_FN(log, log)
-KASSETTE_BATCH_FN(log1p, log1p)
-KASSETTE_BATCH_FN(sin, sin)
-KASSETTE_BATCH_FN(cos, cos)
-KASSETTE_BATCH_FN(tanh, tanh)
 #undef KASSETTE_BATCH_FN
-template <class T, class A>
-KASSETTE_FN xsimd::batch<T, A> sigmoid(const xsimd::batch<T, A>& x) {
-  using V = xsimd::batch<T, A>;
-  V e = m::exp(-m::abs(x));
-  return m::select(x < V(0), e, V(1)) / (V(1) + e);
-}
+}  // namespace m
+}  // namespace kassette
+
+#include "ops/simd_math.h"   // uses the above
+
+namespace kassette {
+namespace m {
 /// Lane by lane: for what has no vector form.
 template <class T, class A, class F>
 KASSETTE_FN xsimd::batch<T, A> lanes(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b, F f) {
