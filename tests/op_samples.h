@@ -1,0 +1,162 @@
+// tests/op_samples.h - the table that all sweeps read: how each K function, and each op that none of them reaches, is
+// called. An op row or K function that is in no sample fails a test (tests/sweeps/coverage_test.cpp), which also lists the
+// few that need none. To add one: a line here. What the members mean is in tests/sweeps/sample.h; x, y, z, w are the inputs.
+#pragma once
+#include "ops/expr.h"
+#include "tests/sweeps/sample.h"
+
+namespace kassette::test {
+namespace {
+
+namespace K = kassette::backend;
+
+#define CALL(expression)                                                               \
+  [](const Tensor* in) -> Tensors {                                                    \
+    [[maybe_unused]] const Tensor &x = in[0], &y = in[1], &z = in[2], &w = in[3];      \
+    return expression;                                                                 \
+  }
+
+// ---- shapes that many share
+constexpr const char* kOne = "(2,3) | (4,3) | (1,1) | (0,3) | () | (3) | (1) | (2,1,3) | (3,2,2) | (2,1,2,1,2)";
+constexpr const char* kTwo =
+    "(2,3) (2,3) | (4,3) (4,3) | (2,1) (1,3) | (1,3) (2,3) | (2,1) (2,3) | (0,3) (1,3) | (2,3) (3) | (4,1) (3) | "
+    "(2,3) () | (0,3) () | () (2,3) | () () | (2,1,3) (4,1) | (3) (1)";
+constexpr const char* kTwoWrong = "(2,3) (4,3) | (2,3) (2) | (3) (4)";
+constexpr const char* kReduce = "(2,3) | (4,3) | (1,1) | (3,1)";
+constexpr const char* kReduce3 = "(2,3,2) | (4,1,3) | (1,1,1)";
+constexpr const char* kMatrix = "(2,3) | (4,3) | (1,1) | (0,3)";
+
+// ---- ranges of values
+constexpr Input kReal{}, kPositive{0.2, 3}, kUnit{0.05, 0.95}, kBool{0, 1, bool_, false}, kNoPath{-2, 2, {}, false};
+constexpr Input index_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false}; }
+
+constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything, kBools = Takes::bools;
+constexpr Order kSecond = Order::second, kNone = Order::none;
+
+constexpr Sample kOpSamples[] = {
+    // ---- elementwise.h
+    {"square", kOne, CALL(K::square(x)), {kReal}, kNumbers},
+    {"abs", kOne, CALL(K::abs(x)), {kReal}, kNumbers},
+    {"sqrt", kOne, CALL(K::sqrt(x)), {kPositive}},
+    {"exp", kOne, CALL(K::exp(x)), {kReal}},
+    {"log", kOne, CALL(K::log(x)), {kPositive}},
+    {"round", kOne, CALL(K::round(x)), {kReal}, kNumbers, kNone},
+    {"sign", kOne, CALL(K::sign(x)), {kReal}, kNumbers},
+    {"sin", kOne, CALL(K::sin(x)), {kReal}},
+    {"cos", kOne, CALL(K::cos(x)), {kReal}},
+    {"pow", kTwo, CALL(K::pow(x, y)), {{0.4, 2}, {0.1, 3}}, kNumbers, kSecond, 4, kTwoWrong},
+    {"pow", kOne, CALL(K::pow(x, 3)), {kReal}, kNumbers, kSecond, 4},
+    {"pow", kOne, CALL(K::pow(x, 2)), {kReal}, kNumbers},
+    {"clip", kOne, CALL(K::clip(x, -1, 1)), {{-2.3, 2.3}}, kNumbers},
+    {"clip", "(2,3) (3) (3) | (4,3) (3) (1) | (0,3) (1) (1)", CALL(K::clip(x, y, z)), {{-2.3, 2.3}, {-1, -0.5}, {0.6, 1}}, kNumbers, kSecond, 1,
+     "(2,3) (2) (3) | (3) (2,3) (3)"},
+    {"maximum", kTwo, CALL(K::maximum(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},
+    {"minimum", kTwo, CALL(K::minimum(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},
+
+    // ---- operators
+    {"add", kTwo, CALL(x + y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, 37, false},
+    {"subtract", kTwo, CALL(x - y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, 37, false},
+    {"multiply", kTwo, CALL(x * y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, 37, false},
+    {"divide", kTwo, CALL(x / y), {kReal, kPositive}, kFloats, kSecond, 1, kTwoWrong, 37, false},
+    {"remainder", kTwo, CALL(x % y), {{5.1, 5.9}, {2, 2.4}}, kNumbers, kSecond, 4, kTwoWrong, 37, false},
+    {"floor_divide", kTwo, CALL(kassette::floor_divide(x, y)), {{5.1, 5.9}, {2, 2.4}}, kNumbers, kNone, 1, kTwoWrong, 37, false},
+    {"negative", kOne, CALL(-x), {kReal}, kNumbers, kSecond, 1, "", 37, false},
+    {"logical_and", kTwo, CALL(x & y), {kNoPath, kNoPath}, kBools, kNone, 1, kTwoWrong, 37, false},
+    {"logical_or", kTwo, CALL(x | y), {kNoPath, kNoPath}, kBools, kNone, 1, kTwoWrong, 37, false},
+    {"logical_not", kOne, CALL(~x), {kNoPath}, kBools, kNone, 1, "", 37, false},
+
+    // ---- comparison.h
+    {"equal", kTwo, CALL(K::equal(x, y)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
+    {"not_equal", kTwo, CALL(K::not_equal(x, y)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
+    {"greater", kTwo, CALL(K::greater(x, y)), {kReal, kReal}, kNumbers, kNone, 1, kTwoWrong},
+    {"greater_equal", kTwo, CALL(K::greater_equal(x, y)), {kReal, kReal}, kNumbers, kNone, 1, kTwoWrong},
+    {"less", kTwo, CALL(K::less(x, y)), {kReal, kReal}, kNumbers, kNone, 1, kTwoWrong},
+    {"less_equal", kTwo, CALL(K::less_equal(x, y)), {kReal, kReal}, kNumbers, kNone, 1, kTwoWrong},
+
+    // ---- activations.h
+    {"relu", kOne, CALL(K::relu(x)), {kReal}, kNumbers},
+    {"relu", kOne, CALL(K::relu(x, 0.1)), {kReal}},
+    {"relu", kOne, CALL(K::relu(x, 0.1, 1.3, 0.25)), {kReal}, kFloats, kSecond, 4},
+    {"elu", kOne, CALL(K::elu(x, 0.7)), {kReal}},
+    {"softplus", kOne, CALL(K::softplus(x)), {kReal}},
+    {"sigmoid", kOne, CALL(K::sigmoid(x)), {kReal}},
+    {"hard_sigmoid", kOne, CALL(K::hard_sigmoid(x)), {{-3.3, 3.3}}},
+    {"tanh", kOne, CALL(K::tanh(x)), {kReal}},
+
+    // ---- reductions.h
+    {"sum", kOne, CALL(K::sum(x)), {kReal}, kNumbers, kSecond, 4},
+    {"sum", kReduce, CALL(K::sum(x, -1)), {kReal}, kNumbers, kSecond, 4, "()"},
+    {"sum", kReduce3, CALL(K::sum(x, {0, 2}, true)), {kReal}, kNumbers, kSecond, 4, "(2,3) | ()"},
+    {"sum", kOne, CALL(K::sum(x, {})), {kReal}, kNumbers},
+    {"mean", kReduce, CALL(K::mean(x)), {kReal}, kNumbers, kSecond, 4},
+    {"mean", kReduce3, CALL(K::mean(x, {1, -1}, true)), {kReal}, kNumbers, kSecond, 4, "() | (3)"},
+    {"max", kReduce, CALL(K::max(x)), {kReal}, kNumbers},
+    {"max", kReduce3, CALL(K::max(x, 1)), {kReal}, kNumbers, kSecond, 1, "(3)"},
+    {"min", kReduce, CALL(K::min(x, 0, true)), {kReal}, kNumbers, kSecond, 1, "()"},
+
+    // ---- introspection.h, creation.h
+    {"cast", kOne, CALL(K::cast(x, float64)), {kReal}},
+    {"cast", kOne, CALL(K::cast(x, "int32")), {kReal}, kAnything, kNone},
+    {"cast", kOne, CALL(K::cast(x, "bool")), {kReal}, kAnything, kNone},
+    {"shape", kOne, CALL(K::shape(x)), {kReal}, kAnything, kNone},
+    {"size", kOne, CALL(K::size(x)), {kReal}, kAnything, kNone},
+    {"identity", kOne, CALL(K::identity(x)), {kReal}, kAnything},
+    {"zeros", kOne, CALL(K::zeros(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", 0},
+    {"ones", kOne, CALL(K::ones(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", 0},
+    {"eye", kMatrix, CALL(K::eye(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", 0},
+    {"zeros_like", kOne, CALL(K::zeros_like(x, "float64")), {kReal}, kAnything, kNone, 1, "", 0},
+    {"ones_like", kOne, CALL(K::ones_like(x, "int16")), {kReal}, kAnything, kNone, 1, "", 0},
+    {"arange", "() () | () ()", CALL(K::arange(x, y, 2, "float64")), {{1, 2, int32, false, true}, {5, 9, int32, false, true}}, kFloats, kNone, 1, "(2) ()"},
+    {"stop_gradient", kOne, CALL(K::stop_gradient(x)), {kReal}, kAnything, kNone},
+
+    // ---- shaping.h
+    {"concatenate", "(2,3) (2,1) | (4,1) (4,2) | (1,0) (1,3)", CALL(K::concatenate({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (3,3) | (2,3) (3) | () ()"},
+    {"concatenate", "(2,3) (1,3) (2,3) | (3,1) (0,1) (2,1)", CALL(K::concatenate({x, y, z}, 0)), {kReal, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,3) (2,2)"},
+    {"stack", "(2,3) (2,3) | (4,1) (4,1) | (0,3) (0,3) | () ()", CALL(K::stack({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,1) | (3) (3,1)"},
+    {"stack", "(2,3) (2,3) | (4,1) (4,1)", CALL(K::stack({x, y, x}, -1)), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,1)"},
+    {"reshape", "(2,3) | (4,3) | (1,6) | (0,3)", CALL(K::reshape(x, {-1, 3, 1})), {kReal}, kAnything, kSecond, 1, "(2,2)"},
+    {"reshape", "(2,3) | (4,3) | (0,3) | (3,1)", CALL(K::reshape(x, {K::shape(x)[1], K::shape(x)[0]})), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"permute_dimensions", "(2,3,4) | (1,3,2) | (0,2,3)", CALL(K::permute_dimensions(x, {2, 0, 1})), {kReal}, kAnything, kSecond, 1, "(2,3)"},
+    {"transpose", kOne, CALL(K::transpose(x)), {kReal}, kAnything, kSecond, 1, "", 11},
+    {"repeat_elements", "(2,3) | (4,1) | (0,3)", CALL(K::repeat_elements(x, 3, 1)), {kReal}, kAnything, kSecond, 1, "(3) | ()"},
+    {"repeat", "(2,3) | (4,1) | (0,3)", CALL(K::repeat(x, 3)), {kReal}, kAnything},
+    {"tile", "(2,3) | (4,1) | (0,3)", CALL(K::tile(x, {2, 3})), {kReal}, kAnything},
+    {"tile", "(2,3) | (4,1) | (3) | (2)", CALL(K::tile(x, 2)), {kReal}, kAnything},
+    {"flatten", kOne, CALL(K::flatten(x)), {kReal}, kAnything},
+    {"batch_flatten", "(2,3) | (4,1) | (2,3,2) | (1,2,3) | (0,2,3)", CALL(K::batch_flatten(x)), {kReal}, kAnything, kSecond, 1, "()"},
+    {"expand_dims", kOne, CALL(K::expand_dims(x)), {kReal}, kAnything},
+    {"expand_dims", kMatrix, CALL(K::expand_dims(x, 1)), {kReal}, kAnything, kSecond, 1, "()"},
+    {"squeeze", "(2,1,3) | (4,1,1) | (0,1,2)", CALL(K::squeeze(x, 1)), {kReal}, kAnything, kSecond, 1, "(2,3,1) | (3)"},
+    {"reverse", kMatrix, CALL(K::reverse(x, 1)), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"reverse", "(2,3,2) | (1,4,3)", CALL(K::reverse(x, {0, -1})), {kReal}, kAnything, kSecond, 1, "(3)"},
+    {"slice", "(3,4) | (2,3)", CALL(K::slice(x, {1, 0}, {1, -1})), {kReal}, kAnything, kSecond, 1, "(1,3) | (3) | (2,3,4)"},
+    {"slice", "(3,4) (2) (2) | (4,6) (2) (2)", CALL(K::slice(x, y, z)), {kReal, {1, 1, int32, false, true}, {2, 2, int32, false, true}}, kAnything, kSecond, 1,
+     "(2,2) (2) (2) | (4,6) (1) (2)", 0},
+    {"one_hot", "(2,3) | (4,1) | (0,3) | ()", CALL(K::one_hot(x, 3)), {index_below(4)}, kFloats, kNone},
+    {"gather", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2)", CALL(K::gather(x, y)), {kReal, index_below(3)}, kAnything, kSecond, 1, "() (2)"},
+    {"index", "(3,4) | (5,2)", CALL(x[1]), {kReal}, kAnything, kSecond, 1, "() | (1,3)", 37, false},
+    {"index", "(3,4) | (5,2)", CALL(x(kassette::all, kassette::slice(None, None, -1))), {kReal}, kAnything, kSecond, 1, "(3)", 37, false},
+    {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", 37, false},
+
+    // ---- ops that adjoints are made of
+    {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", 37, false},
+    {"log1p", kOne, CALL(kassette::log1p(x)), {{-0.6, 2}}, kFloats, kSecond, 1, "", 37, false},
+    {"leaky_relu", kOne, CALL(kassette::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", 37, false},
+    {"mul_no_nan", kTwo, CALL(kassette::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, 37, false},
+    {"div_no_nan", kTwo, CALL(kassette::div_no_nan(x, y)), {kReal, kPositive}, kFloats, kSecond, 1, kTwoWrong, 37, false},
+    {"where_positive", kTwo, CALL(kassette::where_positive(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 1, kTwoWrong, 37, false},
+    {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(kassette::where(x, y, z)),
+     {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (4,3) (2,3) | (2) (3) (3)", 37, false},
+    {"broadcast_like", "(1,3) (2,3) | (4,1) (4,3) | (3) (2,3) | () (2,2)", CALL(kassette::broadcast_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "(2,3) (3,3) | (2,3) (3)", 37, false},
+    {"sum_to_like", "(2,3) (1,3) | (4,3) (4,1) | (2,3) (3) | (2,2) ()", CALL(kassette::sum_to_like(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 4, "(2,3) (2,2)", 37, false},
+    {"reshape_like", "(2,3) (3,2) | (4,1) (1,4)", CALL(kassette::reshape_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "(2,3) (2,2)", 37, false},
+    {"broadcast_to", "(1,3) | (4,1)", CALL(kassette::broadcast_to(x, {2, 4, 3})), {kReal}, kAnything, kSecond, 1, "(2,3) | (2,1,4,3)", 0, false},
+    {"unstack", "(2,3) | (2,1) | (2,0)", CALL(kassette::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", 0, false},
+    {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(kassette::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", 37, false},
+    {"to", kOne, CALL(x.to(cpu)), {kReal}, kAnything, kSecond, 1, "", 37, false},
+    {"pad", "(2,3) | (4,1) | (0,3)", CALL(kassette::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", 37, false},
+};
+#undef CALL
+
+}  // namespace
+}  // namespace kassette::test

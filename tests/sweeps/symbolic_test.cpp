@@ -1,0 +1,175 @@
+// tests/sweeps/symbolic_test.cpp - every sample: eager, recorded on placeholders and played by a function give the same bits.
+#include <kassette/testing.h>
+
+#include "tests/catch.h"
+#include "tests/sweeps/sample.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+/// What a call gives, and the gradients of its float outputs with given cotangents.
+struct Results {
+  Tensors values, gradients;
+};
+
+Tensor loss_of(const Tensors& ys, const Tensors& cotangents) {
+  Tensor loss;
+  std::int64_t k = 0;
+  for (const Tensor& y : ys) {
+    if (!y.dtype().is_float()) continue;
+    Tensor part = K::sum(y * cotangents[k++]);
+    loss = loss.defined() ? loss + part : part;
+  }
+  return loss;
+}
+
+Results differentiate(const Sample& s, const Tensors& xs, const Tensors& cotangents) {
+  Results r;
+  r.values = call(s, xs);
+  Tensor loss = s.order == Order::none ? Tensor() : loss_of(r.values, cotangents);
+  if (loss.defined()) r.gradients = K::gradients(loss, xs);
+  return r;
+}
+
+Tensors defined_ones(const Results& r) {
+  Tensors out = r.values;
+  for (const Tensor& g : r.gradients)
+    if (g.defined()) out.push_back(g);
+  return out;
+}
+
+Tensors cotangents_for(const Tensors& ys) {
+  Tensors out;
+  for (const Tensor& y : ys)
+    if (y.dtype().is_float()) out.push_back(make_input({-1, 1}, y.shape(), y.dtype(), static_cast<int>(out.size())));
+  return out;
+}
+
+/// A static shape may know less than the truth, never something else.
+bool compatible(const Shape& known, const Shape& shape) {
+  if (known.rank() < 0) return true;
+  if (known.rank() != shape.rank()) return false;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (known.begin()[i] >= 0 && known.begin()[i] != shape.begin()[i]) return false;
+  return true;
+}
+
+std::string difference(const Tensors& got, const Tensors& wanted) {
+  if (got.size() != wanted.size())
+    return std::to_string(got.size()) + " results, expected " + std::to_string(wanted.size());
+  for (std::int64_t i = 0; i < got.size(); ++i) {
+    if (same_bits(got[i], wanted[i])) continue;
+    std::string why = testing::compare(got[i], wanted[i], {.rtol = 0, .atol = 0}).message;
+    return "result " + std::to_string(i) + ": " + (why.empty() ? "other bits" : why);
+  }
+  return "";
+}
+
+Tensors placeholders(const Sample& s, const Shapes& shapes, DType dtype, bool known_rank) {
+  Tensors xs;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    DType d = s.in[i].dtype.given() ? s.in[i].dtype : dtype;
+    xs.push_back(known_rank ? K::placeholder(None, shapes[i].rank(), d) : K::placeholder(None, None, d));
+  }
+  return xs;
+}
+
+/// One function over placeholders of unknown sizes, against eager variables, for all cases of the same ranks.
+std::string replay(const Sample& s, const std::vector<Shapes>& cases, DType dtype) {
+  Tensors xs = placeholders(s, cases[0], dtype, true), cs;
+  Tensors probe = call(s, xs);
+  for (const Tensor& y : probe)
+    if (y.dtype().is_float()) cs.push_back(K::placeholder(None, y.shape().rank() < 0 ? Scalar(None) : Scalar(y.shape().rank()), y.dtype()));
+  Results symbolic = differentiate(s, xs, cs);
+  Tensors inputs = xs;
+  for (const Tensor& c : cs) inputs.push_back(c);
+  Tensors outputs = defined_ones(symbolic);
+  Function f = K::function(inputs, outputs);
+  for (const Shapes& shapes : cases) {
+    Tensors in = make_inputs(s, shapes, dtype), vs;
+    for (const Tensor& x : in) vs.push_back(K::variable(x, x.dtype()));
+    Tensors cotangents = cotangents_for(call(s, in)), feeds = in;
+    for (const Tensor& c : cotangents) feeds.push_back(c);
+    Tensors eager = defined_ones(differentiate(s, vs, cotangents)), played = f(feeds);
+    for (Tensor& e : eager) e = K::eval(e);
+    for (std::int64_t i = 0; i < outputs.size() && i < eager.size(); ++i)
+      if (!compatible(outputs[i].shape(), eager[i].shape()))
+        return title(s, shapes, dtype) + ": result " + std::to_string(i) + " has static shape " + text(outputs[i].shape()) + ", and is " + text(eager[i].shape());
+    if (std::string d = difference(played, eager); !d.empty()) return title(s, shapes, dtype) + ": played against eager: " + d;
+  }
+  return "";
+}
+
+std::string in_scope(const Sample& s, const Shapes& shapes, DType dtype) {
+  Tensors in = make_inputs(s, shapes, dtype), vs;
+  for (const Tensor& x : in) vs.push_back(K::variable(x, x.dtype()));
+  Tensors eager = call(s, vs), recorded = K::symbolic([&] { return call(s, vs); })(), values;
+  for (Tensor& e : eager) e = K::eval(e);
+  for (std::int64_t i = 0; i < recorded.size(); ++i) {
+    if (!compatible(recorded[i].shape(), eager[i].shape()))
+      return "static shape " + text(recorded[i].shape()) + ", and is " + text(eager[i].shape());
+    values.push_back(K::eval(recorded[i]));
+  }
+  return difference(values, eager);
+}
+
+std::vector<DType> two_widths(const Sample& s) {
+  if (s.takes == Takes::bools) return {bool_};
+  if (s.takes == Takes::integers) return {int32};
+  return {float32, float64};
+}
+
+}  // namespace
+
+TEST_CASE("every sample on placeholders, played at all its sizes, has the bits of eager calls, gradients too", "[sweep]") {
+  for (const Sample& s : op_samples())
+    for (const auto& cases : cases_by_ranks(s))
+      for (DType dtype : two_widths(s)) {
+        Ledger ledger;
+        try {
+          if (std::string wrong = replay(s, cases, dtype); !wrong.empty()) FAIL_CHECK(wrong);
+        } catch (const std::exception& e) {
+          FAIL_CHECK(title(s, cases[0], dtype) << ": threw " << e.what());
+        }
+        if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, cases[0], dtype) << ": leaves " << kept);
+      }
+}
+
+TEST_CASE("every sample on variables inside K::symbolic has the bits of the eager call when evaluated", "[sweep]") {
+  for (const Sample& s : op_samples())
+    for (const Shapes& shapes : cases_of(s)) {
+      DType dtype = two_widths(s)[0];
+      Ledger ledger;
+      try {
+        if (std::string wrong = in_scope(s, shapes, dtype); !wrong.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << wrong);
+      } catch (const std::exception& e) {
+        FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
+      }
+      if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": leaves " << kept);
+    }
+}
+
+TEST_CASE("every sample on placeholders of unknown rank is played with the bits of eager calls, or says that it needs the rank", "[sweep]") {
+  for (const Sample& s : op_samples())
+    for (const Shapes& shapes : cases_of(s)) {
+      DType dtype = two_widths(s)[0];
+      try {
+        Tensors xs = placeholders(s, shapes, dtype, false), ys;
+        try {
+          ys = call(s, xs);
+        } catch (const Error& e) {
+          if (std::string(e.what()).find("rank") == std::string::npos && std::string(e.what()).find("(...)") == std::string::npos)
+            FAIL_CHECK(title(s, shapes, dtype) << ": refuses an unknown rank without saying so: " << e.what());
+          continue;
+        }
+        Tensors in = make_inputs(s, shapes, dtype), eager = call(s, in);
+        for (Tensor& e : eager) e = K::eval(e);
+        if (std::string d = difference(K::function(xs, ys)(in), eager); !d.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << d);
+      } catch (const std::exception& e) {
+        FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
+      }
+    }
+}
