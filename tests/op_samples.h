@@ -3,6 +3,7 @@
 // few that need none. To add one: a line here. What the members mean is in tests/sweeps/sample.h; x, y, z, w are the inputs.
 #pragma once
 #include "ops/expr.h"
+#include "ops/softmax.h"
 #include "tests/sweeps/sample.h"
 
 namespace kassette::test {
@@ -94,6 +95,36 @@ constexpr Sample kOpSamples[] = {
     {"max", kReduce3, CALL(K::max(x, 1)), {kReal}, kNumbers, kSecond, 1, "(3)"},
     {"min", kReduce, CALL(K::min(x, 0, true)), {kReal}, kNumbers, kSecond, 1, "()"},
 
+    {"prod", kReduce, CALL(K::prod(x)), {kReal}, kNumbers, kSecond, 16},
+    {"prod", kReduce3, CALL(K::prod(x, {0, -1}, true)), {kReal}, kNumbers, kSecond, 16, "()"},
+    {"var", kReduce, CALL(K::var(x)), {kReal}, kNumbers, kSecond, 4},
+    {"var", kReduce3, CALL(K::var(x, {0, 1})), {kReal}, kNumbers, kSecond, 4, "(3)"},
+    {"std", "(2,3) | (4,3) | (1,5)", CALL(K::std(x, 1)), {kReal}, kNumbers, kSecond, 4, "(3)"},
+    {"any", kReduce, CALL(K::any(x, 0)), {{0, 1}}, kAnything, kNone, 1, "()"},
+    {"all", kReduce, CALL(K::all(x, None, true)), {{0, 1}}, kAnything, kNone},
+    {"argmax", kReduce, CALL(K::argmax(x)), {kReal}, kNumbers, kNone, 1, "()"},
+    {"argmin", kReduce3, CALL(K::argmin(x, 1)), {kReal}, kNumbers, kNone, 1, "(3) | (2,0)"},
+    {"argmax", kReduce, CALL(K::argmax(x, None)), {kReal}, kNumbers, kNone},
+    {"logsumexp", kReduce, CALL(K::logsumexp(x)), {kReal}, kFloats, kSecond, 4},
+    {"logsumexp", kReduce3, CALL(K::logsumexp(x, {0, 2}, true)), {kReal}, kFloats, kSecond, 4, "(2)"},
+    {"cumsum", kMatrix, CALL(K::cumsum(x)), {kReal}, kNumbers, kSecond, 8, "()"},
+    {"cumsum", kReduce3, CALL(K::cumsum(x, -2)), {kReal}, kNumbers, kSecond, 8, "(3)"},
+    {"cumprod", kMatrix, CALL(K::cumprod(x)), {kReal}, kNumbers, kSecond, 16, "()"},
+    {"cumprod", kReduce3, CALL(K::cumprod(x, 1)), {{0.5, 1.5}}, kNumbers, kSecond, 16, "(3)", 11},
+
+    // ---- softmax.h, losses.h, normalization.h
+    {"softmax", kMatrix, CALL(K::softmax(x)), {kReal}, kFloats, kSecond, 4, "()"},
+    {"softmax", kReduce3, CALL(K::softmax(x, 1)), {kReal}, kFloats, kSecond, 4, "(3)"},
+    {"categorical_crossentropy", "(2,3) (2,3) | (4,5) (4,5)", CALL(K::categorical_crossentropy(x, y)), {kUnit, {0.2, 0.8}}, kFloats, kSecond, 8, "(2,3) (2,4) | (2,3) (3)"},
+    {"categorical_crossentropy", "(2,3) (2,3) | (4,5) (4,5)", CALL(K::categorical_crossentropy(x, y, true, 0)), {kUnit, kReal}, kFloats, kSecond, 8, "(2,3) (2,4) | () ()"},
+    {"sparse_categorical_crossentropy", "(2) (2,3) | (4) (4,5)", CALL(K::sparse_categorical_crossentropy(x, y)), {index_below(3), {0.2, 0.8}}, kFloats, kSecond, 8, "(3) (2,3) | () ()", 37},
+    {"sparse_categorical_crossentropy", "(3) (2,3) | (5) (4,5)", CALL(K::sparse_categorical_crossentropy(x, y, true, 0)), {index_below(2), kReal}, kFloats, kSecond, 8, "(2) (2,3)"},
+    {"binary_crossentropy", "(2,3) (2,3) | (4,1) (4,1)", CALL(K::binary_crossentropy(x, y)), {kUnit, {0.2, 0.8}}, kFloats, kSecond, 8, "(2,3) (2,1)"},
+    {"binary_crossentropy", "(2,3) (2,3) | (4,1) (4,1)", CALL(K::binary_crossentropy(x, y, true)), {kUnit, kReal}, kFloats, kSecond, 8, "(2,3) (2,1)"},
+    {"in_top_k", "(2,3) (2) | (4,5) (4)", CALL(K::in_top_k(x, y, 2)), {kReal, index_below(3)}, kFloats, kNone, 1, "(2,3) (3) | (3) (3)"},
+    {"l2_normalize", kReduce, CALL(K::l2_normalize(x)), {kReal}, kFloats, kSecond, 4},
+    {"l2_normalize", kReduce3, CALL(K::l2_normalize(x, 1)), {kReal}, kFloats, kSecond, 4, "(3)"},
+
     // ---- introspection.h, creation.h
     {"cast", kOne, CALL(K::cast(x, float64)), {kReal}},
     {"cast", kOne, CALL(K::cast(x, "int32")), {kReal}, kAnything, kNone},
@@ -154,6 +185,8 @@ constexpr Sample kOpSamples[] = {
     {"unstack", "(2,3) | (2,1) | (2,0)", CALL(kassette::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", 0, false},
     {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(kassette::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", 37, false},
     {"to", kOne, CALL(x.to(cpu)), {kReal}, kAnything, kSecond, 1, "", 37, false},
+    {"log_softmax", kMatrix, CALL(kassette::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", 37, false},
+    {"pick", "(2,3) (2) | (4,3) (4)", CALL(kassette::pick(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", 37, false},
     {"pad", "(2,3) | (4,1) | (0,3)", CALL(kassette::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", 37, false},
 };
 #undef CALL
