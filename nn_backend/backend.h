@@ -9,9 +9,12 @@
 #include <kassette/backend/elementwise.h>
 #include <kassette/backend/graph.h>
 #include <kassette/backend/introspection.h>
+#include <kassette/backend/losses.h>
+#include <kassette/backend/normalization.h>
 #include <kassette/backend/random.h>
 #include <kassette/backend/reductions.h>
 #include <kassette/backend/shaping.h>
+#include <kassette/backend/softmax.h>
 #include <kassette/backend/state.h>
 #include <kassette/borrow.h>
 #include <kassette/error.h>

@@ -1,16 +1,47 @@
 // nn_backend/reductions.cpp - reductions over axes.
 #include <kassette/backend/reductions.h>
 
+#include "core/text.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
 namespace kassette {
 namespace backend {
+namespace {
+
+/// bool and integers as floatx.
+Tensor as_floats(const Tensor& x) {
+  return !x.defined() || x.dtype().is_float() ? x : cast(x, default_float());
+}
+const Axes& one_axis(const char* what, const Axes& axis) {
+  if (axis.size_ >= 0 && axis.size_ != 1) fail<ValueError>(what, ": takes one axis or None, not ", axis.size_);
+  return axis;
+}
+
+}  // namespace
 
 Tensor sum(const Operand& x, const Axes& axis, bool keepdims) { return kassette::sum(Arg(x, DType(), "sum"), axis, keepdims); }
+Tensor prod(const Operand& x, const Axes& axis, bool keepdims) { return kassette::prod(Arg(x, DType(), "prod"), axis, keepdims); }
 Tensor max(const Operand& x, const Axes& axis, bool keepdims) { return kassette::max(Arg(x, DType(), "max"), axis, keepdims); }
 Tensor min(const Operand& x, const Axes& axis, bool keepdims) { return kassette::min(Arg(x, DType(), "min"), axis, keepdims); }
-Tensor mean(const Operand& x, const Axes& axis, bool keepdims) { return kassette::mean(Arg(x, DType(), "mean"), axis, keepdims); }
+Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
+  return kassette::mean(as_floats(Arg(x, DType(), "mean")), axis, keepdims);
+}
+Tensor var(const Operand& x, const Axes& axis, bool keepdims) {
+  return kassette::var(as_floats(Arg(x, DType(), "var")), axis, keepdims);
+}
+Tensor std(const Operand& x, const Axes& axis, bool keepdims) {
+  return stddev(as_floats(Arg(x, DType(), "std")), axis, keepdims);
+}
+Tensor any(const Operand& x, const Axes& axis, bool keepdims) { return any_of(Arg(x, DType(), "any"), axis, keepdims); }
+Tensor all(const Operand& x, const Axes& axis, bool keepdims) { return all_of(Arg(x, DType(), "all"), axis, keepdims); }
+Tensor argmax(const Operand& x, const Axes& axis) { return kassette::argmax(Arg(x, DType(), "argmax"), one_axis("argmax", axis)); }
+Tensor argmin(const Operand& x, const Axes& axis) { return kassette::argmin(Arg(x, DType(), "argmin"), one_axis("argmin", axis)); }
+Tensor logsumexp(const Operand& x, const Axes& axis, bool keepdims) {
+  return kassette::logsumexp(Arg(x, DType(), "logsumexp"), axis, keepdims);
+}
+Tensor cumsum(const Operand& x, int axis) { return kassette::cumsum(Arg(x, DType(), "cumsum"), axis); }
+Tensor cumprod(const Operand& x, int axis) { return kassette::cumprod(Arg(x, DType(), "cumprod"), axis); }
 
 }  // namespace backend
 }  // namespace kassette

@@ -17,6 +17,28 @@ KASSETTE_API Tensor max(const Operand& x, const Axes& axis = None, bool keepdims
 KASSETTE_API Tensor min(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The arithmetic mean; bool and integers are cast to floatx first. Of nothing: NaN. Specification 2.6.
 KASSETTE_API Tensor mean(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// The product over axes; integers wrap. Of nothing: 1. Throws TypeError on bool.
+KASSETTE_API Tensor prod(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// The mean of the squared deviations from the mean (divided by n, not n - 1); bool and integers are cast to floatx first. Of
+/// nothing: NaN. Specification 2.6.
+KASSETTE_API Tensor var(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// The square root of var. Its gradient is 0 where all elements are equal.
+KASSETTE_API Tensor std(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// bool: whether any element is not zero; NaN is not zero. Of nothing: false.
+KASSETTE_API Tensor any(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// bool: whether no element is zero. Of nothing: true.
+KASSETTE_API Tensor all(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// int64: the index of the first largest element along one axis; None: in the flattened tensor. The axis goes. NaN counts as the
+/// largest. Throws ValueError where there is nothing along the axis. Specification 2.6.
+KASSETTE_API Tensor argmax(const Operand& x, const Axes& axis = -1);
+/// int64: the index of the first smallest element, as argmax.
+KASSETTE_API Tensor argmin(const Operand& x, const Axes& axis = -1);
+/// log(sum(exp(x))) over axes, of floats, without overflow. Of nothing: -inf. Specification 2.6.
+KASSETTE_API Tensor logsumexp(const Operand& x, const Axes& axis = None, bool keepdims = false);
+/// The running sum along an axis, of the shape of x.
+KASSETTE_API Tensor cumsum(const Operand& x, int axis = 0);
+/// The running product along an axis, of the shape of x.
+KASSETTE_API Tensor cumprod(const Operand& x, int axis = 0);
 
 }  // namespace backend
 }  // namespace kassette

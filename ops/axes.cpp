@@ -30,6 +30,12 @@ std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bo
 
 std::int64_t encode_axis(const char* what, const Tensor& x, int axis) { return encode_axes(what, x, axis, true); }
 
+std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims) {
+  std::int64_t code = encode_axes(what, x, axes, keepdims);
+  if (x.defined() && Access::body(x).rank >= 0) axes_mask(what, code, Access::body(x));
+  return code;
+}
+
 unsigned axes_mask(const char* what, std::int64_t code, const Spec& x) {
   unsigned whole = (1u << x.rank) - 1;
   if (code & kAllAxes) return whole;

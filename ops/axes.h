@@ -10,6 +10,9 @@ std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bo
 /// One axis, with keepdims: what scans and softmax take.
 std::int64_t encode_axis(const char* what, const Tensor& x, int axis);
 
+/// The same for compositions: throws in the name of `what` where x has no such axes, as far as its rank is known.
+std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
+
 /// For rules: bit i for each axis of x, whose rank is known. Throws ValueError for an axis that is out of range or twice there.
 unsigned axes_mask(const char* what, std::int64_t code, const Spec& x);
 /// For rules: x without the axes, or with size 1 there; of x's dtype.

@@ -4,4 +4,7 @@
 #include "ops/like.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
+#include "ops/reduce_arg.h"
+#include "ops/scan.h"
 #include "ops/shaping.h"
+#include "ops/softmax.h"

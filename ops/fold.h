@@ -14,6 +14,13 @@ namespace kassette {
 template <class T>
 const FoldLoops<T>& fold_loops(Fold fold);
 
+/// m = (x - m)^2 over n elements.
+template <class T>
+auto fold_square_gap() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).square_gap_f32;
+  else return KASSETTE_PICK(fold_table).square_gap_f64;
+}
+
 /// What the fold of nothing is.
 template <class T>
 T fold_identity(Fold fold);
@@ -81,7 +88,7 @@ void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t out
 
 /// Folds the marked runs of x, the last first; `out` has the elements of the others.
 template <class T>
-void fold_runs(Fold fold, const T* x, T* out, Runs runs) {
+void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Runs runs) {
   std::int64_t n_out = 1, n_in = 1;
   int todo = 0;
   for (int i = 0; i < runs.n; ++i) {
@@ -91,14 +98,13 @@ void fold_runs(Fold fold, const T* x, T* out, Runs runs) {
   }
   if (n_out == 0) return;
   if (n_in == 0) {
-    std::fill_n(out, n_out, fold_identity<T>(fold));
+    std::fill_n(out, n_out, identity);
     return;
   }
   if (todo == 0) {
     std::memcpy(out, x, static_cast<std::size_t>(n_out) * sizeof(T));
     return;
   }
-  const FoldLoops<T>& loops = fold_loops<T>(fold);
   Ref<Storage> held;   // x, once it is a partial result
   for (; todo > 0; --todo) {
     int i = runs.n - 1;
@@ -120,7 +126,12 @@ void fold_runs(Fold fold, const T* x, T* out, Runs runs) {
   }
 }
 
-/// Calls f(x, out, T) with the elements as floats where they are float16 or bfloat16, else as they are: out is n_out elements
+template <class T>
+void fold_runs(Fold fold, const T* x, T* out, const Runs& runs) {
+  fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
+}
+
+/// Calls f(x, out) with the elements as floats where they are float16 or bfloat16, else as they are: out is n_out elements
 /// of the same dtype. Half types so accumulate in float32 and round once.
 template <class F>
 void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {

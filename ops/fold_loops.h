@@ -19,6 +19,9 @@ struct FoldLoops {
 struct FoldTable {
   FoldLoops<float> f32[4];
   FoldLoops<double> f64[4];
+  /// m = (x - m)^2.
+  void (*square_gap_f32)(const float* x, float* m, std::int64_t n);
+  void (*square_gap_f64)(const double* x, double* m, std::int64_t n);
 };
 KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
 

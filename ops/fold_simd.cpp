@@ -134,6 +134,11 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
   if (r < n) some_rows<Op, T, 1>(x + r * stride, out, stride, width, r == 0);
 }
 
+template <class T>
+void square_gap(const T* x, T* m, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) m[i] = (x[i] - m[i]) * (x[i] - m[i]);
+}
+
 template <class Op, class T>
 constexpr FoldLoops<T> loops{rows<Op, T>, columns<Op, T>};
 
@@ -141,6 +146,8 @@ constexpr FoldLoops<T> loops{rows<Op, T>, columns<Op, T>};
 
 constinit const FoldTable KASSETTE_LEVEL_NAME(fold_table) = {
     {loops<Sum, float>, loops<Prod, float>, loops<Max, float>, loops<Min, float>},
-    {loops<Sum, double>, loops<Prod, double>, loops<Max, double>, loops<Min, double>}};
+    {loops<Sum, double>, loops<Prod, double>, loops<Max, double>, loops<Min, double>},
+    square_gap<float>,
+    square_gap<double>};
 
 }  // namespace kassette

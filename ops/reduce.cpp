@@ -1,6 +1,8 @@
 // ops/reduce.cpp - sum, mean, prod, max, min over axes, and what their adjoints are made of.
 #include "ops/reduce.h"
 
+#include <cmath>
+
 #include "core/text.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
@@ -38,6 +40,34 @@ void fold_kernel(const Call& call) {
       const T count = static_cast<T>(runs.marked_product());
       if constexpr (std::is_floating_point_v<T>)
         for (std::int64_t i = 0; i < n_out; ++i) out[i] /= count;
+    }
+  });
+}
+
+/// Two passes: the mean, then the mean of the squared deviations.
+template <bool kRoot>
+void var_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
+  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    if constexpr (std::is_floating_point_v<T>) {
+      const T count = static_cast<T>(runs.marked_product());
+      auto mean_of = [&](const T* from) {
+        fold_runs(Fold::sum, from, out, runs);
+        for (std::int64_t i = 0; i < n_out; ++i) out[i] /= count;
+      };
+      mean_of(in);
+      if (n_in == 0) return;
+      Scratch<T> gaps(n_in);
+      T* gap = gaps.get();
+      repeat_runs(reinterpret_cast<const std::byte*>(out), reinterpret_cast<std::byte*>(gap), sizeof(T), runs);
+      auto square_gap = fold_square_gap<T>();
+      parallel_for(n_in, kFoldGrain, [&](std::int64_t begin, std::int64_t end) { square_gap(in + begin, gap + begin, end - begin); });
+      mean_of(gap);
+      if constexpr (kRoot)
+        for (std::int64_t i = 0; i < n_out; ++i) out[i] = std::sqrt(out[i]);
     }
   });
 }
@@ -119,16 +149,40 @@ void extreme_vjp(const Rewind& r) {
   r.din(0) = spread(r.dy(), x, r.attrs.a) * apply1(ties_row, r.attrs, {x, r.out()});
 }
 
+/// The gradient of var: dy / n * 2 (x - mean).
+Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
+  return apply1(spread_row, by(code, 1), {dy, x}) * ((x - apply1(mean_row, by(code | kKeepDims), {x})) * 2.0);
+}
+
 }  // namespace
 
 constinit const OpDef sum_row{.name = "sum",
                               .rule = number_rule,
                               .cpu = fold_kernel<Fold::sum>,
                               .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a); }};
+constinit const OpDef prod_row{
+    .name = "prod",
+    .rule = number_rule,
+    .cpu = fold_kernel<Fold::prod>,
+    .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a) * product_of_others(r.in(0), r.attrs.a); },
+    .saves_in = 1};
 constinit const OpDef mean_row{.name = "mean",
                                .rule = float_rule,
                                .cpu = fold_kernel<Fold::sum, true>,
                                .vjp = [](const Rewind& r) { r.din(0) = apply1(spread_row, by(r.attrs.a, 1), {r.dy(), r.in(0)}); }};
+constinit const OpDef var_row{.name = "var",
+                              .rule = float_rule,
+                              .cpu = var_kernel<false>,
+                              .vjp = [](const Rewind& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.a); },
+                              .saves_in = 1};
+// Where all elements are equal the gradient is 0, not 0 * inf.
+constinit const OpDef std_row{
+    .name = "std",
+    .rule = float_rule,
+    .cpu = var_kernel<true>,
+    .vjp = [](const Rewind& r) { r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0), r.attrs.a); },
+    .saves_in = 1,
+    .saves_out = 1};
 constinit const OpDef max_row{
     .name = "max", .rule = number_rule, .cpu = fold_kernel<Fold::max>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
 constinit const OpDef min_row{
@@ -144,9 +198,12 @@ constinit const OpDef spread_row{
 constinit const OpDef ties_row{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(sum_row, x, axes, keepdims); }
+Tensor prod(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(prod_row, x, axes, keepdims); }
 Tensor max(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(max_row, x, axes, keepdims); }
 Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min_row, x, axes, keepdims); }
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_row, x, axes, keepdims); }
+Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_row, x, axes, keepdims); }
+Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_row, x, axes, keepdims); }
 Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(spread_row, by(code), {y, like}); }
 Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_row, by(code), {x}); }
 

@@ -12,11 +12,15 @@ Tensor min(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 /// Of floats.
 Tensor mean(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
+/// The mean of squared deviations from the mean, and its root. Of floats.
+Tensor var(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+Tensor stddev(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+
 /// y, a reduction of something of the shape of `like`, repeated along the reduced axes; `code` as encode_axes gives it.
 Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code);
 /// The sum by an encoded axis argument.
 Tensor sum_by(const Tensor& x, std::int64_t code);
 
-extern const OpDef sum_row, prod_row, max_row, min_row, mean_row, spread_row, ties_row;
+extern const OpDef sum_row, prod_row, max_row, min_row, mean_row, var_row, std_row, spread_row, ties_row;
 
 }  // namespace kassette

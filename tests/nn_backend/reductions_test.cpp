@@ -127,6 +127,66 @@ TEST_CASE("NaN passes through extremes, wherever it stands", "[reduce]") {
     }
 }
 
+TEST_CASE("products, variances, truth and places of extremes", "[reduce]") {
+  Tensor x = K::constant({{1, 5, 2}, {4, 3, 5}});
+  CHECK(K::prod(x).item<float>() == 600);
+  CHECK(values(K::prod(x, 1)) == List{10, 60});
+  CHECK(values(K::prod(shaped(List{}, "float32", Shape{2, 0}), 1)) == List{1, 1});
+  CHECK(values(K::var(x, 0)) == List{2.25, 1, 2.25});
+  CHECK(values(K::std(x, 0)) == List{1.5, 1, 1.5});
+  CHECK(K::var(K::constant({{7}}), 1).item<float>() == 0);
+  CHECK(std::isnan(K::var(shaped(List{}, "float32", {0})).item<float>()));
+  CHECK(values(K::argmax(x)) == List{1, 2});
+  CHECK(values(K::argmax(x, 0)) == List{1, 0, 1});
+  CHECK(values(K::argmin(x, 1)) == List{0, 1});
+  CHECK(K::argmax(x).dtype() == int64);
+  CHECK(K::argmax(x, None).item<int>() == 1);   // the first of the ties
+  CHECK(K::argmax(K::constant({1, 3, 3}, "int32")).item<int>() == 1);
+  CHECK(K::argmin(K::constant({true, false}, "bool")).item<int>() == 1);
+  CHECK(K::argmax(K::constant({1.0, std::nan(""), 3.0})).item<int>() == 1);
+  CHECK(values(K::argmax(K::constant(List{1, 3, 3, 2, 9, 9}, "float16", {3, 2}), 0)) == List{2, 2});
+  CHECK_THROWS_WITH(K::argmax(shaped(List{}, "float32", Shape{2, 0})), "argmax: (2, 0) has nothing along the axis");
+  CHECK(K::argmax(shaped(List{}, "float32", Shape{0, 2})).shape() == Shape{0});
+  CHECK_THROWS_AS(K::argmax(x, {0, 1}), ValueError);
+  CHECK(values(K::any(K::constant({{0, 0}, {0, 2}}), 1)) == List{0, 1});
+  CHECK(values(K::all(K::constant({{1, 0}, {3, 2}}), 1)) == List{0, 1});
+  CHECK(K::any(K::constant({0.0, std::nan("")})).item<bool>());
+  CHECK(K::all(K::constant({0, 1}, "bool")).dtype() == bool_);
+  CHECK(!K::any(shaped(List{}, "float32", {0})).item<bool>());
+  CHECK(K::all(shaped(List{}, "float32", {0})).item<bool>());
+}
+
+TEST_CASE("means of bool and integers are floatx", "[reduce]") {
+  CHECK(K::mean(K::constant({1, 2}, "int32")).dtype() == float32);
+  CHECK(K::mean(K::constant({1, 2}, "int32")).item<float>() == 1.5f);
+  CHECK(K::mean(K::constant({true, false}, "bool")).item<float>() == .5f);
+  CHECK(K::var(K::constant({1, 3}, "uint8")).item<float>() == 1.f);
+  CHECK(K::std(K::constant({1, 3}, "int64")).dtype() == float32);
+}
+
+TEST_CASE("running sums and products", "[reduce]") {
+  Tensor x = K::constant({{1, 2}, {3, 4}});
+  CHECK(values(K::cumprod(x)) == List{1, 2, 3, 8});
+  CHECK(values(K::cumsum(x, 1)) == List{1, 3, 3, 7});
+  CHECK(values(K::cumsum(x, -2)) == List{1, 2, 4, 6});
+  CHECK(values(K::cumsum(K::constant({100, 100}, "int8"))) == List{100, -56});
+  CHECK(K::cumsum(shaped(List{}, "float32", Shape{0, 2})).shape() == Shape{0, 2});
+  CHECK_THROWS_WITH(K::cumsum(x, 2), "cumsum: axis 2 is out of range for (2, 2) of rank 2");
+  CHECK_THROWS_AS(K::cumprod(K::constant(1.0)), ValueError);
+  CHECK_THROWS_AS(K::cumsum(K::constant({1, 0}, "bool")), TypeError);
+  Tensor deep = counted({3, 50, 41});
+  for (int axis : {0, 1, 2}) {
+    Tensor last = K::cumsum(deep, axis)(axis == 0 ? Index(-1) : all, axis == 1 ? Index(-1) : all, axis == 2 ? Index(-1) : all);
+    CHECK(values(last) == values(K::sum(deep, axis)));
+  }
+}
+
+TEST_CASE("variances far from zero keep their digits", "[reduce]") {
+  std::vector<float> v(1000);
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = 4096.f + static_cast<float>(i % 2);
+  CHECK(K::var(K::constant(v)).item<float>() == .25f);
+}
+
 TEST_CASE("axes that are wrong are ValueErrors", "[reduce]") {
   Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}});
   CHECK_THROWS_WITH(K::sum(x, 2), "sum: axis 2 is out of range for (2, 3) of rank 2");

@@ -1,0 +1,100 @@
+// nn_backend/losses.cpp - cross-entropies and in_top_k.
+#include <kassette/backend/losses.h>
+
+#include <kassette/backend/config.h>
+
+#include "core/text.h"
+#include "ops/axes.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+/// Throws unless the shapes can be one, as far as they are known.
+void check_one_shape(const char* what, const Body& t, const Body& o) {
+  if (t.rank < 0 || o.rank < 0) return;
+  bool same = t.rank == o.rank;
+  for (int i = 0; same && i < t.rank; ++i) same = t.dims[i] == o.dims[i] || t.dims[i] < 0 || o.dims[i] < 0;
+  if (!same)
+    fail<ValueError>(what, ": target ", static_cast<const Spec&>(t), " and output ", static_cast<const Spec&>(o),
+                     " must have one shape");
+}
+void check_floats(const char* what, const Tensor& x) {
+  if (!x.defined()) fail<ValueError>(what, ": the output is an empty Tensor (an uninitialised variable?)");
+  if (!x.dtype().is_float()) fail<TypeError>(what, ": output is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
+}
+
+Tensor clip_by_epsilon(const Tensor& p) { return clip(p, epsilon(), 1 - epsilon()); }
+
+/// Class ids in the shape of z without its last axis; for a matrix z, flat.
+Tensor ids_beside(const Tensor& target, const Tensor& z) {
+  Tensor ids = cast(target, int64);
+  int rank = z.ndim();
+  if (rank < 0 || ids.ndim() == rank - 1) return ids;
+  const Body &i = Access::body(ids), &o = Access::body(z);
+  if (rank > 0 && i.known() && o.known() && i.numel() * o.dims[rank - 1] != o.numel())
+    fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const Spec&>(i), " for output ",
+                     static_cast<const Spec&>(o), ", one for each row of the class axis");
+  return reshape_like(ids, kassette::max(z, -1));
+}
+
+/// x with `axis` moved to the end.
+Tensor axis_to_end(const Tensor& x, int axis) {
+  int rank = x.ndim();
+  if (axis < 0) axis += rank;
+  if (axis == rank - 1) return x;
+  Axes order(None);
+  order.size_ = 0;
+  for (int i = 0; i < rank; ++i)
+    if (i != axis) order.axes_[order.size_++] = i;
+  order.axes_[order.size_++] = axis;
+  return permute(x, order);
+}
+
+}  // namespace
+
+Tensor categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
+  const char* what = "categorical_crossentropy";
+  DType dtype = dtype_beside(output, target);
+  Arg o(output, dtype, what), t(target, dtype, what);
+  check_floats(what, o);
+  std::int64_t code = checked_axes(what, o, axis, /*keepdims=*/false);
+  if (from_logits) return softmax_cross_entropy(t, o, axis);
+  if (t.tensor().defined()) check_one_shape(what, t.body(), o.body());
+  Tensor p = clip_by_epsilon(o.tensor() / sum_by(o, code | kKeepDims));
+  return -sum_by(t.tensor() * log(p), code);
+}
+
+Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
+  const char* what = "sparse_categorical_crossentropy";
+  Arg o(output, DType(), what), t(target, int64, what);
+  check_floats(what, o);
+  if (o.body().rank < 0 && axis != -1)
+    fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
+  checked_axes(what, o, axis, /*keepdims=*/false);
+  Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(o));
+  if (z.ndim() > 0) z = axis_to_end(z, axis);
+  return sparse_softmax_cross_entropy(ids_beside(t, z), z);
+}
+
+Tensor binary_crossentropy(const Operand& target, const Operand& output, bool from_logits) {
+  const char* what = "binary_crossentropy";
+  DType dtype = dtype_beside(output, target);
+  Arg o(output, dtype, what), t(target, dtype, what);
+  check_floats(what, o);
+  if (from_logits) return sigmoid_cross_entropy(t, o);
+  if (t.tensor().defined()) check_one_shape(what, t.body(), o.body());
+  // 1 - epsilon is 1 in float16.
+  DType wide = o.body().dtype.size() < 4 ? float32 : o.body().dtype;
+  Tensor p = clip_by_epsilon(cast(o, wide));
+  return cast(sigmoid_cross_entropy(cast(t, wide), log(p / (1.0 - p))), o.body().dtype);
+}
+
+Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {
+  return kassette::in_top_k(Arg(predictions, DType(), "in_top_k"), Arg(targets, int64, "in_top_k"), k);
+}
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,152 @@
+// ops/reduce_arg.cpp - where the extremes are, whether any or all are true, and the k best.
+#include "ops/reduce_arg.h"
+
+#include <cmath>
+
+#include "core/text.h"
+#include "ops/elementwise.h"
+#include "ops/fold.h"
+
+namespace kassette {
+namespace {
+
+// ---- argmax, argmin ----------------------------------------------------------------------------------------------------
+void arg_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  reduced_spec(call.op.name, call.attrs.a, x, out);
+  out->dtype = int64;
+  if (x.rank < 0) return;
+  unsigned mask = axes_mask(call.op.name, call.attrs.a, x);
+  for (int i = 0; i < x.rank; ++i)
+    if (mask >> i & 1 && x.dims[i] == 0) fail<ValueError>(call.op.name, ": ", x, " has nothing along the axis");
+}
+
+template <class T>
+bool is(T x, T extreme) {
+  return x == extreme || (extreme != extreme && x != x);
+}
+
+/// The extremes by vectors, then their first places.
+template <class T>
+void find_extremes(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  Scratch<T> extreme(outer * inner);
+  const T* m = extreme.get();
+  fold_middle(fold_loops<T>(fold), x, extreme.get(), outer, n, inner);
+  parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o) {
+      if (inner == 1) {
+        const T* row = x + o * n;
+        std::int64_t i = 0;
+        while (!is(row[i], m[o])) ++i;
+        out[o] = i;
+        continue;
+      }
+      std::int64_t* at = out + o * inner;
+      std::fill_n(at, inner, std::int64_t(-1));
+      for (std::int64_t r = 0; r < n; ++r)
+        for (std::int64_t c = 0; c < inner; ++c)
+          if (at[c] < 0 && is(x[(o * n + r) * inner + c], m[o * inner + c])) at[c] = r;
+    }
+  });
+}
+
+template <Fold kFold>
+void arg_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  if (x.numel() == 0) return;
+  std::int64_t outer = 1, n = x.numel(), inner = 1;
+  if (!(call.attrs.a & kAllAxes)) {
+    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.a, x));
+    n = x.dims[axis];
+    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
+    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
+  }
+  auto* out = call.out_as<std::int64_t>();
+  if (x.dtype.is_bool()) return find_extremes(kFold, call.in[0].as<std::uint8_t>(), out, outer, n, inner);
+  with_wide(call.in[0].data, nullptr, x.dtype, x.numel(), 0,
+            [&](auto* in, auto*) { find_extremes(kFold, in, out, outer, n, inner); });
+}
+
+// ---- any, all ----------------------------------------------------------------------------------------------------------
+void logical_rule(const Call& call, Spec* out) {
+  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+  out->dtype = bool_;
+}
+
+/// Truth as bytes of 0 and 1: any is their maximum, all their minimum.
+template <Fold kFold>
+void logical_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  std::int64_t n = x.numel();
+  const std::uint8_t* truth = call.in[0].as<std::uint8_t>();
+  Scratch<std::uint8_t> held(x.dtype.is_bool() ? 0 : n);
+  if (!x.dtype.is_bool()) {
+    truth = held.get();
+    int size = x.dtype.size();
+    parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
+      convert(held.get() + begin, bool_, call.in[0].data + begin * size, x.dtype, end - begin);
+    });
+  }
+  fold_runs(fold_loops<std::uint8_t>(kFold), std::uint8_t(kFold == Fold::min), truth, call.out_as<std::uint8_t>(),
+            Runs(x, axes_mask(call.op.name, call.attrs.a, x)));
+}
+
+// ---- in_top_k ----------------------------------------------------------------------------------------------------------
+void top_rule(const Call& call, Spec* out) {
+  const Spec &p = call.spec(0), &t = call.spec(1);
+  if (!p.dtype.is_float()) fail<TypeError>("in_top_k: predictions are ", p.dtype, ", not floats");
+  if (!t.dtype.is_integer()) fail<TypeError>("in_top_k: targets are ", t.dtype, ", not integers");
+  if (p.rank >= 0 && p.rank != 2) fail<ValueError>("in_top_k: predictions have shape ", p, ", not (samples, classes)");
+  if (t.rank >= 0 && t.rank != 1) fail<ValueError>("in_top_k: targets have shape ", t, ", not (samples,)");
+  std::int64_t n = p.rank < 0 ? kUnknown : p.dims[0], m = t.rank < 0 ? kUnknown : t.dims[0];
+  if (n >= 0 && m >= 0 && n != m) fail<ValueError>("in_top_k: ", n, " rows of predictions, ", m, " targets");
+  out->rank = 1;
+  out->dims[0] = n < 0 ? m : n;
+  out->dtype = bool_;
+}
+void top_kernel(const Call& call) {
+  std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.a;
+  Scratch<std::int64_t> ids(rows);
+  convert(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
+  bool* out = call.out_as<bool>();
+  with_wide(call.in[0].data, nullptr, call.spec(0).dtype, rows * n, 0, [&](auto* p, auto*) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(p)>>;
+    if constexpr (std::is_floating_point_v<T>) {
+      for (std::int64_t r = 0; r < rows; ++r, p += n) {
+        std::int64_t id = ids.get()[r], larger = 0;
+        bool finite = true;
+        for (std::int64_t c = 0; c < n; ++c) finite &= std::isfinite(p[c]);
+        out[r] = finite && id >= 0 && id < n;
+        if (!out[r]) continue;
+        for (std::int64_t c = 0; c < n; ++c) larger += p[c] > p[id];
+        out[r] = larger < k;
+      }
+    }
+  });
+}
+
+Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
+  Attrs attrs;
+  attrs.a = encode_axes(op.name, x, axes, keepdims);
+  return apply1(op, attrs, {x});
+}
+
+}  // namespace
+
+constinit const OpDef argmax_row{.name = "argmax", .rule = arg_rule, .cpu = arg_kernel<Fold::max>};
+constinit const OpDef argmin_row{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Fold::min>};
+constinit const OpDef any_row{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Fold::max>};
+constinit const OpDef all_row{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
+constinit const OpDef in_top_k_row{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
+
+Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_row, x, axis, false); }
+Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_row, x, axis, false); }
+Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_row, x, axes, keepdims); }
+Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_row, x, axes, keepdims); }
+Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k) {
+  Attrs attrs;
+  attrs.a = k;
+  return apply1(in_top_k_row, attrs, {predictions, targets});
+}
+
+}  // namespace kassette

@@ -1,0 +1,195 @@
+// ops/scan.cpp - running sums and products, and the linear recurrence that their adjoints are made of.
+#include "ops/scan.h"
+
+#include <vector>
+
+#include "core/text.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/fold.h"
+
+namespace kassette {
+namespace {
+
+// Note [Scans]
+// A scan walks the elements of each group that the axes of attrs.a form, in row-major order, or backwards with kReverse. "Before"
+// is in that order.
+//   cumsum      y = sum of x up to here
+//   cumprod     y = product of x up to here; with kShifted, up to before here
+//   recurrence  s = b + a * (s before), starting with s = b; with kShifted, a is taken from where s before is
+//   shift       y = x before, 0 at the start
+// The adjoint of a recurrence is the recurrence the other way with the other place of a, so the rows are closed under
+// differentiation.
+constexpr std::int64_t kReverse = 1, kShifted = 2;
+
+/// Element (k, r) of group k is at base[k] + step[r].
+struct Groups {
+  std::vector<std::int64_t> base, step;
+  Groups(const Spec& x, unsigned mask) {
+    std::int64_t stride[kMaxRank], s = 1;
+    for (int i = x.rank - 1; i >= 0; --i) {
+      stride[i] = s;
+      s *= x.dims[i];
+    }
+    base = offsets(x, stride, ~mask);
+    step = offsets(x, stride, mask);
+  }
+  static std::vector<std::int64_t> offsets(const Spec& x, const std::int64_t* stride, unsigned mask) {
+    std::vector<std::int64_t> at{0};
+    for (int i = 0; i < x.rank; ++i) {
+      if (!(mask >> i & 1)) continue;
+      std::vector<std::int64_t> next;
+      next.reserve(at.size() * static_cast<std::size_t>(x.dims[i]));
+      for (std::int64_t o : at)
+        for (std::int64_t c = 0; c < x.dims[i]; ++c) next.push_back(o + c * stride[i]);
+      at = std::move(next);
+    }
+    return at;
+  }
+};
+
+/// Calls visit(state, here, before) for the elements of all groups in order; before is -1 at the start. Groups go side by side in
+/// blocks, so that neighbours in memory are read together whichever axis is scanned.
+template <class State, class Visit>
+void scan(const Call& call, const Spec& x, State start, Visit visit) {
+  if (x.numel() == 0) return;
+  Groups g(x, axes_mask(call.op.name, call.attrs.a, x));
+  bool reverse = call.attrs.b & kReverse;
+  std::int64_t n = static_cast<std::int64_t>(g.step.size()), groups = static_cast<std::int64_t>(g.base.size());
+  constexpr std::int64_t kBlock = 32;
+  std::int64_t blocks = (groups + kBlock - 1) / kBlock;
+  parallel_for(blocks, std::max<std::int64_t>(1, kFoldGrain / (kBlock * n)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t* base = g.base.data() + b * kBlock;
+      std::int64_t width = std::min(kBlock, groups - b * kBlock);
+      State state[kBlock];
+      for (std::int64_t k = 0; k < width; ++k) state[k] = start;
+      for (std::int64_t i = 0; i < n; ++i) {
+        std::int64_t here = g.step[static_cast<std::size_t>(reverse ? n - 1 - i : i)];
+        std::int64_t before = i == 0 ? 0 : here - g.step[static_cast<std::size_t>(reverse ? n - i : i - 1)];
+        for (std::int64_t k = 0; k < width; ++k) {
+          std::int64_t at = base[k] + here;
+          visit(state[k], at, i == 0 ? -1 : at - before);
+        }
+      }
+    }
+  });
+}
+
+/// What a running value is kept in: double for floats, so that float32 rounds once an element; integers wrap.
+template <class T>
+using Running = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+template <class T>
+Running<T> wide(T v) {
+  if constexpr (std::is_integral_v<T>) return static_cast<std::uint64_t>(v);
+  else return convert_one<double>(v);
+}
+template <class T>
+T narrow(Running<T> v) {
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(v);
+  else return convert_one<T>(v);
+}
+
+template <class F>
+void numbers(DType dtype, F&& f) {
+  dispatch(dtype, [&](auto* p) {
+    if constexpr (!std::is_same_v<decltype(p), bool*>) f(p);
+  });
+}
+
+void cumsum_kernel(const Call& call) {
+  numbers(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    const T* x = call.in[0].as<T>();
+    T* y = call.out_as<T>();
+    scan(call, call.spec(0), Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(x[at])); });
+  });
+}
+void cumprod_kernel(const Call& call) {
+  numbers(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    const T* x = call.in[0].as<T>();
+    T* y = call.out_as<T>();
+    bool shifted = call.attrs.b & kShifted;
+    scan(call, call.spec(0), Running<T>(1), [=](Running<T>& s, std::int64_t at, std::int64_t) {
+      Running<T> before = s;
+      s *= wide(x[at]);
+      y[at] = narrow<T>(shifted ? before : s);
+    });
+  });
+}
+void recurrence_kernel(const Call& call) {
+  numbers(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    const T *a = call.in[0].as<T>(), *b = call.in[1].as<T>();
+    T* y = call.out_as<T>();
+    bool shifted = call.attrs.b & kShifted;
+    scan(call, call.spec(0), Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t before) {
+      Running<T> here = wide(b[at]);
+      s = before < 0 ? here : here + wide(a[shifted ? before : at]) * s;
+      y[at] = narrow<T>(s);
+    });
+  });
+}
+void shift_kernel(const Call& call) {
+  numbers(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    const T* x = call.in[0].as<T>();
+    T* y = call.out_as<T>();
+    scan(call, call.spec(0), 0, [=](int&, std::int64_t at, std::int64_t before) { y[at] = before < 0 ? T{} : x[before]; });
+  });
+}
+
+void scan_rule(const Call& call, Spec* out) {
+  check_domain(call, Domain::numbers);
+  const Spec& x = call.spec(0);
+  if (x.rank >= 0) axes_mask(call.op.name, call.attrs.a, x);
+  out->set(x);
+}
+
+Attrs with(std::int64_t code, std::int64_t flags) {
+  Attrs attrs;
+  attrs.a = code;
+  attrs.b = flags;
+  return attrs;
+}
+Tensor recurrence(const Tensor& a, const Tensor& b, std::int64_t code, std::int64_t flags) {
+  return apply1(recurrence_row, with(code, flags), {a, b});
+}
+Tensor shift(const Tensor& x, std::int64_t code, std::int64_t flags) {
+  return apply1(shift_row, with(code, flags & kReverse), {x});
+}
+
+void cumprod_vjp(const Rewind& r) {
+  std::int64_t code = r.attrs.a, flags = r.attrs.b, back = (flags & kReverse) ^ kReverse;
+  Tensor x = r.in(0);
+  Tensor dy = flags & kShifted ? shift(r.dy(), code, back) : r.dy();
+  r.din(0) = apply1(cumprod_row, with(code, flags | kShifted), {x}) * recurrence(x, dy, code, back | kShifted);
+}
+void recurrence_vjp(const Rewind& r) {
+  std::int64_t code = r.attrs.a, flags = r.attrs.b;
+  Tensor db = recurrence(r.in(0), r.dy(), code, flags ^ (kReverse | kShifted));
+  if (r.wants(0))
+    r.din(0) = flags & kShifted ? shift(db, code, flags ^ kReverse) * r.out() : db * shift(r.out(), code, flags);
+  if (r.wants(1)) r.din(1) = db;
+}
+
+}  // namespace
+
+constinit const OpDef cumsum_row{.name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const Rewind& r) {
+                                   r.din(0) = apply1(cumsum_row, with(r.attrs.a, r.attrs.b ^ kReverse), {r.dy()});
+                                 }};
+constinit const OpDef cumprod_row{.name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
+constinit const OpDef recurrence_row{
+    .name = "recurrence", .rule = scan_rule, .cpu = recurrence_kernel, .vjp = recurrence_vjp, .saves_in = 1, .saves_out = 1};
+constinit const OpDef shift_row{.name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const Rewind& r) {
+                                  r.din(0) = shift(r.dy(), r.attrs.a, r.attrs.b ^ kReverse);
+                                }};
+
+Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_row, with(encode_axis("cumsum", x, axis), 0), {x}); }
+Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_row, with(encode_axis("cumprod", x, axis), 0), {x}); }
+Tensor product_of_others(const Tensor& x, std::int64_t code) {
+  return apply1(cumprod_row, with(code, kShifted), {x}) * apply1(cumprod_row, with(code, kShifted | kReverse), {x});
+}
+
+}  // namespace kassette

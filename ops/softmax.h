@@ -1,0 +1,27 @@
+// ops/softmax.h - softmax and the losses that are stable only together with it, as functions of tensors. Axes are encoded as by
+// encode_axes, with keepdims.
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+/// exp(x) / sum(exp(x)) along one axis; stable.
+Tensor softmax(const Tensor& x, int axis = -1);
+/// Its logarithm.
+Tensor log_softmax(const Tensor& x, int axis = -1);
+/// log(sum(exp(x))) over axes; stable.
+Tensor logsumexp(const Tensor& x, const Axes& axes = None, bool keepdims = false);
+/// sum(target * (logsumexp(logits) - logits)) along one axis, which goes; target and logits have one shape.
+Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis = -1);
+/// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids of the shape without it.
+Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits);
+/// max(z, 0) - z * t + log(1 + exp(-|z|)), elementwise; target and logits have one shape.
+Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits);
+/// x[..., classes[...]]; throws ValueError for a class out of range.
+Tensor pick(const Tensor& x, const Tensor& classes);
+
+extern const OpDef softmax_row, log_softmax_row, softmax_grad_row, logsumexp_row, softmax_from_logsumexp_row,
+    softmax_cross_entropy_row, softmax_cross_entropy_grad_row, sparse_softmax_cross_entropy_row,
+    sparse_softmax_cross_entropy_grad_row, sigmoid_cross_entropy_row, pick_row, place_row;
+
+}  // namespace kassette

@@ -1,0 +1,360 @@
+// ops/softmax_simd.cpp - the loops of softmax and its losses; compiled once per CPU level. A row shorter than a few vectors is
+// slow along its axis, so such rows are transposed, a vector of rows at a time, and go through the columns' loops.
+#include "ops/simd.h"
+
+#include <limits>
+
+#include "ops/softmax_loops.h"
+
+namespace kassette {
+namespace {
+
+template <class T>
+constexpr T kInf = std::numeric_limits<T>::infinity();
+
+/// A vector of up to a whole width: full ones and tails run the same code.
+template <class T>
+struct Part {
+  using X = Vec<T>;
+  using V = typename X::V;
+  std::int64_t n;
+  V load(const T* p) const { return n >= X::kWidth ? X::load(p) : X::load_part(p, n); }
+  void store(T* p, const V& v) const {
+    if (n >= X::kWidth) X::store(p, v);
+    else X::store_part(p, v, n);
+  }
+};
+template <class T>
+struct Lanes {
+  alignas(64) T at[Vec<T>::kWidth];
+};
+
+/// v, with `fill` in the lanes from n on.
+template <class T>
+KASSETTE_FN xsimd::batch<T> only_first(const xsimd::batch<T>& v, std::int64_t n, T fill) {
+  if (n >= Vec<T>::kWidth) return v;
+  Lanes<T> lanes;
+  v.store_aligned(lanes.at);
+  for (std::int64_t i = n; i < Vec<T>::kWidth; ++i) lanes.at[i] = fill;
+  return xsimd::batch<T>::load_aligned(lanes.at);
+}
+
+/// NaN wins or not: a NaN reaches the sum of exponentials anyway.
+template <class V>
+KASSETTE_FN V larger(const V& a, const V& b) {
+  return xsimd::max(a, b);
+}
+template <class T>
+KASSETTE_FN T across_max(const xsimd::batch<T>& v) {
+  Lanes<T> l;
+  v.store_aligned(l.at);
+  for (int half = static_cast<int>(Vec<T>::kWidth) / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) l.at[i] = l.at[i] > l.at[i + half] ? l.at[i] : l.at[i + half];
+  return l.at[0];
+}
+template <class T>
+KASSETTE_FN T across_sum(const xsimd::batch<T>& v) {
+  Lanes<T> l;
+  v.store_aligned(l.at);
+  for (int half = static_cast<int>(Vec<T>::kWidth) / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) l.at[i] += l.at[i + half];
+  return l.at[0];
+}
+
+/// sum over i of f(i, n), vectors of up to a whole width; f gives 0 in lanes that do not count.
+template <class T, class F>
+KASSETTE_FN T sum_over(std::int64_t n, F f) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  xsimd::batch<T> a(T(0)), b(T(0));
+  std::int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    a = a + f(i, w);
+    b = b + f(i + w, w);
+  }
+  if (i + w <= n) {
+    a = a + f(i, w);
+    i += w;
+  }
+  if (i < n) b = b + only_first(f(i, n - i), n - i, T(0));
+  return across_sum<T>(a + b);
+}
+/// f(i, m) for the vectors of n elements.
+template <class T, class F>
+KASSETTE_FN void each(std::int64_t n, F f) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  std::int64_t i = 0;
+  for (; i + w <= n; i += w) f(i, w);
+  if (i < n) f(i, n - i);
+}
+
+template <class T>
+KASSETTE_FN T max_of(const T* x, std::int64_t n) {
+  using X = Vec<T>;
+  constexpr std::int64_t w = X::kWidth;
+  xsimd::batch<T> a(-kInf<T>), b(-kInf<T>);
+  std::int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    a = larger(a, X::load(x + i));
+    b = larger(b, X::load(x + i + w));
+  }
+  a = larger(a, b);
+  for (; i + w <= n; i += w) a = larger(a, X::load(x + i));
+  if (i < n) a = larger(a, only_first(X::load_part(x + i, n - i), n - i, -kInf<T>));
+  return across_max<T>(a);
+}
+
+/// The maximum as the shift of a logsumexp: 0 where it is not finite.
+template <class T>
+KASSETTE_FN T shift_of(T max) {
+  return max - max == T(0) ? max : T(0);
+}
+template <class T, class A>
+KASSETTE_FN xsimd::batch<T, A> shift_of(const xsimd::batch<T, A>& max) {
+  return xsimd::select(max - max == xsimd::batch<T, A>(T(0)), max, xsimd::batch<T, A>(T(0)));
+}
+
+// ---- columns ---------------------------------------------------------------------------------------------------------
+/// The maximum over n elements `stride` apart, one per lane.
+template <class T>
+KASSETTE_FN xsimd::batch<T> column_max(const T* x, std::int64_t n, std::int64_t stride, Part<T> part) {
+  auto a = part.load(x);
+  for (std::int64_t r = 1; r < n; ++r) a = larger(a, part.load(x + r * stride));
+  return a;
+}
+template <class T, class F>
+KASSETTE_FN xsimd::batch<T> column_sum(std::int64_t n, F f) {
+  xsimd::batch<T> a(T(0)), b(T(0));
+  std::int64_t r = 0;
+  for (; r + 2 <= n; r += 2) {
+    a = a + f(r);
+    b = b + f(r + 1);
+  }
+  if (r < n) a = a + f(r);
+  return a + b;
+}
+
+template <class T>
+KASSETTE_FN void softmax_column(const T* x, T* y, T* lse, std::int64_t n, std::int64_t x_stride, std::int64_t y_stride, Part<T> part) {
+  auto max = column_max(x, n, x_stride, part);
+  auto total = column_sum<T>(n, [&](std::int64_t r) {
+    auto e = m::exp(part.load(x + r * x_stride) - max);
+    part.store(y + r * y_stride, e);
+    return e;
+  });
+  auto scale = xsimd::batch<T>(T(1)) / total;
+  for (std::int64_t r = 0; r < n; ++r) part.store(y + r * y_stride, part.load(y + r * y_stride) * scale);
+  if (lse) part.store(lse, xsimd::log(total) + max);
+}
+template <class T>
+void softmax_columns(const T* x, T* y, T* lse, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    softmax_column(x + c, y + c, lse ? lse + c : nullptr, n, stride, stride, Part<T>{m});
+  });
+}
+template <class T>
+KASSETTE_FN xsimd::batch<T> logsumexp_column(const T* x, std::int64_t n, std::int64_t stride, Part<T> part) {
+  auto shift = shift_of(column_max(x, n, stride, part));
+  auto total = column_sum<T>(n, [&](std::int64_t r) { return m::exp(part.load(x + r * stride) - shift); });
+  return xsimd::log(total) + shift;
+}
+template <class T>
+void logsumexp_columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    part.store(out + c, logsumexp_column(x + c, n, stride, part));
+  });
+}
+template <class T>
+void log_columns(const T* x, T* y, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    auto lse = logsumexp_column(x + c, n, stride, part);
+    for (std::int64_t r = 0; r < n; ++r) part.store(y + r * stride + c, part.load(x + r * stride + c) - lse);
+  });
+}
+template <class T>
+void grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(dy + r * stride + c) * part.load(y + r * stride + c); });
+    for (std::int64_t r = 0; r < n; ++r) {
+      std::int64_t at = r * stride + c;
+      part.store(dx + at, part.load(y + at) * (part.load(dy + at) - total));
+    }
+  });
+}
+template <class V>
+KASSETTE_FN V gap(const V& t, const V& z, const V& lse) {
+  return xsimd::select(t == V(0), V(0), t * (lse - z));
+}
+template <class T>
+void loss_columns(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    auto l = part.load(lse + c);
+    part.store(loss + c, column_sum<T>(n, [&](std::int64_t r) {
+                 return gap(part.load(t + r * stride + c), part.load(z + r * stride + c), l);
+               }));
+  });
+}
+template <class T>
+void loss_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    auto g = part.load(dy + c);
+    auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(t + r * stride + c); });
+    for (std::int64_t r = 0; r < n; ++r) {
+      std::int64_t at = r * stride + c;
+      part.store(dz + at, g * (part.load(p + at) * total - part.load(t + at)));
+    }
+  });
+}
+
+// ---- rows ------------------------------------------------------------------------------------------------------------
+template <class T>
+KASSETTE_FN void softmax_row(const T* x, T* y, T* lse, std::int64_t n) {
+  T max = max_of(x, n);
+  T total = sum_over<T>(n, [&](std::int64_t i, std::int64_t m) {
+    Part<T> part{m};
+    auto e = m::exp(part.load(x + i) - xsimd::batch<T>(max));
+    part.store(y + i, e);
+    return e;
+  });
+  const xsimd::batch<T> scale(T(1) / total);
+  each<T>(n, [&](std::int64_t i, std::int64_t m) {
+    Part<T> part{m};
+    part.store(y + i, part.load(y + i) * scale);
+  });
+  if (lse) *lse = std::log(total) + max;
+}
+
+template <class T>
+constexpr std::int64_t kShort = 32;
+
+/// Rows [0, count) of n <= kShort elements, as columns of a buffer: `width` lanes side by side.
+template <class T>
+KASSETTE_FN void transpose_in(const T* x, T* buffer, std::int64_t count, std::int64_t n) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  for (std::int64_t r = 0; r < n; ++r) {
+    for (std::int64_t i = 0; i < count; ++i) buffer[r * w + i] = x[i * n + r];
+    for (std::int64_t i = count; i < w; ++i) buffer[r * w + i] = T(0);
+  }
+}
+template <class T>
+KASSETTE_FN void transpose_out(const T* buffer, T* y, std::int64_t count, std::int64_t n) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t r = 0; r < n; ++r) y[i * n + r] = buffer[r * w + i];
+}
+
+template <class T>
+void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  if (n > kShort<T>) {
+    for (std::int64_t i = 0; i < count; ++i) softmax_row(x + i * n, y + i * n, lse ? lse + i : nullptr, n);
+    return;
+  }
+  alignas(64) T buffer[kShort<T> * w];
+  for (std::int64_t i = 0; i < count; i += w) {
+    std::int64_t m = count - i < w ? count - i : w;
+    transpose_in(x + i * n, buffer, m, n);
+    Lanes<T> l;
+    softmax_column(buffer, buffer, l.at, n, w, w, Part<T>{w});
+    transpose_out(buffer, y + i * n, m, n);
+    if (lse)
+      for (std::int64_t k = 0; k < m; ++k) lse[i + k] = l.at[k];
+  }
+}
+template <class T>
+void logsumexp_rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, x += n) {
+    T shift = shift_of(max_of(x, n));
+    T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
+    out[i] = std::log(total) + shift;
+  }
+}
+template <class T>
+void log_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, x += n, y += n) {
+    T lse;
+    logsumexp_rows(x, &lse, 1, n);
+    each<T>(n, [&](std::int64_t k, std::int64_t m) {
+      Part<T> part{m};
+      part.store(y + k, part.load(x + k) - xsimd::batch<T>(lse));
+    });
+  }
+}
+template <class T>
+void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, dy += n, y += n, dx += n) {
+    T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(dy + k) * Part<T>{m}.load(y + k); });
+    each<T>(n, [&](std::int64_t k, std::int64_t m) {
+      Part<T> part{m};
+      part.store(dx + k, part.load(y + k) * (part.load(dy + k) - xsimd::batch<T>(total)));
+    });
+  }
+}
+template <class T>
+void loss_rows(const T* t, const T* z, const T* lse, T* loss, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, t += n, z += n)
+    loss[i] = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
+      return gap(Part<T>{m}.load(t + k), Part<T>{m}.load(z + k), xsimd::batch<T>(lse[i]));
+    });
+}
+template <class T>
+void loss_grad_rows(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, t += n, p += n, dz += n) {
+    T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(t + k); });
+    each<T>(n, [&](std::int64_t k, std::int64_t m) {
+      Part<T> part{m};
+      part.store(dz + k, xsimd::batch<T>(dy[i]) * (part.load(p + k) * xsimd::batch<T>(total) - part.load(t + k)));
+    });
+  }
+}
+template <class T>
+void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i, p += n, out += n)
+    for (std::int64_t k = 0; k < n; ++k) out[k] = dy[i] * p[k];
+}
+
+// ---- elementwise -----------------------------------------------------------------------------------------------------
+template <class T>
+void exp_gap(const T* x, T* w, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  each<T>(n, [&](std::int64_t k, std::int64_t m) {
+    Part<T> part{m};
+    V lse = part.load(w + k);
+    part.store(w + k, xsimd::select(lse == V(-kInf<T>), V(0), m::exp(part.load(x + k) - lse)));
+  });
+}
+template <class T>
+void sigmoid_loss(const T* t, const T* z, T* loss, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  each<T>(n, [&](std::int64_t k, std::int64_t m) {
+    Part<T> part{m};
+    V a = part.load(z + k), zt = a * part.load(t + k);
+    part.store(loss + k, xsimd::max(a, V(0)) - zt + xsimd::log1p(m::exp(-xsimd::abs(a))));
+  });
+}
+
+template <class T>
+constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
+                                softmax_rows<T>,
+                                softmax_columns<T>,
+                                log_rows<T>,
+                                log_columns<T>,
+                                grad_rows<T>,
+                                grad_columns<T>,
+                                loss_rows<T>,
+                                loss_columns<T>,
+                                loss_grad_rows<T>,
+                                loss_grad_columns<T>,
+                                scale_rows<T>,
+                                exp_gap<T>,
+                                sigmoid_loss<T>};
+
+}  // namespace
+
+constinit const SoftmaxTable KASSETTE_LEVEL_NAME(softmax_table) = {loops<float>, loops<double>};
+
+}  // namespace kassette

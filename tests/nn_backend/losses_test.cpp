@@ -1,0 +1,200 @@
+// tests/nn_backend/losses_test.cpp - softmax, cross-entropies, in_top_k and l2_normalize (specification 2.9, 2.15, 2.16).
+#include <kassette/backend.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "devices/cpu/level.h"
+#include "devices/cpu/threads.h"
+#include "ops/expr.h"
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+
+namespace {
+
+using List = std::vector<double>;
+List values(const Tensor& x) { return x.to_vector<double>(); }
+
+void check_close(const Tensor& x, const List& expected, double tolerance = 1e-7) {
+  List v = values(x);
+  REQUIRE(v.size() == expected.size());
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    INFO("element " << i);
+    CHECK(v[i] == Approx(expected[i]).epsilon(tolerance).margin(tolerance));
+  }
+}
+Tensor wide(const Operand& x) { return K::constant(x, "float64"); }
+
+List waves(std::int64_t n, double size = 3) {
+  List v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = size * std::sin(1.7 * static_cast<double>(i) + 0.3);
+  return v;
+}
+
+/// Softmax by plain loops in double over (outer, n, inner).
+List slow_softmax(const List& x, std::size_t outer, std::size_t n, std::size_t inner) {
+  List y(x.size());
+  for (std::size_t o = 0; o < outer; ++o)
+    for (std::size_t i = 0; i < inner; ++i) {
+      double s = 0;
+      for (std::size_t k = 0; k < n; ++k) s += std::exp(x[(o * n + k) * inner + i]);
+      for (std::size_t k = 0; k < n; ++k) y[(o * n + k) * inner + i] = std::exp(x[(o * n + k) * inner + i]) / s;
+    }
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("softmax and logsumexp of 1, 2, 3", "[softmax]") {
+  check_close(K::softmax(wide({1, 2, 3})), {.09003057, .24472847, .66524096}, 1e-7);
+  check_close(K::logsumexp(wide({1, 2, 3})), {3.40760596});
+  check_close(K::softmax(K::constant({1, 2, 3})), {.09003057, .24472847, .66524096}, 1e-6);
+  check_close(kassette::log_softmax(wide({1, 2, 3})), {-2.40760596, -1.40760596, -.40760596});
+}
+
+TEST_CASE("softmax along any axis of any size agrees with plain loops", "[softmax]") {
+  for (Shape s : {Shape{7}, Shape{4, 10}, Shape{20, 37}, Shape{3, 100}, Shape{4, 5, 3}, Shape{2, 5, 40}, Shape{2, 33, 70}})
+    for (int axis = -s.rank(); axis < s.rank(); ++axis) {
+      std::size_t outer = 1, n = 1, inner = 1;
+      for (int i = 0; i < s.rank(); ++i) {
+        int a = axis < 0 ? axis + s.rank() : axis;
+        (i < a ? outer : i == a ? n : inner) *= static_cast<std::size_t>(std::int64_t(s[i]));
+      }
+      INFO(s << " axis " << axis);
+      List x = waves(s.numel());
+      List expected = slow_softmax(x, outer, n, inner), logs = expected;
+      for (double& l : logs) l = std::log(l);
+      check_close(K::softmax(K::constant(x, "float64", s), axis), expected, 1e-12);
+      check_close(K::softmax(K::constant(x, "float32", s), axis), expected, 1e-6);
+      check_close(K::softmax(K::constant(x, "float16", s), axis), expected, 4e-3);
+      check_close(kassette::log_softmax(K::constant(x, "float64", s), axis), logs, 1e-12);
+    }
+}
+
+TEST_CASE("softmax and logsumexp do not overflow", "[softmax]") {
+  const double inf = std::numeric_limits<double>::infinity();
+  check_close(K::softmax(wide({1000, 1000, -1000})), {.5, .5, 0});
+  CHECK(K::logsumexp(K::constant({1e4, 1e-4})).item<float>() == 1e4f);
+  CHECK(values(K::logsumexp(wide({-inf, -inf})))[0] == -inf);
+  CHECK(values(K::logsumexp(wide({1, inf})))[0] == inf);
+  CHECK(values(K::logsumexp(wide({-inf, 2})))[0] == 2);
+  CHECK(values(K::logsumexp(K::constant(List{}, "float64", {0})))[0] == -inf);
+  CHECK(values(K::logsumexp(wide({{1, 2, 3}, {4, 5, 6}}), {0, 1}, true)).size() == 1);
+  check_close(K::logsumexp(wide({{1, 2, 3}, {4, 5, 6}}), 0), {4.04858735, 5.04858735, 6.04858735});
+  check_close(K::logsumexp(wide({{1, 2, 3}, {4, 5, 6}})), {6.45619331});
+}
+
+TEST_CASE("softmax has the same bits for any number of threads", "[softmax]") {
+  int before = num_threads();
+  for (Shape s : {Shape{3000, 10}, Shape{300, 200}, Shape{10, 30, 100}}) {
+    Tensor x = K::constant(waves(s.numel()), "float32", s);
+    for (int axis = 0; axis < s.rank(); ++axis) {
+      set_num_threads(1);
+      List one = values(K::softmax(x, axis)), lse = values(K::logsumexp(x, axis));
+      set_num_threads(2);
+      CHECK(values(K::softmax(x, axis)) == one);
+      CHECK(values(K::logsumexp(x, axis)) == lse);
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("softmax agrees over CPU levels to 4 ulp", "[softmax]") {
+  Level before = cpu_level();
+  Tensor x = K::constant(waves(40 * 37), "float32", {40, 37});
+  List reference = slow_softmax(values(x), 40, 37, 1);
+  for (Level level : {Level::sse2, Level::avx2, Level::avx512})
+    if (set_cpu_level(level)) check_close(K::softmax(x), reference, 4 * 1.2e-7);
+  set_cpu_level(before);
+}
+
+TEST_CASE("softmax of what it does not take", "[softmax]") {
+  CHECK_THROWS_WITH(K::softmax(wide(1.0)), "softmax: axis -1 is out of range for () of rank 0");
+  CHECK_THROWS_WITH(K::softmax(wide({1, 2}), 1), "softmax: axis 1 is out of range for (2,) of rank 1");
+  CHECK_THROWS_AS(K::softmax(K::constant({1, 2}, "int32")), TypeError);
+  CHECK_THROWS_AS(K::logsumexp(K::constant({1, 2}, "int32")), TypeError);
+  CHECK(K::softmax(K::constant(List{}, "float32", {0, 3})).shape() == Shape{0, 3});
+  CHECK(K::softmax(K::constant(List{}, "float32", {3, 0})).shape() == Shape{3, 0});
+}
+
+TEST_CASE("categorical cross-entropy of the specification's vectors", "[losses]") {
+  check_close(K::categorical_crossentropy(wide({0, 1, 0}), wide({.4, .1, .5})), {2.30258509});
+  check_close(K::categorical_crossentropy(wide({1, 0, 0}), wide({2, 1, 1})), {.69314718});
+  check_close(K::categorical_crossentropy(wide({0, 0, 1}), wide({1, 2, 3}), true), {.40760596});
+  check_close(K::categorical_crossentropy(wide({{.4, .6}, {.1, .9}}), wide({{1, 0}, {0, 1}})),
+              {.6 * 16.118095651, .1 * 16.118095651}, 1e-6);
+  Tensor t = wide({{0, 0, 1}, {1, 0, 0}}), z = wide({{1, 2, 3}, {4, 5, 6}});
+  check_close(K::categorical_crossentropy(t, z, true), {.40760596, 2.40760596});
+  check_close(K::categorical_crossentropy(K::transpose(t), K::transpose(z), true, 0), {.40760596, 2.40760596});
+  check_close(K::categorical_crossentropy(K::transpose(t), K::softmax(K::transpose(z), 0), false, 0), {.40760596, 2.40760596});
+  check_close(K::categorical_crossentropy(K::cast(t, "float16"), K::cast(z, "float16"), true), {.40760596, 2.40760596}, 1e-3);
+}
+
+TEST_CASE("sparse categorical cross-entropy of the specification's vectors", "[losses]") {
+  check_close(K::sparse_categorical_crossentropy(K::constant({0}, "int32"), wide({{0, .3, .7}})), {16.1180958}, 1e-6);
+  check_close(K::sparse_categorical_crossentropy(K::constant({1}, "int32"), wide({{0, .3, .7}})), {1.2039729}, 1e-6);
+  check_close(K::sparse_categorical_crossentropy({0.0}, wide({{.2, .2}})), {.69314718});
+  Tensor z = wide({{1, 2, 3}, {4, 5, 6}});
+  Tensor column = K::sparse_categorical_crossentropy(K::constant({{2}, {0}}, "int64"), z, true);
+  CHECK(column.shape() == Shape{2});
+  check_close(column, {.40760596, 2.40760596});
+  Tensor deep = K::constant(waves(24), "float64", {2, 3, 4});
+  Tensor ids = K::constant({{0, 1, 2}, {3, 0, 1}}, "int32");
+  List expected = values(K::sparse_categorical_crossentropy(ids, deep, true));
+  Tensor restored = K::sparse_categorical_crossentropy(K::expand_dims(ids, -1), deep, true);
+  CHECK(restored.shape() == Shape{2, 3});
+  CHECK(values(restored) == expected);
+  CHECK(values(K::sparse_categorical_crossentropy(ids, K::permute_dimensions(deep, {0, 2, 1}), true, 1)) == expected);
+}
+
+TEST_CASE("binary cross-entropy of the specification's vectors", "[losses]") {
+  check_close(K::binary_crossentropy(wide({1, 0, .4, 1, 0}), wide({.6, .6, .3, 0, 1})),
+              {.51082562, .91629073, .69559409, 16.118096, 16.118096}, 1e-6);
+  check_close(K::binary_crossentropy(wide({1, 0, 1, .3}), wide({0, 2, -2, 1}), true),
+              {.69314718, 2.12692801, 2.12692801, 1.01326169});
+  check_close(K::binary_crossentropy(K::constant({1.0, 0.0}, "float16"), K::constant({0.0, .6}, "float16")),
+              {16.118, .9163}, 2e-3);
+  CHECK(K::binary_crossentropy(wide({1}), wide({800}), true).item<double>() == 0);
+}
+
+TEST_CASE("losses of what does not fit", "[losses]") {
+  Tensor a = wide({{1, 2, 3}, {4, 5, 6}}), b = wide({1, 2, 3});
+  CHECK_THROWS_WITH(K::categorical_crossentropy(b, a, true),
+                    "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+  CHECK_THROWS_WITH(K::categorical_crossentropy(b, a), "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+  CHECK_THROWS_WITH(K::categorical_crossentropy(a, a, false, 2),
+                    "categorical_crossentropy: axis 2 is out of range for (2, 3) of rank 2");
+  CHECK_THROWS_WITH(K::binary_crossentropy(b, a), "binary_crossentropy: target (3,) and output (2, 3) must have one shape");
+  CHECK_THROWS_WITH(K::sparse_categorical_crossentropy({0, 3}, a, true),
+                    "sparse_categorical_crossentropy: class 3 at position 1 is out of range for 3 classes");
+  CHECK_THROWS_AS(K::sparse_categorical_crossentropy({0, -1}, a, true), ValueError);
+  CHECK_THROWS_AS(K::sparse_categorical_crossentropy({0, 1, 2}, a, true), ValueError);
+  CHECK_THROWS_AS(K::sparse_categorical_crossentropy({{0, 1, 2}}, a, true), ValueError);
+  CHECK_THROWS_AS(K::categorical_crossentropy(a, K::constant({1, 2}, "int32")), TypeError);
+}
+
+TEST_CASE("in_top_k counts ties in and refuses rows that are not finite", "[losses]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor p = K::constant({{.1, .5, .5, .2}, {.1, .5, .5, .2}, {.1, .5, .5, .2}, {.1, .5, .5, .2}});
+  auto top = [&](int k) { return values(K::in_top_k(p, {0, 1, 2, 3}, k)); };
+  CHECK(top(0) == List{0, 0, 0, 0});
+  CHECK(top(1) == List{0, 1, 1, 0});
+  CHECK(top(2) == List{0, 1, 1, 0});
+  CHECK(top(3) == List{0, 1, 1, 1});
+  CHECK(top(4) == List{1, 1, 1, 1});
+  CHECK(values(K::in_top_k(p, {4, -1, 0, 0}, 9)) == List{0, 0, 1, 1});
+  CHECK(values(K::in_top_k(K::constant({{nan, 1.0}}), {1}, 2)) == List{0});
+  CHECK(K::in_top_k(p, {0, 1, 2, 3}, 1).dtype() == bool_);
+}
+
+TEST_CASE("l2_normalize of the specification's vectors", "[losses]") {
+  check_close(K::l2_normalize(wide({3, 4})), {.6, .8});
+  check_close(K::l2_normalize(wide({0, 0})), {0, 0});
+  check_close(K::l2_normalize(wide({1e-7})), {.1});
+  check_close(K::l2_normalize(wide({{3, 4}, {0, 2}}), 1), {.6, .8, 0, 1});
+  check_close(K::l2_normalize(K::constant({0, 0}, "float16")), {0, 0});
+  CHECK_THROWS_WITH(K::l2_normalize(wide({3, 4}), 1), "l2_normalize: axis 1 is out of range for (2,) of rank 1");
+}
