@@ -172,6 +172,24 @@ void for_words(const RandomKey& key, std::int64_t n, F f) {
   });
 }
 
+/// The same with 64 bits an element: see Note [Order of random words].
+template <class F>
+void for_words64(const RandomKey& key, std::int64_t n, F f) {
+  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) std::uint32_t words[kBlock];
+    std::uint64_t wide[kBlock / 2];
+    for (std::int64_t at = begin; at < end; at += kBlock / 2) {
+      std::int64_t m = std::min(kBlock / 2, end - at);
+      loops().words(key, 2 * at, (2 * m + kGroupWords - 1) / kGroupWords * kGroupWords, Form{}, words);
+      for (std::int64_t i = 0; i < m; ++i) {
+        std::int64_t high = i / 16 * 32 + i % 16;
+        wide[i] = std::uint64_t(words[high]) << 32 | words[high + 16];
+      }
+      f(at, wide, m);
+    }
+  });
+}
+
 /// The words below it, of 2^32, are a share p of all.
 std::uint64_t words_below(double p) {
   if (!(p > 0)) return 0;
@@ -202,10 +220,12 @@ void integers_kernel(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     T* to = call.out_as<T>();
     if constexpr (std::is_integral_v<T>)
-      parallel_for(out.numel(), 1024, [&](std::int64_t begin, std::int64_t end) {
-        // The upper half of the product is below `range`; its share of 2^64 is off by less than one part in 2^64 / range.
-        for (std::int64_t i = begin; i < end; ++i)
-          to[i] = static_cast<T>(static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(static_cast<unsigned __int128>(random_word64(key, i)) * range >> 64));
+      for_words64(key, out.numel(), [&](std::int64_t at, const std::uint64_t* words, std::int64_t n) {
+        // The upper half of the product is below `range`; shares are even up to range / 2^64.
+        for (std::int64_t i = 0; i < n; ++i) {
+          auto offset = static_cast<std::uint64_t>(static_cast<unsigned __int128>(words[i]) * range >> 64);
+          to[at + i] = static_cast<T>(static_cast<std::uint64_t>(low) + offset);
+        }
       });
   });
 }

@@ -255,6 +255,12 @@ TEST_CASE("integers cover their range", "[random]") {
     }
     for (int v = 3; v < 9; ++v) CHECK(std::abs(count[static_cast<std::size_t>(v)] - 1000) < 150);
   }
+  auto v = random_integers({key, dims_of({1001}), int64}, 0, 1000).to_vector<std::int64_t>();
+  int wrong = 0;
+  for (std::int64_t i = 0; i < 1001; ++i)
+    wrong += v[static_cast<std::size_t>(i)] !=
+             static_cast<std::int64_t>(static_cast<unsigned __int128>(random_word64({6, 1}, i)) * 1000 >> 64);
+  CHECK(wrong == 0);
   Moments wide(random_integers({key, dims_of({10000}), int64}, INT64_MIN, INT64_MAX));
   CHECK(wide.low < -9e18);
   CHECK(wide.high > 9e18);
