@@ -172,12 +172,18 @@ void matmul() {
     });
 }
 
+void random() {
+  row("rnd.uniform.1e7", [] { return [] { Tensor c = K::random_uniform({10000000}); }; });
+  row("rnd.normal.1e7", [] { return [] { Tensor c = K::random_normal({10000000}); }; });
+  row("rnd.dropout.1e7", [] { return [a = uniform({10000000})] { Tensor c = K::dropout(a, 0.5); }; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   kassette::set_num_threads(options.threads);
-  small(), train(), tape(), elementwise(), matmul();
+  small(), train(), tape(), elementwise(), matmul(), random();
   return bench::run(options, bench::cpu() + ", \"peer\": \"kassette\", \"version\": \"" +
                                  kassette::version() + "\"");
 }
