@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ namespace {
 constexpr int kMaxThreads = 256;
 constexpr std::int64_t kSpinNs = 60'000;          // a worker that has just worked waits so long before it sleeps
 constexpr std::int64_t kCrowdedSpinNs = 2'000;    // the same with more threads than CPUs
+constexpr std::int64_t kAloneNs = 8'000;
 constexpr std::int64_t kPartsPerThread = 4;       // so that a thread that was held up leaves something to take over
 
 // Note [The pool's hand-over]
@@ -82,18 +84,20 @@ std::int64_t now_ns() {
   return std::int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Spins until done() or until `ns` have passed; answers done().
+/// Spins until done() or until `ns` have passed; answers done(). After a while it offers its CPU to others: the thread it
+/// waits for may be queued there.
 template <class Done>
 bool spin(std::int64_t ns, Done done) {
-  std::int64_t until = 0;
+  std::int64_t start = 0;
   for (;;) {
     for (int i = 0; i < 64; ++i) {
       if (done()) return true;
       cpu_pause();
     }
     std::int64_t now = now_ns();
-    if (!until) until = now + ns;
-    else if (now >= until) return done();
+    if (!start) start = now;
+    if (now - start >= ns) return done();
+    if (now - start >= kAloneNs) sched_yield();
   }
 }
 
