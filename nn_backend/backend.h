@@ -12,6 +12,7 @@
 #include <kassette/backend/losses.h>
 #include <kassette/backend/normalization.h>
 #include <kassette/backend/random.h>
+#include <kassette/backend/linalg.h>
 #include <kassette/backend/reductions.h>
 #include <kassette/backend/shaping.h>
 #include <kassette/backend/softmax.h>

@@ -1,0 +1,220 @@
+// devices/cpu/blas.cpp - matrix products on the CPU.
+#include "devices/cpu/blas.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <climits>
+
+#include <cblas.h>
+
+#include "core/storage.h"
+#include "devices/cpu/threads.h"
+
+namespace kassette {
+namespace {
+
+// Sizes are counted in multiply-adds. Measured with OpenBLAS 0.3.21 (core Cooperlake, 2 cores): its small-matrix path ends
+// at 10^6 and does some 100 a nanosecond; a hand-over to the pool takes half a microsecond.
+constexpr std::int64_t kTiny = 64;                        // own loop: a call of OpenBLAS costs more
+constexpr std::int64_t kWorthAThread = std::int64_t(1) << 17;
+constexpr std::int64_t kSmallPath = 1'000'000;
+constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
+constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tiles of the small path are faster
+constexpr std::int64_t kLargeTile = std::int64_t(1) << 25;
+constexpr std::int64_t kInnerBlock = 1024;                // length of a part of a long inner axis
+
+/// One thread a call, whatever the environment says.
+void use_one_thread() { openblas_set_num_threads(1); }
+pthread_once_t once = PTHREAD_ONCE_INIT;
+
+void blas_gemm(const Product& p, const float* a, const float* b, float* out) {
+  cblas_sgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
+              static_cast<int>(p.n), static_cast<int>(p.k), 1.0f, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb), 0.0f, out,
+              static_cast<int>(p.ldo));
+}
+void blas_gemm(const Product& p, const double* a, const double* b, double* out) {
+  cblas_dgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
+              static_cast<int>(p.n), static_cast<int>(p.k), 1.0, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb), 0.0, out,
+              static_cast<int>(p.ldo));
+}
+/// y = a x or a^T x for a row-major (rows x cols).
+void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const float* a, std::int64_t lda, const float* x, std::int64_t incx, float* y,
+               std::int64_t incy) {
+  cblas_sgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0f, a, static_cast<int>(lda),
+              x, static_cast<int>(incx), 1.0f, y, static_cast<int>(incy));
+}
+void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const double* a, std::int64_t lda, const double* x, std::int64_t incx,
+               double* y, std::int64_t incy) {
+  cblas_dgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0, a, static_cast<int>(lda),
+              x, static_cast<int>(incx), 1.0, y, static_cast<int>(incy));
+}
+
+template <class T>
+void tiny(const Product& p, const T* a, const T* b, T* out) {
+  std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      T sum = 0;
+      for (std::int64_t k = 0; k < p.k; ++k) sum += a[i * ai + k * ak] * b[k * bk + j * bj];
+      out[i * p.ldo + j] = sum;
+    }
+}
+
+/// A product with a vector: reads the matrix once.
+template <class T>
+void vector_product(const Product& p, const T* a, const T* b, T* out) {
+  std::int64_t incy = p.n == 1 ? p.ldo : 1;
+  for (std::int64_t i = 0, n = std::max(p.m, p.n); i < n; ++i) out[i * incy] = 0;   // gemv then adds: it never reads what was there
+  if (p.n == 1) {
+    std::int64_t incx = p.tb ? 1 : p.ldb;
+    if (p.ta) blas_gemv(true, p.k, p.m, a, p.lda, b, incx, out, incy);
+    else blas_gemv(false, p.m, p.k, a, p.lda, b, incx, out, incy);
+  } else {
+    std::int64_t incx = p.ta ? p.lda : 1;
+    if (p.tb) blas_gemv(false, p.n, p.k, b, p.ldb, a, incx, out, incy);
+    else blas_gemv(true, p.k, p.n, b, p.ldb, a, incx, out, incy);
+  }
+}
+
+template <class T>
+void one_tile(const Product& p, const T* a, const T* b, T* out) {
+  if (p.m * p.n * p.k <= kTiny) tiny(p, a, b, out);
+  else if (p.m == 1 || p.n == 1) vector_product(p, a, b, out);
+  else blas_gemm(p, a, b, out);
+}
+
+/// Rows and columns of a product's tiles.
+struct Tiles {
+  std::int64_t rows, cols, down, across;
+  Tiles(std::int64_t m, std::int64_t n, std::int64_t tile_rows, std::int64_t tile_cols)
+      : rows(tile_rows), cols(tile_cols), down((m + rows - 1) / rows), across((n + cols - 1) / cols) {}
+};
+
+std::int64_t part_of(std::int64_t n, std::int64_t parts, std::int64_t multiple) {
+  std::int64_t part = (n + parts - 1) / parts;
+  return std::max<std::int64_t>(1, std::min(n, (part + multiple - 1) / multiple * multiple));
+}
+
+/// The grid that reads least: every row of tiles reads b again, every column of tiles reads a.
+Tiles grid(const Product& p, std::int64_t tiles) {
+  std::int64_t best_down = 1, best = 0;
+  for (std::int64_t down = 1; down <= tiles; down *= 2) {
+    std::int64_t across = tiles / down, cost = across * p.m + down * p.n;
+    if (down > p.m || across > p.n) continue;
+    if (!best || cost < best) best = cost, best_down = down;
+  }
+  std::int64_t across = std::max<std::int64_t>(1, tiles / best_down);
+  return {p.m, p.n, part_of(p.m, best_down, 4), part_of(p.n, across, 16)};
+}
+
+std::int64_t power_of_two(std::int64_t n) {
+  std::int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+Tiles tiles_of(const Product& p) {
+  std::int64_t work = p.m * p.n * p.k;
+  if (p.m == 1 || p.n == 1) {
+    std::int64_t most = std::max<std::int64_t>(256, kWorthAThread / std::max<std::int64_t>(1, p.k));
+    return {p.m, p.n, std::min(p.m, most), std::min(p.n, most)};
+  }
+  if (work < 2 * kWorthAThread) return {p.m, p.n, p.m, p.n};
+  if (work <= kSmallPath) return grid(p, power_of_two(work / (2 * kWorthAThread)) * 2);
+  if (work <= kCutToSmall) return grid(p, power_of_two(work / kSmallTile));
+  return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, 64));
+}
+
+void locate(const Repeats& r, std::int64_t i, std::int64_t* a, std::int64_t* b, std::int64_t* out) {
+  *a = *b = *out = 0;
+  for (int d = r.rank - 1; d >= 0; --d) {
+    std::int64_t at = i % r.dims[d];
+    i /= r.dims[d];
+    *a += at * r.a[d];
+    *b += at * r.b[d];
+    *out += at * r.out[d];
+  }
+}
+
+template <class T>
+void run_tiles(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
+  const Tiles t = tiles_of(p);
+  const std::int64_t per_product = t.down * t.across;
+  const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k);
+  parallel_for(r.count * per_product, std::max<std::int64_t>(1, kWorthAThread / (tile_work + 1024)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t at_a, at_b, at_out, tile = i % per_product;
+      locate(r, i / per_product, &at_a, &at_b, &at_out);
+      std::int64_t row = tile / t.across * t.rows, col = tile % t.across * t.cols;
+      Product part = p;
+      part.m = std::min(t.rows, p.m - row);
+      part.n = std::min(t.cols, p.n - col);
+      one_tile(part, a + at_a + (p.ta ? row : row * p.lda), b + at_b + (p.tb ? col * p.ldb : col), out + at_out + row * p.ldo + col);
+    }
+  });
+}
+
+/// A small result over a long inner axis: parts of that axis by themselves, then their sum in order.
+template <class T>
+bool run_inner_parts(const Product& p, const T* a, const T* b, T* out) {
+  if (p.m * p.n > 128 * 128 || p.k < 2 * kInnerBlock || p.m * p.n * p.k <= kSmallPath) return false;
+  const std::int64_t parts = std::min<std::int64_t>(16, p.k / kInnerBlock);
+  const std::int64_t length = part_of(p.k, parts, 16), n_parts = (p.k + length - 1) / length;
+  Ref<Storage> partial = Storage::allocate(n_parts * p.m * p.n * static_cast<std::int64_t>(sizeof(T)), cpu);
+  T* sums = static_cast<T*>(partial->data);
+  parallel_for(n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t at = i * length;
+      Product part = p;
+      part.k = std::min(length, p.k - at);
+      part.ldo = p.n;
+      one_tile(part, a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), sums + i * p.m * p.n);
+    }
+  });
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      T sum = sums[i * p.n + j];
+      for (std::int64_t part = 1; part < n_parts; ++part) sum += sums[(part * p.m + i) * p.n + j];
+      out[i * p.ldo + j] = sum;
+    }
+  return true;
+}
+
+template <class T>
+void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
+  if (r.count == 1 && p.m * p.n * p.k <= kTiny) {
+    tiny(p, a, b, out);
+    return;
+  }
+  pthread_once(&once, use_one_thread);
+  if (std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX) {   // more than BLAS can count
+    parallel_for(r.count * p.m, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::int64_t at_a, at_b, at_out, row = i % p.m;
+        locate(r, i / p.m, &at_a, &at_b, &at_out);
+        Product one = p;
+        one.m = 1;
+        tiny(one, a + at_a + row * (p.ta ? 1 : p.lda), b + at_b, out + at_out + row * p.ldo);
+      }
+    });
+    return;
+  }
+  if (p.k == 0) {
+    for (std::int64_t i = 0; i < r.count; ++i) {
+      std::int64_t at_a, at_b, at_out;
+      locate(r, i, &at_a, &at_b, &at_out);
+      for (std::int64_t row = 0; row < p.m; ++row) std::fill_n(out + at_out + row * p.ldo, p.n, T(0));
+    }
+    return;
+  }
+  if (r.count == 1 && run_inner_parts(p, a, b, out)) return;
+  run_tiles(p, r, a, b, out);
+}
+
+}  // namespace
+
+void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
+void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
+
+}  // namespace kassette

@@ -1,0 +1,259 @@
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <kassette/error.h>
+#include <kassette/runtime.h>
+
+#include "nn_backend/backend.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+#include "tests/catch.h"
+
+using namespace kassette;
+namespace K = kassette::backend;
+
+namespace {
+
+using Dimensions = std::vector<std::int64_t>;
+
+Spec spec_of(DType dtype, const Dimensions& d) {
+  Spec s(dtype, {});
+  for (std::int64_t n : d) s.dims[s.rank++] = n;
+  return s;
+}
+
+/// Small integers, so that sums are exact in every dtype whatever their order.
+template <class T>
+Tensor small_numbers(const Dimensions& d, int seed, DType dtype = dtype_of(static_cast<T*>(nullptr))) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  Tensor x = empty_tensor(spec_of(dtype, d));
+  for (std::int64_t i = 0; i < x.size(); ++i) mutable_data<T>(x)[i] = static_cast<T>(static_cast<int>(random() % 7) - 3);
+  return x;
+}
+
+std::int64_t at(const Dimensions& d, const Dimensions& index) {
+  std::int64_t i = 0;
+  for (std::size_t k = 0; k < d.size(); ++k) i = i * d[k] + (d[k] == 1 ? 0 : index[k]);
+  return i;
+}
+/// The next index of a shape; false after the last.
+bool next(Dimensions& index, const Dimensions& d) {
+  for (std::size_t k = d.size(); k-- > 0;) {
+    if (++index[k] < d[k]) return true;
+    index[k] = 0;
+  }
+  return false;
+}
+
+/// tensordot over axis ax of x and ay of y by its definition, with axis 0 shared when `batched`.
+template <class T>
+std::vector<T> by_definition(const Tensor& x, const Dimensions& dx, std::size_t ax, const Tensor& y, const Dimensions& dy, std::size_t ay, bool batched) {
+  std::size_t first = batched ? 1 : 0;
+  Dimensions d;
+  if (batched) d.push_back(dx[0]);
+  for (std::size_t i = first; i < dx.size(); ++i)
+    if (i != ax) d.push_back(dx[i]);
+  for (std::size_t i = first; i < dy.size(); ++i)
+    if (i != ay) d.push_back(dy[i]);
+  std::vector<T> out;
+  for (std::int64_t n : d)
+    if (n == 0) return out;
+  Dimensions index(d.size(), 0);
+  do {
+    Dimensions ix, iy;
+    std::size_t p = first;
+    if (batched) ix.push_back(index[0]), iy.push_back(index[0]);
+    for (std::size_t i = first; i < dx.size(); ++i) ix.push_back(i == ax ? 0 : index[p++]);
+    for (std::size_t i = first; i < dy.size(); ++i) iy.push_back(i == ay ? 0 : index[p++]);
+    double sum = 0;
+    for (std::int64_t k = 0; k < dx[ax]; ++k) {
+      ix[ax] = iy[ay] = k;
+      sum += static_cast<double>(x.data<T>()[at(dx, ix)]) * static_cast<double>(y.data<T>()[at(dy, iy)]);
+    }
+    out.push_back(static_cast<T>(sum));
+  } while (next(index, d));
+  return out;
+}
+
+template <class T>
+std::vector<T> values(const Tensor& x) {
+  return {x.data<T>(), x.data<T>() + x.size()};
+}
+
+template <class T>
+void check_dot(const Dimensions& dx, const Dimensions& dy) {
+  Tensor x = small_numbers<T>(dx, 1), y = small_numbers<T>(dy, 2);
+  Tensor z = K::dot(x, y);
+  CHECK(values<T>(z) == by_definition<T>(x, dx, dx.size() - 1, y, dy, dy.size() < 2 ? 0 : dy.size() - 2, false));
+}
+template <class T>
+void check_batch_dot(const Dimensions& dx, const Dimensions& dy, const Axes& axes, std::size_t ax, std::size_t ay, const Shape& shape) {
+  Tensor x = small_numbers<T>(dx, 3), y = small_numbers<T>(dy, 4);
+  Tensor z = K::batch_dot(x, y, axes);
+  CHECK(z.shape() == shape);
+  CHECK(values<T>(z) == by_definition<T>(x, dx, ax, y, dy, ay, true));
+}
+
+}  // namespace
+
+TEST_CASE("dot follows its definition for every pair of ranks", "[matmul]") {
+  std::vector<Dimensions> left{{4}, {2, 4}, {3, 2, 4}, {2, 1, 3, 4}}, right{{4}, {4, 3}, {2, 4, 5}, {2, 3, 4, 5}, {3, 1, 4, 1}};
+  for (const Dimensions& dx : left)
+    for (const Dimensions& dy : right) {
+      check_dot<float>(dx, dy);
+      check_dot<double>(dx, dy);
+      check_dot<std::int32_t>(dx, dy);
+    }
+  CHECK(K::dot(small_numbers<float>({2, 3}, 1), small_numbers<float>({4, 3, 5}, 1)).shape() == Shape{2, 4, 5});
+  CHECK(K::dot(small_numbers<float>({32, 28, 3}, 1), small_numbers<float>({3, 4}, 1)).shape() == Shape{32, 28, 4});
+  Tensor ones = K::dot(K::ones({2, 7, 3}), K::ones({4, 6, 3, 5}));
+  CHECK(ones.shape() == Shape{2, 7, 4, 6, 5});
+  CHECK(values<float>(ones) == std::vector<float>(2 * 7 * 4 * 6 * 5, 3.0f));
+}
+
+TEST_CASE("dot is right at sizes around every tile border", "[matmul]") {
+  for (std::int64_t n : {1, 3, 16, 31, 64, 65, 127, 129}) {
+    check_dot<float>({n, n + 1}, {n + 1, n + 2});
+    check_dot<double>({n + 2, n}, {n, n});
+  }
+  check_dot<float>({1, 5000}, {5000, 3});
+  check_dot<float>({7, 9000}, {9000, 20});   // a long inner axis
+  check_dot<float>({600, 40}, {40});
+  check_dot<float>({40}, {40, 600});
+  check_dot<float>({257, 300}, {300, 270});
+}
+
+TEST_CASE("matmul takes transposes by flag and broadcasts batches", "[matmul]") {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (const Dimensions& batch_a : {Dimensions{}, Dimensions{3}, Dimensions{2, 1}, Dimensions{2, 3}})
+        for (const Dimensions& batch_b : {Dimensions{}, Dimensions{3}, Dimensions{1}, Dimensions{2, 3}}) {
+          Dimensions da = batch_a, db = batch_b;
+          da.push_back(ta ? 5 : 4), da.push_back(ta ? 4 : 5);
+          db.push_back(tb ? 6 : 5), db.push_back(tb ? 5 : 6);
+          Tensor a = small_numbers<float>(da, 5), b = small_numbers<float>(db, 6), c = matmul(a, b, ta, tb);
+          std::size_t batches = std::max(batch_a.size(), batch_b.size());
+          REQUIRE(c.ndim() == static_cast<int>(batches) + 2);
+          Dimensions d(c.shape().begin(), c.shape().end()), index(d.size(), 0);
+          do {
+            Dimensions ia(index.end() - static_cast<std::ptrdiff_t>(da.size()), index.end()), ib(index.end() - static_cast<std::ptrdiff_t>(db.size()), index.end());
+            float sum = 0;
+            for (std::int64_t k = 0; k < 5; ++k) {
+              ia[da.size() - 2] = ta ? k : index[d.size() - 2];
+              ia[da.size() - 1] = ta ? index[d.size() - 2] : k;
+              ib[db.size() - 2] = tb ? index[d.size() - 1] : k;
+              ib[db.size() - 1] = tb ? k : index[d.size() - 1];
+              sum += a.data<float>()[at(da, ia)] * b.data<float>()[at(db, ib)];
+            }
+            if (c.data<float>()[at(d, index)] != sum) FAIL("wrong at a place of " << c.shape());
+          } while (next(index, d));
+        }
+}
+
+TEST_CASE("batch_dot follows the specification's table", "[matmul]") {
+  const std::int64_t b = 3;
+  check_batch_dot<float>({b, 4}, {b, 4}, None, 1, 1, {b, 1});
+  check_batch_dot<float>({b, 4}, {b, 4}, 1, 1, 1, {b, 1});
+  check_batch_dot<float>({b, 4}, {b, 4, 5}, None, 1, 1, {b, 5});
+  check_batch_dot<float>({b, 4}, {b, 3, 4}, {1, 2}, 1, 2, {b, 3});
+  check_batch_dot<float>({b, 4}, {b, 4, 3}, {1, 1}, 1, 1, {b, 3});
+  check_batch_dot<float>({b, 3, 4}, {b, 4}, None, 2, 1, {b, 3});
+  check_batch_dot<float>({b, 3, 4}, {b, 4, 5}, {2, 1}, 2, 1, {b, 3, 5});
+  check_batch_dot<float>({b, 3, 4}, {b, 4, 5}, None, 2, 1, {b, 3, 5});
+  check_batch_dot<float>({b, 3, 4}, {b, 5, 4}, 2, 2, 2, {b, 3, 5});
+  check_batch_dot<float>({b, 3, 4}, {b, 5, 4}, -1, 2, 2, {b, 3, 5});
+  check_batch_dot<float>({b, 3, 4}, {b, 3, 5}, 1, 1, 1, {b, 4, 5});
+  check_batch_dot<float>({b, 20, 1}, {b, 30, 20}, {1, 2}, 1, 2, {b, 1, 30});
+  check_batch_dot<float>({b, 20}, {b, 30, 20}, {1, 2}, 1, 2, {b, 30});
+  check_batch_dot<float>({b, 3, 4, 5}, {b, 2, 3, 4}, {2, 3}, 2, 3, {b, 3, 5, 2, 3});
+  check_batch_dot<float>({b, 3, 4, 5}, {b, 2, 4}, 2, 2, 2, {b, 3, 5, 2});
+  check_batch_dot<float>({b, 3, 4}, {b, 2, 3, 4}, {2, 3}, 2, 3, {b, 3, 2, 3});
+  check_batch_dot<float>({b, 2, 3, 4}, {b, 2, 4, 5}, None, 3, 2, {b, 2, 3, 2, 5});
+  check_batch_dot<std::int64_t>({b, 3, 4, 5}, {b, 2, 3, 4}, {2, 3}, 2, 3, {b, 3, 5, 2, 3});
+  check_batch_dot<float>({4, 2, 3}, {4, 5, 3}, {2, 2}, 2, 2, {4, 2, 5});
+  check_batch_dot<float>({4, 2, 3}, {4, 3}, {2, 1}, 2, 1, {4, 2});
+  check_batch_dot<float>({4, 2}, {4, 2, 3}, {1, 1}, 1, 1, {4, 3});
+  check_batch_dot<float>({32, 20}, {32, 20}, {1, 1}, 1, 1, {32, 1});
+  Tensor z = K::batch_dot(K::constant({{1, 2}, {3, 4}}), K::constant({{5, 6}, {7, 8}}), 1);
+  CHECK(values<float>(z) == std::vector<float>{17, 53});
+  CHECK(z.shape() == Shape{2, 1});
+}
+
+TEST_CASE("products over nothing are zero, products with nothing are empty", "[matmul]") {
+  CHECK(values<float>(K::dot(K::ones({2, 0}), K::ones({0, 3}))) == std::vector<float>(6, 0.0f));
+  CHECK(K::dot(K::ones({0, 2}), K::ones({2, 3})).shape() == Shape{0, 3});
+  CHECK(values<float>(K::batch_dot(K::ones({2, 3, 0}), K::ones({2, 0, 4}))) == std::vector<float>(24, 0.0f));
+  CHECK(K::batch_dot(K::ones({0, 3}), K::ones({0, 3})).shape() == Shape{0, 1});
+  CHECK(K::dot(K::ones({0}), K::ones({0})).item<float>() == 0);
+}
+
+TEST_CASE("nan and inf go through products", "[matmul]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  for (std::int64_t n : {2, 20, 150}) {
+    for (std::int64_t cols : {std::int64_t(1), n}) {
+      Tensor x = small_numbers<float>({n, n}, 1), y = K::zeros({n, cols});
+      mutable_data<float>(x)[0] = nan;
+      mutable_data<float>(x)[n] = inf;
+      Tensor z = K::dot(x, y);
+      CHECK(std::isnan(z.data<float>()[0]));
+      CHECK(std::isnan(z.data<float>()[cols]));
+      if (n > 2) CHECK(z.data<float>()[2 * cols] == 0);
+    }
+  }
+}
+
+TEST_CASE("half types sum in float32 and round once; integers wrap", "[matmul]") {
+  for (const char* name : {"float16", "bfloat16"}) {
+    Tensor ones = K::ones({1, 3000}, DType(std::string(name)));
+    CHECK(K::dot(ones, K::ones({3000, 1}, DType(std::string(name)))).item<float>() == (name[0] == 'f' ? 3000.0f : 3008.0f));
+  }
+  Tensor big = K::constant({100, 100, 100}, "int8");
+  CHECK(K::dot(big, big).item<std::int8_t>() == static_cast<std::int8_t>(30000));
+}
+
+TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
+  int before = num_threads();
+  std::mt19937 random(7);
+  auto fill = [&](const Tensor& x) {
+    for (std::int64_t i = 0; i < x.size(); ++i) mutable_data<float>(x)[i] = static_cast<float>(random()) / 4e9f;
+  };
+  struct Sizes {
+    std::int64_t m, k, n;
+  };
+  for (auto [m, k, n] : {Sizes{128, 128, 128}, {300, 200, 250}, {64, 9000, 64}, {1000, 500, 1}, {1, 700, 900}}) {
+    Tensor x = empty_tensor(Spec(float32, {m, k})), y = empty_tensor(Spec(float32, {k, n}));
+    fill(x);
+    fill(y);
+    set_num_threads(1);
+    std::vector<float> one = values<float>(K::dot(x, y));
+    for (int threads : {2, 3, 8}) {
+      set_num_threads(threads);
+      CHECK(values<float>(K::dot(x, y)) == one);
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
+  Tensor a = K::ones({32, 784}), b = K::ones({512, 10});
+  CHECK_THROWS_WITH(K::dot(a, b), "dot: (32, 784) x (512, 10): inner dimensions differ, 784 against 512");
+  CHECK_THROWS_AS(K::dot(a, b), ValueError);
+  CHECK_THROWS_WITH(matmul(K::ones({2, 3, 4}), K::ones({5, 4, 3})), "matmul: (2, 3, 4) x (5, 4, 3): batch axes do not broadcast, 2 against 5");
+  CHECK_THROWS_WITH(K::dot(K::constant(2.0), a), "dot: () x (32, 784): both need at least one axis; use * for a number");
+  CHECK_THROWS_WITH(K::dot(a, K::ones({784, 2}, "float64")), "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(K::dot(K::zeros({2, 2}, "bool"), K::zeros({2, 2}, "bool")), "dot: bool is not a number; cast it first (K::cast)");
+  CHECK_THROWS_WITH(K::dot(Tensor(), a), "dot: x is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::dot(K::zeros({1, 1, 1, 1, 1}), K::zeros({1, 1, 1, 1, 1, 1})),
+                    "dot: (1, 1, 1, 1, 1) x (1, 1, 1, 1, 1, 1): the result has rank 9, and 8 is the most");
+  Tensor x = K::ones({2, 3, 4});
+  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({3, 4})), "batch_dot: (2, 3, 4) x (3, 4): batch sizes differ, 2 against 3");
+  CHECK_THROWS_WITH(K::batch_dot(K::ones({1, 4}), K::ones({2, 4})), "batch_dot: (1, 4) x (2, 4): batch sizes differ, 1 against 2");
+  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2, 5, 3}), 2), "batch_dot: (2, 3, 4) x (2, 5, 3): inner dimensions differ, 4 against 3");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, 0), "batch_dot: axis 0 of x is the batch axis; it takes part in no sum");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, {2, -3}), "batch_dot: axis -3 of y is the batch axis; it takes part in no sum");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axis 3 is out of range for x of rank 3");
+  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})), "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}), "batch_dot: 3 axes given; it takes one of x and one of y, or one that stands for both");
+}
