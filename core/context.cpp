@@ -23,6 +23,7 @@ __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibili
 
 namespace {
 
+constexpr std::size_t kHugePage = 2u << 20;
 constexpr std::uint32_t kBatch = 64;   // blocks that move between a thread and the shared pool at once
 
 // A free block holds the next one; the first of a batch also holds the next batch.
@@ -99,11 +100,17 @@ void* carve(Context& c, int list) {
     {
       std::lock_guard<std::mutex> lock(s.mutex);
       bytes = s.chunk;
-      s.chunk = std::min<std::size_t>(s.chunk * 2, 8u << 20);
+      s.chunk = std::min<std::size_t>(s.chunk * 2, 32u << 20);
     }
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // Huge pages start at their own size: a chunk that does not would fault its edges in by 4 KiB.
+    std::size_t align = bytes >= kHugePage ? kHugePage : 0;
+    void* p = mmap(nullptr, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
-    if (bytes >= (2u << 20)) madvise(p, bytes, MADV_HUGEPAGE);
+    if (align) {
+      auto at = reinterpret_cast<std::uintptr_t>(p);
+      p = reinterpret_cast<void*>((at + align - 1) / align * align);
+      madvise(p, bytes, MADV_HUGEPAGE);
+    }
     s.reserved.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
     c.bump = static_cast<char*>(p);   // what was left of the old chunk is lost: less than one block of it
     c.bump_end = c.bump + bytes;

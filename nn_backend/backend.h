@@ -3,6 +3,7 @@
 #define KASSETTE_BACKEND_H
 #include <kassette/api.h>
 #include <kassette/backend/config.h>
+#include <kassette/backend/control.h>
 #include <kassette/backend/activations.h>
 #include <kassette/backend/comparison.h>
 #include <kassette/backend/creation.h>

@@ -1,0 +1,48 @@
+// autograd/control.h - control flow on the tape: one node that holds its recorded body, and whose adjoint is such a node
+// again, so that any order of derivative works.
+#pragma once
+#include <vector>
+
+#include <kassette/api.h>
+
+#include "autograd/plan.h"
+
+namespace kassette {
+
+/// What a `call` node runs: tensors -> tensors. Input 0 is the key of its random sources, a host tensor, always there.
+class Procedure : public Extra {
+ public:
+  /// On concrete tensors; recorded iff recording is on.
+  virtual Tensors run(const Tensors& in) const = 0;
+  /// Rule of the node: what is known of the outputs.
+  virtual void specs(const Call& call, Spec* out) const = 0;
+  virtual int n_out() const = 0;
+  /// Whether an output depends differentiably on input i.
+  virtual bool reaches(int i) const = 0;
+  bool equals(const Extra& other) const override { return this == &other; }
+};
+
+extern const OpDef call_row;
+
+/// A function of tensors recorded once on placeholders. What it uses from outside is an input of the node that holds it.
+struct Traced {
+  Ref<Plan> plan;      // inputs: the arguments, then the captures
+  Tensors captures;
+  int n_args = 0;
+};
+
+/// A step: the slices of this step and the states -> outputs, then the new states.
+using ScanFn = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
+struct ScanRequest {
+  const char* what;        // the function's name, for messages
+  Tensors xs, states;      // xs: time is axis 0
+  int n_outputs = 0;       // outputs that are stacked; the results are those and the last states
+  bool reverse = false;
+};
+/// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else one node.
+Tensors scan(const ScanRequest& request, const ScanFn& step);
+
+/// One of two branches by a scalar condition; the other is not run.
+Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no);
+
+}  // namespace kassette

@@ -1,0 +1,109 @@
+// nn_backend/control.cpp - control flow that can be differentiated.
+#include <kassette/backend/control.h>
+#include <kassette/backend/graph.h>
+
+#include "autograd/control.h"
+#include "core/convert.h"
+#include "core/text.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+/// A branch as a tensor: its value, or what its callable returns.
+Tensor force(const Branch& b, DType dtype, const char* what) {
+  Tensor t = Access::lazy(b) ? Access::call(b) : as_tensor(Access::value(b), dtype, what);
+  if (!t.defined()) fail<ValueError>(what, ": a branch is an empty Tensor (an uninitialised variable?)");
+  return t;
+}
+
+/// The dtype that a number in the other branch takes.
+DType dtype_of_branches(const Branch& a, const Branch& b) {
+  for (const Branch* x : {&a, &b})
+    if (!Access::lazy(*x) && is_tensor_operand(Access::value(*x)) && tensor_of(Access::value(*x)).defined())
+      return Access::body(tensor_of(Access::value(*x))).dtype;
+  return DType();
+}
+
+Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression, const Branch& else_expression) {
+  DType dtype = dtype_of_branches(then_expression, else_expression);
+  Tensor yes = force(then_expression, dtype, "switch_"), no = force(else_expression, yes.dtype(), "switch_");
+  int rank = condition.ndim(), target = yes.ndim();
+  if (rank > target && target >= 0)
+    fail<ValueError>("switch_: the condition has rank ", rank, ", the expressions ", target,
+                     "; a condition's rank is at most theirs");
+  Tensor c = condition;
+  for (int i = rank; i < target; ++i) c = expand_dims(c, -1);   // aligned with the leading axes
+  return where(c, yes, no);
+}
+
+Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
+  const Body& c = Access::body(condition);
+  if (c.rank > 0) return elementwise_switch(condition, yes, no);
+  DType dtype = dtype_of_branches(yes, no);
+  if (!condition.symbolic() && !(context().symbolic && c.node)) {
+    bool taken;
+    condition.item(&taken, bool_);
+    return force(taken ? yes : no, dtype, what);
+  }
+  if (!Access::lazy(yes) && !Access::lazy(no)) return where(condition, force(yes, dtype, what), force(no, dtype, what));
+  return branch(what, condition, [&] { return force(yes, dtype, what); }, [&] { return force(no, dtype, what); });
+}
+
+Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements, const Operand& initializer,
+            bool reverse, const char* what) {
+  Arg elems(elements, DType(), what);
+  if (!elems.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (elems.body().rank == 0) fail<ValueError>(what, ": elems is a scalar; it needs an axis to go along");
+  ScanRequest request;
+  request.what = what;
+  request.reverse = reverse;
+  if (initializer.is_none()) {
+    if (elems.body().rank > 0 && elems.body().dims[0] == 0)
+      fail<ValueError>(what, ": no elements and no initializer");
+    request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
+    request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
+  } else {
+    request.states.push_back(as_tensor(initializer, elems.body().dtype, what));
+    request.xs.push_back(elems);
+  }
+  return scan(request, [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
+}
+
+}  // namespace
+
+Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression) {
+  Arg given(condition, bool_, "switch_");
+  if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
+  return choose(cast(given, bool_), then_expression, else_expression, "switch_");
+}
+
+Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training) {
+  const char* what = "in_train_phase";
+  Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, what);
+  if (!phase.defined()) fail<ValueError>("in_train_phase: training is an empty Tensor (an uninitialised variable?)");
+  if (phase.ndim() != 0) fail<ValueError>("in_train_phase: training has shape ", phase.shape(), ", expected a scalar");
+  DType dtype = dtype_of_branches(x, alt);
+  bool unset = training.is_none() && phase.symbolic();
+  if (unset && !context().symbolic) {
+    // Eager: the unset phase is test. Where alt turns out symbolic, both branches are traced and the phase may be fed.
+    Tensor test = force(alt, dtype, what);
+    bool symbolic = test.symbolic() || (!Access::lazy(x) && is_tensor_operand(Access::value(x)) &&
+                                        tensor_of(Access::value(x)).symbolic());
+    if (!symbolic) return test;
+  }
+  return choose(cast(phase, bool_), x, alt, what);
+}
+Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training) { return in_train_phase(alt, x, training); }
+
+Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name) {
+  return fold(fn, elems, initializer, false, "foldl");
+}
+Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name) {
+  return fold(fn, elems, initializer, true, "foldr");
+}
+
+}  // namespace backend
+}  // namespace kassette

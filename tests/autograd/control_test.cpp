@@ -1,0 +1,345 @@
+// tests/autograd/control_test.cpp - control flow on the tape, and the torture test of all of it at once.
+#include <kassette/backend.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/context.h"
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using kassette::Tensor;
+using kassette::Tensors;
+using Vec = std::vector<double>;
+
+namespace {
+
+Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
+double number(const Tensor& t) { return K::eval(t).item<double>(); }
+
+Vec numbers(std::size_t n, std::uint64_t seed) {   // in [-0.5, 0.5), the same on every machine
+  Vec v;
+  for (std::size_t i = 0; i < n; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    v.push_back(static_cast<double>(seed >> 11) * 0x1p-53 - 0.5);
+  }
+  return v;
+}
+
+Tensor f64(const Vec& v, const kassette::Dims& shape) { return K::constant(v, "float64", shape); }
+Tensor var64(const Vec& v, const kassette::Dims& shape) { return K::variable(f64(v, shape), "float64"); }
+
+/// Central differences of a function of numbers.
+Vec differences(const std::function<double(const Vec&)>& f, Vec x, double h = 1e-5) {
+  Vec g;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    Vec up = x, down = x;
+    up[i] += h;
+    down[i] -= h;
+    g.push_back((f(up) - f(down)) / (2 * h));
+  }
+  return g;
+}
+
+void close(const Vec& a, const Vec& b, double tolerance = 1e-6) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    INFO("element " << i << ": " << a[i] << " and " << b[i]);
+    CHECK(std::abs(a[i] - b[i]) <= tolerance * (1 + std::abs(b[i])));
+  }
+}
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const kassette::Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// A small recurrent fold: h <- tanh((h + e) w), h of shape (1, 2).
+Tensor recur(const Tensor& w, const Tensor& xs, const Tensor& h) {
+  return K::foldl([&](const Tensor& a, const Tensor& e) {
+    return K::tanh(K::sum(K::reshape(a + e, {2, 1}) * w, 0));
+  }, xs, h);
+}
+
+}  // namespace
+
+TEST_CASE("a fold on placeholders of unknown length has the values and gradients of the loop") {
+  Vec w0 = numbers(4, 1), x0 = numbers(6, 2), h0 = numbers(2, 3);
+  Tensor w = var64(w0, {2, 2}), h = var64(h0, {2}), x = K::placeholder({K::None, 2}, K::None, "float64");
+  auto loss_of = [](const Tensor& w_, const Tensor& x_, const Tensor& h_) { return K::sum(K::square(recur(w_, x_, h_))); };
+  Tensor X = f64(x0, {3, 2});
+  Tensor eager = loss_of(w, X, h);
+  Tensors ge = K::gradients(eager, {w, h});
+  close(values(ge[0]), differences([&](const Vec& v) { return number(loss_of(var64(v, {2, 2}), X, h)); }, w0));
+  Tensor loss = loss_of(w, x, h);
+  Tensors g = K::gradients(loss, {w, h, x});
+  Tensor second = K::gradients(K::sum(K::square(g[0])) + K::sum(K::square(g[2])), {w})[0];
+  Tensor third = K::gradients(K::sum(K::square(second)), {h})[0];
+  auto f = K::function({x}, {loss, g[0], g[1], g[2], second, third});
+  Tensors o = f({X});
+  close(values(o[0]), values(eager), 1e-12);
+  close(values(o[1]), values(ge[0]), 1e-12);
+  close(values(o[2]), values(ge[1]), 1e-12);
+  close(values(o[3]), differences([&](const Vec& v) { return number(loss_of(w, f64(v, {3, 2}), h)); }, x0));
+  auto first_squares = [&](const Vec& wv, const Vec& hv) {
+    Tensor w_ = var64(wv, {2, 2}), x_ = var64(x0, {3, 2});
+    Tensors d = K::gradients(loss_of(w_, x_, f64(hv, {2})), {w_, x_});
+    return number(K::sum(K::square(d[0])) + K::sum(K::square(d[1])));
+  };
+  close(values(o[4]), differences([&](const Vec& v) { return first_squares(v, h0); }, w0), 1e-5);
+  auto second_squares = [&](const Vec& hv) {
+    Tensor w_ = var64(w0, {2, 2}), x_ = var64(x0, {3, 2});
+    Tensors d = K::gradients(loss_of(w_, x_, f64(hv, {2})), {w_, x_});
+    Tensor dd = K::gradients(K::sum(K::square(d[0])) + K::sum(K::square(d[1])), {w_})[0];
+    return number(K::sum(K::square(dd)));
+  };
+  close(values(o[5]), differences(second_squares, h0), 1e-4);
+  // Other lengths, zero among them.
+  close(values(f({f64(numbers(2, 9), {1, 2})})[0]), {number(loss_of(w, f64(numbers(2, 9), {1, 2}), h))}, 1e-12);
+  close(values(f({f64({}, {0, 2})})[0]), {number(K::sum(K::square(h)))}, 1e-12);
+}
+
+TEST_CASE("a body captures placeholders, intermediates and its own elements") {
+  Vec w0 = numbers(4, 11), x0 = numbers(6, 12);
+  auto cap = [](const Tensor& w, const Tensor& xs, const Tensor& s) {
+    Tensor c = K::exp(w * 0.5);
+    return K::foldl([&](const Tensor& a, const Tensor& e) { return a * s + K::sum(e * K::sum(c, 0)) * 2.0 + K::sum(xs); }, xs,
+                    K::constant(1.0, "float64"));
+  };
+  Tensor w = var64(w0, {2, 2}), x = K::placeholder({K::None, 2}, K::None, "float64"), s = K::placeholder({}, K::None, "float64");
+  Tensor l = cap(w, x, s);
+  Tensors g = K::gradients(l, {w, s, x});
+  Tensors o = K::function({x, s}, {l, g[0], g[1], g[2]})({f64(x0, {3, 2}), 0.7});
+  auto at = [&](const Vec& wv, double sv, const Vec& xv) {
+    return number(cap(var64(wv, {2, 2}), f64(xv, {3, 2}), f64({sv}, {})));
+  };
+  close(values(o[0]), {at(w0, .7, x0)}, 1e-12);
+  close(values(o[1]), differences([&](const Vec& v) { return at(v, .7, x0); }, w0));
+  close(values(o[2]), differences([&](const Vec& v) { return at(w0, v[0], x0); }, {.7}));
+  close(values(o[3]), differences([&](const Vec& v) { return at(w0, .7, v); }, x0));
+}
+
+TEST_CASE("folds nest, and gradients inside a body are differentiated") {
+  Vec w0 = numbers(4, 21), x0 = numbers(6, 22);
+  auto nest = [](const Tensor& xs, const Tensor& w) {
+    return K::foldl([&](const Tensor& a, const Tensor& e) {
+      return K::foldl([&](const Tensor& b, const Tensor& r) { return K::tanh(b * K::sum(r * e) + a * 0.1); }, w, a);
+    }, xs, K::constant(0.5, "float64"));
+  };
+  Tensor w = var64(w0, {2, 2}), x = K::placeholder({K::None, 2}, K::None, "float64");
+  Tensor l = nest(x, w);
+  Tensors g = K::gradients(l, {w, x});
+  Tensor second = K::gradients(K::sum(K::square(g[0])), {x})[0];
+  Tensors o = K::function({x}, {g[0], second})({f64(x0, {3, 2})});
+  close(values(o[0]), differences([&](const Vec& v) { return number(nest(f64(x0, {3, 2}), var64(v, {2, 2}))); }, w0));
+  close(values(o[1]), differences([&](const Vec& v) {
+          Tensor w_ = var64(w0, {2, 2});
+          return number(K::sum(K::square(K::gradients(nest(f64(v, {3, 2}), w_), {w_})[0])));
+        }, x0), 1e-5);
+  auto meta = [](const Tensor& xs, const Tensor& w_) {   // unrolled descent
+    return K::sum(K::foldl([&](const Tensor& a, const Tensor& e) {
+      Tensor inner = K::sum(K::square(K::sum(K::reshape(a, {2, 1}) * w_, 0) - e));
+      return a - K::gradients(inner, {a})[0] * 0.1;
+    }, xs, K::constant({0.3, -0.2}, "float64")));
+  };
+  Tensor lm = meta(x, w);
+  auto f = K::function({x}, {lm, K::gradients(lm, {w})[0]});
+  Tensors om = f({f64(x0, {3, 2})});
+  close(values(om[1]), differences([&](const Vec& v) {
+          Tensor saved = K::get_value(w);
+          K::set_value(w, f64(v, {2, 2}));
+          double result = number(f({f64(x0, {3, 2})})[0]);
+          K::set_value(w, saved);
+          return result;
+        }, w0));
+}
+
+TEST_CASE("switch_ runs one branch, and its gradient goes there") {
+  Tensor q = var64({3}, {}), c = K::placeholder({}, K::None, "bool");
+  Tensor y = K::switch_(c, [&] { return K::log(q); }, [&] { return q * q; });
+  Tensor g = K::gradients(y, {q})[0];
+  auto f = K::function({c}, {y, g});
+  close(values(f({true})[1]), {1 / 3.});
+  close(values(f({false})[1]), {6});
+  int ran = 0;
+  Tensor z = K::switch_(true, [&] { ++ran; return q; }, [&]() -> Tensor { throw 1; });
+  CHECK(ran == 1);
+  CHECK(number(z) == 3);
+  CHECK(values(K::switch_(K::constant({true, false}, "bool"), K::constant({{1, 2}, {3, 4}}), K::zeros({2, 2}))) == Vec{1, 2, 0, 0});
+  CHECK(message_of([&] { K::switch_(c, [&] { return q; }, [&] { return f64({1, 2}, {2}); }); }) ==
+        "switch_: the branches have shapes () and (2,); they must be equal");
+}
+
+TEST_CASE("foldl and foldr of the specification") {
+  Tensor x = K::constant({1, 2, 3});
+  auto minus = [](const Tensor& a, const Tensor& e) { return a - e; };
+  CHECK(number(K::foldl(minus, x)) == -4);
+  CHECK(number(K::foldr(minus, x)) == 0);
+  Tensor p = K::placeholder({K::None});
+  auto f = K::function({p}, {K::foldl(minus, p), K::foldr(minus, p)});
+  CHECK(number(f({x})[0]) == -4);
+  CHECK(number(f({x})[1]) == 0);
+  CHECK(number(K::foldl(minus, K::zeros({0}), 5.0)) == 5);
+  CHECK(message_of([&] { K::foldl(minus, K::zeros({0})); }) == "foldl: no elements and no initializer");
+  Tensor leak;
+  K::foldl([&](const Tensor& a, const Tensor& e) {
+    leak = e;
+    return a + e;
+  }, p);
+  CHECK(message_of([&] { K::function({p}, {leak})({x}); }) ==
+        "function: a tensor made inside the body of a control-flow function was used outside of it");
+}
+
+TEST_CASE("random masks in a body: new per step and call, the same in forward and adjoint") {
+  Tensor q = var64({3}, {}), x = K::placeholder({K::None}, K::None, "float64");
+  Tensor l = K::foldl([&](const Tensor& a, const Tensor& e) {
+    Tensor kept = K::cast(K::greater(K::random_uniform({5}, 0, 1, "float64"), 0.4), "float64");
+    return a + K::sum(q * kept * e);
+  }, x, K::constant(0.0, "float64"));
+  Tensor g = K::gradients(l, {q})[0], second = K::gradients(g * g * q, {q})[0];
+  auto f = K::function({x}, {l, g, second});
+  Tensor ones = K::constant(Vec(8, 1.0), "float64");
+  Tensors a = f({ones}), b = f({ones}), c = f({ones});
+  for (const Tensors& o : {a, b, c}) {
+    CHECK(number(o[0]) == Approx(3 * number(o[1])));
+    CHECK(number(o[2]) == Approx(number(o[1]) * number(o[1])));
+    CHECK(number(o[1]) > 5);
+    CHECK(number(o[1]) < 40);
+  }
+  CHECK((number(a[0]) != number(b[0]) || number(b[0]) != number(c[0])));
+}
+
+namespace {
+
+/// What the torture test trains: everything the tape carries at once, in float64.
+struct Torture {
+  Tensor x = K::placeholder({K::None, K::None, 2}, K::None, "float64");
+  Tensor w = var64(numbers(4, 31), {2, 2});
+  Tensor m = var64(Vec(4, 0), {2, 2}), v = var64(Vec(4, 0), {2, 2}), iterations = var64({0}, {});
+  Tensor total = var64({0}, {}), count = var64({0}, {});
+  Tensor loss, gradient, penalty, result;
+  kassette::Function train, probe;
+
+  /// Time is axis 0. Dropout in the body on the elements, a switch on their mean, a captured variable.
+  static Tensor forward(const Tensor& xs, const Tensor& w, bool drop) {
+    Tensor start = K::sum(xs, 0) * 0.0;   // (batch, 2), whatever the batch
+    Tensor last = K::foldl([&](const Tensor& h, const Tensor& e) {
+      Tensor in = drop ? K::in_train_phase([&] { return K::dropout(e, 0.5); }, [&] { return e; }) : e;
+      Tensor next = K::tanh(K::dot(in + h, w));
+      return K::switch_(K::mean(e) > 0.0, [&] { return next * w[0][0] + h * 0.1; }, [&] { return next - K::square(h); });
+    }, xs, start);
+    return K::mean(K::square(last)) + K::sum(K::square(w)) * 0.01;
+  }
+
+  Torture() {
+    K::symbolic([&] {
+      loss = forward(x, w, true);
+      gradient = K::gradients(loss, {w})[0];
+      penalty = K::gradients(K::sum(K::square(gradient)), {w})[0];
+      // Adam as keras.optimizers writes it.
+      Tensor t = iterations + 1.0;
+      Tensor rate = 0.01 * (K::sqrt(1.0 - K::pow(0.999, t)) / (1.0 - K::pow(0.9, t)));
+      Tensor m_t = 0.9 * m + 0.1 * gradient, v_t = 0.999 * v + 0.001 * K::square(gradient);
+      Tensors updates{K::update_add(iterations, 1.0), K::update(m, m_t), K::update(v, v_t),
+                      K::update(w, w - rate * m_t / (K::sqrt(v_t) + 1e-7))};
+      Tensors metric{K::update_add(total, loss), K::update_add(count, 1.0)};
+      {
+        auto after = K::control_dependencies(metric);
+        result = total / count;
+      }
+      for (const Tensor& u : metric) updates.push_back(u);
+      train = K::function({x, K::learning_phase()}, {loss, result, gradient}, updates);
+      probe = K::function({x, K::learning_phase()}, {loss, gradient, penalty});
+      return 0;
+    })();
+  }
+};
+
+Tensor batch(int time, int rows, std::uint64_t seed) {
+  return f64(numbers(static_cast<std::size_t>(time * rows * 2), seed), {time, rows, 2});
+}
+
+}  // namespace
+
+TEST_CASE("torture: fold, dropout, switch, captured variable, Adam, a metric, the learning phase, two threads") {
+  auto before = kassette::totals();
+  {
+    Torture t;
+    CHECK(number(t.iterations) == 0);
+    CHECK(number(t.count) == 0);
+    for (auto [time, rows] : {std::pair{3, 2}, {5, 1}, {1, 4}}) {
+      Tensor in = batch(time, rows, 40 + static_cast<std::uint64_t>(time));
+      Tensors o = t.probe({in, 0});
+      Vec w0 = values(t.w);
+      auto loss_at = [&](const Vec& wv) { return number(Torture::forward(in, var64(wv, {2, 2}), false)); };
+      close(values(o[0]), {loss_at(w0)}, 1e-12);
+      close(values(o[1]), differences(loss_at, w0));
+      auto squares_at = [&](const Vec& wv) {
+        Tensor w_ = var64(wv, {2, 2});
+        return number(K::sum(K::square(K::gradients(Torture::forward(in, w_, false), {w_})[0])));
+      };
+      close(values(o[2]), differences(squares_at, w0), 1e-5);
+      // In training the masks are drawn anew: two calls differ, and loss and gradient of one call belong together: along
+      // the gradient of the regulariser alone that cannot be seen, so the draws are pinned by their keys being shared.
+      bool differs = false;
+      for (int k = 0; k < 8 && !differs; ++k)
+        differs = number(t.probe({in, 1})[0]) != number(t.probe({in, 1})[0]);
+      CHECK(differs);
+    }
+    // Adam, computed by hand beside it.
+    Tensor in = batch(4, 3, 50);
+    Vec w = values(t.w), m(4, 0), v(4, 0);
+    double seen = 0;
+    for (int k = 1; k <= 3; ++k) {
+      Tensors o = t.train({in, 0});
+      Vec g = values(o[2]);
+      seen += number(o[0]);
+      CHECK(number(o[1]) == Approx(seen / k).epsilon(1e-12));
+      double rate = 0.01 * std::sqrt(1 - std::pow(0.999, k)) / (1 - std::pow(0.9, k));
+      for (std::size_t i = 0; i < 4; ++i) {
+        m[i] = 0.9 * m[i] + 0.1 * g[i];
+        v[i] = 0.999 * v[i] + 0.001 * g[i] * g[i];
+        w[i] -= rate * m[i] / (std::sqrt(v[i]) + 1e-7);
+      }
+      close(values(t.w), w, 1e-9);
+    }
+    // Two threads on one function: no increment is lost, and every result is one of a consistent state.
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int k = 0; k < 2; ++k)
+      threads.emplace_back([&, k] {
+        for (int i = 0; i < 25; ++i) {
+          Tensors o = t.train({batch(2 + i % 3, 1 + k, static_cast<std::uint64_t>(60 + i)), i % 2});
+          if (!std::isfinite(number(o[0])) || !std::isfinite(number(o[1]))) ++wrong;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    CHECK(number(t.iterations) == 53);
+    CHECK(number(t.count) == 53);
+  }
+  auto after = kassette::totals();
+  CHECK(after.live_nodes - before.live_nodes <= 1);   // the learning phase's symbol
+  CHECK(after.saved_bytes == before.saved_bytes);
+}
+
+TEST_CASE("dropout's forward and adjoint in a fold share their masks") {
+  // y = sum over time of sum(dropout(w * e)): linear in w, so w . dy/dw == y exactly when the masks agree.
+  Tensor w = var64(numbers(16, 71), {16}), x = K::placeholder({K::None, 16}, K::None, "float64");
+  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::sum(K::dropout(w * e, 0.5)); }, x,
+                      K::constant(0.0, "float64"));
+  Tensor g = K::gradients(y, {w})[0];
+  auto f = K::function({x}, {y, g});
+  for (int k = 0; k < 5; ++k) {
+    Tensors o = f({f64(numbers(80, 72), {5, 16})});
+    CHECK(number(K::sum(o[1] * w)) == Approx(number(o[0])).epsilon(1e-12));
+  }
+}
