@@ -47,6 +47,7 @@ class Plan {
   Tensors check_feeds(const Tensors& args) const;
 
   int n_inputs() const { return static_cast<int>(feeds_.size()); }
+  const Spec& input_spec(int i) const { return feeds_[static_cast<std::size_t>(i)].declared; }
   int n_outputs() const { return static_cast<int>(outputs_.size()); }
   int n_sources() const { return n_sources_; }
   bool has_effects() const { return !effects_.empty(); }

@@ -1,8 +1,9 @@
-#!/usr/bin/env -S kassette run
 // examples/digits.cpp - learns to read handwritten digits: 64-128-10, ReLU, Adam, 30 epochs. Run it with "function" to
 // train through K::function with placeholders and updates: the same numbers to the last bit.
 #include <kassette/backend.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <numeric>

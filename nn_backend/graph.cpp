@@ -41,6 +41,19 @@ Tensors Function::operator()(const Tensors& feeds) const {
   return plan_->connect(args.begin(), static_cast<int>(args.size()));
 }
 
+Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
+  if (!plan_) fail<ValueError>("function: an empty Function (an uninitialised variable?)");
+  Tensors args;
+  args.reserve(static_cast<std::int64_t>(feeds.size()));
+  int i = 0;
+  for (const Operand& feed : feeds) {
+    DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
+    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function"));
+    ++i;
+  }
+  return (*this)(args);
+}
+
 std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
   return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_outputs() << " outputs)";

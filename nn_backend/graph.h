@@ -18,7 +18,9 @@ class KASSETTE_API Function {
   /// Feeds the inputs in order, computes the outputs from the variables as they are at entry, then applies the updates.
   /// Values are cast to the dtype of their placeholder; throws ValueError where a shape does not fit or a feed is missing,
   /// and then no variable has changed. A symbolic argument connects the segment to the tape instead.
-  Tensors operator()(const Tensors& feeds = {}) const;
+  Tensors operator()(const Tensors& feeds) const;
+  /// Numbers and lists take the dtype of their placeholder: f({x, 0.7}).
+  Tensors operator()(std::initializer_list<Operand> feeds = {}) const;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Function& f);
 
  private:
