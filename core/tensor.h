@@ -227,10 +227,9 @@ class KASSETTE_API Tensors {
   std::int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   /// Throws ValueError where i is out of range; negative i counts from the end.
-  // g++ does not hand the class's visibility on to members with a ref-qualifier.
-  KASSETTE_API const Tensor& operator[](std::int64_t i) const&;
-  KASSETTE_API Tensor& operator[](std::int64_t i) &;
-  KASSETTE_API Tensor operator[](std::int64_t i) &&;
+  const Tensor& operator[](std::int64_t i) const&;
+  Tensor& operator[](std::int64_t i) &;
+  Tensor operator[](std::int64_t i) &&;
   void push_back(Tensor tensor);
   void reserve(std::int64_t n);
   void clear();
