@@ -93,8 +93,8 @@ std::string peak_of(Work work, double per = 1) {
   return text;
 }
 
-inline std::string plain(std::string text) {  // fit for a JSON string
-  text = text.substr(0, 200);
+inline std::string plain(std::string text, std::size_t most = 200) {  // fit for a JSON string
+  text = text.substr(0, most);
   for (char& c : text)
     if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 32) c = ' ';
   return text;

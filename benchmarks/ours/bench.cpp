@@ -1,10 +1,15 @@
 // Our rows, against the public API; what each computes is what the peers' rows of that name
 // compute.
 #include <cstdint>
+#include <random>
+#include <sstream>
 #include <thread>
 #include <vector>
 
 #include <kassette/backend.h>
+#include <kassette/runtime.h>
+#include <kassette/show_config.h>
+#include <kassette/version.h>
 
 #include "../timer.h"
 
@@ -16,33 +21,60 @@ using kassette::Tensors;
 
 namespace {
 
-Tensor uniform(const kassette::Dims& shape) { return K::random_uniform(shape, 0.1, 1.1); }
+/// n numbers from a distribution, the same in every run.
+template <class Distribution>
+std::vector<float> draw(int n, Distribution from) {
+  std::mt19937 generator(1);
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (float& v : values) v = from(generator);
+  return values;
+}
+Tensor uniform(int n) {
+  return K::constant(draw(n, std::uniform_real_distribution<float>(0.1f, 1.1f)));
+}
+Tensor uniform(int m, int n) { return K::reshape(uniform(m * n), {m, n}); }
+Tensor weights(int m, int n) {
+  return K::variable(
+      K::reshape(K::constant(draw(m * n, std::normal_distribution<float>(0.f, 0.05f))), {m, n}));
+}
+Tensor zeros(int n) { return K::variable(std::vector<float>(static_cast<std::size_t>(n))); }
 
 void small() {
-  row("small.add", [] { return [a = K::ones({4}), b = K::ones({4})] { Tensor c = a + b; }; });
+  row("small.add", [] {
+    return [a = K::constant({1.0, 1.0, 1.0, 1.0}), b = K::constant({1.0, 1.0, 1.0, 1.0})] {
+      Tensor c = a + b;
+    };
+  });
   row("small.add_tracked", [] {
-    return [a = K::variable({1.0, 1.0, 1.0, 1.0}), b = K::ones({4})] { Tensor c = a + b; };
+    return [a = K::variable({1.0, 1.0, 1.0, 1.0}), b = K::constant({1.0, 1.0, 1.0, 1.0})] {
+      Tensor c = a + b;
+    };
   });
   row("small.add_mul_sum_fb", [] {
-    return [a = K::variable({1.0, 1.0, 1.0, 1.0}), b = K::ones({4}), c = K::ones({4})] {
+    return [a = K::variable({1.0, 1.0, 1.0, 1.0}), b = K::constant({1.0, 1.0, 1.0, 1.0}),
+            c = K::constant({1.0, 1.0, 1.0, 1.0})] {
       Tensors g = K::gradients(K::sum((a + b) * c), {a});
     };
   });
   row("small.matmul2", [] {
-    return [a = K::ones({2, 2}), b = K::ones({2, 2})] { Tensor c = K::dot(a, b); };
+    return [a = K::constant({{1.0, 1.0}, {1.0, 1.0}}), b = K::constant({{1.0, 1.0}, {1.0, 1.0}})] {
+      Tensor c = K::dot(a, b);
+    };
   });
-  row("small.sum4", [] { return [a = K::ones({4})] { Tensor c = K::sum(a); }; });
+  row("small.sum4", [] {
+    return [a = K::constant({1.0, 1.0, 1.0, 1.0})] { Tensor c = K::sum(a); };
+  });
   row("small.create4", [] { return [] { Tensor c = K::constant({1.f, 2.f, 3.f, 4.f}); }; });
-  row("small.reshape", [] { return [a = K::ones({4})] { Tensor c = K::reshape(a, {2, 2}); }; });
+  row("small.reshape", [] {
+    return [a = K::constant({1.0, 1.0, 1.0, 1.0})] { Tensor c = K::reshape(a, {2, 2}); };
+  });
 }
 
 /// A multilayer perceptron of three widths, 64-128-10, and a batch of 32 for it.
 struct Mlp {
-  Tensor w1 = K::variable(K::random_normal({64, 128}, 0.0, 0.05)),
-         b1 = K::variable(K::zeros({128}));
-  Tensor w2 = K::variable(K::random_normal({128, 10}, 0.0, 0.05)), b2 = K::variable(K::zeros({10}));
+  Tensor w1 = weights(64, 128), b1 = zeros(128), w2 = weights(128, 10), b2 = zeros(10);
   Tensors parameters{w1, b1, w2, b2};
-  Tensor x = uniform({32, 64}), labels = K::cast(K::random_uniform({32}, 0.0, 10.0), "int32");
+  Tensor x = uniform(32, 64), labels = K::cast(uniform(32) * 9.0, "int32");
 
   Tensor loss(const Tensor& input, const Tensor& truth) const {
     Tensor h = K::relu(K::dot(input, w1) + b1);
@@ -69,7 +101,7 @@ struct Mlp {
 /// Adam on one variable of n elements, all of it inside K::function.
 struct Adam {
   explicit Adam(int n)
-      : w(K::variable(uniform({n}))),
+      : w(K::variable(uniform(n))),
         m(K::variable(K::zeros({n}))),
         v(K::variable(K::zeros({n}))),
         t(K::variable(0.0)) {}
@@ -119,7 +151,8 @@ void chains(int threads, int n) {
   std::vector<Tensor> ends(static_cast<std::size_t>(threads));
   std::vector<std::thread> others;
   auto record = [&](int t) {
-    ends[static_cast<std::size_t>(t)] = chain(K::variable({1.0, 1.0, 1.0, 1.0}), K::ones({4}), n);
+    ends[static_cast<std::size_t>(t)] =
+        chain(K::variable({1.0, 1.0, 1.0, 1.0}), K::constant({1.0, 1.0, 1.0, 1.0}), n);
   };
   for (int t = 1; t < threads; ++t) others.emplace_back(record, t);
   record(0);
@@ -136,7 +169,7 @@ void tape() {
   own_process("chain.1e6_fb", [] {
     return bench::peak_of([] {
       Tensor x = K::variable({1.0, 1.0, 1.0, 1.0});
-      Tensors g = K::gradients(K::sum(chain(x, K::ones({4}), 1000000)), {x});
+      Tensors g = K::gradients(K::sum(chain(x, K::constant({1.0, 1.0, 1.0, 1.0}), 1000000)), {x});
     });
   });
 }
@@ -150,32 +183,28 @@ void elementwise() {
        {std::pair<int, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
     int size = n;
     std::string t = std::string(".") + tag;
-    row("ew.add" + t,
-        [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a + b; }; });
-    row("ew.mul" + t,
-        [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a * b; }; });
-    row("ew.relu" + t, [=] { return [a = uniform({size})] { Tensor c = K::relu(a); }; });
-    row("ew.exp" + t, [=] { return [a = uniform({size})] { Tensor c = K::exp(a); }; });
+    row("ew.add" + t, [=] { return [a = uniform(size), b = uniform(size)] { Tensor c = a + b; }; });
+    row("ew.mul" + t, [=] { return [a = uniform(size), b = uniform(size)] { Tensor c = a * b; }; });
+    row("ew.relu" + t, [=] { return [a = uniform(size)] { Tensor c = K::relu(a); }; });
+    row("ew.exp" + t, [=] { return [a = uniform(size)] { Tensor c = K::exp(a); }; });
   }
-  row("ew.chain10.1e7", [] { return [x = uniform({10000000})] { Tensor c = chain10(x); }; });
+  row("ew.chain10.1e7", [] { return [x = uniform(10000000)] { Tensor c = chain10(x); }; });
   row("ew.chain10.1e7.fn", [] {
     Tensor in = K::placeholder({K::None});
-    return
-        [x = uniform({10000000}), f = K::function({in}, {chain10(in)})] { Tensors out = f({x}); };
+    return [x = uniform(10000000), f = K::function({in}, {chain10(in)})] { Tensors out = f({x}); };
   });
 }
 
 void matmul() {
   for (int n : {512, 1024})
-    row("mm.sq" + std::to_string(n), [=] {
-      return [a = uniform({n, n}), b = uniform({n, n})] { Tensor c = K::dot(a, b); };
-    });
+    row("mm.sq" + std::to_string(n),
+        [=] { return [a = uniform(n, n), b = uniform(n, n)] { Tensor c = K::dot(a, b); }; });
 }
 
-void random() {
+void draws() {
   row("rnd.uniform.1e7", [] { return [] { Tensor c = K::random_uniform({10000000}); }; });
   row("rnd.normal.1e7", [] { return [] { Tensor c = K::random_normal({10000000}); }; });
-  row("rnd.dropout.1e7", [] { return [a = uniform({10000000})] { Tensor c = K::dropout(a, 0.5); }; });
+  row("rnd.dropout.1e7", [] { return [a = uniform(10000000)] { Tensor c = K::dropout(a, 0.5); }; });
 }
 
 }  // namespace
@@ -183,7 +212,13 @@ void random() {
 int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   kassette::set_num_threads(options.threads);
-  small(), train(), tape(), elementwise(), matmul(), random();
+  small(), train(), tape(), elementwise(), matmul(), draws();
+  std::ostringstream config;
+  kassette::show_config(config);
+  std::string lines = config.str();
+  for (char& c : lines)
+    if (c == '\n') c = ';';
   return bench::run(options, bench::cpu() + ", \"peer\": \"kassette\", \"version\": \"" +
-                                 kassette::version() + "\"");
+                                 kassette::version() + "\", \"config\": \"" +
+                                 bench::plain(lines, 1000) + "\"");
 }
