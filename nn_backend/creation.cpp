@@ -37,6 +37,16 @@ Tensor as_variable(const Tensor& value, Name name) {
   return make_leaf(Leaf::variable, b, b.device, {b.storage, b.offset}, name);
 }
 
+/// The value of a constant with the shape that was asked for.
+Tensor with_shape(const Tensor& value, const Spec& to) {
+  Body b = Access::body(value);
+  if (b.rank == 0) return filled_tensor(value, to);
+  if (to.checked_bytes() != b.bytes())
+    fail<ValueError>("constant: a value of shape ", static_cast<const Spec&>(b), " does not fill ", to);
+  b.set(to);
+  return Access::wrap(std::move(b));
+}
+
 /// The static shape that a placeholder declares.
 void declare(const Dims& shape, const Scalar& ndim, Spec& spec) {
   if (shape.whole_) fail<TypeError>("placeholder: shape is a tensor; it takes numbers and None");
@@ -73,8 +83,7 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name) {
   if (shape.size_ < 0 && !shape.whole_) return t;
   Tensor to = dims_tensor(shape, "constant");
   if (to.symbolic()) fail<ValueError>("constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
-  if (Access::body(t).rank == 0) return kassette::broadcast_to(t, to).detach();
-  return kassette::reshape(t, to).detach();
+  return with_shape(t, shape_from(to, t.dtype(), "constant"));
 }
 
 Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Name name) {
@@ -89,7 +98,9 @@ namespace {
 
 Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* what) {
   Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
-  return as_variable(apply1(broadcast_to_row, {one, dims_tensor(shape, what)}), name);
+  Tensor to = dims_tensor(shape, what);
+  if (to.symbolic()) return apply1(broadcast_to_row, {one, to});
+  return as_variable(filled_tensor(one, shape_from(to, one.dtype(), what)), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);

@@ -178,24 +178,44 @@ std::ostream& operator<<(std::ostream& os, const DimValues& dims) {
   return os << (dims.rank == 1 ? ",)" : ")");
 }
 
+namespace {
+
+void check_count(const char* what, const DimValues& v, const Spec& dims) {
+  if (v.rank < 0) fail<ValueError>(what, ": a shape of ", dims.dims[0], " sizes; there are at most ", kMaxRank);
+}
+void to_shape(const char* what, const DimValues& v, Spec* out) {
+  out->rank = static_cast<std::int8_t>(v.rank);
+  for (int k = 0; k < v.rank; ++k) {
+    if (!v.is_unknown(k) && v.at[k] < 0)
+      fail<ValueError>(what, ": shape ", v, ": a size is not negative; K::shape(x)[i] stands for an unknown one");
+    out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
+  }
+}
+
+}  // namespace
+
+Spec shape_from(const Tensor& dims, DType dtype, const char* what) {
+  const Body& b = Access::body(dims);
+  Value value = concrete_value(b, what);
+  DimValues v;
+  read_values(b, static_cast<const std::byte*>(value.storage->data) + value.offset, v);
+  check_count(what, v, b);
+  Spec shape;
+  shape.dtype = dtype;
+  to_shape(what, v, &shape);
+  return shape;
+}
+
 DimValues read_dims(const Call& call, int i) {
   const Array& a = call.in[i];
   if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
   DimValues v;
-  if (!read_values(*a.body, a.data, v))
-    fail<ValueError>(call.op.name, ": a shape of ", a.body->dims[0], " sizes; there are at most ", kMaxRank);
+  read_values(*a.body, a.data, v);
+  check_count(call.op.name, v, *a.body);
   return v;
 }
 
-void dims_from(const Call& call, int i, Spec* out) {
-  DimValues v = read_dims(call, i);
-  out->rank = static_cast<std::int8_t>(v.rank);
-  for (int k = 0; k < v.rank; ++k) {
-    if (!v.is_unknown(k) && v.at[k] < 0)
-      fail<ValueError>(call.op.name, ": shape ", v, ": a size is not negative; K::shape(x)[i] stands for an unknown one");
-    out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
-  }
-}
+void dims_from(const Call& call, int i, Spec* out) { to_shape(call.op.name, read_dims(call, i), out); }
 
 int place_axis(const char* op, std::int64_t axis, const Spec& x) {
   if (axis < -x.rank || axis >= x.rank)

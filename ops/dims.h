@@ -17,6 +17,9 @@ Tensor size_of(const Tensor& x);
 /// symbolic if one is. One integer tensor: itself. An entry None becomes -1. Throws in the name of `what`.
 Tensor dims_tensor(const Dims& dims, const char* what);
 
+/// The shape that a concrete dims_tensor holds. Throws ValueError for negative numbers, in the name of `what`.
+Spec shape_from(const Tensor& dims, DType dtype, const char* what);
+
 /// What a rule knows of a shape argument.
 struct DimValues {
   int rank = -1;                // -1: unknown

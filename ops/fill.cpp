@@ -87,7 +87,7 @@ void arange_kernel(const Call& call) {
 void eye_rule(const Call& call, Spec* out) {
   dims_from(call, 0, out);
   out->dtype = dtype_of(call.attrs);
-  if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", out->rank, " sizes; there are one or two");
+  if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; there are one or two");
 }
 void eye_kernel(const Call& call) {
   Body& out = *call.out[0];
@@ -114,6 +114,13 @@ Tensor eye(const Dims& shape, DType dtype) {
   Attrs attrs;
   attrs.a = dtype.code();
   return apply1(eye_row, attrs, {dims_tensor(shape, "eye")});
+}
+Tensor filled_tensor(const Tensor& value, const Spec& shape) {
+  Tensor t = empty_tensor(shape);
+  Strided layout;
+  layout.push(shape.numel(), 0, 1);
+  copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());
+  return t;
 }
 Tensor number_like(double value, const Tensor& like) {
   Tensor t = scalar_tensor(Scalar(value), like.dtype());

@@ -62,3 +62,109 @@ TEST_CASE("a variable of a symbolic tensor is refused", "[creation]") {
   CHECK_THROWS_AS(K::variable(K::placeholder({2})), ValueError);
   CHECK_THROWS_WITH(K::variable(Tensor()), "variable: the value is an empty Tensor (an uninitialised variable?)");
 }
+
+TEST_CASE("constant takes a shape", "[creation]") {
+  CHECK(values(K::constant(2.5, None, {2, 2})) == std::vector<double>{2.5, 2.5, 2.5, 2.5});
+  CHECK(K::constant({1, 2, 3, 4, 5, 6}, "int32", {2, 3}).shape() == Shape{2, 3});
+  CHECK(K::constant(1, None, {}).shape() == Shape{});
+  CHECK(K::constant(std::vector<float>{1, 2}, "float32", {2, 1}).shape() == Shape{2, 1});
+  CHECK_THROWS_WITH(K::constant({1, 2, 3}, None, {2, 2}), "constant: a value of shape (3,) does not fill (2, 2)");
+  CHECK_THROWS_WITH(K::constant(1, None, {K::None, 2}),
+                    "constant: shape (-1, 2): a size is not negative; K::shape(x)[i] stands for an unknown one");
+  CHECK_THROWS_WITH(K::constant(1, None, {K::shape(K::placeholder({K::None}))[0]}),
+                    "constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
+  CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
+                    "constant: a nested list is ragged: at depth 2 the sizes differ from (2, 2) of its first elements");
+  CHECK(K::constant({}).shape() == Shape{0});
+}
+
+TEST_CASE("zeros and ones are variables, of a symbolic shape tensors", "[creation]") {
+  Tensor z = K::zeros({3, 5}), o = K::ones({2, 3}, "int32");
+  CHECK(K::is_variable(z));
+  CHECK(z.dtype() == float32);
+  CHECK(values(z) == std::vector<double>(15, 0));
+  CHECK(o.dtype() == int32);
+  CHECK(values(o) == std::vector<double>(6, 1));
+  CHECK(K::is_variable(K::zeros({})));
+  CHECK(K::zeros({0, 3}).shape() == Shape{0, 3});
+  CHECK(values(K::ones(K::shape(o))) == std::vector<double>(6, 1));
+  Tensor p = K::placeholder({K::None, 3});
+  Tensor dynamic = K::ones({K::shape(p)[0], 2});
+  CHECK_FALSE(K::is_variable(dynamic));
+  CHECK(K::int_shape(dynamic) == Shape{-1, 2});
+  CHECK(values(K::function({p}, {dynamic})({K::zeros({2, 3})})[0]) == std::vector<double>(4, 1));
+  CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): a size is not negative; K::shape(x)[i] stands for an unknown one");
+  CHECK_THROWS_WITH(K::zeros({1L << 40, 1L << 40}),
+                    "shape: (1099511627776, 1099511627776) of float32 is too large to address");
+}
+
+TEST_CASE("eye is a variable with ones on the diagonal", "[creation]") {
+  CHECK(values(K::eye(3)) == std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1});
+  CHECK(values(K::eye({3, 2})) == std::vector<double>{1, 0, 0, 1, 0, 0});
+  CHECK(values(K::eye({2, 3}, "int64")) == std::vector<double>{1, 0, 0, 0, 1, 0});
+  CHECK(K::is_variable(K::eye(3)));
+  CHECK(K::eye(0).shape() == Shape{0, 0});
+  CHECK_THROWS_WITH(K::eye({1, 2, 3}), "eye: 3 sizes; there are one or two");
+}
+
+TEST_CASE("zeros_like and ones_like have floatx and the run-time shape", "[creation]") {
+  Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}, "int32");
+  CHECK(K::zeros_like(x).dtype() == float32);
+  CHECK(K::zeros_like(x, "int32").dtype() == int32);
+  CHECK(values(K::ones_like(x)) == std::vector<double>(6, 1));
+  CHECK_FALSE(K::is_variable(K::zeros_like(K::variable(x))));
+  Tensor p = K::placeholder({K::None, 2});
+  CHECK(K::int_shape(K::ones_like(p)) == Shape{-1, 2});
+  CHECK(values(K::function({p}, {K::ones_like(p)})({{{1, 2}}})[0]) == std::vector<double>{1, 1});
+  CHECK(K::zeros_like(3.0).shape() == Shape{});
+}
+
+TEST_CASE("identity is a new tensor that the gradient passes", "[creation]") {
+  Tensor v = K::variable({1, 2, 3});
+  Tensor i = K::identity(v);
+  CHECK_FALSE(K::is_variable(i));
+  CHECK(values(i) == std::vector<double>{1, 2, 3});
+  CHECK(values(K::gradients(K::sum(K::square(i)), {v})[0]) == std::vector<double>{2, 4, 6});
+}
+
+TEST_CASE("arange counts", "[creation]") {
+  CHECK(values(K::arange(5)) == std::vector<double>{0, 1, 2, 3, 4});
+  CHECK(K::arange(5).dtype() == int32);
+  CHECK(K::arange(-3).shape() == Shape{0});
+  CHECK(values(K::arange(-5, 5, 2)) == std::vector<double>{-5, -3, -1, 1, 3});
+  CHECK(values(K::arange(0, 1, 2)) == std::vector<double>{0});
+  CHECK(values(K::arange(5, 0, -2)) == std::vector<double>{5, 3, 1});
+  CHECK(K::arange(0, 5, -1).shape() == Shape{0});
+  for (DType d : {int32, int64, float32, float64}) CHECK(K::arange(0, 5, 1, d).dtype() == d);
+  CHECK(K::arange(0, 1, 0.25).dtype() == float32);
+  CHECK(values(K::arange(0, 1, 0.25)) == std::vector<double>{0, 0.25, 0.5, 0.75});
+  CHECK(values(K::arange(0.5, 3, 1, "int32")) == std::vector<double>{0, 1, 2});
+  CHECK(values(K::arange(K::variable(1, "int32"))) == std::vector<double>{0});
+  CHECK(K::arange(K::variable(-1, "int32")).shape() == Shape{0});
+  Tensor n = K::placeholder({}, None, "int32");
+  CHECK(K::int_shape(K::arange(n)) == Shape{-1});
+  auto f = K::function({n}, {K::arange(n)});
+  CHECK(values(f({3})[0]) == std::vector<double>{0, 1, 2});
+  CHECK(f({-1})[0].shape() == Shape{0});
+  CHECK_THROWS_WITH(K::arange(0, 5, 0), "arange: a step of 0");
+  CHECK_THROWS_WITH(K::arange(K::constant({1.0, 2.0})), "arange: an argument of shape (2,); they are scalars");
+  CHECK_THROWS_WITH(K::arange(3000000000, 3000000002), "arange: 3000000000 does not fit int32; ask for int64");
+  CHECK(K::arange(3000000000, 3000000002, 1, "int64").shape() == Shape{2});
+  CHECK_THROWS_AS(K::arange(0, 1.0 / 0.0), ValueError);
+  CHECK_THROWS_AS(K::arange(INT64_MIN, INT64_MAX, 1, "int64"), ValueError);
+}
+
+TEST_CASE("shape and size are int32 tensors", "[introspection]") {
+  Tensor x = K::constant(0, None, {2, 3, 4});
+  CHECK(K::shape(x).dtype() == int32);
+  CHECK(values(K::shape(x)) == std::vector<double>{2, 3, 4});
+  CHECK(K::size(x).dtype() == int32);
+  CHECK(K::size(x).item<int>() == 24);
+  CHECK(K::size(3.0).item<int>() == 1);
+  CHECK(K::shape(3.0).shape() == Shape{0});
+  Tensor p = K::placeholder();
+  auto f = K::function({p}, {K::shape(p), K::size(p)});
+  CHECK(values(f({x})[0]) == std::vector<double>{2, 3, 4});
+  CHECK(f({x})[1].item<int>() == 24);
+  CHECK(K::int_shape(K::shape(p)) == Shape{-1});
+}

@@ -1,0 +1,149 @@
+// tests/ops/shaping_dtypes_test.cpp - the shape ops on every dtype, on empty tensors, with any number of threads.
+#include <kassette/backend.h>
+
+#include <functional>
+#include <vector>
+
+#include "devices/cpu/threads.h"
+#include "ops/shaping.h"
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+
+namespace {
+
+using Doubles = std::vector<double>;
+Doubles values(const Tensor& t) { return t.to_vector<double>(); }
+
+const DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
+
+/// Ops that move elements: what they give is the same whatever the dtype.
+const std::vector<std::function<Tensor(const Tensor&)>>& moves() {
+  static const std::vector<std::function<Tensor(const Tensor&)>> list = {
+      [](const Tensor& x) { return K::reshape(x, {-1, 2}); },
+      [](const Tensor& x) { return K::transpose(x); },
+      [](const Tensor& x) { return K::permute_dimensions(x, {1, 2, 0}); },
+      [](const Tensor& x) { return K::concatenate({x, x}, 1); },
+      [](const Tensor& x) { return K::stack({x, x}, -1); },
+      [](const Tensor& x) { return unstack(x, 3, 1)[2]; },
+      [](const Tensor& x) { return K::repeat_elements(x, 2, 1); },
+      [](const Tensor& x) { return K::tile(x, {2, 1, 2}); },
+      [](const Tensor& x) { return broadcast_to(x, {2, 2, 3, 4}); },
+      [](const Tensor& x) { return K::reverse(x, {0, 2}); },
+      [](const Tensor& x) { return K::slice(x, {0, 1, 1}, {2, 2, 3}); },
+      [](const Tensor& x) { return x(ellipsis, slice(None, None, -2)); },
+      [](const Tensor& x) { return K::gather(x, {1, 0, 1}); },
+      [](const Tensor& x) {
+        Pads p;
+        p.rank = 3;
+        p.before[1] = p.after[2] = 1;
+        return pad(x, p);
+      },
+  };
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("the shape ops move the elements of every dtype", "[shaping]") {
+  Doubles bits;
+  for (int i = 0; i < 24; ++i) bits.push_back(i * 7 % 5 % 2);
+  Tensor reference = K::constant(bits, "float64", {2, 3, 4});
+  for (DType dtype : kAll) {
+    Tensor x = K::constant(bits, dtype, {2, 3, 4});
+    for (std::size_t i = 0; i < moves().size(); ++i) {
+      INFO(dtype.name() << " " << i);
+      Tensor y = moves()[i](x);
+      CHECK(y.dtype() == dtype);
+      CHECK(values(y) == values(moves()[i](reference)));
+    }
+  }
+}
+
+TEST_CASE("the adjoints that sum do so in every number dtype", "[shaping]") {
+  for (DType dtype : kAll) {
+    if (dtype == bool_) continue;
+    INFO(dtype.name());
+    Tensor x = K::constant({{1, 2}, {3, 4}}, dtype);
+    Attrs gather_axis0;
+    Tensor g = apply1(gather_grad_like_row, gather_axis0, {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
+    CHECK(values(g) == Doubles{0, 0, 0, 0, 4, 6});
+    Tensor t = apply1(tile_grad_like_row, {x, K::constant({2, 2}, "int64"), K::constant(0, dtype, {1, 1})});
+    CHECK(values(t) == Doubles{10});
+    Attrs twice;
+    twice.a = 2;
+    twice.b = 1;
+    CHECK(values(apply1(repeat_grad_like_row, twice, {x, K::constant(0, dtype, {2, 1})})) == Doubles{3, 7});
+  }
+}
+
+TEST_CASE("sums of half floats are rounded once", "[shaping]") {
+  // 2048 + 1 + 1 is 2050 in float16 only if the sum is kept wider.
+  Tensor dy = K::constant({2048, 1, 1}, "float16");
+  CHECK(values(apply1(gather_grad_like_row, {dy, K::constant({0, 0, 0}, "int32"), K::constant({0}, "float16")})) == Doubles{2050});
+  CHECK(values(apply1(tile_grad_like_row, {dy, K::constant({3}, "int64"), K::constant({0}, "float16")})) == Doubles{2050});
+}
+
+TEST_CASE("the shape ops take empty tensors", "[shaping]") {
+  Tensor x = K::constant(0, None, {2, 0, 3});
+  CHECK(K::transpose(x).shape() == Shape{3, 0, 2});
+  CHECK(K::concatenate({x, x}, 1).shape() == Shape{2, 0, 3});
+  CHECK(K::concatenate({x, K::constant(1, None, {2, 1, 3})}, 1).shape() == Shape{2, 1, 3});
+  CHECK(K::stack({x, x}).shape() == Shape{2, 2, 0, 3});
+  CHECK(unstack(x, 3, 2)[0].shape() == Shape{2, 0});
+  CHECK(K::repeat_elements(x, 2, 0).shape() == Shape{4, 0, 3});
+  CHECK(K::tile(x, {2, 2, 2}).shape() == Shape{4, 0, 6});
+  CHECK(K::reverse(x, 1).shape() == Shape{2, 0, 3});
+  CHECK(K::slice(x, {1, 0, 0}, {1, -1, 2}).shape() == Shape{1, 0, 2});
+  CHECK(x[1].shape() == Shape{0, 3});
+  CHECK(K::gather(x, {1}).shape() == Shape{1, 0, 3});
+  CHECK_THROWS_AS(K::gather(K::constant(0, None, {0, 3}), {0}), ValueError);
+  CHECK(K::one_hot(K::constant({}, "int32"), 3).shape() == Shape{0, 3});
+  CHECK(K::flatten(x).shape() == Shape{0});
+  Tensor v = K::variable(x);
+  CHECK(K::gradients(K::sum(K::gather(v, {1})), {v})[0].shape() == Shape{2, 0, 3});
+  CHECK(K::gradients(K::sum(K::tile(v, {2, 2, 2})), {v})[0].shape() == Shape{2, 0, 3});
+  Tensor none = K::variable({1, 2});
+  CHECK(values(K::gradients(K::sum(K::tile(none, 0)), {none})[0]) == Doubles{0, 0});
+}
+
+TEST_CASE("the bits do not depend on the number of threads", "[shaping]") {
+  Doubles numbers;
+  std::vector<int> at;
+  for (int i = 0; i < 6000 * 32; ++i) numbers.push_back(1.0 / (1 + i * 7919 % 10007));
+  for (int i = 0; i < 6000; ++i) at.push_back(i * 7919 % 1500);
+  Tensor dy = K::constant(numbers, "float32", {6000, 32}), like = K::constant(0, None, {1500, 32});
+  Tensor indices = K::constant(at, "int32"), wide = K::constant(numbers, None, {300, 640});
+  auto all_of = [&] {
+    return Tensors{apply1(gather_grad_like_row, {dy, indices, like}), K::transpose(wide), K::concatenate({wide, wide}, 1),
+                   K::reverse(wide, 1), apply1(tile_grad_like_row, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
+  };
+  int threads = num_threads();
+  set_num_threads(1);
+  Tensors one = all_of();
+  set_num_threads(3);
+  Tensors three = all_of();
+  set_num_threads(threads);
+  for (int i = 0; i < one.size(); ++i) CHECK(one[i].to_vector<float>().operator std::vector<float>() == three[i].to_vector<float>().operator std::vector<float>());
+}
+
+TEST_CASE("views keep the storage, copies do not", "[shaping]") {
+  Tensor x = K::constant(1, None, {4, 3});
+  const float* p = x.data<float>();
+  CHECK(K::expand_dims(x, 1).data<float>() == p);
+  CHECK(x[slice(1, 3)].data<float>() == p + 3);
+  CHECK(unstack(x, 4, 0)[2].data<float>() == p + 6);
+  CHECK(K::transpose(K::reshape(x, {12, 1})).data<float>() == p);
+  CHECK(K::transpose(x).data<float>() != p);
+}
+
+TEST_CASE("sizes that do not fit are refused", "[shaping]") {
+  Tensor x = K::constant(1, None, {1, 1});
+  CHECK_THROWS_WITH(broadcast_to(x, {1L << 40, 1L << 40}),
+                    "shape: (1099511627776, 1099511627776) of float32 is too large to address");
+  CHECK_THROWS_WITH(K::tile(x, {1L << 40, 1L << 40}),
+                    "shape: (1099511627776, 1099511627776) of float32 is too large to address");
+  CHECK_THROWS_WITH(broadcast_to(K::constant({1, 2, 3}), {2, 4}), "broadcast_to: (3,) does not broadcast to (2, 4)");
+  CHECK_THROWS_WITH(K::reshape(x, K::constant(std::vector<int>(9, 1), "int32")), "reshape: a shape of 9 sizes; there are at most 8");
+}
