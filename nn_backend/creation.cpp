@@ -15,6 +15,7 @@ namespace {
 Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, what);
+  if (!is_tensor_operand(x) && !Access::body(t).node && t.dtype() == dtype) return t;   // made for us just now
   if (!t.defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
   // A list or a number: a fresh tensor already.
   if (const Body& b = Access::body(t); !b.node && b.storage && b.storage->kind == Storage::kPooled && b.dtype == dtype)
@@ -106,6 +107,12 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
   if (!like.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
+  const Body& b = like.body();
+  if (!b.node && !b.symbolic() && b.device == cpu) {
+    Spec spec = b;
+    spec.dtype = one.dtype();
+    return filled_tensor(one, spec);
+  }
   if (like.body().device != cpu) one = one.to(like.body().device);
   return broadcast_like(one, like);
 }

@@ -158,9 +158,26 @@ void index_rule(const Call& call, Spec* out) {
     out->rank = -1;
     return;
   }
-  out->set(resolve("index", call.attrs, x).out);
+  if (list_of(call.attrs) || x.rank == 0) {
+    out->set(resolve("index", call.attrs, x).out);
+    return;
+  }
+  if (x.dims[0] >= 0 && (call.attrs.a < -x.dims[0] || call.attrs.a >= x.dims[0])) fail_range("index", call.attrs.a, 0, x);
+  out->dtype = x.dtype;
+  out->rank = static_cast<std::int8_t>(x.rank - 1);
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i + 1];
 }
-void index_kernel(const Call& call) { take(call, resolve("index", call.attrs, call.spec(0))); }
+void index_kernel(const Call& call) {
+  if (list_of(call.attrs)) {
+    take(call, resolve("index", call.attrs, call.spec(0)));
+    return;
+  }
+  Body& out = *call.out[0];
+  Value v = read_value(*call.in[0].body);
+  std::int64_t i = call.attrs.a < 0 ? call.attrs.a + call.in[0].dim(0) : call.attrs.a;
+  out.storage = std::move(v.storage);
+  out.offset = v.offset + i * out.bytes();
+}
 void index_gradient(const Rewind& r) { r.din(0) = apply1(index_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
 
 void like_rule(const Call& call, Spec* out) {

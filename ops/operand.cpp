@@ -58,7 +58,20 @@ struct Writer {
       write_array(x, n);
       return;
     }
+    if (dtype == float32 && depth + 1 == spec.rank && write_floats(items(x), n)) return;
     for (std::int64_t i = 0; i < n; ++i) write(items(x)[i], depth + 1);
+  }
+  /// The commonest list, without a dispatch for each number: small ints and floats to float32.
+  bool write_floats(const Operand* item, std::int64_t n) {
+    auto* to = reinterpret_cast<float*>(at);
+    for (std::int64_t i = 0; i < n; ++i) {
+      Scalar::Kind kind = Access::kind(item[i]);
+      if (kind == Scalar::kInt) to[i] = static_cast<float>(static_cast<double>(Access::int_value(item[i])));
+      else if (kind == Scalar::kFloat) to[i] = static_cast<float>(Access::float_value(item[i]));
+      else return false;
+    }
+    at += n * 4;
+    return true;
   }
   void write_array(const Operand& x, std::int64_t n) {
     DType from = Access::dtype(x);

@@ -108,29 +108,43 @@ void flatten_rule(const Call& call, Spec* out) {
   out->dims[kept] = n;
 }
 
-/// A shape given in numbers, and a tensor that nobody can differentiate: the same rule, without a tensor for the shape.
-Tensor reshape_untracked(const Body& x, const Dims& shape) {
-  std::int64_t sizes[kMaxRank];
-  for (int i = 0; i < shape.size_; ++i) sizes[i] = shape.dims_[i].value_ == Dim::kNoneDim ? -1 : shape.dims_[i].value_;
-  Body dims;
-  dims.dtype = int64;
-  dims.rank = 1;
-  dims.dims[0] = shape.size_;
-  const Array in[2] = {{&x, x.data()}, {&dims, reinterpret_cast<std::byte*>(sizes)}};
-  Tensor out = Access::adopt(TensorImpl::make());
-  Body* b = &Access::body(out);
-  const Attrs attrs;
-  reshape_rule(Call{reshape_row, attrs, in, 2, &b, 1, x.device}, b);
-  b->device = x.device;
-  b->storage = x.storage;
-  b->offset = x.offset;
-  return out;
+/// The shape of x in numbers that fit; false sends the call through the rule, which says what is wrong.
+bool shape_in_numbers(const Body& x, const Dims& shape, Spec* out) {
+  if (shape.size_ < 0) return false;
+  std::int64_t known = 1, n = x.numel();
+  int infer = -1;
+  for (int i = 0; i < shape.size_; ++i) {
+    const Dim& d = shape.dims_[i];
+    if (d.tensor_) return false;
+    out->dims[i] = d.value_;
+    if (d.value_ >= 0) {
+      if (__builtin_mul_overflow(known, d.value_, &known)) return false;
+    } else if (infer >= 0 || (d.value_ != -1 && d.value_ != Dim::kNoneDim)) {
+      return false;
+    } else {
+      infer = i;
+    }
+  }
+  if (infer >= 0) {
+    if (known == 0 || n % known) return false;
+    out->dims[infer] = n / known;
+  } else if (known != n) {
+    return false;
+  }
+  out->rank = static_cast<std::int8_t>(shape.size_);
+  out->dtype = x.dtype;
+  return true;
 }
 
-bool has_tensor(const Dims& shape) {
-  for (int i = 0; i < shape.size_; ++i)
-    if (shape.dims_[i].tensor_) return true;
-  return shape.size_ < 0;
+/// A concrete tensor that nobody can differentiate: what apply() would make, without a tensor for the shape.
+Tensor reshape_untracked(const Body& x, const Dims& shape) {
+  Tensor out = Access::adopt(TensorImpl::make());
+  Body& b = Access::body(out);
+  if (!shape_in_numbers(x, shape, &b)) return Tensor();
+  b.device = x.device;
+  b.storage = x.storage;
+  b.offset = x.offset;
+  return out;
 }
 
 }  // namespace
@@ -149,10 +163,8 @@ constinit const OpDef identity_row{.name = "identity",
                                    .cuda = share};
 
 Tensor reshape(const Tensor& x, const Dims& shape) {
-  if (x.defined() && !has_tensor(shape)) {
-    const Body& b = Access::body(x);
-    if (!b.node && b.storage) return reshape_untracked(b, shape);
-  }
+  if (x.defined() && !Access::body(x).node && Access::body(x).storage)
+    if (Tensor y = reshape_untracked(Access::body(x), shape); y.defined()) return y;
   return apply1(reshape_row, {x, dims_tensor(shape, "reshape")});
 }
 Tensor reshape_like(const Tensor& x, const Tensor& like) {

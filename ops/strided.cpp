@@ -3,6 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "devices/cpu/threads.h"
 
@@ -74,19 +79,93 @@ void copy_run(const T* from, std::int64_t from_stride, T* to, std::int64_t to_st
   }
 }
 
-/// A rows x columns block transposed: `from` is contiguous along rows, `to` along columns. Square tiles keep the lines of
-/// both sides in the first cache.
+/// A vector of 16 bytes, and the square of elements that so many of them hold.
+template <class T>
+struct Square {
+  static constexpr int kSide = 16 / sizeof(T);
+  typedef T Vector __attribute__((vector_size(16)));
+
+  template <int... i>
+  static Vector low(Vector a, Vector b, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(a, b, (i % 2 * kSide + i / 2)...);
+  }
+  template <int... i>
+  static Vector high(Vector a, Vector b, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(a, b, (i % 2 * kSide + i / 2 + kSide / 2)...);
+  }
+  /// Interleaving the first half of the rows with the second, log2(kSide) times, transposes.
+  static void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
+    constexpr auto all = std::make_integer_sequence<int, kSide>();
+    Vector v[kSide], w[kSide];
+    for (int i = 0; i < kSide; ++i) std::memcpy(&v[i], from + i * from_stride, 16);
+    for (int step = 1; step < kSide; step *= 2) {
+      for (int i = 0; i < kSide / 2; ++i) {
+        w[2 * i] = low(v[i], v[i + kSide / 2], all);
+        w[2 * i + 1] = high(v[i], v[i + kSide / 2], all);
+      }
+      for (int i = 0; i < kSide; ++i) v[i] = w[i];
+    }
+    for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_stride, &v[i], 16);
+  }
+};
+
+/// `to`[r][c] = `from`[c][r] for a block.
+template <class T>
+void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
+                     std::int64_t columns) {
+  constexpr std::int64_t kSide = Square<T>::kSide;
+  std::int64_t r = 0;
+  for (; r + kSide <= rows; r += kSide) {
+    std::int64_t c = 0;
+    for (; c + kSide <= columns; c += kSide)
+      Square<T>::transpose(from + c * from_stride + r, from_stride, to + r * to_stride + c, to_stride);
+    for (; c < columns; ++c)
+      for (std::int64_t i = r; i < r + kSide; ++i) to[i * to_stride + c] = from[c * from_stride + i];
+  }
+  for (; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) to[r * to_stride + c] = from[c * from_stride + r];
+}
+
+/// Whole cache lines past the caches: what is not read again soon does not push out what is, and no line is read only to be
+/// overwritten.
+void stream_line(void* to, const void* from, std::int64_t bytes) {
+#if defined(__SSE2__)
+  if (reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && bytes % 64 == 0) {
+    for (std::int64_t i = 0; i < bytes; i += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(static_cast<char*>(to) + i),
+                       _mm_load_si128(reinterpret_cast<const __m128i*>(static_cast<const char*>(from) + i)));
+    return;
+  }
+#endif
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+void end_stream() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+/// A rows x columns block transposed by way of a buffer: each line that is read is used whole at once, and what is written
+/// goes out in pieces of 256 bytes, whatever the strides do to the sets of the caches.
 template <class T>
 void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                      std::int64_t columns) {
-  constexpr std::int64_t kTile = 64 / sizeof(T) < 16 ? 16 : 64 / sizeof(T);
-  for (std::int64_t r = 0; r < rows; r += kTile)
-    for (std::int64_t c = 0; c < columns; c += kTile) {
-      std::int64_t r_end = std::min(rows, r + kTile), c_end = std::min(columns, c + kTile);
-      for (std::int64_t i = r; i < r_end; ++i)
-        for (std::int64_t j = c; j < c_end; ++j) to[i * to_stride + j] = from[j * from_stride + i];
+  constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = 256 / sizeof(T);
+  alignas(64) T buffer[kRows * kColumns];
+  for (std::int64_t c = 0; c < columns; c += kColumns) {
+    std::int64_t n = std::min(kColumns, columns - c);
+    for (std::int64_t r = 0; r < rows; r += kRows) {
+      std::int64_t m = std::min(kRows, rows - r);
+      transpose_small(from + c * from_stride + r, from_stride, buffer, kColumns, m, n);
+      for (std::int64_t i = 0; i < m; ++i)
+        stream_line(to + (r + i) * to_stride + c, buffer + i * kColumns, n * static_cast<std::int64_t>(sizeof(T)));
     }
+  }
+  end_stream();
 }
+
+/// Blocks whose result fits a cache are written where it is.
+constexpr std::int64_t kStreamBytes = 1 << 20;
 
 /// The last axis is contiguous on the side written, axis `a` on the side read: blocks of the two are transposed.
 template <class T>
@@ -99,18 +178,46 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   }
   std::int64_t rows = s.dims[last - 1], columns = s.dims[last], outer = 1;
   for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
-  constexpr std::int64_t kStrip = 64;   // rows that one step takes: whole lines of what is read
+  constexpr std::int64_t kStrip = 512 / sizeof(T);   // rows that one step takes: whole lines of what is read
   std::int64_t strips = (rows + kStrip - 1) / kStrip;
   std::int64_t strip_bytes = std::min(rows, kStrip) * columns * static_cast<std::int64_t>(sizeof(T));
+  bool stream = outer * rows * columns * static_cast<std::int64_t>(sizeof(T)) >= kStreamBytes;
+  auto* block = stream ? transpose_block<T> : transpose_small<T>;
   parallel_for(outer * strips, std::max<std::int64_t>(1, kGrainBytes / strip_bytes), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; ++at) {
       std::int64_t strip = at % strips;
       walk(s, 2, at / strips, at / strips + 1, [&](std::int64_t f, std::int64_t t) {
         std::int64_t r = strip * kStrip;
-        transpose_block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1],
-                        std::min(kStrip, rows - r), columns);
+        block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1], std::min(kStrip, rows - r), columns);
       });
     }
+  });
+}
+
+template <int kColumns, class T>
+void copy_columns(const Strided& s, const T* from, T* to, std::int64_t rows) {
+  int last = s.rank - 1;
+  std::int64_t f1 = s.from[last - 1], t1 = s.to[last - 1], f2 = s.from[last], t2 = s.to[last];
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (int k = 0; k < kColumns; ++k) to[i * t1 + k * t2] = from[i * f1 + k * f2];
+}
+
+/// A last axis of two to four elements: the two last axes in one loop.
+template <class T>
+void copy_narrow(const Strided& s, const T* from, T* to) {
+  int last = s.rank - 1;
+  std::int64_t rows = s.dims[last - 1], outer = 1, n = s.dims[last];
+  auto* columns = n == 2 ? copy_columns<2, T> : n == 3 ? copy_columns<3, T> : copy_columns<4, T>;
+  for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
+  if (outer == 1) {
+    parallel_for(rows, kGrainBytes / 16, [&](std::int64_t begin, std::int64_t end) {
+      columns(s, from + begin * s.from[last - 1], to + begin * s.to[last - 1], end - begin);
+    });
+    return;
+  }
+  std::int64_t row_bytes = rows * n * static_cast<std::int64_t>(sizeof(T));
+  parallel_for(outer, std::max<std::int64_t>(1, kGrainBytes / row_bytes), [&](std::int64_t begin, std::int64_t end) {
+    walk(s, 2, begin, end, [&](std::int64_t f, std::int64_t t) { columns(s, from + f, to + t, rows); });
   });
 }
 
@@ -132,6 +239,10 @@ void copy_elements(const Strided& s, const std::byte* from_bytes, std::byte* to_
     parallel_for(n, kGrainBytes / kSize, [&](std::int64_t begin, std::int64_t end) {
       copy_run(from + begin * s.from[last], s.from[last], to + begin * s.to[last], s.to[last], end - begin);
     });
+    return;
+  }
+  if (n <= 4 && s.dims[last - 1] > n) {
+    copy_narrow(s, from, to);
     return;
   }
   parallel_for(outer, std::max<std::int64_t>(1, kGrainBytes / (n * kSize)), [&](std::int64_t begin, std::int64_t end) {
