@@ -15,20 +15,15 @@ namespace {
 Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, what);
-  if (!is_tensor_operand(x) && !Access::body(t).node && t.dtype() == dtype) return t;   // made for us just now
   if (!t.defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
-  // A list or a number: a fresh tensor already.
-  if (const Body& b = Access::body(t); !b.node && b.storage && b.storage->kind == Storage::kPooled && b.dtype == dtype)
-    return t;
-  Value v = concrete_value(Access::body(t), what);
   // Memory of somebody else may be written by its owner, and a variable's is written by us.
-  bool borrowed = v.storage->kind == Storage::kBorrowed;
-  if (t.dtype() != dtype || borrowed) {
-    Device device = t.device();
-    t = host_copy(t, dtype);
-    return device == cpu ? t : t.to(device);
-  }
-  return Access::body(t).node || !Access::body(t).storage ? t.detach() : t;
+  const Body& b = Access::body(t);
+  bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
+  if (!b.node && b.storage && !borrowed && b.dtype == dtype) return t;
+  concrete_value(b, what);
+  if (b.dtype == dtype && !borrowed) return t.detach();
+  Tensor copy = host_copy(t, dtype);
+  return b.device == cpu ? copy : copy.to(b.device);
 }
 
 /// A variable that starts with that value; a symbolic value stays the tensor it is.
