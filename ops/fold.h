@@ -14,13 +14,6 @@ namespace kassette {
 template <class T>
 const FoldLoops<T>& fold_loops(Fold fold);
 
-/// m = (x - m)^2 over n elements.
-template <class T>
-auto fold_square_gap() {
-  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).square_gap_f32;
-  else return KASSETTE_PICK(fold_table).square_gap_f64;
-}
-
 /// What the fold of nothing is.
 template <class T>
 T fold_identity(Fold fold);
@@ -42,21 +35,35 @@ class Scratch {
 // summation.
 inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 15;
 
-/// x is (outer, n, inner); out[o, i] = fold over the middle. All sizes >= 1.
+/// x is (outer, n, inner); out[o, i] = fold over the middle. All sizes >= 1. The blocks are folded by first_rows(o, at, to, count, n)
+/// - rows from element `at` on, of index o - and first_columns(o, column, at, to, n, width), their results by `loops`.
+template <class T, class Rows, class Columns>
+void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer, std::int64_t n,
+                 std::int64_t inner);
 template <class T>
 void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  fold_blocks(
+      loops, [&](std::int64_t, std::int64_t at, T* to, std::int64_t count, std::int64_t m) { loops.rows(x + at, to, count, m); },
+      [&](std::int64_t, std::int64_t, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
+        loops.columns(x + at, to, m, inner, width);
+      },
+      out, outer, n, inner);
+}
+template <class T, class Rows, class Columns>
+void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer, std::int64_t n,
+                 std::int64_t inner) {
   if (inner == 1) {
     std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
     if (blocks == 1) {
       parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / n),
-                   [&](std::int64_t begin, std::int64_t end) { loops.rows(x + begin * n, out + begin, end - begin, n); });
+                   [&](std::int64_t begin, std::int64_t end) { first_rows(begin, begin * n, out + begin, end - begin, n); });
       return;
     }
     Scratch<T> partial(outer * blocks);
     parallel_for(outer * blocks, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t u = begin; u < end; ++u) {
-        std::int64_t at = u % blocks * kFoldRow;
-        loops.rows(x + u / blocks * n + at, partial.get() + u, 1, std::min(kFoldRow, n - at));
+        std::int64_t o = u / blocks, at = u % blocks * kFoldRow;
+        first_rows(o, o * n + at, partial.get() + u, 1, std::min(kFoldRow, n - at));
       }
     });
     fold_middle(loops, partial.get(), out, outer, blocks, 1);
@@ -64,25 +71,25 @@ void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t out
   }
   std::int64_t blocks = (n + kFoldColumn - 1) / kFoldColumn, chunks = (inner + kFoldWidth - 1) / kFoldWidth;
   if (outer * blocks * chunks == 1) {
-    loops.columns(x, out, n, inner, inner);
+    first_columns(0, 0, 0, out, n, inner);
     return;
   }
-  auto fold_blocks = [&](T* to) {
+  auto fold_to = [&](T* to) {
     std::int64_t unit = std::min(n, kFoldColumn) * std::min(inner, kFoldWidth);
     parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kFoldGrain / unit), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t u = begin; u < end; ++u) {
         std::int64_t column = u % chunks * kFoldWidth, ob = u / chunks, row = ob % blocks * kFoldColumn, o = ob / blocks;
-        loops.columns(x + (o * n + row) * inner + column, to + ob * inner + column, std::min(kFoldColumn, n - row), inner,
+        first_columns(o, column, (o * n + row) * inner + column, to + ob * inner + column, std::min(kFoldColumn, n - row),
                       std::min(kFoldWidth, inner - column));
       }
     });
   };
   if (blocks == 1) {
-    fold_blocks(out);
+    fold_to(out);
     return;
   }
   Scratch<T> partial(outer * blocks * inner);
-  fold_blocks(partial.get());
+  fold_to(partial.get());
   fold_middle(loops, partial.get(), out, outer, blocks, inner);
 }
 

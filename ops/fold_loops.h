@@ -16,12 +16,17 @@ struct FoldLoops {
   /// out[c] = fold of x[r * stride + c] over r < n, for c < width; n >= 1.
   void (*columns)(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
+/// Sums of squared deviations from means: one mean per row, or per column.
+template <class T>
+struct GapLoops {
+  void (*rows)(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n);
+  void (*columns)(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
+};
 struct FoldTable {
   FoldLoops<float> f32[4];
   FoldLoops<double> f64[4];
-  /// m = (x - m)^2.
-  void (*square_gap_f32)(const float* x, float* m, std::int64_t n);
-  void (*square_gap_f64)(const double* x, double* m, std::int64_t n);
+  GapLoops<float> gap_f32;
+  GapLoops<double> gap_f64;
 };
 KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
 

@@ -25,16 +25,22 @@ KASSETTE_FN auto is_nan(const xsimd::batch<T>& a) {
 }
 KASSETTE_FN bool is_nan(float a) { return a != a; }
 KASSETTE_FN bool is_nan(double a) { return a != a; }
-/// NaN wins: a where it is larger or NaN, else b.
+// NaN wins. x86's maximum gives its second operand where either is NaN, so only a NaN in b needs a look.
 struct Max {
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
+#if defined(__x86_64__)
+    if constexpr (!std::is_arithmetic_v<V>) return m::select(is_nan(b), b, xsimd::max(b, a));
+#endif
     return m::select((a > b) | is_nan(a), a, b);
   }
 };
 struct Min {
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
+#if defined(__x86_64__)
+    if constexpr (!std::is_arithmetic_v<V>) return m::select(is_nan(b), b, xsimd::min(b, a));
+#endif
     return m::select((a < b) | is_nan(a), a, b);
   }
 };
@@ -134,9 +140,45 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
   if (r < n) some_rows<Op, T, 1>(x + r * stride, out, stride, width, r == 0);
 }
 
+/// sum of (x - mean)^2 over n elements.
 template <class T>
-void square_gap(const T* x, T* m, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) m[i] = (x[i] - m[i]) * (x[i] - m[i]);
+KASSETTE_FN T gap_row(const T* x, T mean, std::int64_t n) {
+  using X = Vec<T>;
+  using V = typename X::V;
+  constexpr std::int64_t w = X::kWidth;
+  const V m(mean);
+  V a(T(0)), b(T(0)), c(T(0)), d(T(0));
+  auto square = [&](std::int64_t at) {
+    V g = X::load(x + at) - m;
+    return g * g;
+  };
+  std::int64_t i = 0;
+  for (; i + 4 * w <= n; i += 4 * w) {
+    a = a + square(i);
+    b = b + square(i + w);
+    c = c + square(i + 2 * w);
+    d = d + square(i + 3 * w);
+  }
+  for (; i + w <= n; i += w) a = a + square(i);
+  T sum = across<Sum, T>((a + b) + (c + d));
+  for (; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
+  return sum;
+}
+template <class T>
+void gap_rows(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = gap_row(x + i * n, mean[i], n);
+}
+template <class T>
+void gap_columns(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  for (std::int64_t c = 0; c < width; ++c) out[c] = T(0);
+  std::int64_t r = 0;
+  for (; r + 4 <= n; r += 4, x += 4 * stride)
+    for (std::int64_t c = 0; c < width; ++c) {
+      T m = mean[c], g = x[c] - m, h = x[c + stride] - m, k = x[c + 2 * stride] - m, l = x[c + 3 * stride] - m;
+      out[c] += (g * g + h * h) + (k * k + l * l);
+    }
+  for (; r < n; ++r, x += stride)
+    for (std::int64_t c = 0; c < width; ++c) out[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
 }
 
 template <class Op, class T>
@@ -147,7 +189,7 @@ constexpr FoldLoops<T> loops{rows<Op, T>, columns<Op, T>};
 constinit const FoldTable KASSETTE_LEVEL_NAME(fold_table) = {
     {loops<Sum, float>, loops<Prod, float>, loops<Max, float>, loops<Min, float>},
     {loops<Sum, double>, loops<Prod, double>, loops<Max, double>, loops<Min, double>},
-    square_gap<float>,
-    square_gap<double>};
+    {gap_rows<float>, gap_columns<float>},
+    {gap_rows<double>, gap_columns<double>}};
 
 }  // namespace kassette

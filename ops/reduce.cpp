@@ -44,6 +44,43 @@ void fold_kernel(const Call& call) {
   });
 }
 
+template <class T>
+const GapLoops<T>& gap_loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).gap_f32;
+  else return KASSETTE_PICK(fold_table).gap_f64;
+}
+
+/// The sums of squared deviations of x from `mean`, which has the runs that are not marked: the last marked run by the loops for
+/// that, the others by sums. All sizes >= 1.
+template <class T>
+void sum_gaps(const T* x, const T* mean, T* out, const Runs& runs) {
+  int last = runs.n - 1;
+  while (last >= 0 && !runs.marked[last]) --last;
+  if (last < 0) {   // nothing is reduced, or only axes of size 1
+    std::fill_n(out, runs.product(0, runs.n), T(0));
+    return;
+  }
+  std::int64_t n = runs.size[last], inner = runs.product(last + 1, runs.n), outer = runs.product(0, last);
+  Runs rest;
+  for (int i = 0; i < runs.n; ++i)
+    if (i != last) rest.push(runs.size[i], runs.marked[i]);
+  bool more = rest.marked_product() > 1;
+  Scratch<T> means(more ? outer * inner : 0), sums(more ? outer * inner : 0);
+  if (more) {
+    repeat_runs(reinterpret_cast<const std::byte*>(mean), reinterpret_cast<std::byte*>(means.get()), sizeof(T), rest);
+    mean = means.get();
+  }
+  const GapLoops<T>& gaps = gap_loops<T>();
+  fold_blocks(
+      fold_loops<T>(Fold::sum),
+      [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) { gaps.rows(x + at, mean + o, to, count, m); },
+      [&](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
+        gaps.columns(x + at, mean + o * inner + column, to, m, inner, width);
+      },
+      more ? sums.get() : out, outer, n, inner);
+  if (more) fold_runs(Fold::sum, static_cast<const T*>(sums.get()), out, rest);
+}
+
 /// Two passes: the mean, then the mean of the squared deviations.
 template <bool kRoot>
 void var_kernel(const Call& call) {
@@ -54,20 +91,12 @@ void var_kernel(const Call& call) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) {
       const T count = static_cast<T>(runs.marked_product());
-      auto mean_of = [&](const T* from) {
-        fold_runs(Fold::sum, from, out, runs);
-        for (std::int64_t i = 0; i < n_out; ++i) out[i] /= count;
-      };
-      mean_of(in);
-      if (n_in == 0) return;
-      Scratch<T> gaps(n_in);
-      T* gap = gaps.get();
-      repeat_runs(reinterpret_cast<const std::byte*>(out), reinterpret_cast<std::byte*>(gap), sizeof(T), runs);
-      auto square_gap = fold_square_gap<T>();
-      parallel_for(n_in, kFoldGrain, [&](std::int64_t begin, std::int64_t end) { square_gap(in + begin, gap + begin, end - begin); });
-      mean_of(gap);
-      if constexpr (kRoot)
-        for (std::int64_t i = 0; i < n_out; ++i) out[i] = std::sqrt(out[i]);
+      Scratch<T> mean(n_out);
+      fold_runs(Fold::sum, in, mean.get(), runs);
+      for (std::int64_t i = 0; i < n_out; ++i) mean.get()[i] /= count;
+      if (n_in > 0) sum_gaps(in, static_cast<const T*>(mean.get()), out, runs);
+      else std::fill_n(out, n_out, T(0));
+      for (std::int64_t i = 0; i < n_out; ++i) out[i] = kRoot ? std::sqrt(out[i] / count) : out[i] / count;
     }
   });
 }

@@ -32,11 +32,9 @@ struct Lanes {
 /// v, with `fill` in the lanes from n on.
 template <class T>
 KASSETTE_FN xsimd::batch<T> only_first(const xsimd::batch<T>& v, std::int64_t n, T fill) {
-  if (n >= Vec<T>::kWidth) return v;
-  Lanes<T> lanes;
-  v.store_aligned(lanes.at);
-  for (std::int64_t i = n; i < Vec<T>::kWidth; ++i) lanes.at[i] = fill;
-  return xsimd::batch<T>::load_aligned(lanes.at);
+  using V = xsimd::batch<T>;
+  alignas(64) static constexpr T kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return xsimd::select(V::load_aligned(kLane) < V(static_cast<T>(n)), v, V(fill));
 }
 
 /// NaN wins or not: a NaN reaches the sum of exponentials anyway.
@@ -247,6 +245,18 @@ KASSETTE_FN void transpose_out(const T* buffer, T* y, std::int64_t count, std::i
     for (std::int64_t r = 0; r < n; ++r) y[i * n + r] = buffer[r * w + i];
 }
 
+/// Calls f(buffer, first row, rows) for vectors of rows of n <= kShort elements, transposed into the buffer.
+template <class T, class F>
+KASSETTE_FN void short_rows(const T* x, std::int64_t count, std::int64_t n, F f) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  alignas(64) T buffer[kShort<T> * w];
+  for (std::int64_t i = 0; i < count; i += w) {
+    std::int64_t m = count - i < w ? count - i : w;
+    transpose_in(x + i * n, buffer, m, n);
+    f(buffer, i, m);
+  }
+}
+
 template <class T>
 void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
@@ -254,35 +264,49 @@ void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) 
     for (std::int64_t i = 0; i < count; ++i) softmax_row(x + i * n, y + i * n, lse ? lse + i : nullptr, n);
     return;
   }
-  alignas(64) T buffer[kShort<T> * w];
-  for (std::int64_t i = 0; i < count; i += w) {
-    std::int64_t m = count - i < w ? count - i : w;
-    transpose_in(x + i * n, buffer, m, n);
+  short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
     Lanes<T> l;
     softmax_column(buffer, buffer, l.at, n, w, w, Part<T>{w});
     transpose_out(buffer, y + i * n, m, n);
     if (lse)
       for (std::int64_t k = 0; k < m; ++k) lse[i + k] = l.at[k];
-  }
+  });
+}
+template <class T>
+KASSETTE_FN T logsumexp_row(const T* x, std::int64_t n) {
+  T shift = shift_of(max_of(x, n));
+  T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
+  return std::log(total) + shift;
 }
 template <class T>
 void logsumexp_rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i, x += n) {
-    T shift = shift_of(max_of(x, n));
-    T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
-    out[i] = std::log(total) + shift;
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  if (n > kShort<T>) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = logsumexp_row(x + i * n, n);
+    return;
   }
+  short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
+    Part<T>{m}.store(out + i, logsumexp_column(buffer, n, w, Part<T>{w}));
+  });
 }
 template <class T>
 void log_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i, x += n, y += n) {
-    T lse;
-    logsumexp_rows(x, &lse, 1, n);
-    each<T>(n, [&](std::int64_t k, std::int64_t m) {
-      Part<T> part{m};
-      part.store(y + k, part.load(x + k) - xsimd::batch<T>(lse));
-    });
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  if (n > kShort<T>) {
+    for (std::int64_t i = 0; i < count; ++i, x += n, y += n) {
+      const xsimd::batch<T> lse(logsumexp_row(x, n));
+      each<T>(n, [&](std::int64_t k, std::int64_t m) {
+        Part<T> part{m};
+        part.store(y + k, part.load(x + k) - lse);
+      });
+    }
+    return;
   }
+  short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
+    auto lse = logsumexp_column(buffer, n, w, Part<T>{w});
+    for (std::int64_t r = 0; r < n; ++r) Vec<T>::store(buffer + r * w, Vec<T>::load(buffer + r * w) - lse);
+    transpose_out(buffer, y + i * n, m, n);
+  });
 }
 template <class T>
 void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
