@@ -80,6 +80,22 @@ struct Vec {
     return V::load_aligned(buffer);
   }
   static void store(T* p, const V& v) { v.store_unaligned(p); }
+  /// Past the caches; p is aligned to the vector.
+  static void stream(T* p, const V& v) {
+    constexpr bool single = sizeof(T) == 4;
+#if defined(__AVX512F__)
+    if constexpr (single) _mm512_stream_ps(p, v);
+    else _mm512_stream_pd(p, v);
+#elif defined(__AVX__)
+    if constexpr (single) _mm256_stream_ps(p, v);
+    else _mm256_stream_pd(p, v);
+#elif defined(__SSE2__)
+    if constexpr (single) _mm_stream_ps(p, v);
+    else _mm_stream_pd(p, v);
+#else
+    v.store_aligned(p);
+#endif
+  }
   static void store_part(T* p, const V& v, std::int64_t n) {
 #if defined(__AVX512F__)
     if constexpr (std::is_same_v<T, float>) return _mm512_mask_storeu_ps(p, first(n), v);
@@ -91,16 +107,35 @@ struct Vec {
   }
 };
 
-/// The tail runs the same vector code as the body: the same bits wherever an element stands.
+/// Outputs that no cache will hold are written past them: a plain store reads the line first, which makes an addition of 10^7
+/// floats 1.4 times as slow. In bytes, for one thread's part.
+constexpr std::int64_t kStreamed = 8 << 20;
+
+/// o[i..] = value(i) vector by vector; part(i, n) is the value of the last n lanes. The tail runs the same vector code as the
+/// body: the same bits wherever an element stands.
+template <class T, class Value, class Part>
+KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Part part) {
+  using X = Vec<T>;
+  std::int64_t i = 0;
+  if (n * static_cast<std::int64_t>(sizeof(T)) >= kStreamed && reinterpret_cast<std::uintptr_t>(o) % sizeof(typename X::V) == 0) {
+    for (; i + X::kWidth <= n; i += X::kWidth) X::stream(o + i, value(i));
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+  } else {
+    for (; i + X::kWidth <= n; i += X::kWidth) X::store(o + i, value(i));
+  }
+  if (i < n) X::store_part(o + i, part(i, n - i), n - i);
+}
+
 template <class Op, class T>
 void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
   using X = Vec<T>;
   const Params p{attrs.x, attrs.y};
   auto* a = static_cast<const T*>(in[0]);
-  auto* o = static_cast<T*>(out);
-  std::int64_t i = 0;
-  for (; i + X::kWidth <= n; i += X::kWidth) X::store(o + i, Op::value(X::load(a + i), p));
-  if (i < n) X::store_part(o + i, Op::value(X::load_part(a + i, n - i), p), n - i);
+  fill(
+      static_cast<T*>(out), n, [&](std::int64_t i) __attribute__((always_inline)) { return Op::value(X::load(a + i), p); },
+      [&](std::int64_t i, std::int64_t k) __attribute__((always_inline)) { return Op::value(X::load_part(a + i, k), p); });
 }
 
 /// kMask: 1 the first operand is one element, 2 the second.
@@ -110,13 +145,15 @@ void binary_loop(const void* const* in, void* out, std::int64_t n, const Attrs&)
   using V = typename X::V;
   auto* a = static_cast<const T*>(in[0]);
   auto* b = static_cast<const T*>(in[1]);
-  auto* o = static_cast<T*>(out);
   const V one_a(kMask & 1 ? *a : T(1)), one_b(kMask & 2 ? *b : T(1));
-  std::int64_t i = 0;
-  for (; i + X::kWidth <= n; i += X::kWidth)
-    X::store(o + i, Op::value(kMask & 1 ? one_a : X::load(a + i), kMask & 2 ? one_b : X::load(b + i)));
-  if (i < n)
-    X::store_part(o + i, Op::value(kMask & 1 ? one_a : X::load_part(a + i, n - i), kMask & 2 ? one_b : X::load_part(b + i, n - i)), n - i);
+  fill(
+      static_cast<T*>(out), n,
+      [&](std::int64_t i) __attribute__((always_inline)) {
+        return Op::value(kMask & 1 ? one_a : X::load(a + i), kMask & 2 ? one_b : X::load(b + i));
+      },
+      [&](std::int64_t i, std::int64_t k) __attribute__((always_inline)) {
+        return Op::value(kMask & 1 ? one_a : X::load_part(a + i, k), kMask & 2 ? one_b : X::load_part(b + i, k));
+      });
 }
 
 }  // namespace KASSETTE_LEVEL
