@@ -45,6 +45,17 @@ class Walk {
     bool has_cotangent;
   };
   static constexpr std::uint32_t kNone = ~0u;
+  /// The lists of a walk. A thread keeps one set of small ones for its next walk: most walks are over a few dozen nodes.
+  struct Scratch {
+    std::vector<const Node*> wanted;
+    std::vector<Entry> entries;
+    std::vector<std::uint32_t> order;
+    std::vector<Tensor> cotangents;
+    std::vector<std::pair<Node*, bool>> stack;
+  };
+  static Scratch* take_scratch();
+  static void give_scratch(Scratch* s);
+  static void delete_scratch(void* s) { delete static_cast<Scratch*>(s); }
 
   std::uint32_t find(const Node* n) const;
   std::uint32_t add(Node* n);
@@ -58,15 +69,39 @@ class Walk {
 
   const Tensors& xs_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
-  std::vector<const Node*> wanted_;   // sorted
-  std::vector<Entry> entries_;
-  std::vector<std::uint32_t> order_;   // postorder
-  std::vector<Tensor> cotangents_;
+  Scratch* scratch_;
+  std::vector<const Node*>& wanted_;   // sorted
+  std::vector<Entry>& entries_;
+  std::vector<std::uint32_t>& order_;   // postorder
+  std::vector<Tensor>& cotangents_;
   std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;
 };
 
-Walk::Walk(const Tensors& xs) : xs_(xs) {
+Walk::Scratch* Walk::take_scratch() {
+  Context& c = context();
+  void* s = std::exchange(c.walk_scratch, nullptr);   // a walk inside a walk finds nothing and makes its own
+  return s ? static_cast<Scratch*>(s) : new Scratch;
+}
+void Walk::give_scratch(Scratch* s) {
+  constexpr std::size_t kKept = 4096;
+  Context& c = context();
+  if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept || s->stack.capacity() > kKept) {
+    delete s;
+    return;
+  }
+  s->wanted.clear();
+  s->entries.clear();
+  s->order.clear();
+  s->cotangents.clear();
+  s->stack.clear();
+  c.walk_scratch = s;
+  c.delete_walk_scratch = delete_scratch;
+}
+
+Walk::Walk(const Tensors& xs)
+    : xs_(xs), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
+      cotangents_(scratch_->cotangents) {
   do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
   for (const Tensor& x : xs) {
@@ -80,6 +115,7 @@ Walk::Walk(const Tensors& xs) : xs_(xs) {
 Walk::~Walk() {
   for (const Entry& e : entries_)
     if (e.node->claim.load(std::memory_order_relaxed) >> 32 == id_) e.node->claim.store(0, std::memory_order_relaxed);
+  give_scratch(scratch_);
 }
 
 std::uint32_t Walk::find(const Node* n) const {
@@ -112,7 +148,8 @@ void Walk::for_each_input(const Node* n, F&& f) {
 }
 
 void Walk::search(Node* root) {
-  std::vector<std::pair<Node*, bool>> stack{{root, false}};   // true: all its inputs have been visited
+  auto& stack = scratch_->stack;   // true: all its inputs have been visited
+  stack.push_back({root, false});
   while (!stack.empty()) {
     auto [n, done] = stack.back();
     stack.pop_back();

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define KASSETTE_PLAIN_MALLOC 1   // so that the sanitizer sees every block
@@ -51,6 +52,7 @@ Shared& shared() { return *reinterpret_cast<Shared*>(shared_bytes); }
 
 void retire(void* p) {
   auto* c = static_cast<Context*>(p);
+  if (c->walk_scratch) c->delete_walk_scratch(std::exchange(c->walk_scratch, nullptr));
   Shared& s = shared();
   {
     std::lock_guard<std::mutex> lock(s.mutex);

@@ -44,6 +44,9 @@ struct Context {
   int growing = 0;                       // successive calls of gradients over ever larger segments
   std::int64_t last_segment = 0;
 
+  void* walk_scratch = nullptr;          // lists of the last backward walk (autograd), for the next
+  void (*delete_walk_scratch)(void*) = nullptr;
+
   PoolList lists[kPoolLists];
   char* bump = nullptr;
   char* bump_end = nullptr;

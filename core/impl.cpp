@@ -72,6 +72,14 @@ void Node::destroy(Node* node) noexcept {
   c.destroying = false;
 }
 
+void* Extra::operator new(std::size_t bytes) {
+  return bytes <= kMaxPooled ? pool_allocate(context(), bytes) : ::operator new(bytes);
+}
+void Extra::operator delete(void* p, std::size_t bytes) noexcept {
+  if (bytes <= kMaxPooled) pool_free(context(), p, bytes);
+  else ::operator delete(p);
+}
+
 void Cell::wait() const {
   for (int spins = 0; lock_.load(std::memory_order_relaxed); ++spins)
     if (spins < 1000) cpu_pause();

@@ -121,6 +121,8 @@ struct Extra {
   virtual ~Extra() = default;
   virtual bool equals(const Extra& other) const = 0;
   static void destroy(Extra* e) noexcept { delete e; }
+  static void* operator new(std::size_t bytes);   // pooled: one is made with every gradients()
+  static void operator delete(void* p, std::size_t bytes) noexcept;
 };
 
 /// What an op needs beside its inputs. Meaning by op.

@@ -97,7 +97,26 @@ Tensor host_copy(const Tensor& x, DType dtype) {
 
 // ---- lists -----------------------------------------------------------------------------------------------------------
 
-Tensors::Tensors(const Tensor& one) : Tensors() { push_back(one); }
+namespace {
+
+// Lists come and go with every call: their blocks are pooled.
+Tensor* list_block(std::int64_t n) {
+  std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
+  return static_cast<Tensor*>(bytes <= kMaxPooled ? pool_allocate(context(), bytes) : ::operator new(bytes));
+}
+void free_list_block(Tensor* data, std::int64_t n) {
+  if (!data) return;
+  std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
+  if (bytes <= kMaxPooled) pool_free(context(), data, bytes);
+  else ::operator delete(data);
+}
+
+}  // namespace
+
+Tensors::Tensors(const Tensor& one) : Tensors() {
+  reserve(1);
+  push_back(one);
+}
 Tensors::Tensors(const Tensors& other) : Tensors() {
   reserve(other.size_);
   for (const Tensor& t : other) push_back(t);
@@ -114,7 +133,7 @@ Tensors& Tensors::operator=(Tensors&& other) noexcept {
 }
 Tensors::~Tensors() {
   clear();
-  ::operator delete(data_);
+  free_list_block(data_, capacity_);
 }
 void Tensors::clear() {
   for (std::int64_t i = 0; i < size_; ++i) data_[i].~Tensor();
@@ -122,12 +141,12 @@ void Tensors::clear() {
 }
 void Tensors::reserve(std::int64_t n) {
   if (n <= capacity_) return;
-  auto* data = static_cast<Tensor*>(::operator new(sizeof(Tensor) * static_cast<std::size_t>(n)));
+  Tensor* data = list_block(n);
   for (std::int64_t i = 0; i < size_; ++i) {
     new (data + i) Tensor(std::move(data_[i]));
     data_[i].~Tensor();
   }
-  ::operator delete(data_);
+  free_list_block(data_, capacity_);
   data_ = data;
   capacity_ = n;
 }
