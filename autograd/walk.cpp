@@ -130,7 +130,7 @@ std::uint32_t Walk::add(Node* n) {
   auto index = static_cast<std::uint32_t>(entries_.size());
   bool wanted = std::binary_search(wanted_.begin(), wanted_.end(), n);
   entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
-  cotangents_.resize(cotangents_.size() + n->n_out);
+  for (std::uint32_t i = 0; i < n->n_out; ++i) cotangents_.emplace_back();
   std::uint64_t nobody = 0;
   if (!n->claim.compare_exchange_strong(nobody, id_ << 32 | index, std::memory_order_relaxed)) others_[n] = index;
   return index;
@@ -211,6 +211,39 @@ void Walk::handle_backward(Entry& e) {
   }
 }
 
+/// Cotangents of one node: on the stack for the usual op, and no more of them than it has.
+class Slots {
+ public:
+  Slots(int n_in, int n_out) : n_in_(n_in), n_(n_in + n_out) {
+    if (n_ <= kFew) {
+      tensors_ = reinterpret_cast<Tensor*>(few_);
+      wanted_ = few_wanted_;
+    } else {
+      many_.reset(new std::byte[static_cast<std::size_t>(n_) * (sizeof(Tensor) + 1)]);
+      tensors_ = reinterpret_cast<Tensor*>(many_.get());
+      wanted_ = reinterpret_cast<bool*>(tensors_ + n_);
+    }
+    for (int i = 0; i < n_; ++i) new (tensors_ + i) Tensor;
+  }
+  ~Slots() {
+    for (int i = 0; i < n_; ++i) tensors_[i].~Tensor();
+  }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  Tensor* din() { return tensors_; }
+  Tensor* dy() { return tensors_ + n_in_; }
+  bool* wanted() { return wanted_; }
+
+ private:
+  static constexpr int kFew = 8;
+  int n_in_, n_;
+  Tensor* tensors_;
+  bool* wanted_;
+  alignas(Tensor) std::byte few_[kFew * sizeof(Tensor)];
+  bool few_wanted_[kFew];
+  std::unique_ptr<std::byte[]> many_;
+};
+
 void Walk::handle(Entry& e) {
   Node& n = *e.node;
   if (n.op == &backward_row) {
@@ -218,21 +251,10 @@ void Walk::handle(Entry& e) {
     return;
   }
   if (!n.op || !n.op->vjp) return;
-  constexpr int kFew = 6;
-  Tensor few_dy[kFew], few_din[kFew];
-  bool few_wanted[kFew];
-  std::unique_ptr<Tensor[]> many;
-  std::unique_ptr<bool[]> many_wanted;
   auto n_in = static_cast<int>(n.n_in), n_out = static_cast<int>(n.n_out);
-  Tensor *dy = few_dy, *din = few_din;
-  bool* wanted = few_wanted;
-  if (n_in > kFew || n_out > kFew) {
-    many = std::make_unique<Tensor[]>(static_cast<std::size_t>(n_in + n_out));
-    many_wanted = std::make_unique<bool[]>(static_cast<std::size_t>(n_in));
-    din = many.get();
-    dy = din + n_in;
-    wanted = many_wanted.get();
-  }
+  Slots slots(n_in, n_out);
+  Tensor *din = slots.din(), *dy = slots.dy();
+  bool* wanted = slots.wanted();
   for (int i = 0; i < n_in; ++i) {
     const Node* m = n.in()[i].node.get();
     std::uint32_t k = m ? find(m) : kNone;

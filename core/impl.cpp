@@ -28,8 +28,7 @@ Tensor Access::wrap(Body body) {
   return adopt(impl);
 }
 
-Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept) {
-  Context& c = context();
+Node* Node::make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept) {
   std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
   void* block = bytes <= kMaxPooled ? pool_allocate(c, bytes) : ::operator new(bytes);
   Node* n = new (block) Node;
@@ -37,14 +36,13 @@ Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::
   n->n_out = n_out;
   n->n_kept = n_kept;
   n->op = op;
-  for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
   c.live_nodes.add(1);
   return n;
 }
-void Node::seal() {
-  for (Body *b = in(), *end = b + n_in + n_kept; b != end; ++b)
-    if (b->storage) saved += b->storage->bytes;
-  if (saved) context().saved_bytes.add(saved);
+Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept) {
+  Node* n = make_raw(context(), op, n_in, n_out, n_kept);
+  for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
+  return n;
 }
 void Node::destroy(Node* node) noexcept {
   Context& c = context();

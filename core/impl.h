@@ -156,8 +156,8 @@ struct Node {
   std::size_t bytes() const { return sizeof(Node) + (n_in + n_kept) * sizeof(Body); }
 
   static Node* make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept);
-  /// Call when the bodies are filled in: counts what they keep alive.
-  void seal();
+  /// The same with the bodies raw memory, which the caller fills before anything else can happen to the node.
+  static Node* make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept);
   /// Frees along a list, never by recursion: a chain of 10^7 nodes has to fit an 8 MB stack.
   static void destroy(Node* node) noexcept;
 };

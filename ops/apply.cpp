@@ -2,8 +2,10 @@
 #include "core/text.h"
 #include "ops/op.h"
 
-#include <cassert>
+#include <cstddef>
+#include <cstring>
 #include <memory>
+#include <new>
 
 namespace kassette {
 namespace {
@@ -70,42 +72,47 @@ struct Source {
   std::int64_t offset;
 };
 
+// Shape, dtype, device, flags, level and output of a body; its offset, storage and node follow.
+constexpr std::size_t kBodyHead = sizeof(Body) - sizeof(std::int64_t) - 2 * sizeof(void*);
+
+/// Makes a body in raw memory: all of `from` but its storage and node.
+std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t offset, Node* node) {
+  std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), kBodyHead);
+  to->offset = offset;
+  new (&to->storage) Ref<Storage>(storage);
+  new (&to->node) Ref<Node>(node);
+  return storage ? storage->bytes : 0;
+}
+
 void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, Tensor* out, int n_out, Context& c) {
   int kept = op.saves_out || n_out != 1 ? n_out : 0;
-  auto node = Ref<Node>::adopt(Node::make(&op, static_cast<std::uint32_t>(n_in), static_cast<std::uint32_t>(n_out),
-                                          static_cast<std::uint32_t>(kept)));
+  Node* node = Node::make_raw(c, &op, static_cast<std::uint32_t>(n_in), static_cast<std::uint32_t>(n_out),
+                              static_cast<std::uint32_t>(kept));
   node->attrs = attrs;
   Body* in = node->in();
   std::uint64_t seq = c.clock;
+  std::int64_t saved = 0;
   for (int i = 0; i < n_in; ++i) {
     const Body& b = *from[i].body;
-    Body& to = in[i];
-    to.set(b);
-    to.device = b.device;
-    to.flags = b.flags;
-    to.level = b.level;
-    to.out = b.out;
-    to.node = b.node;
-    if (b.node && b.node->seq > seq) seq = b.node->seq;
+    Node* maker = b.node.get();
+    if (maker && maker->seq > seq) seq = maker->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. What was saved wins over the cell.
-    if (!b.node || has_bit(op.saves_in, i)) {
-      to.storage = Ref<Storage>(from[i].storage);
-      to.offset = from[i].offset;
-    }
+    bool keeps = !maker || has_bit(op.saves_in, i);
+    saved += fill(in + i, b, keeps ? from[i].storage : nullptr, keeps ? from[i].offset : 0, maker);
   }
   for (int i = 0; i < n_out; ++i) {
     Body& b = Access::body(out[i]);
-    if (kept) {
-      node->out()[i] = b;
-      if (!has_bit(op.saves_out, i)) node->out()[i].storage = {};
-    }
     b.out = static_cast<std::uint16_t>(i);
+    if (kept) saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
   }
   node->seq = c.clock = seq + 1;
-  node->seal();
+  if (saved) {
+    node->saved = saved;
+    c.saved_bytes.add(saved);
+  }
   c.recorded.add(1);
-  for (int i = 1; i < n_out; ++i) Access::body(out[i]).node = node;
-  Access::body(out[0]).node = std::move(node);
+  for (int i = 1; i < n_out; ++i) Access::body(out[i]).node = Ref<Node>(node);
+  Access::body(out[0]).node = Ref<Node>::adopt(node);
 }
 
 }  // namespace
