@@ -154,9 +154,10 @@ void PlanBuilder::add_node(Node* n) {
   } else if (cell.value.storage) {
     plan_->defaults_.push_back({base, Ref<Node>(n)});
   } else if (plan_->missing_.empty()) {
-    plan_->missing_ = cell.in_body ? text("a tensor made inside the body of a control-flow function was used outside of it")
-                                   : text("placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
-                                          "is not fed; list it among the inputs");
+    plan_->missing_ =
+        cell.in_body ? text(request_.what, ": a tensor made inside the body of a control-flow function was used outside of it")
+                     : text(request_.what, ": the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
+                            cell.spec, " is not fed; list it among the inputs of a K::function");
   }
 }
 
@@ -321,7 +322,8 @@ void PlanBuilder::find_deaths() {
   }
 }
 
-/// A set whose value a tail step computes from the variable itself, as its last reader, may write in place.
+/// A set whose value a tail step computes may write in place if nobody reads the old value after that step. Steps before it
+/// have read it: all of it if they ran earlier, the same block if they are fused with it.
 void PlanBuilder::find_in_place() {
   Plan& p = *plan_;
   for (Effect& effect : p.effects_) {
@@ -333,12 +335,12 @@ void PlanBuilder::find_in_place() {
       same += other.cell == effect.cell;
       values += other.slot == effect.slot;
     }
-    if (same != 1 || values != 1 || p.last_use_[static_cast<std::size_t>(effect.slot)] >= 0) continue;
+    if (same != 1 || values != 1) continue;
     for (int k = p.first_tail_; k < static_cast<int>(p.steps_.size()); ++k) {
       if (p.step(k).out != effect.slot) continue;
       for (const auto& v : p.variables_) {
         auto slot = static_cast<std::size_t>(v.slot);
-        if (v.node->cell != effect.cell || p.last_use_[slot] != k || p.root_[slot]) continue;
+        if (v.node->cell != effect.cell || p.last_use_[slot] > k || p.last_use_[slot] < 0 || p.root_[slot]) continue;
         effect.step = k;
         effect.current = v.slot;
       }
@@ -446,7 +448,7 @@ Tensors Plan::check_feeds(const Tensors& args) const {
 }
 
 void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
-  if (!missing_.empty()) fail<ValueError>("function: ", missing_);
+  if (!missing_.empty()) fail<ValueError>(missing_);
   for (const Feed& feed : feeds_) f.at[static_cast<std::size_t>(feed.slot)] = &f.own[static_cast<std::size_t>(feed.slot)];
   for (int i = 0; i < n_args; ++i) {
     const Feed& feed = feeds_[static_cast<std::size_t>(i)];
@@ -597,7 +599,7 @@ Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
 }
 
 Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const {
-  if (!missing_.empty()) fail<ValueError>("function: ", missing_);
+  if (!missing_.empty()) fail<ValueError>(missing_);
   std::vector<Tensor> slots(static_cast<std::size_t>(n_slots_));
   auto at = [&](int slot) -> Tensor& { return slots[static_cast<std::size_t>(slot)]; };
   for (int i = 0; i < n_args; ++i) at(feeds_[static_cast<std::size_t>(i)].slot) = args[i];

@@ -115,7 +115,7 @@ class Plan {
   std::vector<int> last_use_;       // per slot: the last step that reads it, or -1
   std::vector<char> root_;          // per slot: an output, a fetch or an effect
   std::vector<char> reaches_;
-  std::string missing_;             // a placeholder that is needed and not fed
+  std::string missing_;             // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep_;     // nodes whose attributes steps borrow nothing from, but whose cells they use
   mutable std::atomic<Frame*> spare_{nullptr};
 };
