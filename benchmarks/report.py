@@ -21,51 +21,43 @@ def shaky(cell):
     return len(rounds) > 1 and rounds[1] > 1.3 * rounds[0]
 
 
-def ratio(ours, reference):
-    return f"{ours / reference:.2f}" if ours is not None and reference else ""
+def smallest(cells, unit):
+    return min((goals.value(c, unit) for c in cells.values()), default=None)
+
+
+def ratio(ours, cells, unit):
+    figure_ = goals.ratio(ours, cells.values(), unit)
+    return "" if figure_ is None else f"{figure_:.2f}"
 
 
 def table(rows):
     """Our rows beside the best peer and the limit, with goals."""
-    head = ["row", "kassette", "best peer", "", "ratio", "limit", "ratio", "goals"]
-    out = []
+    out = [["row", "kassette", "best peer", "", "ratio", "limit", "ratio", "goals"]]
     for row in rows:
         cell, unit = rows[row].get("kassette"), goals.unit_of(row)
         if cell is None:
             continue
-        ours = goals.value(cell, unit)
         reference = goals.references(rows, row)
-        peer, peer_name = reference["peer"]
-        limit, limit_name = (
-            reference["limit"] if reference["limit"][0] is not None else reference["openblas"]
+        peer = reference["peer"]
+        limit = reference["limit"] or reference["openblas"]
+        goal = "; ".join(
+            text + ("" if met is None else " met" if met else " MISSED")
+            for text, met in goals.judge(rows, row)
         )
-        verdicts = goals.judge(rows, row)
-        words = "; ".join(
-            f"{text}{'' if met is None else ' met' if met else ' MISSED'}" for text, met in verdicts
-        )
-        note = (
-            "error: " + cell["error"]
-            if "error" in cell
-            else figure(ours, unit) + (" ~" if shaky(cell) else "")
-        )
-        where = (
-            ""
-            if limit is None
-            else figure(limit, unit) + ("" if limit_name == "limits" else f" {limit_name}")
-        )
+        ours = figure(goals.value(cell, unit), unit) + (" ~" if shaky(cell) else "")
         out.append(
             [
                 row,
-                note,
-                figure(peer, unit),
-                peer_name or "",
-                ratio(ours, peer),
-                where,
-                ratio(ours, limit),
-                words,
+                "error: " + cell["error"] if "error" in cell else ours,
+                figure(smallest(peer, unit), unit),
+                "".join(peer),
+                ratio(cell, peer, unit),
+                figure(smallest(limit, unit), unit),
+                ratio(cell, limit, unit),
+                goal,
             ]
         )
-    return [head] + out
+    return out
 
 
 def everything(rows, programs):
@@ -130,7 +122,8 @@ def document(data):
             *said,
             "",
             "A time is the median of the best round, `~` where no second round came within 1.3 of "
-            "it. Memory rows (mem.*) are growth of the resident set at its peak.",
+            "it; a ratio is the median over rounds of the ratio within a round. Memory rows (mem.*) "
+            "are growth of the resident set at its peak.",
             "",
             as_markdown(table(rows)),
             "",
