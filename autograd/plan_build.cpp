@@ -1,0 +1,362 @@
+// autograd/plan_build.cpp - from a segment of the tape to the steps of a plan.
+#include <algorithm>
+#include <unordered_map>
+
+#include "autograd/plan.h"
+#include "autograd/update.h"
+#include "autograd/walk.h"
+#include "core/text.h"
+#include "ops/binary.h"
+#include "ops/elementwise.h"
+
+namespace kassette {
+
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(const Plan::Request& request) : request_(request), plan_(Ref<Plan>::adopt(new Plan)) {}
+  Ref<Plan> build();
+
+ private:
+  struct Key {
+    const Node* node;
+    int out;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.node) * 31 + static_cast<std::size_t>(k.out);
+    }
+  };
+
+  void add_feed(const Tensor& t, int i);
+  void visit(const Body& root);
+  void expand(Node* n);
+  /// Follows results of backward nodes to the recorded ops that give them.
+  const Body* resolve(const Body& b) const;
+  bool fed(const Body& b) const { return fed_.count({b.node.get(), b.out}) > 0; }
+  int slot_of(const Body& b);
+  void add_node(Node* n);
+  void add_step(Node* n, int base);
+  void add_effect(Node* n);
+  void add_sum(Effect& effect);
+  void find_needs(const std::vector<int>& roots);
+  void find_tail();
+  void find_in_place();
+  void reorder(const std::vector<int>& order);
+  void find_deaths();
+  void find_reach();
+
+  const Plan::Request& request_;
+  Ref<Plan> plan_;
+  std::unordered_map<Key, int, KeyHash> fed_;
+  std::unordered_map<const Node*, int> base_;   // first slot
+  std::unordered_map<const Node*, Tensors> expanded_;
+  std::vector<Node*> order_;
+  std::unordered_map<const Node*, bool> seen_;
+  std::vector<const Node*> listed_updates_;
+};
+
+void PlanBuilder::add_feed(const Tensor& t, int i) {
+  if (!t.defined()) fail<ValueError>(request_.what, ": input ", i, " is an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(t);
+  Plan::Feed feed{plan_->n_slots_++, {}, {}, false, {}};
+  feed.declared.set(b);
+  if (!b.node) {
+    if (!(b.flags & kPhase))
+      fail<ValueError>(request_.what, ": input ", i, " of shape ", b.shape(),
+                       " is a constant; inputs are placeholders or other tensors on the tape");
+    feed.ignored = true;   // a frozen learning phase
+  } else {
+    if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
+      fail<ValueError>(request_.what, ": input ", i, " of shape ", b.shape(), " is listed twice");
+    if ((b.flags & kLeaf) && b.node->cell->value.storage) feed.fallback = b.node->cell;
+    if ((b.flags & kLeaf) && b.node->cell->name) feed.name = b.node->cell->name;
+    plan_->keep_.push_back(b.node);
+  }
+  plan_->feeds_.push_back(std::move(feed));
+}
+
+const Body* PlanBuilder::resolve(const Body& b) const {
+  const Body* at = &b;
+  while (at->node && at->node->op == &backward_row && !fed(*at)) {
+    auto it = expanded_.find(at->node.get());
+    if (it == expanded_.end()) break;
+    at = &Access::body(it->second[at->out]);
+  }
+  return at;
+}
+
+void PlanBuilder::expand(Node* n) {
+  if (expanded_.count(n)) return;
+  Scoped<bool> on(context().symbolic, true);
+  expanded_[n] = expand_backward(*n);
+}
+
+/// Depth first, inputs before the nodes that use them; stops at what is fed.
+void PlanBuilder::visit(const Body& raw) {
+  auto prepare = [&](const Body& b) -> Node* {
+    const Body* at = &b;
+    while (at->node && at->node->op == &backward_row && !fed(*at)) {
+      expand(at->node.get());
+      at = &Access::body(expanded_[at->node.get()][at->out]);
+    }
+    return at->node && !fed(*at) ? at->node.get() : nullptr;
+  };
+  Node* root = prepare(raw);
+  if (!root) return;
+  std::vector<std::pair<Node*, bool>> stack{{root, false}};
+  while (!stack.empty()) {
+    auto [n, done] = stack.back();
+    stack.pop_back();
+    if (done) {
+      order_.push_back(n);
+      continue;
+    }
+    if (!seen_.insert({n, true}).second) continue;
+    stack.push_back({n, true});
+    // In reverse, so that the first input is computed first: plans keep the order in which the user wrote things.
+    for (std::uint32_t i = n->n_in; i-- > 0;)
+      if (Node* m = prepare(n->in()[i]))
+        if (!seen_.count(m)) stack.push_back({m, false});
+  }
+}
+
+int PlanBuilder::slot_of(const Body& raw) {
+  const Body& b = *resolve(raw);
+  if (!b.node) {
+    int slot = plan_->n_slots_++;
+    plan_->constants_.push_back({slot, b});
+    return slot;
+  }
+  auto it = fed_.find({b.node.get(), b.out});
+  if (it != fed_.end()) return it->second;
+  return base_.at(b.node.get()) + b.out;
+}
+
+void PlanBuilder::add_node(Node* n) {
+  int base = base_[n] = plan_->n_slots_;
+  plan_->n_slots_ += static_cast<int>(n->n_out);
+  if (n->op) {
+    add_step(n, base);
+    return;
+  }
+  plan_->keep_.push_back(Ref<Node>(n));
+  Cell& cell = *n->cell;
+  if (cell.kind == Leaf::variable) {
+    plan_->variables_.push_back({base, Ref<Node>(n)});
+  } else if (cell.kind == Leaf::source) {
+    plan_->sources_.push_back({base, Ref<Node>(n)});
+  } else if (cell.value.storage) {
+    plan_->defaults_.push_back({base, Ref<Node>(n)});
+  } else if (plan_->missing_.empty()) {
+    plan_->missing_ =
+        cell.in_body ? text(request_.what, ": a tensor made inside the body of a control-flow function was used outside of it")
+                     : text(request_.what, ": the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
+                            cell.spec, " is not fed; list it among the inputs of a K::function");
+  }
+}
+
+void PlanBuilder::add_step(Node* n, int base) {
+  Plan::Step s{};
+  s.op = n->op;
+  s.attrs = n->attrs;
+  s.in = static_cast<int>(plan_->ins_.size());
+  s.n_in = static_cast<int>(n->n_in);
+  s.out = base;
+  s.n_out = static_cast<int>(n->n_out);
+  s.source = n->op->traits & kSource;
+  s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
+  std::vector<int> ins;
+  for (std::uint32_t i = 0; i < n->n_in; ++i) ins.push_back(slot_of(n->in()[i]));
+  plan_->ins_.insert(plan_->ins_.end(), ins.begin(), ins.end());
+  if (s.source) ++plan_->n_sources_;
+  plan_->steps_.push_back(std::move(s));
+  if (n->op->traits & kEffect && std::find(listed_updates_.begin(), listed_updates_.end(), n) == listed_updates_.end())
+    add_effect(n);
+}
+
+void PlanBuilder::add_effect(Node* n) {
+  if (request_.body)
+    fail<ValueError>(request_.what, ": an update inside a body of control flow; return the new value and update outside");
+  auto mode = static_cast<Effect::Mode>(n->attrs.a);
+  plan_->effects_.push_back({n->in()[0].node->cell, slot_of(n->in()[1]), mode});
+}
+
+/// An add or subtract that is the only effect on its variable becomes a step of its own, which fuses with what makes the
+/// increment and writes in place. Its variable is read under the lock at commit, so that no increment is lost.
+void PlanBuilder::add_sum(Effect& effect) {
+  Plan& p = *plan_;
+  const Cell& cell = *effect.cell;
+  if (effect.mode == Effect::kSet || (cell.spec.dtype != float32 && cell.spec.dtype != float64) || cell.device != cpu) return;
+  for (const Effect& other : p.effects_)
+    if (&other != &effect && other.cell == effect.cell) return;
+  Plan::Step s{};
+  s.op = effect.mode == Effect::kAdd ? &binary_row<Add>() : &binary_row<Subtract>();
+  s.in = static_cast<int>(p.ins_.size());
+  s.n_in = 2;
+  effect.current = p.n_slots_++;
+  p.ins_.push_back(effect.current);
+  p.ins_.push_back(effect.slot);
+  s.out = effect.slot = p.n_slots_++;
+  s.n_out = 1;
+  s.fusible = true;
+  p.steps_.push_back(std::move(s));
+}
+
+Ref<Plan> PlanBuilder::build() {
+  Plan& p = *plan_;
+  int i = 0;
+  for (const Tensor& t : request_.inputs) add_feed(t, i++);
+  for (const auto& [t, value] : request_.feed_dict) {
+    const Body &b = Access::body(t), &v = Access::body(value);
+    if (!b.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
+    if (v.symbolic()) fail<ValueError>(request_.what, ": a value of feed_dict is symbolic");
+    int slot = fed_[{b.node.get(), b.out}] = p.n_slots_++;
+    if (!v.storage) p.variables_.push_back({slot, v.node});   // a variable: read afresh at every call
+    else p.constants_.push_back({slot, v});
+  }
+  for (const Tensor& t : request_.outputs) visit(Access::body(t));
+  for (const auto& pair : request_.set_pairs) visit(Access::body(pair.second));
+  for (const Tensor& t : request_.update_ops) {
+    visit(Access::body(t));
+    listed_updates_.push_back(Access::body(t).node.get());
+  }
+  for (const Tensor& t : request_.fetches) visit(Access::body(t));
+  for (Node* n : order_) add_node(n);
+  for (const Tensor& t : request_.update_ops) {
+    const Body& b = Access::body(t);
+    add_effect(b.node.get());
+  }
+  for (const auto& pair : request_.set_pairs) {
+    const Body& b = Access::body(pair.first);
+    p.effects_.push_back({b.node->cell, slot_of(Access::body(pair.second)), Effect::kSet});
+  }
+  for (Effect& e : p.effects_) add_sum(e);
+  for (const Tensor& t : request_.outputs) {
+    p.outputs_.push_back(slot_of(Access::body(t)));
+    Spec s;
+    s.set(Access::body(t));
+    p.output_specs_.push_back(s);
+  }
+  for (const Tensor& t : request_.fetches) p.fetches_.push_back(slot_of(Access::body(t)));
+  std::vector<int> roots = p.outputs_;
+  roots.insert(roots.end(), p.fetches_.begin(), p.fetches_.end());
+  p.root_.assign(static_cast<std::size_t>(p.n_slots_), 0);
+  for (const Effect& e : p.effects_) roots.push_back(e.slot);
+  for (int r : roots) p.root_[static_cast<std::size_t>(r)] = 1;
+  find_needs(roots);
+  find_tail();
+  find_deaths();
+  find_in_place();
+  find_reach();
+  // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.
+  return std::move(plan_);
+}
+
+/// What is needed of each slot: nothing, its shape, its value.
+void PlanBuilder::find_needs(const std::vector<int>& roots) {
+  Plan& p = *plan_;
+  std::vector<std::uint8_t> need(static_cast<std::size_t>(p.n_slots_), 0);
+  auto at = [&](int slot) -> std::uint8_t& { return need[static_cast<std::size_t>(slot)]; };
+  for (int r : roots) at(r) = 2;
+  for (auto it = p.steps_.rbegin(); it != p.steps_.rend(); ++it) {
+    Plan::Step& s = *it;
+    for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, at(s.out + i));
+    if (!s.need) continue;
+    for (int i = 0; i < s.n_in; ++i) {
+      // A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even for a shape.
+      bool shape = has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
+      std::uint8_t& n = at(p.ins_[static_cast<std::size_t>(s.in + i)]);
+      n = std::max<std::uint8_t>(n, shape ? 1 : 2);
+    }
+  }
+}
+
+// Note [Commit]
+// The tail of a plan are the elementwise steps that serve updates alone. They run when nothing can fail any more: outputs
+// are made, shapes are checked, memory is there. So they may write into the variables themselves, and a call that throws
+// leaves every variable as it was.
+void PlanBuilder::find_tail() {
+  Plan& p = *plan_;
+  std::vector<char> only_tail(static_cast<std::size_t>(p.n_slots_), 1);
+  for (int o : p.outputs_) only_tail[static_cast<std::size_t>(o)] = 0;
+  for (int o : p.fetches_) only_tail[static_cast<std::size_t>(o)] = 0;
+  for (auto it = p.steps_.rbegin(); it != p.steps_.rend(); ++it) {
+    Plan::Step& s = *it;
+    s.tail = s.need == 2 && s.fusible && only_tail[static_cast<std::size_t>(s.out)];
+    if (!s.need) continue;
+    if (!s.tail)
+      for (int i = 0; i < s.n_in; ++i) only_tail[static_cast<std::size_t>(p.ins_[static_cast<std::size_t>(s.in + i)])] = 0;
+  }
+  std::stable_partition(p.steps_.begin(), p.steps_.end(), [](const Plan::Step& s) { return s.need && !s.tail; });
+  p.steps_.erase(std::remove_if(p.steps_.begin(), p.steps_.end(), [](const Plan::Step& s) { return !s.need; }), p.steps_.end());
+  p.first_tail_ = 0;
+  while (p.first_tail_ < static_cast<int>(p.steps_.size()) && !p.steps_[static_cast<std::size_t>(p.first_tail_)].tail) ++p.first_tail_;
+}
+
+void PlanBuilder::find_deaths() {
+  Plan& p = *plan_;
+  p.last_use_.assign(static_cast<std::size_t>(p.n_slots_), -1);
+  for (std::size_t k = 0; k < p.steps_.size(); ++k)
+    for (int i = 0; i < p.steps_[k].n_in; ++i)
+      p.last_use_[static_cast<std::size_t>(p.ins_[static_cast<std::size_t>(p.steps_[k].in + i)])] = static_cast<int>(k);
+  std::vector<std::vector<int>> dead(p.steps_.size());
+  for (int slot = 0; slot < p.n_slots_; ++slot) {
+    int last = p.last_use_[static_cast<std::size_t>(slot)];
+    if (last >= 0 && !p.root_[static_cast<std::size_t>(slot)]) dead[static_cast<std::size_t>(last)].push_back(slot);
+  }
+  for (std::size_t k = 0; k < p.steps_.size(); ++k) {
+    Plan::Step& s = p.steps_[k];
+    // Outputs that nobody reads die with their step.
+    for (int i = 0; i < s.n_out; ++i)
+      if (p.last_use_[static_cast<std::size_t>(s.out + i)] < 0 && !p.root_[static_cast<std::size_t>(s.out + i)])
+        dead[k].push_back(s.out + i);
+    s.dead = static_cast<int>(p.dead_.size());
+    s.n_dead = static_cast<int>(dead[k].size());
+    p.dead_.insert(p.dead_.end(), dead[k].begin(), dead[k].end());
+  }
+}
+
+/// A set whose value a tail step computes may write in place if nobody reads the old value after that step. Steps before it
+/// have read it: all of it if they ran earlier, the same block if they are fused with it.
+void PlanBuilder::find_in_place() {
+  Plan& p = *plan_;
+  for (Effect& effect : p.effects_) {
+    for (int k = p.first_tail_; effect.current >= 0 && k < static_cast<int>(p.steps_.size()); ++k)
+      if (p.step(k).out == effect.slot) effect.step = k;
+    if (effect.mode != Effect::kSet) continue;
+    int same = 0, values = 0;
+    for (const Effect& other : p.effects_) {
+      same += other.cell == effect.cell;
+      values += other.slot == effect.slot;
+    }
+    if (same != 1 || values != 1) continue;
+    for (int k = p.first_tail_; k < static_cast<int>(p.steps_.size()); ++k) {
+      if (p.step(k).out != effect.slot) continue;
+      for (const auto& v : p.variables_) {
+        auto slot = static_cast<std::size_t>(v.slot);
+        if (v.node->cell != effect.cell || p.last_use_[slot] > k || p.last_use_[slot] < 0 || p.root_[slot]) continue;
+        effect.step = k;
+        effect.current = v.slot;
+      }
+    }
+  }
+}
+
+void PlanBuilder::find_reach() {
+  Plan& p = *plan_;
+  std::vector<char> reach(static_cast<std::size_t>(p.n_slots_), 0);
+  for (int o : p.outputs_) reach[static_cast<std::size_t>(o)] = 1;
+  for (auto it = p.steps_.rbegin(); it != p.steps_.rend(); ++it) {
+    bool any = false;
+    for (int i = 0; i < it->n_out; ++i) any = any || reach[static_cast<std::size_t>(it->out + i)];
+    if (!any || !it->op->vjp) continue;
+    for (int i = 0; i < it->n_in; ++i)
+      if (!has_bit(it->op->shape_only, i)) reach[static_cast<std::size_t>(p.ins_[static_cast<std::size_t>(it->in + i)])] = 1;
+  }
+  for (const Plan::Feed& f : p.feeds_) p.reaches_.push_back(reach[static_cast<std::size_t>(f.slot)]);
+}
+
+Ref<Plan> Plan::build(const Request& request) { return PlanBuilder(request).build(); }
+
+}  // namespace kassette
