@@ -48,8 +48,17 @@ std::int64_t count_integers(std::int64_t start, std::int64_t stop, std::int64_t 
   return static_cast<std::int64_t>(n);
 }
 
+bool fits(std::int64_t v, DType dtype) {
+  return dispatch(dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if constexpr (std::is_integral_v<T>) return v == static_cast<std::int64_t>(static_cast<T>(v));
+    else return true;
+  });
+}
+
 void arange_rule(const Call& call, Spec* out) {
   out->dtype = dtype_of(call.attrs);
+  if (out->dtype.is_bool()) fail<TypeError>("arange: bool is not a number");
   out->rank = 1;
   out->dims[0] = kUnknown;
   for (int i = 0; i < 3; ++i)
@@ -63,9 +72,9 @@ void arange_rule(const Call& call, Spec* out) {
   }
   std::int64_t start = number<std::int64_t>(call.in[0]), step = number<std::int64_t>(call.in[2]);
   out->dims[0] = count_integers(start, number<std::int64_t>(call.in[1]), step);
-  if (out->dtype != int32 || out->dims[0] == 0) return;
+  if (out->dims[0] == 0) return;
   for (std::int64_t v : {start, start + (out->dims[0] - 1) * step})
-    if (v != static_cast<std::int32_t>(v)) fail<ValueError>("arange: ", v, " does not fit int32; ask for int64");
+    if (!fits(v, out->dtype)) fail<ValueError>("arange: ", v, " does not fit ", out->dtype, "; ask for int64");
 }
 
 template <class From>

@@ -272,11 +272,6 @@ void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, i
   }
 }
 
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t n) {
-  parallel_for(n, kGrainBytes, [&](std::int64_t begin, std::int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin));
-  });
-}
 void zero_bytes(std::byte* to, std::int64_t n) {
   parallel_for(n, kGrainBytes, [&](std::int64_t begin, std::int64_t end) {
     std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));

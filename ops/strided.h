@@ -29,8 +29,7 @@ void row_strides(const Spec& s, std::int64_t* strides);
 /// or 8). The axes may be in any order; no element is written twice.
 void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, int size);
 
-/// n bytes, on several threads where that pays.
-void copy_bytes(std::byte* to, const std::byte* from, std::int64_t n);
+/// On several threads where that pays.
 void zero_bytes(std::byte* to, std::int64_t n);
 
 }  // namespace kassette

@@ -149,6 +149,8 @@ TEST_CASE("arange counts", "[creation]") {
   CHECK_THROWS_WITH(K::arange(0, 5, 0), "arange: a step of 0");
   CHECK_THROWS_WITH(K::arange(K::constant({1.0, 2.0})), "arange: an argument of shape (2,); they are scalars");
   CHECK_THROWS_WITH(K::arange(3000000000, 3000000002), "arange: 3000000000 does not fit int32; ask for int64");
+  CHECK_THROWS_WITH(K::arange(300, None, 1, "uint8"), "arange: 299 does not fit uint8; ask for int64");
+  CHECK_THROWS_WITH(K::arange(2, None, 1, "bool"), "arange: bool is not a number");
   CHECK(K::arange(3000000000, 3000000002, 1, "int64").shape() == Shape{2});
   CHECK_THROWS_AS(K::arange(0, 1.0 / 0.0), ValueError);
   CHECK_THROWS_AS(K::arange(INT64_MIN, INT64_MAX, 1, "int64"), ValueError);
