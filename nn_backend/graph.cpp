@@ -1,4 +1,5 @@
 // nn_backend/graph.cpp - gradients, functions and the scopes of the tape.
+#include <kassette/backend/config.h>
 #include <kassette/backend/graph.h>
 
 #include <atomic>
@@ -188,14 +189,13 @@ Tensor learning_phase() {
 
 void set_learning_phase(Scalar value) {
   double v = -1;
-  std::int64_t bits = 0;
   if (!value.is_none()) write_scalar(&v, float64, value, "set_learning_phase");
-  (void)bits;
   if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it is 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
 }
 
 void clear_session() {
+  reset_uids();
   frozen_phase.store(-1, std::memory_order_relaxed);
 }
 
