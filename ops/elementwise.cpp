@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/half.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/half.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -62,16 +62,12 @@ struct Runner {
     }
   }
   void widen(const std::byte* from, float* to, std::int64_t n) const {
-    if (half == float16)
-      for (std::int64_t i = 0; i < n; ++i) to[i] = to_float(reinterpret_cast<const Half*>(from)[i]);
-    else
-      for (std::int64_t i = 0; i < n; ++i) to[i] = to_float(reinterpret_cast<const BFloat16*>(from)[i]);
+    const HalfTable& table = KASSETTE_PICK(half_table);
+    (half == float16 ? table.from_half : table.from_bfloat)(from, to, n);
   }
   void narrow(const float* from, std::byte* to, std::int64_t n) const {
-    if (half == float16)
-      for (std::int64_t i = 0; i < n; ++i) reinterpret_cast<Half*>(to)[i] = to_half(from[i]);
-    else
-      for (std::int64_t i = 0; i < n; ++i) reinterpret_cast<BFloat16*>(to)[i] = to_bfloat16(from[i]);
+    const HalfTable& table = KASSETTE_PICK(half_table);
+    (half == float16 ? table.to_half : table.to_bfloat)(from, to, n);
   }
 };
 

@@ -1,5 +1,6 @@
 // tests/ops/elementwise_test.cpp - elementwise ops and operators, by value and by error.
 #include "core/text.h"
+#include "devices/cpu/level.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
@@ -126,4 +127,28 @@ TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused
   CHECK(message([&] { x + tensor({1, 2, 3}); }) ==
         "add: shapes (2,) and (3,) do not broadcast: 2 against 3");
   CHECK(message([&] { x + Tensor(); }) == "add: argument 2 is an empty Tensor (an uninitialised variable?)");
+}
+
+TEST_CASE("half types compute in float32 and round once, at every CPU level", "[elementwise]") {
+  Level old = cpu_level();
+  for (DType dtype : {float16, bfloat16}) {
+    Tensor x = empty_tensor(Spec(dtype, {65536})), y = empty_tensor(Spec(dtype, {65536}));
+    for (int i = 0; i < 65536; ++i) {   // every number, beside another one
+      mutable_data<std::uint16_t>(x)[i] = static_cast<std::uint16_t>(i);
+      mutable_data<std::uint16_t>(y)[i] = static_cast<std::uint16_t>(i * 40503);
+    }
+    std::vector<float> a = values<float>(x), b = values<float>(y), sum(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) sum[i] = a[i] + b[i];
+    std::vector<float> expected = values<float>(cast(tensor(sum), dtype));
+    for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+      if (!set_cpu_level(level)) continue;
+      std::vector<float> got = values<float>(x + y);
+      int wrong = 0;
+      for (std::size_t i = 0; i < got.size(); ++i)
+        wrong += std::isnan(expected[i]) ? !std::isnan(got[i]) : got[i] != expected[i] || std::signbit(got[i]) != std::signbit(expected[i]);
+      INFO(level_name(level) << " " << dtype);
+      CHECK(wrong == 0);
+    }
+  }
+  set_cpu_level(old);
 }
