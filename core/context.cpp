@@ -10,14 +10,6 @@
 #include <new>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define KASSETTE_PLAIN_MALLOC 1   // so that the sanitizer sees every block
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KASSETTE_PLAIN_MALLOC 1
-#endif
-#endif
-
 namespace kassette {
 
 __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibility("hidden"))) = nullptr;
@@ -25,7 +17,6 @@ __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibili
 namespace {
 
 constexpr std::size_t kHugePage = 2u << 20;
-constexpr std::uint32_t kBatch = 64;   // blocks that move between a thread and the shared pool at once
 
 // A free block holds the next one; the first of a batch also holds the next batch.
 struct FreeBlock {
@@ -85,9 +76,6 @@ void make_shared_state() {
   pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-[[maybe_unused]] int list_of(std::size_t bytes) {   // the sanitizers' builds use malloc
-  return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
-}
 std::size_t size_of_list(int list) { return list < 64 ? (list + 1) * 16u : 1024u + (list - 63) * 256u; }
 
 void* carve(Context& c, int list) {
@@ -120,44 +108,6 @@ void* carve(Context& c, int list) {
   void* block = c.bump;
   c.bump += size;
   return block;
-}
-
-__attribute__((noinline, unused)) void* refill(Context& c, int list) {
-  PoolList& l = c.lists[list];
-  FreeBlock* batch = static_cast<FreeBlock*>(l.spare);
-  if (batch) {
-    l.spare = nullptr;
-    l.count = kBatch;
-  } else {
-    Shared& s = shared();
-    std::unique_lock<std::mutex> lock(s.mutex, std::defer_lock);
-    if (__atomic_load_n(&s.batches[list], __ATOMIC_RELAXED)) lock.lock();
-    batch = lock.owns_lock() ? s.batches[list] : nullptr;
-    if (!batch) {
-      if (lock.owns_lock()) lock.unlock();
-      return carve(c, list);
-    }
-    __atomic_store_n(&s.batches[list], batch->next_batch, __ATOMIC_RELAXED);
-    l.count = 0;
-    for (FreeBlock* b = batch; b; b = b->next) ++l.count;
-  }
-  l.head = batch->next;
-  --l.count;
-  return batch;
-}
-
-__attribute__((noinline, unused)) void unload(Context& c, int list) noexcept {
-  PoolList& l = c.lists[list];
-  if (l.spare) {
-    Shared& s = shared();
-    auto* batch = static_cast<FreeBlock*>(l.spare);
-    std::lock_guard<std::mutex> lock(s.mutex);
-    batch->next_batch = s.batches[list];
-    __atomic_store_n(&s.batches[list], batch, __ATOMIC_RELAXED);
-  }
-  l.spare = l.head;
-  l.head = nullptr;
-  l.count = 0;
 }
 
 }  // namespace
@@ -199,33 +149,49 @@ std::int64_t pool_reserved() {
   return shared().reserved.load(std::memory_order_relaxed);
 }
 
-#ifdef KASSETTE_PLAIN_MALLOC
-void* pool_allocate(Context&, std::size_t bytes) {
+void* pool_refill(Context& c, int list) {
+  PoolList& l = c.lists[list];
+  FreeBlock* batch = static_cast<FreeBlock*>(l.spare);
+  if (batch) {
+    l.spare = nullptr;
+    l.count = kPoolBatch;
+  } else {
+    Shared& s = shared();
+    std::unique_lock<std::mutex> lock(s.mutex, std::defer_lock);
+    if (__atomic_load_n(&s.batches[list], __ATOMIC_RELAXED)) lock.lock();
+    batch = lock.owns_lock() ? s.batches[list] : nullptr;
+    if (!batch) {
+      if (lock.owns_lock()) lock.unlock();
+      return carve(c, list);
+    }
+    __atomic_store_n(&s.batches[list], batch->next_batch, __ATOMIC_RELAXED);
+    l.count = 0;
+    for (FreeBlock* b = batch; b; b = b->next) ++l.count;
+  }
+  l.head = batch->next;
+  --l.count;
+  return batch;
+}
+
+void pool_unload(Context& c, int list) noexcept {
+  PoolList& l = c.lists[list];
+  if (l.spare) {
+    Shared& s = shared();
+    auto* batch = static_cast<FreeBlock*>(l.spare);
+    std::lock_guard<std::mutex> lock(s.mutex);
+    batch->next_batch = s.batches[list];
+    __atomic_store_n(&s.batches[list], batch, __ATOMIC_RELAXED);
+  }
+  l.spare = l.head;
+  l.head = nullptr;
+  l.count = 0;
+}
+
+void* plain_allocate(std::size_t bytes) {
   void* p = std::aligned_alloc(bytes > 1024 ? 64 : 16, (bytes + 63) / 64 * 64);
   if (!p) throw std::bad_alloc();
   return p;
 }
-void pool_free(Context&, void* block, std::size_t) noexcept { std::free(block); }
-#else
-void* pool_allocate(Context& c, std::size_t bytes) {
-  int list = list_of(bytes);
-  PoolList& l = c.lists[list];
-  if (void* block = l.head) {
-    l.head = static_cast<FreeBlock*>(block)->next;
-    --l.count;
-    return block;
-  }
-  return refill(c, list);
-}
-void pool_free(Context& c, void* block, std::size_t bytes) noexcept {
-  int list = list_of(bytes);
-  PoolList& l = c.lists[list];
-  if (l.count == kBatch) unload(c, list);
-  auto* b = static_cast<FreeBlock*>(block);
-  b->next = static_cast<FreeBlock*>(l.head);
-  l.head = b;
-  ++l.count;
-}
-#endif
+void plain_free(void* block) noexcept { std::free(block); }
 
 }  // namespace kassette

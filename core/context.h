@@ -83,10 +83,53 @@ struct Totals {
 Totals totals();
 
 // ---- small blocks ---------------------------------------------------------------------------------------------------
+// A sanitizer has to see every block.
+#if defined(__SANITIZE_ADDRESS__)
+#define KASSETTE_PLAIN_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KASSETTE_PLAIN_MALLOC 1
+#endif
+#endif
+
+inline constexpr std::uint32_t kPoolBatch = 64;   // blocks that move between a thread and the shared pool at once
+inline int pool_list(std::size_t bytes) {
+  return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
+}
+void* pool_refill(Context& c, int list);            // a block for a thread that has none of that size
+void pool_unload(Context& c, int list) noexcept;    // a full batch leaves the thread
+void* plain_allocate(std::size_t bytes);
+void plain_free(void* block) noexcept;
+
 /// A block of at least `bytes` (at most kMaxPooled), 16-aligned; 64-aligned above 1 KiB.
-void* pool_allocate(Context& c, std::size_t bytes);
+inline void* pool_allocate(Context& c, std::size_t bytes) {
+#ifdef KASSETTE_PLAIN_MALLOC
+  static_cast<void>(c);
+  return plain_allocate(bytes);
+#else
+  int list = pool_list(bytes);
+  PoolList& l = c.lists[list];
+  void* block = l.head;
+  if (__builtin_expect(!block, 0)) return pool_refill(c, list);
+  l.head = *static_cast<void**>(block);
+  --l.count;
+  return block;
+#endif
+}
 /// Gives a block back that was asked for with the same `bytes`; any thread may.
-void pool_free(Context& c, void* block, std::size_t bytes) noexcept;
+inline void pool_free(Context& c, void* block, std::size_t bytes) noexcept {
+#ifdef KASSETTE_PLAIN_MALLOC
+  static_cast<void>(c), static_cast<void>(bytes);
+  plain_free(block);
+#else
+  int list = pool_list(bytes);
+  PoolList& l = c.lists[list];
+  if (__builtin_expect(l.count == kPoolBatch, 0)) pool_unload(c, list);
+  *static_cast<void**>(block) = l.head;
+  l.head = block;
+  ++l.count;
+#endif
+}
 /// Bytes that the pools have taken from the system.
 std::int64_t pool_reserved();
 

@@ -204,25 +204,62 @@ namespace {
 
 constexpr int kPlainInputs = 3;
 
-/// The common case without the questions: concrete tensors with a value and no history, all on the CPU, one output. False
-/// where that is not so.
+/// One output of a concrete call on the CPU: rule, storage, kernel.
+Tensor run_plain(const Call& call) {
+  TensorImpl* impl = TensorImpl::make();
+  Tensor made = Access::adopt(impl);   // freed if rule or kernel throws
+  Body* body = &impl->body;
+  Call here{call.op, call.attrs, call.in, call.n_in, &body, 1, cpu};
+  call.op.rule(here, body);
+  body->device = cpu;
+  if (body->known()) body->storage = Storage::allocate(body->checked_bytes(), cpu);
+  call.op.cpu(here);
+  return made;
+}
+
+/// The same where some inputs have history, variables among them; nothing symbolic, no draws. False where that is not so.
+bool apply_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Context& c, Tensor& out) {
+  if (c.symbolic) return false;
+  Array args[kPlainInputs];
+  Source from[kPlainInputs];
+  Ref<Storage> held[kPlainInputs];
+  std::uint8_t level = 0;
+  for (int i = 0; i < n_in; ++i) {
+    const Body* b = inputs[i].body();
+    if (!b || (b->flags & ~kLeaf) || b->device != cpu) return false;
+    Storage* s = b->storage.get();
+    std::int64_t offset = b->offset;
+    if (!s) {
+      if (!(b->flags & kLeaf)) return false;
+      Value v = b->node->cell->load();
+      offset = v.offset;
+      held[i] = std::move(v.storage);
+      s = held[i].get();
+      if (!s) return false;
+    }
+    if (b->level > level) level = b->level;
+    from[i] = {b, s, offset};
+    args[i] = {b, static_cast<std::byte*>(s->data) + offset};
+  }
+  out = run_plain(Call{op, attrs, args, n_in, nullptr, 1, cpu});
+  if (!c.recording) return true;
+  Access::body(out).level = level;
+  record(op, attrs, from, n_in, &out, 1, c);
+  return true;
+}
+
+/// The common case without the questions: concrete tensors with a value, all on the CPU, one output. False where that is
+/// not so.
 bool apply_plain(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Context& c, Tensor& out) {
   if (n_in > kPlainInputs || c.after || (op.traits & ~kElementwise)) return false;
   Array args[kPlainInputs];
   for (int i = 0; i < n_in; ++i) {
     const Body* b = inputs[i].body();
-    if (!b || b->node || b->flags || !b->storage || b->device != cpu) return false;
+    if (b && b->node) return apply_tracked(op, attrs, inputs, n_in, c, out);
+    if (!b || b->flags || !b->storage || b->device != cpu) return false;
     args[i] = {b, b->data()};
   }
-  TensorImpl* impl = TensorImpl::make();
-  Tensor made = Access::adopt(impl);   // freed if rule or kernel throws
-  Body* body = &impl->body;
-  Call call{op, attrs, args, n_in, &body, 1, cpu};
-  op.rule(call, body);
-  body->device = cpu;
-  if (body->known()) body->storage = Storage::allocate(body->checked_bytes(), cpu);
-  op.cpu(call);
-  out = std::move(made);
+  out = run_plain(Call{op, attrs, args, n_in, nullptr, 1, cpu});
   return true;
 }
 
