@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/expr.h"
+#include "ops/half.h"
 
 namespace kassette {
 namespace {
@@ -14,13 +15,23 @@ void rule(const Call& call, Spec* out) {
   out->dtype = DType(static_cast<DType::Code>(call.attrs.a));
 }
 
+/// float32 to and from half types by vectors, the rest one by one.
+void run(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n) {
+  const HalfTable& table = KASSETTE_PICK(half_table);
+  if (to_dtype == float32 && from_dtype == float16) table.from_half(from, static_cast<float*>(to), n);
+  else if (to_dtype == float32 && from_dtype == bfloat16) table.from_bfloat(from, static_cast<float*>(to), n);
+  else if (to_dtype == float16 && from_dtype == float32) table.to_half(static_cast<const float*>(from), to, n);
+  else if (to_dtype == bfloat16 && from_dtype == float32) table.to_bfloat(static_cast<const float*>(from), to, n);
+  else convert(to, to_dtype, from, from_dtype, n);
+}
+
 void kernel(const Call& call) {
   const Body& out = *call.out[0];
   DType from = call.spec(0).dtype, to = out.dtype;
   const std::byte* in = call.in[0].data;
   std::byte* o = out.data();
   parallel_for(out.numel(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-    convert(o + begin * to.size(), to, in + begin * from.size(), from, end - begin);
+    run(o + begin * to.size(), to, in + begin * from.size(), from, end - begin);
   });
 }
 
