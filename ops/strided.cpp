@@ -171,11 +171,8 @@ constexpr std::int64_t kStreamBytes = 1 << 20;
 template <class T>
 void copy_transposed(Strided s, int a, const T* from, T* to) {
   int last = s.rank - 1;
-  for (int i = a; i < last - 1; ++i) {   // axis a next to the last
-    std::swap(s.dims[i], s.dims[i + 1]);
-    std::swap(s.from[i], s.from[i + 1]);
-    std::swap(s.to[i], s.to[i + 1]);
-  }
+  // Axis a comes next to the last.
+  for (std::int64_t* axes : {s.dims, s.from, s.to}) std::rotate(axes + a, axes + a + 1, axes + last);
   std::int64_t rows = s.dims[last - 1], columns = s.dims[last], outer = 1;
   for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
   constexpr std::int64_t kStrip = 512 / sizeof(T);   // rows that one step takes: whole lines of what is read

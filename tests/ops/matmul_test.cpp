@@ -136,7 +136,8 @@ TEST_CASE("matmul takes transposes by flag and broadcasts batches", "[matmul]") 
           Tensor a = small_numbers<float>(da, 5), b = small_numbers<float>(db, 6), c = matmul(a, b, ta, tb);
           std::size_t batches = std::max(batch_a.size(), batch_b.size());
           REQUIRE(c.ndim() == static_cast<int>(batches) + 2);
-          Dimensions d(c.shape().begin(), c.shape().end()), index(d.size(), 0);
+          const Shape shape = c.shape();
+          Dimensions d(shape.begin(), shape.end()), index(d.size(), 0);
           do {
             Dimensions ia(index.end() - static_cast<std::ptrdiff_t>(da.size()), index.end()), ib(index.end() - static_cast<std::ptrdiff_t>(db.size()), index.end());
             float sum = 0;
