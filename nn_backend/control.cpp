@@ -5,6 +5,7 @@
 #include "autograd/control.h"
 #include "core/convert.h"
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -34,21 +35,25 @@ Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression
   if (rank > target && target >= 0)
     fail<ValueError>("switch_: the condition has rank ", rank, ", the expressions ", target,
                      "; a condition's rank is at most theirs");
+  if (rank < 0 || target < 0)
+    fail<ValueError>("switch_: the rank of the ", rank < 0 ? "condition" : "expressions",
+                     " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);   // aligned with the leading axes
-  return where(c, yes, no);
+  return in_name_of("switch_", [&] { return where(c, yes, no); });
 }
 
 Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
   const Body& c = Access::body(condition);
-  if (c.rank > 0) return elementwise_switch(condition, yes, no);
+  if (c.rank != 0) return elementwise_switch(condition, yes, no);
   DType dtype = dtype_of_branches(yes, no);
   if (!condition.symbolic() && !(context().symbolic && c.node)) {
     bool taken;
     condition.item(&taken, bool_);
     return force(taken ? yes : no, dtype, what);
   }
-  if (!Access::lazy(yes) && !Access::lazy(no)) return where(condition, force(yes, dtype, what), force(no, dtype, what));
+  if (!Access::lazy(yes) && !Access::lazy(no))
+    return in_name_of(what, [&] { return where(condition, force(yes, dtype, what), force(no, dtype, what)); });
   return branch(what, condition, [&] { return force(yes, dtype, what); }, [&] { return force(no, dtype, what); });
 }
 
@@ -80,11 +85,12 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   return choose(cast(given, bool_), then_expression, else_expression, "switch_");
 }
 
-Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training) {
-  const char* what = "in_train_phase";
+namespace {
+
+Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, const char* what) {
   Tensor phase = training.is_none() ? learning_phase() : as_tensor(training, int32, what);
-  if (!phase.defined()) fail<ValueError>("in_train_phase: training is an empty Tensor (an uninitialised variable?)");
-  if (phase.ndim() != 0) fail<ValueError>("in_train_phase: training has shape ", phase.shape(), ", expected a scalar");
+  if (!phase.defined()) fail<ValueError>(what, ": training is an empty Tensor (an uninitialised variable?)");
+  if (phase.ndim() != 0) fail<ValueError>(what, ": training has shape ", phase.shape(), ", expected a scalar");
   DType dtype = dtype_of_branches(x, alt);
   bool unset = training.is_none() && phase.symbolic();
   if (unset && !context().symbolic) {
@@ -96,7 +102,15 @@ Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& trainin
   }
   return choose(cast(phase, bool_), x, alt, what);
 }
-Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training) { return in_train_phase(alt, x, training); }
+
+}  // namespace
+
+Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training) {
+  return by_phase(x, alt, training, "in_train_phase");
+}
+Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training) {
+  return by_phase(alt, x, training, "in_test_phase");
+}
 
 Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name) {
   return fold(fn, elems, initializer, false, "foldl");

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -21,6 +22,7 @@ double number(const Operand& x) {
 
 /// Bounds may broadcast to x, not x to them.
 void check_bound(const Tensor& x, const Tensor& bound) {
+  if (!bound.defined()) fail<ValueError>("clip: a bound is an empty Tensor (an uninitialised variable?)");
   const Body &a = Access::body(x), &b = Access::body(bound);
   if (a.rank < 0 || b.rank < 0) return;
   bool ok = b.rank <= a.rank;
@@ -61,7 +63,7 @@ Tensor round(const Operand& x) {
 Tensor sign(const Operand& x) { return kassette::sign(Arg(x, DType(), "sign")); }
 Tensor pow(const Operand& x, const Operand& a) {
   // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
-  if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return kassette::square(tensor_of(x));
+  if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return in_name_of("pow", [&] { return kassette::square(tensor_of(x)); });
   return kassette::pow(x, a);
 }
 Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
@@ -71,7 +73,7 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
   if (!numbers || !t.tensor().dtype().is_float()) {
     bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);
-    return clip_by_tensors(t, min_value, crossed ? min_value : max_value);
+    return in_name_of("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
   }
   double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
   return kassette::clip(t, low, high < low ? low : high);

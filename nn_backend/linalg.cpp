@@ -2,6 +2,7 @@
 #include <kassette/backend/linalg.h>
 
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/matmul.h"
 #include "ops/operand.h"
 
@@ -10,7 +11,7 @@ namespace backend {
 
 Tensor dot(const Operand& x, const Operand& y) {
   DType dtype = dtype_beside(x, y);
-  return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot"));
+  return in_name_of("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
 }
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
@@ -18,9 +19,9 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
     fail<ValueError>("batch_dot: ", axes.size_, " axes given; it takes one of x and one of y, or one that stands for both");
-  if (axes.size_ > 0) return kassette::batch_dot(x, y, axes.axes_[0], axes.axes_[axes.size_ - 1]);
-  bool matrix = y.tensor().defined() && y.body().rank == 2;
-  return kassette::batch_dot(x, y, -1, matrix ? -1 : -2);
+  bool given = axes.size_ > 0, matrix = y.tensor().defined() && y.body().rank == 2;
+  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : matrix ? -1 : -2;
+  return in_name_of("batch_dot", [&] { return kassette::batch_dot(x, y, of_x, of_y); });
 }
 
 }  // namespace backend

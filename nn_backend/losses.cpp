@@ -4,6 +4,7 @@
 #include <kassette/backend/config.h>
 
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/axes.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -61,10 +62,12 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   std::int64_t code = checked_axes(what, o, axis, /*keepdims=*/false);
-  if (from_logits) return softmax_cross_entropy(t, o, axis);
+  if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
   if (t.tensor().defined()) check_one_shape(what, t.body(), o.body());
-  Tensor p = clip_by_epsilon(o.tensor() / sum_by(o, code | kKeepDims));
-  return -sum_by(t.tensor() * log(p), code);
+  return in_name_of(what, [&] {
+    Tensor p = clip_by_epsilon(o.tensor() / sum_by(o, code | kKeepDims));
+    return -sum_by(t.tensor() * log(p), code);
+  });
 }
 
 Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
@@ -74,9 +77,11 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   if (o.body().rank < 0 && axis != -1)
     fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
   checked_axes(what, o, axis, /*keepdims=*/false);
-  Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(o));
-  if (z.ndim() > 0) z = axis_to_end(z, axis);
-  return sparse_softmax_cross_entropy(ids_beside(t, z), z);
+  return in_name_of(what, [&] {
+    Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(o));
+    if (z.ndim() > 0) z = axis_to_end(z, axis);
+    return sparse_softmax_cross_entropy(ids_beside(t, z), z);
+  });
 }
 
 Tensor binary_crossentropy(const Operand& target, const Operand& output, bool from_logits) {
@@ -84,12 +89,14 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   DType dtype = dtype_beside(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
-  if (from_logits) return sigmoid_cross_entropy(t, o);
+  if (from_logits) return in_name_of(what, [&] { return sigmoid_cross_entropy(t, o); });
   if (t.tensor().defined()) check_one_shape(what, t.body(), o.body());
   // 1 - epsilon is 1 in float16.
   DType wide = o.body().dtype.size() < 4 ? float32 : o.body().dtype;
-  Tensor p = clip_by_epsilon(cast(o, wide));
-  return cast(sigmoid_cross_entropy(cast(t, wide), log(p / (1.0 - p))), o.body().dtype);
+  return in_name_of(what, [&] {
+    Tensor p = clip_by_epsilon(cast(o, wide));
+    return cast(sigmoid_cross_entropy(cast(t, wide), log(p / (1.0 - p))), o.body().dtype);
+  });
 }
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {

@@ -146,7 +146,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   Arg t(x, DType(), "dropout");
   if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level ", level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail<ValueError>("dropout: x is an empty Tensor (an uninitialised variable?)");
-  if (!t.body().dtype.is_float()) fail<ValueError>("dropout: x is ", t.body().dtype, "; a float dtype is expected");
+  if (!t.body().dtype.is_float()) fail<TypeError>("dropout: x is ", t.body().dtype, "; a float dtype is expected");
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");

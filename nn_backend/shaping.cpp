@@ -2,6 +2,7 @@
 #include <kassette/backend/shaping.h>
 
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
@@ -14,7 +15,9 @@ Tensor reshape(const Operand& x, const Dims& shape) { return kassette::reshape(A
 Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
   return permute(Arg(x, DType(), "permute_dimensions"), pattern);
 }
-Tensor transpose(const Operand& x) { return kassette::transpose(Arg(x, DType(), "transpose")); }
+Tensor transpose(const Operand& x) {
+  return in_name_of("transpose", [&] { return kassette::transpose(Arg(x, DType(), "transpose")); });
+}
 Tensor repeat_elements(const Operand& x, int rep, int axis) {
   return kassette::repeat_elements(Arg(x, DType(), "repeat_elements"), rep, axis);
 }
@@ -28,7 +31,9 @@ Tensor repeat(const Operand& x, int n) {
 }
 Tensor tile(const Operand& x, const Dims& n) { return kassette::tile(Arg(x, DType(), "tile"), n); }
 Tensor flatten(const Operand& x) { return kassette::flatten(Arg(x, DType(), "flatten"), 0); }
-Tensor batch_flatten(const Operand& x) { return kassette::flatten(Arg(x, DType(), "batch_flatten"), 1); }
+Tensor batch_flatten(const Operand& x) {
+  return in_name_of("batch_flatten", [&] { return kassette::flatten(Arg(x, DType(), "batch_flatten"), 1); });
+}
 Tensor expand_dims(const Operand& x, int axis) { return kassette::expand_dims(Arg(x, DType(), "expand_dims"), axis); }
 Tensor squeeze(const Operand& x, int axis) { return kassette::squeeze(Arg(x, DType(), "squeeze"), axis); }
 Tensor reverse(const Operand& x, const Axes& axes) { return kassette::reverse(Arg(x, DType(), "reverse"), axes); }

@@ -61,6 +61,7 @@ void sum_to_like_kernel(const Call& call) {
 }
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return false;
   const Body &x = Access::body(a), &y = Access::body(b);
   return x.same_shape(y) && x.known();
 }

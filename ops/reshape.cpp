@@ -168,6 +168,7 @@ Tensor reshape(const Tensor& x, const Dims& shape) {
   return apply1(reshape_row, {x, dims_tensor(shape, "reshape")});
 }
 Tensor reshape_like(const Tensor& x, const Tensor& like) {
+  if (!x.defined() || !like.defined()) return apply1(reshape_like_row, {x, like});
   const Body &a = Access::body(x), &b = Access::body(like);
   return a.known() && a.same_shape(b) ? x : apply1(reshape_like_row, {x, like});
 }
