@@ -54,6 +54,26 @@ std::vector<std::vector<Shapes>> cases_by_ranks(const Sample& s) {
   return groups;
 }
 
+Shapes grown(const Shapes& shapes, std::int64_t elements) {
+  std::int64_t dims[kMaxRank];
+  std::fill_n(dims, kMaxRank, 1);
+  for (const Shape& s : shapes)
+    for (int i = 0; i < s.rank(); ++i) dims[i] = std::max(dims[i], s.begin()[s.rank() - 1 - i]);
+  double n = 1, axes = 0;
+  for (std::int64_t d : dims) {
+    n *= static_cast<double>(d);
+    axes += d > 1;
+  }
+  auto factor = static_cast<std::int64_t>(axes > 0 ? std::pow(static_cast<double>(elements) / n, 1 / axes) : 1);
+  Shapes out;
+  for (const Shape& s : shapes) {
+    std::int64_t to[kMaxRank];
+    for (int i = 0; i < s.rank(); ++i) to[i] = s.begin()[i] > 1 ? s.begin()[i] * factor : s.begin()[i];
+    out.push_back(Shape(to, s.rank()));
+  }
+  return out;
+}
+
 Tensor make_input(const Input& input, const Shape& shape, DType dtype, int number) {
   DType type = input.dtype.given() ? input.dtype : dtype;
   std::int64_t n = shape.numel(), step = 7;
@@ -102,6 +122,15 @@ std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
   std::string t = (s.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();
+}
+
+std::string bad_message(const Sample& s, const char* message) {
+  std::string m = message, start = std::string(s.name) + ": ";
+  if (m.find('\n') != std::string::npos) return "the message has more than one line: " + m;
+  std::string also = " " + std::string(s.also) + " ", by = m.substr(0, m.find(':'));
+  if (also.find(" " + by + " ") != std::string::npos) return "";
+  if (m.compare(0, start.size(), start) != 0) return "the message does not start with \"" + start + "\": " + m;
+  return "";
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {

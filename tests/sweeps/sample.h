@@ -20,6 +20,7 @@ struct Input {
   DType dtype = {};        // given: always this one; integers of [low, high], or bool
   bool differentiable = true;
   bool host = false;       // lives on the CPU whatever the device
+  bool mixes = false;      // may have another dtype than its neighbours
 };
 
 /// How often the results can be differentiated by the differentiable inputs.
@@ -40,8 +41,10 @@ struct Sample {
   Order order = Order::second;
   double loose = 1;              // what the tolerances of the dtype and level sweeps are multiplied with
   const char* bad_shapes = "";   // cases that are a ValueError
-  int grown = 37;                // what sizes are multiplied with for threads and limits; 0: not
+  bool grows = true;             // whether it may be called with all sizes above 1 multiplied by one factor
   bool k = true;                 // false: name is that of an op row, not of a K function
+  bool draws = false;            // random: each call of a function draws anew
+  const char* also = "";         // functions that the call itself makes, and in whose names messages may be
 };
 
 /// The table.
@@ -53,6 +56,8 @@ std::vector<Shapes> cases_of(const Sample& s, const char* text);
 inline std::vector<Shapes> cases_of(const Sample& s) { return cases_of(s, s.cases); }
 /// The cases by their ranks, in the order in which these come.
 std::vector<std::vector<Shapes>> cases_by_ranks(const Sample& s);
+/// A case with its sizes above 1 multiplied by one factor, so that results have about that many elements.
+Shapes grown(const Shapes& shapes, std::int64_t elements);
 /// The same values every time: floats are distinct, evenly spread over the range and not on its middle or integers.
 Tensor make_input(const Input& input, const Shape& shape, DType dtype, int number);
 Tensors make_inputs(const Sample& s, const Shapes& shapes, DType dtype);
@@ -63,6 +68,8 @@ std::vector<DType> dtypes_of(Takes takes);
 /// What a failure message starts with: "sum #12 (2, 3) (3,) float64".
 std::string title(const Sample& s, const Shapes& shapes, DType dtype);
 std::string text(const Shape& shape);
+/// What is wrong with the message of an error: it is one line that starts with the name of the function. Empty: nothing.
+std::string bad_message(const Sample& s, const char* message);
 /// The same bytes, shape and dtype.
 bool same_bits(const Tensor& a, const Tensor& b);
 /// Names of the ops on the tape behind some tensors.

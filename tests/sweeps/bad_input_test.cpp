@@ -1,0 +1,169 @@
+// tests/sweeps/bad_input_test.cpp - every sample with bad input: an exception of the right class, one line that starts with
+// the function's name, the same eager and symbolic; and nothing has changed.
+#include <kassette/runtime.h>
+#include <kassette/testing.h>
+
+#include "tests/catch.h"
+#include "tests/sweeps/sample.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+/// Calls the sample and says what is wrong with how it fails.
+template <class E>
+std::string refusal(const Sample& s, const Tensors& in, std::string* said) {
+  try {
+    call(s, in);
+  } catch (const E& e) {
+    *said = e.what();
+    return bad_message(s, e.what());
+  } catch (const std::exception& e) {
+    return std::string("another class of exception: ") + e.what();
+  }
+  return "is not refused";
+}
+
+template <class E>
+void check_refusal(const Sample& s, const Tensors& in, const std::string& what) {
+  Ledger ledger;
+  std::string said;
+  if (std::string wrong = refusal<E>(s, in, &said); !wrong.empty()) FAIL_CHECK(what << ": " << wrong);
+  if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(what << ": leaves " << kept);
+}
+
+DType plain_dtype(const Sample& s) { return s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32; }
+
+Tensors as_placeholders(const Tensors& in) {
+  Tensors out;
+  for (const Tensor& x : in) out.push_back(K::placeholder(x.shape(), None, x.dtype()));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every sample refuses an undefined tensor, whichever input it is", "[sweep][bad]") {
+  for (const Sample& s : op_samples()) {
+    Shapes shapes = cases_of(s)[0];
+    Tensors in = make_inputs(s, shapes, plain_dtype(s));
+    for (std::int64_t i = 0; i < in.size(); ++i) {
+      Tensors bad = in;
+      bad[i] = Tensor();
+      check_refusal<ValueError>(s, bad, title(s, shapes, plain_dtype(s)) + " input " + std::to_string(i) + " undefined");
+    }
+  }
+}
+
+TEST_CASE("every sample refuses shapes that do not fit, eager and symbolic in the same words", "[sweep][bad]") {
+  for (const Sample& s : op_samples())
+    for (const Shapes& shapes : cases_of(s, s.bad_shapes)) {
+      Tensors in = make_inputs(s, shapes, plain_dtype(s));
+      std::string what = title(s, shapes, plain_dtype(s)), eager, symbolic;
+      if (std::string wrong = refusal<ValueError>(s, in, &eager); !wrong.empty()) FAIL_CHECK(what << ": " << wrong);
+      bool by_value = false;   // what depends on values is seen when they are there
+      for (std::int64_t i = 0; i < in.size(); ++i) by_value = by_value || (s.in[i].host && s.in[i].dtype.is_integer());
+      if (by_value) continue;
+      if (std::string wrong = refusal<ValueError>(s, as_placeholders(in), &symbolic); !wrong.empty()) FAIL_CHECK(what << " symbolic: " << wrong);
+      if (!eager.empty() && !symbolic.empty() && eager != symbolic) FAIL_CHECK(what << ": eager says " << eager << ", symbolic " << symbolic);
+    }
+}
+
+TEST_CASE("every sample refuses at replay what it refuses at once, and no variable changes", "[sweep][bad]") {
+  for (const Sample& s : op_samples()) {
+    Shapes good = cases_of(s)[0];
+    for (const Shapes& shapes : cases_of(s, s.bad_shapes)) {
+      bool same_ranks = true;
+      for (std::size_t i = 0; i < good.size(); ++i) same_ranks = same_ranks && good[i].rank() == shapes[i].rank();
+      if (!same_ranks) continue;
+      std::string what = title(s, shapes, plain_dtype(s)) + " replayed";
+      Tensors xs, in = make_inputs(s, shapes, plain_dtype(s));
+      for (const Tensor& x : in) xs.push_back(K::placeholder(None, x.ndim(), x.dtype()));
+      try {
+        Tensor counter = K::variable(1, "float64");
+        auto f = K::function(xs, call(s, xs), {{counter, counter + 1.0}});
+        Ledger ledger;
+        try {
+          f(in);
+          FAIL_CHECK(what << ": is not refused");
+        } catch (const ValueError& e) {
+          // What is played is the ops that were recorded; they speak in their own names.
+          if (std::string(e.what()).find('\n') != std::string::npos) FAIL_CHECK(what << ": more than one line: " << e.what());
+        }
+        CHECK(counter.item<double>() == 1);
+        if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(what << ": leaves " << kept);
+      } catch (const std::exception& e) {
+        FAIL_CHECK(what << ": threw " << e.what());
+      }
+    }
+  }
+}
+
+TEST_CASE("every sample of several tensors refuses two dtypes with a TypeError", "[sweep][bad]") {
+  for (const Sample& s : op_samples()) {
+    Shapes shapes = cases_of(s)[0];
+    int first = -1;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      // What is read for its shape alone, as the inputs named `like`, may have any dtype.
+      if (s.in[i].dtype.given() || s.in[i].mixes || (!s.in[i].differentiable && s.order == Order::second)) continue;
+      if (first < 0) {
+        first = static_cast<int>(i);
+        continue;
+      }
+      if (s.takes == Takes::bools) continue;
+      Tensors in = make_inputs(s, shapes, float32);
+      in[static_cast<std::int64_t>(i)] = K::cast(in[static_cast<std::int64_t>(i)], "float64");
+      check_refusal<TypeError>(s, in, title(s, shapes, float32) + " input " + std::to_string(i) + " float64");
+    }
+  }
+}
+
+TEST_CASE("every sample of several tensors refuses two devices with a DeviceError", "[sweep][bad]") {
+  Device other("cuda:0");
+  for (const Sample& s : op_samples()) {
+    Shapes shapes = cases_of(s)[0];
+    std::string what = title(s, shapes, plain_dtype(s)) + " on two devices";
+    Tensors in = make_inputs(s, shapes, plain_dtype(s));
+    std::int64_t device_inputs = 0, moved = 0;
+    for (std::int64_t i = in.size() - 1; i >= 0; --i)
+      if (!s.in[i].host) {
+        ++device_inputs;
+        moved = i;
+      }
+    if (device_inputs < 2) continue;
+    // A symbol needs no device to be there.
+    Body body = Access::body(K::placeholder(in[moved].shape(), None, in[moved].dtype()));
+    body.device = other;
+    in[moved] = Access::wrap(body);
+    check_refusal<DeviceError>(s, in, what);
+  }
+}
+
+TEST_CASE("every sample that does not fit the memory limit throws a MemoryError and leaves nothing", "[sweep][bad]") {
+  for (const Sample& s : op_samples()) {
+    if (!s.grows) continue;
+    Shapes shapes = grown(cases_of(s)[0], 60000);
+    std::string what = title(s, shapes, plain_dtype(s)) + " with no memory left";
+    Tensors in = make_inputs(s, shapes, plain_dtype(s));
+    empty_cache();
+    Ledger ledger;
+    set_memory_limit(memory_stats().live + memory_stats().cached + 1);
+    std::string wrong;
+    try {
+      call(s, in);   // views and small results fit
+    } catch (const MemoryError& e) {
+      if (std::string(e.what()).find('\n') != std::string::npos) wrong = std::string("more than one line: ") + e.what();
+    } catch (const std::exception& e) {
+      wrong = std::string("no MemoryError: ") + e.what();
+    }
+    set_memory_limit(0);
+    if (!wrong.empty()) FAIL_CHECK(what << ": " << wrong);
+    if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(what << ": leaves " << kept);
+    try {
+      call(s, in);
+    } catch (const std::exception& e) {
+      FAIL_CHECK(what << ", and then with memory: " << e.what());
+    }
+  }
+}

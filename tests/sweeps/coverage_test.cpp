@@ -1,0 +1,176 @@
+// tests/sweeps/coverage_test.cpp - nothing is left out of the sweeps: every op row and K function is in a sample, or here.
+#include <kassette/testing.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "ops/rows.h"
+#include "tests/catch.h"
+#include "tests/sweeps/sample.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+struct Exempt {
+  const char *name, *why;
+};
+constexpr Exempt kFunctions[] = {
+    {"backend", "configuration: config_test"},
+    {"epsilon", "configuration: config_test"},
+    {"set_epsilon", "configuration: config_test"},
+    {"floatx", "configuration: config_test"},
+    {"set_floatx", "configuration: config_test"},
+    {"cast_to_floatx", "follows the configuration: config_test"},
+    {"image_data_format", "configuration: config_test"},
+    {"set_image_data_format", "configuration: config_test"},
+    {"normalize_data_format", "configuration: config_test"},
+    {"get_uid", "configuration: config_test"},
+    {"reset_uids", "configuration: config_test"},
+    {"variable", "makes a leaf: creation_test, and in every sweep"},
+    {"constant", "makes a value: creation_test, and in every sweep"},
+    {"placeholder", "makes a leaf: creation_test, and in every sweep"},
+    {"random_uniform_variable", "makes a leaf: random_test"},
+    {"random_normal_variable", "makes a leaf: random_test"},
+    {"set_random_seed", "configuration: random_test"},
+    {"is_variable", "gives no tensor: introspection_test"},
+    {"is_placeholder", "gives no tensor: introspection_test"},
+    {"is_tensor", "gives no tensor: introspection_test"},
+    {"is_keras_tensor", "gives no tensor: introspection_test"},
+    {"int_shape", "gives no tensor: introspection_test, and in every sweep"},
+    {"ndim", "gives no tensor: introspection_test"},
+    {"dtype", "gives no tensor: introspection_test"},
+    {"count_params", "gives no tensor: introspection_test"},
+    {"function", "what the sweeps are made of; tape_test"},
+    {"gradients", "what the sweeps are made of; tape_test"},
+    {"learning_phase", "a leaf: tape_test"},
+    {"set_learning_phase", "configuration: tape_test"},
+    {"clear_session", "configuration: tape_test"},
+    {"update", "changes a variable: tape_test"},
+    {"update_add", "changes a variable: tape_test"},
+    {"update_sub", "changes a variable: tape_test"},
+    {"moving_average_update", "changes a variable: tape_test"},
+    {"eval", "gives values: in every sweep"},
+    {"get_value", "gives values: tape_test"},
+    {"batch_get_value", "gives values: tape_test"},
+    {"set_value", "changes a variable: tape_test"},
+    {"batch_set_value", "changes variables: tape_test"},
+};
+constexpr Exempt kRows[] = {
+    {"to", "copies to another device: on one it is the tensor itself"},
+};
+
+template <std::size_t N>
+bool exempt(const Exempt (&list)[N], const std::string& name) {
+  for (const Exempt& e : list)
+    if (name == e.name) return true;
+  return false;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// All files of a folder with that ending.
+std::vector<std::filesystem::path> files(const char* folder, const char* ending) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(KASSETTE_SOURCE_DIR) / folder))
+    if (entry.path().extension() == ending) out.push_back(entry.path());
+  return out;
+}
+
+/// The functions that the headers of nn_backend declare in namespace backend.
+std::set<std::string> declared_functions() {
+  std::set<std::string> names;
+  std::regex declaration("\nKASSETTE_API [A-Za-z_:0-9]+ ([a-z_0-9]+)\\(");
+  for (const auto& path : files("nn_backend", ".h")) {
+    std::string text = read(path);
+    std::size_t from = text.find("namespace backend {");
+    if (from == std::string::npos) continue;
+    for (std::sregex_iterator it(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), declaration), end; it != end; ++it)
+      names.insert((*it)[1]);
+  }
+  return names;
+}
+
+/// The ops that a sample and its first and second gradients record.
+std::set<std::string> recorded_by(const Sample& s, const Shapes& shapes) {
+  DType dtype = s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
+  Tensors xs;
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    xs.push_back(K::placeholder(None, shapes[i].rank(), s.in[i].dtype.given() ? s.in[i].dtype : dtype));
+  Tensors all = call(s, xs), ys = all;
+  if (s.order == Order::second)
+    for (int order = 1; order <= 2; ++order) {
+      Tensor loss;
+      for (const Tensor& y : ys)
+        if (y.defined() && y.dtype().is_float()) loss = loss.defined() ? loss + K::sum(K::square(y)) : K::sum(K::square(y));
+      if (!loss.defined()) break;
+      ys = K::gradients(loss, xs);
+      for (const Tensor& y : ys)
+        if (y.defined()) all.push_back(y);
+    }
+  std::vector<std::string> names = ops_behind(all);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+TEST_CASE("every op row is on the tape of a sample or of its gradients, or is exempt with a reason", "[sweep][coverage]") {
+  std::set<std::string> seen;
+  for (const Sample& s : op_samples()) {
+    auto cases = cases_of(s);
+    std::set<std::string> ops = recorded_by(s, cases[0]);
+    if (!s.k && !ops.count(s.name)) FAIL_CHECK("the sample of row " << s.name << " does not record it");
+    seen.insert(ops.begin(), ops.end());
+  }
+  for (const OpDef* row : all_rows())
+    if (!seen.count(row->name) && !exempt(kRows, row->name))
+      FAIL_CHECK("op row " << row->name << " is in no sample: give it a line in tests/op_samples.h");
+}
+
+TEST_CASE("every K function is called by a sample, or is exempt with a reason", "[sweep][coverage]") {
+  std::set<std::string> declared = declared_functions(), sampled;
+  CHECK(declared.size() > 60);
+  for (const Sample& s : op_samples())
+    if (s.k) sampled.insert(s.name);
+  for (const std::string& name : declared)
+    if (!sampled.count(name) && !exempt(kFunctions, name))
+      FAIL_CHECK("K::" << name << " is in no sample: give it a line in tests/op_samples.h");
+  for (const std::string& name : sampled)
+    if (!declared.count(name)) FAIL_CHECK("the sample of K::" << name << ": no header of nn_backend declares it");
+  for (const Exempt& e : kFunctions)
+    if (!declared.count(e.name)) FAIL_CHECK("K::" << e.name << " is exempt, and no header of nn_backend declares it");
+}
+
+TEST_CASE("the list of rows has every row that is defined, and no name twice", "[sweep][coverage]") {
+  std::map<std::string, int> names;
+  for (const OpDef* row : all_rows()) ++names[row->name];
+  for (const auto& [name, n] : names)
+    if (n > 1) FAIL_CHECK(n << " rows are called " << name);
+  std::string list = read(std::filesystem::path(KASSETTE_SOURCE_DIR) / "ops/rows.cpp");
+  std::regex definition("const OpDef ([a-z0-9_]+_row)\\s*[{=]");
+  for (const auto& path : files("ops", ".cpp")) {
+    std::string text = read(path);
+    for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it)
+      if (list.find("&" + (*it)[1].str()) == std::string::npos)
+        FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/rows.cpp");
+  }
+}
+
+TEST_CASE("every sample that is replayed has two cases of the same ranks", "[sweep][coverage]") {
+  for (const Sample& s : op_samples()) {
+    std::size_t most = 0;
+    for (const auto& group : cases_by_ranks(s)) most = std::max(most, group.size());
+    if (most < 2) FAIL_CHECK(title(s, cases_of(s)[0], float64) << ": only one case of each signature");
+  }
+}

@@ -1,0 +1,122 @@
+// tests/sweeps/level_test.cpp - every sample on every CPU level and on one and two threads.
+#include <kassette/testing.h>
+
+#include <cmath>
+
+#include "core/runtime.h"
+#include "devices/cpu/level.h"
+#include "tests/catch.h"
+#include "tests/sweeps/sample.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+/// Values and, for floats, the gradients of a weighted sum of them.
+Tensors run(const Sample& s, const Tensors& in) {
+  Tensors xs;
+  for (const Tensor& x : in) xs.push_back(s.order == Order::second && x.dtype().is_float() ? K::variable(x, x.dtype()) : x);
+  Tensors ys = call(s, xs), out;
+  for (const Tensor& y : ys) out.push_back(K::eval(y));
+  if (s.order == Order::none) return out;
+  Tensors wanted;
+  for (std::int64_t i = 0; i < xs.size(); ++i)
+    if (s.in[i].differentiable && xs[i].dtype().is_float()) wanted.push_back(xs[i]);
+  Tensor loss;
+  for (const Tensor& y : ys) {
+    if (!y.dtype().is_float()) continue;
+    Tensor part = K::sum(y * make_input({-1, 1}, y.shape(), y.dtype(), 1));
+    loss = loss.defined() ? loss + part : part;
+  }
+  if (!loss.defined() || wanted.empty()) return out;
+  for (const Tensor& g : K::gradients(loss, wanted))
+    if (g.defined()) out.push_back(K::eval(g));
+  return out;
+}
+
+struct Settings {
+  Level level = cpu_level();
+  int threads = num_threads();
+  ~Settings() {
+    set_cpu_level(level);
+    set_num_threads(threads);
+  }
+};
+
+/// How many elements went into one of the result, where it is a sum: a bound of the sum of their sizes.
+double folded(const Tensors& results, const Tensor& out) {
+  double n = 1;
+  for (const Tensor& x : results) n = std::fmax(n, static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(1, out.size())));
+  return n;
+}
+
+/// Units in the last place of the largest element, or of how many were folded, by which two results differ.
+double units_apart(const Tensor& a, const Tensor& b, double n) {
+  if (same_bits(a, b)) return 0;
+  if (a.shape() != b.shape() || a.dtype() != b.dtype() || !a.dtype().is_float()) return INFINITY;
+  auto x = a.to_vector<double>(), y = b.to_vector<double>();
+  double most = 0, off = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    if (!std::isfinite(x[i]) || !std::isfinite(y[i])) return INFINITY;
+    off = std::fmax(off, std::fabs(x[i] - y[i]));
+  }
+  for (double v : x)
+    if (std::isfinite(v)) most = std::fmax(most, std::fabs(v));
+  return off / std::fmax(most, n > 1 ? n : 0) / (a.dtype() == float64 ? 0x1p-52 : 0x1p-23);
+}
+
+template <class F>
+void for_each_large_case(F&& f) {
+  for (const Sample& s : op_samples()) {
+    if (!s.grows) continue;
+    int cases = 0;
+    for (const Shapes& small : cases_of(s)) {
+      if (++cases > 2) break;
+      Shapes shapes = grown(small, 70000);
+      for (DType dtype : {float32, float64, int32}) {
+        bool fits = s.takes == Takes::anything || (dtype.is_float() && s.takes != Takes::bools && s.takes != Takes::integers) ||
+                    (dtype.is_integer() && (s.takes == Takes::numbers || s.takes == Takes::integers));
+        if (!fits) continue;
+        try {
+          f(s, shapes, dtype, make_inputs(s, shapes, dtype));
+        } catch (const std::exception& e) {
+          FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every sample has the same bits on one thread and on two, gradients too", "[sweep]") {
+  Settings restore;
+  for_each_large_case([](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
+    set_num_threads(1);
+    Tensors one = run(s, in);
+    set_num_threads(2);
+    Tensors two = run(s, in);
+    for (std::int64_t i = 0; i < one.size(); ++i)
+      if (!same_bits(one[i], two[i])) FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " has other bits on two threads");
+  });
+}
+
+TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place of its largest element", "[sweep]") {
+  Settings restore;
+  for_each_large_case([](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
+    Tensors first;
+    for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
+      if (!set_cpu_level(level)) continue;
+      Tensors now = run(s, in), sizes = now;
+      for (const Tensor& x : in) sizes.push_back(x);
+      if (first.empty()) first = now;
+      for (std::int64_t i = 0; i < first.size(); ++i) {
+        double apart = units_apart(first[i], now[i], folded(sizes, now[i]));
+        if (apart > 8 * s.loose) FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " on " << level_name(level) << " is " << apart << " units away from that on sse2");
+      }
+    }
+  });
+}
