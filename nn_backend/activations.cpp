@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
+#include "ops/unary.h"
 
 namespace kassette {
 namespace backend {
@@ -31,6 +32,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
 }
 Tensor elu(const Operand& x, double alpha) { return kassette::elu(Arg(x, DType(), "elu"), alpha); }
 Tensor softplus(const Operand& x) { return kassette::softplus(Arg(x, DType(), "softplus")); }
+Tensor softsign(const Operand& x) { return unary<Softsign>(Arg(x, DType(), "softsign")); }
 Tensor sigmoid(const Operand& x) { return kassette::sigmoid(Arg(x, DType(), "sigmoid")); }
 Tensor hard_sigmoid(const Operand& x) { return kassette::hard_sigmoid(Arg(x, DType(), "hard_sigmoid")); }
 Tensor tanh(const Operand& x) { return kassette::tanh(Arg(x, DType(), "tanh")); }

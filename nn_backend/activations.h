@@ -15,6 +15,8 @@ KASSETTE_API Tensor relu(const Operand& x, double alpha = 0.0, Scalar max_value 
 KASSETTE_API Tensor elu(const Operand& x, double alpha = 1.0);
 /// log(1 + exp(x)).
 KASSETTE_API Tensor softplus(const Operand& x);
+/// x / (1 + |x|). Floats only (TypeError).
+KASSETTE_API Tensor softsign(const Operand& x);
 /// 1 / (1 + exp(-x)).
 KASSETTE_API Tensor sigmoid(const Operand& x);
 /// 0.2 * x + 0.5 between 0 and 1. The gradient is 0.2 from -2.5 to 2.5, both included.

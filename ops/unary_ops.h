@@ -176,6 +176,16 @@ struct Softplus {
   }
   KASSETTE_GRADIENT(dy * sigmoid(x()))
 };
+struct Softsign {
+  static constexpr const char* name = "softsign";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return x / (V(1) + m::abs(x));
+  }
+  KASSETTE_GRADIENT(dy / square(1.0 + abs(x())))
+};
 /// To the nearest integer, ties to even.
 struct Round {
   static constexpr const char* name = "round";
@@ -244,7 +254,7 @@ struct Clip {
   }
   KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
 };
-using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Round,
+using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Softsign, Round,
                         Relu, LeakyRelu, Elu, HardSigmoid, Clip>;
 
 }  // namespace kassette

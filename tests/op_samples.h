@@ -81,6 +81,7 @@ constexpr Sample kOpSamples[] = {
     {"relu", kOne, CALL(K::relu(x, 0.1, 1.3, 0.25)), {kReal}, kFloats, kSecond, 4},
     {"elu", kOne, CALL(K::elu(x, 0.7)), {kReal}},
     {"softplus", kOne, CALL(K::softplus(x)), {kReal}},
+    {"softsign", kOne, CALL(K::softsign(x)), {kReal}},
     {"sigmoid", kOne, CALL(K::sigmoid(x)), {kReal}},
     {"hard_sigmoid", kOne, CALL(K::hard_sigmoid(x)), {{-3.3, 3.3}}},
     {"tanh", kOne, CALL(K::tanh(x)), {kReal}, kFloats, kSecond, 2},

@@ -77,6 +77,7 @@ TEST_CASE("relu keeps the dtype whatever floatx is, and infinities do not meet 0
 TEST_CASE("activations have the values of appendix A.7", "[elementwise]") {
   check_close(K::hard_sigmoid(floats({-3, -2.5, -1, 0, 1, 2.5, 3})), {0, 0, .3, .5, .7, 1, 1}, 1e-15);
   check_close(K::softplus(floats({-1, 0, 1})), {.31326169, .69314718, 1.31326169}, 1e-8);
+  check_close(K::softsign(floats({-2, 0, 2})), {-2 / 3., 0, 2 / 3.}, 1e-8);
   check_close(K::elu(floats({-1, 0, 2}), .5), {-.31606028, 0, 2}, 1e-8);
   check_close(K::sigmoid(floats({0, -800, 800, 1})), {.5, 0, 1, .7310585786300049});
   check_close(K::tanh(floats({0, 1, -400})), {0, .7615941559557649, -1});
