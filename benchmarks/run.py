@@ -126,7 +126,9 @@ def once(row):
 def measure(served, options):
     """{row: {program: cell}} over all rounds, in our order of rows."""
     ours = next((s.rows for s in served if s.name == "kassette"), [])
-    order = list(dict.fromkeys([*ours, *(r for s in served for r in s.rows)]))
+    others = dict.fromkeys(r for s in served for r in s.rows if r not in ours)
+    beside = {r: [o for o in others if o.startswith(r + ".")] for r in ours}  # ew.add.1e7.stream
+    order = list(dict.fromkeys([*(x for r in ours for x in (r, *beside[r])), *others]))
     wanted = [r for r in order if re.search(options.rows, r)]
     rows = {}
     for number in range(options.rounds):

@@ -79,17 +79,22 @@ inline double status_bytes(const char* field) {
 }
 inline void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-/// Runs `work` and returns {"bytes": growth of resident memory at its peak, "ns": time,
-/// "process_bytes": whole peak}.
+/// Runs `work` twice and returns {"bytes": growth of resident memory at the peak of the first run,
+/// "ns": the shorter time, "first_ns", "process_bytes": whole peak}. Where a hypervisor has to find
+/// the memory of the first run, that takes longer than the work.
 template <class Work>
 std::string peak_of(Work work, double per = 1) {
   forget_peak();
   double before = status_bytes("VmRSS"), start = now();
   work();
-  double ns = (now() - start) * 1e9, peak = status_bytes("VmHWM");
-  char text[160];
-  std::snprintf(text, sizeof text, "\"bytes\": %.0f, \"ns\": %.6g, \"process_bytes\": %.0f",
-                (peak - before) / per, ns / per, peak);
+  double first = now() - start, peak = status_bytes("VmHWM");
+  start = now();
+  work();
+  double ns = std::min(first, now() - start) * 1e9;
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "\"bytes\": %.0f, \"ns\": %.6g, \"first_ns\": %.6g, \"process_bytes\": %.0f",
+                (peak - before) / per, ns / per, first * 1e9 / per, peak);
   return text;
 }
 
