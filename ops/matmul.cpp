@@ -96,6 +96,17 @@ void check_dtypes(const Call& call, const char* user) {
 
 void rule(const Call& call, Spec* out) {
   const Spec &a = call.spec(0), &b = call.spec(1);
+  if (MatrixForm m(call.attrs); m.plain && a.dtype == b.dtype && !a.dtype.is_bool()) {   // two matrices, sizes known
+    const Spec &x = m.swapped ? b : a, &y = m.swapped ? a : b;
+    std::int64_t k = x.dims[!m.ta];
+    if (k >= 0 && k == y.dims[m.tb]) {
+      out->rank = 2;
+      out->dtype = a.dtype;
+      out->dims[0] = x.dims[m.ta];
+      out->dims[1] = y.dims[!m.tb];
+      return;
+    }
+  }
   const Form f = decode(call.attrs);
   check_dtypes(call, kUserNames[static_cast<int>(f.user)]);
   std::int64_t size[kLabels];
@@ -410,6 +421,12 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
 
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
+  if (rx == 2 && ry == 2) {   // labels 0 1, 1 2 -> 0 2, as below
+    Attrs t;
+    t.a = 0x10 | std::int64_t(0x21) << 32;
+    t.b = 0x20 | std::int64_t(0x222 | static_cast<int>(User::dot) << 13) << 32;
+    return apply1(matmul_row, t, {x, y});
+  }
   if (rx < 1 || ry < 1) fail<ValueError>("dot: ", spec_of(x), " x ", spec_of(y), ": both need at least one axis; use * for a number");
   if (rx + ry - 2 > kMaxRank) fail<ValueError>("dot: ", spec_of(x), " x ", spec_of(y), ": the result has rank ", rx + ry - 2, ", and 8 is the most");
   Form f;
