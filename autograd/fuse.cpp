@@ -1,5 +1,9 @@
 // autograd/fuse.cpp - chains of elementwise steps in one pass over blocks that fit the first-level cache.
 #include <algorithm>
+#include <cstring>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "autograd/frame.h"
 #include "devices/cpu/threads.h"
@@ -14,6 +18,27 @@ constexpr std::int64_t kBlockBytes = 8192, kPadding = 320;
 constexpr int kMaxSteps = 32, kMaxBuffers = 6;
 constexpr std::int64_t kBlocksPerPart = 4;
 
+// A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a
+// variable, whose line was read just now.
+constexpr std::int64_t kStreamed = 16 << 20;
+
+void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
+#if defined(__x86_64__)
+  std::int64_t i = 0;
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0)
+    for (; i + 16 <= bytes; i += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));
+  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
+#else
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#endif
+}
+void end_stream() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
 /// Where an operand of a fused step is: memory that moves on with the blocks, one element, or a buffer.
 struct Place {
   std::byte* base = nullptr;   // null: the buffer
@@ -25,6 +50,7 @@ struct Micro {
   const Attrs* attrs;
   Place in[2], out;
   int n_in;
+  std::byte* streamed;   // where the buffer of the result is copied to, or null
 };
 
 }  // namespace
@@ -94,7 +120,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
   Micro micro[kMaxSteps];
   int n_micro = 0, element = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype.size();
   int buffer_of[kMaxSteps];
-  bool taken[kMaxSteps + 1] = {};
+  bool taken[kMaxSteps + 1] = {}, streams = false;
   for (int k = item.begin; k < item.end; ++k) {
     const Step& s = step(k);
     Micro& m = micro[n_micro];
@@ -119,7 +145,13 @@ void Plan::run_fused(Frame& f, const Item& item) const {
         taken[buffer_of[j - item.begin]] = false;
     Body& out = f.own[static_cast<std::size_t>(s.out)];
     buffer_of[n_micro] = 0;
-    if (out.storage) {
+    m.streamed = nullptr;
+    int last = last_use_[static_cast<std::size_t>(s.out)];
+    bool read_here = last > k && last < item.end, alone = out.storage && out.storage->count.load(std::memory_order_relaxed) == 1;
+    if (alone && !read_here && last < item.end && item.n * element >= kStreamed) {
+      m.streamed = out.data();
+      m.out = {nullptr, false, kMaxBuffers};   // a buffer of its own, read by nobody else
+    } else if (out.storage) {
       m.out = {out.data(), true, 0};
     } else {
       int b = 0;
@@ -129,6 +161,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
       m.out = {nullptr, false, b};
     }
     m.loop = s.op->loops->find(out.dtype)->by[mask];
+    streams = streams || m.streamed;
     ++n_micro;
   }
   std::int64_t block = kBlockBytes / element;
@@ -141,8 +174,10 @@ void Plan::run_fused(Frame& f, const Item& item) const {
         const Micro& m = micro[j];
         const void* in[2] = {place(m.in[0]), m.n_in > 1 ? place(m.in[1]) : nullptr};
         m.loop(in, place(m.out), n, *m.attrs);
+        if (m.streamed) stream_copy(m.streamed + at * element, buffers[kMaxBuffers], n * element);
       }
     }
+    if (streams) end_stream();
   });
 }
 
