@@ -65,6 +65,12 @@ void Plan::commit(Frame& f) const {
     items.push_back(item);
     k = item.end;
   }
+  // The rule of update saw static shapes only: sizes that were unknown then are known now.
+  for (const Effect& e : effects_) {
+    const Body& value = e.step >= 0 ? f.own[static_cast<std::size_t>(e.slot)] : *f.at[static_cast<std::size_t>(e.slot)];
+    if (!value.same_shape(e.cell->spec))
+      fail<ValueError>("update: the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
+  }
   // From here on nothing fails.
   for (const Item& item : items) run_item(f, item);
   for (std::size_t i = 0; i < effects_.size(); ++i) {
