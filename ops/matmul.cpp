@@ -7,76 +7,13 @@
 
 #include "core/convert.h"
 #include "core/text.h"
-#include "devices/cpu/blas.h"
 #include "devices/cpu/threads.h"
-#include "ops/strided.h"
+#include "ops/contraction.h"
 
 namespace kassette {
 namespace {
 
-// Note [Labelled axes]
-// Every axis of a, b and the result carries a label. A label of all three is a batch axis, one of a and b is summed over,
-// one of a (or b) and the result stays. All products of the library and all their adjoints are of this form: the adjoint
-// for a contracts the cotangent with b and gives the labels of a. Labels depend on ranks alone, never on sizes.
-constexpr int kLabels = 16;
-constexpr int kOne = 15;   // an axis of size 1 that the result has beside those of a and b
-
-enum class User : int { matmul, dot, batch_dot };
 constexpr const char* kUserNames[] = {"matmul", "dot", "batch_dot"};
-
-struct Labels {
-  int rank = 0;
-  std::uint8_t of[kMaxRank];
-  Labels() = default;
-  void push(int label) { of[rank++] = static_cast<std::uint8_t>(label); }
-};
-
-struct Form {
-  Labels a, b, out;
-  bool broadcast = false;   // a batch axis of size 1 meets any size
-  User user = User::matmul;
-};
-
-std::int64_t packed(const Labels& l) {
-  std::int64_t bits = 0;
-  for (int i = 0; i < l.rank; ++i) bits |= std::int64_t(l.of[i]) << (4 * i);
-  return bits;
-}
-Labels unpacked(std::int64_t bits, int rank) {
-  Labels l;
-  for (int i = 0; i < rank; ++i) l.push(static_cast<int>(bits >> (4 * i) & 15));
-  return l;
-}
-Attrs encode(const Form& f) {
-  Attrs t;
-  t.a = packed(f.a) | packed(f.b) << 32;
-  t.b = packed(f.out) | std::int64_t(f.a.rank | f.b.rank << 4 | f.out.rank << 8 | f.broadcast << 12 | static_cast<int>(f.user) << 13) << 32;
-  return t;
-}
-Form decode(const Attrs& t) {
-  int rest = static_cast<int>(t.b >> 32);
-  Form f;
-  f.a = unpacked(t.a, rest & 15);
-  f.b = unpacked(t.a >> 32, rest >> 4 & 15);
-  f.out = unpacked(t.b, rest >> 8 & 15);
-  f.broadcast = rest >> 12 & 1;
-  f.user = static_cast<User>(rest >> 13 & 3);
-  return f;
-}
-
-/// A product of two matrices into a matrix, without decoding: transposes as flags.
-struct MatrixForm {
-  bool plain, swapped, ta, tb;   // swapped: the rows of the result are of the second operand
-  explicit MatrixForm(const Attrs& t) : plain(false), swapped(false), ta(false), tb(false) {
-    if ((t.b >> 32 & 0xfff) != 0x222) return;
-    int a0 = t.a & 15, a1 = t.a >> 4 & 15, b0 = t.a >> 32 & 15, b1 = t.a >> 36 & 15, row = t.b & 15, col = t.b >> 4 & 15;
-    swapped = row == b0 || row == b1;
-    if (swapped) std::swap(a0, b0), std::swap(a1, b1);
-    ta = a1 == row;
-    tb = b0 == col;
-    plain = (a0 == row || ta) && (b1 == col || tb) && row != b0 && row != b1 && col != a0 && col != a1;
-  }
-};
 
 // ---- rule ------------------------------------------------------------------------------------------------------------
 
@@ -136,162 +73,19 @@ void rule(const Call& call, Spec* out) {
 
 // ---- kernel ----------------------------------------------------------------------------------------------------------
 
-/// An operand with its strides by label; 0 where it does not have the label or repeats along it.
-struct Side {
-  const std::byte* data;
-  std::int64_t stride[kLabels] = {};
-  std::uint32_t has = 0;   // labels along which it has more than one element
-  Ref<Storage> copy;
-
-  Side(const Labels& labels, const Spec& spec, const std::byte* bytes) : data(bytes) {
-    std::int64_t step = 1;
-    for (int i = labels.rank - 1; i >= 0; --i) {
-      if (spec.dims[i] != 1) {
-        has |= 1u << labels.of[i];
-        stride[labels.of[i]] = step;
-      }
-      step *= spec.dims[i];
-    }
+class CpuRearranger final : public Rearranger {
+ public:
+  const std::byte* copy(const Strided& layout, const std::byte* from, std::int64_t count, int item) override {
+    Ref<Storage>& to = copies_[n_++];
+    to = Storage::allocate(count * item, cpu);
+    copy_strided(layout, from, static_cast<std::byte*>(to->data), item);
+    return static_cast<const std::byte*>(to->data);
   }
+
+ private:
+  Ref<Storage> copies_[8];   // each operand is copied at most three times
+  int n_ = 0;
 };
-
-/// Labels that form one axis of a matrix, outermost first.
-struct Group {
-  int n = 0;
-  int label[kMaxRank];
-  void push(int l) { label[n++] = l; }
-  std::int64_t size(const std::int64_t* dims) const {
-    std::int64_t s = 1;
-    for (int i = 0; i < n; ++i) s *= dims[label[i]];
-    return s;
-  }
-  /// The stride of the joined axis; 0 where the group is empty.
-  std::int64_t stride(const Side& s) const { return n ? s.stride[label[n - 1]] : 0; }
-  bool joins(const Side& s, const std::int64_t* dims, int from = 0) const {
-    for (int i = from; i + 1 < n; ++i)
-      if (s.stride[label[i]] != s.stride[label[i + 1]] * dims[label[i + 1]]) return false;
-    return true;
-  }
-};
-
-/// Copies an operand so that its axes stand in the order of the three groups.
-void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inner, const std::int64_t* dims, int item) {
-  Strided layout;
-  std::int64_t count = 1, to[kLabels] = {};
-  for (const Group* g : {&inner, &outer, &batch})
-    for (int i = g->n - 1; i >= 0; --i) {
-      if (!(s.has >> g->label[i] & 1)) continue;
-      to[g->label[i]] = count;
-      count *= dims[g->label[i]];
-    }
-  for (const Group* g : {&batch, &outer, &inner})
-    for (int i = 0; i < g->n; ++i)
-      if (s.has >> g->label[i] & 1) layout.push(dims[g->label[i]], s.stride[g->label[i]], to[g->label[i]]);
-  Ref<Storage> copy = Storage::allocate(count * item, cpu);
-  copy_strided(layout, s.data, static_cast<std::byte*>(copy->data), item);
-  std::copy_n(to, kLabels, s.stride);
-  s.data = static_cast<const std::byte*>(copy->data);
-  s.copy = std::move(copy);
-}
-
-/// What has to be multiplied: matrices that repeat.
-struct Plan {
-  Product product;
-  Repeats repeats;
-  Side a, b;
-  bool swapped;   // the result is written transposed: operands change places
-};
-
-/// One side of the product. kept: its axis in the result; outer axes that cannot join it become repeats.
-void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group& summed, std::int64_t work, const std::int64_t* dims, int item,
-               Group* loops) {
-  int from = 0;
-  while (from + 1 < kept.n && !(kept.joins(s, dims, from) && kept.joins(out, dims, from))) ++from;
-  // Many small products cost more than one copy that makes them one, if the result lets them join.
-  if (from > 0 && kept.joins(out, dims)) {
-    std::int64_t inner = 1, total = kept.size(dims);
-    for (int i = from; i < kept.n; ++i) inner *= dims[kept.label[i]];
-    if (inner < 32 && work / total * inner < (1 << 14)) {
-      rearrange(s, batch, kept, summed, dims, item);
-      from = 0;
-    }
-  }
-  for (int i = 0; i < from; ++i) loops->push(kept.label[i]);
-  for (int i = from; i < kept.n; ++i) kept.label[i - from] = kept.label[i];
-  kept.n -= from;
-}
-
-/// A matrix that BLAS takes has one stride of 1. Answers whether it is that of the axis that stays.
-bool kept_is_fast(const Group& summed, const Side& s, const std::int64_t* dims) {
-  return !(summed.stride(s) == 1 || summed.size(dims) == 1);
-}
-bool takes(const Group& kept, const Group& summed, const Side& s, const std::int64_t* dims) {
-  return summed.stride(s) == 1 || kept.stride(s) == 1 || summed.size(dims) == 1 || kept.size(dims) == 1;
-}
-
-Plan make_plan(const Call& call, const Form& f, const std::byte* a_data, const std::byte* b_data, int item) {
-  const Spec& spec = *call.out[0];
-  Plan p{{}, {}, Side(f.a, call.spec(0), a_data), Side(f.b, call.spec(1), b_data), false};
-  Side out(f.out, spec, nullptr);
-  std::int64_t dims[kLabels];
-  std::fill_n(dims, kLabels, 1);
-  for (int i = 0; i < f.a.rank; ++i) dims[f.a.of[i]] = std::max(dims[f.a.of[i]], call.spec(0).dims[i]);
-  for (int i = 0; i < f.b.rank; ++i) dims[f.b.of[i]] = std::max(dims[f.b.of[i]], call.spec(1).dims[i]);
-
-  Group batch, rows, cols, summed, summed_b;
-  for (int i = 0; i < f.out.rank; ++i) {
-    int l = f.out.of[i];
-    bool in_a = p.a.has >> l & 1, in_b = p.b.has >> l & 1;
-    if (in_a && in_b) batch.push(l);
-    else if (in_a) rows.push(l);
-    else if (in_b) cols.push(l);
-  }
-  for (int i = 0; i < f.a.rank; ++i)
-    if ((p.a.has & ~out.has) >> f.a.of[i] & 1) summed.push(f.a.of[i]);
-  for (int i = 0; i < f.b.rank; ++i)
-    if ((p.b.has & ~out.has) >> f.b.of[i] & 1) summed_b.push(f.b.of[i]);
-  if (!(summed.joins(p.a, dims) && summed.joins(p.b, dims))) {
-    if (summed_b.joins(p.a, dims) && summed_b.joins(p.b, dims)) {
-      summed = summed_b;
-    } else {
-      if (!summed.joins(p.a, dims)) rearrange(p.a, batch, rows, summed, dims, item);
-      if (!summed.joins(p.b, dims)) rearrange(p.b, batch, cols, summed, dims, item);
-    }
-  }
-  Group loops = batch;
-  std::int64_t work = rows.size(dims) * cols.size(dims) * summed.size(dims);
-  join_kept(p.a, out, batch, rows, summed, work, dims, item, &loops);
-  join_kept(p.b, out, batch, cols, summed, work, dims, item, &loops);
-  if (!takes(rows, summed, p.a, dims)) rearrange(p.a, loops, rows, summed, dims, item);
-  if (!takes(cols, summed, p.b, dims)) rearrange(p.b, loops, cols, summed, dims, item);
-
-  for (int i = 0; i < loops.n; ++i) {
-    int l = loops.label[i], at = p.repeats.rank++;
-    p.repeats.dims[at] = dims[l];
-    p.repeats.a[at] = p.a.stride[l];
-    p.repeats.b[at] = p.b.stride[l];
-    p.repeats.out[at] = out.stride[l];
-    p.repeats.count *= dims[l];
-  }
-  // The result is row-major in rows x cols, or in cols x rows.
-  p.swapped = cols.size(dims) != 1 && cols.stride(out) != 1;
-  if (p.swapped) {
-    std::swap(p.a, p.b);
-    std::swap(rows, cols);
-    std::swap(p.repeats.a, p.repeats.b);
-  }
-  Product& m = p.product;
-  m.m = rows.size(dims);
-  m.n = cols.size(dims);
-  m.k = summed.size(dims);
-  m.ta = kept_is_fast(summed, p.a, dims);
-  m.tb = !kept_is_fast(summed, p.b, dims);
-  // Along an axis of size 1 a leading dimension means nothing, and BLAS wants it large enough all the same.
-  m.lda = std::max(m.ta ? summed.stride(p.a) : rows.stride(p.a), m.ta ? m.m : m.k);
-  m.ldb = std::max(m.tb ? cols.stride(p.b) : summed.stride(p.b), m.tb ? m.k : m.n);
-  m.ldo = std::max(rows.stride(out), m.n);
-  return p;
-}
 
 /// Integers wrap: sums of products modulo two to the width.
 template <class T>
@@ -332,8 +126,9 @@ void run(const Call& call, const std::byte* a, const std::byte* b, T* out) {
     else multiply_integers(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
     return;
   }
-  Plan p = make_plan(call, decode(call.attrs), a, b, sizeof(T));
-  auto *x = reinterpret_cast<const T*>(p.a.data), *y = reinterpret_cast<const T*>(p.b.data);
+  CpuRearranger to_order;
+  ContractionPlan p = plan_contraction(call, a, b, sizeof(T), to_order);
+  auto *x = reinterpret_cast<const T*>(p.a), *y = reinterpret_cast<const T*>(p.b);
   if constexpr (std::is_floating_point_v<T>) multiply(p.product, p.repeats, x, y, out);
   else multiply_integers(p.product, p.repeats, x, y, out);
 }

@@ -1,0 +1,41 @@
+// devices/plugin.h - what libkassette.so and a device library hand each other.
+#pragma once
+#include <cstdint>
+
+#include "core/impl.h"
+
+namespace kassette {
+
+struct Call;   // ops/op.h
+
+/// A kernel of the device library, by the name of its row.
+struct PluginKernel {
+  const char* op;
+  void (*run)(const Call& call);
+};
+
+/// What the library does for kernels of the device library, which cannot reach its hidden symbols.
+struct HostServices {
+  /// Gives an output storage of its shape, for rows whose kernel does that itself.
+  void (*allocate_output)(Body& out, Device device);
+  /// Makes output 0 share the storage of an input.
+  void (*share_input)(const Call& call, int i);
+};
+
+/// The one thing that the device library exports, from `extern "C" const DevicePlugin* kassette_cuda_plugin()`.
+struct DevicePlugin {
+  std::uint64_t abi;   // kPluginAbi of the headers it was built with; all else means something only if that is ours
+  int n_kernels;
+  const PluginKernel* kernels;
+  /// The backend of a device, made once and never destroyed; null where there is none, then `why` has the reason.
+  Backend* (*open)(int index, const HostServices& services, char* why, int why_bytes);
+};
+
+/// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
+inline constexpr std::uint64_t kPluginAbi =
+    1 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+
+/// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
+void connect_plugin(const DevicePlugin& plugin, HostServices* services);
+
+}  // namespace kassette

@@ -1,0 +1,128 @@
+// devices/registry.cpp - the devices there are: the CPU, and what libkassette_cuda.so brings when it is first asked for.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "core/log.h"
+#include "core/storage.h"
+#include "core/text.h"
+#include "devices/cpu/allocator.h"
+#include "devices/plugin.h"
+
+namespace kassette {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend() : cache_(cpu, cpu_memory) {}
+  void* allocate(std::int64_t bytes) override { return cache_.allocate(bytes); }
+  void release(void* data, std::int64_t bytes) noexcept override { cache_.release(data, bytes); }
+  void copy_from_host(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes); }
+  void copy_to_host(void* to, const void* from, std::int64_t bytes) override { copy(to, from, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    if (bytes) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void synchronize() override {}
+  void* stream() override { return nullptr; }
+  MemoryStats memory_stats() override { return cache_.stats(); }
+  void reset_peak_memory() override { cache_.reset_peak(); }
+  void set_memory_limit(std::int64_t bytes) override { cache_.set_limit(bytes); }
+  void empty_cache() override { cache_.trim(); }
+
+ private:
+  BlockCache cache_;
+};
+
+constexpr const char* kPluginFile = "libkassette_cuda.so";
+constexpr int kMaxDevices = 256;
+
+/// Found out once: the library, the backends that were opened, and why others could not be.
+struct Cuda {
+  std::mutex mutex;
+  bool asked = false;
+  const DevicePlugin* plugin = nullptr;
+  HostServices services = {};
+  std::string absent;                                // why there is no library
+  std::string why[kMaxDevices];                      // why a device could not be opened
+  std::atomic<Backend*> backends[kMaxDevices] = {};
+};
+Cuda& cuda_state() {
+  static Cuda* state = new Cuda;   // never destroyed: tensors may outlive every static object
+  return *state;
+}
+
+/// The file beside the library that this code is in; else wherever the loader finds it.
+void* open_library(std::string* why) {
+  Dl_info info;
+  std::string beside;
+  if (dladdr(reinterpret_cast<void*>(&backend_of), &info) && info.dli_fname) {
+    std::string self = info.dli_fname;
+    std::size_t slash = self.rfind('/');
+    if (slash != std::string::npos) beside = self.substr(0, slash + 1) + kPluginFile;
+  }
+  for (const std::string& name : {beside, std::string(kPluginFile)}) {
+    if (name.empty()) continue;
+    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* error = dlerror();
+    bool missing = error && std::strstr(error, kPluginFile) && std::strstr(error, "No such file");
+    if (why->empty() || !missing) *why = missing ? std::string("there is no ") + kPluginFile + " beside the library" : error ? error : "it does not load";
+    if (!missing) return nullptr;
+  }
+  return nullptr;
+}
+
+void load_plugin(Cuda& c) {
+  if (c.asked) return;
+  c.asked = true;
+  void* library = open_library(&c.absent);
+  if (!library) return;
+  using Entry = const DevicePlugin* (*)();
+  auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_cuda_plugin"));
+  const DevicePlugin* plugin = entry ? entry() : nullptr;
+  if (!plugin || plugin->abi != kPluginAbi) {
+    c.absent = std::string(kPluginFile) + " is of another version of kassette; build or install both together";
+    return;
+  }
+  connect_plugin(*plugin, &c.services);
+  c.plugin = plugin;
+  log_debug(text(kPluginFile, " loaded, with ", plugin->n_kernels, " kernels"));
+}
+
+/// Null where the device is absent; then `why` points to the reason.
+Backend* cuda_backend(int index, const char** why) {
+  Cuda& c = cuda_state();
+  if (Backend* open = c.backends[index].load(std::memory_order_acquire)) return open;
+  std::lock_guard<std::mutex> lock(c.mutex);
+  if (Backend* open = c.backends[index].load(std::memory_order_relaxed)) return open;
+  load_plugin(c);
+  *why = c.plugin ? c.why[index].c_str() : c.absent.c_str();
+  if (!c.plugin || !c.why[index].empty()) return nullptr;
+  char reason[256] = "it does not open";
+  Backend* made = c.plugin->open(index, c.services, reason, sizeof reason);
+  if (!made) c.why[index] = reason;
+  *why = c.why[index].c_str();
+  c.backends[index].store(made, std::memory_order_release);
+  return made;
+}
+
+}  // namespace
+
+Backend& backend_of(Device device) {
+  if (device.type() == Device::kCuda) {
+    const char* why = nullptr;
+    if (Backend* backend = cuda_backend(device.index(), &why)) return *backend;
+    fail<DeviceError>(device, " is not available: ", why);
+  }
+  static CpuBackend* backend = new CpuBackend;   // never destroyed: tensors may outlive every static object
+  return *backend;
+}
+
+const char* device_absent(Device device) {
+  const char* why = nullptr;
+  return device.type() == Device::kCuda && !cuda_backend(device.index(), &why) ? why : nullptr;
+}
+
+}  // namespace kassette

@@ -1,0 +1,35 @@
+// ops/connect.cpp - putting the kernels of a device library into the column of their rows.
+#include <cstring>
+#include <string>
+
+#include "core/log.h"
+#include "devices/plugin.h"
+#include "ops/rows.h"
+
+namespace kassette {
+namespace {
+
+void share_input(const Call& call, int i) {
+  Value v = read_value(*call.in[i].body);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+}
+
+}  // namespace
+
+void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
+  *services = {allocate_output, share_input};
+  const std::vector<const OpDef*> rows = all_rows();
+  for (int i = 0; i < plugin.n_kernels; ++i) {
+    const PluginKernel& kernel = plugin.kernels[i];
+    bool known = false;
+    for (const OpDef* row : rows)
+      if (!std::strcmp(row->name, kernel.op)) {
+        row->cuda = kernel.run;
+        known = true;
+      }
+    if (!known) log_warning(std::string("libkassette_cuda.so has a kernel for \"") + kernel.op + "\", which is no op of this library");
+  }
+}
+
+}  // namespace kassette

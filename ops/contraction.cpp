@@ -1,0 +1,185 @@
+// ops/contraction.cpp - how a product of labelled axes becomes products of matrices.
+#include "ops/contraction.h"
+
+#include <algorithm>
+
+namespace kassette {
+namespace {
+
+std::int64_t packed(const Labels& l) {
+  std::int64_t bits = 0;
+  for (int i = 0; i < l.rank; ++i) bits |= std::int64_t(l.of[i]) << (4 * i);
+  return bits;
+}
+Labels unpacked(std::int64_t bits, int rank) {
+  Labels l;
+  for (int i = 0; i < rank; ++i) l.push(static_cast<int>(bits >> (4 * i) & 15));
+  return l;
+}
+
+/// An operand with its strides by label; 0 where it does not have the label or repeats along it.
+struct Side {
+  const std::byte* data;
+  std::int64_t stride[kLabels] = {};
+  std::uint32_t has = 0;   // labels along which it has more than one element
+
+  Side(const Labels& labels, const Spec& spec, const std::byte* bytes) : data(bytes) {
+    std::int64_t step = 1;
+    for (int i = labels.rank - 1; i >= 0; --i) {
+      if (spec.dims[i] != 1) {
+        has |= 1u << labels.of[i];
+        stride[labels.of[i]] = step;
+      }
+      step *= spec.dims[i];
+    }
+  }
+};
+
+/// Labels that form one axis of a matrix, outermost first.
+struct Group {
+  int n = 0;
+  int label[kMaxRank];
+  void push(int l) { label[n++] = l; }
+  std::int64_t size(const std::int64_t* dims) const {
+    std::int64_t s = 1;
+    for (int i = 0; i < n; ++i) s *= dims[label[i]];
+    return s;
+  }
+  /// The stride of the joined axis; 0 where the group is empty.
+  std::int64_t stride(const Side& s) const { return n ? s.stride[label[n - 1]] : 0; }
+  bool joins(const Side& s, const std::int64_t* dims, int from = 0) const {
+    for (int i = from; i + 1 < n; ++i)
+      if (s.stride[label[i]] != s.stride[label[i + 1]] * dims[label[i + 1]]) return false;
+    return true;
+  }
+};
+
+/// Copies an operand so that its axes stand in the order of the three groups.
+void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inner, const std::int64_t* dims, int item, Rearranger& to_order) {
+  Strided layout;
+  std::int64_t count = 1, to[kLabels] = {};
+  for (const Group* g : {&inner, &outer, &batch})
+    for (int i = g->n - 1; i >= 0; --i) {
+      if (!(s.has >> g->label[i] & 1)) continue;
+      to[g->label[i]] = count;
+      count *= dims[g->label[i]];
+    }
+  for (const Group* g : {&batch, &outer, &inner})
+    for (int i = 0; i < g->n; ++i)
+      if (s.has >> g->label[i] & 1) layout.push(dims[g->label[i]], s.stride[g->label[i]], to[g->label[i]]);
+  s.data = to_order.copy(layout, s.data, count, item);
+  std::copy_n(to, kLabels, s.stride);
+}
+
+/// One side of the product. kept: its axis in the result; outer axes that cannot join it become repeats.
+void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group& summed, std::int64_t work, const std::int64_t* dims, int item,
+               Rearranger& to_order, Group* loops) {
+  int from = 0;
+  while (from + 1 < kept.n && !(kept.joins(s, dims, from) && kept.joins(out, dims, from))) ++from;
+  // Many small products cost more than one copy that makes them one, if the result lets them join.
+  if (from > 0 && kept.joins(out, dims)) {
+    std::int64_t inner = 1, total = kept.size(dims);
+    for (int i = from; i < kept.n; ++i) inner *= dims[kept.label[i]];
+    if (inner < 32 && work / total * inner < (1 << 14)) {
+      rearrange(s, batch, kept, summed, dims, item, to_order);
+      from = 0;
+    }
+  }
+  for (int i = 0; i < from; ++i) loops->push(kept.label[i]);
+  for (int i = from; i < kept.n; ++i) kept.label[i - from] = kept.label[i];
+  kept.n -= from;
+}
+
+/// A matrix that BLAS takes has one stride of 1. Answers whether it is that of the axis that stays.
+bool kept_is_fast(const Group& summed, const Side& s, const std::int64_t* dims) {
+  return !(summed.stride(s) == 1 || summed.size(dims) == 1);
+}
+bool takes(const Group& kept, const Group& summed, const Side& s, const std::int64_t* dims) {
+  return summed.stride(s) == 1 || kept.stride(s) == 1 || summed.size(dims) == 1 || kept.size(dims) == 1;
+}
+
+}  // namespace
+
+Attrs encode(const Form& f) {
+  Attrs t;
+  t.a = packed(f.a) | packed(f.b) << 32;
+  t.b = packed(f.out) | std::int64_t(f.a.rank | f.b.rank << 4 | f.out.rank << 8 | f.broadcast << 12 | static_cast<int>(f.user) << 13) << 32;
+  return t;
+}
+Form decode(const Attrs& t) {
+  int rest = static_cast<int>(t.b >> 32);
+  Form f;
+  f.a = unpacked(t.a, rest & 15);
+  f.b = unpacked(t.a >> 32, rest >> 4 & 15);
+  f.out = unpacked(t.b, rest >> 8 & 15);
+  f.broadcast = rest >> 12 & 1;
+  f.user = static_cast<User>(rest >> 13 & 3);
+  return f;
+}
+
+ContractionPlan plan_contraction(const Call& call, const std::byte* a_data, const std::byte* b_data, int item, Rearranger& to_order) {
+  const Form f = decode(call.attrs);
+  ContractionPlan p{};
+  Side a(f.a, call.spec(0), a_data), b(f.b, call.spec(1), b_data), out(f.out, *call.out[0], nullptr);
+  std::int64_t dims[kLabels];
+  std::fill_n(dims, kLabels, 1);
+  for (int i = 0; i < f.a.rank; ++i) dims[f.a.of[i]] = std::max(dims[f.a.of[i]], call.spec(0).dims[i]);
+  for (int i = 0; i < f.b.rank; ++i) dims[f.b.of[i]] = std::max(dims[f.b.of[i]], call.spec(1).dims[i]);
+
+  Group batch, rows, cols, summed, summed_b;
+  for (int i = 0; i < f.out.rank; ++i) {
+    int l = f.out.of[i];
+    bool in_a = a.has >> l & 1, in_b = b.has >> l & 1;
+    if (in_a && in_b) batch.push(l);
+    else if (in_a) rows.push(l);
+    else if (in_b) cols.push(l);
+  }
+  for (int i = 0; i < f.a.rank; ++i)
+    if ((a.has & ~out.has) >> f.a.of[i] & 1) summed.push(f.a.of[i]);
+  for (int i = 0; i < f.b.rank; ++i)
+    if ((b.has & ~out.has) >> f.b.of[i] & 1) summed_b.push(f.b.of[i]);
+  if (!(summed.joins(a, dims) && summed.joins(b, dims))) {
+    if (summed_b.joins(a, dims) && summed_b.joins(b, dims)) {
+      summed = summed_b;
+    } else {
+      if (!summed.joins(a, dims)) rearrange(a, batch, rows, summed, dims, item, to_order);
+      if (!summed.joins(b, dims)) rearrange(b, batch, cols, summed, dims, item, to_order);
+    }
+  }
+  Group loops = batch;
+  std::int64_t work = rows.size(dims) * cols.size(dims) * summed.size(dims);
+  join_kept(a, out, batch, rows, summed, work, dims, item, to_order, &loops);
+  join_kept(b, out, batch, cols, summed, work, dims, item, to_order, &loops);
+  if (!takes(rows, summed, a, dims)) rearrange(a, loops, rows, summed, dims, item, to_order);
+  if (!takes(cols, summed, b, dims)) rearrange(b, loops, cols, summed, dims, item, to_order);
+
+  for (int i = 0; i < loops.n; ++i) {
+    int l = loops.label[i], at = p.repeats.rank++;
+    p.repeats.dims[at] = dims[l];
+    p.repeats.a[at] = a.stride[l];
+    p.repeats.b[at] = b.stride[l];
+    p.repeats.out[at] = out.stride[l];
+    p.repeats.count *= dims[l];
+  }
+  // The result is row-major in rows x cols, or in cols x rows.
+  if (cols.size(dims) != 1 && cols.stride(out) != 1) {
+    std::swap(a, b);
+    std::swap(rows, cols);
+    std::swap(p.repeats.a, p.repeats.b);
+  }
+  Product& m = p.product;
+  m.m = rows.size(dims);
+  m.n = cols.size(dims);
+  m.k = summed.size(dims);
+  m.ta = kept_is_fast(summed, a, dims);
+  m.tb = !kept_is_fast(summed, b, dims);
+  // Along an axis of size 1 a leading dimension means nothing, and BLAS wants it large enough all the same.
+  m.lda = std::max(m.ta ? summed.stride(a) : rows.stride(a), m.ta ? m.m : m.k);
+  m.ldb = std::max(m.tb ? cols.stride(b) : summed.stride(b), m.tb ? m.k : m.n);
+  m.ldo = std::max(rows.stride(out), m.n);
+  p.a = a.data;
+  p.b = b.data;
+  return p;
+}
+
+}  // namespace kassette

@@ -1,0 +1,70 @@
+// ops/contraction.h - products of labelled axes, and how one becomes products of matrices on any device.
+#pragma once
+#include <cstddef>
+
+#include "devices/cpu/blas.h"
+#include "ops/op.h"
+#include "ops/strided.h"
+
+namespace kassette {
+
+// Note [Labelled axes]
+// Every axis of a, b and the result carries a label. A label of all three is a batch axis, one of a and b is summed over,
+// one of a (or b) and the result stays. All products of the library and all their adjoints are of this form: the adjoint
+// for a contracts the cotangent with b and gives the labels of a. Labels depend on ranks alone, never on sizes.
+inline constexpr int kLabels = 16;
+inline constexpr int kOne = 15;   // an axis of size 1 that the result has beside those of a and b
+
+enum class User : int { matmul, dot, batch_dot };
+
+struct Labels {
+  int rank = 0;
+  std::uint8_t of[kMaxRank];
+  Labels() = default;
+  void push(int label) { of[rank++] = static_cast<std::uint8_t>(label); }
+};
+
+struct Form {
+  Labels a, b, out;
+  bool broadcast = false;   // a batch axis of size 1 meets any size
+  User user = User::matmul;
+};
+
+/// A form as attributes, and back.
+Attrs encode(const Form& f);
+Form decode(const Attrs& t);
+
+/// A product of two matrices into a matrix, without decoding: transposes as flags.
+struct MatrixForm {
+  bool plain, swapped, ta, tb;   // swapped: the rows of the result are of the second operand
+  explicit MatrixForm(const Attrs& t) : plain(false), swapped(false), ta(false), tb(false) {
+    if ((t.b >> 32 & 0xfff) != 0x222) return;
+    int a0 = t.a & 15, a1 = t.a >> 4 & 15, b0 = t.a >> 32 & 15, b1 = t.a >> 36 & 15, row = t.b & 15, col = t.b >> 4 & 15;
+    swapped = row == b0 || row == b1;
+    if (swapped) std::swap(a0, b0), std::swap(a1, b1);
+    ta = a1 == row;
+    tb = b0 == col;
+    plain = (a0 == row || ta) && (b1 == col || tb) && row != b0 && row != b1 && col != a0 && col != a1;
+  }
+};
+
+/// Puts the axes of an operand in another order, for a device.
+class Rearranger {
+ public:
+  /// A copy of `count` elements of `item` bytes that lives as long as the rearranger.
+  virtual const std::byte* copy(const Strided& layout, const std::byte* from, std::int64_t count, int item) = 0;
+
+ protected:
+  ~Rearranger() = default;
+};
+
+/// What has to be multiplied: matrices that repeat. a and b are already in the order of the product.
+struct ContractionPlan {
+  Product product;
+  Repeats repeats;
+  const std::byte *a, *b;
+};
+/// For a call whose operands and result are not empty.
+ContractionPlan plan_contraction(const Call& call, const std::byte* a, const std::byte* b, int item, Rearranger& rearranger);
+
+}  // namespace kassette

@@ -1,0 +1,178 @@
+// ops/elementwise.cuh - running a function over elements on a CUDA device: broadcasting, half types, launches. What the .cu
+// files of the families share.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "devices/cuda/cuda.h"
+#include "ops/math.h"
+#include "ops/op.h"
+
+namespace kassette::cuda {
+
+// ---- elements: half types are computed in float ------------------------------------------------------------------------
+template <class T>
+__device__ inline T load(const T* p) {
+  return *p;
+}
+__device__ inline float load(const Half* p) { return __half2float(__ushort_as_half(p->bits)); }
+__device__ inline float load(const BFloat16* p) { return __bfloat162float(__ushort_as_bfloat16(p->bits)); }
+template <class T, class V>
+__device__ inline void store(T* p, V v) {
+  *p = static_cast<T>(v);
+}
+__device__ inline void store(Half* p, float v) { p->bits = __half_as_ushort(__float2half_rn(v)); }
+__device__ inline void store(BFloat16* p, float v) { p->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
+
+/// What an element type is computed in.
+template <class T>
+struct WideOf {
+  using type = T;
+};
+template <>
+struct WideOf<Half> {
+  using type = float;
+};
+template <>
+struct WideOf<BFloat16> {
+  using type = float;
+};
+template <class T>
+using Wide = typename WideOf<T>::type;
+
+/// Calls f with a null pointer of the dtype's type, for the dtypes of the domain.
+template <Domain kDomain, class F>
+void for_dtype(DType dtype, F f) {
+  if constexpr (kDomain != Domain::bools && kDomain != Domain::integers) {
+    if (dtype == float32) return f(static_cast<float*>(nullptr));
+    if (dtype == float64) return f(static_cast<double*>(nullptr));
+    if (dtype == float16) return f(static_cast<Half*>(nullptr));
+    if (dtype == bfloat16) return f(static_cast<BFloat16*>(nullptr));
+  }
+  if constexpr (kDomain == Domain::numbers || kDomain == Domain::anything || kDomain == Domain::integers) {
+    if (dtype == int32) return f(static_cast<std::int32_t*>(nullptr));
+    if (dtype == int64) return f(static_cast<std::int64_t*>(nullptr));
+    if (dtype == uint8) return f(static_cast<std::uint8_t*>(nullptr));
+    if (dtype == int8) return f(static_cast<std::int8_t*>(nullptr));
+    if (dtype == uint16) return f(static_cast<std::uint16_t*>(nullptr));
+    if (dtype == int16) return f(static_cast<std::int16_t*>(nullptr));
+  }
+  if constexpr (kDomain == Domain::anything || kDomain == Domain::bools)
+    if (dtype == bool_) return f(static_cast<bool*>(nullptr));
+}
+
+// ---- operands ---------------------------------------------------------------------------------------------------------
+inline constexpr int kMaxOperands = 3;
+
+/// Elements of the output and where the operands' elements for them are. Axes that every operand allows are joined.
+struct Operands {
+  const void* in[kMaxOperands];
+  void* out;
+  std::int64_t n;
+  int rank;   // 1: every operand has a stride of 0 or 1
+  std::int64_t dims[kMaxRank];
+  std::int64_t strides[kMaxOperands][kMaxRank];
+
+  template <class T>
+  __device__ const T* operand(int k) const {
+    return static_cast<const T*>(in[k]);
+  }
+  template <class T>
+  __device__ T* result() const {
+    return static_cast<T*>(out);
+  }
+};
+
+/// Adds an axis of the output; strides are those of the operands along it.
+template <int kArity>
+void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]) {
+  if (n == 1) return;
+  bool joins = o.rank > 0;
+  for (int k = 0; joins && k < kArity; ++k) joins = o.strides[k][o.rank - 1] == stride[k] * n;
+  if (!joins) o.dims[o.rank++] = 1;
+  o.dims[o.rank - 1] *= n;
+  for (int k = 0; k < kArity; ++k) o.strides[k][o.rank - 1] = stride[k];
+}
+
+/// The first kArity inputs of a call, broadcast to output 0.
+template <int kArity>
+Operands operands_of(const Call& call) {
+  const Spec& out = *call.out[0];
+  Operands o{};
+  o.out = call.out[0]->data();
+  o.n = out.numel();
+  std::int64_t strides[kArity][kMaxRank];
+  for (int k = 0; k < kArity; ++k) {
+    o.in[k] = call.in[k].data;
+    const Spec& s = call.spec(k);
+    std::int64_t step = 1;
+    for (int i = out.rank - 1; i >= 0; --i) {
+      int j = i - (out.rank - s.rank);
+      std::int64_t d = j >= 0 ? s.dims[j] : 1;
+      strides[k][i] = d == 1 ? 0 : step;
+      step *= d;
+    }
+  }
+  for (int i = 0; i < out.rank; ++i) {
+    std::int64_t stride[kArity];
+    for (int k = 0; k < kArity; ++k) stride[k] = strides[k][i];
+    push_axis<kArity>(o, out.dims[i], stride);
+  }
+  if (o.rank == 0) o.dims[o.rank++] = 1;   // one element: the strides are 0
+  return o;
+}
+
+template <int kArity, class Index>
+__device__ inline void locate(const Operands& o, Index i, std::int64_t (&at)[kArity]) {
+  for (int k = 0; k < kArity; ++k) at[k] = 0;
+  for (int d = o.rank - 1; d > 0; --d) {
+    Index size = static_cast<Index>(o.dims[d]), rest = i / size, c = i - rest * size;
+    for (int k = 0; k < kArity; ++k) at[k] += static_cast<std::int64_t>(c) * o.strides[k][d];
+    i = rest;
+  }
+  for (int k = 0; k < kArity; ++k) at[k] += static_cast<std::int64_t>(i) * o.strides[k][0];
+}
+
+/// f(operands, where each operand's element is, which element of the output).
+template <int kArity, class F>
+__global__ void run_each(F f, Operands o) {
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < o.n; i += step) {
+    std::int64_t at[kArity];
+    if (o.n <= 0x7fffffff) locate<kArity>(o, static_cast<std::uint32_t>(i), at);   // 64-bit division costs four times as much
+    else locate<kArity>(o, static_cast<std::uint64_t>(i), at);
+    f(o, at, i);
+  }
+}
+
+inline constexpr int kThreads = 256;
+inline int blocks_for(std::int64_t n) { return static_cast<int>(std::min<std::int64_t>((n + kThreads - 1) / kThreads, 4096)); }
+
+template <int kArity, class F>
+void launch_each(const Call& call, F f, const Operands& o) {
+  if (o.n == 0) return;
+  cudaStream_t stream = static_cast<cudaStream_t>(device_of(call.device).stream());
+  run_each<kArity><<<blocks_for(o.n), kThreads, 0, stream>>>(f, o);
+  check(cudaGetLastError(), call.op.name);
+}
+template <int kArity, class F>
+void launch_each(const Call& call, F f) {
+  launch_each<kArity>(call, f, operands_of<kArity>(call));
+}
+
+/// The kernels of a family, by the names of its list of ops.
+struct Kernels {
+  const PluginKernel* first;
+  int n;
+};
+Kernels unary_kernels();
+Kernels binary_kernels();
+Kernels compare_kernels();
+Kernels reduce_kernels();
+Kernels moving_kernels();   // where, cast, broadcasting, dropout
+Kernels matmul_kernels();
+
+}  // namespace kassette::cuda

@@ -1,0 +1,113 @@
+// ops/matmul.cu - products on CUDA: floats by cuBLAS without TF32, integers by a plain kernel.
+#include "ops/contraction.h"
+#include "ops/elementwise.cuh"
+#include "ops/moving.cuh"
+
+namespace kassette::cuda {
+namespace {
+
+class DeviceRearranger final : public Rearranger {
+ public:
+  explicit DeviceRearranger(CudaBackend& device) : device_(device) {}
+  ~DeviceRearranger() {
+    for (int i = 0; i < n_; ++i) device_.release(copies_[i].data, copies_[i].bytes);
+  }
+  const std::byte* copy(const Strided& layout, const std::byte* from, std::int64_t count, int item) override {
+    Copy c{device_.allocate(count * item), count * item};
+    copies_[n_++] = c;
+    copy_strided(static_cast<cudaStream_t>(device_.stream()), layout, from, c.data, item);
+    return static_cast<const std::byte*>(c.data);
+  }
+
+ private:
+  struct Copy {
+    void* data;
+    std::int64_t bytes;
+  };
+  CudaBackend& device_;
+  Copy copies_[8];
+  int n_ = 0;
+};
+
+cudaDataType type_of(DType dtype) {
+  return dtype == float64 ? CUDA_R_64F : dtype == float16 ? CUDA_R_16F : dtype == bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/// The innermost repeats go to cuBLAS as one batch; the others are a loop. cuBLAS is column-major: it gets the transposed
+/// product, out^T = b^T a^T.
+void multiply_floats(const Call& call, CudaBackend& device, const ContractionPlan& plan) {
+  const Product& p = plan.product;
+  const Repeats& r = plan.repeats;
+  const DType dtype = call.out[0]->dtype;
+  const std::int64_t item = dtype.size(), batch = r.rank ? r.dims[r.rank - 1] : 1;
+  const cudaDataType type = type_of(dtype);
+  const float one = 1, zero = 0;
+  const double one_double = 1, zero_double = 0;
+  const void *alpha = dtype == float64 ? static_cast<const void*>(&one_double) : &one, *beta = dtype == float64 ? static_cast<const void*>(&zero_double) : &zero;
+  std::unique_lock<std::mutex> lock;
+  cublasHandle_t blas = device.blas(&lock);
+  for (std::int64_t outer = 0; outer < r.count / batch; ++outer) {
+    std::int64_t at_a = 0, at_b = 0, at_out = 0, rest = outer;
+    for (int d = r.rank - 2; d >= 0; --d) {
+      std::int64_t c = rest % r.dims[d];
+      rest /= r.dims[d];
+      at_a += c * r.a[d];
+      at_b += c * r.b[d];
+      at_out += c * r.out[d];
+    }
+    auto last = [&](const std::int64_t* strides) { return r.rank ? static_cast<long long>(strides[r.rank - 1]) : 0; };
+    check(cublasGemmStridedBatchedEx_64(blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha,
+                                        plan.b + at_b * item, type, p.ldb, last(r.b), plan.a + at_a * item, type, p.lda, last(r.a), beta,
+                                        call.out[0]->data() + at_out * item, type, p.ldo, last(r.out), batch,
+                                        dtype == float64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+          call.op.name);
+  }
+}
+
+template <class T>
+__global__ void multiply_each(Product p, Repeats r, const T* a, const T* b, T* out) {
+  using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
+  const std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x, n = r.count * p.m * p.n;
+  for (std::int64_t at = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; at < n; at += step) {
+    std::int64_t j = at % p.n, i = at / p.n % p.m, rest = at / p.n / p.m, oa = i * ai, ob = j * bj, oo = i * p.ldo + j;
+    for (int d = r.rank - 1; d >= 0; --d) {
+      std::int64_t c = rest % r.dims[d];
+      rest /= r.dims[d];
+      oa += c * r.a[d];
+      ob += c * r.b[d];
+      oo += c * r.out[d];
+    }
+    U sum = 0;
+    for (std::int64_t k = 0; k < p.k; ++k) sum += static_cast<U>(a[oa + k * ak]) * static_cast<U>(b[ob + k * bk]);
+    out[oo] = static_cast<T>(sum);
+  }
+}
+
+void run(const Call& call) {
+  const Body& out = *call.out[0];
+  if (out.numel() == 0) return;
+  CudaBackend& device = device_of(call.device);
+  cudaStream_t stream = static_cast<cudaStream_t>(device.stream());
+  if (call.spec(0).numel() == 0) {   // sums of nothing
+    check(cudaMemsetAsync(out.data(), 0, static_cast<std::size_t>(out.bytes()), stream), call.op.name);
+    return;
+  }
+  DeviceRearranger to_order(device);
+  ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
+  if (out.dtype.is_float()) return multiply_floats(call, device, plan);
+  for_dtype<Domain::integers>(out.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    multiply_each<T><<<blocks_for(out.numel()), kThreads, 0, stream>>>(plan.product, plan.repeats, reinterpret_cast<const T*>(plan.a),
+                                                                       reinterpret_cast<const T*>(plan.b), call.out_as<T>());
+    check(cudaGetLastError(), call.op.name);
+  });
+}
+
+const PluginKernel kernels[] = {{"matmul", run}};
+
+}  // namespace
+
+Kernels matmul_kernels() { return {kernels, 1}; }
+
+}  // namespace kassette::cuda

@@ -1,0 +1,26 @@
+// ops/plugin.cu - what libkassette_cuda.so exports: its device and its column of kernels.
+#include <vector>
+
+#include "ops/elementwise.cuh"
+
+namespace kassette::cuda {
+namespace {
+
+const std::vector<PluginKernel>& kernels() {
+  static const auto* all = [] {
+    auto* list = new std::vector<PluginKernel>;
+    for (const Kernels& k : {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels()})
+      list->insert(list->end(), k.first, k.first + k.n);
+    return list;
+  }();
+  return *all;
+}
+
+}  // namespace
+}  // namespace kassette::cuda
+
+extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
+  using namespace kassette;
+  static const DevicePlugin plugin{kPluginAbi, static_cast<int>(cuda::kernels().size()), cuda::kernels().data(), cuda::open_device};
+  return &plugin;
+}
