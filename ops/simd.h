@@ -109,7 +109,7 @@ struct Vec {
 
 /// Outputs that no cache will hold are written past them: a plain store reads the line first, which makes an addition of 10^7
 /// floats 1.4 times as slow. In bytes, for one thread's part.
-constexpr std::int64_t kStreamed = 8 << 20;
+constexpr std::int64_t kStreamed = 4 << 20;
 
 /// o[i..] = value(i) vector by vector; part(i, n) is the value of the last n lanes. The tail runs the same vector code as the
 /// body: the same bits wherever an element stands.
