@@ -52,7 +52,7 @@ void retire(void* p) {
         if (list) {
           auto* batch = static_cast<FreeBlock*>(list);
           batch->next_batch = s.batches[i];
-          s.batches[i] = batch;
+          __atomic_store_n(&s.batches[i], batch, __ATOMIC_RELAXED);   // refill looks without the lock
         }
     s.retired.live_nodes += c->live_nodes.get();
     s.retired.saved_bytes += c->saved_bytes.get();

@@ -218,6 +218,9 @@ Tensor run_plain(const Call& call) {
   return made;
 }
 
+// A kernel that runs here must not read its variables again (read_value): the lock would wait for itself. Only rows with
+// kView do that, and those take the long way.
+
 /// The values of variables while an op reads them. A small value of a single variable is read under its lock: a count up and
 /// down would be two more atomic operations, a fifth of a small op. Anything else is counted.
 class Held {
