@@ -16,7 +16,6 @@ struct Frame {
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;
   bool leaves_set = false;
-  Tensors args;
 };
 
 }  // namespace kassette

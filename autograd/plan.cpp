@@ -19,7 +19,6 @@ void Frame::clear() {
     b.storage = {};
     b.node = {};
   }
-  args.clear();
 }
 
 Plan::~Plan() { delete spare_.load(); }

@@ -288,9 +288,9 @@ Tensors Walk::run(const Tensors& ys, const Tensors& seeds) {
   return results;
 }
 
-/// Says once that history grows from one gradients() to the next: the mistake is `total = total + loss`.
 constinit WarnOnce growing;
 
+/// Says once that history grows from one gradients() to the next: the mistake is `total = total + loss`.
 void watch_growth(Context& c, std::size_t visited) {
   auto n = static_cast<std::int64_t>(visited);
   c.growing = n > c.last_segment ? c.growing + 1 : 0;
