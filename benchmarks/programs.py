@@ -54,7 +54,7 @@ def compile_if_older(out, sources, flags, depends=()):
 def limits(build):
     folder, timer = os.path.join(PEERS, "limits"), os.path.join(HERE, "timer.h")
     header, kernels = os.path.join(folder, "kernels.h"), os.path.join(folder, "kernels.cpp")
-    common = ["-std=c++17", "-O3", "-ffp-contract=fast"]
+    common = ["-std=c++17", "-O3", "-ffp-contract=fast", "-fno-math-errno"]
     objects = [
         compile_if_older(
             os.path.join(build, f"limits_{level}.o"),
@@ -121,7 +121,7 @@ def all_programs(build, folder):
         if flags := peer_flags(folder, peer):
             exe = compile_if_older(
                 os.path.join(work, peer),
-                [os.path.join(PEERS, peer, "bench.cpp")],
+                sorted(glob.glob(os.path.join(PEERS, peer, "*.cpp"))),
                 ["-O2", *flags[0], *flags[1]],
                 [timer],
             )
@@ -132,10 +132,10 @@ def all_programs(build, folder):
                 )
     compiled = r"^(train|ew\.chain10|small\.add$)"
     for name, venv, script, options, rows in [
-        ("torch-compile", "torch", "torch_compile_bench.py", [], compiled + r"|^ew\."),
+        ("torch-compile", "torch", "torch_compile_bench.py", [], compiled + "|^(ew|idx|nn)"),
         ("jax", "jax", "jax_bench.py", [], ".*"),
         ("tf-eager", "tf", "tf_bench.py", ["--mode", "eager"], ".*"),
-        ("tf-fn", "tf", "tf_bench.py", ["--mode", "fn"], compiled + r"|^ew\."),
+        ("tf-fn", "tf", "tf_bench.py", ["--mode", "fn"], compiled + "|^(ew|idx|nn)"),
         ("tf-xla", "tf", "tf_bench.py", ["--mode", "xla"], compiled),
     ]:
         if folder and package(folder, venv, ""):

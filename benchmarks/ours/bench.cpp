@@ -6,33 +6,18 @@
 #include <thread>
 #include <vector>
 
-#include <kassette/backend.h>
 #include <kassette/runtime.h>
 #include <kassette/show_config.h>
 #include <kassette/version.h>
 
 #include "../timer.h"
+#include "rows.h"
 
-namespace K = kassette::backend;
 using bench::own_process;
 using bench::row;
-using kassette::Tensor;
-using kassette::Tensors;
 
 namespace {
 
-/// n numbers from a distribution, the same in every run.
-template <class Distribution>
-std::vector<float> draw(int n, Distribution from) {
-  std::mt19937 generator(1);
-  std::vector<float> values(static_cast<std::size_t>(n));
-  for (float& v : values) v = from(generator);
-  return values;
-}
-Tensor uniform(int n) {
-  return K::constant(draw(n, std::uniform_real_distribution<float>(0.1f, 1.1f)));
-}
-Tensor uniform(int m, int n) { return K::reshape(uniform(m * n), {m, n}); }
 Tensor weights(int m, int n) {
   return K::variable(
       K::reshape(K::constant(draw(m * n, std::normal_distribution<float>(0.f, 0.05f))), {m, n}));
@@ -213,6 +198,7 @@ int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   kassette::set_num_threads(options.threads);
   small(), train(), tape(), elementwise(), matmul(), draws();
+  kernel_rows();
   std::ostringstream config;
   kassette::show_config(config);
   std::string lines = config.str();

@@ -21,6 +21,10 @@ def uniform(*shape):
     return jnp.asarray(rng.random(shape, dtype=np.float32) + np.float32(0.1))
 
 
+def integers(most, *shape):
+    return jnp.asarray(rng.integers(0, most, shape).astype(np.int32))
+
+
 def jitted(f, *inputs):
     compiled = jax.jit(f)
     return lambda: jax.block_until_ready(compiled(*inputs))
@@ -93,5 +97,108 @@ for size in (512, 1024):
     timer.row(
         f"mm.sq{size}", lambda n=size: jitted(lambda a, b: a @ b, uniform(n, n), uniform(n, n))
     )
+
+for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
+    timer.row(f"ew.tanh.{tag}", lambda n=size: jitted(jnp.tanh, uniform(n)))
+    timer.row(f"ew.sigmoid.{tag}", lambda n=size: jitted(jax.nn.sigmoid, uniform(n)))
+    timer.row(f"ew.pow.{tag}", lambda n=size: jitted(lambda a: a**1.7, uniform(n)))
+timer.row(
+    "ew.remainder.1e5", lambda: jitted(jnp.remainder, uniform(100000) * 100, uniform(100000))
+)
+timer.row(
+    "ew.floor_divide.1e5", lambda: jitted(jnp.floor_divide, uniform(100000) * 100, uniform(100000))
+)
+timer.row(
+    "ew.cast_f32_i32.1e7", lambda: jitted(lambda a: a.astype(jnp.int32), uniform(10000000) * 100)
+)
+timer.row(
+    "ew.cast_i32_f32.1e7", lambda: jitted(lambda a: a.astype(jnp.float32), integers(1000, 10000000))
+)
+timer.row("red.sum_ax1", lambda: jitted(lambda a: a.sum(1), uniform(4096, 4096)))
+timer.row("red.argmax_ax1", lambda: jitted(lambda a: a.argmax(1), uniform(4096, 4096)))
+timer.row("red.cumsum_ax1", lambda: jitted(lambda a: a.cumsum(1), uniform(4096, 4096)))
+timer.row("red.softmax_1000x10000", lambda: jitted(jax.nn.softmax, uniform(1000, 10000)))
+timer.row("red.softmax_128x10", lambda: jitted(jax.nn.softmax, uniform(128, 10)))
+for name, x, y in (
+    ("sq64", (64, 64), (64, 64)),
+    ("sq128", (128, 128), (128, 128)),
+    ("sq256", (256, 256), (256, 256)),
+    ("tall", (4096, 64), (64, 4096)),
+    ("inner", (64, 4096), (4096, 64)),
+    ("m32_k64_n128", (32, 64), (64, 128)),
+    ("gemv4096", (4096, 4096), (4096,)),
+    ("batched64", (64, 64, 64), (64, 64, 64)),
+    ("dot_2d", (2048, 256), (256, 256)),
+    ("dot_3d", (32, 64, 256), (256, 256)),
+):
+    timer.row(f"mm.{name}", lambda x=x, y=y: jitted(jnp.matmul, uniform(*x), uniform(*y)))
+for name, x, y in (("nt1024", 1024, 1024), ("nt_m32_k128_n64", (32, 128), (64, 128))):
+    x, y = ((x, x), (y, y)) if isinstance(x, int) else (x, y)
+    timer.row(f"mm.{name}", lambda x=x, y=y: jitted(lambda a, b: a @ b.T, uniform(*x), uniform(*y)))
+for name, x, y in (("tn1024", 1024, 1024), ("tn_k32_64x128", (32, 64), (32, 128))):
+    x, y = ((x, x), (y, y)) if isinstance(x, int) else (x, y)
+    timer.row(f"mm.{name}", lambda x=x, y=y: jitted(lambda a, b: a.T @ b, uniform(*x), uniform(*y)))
+timer.row(
+    "idx.gather_f",
+    lambda: jitted(lambda w, i: w[i], uniform(50000, 128), integers(50000, 4096)),
+)
+timer.row(
+    "idx.gather_b",
+    lambda: jitted(
+        lambda w, i, dy: jax.vjp(lambda w: w[i], w)[1](dy),
+        uniform(50000, 128),
+        integers(50000, 4096),
+        uniform(4096, 128),
+    ),
+)
+timer.row(
+    "idx.transpose0231", lambda: jitted(lambda a: a.transpose(0, 2, 3, 1), uniform(32, 64, 56, 56))
+)
+timer.row("idx.transpose2d_4096", lambda: jitted(lambda a: a.T, uniform(4096, 4096)))
+
+
+def cross_entropy(z, t):
+    return -(t * jax.nn.log_softmax(z)).sum(1).mean()
+
+
+def sparse_cross_entropy(z, t):
+    return -jnp.take_along_axis(jax.nn.log_softmax(z), t[:, None], 1).mean()
+
+
+timer.row(
+    "nn.softmax_ce_1024x1000_fb",
+    lambda: jitted(
+        jax.value_and_grad(cross_entropy),
+        uniform(1024, 1000),
+        jax.nn.one_hot(integers(1000, 1024), 1000),
+    ),
+)
+timer.row(
+    "nn.sparse_ce_1024x1000_fb",
+    lambda: jitted(
+        jax.value_and_grad(sparse_cross_entropy), uniform(1024, 1000), integers(1000, 1024)
+    ),
+)
+
+
+def normalised(x, scale, offset):
+    mean = x.mean((0, 1, 2))
+    variance = ((x - mean) ** 2).mean((0, 1, 2))
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-3) * scale + offset
+
+
+parameters = (jnp.ones(64), jnp.zeros(64))
+timer.row(
+    "nn.bn_56x64_f.cl", lambda: jitted(normalised, uniform(32, 56, 56, 64), *parameters)
+)
+timer.row(
+    "nn.bn_56x64_b.cl",
+    lambda: jitted(
+        lambda x, g, b, dy: jax.vjp(normalised, x, g, b)[1](dy),
+        uniform(32, 56, 56, 64),
+        *parameters,
+        uniform(32, 56, 56, 64),
+    ),
+)
 
 timer.run(o, peer="jax", version=jax.__version__)

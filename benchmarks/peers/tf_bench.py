@@ -24,6 +24,10 @@ def uniform(*shape):
     return tf.constant(rng.random(shape, dtype=np.float32) + np.float32(0.1))
 
 
+def integers(most, *shape):
+    return tf.constant(rng.integers(0, most, shape).astype(np.int32))
+
+
 def wrapped(f):
     return f if mode == "eager" else tf.function(f, jit_compile=mode == "xla")
 
@@ -101,5 +105,135 @@ for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
 timer.row("ew.chain10.1e7", lambda: call(chain10, uniform(10000000)))
 for size in (512, 1024):
     timer.row(f"mm.sq{size}", lambda n=size: call(tf.matmul, uniform(n, n), uniform(n, n)))
+
+for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
+    timer.row(f"ew.tanh.{tag}", lambda n=size: call(tf.tanh, uniform(n)))
+    timer.row(f"ew.sigmoid.{tag}", lambda n=size: call(tf.sigmoid, uniform(n)))
+    timer.row(f"ew.pow.{tag}", lambda n=size: call(lambda a: tf.pow(a, 1.7), uniform(n)))
+timer.row(
+    "ew.remainder.1e5", lambda: call(tf.math.floormod, uniform(100000) * 100, uniform(100000))
+)
+timer.row(
+    "ew.floor_divide.1e5", lambda: call(tf.math.floordiv, uniform(100000) * 100, uniform(100000))
+)
+timer.row(
+    "ew.cast_f32_i32.1e7",
+    lambda: call(lambda a: tf.cast(a, tf.int32), uniform(10000000) * 100),
+)
+timer.row(
+    "ew.cast_i32_f32.1e7",
+    lambda: call(lambda a: tf.cast(a, tf.float32), integers(1000, 10000000)),
+)
+timer.row("red.sum_ax1", lambda: call(lambda a: tf.reduce_sum(a, 1), uniform(4096, 4096)))
+timer.row("red.argmax_ax1", lambda: call(lambda a: tf.argmax(a, 1), uniform(4096, 4096)))
+timer.row("red.cumsum_ax1", lambda: call(lambda a: tf.cumsum(a, 1), uniform(4096, 4096)))
+timer.row("red.softmax_1000x10000", lambda: call(tf.nn.softmax, uniform(1000, 10000)))
+timer.row("red.softmax_128x10", lambda: call(tf.nn.softmax, uniform(128, 10)))
+for name, x, y in (
+    ("sq64", (64, 64), (64, 64)),
+    ("sq128", (128, 128), (128, 128)),
+    ("sq256", (256, 256), (256, 256)),
+    ("tall", (4096, 64), (64, 4096)),
+    ("inner", (64, 4096), (4096, 64)),
+    ("m32_k64_n128", (32, 64), (64, 128)),
+    ("batched64", (64, 64, 64), (64, 64, 64)),
+    ("dot_2d", (2048, 256), (256, 256)),
+    ("dot_3d", (32, 64, 256), (256, 256)),
+):
+    timer.row(f"mm.{name}", lambda x=x, y=y: call(tf.matmul, uniform(*x), uniform(*y)))
+timer.row("mm.gemv4096", lambda: call(tf.linalg.matvec, uniform(4096, 4096), uniform(4096)))
+timer.row(
+    "mm.nt1024",
+    lambda: call(
+        lambda a, b: tf.matmul(a, b, transpose_b=True), uniform(1024, 1024), uniform(1024, 1024)
+    ),
+)
+timer.row(
+    "mm.tn1024",
+    lambda: call(
+        lambda a, b: tf.matmul(a, b, transpose_a=True), uniform(1024, 1024), uniform(1024, 1024)
+    ),
+)
+
+
+def sparse():
+    where = np.unique(rng.integers(0, 100000000, 1000000))
+    places = np.stack([where // 10000, where % 10000], 1)
+    a = tf.sparse.SparseTensor(places, uniform(len(where)), (10000, 10000))
+    return call(tf.sparse.sparse_dense_matmul, a, uniform(10000, 128))
+
+
+timer.row("sparse.dot_1e4_1pct_128", sparse)
+timer.row(
+    "idx.gather_f", lambda: call(tf.gather, uniform(50000, 128), integers(50000, 4096))
+)
+timer.row(
+    "idx.gather_b",
+    lambda: call(
+        lambda dy, i: tf.math.unsorted_segment_sum(dy, i, 50000),
+        uniform(4096, 128),
+        integers(50000, 4096),
+    ),
+)
+timer.row(
+    "idx.transpose0231",
+    lambda: call(lambda a: tf.transpose(a, (0, 2, 3, 1)), uniform(32, 64, 56, 56)),
+)
+timer.row("idx.transpose2d_4096", lambda: call(tf.transpose, uniform(4096, 4096)))
+
+
+def cross_entropy(z, t):
+    return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(t, z))
+
+
+def sparse_cross_entropy(z, t):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(t, z))
+
+
+timer.row(
+    "nn.softmax_ce_1024x1000_fb",
+    lambda: call(
+        gradient(cross_entropy), uniform(1024, 1000), tf.one_hot(integers(1000, 1024), 1000)
+    ),
+)
+timer.row(
+    "nn.sparse_ce_1024x1000_fb",
+    lambda: call(gradient(sparse_cross_entropy), uniform(1024, 1000), integers(1000, 1024)),
+)
+
+
+def normalised(x, scale, offset):
+    return tf.raw_ops.FusedBatchNormV3(
+        x=x, scale=scale, offset=offset, mean=tf.zeros(64), variance=tf.ones(64), epsilon=1e-3
+    )
+
+
+def normalised_back():
+    x, scale, offset = uniform(32, 56, 56, 64), tf.ones(64), tf.zeros(64)
+    forward = normalised(x, scale, offset)
+    return call(
+        lambda dy, x, scale, mean, variance, third: tf.raw_ops.FusedBatchNormGradV3(
+            y_backprop=dy,
+            x=x,
+            scale=scale,
+            reserve_space_1=mean,
+            reserve_space_2=variance,
+            reserve_space_3=third,
+            epsilon=1e-3,
+        )[:3],
+        uniform(32, 56, 56, 64),
+        x,
+        scale,
+        *forward[3:6],
+    )
+
+
+timer.row(
+    "nn.bn_56x64_f.cl",
+    lambda: call(
+        lambda x, g, b: normalised(x, g, b)[0], uniform(32, 56, 56, 64), tf.ones(64), tf.zeros(64)
+    ),
+)
+timer.row("nn.bn_56x64_b.cl", normalised_back)
 
 timer.run(o, peer=f"tf-{mode}", version=tf.__version__)

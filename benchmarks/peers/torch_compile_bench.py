@@ -89,5 +89,20 @@ for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
     timer.row(f"ew.relu.{tag}", lambda n=size: call(torch.relu, uniform(n)))
     timer.row(f"ew.exp.{tag}", lambda n=size: call(torch.exp, uniform(n)))
 timer.row("ew.chain10.1e7", lambda: call(chain10, uniform(10000000)))
+timer.row(
+    "idx.transpose0231",
+    lambda: call(lambda a: a.permute(0, 2, 3, 1).contiguous(), uniform(32, 64, 56, 56)),
+)
+timer.row("idx.transpose2d_4096", lambda: call(lambda a: a.t().contiguous(), uniform(4096, 4096)))
+
+
+def cross_entropy(target):
+    loss, z = wrapped(F.cross_entropy), uniform(1024, 1000).requires_grad_()
+    return lambda: torch.autograd.grad(loss(z, target), z)
+
+
+classes = torch.randint(1000, (1024,))
+timer.row("nn.softmax_ce_1024x1000_fb", lambda: cross_entropy(F.one_hot(classes, 1000).float()))
+timer.row("nn.sparse_ce_1024x1000_fb", lambda: cross_entropy(classes))
 
 timer.run(o, peer="torch-compile", version=torch.__version__)

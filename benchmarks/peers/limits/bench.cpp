@@ -210,6 +210,16 @@ int main(int argc, char** argv) {
   limits::small_floor("small.sum4", 2, 0);
   limits::small_floor("small.create4", 2, 0);
   limits::elementwise(duo, kernels);
+  row("train.adam_1e7", [&] {
+    constexpr std::size_t n = 10000000;
+    limits::Buffer w(n), m(n), v(n);
+    return [=, &duo, &kernels] {
+      duo.run([=, &kernels](int part) {
+        volatile float sink = kernels.adam(w, m, v, part * n / 2, (part + 1) * n / 2, 1e-3f);
+        (void)sink;
+      });
+    };
+  });
   std::string header = std::string("\"peer\": \"limits\", \"level\": \"") + kernels.level + "\"";
   if (!options.list && !options.here) header += ", " + limits::peaks(duo, kernels);
   return bench::run(options, header);

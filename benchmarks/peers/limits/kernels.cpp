@@ -97,6 +97,22 @@ static float sum(const float* a, std::size_t n) {
   return total;
 }
 
+/// Three streams in, three out: whatever else a step computes has to be done on the way.
+static float adam(float* w, float* m, float* v, std::size_t lo, std::size_t hi, float rate) {
+  Floats total = {};
+  for (std::size_t i = lo; i + kWidth <= hi; i += kWidth) {
+    Floats x = load(w + i), g = x + x;
+    Floats m1 = 0.9f * load(m + i) + 0.1f * g, v1 = 0.999f * load(v + i) + 0.001f * (g * g);
+    Floats root;
+    for (std::size_t k = 0; k < kWidth; ++k) root[k] = __builtin_sqrtf(v1[k]);
+    total += x * x;
+    store(m + i, m1), store(v + i, v1), store(w + i, x - rate * m1 / (root + 1e-7f));
+  }
+  float sum = 0;
+  for (std::size_t k = 0; k < kWidth; ++k) sum += total[k];
+  return sum;
+}
+
 static double fma_loop(
     long rounds) {  // twelve independent chains, named so that they stay in registers
   Floats x = Floats{} + 0.999f, y = Floats{} + 1e-3f;
@@ -129,6 +145,7 @@ const Kernels& LEVEL() {
                                   LEVEL_SPACE::map<LEVEL_SPACE::Exp>,
                                   LEVEL_SPACE::map<LEVEL_SPACE::Chain10>,
                                   LEVEL_SPACE::map<LEVEL_SPACE::Copy>,
+                                  LEVEL_SPACE::adam,
                                   LEVEL_SPACE::sum,
                                   LEVEL_SPACE::fma_loop};
   return kernels;

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "../../timer.h"
+#include "rows.h"
 
 using at::Tensor;
 using bench::own_process;
@@ -151,6 +152,6 @@ int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   at::set_num_threads(options.threads);
   torch::manual_seed(1);
-  small(), train(), tape(), elementwise(), matmul();
+  small(), train(), tape(), elementwise(), matmul(), kernel_rows();
   return bench::run(options, "\"peer\": \"torch\", \"version\": \"" TORCH_VERSION "\"");
 }

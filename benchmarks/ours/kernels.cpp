@@ -1,0 +1,119 @@
+// Rows of single kernels and of families of K: elementwise functions, reductions, products,
+// indexing, losses with their gradients.
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "../timer.h"
+#include "rows.h"
+
+using bench::row;
+
+namespace {
+
+void elementwise() {
+  for (auto [n, tag] :
+       {std::pair<int, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
+    int size = n;
+    std::string t = std::string(".") + tag;
+    row("ew.tanh" + t, [=] { return [a = uniform(size)] { Tensor c = K::tanh(a); }; });
+    row("ew.sigmoid" + t, [=] { return [a = uniform(size)] { Tensor c = K::sigmoid(a); }; });
+    row("ew.pow" + t, [=] { return [a = uniform(size)] { Tensor c = K::pow(a, 1.7); }; });
+  }
+  row("ew.remainder.1e5",
+      [] { return [a = uniform(100000) * 100.0, b = uniform(100000)] { Tensor c = a % b; }; });
+  row("ew.floor_divide.1e5", [] {
+    return [a = uniform(100000) * 100.0, b = uniform(100000)] {
+      Tensor c = kassette::floor_divide(a, b);
+    };
+  });
+  row("ew.cast_f32_i32.1e7",
+      [] { return [a = uniform(10000000) * 100.0] { Tensor c = K::cast(a, "int32"); }; });
+  row("ew.cast_i32_f32.1e7",
+      [] { return [a = integers(1000, 10000000)] { Tensor c = K::cast(a, "float32"); }; });
+}
+
+void reductions() {
+  row("red.sum_ax1", [] { return [a = uniform(4096, 4096)] { Tensor c = K::sum(a, 1); }; });
+  row("red.argmax_ax1", [] { return [a = uniform(4096, 4096)] { Tensor c = K::argmax(a, 1); }; });
+  row("red.cumsum_ax1", [] { return [a = uniform(4096, 4096)] { Tensor c = K::cumsum(a, 1); }; });
+  row("red.softmax_1000x10000",
+      [] { return [a = uniform(1000, 10000)] { Tensor c = K::softmax(a); }; });
+  row("red.softmax_128x10", [] { return [a = uniform(128, 10)] { Tensor c = K::softmax(a); }; });
+}
+
+/// A product of [n, n] matrices, either of them transposed, through batch_dot's axes.
+void transposed(const char* name, int of_x, int of_y) {
+  row(name, [=] {
+    return [=, a = uniform(1, 1024, 1024), b = uniform(1, 1024, 1024)] {
+      Tensor c = K::batch_dot(a, b, {of_x, of_y});
+    };
+  });
+}
+void products() {
+  auto dot = [](const char* name, int m, int k, int n) {
+    row(name, [=] { return [a = uniform(m, k), b = uniform(k, n)] { Tensor c = K::dot(a, b); }; });
+  };
+  dot("mm.sq64", 64, 64, 64);
+  dot("mm.sq128", 128, 128, 128);
+  dot("mm.sq256", 256, 256, 256);
+  dot("mm.tall", 4096, 64, 4096);
+  dot("mm.inner", 64, 4096, 64);
+  dot("mm.m32_k64_n128", 32, 64, 128);
+  dot("mm.gemv4096", 4096, 4096, 1);
+  transposed("mm.nt1024", 2, 2);
+  transposed("mm.tn1024", 1, 1);
+  row("mm.tn_k32_64x128", [] {  // the gradient of a dense layer's weights
+    return [a = uniform(1, 32, 64), b = uniform(1, 32, 128)] {
+      Tensor c = K::batch_dot(a, b, {1, 1});
+    };
+  });
+  row("mm.nt_m32_k128_n64", [] {  // the gradient of its input
+    return [a = uniform(1, 32, 128), b = uniform(1, 64, 128)] {
+      Tensor c = K::batch_dot(a, b, {2, 2});
+    };
+  });
+  row("mm.batched64", [] {
+    return [a = uniform(64, 64, 64), b = uniform(64, 64, 64)] { Tensor c = K::batch_dot(a, b); };
+  });
+  dot("mm.dot_2d", 2048, 256, 256);
+  row("mm.dot_3d", [] {
+    return [a = uniform(32, 64, 256), b = uniform(256, 256)] { Tensor c = K::dot(a, b); };
+  });
+}
+
+void indexing() {
+  row("idx.gather_f", [] {
+    return [w = uniform(50000, 128), i = integers(50000, 4096)] { Tensor y = K::gather(w, i); };
+  });
+  row("idx.gather_b", [] {  // a loss whose gradient arrives as it is: y * dy
+    Tensor w = K::variable(uniform(50000, 128)), dy = uniform(4096, 128);
+    Tensor loss = K::sum(K::gather(w, integers(50000, 4096)) * dy);
+    return [=] { Tensors g = K::gradients(loss, {w}); };
+  });
+  row("idx.transpose0231", [] {
+    return [a = uniform(32, 64, 56, 56)] { Tensor c = K::permute_dimensions(a, {0, 2, 3, 1}); };
+  });
+  row("idx.transpose2d_4096",
+      [] { return [a = uniform(4096, 4096)] { Tensor c = K::transpose(a); }; });
+}
+
+/// Softmax cross-entropy of 1024 rows of 1000 classes, with the gradient of the logits.
+void losses() {
+  row("nn.softmax_ce_1024x1000_fb", [] {
+    return [z = K::variable(uniform(1024, 1000)), t = K::one_hot(integers(1000, 1024), 1000)] {
+      Tensors g =
+          K::gradients(K::mean(K::categorical_crossentropy(t, z, /*from_logits=*/true)), {z});
+    };
+  });
+  row("nn.sparse_ce_1024x1000_fb", [] {
+    return [z = K::variable(uniform(1024, 1000)), t = integers(1000, 1024)] {
+      Tensors g = K::gradients(
+          K::mean(K::sparse_categorical_crossentropy(t, z, /*from_logits=*/true)), {z});
+    };
+  });
+}
+
+}  // namespace
+
+void kernel_rows() { elementwise(), reductions(), products(), indexing(), losses(); }

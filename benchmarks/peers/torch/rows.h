@@ -1,0 +1,5 @@
+// The files of PyTorch's rows.
+#pragma once
+
+/// The rows of kernels.cpp.
+void kernel_rows();
