@@ -46,6 +46,9 @@ class KASSETTE_API Shape {
   const std::int64_t* end() const { return dims_ + size(); }
   friend KASSETTE_API bool operator==(const Shape& a, const Shape& b);
   friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
+  /// None: the rank is unknown.
+  friend bool operator==(const Shape& a, NoneType) { return a.rank_ < 0; }
+  friend bool operator!=(const Shape& a, NoneType) { return a.rank_ >= 0; }
   /// Prints as (2, 3), (None, 3), () and (...) for an unknown rank.
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Shape& shape);
 

@@ -3,6 +3,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/like.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
@@ -95,8 +96,15 @@ namespace {
 Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* what) {
   Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
   Tensor to = dims_tensor(shape, what);
-  if (to.symbolic()) return apply1(broadcast_to_row, {one, to});
-  return as_variable(filled_tensor(one, shape_from(to, one.dtype(), what)), name);
+  Spec spec;
+  if (to.symbolic()) {
+    Tensor dynamic = in_name_of(what, [&] { return apply1(broadcast_to_row, {one, to}); });
+    spec = Access::body(dynamic);
+    if (!spec.known()) return dynamic;
+  } else {
+    spec = shape_from(to, one.dtype(), what);
+  }
+  return as_variable(filled_tensor(one, spec), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
@@ -126,6 +134,8 @@ Tensor ones(const Dims& shape, DType dtype, Name name) { return filled(1, shape,
 Tensor eye(const Dims& size, DType dtype, Name name) {
   if (!dtype.given()) dtype = default_float();
   if (size.size_ == 1) return as_variable(kassette::eye({size.dims_[0], size.dims_[0]}, dtype), name);
+  if (size.whole_ && size.whole_->defined() && size.whole_->ndim() == 0)
+    return as_variable(kassette::eye({*size.whole_, *size.whole_}, dtype), name);
   return as_variable(kassette::eye(size, dtype), name);
 }
 

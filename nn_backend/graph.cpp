@@ -49,7 +49,7 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
   int i = 0;
   for (const Operand& feed : feeds) {
     DType dtype = i < plan_->n_inputs() ? plan_->input_spec(i).dtype : DType();
-    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function"));
+    args.push_back(feed.is_none() ? Tensor() : as_tensor(feed, dtype, "function", Fractions::cut));
     ++i;
   }
   return (*this)(args);
@@ -103,6 +103,21 @@ void add_updates(Plan::Request& request, const Updates& updates) {
   }
 }
 
+/// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at each call.
+Tensor feed_value(const Tensor& key, const Tensor& value) {
+  if (!key.defined() || !value.defined())
+    fail<ValueError>("function: a ", key.defined() ? "value" : "key", " of feed_dict is an empty Tensor (an uninitialised variable?)");
+  const Spec &declared = Access::body(key), &v = Access::body(value);
+  bool fits = v.rank == declared.rank || declared.rank < 0 || v.rank < 0;
+  for (int i = 0; fits && declared.rank >= 0 && i < v.rank; ++i)
+    fits = declared.dims[i] < 0 || v.dims[i] < 0 || v.dims[i] == declared.dims[i];
+  if (!fits) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
+  if (v.dtype == declared.dtype) return value;
+  if (Access::body(value).flags & kLeaf)
+    fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
+  return host_copy(value, declared.dtype);
+}
+
 std::atomic<int> frozen_phase{-1};
 
 }  // namespace
@@ -153,7 +168,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
     if (!t.defined()) fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable?)");
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
-    request.feed_dict.push_back({UpdateAccess::first(*u), UpdateAccess::second(*u)});
+    request.feed_dict.push_back({UpdateAccess::first(*u), feed_value(UpdateAccess::first(*u), UpdateAccess::second(*u))});
   return FunctionAccess::make(Plan::build(request));
 }
 

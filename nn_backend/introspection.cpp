@@ -49,7 +49,11 @@ bool is_keras_tensor(const Operand& x) {
 
 Tensor shape(const Operand& x) { return shape_of(Arg(x, DType(), "shape"), int32); }
 Tensor size(const Operand& x, Name) { return size_of(Arg(x, DType(), "size")); }
-Shape int_shape(const Operand& x) { return Arg(x, DType(), "int_shape").tensor().shape(); }
+Shape int_shape(const Operand& x) {
+  Arg t(x, DType(), "int_shape");
+  if (!t.tensor().defined()) fail<ValueError>("int_shape: an empty Tensor (an uninitialised variable?)");
+  return t.tensor().shape();
+}
 Extent ndim(const Operand& x) { return Extent(Arg(x, DType(), "ndim").tensor().ndim()); }
 DType dtype(const Operand& x) { return Arg(x, DType(), "dtype").tensor().dtype(); }
 Tensor cast(const Operand& x, DType dtype) { return kassette::cast(Arg(x, DType(), "cast"), dtype); }

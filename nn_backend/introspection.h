@@ -18,7 +18,7 @@ KASSETTE_API bool is_keras_tensor(const Operand& x);
 /// The run-time shape as an int32 tensor, and the number of elements as an int32 scalar; both on the CPU.
 KASSETTE_API Tensor shape(const Operand& x);
 KASSETTE_API Tensor size(const Operand& x, Name name = None);
-/// The static shape; unknown sizes compare equal to None.
+/// The static shape; unknown sizes compare equal to None, and so does the whole where the rank is unknown.
 KASSETTE_API Shape int_shape(const Operand& x);
 /// The static rank, or None.
 KASSETTE_API Extent ndim(const Operand& x);

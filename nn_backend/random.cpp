@@ -4,10 +4,12 @@
 #include <kassette/backend/creation.h>
 
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/dims.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "ops/random.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace backend {
@@ -97,6 +99,14 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
   return random_integers(s.draw(seed), low, high);
 }
 
+/// The shape of a variable as numbers.
+Shape fixed_shape(const Dims& shape, const char* what) {
+  Tensor dims = dims_tensor(shape, what);
+  if (!dims.symbolic()) return shape_from(dims, default_float(), what).shape();
+  Shape known = apply1(broadcast_to_row, {scalar_tensor(0, default_float()), dims}).shape();
+  if (!known.known()) fail<ValueError>(what, ": shape ", known, " depends on a placeholder; a variable has known sizes");
+  return known;
+}
 /// A variable holds one draw, also where draws would only be recorded.
 template <class F>
 Tensor variable_of(F sample, DType dtype, Name name) {
@@ -146,7 +156,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
   Arg t(x, DType(), "dropout");
   if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level ", level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail<ValueError>("dropout: x is an empty Tensor (an uninitialised variable?)");
-  if (!t.body().dtype.is_float()) fail<TypeError>("dropout: x is ", t.body().dtype, "; a float dtype is expected");
+  if (!t.body().dtype.is_float()) fail<ValueError>("dropout: x is ", t.body().dtype, "; a float dtype is expected");
   Tensor dims = noise_shape.size_ < 0 && !noise_shape.whole_ ? Tensor() : dims_tensor(noise_shape, "dropout");
   if (level == 0) return t.tensor();
   Tensor key = key_beside({&t.tensor(), &dims}, seed, "dropout");
@@ -154,11 +164,16 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
 }
 
 Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype, Name name, Scalar seed) {
+  const char* what = "random_uniform_variable";
   if (!dtype.given()) dtype = default_float();
-  return variable_of([&] { return random_uniform(shape, low, high, dtype, seed); }, dtype, name);
+  Shape fixed = fixed_shape(shape, what);
+  return in_name_of(what, [&] { return variable_of([&] { return random_uniform(fixed, low, high, dtype, seed); }, dtype, name); });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
-  return variable_of([&] { return random_normal(shape, mean, scale, dtype, seed); }, dtype.given() ? dtype : default_float(), name);
+  const char* what = "random_normal_variable";
+  if (!dtype.given()) dtype = default_float();
+  Shape fixed = fixed_shape(shape, what);
+  return in_name_of(what, [&] { return variable_of([&] { return random_normal(fixed, mean, scale, dtype, seed); }, dtype, name); });
 }
 
 }  // namespace backend

@@ -29,7 +29,7 @@ KASSETTE_API Tensor truncated_normal(const Dims& shape, const Operand& mean = 0.
 
 /// Keeps each element of x with probability 1 - level, divided by that, and makes the others 0, in training or not. The mask
 /// has the shape noise_shape, in which None stands for x's size, and broadcasts to x. Throws ValueError unless
-/// 0 <= level < 1, TypeError unless x is of a float dtype. Specification 2.17.
+/// 0 <= level < 1 and x is of a float dtype. Specification 2.17.
 KASSETTE_API Tensor dropout(const Operand& x, double level, const Dims& noise_shape = None, Scalar seed = None);
 
 /// A variable with samples of [low, high), drawn once. Specification 2.2.

@@ -19,18 +19,24 @@ Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const ch
   return kassette::update(x, v, mode, what);
 }
 
+/// An operand as a tensor of that dtype, cast where it has another.
+Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
+  Tensor t = as_tensor(x, dtype, what);
+  if (!t.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  return cast(t, dtype);
+}
+
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>(what, ": the first argument is not a variable; make it with K::variable");
-  Arg v(value, b.dtype, what);
-  if (!v.tensor().defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
-  const Body& from = v.body();
+  Tensor t = as_tensor(value, b.dtype, what, Fractions::cut);
+  if (!t.defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
+  const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
   if (!from.same_shape(b)) fail<ValueError>(what, ": the variable is ", b.shape(), ", the value ", from.shape());
-  Tensor t = v;
   if (from.dtype != b.dtype) t = host_copy(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
@@ -47,9 +53,14 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   const char* what = "moving_average_update";
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
-  Arg v(value, dtype, what), m(momentum, dtype, what);
-  Tensor target = v.body().dtype == dtype ? Tensor(v) : cast(v, dtype);
-  return kassette::update(x, (x - target) * (1.0 - m.tensor()), Effect::kSubtract, what);
+  Tensor target = in_dtype(value, dtype, what), m = in_dtype(momentum, dtype, what);
+  const Body &held = Access::body(x), &v = Access::body(target);
+  if (v.known() && !v.same_shape(held))
+    fail<ValueError>(what, ": the variable is ", static_cast<const Spec&>(held), ", the value ", static_cast<const Spec&>(v),
+                     "; shapes must be equal");
+  if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it is a number or a scalar");
+  // A value that turns out smaller is not to be broadcast: here it throws at replay.
+  return kassette::update(x, (x - reshape_like(target, x)) * (1.0 - m), Effect::kSubtract, what);
 }
 
 Tensor eval(const Operand& x) {

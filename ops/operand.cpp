@@ -36,18 +36,29 @@ void measure(const Operand& x, Spec& s, const char* what) {
   }
 }
 
+/// One number; what is no float has no fraction to cut.
+void write_number(void* to, DType dtype, const Scalar& x, const char* what, Fractions fractions) {
+  if (fractions == Fractions::refuse || Access::kind(x) != Scalar::kFloat) {
+    write_scalar(to, dtype, x, what);
+    return;
+  }
+  double v = Access::float_value(x);
+  convert(to, dtype, &v, float64, 1);
+}
+
 struct Writer {
   std::byte* at;
   DType dtype;
   const Spec& spec;
   const char* what;
+  Fractions fractions;
 
   void write(const Operand& x, int depth) {
     Scalar::Kind kind = Access::kind(x);
     bool nested = kind == Scalar::kList || kind == Scalar::kArray;
     if (nested != (depth < spec.rank)) ragged(depth);
     if (!nested) {
-      write_scalar(at, dtype, x, what);
+      write_number(at, dtype, x, what, fractions);
       at += dtype.size();
       return;
     }
@@ -76,7 +87,7 @@ struct Writer {
   void write_array(const Operand& x, std::int64_t n) {
     DType from = Access::dtype(x);
     auto* p = static_cast<const std::byte*>(Access::pointer(x));
-    if (from.is_float() && dtype.is_integer())   // element by element, so that a fraction is refused
+    if (from.is_float() && dtype.is_integer() && fractions == Fractions::refuse)   // element by element, so that a fraction is refused
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
         convert(&v, float64, p + i * from.size(), from, 1);
@@ -91,13 +102,13 @@ struct Writer {
   }
 };
 
-Tensor stack_list(const Operand& x, DType dtype, const char* what) {
+Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fractions) {
   Tensors parts;
   std::int64_t n = static_cast<std::int64_t>(Access::count(x));
   DType like = dtype;
   for (std::int64_t i = 0; i < n && !like.given(); ++i)
     if (is_tensor_operand(items(x)[i])) like = Access::body(tensor_of(items(x)[i])).dtype;
-  for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what));
+  for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));
   return stack(parts, 0);
 }
 
@@ -122,16 +133,16 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what) {
   return t;
 }
 
-Tensor as_tensor(const Operand& x, DType dtype, const char* what) {
+Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions) {
   Scalar::Kind kind = Access::kind(x);
   if (kind == Scalar::kTensor) return tensor_of(x);
-  if (kind <= Scalar::kFloat) return scalar_tensor(x, dtype.given() ? dtype : default_float(), what);
-  if (holds_tensor(x)) return stack_list(x, dtype, what);
+  if (kind > Scalar::kFloat && holds_tensor(x)) return stack_list(x, dtype, what, fractions);
   Spec spec;
-  measure(x, spec, what);
+  if (kind > Scalar::kFloat) measure(x, spec, what);
   spec.dtype = dtype.given() ? dtype : default_float();
   Tensor t = empty_tensor(spec);
-  Writer{Access::body(t).data(), spec.dtype, spec, what}.write(x, 0);
+  if (kind > Scalar::kFloat) Writer{Access::body(t).data(), spec.dtype, spec, what, fractions}.write(x, 0);
+  else write_number(Access::body(t).data(), spec.dtype, x, what, fractions);
   return t;
 }
 

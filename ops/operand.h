@@ -8,9 +8,12 @@ namespace kassette {
 DType default_float();
 void set_default_float(DType dtype);
 
+/// What a number with a fraction does where integers are wanted: beside a tensor it is an error; what is fed or assigned is
+/// converted as a cast does it.
+enum class Fractions : std::uint8_t { refuse, cut };
 /// The tensor that an operand stands for. A number, list or container takes `dtype`; where that is not given, floatx.
 /// `what` is the name of the function for messages.
-Tensor as_tensor(const Operand& x, DType dtype, const char* what);
+Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions = Fractions::refuse);
 /// True where the operand is a Tensor already.
 inline bool is_tensor_operand(const Operand& x) { return Access::kind(x) == Scalar::kTensor; }
 inline const Tensor& tensor_of(const Operand& x) { return *static_cast<const Tensor*>(Access::pointer(x)); }

@@ -165,8 +165,8 @@ constexpr Sample kOpSamples[] = {
     {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), 0.0, 1.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype add subtract"},
     {"random_binomial", kOne, CALL(K::random_binomial(K::shape(x), 0.4, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype add subtract"},
     {"truncated_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::truncated_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype add subtract"},
-    {"dropout", kOne, CALL(K::dropout(x, 0.4, None, 7)), {kReal}, kFloats, kSecond, 1, "", true, true, true},
-    {"dropout", "(2,3,4) | (4,1,2)", CALL(K::dropout(x, 0.4, {None, 1, None}, 7)), {kReal}, kFloats, kSecond, 1, "(2,3)", true, true, true},
+    {"dropout", kOne, CALL(K::dropout(x, 0.4, None, 7)), {kReal}, kFloats, kSecond, 1, "", true, true, true, "", true},
+    {"dropout", "(2,3,4) | (4,1,2)", CALL(K::dropout(x, 0.4, {None, 1, None}, 7)), {kReal}, kFloats, kSecond, 1, "(2,3)", true, true, true, "", true},
 
     // ---- shaping.h
     {"concatenate", "(2,3) (2,1) | (4,1) (4,2) | (1,0) (1,3)", CALL(K::concatenate({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (3,3) | (2,3) (3) | () ()"},

@@ -45,6 +45,7 @@ struct Sample {
   bool k = true;                 // false: name is that of an op row, not of a K function
   bool draws = false;            // random: each call of a function draws anew
   const char* also = "";         // functions that the call itself makes, and in whose names messages may be
+  bool dtype_is_value = false;   // the specification makes another dtype a ValueError, not a TypeError
 };
 
 /// The table.
