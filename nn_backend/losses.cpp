@@ -90,7 +90,11 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   if (from_logits) return in_name_of(what, [&] { return sigmoid_cross_entropy(t, o); });
-  if (t.tensor().defined()) check_one_shape(what, t.body(), o.body());
+  if (t.tensor().defined()) {
+    if (t.body().dtype != o.body().dtype)
+      fail<TypeError>(what, ": ", t.body().dtype, " and ", o.body().dtype, "; cast one of them (K::cast), tensors are not promoted");
+    check_one_shape(what, t.body(), o.body());
+  }
   // 1 - epsilon is 1 in float16.
   DType wide = o.body().dtype.size() < 4 ? float32 : o.body().dtype;
   return in_name_of(what, [&] {

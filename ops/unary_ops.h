@@ -81,7 +81,7 @@ struct Sqrt {
   static constexpr unsigned reads = Reads::x + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
-    return m::sqrt(m::select(x < V(0), V(0), x));
+    return m::sqrt(m::select(x < V(0), V(0), x) + V(0));   // -0 + 0 is 0, so that 1 / y is inf there
   }
   KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
 };

@@ -174,6 +174,9 @@ TEST_CASE("losses of what does not fit", "[losses]") {
   CHECK_THROWS_AS(K::sparse_categorical_crossentropy({0, 1, 2}, a, true), ValueError);
   CHECK_THROWS_AS(K::sparse_categorical_crossentropy({{0, 1, 2}}, a, true), ValueError);
   CHECK_THROWS_AS(K::categorical_crossentropy(a, K::constant({1, 2}, "int32")), TypeError);
+  for (bool from_logits : {false, true})
+    CHECK_THROWS_WITH(K::binary_crossentropy(a, K::cast(a, "float32"), from_logits),
+                      "binary_crossentropy: float64 and float32; cast one of them (K::cast), tensors are not promoted");
 }
 
 TEST_CASE("in_top_k counts ties in and refuses rows that are not finite", "[losses]") {

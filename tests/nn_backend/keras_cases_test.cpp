@@ -1,0 +1,246 @@
+// tests/nn_backend/keras_cases_test.cpp - parity: values, gradients, errors and static shapes of tf.keras.backend, which
+// tests/data/make_keras_cases.py asked, over the families of plain tensor functions.
+#include <kassette/testing.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tests/catch.h"
+#include "tests/nn_backend/keras_cases.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+/// Where TensorFlow 2.15 and the specification differ; the case of each is in the file, and is checked to differ.
+const std::map<std::string, const char*> kNotes = {
+    {"a_batch_dot_that_tensorflow_takes", "2.5: one axis of each operand, never that of the batch"},
+    {"an_axis_twice", "2.0.4: an error"},
+    {"argmax_over_all", "2.6: axis None is the flattened tensor; TensorFlow reduces axis 0"},
+    {"batch_flatten_of_an_image", "2.10: the second size is None only if an inner one is"},
+    {"binary_crossentropy_of_shapes_that_differ", "2.0.10: a ValueError; TensorFlow broadcasts"},
+    {"concatenate_far_below_the_rank", "2.10: an error; TensorFlow takes the axis modulo the rank"},
+    {"cumprod_gradient_with_zeros", "3.3: the exact formula"},
+    {"epsilon_twice", "2.16: the logit form, which adds epsilon once"},
+    {"equal_of_shapes_that_differ", "2.0.3: a ValueError; TensorFlow answers False"},
+    {"logits_gradient_of_targets_that_do_not_sum_to_1", "3.6: the true derivative"},
+    {"pow_gradient_at_infinity", "3.1: 0 for the exponent of what is not above 0"},
+    {"pow_gradient_of_a_fraction_of_a_negative", "3.1: 0 for the exponent of what is not above 0"},
+    {"pow_of_zero_to_zero", "3.1: the gradient of the base is 0"},
+    {"relu_at_its_threshold", "2.15: x itself"},
+    {"relu_gradient_at_six", "3.2: as any other max_value; TensorFlow has an op of its own for 6"},
+    {"relu_of_infinity_below_a_threshold", "2.15: selected, not multiplied by 0"},
+    {"sparse_axis_beyond_the_rank", "2.16: a ValueError; TensorFlow takes the axis modulo the rank"},
+    {"std_gradient_of_equal_elements", "3.3: 0 preferred"},
+};
+
+using Call = Tensor (*)(const Tensors& in, const KerasCase& c);
+
+#define K_OF_ONE(f) {#f, [](const Tensors& x, const KerasCase&) { return K::f(x[0]); }}
+#define K_OF_TWO(f)                                                                       \
+  {#f, [](const Tensors& x, const KerasCase& c) {                                         \
+     return x.size() > 1 ? K::f(x[0], x[1]) : K::f(x[0], weak(c.find("y")->scalar()));    \
+   }}
+#define K_REDUCTION(f)                                                                    \
+  {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], c.axes("axis"), c.integer("keepdims", 0) != 0); }}
+#define K_CALL(f, expression) {#f, [](const Tensors& x, const KerasCase& c) -> Tensor { (void)c; return expression; }}
+
+/// A number of Python beside a tensor.
+Operand weak(const Scalar& s) {
+  Operand o(None);
+  static_cast<Scalar&>(o) = s;
+  return o;
+}
+/// A bound of clip is an argument or one of the tensors.
+Operand bound(const Tensors& x, const KerasCase& c, const char* name) {
+  if (const Argument* a = c.find(name)) return weak(a->scalar());
+  return x[std::string(name) == "min_value" ? 1 : x.size() - 1];
+}
+Scalar max_value(const KerasCase& c) { return c.find("max_value") ? c.find("max_value")->scalar() : Scalar(None); }
+bool from_logits(const KerasCase& c) { return c.integer("from_logits", 0) != 0; }
+
+const std::map<std::string, Call> kCalls = {
+    K_OF_ONE(square), K_OF_ONE(abs), K_OF_ONE(sqrt), K_OF_ONE(exp), K_OF_ONE(log), K_OF_ONE(round), K_OF_ONE(sign), K_OF_ONE(sin),
+    K_OF_ONE(cos), K_OF_ONE(softplus), K_OF_ONE(softsign), K_OF_ONE(sigmoid), K_OF_ONE(hard_sigmoid), K_OF_ONE(tanh),
+    K_OF_ONE(transpose), K_OF_ONE(flatten), K_OF_ONE(batch_flatten),
+    K_OF_TWO(pow), K_OF_TWO(maximum), K_OF_TWO(minimum), K_OF_TWO(equal), K_OF_TWO(not_equal), K_OF_TWO(greater), K_OF_TWO(greater_equal),
+    K_OF_TWO(less), K_OF_TWO(less_equal),
+    K_REDUCTION(max), K_REDUCTION(min), K_REDUCTION(sum), K_REDUCTION(prod), K_REDUCTION(mean), K_REDUCTION(var), K_REDUCTION(std),
+    K_REDUCTION(any), K_REDUCTION(all), K_REDUCTION(logsumexp),
+    K_CALL(argmax, K::argmax(x[0], c.axes("axis", -1))),
+    K_CALL(argmin, K::argmin(x[0], c.axes("axis", -1))),
+    K_CALL(cumsum, K::cumsum(x[0], c.integer("axis", 0))),
+    K_CALL(cumprod, K::cumprod(x[0], c.integer("axis", 0))),
+    K_CALL(clip, K::clip(x[0], bound(x, c, "min_value"), bound(x, c, "max_value"))),
+    K_CALL(relu, K::relu(x[0], c.real("alpha", 0), max_value(c), c.real("threshold", 0))),
+    K_CALL(elu, K::elu(x[0], c.real("alpha", 1))),
+    K_CALL(softmax, K::softmax(x[0], c.integer("axis", -1))),
+    K_CALL(l2_normalize, K::l2_normalize(x[0], c.axes("axis"))),
+    K_CALL(dot, K::dot(x[0], x[1])),
+    K_CALL(batch_dot, K::batch_dot(x[0], x[1], c.axes("axes"))),
+    K_CALL(gather, K::gather(x[0], x[1])),
+    K_CALL(concatenate, K::concatenate(x, c.integer("axis", -1))),
+    K_CALL(stack, K::stack(x, c.integer("axis", 0))),
+    K_CALL(reshape, K::reshape(x[0], c.dims("shape"))),
+    K_CALL(permute_dimensions, K::permute_dimensions(x[0], c.axes("pattern"))),
+    K_CALL(repeat_elements, K::repeat_elements(x[0], c.integer("rep", 0), c.integer("axis", 0))),
+    K_CALL(repeat, K::repeat(x[0], c.integer("n", 0))),
+    K_CALL(tile, c.find("n")->is_list() ? K::tile(x[0], c.dims("n")) : K::tile(x[0], c.integer("n", 0))),
+    K_CALL(expand_dims, K::expand_dims(x[0], c.integer("axis", -1))),
+    K_CALL(squeeze, K::squeeze(x[0], c.integer("axis", 0))),
+    K_CALL(reverse, K::reverse(x[0], c.axes("axes"))),
+    K_CALL(slice, K::slice(x[0], c.dims("start"), c.dims("size"))),
+    K_CALL(one_hot, K::one_hot(x[0], c.integer("num_classes", 0))),
+    K_CALL(categorical_crossentropy, K::categorical_crossentropy(x[0], x[1], from_logits(c), c.integer("axis", -1))),
+    K_CALL(sparse_categorical_crossentropy, K::sparse_categorical_crossentropy(x[0], x[1], from_logits(c), c.integer("axis", -1))),
+    K_CALL(binary_crossentropy, K::binary_crossentropy(x[0], x[1], from_logits(c))),
+    K_CALL(in_top_k, K::in_top_k(x[0], x[1], c.integer("k", 0))),
+};
+
+Tensor call(const Tensors& in, const KerasCase& c) { return kCalls.at(c.function)(in, c); }
+
+/// How far results may be from the digits of the file (specification 2.24).
+testing::Tolerance tolerance(DType dtype) {
+  testing::Tolerance t;
+  t.rtol = dtype == float64 ? 1e-9 : dtype == float32 ? 1e-5 : dtype == float16 ? 4e-3 : dtype == bfloat16 ? 2.4e-2 : 0;
+  t.atol = dtype == float64 ? 1e-11 : dtype == float32 ? 2e-6 : dtype == float16 ? 2e-3 : dtype == bfloat16 ? 1.2e-2 : 0;
+  return t;
+}
+
+/// What differs from the file, or nothing.
+std::string difference(const Tensor& y, const Tensors& gradients, const KerasCase& c) {
+  if (auto d = testing::compare(y, c.out.value(), tolerance(y.dtype())); !d) return d.message;
+  for (std::size_t i = 0; i < c.gradients.size(); ++i) {
+    const GivenTensor& g = c.gradients[i];
+    std::string which = "gradient " + std::to_string(i) + ": ";
+    const Tensor& ours = gradients[static_cast<std::int64_t>(i)];
+    if (auto d = testing::compare(ours, g.dtype.given() ? g.value() : Tensor(), tolerance(g.dtype)); !d) return which + d.message;
+  }
+  return "";
+}
+
+/// The gradients that the file has: of the float inputs, element i of the result weighted with 1 + 0.5 (i mod 3).
+Tensors gradients_of(const Tensor& y, const Tensors& in, const KerasCase& c) {
+  Tensors floats;
+  for (const Tensor& x : in)
+    if (x.dtype().is_float()) floats.push_back(x);
+  std::vector<double> w(static_cast<std::size_t>(c.out.shape.numel()));
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = 1 + 0.5 * static_cast<double>(i % 3);
+  return K::gradients(K::sum(y * K::constant(w, y.dtype(), c.out.shape)), floats);
+}
+
+const char* category(const std::exception& e) {
+  if (dynamic_cast<const ValueError*>(&e)) return "ValueError";
+  if (dynamic_cast<const TypeError*>(&e)) return "TypeError";
+  if (dynamic_cast<const AssertionError*>(&e)) return "AssertionError";
+  if (dynamic_cast<const NotImplementedError*>(&e)) return "NotImplementedError";
+  return "another error";
+}
+
+/// What is wrong with a case, run by `run`, which gives the result and fills the gradients.
+template <class Run>
+std::string wrong(const KerasCase& c, std::string* said, Run&& run) {
+  try {
+    Tensors gradients;
+    Tensor y = run(&gradients);
+    if (!c.error.empty()) return "no " + c.error;
+    return difference(y, gradients, c);
+  } catch (const std::exception& e) {
+    *said = e.what();
+    if (c.error.empty()) return std::string("threw ") + e.what();
+    if (category(e) != c.error) return std::string(category(e)) + " instead of " + c.error + ": " + e.what();
+    return said->find('\n') == std::string::npos ? "" : "more than one line: " + *said;
+  }
+}
+
+std::string wrong_eagerly(const KerasCase& c, std::string* said) {
+  return wrong(c, said, [&](Tensors* gradients) {
+    Tensors in;
+    for (const GivenTensor& t : c.in) in.push_back(t.dtype.is_float() ? K::variable(t.value(), t.dtype) : t.value());
+    Tensor y = call(in, c);
+    if (c.has_gradients) *gradients = gradients_of(y, in, c);
+    return y;
+  });
+}
+
+/// On placeholders, fed afterwards; `said` tells whether building threw.
+std::string wrong_on_placeholders(const KerasCase& c, bool sizes_known, std::string* said) {
+  return wrong(c, said, [&](Tensors* gradients) {
+    Tensors in, values;
+    for (const GivenTensor& t : c.in) {
+      in.push_back(K::placeholder(sizes_known ? t.shape : t.of_unknown_sizes(), None, t.dtype));
+      values.push_back(t.value());
+    }
+    Tensor y = call(in, c);
+    Tensors outputs = y;
+    if (c.has_gradients)
+      for (const Tensor& g : gradients_of(y, in, c)) outputs.push_back(g.defined() ? g : K::constant(0));
+    Tensors results = K::function(in, outputs)(values);
+    for (std::int64_t i = 1; i < results.size(); ++i)
+      gradients->push_back(c.gradients[static_cast<std::size_t>(i - 1)].dtype.given() ? results[i] : Tensor());
+    Shape known = y.shape(), real = results[0].shape();
+    if (known.rank() != real.rank()) FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
+    for (int i = 0; i < real.rank(); ++i)
+      if (known[i] != None && std::int64_t(known[i]) != std::int64_t(real[i])) FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
+    return results[0];
+  });
+}
+
+std::string wrong_statically(const KerasCase& c) {
+  try {
+    Tensors in;
+    for (const GivenTensor& t : c.in) in.push_back(K::placeholder(t.shape.rank() < 0 ? Dims(None) : Dims(t.shape), None, t.dtype));
+    Tensor y = call(in, c);
+    if (y.dtype() != c.out.dtype) return std::string("gives ") + y.dtype().name();
+    return y.shape() == c.out.shape ? "" : "gives " + testing::detail::text(y.shape());
+  } catch (const std::exception& e) {
+    return std::string("threw ") + e.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("K gives the values, gradients and errors of TensorFlow's Keras", "[keras]") {
+  CHECK(keras_cases().size() > 2000);
+  for (const KerasCase& c : keras_cases()) {
+    std::string said;
+    if (c.is_static || !c.note.empty()) continue;
+    if (std::string w = wrong_eagerly(c, &said); !w.empty()) FAIL_CHECK(c.line << "\n  " << w);
+  }
+}
+
+TEST_CASE("K gives the same on placeholders, of known and of unknown sizes, and errors in the same words", "[keras]") {
+  for (const KerasCase& c : keras_cases()) {
+    if (c.is_static || !c.note.empty()) continue;
+    std::string eager, known, unknown;
+    wrong_eagerly(c, &eager);
+    if (std::string w = wrong_on_placeholders(c, true, &known); !w.empty()) FAIL_CHECK(c.line << "\n  sizes known: " << w);
+    if (std::string w = wrong_on_placeholders(c, false, &unknown); !w.empty()) FAIL_CHECK(c.line << "\n  sizes unknown: " << w);
+    if (known != eager) FAIL_CHECK(c.line << "\n  eager says: " << eager << "\n  placeholders say: " << known);
+  }
+}
+
+TEST_CASE("K infers the static shapes of TensorFlow's Keras", "[keras]") {
+  for (const KerasCase& c : keras_cases()) {
+    if (!c.is_static || !c.note.empty()) continue;
+    if (std::string w = wrong_statically(c); !w.empty()) FAIL_CHECK(c.line << "\n  " << w);
+  }
+}
+
+TEST_CASE("K differs from TensorFlow's Keras where the specification does", "[keras]") {
+  std::set<std::string> seen;
+  for (const KerasCase& c : keras_cases()) {
+    std::string said;
+    if (c.note.empty()) continue;
+    seen.insert(c.note);
+    if (!kNotes.count(c.note)) FAIL_CHECK("no note " << c.note << ": " << c.line);
+    std::string w = c.is_static ? wrong_statically(c) : wrong_eagerly(c, &said);
+    if (c.error.empty() && w.empty()) FAIL_CHECK("no difference: " << c.line);
+    if (!c.error.empty() && !w.empty()) FAIL_CHECK(c.line << "\n  " << w);   // refused here, not there
+  }
+  for (const auto& [note, text] : kNotes)
+    if (!seen.count(note)) FAIL_CHECK("no case for " << note << ": " << text);
+}
