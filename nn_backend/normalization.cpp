@@ -1,24 +1,92 @@
 // nn_backend/normalization.cpp - normalisation.
 #include <kassette/backend/normalization.h>
 
+#include <ostream>
+
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/axes.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
 namespace kassette {
 namespace backend {
+namespace {
+
+void check_float(const Tensor& x, const char* what) {
+  if (!x.defined()) fail<ValueError>(what, ": x is an empty Tensor (an uninitialised variable?)");
+  if (!x.dtype().is_float()) fail<TypeError>(what, ": x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
+}
+
+/// gamma or beta: empty where it is None or an empty Tensor.
+Tensor optional(const Operand& operand, DType dtype, const char* what) {
+  return operand.is_none() ? Tensor() : as_tensor(operand, dtype, what);
+}
+
+/// A parameter of batch_normalization: of the dtype of x, which half types compute in float32, and along `axis` where its rank is 1.
+struct Parameter {
+  const char* what;
+  const Tensor& x;
+  int axis;
+  Tensor operator()(const Tensor& p, const char* name) const {
+    DType dtype = x.dtype();
+    if (!p.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
+    if (p.dtype() != dtype) fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", p.dtype(), "; cast one of them (K::cast)");
+    Tensor t = dtype.size() < 4 ? cast(p, float32) : p;
+    int rank = x.ndim(), own = p.ndim();
+    if (axis == -1 || axis == rank - 1 || own > 1 || own == 0) return t;
+    if (rank < 0 || own < 0)
+      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const Spec&>(Access::body(p)),
+                       " cannot be put along axis ", axis, "; declare it in the placeholder");
+    Dims shape(None);
+    shape.size_ = rank - (axis < 0 ? axis + rank : axis);
+    shape.dims_[0] = Dim(-1);
+    for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
+    return reshape(t, shape);
+  }
+};
+
+}  // namespace
+
+NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operand& gamma, const Operand& beta,
+                                            const Axes& reduction_axes, double epsilon) {
+  const char* what = "normalize_batch_in_training";
+  Arg x(operand, DType(), what);
+  check_float(x, what);
+  DType dtype = x.body().dtype;
+  Normalized n = normalize_batch(x, optional(gamma, dtype, what), optional(beta, dtype, what), encode_axes(what, x, reduction_axes, false), epsilon);
+  return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
+}
+
+Tensor batch_normalization(const Operand& operand, const Operand& mean, const Operand& var, const Operand& beta, const Operand& gamma,
+                           int axis, double epsilon) {
+  const char* what = "batch_normalization";
+  Arg x(operand, DType(), what);
+  check_float(x, what);
+  if (x.body().rank > 0) checked_axes(what, x, axis, false);
+  DType dtype = x.body().dtype;
+  Tensor shift = optional(beta, dtype, what), factor = optional(gamma, dtype, what);
+  return in_name_of(what, [&] {
+    Parameter parameter{what, x, axis};
+    Tensor center = parameter(Arg(mean, dtype, what), "mean"), root = sqrt(parameter(Arg(var, dtype, what), "var") + epsilon);
+    Tensor scale = factor.defined() ? parameter(factor, "gamma") / root : 1.0 / root;
+    return center_scale(x, center, scale, shift.defined() ? parameter(shift, "beta") : Tensor());
+  });
+}
 
 Tensor l2_normalize(const Operand& operand, const Axes& axis) {
   Arg arg(operand, DType(), "l2_normalize");
   const Tensor& x = arg;
-  if (!x.defined()) fail<ValueError>("l2_normalize: an empty Tensor (an uninitialised variable?)");
+  check_float(x, "l2_normalize");
   std::int64_t code = checked_axes("l2_normalize", x, axis, /*keepdims=*/true);
   DType dtype = x.dtype();
-  if (!dtype.is_float()) fail<TypeError>("l2_normalize: ", dtype, " is not a float dtype; cast it first (K::cast)");
   // 1e-12 is 0 in float16.
   Tensor wide = dtype.size() < 4 ? cast(x, float32) : x;
   return cast(wide / sqrt(maximum(sum_by(square(wide), code), 1e-12)), dtype);
+}
+
+std::ostream& operator<<(std::ostream& os, const NormalizedBatch& batch) {
+  return os << "NormalizedBatch(normalized=" << batch.normalized << ", mean=" << batch.mean << ", variance=" << batch.variance << ")";
 }
 
 }  // namespace backend

@@ -3,6 +3,7 @@
 #include "ops/arithmetic.h"
 #include "ops/like.h"
 #include "ops/matmul.h"
+#include "ops/normalization.h"
 #include "ops/reduce.h"
 #include "ops/reduce_arg.h"
 #include "ops/scan.h"

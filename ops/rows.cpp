@@ -7,6 +7,7 @@
 #include "ops/dims.h"
 #include "ops/like.h"
 #include "ops/matmul.h"
+#include "ops/normalization.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reduce_arg.h"
@@ -38,6 +39,7 @@ std::vector<const OpDef*> all_rows() {
       &softmax_row, &log_softmax_row, &softmax_grad_row, &logsumexp_row, &softmax_from_logsumexp_row,
       &softmax_cross_entropy_row, &softmax_cross_entropy_grad_row, &sparse_softmax_cross_entropy_row,
       &sparse_softmax_cross_entropy_grad_row, &sigmoid_cross_entropy_row, &pick_row, &place_row,
+      &normalize_batch_row, &normalize_batch_grad_row, &center_scale_row,
       &stop_gradient_row,
       &where_row,
   };

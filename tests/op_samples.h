@@ -29,11 +29,14 @@ constexpr const char* kMatrix = "(2,3) | (4,3) | (1,1) | (0,3)";
 
 // ---- ranges of values
 constexpr Input kReal{}, kPositive{0.2, 3}, kUnit{0.05, 0.95}, kBool{0, 1, bool_, false}, kNoPath{-2, 2, {}, false}, kTarget{0.05, 0.95, {}, true, false, true};
+constexpr Input kOptional{-2, 2, {}, true, false, false, true}, kOptionalPositive{0.2, 3, {}, true, false, false, true};
 constexpr Input kShape{-2, 2, {}, false, true}, kCondition{0, 1, bool_, false, true};
 constexpr Input index_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false}; }
 
 constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything, kBools = Takes::bools;
 constexpr Order kSecond = Order::second, kNone = Order::none;
+
+Tensors list(const K::NormalizedBatch& batch) { return {batch.normalized, batch.mean, batch.variance}; }
 
 constexpr Sample kOpSamples[] = {
     // ---- elementwise.h
@@ -126,6 +129,14 @@ constexpr Sample kOpSamples[] = {
     {"in_top_k", "(2,3) (2) | (4,5) (4)", CALL(K::in_top_k(x, y, 2)), {kReal, index_below(3)}, kFloats, kNone, 1, "(2,3) (3) | (3) (3)"},
     {"l2_normalize", kReduce, CALL(K::l2_normalize(x)), {kReal}, kFloats, kSecond, 4},
     {"l2_normalize", kReduce3, CALL(K::l2_normalize(x, 1)), {kReal}, kFloats, kSecond, 4, "(3)"},
+
+    {"normalize_batch_in_training", "(4,3) (3) (3) | (2,3) (1) (3) | (5,2) () (2)", CALL(list(K::normalize_batch_in_training(x, y, z, 0))), {kReal, kOptionalPositive, kOptional}, kFloats, kSecond, 16, "(4,3) (4) (3) | () () ()"},
+    {"normalize_batch_in_training", "(2,3,2,2) (3) | (3,2,1,4) (2)", CALL(list(K::normalize_batch_in_training(x, y, None, {0, 2, 3}, 1e-2))), {kReal, kOptionalPositive}, kFloats, kSecond, 16, "(2,3) (3) | (2,3,2,2) (2)"},
+    {"normalize_batch_in_training", "(2,3,2,2,3) (2,2) | (3,2,1,2,2) (3,1)", CALL(list(K::normalize_batch_in_training(x, None, y, {1, -1, 2}))), {kReal, kOptional}, kFloats, kSecond, 16, "(2,3,2,2,3) (2,2,1)"},
+    {"normalize_batch_in_training", "(2,3,2,3,2) | (3,2,2,2,1)", CALL(list(K::normalize_batch_in_training(x, None, None, {0, 2, 4}))), {kReal}, kFloats, kSecond, 16, "(2,3,2,3)"},
+    {"batch_normalization", "(4,3) (3) (3) (3) (3) | (2,5) (5) (1) (5) (1) | (0,3) (3) (3) (3) (3)", CALL(K::batch_normalization(x, y, z, w, in[4])), {kReal, kReal, kPositive, kOptional, kOptionalPositive}, kFloats, kSecond, 8, "(4,3) (4) (3) (3) (3) | (4,3) (3) (3) (3) (4,1,3)"},
+    {"batch_normalization", "(2,3,2) (3) (3) | (4,2,3) (2) (2)", CALL(K::batch_normalization(x, y, z, None, None, 1, 1e-2)), {kReal, kReal, kPositive}, kFloats, kSecond, 8, "(2,3,2) (2) (3) | (2,3,2) (3) (3,3)"},
+    {"batch_normalization", "(2,3,2,2) (2,1,2,1) (1,3,1,1) (2) | (3,2,2,1) (3,1,1,1) (1,2,2,1) (1)", CALL(K::batch_normalization(x, y, z, w, None, -1)), {kReal, kReal, kPositive, kOptional}, kFloats, kSecond, 8, "(2,3,2,2) (2,1,2,3) (1,3,1,1) (2)"},
 
     // ---- linalg.h
     {"dot", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3)", CALL(K::dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (4)"},

@@ -49,6 +49,7 @@ TEST_CASE("every sample refuses an undefined tensor, whichever input it is", "[s
     Shapes shapes = cases_of(s)[0];
     Tensors in = make_inputs(s, shapes, plain_dtype(s));
     for (std::int64_t i = 0; i < in.size(); ++i) {
+      if (s.in[i].optional) continue;
       Tensors bad = in;
       bad[i] = Tensor();
       check_refusal<ValueError>(s, bad, title(s, shapes, plain_dtype(s)) + " input " + std::to_string(i) + " undefined");

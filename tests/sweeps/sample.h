@@ -21,6 +21,7 @@ struct Input {
   bool differentiable = true;
   bool host = false;       // lives on the CPU whatever the device
   bool mixes = false;      // may have another dtype than its neighbours
+  bool optional = false;   // may be an empty Tensor
 };
 
 /// How often the results can be differentiated by the differentiable inputs.

@@ -1,0 +1,21 @@
+// ops/normalization.h - batch normalisation as functions of tensors. An empty Tensor stands for "no gamma" and "no beta".
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+/// What normalize_batch gives. mean and variance have the axes that are not reduced; they are float32 where x is float16 or
+/// bfloat16.
+struct Normalized {
+  Tensor y, mean, variance;
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over the axes, encoded as by
+/// encode_axes. gamma and beta broadcast to the shape of x without these axes.
+Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code, double epsilon);
+/// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 where x is float16 or bfloat16.
+Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);
+
+extern const OpDef normalize_batch_row, normalize_batch_grad_row, center_scale_row;
+
+}  // namespace kassette
