@@ -34,6 +34,13 @@ class PlanBuilder {
   /// Follows results of backward nodes to the recorded ops that give them.
   const Body* resolve(const Body& b) const;
   bool fed(const Body& b) const { return fed_.count({b.node.get(), b.out}) > 0; }
+  /// An input that is read for its shape alone, which the tape knows: a plan needs nothing behind it.
+  bool only_known_shape(const Node& n, std::uint32_t i) const {
+    const Body& b = n.in()[i];
+    bool shape_only = has_bit(n.op->shape_only, static_cast<int>(i)) && !(n.op->traits & kSource);   // a key draws from its source
+    return shape_only && b.node && b.known() && !fed(b);
+  }
+  int shape_slot(const Body& b);
   int slot_of(const Body& b);
   void add_node(Node* n);
   void add_step(Node* n, int base);
@@ -115,10 +122,21 @@ void PlanBuilder::visit(const Body& raw) {
     if (!seen_.insert({n, true}).second) continue;
     stack.push_back({n, true});
     // In reverse, so that the first input is computed first: plans keep the order in which the user wrote things.
-    for (std::uint32_t i = n->n_in; i-- > 0;)
+    for (std::uint32_t i = n->n_in; i-- > 0;) {
+      if (n->op && only_known_shape(*n, i)) continue;
       if (Node* m = prepare(n->in()[i]))
         if (!seen_.count(m)) stack.push_back({m, false});
+    }
   }
+}
+
+int PlanBuilder::shape_slot(const Body& b) {
+  int slot = plan_->n_slots_++;
+  Body shape;
+  shape.set(b);
+  shape.device = b.device;
+  plan_->constants_.push_back({slot, std::move(shape)});
+  return slot;
 }
 
 int PlanBuilder::slot_of(const Body& raw) {
@@ -167,7 +185,7 @@ void PlanBuilder::add_step(Node* n, int base) {
   s.source = n->op->traits & kSource;
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
   std::vector<int> ins;
-  for (std::uint32_t i = 0; i < n->n_in; ++i) ins.push_back(slot_of(n->in()[i]));
+  for (std::uint32_t i = 0; i < n->n_in; ++i) ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   plan_->ins_.insert(plan_->ins_.end(), ins.begin(), ins.end());
   if (s.source) ++plan_->n_sources_;
   plan_->steps_.push_back(std::move(s));

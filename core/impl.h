@@ -85,6 +85,7 @@ enum Flags : std::uint8_t {
   kPhase = 2,      // depends on the learning phase
   kDraw = 4,       // a random draw or its key: keeps its node, but does not make eager ops record
   kLeaf = 8,       // the node is a leaf with a cell
+  kLayer = 16,     // marked as what a layer made; concerns this tensor alone
 };
 
 /// A tensor without its count; nodes and plans hold bodies by value.

@@ -44,7 +44,13 @@ bool is_placeholder(const Operand& x) {
 bool is_tensor(const Operand& x) { return is_tensor_operand(x) && tensor_of(x).defined(); }
 bool is_keras_tensor(const Operand& x) {
   if (!is_tensor(x)) fail<ValueError>("is_keras_tensor: ", kind_name(x), " is not a tensor");
-  return false;
+  return Access::body(tensor_of(x)).flags & kLayer;
+}
+Tensor mark_keras_tensor(const Tensor& x) {
+  if (!x.defined()) fail<ValueError>("mark_keras_tensor: an empty Tensor (an uninitialised variable?)");
+  Body b = Access::body(x);
+  b.flags |= kLayer;
+  return Access::wrap(std::move(b));
 }
 
 Tensor shape(const Operand& x) { return shape_of(Arg(x, DType(), "shape"), int32); }

@@ -12,10 +12,15 @@ KASSETTE_API bool is_variable(const Operand& x);
 KASSETTE_API bool is_placeholder(const Operand& x);
 /// True for a Tensor, false for numbers and lists.
 KASSETTE_API bool is_tensor(const Operand& x);
-/// False: no layers here. Throws ValueError for what is no tensor.
+/// True for what mark_keras_tensor gave, and for nothing else. Throws ValueError for what is no tensor.
 KASSETTE_API bool is_keras_tensor(const Operand& x);
+/// x, for which is_keras_tensor is true: for libraries of layers, where Keras sets _keras_history on inputs and outputs. What
+/// is computed from it is not marked.
+KASSETTE_API Tensor mark_keras_tensor(const Tensor& x);
 
-/// The run-time shape as an int32 tensor, and the number of elements as an int32 scalar; both on the CPU.
+/// The run-time shape as an int32 tensor, and the number of elements as an int32 scalar; both on the CPU. Of a placeholder
+/// they are symbolic, and K::eval gives them where all sizes are known. Both go wherever a shape is taken, as in
+/// zeros({K::shape(x)[0], 5}). No gradient.
 KASSETTE_API Tensor shape(const Operand& x);
 KASSETTE_API Tensor size(const Operand& x, Name name = None);
 /// The static shape; unknown sizes compare equal to None, and so does the whole where the rank is unknown.
