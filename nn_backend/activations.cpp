@@ -20,7 +20,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
     fail<TypeError>("relu: ", x.body().dtype, " is not a float dtype; cast it first (K::cast)");
   if (threshold == 0 && max_value.is_none()) return leaky_relu(x, alpha);
 
-  Tensor above = threshold == 0 ? kassette::relu(x) : where(greater_equal(x.tensor(), threshold), x.tensor(), 0.0);
+  Tensor above = threshold == 0 ? kassette::relu(x) : where(less(x.tensor(), threshold), 0.0, x.tensor());
   if (!max_value.is_none()) {
     double top;
     write_scalar(&top, float64, max_value, "relu");

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/expr.h"
+#include "ops/like.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -20,32 +21,18 @@ double number(const Operand& x) {
   return Access::kind(x) == Scalar::kUint ? static_cast<double>(static_cast<std::uint64_t>(i)) : static_cast<double>(i);
 }
 
-/// Bounds may broadcast to x, not x to them.
-void check_bound(const Tensor& x, const Tensor& bound) {
-  if (!bound.defined()) fail<ValueError>("clip: a bound is an empty Tensor (an uninitialised variable?)");
-  const Body &a = Access::body(x), &b = Access::body(bound);
-  if (a.rank < 0 || b.rank < 0) return;
-  bool ok = b.rank <= a.rank;
-  for (int i = 1; ok && i <= b.rank; ++i) {
-    std::int64_t n = a.dims[a.rank - i], m = b.dims[b.rank - i];
-    ok = m == 1 || m == n || n < 0 || m < 0;
-  }
-  if (!ok) fail<ValueError>("clip: a bound of shape ", bound.shape(), " does not broadcast to x of shape ", x.shape());
+/// A bound, which may broadcast to x, not x to it.
+Tensor bound_beside(const Tensor& x, const Operand& operand) {
+  Arg bound(operand, x.dtype(), "clip");
+  if (!bound.tensor().defined()) fail<ValueError>("clip: a bound is an empty Tensor (an uninitialised variable?)");
+  return fitting(Fit::bound_of_clip, bound, x);
 }
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
   Tensor y = x;
-  if (!high.is_none()) {
-    Arg bound(high, x.dtype(), "clip");
-    check_bound(x, bound);
-    y = kassette::minimum(y, bound.tensor());
-  }
-  if (!low.is_none()) {
-    Arg bound(low, x.dtype(), "clip");
-    check_bound(x, bound);
-    y = kassette::maximum(y, bound.tensor());
-  }
+  if (!high.is_none()) y = kassette::minimum(y, bound_beside(x, high));
+  if (!low.is_none()) y = kassette::maximum(y, bound_beside(x, low));
   return y;
 }
 

@@ -7,20 +7,15 @@
 #include "nn_backend/named.h"
 #include "ops/axes.h"
 #include "ops/expr.h"
+#include "ops/like.h"
 #include "ops/operand.h"
 
 namespace kassette {
 namespace backend {
 namespace {
 
-/// Throws unless the shapes can be one, as far as they are known.
-void check_one_shape(const char* what, const Body& t, const Body& o) {
-  if (t.rank < 0 || o.rank < 0) return;
-  bool same = t.rank == o.rank;
-  for (int i = 0; same && i < t.rank; ++i) same = t.dims[i] == o.dims[i] || t.dims[i] < 0 || o.dims[i] < 0;
-  if (!same)
-    fail<ValueError>(what, ": target ", static_cast<const Spec&>(t), " and output ", static_cast<const Spec&>(o),
-                     " must have one shape");
+void check_defined(const char* what, const Tensor& target) {
+  if (!target.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail<ValueError>(what, ": the output is an empty Tensor (an uninitialised variable?)");
@@ -29,9 +24,14 @@ void check_floats(const char* what, const Tensor& x) {
 
 Tensor clip_by_epsilon(const Tensor& p) { return clip(p, epsilon(), 1 - epsilon()); }
 
+/// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
+Tensor class_ids(const Tensor& target) {
+  return target.defined() && target.dtype().is_float() ? where(equal(target, target), target, -1.0) : target;
+}
+
 /// Class ids in the shape of z without its last axis; for a matrix z, flat.
 Tensor ids_beside(const Tensor& target, const Tensor& z) {
-  Tensor ids = cast(target, int64);
+  Tensor ids = cast(class_ids(target), int64);
   int rank = z.ndim();
   if (rank < 0 || ids.ndim() == rank - 1) return ids;
   const Body &i = Access::body(ids), &o = Access::body(z);
@@ -63,10 +63,11 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   check_floats(what, o);
   std::int64_t code = checked_axes(what, o, axis, /*keepdims=*/false);
   if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
-  if (t.tensor().defined()) check_one_shape(what, t.body(), o.body());
+  check_defined(what, t);
   return in_name_of(what, [&] {
+    Tensor target_of_shape = fitting(Fit::categorical_crossentropy, t, o);
     Tensor p = clip_by_epsilon(o.tensor() / sum_by(o, code | kKeepDims));
-    return -sum_by(t.tensor() * log(p), code);
+    return -sum_by(target_of_shape * log(p), code);
   });
 }
 
@@ -90,11 +91,10 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   if (from_logits) return in_name_of(what, [&] { return sigmoid_cross_entropy(t, o); });
-  if (t.tensor().defined()) {
-    if (t.body().dtype != o.body().dtype)
-      fail<TypeError>(what, ": ", t.body().dtype, " and ", o.body().dtype, "; cast one of them (K::cast), tensors are not promoted");
-    check_one_shape(what, t.body(), o.body());
-  }
+  check_defined(what, t);
+  if (t.body().dtype != o.body().dtype)
+    fail<TypeError>(what, ": ", t.body().dtype, " and ", o.body().dtype, "; cast one of them (K::cast), tensors are not promoted");
+  check_fit(Fit::binary_crossentropy, t.body(), o.body());
   // 1 - epsilon is 1 in float16.
   DType wide = o.body().dtype.size() < 4 ? float32 : o.body().dtype;
   return in_name_of(what, [&] {

@@ -66,6 +66,37 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
   return x.same_shape(y) && x.known();
 }
 
+/// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
+bool fits(Fit fit, const Spec& x, const Spec& like) {
+  if (x.rank < 0 || like.rank < 0) return true;
+  bool bound = fit == Fit::bound_of_clip;
+  if (bound ? x.rank > like.rank : x.rank != like.rank) return false;
+  for (int i = 1; i <= x.rank; ++i) {
+    std::int64_t n = x.dims[x.rank - i], m = like.dims[like.rank - i];
+    if (n != m && n >= 0 && m >= 0 && !(bound && n == 1)) return false;
+  }
+  return true;
+}
+
+/// The shape of input 0, with the sizes that only input 1 tells.
+void fitting_rule(const Call& call, Spec* out) {
+  const Spec &x = call.spec(0), &like = call.spec(1);
+  auto fit = static_cast<Fit>(call.attrs.a);
+  check_fit(fit, x, like);
+  out->set(x);
+  if (fit == Fit::bound_of_clip || like.rank < 0) return;
+  if (x.rank < 0) out->set(like);
+  out->dtype = x.dtype;
+  for (int i = 0; i < like.rank; ++i)
+    if (out->dims[i] < 0) out->dims[i] = like.dims[i];
+}
+
+void share_kernel(const Call& call) {
+  Value v = read_value(*call.in[0].body);
+  call.out[0]->storage = std::move(v.storage);
+  call.out[0]->offset = v.offset;
+}
+
 }  // namespace
 
 constinit const OpDef broadcast_like_row{.name = "broadcast_like",
@@ -83,6 +114,29 @@ constinit const OpDef sum_to_like_row{.name = "sum_to_like",
                                       .vjp = [](const Rewind& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
                                       .shape_only = 2,
                                       .traits = kView};
+constinit const OpDef fitting_row{.name = "fitting",
+                                  .rule = fitting_rule,
+                                  .cpu = share_kernel,
+                                  .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
+                                  .shape_only = 2,
+                                  .traits = kView,
+                                  .cuda = share_kernel};
+
+void check_fit(Fit fit, const Spec& x, const Spec& like) {
+  if (fits(fit, x, like)) return;
+  if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
+  const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
+  fail<ValueError>(what, ": target ", x, " and output ", like, " must have one shape");
+}
+
+Tensor fitting(Fit fit, const Tensor& x, const Tensor& like) {
+  const Body &a = Access::body(x), &b = Access::body(like);
+  check_fit(fit, a, b);
+  if (a.known() && b.known()) return x;
+  Attrs attrs;
+  attrs.a = static_cast<std::int64_t>(fit);
+  return apply1(fitting_row, attrs, {x, like});
+}
 
 Tensor broadcast_like(const Tensor& x, const Tensor& like) {
   return same_known_shape(x, like) ? x : apply1(broadcast_like_row, {x, like});

@@ -11,6 +11,13 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 /// x with the shape of `like`, of which only the shape is read.
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
-extern const OpDef broadcast_like_row, sum_to_like_row;
+/// What must hold of two shapes, for which function.
+enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, bound_of_clip };
+/// Throws unless x has the shape of `like`, or, for a bound, broadcasts to it.
+void check_fit(Fit fit, const Spec& x, const Spec& like);
+/// The same now and, where sizes are unknown, again when they are known: gives x.
+Tensor fitting(Fit fit, const Tensor& x, const Tensor& like);
+
+extern const OpDef broadcast_like_row, sum_to_like_row, fitting_row;
 
 }  // namespace kassette

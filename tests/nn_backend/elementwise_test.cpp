@@ -74,6 +74,22 @@ TEST_CASE("relu keeps the dtype whatever floatx is, and infinities do not meet 0
         "relu: int32 is not a float dtype; cast it first (K::cast)");
 }
 
+TEST_CASE("NaN stays in relu whatever its options", "[elementwise]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (double alpha : {0.0, 0.1})
+    for (Scalar top : {Scalar(None), Scalar(5.0)})
+      for (double threshold : {0.0, 0.8, -0.8}) CHECK(std::isnan(K::relu(nan, alpha, top, threshold).item<double>()));
+}
+
+TEST_CASE("a negative max_value of relu is that of 0", "[elementwise]") {
+  Tensor x = K::constant({-2, 0, 3});
+  for (double threshold : {0.0, 0.5, -3.0}) {
+    auto at = [&](double top) { return K::relu(x, .5, top, threshold).to_vector<double>(); };
+    std::vector<double> negative = at(-1), zero = at(0);
+    CHECK(negative == zero);
+  }
+}
+
 TEST_CASE("activations have the values of appendix A.7", "[elementwise]") {
   check_close(K::hard_sigmoid(floats({-3, -2.5, -1, 0, 1, 2.5, 3})), {0, 0, .3, .5, .7, 1, 1}, 1e-15);
   check_close(K::softplus(floats({-1, 0, 1})), {.31326169, .69314718, 1.31326169}, 1e-8);
@@ -155,6 +171,14 @@ TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
         "clip: a bound of shape (1, 1) does not broadcast to x of shape ()");
   CHECK(message([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
         "clip: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
+}
+
+TEST_CASE("a bound of clip that only a replay knows does not broadcast x either", "[elementwise]") {
+  Tensor x = K::placeholder({None, 3}), bound = K::placeholder({None, None});
+  auto f = K::function({x, bound}, {K::clip(x, 0, bound)});
+  CHECK(f({K::ones({2, 3}), K::constant({{0.5}})})[0].shape() == Shape{2, 3});
+  CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({2, 3})}), "clip: a bound of shape (2, 3) does not broadcast to x of shape (1, 3)");
+  CHECK_THROWS_WITH(f({K::ones({2, 3}), K::ones({2, 2})}), "clip: a bound of shape (2, 2) does not broadcast to x of shape (2, 3)");
 }
 
 TEST_CASE("comparisons of the specification give bool", "[elementwise]") {

@@ -179,6 +179,48 @@ TEST_CASE("losses of what does not fit", "[losses]") {
                       "binary_crossentropy: float64 and float32; cast one of them (K::cast), tensors are not promoted");
 }
 
+TEST_CASE("losses hold shapes that only a replay knows to each other", "[losses]") {
+  Tensor t = K::placeholder({None, 3}), o = K::placeholder({None, None}), any = K::placeholder();
+  Tensor loss = K::categorical_crossentropy(t, o);
+  auto f = K::function({t, o}, {loss});
+  CHECK(f({K::ones({2, 3}), K::ones({2, 3})})[0].shape() == Shape{2});
+  CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({1, 1})}), "categorical_crossentropy: target (1, 3) and output (1, 1) must have one shape");
+  CHECK_THROWS_AS(f({K::ones({1, 3}), K::ones({2, 3})}), ValueError);
+  auto of_any = K::function({any, o}, {K::categorical_crossentropy(any, o)});
+  CHECK_THROWS_WITH(of_any({K::ones({3}), K::ones({2, 3})}), "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+  Tensor b = K::binary_crossentropy(t, o);
+  CHECK_THROWS_WITH(K::function({t, o}, {b})({K::ones({1, 3}), K::ones({1, 1})}),
+                    "binary_crossentropy: target (1, 3) and output (1, 1) must have one shape");
+  CHECK(K::categorical_crossentropy(K::placeholder({None, None, 4}), K::placeholder({None, 5, None})).shape() == Shape{-1, 5});
+}
+
+TEST_CASE("a class id of NaN is no class", "[losses]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor z = K::constant({{1, 2}, {3, 4}}), ids = K::constant({1.0, nan}), in = K::placeholder({None});
+  CHECK_THROWS_WITH(K::sparse_categorical_crossentropy(ids, z), "sparse_categorical_crossentropy: class -1 at position 1 is out of range for 2 classes");
+  CHECK_THROWS_AS(K::function({in}, {K::sparse_categorical_crossentropy(in, z, true)})({ids}), ValueError);
+  check_close(K::sparse_categorical_crossentropy(K::constant({1.0, 0.9}), z, true), {.31326169, 1.31326169}, 1e-6);
+}
+
+TEST_CASE("losses take the epsilon of the moment", "[losses]") {
+  double before = K::epsilon();
+  K::set_epsilon(0.25);
+  List low = values(K::categorical_crossentropy(wide({1, 0}), wide({0, 1})));
+  K::set_epsilon(before);
+  CHECK(low == List{-std::log(.25)});
+  check_close(K::categorical_crossentropy(wide({1, 0}), wide({0, 1})), {16.11809565}, 1e-7);
+}
+
+TEST_CASE("NaN in targets or predictions comes through every loss", "[losses]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (bool from_logits : {false, true}) {
+    auto isnan = [](const Tensor& x) { List v = values(x); for (double& e : v) e = std::isnan(e); return v; };
+    CHECK(isnan(K::categorical_crossentropy(wide({{nan, 1}, {0, 1}, {0, 1}}), wide({{.5, .5}, {nan, .5}, {.5, .5}}), from_logits)) == List{1, 1, 0});
+    CHECK(isnan(K::sparse_categorical_crossentropy({0, 1, 1}, wide({{nan, .5}, {nan, .5}, {.5, .5}}), from_logits)) == List{1, 1, 0});
+    CHECK(isnan(K::binary_crossentropy(wide({nan, 1, 1}), wide({.5, nan, .5}), from_logits)) == List{1, 1, 0});
+  }
+}
+
 TEST_CASE("in_top_k counts ties in and refuses rows that are not finite", "[losses]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor p = K::constant({{.1, .5, .5, .2}, {.1, .5, .5, .2}, {.1, .5, .5, .2}, {.1, .5, .5, .2}});
