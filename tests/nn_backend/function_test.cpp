@@ -252,3 +252,41 @@ TEST_CASE("stop_gradient takes one tensor or a list and keeps values, shapes and
   CHECK(K::stop_gradient(Tensors()).empty());
   CHECK_THROWS_AS(K::stop_gradient(Tensor()), ValueError);
 }
+
+// ---- phases and scopes -------------------------------------------------------------------------------------------------
+
+TEST_CASE("in_train_phase and in_test_phase take a host phase and any shapes, and run one branch", "[phase]") {
+  Tensor x = K::constant(1, None, {3, 3}), alt = K::constant(2, None, {2, 2});
+  int train_runs = 0, test_runs = 0;
+  auto train = [&] { return ++train_runs, x; };
+  auto test = [&] { return ++test_runs, alt; };
+  for (const Operand& on : {Operand(true), Operand(1)}) {
+    CHECK(K::in_train_phase(train, test, on).shape() == Shape{3, 3});
+    CHECK(K::in_test_phase(train, test, on).shape() == Shape{2, 2});
+  }
+  CHECK(train_runs == 2);
+  CHECK(test_runs == 2);
+  CHECK(K::in_train_phase(x, alt, 0).shape() == Shape{2, 2});
+  CHECK(K::in_test_phase(x, alt, false).shape() == Shape{3, 3});
+  CHECK(K::in_test_phase(x, alt).shape() == Shape{3, 3});   // unset is test
+  Tensor phase = K::learning_phase(), y = K::in_test_phase(K::constant({1, 2}), K::constant({3, 4}), phase);
+  auto f = K::function({phase}, {y});
+  CHECK(values(f({0})[0]) == Vec{1, 2});
+  CHECK(values(f({1})[0]) == Vec{3, 4});
+}
+
+TEST_CASE("K::eager runs at once inside K::symbolic, and the scope comes back when it throws", "[phase]") {
+  Tensor v = K::variable(1);
+  auto add = [&] { return K::update_add(v, 1); };
+  Tensor waiting = K::symbolic([&] {
+    K::eager(add)();
+    CHECK(number(v) == 2);
+    CHECK_THROWS_AS(K::eager([&] { return K::update(v, {1, 2}); })(), ValueError);
+    CHECK_THROWS_AS(K::eager(K::symbolic([&] { return K::update(v, {1, 2}); }))(), ValueError);
+    return add();
+  })();
+  CHECK(waiting.symbolic());
+  CHECK(number(v) == 2);
+  CHECK(number(waiting) == 3);
+  CHECK_FALSE((v + 1).symbolic());
+}
