@@ -3,6 +3,8 @@
 
     python3 tests/data/make_keras_cases.py > tests/data/keras_cases.txt      (needs tensorflow 2.15; any CPU build)
 
+A number as argument is another seed: other cases, to try.
+
 A line is a case:   [~note] function [name=argument ...] tensor ... -> result [| gradient ...]
 A tensor is dtype[shape]=elements; a size of ? is unknown. An argument is a number, [a list] or None. The result is a tensor, or
 the class of the error, as ValueError!. After | stands for each float input its gradient, or - where there is no path; the
@@ -20,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from keras.src import backend as K   # what tensorflow.keras.backend is, and logsumexp, which it does not list
 
-rng = np.random.RandomState(20151127)
+rng = np.random.RandomState(int(sys.argv[1]) if len(sys.argv) > 1 else 20151127)
 nan, inf = float("nan"), float("inf")
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTS = ["int32", "int64", "int8", "uint8", "int16", "uint16"]
