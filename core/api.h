@@ -15,8 +15,8 @@ class Callable<R(A...)> {
  public:
   template <class F, class = decltype(R(std::declval<F&>()(std::declval<A>()...)))>
   Callable(F&& f)
-      : object_(const_cast<void*>(static_cast<const void*>(&f))),
-        call_([](void* o, A... a) -> R { return (*static_cast<std::remove_reference_t<F>*>(o))(a...); }) {}
+      : object_(const_cast<void*>(reinterpret_cast<const volatile void*>(&f))),
+        call_([](void* o, A... a) -> R { return (*reinterpret_cast<std::remove_reference_t<F>*>(o))(a...); }) {}
   R operator()(A... a) const { return call_(object_, a...); }
 
  private:
@@ -27,7 +27,8 @@ class Callable<R(A...)> {
 /// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed.
 class KASSETTE_API Branch {
  public:
-  template <class T, class = decltype(Operand(std::declval<const T&>()))>
+  // A function would be a bool as an operand.
+  template <class T, class = std::enable_if_t<!std::is_function<std::remove_pointer_t<T>>::value, decltype(Operand(std::declval<const T&>()))>>
   Branch(const T& value) : value_(value), lazy_(false), f_(&nothing) {}
   template <class F, class = decltype(Tensor(std::declval<const F&>()())), class = void>
   Branch(const F& f) : value_(None), lazy_(true), f_(f) {}

@@ -343,3 +343,15 @@ TEST_CASE("dropout's forward and adjoint in a fold share their masks") {
     CHECK(number(K::sum(o[1] * w)) == Approx(number(o[0])).epsilon(1e-12));
   }
 }
+
+namespace {
+Tensor plus(const Tensor& a, const Tensor& b) { return a + b; }
+Tensor one() { return K::constant(1); }
+}  // namespace
+
+TEST_CASE("a plain function goes where a callable goes", "[control]") {
+  CHECK(K::foldl(plus, K::constant({1, 2, 3})).item<int>() == 6);
+  CHECK(K::foldr(&plus, K::constant({1, 2, 3})).item<int>() == 6);
+  CHECK(K::switch_(true, one, K::constant(2)).item<int>() == 1);
+  CHECK(K::switch_(false, K::constant(2), &one).item<int>() == 1);
+}
