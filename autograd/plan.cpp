@@ -23,6 +23,12 @@ void Frame::clear() {
 
 Plan::~Plan() { delete spare_.load(); }
 
+Ref<Plan> Plan::external(engine::Value code) {
+  Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
+  plan->code_ = std::move(code);
+  return plan;
+}
+
 namespace {
 
 /// A frame of the plan, given back when the call is over.

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <kassette/engine.h>
+
 #include "ops/op.h"
 
 namespace kassette {
@@ -38,6 +40,9 @@ class Plan {
     bool body = false;                                 // of control flow: updates are refused, keys are given
   };
   static Ref<Plan> build(const Request& request);
+  /// The function that an external backend made: code that is called with the list of feeds; there are no steps.
+  static Ref<Plan> external(engine::Value code);
+  const engine::Value& code() const { return code_; }
 
   /// Runs unrecorded and commits the updates. `keys`: for bodies of control flow, what the random sources yield.
   Tensors run(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
@@ -117,6 +122,7 @@ class Plan {
   std::vector<char> reaches_;
   std::string missing_;             // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep_;     // nodes whose attributes steps borrow nothing from, but whose cells they use
+  engine::Value code_;
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

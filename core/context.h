@@ -33,12 +33,14 @@ class Counter {
 struct Context {
   bool recording = true;    // ops on tensors with history make nodes
   bool symbolic = false;    // inside K::symbolic or a body of control flow
+  bool native = false;      // inside a call of an external backend: K functions are our own engine's
   std::uint64_t clock = 0;  // the largest sequence number this thread has given
   std::uint8_t depth = 0;   // how many bodies of control flow we are in
   bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
   Node* dying = nullptr;
   const AfterUpdates* after = nullptr;   // inside control_dependencies
   const void* phase = nullptr;           // a scoped learning phase (autograd)
+  void* engine_frame = nullptr;          // the innermost call into an external backend
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
   int growing = 0;                       // successive calls of gradients over ever larger segments

@@ -86,6 +86,7 @@ enum Flags : std::uint8_t {
   kDraw = 4,       // a random draw or its key: keeps its node, but does not make eager ops record
   kLeaf = 8,       // the node is a leaf with a cell
   kLayer = 16,     // marked as what a layer made; concerns this tensor alone
+  kForeign = 32,   // belongs to an external backend: a symbolic leaf that no op of ours takes
 };
 
 /// A tensor without its count; nodes and plans hold bodies by value.
@@ -207,6 +208,7 @@ struct Cell {
   std::uint64_t seed = 0;
   char* name = nullptr;
   Ref<Extra> constraint;                 // kept for optimizers, never applied here
+  Ref<Extra> handle;                     // of a tensor of an external backend
 
   void lock() const {
     while (lock_.exchange(1, std::memory_order_acquire)) wait();

@@ -11,6 +11,7 @@
 
 #include "core/convert.h"
 #include "core/decimal.h"
+#include "core/engine_access.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -278,6 +279,7 @@ std::ostream& describe(std::ostream& os, const Body& b, const char* why) {
 std::ostream& operator<<(std::ostream& os, const Tensor& x) {
   if (!x.defined()) return os << "Tensor()";
   const Body& b = Access::body(x);
+  if (b.flags & kForeign) return describe_foreign(os, b);
   if (b.symbolic()) return describe(os, b, "symbolic");
   if (!has_value(b)) return describe(os, b, "no value yet");
   PrintOptions options = print_options();

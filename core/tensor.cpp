@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/convert.h"
+#include "core/engine_access.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -66,6 +67,7 @@ Tensor Tensor::detach() const {
 }
 
 Value concrete_value(const Body& b, const char* what) {
+  if (b.flags & kForeign) fail_foreign(what, b);
   if (b.symbolic())
     fail<ValueError>(what, ": the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
                      "symbolic scope; K::function or K::eval gives its value");

@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "ops/arithmetic.h"
+#include "ops/dispatch.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -35,6 +36,14 @@ bool is_channels_first(const char* text, const char* what, Name given) {
 }
 
 }  // namespace
+
+}  // namespace backend
+
+void load_configuration() {
+  if (engine_in_use.load(std::memory_order_acquire) == Engine::unset) use_backend(nullptr);
+}
+
+namespace backend {
 
 Text backend() { return Text("tensorflow"); }
 
@@ -71,11 +80,13 @@ Text normalize_data_format(Name value) {
 }
 
 std::int64_t get_uid(Name prefix) {
+  KASSETTE_DISPATCH(get_uid, prefix);
   std::lock_guard<std::mutex> lock(uids_mutex);
   if (!uids) uids = new std::map<std::string, std::int64_t>;
   return ++(*uids)[prefix.text() ? prefix.text() : ""];
 }
 void reset_uids() {
+  KASSETTE_DISPATCH(reset_uids);
   std::lock_guard<std::mutex> lock(uids_mutex);
   if (uids) uids->clear();
 }

@@ -6,6 +6,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/named.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -80,6 +81,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
 }  // namespace
 
 Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression) {
+  KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, "switch_");
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
   return choose(cast(given, bool_), then_expression, else_expression, "switch_");
@@ -106,16 +108,20 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
 }  // namespace
 
 Tensor in_train_phase(const Branch& x, const Branch& alt, const Operand& training) {
+  KASSETTE_DISPATCH(in_train_phase, x, alt, training);
   return by_phase(x, alt, training, "in_train_phase");
 }
 Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training) {
+  KASSETTE_DISPATCH(in_test_phase, x, alt, training);
   return by_phase(alt, x, training, "in_test_phase");
 }
 
-Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name) {
+Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name name) {
+  KASSETTE_DISPATCH(foldl, fn, elems, initializer, name);
   return fold(fn, elems, initializer, false, "foldl");
 }
-Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name) {
+Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name name) {
+  KASSETTE_DISPATCH(foldr, fn, elems, initializer, name);
   return fold(fn, elems, initializer, true, "foldr");
 }
 

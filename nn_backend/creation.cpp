@@ -4,6 +4,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/named.h"
+#include "ops/dispatch.h"
 #include "ops/like.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
@@ -72,10 +73,12 @@ void declare(const Dims& shape, const Scalar& ndim, Spec& spec) {
 }  // namespace
 
 Tensor variable(const Operand& value, DType dtype, Name name) {
+  KASSETTE_DISPATCH(variable, value, dtype, name);
   return as_variable(value_as(value, dtype, "variable"), name);
 }
 
-Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name) {
+Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name) {
+  KASSETTE_DISPATCH(constant, value, dtype, shape, name);
   Tensor t = value_as(value, dtype, "constant");
   if (shape.size_ < 0 && !shape.whole_) return t;
   Tensor to = dims_tensor(shape, "constant");
@@ -84,6 +87,7 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name) {
 }
 
 Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Name name) {
+  KASSETTE_DISPATCH(placeholder, shape, ndim, dtype, sparse, name);
   if (sparse) fail<NotImplementedError>("placeholder: sparse placeholders are not there yet; feed a dense tensor");
   Spec spec;
   spec.dtype = dtype.given() ? dtype : default_float();
@@ -128,10 +132,17 @@ Tensor range_number(const Operand& x) {
 
 }  // namespace
 
-Tensor zeros(const Dims& shape, DType dtype, Name name) { return filled(0, shape, dtype, name, "zeros"); }
-Tensor ones(const Dims& shape, DType dtype, Name name) { return filled(1, shape, dtype, name, "ones"); }
+Tensor zeros(const Dims& shape, DType dtype, Name name) {
+  KASSETTE_DISPATCH(zeros, shape, dtype, name);
+  return filled(0, shape, dtype, name, "zeros");
+}
+Tensor ones(const Dims& shape, DType dtype, Name name) {
+  KASSETTE_DISPATCH(ones, shape, dtype, name);
+  return filled(1, shape, dtype, name, "ones");
+}
 
 Tensor eye(const Dims& size, DType dtype, Name name) {
+  KASSETTE_DISPATCH(eye, size, dtype, name);
   if (!dtype.given()) dtype = default_float();
   if (size.size_ == 1) return as_variable(kassette::eye({size.dims_[0], size.dims_[0]}, dtype), name);
   if (size.whole_ && size.whole_->defined() && size.whole_->ndim() == 0)
@@ -139,11 +150,21 @@ Tensor eye(const Dims& size, DType dtype, Name name) {
   return as_variable(kassette::eye(size, dtype), name);
 }
 
-Tensor zeros_like(const Operand& x, DType dtype, Name) { return filled_like(0, x, dtype, "zeros_like"); }
-Tensor ones_like(const Operand& x, DType dtype, Name) { return filled_like(1, x, dtype, "ones_like"); }
-Tensor identity(const Operand& x, Name) { return kassette::identity(Arg(x, DType(), "identity")); }
+Tensor zeros_like(const Operand& x, DType dtype, Name name) {
+  KASSETTE_DISPATCH(zeros_like, x, dtype, name);
+  return filled_like(0, x, dtype, "zeros_like");
+}
+Tensor ones_like(const Operand& x, DType dtype, Name name) {
+  KASSETTE_DISPATCH(ones_like, x, dtype, name);
+  return filled_like(1, x, dtype, "ones_like");
+}
+Tensor identity(const Operand& x, Name name) {
+  KASSETTE_DISPATCH(identity, x, name);
+  return kassette::identity(Arg(x, DType(), "identity"));
+}
 
 Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DType dtype) {
+  KASSETTE_DISPATCH(arange, start, stop, step, dtype);
   Tensor from = range_number(start), by = range_number(step), to;
   if (stop.is_none()) {
     to = std::move(from);

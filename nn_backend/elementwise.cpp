@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "nn_backend/named.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
 #include "ops/operand.h"
@@ -38,22 +39,43 @@ Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high)
 
 }  // namespace
 
-Tensor square(const Operand& x) { return kassette::square(Arg(x, DType(), "square")); }
-Tensor abs(const Operand& x) { return kassette::abs(Arg(x, DType(), "abs")); }
-Tensor sqrt(const Operand& x) { return kassette::sqrt(Arg(x, DType(), "sqrt")); }
-Tensor exp(const Operand& x) { return kassette::exp(Arg(x, DType(), "exp")); }
-Tensor log(const Operand& x) { return kassette::log(Arg(x, DType(), "log")); }
+Tensor square(const Operand& x) {
+  KASSETTE_DISPATCH(square, x);
+  return kassette::square(Arg(x, DType(), "square"));
+}
+Tensor abs(const Operand& x) {
+  KASSETTE_DISPATCH(abs, x);
+  return kassette::abs(Arg(x, DType(), "abs"));
+}
+Tensor sqrt(const Operand& x) {
+  KASSETTE_DISPATCH(sqrt, x);
+  return kassette::sqrt(Arg(x, DType(), "sqrt"));
+}
+Tensor exp(const Operand& x) {
+  KASSETTE_DISPATCH(exp, x);
+  return kassette::exp(Arg(x, DType(), "exp"));
+}
+Tensor log(const Operand& x) {
+  KASSETTE_DISPATCH(log, x);
+  return kassette::log(Arg(x, DType(), "log"));
+}
 Tensor round(const Operand& x) {
+  KASSETTE_DISPATCH(round, x);
   Arg t(x, DType(), "round");
   return t.tensor().defined() && t.tensor().dtype().is_integer() ? t.tensor() : kassette::round(t);
 }
-Tensor sign(const Operand& x) { return kassette::sign(Arg(x, DType(), "sign")); }
+Tensor sign(const Operand& x) {
+  KASSETTE_DISPATCH(sign, x);
+  return kassette::sign(Arg(x, DType(), "sign"));
+}
 Tensor pow(const Operand& x, const Operand& a) {
+  KASSETTE_DISPATCH(pow, x, a);
   // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
   if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return in_name_of("pow", [&] { return kassette::square(tensor_of(x)); });
   return kassette::pow(x, a);
 }
 Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
+  KASSETTE_DISPATCH(clip, x, min_value, max_value);
   constexpr double inf = std::numeric_limits<double>::infinity();
   Arg t(x, DType(), "clip");
   if (!t.tensor().defined()) fail<ValueError>("clip: argument 1 is an empty Tensor (an uninitialised variable?)");
@@ -65,10 +87,22 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
   return kassette::clip(t, low, high < low ? low : high);
 }
-Tensor maximum(const Operand& x, const Operand& y) { return kassette::maximum(x, y); }
-Tensor minimum(const Operand& x, const Operand& y) { return kassette::minimum(x, y); }
-Tensor sin(const Operand& x) { return kassette::sin(Arg(x, DType(), "sin")); }
-Tensor cos(const Operand& x) { return kassette::cos(Arg(x, DType(), "cos")); }
+Tensor maximum(const Operand& x, const Operand& y) {
+  KASSETTE_DISPATCH(maximum, x, y);
+  return kassette::maximum(x, y);
+}
+Tensor minimum(const Operand& x, const Operand& y) {
+  KASSETTE_DISPATCH(minimum, x, y);
+  return kassette::minimum(x, y);
+}
+Tensor sin(const Operand& x) {
+  KASSETTE_DISPATCH(sin, x);
+  return kassette::sin(Arg(x, DType(), "sin"));
+}
+Tensor cos(const Operand& x) {
+  KASSETTE_DISPATCH(cos, x);
+  return kassette::cos(Arg(x, DType(), "cos"));
+}
 
 }  // namespace backend
 }  // namespace kassette

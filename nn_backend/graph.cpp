@@ -3,13 +3,17 @@
 #include <kassette/backend/graph.h>
 
 #include <atomic>
+#include <memory>
 #include <ostream>
+#include <vector>
 
 #include "autograd/plan.h"
 #include "autograd/update.h"
 #include "autograd/walk.h"
 #include "core/convert.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "ops/dispatch.h"
 #include "ops/operand.h"
 #include "ops/stop.h"
 
@@ -20,6 +24,35 @@ struct FunctionAccess {
     Function f;
     f.plan_ = plan.release();
     return f;
+  }
+  static const Plan* plan(const Function& f) { return f.plan_; }
+};
+
+// ---- functions of and for external backends ----------------------------------------------------------------------------
+
+namespace {
+
+/// A Function of ours as code: it takes the list of feeds and gives the list of outputs.
+engine::Value run_function(void* state, const engine::Value* args, int n_args) {
+  if (n_args != 1) fail<ValueError>("engine: a function takes one list of feeds, not ", n_args, " arguments");
+  return box((*static_cast<const Function*>(state))(args[0].as_tensors()));
+}
+void release_function(void* state) { delete static_cast<Function*>(state); }
+
+}  // namespace
+
+engine::Value box(const Function& f) {
+  const Plan* plan = FunctionAccess::plan(f);
+  if (plan && !plan->code().is_none()) return plan->code();
+  return engine::Code{run_function, release_function, new Function(f)};
+}
+template <>
+struct Unbox<Function> {
+  static Function from(const engine::Value& v) {
+    const engine::Code* code = EngineAccess::code(v);
+    if (!code) fail<TypeError>("engine: code is expected");
+    if (code->run == run_function) return *static_cast<const Function*>(code->state);
+    return FunctionAccess::make(Plan::external(v));
   }
 };
 
@@ -33,6 +66,8 @@ Function::~Function() { Ref<Plan>::drop(plan_); }
 
 Tensors Function::operator()(const Tensors& feeds) const {
   if (!plan_) fail<ValueError>("function: an empty Function (an uninitialised variable?)");
+  if (!plan_->code().is_none()) return unbox<Tensors>("function", call_code("function", plan_->code(), {feeds}));
+  engine::Native ours;
   Tensors args = plan_->check_feeds(feeds);
   bool symbolic = false;
   for (const Tensor& t : args) symbolic = symbolic || t.symbolic();
@@ -57,6 +92,7 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
 
 std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
+  if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
   return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_outputs() << " outputs)";
 }
 
@@ -122,6 +158,16 @@ std::atomic<int> frozen_phase{-1};
 
 }  // namespace
 
+/// A pair as a list of two, an op as it is.
+engine::Value box(const Updates& updates) {
+  std::vector<engine::Value> items;
+  for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u) {
+    engine::Value first = UpdateAccess::first(*u);
+    items.push_back(UpdateAccess::second(*u).defined() ? engine::Value::list({first, UpdateAccess::second(*u)}) : first);
+  }
+  return engine::Value::list(items.data(), static_cast<int>(items.size()));
+}
+
 Update::Update(const Tensor& op) : first_(op) {}
 Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
@@ -148,6 +194,7 @@ Updates::~Updates() {
 }
 
 Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates) {
+  KASSETTE_DISPATCH(function, inputs, outputs, updates);
   Plan::Request request;
   request.inputs = inputs;
   request.outputs = outputs;
@@ -160,6 +207,8 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
 }
 
 Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options) {
+  KASSETTE_ROUTE("function", backend::function(inputs, outputs, options), inputs, outputs, options.updates, options.fetches,
+                 options.feed_dict);
   Plan::Request request;
   request.inputs = inputs;
   request.outputs = outputs;
@@ -172,10 +221,17 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   return FunctionAccess::make(Plan::build(request));
 }
 
-Tensors gradients(const Tensor& loss, const Tensors& variables) { return kassette::gradients(loss, variables); }
+Tensors gradients(const Tensor& loss, const Tensors& variables) {
+  KASSETTE_DISPATCH(gradients, loss, variables);
+  return kassette::gradients(loss, variables);
+}
 
-Tensor stop_gradient(const Tensor& variables) { return kassette::stop_gradient(variables); }
+Tensor stop_gradient(const Tensor& variables) {
+  KASSETTE_DISPATCH(stop_gradient, variables);
+  return kassette::stop_gradient(variables);
+}
 Tensors stop_gradient(const Tensors& variables) {
+  KASSETTE_DISPATCH(stop_gradient, variables);
   Tensors out;
   out.reserve(variables.size());
   for (const Tensor& t : variables) out.push_back(kassette::stop_gradient(t));
@@ -185,6 +241,7 @@ Tensors stop_gradient(const Tensors& variables) {
 // ---- learning phase ----------------------------------------------------------------------------------------------------
 
 Tensor learning_phase() {
+  KASSETTE_DISPATCH(learning_phase);
   int frozen = frozen_phase.load(std::memory_order_relaxed);
   if (const void* scoped = context().phase) frozen = static_cast<int>(reinterpret_cast<std::uintptr_t>(scoped)) - 1;
   if (frozen >= 0) {
@@ -203,6 +260,7 @@ Tensor learning_phase() {
 }
 
 void set_learning_phase(Scalar value) {
+  KASSETTE_DISPATCH(set_learning_phase, value);
   double v = -1;
   if (!value.is_none()) write_scalar(&v, float64, value, "set_learning_phase");
   if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it is 0 (test) or 1 (train)");
@@ -210,6 +268,7 @@ void set_learning_phase(Scalar value) {
 }
 
 void clear_session() {
+  KASSETTE_DISPATCH(clear_session);
   reset_uids();
   frozen_phase.store(-1, std::memory_order_relaxed);
 }
@@ -227,7 +286,36 @@ Scope::~Scope() { context().symbolic = old_; }
 
 namespace {
 
-struct AfterList final : AfterUpdates {
+/// What a scope of control_dependencies holds.
+struct After {
+  virtual ~After() = default;
+};
+/// The scope of an external backend: code that it wants called at the end.
+struct AfterElsewhere final : After {
+  engine::Value end;
+  ~AfterElsewhere() override {
+    if (end.is_none()) return;
+    try {
+      call_code("control_dependencies", end, {});
+    } catch (const std::exception& e) {
+      log_warning(e.what());   // a scope may end because of an exception already
+    }
+  }
+};
+/// A scope of ours for an external backend that asks for it: code that ends it.
+engine::Value scope_as_code(const Tensors& updates) {
+  struct Held {
+    explicit Held(const Tensors& list) : scope(new ControlDependencies(list)) {}
+    std::unique_ptr<ControlDependencies> scope;
+  };
+  auto end = [](void* state, const engine::Value*, int) -> engine::Value {
+    static_cast<Held*>(state)->scope.reset();
+    return None;
+  };
+  return engine::Code{end, [](void* state) { delete static_cast<Held*>(state); }, new Held(updates)};
+}
+
+struct AfterList final : AfterUpdates, After {
   Tensors updates;
   const AfterUpdates* outer;
   const Body* substitute(const Body* b) const override {
@@ -243,6 +331,13 @@ struct AfterList final : AfterUpdates {
 }  // namespace
 
 ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr), old_(context().after) {
+  if (leaves_engine()) {
+    auto* elsewhere = new AfterElsewhere;
+    std::unique_ptr<After> held(elsewhere);
+    elsewhere->end = route("control_dependencies", [&] { return scope_as_code(updates); }, updates);
+    list_ = held.release();
+    return;
+  }
   Context& c = context();
   if (updates.empty()) {
     c.after = nullptr;
@@ -252,12 +347,12 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
   list->outer = c.after;
   for (const Tensor& t : updates)
     if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_row) list->updates.push_back(t);
-  list_ = list;
+  list_ = static_cast<After*>(list);
   c.after = list;
 }
 ControlDependencies::~ControlDependencies() {
   context().after = static_cast<const AfterUpdates*>(old_);
-  delete static_cast<AfterList*>(list_);
+  delete static_cast<After*>(list_);
 }
 
 }  // namespace backend

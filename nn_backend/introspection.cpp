@@ -4,6 +4,7 @@
 #include "core/text.h"
 #include "ops/arithmetic.h"
 #include "ops/dims.h"
+#include "ops/dispatch.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -33,37 +34,61 @@ const char* kind_name(const Operand& x) {
 }  // namespace
 
 bool is_variable(const Operand& x) {
+  KASSETTE_DISPATCH(is_variable, x);
   const Cell* c = cell_of(x);
   return c && c->kind == Leaf::variable;
 }
 // The learning phase is fed as well, but it has a default.
 bool is_placeholder(const Operand& x) {
+  KASSETTE_DISPATCH(is_placeholder, x);
   const Cell* c = cell_of(x);
   return c && c->kind == Leaf::placeholder && !c->value.storage;
 }
-bool is_tensor(const Operand& x) { return is_tensor_operand(x) && tensor_of(x).defined(); }
+bool is_tensor(const Operand& x) {
+  KASSETTE_DISPATCH(is_tensor, x);
+  return is_tensor_operand(x) && tensor_of(x).defined();
+}
 bool is_keras_tensor(const Operand& x) {
+  KASSETTE_DISPATCH(is_keras_tensor, x);
   if (!is_tensor(x)) fail<ValueError>("is_keras_tensor: ", kind_name(x), " is not a tensor");
   return Access::body(tensor_of(x)).flags & kLayer;
 }
 Tensor mark_keras_tensor(const Tensor& x) {
+  KASSETTE_DISPATCH(mark_keras_tensor, x);
   if (!x.defined()) fail<ValueError>("mark_keras_tensor: an empty Tensor (an uninitialised variable?)");
   Body b = Access::body(x);
   b.flags |= kLayer;
   return Access::wrap(std::move(b));
 }
 
-Tensor shape(const Operand& x) { return shape_of(Arg(x, DType(), "shape"), int32); }
-Tensor size(const Operand& x, Name) { return size_of(Arg(x, DType(), "size")); }
+Tensor shape(const Operand& x) {
+  KASSETTE_DISPATCH(shape, x);
+  return shape_of(Arg(x, DType(), "shape"), int32);
+}
+Tensor size(const Operand& x, Name name) {
+  KASSETTE_DISPATCH(size, x, name);
+  return size_of(Arg(x, DType(), "size"));
+}
 Shape int_shape(const Operand& x) {
+  KASSETTE_DISPATCH(int_shape, x);
   Arg t(x, DType(), "int_shape");
   if (!t.tensor().defined()) fail<ValueError>("int_shape: an empty Tensor (an uninitialised variable?)");
   return t.tensor().shape();
 }
-Extent ndim(const Operand& x) { return Extent(Arg(x, DType(), "ndim").tensor().ndim()); }
-DType dtype(const Operand& x) { return Arg(x, DType(), "dtype").tensor().dtype(); }
-Tensor cast(const Operand& x, DType dtype) { return kassette::cast(Arg(x, DType(), "cast"), dtype); }
+Extent ndim(const Operand& x) {
+  KASSETTE_DISPATCH(ndim, x);
+  return Extent(Arg(x, DType(), "ndim").tensor().ndim());
+}
+DType dtype(const Operand& x) {
+  KASSETTE_DISPATCH(dtype, x);
+  return Arg(x, DType(), "dtype").tensor().dtype();
+}
+Tensor cast(const Operand& x, DType dtype) {
+  KASSETTE_DISPATCH(cast, x, dtype);
+  return kassette::cast(Arg(x, DType(), "cast"), dtype);
+}
 std::int64_t count_params(const Operand& x) {
+  KASSETTE_DISPATCH(count_params, x);
   Arg t(x, DType(), "count_params");
   if (!t.tensor().defined()) fail<ValueError>("count_params: an empty Tensor (an uninitialised variable?)");
   if (!t.body().known())

@@ -3,6 +3,7 @@
 
 #include "core/text.h"
 #include "nn_backend/named.h"
+#include "ops/dispatch.h"
 #include "ops/matmul.h"
 #include "ops/operand.h"
 
@@ -10,11 +11,13 @@ namespace kassette {
 namespace backend {
 
 Tensor dot(const Operand& x, const Operand& y) {
+  KASSETTE_DISPATCH(dot, x, y);
   DType dtype = dtype_beside(x, y);
   return in_name_of("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
 }
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
+  KASSETTE_DISPATCH(batch_dot, x_operand, y_operand, axes);
   DType dtype = dtype_beside(x_operand, y_operand);
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/axes.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
 #include "ops/operand.h"
@@ -57,6 +58,7 @@ Tensor axis_to_end(const Tensor& x, int axis) {
 }  // namespace
 
 Tensor categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
+  KASSETTE_DISPATCH(categorical_crossentropy, target, output, from_logits, axis);
   const char* what = "categorical_crossentropy";
   DType dtype = dtype_beside(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
@@ -72,6 +74,7 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
 }
 
 Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits, int axis) {
+  KASSETTE_DISPATCH(sparse_categorical_crossentropy, target, output, from_logits, axis);
   const char* what = "sparse_categorical_crossentropy";
   Arg o(output, DType(), what), t(target, int64, what);
   check_floats(what, o);
@@ -86,6 +89,7 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
 }
 
 Tensor binary_crossentropy(const Operand& target, const Operand& output, bool from_logits) {
+  KASSETTE_DISPATCH(binary_crossentropy, target, output, from_logits);
   const char* what = "binary_crossentropy";
   DType dtype = dtype_beside(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
@@ -104,6 +108,7 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
 }
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {
+  KASSETTE_DISPATCH(in_top_k, predictions, targets, k);
   return kassette::in_top_k(Arg(predictions, DType(), "in_top_k"), Arg(targets, int64, "in_top_k"), k);
 }
 

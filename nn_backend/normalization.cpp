@@ -6,11 +6,25 @@
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/axes.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
 namespace kassette {
+
+/// Between backends a NormalizedBatch is the list of its three.
+template <>
+struct Unbox<backend::NormalizedBatch> {
+  static backend::NormalizedBatch from(const engine::Value& v) {
+    if (v.size() != 3) fail<TypeError>("engine: a list of three tensors is expected");
+    return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensor()};
+  }
+};
+
 namespace backend {
+
+engine::Value box(const NormalizedBatch& b) { return Tensors{b.normalized, b.mean, b.variance}; }
+
 namespace {
 
 void check_float(const Tensor& x, const char* what) {
@@ -50,6 +64,7 @@ struct Parameter {
 
 NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operand& gamma, const Operand& beta,
                                             const Axes& reduction_axes, double epsilon) {
+  KASSETTE_DISPATCH(normalize_batch_in_training, operand, gamma, beta, reduction_axes, epsilon);
   const char* what = "normalize_batch_in_training";
   Arg x(operand, DType(), what);
   check_float(x, what);
@@ -60,6 +75,7 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
 
 Tensor batch_normalization(const Operand& operand, const Operand& mean, const Operand& var, const Operand& beta, const Operand& gamma,
                            int axis, double epsilon) {
+  KASSETTE_DISPATCH(batch_normalization, operand, mean, var, beta, gamma, axis, epsilon);
   const char* what = "batch_normalization";
   Arg x(operand, DType(), what);
   check_float(x, what);
@@ -75,6 +91,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
 }
 
 Tensor l2_normalize(const Operand& operand, const Axes& axis) {
+  KASSETTE_DISPATCH(l2_normalize, operand, axis);
   Arg arg(operand, DType(), "l2_normalize");
   const Tensor& x = arg;
   check_float(x, "l2_normalize");

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/dims.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "ops/random.h"
@@ -117,19 +118,23 @@ Tensor variable_of(F sample, DType dtype, Name name) {
 }  // namespace
 
 void set_random_seed(Scalar seed) {
+  KASSETTE_DISPATCH(set_random_seed, seed);
   if (Access::kind(seed) != Scalar::kInt && Access::kind(seed) != Scalar::kUint)
     fail<TypeError>("set_random_seed: the seed is not an integer");
   kassette::set_random_seed(static_cast<std::uint64_t>(Access::int_value(seed)));
 }
 
 Tensor random_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
+  KASSETTE_DISPATCH(random_normal, shape, mean, stddev, dtype, seed);
   return normal("random_normal", kassette::random_normal, shape, mean, stddev, dtype, seed);
 }
 Tensor truncated_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
+  KASSETTE_DISPATCH(truncated_normal, shape, mean, stddev, dtype, seed);
   return normal("truncated_normal", kassette::truncated_normal, shape, mean, stddev, dtype, seed);
 }
 
 Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& maxval, DType dtype, Scalar seed) {
+  KASSETTE_DISPATCH(random_uniform, shape, minval, maxval, dtype, seed);
   Sample s("random_uniform", shape, dtype);
   if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
   s.check_float();
@@ -140,6 +145,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
 }
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
+  KASSETTE_DISPATCH(random_binomial, shape, p, dtype, seed);
   Sample s("random_binomial", shape, dtype);
   if (is_number(p)) return bernoulli(s.draw(seed), number(p, s.what));
   Tensor share = as_tensor(p, default_float(), s.what);
@@ -153,6 +159,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
 }
 
 Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar seed) {
+  KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
   Arg t(x, DType(), "dropout");
   if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level ", level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail<ValueError>("dropout: x is an empty Tensor (an uninitialised variable?)");
@@ -164,12 +171,14 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
 }
 
 Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype, Name name, Scalar seed) {
+  KASSETTE_DISPATCH(random_uniform_variable, shape, low, high, dtype, name, seed);
   const char* what = "random_uniform_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);
   return in_name_of(what, [&] { return variable_of([&] { return random_uniform(fixed, low, high, dtype, seed); }, dtype, name); });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
+  KASSETTE_DISPATCH(random_normal_variable, shape, mean, scale, dtype, name, seed);
   const char* what = "random_normal_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);

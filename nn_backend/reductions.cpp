@@ -2,6 +2,7 @@
 #include <kassette/backend/reductions.h>
 
 #include "core/text.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -20,28 +21,62 @@ const Axes& one_axis(const char* what, const Axes& axis) {
 
 }  // namespace
 
-Tensor sum(const Operand& x, const Axes& axis, bool keepdims) { return kassette::sum(Arg(x, DType(), "sum"), axis, keepdims); }
-Tensor prod(const Operand& x, const Axes& axis, bool keepdims) { return kassette::prod(Arg(x, DType(), "prod"), axis, keepdims); }
-Tensor max(const Operand& x, const Axes& axis, bool keepdims) { return kassette::max(Arg(x, DType(), "max"), axis, keepdims); }
-Tensor min(const Operand& x, const Axes& axis, bool keepdims) { return kassette::min(Arg(x, DType(), "min"), axis, keepdims); }
+Tensor sum(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(sum, x, axis, keepdims);
+  return kassette::sum(Arg(x, DType(), "sum"), axis, keepdims);
+}
+Tensor prod(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(prod, x, axis, keepdims);
+  return kassette::prod(Arg(x, DType(), "prod"), axis, keepdims);
+}
+Tensor max(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(max, x, axis, keepdims);
+  return kassette::max(Arg(x, DType(), "max"), axis, keepdims);
+}
+Tensor min(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(min, x, axis, keepdims);
+  return kassette::min(Arg(x, DType(), "min"), axis, keepdims);
+}
 Tensor mean(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(mean, x, axis, keepdims);
   return kassette::mean(as_floats(Arg(x, DType(), "mean")), axis, keepdims);
 }
 Tensor var(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(var, x, axis, keepdims);
   return kassette::var(as_floats(Arg(x, DType(), "var")), axis, keepdims);
 }
 Tensor std(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(std, x, axis, keepdims);
   return stddev(as_floats(Arg(x, DType(), "std")), axis, keepdims);
 }
-Tensor any(const Operand& x, const Axes& axis, bool keepdims) { return any_of(Arg(x, DType(), "any"), axis, keepdims); }
-Tensor all(const Operand& x, const Axes& axis, bool keepdims) { return all_of(Arg(x, DType(), "all"), axis, keepdims); }
-Tensor argmax(const Operand& x, const Axes& axis) { return kassette::argmax(Arg(x, DType(), "argmax"), one_axis("argmax", axis)); }
-Tensor argmin(const Operand& x, const Axes& axis) { return kassette::argmin(Arg(x, DType(), "argmin"), one_axis("argmin", axis)); }
+Tensor any(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(any, x, axis, keepdims);
+  return any_of(Arg(x, DType(), "any"), axis, keepdims);
+}
+Tensor all(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(all, x, axis, keepdims);
+  return all_of(Arg(x, DType(), "all"), axis, keepdims);
+}
+Tensor argmax(const Operand& x, const Axes& axis) {
+  KASSETTE_DISPATCH(argmax, x, axis);
+  return kassette::argmax(Arg(x, DType(), "argmax"), one_axis("argmax", axis));
+}
+Tensor argmin(const Operand& x, const Axes& axis) {
+  KASSETTE_DISPATCH(argmin, x, axis);
+  return kassette::argmin(Arg(x, DType(), "argmin"), one_axis("argmin", axis));
+}
 Tensor logsumexp(const Operand& x, const Axes& axis, bool keepdims) {
+  KASSETTE_DISPATCH(logsumexp, x, axis, keepdims);
   return kassette::logsumexp(Arg(x, DType(), "logsumexp"), axis, keepdims);
 }
-Tensor cumsum(const Operand& x, int axis) { return kassette::cumsum(Arg(x, DType(), "cumsum"), axis); }
-Tensor cumprod(const Operand& x, int axis) { return kassette::cumprod(Arg(x, DType(), "cumprod"), axis); }
+Tensor cumsum(const Operand& x, int axis) {
+  KASSETTE_DISPATCH(cumsum, x, axis);
+  return kassette::cumsum(Arg(x, DType(), "cumsum"), axis);
+}
+Tensor cumprod(const Operand& x, int axis) {
+  KASSETTE_DISPATCH(cumprod, x, axis);
+  return kassette::cumprod(Arg(x, DType(), "cumprod"), axis);
+}
 
 }  // namespace backend
 }  // namespace kassette

@@ -1,13 +1,17 @@
 // nn_backend/softmax.cpp - softmax.
 #include <kassette/backend/softmax.h>
 
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
 namespace kassette {
 namespace backend {
 
-Tensor softmax(const Operand& x, int axis) { return kassette::softmax(Arg(x, DType(), "softmax"), axis); }
+Tensor softmax(const Operand& x, int axis) {
+  KASSETTE_DISPATCH(softmax, x, axis);
+  return kassette::softmax(Arg(x, DType(), "softmax"), axis);
+}
 
 }  // namespace backend
 }  // namespace kassette

@@ -5,6 +5,7 @@
 #include "autograd/update.h"
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -42,14 +43,35 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   return read_value(Access::body(t));
 }
 
+/// Pairs of variable and value, however they came.
+struct Pairs {
+  std::initializer_list<ValuePair> tuples;
+  Tensors variables, values;
+};
+engine::Value box(const Pairs& pairs) {
+  std::vector<engine::Value> items;
+  for (const ValuePair& p : pairs.tuples) items.push_back(engine::Value::list({p.variable, kassette::box(p.value)}));
+  for (std::int64_t i = 0; i < pairs.variables.size(); ++i)
+    items.push_back(engine::Value::list({pairs.variables[i], pairs.values[i]}));
+  return engine::Value::list(items.data(), static_cast<int>(items.size()));
+}
+
 }  // namespace
 
-Tensor update(const Tensor& x, const Operand& new_x) { return change(x, new_x, Effect::kSet, "update"); }
-Tensor update_add(const Tensor& x, const Operand& increment) { return change(x, increment, Effect::kAdd, "update_add"); }
+Tensor update(const Tensor& x, const Operand& new_x) {
+  KASSETTE_DISPATCH(update, x, new_x);
+  return change(x, new_x, Effect::kSet, "update");
+}
+Tensor update_add(const Tensor& x, const Operand& increment) {
+  KASSETTE_DISPATCH(update_add, x, increment);
+  return change(x, increment, Effect::kAdd, "update_add");
+}
 Tensor update_sub(const Tensor& x, const Operand& decrement) {
+  KASSETTE_DISPATCH(update_sub, x, decrement);
   return change(x, decrement, Effect::kSubtract, "update_sub");
 }
 Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum) {
+  KASSETTE_DISPATCH(moving_average_update, x, value, momentum);
   const char* what = "moving_average_update";
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
@@ -64,6 +86,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
 }
 
 Tensor eval(const Operand& x) {
+  KASSETTE_DISPATCH(eval, x);
   Arg t(x, DType(), "eval");
   if (!t.tensor().defined()) fail<ValueError>("eval: an empty Tensor (an uninitialised variable?)");
   if (!t.tensor().symbolic()) return t.tensor().detach();
@@ -72,8 +95,12 @@ Tensor eval(const Operand& x) {
   request.what = "eval";
   return Plan::build(request)->run(nullptr, 0)[0];
 }
-Tensor get_value(const Operand& x) { return eval(x); }
+Tensor get_value(const Operand& x) {
+  KASSETTE_DISPATCH(get_value, x);
+  return eval(x);
+}
 Tensors batch_get_value(const Tensors& ops) {
+  KASSETTE_DISPATCH(batch_get_value, ops);
   Tensors out;
   out.reserve(ops.size());
   for (const Tensor& t : ops) out.push_back(eval(t));
@@ -81,18 +108,22 @@ Tensors batch_get_value(const Tensors& ops) {
 }
 
 void set_value(const Tensor& x, const Operand& value) {
+  KASSETTE_DISPATCH(set_value, x, value);
   Value v = checked_value(x, value, "set_value");
   Access::body(x).node->cell->store(std::move(v));
 }
 void batch_set_value(std::initializer_list<ValuePair> tuples) {
+  KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(tuples), Pairs{tuples, {}, {}});
   std::vector<Value> values;
   for (const ValuePair& p : tuples) values.push_back(checked_value(p.variable, p.value, "batch_set_value"));
   std::size_t i = 0;
   for (const ValuePair& p : tuples) Access::body(p.variable).node->cell->store(std::move(values[i++]));
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
+  KASSETTE_DISPATCH(batch_set_value, variables, list);
   if (variables.size() != list.size())
     fail<ValueError>("batch_set_value: ", variables.size(), " variables, ", list.size(), " values");
+  KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
   for (std::int64_t i = 0; i < list.size(); ++i) values.push_back(checked_value(variables[i], list[i], "batch_set_value"));
   for (std::int64_t i = 0; i < list.size(); ++i)

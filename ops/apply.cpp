@@ -1,4 +1,5 @@
 // ops/apply.cpp - running one op.
+#include "core/engine_access.h"
 #include "core/text.h"
 #include "ops/op.h"
 
@@ -65,6 +66,12 @@ struct Seen {
     fail<RuntimeError>(op.name, ": the variable ", static_cast<const Spec&>(b),
                        " has no value yet; give it one with K::set_value");
   fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const Spec&>(b), " was not kept");
+}
+
+[[noreturn]] __attribute__((noinline, cold)) void fail_foreign(const OpDef& op, const In* inputs, int n_in) {
+  for (int i = 0; i < n_in; ++i)
+    if (inputs[i].body()->flags & kForeign) kassette::fail_foreign(op.name, *inputs[i].body());
+  __builtin_unreachable();
 }
 
 struct Source {
@@ -158,6 +165,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
     from[i] = {b, s, offset};
     args[i] = {b, s ? static_cast<std::byte*>(s->data) + offset : nullptr};
   }
+  if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
   if (!seen.device.given()) seen.device = cpu;
   bool symbolic = seen.flags & kSymbolic;
   if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect)))) symbolic = true;

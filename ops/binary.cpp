@@ -2,6 +2,7 @@
 #include "ops/binary.h"
 
 #include "core/text.h"
+#include "ops/dispatch.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -69,10 +70,28 @@ constexpr auto make_rows(OpList<Ops...>) {
 
 constinit const std::array<OpDef, BinaryOps::size> binary_rows = make_rows(BinaryOps{});
 
-Tensor operator+(const Operand& a, const Operand& b) { return binary<Add>(a, b); }
-Tensor operator-(const Operand& a, const Operand& b) { return binary<Subtract>(a, b); }
-Tensor operator*(const Operand& a, const Operand& b) { return binary<Multiply>(a, b); }
+namespace {
+
+/// The macro in a function of its own: in the commonest operators it would cost a stack frame.
+template <class Op>
+__attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const Operand& b, Tensor (*again)(const Operand&, const Operand&)) {
+  KASSETTE_ROUTE(Op::name, again(a, b), a, b);
+  return binary<Op>(a, b);
+}
+
+}  // namespace
+
+Tensor operator+(const Operand& a, const Operand& b) {
+  return own_engine() ? binary<Add>(a, b) : perhaps_elsewhere<Add>(a, b, operator+);
+}
+Tensor operator-(const Operand& a, const Operand& b) {
+  return own_engine() ? binary<Subtract>(a, b) : perhaps_elsewhere<Subtract>(a, b, operator-);
+}
+Tensor operator*(const Operand& a, const Operand& b) {
+  return own_engine() ? binary<Multiply>(a, b) : perhaps_elsewhere<Multiply>(a, b, operator*);
+}
 Tensor operator/(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(Divide::name, a / b, a, b);
   DType dtype = dtype_beside(a, b);
   if (!dtype.is_integer()) return binary<Divide>(a, b);
   Arg x(a, dtype, Divide::name), y(b, dtype, Divide::name);
@@ -80,8 +99,14 @@ Tensor operator/(const Operand& a, const Operand& b) {
   DType real = dtype.size() < 4 ? float32 : float64;
   return binary<Divide>(cast(x, real), cast(y, real));
 }
-Tensor operator%(const Operand& a, const Operand& b) { return binary<Remainder>(a, b); }
-Tensor floor_divide(const Operand& a, const Operand& b) { return binary<FloorDivide>(a, b); }
+Tensor operator%(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(Remainder::name, a % b, a, b);
+  return binary<Remainder>(a, b);
+}
+Tensor floor_divide(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(FloorDivide::name, floor_divide(a, b), a, b);
+  return binary<FloorDivide>(a, b);
+}
 Tensor pow(const Operand& a, const Operand& b) { return binary<Pow>(a, b); }
 Tensor maximum(const Operand& a, const Operand& b) { return binary<Maximum>(a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary<Minimum>(a, b); }

@@ -1,6 +1,8 @@
 // ops/compare.cpp - comparisons and logical ops: rows, rule, loops of integers and bool.
 #include "ops/compare.h"
 
+#include "ops/dispatch.h"
+
 namespace kassette {
 namespace {
 
@@ -74,12 +76,33 @@ Tensor logical_and(const Operand& a, const Operand& b) { return compare<LogicalA
 Tensor logical_or(const Operand& a, const Operand& b) { return compare<LogicalOr>(a, b); }
 Tensor logical_not(const Tensor& a) { return apply1(logical_not_row, {a}); }
 
-Tensor operator<(const Operand& a, const Operand& b) { return less(a, b); }
-Tensor operator<=(const Operand& a, const Operand& b) { return less_equal(a, b); }
-Tensor operator>(const Operand& a, const Operand& b) { return greater(a, b); }
-Tensor operator>=(const Operand& a, const Operand& b) { return greater_equal(a, b); }
-Tensor operator&(const Operand& a, const Operand& b) { return logical_and(a, b); }
-Tensor operator|(const Operand& a, const Operand& b) { return logical_or(a, b); }
-Tensor operator~(const Tensor& a) { return logical_not(a); }
+Tensor operator<(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(Less::name, a < b, a, b);
+  return less(a, b);
+}
+Tensor operator<=(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(LessEqual::name, a <= b, a, b);
+  return less_equal(a, b);
+}
+Tensor operator>(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(Greater::name, a > b, a, b);
+  return greater(a, b);
+}
+Tensor operator>=(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(GreaterEqual::name, a >= b, a, b);
+  return greater_equal(a, b);
+}
+Tensor operator&(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(LogicalAnd::name, a & b, a, b);
+  return logical_and(a, b);
+}
+Tensor operator|(const Operand& a, const Operand& b) {
+  KASSETTE_ROUTE(LogicalOr::name, a | b, a, b);
+  return logical_or(a, b);
+}
+Tensor operator~(const Tensor& a) {
+  KASSETTE_ROUTE(logical_not_row.name, ~a, a);
+  return logical_not(a);
+}
 
 }  // namespace kassette

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/text.h"
+#include "ops/dispatch.h"
 #include "ops/index.h"
 #include "ops/shaping.h"
 
@@ -147,6 +148,23 @@ std::int64_t bound(const Scalar& s) {
   return Access::int_value(s);
 }
 
+/// x[...] answered by an external backend: the tensor and the list of indices.
+struct Indices {
+  const Index* const* list;
+  int n;
+};
+engine::Value box(const Indices& indices) {
+  engine::Value items[kMaxRank];
+  int n = 0;
+  for (int i = 0; i < indices.n; ++i)
+    if (Access::kind(*indices.list[i]) != Index::kAbsent) items[n++] = kassette::box(*indices.list[i]);
+  return engine::Value::list(items, n);
+}
+template <class F>
+Tensor elsewhere(const Tensor& x, std::initializer_list<const Index*> list, F again) {
+  return route("index", again, x, Indices{list.begin(), static_cast<int>(list.size())});
+}
+
 }  // namespace
 
 Index slice(Scalar start, Scalar stop, Scalar step) {
@@ -157,6 +175,7 @@ Index slice(Scalar start, Scalar stop, Scalar step) {
 }
 
 Tensor Tensor::operator[](const Index& i) const {
+  if (leaves_engine()) return elsewhere(*this, {&i}, [&] { return (*this)[i]; });
   if (Access::kind(i) == Index::kInt) {
     Attrs attrs;
     attrs.a = Access::start(i);
@@ -168,6 +187,8 @@ Tensor Tensor::operator[](const Index& i) const {
 }
 Tensor Tensor::operator()(const Index& i0, const Index& i1, const Index& i2, const Index& i3, const Index& i4,
                           const Index& i5, const Index& i6, const Index& i7) const {
+  if (leaves_engine())
+    return elsewhere(*this, {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}, [&] { return (*this)(i0, i1, i2, i3, i4, i5, i6, i7); });
   Expression e;
   for (const Index* i : {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}) add(e, *i);
   return evaluate(*this, e);

@@ -2,6 +2,7 @@
 #include "ops/unary.h"
 
 #include "core/convert.h"
+#include "ops/dispatch.h"
 
 namespace kassette {
 namespace {
@@ -59,7 +60,10 @@ constexpr auto make_rows(OpList<Ops...>) {
 
 constinit const std::array<OpDef, UnaryOps::size> unary_rows = make_rows(UnaryOps{});
 
-Tensor operator-(const Tensor& a) { return unary<Negative>(a); }
+Tensor operator-(const Tensor& a) {
+  KASSETTE_ROUTE(Negative::name, -a, a);
+  return unary<Negative>(a);
+}
 Tensor operator+(const Tensor& a) { return a; }
 Tensor abs(const Tensor& x) { return unary<Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<Sign>(x); }

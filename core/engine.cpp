@@ -1,0 +1,249 @@
+// core/engine.cpp - boxed values, and tensors that belong to a backend of others.
+#include <kassette/engine.h>
+
+#include <cstring>
+#include <new>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/engine_access.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace engine {
+namespace {
+
+/// What a Value points to.
+struct Object {
+  std::atomic<std::int32_t> count{1};
+};
+struct TextObject : Object {
+  std::string text;
+};
+struct TensorObject : Object {
+  Tensor tensor;
+};
+struct ListObject : Object {
+  std::vector<Value> items;
+};
+struct CodeObject : Object {
+  explicit CodeObject(Code c) : code(c) {}
+  ~CodeObject() {
+    if (code.release) code.release(code.state);
+  }
+  Code code;
+};
+
+template <class T>
+T* as(void* object) {
+  return static_cast<T*>(static_cast<Object*>(object));
+}
+
+const char* kind_name(Value::Kind kind) {
+  constexpr const char* kNames[] = {"None", "a bool", "an int", "a float", "text", "a tensor", "a list", "code"};
+  return kNames[kind];
+}
+[[noreturn]] void fail_kind(Value::Kind kind, const char* wanted) {
+  fail<TypeError>("engine: ", kind_name(kind), " where ", wanted, " is expected");
+}
+
+}  // namespace
+
+Value::Value(Name text) : Value() {
+  if (!text.text()) return;
+  auto* object = new TextObject;
+  object->text = text.text();
+  object_ = static_cast<Object*>(object);
+  kind_ = kText;
+}
+Value::Value(const Tensor& tensor) : Value() {
+  if (!tensor.defined()) return;
+  auto* object = new TensorObject;
+  object->tensor = tensor;
+  object_ = static_cast<Object*>(object);
+  kind_ = kTensor;
+}
+Value::Value(const Tensors& list) : Value() {
+  auto* object = new ListObject;
+  object->items.assign(list.begin(), list.end());
+  object_ = static_cast<Object*>(object);
+  kind_ = kList;
+}
+Value::Value(Code code) : Value() {
+  object_ = static_cast<Object*>(new CodeObject(code));
+  kind_ = kCode;
+}
+Value Value::list(const Value* items, int n) {
+  Value v;
+  auto* object = new ListObject;
+  object->items.assign(items, items + n);
+  v.object_ = static_cast<Object*>(object);
+  v.kind_ = kList;
+  return v;
+}
+Value::Value(const Value& other) noexcept : kind_(other.kind_), int_(other.int_) {
+  if (kind_ >= kText) as<Object>(object_)->count.fetch_add(1, std::memory_order_relaxed);
+}
+Value& Value::operator=(Value other) noexcept {
+  std::swap(kind_, other.kind_);
+  std::swap(int_, other.int_);
+  return *this;
+}
+Value::~Value() {
+  if (kind_ < kText || as<Object>(object_)->count.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  switch (kind_) {
+    case kText: delete as<TextObject>(object_); break;
+    case kTensor: delete as<TensorObject>(object_); break;
+    case kList: delete as<ListObject>(object_); break;
+    default: delete as<CodeObject>(object_);
+  }
+}
+
+bool Value::as_bool() const {
+  if (kind_ != kBool && kind_ != kInt) fail_kind(kind_, "a bool");
+  return int_ != 0;
+}
+std::int64_t Value::as_int() const {
+  if (kind_ != kBool && kind_ != kInt) fail_kind(kind_, "an int");
+  return int_;
+}
+double Value::as_float() const {
+  if (kind_ == kFloat) return float_;
+  if (kind_ != kBool && kind_ != kInt) fail_kind(kind_, "a float");
+  return static_cast<double>(int_);
+}
+const char* Value::as_text() const {
+  if (kind_ == kNone) return nullptr;
+  if (kind_ != kText) fail_kind(kind_, "text");
+  return as<TextObject>(object_)->text.c_str();
+}
+Tensor Value::as_tensor() const {
+  if (kind_ == kNone) return Tensor();
+  if (kind_ != kTensor) fail_kind(kind_, "a tensor");
+  return as<TensorObject>(object_)->tensor;
+}
+Tensors Value::as_tensors() const {
+  if (kind_ == kTensor) return Tensors(as_tensor());
+  if (kind_ != kList) fail_kind(kind_, "a list of tensors");
+  Tensors out;
+  for (const Value& v : as<ListObject>(object_)->items) out.push_back(v.as_tensor());
+  return out;
+}
+int Value::size() const {
+  if (kind_ != kList) fail_kind(kind_, "a list");
+  return static_cast<int>(as<ListObject>(object_)->items.size());
+}
+const Value& Value::operator[](int i) const {
+  int n = size();
+  if (i < 0 || i >= n) fail<ValueError>("engine: element ", i, " of a list of ", n);
+  return as<ListObject>(object_)->items[static_cast<std::size_t>(i)];
+}
+Value Value::operator()(std::initializer_list<Value> args) const {
+  if (kind_ != kCode) fail_kind(kind_, "code");
+  Value held(*this);   // whoever is called may drop the last other copy
+  const Code& code = as<CodeObject>(object_)->code;
+  return code.run(code.state, args.begin(), static_cast<int>(args.size()));
+}
+
+std::ostream& operator<<(std::ostream& os, const Value& value) {
+  switch (value.kind_) {
+    case Value::kNone: return os << "None";
+    case Value::kBool: return os << (value.int_ ? "True" : "False");
+    case Value::kInt: return os << value.int_;
+    case Value::kFloat: return os << value.float_;
+    case Value::kText: return os << '\'' << value.as_text() << '\'';
+    case Value::kTensor: return os << value.as_tensor();
+    case Value::kCode: return os << "<code>";
+    default: break;
+  }
+  os << '[';
+  for (int i = 0; i < value.size(); ++i) os << (i ? ", " : "") << value[i];
+  return os << ']';
+}
+
+const Value& Call::operator[](int i) const {
+  if (i < 0 || i >= n_args_) fail<ValueError>(name_, ": argument ", i, " of ", n_args_);
+  return args_[i];
+}
+Value Call::native() const {
+  if (!native_) fail<NotImplementedError>(name_, ": is no function of kassette's own engine");
+  Native scope;
+  try {
+    return run_native_(native_);
+  } catch (...) {
+    EngineAccess::let_pass();
+    throw;
+  }
+}
+
+Native::Native() : old_(context().native) { context().native = true; }
+Native::~Native() { context().native = old_; }
+
+// ---- tensors of others -------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Handle final : Extra {
+  Handle(void* h, const TensorKind* k) : handle(h), kind(k) {}
+  ~Handle() override { kind->release(handle); }
+  bool equals(const Extra& other) const override { return this == &other; }
+  void* handle;
+  const TensorKind* kind;
+};
+
+const Handle& handle_of(const Body& b) { return static_cast<const Handle&>(*b.node->cell->handle); }
+
+}  // namespace
+
+// To our own engine it is a leaf without a value, marked so that no op takes it.
+Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype) {
+  Ref<Extra> held;
+  try {
+    held = Ref<Extra>::adopt(new Handle(handle, kind));
+  } catch (...) {
+    kind->release(handle);
+    throw;
+  }
+  Spec spec(dtype, {});
+  spec.rank = static_cast<std::int8_t>(shape.rank());
+  for (int i = 0; i < shape.size(); ++i) spec.dims[i] = shape.begin()[i];
+  Tensor t = make_leaf(Leaf::placeholder, spec, cpu, {}, Name());
+  Body& b = Access::body(t);
+  b.flags |= kForeign;
+  b.node->cell->handle = std::move(held);
+  return t;
+}
+void* unwrap(const Tensor& x, const TensorKind* kind) {
+  if (!is_foreign(x)) return nullptr;
+  const Handle& h = handle_of(Access::body(x));
+  return h.kind == kind ? h.handle : nullptr;
+}
+
+}  // namespace engine
+
+const engine::Code* EngineAccess::code(const engine::Value& value) {
+  return value.kind_ == engine::Value::kCode ? &engine::as<engine::CodeObject>(value.object_)->code : nullptr;
+}
+
+const char* foreign_backend(const Body& b) { return engine::handle_of(b).kind->backend; }
+
+void fail_foreign(const char* what, const Body& b) {
+  fail<ValueError>(what, ": a tensor ", b.shape(), " of the backend '", foreign_backend(b),
+                   "' is opaque to kassette's own engine; that backend's get_value or eval may give its value");
+}
+
+std::ostream& describe_foreign(std::ostream& os, const Body& b) {
+  const engine::TensorKind& kind = *engine::handle_of(b).kind;
+  if (kind.text) os << kind.text(engine::handle_of(b).handle) << ' ';
+  else os << "Tensor ";
+  return os << b.shape() << ' ' << b.dtype << ' ' << kind.backend;
+}
+
+// ---- exceptions that only pass through a backend ------------------------------------------------------------------------
+
+void EngineAccess::let_pass() {
+  if (auto* frame = static_cast<Frame*>(context().engine_frame)) frame->passing = std::current_exception();
+}
+
+}  // namespace kassette

@@ -1,0 +1,143 @@
+// core/engine.h - backends of others: how a library or a program offers K functions that run elsewhere.
+//
+// K::relu(x) under KERAS_BACKEND=my_package.my_module calls that backend's entry "relu" with its arguments boxed, all of
+// them, in the order of the signature. docs/engines.md shows one whole.
+#ifndef KASSETTE_CORE_ENGINE_H
+#define KASSETTE_CORE_ENGINE_H
+#include <kassette/api.h>
+#include <kassette/print.h>
+
+namespace kassette {
+
+struct EngineAccess;   // the library's way into these classes
+
+namespace engine {
+
+/// Counts up whenever something in this header changes. A library of another number is refused.
+inline constexpr std::uint32_t kAbi = 1;
+
+class Value;
+
+/// Something that can be called: what a Value of kind kCode holds. `release` is called once, when nobody holds it any more.
+struct Code {
+  Value (*run)(void* state, const Value* args, int n_args);
+  void (*release)(void* state);
+  void* state;
+};
+
+/// An argument or a result: nothing, a number, text (names and dtypes are text), a tensor, a list of values, or code. Copies
+/// share. What an as_... function does not find is a TypeError.
+class KASSETTE_API Value {
+ public:
+  enum Kind : std::uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kCode };
+  Value() noexcept : kind_(kNone), int_(0) {}
+  Value(NoneType) noexcept : Value() {}
+  Value(bool v) noexcept : kind_(kBool), int_(v) {}
+  Value(int v) noexcept : kind_(kInt), int_(v) {}
+  Value(long v) noexcept : kind_(kInt), int_(v) {}
+  Value(long long v) noexcept : kind_(kInt), int_(v) {}
+  Value(double v) noexcept : kind_(kFloat), float_(v) {}
+  Value(const void*) = delete;   // else every pointer would be a bool
+  template <std::size_t N>
+  Value(const char (&text)[N]) : Value(Name(text)) {}
+  Value(Name text);              // None where no name was given
+  Value(const Tensor& tensor);   // None for the empty Tensor
+  Value(const Tensors& list);
+  Value(Code code);
+  static Value list(std::initializer_list<Value> items) { return list(items.begin(), static_cast<int>(items.size())); }
+  static Value list(const Value* items, int n);
+  Value(const Value& other) noexcept;
+  Value(Value&& other) noexcept : kind_(other.kind_), int_(other.int_) { other.kind_ = kNone; }
+  Value& operator=(Value other) noexcept;
+  ~Value();
+
+  Kind kind() const { return kind_; }
+  bool is_none() const { return kind_ == kNone; }
+  bool as_bool() const;
+  std::int64_t as_int() const;
+  double as_float() const;         // of an int too
+  const char* as_text() const;     // null of None
+  Tensor as_tensor() const;        // the empty Tensor of None
+  Tensors as_tensors() const;      // a list of tensors; of one tensor, that one
+  /// The elements of a list.
+  int size() const;
+  const Value& operator[](int i) const;
+  /// Calls code.
+  Value operator()(std::initializer_list<Value> args) const;
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Value& value);
+
+ private:
+  Kind kind_;
+  union {
+    std::int64_t int_;
+    double float_;
+    void* object_;
+  };
+  friend struct kassette::EngineAccess;
+};
+
+/// One call of a K function. Arguments that the user left out have their defaults. Tensors may be the backend's own or ours: numbers
+/// and nested lists come as such, C++ arrays as tensors of ours. Axes come as a list or None, shapes as a list of numbers, None
+/// and scalar tensors, or as one tensor; callables are code that is valid during the call.
+class KASSETTE_API Call {
+ public:
+  const char* name() const { return name_; }
+  int size() const { return n_args_; }
+  /// Throws ValueError beyond the end.
+  const Value& operator[](int i) const;
+  /// What our own engine answers to this call. Throws NotImplementedError where the function is not one of ours.
+  Value native() const;
+
+ private:
+  Call(const char* name, const Value* args, int n_args) : name_(name), args_(args), n_args_(n_args) {}
+  const char* name_;
+  const Value* args_;
+  int n_args_;
+  Value (*run_native_)(const void* call) = nullptr;
+  const void* native_ = nullptr;
+  friend struct kassette::EngineAccess;
+};
+
+/// A function of a backend. The name is that of the K function (switch_ with its underscore); operators are add, subtract,
+/// multiply, divide, floor_divide, remainder, negative, less, less_equal, greater, greater_equal, logical_and, logical_or,
+/// logical_not, and index for x[...]. "*" is asked for every name that has no entry of its own.
+struct Entry {
+  const char* name;
+  Value (*run)(const Call& call);
+};
+/// What a backend offers; placeholder, variable and function at least. A library hands it over in
+/// `extern "C" const kassette::engine::Table* kassette_engine()`; it stays as it is for ever.
+struct Table {
+  std::uint32_t abi;   // kAbi
+  int n_entries;
+  const Entry* entries;
+};
+
+/// How a backend's tensors print and end.
+struct TensorKind {
+  const char* backend;                 // for messages
+  void (*release)(void* handle);       // once, on whichever thread drops the last Tensor; must not throw
+  Text (*text)(const void* handle);    // how it prints; may be null
+};
+/// A Tensor that stands for something of the backend's: opaque to our engine, which refuses it with a clear error. Shape and dtype
+/// are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` stays for ever.
+KASSETTE_API Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype);
+/// The handle, or null where x is not of that kind.
+KASSETTE_API void* unwrap(const Tensor& x, const TensorKind* kind);
+
+/// While it lives, K functions and operators on this thread are our own engine's. So they are inside a call of a backend.
+class KASSETTE_API Native {
+ public:
+  Native();
+  ~Native();
+  Native(const Native&) = delete;
+  Native& operator=(const Native&) = delete;
+
+ private:
+  bool old_;
+};
+
+}  // namespace engine
+}  // namespace kassette
+
+#endif  // KASSETTE_CORE_ENGINE_H

@@ -1,0 +1,206 @@
+// ops/dispatch.cpp - calls into a backend of others: boxing, the call, its errors.
+#include "ops/dispatch.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/text.h"
+#include "ops/operand.h"
+
+namespace kassette {
+
+using Boxed = engine::Value;
+
+constinit std::atomic<Engine> engine_in_use{Engine::unset};
+
+namespace {
+constinit std::atomic<const ExternalBackend*> backend_in_use{nullptr};
+}
+
+ExternalBackend::Run ExternalBackend::find(std::string_view function) const {
+  auto at = functions.find(function);
+  return at != functions.end() ? at->second : any;
+}
+
+void use_backend(const ExternalBackend* backend) {
+  if (backend) backend_in_use.store(backend, std::memory_order_release);
+  engine_in_use.store(backend ? Engine::external : Engine::native, std::memory_order_release);
+}
+const ExternalBackend* external_backend() {
+  return engine_in_use.load(std::memory_order_acquire) == Engine::external ? backend_in_use.load(std::memory_order_acquire) : nullptr;
+}
+
+bool external_answers() {
+  if (context().native) return false;
+  load_configuration();
+  return engine_in_use.load(std::memory_order_acquire) == Engine::external;
+}
+
+// ---- boxing ------------------------------------------------------------------------------------------------------------
+
+Boxed box(const Scalar& v) {
+  switch (Access::kind(v)) {
+    case Scalar::kBool: return Access::int_value(v) != 0;
+    case Scalar::kInt: return Access::int_value(v);
+    case Scalar::kUint:
+      if (Access::int_value(v) < 0) return static_cast<double>(static_cast<std::uint64_t>(Access::int_value(v)));
+      return Access::int_value(v);
+    case Scalar::kFloat: return Access::float_value(v);
+    default: return Boxed();
+  }
+}
+Boxed box(const Operand& v) {
+  switch (Access::kind(v)) {
+    case Scalar::kTensor: return tensor_of(v);
+    case Scalar::kArray: return as_tensor(v, Access::dtype(v), "engine");
+    case Scalar::kList: break;
+    default: return box(static_cast<const Scalar&>(v));
+  }
+  std::vector<Boxed> items;
+  auto* list = static_cast<const Operand*>(Access::pointer(v));
+  for (std::size_t i = 0; i < Access::count(v); ++i) items.push_back(box(list[i]));
+  return Boxed::list(items.data(), static_cast<int>(items.size()));
+}
+Boxed box(const Dims& v) {
+  if (v.whole_) return *v.whole_;
+  if (v.size_ < 0) return Boxed();
+  Boxed items[kMaxRank];
+  for (int i = 0; i < v.size_; ++i) {
+    const Dim& d = v.dims_[i];
+    if (d.tensor_) items[i] = *d.tensor_;
+    else if (d.value_ != Dim::kNoneDim) items[i] = Boxed(d.value_);
+  }
+  return Boxed::list(items, v.size_);
+}
+Boxed box(const Axes& v) {
+  if (v.size_ < 0) return Boxed();
+  Boxed items[kMaxRank];
+  std::copy(v.axes_, v.axes_ + v.size_, items);
+  return Boxed::list(items, v.size_);
+}
+Boxed box(const Shape& v) {
+  if (v.rank() < 0) return Boxed();
+  Boxed items[kMaxRank];
+  for (int i = 0; i < v.rank(); ++i) items[i] = box(v[i]);
+  return Boxed::list(items, v.rank());
+}
+Boxed box(Extent v) { return v.known() ? Boxed(std::int64_t(v)) : Boxed(); }
+
+/// Numbers and tensors as they are, anything else in the words of x["..., 1:5"].
+Boxed box(const Index& v) {
+  switch (Access::kind(v)) {
+    case Index::kInt: return Access::start(v);
+    case Index::kTensor: return *static_cast<const Tensor*>(Access::pointer(v));
+    case Index::kText: return Boxed(Name(std::string(static_cast<const char*>(Access::pointer(v)))));
+    case Index::kEllipsis: return "...";
+    case Index::kNewAxis: return "newaxis";
+    default: break;
+  }
+  std::string s;
+  if (Access::has(v) & 1) s += std::to_string(Access::start(v));
+  s += ':';
+  if (Access::has(v) & 2) s += std::to_string(Access::stop(v));
+  if (Access::step(v) != 1) s += ':' + std::to_string(Access::step(v));
+  return Boxed(Name(s));
+}
+
+namespace {
+struct LazyBranch {
+  Branch branch;
+  Tensor operator()() const { return Access::call(branch); }
+};
+}  // namespace
+Boxed box(const Branch& v) {
+  if (!Access::lazy(v)) return box(Access::value(v));
+  return detail::box_code<LazyBranch>(LazyBranch{v});
+}
+
+// ---- unboxing ----------------------------------------------------------------------------------------------------------
+
+Tensor Unbox<Tensor>::from(const Boxed& v) { return v.as_tensor(); }
+Tensors Unbox<Tensors>::from(const Boxed& v) { return v.as_tensors(); }
+bool Unbox<bool>::from(const Boxed& v) { return v.as_bool(); }
+std::int64_t Unbox<std::int64_t>::from(const Boxed& v) { return v.as_int(); }
+Extent Unbox<Extent>::from(const Boxed& v) { return Extent(v.is_none() ? -1 : v.as_int()); }
+DType Unbox<DType>::from(const Boxed& v) { return v.is_none() ? DType() : DType(Name(std::string(v.as_text()))); }
+Shape Unbox<Shape>::from(const Boxed& v) {
+  if (v.is_none()) return Shape(nullptr, -1);
+  std::int64_t dims[kMaxRank];
+  if (v.size() > kMaxRank) fail<ValueError>("engine: rank ", v.size());
+  for (int i = 0; i < v.size(); ++i) dims[i] = v[i].is_none() ? kUnknown : v[i].as_int();
+  return Shape(dims, v.size());
+}
+
+void fail_answer(const char* name, const Boxed& answer) {
+  const ExternalBackend* b = external_backend();
+  std::string what = answer.kind() == Boxed::kTensor ? "a tensor" : text(answer);
+  try {
+    throw;
+  } catch (const Error& e) {
+    std::string_view why = e.what();
+    if (why.substr(0, 8) == "engine: ") why.remove_prefix(8);
+    fail<TypeError>(name, ": the backend '", b ? b->name : "", "' returned ", what, ": ", why);
+  }
+}
+
+// ---- the call ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// One line of what somebody else threw.
+std::string first_line(const char* what) {
+  std::string s = what ? what : "";
+  return s.substr(0, s.find('\n'));
+}
+
+/// f() inside a backend; what it throws of its own comes out as a RuntimeError.
+template <class F>
+Boxed guarded(const char* name, F f) {
+  Context& c = context();
+  const ExternalBackend* b = external_backend();
+  const char* backend = b ? b->name.c_str() : "";
+  EngineAccess::Frame frame;
+  Scoped<bool> inside(c.native, true);
+  Scoped<void*> innermost(c.engine_frame, &frame);
+  try {
+    return f();
+  } catch (const Error&) {
+    throw;
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& e) {
+    if (frame.passing == std::current_exception()) throw;
+    fail<RuntimeError>(name, ": the backend '", backend, "' failed: ", first_line(e.what()));
+  } catch (...) {
+    if (frame.passing == std::current_exception()) throw;
+    fail<RuntimeError>(name, ": the backend '", backend, "' threw something that is no std::exception");
+  }
+}
+
+}  // namespace
+
+Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess::RunNative run_native, const void* native) {
+  const ExternalBackend* b = external_backend();
+  ExternalBackend::Run run = b ? b->find(name) : nullptr;
+  if (!run) fail<NotImplementedError>(name, ": the backend '", b ? b->name : "", "' does not provide it");
+  return guarded(name, [&] { return run(EngineAccess::call(name, args, n_args, run_native, native)); });
+}
+Boxed call_code(const char* name, const Boxed& code, std::initializer_list<Boxed> args) {
+  return guarded(name, [&] { return code(args); });
+}
+
+Boxed detail::run_callback(Boxed (*run)(const void* f, const Boxed* args), const void* f, int wanted, const Boxed* args,
+                           int n_args) {
+  if (n_args != wanted) fail<ValueError>("engine: a callable of ", wanted, " arguments is called with ", n_args);
+  Scoped<bool> outside(context().native, false);
+  try {
+    return run(f, args);
+  } catch (...) {
+    EngineAccess::let_pass();
+    throw;
+  }
+}
+
+}  // namespace kassette

@@ -1,0 +1,166 @@
+// ops/dispatch.h - where K functions and operators go: to our own engine, or to a backend of others.
+//
+// Note [External backends]
+// Every K function and operator begins with KASSETTE_DISPATCH or KASSETTE_ROUTE: one load and one branch while our own
+// engine is in use. Else its arguments are boxed (box), the backend's entry is called, and its answer unboxed (unbox). Inside
+// that call Context::native is set, so that K functions which the backend calls are ours, and the call can be handed back to
+// us whole: `again` is the same function with the same arguments. The flag is unset until the configuration is first needed,
+// so that the same branch reads keras.json at first use.
+#pragma once
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <kassette/error.h>
+
+#include "core/engine_access.h"
+#include "ops/op.h"
+
+namespace kassette {
+
+/// A backend of others that is in use; made once and never freed, since threads may be in it.
+struct ExternalBackend {
+  using Run = engine::Value (*)(const engine::Call& call);
+  std::string name;
+  std::unordered_map<std::string_view, Run> functions;
+  Run any = nullptr;   // of the entry "*"
+  Run find(std::string_view function) const;
+};
+
+/// Which engine answers.
+enum class Engine : std::uint8_t { unset, native, external };
+extern std::atomic<Engine> engine_in_use;
+/// The backend that answers from now on; null: our own engine.
+void use_backend(const ExternalBackend* backend);
+const ExternalBackend* external_backend();
+/// Reads the configuration and loads the backend, where that was not done yet (nn_backend/config.cpp).
+void load_configuration();
+
+/// True where a backend of others answers to calls of this thread.
+bool external_answers();
+inline bool own_engine() { return __builtin_expect(engine_in_use.load(std::memory_order_relaxed) == Engine::native, 1); }
+inline bool leaves_engine() { return !own_engine() && external_answers(); }
+
+// ---- arguments, boxed --------------------------------------------------------------------------------------------------
+
+inline engine::Value box(const engine::Value& v) { return v; }
+inline engine::Value box(bool v) { return v; }
+inline engine::Value box(int v) { return v; }
+inline engine::Value box(long v) { return v; }
+inline engine::Value box(double v) { return v; }
+inline engine::Value box(DType v) { return v.given() ? engine::Value(Name(v)) : engine::Value(); }
+inline engine::Value box(Name v) { return v; }
+inline engine::Value box(const Tensor& v) { return v; }
+inline engine::Value box(const Tensors& v) { return v; }
+engine::Value box(const Scalar& v);
+engine::Value box(const Operand& v);
+engine::Value box(const Dims& v);
+engine::Value box(const Axes& v);
+engine::Value box(const Shape& v);
+engine::Value box(Extent v);
+engine::Value box(const Index& v);
+engine::Value box(const Branch& v);
+
+/// A callable of the user's, as code: what it calls goes to the backend again.
+template <class F>
+engine::Value box_callable(const F& f);
+template <class R, class... A>
+engine::Value box(const Callable<R(A...)>& f);
+
+// ---- answers, unboxed --------------------------------------------------------------------------------------------------
+
+/// The kinds of answers; a backend that returns something else gets a TypeError in the name of the function.
+template <class R>
+struct Unbox;
+template <>
+struct Unbox<void> {
+  static void from(const engine::Value&) {}
+};
+template <>
+struct Unbox<engine::Value> {
+  static engine::Value from(const engine::Value& v) { return v; }
+};
+#define KASSETTE_UNBOX(Type)                    \
+  template <>                                   \
+  struct Unbox<Type> {                          \
+    static Type from(const engine::Value& v);   \
+  }
+KASSETTE_UNBOX(Tensor);
+KASSETTE_UNBOX(Tensors);
+KASSETTE_UNBOX(bool);
+KASSETTE_UNBOX(std::int64_t);
+KASSETTE_UNBOX(Shape);
+KASSETTE_UNBOX(Extent);
+KASSETTE_UNBOX(DType);
+
+/// Throws the current exception again as what a backend's answer of the wrong kind is.
+[[noreturn]] void fail_answer(const char* name, const engine::Value& answer);
+template <class R>
+R unbox(const char* name, const engine::Value& answer) {
+  try {
+    return Unbox<R>::from(answer);
+  } catch (const Error&) {
+    fail_answer(name, answer);
+  }
+}
+
+// ---- the call ----------------------------------------------------------------------------------------------------------
+
+/// Calls the backend's entry. Throws NotImplementedError where it has none; what is thrown that is no Error of ours, and did not
+/// just pass through, becomes a RuntimeError that names function and backend.
+engine::Value call_backend(const char* name, const engine::Value* args, int n_args, EngineAccess::RunNative run_native,
+                           const void* native);
+/// The same for code that a backend returned.
+engine::Value call_code(const char* name, const engine::Value& code, std::initializer_list<engine::Value> args);
+
+template <class F, class... A>
+__attribute__((noinline, cold)) auto route(const char* name, const F& again, const A&... args) {
+  using R = decltype(again());
+  const engine::Value boxed[] = {box(args)..., engine::Value()};
+  auto run_native = [](const void* f) -> engine::Value {
+    if constexpr (std::is_void_v<R>) return (*static_cast<const F*>(f))(), engine::Value();
+    else return box((*static_cast<const F*>(f))());
+  };
+  return unbox<R>(name, call_backend(name, boxed, sizeof...(args), run_native, &again));
+}
+
+#define KASSETTE_ROUTE(name, again, ...) \
+  if (::kassette::leaves_engine()) return ::kassette::route(name, [=] { return again; } __VA_OPT__(, ) __VA_ARGS__)
+/// At the head of a K function, with its name and all its arguments.
+#define KASSETTE_DISPATCH(function, ...) \
+  KASSETTE_ROUTE(#function, ::kassette::backend::function(__VA_ARGS__) __VA_OPT__(, ) __VA_ARGS__)
+
+namespace detail {
+
+engine::Value run_callback(engine::Value (*run)(const void* f, const engine::Value* args), const void* f, int wanted,
+                           const engine::Value* args, int n_args);
+
+template <class R>
+engine::Value box_result(R&& r) {
+  return box(r);
+}
+template <class... A, class F, std::size_t... I>
+engine::Value run_unboxed(const F& f, const engine::Value* args, std::index_sequence<I...>) {
+  return box_result(f(Unbox<std::decay_t<A>>::from(args[I])...));
+}
+template <class F, class... A>
+engine::Value box_code(const F& f) {
+  auto run = [](void* state, const engine::Value* args, int n_args) {
+    auto here = [](const void* g, const engine::Value* a) {
+      static_cast<void>(a);
+      return run_unboxed<A...>(*static_cast<const F*>(g), a, std::index_sequence_for<A...>());
+    };
+    return run_callback(here, state, sizeof...(A), args, n_args);
+  };
+  auto release = [](void* state) { delete static_cast<F*>(state); };
+  return engine::Code{run, release, new F(f)};
+}
+
+}  // namespace detail
+
+template <class R, class... A>
+engine::Value box(const Callable<R(A...)>& f) {
+  return detail::box_code<Callable<R(A...)>, A...>(f);
+}
+
+}  // namespace kassette
