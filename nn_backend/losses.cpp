@@ -15,14 +15,19 @@ namespace kassette {
 namespace backend {
 namespace {
 
-void check_defined(const char* what, const Tensor& target) {
-  if (!target.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
+/// Of what is compared element by element.
+void check_target(const char* what, const Tensor& t, const Tensor& o) {
+  if (!t.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
+  if (t.dtype() != o.dtype())
+    fail<TypeError>(what, ": ", t.dtype(), " and ", o.dtype(), "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail<ValueError>(what, ": the output is an empty Tensor (an uninitialised variable?)");
   if (!x.dtype().is_float()) fail<TypeError>(what, ": output is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
 }
 
+/// Half types as float32: in float16 1 - epsilon is 1.
+Tensor wide(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
 Tensor clip_by_epsilon(const Tensor& p) { return clip(p, epsilon(), 1 - epsilon()); }
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
@@ -65,11 +70,11 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   check_floats(what, o);
   std::int64_t code = checked_axes(what, o, axis, /*keepdims=*/false);
   if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
-  check_defined(what, t);
+  check_target(what, t, o);
   return in_name_of(what, [&] {
-    Tensor target_of_shape = fitting(Fit::categorical_crossentropy, t, o);
-    Tensor p = clip_by_epsilon(o.tensor() / sum_by(o, code | kKeepDims));
-    return -sum_by(target_of_shape * log(p), code);
+    Tensor scores = wide(o), p = clip_by_epsilon(scores / sum_by(scores, code | kKeepDims));
+    Tensor loss = -sum_by(wide(fitting(Fit::categorical_crossentropy, t, o)) * log(p), code);
+    return cast(loss, o.body().dtype);
   });
 }
 
@@ -82,9 +87,9 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
     fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
   checked_axes(what, o, axis, /*keepdims=*/false);
   return in_name_of(what, [&] {
-    Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(o));
+    Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(wide(o)));
     if (z.ndim() > 0) z = axis_to_end(z, axis);
-    return sparse_softmax_cross_entropy(ids_beside(t, z), z);
+    return cast(sparse_softmax_cross_entropy(ids_beside(t, z), z), o.body().dtype);
   });
 }
 
@@ -95,15 +100,11 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   if (from_logits) return in_name_of(what, [&] { return sigmoid_cross_entropy(t, o); });
-  check_defined(what, t);
-  if (t.body().dtype != o.body().dtype)
-    fail<TypeError>(what, ": ", t.body().dtype, " and ", o.body().dtype, "; cast one of them (K::cast), tensors are not promoted");
+  check_target(what, t, o);
   check_fit(Fit::binary_crossentropy, t.body(), o.body());
-  // 1 - epsilon is 1 in float16.
-  DType wide = o.body().dtype.size() < 4 ? float32 : o.body().dtype;
   return in_name_of(what, [&] {
-    Tensor p = clip_by_epsilon(cast(o, wide));
-    return cast(sigmoid_cross_entropy(cast(t, wide), log(p / (1.0 - p))), o.body().dtype);
+    Tensor p = clip_by_epsilon(wide(o));
+    return cast(sigmoid_cross_entropy(wide(t), log(p / (1.0 - p))), o.body().dtype);
   });
 }
 

@@ -10,7 +10,7 @@ namespace backend {
 /// against the distribution `target` of the same shape. The axis goes. Throws ValueError where the shapes differ or the axis is
 /// out of range. Specification 2.16.
 KASSETTE_API Tensor categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits = false, int axis = -1);
-/// The same against class ids (floats are cast): `target` has the shape of output without the axis, or as many elements. The result
+/// The same against class ids (floats are cast, NaN is none): `target` has the shape of output without the axis, or as many elements. The result
 /// has output's shape without the axis. Throws ValueError for an id out of range. Specification 2.16.
 KASSETTE_API Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& output, bool from_logits = false,
                                                     int axis = -1);

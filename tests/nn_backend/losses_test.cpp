@@ -221,6 +221,21 @@ TEST_CASE("NaN in targets or predictions comes through every loss", "[losses]") 
   }
 }
 
+TEST_CASE("losses of half types are those of float32, rounded once", "[losses]") {
+  Tensor ids = K::constant({1, 2}, "int32");
+  for (const char* half : {"float16", "bfloat16"}) {
+    Tensor t = K::constant({{0, 1, 0}, {.25, .25, .5}}, std::string(half)), o = K::constant({{0, 1, 0}, {.25, 0, .75}}, std::string(half));
+    Tensor wide_t = K::cast(t, "float32"), wide_o = K::cast(o, "float32");
+    for (bool from_logits : {false, true}) {
+      auto rounded = [&](const Tensor& loss) { return values(K::cast(loss, std::string(half))); };
+      CHECK(values(K::categorical_crossentropy(t, o, from_logits)) == rounded(K::categorical_crossentropy(wide_t, wide_o, from_logits)));
+      CHECK(values(K::sparse_categorical_crossentropy(ids, o, from_logits)) == rounded(K::sparse_categorical_crossentropy(ids, wide_o, from_logits)));
+      CHECK(values(K::binary_crossentropy(t, o, from_logits)) == rounded(K::binary_crossentropy(wide_t, wide_o, from_logits)));
+    }
+    CHECK(K::categorical_crossentropy(t, o).dtype() == DType(std::string(half)));
+  }
+}
+
 TEST_CASE("in_top_k counts ties in and refuses rows that are not finite", "[losses]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor p = K::constant({{.1, .5, .5, .2}, {.1, .5, .5, .2}, {.1, .5, .5, .2}, {.1, .5, .5, .2}});
