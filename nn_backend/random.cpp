@@ -77,7 +77,7 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   s.check_float();
   if (is_number(mean) && is_number(stddev)) return draw(s.draw(seed), number(mean, what), number(stddev, what));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
-  return placed(draw(s.draw(seed), 0, 1), shift, scale);
+  return in_name_of(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
 }
 
 /// An integer bound, which must be written as one.
@@ -138,10 +138,13 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
   Sample s("random_uniform", shape, dtype);
   if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
   s.check_float();
-  if (is_number(minval) && is_number(maxval))
-    return kassette::random_uniform(s.draw(seed), number(minval, s.what), number(maxval, s.what));
+  if (is_number(minval) && is_number(maxval)) {
+    double low = number(minval, s.what), high = number(maxval, s.what);
+    check_bounds(low, high, s.dtype);
+    return kassette::random_uniform(s.draw(seed), low, high);
+  }
   Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
-  return placed(kassette::random_uniform(s.draw(seed)), low, high - low);
+  return in_name_of(s.what, [&] { return placed(kassette::random_uniform(s.draw(seed)), low, high - low); });
 }
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
@@ -155,7 +158,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   s.check_float();
   auto hits = [&](const Tensor& u) { return kassette::cast(kassette::less(u, share), result); };
   Tensor u = kassette::random_uniform(s.draw(seed));
-  return has_history(share) ? hits(u) : still_drawn(u, hits);
+  return in_name_of(s.what, [&] { return has_history(share) ? hits(u) : still_drawn(u, hits); });
 }
 
 Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar seed) {

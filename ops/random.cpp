@@ -75,6 +75,13 @@ void float_draw_rule(const Call& call, Spec* out) {
   draw_rule(call, out);
 }
 
+double rounded_to(DType dtype, double v) {
+  std::byte b[8];
+  convert(b, dtype, &v, float64, 1);
+  convert(&v, float64, b, dtype, 1);
+  return v;
+}
+
 /// The mask's shape; -1 where x's is not known. False where the mask has x's shape.
 bool mask_spec(const Call& call, Spec& mask) {
   if (call.n_in < 3) return false;
@@ -112,12 +119,7 @@ RandomKey key_of(const Call& call, int i) {
 
 /// The largest value of a float dtype below `high`.
 double largest_below(double high, DType dtype) {
-  auto as = [&](double v) {
-    std::byte b[8];
-    convert(b, dtype, &v, float64, 1);
-    convert(&v, float64, b, dtype, 1);
-    return v;
-  };
+  auto as = [&](double x) { return rounded_to(dtype, x); };
   double v = as(high);
   if (v < high || std::isnan(v)) return v;
   // Halfway to the next value and a little more: whatever dtype, the step is between 2^-53 and 2^-7 of it.
@@ -364,6 +366,11 @@ Tensor next_key(const Scalar& seed, const char* what) {
   return apply1(random_key_row, {leaf});
 }
 
+void check_bounds(double low, double high, DType dtype) {
+  DType computed = dtype == float64 ? float64 : float32;
+  bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) && std::isfinite(rounded_to(computed, high - low));
+  if (!finite) fail<ValueError>("random_uniform: from ", low, " to ", high, ": bounds and their distance must be finite in ", dtype);
+}
 Tensor random_uniform(const Draw& draw, double low, double high) { return draw_with(random_uniform_row, draw, low, high); }
 Tensor random_normal(const Draw& draw, double mean, double stddev) { return draw_with(random_normal_row, draw, mean, stddev); }
 Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return draw_with(truncated_normal_row, draw, mean, stddev); }

@@ -32,6 +32,8 @@ struct Draw {
 };
 /// U[low, high) of a float dtype, rounded down where rounding would give `high`.
 Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);
+/// Throws ValueError unless a float dtype holds both bounds and their distance.
+void check_bounds(double low, double high, DType dtype);
 /// Integers of [low, high), low < high.
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high);
 /// N(mean, stddev^2) of a float dtype.

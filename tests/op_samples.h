@@ -169,13 +169,13 @@ constexpr Sample kOpSamples[] = {
     {"stop_gradient", kOne, CALL(K::stop_gradient(x)), {kReal}, kAnything, kNone},
 
     // ---- random.h
-    {"random_normal", kOne, CALL(K::random_normal(K::shape(x), 0.5, 2.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype add subtract"},
-    {"random_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype add subtract"},
-    {"random_uniform", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_uniform(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, {3, 4}}, kFloats, kSecond, 1, "", true, true, true, "shape dtype add subtract"},
-    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), -3, 9, "int32", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype add subtract"},
-    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), 0.0, 1.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype add subtract"},
-    {"random_binomial", kOne, CALL(K::random_binomial(K::shape(x), 0.4, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype add subtract"},
-    {"truncated_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::truncated_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype add subtract"},
+    {"random_normal", kOne, CALL(K::random_normal(K::shape(x), 0.5, 2.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
+    {"random_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype"},
+    {"random_uniform", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_uniform(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, {3, 4}}, kFloats, kSecond, 1, "", true, true, true, "shape dtype"},
+    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), -3, 9, "int32", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
+    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), 0.0, 1.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
+    {"random_binomial", kOne, CALL(K::random_binomial(K::shape(x), 0.4, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
+    {"truncated_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::truncated_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype"},
     {"dropout", kOne, CALL(K::dropout(x, 0.4, None, 7)), {kReal}, kFloats, kSecond, 1, "", true, true, true, "", true},
     {"dropout", "(2,3,4) | (4,1,2)", CALL(K::dropout(x, 0.4, {None, 1, None}, 7)), {kReal}, kFloats, kSecond, 1, "(2,3)", true, true, true, "", true},
 

@@ -99,6 +99,13 @@ TEST_CASE("bad arguments of random functions are errors in one line", "[random]"
   CHECK_THROWS_WITH(K::random_normal({2}, K::constant(1, "float64")),
                     "random_normal: mean is float64 and the samples are float32; cast it (K::cast) or give dtype");
   CHECK_THROWS_WITH(K::random_uniform({2}, Tensor()), "random_uniform: minval is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, INFINITY), "random_uniform: from 0 to inf: bounds and their distance must be finite in float32");
+  CHECK_THROWS_WITH(K::random_uniform({2}, NAN, 1), "random_uniform: from nan to 1: bounds and their distance must be finite in float32");
+  CHECK_THROWS_AS(K::random_uniform({2}, 0, 70000, "float16"), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_uniform({2}, 0, 1e39, "bfloat16"), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_uniform({2}, -1e308, 1e308, "float64"), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_uniform_variable({2}, 0, INFINITY), kassette::ValueError);
+  CHECK_THROWS_WITH(K::random_normal({2}, K::constant({1, 2, 3})), "random_normal: shapes (3,) and (2,) do not broadcast: 3 against 2");
   CHECK_THROWS_WITH(K::set_random_seed(0.5), "set_random_seed: the seed is not an integer");
 }
 
@@ -108,6 +115,7 @@ TEST_CASE("a throwing call takes no seed", "[random]") {
   K::set_random_seed(3);
   CHECK_THROWS_AS(K::random_normal({2}, 0, 1, "int32"), kassette::TypeError);
   CHECK_THROWS_AS(K::dropout(K::constant({1}), 1.0), kassette::ValueError);
+  CHECK_THROWS_AS(K::random_uniform({2}, 0, INFINITY), kassette::ValueError);
   CHECK(values(K::random_uniform({5})) == a);
 }
 
@@ -169,6 +177,79 @@ TEST_CASE("dropout refuses what it cannot do", "[dropout]") {
   CHECK_THROWS_AS(K::dropout(K::placeholder({2}, K::None, "int64"), 0.5), kassette::ValueError);
   CHECK_THROWS_WITH(K::dropout(Tensor(), 0.5), "dropout: x is an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dropout(x, 0.5, {3, 3}), "dropout: noise_shape (3, 3) does not broadcast to x of shape (2, 3)");
+}
+
+TEST_CASE("dropout selects: what is dropped is 0, NaN and infinity too; level 0 gives x itself", "[dropout]") {
+  Tensor x = K::concatenate({K::constant(NAN, K::None, {50}), K::constant(INFINITY, K::None, {50})}, 0);
+  int zeros = 0, kept = 0;
+  for (double v : values(K::dropout(x, 0.5, K::None, 3))) (v == 0 ? zeros : kept) += 1;
+  CHECK(zeros > 20);
+  CHECK(kept > 20);
+  Tensor v = K::variable({1, NAN});
+  CHECK(K::is_variable(K::dropout(v, 0)));
+  CHECK(values(K::dropout(K::constant({1, 2}), 0, {5, 5, 5})) == std::vector<double>{1, 2});   // no mask: its shape is not looked at
+}
+
+TEST_CASE("dropout takes scalars, nothing, eight axes and half precision, in the dtype of x", "[dropout]") {
+  CHECK(K::dropout(3.0, 0.5).shape() == kassette::Shape{});
+  CHECK(K::dropout(K::zeros({0, 3}), 0.5).shape() == kassette::Shape{0, 3});
+  Tensor deep = K::dropout(K::ones({1, 2, 1, 2, 1, 2, 1, 2}), 0.5, {K::None, 1, 1, 1, 1, 1, 1, 2});
+  CHECK(deep.ndim() == 8);
+  auto d = values(deep);
+  for (std::size_t i = 2; i < d.size(); ++i) CHECK(d[i] == d[i - 2]);
+  for (const char* name : {"float16", "bfloat16", "float64"}) {
+    Tensor y = K::dropout(K::ones({400}, std::string(name)), 0.75, K::None, 1);
+    CHECK(y.dtype() == std::string(name));
+    for (double v : values(y)) CHECK((v == 0 || v == 4));
+    CHECK(std::fabs(mean_of(values(y)) - 1) < 0.3);
+  }
+}
+
+TEST_CASE("dropout does not look at the learning phase", "[dropout]") {
+  K::LearningPhaseScope test(0);
+  CHECK(low_of(values(K::dropout(K::ones({100}), 0.5))) == 0);
+}
+
+TEST_CASE("fresh samples at each evaluation have the right moments together", "[random]") {
+  K::set_random_seed(5);
+  Tensor u = K::symbolic([] { return K::random_normal({5}, 2.0, 3.0); })();
+  std::vector<double> pooled;
+  for (int i = 0; i < 2000; ++i)
+    for (double v : values(K::eval(u))) pooled.push_back(v);
+  CHECK(std::fabs(mean_of(pooled) - 2) < 0.1);
+  CHECK(std::fabs(deviation_of(pooled) - 3) < 0.1);
+}
+
+TEST_CASE("bounds are half-open and a probability of 0 gives no ones", "[random]") {
+  auto u = values(K::random_uniform({100000}, 0, 1, "float16", 1));
+  CHECK(high_of(u) < 1);
+  CHECK(low_of(u) >= 0);
+  CHECK(high_of(values(K::random_uniform({1000}, 1, 1 + 1e-12, K::None, 1))) == 1);   // nothing lies between in float32
+  CHECK(high_of(values(K::random_binomial({10000}, 0.0))) == 0);
+  CHECK(low_of(values(K::random_binomial({10000}, 1.0))) == 1);
+  CHECK(values(K::random_binomial({3})) == std::vector<double>{0, 0, 0});   // p is 0 unless given
+  auto t = values(K::truncated_normal({10000}, 10.0, 2.0, "float64", 1));
+  CHECK(low_of(t) > 6);
+  CHECK(high_of(t) < 14);
+  CHECK(std::fabs(deviation_of(t) - 2 * 0.8796256610) < 0.05);
+}
+
+TEST_CASE("random functions give nothing and eight axes, and samples that are no variables", "[random]") {
+  CHECK(K::random_normal({0, 3}).shape() == kassette::Shape{0, 3});
+  CHECK(K::random_uniform({1, 2, 1, 2, 1, 2, 1, 2}).shape() == kassette::Shape{1, 2, 1, 2, 1, 2, 1, 2});
+  CHECK(K::truncated_normal(K::constant({2, 3}, "int32")).shape() == kassette::Shape{2, 3});
+  CHECK(K::random_binomial(std::vector<int>{2, 3}, 0.5, "bool").dtype() == "bool");
+  for (const Tensor& t : {K::random_normal({2}), K::random_uniform({2}), K::random_binomial({2}), K::truncated_normal({2})})
+    CHECK_FALSE(K::is_variable(t));
+}
+
+TEST_CASE("samples have no gradient for a shape or a probability, and stddev of truncated samples has one", "[random]") {
+  Tensor p = K::variable(0.5), s = K::variable(2), m = K::variable(1);
+  CHECK_FALSE(K::gradients(K::sum(K::random_binomial({4}, p)), {p})[0].defined());
+  auto z = values(K::truncated_normal({4}, 0, 1, K::None, 5));
+  auto g = K::gradients(K::sum(K::truncated_normal({4}, m, s, K::None, 5)), {m, s});
+  CHECK(g[0].item<float>() == 4);
+  CHECK(g[1].item<float>() == Approx(z[0] + z[1] + z[2] + z[3]));
 }
 
 TEST_CASE("the gradient of dropout has the mask of its value", "[dropout]") {
