@@ -31,6 +31,7 @@ class Locks {
 }  // namespace
 
 void Plan::commit(Frame& f) const {
+  std::vector<Value> replaced;   // old storage, released after the locks
   Locks locks;
   for (const Effect& e : effects_)
     if (e.step >= 0) locks.add(e.cell.get());
@@ -38,7 +39,6 @@ void Plan::commit(Frame& f) const {
   for (const Effect& e : effects_)
     if (e.step >= 0 && !e.cell->value.storage)
       fail<RuntimeError>("function: a variable ", e.cell->spec, " to be updated has no value yet; give it one with K::set_value");
-  std::vector<Value> replaced;   // old storage, released after the locks
   std::vector<char> in_place(effects_.size(), 0);
   for (std::size_t i = 0; i < effects_.size(); ++i) {
     const Effect& e = effects_[i];
@@ -75,11 +75,15 @@ void Plan::commit(Frame& f) const {
   for (const Item& item : items) run_item(f, item);
   for (std::size_t i = 0; i < effects_.size(); ++i) {
     const Effect& e = effects_[i];
-    if (in_place[i]) continue;
+    if (in_place[i]) {
+      e.cell->changed();
+      continue;
+    }
     if (e.step >= 0) {
       Body& out = f.own[static_cast<std::size_t>(e.slot)];
-      replaced.push_back(std::move(e.cell->value));
-      e.cell->value = {out.storage, out.offset};
+      Value made{out.storage, out.offset};
+      e.cell->set(made);
+      replaced.push_back(std::move(made));
       continue;
     }
     const Body& from = *f.at[static_cast<std::size_t>(e.slot)];

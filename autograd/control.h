@@ -5,9 +5,12 @@
 
 #include <kassette/api.h>
 
+#include "autograd/hand_over.h"
 #include "autograd/plan.h"
 
 namespace kassette {
+
+class Rewinder;
 
 /// What a `call` node runs: tensors -> tensors. Input 0 is the key of its random sources, a host tensor, always there.
 class Procedure : public Extra {
@@ -19,10 +22,16 @@ class Procedure : public Extra {
   virtual int n_out() const = 0;
   /// Whether an output depends differentiably on input i.
   virtual bool reaches(int i) const = 0;
+  /// The procedure whose tape this one rewinds, or null.
+  virtual const Rewinder* as_rewinder() const { return nullptr; }
   bool equals(const Extra& other) const override { return this == &other; }
 };
 
 extern const OpDef call_row;
+/// The node of a procedure: its results as symbolic tensors.
+Tensors call_node(Ref<Extra> procedure, const Tensors& in);
+
+// ---- bodies ------------------------------------------------------------------------------------------------------------
 
 /// A function of tensors recorded once on placeholders. What it uses from outside is an input of the node that holds it.
 struct Traced {
@@ -30,6 +39,15 @@ struct Traced {
   Tensors captures;
   int n_args = 0;
 };
+Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f);
+/// Runs a body: recorded where recording is on and an argument has history.
+Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
+/// Keys of the n random sources of a body at a step; `first` tells the bodies of one node apart.
+Tensors step_keys(const Tensor& key, std::int64_t step, int first, int n);
+/// The key input of a node: drawn where its bodies draw, else a dummy.
+Tensor key_input(bool needed, const char* what);
+
+// ---- loops and branches ------------------------------------------------------------------------------------------------
 
 /// A step: the slices of this step and the states -> outputs, then the new states.
 using ScanFn = Callable<Tensors(const Tensors& xs, const Tensors& states)>;

@@ -12,6 +12,7 @@ struct Frame {
   std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
   std::vector<Body> own;
   std::vector<Array> arrays;     // inputs of the running step
+  std::vector<Tape> tapes;       // waiting for the steps that rewind them
   Device device;
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;

@@ -99,7 +99,7 @@ void Plan::allocate(Frame& f, const Item& item) const {
   for (int k = item.begin; k < item.end; ++k) {
     Body& out = f.own[static_cast<std::size_t>(step(k).out)];
     if (out.storage || (item.fused() && !stays(step(k).out, item.end))) continue;
-    out.storage = Storage::allocate(out.checked_bytes(), out.device);
+    out.storage = Storage::allocate(out.checked_bytes(step(k).op->name), out.device);
     out.offset = 0;
   }
 }

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
+#include "autograd/control.h"
 #include "autograd/frame.h"
 #include "core/convert.h"
 #include "core/text.h"
 
 namespace kassette {
 
-Frame::Frame(const Plan& p) : at(static_cast<std::size_t>(p.n_slots_)), own(static_cast<std::size_t>(p.n_slots_)) {
+Frame::Frame(const Plan& p)
+    : at(static_cast<std::size_t>(p.n_slots_)), own(static_cast<std::size_t>(p.n_slots_)), tapes(p.tapes_.size()) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
   for (const auto& [slot, body] : p.constants_) at[static_cast<std::size_t>(slot)] = &body;
 }
@@ -19,6 +21,7 @@ void Frame::clear() {
     b.storage = {};
     b.node = {};
   }
+  for (Tape& t : tapes) t.clear();   // a call that threw leaves some
 }
 
 Plan::~Plan() { delete spare_.load(); }
@@ -171,30 +174,55 @@ void Plan::run_step(Frame& f, const Step& s) const {
   if (s.need == 1 && known) return;
   if (!(s.op->traits & kView))
     for (int i = 0; i < s.n_out; ++i)
-      if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(), f.device);
+      if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(s.op->name), f.device);
   Kernel kernel = f.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!kernel) fail<NotImplementedError>(s.op->name, ": not available on ", f.device);
-  kernel(call);
+  if (s.own_tape >= 0 || s.of_tape >= 0) run_call(call, hand_over(f.tapes, s));
+  else kernel(call);
+}
+
+HandOver Plan::hand_over(std::vector<Tape>& tapes, const Step& s) const {
+  HandOver h;
+  auto at = [](auto& list, int i) { return i < 0 ? nullptr : &list[static_cast<std::size_t>(i)]; };
+  h.own = at(tapes, s.own_tape);
+  h.own_wanted = at(tapes_, s.own_tape);
+  h.of = at(tapes, s.of_tape);
+  h.of_wanted = at(tapes_, s.of_tape);
+  h.last = s.last_taker;
+  h.consume = s.consumes;
+  return h;
 }
 
 void Plan::bury(Frame& f, const Step& s) const {
   for (int i = 0; i < s.n_dead; ++i) f.own[static_cast<std::size_t>(dead_[static_cast<std::size_t>(s.dead + i)])].storage = {};
 }
 
+/// Inside a catch: the error of a step says which it was.
+void Plan::rethrow_at(int k) const {
+  rethrow_edited([&](const char* message) {
+    return text(message, " (step ", k + 1, " of ", steps_.size(), body_ ? " in the body of " : " in ", what_, ")");
+  });
+}
+
 void Plan::run_steps(Frame& f, int begin, int end) const {
-  for (int k = begin; k < end;) {
-    if (step(k).fusible && k + 1 < end && step(k + 1).fusible) {
-      Item item = gather(f, k, end);
-      if (item.fused()) {
-        allocate(f, item);
-        run_item(f, item);
-        for (; k < item.end; ++k) bury(f, step(k));
-        continue;
+  int k = begin;
+  try {
+    while (k < end) {
+      if (step(k).fusible && k + 1 < end && step(k + 1).fusible) {
+        Item item = gather(f, k, end);
+        if (item.fused()) {
+          allocate(f, item);
+          run_item(f, item);
+          for (; k < item.end; ++k) bury(f, step(k));
+          continue;
+        }
       }
+      run_step(f, step(k));
+      bury(f, step(k));
+      ++k;
     }
-    run_step(f, step(k));
-    bury(f, step(k));
-    ++k;
+  } catch (const Error&) {
+    rethrow_at(k);
   }
 }
 
@@ -266,16 +294,35 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
   for (const Leaf_& leaf : defaults_) leaf_tensor(leaf);
   for (const Leaf_& leaf : sources_) leaf_tensor(leaf);
   int key = 0;
-  for (int k = 0; k < first_tail_; ++k) {   // the tail serves updates alone
-    const Step& s = step(k);
+  std::vector<In> in;
+  std::vector<Tape> tapes(tapes_.size());
+  int k = 0;
+  auto run_step = [&](const Step& s) {
     if (s.source && keys) {
       at(s.out) = keys->begin()[key++];
-      continue;
+      return;
     }
-    std::vector<In> in(static_cast<std::size_t>(s.n_in));
-    for (int i = 0; i < s.n_in; ++i) in[static_cast<std::size_t>(i)] = In(at(ins_[static_cast<std::size_t>(s.in + i)]));
-    apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
+    bool concrete = !context().symbolic;
+    in.clear();
+    for (int i = 0; i < s.n_in; ++i) {
+      const Tensor& t = at(input(s, i));
+      concrete = concrete && !t.symbolic();
+      in.push_back(In(t));
+    }
+    if (s.op == &call_row && concrete) {   // control flow on a tape is the plain ops of its steps
+      Tensors values;
+      for (int i = 0; i < s.n_in; ++i) values.push_back(at(input(s, i)));
+      Tensors results = run_call(s.attrs, values, hand_over(tapes, s));
+      for (int i = 0; i < s.n_out; ++i) at(s.out + i) = results[i];
+    } else {
+      apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
+    }
     for (int i = 0; i < s.n_dead; ++i) at(dead_[static_cast<std::size_t>(s.dead + i)]) = Tensor();
+  };
+  try {
+    for (; k < first_tail_; ++k) run_step(step(k));   // the tail serves updates alone
+  } catch (const Error&) {
+    rethrow_at(k);
   }
   Tensors results;
   for (int o : outputs_) results.push_back(at(o));

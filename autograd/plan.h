@@ -7,6 +7,7 @@
 
 #include <kassette/engine.h>
 
+#include "autograd/hand_over.h"
 #include "ops/op.h"
 
 namespace kassette {
@@ -72,6 +73,9 @@ class Plan {
     int dead, n_dead;   // into dead_
     std::uint8_t need;  // 0 nothing, 1 shape, 2 value
     bool fusible, tail, source;
+    // Of call steps, see Note [Hand-over]: the tape that the step leaves, the one it rewinds, both -1 for none.
+    bool last_taker = false, consumes = false;
+    int own_tape = -1, of_tape = -1;
   };
   struct Feed {
     int slot;
@@ -92,6 +96,7 @@ class Plan {
   };
 
   void run_steps(Frame& f, int begin, int end) const;
+  [[noreturn]] void rethrow_at(int k) const;
   void run_step(Frame& f, const Step& s) const;
   Item gather(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const Item& item) const;
@@ -103,6 +108,7 @@ class Plan {
   }
   const Step& step(int k) const { return steps_[static_cast<std::size_t>(k)]; }
   int input(const Step& s, int i) const { return ins_[static_cast<std::size_t>(s.in + i)]; }
+  HandOver hand_over(std::vector<Tape>& tapes, const Step& s) const;
   void prepare(Frame& f, const Step& s) const;
   void commit(Frame& f) const;
   Tensor take(Frame& f, int slot) const;
@@ -120,6 +126,9 @@ class Plan {
   std::vector<int> last_use_;       // per slot: the last step that reads it, or -1
   std::vector<char> root_;          // per slot: an output, a fetch or an effect
   std::vector<char> reaches_;
+  std::vector<std::vector<char>> tapes_;   // per tape that is handed over: which inputs its takers want
+  const char* what_ = "function";   // whose plan it is, for messages
+  bool body_ = false;
   std::string missing_;             // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep_;     // nodes whose attributes steps borrow nothing from, but whose cells they use
   engine::Value code_;

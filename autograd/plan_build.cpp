@@ -1,7 +1,9 @@
 // autograd/plan_build.cpp - from a segment of the tape to the steps of a plan.
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
+#include "autograd/control.h"
 #include "autograd/plan.h"
 #include "autograd/update.h"
 #include "autograd/walk.h"
@@ -49,7 +51,7 @@ class PlanBuilder {
   void find_needs(const std::vector<int>& roots);
   void find_tail();
   void find_in_place();
-  void reorder(const std::vector<int>& order);
+  void find_hand_overs();
   void find_deaths();
   void find_reach();
 
@@ -60,6 +62,7 @@ class PlanBuilder {
   std::unordered_map<const Node*, Tensors> expanded_;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;
+  std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;   // indices of the plan's
   std::vector<const Node*> listed_updates_;
 };
 
@@ -142,9 +145,15 @@ int PlanBuilder::shape_slot(const Body& b) {
 int PlanBuilder::slot_of(const Body& raw) {
   const Body& b = *resolve(raw);
   if (!b.node) {
-    int slot = plan_->n_slots_++;
-    plan_->constants_.push_back({slot, b});
-    return slot;
+    // One slot for one constant, so that steps on the same inputs are seen to be that.
+    std::vector<std::size_t>& same = constants_[b.storage.get()];
+    for (std::size_t i : same) {
+      const auto& [slot, known] = plan_->constants_[i];
+      if (known.offset == b.offset && known.same_shape(b) && known.dtype == b.dtype) return slot;
+    }
+    same.push_back(plan_->constants_.size());
+    plan_->constants_.push_back({plan_->n_slots_, b});
+    return plan_->n_slots_++;
   }
   auto it = fed_.find({b.node.get(), b.out});
   if (it != fed_.end()) return it->second;
@@ -223,6 +232,8 @@ void PlanBuilder::add_sum(Effect& effect) {
 
 Ref<Plan> PlanBuilder::build() {
   Plan& p = *plan_;
+  p.what_ = request_.what;
+  p.body_ = request_.body;
   int i = 0;
   for (const Tensor& t : request_.inputs) add_feed(t, i++);
   for (const auto& [t, value] : request_.feed_dict) {
@@ -264,6 +275,7 @@ Ref<Plan> PlanBuilder::build() {
   for (int r : roots) p.root_[static_cast<std::size_t>(r)] = 1;
   find_needs(roots);
   find_tail();
+  find_hand_overs();
   find_deaths();
   find_in_place();
   find_reach();
@@ -310,6 +322,70 @@ void PlanBuilder::find_tail() {
   p.steps_.erase(std::remove_if(p.steps_.begin(), p.steps_.end(), [](const Plan::Step& s) { return !s.need; }), p.steps_.end());
   p.first_tail_ = 0;
   while (p.first_tail_ < static_cast<int>(p.steps_.size()) && !p.steps_[static_cast<std::size_t>(p.first_tail_)].tail) ++p.first_tail_;
+}
+
+/// Pairs the call steps that rewind a procedure with the step that ran it, if that is there, and with each other: see
+/// Note [Hand-over]. A tape is known by its procedure and the slots of its inputs.
+void PlanBuilder::find_hand_overs() {
+  Plan& p = *plan_;
+  auto end = p.steps_.begin() + p.first_tail_;
+  if (std::none_of(p.steps_.begin(), end, [](const Plan::Step& s) { return s.op == &call_row; })) return;
+  struct Known {
+    const Extra* procedure;
+    std::vector<int> ins;
+  };
+  std::vector<Known> known;
+  std::unordered_map<const Extra*, std::vector<int>> by_procedure;
+  auto find = [&](const Extra* procedure, const int* ins, int n) {
+    for (int t : by_procedure[procedure])
+      if (std::equal(ins, ins + n, known[static_cast<std::size_t>(t)].ins.begin(), known[static_cast<std::size_t>(t)].ins.end())) return t;
+    return -1;
+  };
+  auto ins = [&](const Plan::Step& s) { return p.ins_.data() + s.in; };
+  for (auto s = p.steps_.begin(); s != end; ++s) {
+    if (s->op != &call_row) continue;
+    Rewound r = rewound_by(s->attrs);
+    if (!r.of) continue;
+    s->of_tape = find(r.of, ins(*s), r.n_in);
+    if (s->of_tape >= 0) continue;
+    s->of_tape = static_cast<int>(known.size());
+    by_procedure[r.of].push_back(s->of_tape);
+    known.push_back({r.of, std::vector<int>(ins(*s), ins(*s) + r.n_in)});
+  }
+  std::vector<char> made(known.size(), 0);
+  for (auto s = p.steps_.begin(); s != end; ++s) {
+    if (s->op != &call_row) continue;
+    int tape = find(s->attrs.extra.get(), ins(*s), s->n_in);
+    if (tape >= 0 && !std::exchange(made[static_cast<std::size_t>(tape)], 1)) s->own_tape = tape;
+  }
+  // The step that makes a tape comes before those that take it, as it may: all its inputs are theirs. Moving one that takes
+  // a tape itself may put it before its own maker, so once more.
+  for (bool moved = true; std::exchange(moved, false);)
+    for (auto s = p.steps_.begin(); s != end; ++s) {
+      if (s->own_tape < 0) continue;
+      auto taker = std::find_if(p.steps_.begin(), s, [&](const Plan::Step& t) { return t.of_tape == s->own_tape; });
+      if (taker == s) continue;
+      std::rotate(taker, s, s + 1);
+      moved = true;
+    }
+  for (const Known& k : known) p.tapes_.emplace_back(k.ins.size(), 0);
+  // An adjoint's tape goes on from the tape that it rewound: the whole family is consumed by the last that takes of any.
+  std::vector<std::size_t> family(known.size());
+  std::iota(family.begin(), family.end(), std::size_t(0));
+  for (auto s = p.steps_.begin(); s != end; ++s)
+    if (s->own_tape >= 0 && s->of_tape >= 0) family[static_cast<std::size_t>(s->own_tape)] = family[static_cast<std::size_t>(s->of_tape)];
+  std::vector<char> taken(known.size(), 0), consumed(known.size(), 0);
+  for (auto s = end; s != p.steps_.begin();) {
+    --s;
+    if (s->of_tape < 0) continue;
+    auto of = static_cast<std::size_t>(s->of_tape);
+    s->last_taker = !std::exchange(taken[of], 1);
+    s->consumes = !std::exchange(consumed[family[of]], 1);
+    for (int i : *rewound_by(s->attrs).wanted) p.tapes_[of][static_cast<std::size_t>(i)] = 1;
+    if (s->own_tape < 0) continue;   // what its own takers want of the inputs that it shares with the rewound procedure
+    const std::vector<char>& own = p.tapes_[static_cast<std::size_t>(s->own_tape)];
+    for (std::size_t i = 0; i < p.tapes_[of].size(); ++i) p.tapes_[of][i] = p.tapes_[of][i] || own[i];
+  }
 }
 
 void PlanBuilder::find_deaths() {

@@ -61,7 +61,9 @@ void accumulate(Cell& cell, const Body& increment, bool subtract) {
   if (!alone) allocate_output(out, old.device);
   Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
   run_binary(row, in, out, old.device);
-  if (!alone) cell.value = {std::move(out.storage), out.offset};
+  Value made{std::move(out.storage), out.offset};
+  if (alone) cell.changed();
+  else cell.set(made);
 }
 
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const char* what) {
@@ -78,7 +80,9 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const cha
     if (c.depth > 0)
       fail<ValueError>(what, ": not inside a body of control flow; return the new value from it and update outside");
     Scoped<bool> on(c.symbolic, true);
-    return apply1(update_row, attrs, {x, value});
+    Tensor op = apply1(update_row, attrs, {x, value});
+    if (c.updates) c.updates->push_back(op);
+    return op;
   }
   Spec checked;
   Array in[] = {{&b, nullptr}, {&v, nullptr}};

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "autograd/plan.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "ops/expr.h"
@@ -16,9 +17,16 @@ namespace {
 
 /// What a first-order backward pass was asked: enough to run it again, recorded.
 struct Held : Extra {
-  Tensors loss, xs, seed;
+  Tensor loss;
+  Tensors xs;
+  Tensors leaves;   // of a loss that was given up: what it was computed from, with the values of then
   bool equals(const Extra& other) const override { return this == &other; }
 };
+
+Tensor seed_for(const Tensor& loss) {
+  Tensor one = scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients");
+  return Access::body(loss).rank == 0 ? one : broadcast_like(one, loss);
+}
 
 std::atomic<std::uint32_t> next_walk{1};
 
@@ -29,12 +37,14 @@ std::atomic<std::uint32_t> next_walk{1};
 // steps w = w - g(w) would be expanded step inside step, recursively.
 class Walk {
  public:
-  explicit Walk(const Tensors& xs);
+  explicit Walk(const Tensors& xs, Kept kept = Kept::everything);
   ~Walk();
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
   Tensors run(const Tensors& ys, const Tensors& seeds);
   std::size_t visited() const { return entries_.size(); }
+  /// Empty if saved values were kept after all.
+  const Tensors& leaves() const { return leaves_; }
 
  private:
   struct Entry {
@@ -66,8 +76,17 @@ class Walk {
   void give(const Body& to, Tensor g);
   void handle(Entry& e);
   void handle_backward(Entry& e);
+  void release(Node& n);
+  bool find_leaves();
+  bool add_leaf(const Body& b, std::int64_t& more);
+  bool computed(const Body& b) const {
+    std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
+    return i != kNone && entries_[i].relevant;
+  }
 
   const Tensors& xs_;
+  Kept kept_;
+  Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
   std::vector<const Node*>& wanted_;   // sorted
@@ -99,8 +118,8 @@ void Walk::give_scratch(Scratch* s) {
   c.delete_walk_scratch = delete_scratch;
 }
 
-Walk::Walk(const Tensors& xs)
-    : xs_(xs), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
+Walk::Walk(const Tensors& xs, Kept kept)
+    : xs_(xs), kept_(kept), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
       cotangents_(scratch_->cotangents) {
   do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
@@ -269,6 +288,20 @@ void Walk::handle(Entry& e) {
   n.op->vjp(Rewind(&n, dy, din, wanted));
   for (int i = 0; i < n_in; ++i)
     if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
+  if (kept_ != Kept::everything) release(n);
+}
+
+void Walk::release(Node& n) {
+  std::int64_t bytes = 0;
+  auto drop = [&](Body& b) {
+    if (b.storage) bytes += b.storage->bytes;
+    b.storage = {};
+  };
+  for (Body *b = n.in(), *end = b + n.n_in; b != end; ++b)
+    if (kept_ == Kept::nothing || computed(*b)) drop(*b);
+  for (Body *b = n.out(), *end = b + n.n_kept; b != end; ++b) drop(*b);
+  n.saved -= bytes;
+  context().saved_bytes.add(-bytes);
 }
 
 Tensors Walk::run(const Tensors& ys, const Tensors& seeds) {
@@ -276,6 +309,10 @@ Tensors Walk::run(const Tensors& ys, const Tensors& seeds) {
     if (Access::body(y).node) search(Access::body(y).node.get());
   for (std::int64_t i = 0; i < ys.size(); ++i)
     if (Access::body(ys[i]).node && seeds[i].defined()) give(Access::body(ys[i]), seeds[i]);
+  if (kept_ == Kept::leaves && !find_leaves()) {
+    kept_ = Kept::everything;
+    leaves_.clear();
+  }
   for (auto it = order_.rbegin(); it != order_.rend(); ++it)
     if (entries_[*it].relevant && entries_[*it].has_cotangent) handle(entries_[*it]);
   Tensors results;
@@ -288,6 +325,69 @@ Tensors Walk::run(const Tensors& ys, const Tensors& seeds) {
   return results;
 }
 
+// Note [Losses given up]
+// Gradients have a history of their own (Note [Lazy backward]), so an eager pass keeps the segment it walked, saved values
+// and all, for as long as a gradient lives. A loss that the caller gives up (a temporary, or std::move) leaves nobody else
+// who could walk the segment; then a pass over many bytes gives every saved value back that can be computed again from the
+// leaves, as soon as its adjoint ran, and keeps the leaves: constants, and variables and keys as they were. Should a
+// gradient be differentiated after all, the segment is played forward once more from these, with the same bits.
+// It is not done where an intermediate tensor is held by somebody, where a variable has changed since it was read, where
+// what has to be held instead is as large, or where the segment has a backward pass or control flow in it.
+constexpr std::int64_t kWorthwhile = 1 << 20;   // bytes saved by this thread
+
+/// Whether the segment is ours alone and can be computed again; then leaves_ is what from.
+bool Walk::find_leaves() {
+  for (const Tensor& x : xs_)
+    if (!(Access::body(x).flags & kLeaf)) return false;
+  std::vector<std::int32_t> counts(entries_.size(), 0);
+  std::int64_t less = 0, more = 0;
+  for (const Entry& e : entries_)
+    for (const Body *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)
+      if (std::uint32_t i = b->node ? find(b->node.get()) : kNone; i != kNone) ++counts[i];
+  if (entries_.empty()) return false;
+  ++counts[0];   // the loss itself
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Node& n = *entries_[i].node;
+    if (!n.op) continue;
+    bool above = entries_[i].relevant;   // of what may be given back
+    for (const Body *b = n.in(), *end = b + n.n_in; !above && b != end; ++b) above = computed(*b);
+    if (!above) continue;
+    if (n.op == &backward_row || n.op->n_out == 0 || n.count.load(std::memory_order_acquire) != counts[i]) return false;
+    if (!entries_[i].relevant) continue;
+    for (const Body *b = n.in(), *end = b + n.n_in; b != end; ++b) {
+      if (!b->node) continue;
+      if (!computed(*b)) {
+        if (!add_leaf(*b, more)) return false;
+      } else if (b->storage) {
+        less += b->storage->bytes;
+      }
+    }
+    for (const Body *b = n.out(), *end = b + n.n_kept; b != end; ++b)
+      if (b->storage) less += b->storage->bytes;
+  }
+  return more < less;
+}
+
+/// `b` with the value that its op read; false where that is gone.
+bool Walk::add_leaf(const Body& b, std::int64_t& more) {
+  Value v{b.storage, b.offset};
+  if (!v.storage) {
+    if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable) return false;
+    v = b.node->cell->load();
+    if (v.version != b.offset) return false;
+    more += v.storage->bytes;
+  }
+  for (const Tensor& t : leaves_) {
+    const Body& other = Access::body(t);
+    if (other.node == b.node && other.out == b.out) return other.storage == v.storage && other.offset == v.offset;
+  }
+  Body leaf = b;
+  leaf.storage = std::move(v.storage);
+  leaf.offset = v.offset;
+  leaves_.push_back(Access::wrap(std::move(leaf)));
+  return true;
+}
+
 constinit WarnOnce growing;
 
 /// Says once that history grows from one gradients() to the next: the mistake is `total = total + loss`.
@@ -295,16 +395,11 @@ void watch_growth(Context& c, std::size_t visited) {
   auto n = static_cast<std::int64_t>(visited);
   c.growing = n > c.last_segment ? c.growing + 1 : 0;
   c.last_segment = n;
-  if (c.growing == 64 && n > 1000)
-    growing.say("the history behind the loss has grown in 64 successive calls of gradients and is now " +
+  if (c.growing >= 64 && n > 1000)
+    growing.say("the history behind the loss has grown in " + std::to_string(c.growing) + " successive calls of gradients and is now " +
                      std::to_string(n) +
                      " ops long: something carries its history from one step to the next. Keep a value without history "
                      "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
-}
-
-Tensor seed_for(const Tensor& loss) {
-  Tensor one = scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients");
-  return broadcast_like(one, loss);
 }
 
 }  // namespace
@@ -312,16 +407,24 @@ Tensor seed_for(const Tensor& loss) {
 constinit const OpDef backward_row{
     .name = "gradients", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
 
-Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds) { return Walk(xs).run(ys, seeds); }
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept) { return Walk(xs, kept).run(ys, seeds); }
 
 Tensors expand_backward(const Node& node) {
   auto& held = static_cast<const Held&>(*node.attrs.extra);
   Context& c = context();
   Scoped<bool> on(c.recording, true);
-  return walk(held.loss, held.xs, held.seed);
+  Tensors loss = held.loss;
+  if (!held.leaves.empty()) {
+    Plan::Request request;
+    request.inputs = held.leaves;
+    request.outputs = loss;
+    request.what = "gradients";
+    loss = Plan::build(request)->connect(held.leaves.begin(), static_cast<int>(held.leaves.size()));
+  }
+  return walk(loss, held.xs, seed_for(loss[0]));
 }
 
-Tensors gradients(const Tensor& loss, const Tensors& xs) {
+Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   if (!loss.defined()) fail<ValueError>("gradients: the loss is an empty Tensor (an uninitialised variable?)");
   const Body& l = Access::body(loss);
   if (!l.dtype.is_float()) fail<TypeError>("gradients: the loss is ", l.dtype, ", a float dtype is needed");
@@ -340,12 +443,14 @@ Tensors gradients(const Tensor& loss, const Tensors& xs) {
     return none;
   }
   if (l.symbolic() || c.symbolic) return walk({loss}, xs, {seed_for(loss)});
-  Tensors raw, seed{seed_for(loss)};
+  if (c.saved_bytes.get() < kWorthwhile) kept = Kept::everything;
+  Tensors raw, leaves;
   {
     Scoped<bool> off(c.recording, false);
-    Walk w(xs);
-    raw = w.run({loss}, seed);
+    Walk w(xs, kept);
+    raw = w.run(loss, seed_for(loss));
     watch_growth(c, w.visited());
+    leaves = w.leaves();
   }
   if (!c.recording) return raw;
   // Note [Lazy backward]
@@ -354,7 +459,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs) {
   auto held = Ref<Held>::adopt(new Held);
   held->loss = loss;
   held->xs = xs;
-  held->seed = seed;
+  held->leaves = std::move(leaves);
   auto node = Ref<Node>::adopt(Node::make(&backward_row, 0, static_cast<std::uint32_t>(xs.size()), 0));
   node->attrs.extra = Ref<Extra>(held.get());
   std::uint64_t seq = std::max(c.clock, l.node->seq);

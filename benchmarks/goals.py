@@ -42,6 +42,7 @@ GOALS = [
     (r"repl\.hello", "s", 0.3),
     (r"chain\.1e6_fb", "torch", 0.08),
     (r"mem\.record_op\.t[12]", "bytes", 600),
+    (r"mem\.mlp50_b1024", "torch", 1.0),
 ]
 
 # Programs that are no peers: the machine itself, and OpenBLAS without a tensor library around it.

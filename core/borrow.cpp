@@ -17,7 +17,7 @@ Spec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
     if (d.value_ < 0) fail<ValueError>("borrow: a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
     spec.dims[i] = d.value_;
   }
-  if (spec.checked_bytes() != count * dtype.size())
+  if (spec.checked_bytes("borrow") != count * dtype.size())
     fail<ValueError>("borrow: ", count, " elements for the shape ", spec, ", which takes ", spec.numel());
   return spec;
 }

@@ -8,6 +8,7 @@ namespace kassette {
 
 struct Node;
 class AfterUpdates;
+class Tensors;
 
 /// Blocks of one size that a thread has at hand. Two lists of up to kBatch blocks, so that a thread that frees what
 /// another allocates exchanges whole batches with the shared pool.
@@ -34,13 +35,16 @@ struct Context {
   bool recording = true;    // ops on tensors with history make nodes
   bool symbolic = false;    // inside K::symbolic or a body of control flow
   bool native = false;      // inside a call of an external backend: K functions are our own engine's
+  bool replays = true;      // nodes keep constants for replays; false: they only serve a walk
   std::uint64_t clock = 0;  // the largest sequence number this thread has given
   std::uint8_t depth = 0;   // how many bodies of control flow we are in
+  std::uint8_t floor = 0;   // the depth of the innermost branch: what is recorded in it belongs to it
   bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
   Node* dying = nullptr;
   const AfterUpdates* after = nullptr;   // inside control_dependencies
   const void* phase = nullptr;           // a scoped learning phase (autograd)
   void* engine_frame = nullptr;          // the innermost call into an external backend
+  Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
   int growing = 0;                       // successive calls of gradients over ever larger segments

@@ -21,7 +21,7 @@ struct Cell;
 inline constexpr std::int64_t kUnknown = -1;
 
 struct Spec;
-[[noreturn]] void fail_size(const Spec& spec);
+[[noreturn]] void fail_size(const Spec& spec, const char* what);
 
 /// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
 struct Spec {
@@ -48,14 +48,14 @@ struct Spec {
     return n;
   }
   std::int64_t bytes() const { return numel() * dtype.size(); }
-  /// The same; throws ValueError where the size does not fit (2^40 x 2^40).
-  std::int64_t checked_bytes() const {
+  /// The same; throws ValueError, in the name of `what`, where the size does not fit (2^40 x 2^40).
+  std::int64_t checked_bytes(const char* what) const {
     std::int64_t n = dtype.size();
     bool over = false;
     for (int i = 0; i < rank; ++i)
       if (dims[i] == 0) return 0;
     for (int i = 0; i < rank; ++i) over |= __builtin_mul_overflow(n, dims[i], &n);
-    if (over || n > (std::int64_t(1) << 56)) fail_size(*this);
+    if (over || n > (std::int64_t(1) << 56)) fail_size(*this, what);
     return n;
   }
   bool same_shape(const Spec& o) const {
@@ -95,7 +95,7 @@ struct Body : Spec {
   std::uint8_t flags = 0;
   std::uint8_t level = 0;      // depth of the control-flow body whose placeholders or draws it depends on
   std::uint16_t out = 0;       // which output of the node
-  std::int64_t offset = 0;     // bytes into the storage
+  std::int64_t offset = 0;     // bytes into the storage; of a variable's value that a node did not keep: its version
   Ref<Storage> storage;        // null: symbolic, a variable (its cell has the value), or a value that was not saved
   Ref<Node> node;              // null: no history
 
@@ -192,6 +192,7 @@ enum class Leaf : std::uint8_t { variable, placeholder, source };
 struct Value {
   Ref<Storage> storage;
   std::int64_t offset = 0;
+  std::int64_t version = 0;
 };
 
 /// What a leaf owns. A variable's value is read and swapped under the lock.
@@ -203,7 +204,7 @@ struct Cell {
   mutable std::atomic<std::uint8_t> lock_{0};
   Spec spec;                             // of what is fed or held
   Device device;
-  Value value;                           // variable: its value; placeholder: its default or nothing
+  Value value;                           // variable: its value; placeholder: its default or nothing. See set().
   std::atomic<std::uint64_t> draws{0};   // source: how often it has been drawn
   std::uint64_t seed = 0;
   char* name = nullptr;
@@ -222,9 +223,17 @@ struct Cell {
   }
   void store(Value v) {
     lock();
-    std::swap(value, v);
+    set(v);
     unlock();
   }
+  /// Swaps the value for `v`; under the lock. Whoever writes into the bytes instead calls changed(): versions tell a later
+  /// walk whether the value that an op read is still there.
+  void set(Value& v) {
+    std::swap(value, v);
+    value.version = v.version;
+    changed();
+  }
+  void changed() { ++value.version; }
   static void destroy(Cell* cell) noexcept;
 
  private:

@@ -62,7 +62,9 @@ std::ostream& operator<<(std::ostream& os, const Shape& shape) {
 std::string shape_text(const Spec& spec) { return shape_text(spec.shape()); }
 std::ostream& operator<<(std::ostream& os, const Spec& spec) { return os << spec.shape(); }
 
-void fail_size(const Spec& spec) { fail<ValueError>("shape: ", spec, " of ", spec.dtype, " is too large to address"); }
+void fail_size(const Spec& spec, const char* what) {
+  fail<ValueError>(what, ": a result of shape ", spec, " and dtype ", spec.dtype, " is too large to address");
+}
 
 Dims::Dims(NoneType) : size_(-1), whole_(nullptr) {}
 Dims::Dims(int one) : Dims({Dim(one)}) {}

@@ -38,8 +38,8 @@ Tensor as_variable(const Tensor& value, Name name) {
 /// The value of a constant with the shape that was asked for.
 Tensor with_shape(const Tensor& value, const Spec& to) {
   Body b = Access::body(value);
-  if (b.rank == 0) return filled_tensor(value, to);
-  if (to.checked_bytes() != b.bytes())
+  if (b.rank == 0) return filled_tensor(value, to, "constant");
+  if (to.checked_bytes("constant") != b.bytes())
     fail<ValueError>("constant: a value of shape ", static_cast<const Spec&>(b), " does not fill ", to);
   b.set(to);
   return Access::wrap(std::move(b));
@@ -108,7 +108,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
   } else {
     spec = shape_from(to, one.dtype(), what);
   }
-  return as_variable(filled_tensor(one, spec), name);
+  return as_variable(filled_tensor(one, spec, what), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
@@ -118,7 +118,7 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   if (!b.node && !b.symbolic() && b.device == cpu) {
     Spec spec = b;
     spec.dtype = one.dtype();
-    return filled_tensor(one, spec);
+    return filled_tensor(one, spec, what);
   }
   if (like.body().device != cpu) one = one.to(like.body().device);
   return broadcast_like(one, like);

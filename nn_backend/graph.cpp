@@ -70,7 +70,8 @@ Tensors Function::operator()(const Tensors& feeds) const {
   engine::Native ours;
   Tensors args = plan_->check_feeds(feeds);
   bool symbolic = false;
-  for (const Tensor& t : args) symbolic = symbolic || t.symbolic();
+  for (const Tensor& t : args)
+    symbolic = symbolic || (t.defined() && (t.symbolic() || (context().symbolic && Access::body(t).node)));
   if (!symbolic) return plan_->run(args.begin(), static_cast<int>(args.size()));
   if (plan_->has_effects())
     fail<ValueError>("function: a symbolic argument connects the function to the tape, but it has updates; feed values");
@@ -221,9 +222,36 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   return FunctionAccess::make(Plan::build(request));
 }
 
+Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs) {
+  KASSETTE_DISPATCH(function, func, inputs);
+  Plan::Request request;
+  for (const Tensor& like : inputs) {
+    if (!like.defined()) fail<ValueError>("function: input ", request.inputs.size(), " is an empty Tensor (an uninitialised variable?)");
+    const Body& b = Access::body(like);
+    request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
+  }
+  Context& c = context();
+  Tensors updates;
+  {
+    Scope scope(Scope::kSymbolic);
+    Scoped<Tensors*> collect(c.updates, &updates);
+    request.outputs = func(request.inputs);
+  }
+  for (const Tensor& t : request.outputs)
+    if (!t.defined()) fail<ValueError>("function: the callable returned an empty Tensor");
+  request.update_ops = std::move(updates);
+  return FunctionAccess::make(Plan::build(request));
+}
+
 Tensors gradients(const Tensor& loss, const Tensors& variables) {
   KASSETTE_DISPATCH(gradients, loss, variables);
   return kassette::gradients(loss, variables);
+}
+Tensors gradients(Tensor&& loss, const Tensors& variables) {
+  KASSETTE_DISPATCH(gradients, loss, variables);
+  Tensor last = std::move(loss);
+  bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
+  return kassette::gradients(last, variables, alone ? Kept::leaves : Kept::everything);
 }
 
 Tensor stop_gradient(const Tensor& variables) {

@@ -69,11 +69,18 @@ struct FunctionOptions {
 /// computed. Throws ValueError for an input that is not on the tape and for an update that already ran. Section 2.13.1.
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const Updates& updates = {});
 KASSETTE_API Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options);
+/// The same over a callable (tensors -> tensors), which runs once, now, on placeholders like `inputs`: placeholders, whose
+/// unknown sizes stay unknown, or example tensors. What it does to tensors on the tape is only recorded: variables and
+/// other tensors that it captures are read, updates happen and random numbers are drawn at each call of the function.
+KASSETTE_API Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs);
 
 /// d(sum of loss)/dv for each of the variables, which may be variables, placeholders or any tensors on the tape; an empty
 /// Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws ValueError
 /// where v was never recorded (a constant). Section 2.13.2.
 KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables);
+/// The same for a loss that is given up, a temporary or std::move(loss): where nobody holds another tensor behind it, memory
+/// is given back as the pass goes; should a gradient be differentiated later, the values are computed again.
+KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 
 /// The same value, through which no gradient flows. Section 2.13.3.
 KASSETTE_API Tensor stop_gradient(const Tensor& variables);

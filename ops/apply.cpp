@@ -78,6 +78,7 @@ struct Source {
   const Body* body;
   Storage* storage;
   std::int64_t offset;
+  std::int64_t version;   // of a variable
 };
 
 // Shape, dtype, device, flags, level and output of a body; its offset, storage and node follow.
@@ -105,8 +106,8 @@ void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, T
     Node* maker = b.node.get();
     if (maker && maker->seq > seq) seq = maker->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. What was saved wins over the cell.
-    bool keeps = !maker || has_bit(op.saves_in, i);
-    saved += fill(in + i, b, keeps ? from[i].storage : nullptr, keeps ? from[i].offset : 0, maker);
+    bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
+    saved += fill(in + i, b, keeps ? from[i].storage : nullptr, keeps ? from[i].offset : from[i].version, maker);
   }
   for (int i = 0; i < n_out; ++i) {
     Body& b = Access::body(out[i]);
@@ -131,7 +132,7 @@ Value read_value(const Body& b) {
 }
 
 void allocate_output(Body& out, Device device) {
-  out.storage = Storage::allocate(out.checked_bytes(), device);
+  out.storage = Storage::allocate(out.checked_bytes("allocate"), device);
   out.offset = 0;
 }
 
@@ -146,11 +147,12 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
     if (!b) fail_undefined(op, i);
     if (c.after) b = c.after->substitute(b);
     Storage* s = b->storage.get();
-    std::int64_t offset = b->offset;
+    std::int64_t offset = b->offset, version = 0;
     if (b->node) {
       if (!s && (b->flags & (kLeaf | kSymbolic)) == kLeaf) {
         Value v = b->node->cell->load();
         offset = v.offset;
+        version = v.version;
         s = v.storage ? loaded.hold(std::move(v.storage)) : nullptr;
       }
       if (b->flags & kDraw) seen.draw = true;
@@ -162,7 +164,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
       if (seen.device.given()) fail_device(op, seen.device, b->device);
       seen.device = b->device;
     }
-    from[i] = {b, s, offset};
+    from[i] = {b, s, offset, version};
     args[i] = {b, s ? static_cast<std::byte*>(s->data) + offset : nullptr};
   }
   if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
@@ -170,6 +172,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
   bool symbolic = seen.flags & kSymbolic;
   if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect)))) symbolic = true;
   if (op.traits & (kDraws | kSource) && c.depth > seen.level) seen.level = c.depth;
+  if (symbolic && c.floor > seen.level) seen.level = c.floor;
 
   Body* bodies[4];
   std::unique_ptr<Body*[]> many;
@@ -200,7 +203,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
     if (!kernel) fail<NotImplementedError>(op.name, ": not available on ", seen.device);
     if (!(op.traits & kView))
       for (int i = 0; i < n_out; ++i)
-        if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(), seen.device);
+        if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(op.name), seen.device);
     kernel(call);
   }
   bool draws = op.traits & (kDraws | kSource);
@@ -221,7 +224,7 @@ Tensor run_plain(const Call& call) {
   Call here{call.op, call.attrs, call.in, call.n_in, &body, 1, cpu};
   call.op.rule(here, body);
   body->device = cpu;
-  if (body->known()) body->storage = Storage::allocate(body->checked_bytes(), cpu);
+  if (body->known()) body->storage = Storage::allocate(body->checked_bytes(call.op.name), cpu);
   call.op.cpu(here);
   return made;
 }
@@ -247,9 +250,10 @@ class Held {
   }
   static bool small(const Storage* s) { return s->bytes <= kSmall; }
   /// Null where the variable has no value.
-  Storage* read(const Cell& cell, int i, std::int64_t& offset) {
+  Storage* read(const Cell& cell, int i, std::int64_t& offset, std::int64_t& version) {
     if (locked_ == &cell) {
       offset = cell.value.offset;
+      version = cell.value.version;
       return cell.value.storage.get();
     }
     count();   // a second variable: never wait for a lock with another in hand
@@ -260,12 +264,14 @@ class Held {
       if (s && small(s)) {
         locked_ = &cell;
         offset = cell.value.offset;
+        version = cell.value.version;
         return s;
       }
       cell.unlock();
     }
     Value v = cell.load();
     offset = v.offset;
+    version = v.version;
     counted_[i] = std::move(v.storage);
     return counted_[i].get();
   }
@@ -289,15 +295,15 @@ bool apply_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, int n_
     const Body* b = inputs[i].body();
     if (!b || (b->flags & ~kLeaf) || b->device != cpu) return false;
     Storage* s = b->storage.get();
-    std::int64_t offset = b->offset;
+    std::int64_t offset = b->offset, version = 0;
     if (!s) {
       if (!(b->flags & kLeaf)) return false;
-      s = held.read(*b->node->cell, i, offset);
+      s = held.read(*b->node->cell, i, offset, version);
       if (!s) return false;
     }
     small = small && Held::small(s);
     if (b->level > level) level = b->level;
-    from[i] = {b, s, offset};
+    from[i] = {b, s, offset, version};
     args[i] = {b, static_cast<std::byte*>(s->data) + offset};
   }
   if (!small) held.count();

@@ -124,8 +124,8 @@ Tensor eye(const Dims& shape, DType dtype) {
   attrs.a = dtype.code();
   return apply1(eye_row, attrs, {dims_tensor(shape, "eye")});
 }
-Tensor filled_tensor(const Tensor& value, const Spec& shape) {
-  Tensor t = empty_tensor(shape);
+Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what) {
+  Tensor t = empty_tensor(shape, what);
   Strided layout;
   layout.push(shape.numel(), 0, 1);
   copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());

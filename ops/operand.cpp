@@ -117,12 +117,12 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
 DType default_float() { return DType(static_cast<DType::Code>(floatx_code.load(std::memory_order_relaxed))); }
 void set_default_float(DType dtype) { floatx_code.store(dtype.code(), std::memory_order_relaxed); }
 
-Tensor empty_tensor(const Spec& spec) {
+Tensor empty_tensor(const Spec& spec, const char* what) {
   TensorImpl* impl = TensorImpl::make();
   Tensor t = Access::adopt(impl);
   impl->body.set(spec);
   impl->body.device = cpu;
-  impl->body.storage = Storage::allocate(spec.checked_bytes(), cpu);
+  impl->body.storage = Storage::allocate(spec.checked_bytes(what), cpu);
   return t;
 }
 

@@ -40,7 +40,7 @@ class Arg {
 DType dtype_beside(const Operand& a, const Operand& b);
 
 /// A new concrete tensor on the CPU, its elements not yet written.
-Tensor empty_tensor(const Spec& spec);
+Tensor empty_tensor(const Spec& spec, const char* what = "tensor");
 template <class T>
 T* mutable_data(const Tensor& t) {
   return reinterpret_cast<T*>(Access::body(t).data());

@@ -103,7 +103,7 @@ void flatten_rule(const Call& call, Spec* out) {
   std::int64_t n = 1;
   for (int i = kept; i < x.rank; ++i) {
     if (x.dims[i] < 0) n = kUnknown;
-    else if (n >= 0 && __builtin_mul_overflow(n, x.dims[i], &n)) fail_size(x);
+    else if (n >= 0 && __builtin_mul_overflow(n, x.dims[i], &n)) fail_size(x, call.op.name);
   }
   out->dims[kept] = n;
 }

@@ -68,7 +68,7 @@ Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType
 /// A matrix with ones on the main diagonal; two sizes.
 Tensor eye(const Dims& shape, DType dtype);
 /// A new tensor on the CPU of that shape, all elements equal to the only one of `value`. Not on the tape.
-Tensor filled_tensor(const Tensor& value, const Spec& shape);
+Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what);
 /// A number as a scalar with the dtype and device of `like`.
 Tensor number_like(double value, const Tensor& like);
 /// Zeros with the shape of `like`, of which only the shape is read.

@@ -83,6 +83,29 @@ struct Mlp {
   }
 };
 
+/// Fifty layers of 256, then 10 classes, and a batch of 1,024: activations are four times the weights.
+struct DeepMlp {
+  Tensors parameters;
+  Tensor x = uniform(1024, 256), labels = K::cast(uniform(1024) * 9.0, "int32");
+  DeepMlp() {
+    for (int i = 0; i < 50; ++i) {
+      parameters.push_back(weights(256, i < 49 ? 256 : 10));
+      parameters.push_back(zeros(i < 49 ? 256 : 10));
+    }
+  }
+  Tensor loss() const {
+    Tensor h = x;
+    for (int i = 0; i < 98; i += 2)
+      h = K::relu(K::dot(h, parameters[i]) + parameters[i + 1]);
+    return K::mean(K::sparse_categorical_crossentropy(
+        labels, K::dot(h, parameters[98]) + parameters[99], /*from_logits=*/true));
+  }
+  void step() const {
+    Tensors g = K::gradients(loss(), parameters);
+    for (std::int64_t i = 0; i < g.size(); ++i) K::update_sub(parameters[i], 0.01 * g[i]);
+  }
+};
+
 /// Adam on one variable of n elements, all of it inside K::function.
 struct Adam {
   explicit Adam(int n)
@@ -111,6 +134,12 @@ void train() {
     Mlp net;
     return bench::peak_of([&] {
       for (int i = 0; i < 1000; ++i) net.step();
+    });
+  });
+  own_process("mem.mlp50_b1024", [] {
+    DeepMlp net;
+    return bench::peak_of([&] {
+      for (int i = 0; i < 3; ++i) net.step();
     });
   });
   constexpr int kLarge = 10000000;

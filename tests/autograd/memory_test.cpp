@@ -1,9 +1,14 @@
 // tests/autograd/memory_test.cpp - what the tape keeps, and for how long.
-#include <kassette/backend.h>
+#include <kassette/testing.h>
 #include <kassette/runtime.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/context.h"
@@ -74,4 +79,153 @@ TEST_CASE("an Adam step through a function makes no second copy of the model") {
   CHECK(m.data<float>() == at_m);
   CHECK(stats().live == live);
   CHECK(stats().peak - live < n);   // less than a quarter of one variable
+}
+
+namespace {
+
+/// A multilayer perceptron of equal layers, whose activations are much larger than its weights.
+struct Deep {
+  static constexpr int kLayers = 12, kWidth = 64, kRows = 1024;
+  Tensors parameters;
+  Tensor x;
+  Deep() {
+    std::vector<float> numbers(kRows * kWidth);
+    auto fill = [&](float scale) {
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = scale * std::sin(static_cast<float>(i) + 0.5f);
+    };
+    fill(1);
+    x = K::constant(numbers, "float32", {kRows, kWidth});
+    fill(0.2f);
+    numbers.resize(kWidth * kWidth);
+    for (int i = 0; i < kLayers; ++i) {
+      parameters.push_back(K::variable(K::constant(numbers, "float32", {kWidth, kWidth})));
+      parameters.push_back(K::variable(K::zeros({kWidth})));
+    }
+  }
+  Tensor loss() const {
+    Tensor h = x;
+    for (int i = 0; i < kLayers; ++i) h = K::tanh(K::dot(h, parameters[2 * i]) + parameters[2 * i + 1]);
+    return K::mean(K::square(h));
+  }
+  static constexpr std::int64_t kActivation = std::int64_t(kRows) * kWidth * 4;
+};
+
+/// What sets a and b apart, in words; nothing where they have the same bits.
+std::string difference(const Tensor& a, const Tensor& b) {
+  kassette::testing::Comparison c = kassette::testing::compare(K::eval(a), K::eval(b), {.rtol = 0, .atol = 0});
+  return c.message;
+}
+
+}  // namespace
+
+TEST_CASE("a loss that is given up gives its saved values back as the pass goes; one that is held keeps them", "[tape]") {
+  Deep net;
+  auto live = [] { return kassette::memory_stats().live; };
+  std::int64_t before = live(), gradient_bytes = 0;
+  for (const Tensor& p : net.parameters) gradient_bytes += p.size() * 4;
+  Tensors given = K::gradients(net.loss(), net.parameters);
+  CHECK(live() - before < gradient_bytes + 2 * Deep::kActivation);
+  Tensor loss = net.loss();
+  Tensors held = K::gradients(loss, net.parameters);
+  CHECK(live() - before > Deep::kLayers * Deep::kActivation);
+  for (std::int64_t i = 0; i < held.size(); ++i) CHECK(difference(held[i], given[i]) == "");
+  loss = Tensor();
+  held = Tensors();
+  CHECK(live() - before < gradient_bytes + 2 * Deep::kActivation);
+  loss = net.loss();
+  given = K::gradients(std::move(loss), net.parameters);
+  CHECK(live() - before < gradient_bytes + 2 * Deep::kActivation);
+  // During the pass activations go while gradients come.
+  given = Tensors();
+  loss = net.loss();
+  kassette::reset_peak_memory();
+  std::int64_t forward = live();
+  given = K::gradients(std::move(loss), net.parameters);
+  CHECK(kassette::memory_stats().peak - forward < 6 * Deep::kActivation);
+}
+
+TEST_CASE("gradients of a loss that was given up are differentiated as if it had been held, also after updates", "[tape]") {
+  Deep net;
+  auto norm = [](const Tensors& g) {
+    Tensor total = K::sum(K::square(g[0]));
+    for (std::int64_t i = 1; i < g.size(); ++i) total = total + K::sum(K::square(g[i]));
+    return total;
+  };
+  auto dropped = [&] {
+    Tensor h = net.loss();
+    return K::sum(K::square(K::dropout(net.x * h, 0.5, K::None, 7)));
+  };
+  for (bool draws : {false, true}) {
+    K::set_random_seed(3);
+    Tensor loss = draws ? dropped() : net.loss();
+    Tensors wanted = K::gradients(loss, net.parameters);
+    K::set_random_seed(3);
+    std::int64_t saved = kassette::totals().saved_bytes;
+    Tensors g = K::gradients(draws ? dropped() : net.loss(), net.parameters);
+    CHECK(kassette::totals().saved_bytes - saved < 4 * Deep::kActivation);   // constants, weights and keys
+    for (std::int64_t i = 0; i < g.size(); ++i) CHECK(difference(g[i], wanted[i]) == "");
+    for (const Tensor& p : net.parameters) K::update_sub(p, 0.01 * p + 0.001);
+    Tensors second = K::gradients(norm(g), net.parameters), expected = K::gradients(norm(wanted), net.parameters);
+    for (std::int64_t i = 0; i < second.size(); ++i) CHECK(difference(second[i], expected[i]) == "");
+  }
+  // In a function: the variables of the call.
+  Tensors g = K::gradients(net.loss(), net.parameters);
+  auto f = K::function({}, {norm(g)});
+  K::update(net.parameters[1], K::ones({Deep::kWidth}));
+  CHECK(K::eval(f({})[0]).item<double>() == Approx(K::eval(norm(K::gradients(net.loss(), net.parameters))).item<double>()).epsilon(1e-4));
+}
+
+TEST_CASE("saved values stay where somebody else holds a tensor of the segment, or a variable changed since", "[tape]") {
+  Deep net;
+  auto saved = [] { return kassette::totals().saved_bytes; };
+  constexpr std::int64_t kAll = Deep::kLayers * Deep::kActivation;
+  Tensor kept;
+  auto loss_with = [&] {
+    Tensor h = K::tanh(K::dot(net.x, net.parameters[0]));
+    kept = h;
+    for (int i = 1; i < Deep::kLayers; ++i) h = K::tanh(K::dot(h, net.parameters[2 * i]) + net.parameters[2 * i + 1]);
+    return K::sum(h);
+  };
+  {
+    Tensors g = K::gradients(loss_with(), {net.parameters[0]});
+    CHECK(saved() > kAll);
+    CHECK(K::gradients(K::sum(kept), {net.parameters[0]})[0].defined());
+    kept = Tensor();
+  }
+  {
+    Tensor loss = net.loss();
+    K::update_add(net.parameters[3], K::ones({Deep::kWidth}));   // a bias, which no adjoint reads
+    Tensors g = K::gradients(std::move(loss), net.parameters);
+    CHECK(saved() > kAll);
+  }
+  CHECK(saved() < kAll / 4);
+}
+
+TEST_CASE("history that grows from step to step is warned about once, in words that name the way out", "[tape]") {
+  int pipes[2];
+  REQUIRE(pipe(pipes) == 0);
+  pid_t child = fork();   // the warning is said once in a process
+  if (child == 0) {
+    dup2(pipes[1], 2);
+    ::setenv("KASSETTE_LOG", "warning", 1);
+    Tensor w = K::variable(1.0), total = K::constant(0.0);
+    for (int i = 0; i < 400; ++i) {
+      total = total + K::exp(w * 0.5) * 0.25;
+      K::gradients(total, {w});
+    }
+    _exit(0);
+  }
+  close(pipes[1]);
+  std::string said(8192, '\0');
+  std::size_t n = 0;
+  for (ssize_t got; n < said.size() && (got = read(pipes[0], &said[n], said.size() - n)) > 0;) n += static_cast<std::size_t>(got);
+  close(pipes[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  said.resize(n);
+  INFO(said);
+  CHECK(status == 0);
+  CHECK(said.find("successive calls of gradients and is now 100") != std::string::npos);
+  CHECK(said.find("x.detach()") != std::string::npos);
+  CHECK(said.find('\n') == said.size() - 1);
 }

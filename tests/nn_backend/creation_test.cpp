@@ -95,7 +95,7 @@ TEST_CASE("zeros and ones are variables, of a symbolic shape tensors", "[creatio
   CHECK(values(K::function({p}, {dynamic})({K::zeros({2, 3})})[0]) == std::vector<double>(4, 1));
   CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): a size is not negative; K::shape(x)[i] stands for an unknown one");
   CHECK_THROWS_WITH(K::zeros({1L << 40, 1L << 40}),
-                    "shape: (1099511627776, 1099511627776) of float32 is too large to address");
+                    "zeros: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
 }
 
 TEST_CASE("eye is a variable with ones on the diagonal", "[creation]") {

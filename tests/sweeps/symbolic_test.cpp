@@ -116,6 +116,41 @@ std::string in_scope(const Sample& s, const Shapes& shapes, DType dtype) {
   return difference(values, eager);
 }
 
+/// First and second gradients of a loss, empty where there is no path.
+Tensors two_orders(const Tensor& loss, const Tensors& xs) {
+  Tensors all = K::gradients(loss, xs);
+  Tensor squares;
+  for (const Tensor& g : all)
+    if (g.defined()) squares = squares.defined() ? squares + K::sum(K::square(g)) : K::sum(K::square(g));
+  if (squares.defined())
+    for (const Tensor& g : K::gradients(squares, xs)) all.push_back(g);
+  return all;
+}
+
+/// The sample as the body of a branch: its gradients come from the tape that the branch hands over.
+std::string in_branch(const Sample& s, const Shapes& shapes, DType dtype) {
+  Tensors in = make_inputs(s, shapes, dtype), vs, xs = placeholders(s, shapes, dtype, true);
+  for (const Tensor& x : in) vs.push_back(K::variable(x, x.dtype()));
+  Tensors cotangents = cotangents_for(call(s, in));
+  if (cotangents.empty()) return "";
+  Tensor yes = K::placeholder({}, None, bool_);
+  Tensor loss = K::switch_(yes, [&] { return loss_of(call(s, xs), cotangents); },
+                           [&] { return K::zeros({}, cotangents[0].dtype()); });
+  Tensors symbolic = two_orders(loss, xs), eager = two_orders(loss_of(call(s, vs), cotangents), vs);
+  Tensors inputs = xs, feeds = in, outputs(loss), wanted(loss_of(call(s, vs), cotangents));
+  inputs.push_back(yes);
+  feeds.push_back(K::constant(true, bool_));
+  for (std::int64_t i = 0; i < symbolic.size(); ++i) {
+    if (!symbolic[i].defined()) continue;
+    outputs.push_back(symbolic[i]);   // a node says zero where its body has no path
+    wanted.push_back(i < eager.size() && eager[i].defined() ? eager[i] : K::zeros_like(in[i % in.size()], in[i % in.size()].dtype()));
+  }
+  Tensors played = K::function(inputs, outputs)(feeds);
+  for (std::int64_t i = 0; i < played.size(); ++i)
+    if (auto c = testing::compare(played[i], K::eval(wanted[i])); !c) return "result " + std::to_string(i) + ": " + c.message;
+  return "";
+}
+
 /// Draws are those of an eager call at the first call of a function only.
 std::vector<std::vector<Shapes>> one_by_one(const Sample& s) {
   std::vector<std::vector<Shapes>> groups;
@@ -143,6 +178,18 @@ TEST_CASE("every sample on placeholders, played at all its sizes, has the bits o
         }
         if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, cases[0], dtype) << ": leaves " << kept);
       }
+}
+
+TEST_CASE("every sample in a branch has the first and second gradients of the eager call", "[sweep]") {
+  for (const Sample& s : op_samples()) {
+    if (s.order == Order::none || s.draws) continue;
+    for (const Shapes& shapes : cases_of(s))
+      try {
+        if (std::string wrong = in_branch(s, shapes, float64); !wrong.empty()) FAIL_CHECK(title(s, shapes, float64) << ": " << wrong);
+      } catch (const std::exception& e) {
+        FAIL_CHECK(title(s, shapes, float64) << ": threw " << e.what());
+      }
+  }
 }
 
 TEST_CASE("every sample on variables inside K::symbolic has the bits of the eager call when evaluated", "[sweep]") {

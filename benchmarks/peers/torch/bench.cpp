@@ -63,6 +63,14 @@ void train() {
       for (int i = 0; i < 1000; ++i) step();
     });
   });
+  own_process("mem.mlp50_b1024", [] {
+    std::vector<int64_t> widths(50, 256);
+    widths.push_back(10);
+    auto step = mlp_step(1024, widths);
+    return bench::peak_of([&] {
+      for (int i = 0; i < 3; ++i) step();
+    });
+  });
   own_process("mem.adam_1e7", [] {
     Tensor w = (torch::rand({10000000}) + 0.5).requires_grad_();
     torch::optim::Adam adam({w}, torch::optim::AdamOptions(1e-3));

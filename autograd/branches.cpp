@@ -1,0 +1,66 @@
+// autograd/branches.cpp - one of two bodies, by a scalar condition.
+#include "autograd/control.h"
+#include "core/convert.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+/// Inputs: key, condition, captures of yes, captures of no.
+class Branches final : public Procedure {
+ public:
+  Branches(Traced yes, Traced no, Spec result)
+      : yes_(std::move(yes.plan)), no_(std::move(no.plan)), n_yes_(static_cast<int>(yes.captures.size())), result_(result) {}
+  Tensors run(const Tensors& in) const override {
+    bool taken;
+    in[1].item(&taken, bool_);
+    const Plan& plan = taken ? *yes_ : *no_;
+    Tensors args;
+    std::int64_t begin = taken ? 2 : 2 + n_yes_, end = taken ? 2 + n_yes_ : in.size();
+    for (std::int64_t i = begin; i < end; ++i) args.push_back(in[i]);
+    return run_body(plan, args, step_keys(in[0], 0, taken ? 0 : yes_->n_sources(), plan.n_sources()));
+  }
+  void specs(const Call&, Spec* out) const override { out->set(result_); }
+  int n_out() const override { return 1; }
+  bool reaches(int i) const override {
+    return i >= 2 && (i < 2 + n_yes_ ? yes_->reaches(i - 2) : no_->reaches(i - 2 - n_yes_));
+  }
+
+ private:
+  Ref<Plan> yes_, no_;
+  int n_yes_;
+  Spec result_;
+};
+
+/// What both branches agree on.
+Spec merge(const char* what, const Spec& yes, const Spec& no) {
+  if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
+  Spec s;
+  s.set(yes);
+  if (yes.rank < 0 || no.rank < 0) {
+    if (yes.rank < 0) s.set(no);
+    return s;
+  }
+  bool ok = yes.rank == no.rank;
+  for (int i = 0; ok && i < yes.rank; ++i) {
+    ok = yes.dims[i] < 0 || no.dims[i] < 0 || yes.dims[i] == no.dims[i];
+    if (s.dims[i] < 0) s.dims[i] = no.dims[i];
+  }
+  if (!ok) fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
+  return s;
+}
+
+}  // namespace
+
+Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no) {
+  auto as_list = [](const Callable<Tensor()>& f) { return [&f](const Tensors&) { return Tensors(f()); }; };
+  Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
+  Spec result = merge(what, a.plan->output_spec(0), b.plan->output_spec(0));
+  Tensors in(key_input(a.plan->n_sources() + b.plan->n_sources() > 0, what));
+  in.push_back(condition);
+  for (const Tensor& t : a.captures) in.push_back(t);
+  for (const Tensor& t : b.captures) in.push_back(t);
+  return call_node(Ref<Extra>::adopt(new Branches(std::move(a), std::move(b), result)), in)[0];
+}
+
+}  // namespace kassette

@@ -1,0 +1,176 @@
+// autograd/loops.cpp - loops over the elements of tensors.
+#include "autograd/control.h"
+#include "core/convert.h"
+#include "core/text.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace {
+
+void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i) {
+  bool ok = before.rank < 0 || after.rank < 0 || before.rank == after.rank;
+  for (int k = 0; ok && before.rank >= 0 && k < before.rank && k < after.rank; ++k)
+    ok = before.dims[k] < 0 || after.dims[k] < 0 || before.dims[k] == after.dims[k];
+  if (!ok)
+    fail<ValueError>(what, ": the step returned state ", i, " of shape ", after, ", it was ", before, "; shapes must stay");
+  if (before.dtype != after.dtype)
+    fail<TypeError>(what, ": the step returned state ", i, " as ", after.dtype, ", it was ", before.dtype);
+}
+
+/// Inputs: key, xs, states, captures.
+class Scan final : public Procedure {
+ public:
+  Scan(const ScanRequest& request, Traced body)
+      : what_(request.what), body_(std::move(body.plan)), nx_(static_cast<int>(request.xs.size())),
+        ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse) {}
+  Tensors run(const Tensors& in) const override;
+  void specs(const Call& call, Spec* out) const override;
+  int n_out() const override { return ny_ + ns_; }
+  bool reaches(int i) const override { return i > 0 && (i <= nx_ + ns_ || body_->reaches(i - 1)); }
+
+ private:
+  const char* what_;
+  Ref<Plan> body_;
+  int nx_, ns_, ny_;
+  bool reverse_;
+};
+
+std::int64_t length_of(const char* what, const Tensors& xs) {
+  std::int64_t n = kUnknown;
+  for (const Tensor& x : xs) {
+    const Body& b = Access::body(x);
+    if (b.rank == 0) fail<ValueError>(what, ": elements are a scalar; they need an axis to go along");
+    std::int64_t d = b.rank < 0 ? kUnknown : b.dims[0];
+    if (n >= 0 && d >= 0 && n != d) fail<ValueError>(what, ": elements of length ", n, " and ", d);
+    if (d >= 0) n = d;
+  }
+  return n;
+}
+
+Tensors Scan::run(const Tensors& in) const {
+  Tensors xs;
+  for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
+  std::int64_t steps = length_of(what_, xs);
+  std::vector<Tensors> slices, ys(static_cast<std::size_t>(ny_));
+  for (const Tensor& x : xs) slices.push_back(unstack(x, static_cast<int>(steps), 0));
+  Tensors states;
+  for (int i = 0; i < ns_; ++i) states.push_back(in[1 + nx_ + i]);
+  for (std::int64_t t = 0; t < steps; ++t) {
+    std::int64_t at = reverse_ ? steps - 1 - t : t;
+    Tensors args;
+    args.reserve(in.size());
+    for (const Tensors& s : slices) args.push_back(s[at]);
+    for (const Tensor& s : states) args.push_back(s);
+    for (std::int64_t i = 1 + nx_ + ns_; i < in.size(); ++i) args.push_back(in[i]);
+    Tensors out = run_body(*body_, args, step_keys(in[0], t, 0, body_->n_sources()));
+    for (int i = 0; i < ny_; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
+    for (int i = 0; i < ns_; ++i) {
+      const Tensor& next = out[ny_ + i];
+      check_state(what_, Access::body(states[i]), Access::body(next), i);
+      states[i] = next;
+    }
+  }
+  Tensors results;
+  for (int i = 0; i < ny_; ++i) {
+    if (steps == 0) {
+      const Spec& s = body_->output_spec(i);
+      Spec none;
+      none.rank = static_cast<std::int8_t>(s.rank + 1);
+      none.dtype = s.dtype;
+      none.dims[0] = 0;
+      for (int k = 0; k < s.rank; ++k) none.dims[k + 1] = s.dims[k] < 0 ? 0 : s.dims[k];
+      results.push_back(empty_tensor(none));
+    } else {
+      results.push_back(stack(ys[static_cast<std::size_t>(i)], 0));
+    }
+  }
+  for (const Tensor& s : states) results.push_back(s);
+  return results;
+}
+
+void Scan::specs(const Call& call, Spec* out) const {
+  std::int64_t steps = kUnknown;
+  for (int i = 0; i < nx_; ++i)
+    if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
+  for (int i = 0; i < ny_; ++i) {
+    const Spec& s = body_->output_spec(i);
+    out[i].dtype = s.dtype;
+    out[i].rank = static_cast<std::int8_t>(s.rank < 0 ? -1 : s.rank + 1);
+    out[i].dims[0] = steps;
+    for (int k = 0; k < s.rank; ++k) out[i].dims[k + 1] = s.dims[k];
+  }
+  for (int i = 0; i < ns_; ++i) out[ny_ + i].set(call.spec(1 + nx_ + i));
+}
+
+Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps) {
+  std::vector<Tensors> slices, ys(static_cast<std::size_t>(r.n_outputs));
+  for (const Tensor& x : r.xs) slices.push_back(unstack(x, static_cast<int>(steps), 0));
+  Tensors states = r.states;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    std::int64_t at = r.reverse ? steps - 1 - t : t;
+    Tensors xs;
+    for (const Tensors& s : slices) xs.push_back(s[at]);
+    Tensors out = step(xs, states);
+    for (int i = 0; i < r.n_outputs; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
+    for (std::int64_t i = 0; i < states.size(); ++i) {
+      if (!out[r.n_outputs + i].defined()) fail<ValueError>(r.what, ": the function returned an empty Tensor");
+      check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
+      states[i] = out[r.n_outputs + i];
+    }
+  }
+  Tensors results;
+  for (const Tensors& y : ys) {
+    if (y.empty()) fail<ValueError>(r.what, ": no elements, and so no output to know the shape of");
+    results.push_back(stack(y, 0));
+  }
+  for (const Tensor& s : states) results.push_back(s);
+  return results;
+}
+
+}  // namespace
+
+Tensors scan(const ScanRequest& r, const ScanFn& step) {
+  bool symbolic = context().symbolic;
+  for (const Tensors* list : {&r.xs, &r.states})
+    for (const Tensor& t : *list) {
+      if (!t.defined()) fail<ValueError>(r.what, ": an empty Tensor (an uninitialised variable?)");
+      symbolic = symbolic || t.symbolic();
+    }
+  std::int64_t steps = length_of(r.what, r.xs);
+  if (!symbolic) return eager_scan(r, step, steps);
+  std::vector<Spec> args;
+  Device device = cpu;
+  for (const Tensor& x : r.xs) {
+    const Body& b = Access::body(x);
+    if (b.rank < 0) fail<ValueError>(r.what, ": the rank of the elements is unknown; declare it in the placeholder");
+    Spec s;
+    s.dtype = b.dtype;
+    s.rank = static_cast<std::int8_t>(b.rank - 1);
+    for (int k = 0; k < s.rank; ++k) s.dims[k] = b.dims[k + 1];
+    args.push_back(s);
+    device = b.device;
+  }
+  for (const Tensor& t : r.states) {
+    Spec s;
+    s.set(Access::body(t));
+    args.push_back(s);
+  }
+  std::int64_t nx = r.xs.size();
+  Traced body = trace(r.what, args, device, [&](const Tensors& a) {
+    Tensors xs, states;
+    for (std::int64_t i = 0; i < a.size(); ++i) (i < nx ? xs : states).push_back(a[i]);
+    Tensors out = step(xs, states);
+    for (std::int64_t i = 0; i < states.size(); ++i)
+      if (out[r.n_outputs + i].defined())
+        check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
+    return out;
+  });
+  Tensors in(key_input(body.plan->n_sources() > 0, r.what));
+  for (const Tensors* list : {&r.xs, &r.states})
+    for (const Tensor& t : *list) in.push_back(t);
+  for (const Tensor& t : body.captures) in.push_back(t);
+  return call_node(Ref<Extra>::adopt(new Scan(r, std::move(body))), in);
+}
+
+}  // namespace kassette

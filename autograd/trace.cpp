@@ -1,0 +1,102 @@
+// autograd/trace.cpp - recording the bodies of control flow, and running them.
+#include <algorithm>
+#include <unordered_set>
+
+#include "autograd/control.h"
+#include "autograd/walk.h"
+#include "core/convert.h"
+#include "core/text.h"
+#include "ops/operand.h"
+#include "ops/random.h"
+
+namespace kassette {
+
+// Note [Levels]
+// A tensor's level is the depth of the body whose placeholders or draws it depends on. While a body is traced, what is of
+// a lower level is a capture: found without a search, computed once outside of the loop, differentiated like any input.
+// What is recorded inside a branch is of the branch's level whatever it depends on: the branch that is not taken costs
+// nothing and cannot throw.
+
+Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f) {
+  Context& c = context();
+  if (c.depth == 255) fail<ValueError>(what, ": control flow nested deeper than 255");
+  Scoped<bool> on(c.symbolic, true);
+  Scoped<std::uint8_t> deeper(c.depth, static_cast<std::uint8_t>(c.depth + 1));
+  Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);   // no arguments: a branch
+  Tensors placeholders;
+  for (const Spec& s : args) {
+    Tensor p = make_leaf(Leaf::placeholder, s, device, {}, Name());
+    Body& b = Access::body(p);
+    b.level = c.depth;
+    b.node->cell->in_body = true;
+    placeholders.push_back(p);
+  }
+  Tensors out = f(placeholders);
+  Traced traced;
+  traced.n_args = static_cast<int>(args.size());
+  std::unordered_set<const Node*> seen;
+  std::vector<std::pair<const Node*, int>> captured;
+  std::vector<const Node*> stack;
+  auto look = [&](const Body& b) {
+    const Node* n = b.node.get();
+    if (!n) return;
+    if (b.level >= c.depth) {
+      if (seen.insert(n).second) stack.push_back(n);
+      return;
+    }
+    if ((b.flags & kLeaf) && n->cell->kind == Leaf::source) return;
+    std::pair<const Node*, int> key{n, b.out};
+    if (std::find(captured.begin(), captured.end(), key) != captured.end()) return;
+    captured.push_back(key);
+    traced.captures.push_back(Access::wrap(b));
+  };
+  for (const Tensor& t : out) {
+    if (!t.defined()) fail<ValueError>(what, ": the function returned an empty Tensor");
+    look(Access::body(t));
+  }
+  while (!stack.empty()) {
+    const Node* n = stack.back();
+    stack.pop_back();
+    if (n->op == &backward_row) continue;   // expanded by the plan
+    for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) look(*b);
+  }
+  Plan::Request request;
+  request.inputs = placeholders;
+  for (const Tensor& t : traced.captures) request.inputs.push_back(t);
+  request.outputs = out;
+  request.what = what;
+  request.body = true;
+  traced.plan = Plan::build(request);
+  return traced;
+}
+
+Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
+  bool tracked = false;
+  if (context().recording)
+    for (const Tensor& t : args) tracked = tracked || Access::body(t).node;
+  auto n = static_cast<int>(args.size());
+  return tracked ? plan.connect(args.begin(), n, &keys) : plan.run(args.begin(), n, &keys);
+}
+
+Tensors step_keys(const Tensor& key, std::int64_t step, int first, int n) {
+  Tensors keys;
+  if (n == 0) return keys;
+  Value v = read_value(Access::body(key));
+  for (int i = 0; i < n; ++i) {
+    Tensor k = empty_tensor(Spec(int64, {2}));
+    derive_key(static_cast<const std::byte*>(v.storage->data) + v.offset, static_cast<std::uint64_t>(step),
+               static_cast<std::uint64_t>(first + i), Access::body(k).data());
+    keys.push_back(k);
+  }
+  return keys;
+}
+
+Tensor key_input(bool needed, const char* what) {
+  if (needed) {
+    Scoped<bool> on(context().symbolic, true);
+    return next_key(None, what);
+  }
+  return scalar_tensor(Scalar(0), int64, what);
+}
+
+}  // namespace kassette
