@@ -30,6 +30,8 @@ class Scan final : public Procedure {
   bool reaches(int i) const override { return i > 0 && (i <= nx_ + ns_ || body_->reaches(i - 1)); }
 
  private:
+  Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
+
   const char* what_;
   Ref<Plan> body_;
   int nx_, ns_, ny_;
@@ -48,6 +50,15 @@ std::int64_t length_of(const char* what, const Tensors& xs) {
   return n;
 }
 
+/// Nobody sees a replay go from step to step, so its errors say where it was.
+Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
+  try {
+    return run_body(*body_, args, step_keys(key, t, 0, body_->n_sources()));
+  } catch (const Error&) {
+    rethrow_edited([&](const char* message) { return text(message, " (step ", t + 1, " of ", steps, " of ", what_, ")"); });
+  }
+}
+
 Tensors Scan::run(const Tensors& in) const {
   Tensors xs;
   for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
@@ -63,7 +74,7 @@ Tensors Scan::run(const Tensors& in) const {
     for (const Tensors& s : slices) args.push_back(s[at]);
     for (const Tensor& s : states) args.push_back(s);
     for (std::int64_t i = 1 + nx_ + ns_; i < in.size(); ++i) args.push_back(in[i]);
-    Tensors out = run_body(*body_, args, step_keys(in[0], t, 0, body_->n_sources()));
+    Tensors out = run_step(args, t, steps, in[0]);
     for (int i = 0; i < ny_; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
     for (int i = 0; i < ns_; ++i) {
       const Tensor& next = out[ny_ + i];

@@ -7,6 +7,7 @@
 #include "autograd/control.h"
 #include "autograd/frame.h"
 #include "core/convert.h"
+#include "core/log.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -197,11 +198,10 @@ void Plan::bury(Frame& f, const Step& s) const {
   for (int i = 0; i < s.n_dead; ++i) f.own[static_cast<std::size_t>(dead_[static_cast<std::size_t>(s.dead + i)])].storage = {};
 }
 
-/// Inside a catch: the error of a step says which it was.
-void Plan::rethrow_at(int k) const {
-  rethrow_edited([&](const char* message) {
-    return text(message, " (step ", k + 1, " of ", steps_.size(), body_ ? " in the body of " : " in ", what_, ")");
-  });
+/// The error of a step says what an eager call would; the log says where in the plan it was.
+void Plan::log_failure(int k) const {
+  if (log_enabled(LogLevel::debug))
+    log_debug(text(what_, ": step ", k + 1, " of ", steps_.size(), ", ", step(k).op->name, ", failed"));
 }
 
 void Plan::run_steps(Frame& f, int begin, int end) const {
@@ -221,8 +221,9 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
       bury(f, step(k));
       ++k;
     }
-  } catch (const Error&) {
-    rethrow_at(k);
+  } catch (...) {
+    log_failure(k);
+    throw;
   }
 }
 
@@ -321,8 +322,9 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
   };
   try {
     for (; k < first_tail_; ++k) run_step(step(k));   // the tail serves updates alone
-  } catch (const Error&) {
-    rethrow_at(k);
+  } catch (...) {
+    log_failure(k);
+    throw;
   }
   Tensors results;
   for (int o : outputs_) results.push_back(at(o));

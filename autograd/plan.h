@@ -96,7 +96,7 @@ class Plan {
   };
 
   void run_steps(Frame& f, int begin, int end) const;
-  [[noreturn]] void rethrow_at(int k) const;
+  void log_failure(int k) const;
   void run_step(Frame& f, const Step& s) const;
   Item gather(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const Item& item) const;
@@ -127,8 +127,7 @@ class Plan {
   std::vector<char> root_;          // per slot: an output, a fetch or an effect
   std::vector<char> reaches_;
   std::vector<std::vector<char>> tapes_;   // per tape that is handed over: which inputs its takers want
-  const char* what_ = "function";   // whose plan it is, for messages
-  bool body_ = false;
+  const char* what_ = "function";   // whose plan it is
   std::string missing_;             // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep_;     // nodes whose attributes steps borrow nothing from, but whose cells they use
   engine::Value code_;

@@ -233,7 +233,6 @@ void PlanBuilder::add_sum(Effect& effect) {
 Ref<Plan> PlanBuilder::build() {
   Plan& p = *plan_;
   p.what_ = request_.what;
-  p.body_ = request_.body;
   int i = 0;
   for (const Tensor& t : request_.inputs) add_feed(t, i++);
   for (const auto& [t, value] : request_.feed_dict) {

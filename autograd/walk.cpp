@@ -41,7 +41,7 @@ class Walk {
   ~Walk();
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
-  Tensors run(const Tensors& ys, const Tensors& seeds);
+  Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
   std::size_t visited() const { return entries_.size(); }
   /// Empty if saved values were kept after all.
   const Tensors& leaves() const { return leaves_; }
@@ -304,10 +304,10 @@ void Walk::release(Node& n) {
   context().saved_bytes.add(-bytes);
 }
 
-Tensors Walk::run(const Tensors& ys, const Tensors& seeds) {
-  for (const Tensor& y : ys)
-    if (Access::body(y).node) search(Access::body(y).node.get());
-  for (std::int64_t i = 0; i < ys.size(); ++i)
+Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (Access::body(ys[i]).node) search(Access::body(ys[i]).node.get());
+  for (std::int64_t i = 0; i < n; ++i)
     if (Access::body(ys[i]).node && seeds[i].defined()) give(Access::body(ys[i]), seeds[i]);
   if (kept_ == Kept::leaves && !find_leaves()) {
     kept_ = Kept::everything;
@@ -407,7 +407,9 @@ void watch_growth(Context& c, std::size_t visited) {
 constinit const OpDef backward_row{
     .name = "gradients", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
 
-Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept) { return Walk(xs, kept).run(ys, seeds); }
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept) {
+  return Walk(xs, kept).run(ys.begin(), seeds.begin(), ys.size());
+}
 
 Tensors expand_backward(const Node& node) {
   auto& held = static_cast<const Held&>(*node.attrs.extra);
@@ -448,7 +450,8 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   {
     Scoped<bool> off(c.recording, false);
     Walk w(xs, kept);
-    raw = w.run(loss, seed_for(loss));
+    Tensor seed = seed_for(loss);
+    raw = w.run(&loss, &seed, 1);
     watch_growth(c, w.visited());
     leaves = w.leaves();
   }
@@ -464,27 +467,19 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   node->attrs.extra = Ref<Extra>(held.get());
   std::uint64_t seq = std::max(c.clock, l.node->seq);
   node->seq = c.clock = seq + 1;
-  Tensors results;
-  results.reserve(raw.size());
   for (std::int64_t i = 0; i < raw.size(); ++i) {
-    if (!raw[i].defined()) {
-      results.push_back(Tensor());
-      continue;
-    }
-    const Body& from = Access::body(raw[i]);
-    Value value = read_value(from);
-    Body b;
-    b.set(from);
-    b.device = from.device;
-    b.flags = static_cast<std::uint8_t>(from.flags & kPhase);
+    Tensor& r = raw.begin()[i];
+    if (!r.defined()) continue;
+    // A cotangent that the pass made is ours to mark; one that is somebody's tensor (a variable, a constant) is not.
+    auto phase = static_cast<std::uint8_t>(Access::body(r).flags & kPhase);
+    if (Access::body(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
+    Body& b = Access::body(r);
+    b.flags = phase;
     b.level = l.level;
     b.out = static_cast<std::uint16_t>(i);
-    b.storage = std::move(value.storage);
-    b.offset = value.offset;
     b.node = node;
-    results.push_back(Access::wrap(std::move(b)));
   }
-  return results;
+  return raw;
 }
 
 }  // namespace kassette

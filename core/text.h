@@ -2,6 +2,8 @@
 #pragma once
 #include <sstream>
 #include <string>
+#include <type_traits>
+#include <typeinfo>
 
 #include <kassette/error.h>
 
@@ -28,21 +30,27 @@ std::string text(const Parts&... parts) {
 /// Inside a catch: throws the error again as what `edit` makes of its message. Other exceptions pass as they are.
 template <class F>
 [[noreturn]] void rethrow_edited(F&& edit) {
+  auto again = [&](const auto& e) {
+    using E = std::decay_t<decltype(e)>;
+    if (typeid(e) != typeid(E)) throw;   // a user's own class
+    throw E(edit(e.what()).c_str());
+  };
   try {
     throw;
   } catch (const ValueError& e) {
-    throw ValueError(edit(e.what()).c_str());
+    again(e);
   } catch (const TypeError& e) {
-    throw TypeError(edit(e.what()).c_str());
+    again(e);
   } catch (const DeviceError& e) {
-    throw DeviceError(edit(e.what()).c_str());
+    again(e);
   } catch (const MemoryError& e) {
-    throw MemoryError(edit(e.what()).c_str());
+    again(e);
   } catch (const RuntimeError& e) {
-    throw RuntimeError(edit(e.what()).c_str());
+    again(e);
   } catch (const NotImplementedError& e) {
-    throw NotImplementedError(edit(e.what()).c_str());
+    again(e);
   }
+  throw;   // never reached: whatever else there is has passed
 }
 
 /// Throws E with the parts joined: fail<ValueError>("dot: ", a, " x ", b, ": inner dimensions differ").

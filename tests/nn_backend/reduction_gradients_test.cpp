@@ -185,5 +185,5 @@ TEST_CASE("reductions of placeholders with unknown sizes and ranks", "[reduce_gr
   auto g = K::function({any}, {K::sum(any, -1), K::gradients(K::sum(K::prod(any, -1)), {any})[0]});
   CHECK(values(g({K::constant({{1, 2}, {3, 4}}, "float64")})[0]) == List{3, 7});
   CHECK(values(g({K::constant({{1, 2}, {3, 4}}, "float64")})[1]) == List{2, 1, 4, 3});
-  CHECK_THROWS_WITH(g({K::constant(1.0, "float64")}), "sum: axis -1 is out of range for () of rank 0 (step 1 of 10 in function)");
+  CHECK_THROWS_WITH(g({K::constant(1.0, "float64")}), "sum: axis -1 is out of range for () of rank 0");
 }
