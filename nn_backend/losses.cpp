@@ -10,6 +10,7 @@
 #include "ops/expr.h"
 #include "ops/like.h"
 #include "ops/operand.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace backend {
@@ -35,16 +36,20 @@ Tensor class_ids(const Tensor& target) {
   return target.defined() && target.dtype().is_float() ? where(equal(target, target), target, -1.0) : target;
 }
 
-/// Class ids in the shape of z without its last axis; for a matrix z, flat.
+/// Class ids in the shape of z without its last axis: they have it, or another rank and as many elements.
 Tensor ids_beside(const Tensor& target, const Tensor& z) {
   Tensor ids = cast(class_ids(target), int64);
   int rank = z.ndim();
-  if (rank < 0 || ids.ndim() == rank - 1) return ids;
+  if (rank >= 0 && ids.ndim() == rank - 1) return ids;
   const Body &i = Access::body(ids), &o = Access::body(z);
-  if (rank > 0 && i.known() && o.known() && i.numel() * o.dims[rank - 1] != o.numel())
-    fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const Spec&>(i), " for output ",
-                     static_cast<const Spec&>(o), ", one for each row of the class axis");
-  return reshape_like(ids, kassette::max(z, -1));
+  if (rank > 0 && o.known()) {
+    if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
+      fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const Spec&>(i), " for output ",
+                       static_cast<const Spec&>(o), ", one for each row of the class axis");
+    if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
+  }
+  Tensor rest = kassette::max(z, -1);   // for its shape alone
+  return reshape_like(fitting(Fit::class_ids, ids, rest), rest);
 }
 
 /// x with `axis` moved to the end.

@@ -68,7 +68,7 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
 
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
 bool fits(Fit fit, const Spec& x, const Spec& like) {
-  if (x.rank < 0 || like.rank < 0) return true;
+  if (x.rank < 0 || like.rank < 0 || (fit == Fit::class_ids && x.rank != like.rank)) return true;
   bool bound = fit == Fit::bound_of_clip;
   if (bound ? x.rank > like.rank : x.rank != like.rank) return false;
   for (int i = 1; i <= x.rank; ++i) {
@@ -84,7 +84,7 @@ void fitting_rule(const Call& call, Spec* out) {
   auto fit = static_cast<Fit>(call.attrs.a);
   check_fit(fit, x, like);
   out->set(x);
-  if (fit == Fit::bound_of_clip || like.rank < 0) return;
+  if (fit == Fit::bound_of_clip || fit == Fit::class_ids || like.rank < 0) return;
   if (x.rank < 0) out->set(like);
   out->dtype = x.dtype;
   for (int i = 0; i < like.rank; ++i)
@@ -125,7 +125,9 @@ constinit const OpDef fitting_row{.name = "fitting",
 void check_fit(Fit fit, const Spec& x, const Spec& like) {
   if (fits(fit, x, like)) return;
   if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
-  const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy" : "categorical_crossentropy";
+  const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
+                     : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"
+                                                     : "categorical_crossentropy";
   fail<ValueError>(what, ": target ", x, " and output ", like, " must have one shape");
 }
 

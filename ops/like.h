@@ -12,8 +12,8 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// What must hold of two shapes, for which function.
-enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, bound_of_clip };
-/// Throws unless x has the shape of `like`, or, for a bound, broadcasts to it.
+enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip };
+/// Throws unless x has the shape of `like`; a bound may broadcast to it, and class ids may have another rank.
 void check_fit(Fit fit, const Spec& x, const Spec& like);
 /// The same now and, where sizes are unknown, again when they are known: gives x.
 Tensor fitting(Fit fit, const Tensor& x, const Tensor& like);

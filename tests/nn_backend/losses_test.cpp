@@ -194,6 +194,16 @@ TEST_CASE("losses hold shapes that only a replay knows to each other", "[losses]
   CHECK(K::categorical_crossentropy(K::placeholder({None, None, 4}), K::placeholder({None, 5, None})).shape() == Shape{-1, 5});
 }
 
+TEST_CASE("class ids of unknown rank are held to the output when they are there", "[losses]") {
+  Tensor ids = K::placeholder(None, None, "int32"), z = K::placeholder({None, None, 3});
+  auto f = K::function({ids, z}, {K::sparse_categorical_crossentropy(ids, z, true)});
+  Tensor scores = K::ones({2, 4, 3});
+  for (const Shape& shape : {Shape{2, 4}, Shape{2, 4, 1}, Shape{8}})
+    CHECK(f({K::constant(0, "int32", shape), scores})[0].shape() == Shape{2, 4});
+  CHECK_THROWS_WITH(f({K::constant(0, "int32", {4, 2}), scores}), "sparse_categorical_crossentropy: target (4, 2) and output (2, 4) must have one shape");
+  CHECK_THROWS_AS(f({K::constant(0, "int32", {7}), scores}), ValueError);
+}
+
 TEST_CASE("a class id of NaN is no class", "[losses]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor z = K::constant({{1, 2}, {3, 4}}), ids = K::constant({1.0, nan}), in = K::placeholder({None});
