@@ -1,6 +1,7 @@
 // tests/nn_backend/creation_test.cpp - variables, placeholders, constants.
 #include <kassette/backend.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tests/catch.h"
@@ -154,6 +155,61 @@ TEST_CASE("arange counts", "[creation]") {
   CHECK(K::arange(3000000000, 3000000002, 1, "int64").shape() == Shape{2});
   CHECK_THROWS_AS(K::arange(0, 1.0 / 0.0), ValueError);
   CHECK_THROWS_AS(K::arange(INT64_MIN, INT64_MAX, 1, "int64"), ValueError);
+}
+
+TEST_CASE("creation of section 4.1: eye, ones, zeros and their likes on four axes", "[creation]") {
+  CHECK(values(K::eye({3, 4})) == std::vector<double>{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0});
+  for (const Tensor& t : {K::zeros({3, 5, 10, 8}), K::zeros_like(K::ones({3, 5, 10, 8}))}) {
+    CHECK(t.shape() == Shape{3, 5, 10, 8});
+    CHECK(values(t) == std::vector<double>(1200, 0));
+  }
+  for (const Tensor& t : {K::ones({3, 5, 10, 8}), K::ones_like(K::zeros({3, 5, 10, 8}))}) CHECK(values(t) == std::vector<double>(1200, 1));
+  for (DType d : {float16, bfloat16, float64, int8, uint16, int64, bool_}) {
+    CHECK(values(K::ones({2}, d)) == std::vector<double>{1, 1});
+    CHECK(values(K::eye(2, d)) == std::vector<double>{1, 0, 0, 1});
+    CHECK(K::ones_like(K::placeholder({2}), d).dtype() == d);
+  }
+  CHECK(K::ones({1, 1, 1, 1, 1, 1, 1, 1}).ndim() == 8);
+  CHECK_THROWS_AS(K::ones({1, 1, 1, 1, 1, 1, 1, 1, 1}), ValueError);
+}
+
+TEST_CASE("likes and identities are tensors of what x has at run time, and likes pass no gradient", "[creation]") {
+  Tensor p = K::placeholder(), v = K::variable({{1, 2, 3}}, "int32");
+  auto f = K::function({p}, {K::zeros_like(p, "int8"), K::ones_like(p), K::identity(p)});
+  for (const Tensor& in : {K::constant(5), K::constant({1, 2}), K::zeros({0, 2})}) {
+    Tensors o = f({in});
+    for (const Tensor& t : o) CHECK(t.shape() == in.shape());
+    CHECK(o[0].dtype() == int8);
+    CHECK(values(o[2]) == values(in));
+  }
+  CHECK(K::identity(v).dtype() == int32);
+  CHECK(K::identity(K::constant({true}, "bool")).dtype() == bool_);
+  Tensor snapshot = K::identity(v);
+  K::set_value(v, {{4, 5, 6}});
+  CHECK(values(snapshot) == std::vector<double>{1, 2, 3});
+  CHECK_THROWS_WITH(K::zeros_like(Tensor()), "zeros_like: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_AS(K::identity(Tensor()), ValueError);
+}
+
+TEST_CASE("a constant does not follow what it was made of", "[creation]") {
+  std::vector<float> numbers{1, 2};
+  Tensor c = K::constant(numbers), v = K::variable({1, 2}), copy = K::constant(v);
+  numbers[0] = 9;
+  K::set_value(v, {7, 8});
+  CHECK(values(c) == std::vector<double>{1, 2});
+  CHECK(values(copy) == std::vector<double>{1, 2});
+  CHECK(std::isnan(values(K::constant({NAN}))[0]));
+  CHECK(values(K::constant(INT64_MAX, "int64", {2}))[0] == 9223372036854775807.0);
+  CHECK_THROWS_WITH(K::constant(-1, "uint8"), "constant: -1 does not fit uint8");
+  CHECK_THROWS_WITH(K::constant({5}, None, {2, 2}), "constant: a value of shape (1,) does not fill (2, 2)");
+}
+
+TEST_CASE("a placeholder's shape wins over ndim, and ndim is an integer", "[creation]") {
+  CHECK(K::int_shape(K::placeholder({2, 3}, 5)) == Shape{2, 3});
+  CHECK(K::int_shape(K::placeholder({}, 3)) == Shape{});
+  CHECK(K::int_shape(K::placeholder(None, 8)).rank() == 8);
+  CHECK_THROWS_WITH(K::placeholder(None, 1.5), "placeholder: ndim is not an integer");
+  CHECK_THROWS_WITH(K::placeholder(K::shape(K::placeholder({2}))), "placeholder: shape is a tensor; it takes numbers and None");
 }
 
 TEST_CASE("shape and size are int32 tensors", "[introspection]") {

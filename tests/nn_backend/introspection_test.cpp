@@ -1,10 +1,75 @@
 // tests/nn_backend/introspection_test.cpp - asking tensors what they are.
 #include <kassette/backend.h>
 
+#include <cmath>
+#include <vector>
+
 #include "tests/catch.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+
+TEST_CASE("cast truncates, saturates and keeps; NaN is 0, or true", "[introspection]") {
+  auto as = [](std::initializer_list<Operand> list, const char* from, const char* to) {
+    return std::vector<double>(K::cast(K::constant(Operand(list), std::string(from)), std::string(to)).to_vector<double>());
+  };
+  using Vec = std::vector<double>;
+  CHECK(as({-2.7, 2.7, 1e30, -1e30, INFINITY, NAN}, "float32", "int32") == Vec{-2, 2, 2147483647, -2147483648.0, 2147483647, 0});
+  CHECK(as({-1, 256.7, 3, NAN}, "float64", "uint8") == Vec{0, 255, 3, 0});
+  CHECK(as({NAN, 0, -0.0, 0.1}, "float32", "bool") == Vec{1, 0, 0, 1});
+  CHECK(as({true, false}, "bool", "float16") == Vec{1, 0});
+  CHECK(as({300, -1}, "int32", "uint8") == Vec{44, 255});   // integers wrap
+  CHECK(as({70000, 1.0009765625}, "float64", "float16") == Vec{INFINITY, 1.0009765625});
+  CHECK(K::cast(K::zeros({0, 3}), "int8").shape() == Shape{0, 3});
+  CHECK(K::int_shape(K::cast(K::placeholder({K::None, 3}), "bool")) == Shape{-1, 3});
+  Tensor v = K::variable({1, 2});
+  CHECK_FALSE(K::is_variable(K::cast(v, "float64")));
+  CHECK(K::dtype(v) == "float32");   // not in place
+  CHECK_THROWS_WITH(K::cast(v, None), "cast: no dtype given");
+  CHECK_THROWS_WITH(K::cast(Tensor(), "bool"), "cast: an empty Tensor (an uninitialised variable?)");
+}
+
+TEST_CASE("a variable of (4, 2) has its value, 8 elements and its shape", "[introspection]") {
+  Tensor v = K::variable(K::ones({4, 2}));
+  CHECK(std::vector<double>(K::get_value(v).to_vector<double>()) == std::vector<double>(8, 1));
+  CHECK(K::count_params(v) == 8);
+  CHECK(K::int_shape(v) == Shape{4, 2});
+  CHECK(K::count_params(K::zeros({0, 3})) == 0);
+  CHECK(K::count_params(K::variable(1)) == 1);
+}
+
+TEST_CASE("what is unknown is None", "[introspection]") {
+  Tensor any = K::placeholder(), rows = K::placeholder({K::None, 3});
+  CHECK(K::int_shape(any) == None);
+  CHECK(K::int_shape(rows) != None);
+  CHECK(K::ndim(any) == None);
+  CHECK(K::ndim(rows) == 2);
+  CHECK(K::ndim(3.0) == 0);
+  CHECK(K::int_shape(rows)[0] == None);
+  CHECK_THROWS_AS(std::int64_t(K::int_shape(rows)[0]), ValueError);
+  CHECK_THROWS_WITH(K::count_params(any), "count_params: (...) has an unknown size; K::size(x) stands for it");
+  CHECK_THROWS_WITH(K::int_shape(Tensor()), "int_shape: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::ndim(Tensor()), "ndim: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::dtype(Tensor()), "dtype: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_AS(K::shape(Tensor()), ValueError);
+  CHECK_THROWS_AS(K::size(Tensor()), ValueError);
+}
+
+TEST_CASE("predicates answer for what is no tensor", "[introspection]") {
+  for (const Operand& x : {Operand(1), Operand(1.5), Operand(true), Operand(None), Operand(std::vector<float>())}) {
+    CHECK_FALSE(K::is_variable(x));
+    CHECK_FALSE(K::is_placeholder(x));
+    CHECK_FALSE(K::is_tensor(x));
+    CHECK_THROWS_AS(K::is_keras_tensor(x), ValueError);
+  }
+  CHECK_FALSE(K::is_placeholder(K::placeholder({2}) * 1));
+  CHECK_FALSE(K::is_placeholder(K::learning_phase()));
+  CHECK_FALSE(K::is_variable(K::variable(1) * 1));
+  CHECK_FALSE(K::is_variable(K::identity(K::variable(1))));
+  CHECK(K::is_tensor(K::placeholder({2})));
+  CHECK_THROWS_WITH(K::is_keras_tensor(1.5), "is_keras_tensor: a float is not a tensor");
+  CHECK_THROWS_WITH(K::is_keras_tensor(None), "is_keras_tensor: None is not a tensor");
+}
 
 TEST_CASE("tensors know what they are", "[introspection]") {
   Tensor v = K::variable({{1, 2}, {3, 4}, {5, 6}, {7, 8}}), p = K::placeholder({K::None, 2}), c = K::constant({1, 2});
