@@ -15,10 +15,21 @@ void rule(const Call& call, Spec* out) {
   out->dtype = DType(static_cast<DType::Code>(call.attrs.a));
 }
 
-/// float32 to and from half types by vectors, the rest one by one.
+bool is_wide(DType dtype) { return dtype == float32 || dtype == float64; }
+
+/// The loop between float32 or float64 and anything but half types; null for any other pair.
+CastLoop float_loop(DType to, DType from) {
+  const CastTable& table = KASSETTE_PICK(cast_table);
+  auto of = [&](DType dtype) -> const FloatCasts& { return dtype == float32 ? table.f32 : table.f64; };
+  if (is_wide(from)) return is_wide(to) ? of(from).to_other : to.is_float() ? nullptr : of(from).to[to.code() - DType::kBool];
+  return is_wide(to) && !from.is_float() ? of(to).from[from.code() - DType::kBool] : nullptr;
+}
+
+/// By vectors where floats are concerned, the rest one by one.
 void run(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n) {
   const HalfTable& table = KASSETTE_PICK(half_table);
-  if (to_dtype == float32 && from_dtype == float16) table.from_half(from, static_cast<float*>(to), n);
+  if (CastLoop loop = float_loop(to_dtype, from_dtype)) loop(from, to, n);
+  else if (to_dtype == float32 && from_dtype == float16) table.from_half(from, static_cast<float*>(to), n);
   else if (to_dtype == float32 && from_dtype == bfloat16) table.from_bfloat(from, static_cast<float*>(to), n);
   else if (to_dtype == float16 && from_dtype == float32) table.to_half(static_cast<const float*>(from), to, n);
   else if (to_dtype == bfloat16 && from_dtype == float32) table.to_bfloat(static_cast<const float*>(from), to, n);

@@ -1,9 +1,21 @@
-// ops/cast.h - the row of cast.
+// ops/cast.h - the row of cast, and its loops for floats as each CPU level has them.
 #pragma once
+#include "devices/cpu/level.h"
 #include "ops/op.h"
 
 namespace kassette {
 
 extern const OpDef cast_row;   // attrs.a: the DType::Code to give
+
+using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
+/// Between one float type and bool and the integers, by their DType::Code less kBool, and to the other float type.
+struct FloatCasts {
+  CastLoop to[7], from[7];
+  CastLoop to_other;
+};
+struct CastTable {
+  FloatCasts f32, f64;
+};
+KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 
 }  // namespace kassette

@@ -33,31 +33,10 @@ KASSETTE_BATCH_FN(round_even, nearbyint)
 }  // namespace m
 }  // namespace kassette
 
-#include "ops/simd_math.h"   // uses the above
+#include "ops/simd_math.h"    // these use the above
+#include "ops/simd_power.h"
 
 namespace kassette {
-namespace m {
-/// Lane by lane: for what has no vector form.
-template <class T, class A, class F>
-KASSETTE_FN xsimd::batch<T, A> lanes(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b, F f) {
-  using V = xsimd::batch<T, A>;
-  alignas(64) T x[V::size], y[V::size];
-  a.store_aligned(x);
-  b.store_aligned(y);
-  for (std::size_t i = 0; i < V::size; ++i) x[i] = f(x[i], y[i]);
-  return V::load_aligned(x);
-}
-#define KASSETTE_LANES_FN(name)                                                                              \
-  template <class T, class A>                                                                                \
-  KASSETTE_FN xsimd::batch<T, A> name(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {             \
-    return lanes(a, b, [](T x, T y) __attribute__((always_inline)) { return m::name(x, y); });               \
-  }
-KASSETTE_LANES_FN(pow)
-KASSETTE_LANES_FN(remainder)
-KASSETTE_LANES_FN(floor_divide)
-#undef KASSETTE_LANES_FN
-}  // namespace m
-
 inline namespace KASSETTE_LEVEL {   // nothing that is inlined here may be served to another level
 
 /// Reads and writes up to a whole vector; the lanes past n are ones, so that no op traps or slows down on them.

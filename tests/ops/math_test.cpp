@@ -6,21 +6,15 @@
 #include <random>
 #include <vector>
 
-#include "devices/cpu/level.h"
 #include "ops/expr.h"
-#include "ops/operand.h"
-#include "tests/catch.h"
+#include "tests/ops/levels.h"
 
 using namespace kassette;
+using test::at_every_level;
+using test::tensor_of;
 
 namespace {
 
-template <class T>
-Tensor tensor_of(const std::vector<T>& v) {
-  Tensor t = empty_tensor(Spec(dtype_of(static_cast<const T*>(nullptr)), {static_cast<std::int64_t>(v.size())}));
-  std::memcpy(mutable_data<T>(t), v.data(), v.size() * sizeof(T));
-  return t;
-}
 using Function = Tensor (*)(const Tensor&);
 template <class T>
 std::vector<T> run(Function f, const std::vector<T>& x) {
@@ -36,18 +30,6 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
     }
   }
   return a.size() == b.size();
-}
-
-/// Runs the body at every level that this CPU has.
-template <class F>
-void at_every_level(F f) {
-  Level old = cpu_level();
-  for (Level level : {Level::sse2, Level::avx2, Level::avx512})
-    if (set_cpu_level(level)) {
-      INFO(level_name(level));
-      f(level);
-    }
-  set_cpu_level(old);
 }
 
 /// A wider type to compute references in.

@@ -1,0 +1,53 @@
+// ops/cast_simd.cpp - converting between floats, and between floats and integers; compiled once per CPU level.
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "ops/cast.h"
+#include "ops/math.h"
+
+namespace kassette {
+namespace {
+
+/// core/convert.h's convert_one without a branch, so that the compiler makes vectors of the loop.
+template <class To, class From>
+KASSETTE_FN To converted(From v) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return v != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    constexpr int kGap = std::numeric_limits<To>::digits > std::numeric_limits<From>::digits
+                             ? std::numeric_limits<To>::digits - std::numeric_limits<From>::digits
+                             : 0;
+    constexpr To max = std::numeric_limits<To>::max(), min = std::numeric_limits<To>::min();
+    // The largest To that From holds exactly: what is above saturates, and is brought down to it first.
+    constexpr From high = static_cast<From>(static_cast<To>(max - ((To(1) << kGap) - 1))), low = static_cast<From>(min);
+    const From kept = v == v ? v : From(0), up = kept < low ? low : kept, in = up > high ? high : up;
+    const To to = static_cast<To>(in);
+    return kGap > 0 && kept > high ? max : to;
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+template <class To, class From>
+void loop(const void* from, void* to, std::int64_t n) {
+  auto* in = static_cast<const From*>(from);
+  auto* out = static_cast<To*>(to);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = converted<To>(in[i]);
+}
+
+template <class... To>
+struct Types {};
+using Numbers = Types<bool, std::uint8_t, std::uint16_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t>;
+
+template <class From, class... To>
+constexpr FloatCasts make(Types<To...>) {
+  using Other = std::conditional_t<std::is_same_v<From, float>, double, float>;
+  return {{loop<To, From>...}, {loop<From, To>...}, loop<Other, From>};
+}
+
+}  // namespace
+
+constinit const CastTable KASSETTE_LEVEL_NAME(cast_table) = {make<float>(Numbers{}), make<double>(Numbers{})};
+
+}  // namespace kassette

@@ -1,0 +1,33 @@
+// tests/ops/levels.h - running something at every CPU level.
+#pragma once
+#include <cstring>
+#include <vector>
+
+#include "devices/cpu/level.h"
+#include "ops/operand.h"
+#include "tests/catch.h"
+
+namespace kassette {
+namespace test {
+
+template <class T>
+Tensor tensor_of(const std::vector<T>& v) {
+  Tensor t = empty_tensor(Spec(dtype_of(static_cast<const T*>(nullptr)), {static_cast<std::int64_t>(v.size())}));
+  std::memcpy(mutable_data<T>(t), v.data(), v.size() * sizeof(T));
+  return t;
+}
+
+/// Runs the body at every level that this CPU has.
+template <class F>
+void at_every_level(F f) {
+  Level old = cpu_level();
+  for (Level level : {Level::sse2, Level::avx2, Level::avx512})
+    if (set_cpu_level(level)) {
+      INFO(level_name(level));
+      f(level);
+    }
+  set_cpu_level(old);
+}
+
+}  // namespace test
+}  // namespace kassette
