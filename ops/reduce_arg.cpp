@@ -2,6 +2,7 @@
 #include "ops/reduce_arg.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "core/text.h"
 #include "ops/elementwise.h"
@@ -25,29 +26,71 @@ template <class T>
 bool is(T x, T extreme) {
   return x == extreme || (extreme != extreme && x != x);
 }
-
-/// The extremes by vectors, then their first places.
+/// True where b is a new extreme beside a. NaN is the extreme of all.
 template <class T>
-void find_extremes(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+bool passes(Fold fold, T b, T a) {
+  return fold == Fold::max ? b > a || (b != b && a == a) : b < a || (b != b && a == a);
+}
+
+/// Where m is first among n elements, one of which it is.
+template <class T>
+std::int64_t first_place(const T* x, std::int64_t n, T m) {
+  typedef T Vector __attribute__((vector_size(16)));
+  typedef std::int64_t Words __attribute__((vector_size(16)));
+  constexpr std::int64_t kBlock = 4 * 16 / sizeof(T);
+  Vector wanted, v[4];
+  for (std::size_t k = 0; k < 16 / sizeof(T); ++k) wanted[k] = m;
+  std::int64_t i = 0;
+  for (; m == m && i + kBlock <= n; i += kBlock) {
+    std::memcpy(v, x + i, sizeof v);
+    Words found = (Words)(v[0] == wanted) | (Words)(v[1] == wanted) | (Words)(v[2] == wanted) | (Words)(v[3] == wanted);
+    if (found[0] | found[1]) break;
+  }
+  while (!is(x[i], m)) ++i;
+  return i;
+}
+
+/// Extremes of rows, a block at a time: by vectors, then where it is, while the block is at hand.
+template <class T>
+void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
+  std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
+  Scratch<T> extreme(outer * blocks);
+  Scratch<std::int64_t> place(outer * blocks);
+  parallel_for(outer * blocks, std::max<std::int64_t>(1, kFoldGrain / std::min(n, kFoldRow)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t u = begin, count; u < end; u += count) {
+      count = blocks == 1 ? std::min(end - u, std::max<std::int64_t>(1, 1024 / n)) : 1;
+      std::int64_t at = u % blocks * kFoldRow, length = std::min(kFoldRow, n - at);
+      const T* block = x + u / blocks * n + at;
+      fold_loops<T>(fold).rows(block, extreme.get() + u, count, length);
+      for (std::int64_t k = 0; k < count; ++k) place.get()[u + k] = at + first_place(block + k * n, length, extreme.get()[u + k]);
+    }
+  });
+  for (std::int64_t o = 0; o < outer; ++o) {
+    std::int64_t best = o * blocks;
+    for (std::int64_t u = best + 1; u < (o + 1) * blocks; ++u)
+      if (passes(fold, extreme.get()[u], extreme.get()[best])) best = u;
+    out[o] = place.get()[best];
+  }
+}
+
+/// Extremes of columns by vectors, then their first places.
+template <class T>
+void extremes_of_columns(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
   Scratch<T> extreme(outer * inner);
-  const T* m = extreme.get();
   fold_middle(fold_loops<T>(fold), x, extreme.get(), outer, n, inner);
   parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
-      if (inner == 1) {
-        const T* row = x + o * n;
-        std::int64_t i = 0;
-        while (!is(row[i], m[o])) ++i;
-        out[o] = i;
-        continue;
-      }
-      std::int64_t* at = out + o * inner;
-      std::fill_n(at, inner, std::int64_t(-1));
-      for (std::int64_t r = 0; r < n; ++r)
-        for (std::int64_t c = 0; c < inner; ++c)
-          if (at[c] < 0 && is(x[(o * n + r) * inner + c], m[o * inner + c])) at[c] = r;
+      const T* m = extreme.get() + o * inner;
+      for (std::int64_t r = n - 1; r >= 0; --r)   // the first place is written last
+        for (std::int64_t c = 0; c < inner; ++c) out[o * inner + c] = is(x[(o * n + r) * inner + c], m[c]) ? r : out[o * inner + c];
     }
   });
+}
+
+template <class T>
+void find_extremes(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+  if (inner == 1) extremes_of_rows(fold, x, out, outer, n);
+  else extremes_of_columns(fold, x, out, outer, n, inner);
 }
 
 template <Fold kFold>

@@ -48,13 +48,53 @@ struct Groups {
   }
 };
 
+/// kSide groups side by side, `apart` elements from one another: each is a chain in which every step waits for the one before.
+template <int kSide, class State, class Visit>
+void side_by_side(std::int64_t at, std::int64_t apart, std::int64_t n, std::int64_t step, State start, Visit visit) {
+  State state[kSide];
+  for (int k = 0; k < kSide; ++k) {
+    state[k] = start;
+    visit(state[k], at + k * apart, std::int64_t(-1));
+  }
+  for (std::int64_t i = 1; i < n; ++i, at += step)
+    for (int k = 0; k < kSide; ++k) visit(state[k], at + step + k * apart, at + k * apart);
+}
+
+/// A scan along the middle axis of (outer, n, inner).
+template <class State, class Visit>
+void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool reverse, State start, Visit visit) {
+  // Rows that are a power of two apart share sets of the caches: no more than four. Columns are neighbours in memory.
+  constexpr int kRows = 4, kColumns = 32;
+  const std::int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0;
+  const std::int64_t side = inner == 1 ? kRows : kColumns, apart = inner == 1 ? n : 1;
+  const std::int64_t across = inner == 1 ? outer : inner, blocks = (across + side - 1) / side;
+  parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kFoldGrain / (side * n)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t u = begin; u < end; ++u) {
+      std::int64_t k = u % blocks * side, width = std::min(side, across - k), at = u / blocks * n * inner + first + k * apart;
+      if (width == kRows) side_by_side<kRows>(at, apart, n, step, start, visit);
+      else if (width == kColumns) side_by_side<kColumns>(at, apart, n, step, start, visit);
+      else
+        for (std::int64_t i = 0; i < width; ++i) side_by_side<1>(at + i * apart, apart, n, step, start, visit);
+    }
+  });
+}
+
 /// Calls visit(state, here, before) for the elements of all groups in order; before is -1 at the start. Groups go side by side in
 /// blocks, so that neighbours in memory are read together whichever axis is scanned.
 template <class State, class Visit>
 void scan(const Call& call, const Spec& x, State start, Visit visit) {
   if (x.numel() == 0) return;
-  Groups g(x, axes_mask(call.op.name, call.attrs.a, x));
+  const unsigned mask = axes_mask(call.op.name, call.attrs.a, x);
   bool reverse = call.attrs.b & kReverse;
+  if (mask && !(mask & (mask - 1))) {
+    int axis = __builtin_ctz(mask);
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
+    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
+    scan_middle(outer, x.dims[axis], inner, reverse, start, visit);
+    return;
+  }
+  Groups g(x, mask);
   std::int64_t n = static_cast<std::int64_t>(g.step.size()), groups = static_cast<std::int64_t>(g.base.size());
   constexpr std::int64_t kBlock = 32;
   std::int64_t blocks = (groups + kBlock - 1) / kBlock;
