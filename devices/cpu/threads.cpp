@@ -185,7 +185,10 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, int slice
   std::int64_t grains = (n + grain - 1) / grain;
   p.job.f = f;
   p.job.slices = slices;
-  p.job.part = std::max<std::int64_t>(1, grains / slices / kPartsPerThread) * grain;
+  // Few grains of several elements go in one part a thread: another's last part would be taken away from the cache that it
+  // stands in. A grain of one is work enough (a tile, a sample) to be taken over.
+  const std::int64_t each = (grains + slices - 1) / slices;
+  p.job.part = (grain > 1 && each < 2 * kPartsPerThread ? each : std::max<std::int64_t>(1, each / kPartsPerThread)) * grain;
   p.job.failed.store(false, std::memory_order_relaxed);
   for (int i = 0; i < slices; ++i) {
     p.slice[i].next.store(grains * i / slices * grain, std::memory_order_relaxed);
