@@ -27,6 +27,19 @@ struct ElementwiseLoops {
 /// aside, see ternary.cpp), the output has the broadcast shape.
 void elementwise_kernel(const Call& call);
 
+/// The row of an op struct (unary_ops.h, binary_ops.h): name, gradient and what it reads are the struct's.
+template <class Op>
+constexpr OpDef elementwise_row(Rule rule, const ElementwiseLoops* loops) {
+  return {.name = Op::name,
+          .rule = rule,
+          .cpu = elementwise_kernel,
+          .vjp = Op::gradient,
+          .saves_in = reads_in(Op::reads),
+          .saves_out = reads_out(Op::reads),
+          .traits = kElementwise,
+          .loops = loops};
+}
+
 /// Applies a binary row to operands: a number or list takes the dtype of the tensor beside it.
 Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
 

@@ -31,6 +31,13 @@ struct IndexOf<Op, OpList<First, Rest...>> {
 /// The dtypes of an op's operands. Numbers are all but bool; their integers wrap around.
 enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
 
+/// What a gradient reads the value of: a sum of these.
+struct Reads {
+  static constexpr unsigned nothing = 0, x = 1, a = 1, b = 2, c = 4, y = 256;
+};
+constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
+constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
+
 /// Attributes of an elementwise op, as numbers that stay in registers.
 struct Params {
   double x, y;

@@ -39,21 +39,9 @@ void rule(const Call& call, Spec* out) {
   out->set(call.spec(0));
 }
 
-template <class Op>
-constexpr OpDef make_row() {
-  return {.name = Op::name,
-          .rule = rule<Op>,
-          .cpu = elementwise_kernel,
-          .vjp = Op::gradient,
-          .saves_in = reads_in(Op::reads),
-          .saves_out = reads_out(Op::reads),
-          .traits = kElementwise,
-          .loops = &loops_of<Op>};
-}
-
 template <class... Ops>
 constexpr auto make_rows(OpList<Ops...>) {
-  return std::array<OpDef, sizeof...(Ops)>{make_row<Ops>()...};
+  return std::array<OpDef, sizeof...(Ops)>{elementwise_row<Ops>(rule<Ops>, &loops_of<Ops>)...};
 }
 
 }  // namespace

@@ -26,13 +26,6 @@ namespace kassette {
 #define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
 #endif
 
-/// What a gradient reads the value of: a sum of these.
-struct Reads {
-  static constexpr unsigned nothing = 0, x = 1, a = 1, b = 2, c = 4, y = 256;
-};
-constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
-constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
-
 struct Negative {
   static constexpr const char* name = "negative";
   static constexpr Domain takes = Domain::numbers;
