@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "../timer.h"
 #include "rows.h"
@@ -86,10 +87,9 @@ void indexing() {
   row("idx.gather_f", [] {
     return [w = uniform(50000, 128), i = integers(50000, 4096)] { Tensor y = K::gather(w, i); };
   });
-  row("idx.gather_b", [] {  // a loss whose gradient arrives as it is: y * dy
-    Tensor w = K::variable(uniform(50000, 128)), dy = uniform(4096, 128);
-    Tensor loss = K::sum(K::gather(w, integers(50000, 4096)) * dy);
-    return [=] { Tensors g = K::gradients(loss, {w}); };
+  row("idx.gather_b", [] {  // the cotangent is ones, made anew
+    Tensor w = K::variable(uniform(50000, 128)), y = K::gather(w, integers(50000, 4096));
+    return [=] { Tensors g = K::gradients(y, {w}); };
   });
   row("idx.transpose0231", [] {
     return [a = uniform(32, 64, 56, 56)] { Tensor c = K::permute_dimensions(a, {0, 2, 3, 1}); };
@@ -114,6 +114,28 @@ void losses() {
   });
 }
 
+/// Batch normalisation in training of 32 images of 56 x 56 with 64 channels; x has `shape`.
+void normalisation(const std::string& layout, std::vector<int> shape, std::vector<int> axes) {
+  auto data = [=] { return uniform(shape[0], shape[1], shape[2], shape[3]) - 0.6; };
+  auto normalised = [=](const Tensor& x, const Tensor& scale, const Tensor& offset) {
+    return K::normalize_batch_in_training(x, scale, offset, axes).normalized;
+  };
+  row("nn.bn_56x64_f" + layout, [=] {
+    return [=, x = data(), scale = K::ones({64}), offset = K::zeros({64})] {
+      Tensor y = normalised(x, scale, offset);
+    };
+  });
+  row("nn.bn_56x64_b" + layout, [=] {  // the cotangent is ones, made anew
+    Tensor x = K::variable(data()), scale = K::variable(K::ones({64})),
+           offset = K::variable(K::zeros({64})), y = normalised(x, scale, offset);
+    return [=] { Tensors g = K::gradients(y, {x, scale, offset}); };
+  });
+}
+
 }  // namespace
 
-void kernel_rows() { elementwise(), reductions(), products(), indexing(), losses(); }
+void kernel_rows() {
+  elementwise(), reductions(), products(), indexing(), losses();
+  normalisation(".cl", {32, 56, 56, 64}, {0, 1, 2});
+  normalisation(".cf", {32, 64, 56, 56}, {0, 2, 3});
+}
