@@ -11,7 +11,7 @@ namespace kassette {
 namespace {
 
 constexpr int kLogSmallest = 12;                                    // up to 4 KiB in steps of 512 bytes
-constexpr std::int64_t kAlwaysKept = std::int64_t(256) << 20;
+constexpr std::int64_t kAlwaysKept = std::int64_t(64) << 20;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kCaching = false;   // so that the sanitizer sees every block
 #elif defined(__has_feature)
@@ -82,6 +82,12 @@ void BlockCache::drop_down_to(std::int64_t cached) noexcept {
   }
 }
 
+void BlockCache::stay_below(std::int64_t more, const SizeClass* but) noexcept {
+  std::int64_t peak = std::max(stats_.peak, stats_.live + more), most = std::max(kAlwaysKept, peak + peak / 8);
+  while (stats_.live + stats_.cached + more > most && (drop_oldest(but) || drop_oldest(nullptr))) {
+  }
+}
+
 void* BlockCache::allocate(std::int64_t bytes) {
   MemoryStats held;
   std::int64_t whole = class_bytes(bytes);
@@ -96,6 +102,7 @@ void* BlockCache::allocate(std::int64_t bytes) {
       c.free.pop_back();
       stats_.cached -= whole;
     } else {
+      stay_below(whole, &c);
       if (stats_.limit && stats_.live + stats_.cached + whole > stats_.limit)
         drop_down_to(std::max<std::int64_t>(0, stats_.limit - stats_.live - whole));
       if (!stats_.limit || stats_.live + stats_.cached + whole <= stats_.limit) {
@@ -132,9 +139,7 @@ void BlockCache::release(void* block, std::int64_t bytes) noexcept {
     return;
   }
   stats_.cached += c.bytes;
-  std::int64_t most = std::max(kAlwaysKept, stats_.peak + stats_.peak / 4);
-  while (stats_.live + stats_.cached > most && (drop_oldest(&c) || drop_oldest(nullptr))) {
-  }
+  stay_below(0, &c);
 }
 
 MemoryStats BlockCache::stats() {

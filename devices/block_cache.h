@@ -14,7 +14,7 @@ struct MemorySource {
 };
 
 /// Eight size classes per power of two, so at most an eighth is lost. The block freed last is the first to be handed out: it
-/// is the one the caches know. What is free and live together stays within a quarter above the peak of what was live;
+/// is the one the caches know. What is free and live together stays within an eighth above the peak of what was live;
 /// beyond that the class that has not been asked for longest gives its oldest block back.
 class BlockCache {
  public:
@@ -44,6 +44,8 @@ class BlockCache {
   static int class_of(std::int64_t bytes);
   void give_back(SizeClass& c, std::size_t i) noexcept;
   bool drop_oldest(const SizeClass* but) noexcept;
+  /// Gives blocks back, those of `but` last, until `more` bytes have room.
+  void stay_below(std::int64_t more, const SizeClass* but) noexcept;
   void drop_down_to(std::int64_t cached) noexcept;
   static void before_fork();
   static void after_fork();
