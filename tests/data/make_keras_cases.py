@@ -12,6 +12,7 @@ cotangent of element i is 1 + 0.5 (i mod 3). A line that starts with "static" ha
 the result. ~note: the specification decides otherwise; tests/nn_backend/keras_cases_test.cpp says what.
 Inputs are multiples of 1/8 or named edges, so that every dtype holds them exactly.
 """
+import operator
 import os
 import sys
 
@@ -102,6 +103,11 @@ FUNCTIONS = {
     **{name: (lambda f: lambda ts, **a: f(ts[0], **a))(getattr(K, name)) for name in
        "max min sum prod mean var std any all argmax argmin logsumexp cumsum cumprod relu elu l2_normalize reshape "
        "repeat_elements repeat expand_dims squeeze reverse one_hot".split()},
+    **{name: (lambda f: lambda ts, **a: f(ts[0], second(a, ts)))(f) for name, f in
+       {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+        "floor_divide": operator.floordiv, "remainder": operator.mod, "and": operator.and_, "or": operator.or_}.items()},
+    "negative": lambda ts: -ts[0],
+    "not": lambda ts: ~ts[0],
     "pow": lambda ts, **a: K.pow(ts[0], second(a, ts)),
     "clip": lambda ts, **a: K.clip(ts[0], bound(a, ts, "min_value"), bound(a, ts, "max_value")),
     "permute_dimensions": lambda ts, pattern: K.permute_dimensions(ts[0], pattern),
@@ -779,6 +785,39 @@ def at_random():
         case("in_top_k", random((3, 4), low=-0.5, high=0.5), tf.constant(rng.randint(0, 4, 3), "int32"), k=int(rng.randint(1, 5)))
 
 
+def operators():
+    """Specification 2.0.9."""
+    pairs = [((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (2, 3)), ((2, 1), (1, 3)), ((2, 3), ()), ((), ()), ((0, 3), (3,))]
+    for fn in "add subtract multiply divide floor_divide remainder".split():
+        divides = fn in ("divide", "floor_divide", "remainder")
+        for a, b in pairs:
+            for dtype in ("float32", "float64"):
+                case(fn, random(a, dtype), chosen([-2, -0.5, 0.375, 1.5], b, dtype) if divides else random(b, dtype))
+            case(fn, random(a, "int32"), chosen([-2, -1, 1, 3], b, "int32") if divides else random(b, "int32"))
+        case(fn, random((2, 3), "int64"), y=2)
+        case(fn, random((2, 3)), y=2)
+        case(fn, random((2, 3)), y=0.75)
+        case(fn, random((2, 3), "int32"), y=1.5, error="TypeError")
+        case(fn, random((3,)), random((3,), "float64"), error="TypeError")
+        case(fn, random((3,)), random((3,), "int32"), error="TypeError")
+        case(fn, random((2, 3)), random((2,)), error="ValueError")
+        case(fn, random((3,), "bool"), random((3,), "bool"), error="TypeError", note="arithmetic_of_bool" if fn in ("add", "multiply", "divide") else None)
+    for fn in ("floor_divide", "remainder"):
+        case(fn, values([-7, 7, -7, 7, 6], "int32"), values([2, 2, -2, -2, 3], "int32"))
+        case(fn, values([-7, 7, -7, 7, 6]), values([2, 2, -2, -2, 3]))
+        case(fn, values([1, 2], "int32"), values([1, 0], "int32"), error="ValueError")
+    case("divide", values([7, 1], "int8"), values([2, 4], "int8"))
+    case("divide", values([1, 0, -1, 1]), values([0, 0, 0, inf]))
+    case("add", values([2147483647], "int32"), y=1)
+    for fn in ("and", "or"):
+        for a, b in pairs:
+            case(fn, random(a, "bool"), random(b, "bool"))
+        refused(fn, random((3,)), random((3,)), error="TypeError")   # on integers TensorFlow has bits
+    for shape in SHAPES:
+        case("not", random(shape, "bool"))
+        case("negative", random(shape, pick(["float32", "int32"])))
+
+
 def keras_tests():
     """The calls of Keras' own tests (specification 4.2, 4.3, 4.4, 4.8, 4.11), on inputs in [-0.5, 0.5)."""
     def x(*shape):
@@ -937,7 +976,7 @@ def static_shapes():
 
 
 print("# Written by make_keras_cases.py, which says how to read it, with TensorFlow %s." % tf.__version__)
-for family in (elementwise, reductions, linalg, shaping, activations_and_losses, at_random, keras_tests, static_shapes):
+for family in (elementwise, reductions, linalg, shaping, activations_and_losses, at_random, operators, keras_tests, static_shapes):
     before = len(seen)
     family()
     print("%s: %d cases" % (family.__name__, len(seen) - before), file=sys.stderr)

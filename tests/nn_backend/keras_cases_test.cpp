@@ -18,6 +18,7 @@ namespace {
 /// Where TensorFlow 2.15 and the specification differ; the case of each is in the file, and is checked to differ.
 const std::map<std::string, const char*> kNotes = {
     {"a_batch_dot_that_tensorflow_takes", "2.5: one axis of each operand, never that of the batch"},
+    {"arithmetic_of_bool", "2.0.9: numbers only"},
     {"an_axis_twice", "2.0.4: an error"},
     {"argmax_over_all", "2.6: axis None is the flattened tensor; TensorFlow reduces axis 0"},
     {"batch_flatten_of_an_image", "2.10: the second size is None only if an inner one is"},
@@ -40,10 +41,7 @@ const std::map<std::string, const char*> kNotes = {
 using Call = Tensor (*)(const Tensors& in, const KerasCase& c);
 
 #define K_OF_ONE(f) {#f, [](const Tensors& x, const KerasCase&) { return K::f(x[0]); }}
-#define K_OF_TWO(f)                                                                       \
-  {#f, [](const Tensors& x, const KerasCase& c) {                                         \
-     return x.size() > 1 ? K::f(x[0], x[1]) : K::f(x[0], weak(c.find("y")->scalar()));    \
-   }}
+#define K_OF_TWO(f) {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], other(x, c)); }}
 #define K_REDUCTION(f)                                                                    \
   {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], c.axes("axis"), c.integer("keepdims", 0) != 0); }}
 #define K_CALL(f, expression) {#f, [](const Tensors& x, const KerasCase& c) -> Tensor { (void)c; return expression; }}
@@ -53,6 +51,11 @@ Operand weak(const Scalar& s) {
   Operand o(None);
   static_cast<Scalar&>(o) = s;
   return o;
+}
+/// The second tensor, or the number.
+Operand other(const Tensors& x, const KerasCase& c) {
+  if (x.size() > 1) return x[1];
+  return weak(c.find("y")->scalar());
 }
 /// A bound of clip is an argument or one of the tensors.
 Operand bound(const Tensors& x, const KerasCase& c, const char* name) {
@@ -68,6 +71,16 @@ const std::map<std::string, Call> kCalls = {
     K_OF_ONE(transpose), K_OF_ONE(flatten), K_OF_ONE(batch_flatten),
     K_OF_TWO(pow), K_OF_TWO(maximum), K_OF_TWO(minimum), K_OF_TWO(equal), K_OF_TWO(not_equal), K_OF_TWO(greater), K_OF_TWO(greater_equal),
     K_OF_TWO(less), K_OF_TWO(less_equal),
+    {"add", [](const Tensors& x, const KerasCase& c) { return x[0] + other(x, c); }},
+    {"subtract", [](const Tensors& x, const KerasCase& c) { return x[0] - other(x, c); }},
+    {"multiply", [](const Tensors& x, const KerasCase& c) { return x[0] * other(x, c); }},
+    {"divide", [](const Tensors& x, const KerasCase& c) { return x[0] / other(x, c); }},
+    {"floor_divide", [](const Tensors& x, const KerasCase& c) { return floor_divide(x[0], other(x, c)); }},
+    {"remainder", [](const Tensors& x, const KerasCase& c) { return x[0] % other(x, c); }},
+    {"and", [](const Tensors& x, const KerasCase& c) { return x[0] & other(x, c); }},
+    {"or", [](const Tensors& x, const KerasCase& c) { return x[0] | other(x, c); }},
+    {"negative", [](const Tensors& x, const KerasCase&) { return -x[0]; }},
+    {"not", [](const Tensors& x, const KerasCase&) { return ~x[0]; }},
     K_REDUCTION(max), K_REDUCTION(min), K_REDUCTION(sum), K_REDUCTION(prod), K_REDUCTION(mean), K_REDUCTION(var), K_REDUCTION(std),
     K_REDUCTION(any), K_REDUCTION(all), K_REDUCTION(logsumexp),
     K_CALL(argmax, K::argmax(x[0], c.axes("axis", -1))),
