@@ -1,5 +1,5 @@
 // tests/nn_backend/keras_cases_test.cpp - parity: values, gradients, errors and static shapes of tf.keras.backend, which
-// tests/data/make_keras_cases.py asked, over the families of plain tensor functions.
+// tests/data/keras_cases/make.py asked, over the families of plain tensor functions.
 #include <kassette/testing.h>
 
 #include <cmath>
