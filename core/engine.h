@@ -113,6 +113,13 @@ struct Table {
   const Entry* entries;
 };
 
+using Factory = const Table* (*)();
+/// Makes a backend of the program known under a name that KERAS_BACKEND or keras.json may have; before the first K function. Throws
+/// ValueError for a name of ours.
+KASSETTE_API void register_backend(Name name, Factory factory);
+/// Calls a function of the backend in use, one beside those of K too. Throws NotImplementedError where it has none of that name.
+KASSETTE_API Value call(Name name, std::initializer_list<Value> args = {});
+
 /// How a backend's tensors print and end.
 struct TensorKind {
   const char* backend;                 // for messages

@@ -1,5 +1,6 @@
 // nn_backend/config.cpp - configuration values and counters.
 #include <kassette/backend/config.h>
+#include <kassette/backend/introspection.h>
 
 #include <atomic>
 #include <cctype>
@@ -9,6 +10,8 @@
 #include <string>
 
 #include "core/text.h"
+#include "nn_backend/engines.h"
+#include "nn_backend/settings.h"
 #include "ops/arithmetic.h"
 #include "ops/dispatch.h"
 #include "ops/operand.h"
@@ -21,6 +24,8 @@ constexpr const char kFirst[] = "channels_first", kLast[] = "channels_last";
 
 constinit std::atomic<double> epsilon_in_use{1e-7};
 constinit std::atomic<bool> channels_first{false};
+constinit std::atomic<bool> manual_initialization{false};
+constinit std::atomic<const std::string*> backend_name{nullptr};   // those that were in use stay: somebody may be reading
 
 // Made when first asked for and never freed: a program may ask while it ends.
 constinit std::mutex uids_mutex;
@@ -35,23 +40,71 @@ bool is_channels_first(const char* text, const char* what, Name given) {
   return false;
 }
 
-}  // namespace
+/// Held while the configuration is read; a backend that asks for it while it is loaded finds what was read.
+struct Loading {
+  std::recursive_mutex mutex;
+  bool now = false;
+};
+Loading& loading() {
+  static Loading* l = new Loading;   // never destroyed: a program may ask while it ends
+  return *l;
+}
 
+/// Reads keras.json and the environment, then loads the backend. Where that throws, the next use tries again.
+void load_locked(Loading& l) {
+  Scoped<bool> now(l.now, true);
+  Settings s = read_settings();
+  set_default_float(s.floatx);
+  epsilon_in_use.store(s.epsilon, std::memory_order_relaxed);
+  channels_first.store(s.channels_first, std::memory_order_relaxed);
+  backend_name.store(new std::string(s.backend), std::memory_order_release);
+  use_backend(load_backend(s.backend, s.source));
+}
+
+void ensure_loaded() {
+  if (engine_in_use.load(std::memory_order_acquire) == Engine::unset) load_configuration();
+}
+
+}  // namespace
 }  // namespace backend
 
 void load_configuration() {
-  if (engine_in_use.load(std::memory_order_acquire) == Engine::unset) use_backend(nullptr);
+  if (engine_in_use.load(std::memory_order_acquire) != Engine::unset) return;
+  backend::Loading& l = backend::loading();
+  std::lock_guard<std::recursive_mutex> lock(l.mutex);
+  if (!l.now && engine_in_use.load(std::memory_order_acquire) == Engine::unset) backend::load_locked(l);
 }
 
 namespace backend {
 
-Text backend() { return Text("tensorflow"); }
+void reload() {
+  Loading& l = loading();
+  std::lock_guard<std::recursive_mutex> lock(l.mutex);
+  if (l.now) return;
+  engine_in_use.store(Engine::unset, std::memory_order_release);
+  load_locked(l);
+}
 
-double epsilon() { return epsilon_in_use.load(std::memory_order_relaxed); }
-void set_epsilon(double e) { epsilon_in_use.store(e, std::memory_order_relaxed); }
+Text backend() {
+  ensure_loaded();
+  return Text(*backend_name.load(std::memory_order_acquire));
+}
 
-DType floatx() { return default_float(); }
+double epsilon() {
+  ensure_loaded();
+  return epsilon_in_use.load(std::memory_order_relaxed);
+}
+void set_epsilon(double e) {
+  ensure_loaded();
+  epsilon_in_use.store(e, std::memory_order_relaxed);
+}
+
+DType floatx() {
+  ensure_loaded();
+  return default_float();
+}
 void set_floatx(Name floatx) {
+  ensure_loaded();
   for (DType d : {float16, float32, float64})
     if (floatx.text() && !std::strcmp(floatx.text(), d.name())) {
       set_default_float(d);
@@ -61,15 +114,18 @@ void set_floatx(Name floatx) {
 }
 
 Tensor cast_to_floatx(const Operand& x) {
+  if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
   Tensor t = as_tensor(x, DType(), "cast_to_floatx");
   if (!t.defined()) fail<ValueError>("cast_to_floatx: an empty Tensor (an uninitialised variable?)");
-  return cast(t, default_float());
+  return kassette::cast(t, default_float());
 }
 
 Text image_data_format() {
+  ensure_loaded();
   return channels_first.load(std::memory_order_relaxed) ? Text(kFirst) : Text(kLast);
 }
 void set_image_data_format(Name data_format) {
+  ensure_loaded();
   channels_first.store(is_channels_first(data_format.text(), "set_image_data_format", data_format), std::memory_order_relaxed);
 }
 Text normalize_data_format(Name value) {
@@ -77,6 +133,12 @@ Text normalize_data_format(Name value) {
   std::string lower = value.text();
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return is_channels_first(lower.c_str(), "normalize_data_format", value) ? Text(kFirst) : Text(kLast);
+}
+
+bool initialises_variables() { return !manual_initialization.load(std::memory_order_relaxed); }
+void manual_variable_initialization(bool value) {
+  KASSETTE_DISPATCH(manual_variable_initialization, value);
+  manual_initialization.store(value, std::memory_order_relaxed);
 }
 
 std::int64_t get_uid(Name prefix) {

@@ -7,8 +7,13 @@
 namespace kassette {
 namespace backend {
 
-/// The name of the active backend.
+// The first use of any K function reads keras.json and KERAS_BACKEND and loads the backend that they name. Throws ValueError
+// where it cannot be loaded, AssertionError on a bad value in the file. Specification 0.
+
+/// The name of the active backend, as it was configured. docs/engines.md lists what there is.
 KASSETTE_API Text backend();
+/// Reads keras.json and the environment anew and loads the backend, as Python's reload(K) does; for tests. What was set is lost.
+KASSETTE_API void reload();
 
 /// The fuzz constant, 1e-07 unless set.
 KASSETTE_API double epsilon();
@@ -28,6 +33,10 @@ KASSETTE_API Text image_data_format();
 KASSETTE_API void set_image_data_format(Name data_format);
 /// A data format in lower case; None gives image_data_format(). Throws ValueError on another name. Specification 2.0.6.
 KASSETTE_API Text normalize_data_format(Name value = None);
+
+/// With true, variables made from now on have no value until K::set_value or K::update gives them one; reading one is a
+/// RuntimeError, in functions too. Specification 2.1.
+KASSETTE_API void manual_variable_initialization(bool value);
 
 /// 1, 2, ... for each prefix. Specification 2.1.
 KASSETTE_API std::int64_t get_uid(Name prefix = "");

@@ -3,6 +3,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "nn_backend/settings.h"
 #include "nn_backend/named.h"
 #include "ops/dispatch.h"
 #include "ops/like.h"
@@ -28,11 +29,17 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   return b.device == cpu ? copy : copy.to(b.device);
 }
 
+/// A leaf whose name, if it was given one, has those of the scopes before it.
+Tensor named_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name) {
+  if (!name.text()) return make_leaf(kind, spec, device, std::move(value), name);
+  return make_leaf(kind, spec, device, std::move(value), scoped_name(name));
+}
+
 /// A variable that starts with that value; a symbolic value stays the tensor it is.
 Tensor as_variable(const Tensor& value, Name name) {
   if (value.symbolic()) return value;
   const Body& b = Access::body(value);
-  return make_leaf(Leaf::variable, b, b.device, {b.storage, b.offset}, name);
+  return named_leaf(Leaf::variable, b, b.device, initialises_variables() ? Value{b.storage, b.offset} : Value(), name);
 }
 
 /// The value of a constant with the shape that was asked for.
@@ -92,7 +99,7 @@ Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Nam
   Spec spec;
   spec.dtype = dtype.given() ? dtype : default_float();
   declare(shape, ndim, spec);
-  return make_leaf(Leaf::placeholder, spec, cpu, {}, name);
+  return named_leaf(Leaf::placeholder, spec, cpu, {}, name);
 }
 
 namespace {

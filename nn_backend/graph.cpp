@@ -3,6 +3,8 @@
 #include <kassette/backend/graph.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <ostream>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "nn_backend/settings.h"
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 #include "ops/stop.h"
@@ -381,6 +384,25 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
 ControlDependencies::~ControlDependencies() {
   context().after = static_cast<const AfterUpdates*>(old_);
   delete static_cast<After*>(list_);
+}
+
+// ---- name scopes -------------------------------------------------------------------------------------------------------
+
+namespace {
+__thread const char* innermost_scope = nullptr;   // "outer/inner/"
+}
+
+std::string scoped_name(Name name) { return text(innermost_scope ? innermost_scope : "", name.text()); }
+
+NameScope::NameScope(Name name) : prefix_(nullptr), old_(innermost_scope) {
+  if (!name.text() || !*name.text()) fail<ValueError>("name_scope: the name is empty");
+  prefix_ = strdup(text(old_ ? old_ : "", name.text(), '/').c_str());
+  if (!prefix_) throw std::bad_alloc();
+  innermost_scope = prefix_;
+}
+NameScope::~NameScope() {
+  innermost_scope = old_;
+  std::free(prefix_);
 }
 
 }  // namespace backend

@@ -91,7 +91,7 @@ KASSETTE_API Tensors stop_gradient(const Tensors& variables);
 KASSETTE_API Tensor learning_phase();
 /// Freezes the learning phase; throws ValueError unless value is 0 or 1. clear_session thaws it.
 KASSETTE_API void set_learning_phase(Scalar value);
-/// Forgets uids and the frozen learning phase. Tensors and variables stay as they are. Section 2.1.
+/// Forgets uids and the frozen learning phase. Tensors and variables stay as they are and can be read. Section 2.1.
 KASSETTE_API void clear_session();
 /// Freezes the learning phase on this thread while it lives.
 class KASSETTE_API LearningPhaseScope {
@@ -128,6 +128,12 @@ class InScope {
     Scope scope(kind);
     return f_(static_cast<A&&>(a)...);
   }
+  /// For a callable that changes itself.
+  template <class... A>
+  decltype(auto) operator()(A&&... a) {
+    Scope scope(kind);
+    return f_(static_cast<A&&>(a)...);
+  }
 
  private:
   F f_;
@@ -160,6 +166,22 @@ class KASSETTE_API ControlDependencies {
 [[nodiscard]] inline ControlDependencies control_dependencies(const Tensors& updates) {
   return ControlDependencies(updates);
 }
+
+/// While it lives, names of variables and placeholders made on this thread begin with its own and a slash, those of outer scopes
+/// before it. Names influence no result.
+class KASSETTE_API NameScope {
+ public:
+  explicit NameScope(Name name);
+  ~NameScope();
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+
+ private:
+  char* prefix_;
+  const char* old_;
+};
+/// `auto scope = K::name_scope("encoder");`
+[[nodiscard]] inline NameScope name_scope(Name name) { return NameScope(name); }
 
 }  // namespace backend
 }  // namespace kassette

@@ -75,6 +75,10 @@ Shape int_shape(const Operand& x) {
   if (!t.tensor().defined()) fail<ValueError>("int_shape: an empty Tensor (an uninitialised variable?)");
   return t.tensor().shape();
 }
+Shape get_variable_shape(const Operand& x) {
+  KASSETTE_DISPATCH(get_variable_shape, x);
+  return int_shape(x);
+}
 Extent ndim(const Operand& x) {
   KASSETTE_DISPATCH(ndim, x);
   return Extent(Arg(x, DType(), "ndim").tensor().ndim());

@@ -25,6 +25,8 @@ KASSETTE_API Tensor shape(const Operand& x);
 KASSETTE_API Tensor size(const Operand& x, Name name = None);
 /// The static shape; unknown sizes compare equal to None, and so does the whole where the rank is unknown.
 KASSETTE_API Shape int_shape(const Operand& x);
+/// The same; Keras has it under this name too.
+KASSETTE_API Shape get_variable_shape(const Operand& x);
 /// The static rank, or None.
 KASSETTE_API Extent ndim(const Operand& x);
 /// The dtype; numbers and lists have floatx.

@@ -62,8 +62,6 @@ engine::Value box(const Index& v);
 engine::Value box(const Branch& v);
 
 /// A callable of the user's, as code: what it calls goes to the backend again.
-template <class F>
-engine::Value box_callable(const F& f);
 template <class R, class... A>
 engine::Value box(const Callable<R(A...)>& f);
 
@@ -93,7 +91,7 @@ KASSETTE_UNBOX(Shape);
 KASSETTE_UNBOX(Extent);
 KASSETTE_UNBOX(DType);
 
-/// Throws the current exception again as what a backend's answer of the wrong kind is.
+/// Inside a catch: throws the TypeError of an answer of the wrong kind.
 [[noreturn]] void fail_answer(const char* name, const engine::Value& answer);
 template <class R>
 R unbox(const char* name, const engine::Value& answer) {
@@ -135,19 +133,14 @@ namespace detail {
 engine::Value run_callback(engine::Value (*run)(const void* f, const engine::Value* args), const void* f, int wanted,
                            const engine::Value* args, int n_args);
 
-template <class R>
-engine::Value box_result(R&& r) {
-  return box(r);
-}
 template <class... A, class F, std::size_t... I>
-engine::Value run_unboxed(const F& f, const engine::Value* args, std::index_sequence<I...>) {
-  return box_result(f(Unbox<std::decay_t<A>>::from(args[I])...));
+engine::Value run_unboxed(const F& f, [[maybe_unused]] const engine::Value* args, std::index_sequence<I...>) {
+  return box(f(Unbox<std::decay_t<A>>::from(args[I])...));
 }
 template <class F, class... A>
 engine::Value box_code(const F& f) {
   auto run = [](void* state, const engine::Value* args, int n_args) {
     auto here = [](const void* g, const engine::Value* a) {
-      static_cast<void>(a);
       return run_unboxed<A...>(*static_cast<const F*>(g), a, std::index_sequence_for<A...>());
     };
     return run_callback(here, state, sizeof...(A), args, n_args);

@@ -5,12 +5,13 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/dispatch.h"
 #include "ops/shaping.h"
 
 namespace kassette {
 namespace {
 
-std::atomic<std::uint8_t> floatx_code{DType::kFloat32};
+std::atomic<std::uint8_t> floatx_code{DType::kNone};   // not yet read from the configuration
 
 const Operand* items(const Operand& x) { return static_cast<const Operand*>(Access::pointer(x)); }
 
@@ -114,7 +115,14 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
 
 }  // namespace
 
-DType default_float() { return DType(static_cast<DType::Code>(floatx_code.load(std::memory_order_relaxed))); }
+DType default_float() {
+  std::uint8_t code = floatx_code.load(std::memory_order_relaxed);
+  if (__builtin_expect(code == DType::kNone, 0)) {
+    load_configuration();
+    code = floatx_code.load(std::memory_order_relaxed);
+  }
+  return DType(static_cast<DType::Code>(code));
+}
 void set_default_float(DType dtype) { floatx_code.store(dtype.code(), std::memory_order_relaxed); }
 
 Tensor empty_tensor(const Spec& spec, const char* what) {

@@ -4,6 +4,9 @@
 #include "tests/catch.h"
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 namespace kassette::test {
 namespace {
@@ -60,7 +63,13 @@ extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 int main(int argc, char** argv) {
   using kassette::test::counts;
+  // keras.json belongs to whoever runs this.
+  std::string home = (std::filesystem::temp_directory_path() / "kassette_tests_XXXXXX").string();
+  if (!mkdtemp(home.data())) return 2;
+  setenv("KERAS_HOME", home.c_str(), 1);
+  unsetenv("KERAS_BACKEND");
   const int result = Catch::Session().run(argc, argv);
   std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
+  std::filesystem::remove_all(home);
   return result;
 }

@@ -10,6 +10,9 @@ find_package(spdlog 1.9 REQUIRED)
 # Header-only, found by path: Debian's CMake package of xsimd 8 drags in xtl and a language standard.
 find_path(KASSETTE_XSIMD_INCLUDE xsimd/xsimd.hpp REQUIRED)
 
+# Header-only as well; one source of ours reads keras.json with it.
+find_path(KASSETTE_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
+
 # The pthread flavour, by preference: the OpenMP one brings libgomp's threads beside our pool. The
 # library remembers where it was, since the system-wide alternative may point at another flavour.
 set(flavour openblas-pthread)
@@ -22,7 +25,7 @@ if(NOT blas_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
 endif()
 
 target_include_directories(kassette_third_party SYSTEM INTERFACE
-  ${KASSETTE_XSIMD_INCLUDE} ${KASSETTE_BLAS_INCLUDE})
+  ${KASSETTE_XSIMD_INCLUDE} ${KASSETTE_JSON_INCLUDE} ${KASSETTE_BLAS_INCLUDE})
 target_link_libraries(kassette_third_party INTERFACE
   ${KASSETTE_BLAS_LIBRARY} spdlog::spdlog Threads::Threads ${CMAKE_DL_LIBS})
 

@@ -90,3 +90,85 @@ TEST_CASE("uids are unique across threads", "[config]") {
   CHECK(K::get_uid("t") == 1001);
   K::reset_uids();
 }
+
+TEST_CASE("under manual initialisation a variable has no value until it is given one", "[config]") {
+  K::manual_variable_initialization(true);
+  Tensor v = K::variable({1, 2}, "float32", "v"), z = K::zeros({2}), r = K::random_normal_variable({2}, 0, 1);
+  Tensor c = K::constant({3, 4});
+  K::manual_variable_initialization(false);
+  CHECK(c.to_vector<float>()[0] == 3);
+  for (const Tensor& t : {v, z, r}) {
+    CHECK(K::is_variable(t));
+    CHECK(t.shape() == kassette::Shape{2});
+    CHECK_THROWS_AS(K::eval(t), kassette::RuntimeError);
+    CHECK_THROWS_AS(K::get_value(t), kassette::RuntimeError);
+    CHECK_THROWS_AS(t + 1, kassette::RuntimeError);
+    CHECK_THROWS_AS(K::sum(t), kassette::RuntimeError);
+    CHECK_THROWS_AS(t[0], kassette::RuntimeError);
+    CHECK_THROWS_AS(K::reshape(t, {2, 1}), kassette::RuntimeError);
+    CHECK_THROWS_AS(K::identity(t), kassette::RuntimeError);
+    CHECK_THROWS_AS(K::update_add(t, {1, 1}), kassette::RuntimeError);
+    CHECK_THROWS_AS(K::variable(t), kassette::RuntimeError);
+  }
+  CHECK_THROWS_WITH(v + 1, "add: the variable (2,) has no value yet; give it one with K::set_value");
+  Tensor x = K::placeholder({2});
+  auto f = K::function({x}, {x * v});
+  auto g = K::function({}, {v});
+  CHECK_THROWS_AS(f({c}), kassette::RuntimeError);
+  CHECK_THROWS_AS(g(), kassette::RuntimeError);
+  K::set_value(v, {5, 6});
+  K::update(z, {7, 8});
+  CHECK(f({c})[0].to_vector<float>()[1] == 24);
+  CHECK(g()[0].to_vector<float>()[0] == 5);
+  CHECK((v + z).to_vector<float>()[0] == 12);
+  CHECK(K::variable({1, 2}).to_vector<float>()[1] == 2);
+}
+
+TEST_CASE("clear_session forgets uids and the phase, and old values stay readable", "[config]") {
+  Tensor v = K::variable({1, 2}), y = v * 2;
+  K::get_uid("a");
+  K::set_learning_phase(true);
+  CHECK(K::learning_phase().item<int>() == 1);
+  K::clear_session();
+  CHECK(K::get_uid("a") == 1);
+  CHECK(K::learning_phase().symbolic());
+  CHECK(y.to_vector<float>()[1] == 4);
+  CHECK(K::get_value(v).to_vector<float>()[1] == 2);
+  K::reset_uids();
+}
+
+TEST_CASE("name scopes nest, and end with an exception too", "[config]") {
+  auto name = [](const Tensor& t) {
+    std::ostringstream os;
+    os << t;
+    return os.str().substr(0, os.str().find(','));
+  };
+  CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"x\"");
+  try {
+    auto outer = K::name_scope("outer");
+    CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"outer/x\"");
+    auto inner = K::name_scope("inner");
+    CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"outer/inner/x\"");
+    CHECK(name(K::placeholder({2})) == "Tensor(shape=(2");
+    throw 1;
+  } catch (int) {
+  }
+  CHECK(name(K::placeholder({2}, K::None, K::None, false, "x")) == "Tensor(\"x\"");
+  CHECK_THROWS_WITH(K::name_scope(""), "name_scope: the name is empty");
+}
+
+TEST_CASE("symbolic and eager wrap callables of any signature, nest, and end with an exception too", "[config]") {
+  auto symbolic_here = [] { return (K::variable(1.0) + 1).symbolic(); };
+  CHECK_FALSE(symbolic_here());
+  CHECK(K::symbolic(symbolic_here)());
+  CHECK_FALSE(K::symbolic(K::eager(symbolic_here))());
+  CHECK(K::eager(K::symbolic(symbolic_here))());
+  auto thrower = K::symbolic([](int i, const std::string&) -> int { throw i; });
+  CHECK_THROWS_AS(thrower(1, "x"), int);
+  CHECK_FALSE(symbolic_here());
+  auto counter = K::eager([n = 0](int& by) mutable { return n += by; });
+  int two = 2;
+  CHECK(counter(two) == 2);
+  CHECK(counter(two) == 4);
+  CHECK(K::get_variable_shape(K::variable({{1, 2}})) == kassette::Shape{1, 2});
+}

@@ -99,7 +99,7 @@ std::multimap<std::string, Declaration> declared() {
     if (entry.path().extension() == ".h") headers.push_back(entry.path());
   std::sort(headers.begin(), headers.end());
   for (const fs::path& path : headers)
-    if (path.filename() != "named.h") read_header(path, out);
+    if (read(path).find("#pragma once") == std::string::npos) read_header(path, out);   // private ones have that
   return out;
 }
 

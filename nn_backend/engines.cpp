@@ -1,0 +1,185 @@
+// nn_backend/engines.cpp - finding the backend that the configuration names: ours, a factory of the program, or a library.
+#include "nn_backend/engines.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+/// Factories of the program. Never freed: a program may ask while it ends.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, engine::Factory> factories;
+};
+Registry& registry() {
+  static Registry* r = new Registry;
+  return *r;
+}
+
+constexpr const char* kEntry = "kassette_engine";
+
+[[noreturn]] void fail_import(const std::string& name, const std::string& why) {
+  fail<ValueError>("Unable to import backend : ", name, ": ", why);
+}
+
+std::string folder_of(const std::string& file) {
+  std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, slash);
+}
+
+/// KASSETTE_BACKEND_PATH, the folder of the program, that of the library, and kassette/ in it.
+std::vector<std::string> search_path() {
+  std::vector<std::string> folders;
+  std::string given = std::getenv("KASSETTE_BACKEND_PATH") ? std::getenv("KASSETTE_BACKEND_PATH") : "";
+  for (std::size_t at = 0; at < given.size();) {
+    std::size_t end = std::min(given.find(':', at), given.size());
+    if (end > at) folders.push_back(given.substr(at, end - at));
+    at = end + 1;
+  }
+  char program[4096];
+  ssize_t n = ::readlink("/proc/self/exe", program, sizeof program);
+  if (n > 0) folders.push_back(folder_of(std::string(program, static_cast<std::size_t>(n))));
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&backend::load_backend), &info) && info.dli_fname) {
+    folders.push_back(folder_of(info.dli_fname));
+    folders.push_back(folder_of(info.dli_fname) + "/kassette");
+  }
+  return folders;
+}
+
+/// my_package.my_module is my_package/my_module.so or my_package/libmy_module.so in a folder of the search path; what has a slash
+/// is a file.
+std::string library_file(const std::string& name, const std::string& source) {
+  if (name.find('/') != std::string::npos) return name;
+  std::string path = name;
+  for (char& c : path)
+    if (c == '.') c = '/';
+  std::size_t slash = path.rfind('/');
+  std::size_t base = slash == std::string::npos ? 0 : slash + 1;
+  std::string tried;
+  for (const std::string& folder : search_path()) {
+    for (const char* prefix : {"", "lib"}) {
+      std::string file = folder + '/' + path.substr(0, base) + prefix + path.substr(base) + ".so";
+      if (::access(file.c_str(), F_OK) == 0) return file;
+    }
+    tried += (tried.empty() ? "" : ", ") + folder;
+  }
+  fail_import(name, text("no ", path, ".so in ", tried, " (KASSETTE_BACKEND_PATH adds folders; the name comes from ", source,
+                         ", and KERAS_BACKEND=tensorflow overrides it)"));
+}
+
+engine::Factory library_factory(const std::string& name, const std::string& source, std::string& file) {
+  file = library_file(name, source);
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library) {
+    const char* error = dlerror();
+    fail_import(name, error ? error : file + " does not load");
+  }
+  auto factory = reinterpret_cast<engine::Factory>(dlsym(library, kEntry));
+  if (!factory) fail_import(name, text(file, " has no function ", kEntry));
+  return factory;
+}
+
+const engine::Table& table_of(const std::string& name, engine::Factory factory, const std::string& file) {
+  const engine::Table* table = nullptr;
+  std::string threw;
+  try {
+    table = factory();
+  } catch (const std::exception& e) {
+    threw = e.what();
+  } catch (...) {
+    threw = "something that is no std::exception";
+  }
+  if (!threw.empty()) fail_import(name, text(file, ": ", kEntry, " threw: ", threw.substr(0, threw.find('\n'))));
+  if (!table) fail_import(name, text(file, ": ", kEntry, " returned nothing"));
+  if (table->abi != engine::kAbi)
+    fail_import(name, text(file, " is built for version ", table->abi, " of <kassette/engine.h>, this kassette has ", engine::kAbi,
+                           "; build it anew"));
+  if (table->n_entries < 0 || (table->n_entries && !table->entries)) fail_import(name, file + ": its table has no entries");
+  return *table;
+}
+
+/// The functions of a table; what it must have is there.
+const ExternalBackend* accept(const std::string& name, const engine::Table& table, const std::string& file) {
+  auto* backend = new ExternalBackend;   // stays for ever: threads may be in it
+  backend->name = name;
+  for (int i = 0; i < table.n_entries; ++i) {
+    const engine::Entry& e = table.entries[i];
+    if (!e.name || !e.run) fail_import(name, text(file, ": entry ", i, " has no ", e.name ? "function" : "name"));
+    if (std::string_view(e.name) == "*") backend->any = e.run;
+    else backend->functions[e.name] = e.run;
+  }
+  std::string missing;
+  for (const char* required : {"placeholder", "variable", "function"})
+    if (!backend->find(required)) missing += (missing.empty() ? "" : ", ") + std::string(required);
+  if (!missing.empty()) fail<ValueError>("Invalid backend. Missing required entry : ", missing, " (backend ", name, ", ", file, ")");
+  return backend;
+}
+
+/// True for the names that are our own engine; announces them.
+bool is_ours(const std::string& name) {
+  const char* banner = name == "tensorflow" ? "Using TensorFlow backend."
+                       : name == "kassette" ? "Using kassette backend."
+                       : name == "theano"   ? "Using Theano backend."
+                       : name == "cntk"     ? "Using CNTK backend"
+                                            : nullptr;
+  if (!banner) return false;
+  log_info(banner);
+  if (name == "theano" || name == "cntk")
+    log_warning(text("backend '", name, "' runs on kassette's own engine, as TensorFlow would; docs/engines.md has the differences"));
+  return true;
+}
+
+}  // namespace
+
+namespace backend {
+
+const ExternalBackend* load_backend(const std::string& name, const std::string& source) {
+  if (is_ours(name)) return nullptr;
+  engine::Factory factory = nullptr;
+  {
+    Registry& r = registry();
+    std::lock_guard<std::mutex> lock(r.mutex);
+    auto at = r.factories.find(name);
+    if (at != r.factories.end()) factory = at->second;
+  }
+  engine::Native ours;   // what the backend computes while it starts is ours
+  std::string file = "registered by the program";
+  if (!factory) factory = library_factory(name, source, file);
+  const ExternalBackend* backend = accept(name, table_of(name, factory, file), file);
+  log_info(text("Using ", name, " backend."));
+  return backend;
+}
+
+}  // namespace backend
+
+namespace engine {
+
+void register_backend(Name name, Factory factory) {
+  std::string n = name.text() ? name.text() : "";
+  for (const char* ours : {"", "tensorflow", "kassette", "theano", "cntk"})
+    if (n == ours) fail<ValueError>("register_backend: the name '", n, "' is taken");
+  if (!factory) fail<ValueError>("register_backend: no factory for '", n, "'");
+  Registry& r = registry();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  r.factories[n] = factory;
+}
+
+Value call(Name name, std::initializer_list<Value> args) {
+  load_configuration();
+  const char* function = name.text() ? name.text() : "";
+  if (!external_backend()) fail<NotImplementedError>(function, ": kassette's own engine has no functions beside those of K");
+  return call_backend(function, args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
+}
+
+}  // namespace engine
+}  // namespace kassette

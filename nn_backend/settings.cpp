@@ -1,0 +1,151 @@
+// nn_backend/settings.cpp - reading keras.json, and writing it once; the one file that knows nlohmann-json.
+#include "nn_backend/settings.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+using Json = nlohmann::json;
+
+// Byte for byte what Python's Keras writes: both share the file.
+constexpr std::string_view kDefaults = R"({
+    "floatx": "float32",
+    "epsilon": 1e-07,
+    "backend": "tensorflow",
+    "image_data_format": "channels_last"
+})";
+
+/// The home of a user; of whoever runs this for an empty name. Empty where there is none.
+std::string home_of(const std::string& user) {
+  const char* home = std::getenv("HOME");
+  if (user.empty() && home && *home) return home;
+  std::vector<char> buffer(1 << 14);
+  passwd entry, *found = nullptr;
+  if (user.empty()) getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
+  else getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  return found && found->pw_dir ? found->pw_dir : "";
+}
+
+std::string expand_user(const std::string& path) {
+  if (path.empty() || path[0] != '~') return path;
+  std::size_t end = std::min(path.find('/'), path.size());
+  std::string home = home_of(path.substr(1, end - 1));
+  return home.empty() ? path : home + path.substr(end);
+}
+
+bool exists(const std::string& file) {
+  struct stat s;
+  return ::stat(file.c_str(), &s) == 0;
+}
+
+std::string contents(const std::string& file) {
+  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string all;
+  char part[4096];
+  ssize_t n = fd < 0 ? -1 : 1;
+  while (n > 0)
+    if ((n = ::read(fd, part, sizeof part)) > 0) all.append(part, static_cast<std::size_t>(n));
+    else if (n < 0 && errno == EINTR) n = 1;
+  int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (n < 0) fail<RuntimeError>("keras.json: cannot read ", file, ": ", std::strerror(error));
+  return all;
+}
+
+bool write_new(const std::string& file) {
+  int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  bool written = ::write(fd, kDefaults.data(), kDefaults.size()) == static_cast<ssize_t>(kDefaults.size());
+  return (::close(fd) == 0) && written;
+}
+
+/// Writes the file with the defaults, whole or not at all, and never over another: a reader sees no half of it, and of two
+/// that write at once one wins. What goes wrong is no error: the defaults hold without a file.
+void write_defaults(const std::string& directory, const std::string& file) noexcept {
+  try {
+    std::error_code ignored;
+    if (!exists(directory)) std::filesystem::create_directories(directory, ignored);
+    if (exists(file)) return;
+    std::string temporary = text(file, '.', ::getpid(), '.', ::syscall(SYS_gettid), ".tmp");
+    if (write_new(temporary) && ::link(temporary.c_str(), file.c_str()) != 0 && errno != EEXIST)
+      write_new(file);   // a file system without links
+    ::unlink(temporary.c_str());
+  } catch (const std::exception& e) {
+    log_debug(text("keras.json: not written: ", e.what()));
+  }
+}
+
+/// The text of a field that takes one of a few words.
+std::string word(const std::string& file, const Json& config, const char* field, std::initializer_list<const char*> words) {
+  const Json& value = config.at(field);
+  std::string known;
+  for (const char* w : words) {
+    if (value == w) return w;
+    known += text(known.empty() ? "" : " or ", '"', w, '"');
+  }
+  fail<AssertionError>(file, ": ", field, " is ", value.dump(-1, ' ', false, Json::error_handler_t::replace), "; it takes ", known);
+}
+
+void apply_file(const std::string& file, Settings& s) {
+  Json config = Json::parse(contents(file), nullptr, /*allow_exceptions=*/false);
+  if (config.is_discarded()) {
+    log_info(text(file, " is no JSON; the defaults hold"));
+    return;
+  }
+  if (!config.is_object()) fail<TypeError>(file, ": holds ", config.type_name(), " where an object is expected");
+  if (config.contains("floatx")) s.floatx = DType(Name(word(file, config, "floatx", {"float16", "float32", "float64"})));
+  if (config.contains("epsilon")) {
+    if (!config["epsilon"].is_number_float()) fail<AssertionError>(file, ": epsilon is ", config["epsilon"].dump(-1, ' ', false, Json::error_handler_t::replace), "; it takes a float such as 1e-07 or 1.0");
+    s.epsilon = config["epsilon"].get<double>();
+  }
+  if (config.contains("image_data_format"))
+    s.channels_first = word(file, config, "image_data_format", {"channels_last", "channels_first"}) == "channels_first";
+  if (config.contains("backend")) {
+    if (!config["backend"].is_string()) fail<TypeError>(file, ": backend is ", config["backend"].type_name(), ", not a name");
+    s.backend = config["backend"].get<std::string>();
+    s.source = file;
+  }
+}
+
+}  // namespace
+
+std::string keras_directory() {
+  if (const char* given = std::getenv("KERAS_HOME")) return expand_user(given);
+  std::string home = home_of("");
+  if (home.empty() || ::access(home.c_str(), W_OK) != 0) home = "/tmp";
+  return home + "/.keras";
+}
+
+Settings read_settings() {
+  Settings s;
+  std::string directory = keras_directory(), file = directory.empty() ? "keras.json" : directory + "/keras.json";
+  if (exists(file)) apply_file(file, s);
+  else write_defaults(directory, file);
+  const char* name = std::getenv("KERAS_BACKEND");
+  if (name && *name) {
+    s.backend = name;
+    s.source = "KERAS_BACKEND";
+  }
+  return s;
+}
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,32 @@
+// nn_backend/settings.h - keras.json, the file that Python's Keras and kassette share (specification section 0).
+#pragma once
+#include <string>
+
+#include <kassette/dtype.h>
+
+namespace kassette {
+namespace backend {
+
+/// What the file and KERAS_BACKEND say, defaults where they say nothing.
+struct Settings {
+  DType floatx = float32;
+  double epsilon = 1e-7;
+  std::string backend = "tensorflow";
+  bool channels_first = false;
+  std::string source;   // what named the backend: a file or a variable, for messages
+};
+
+/// A given name behind those of the name scopes around it.
+std::string scoped_name(Name name);
+/// False inside manual_variable_initialization(true).
+bool initialises_variables();
+
+/// KERAS_HOME, else ~/.keras, or /tmp/.keras where the home cannot be written; a leading ~ is expanded.
+std::string keras_directory();
+
+/// Reads the file; where there is none, writes one with the defaults and never again. Malformed JSON counts as {}. Throws
+/// AssertionError on a bad value, TypeError where the file holds no object, RuntimeError where it cannot be read.
+Settings read_settings();
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,250 @@
+// tests/nn_backend/engine_test.cpp - backends of others: what they get, what they may answer, how they fail.
+#include <kassette/backend.h>
+#include <kassette/engine.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+namespace engine = kassette::engine;
+using kassette::Shape;
+using kassette::Tensor;
+using kassette::Tensors;
+
+namespace {
+
+template <class T>
+std::string text(const T& x) {
+  std::ostringstream os;
+  os << x;
+  return os.str();
+}
+
+// A backend of words: its tensors are strings, and every op writes down what it was asked for.
+int alive = 0;
+const engine::TensorKind kWords{"words",
+                                [](void* handle) {
+                                  --alive;
+                                  delete static_cast<std::string*>(handle);
+                                },
+                                [](const void* handle) { return kassette::Text(*static_cast<const std::string*>(handle)); }};
+Tensor word(const std::string& s) {
+  ++alive;
+  return engine::wrap(new std::string(s), &kWords, {2, 3}, "float32");
+}
+std::string said(const engine::Value& v) {
+  if (v.kind() == engine::Value::kTensor)
+    if (void* handle = engine::unwrap(v.as_tensor(), &kWords)) return *static_cast<std::string*>(handle);
+  if (v.kind() == engine::Value::kTensor) return text(kassette::array_text(v.as_tensor()));
+  if (v.kind() != engine::Value::kList) return text(v);
+  std::string s = "[";
+  for (int i = 0; i < v.size(); ++i) s += (i ? ", " : "") + said(v[i]);
+  return s + "]";
+}
+engine::Value write_down(const engine::Call& call) {
+  std::string s = std::string(call.name()) + "(";
+  for (int i = 0; i < call.size(); ++i) s += (i ? ", " : "") + said(call[i]);
+  return word(s + ")");
+}
+engine::Value run_words(void*, const engine::Value* args, int) {
+  return engine::Value::list({word("ran " + said(args[0]))});
+}
+
+struct Unknown {};
+const engine::Entry kEntries[] = {
+    {"placeholder", write_down},
+    {"variable", write_down},
+    {"function", [](const engine::Call&) -> engine::Value { return engine::Code{run_words, nullptr, nullptr}; }},
+    {"relu", write_down},
+    {"sum", write_down},
+    {"add", write_down},
+    {"index", write_down},
+    {"dropout", write_down},
+    {"int_shape", [](const engine::Call&) { return engine::Value::list({2, K::None}); }},
+    {"ndim", [](const engine::Call&) { return engine::Value(2); }},
+    {"dtype", [](const engine::Call&) { return engine::Value("float64"); }},
+    {"is_tensor", [](const engine::Call&) { return engine::Value(true); }},
+    {"gradients", [](const engine::Call& call) { return engine::Value::list({call[0], K::None}); }},
+    {"foldl", [](const engine::Call& call) { return call[0]({call[1], 2.5}); }},
+    {"foldr", [](const engine::Call& call) { return call[0]({call[1], call[1]}); }},
+    {"softmax", [](const engine::Call& call) { return call.native(); }},
+    {"exp", [](const engine::Call&) -> engine::Value { return 1.5; }},
+    {"log", [](const engine::Call&) -> engine::Value { throw std::runtime_error("it is\nbroken"); }},
+    {"sin", [](const engine::Call&) -> engine::Value { throw Unknown(); }},
+    {"cos", [](const engine::Call&) -> engine::Value { throw kassette::ValueError("cos: no such luck"); }},
+    {"tanh", [](const engine::Call& call) -> engine::Value { return K::tanh(call[0].as_tensor()); }},
+    {"floatx", [](const engine::Call&) { return engine::Value("float16"); }},
+    {"greet", [](const engine::Call& call) { return engine::Value(call.size()); }},
+};
+const engine::Table* words() {
+  static const engine::Table table{engine::kAbi, sizeof kEntries / sizeof *kEntries, kEntries};
+  return &table;
+}
+
+/// Uses a registered backend for a while.
+struct Using {
+  explicit Using(const char* name) {
+    setenv("KERAS_BACKEND", name, 1);
+    K::reload();
+  }
+  ~Using() {
+    unsetenv("KERAS_BACKEND");
+    K::reload();
+  }
+};
+struct Words : Using {
+  Words() : Using((engine::register_backend("my.words", words), "my.words")) {}
+};
+
+}  // namespace
+
+TEST_CASE("K functions and operators run on a registered backend", "[engine]") {
+  Words backend;
+  CHECK(K::backend() == "my.words");
+  Tensor x = K::variable({1, 2.5}, "float32", "w");
+  CHECK(said(x) == "variable([1, 2.5], 'float32', 'w')");
+  CHECK(said(K::relu(x, 0.5)) == "relu(variable([1, 2.5], 'float32', 'w'), 0.5, None, 0)");
+  Tensor p = K::placeholder({2, K::None});
+  CHECK(said(p) == "placeholder([2, None], None, None, False, None)");
+  CHECK(said(K::sum(p, {0, -1}, true)) == "sum(" + said(p) + ", [0, -1], True)");
+  Tensor w = word("w");
+  CHECK(said(w + 1) == "add(w, 1)");
+  CHECK(said(2.5 + w) == "add(2.5, w)");
+  CHECK(said(w[0]) == "index(w, [0])");
+  CHECK(said(w(kassette::ellipsis, kassette::slice(1, K::None, 2), K::None)) == "index(w, ['...', '1::2', 'newaxis'])");
+  CHECK(said(K::dropout(w, 0.5, {K::None, w})) == "dropout(w, 0.5, [None, w], None)");
+  CHECK(said(K::relu(std::vector<double>{1, 2})) == "relu([1. 2.], 0, None, 0)");
+  CHECK(K::int_shape(w)[0] == 2);
+  CHECK(K::int_shape(w)[1] == K::None);
+  CHECK(K::ndim(w) == 2);
+  CHECK(K::dtype(w) == "float64");
+  CHECK(K::is_tensor(w));
+  Tensors g = K::gradients(w, {w, w});
+  CHECK((said(g[0]) == "w" && !g[1].defined()));
+}
+
+TEST_CASE("functions and callables of a backend are called", "[engine]") {
+  Words backend;
+  Tensor w = word("w");
+  auto f = K::function({w}, {w});
+  CHECK(text(f) == "Function(of an external backend)");
+  Tensors out = f({w, w});
+  REQUIRE(out.size() == 1);
+  CHECK(said(out[0]) == "ran [w, w]");
+  // Inside the user's callable K functions are the backend's again.
+  Tensor folded = K::foldr([](const Tensor& a, const Tensor&) { return K::relu(a); }, w);
+  CHECK(said(folded) == "relu(w, 0, None, 0)");
+  CHECK_THROWS_AS(K::foldr([](const Tensor&, const Tensor&) -> Tensor { throw Unknown(); }, w), Unknown);
+  CHECK_THROWS_WITH(K::foldl([](const Tensor& a, const Tensor&) { return a; }, w), "engine: a float where a tensor is expected");
+}
+
+TEST_CASE("inside a call of a backend K functions are our own", "[engine]") {
+  Words backend;
+  Tensor x;
+  {
+    engine::Native ours;
+    x = K::constant({0.0, 0.0});
+  }
+  CHECK(K::tanh(x).to_vector<float>()[0] == 0);
+  CHECK(K::softmax(x).to_vector<float>()[1] == 0.5f);
+}
+
+TEST_CASE("what a backend lacks names function and backend", "[engine]") {
+  Words backend;
+  CHECK_THROWS_AS(K::square(word("w")), kassette::NotImplementedError);
+  CHECK_THROWS_WITH(K::square(word("w")), "square: the backend 'my.words' does not provide it");
+  CHECK_THROWS_WITH(word("w") - 1, "subtract: the backend 'my.words' does not provide it");
+  CHECK(engine::call("greet", {1, "two", K::None}).as_int() == 3);
+  CHECK_THROWS_WITH(engine::call("leave"), "leave: the backend 'my.words' does not provide it");
+}
+
+TEST_CASE("what a backend throws or answers wrongly is one line", "[engine]") {
+  Words backend;
+  Tensor w = word("w");
+  CHECK_THROWS_WITH(K::log(w), "log: the backend 'my.words' failed: it is");
+  CHECK_THROWS_AS(K::log(w), kassette::RuntimeError);
+  CHECK_THROWS_WITH(K::sin(w), "sin: the backend 'my.words' threw something that is no std::exception");
+  CHECK_THROWS_WITH(K::cos(w), "cos: no such luck");
+  CHECK_THROWS_AS(K::cos(w), kassette::ValueError);
+  CHECK_THROWS_WITH(K::exp(w), "exp: the backend 'my.words' returned 1.5: a float where a tensor is expected");
+  CHECK(said(K::relu(w)) == "relu(w, 0, None, 0)");
+}
+
+TEST_CASE("the configuration is never a backend's", "[engine]") {
+  Words backend;
+  CHECK(K::floatx() == "float32");
+  CHECK(K::normalize_data_format("CHANNELS_first") == "channels_first");
+}
+
+TEST_CASE("a backend's tensors are opaque to our own engine, print, and are freed", "[engine]") {
+  {
+    Tensor w = word("a word"), copy = w;
+    CHECK(text(w) == "a word (2, 3) float32 words");
+    CHECK(w.shape() == Shape{2, 3});
+    std::string refused = ": a tensor (2, 3) of the backend 'words' is opaque to kassette's own engine; that backend's get_value or eval may give its value";
+    CHECK_THROWS_WITH(K::square(w), "square" + refused);
+    CHECK_THROWS_WITH(w + K::ones({2, 3}), "add" + refused);
+    CHECK_THROWS_WITH(K::concatenate({w, w}), "concatenate" + refused);
+    CHECK_THROWS_WITH(w.data<float>(), "data" + refused);
+    CHECK_THROWS_WITH(w.to_vector<float>(), "to_vector" + refused);
+    CHECK_THROWS_WITH(w.detach(), "detach" + refused);
+    CHECK(engine::unwrap(K::ones({2}), &kWords) == nullptr);
+  }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("a backend without its required entries names all of them", "[engine]") {
+  engine::register_backend("half", []() -> const engine::Table* {
+    static const engine::Entry entries[] = {{"variable", write_down}};
+    static const engine::Table table{engine::kAbi, 1, entries};
+    return &table;
+  });
+  setenv("KERAS_BACKEND", "half", 1);
+  CHECK_THROWS_AS(K::reload(), kassette::ValueError);
+  CHECK_THROWS_WITH(K::zeros({2}), "Invalid backend. Missing required entry : placeholder, function (backend half, registered by the program)");
+  unsetenv("KERAS_BACKEND");
+  K::reload();
+  CHECK(K::zeros({2}).shape() == Shape{2});
+}
+
+TEST_CASE("a factory that is broken is one line", "[engine]") {
+  engine::register_backend("throws", []() -> const engine::Table* { throw std::runtime_error("no\nlicence"); });
+  engine::register_backend("nothing", []() -> const engine::Table* { return nullptr; });
+  engine::register_backend("old", []() -> const engine::Table* {
+    static const engine::Table table{engine::kAbi + 1, 0, nullptr};
+    return &table;
+  });
+  auto why = [](const char* name) {
+    setenv("KERAS_BACKEND", name, 1);
+    std::string message;
+    try {
+      K::reload();
+    } catch (const kassette::ValueError& e) {
+      message = e.what();
+    }
+    return message;
+  };
+  CHECK(why("throws") == "Unable to import backend : throws: registered by the program: kassette_engine threw: no");
+  CHECK(why("nothing") == "Unable to import backend : nothing: registered by the program: kassette_engine returned nothing");
+  CHECK(why("old") == "Unable to import backend : old: registered by the program is built for version 2 of <kassette/engine.h>, this kassette has 1; build it anew");
+  unsetenv("KERAS_BACKEND");
+  K::reload();
+  CHECK_THROWS_WITH(engine::register_backend("theano", words), "register_backend: the name 'theano' is taken");
+}
+
+TEST_CASE("boxed values are what they were made from", "[engine]") {
+  using engine::Value;
+  CHECK(text(Value()) == "None");
+  CHECK(text(Value::list({true, 2, 2.5, "x", K::None, Value::list({})})) == "[True, 2, 2.5, 'x', None, []]");
+  CHECK(Value(3).as_float() == 3);
+  CHECK(Value(Tensor()).is_none());
+  CHECK_THROWS_WITH(Value("x").as_int(), "engine: text where an int is expected");
+  CHECK_THROWS_WITH(Value::list({1})[1], "engine: element 1 of a list of 1");
+  Value a = Value::list({"deep"}), b = a;
+  a = 1;
+  CHECK(text(b) == "['deep']");
+}
