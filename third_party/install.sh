@@ -17,7 +17,7 @@ build | cmd ninja make                    | ninja-build             | any    | r
 build | header cblas.h                    | libopenblas-pthread-dev | 0.3.20 | matrix products on the CPU; its pthread flavour, as we run it on one thread a call
 build | header xsimd/xsimd.hpp            | libxsimd-dev            | 8.1    | vector instructions of the CPU
 build | header spdlog/spdlog.h            | libspdlog-dev           | 1.9    | the log behind KASSETTE_LOG
-build | header nlohmann/json.hpp          | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration shared with Python's Keras
+build | header nlohmann/json.hpp          | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration that Keras in Python has too
 test  | header catch2/catch.hpp catch2/catch_all.hpp | catch2       | 2.13   | the test framework, version 2 or 3
 test  | header xtensor/xarray.hpp         | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
