@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include "core/convert.h"
@@ -305,6 +307,34 @@ Text array_text(const Tensor& x) { return array_text(x, print_options()); }
 Text array_text(const Tensor& x, const PrintOptions& options) {
   if (!x.defined()) fail<ValueError>("print: an empty Tensor (an uninitialised variable?)");
   return Text(plain_text(Access::body(x), options));
+}
+
+namespace {
+
+std::mutex sink_mutex;
+PrintSink& sink_in_use() {
+  static auto* sink = new PrintSink;   // never destroyed: a tensor may be printed at exit
+  return *sink;
+}
+
+}  // namespace
+
+PrintSink set_print_sink(const PrintSink& sink) {
+  std::lock_guard<std::mutex> lock(sink_mutex);
+  PrintSink old = sink_in_use();
+  sink_in_use() = sink;
+  return old;
+}
+void write_print(const std::string& line) {
+  PrintSink sink;
+  {
+    std::lock_guard<std::mutex> lock(sink_mutex);
+    sink = sink_in_use();
+  }
+  if (sink.defined()) return sink(line.c_str());
+  std::string whole = line + '\n';   // in one piece: other threads print too
+  std::fwrite(whole.data(), 1, whole.size(), stdout);
+  std::fflush(stdout);
 }
 
 PrintOptions print_options() {

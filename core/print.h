@@ -3,6 +3,7 @@
 #define KASSETTE_CORE_PRINT_H
 
 #include <kassette/api.h>
+#include <kassette/kept.h>
 
 namespace kassette {
 
@@ -51,6 +52,11 @@ struct PrintOptions {
 KASSETTE_API PrintOptions print_options();
 /// set_print_options({.precision = 3}): what is not named gets its default. Throws ValueError on a negative number.
 KASSETTE_API void set_print_options(const PrintOptions& options);
+
+/// Gets each line that K::print_tensor writes, without its newline.
+using PrintSink = KeptCallable<void(const char* line)>;
+/// Where K::print_tensor writes from now on, in all threads; None: to standard output. Returns what it was.
+KASSETTE_API PrintSink set_print_sink(const PrintSink& sink);
 
 /// The elements as NumPy's str() writes them, without dtype and device. Throws ValueError on a symbolic tensor.
 KASSETTE_API Text array_text(const Tensor& x);

@@ -20,6 +20,9 @@ inline std::string shape_text(const Shape& s) {
 }
 std::ostream& operator<<(std::ostream& os, const Spec& spec);
 
+/// A line of K::print_tensor, to the print sink. The one thing that the library writes on stdout: it was asked to.
+void write_print(const std::string& line);
+
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream os;

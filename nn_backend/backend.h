@@ -20,6 +20,7 @@
 #include <kassette/backend/state.h>
 #include <kassette/borrow.h>
 #include <kassette/error.h>
+#include <kassette/kept.h>
 #include <kassette/print.h>
 #include <kassette/tensor.h>
 

@@ -77,11 +77,22 @@ void declare(const Dims& shape, const Scalar& ndim, Spec& spec) {
   for (int i = 0; i < n; ++i) spec.dims[i] = kUnknown;
 }
 
+struct HeldConstraint final : Extra {
+  explicit HeldConstraint(const Constraint& c) : constraint(c) {}
+  Constraint constraint;
+  bool equals(const Extra& other) const override {
+    auto* o = dynamic_cast<const HeldConstraint*>(&other);
+    return o && o->constraint == constraint;
+  }
+};
+
 }  // namespace
 
-Tensor variable(const Operand& value, DType dtype, Name name) {
-  KASSETTE_DISPATCH(variable, value, dtype, name);
-  return as_variable(value_as(value, dtype, "variable"), name);
+Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& constraint) {
+  KASSETTE_DISPATCH(variable, value, dtype, name, constraint);
+  Tensor v = as_variable(value_as(value, dtype, "variable"), name);
+  if (constraint.defined()) Access::body(v).node->cell->constraint = Ref<Extra>::adopt(new HeldConstraint(constraint));
+  return v;
 }
 
 Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name) {
@@ -185,4 +196,14 @@ Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DT
 }
 
 }  // namespace backend
+
+Constraint constraint_of(const Tensor& variable) {
+  if (!variable.defined()) fail<ValueError>("constraint_of: an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(variable);
+  if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
+    fail<TypeError>("constraint_of: the argument is not a variable; make it with K::variable");
+  auto* held = static_cast<const backend::HeldConstraint*>(b.node->cell->constraint.get());
+  return held ? held->constraint : Constraint();
+}
+
 }  // namespace kassette

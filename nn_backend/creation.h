@@ -1,14 +1,22 @@
 // nn_backend/creation.h - making tensors: variables, placeholders, constants (specification section 2.2).
 #ifndef KASSETTE_BACKEND_CREATION_H
 #define KASSETTE_BACKEND_CREATION_H
+#include <kassette/kept.h>
 #include <kassette/tensor.h>
 
 namespace kassette {
+
+/// What an optimizer applies to a variable after each update: weights -> weights that keep to it.
+using Constraint = KeptCallable<Tensor(const Tensor& w)>;
+/// The attribute `constraint` of a variable: what it was made with. Throws TypeError for what is not a variable.
+KASSETTE_API Constraint constraint_of(const Tensor& variable);
+
 namespace backend {
 
 /// A tensor that K::update can change, with that initial value: floatx unless dtype is given, the shape of the value. A
-/// tensor of another dtype is cast. Throws ValueError where the value is symbolic. Specification 2.2.
-KASSETTE_API Tensor variable(const Operand& value, DType dtype = None, Name name = None);
+/// tensor of another dtype is cast. The constraint is kept for optimizers (constraint_of), never applied here. Throws ValueError
+/// where the value is symbolic. Specification 2.2.
+KASSETTE_API Tensor variable(const Operand& value, DType dtype = None, Name name = None, const Constraint& constraint = None);
 /// A tensor with that value and no history: floatx unless dtype is given. With a shape, a number fills it and a list or
 /// tensor is reshaped; throws ValueError where the counts differ. Specification 2.2.
 KASSETTE_API Tensor constant(const Operand& value, DType dtype = None, const Dims& shape = None, Name name = None);

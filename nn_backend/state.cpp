@@ -8,6 +8,7 @@
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
+#include "ops/print_tensor.h"
 
 namespace kassette {
 namespace backend {
@@ -94,6 +95,10 @@ Tensor eval(const Operand& x) {
   request.outputs = Tensors(t.tensor());
   request.what = "eval";
   return Plan::build(request)->run(nullptr, 0)[0];
+}
+Tensor print_tensor(const Operand& x, Name message) {
+  KASSETTE_DISPATCH(print_tensor, x, message);
+  return kassette::print_tensor(Arg(x, DType(), "print_tensor"), message.text());
 }
 Tensor get_value(const Operand& x) {
   KASSETTE_DISPATCH(get_value, x);

@@ -19,6 +19,10 @@ KASSETTE_API Tensor moving_average_update(const Tensor& x, const Operand& value,
 /// The value of any tensor: without history, on its device. What is symbolic is computed now, updates in it applied. Throws
 /// ValueError where a placeholder it needs has no value.
 KASSETTE_API Tensor eval(const Operand& x);
+/// x as a new tensor. Each time it is computed - now, if x has a value, else at each call of a function or step of a loop that needs
+/// it - a line is written: the message, a space, the value as NumPy prints it. To standard output, or where set_print_sink
+/// (<kassette/print.h>) says. The gradient passes, and writes nothing. Specification 2.12.
+KASSETTE_API Tensor print_tensor(const Operand& x, Name message = "");
 /// The value of a variable (or of any tensor), as eval.
 KASSETTE_API Tensor get_value(const Operand& x);
 KASSETTE_API Tensors batch_get_value(const Tensors& ops);

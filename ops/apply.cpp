@@ -170,7 +170,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
   if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
   if (!seen.device.given()) seen.device = cpu;
   bool symbolic = seen.flags & kSymbolic;
-  if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect)))) symbolic = true;
+  if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)))) symbolic = true;
   if (op.traits & (kDraws | kSource) && c.depth > seen.level) seen.level = c.depth;
   if (symbolic && c.floor > seen.level) seen.level = c.floor;
 

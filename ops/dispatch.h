@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include <kassette/error.h>
+#include <kassette/kept.h>
 
 #include "core/engine_access.h"
 #include "ops/op.h"
@@ -64,6 +65,8 @@ engine::Value box(const Branch& v);
 /// A callable of the user's, as code: what it calls goes to the backend again.
 template <class R, class... A>
 engine::Value box(const Callable<R(A...)>& f);
+template <class R, class... A>
+engine::Value box(const KeptCallable<R(A...)>& f);
 
 // ---- answers, unboxed --------------------------------------------------------------------------------------------------
 
@@ -154,6 +157,10 @@ engine::Value box_code(const F& f) {
 template <class R, class... A>
 engine::Value box(const Callable<R(A...)>& f) {
   return detail::box_code<Callable<R(A...)>, A...>(f);
+}
+template <class R, class... A>
+engine::Value box(const KeptCallable<R(A...)>& f) {
+  return f.defined() ? detail::box_code<KeptCallable<R(A...)>, A...>(f) : engine::Value();
 }
 
 }  // namespace kassette

@@ -71,7 +71,8 @@ enum OpTraits : std::uint8_t {
   kSource = 2,      // a random key: made anew at each replay although nothing feeds it
   kDraws = 4,       // a random draw: keeps its node always
   kEffect = 8,      // changes a variable when it is played
-  kElementwise = 16 // same-shape elementwise: a plan may fuse it
+  kElementwise = 16,// same-shape elementwise: a plan may fuse it
+  kPrints = 32      // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
 };
 
 /// One elementwise op's loops by float dtype, for fusion.

@@ -8,6 +8,7 @@
 #include "ops/like.h"
 #include "ops/matmul.h"
 #include "ops/normalization.h"
+#include "ops/print_tensor.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reduce_arg.h"
@@ -40,7 +41,7 @@ std::vector<const OpDef*> all_rows() {
       &softmax_cross_entropy_row, &softmax_cross_entropy_grad_row, &sparse_softmax_cross_entropy_row,
       &sparse_softmax_cross_entropy_grad_row, &sigmoid_cross_entropy_row, &pick_row, &place_row,
       &normalize_batch_row, &normalize_batch_grad_row, &center_scale_row,
-      &stop_gradient_row,
+      &stop_gradient_row, &print_tensor_row,
       &where_row,
   };
   for (const OpDef& row : unary_rows) rows.push_back(&row);

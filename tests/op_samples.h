@@ -166,6 +166,7 @@ constexpr Sample kOpSamples[] = {
     {"zeros_like", kOne, CALL(K::zeros_like(x, "float64")), {kReal}, kAnything, kNone, 1, "", false},
     {"ones_like", kOne, CALL(K::ones_like(x, "int16")), {kReal}, kAnything, kNone, 1, "", false},
     {"arange", "() () | () ()", CALL(K::arange(x, y, 2, "float64")), {{1, 2, int32, false, true}, {5, 9, int32, false, true}}, kFloats, kNone, 1, "(2) ()"},
+    {"print_tensor", kOne, CALL(K::print_tensor(x, "x is")), {kReal}, kAnything},
     {"stop_gradient", kOne, CALL(K::stop_gradient(x)), {kReal}, kAnything, kNone},
 
     // ---- random.h

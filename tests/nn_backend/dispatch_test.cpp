@@ -121,13 +121,13 @@ const std::vector<Reach>& functions() {
       REACH(relu), REACH(elu), REACH(softmax), REACH(softplus), REACH(softsign), REACH(sigmoid), REACH(hard_sigmoid),
       REACH(tanh), REACH(categorical_crossentropy), REACH(sparse_categorical_crossentropy), REACH(binary_crossentropy),
       REACH(in_top_k), REACH(dropout), REACH(random_normal), REACH(random_uniform), REACH(random_binomial),
-      REACH(truncated_normal), REACH(set_random_seed)};
+      REACH(truncated_normal), REACH(set_random_seed), REACH(print_tensor)};
   return list;
 }
 
 /// What no backend overrides (specification 0.4), and what only looks at our own library.
 const std::set<std::string> kOurs{"backend", "reload", "epsilon", "set_epsilon", "floatx", "set_floatx", "cast_to_floatx",
-                                  "image_data_format", "set_image_data_format", "normalize_data_format"};
+                                  "image_data_format", "set_image_data_format", "normalize_data_format", "constraint_of"};
 
 std::string read(const std::filesystem::path& file) {
   std::ifstream in(file);

@@ -1,0 +1,51 @@
+// ops/print_tensor.cpp - a tensor that writes its value each time it is computed.
+#include "ops/print_tensor.h"
+
+#include <string>
+
+#include "core/print.h"
+#include "core/text.h"
+#include "ops/elementwise.h"
+
+namespace kassette {
+namespace {
+
+struct Message final : Extra {
+  std::string text;
+  bool equals(const Extra& other) const override {
+    auto* o = dynamic_cast<const Message*>(&other);
+    return o && o->text == text;
+  }
+};
+
+void kernel(const Call& call) {
+  Body& out = *call.out[0];
+  Value v = read_value(*call.in[0].body);
+  out.storage = std::move(v.storage);
+  out.offset = v.offset;
+  Body plain;   // without history
+  plain.set(out);
+  plain.device = call.device;
+  plain.storage = out.storage;
+  plain.offset = out.offset;
+  write_print(static_cast<const Message&>(*call.attrs.extra).text + ' ' + array_text(Access::wrap(std::move(plain))).c_str());
+}
+
+}  // namespace
+
+constinit const OpDef print_tensor_row{.name = "print_tensor",
+                                       .rule = same_rule,
+                                       .cpu = kernel,
+                                       .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
+                                       .traits = kView | kPrints,
+                                       .cuda = kernel};
+
+Tensor print_tensor(const Tensor& x, const char* message) {
+  auto extra = Ref<Message>::adopt(new Message);
+  extra->text = message ? message : "";
+  Attrs attrs;
+  attrs.extra = Ref<Extra>(extra.get());
+  return apply1(print_tensor_row, attrs, {x});
+}
+
+}  // namespace kassette
