@@ -1,24 +1,15 @@
 // examples/digits.cpp - learns to read handwritten digits: 64-128-10, ReLU, Adam, 30 epochs. With the argument "function" it
 // trains through K::function, with placeholders and updates: the same numbers to the last bit.
-#include <kassette/backend.h>
-
-#include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <numeric>
-#include <random>
 #include <string>
 #include <unistd.h>
-#include <vector>
+
+#include "digits.h"
 
 namespace K = kassette::backend;
 using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
-
-#ifndef KASSETTE_EXAMPLES
-#define KASSETTE_EXAMPLES "examples"
-#endif
 
 Tensors weights = {K::random_uniform_variable({64, 128}, -0.18, 0.18, K::None, K::None, 1), K::zeros({128}),
                    K::random_uniform_variable({128, 10}, -0.21, 0.21, K::None, K::None, 2), K::zeros({10})};
@@ -43,22 +34,10 @@ Tensors adam(const Tensor& loss, double lr = 0.01, double b1 = 0.9, double b2 = 
 }
 
 int main(int argc, char** argv) {
-  std::ifstream file(KASSETTE_EXAMPLES "/data/digits.csv");
-  if (!file) return std::fprintf(stderr, "digits: cannot read %s\n", KASSETTE_EXAMPLES "/data/digits.csv"), 1;
-  std::vector<float> pixels;   // 64 a digit, 0..1
-  std::vector<int> labels;
-  for (int value, column = 0; file >> value; file.ignore(), ++column)
-    if (column % 65 < 64) pixels.push_back(value / 16.0f);
-    else labels.push_back(value);
-  int n = int(labels.size()), n_train = 1437, batch = 32;
-  std::vector<int> order(labels.size()), rows(std::size_t(n_train), 0);
-  std::iota(order.begin(), order.end(), 0);
-  std::iota(rows.begin(), rows.end(), 0);
   std::mt19937 random(3);
-  std::shuffle(order.begin(), order.end(), random);
-  Tensor x = K::gather(K::constant(pixels, "float32", {n, 64}), K::constant(order, "int32"));
-  Tensor y = K::gather(K::constant(labels, "int32"), K::constant(order, "int32"));
-  Tensor x_test = x[slice(n_train)], y_test = y[slice(n_train)];
+  Digits digits(random);
+  const Tensor &x = digits.x, &y = digits.y, &x_test = digits.x_test, &y_test = digits.y_test;
+  const int n_train = Digits::train, batch = 32;
   for (const Tensor& w : weights) m.push_back(K::zeros(w.shape())), v.push_back(K::zeros(w.shape()));
 
   kassette::Function step;
@@ -69,10 +48,10 @@ int main(int argc, char** argv) {
     })();
   std::printf("epoch    loss  held-out accuracy\n");
   for (int epoch = 1; epoch <= 30; ++epoch) {
-    std::shuffle(rows.begin(), rows.end(), random);
+    Tensor rows = K::constant(shuffled_rows(n_train, random), "int32");
     double total = 0;
     for (int at = 0; at < n_train; at += batch) {
-      Tensor pick = K::constant(rows, "int32")[slice(at, at + batch)], xb = K::gather(x, pick), yb = K::gather(y, pick), loss;
+      Tensor pick = rows[slice(at, at + batch)], xb = K::gather(x, pick), yb = K::gather(y, pick), loss;
       if (step.defined()) loss = step({xb, yb})[0];
       else adam(loss = loss_of(xb, yb));
       total += loss.item<double>() * double(pick.size());
