@@ -71,6 +71,10 @@ template <>
 struct Any<std::initializer_list<K::ValuePair>> {
   static std::initializer_list<K::ValuePair> make() { return {}; }
 };
+template <class F>
+struct Any<KeptCallable<F>> {
+  static KeptCallable<F> make() { return None; }
+};
 template <>
 struct Any<Branch> {
   static Branch make() { return Branch(1.0); }
