@@ -73,6 +73,7 @@ class Plan {
     int dead, n_dead;   // into dead_
     std::uint8_t need;  // 0 nothing, 1 shape, 2 value
     bool fusible, tail, source;
+    bool one;           // elementwise, all inputs of one element as recorded
     // Of call steps, see Note [Hand-over]: the tape that the step leaves, the one it rewinds, both -1 for none.
     bool last_taker = false, consumes = false;
     int own_tape = -1, of_tape = -1;

@@ -193,6 +193,7 @@ void PlanBuilder::add_step(Node* n, int base) {
   s.n_out = static_cast<int>(n->n_out);
   s.source = n->op->traits & kSource;
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
+  s.one = s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
   std::vector<int> ins;
   for (std::uint32_t i = 0; i < n->n_in; ++i) ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   plan_->ins_.insert(plan_->ins_.end(), ins.begin(), ins.end());
@@ -321,6 +322,8 @@ void PlanBuilder::find_tail() {
   p.steps_.erase(std::remove_if(p.steps_.begin(), p.steps_.end(), [](const Plan::Step& s) { return !s.need; }), p.steps_.end());
   p.first_tail_ = 0;
   while (p.first_tail_ < static_cast<int>(p.steps_.size()) && !p.steps_[static_cast<std::size_t>(p.first_tail_)].tail) ++p.first_tail_;
+  // Numbers first: the rate of an optimizer, computed between its moments and the weights, would cut one pass over memory in two.
+  std::stable_partition(p.steps_.begin() + p.first_tail_, p.steps_.end(), [](const Plan::Step& s) { return s.one; });
 }
 
 /// Pairs the call steps that rewind a procedure with the step that ran it, if that is there, and with each other: see
