@@ -44,8 +44,8 @@ template <class F>
 void Walk::for_parts(F&& call) const {
   if (by_rows) {
     constexpr std::int64_t kRun = 1 << 16;
-    std::int64_t blocks = (width + kRun - 1) / kRun, grain = std::max<std::int64_t>(1, kNormGrain / std::min(width, kRun));
-    parallel_for(rows * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t blocks = (width + kRun - 1) / kRun, piece = std::max<std::int64_t>(1, kNormGrain / std::min(width, kRun));
+    parallel_for(rows * blocks, piece, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {
         std::int64_t run = begin / blocks, channel = run % f.channels, at = begin % blocks * kRun;
         std::int64_t n = blocks > 1 ? 1 : std::min(end - begin, f.channels - channel);
@@ -65,7 +65,8 @@ void Walk::for_parts(F&& call) const {
   });
 }
 
-/// Two sums per channel, from blocks whose borders the shape gives: the same bits on any number of threads.
+/// Two sums per channel, from blocks whose borders the shape gives: the same bits on any number of threads. From the end to the
+/// beginning: what came last to x and dy is still in the cache, and what is summed last is what for_parts reads first.
 template <class T>
 class Parts {
  public:
@@ -78,7 +79,7 @@ class Parts {
     if (w_.by_rows) {
       std::int64_t most = std::min(w_.width, w_.row_block);
       parallel_for(w_.rows * blocks_, std::max<std::int64_t>(1, kNormGrain / most), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t u = begin; u < end; ++u) {
+        for (std::int64_t u = end; u-- > begin;) {
           std::int64_t r = u / blocks_, at = u % blocks_ * w_.row_block;
           run(r * w_.width + at, std::min(w_.row_block, w_.width - at), channel_of(r), a_.get() + u, b_.get() + u);
         }
@@ -88,7 +89,7 @@ class Parts {
     constexpr std::int64_t kChunk = 1024;
     std::int64_t chunks = (w_.width + kChunk - 1) / kChunk, unit = std::min(w_.rows, w_.row_block) * std::min(w_.width, kChunk);
     parallel_for(w_.f.batch * blocks_ * chunks, std::max<std::int64_t>(1, kNormGrain / unit), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t u = begin; u < end; ++u) {
+      for (std::int64_t u = end; u-- > begin;) {
         std::int64_t column = u % chunks * kChunk, block = u / chunks, batch = block / blocks_, row = block % blocks_ * w_.row_block;
         bool last = row >= w_.rows;   // the tail
         if (last) row = w_.rows;
