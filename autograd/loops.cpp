@@ -1,6 +1,7 @@
 // autograd/loops.cpp - loops over the elements of tensors.
 #include "autograd/control.h"
 #include "core/convert.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -126,6 +127,7 @@ Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps)
     for (int i = 0; i < r.n_outputs; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
     for (std::int64_t i = 0; i < states.size(); ++i) {
       if (!out[r.n_outputs + i].defined()) fail<ValueError>(r.what, ": the function returned an empty Tensor");
+      refuse_sparse(r.what, out[r.n_outputs + i]);
       check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
       states[i] = out[r.n_outputs + i];
     }
@@ -146,6 +148,7 @@ Tensors scan(const ScanRequest& r, const ScanFn& step) {
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) {
       if (!t.defined()) fail<ValueError>(r.what, ": an empty Tensor (an uninitialised variable?)");
+      refuse_sparse(r.what, t);
       symbolic = symbolic || t.symbolic();
     }
   std::int64_t steps = length_of(r.what, r.xs);

@@ -8,7 +8,9 @@
 #include "autograd/frame.h"
 #include "core/convert.h"
 #include "core/log.h"
+#include "core/sparse.h"
 #include "core/text.h"
+#include "ops/arithmetic.h"
 
 namespace kassette {
 
@@ -57,47 +59,91 @@ class Borrowed {
 
 }  // namespace
 
+namespace {
+
+/// "input 2 'x'"
+std::string input_text(int i, const std::string& name) { return text("input ", i, name.empty() ? name : " '" + name + "'"); }
+
+void check_shape(const Body& b, const Spec& declared, int i, const std::string& name) {
+  bool fits = b.rank == declared.rank || declared.rank < 0 || b.rank < 0;
+  if (declared.rank >= 0 && b.rank >= 0)
+    for (int k = 0; fits && k < b.rank; ++k) fits = declared.dims[k] < 0 || b.dims[k] < 0 || declared.dims[k] == b.dims[k];
+  if (!fits) fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
+}
+
+Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
+  const Body& b = Access::body(arg);
+  if (b.dtype == dtype) return arg;
+  if (b.symbolic()) fail<TypeError>("function: input ", i, " is ", b.dtype, ", declared ", dtype);
+  Tensor host = host_copy(arg, dtype);
+  return b.device == cpu ? host : host.to(b.device);
+}
+
+}  // namespace
+
+Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
+  if (feed.ignored) return arg;
+  if (!arg.defined()) {   // "leave unfed"
+    if (!feed.fallback)
+      fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared, " has no default");
+    Body b;
+    b.set(feed.declared);
+    b.device = cpu;
+    Value v = feed.fallback->load();
+    b.storage = v.storage;
+    b.offset = v.offset;
+    return Access::wrap(std::move(b));
+  }
+  const Body& b = Access::body(arg);
+  if (is_sparse(b))
+    fail<ValueError>("function: ", input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ", feed.declared, "; feed K::to_dense(x)");
+  check_shape(b, feed.declared, i, feed.name);
+  return cast_feed(arg, feed.declared.dtype, i);
+}
+
+void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const {
+  const std::string& name = feeds[kValues].name;
+  if (!arg.defined())
+    fail<ValueError>("function: input ", i, " is an empty Tensor, and the sparse placeholder ", port.declared, " has no default");
+  const Body& b = Access::body(arg);
+  if (!is_sparse(b))
+    fail<ValueError>("function: ", input_text(i, name), " is dense ", b.shape(), ", declared sparse ", port.declared,
+                     "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
+  check_shape(b, port.declared, i, name);
+  checked.push_back(sparse_part(arg, kIndices));
+  checked.push_back(cast_feed(sparse_part(arg, kValues), port.declared.dtype, i));
+  checked.push_back(cast(sparse_part(arg, kDenseShape), int64));
+}
+
 Tensors Plan::check_feeds(const Tensors& args) const {
   if (args.size() != n_inputs()) fail<ValueError>("function: ", args.size(), " values for ", n_inputs(), " inputs");
   Tensors checked;
-  checked.reserve(args.size());
+  checked.reserve(static_cast<std::int64_t>(feeds_.size()));
   for (int i = 0; i < n_inputs(); ++i) {
-    const Feed& feed = feeds_[static_cast<std::size_t>(i)];
-    const Tensor& arg = args.begin()[i];
-    if (feed.ignored) {
-      checked.push_back(arg);
-      continue;
-    }
-    if (!arg.defined()) {   // "leave unfed"
-      if (!feed.fallback)
-        fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared, " has no default");
-      Body b;
-      b.set(feed.declared);
-      b.device = cpu;
-      Value v = feed.fallback->load();
-      b.storage = v.storage;
-      b.offset = v.offset;
-      checked.push_back(Access::wrap(std::move(b)));
-      continue;
-    }
-    const Body& b = Access::body(arg);
-    bool fits = b.rank == feed.declared.rank || feed.declared.rank < 0 || b.rank < 0;
-    if (feed.declared.rank >= 0 && b.rank >= 0)
-      for (int k = 0; fits && k < b.rank; ++k)
-        fits = feed.declared.dims[k] < 0 || b.dims[k] < 0 || feed.declared.dims[k] == b.dims[k];
-    if (!fits)
-      fail<ValueError>("function: input ", i, feed.name.empty() ? std::string() : " '" + feed.name + "'", " is ",
-                       b.shape(), ", declared ", feed.declared);
-    if (b.dtype == feed.declared.dtype) {
-      checked.push_back(arg);
-    } else if (b.symbolic()) {
-      fail<TypeError>("function: input ", i, " is ", b.dtype, ", declared ", feed.declared.dtype);
-    } else {
-      Tensor host = host_copy(arg, feed.declared.dtype);
-      checked.push_back(b.device == cpu ? host : host.to(b.device));
-    }
+    const Port& port = inputs_[static_cast<std::size_t>(i)];
+    const Feed* feed = &feeds_[static_cast<std::size_t>(checked.size())];
+    if (port.sparse) add_sparse_feed(port, feed, args.begin()[i], i, checked);
+    else checked.push_back(check_feed(*feed, args.begin()[i], i));
   }
   return checked;
+}
+
+Tensors Plan::pack_results(const Tensors& outputs) const {
+  if (outputs.size() == n_results()) return outputs;
+  Tensors results;
+  const Tensor* at = outputs.begin();
+  for (const Port& port : results_) {
+    if (!port.sparse) {
+      results.push_back(*at++);
+      continue;
+    }
+    Spec spec = port.declared;
+    const Body& shape = Access::body(at[kDenseShape]);
+    if (shape.storage) std::copy_n(reinterpret_cast<const std::int64_t*>(shape.data()), spec.rank, spec.dims);
+    results.push_back(make_sparse(at[kIndices], at[kValues], at[kDenseShape], spec));
+    at += 3;
+  }
+  return results;
 }
 
 void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
@@ -270,7 +316,7 @@ Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
   fill(f, args, n_args);
   run_steps(f, 0, first_tail_);
   Tensors results;
-  results.reserve(n_outputs());
+  results.reserve(static_cast<std::int64_t>(outputs_.size()));
   for (int o : outputs_) results.push_back(take(f, o));
   if (!effects_.empty()) commit(f);
   return results;

@@ -49,12 +49,15 @@ class Plan {
   Tensors run(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
   /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
   Tensors connect(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
-  /// Casts feeds to what was declared and checks their shapes.
+  /// Casts what the caller gave to what was declared and checks the shapes; of a sparse tensor come the parts.
   Tensors check_feeds(const Tensors& args) const;
+  /// What the caller gets for the outputs of a run: parts of sparse tensors put together.
+  Tensors pack_results(const Tensors& outputs) const;
 
-  int n_inputs() const { return static_cast<int>(feeds_.size()); }
-  const Spec& input_spec(int i) const { return feeds_[static_cast<std::size_t>(i)].declared; }
-  int n_outputs() const { return static_cast<int>(outputs_.size()); }
+  // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
+  int n_inputs() const { return static_cast<int>(inputs_.size()); }
+  const Spec& input_spec(int i) const { return inputs_[static_cast<std::size_t>(i)].declared; }
+  int n_results() const { return static_cast<int>(results_.size()); }
   int n_sources() const { return n_sources_; }
   bool has_effects() const { return !effects_.empty(); }
   /// Whether any output depends differentiably on that input.
@@ -85,6 +88,11 @@ class Plan {
     bool ignored;         // a frozen learning phase
     std::string name;
   };
+  /// An input or output as the caller sees it: one slot or, sparse, those of its three parts.
+  struct Port {
+    Spec declared;
+    bool sparse;
+  };
   /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements.
   struct Item {
     int begin, end;
@@ -96,6 +104,8 @@ class Plan {
     Ref<Node> node;
   };
 
+  Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
+  void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
   void run_steps(Frame& f, int begin, int end) const;
   void log_failure(int k) const;
   void run_step(Frame& f, const Step& s) const;
@@ -121,6 +131,7 @@ class Plan {
   std::vector<std::pair<int, Body>> constants_;
   std::vector<Leaf_> variables_, sources_, defaults_;
   std::vector<Feed> feeds_;
+  std::vector<Port> inputs_, results_;
   std::vector<int> outputs_, fetches_;
   std::vector<Spec> output_specs_;
   std::vector<Effect> effects_;

@@ -7,6 +7,7 @@
 #include "autograd/plan.h"
 #include "autograd/update.h"
 #include "autograd/walk.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
 #include "ops/elementwise.h"
@@ -30,7 +31,10 @@ class PlanBuilder {
     }
   };
 
+  void add_input(const Tensor& t, int i);
   void add_feed(const Tensor& t, int i);
+  void add_fixed(const Body& key, const Body& value);
+  Tensors output_parts();
   void visit(const Body& root);
   void expand(Node* n);
   /// Follows results of backward nodes to the recorded ops that give them.
@@ -66,8 +70,40 @@ class PlanBuilder {
   std::vector<const Node*> listed_updates_;
 };
 
-void PlanBuilder::add_feed(const Tensor& t, int i) {
+void PlanBuilder::add_input(const Tensor& t, int i) {
   if (!t.defined()) fail<ValueError>(request_.what, ": input ", i, " is an empty Tensor (an uninitialised variable?)");
+  Spec declared;
+  declared.set(Access::body(t));
+  bool sparse = is_sparse(t);
+  plan_->inputs_.push_back({declared, sparse});
+  if (!sparse) return add_feed(t, i);
+  for (int part : {kIndices, kValues, kDenseShape}) {
+    const Body& b = fed_part(Access::body(t), part);
+    if (!b.node)
+      fail<ValueError>(request_.what, ": input ", i, " is a sparse tensor of shape ", declared, " that is no placeholder; make it with ",
+                       "K::placeholder(shape, None, dtype, /*sparse=*/true)");
+    add_feed(Access::wrap(b), i);
+  }
+}
+
+/// The outputs; of sparse ones the parts.
+Tensors PlanBuilder::output_parts() {
+  Tensors parts;
+  for (const Tensor& t : request_.outputs) {
+    Spec declared;
+    declared.set(Access::body(t));
+    plan_->results_.push_back({declared, is_sparse(t)});
+    if (!is_sparse(t)) {
+      parts.push_back(t);
+      continue;
+    }
+    if (request_.body) fail_sparse(request_.what, Access::body(t));
+    for (int part : {kIndices, kValues, kDenseShape}) parts.push_back(sparse_part(t, part));
+  }
+  return parts;
+}
+
+void PlanBuilder::add_feed(const Tensor& t, int i) {
   const Body& b = Access::body(t);
   Plan::Feed feed{plan_->n_slots_++, {}, {}, false, {}};
   feed.declared.set(b);
@@ -231,26 +267,38 @@ void PlanBuilder::add_sum(Effect& effect) {
   p.steps_.push_back(std::move(s));
 }
 
+/// What a pair of feed_dict puts in the place of a tensor.
+void PlanBuilder::add_fixed(const Body& key, const Body& value) {
+  if (!key.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
+  if (value.symbolic()) fail<ValueError>(request_.what, ": a value of feed_dict is symbolic");
+  if (is_sparse(key) != is_sparse(value))
+    fail<ValueError>(request_.what, ": feed_dict has a ", is_sparse(value) ? "sparse value for a dense" : "dense value for a sparse", " tensor of shape ",
+                     key.shape(), "; K::to_dense and K::to_sparse convert");
+  if (is_sparse(key)) {
+    for (int part : {kIndices, kValues, kDenseShape}) add_fixed(fed_part(key, part), sparse_part(value, part));
+    return;
+  }
+  int slot = fed_[{key.node.get(), key.out}] = plan_->n_slots_++;
+  if (!value.storage) plan_->variables_.push_back({slot, value.node});   // a variable: read afresh at every call
+  else plan_->constants_.push_back({slot, value});
+}
+
 Ref<Plan> PlanBuilder::build() {
   Plan& p = *plan_;
   p.what_ = request_.what;
   int i = 0;
-  for (const Tensor& t : request_.inputs) add_feed(t, i++);
-  for (const auto& [t, value] : request_.feed_dict) {
-    const Body &b = Access::body(t), &v = Access::body(value);
-    if (!b.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
-    if (v.symbolic()) fail<ValueError>(request_.what, ": a value of feed_dict is symbolic");
-    int slot = fed_[{b.node.get(), b.out}] = p.n_slots_++;
-    if (!v.storage) p.variables_.push_back({slot, v.node});   // a variable: read afresh at every call
-    else p.constants_.push_back({slot, v});
-  }
-  for (const Tensor& t : request_.outputs) visit(Access::body(t));
+  for (const Tensor& t : request_.inputs) add_input(t, i++);
+  const Tensors outputs = output_parts();
+  for (const auto& [t, value] : request_.feed_dict) add_fixed(Access::body(t), Access::body(value));
+  for (const Tensor& t : outputs) visit(Access::body(t));
   for (const auto& pair : request_.set_pairs) visit(Access::body(pair.second));
   for (const Tensor& t : request_.update_ops) {
     visit(Access::body(t));
     listed_updates_.push_back(Access::body(t).node.get());
   }
-  for (const Tensor& t : request_.fetches) visit(Access::body(t));
+  Tensors fetches;
+  for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
+  for (const Tensor& t : fetches) visit(Access::body(t));
   for (Node* n : order_) add_node(n);
   for (const Tensor& t : request_.update_ops) {
     const Body& b = Access::body(t);
@@ -261,13 +309,13 @@ Ref<Plan> PlanBuilder::build() {
     p.effects_.push_back({b.node->cell, slot_of(Access::body(pair.second)), Effect::kSet});
   }
   for (Effect& e : p.effects_) add_sum(e);
-  for (const Tensor& t : request_.outputs) {
+  for (const Tensor& t : outputs) {
     p.outputs_.push_back(slot_of(Access::body(t)));
     Spec s;
     s.set(Access::body(t));
     p.output_specs_.push_back(s);
   }
-  for (const Tensor& t : request_.fetches) p.fetches_.push_back(slot_of(Access::body(t)));
+  for (const Tensor& t : fetches) p.fetches_.push_back(slot_of(Access::body(t)));
   std::vector<int> roots = p.outputs_;
   roots.insert(roots.end(), p.fetches_.begin(), p.fetches_.end());
   p.root_.assign(static_cast<std::size_t>(p.n_slots_), 0);

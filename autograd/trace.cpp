@@ -5,6 +5,7 @@
 #include "autograd/control.h"
 #include "autograd/walk.h"
 #include "core/convert.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/operand.h"
 #include "ops/random.h"
@@ -52,6 +53,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   };
   for (const Tensor& t : out) {
     if (!t.defined()) fail<ValueError>(what, ": the function returned an empty Tensor");
+    refuse_sparse(what, t);
     look(Access::body(t));
   }
   while (!stack.empty()) {

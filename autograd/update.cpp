@@ -1,6 +1,7 @@
 // autograd/update.cpp - changing variables: at once, or when a plan commits.
 #include "autograd/update.h"
 
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
 
@@ -68,6 +69,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract) {
 
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const char* what) {
   if (!x.defined() || !value.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  refuse_sparse(what, value);
   const Body& b = Access::body(x);
   if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable)
     fail<TypeError>(what, ": the first argument is not a variable; make it with K::variable");

@@ -87,6 +87,7 @@ enum Flags : std::uint8_t {
   kLeaf = 8,       // the node is a leaf with a cell
   kLayer = 16,     // marked as what a layer made; concerns this tensor alone
   kForeign = 32,   // belongs to an external backend: a symbolic leaf that no op of ours takes
+  kSparse = 64,    // a handle over indices, values and dense shape, which its node holds: core/sparse.h
 };
 
 /// A tensor without its count; nodes and plans hold bodies by value.
@@ -144,7 +145,7 @@ struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in, n_out;
   std::uint32_t n_kept;      // output bodies that follow: n_out or 0
-  const OpDef* op;           // null: a leaf
+  const OpDef* op;           // null: a leaf, or what holds the parts of a sparse tensor
   Attrs attrs;
   Ref<Cell> cell;            // of a leaf
   std::int64_t saved = 0;    // bytes of storage held for the adjoint or a replay

@@ -14,6 +14,7 @@
 #include "core/convert.h"
 #include "core/decimal.h"
 #include "core/engine_access.h"
+#include "core/sparse.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -267,6 +268,97 @@ std::string plain_text(const Body& b, const PrintOptions& options) {
   return lay_out(shown, IntFormat(shown), options);
 }
 
+// ---- sparse tensors ----------------------------------------------------------------------------------------------------
+
+/// The numbers of the entries that are shown; -1 stands for those left out. An entry is a line: the threshold is a twentieth
+/// of that of dense tensors, 50 lines where nobody changed it.
+std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& options) {
+  std::vector<std::int64_t> shown;
+  std::int64_t edge = options.edgeitems;
+  bool cut = n > options.threshold / 20 && n > 2 * edge;
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (cut && k == edge) {
+      shown.push_back(-1);
+      k = n - edge;
+      if (k == n) break;
+    }
+    shown.push_back(k);
+  }
+  return shown;
+}
+
+/// The values of those entries as a list, one text for each.
+std::vector<std::string> entry_texts(const Body& values, const std::vector<std::int64_t>& entries, const PrintOptions& options) {
+  Value v = concrete_value(values, "print");
+  const auto* from = static_cast<const std::byte*>(v.storage->data) + v.offset;
+  int size = values.dtype.size();
+  Body few;
+  few.set(Spec(values.dtype, {0}));
+  few.device = cpu;
+  for (std::int64_t k : entries) few.dims[0] += k >= 0;
+  few.storage = Storage::allocate(few.bytes(), cpu);
+  std::byte* to = few.data();
+  for (std::int64_t k : entries)
+    if (k >= 0) {
+      std::memcpy(to, from + k * size, static_cast<std::size_t>(size));
+      to += size;
+    }
+  PrintOptions whole = options;
+  whole.threshold = few.dims[0];
+  Shown shown(few, whole);
+  std::vector<std::string> texts;
+  auto write = [&](const auto& format) {
+    for (std::int64_t i = 0; i < few.dims[0]; ++i) texts.push_back(format(i));
+  };
+  if (values.dtype.is_float()) write(FloatFormat(shown, whole));
+  else if (values.dtype.is_bool()) write(BoolFormat(shown));
+  else write(IntFormat(shown));
+  return texts;
+}
+
+/// "(0, 12)  1.5" on a line for each entry, in the order in which they are listed, columns below each other.
+std::string sparse_text(const Body& b, const PrintOptions& options) {
+  const Body& indices = sparse_part(b, kIndices);
+  Value v = concrete_value(indices, "print");
+  const auto* at = reinterpret_cast<const std::int64_t*>(static_cast<const std::byte*>(v.storage->data) + v.offset);
+  std::vector<std::int64_t> entries = shown_entries(indices.dims[0], options);
+  std::vector<std::string> values = entry_texts(sparse_part(b, kValues), entries, options);
+  std::size_t width[kMaxRank] = {};
+  for (std::int64_t k : entries)
+    for (int i = 0; k >= 0 && i < b.rank; ++i) width[i] = std::max(width[i], std::to_string(at[k * b.rank + i]).size());
+  std::string out;
+  std::size_t next = 0;
+  for (std::int64_t k : entries) {
+    if (!out.empty()) out += '\n';
+    if (k < 0) {
+      out += "...";
+      continue;
+    }
+    out += '(';
+    for (int i = 0; i < b.rank; ++i) {
+      std::string s = std::to_string(at[k * b.rank + i]);
+      out += (i ? ", " : "") + std::string(width[i] - s.size(), ' ') + s;
+    }
+    out += (b.rank == 1 ? ",)  " : ")  ") + values[next++];
+    while (out.back() == ' ') out.pop_back();
+  }
+  return out.empty() ? "no entries" : out;
+}
+
+std::ostream& print_sparse(std::ostream& os, const Body& b) {
+  if (b.symbolic()) {
+    const Body& values = sparse_part(b, kValues);
+    os << "Tensor(";
+    if (is_sparse_placeholder(b) && values.node->cell->name) os << '"' << values.node->cell->name << "\", ";
+    return os << "shape=" << b.shape() << ", dtype=" << b.dtype << ", device=" << b.device << ", sparse, symbolic)";
+  }
+  PrintOptions options = print_options();
+  os << sparse_text(b, options);
+  if (!options.details) return os;
+  std::int64_t n = sparse_part(b, kIndices).dims[0];
+  return os << '\n' << b.shape() << ' ' << b.dtype << ' ' << b.device << ", sparse, " << n << (n == 1 ? " entry" : " entries");
+}
+
 bool has_value(const Body& b) { return b.storage || (b.flags & kLeaf && b.node->cell->load().storage); }
 
 /// A tensor that has no elements to show.
@@ -282,6 +374,7 @@ std::ostream& operator<<(std::ostream& os, const Tensor& x) {
   if (!x.defined()) return os << "Tensor()";
   const Body& b = Access::body(x);
   if (b.flags & kForeign) return describe_foreign(os, b);
+  if (is_sparse(b)) return print_sparse(os, b);
   if (b.symbolic()) return describe(os, b, "symbolic");
   if (!has_value(b)) return describe(os, b, "no value yet");
   PrintOptions options = print_options();
@@ -306,7 +399,8 @@ std::ostream& operator<<(std::ostream& os, const Tensors& list) {
 Text array_text(const Tensor& x) { return array_text(x, print_options()); }
 Text array_text(const Tensor& x, const PrintOptions& options) {
   if (!x.defined()) fail<ValueError>("print: an empty Tensor (an uninitialised variable?)");
-  return Text(plain_text(Access::body(x), options));
+  const Body& b = Access::body(x);
+  return Text(is_sparse(b) && !b.symbolic() ? sparse_text(b, options) : plain_text(b, options));
 }
 
 namespace {

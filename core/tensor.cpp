@@ -6,6 +6,7 @@
 
 #include "core/convert.h"
 #include "core/engine_access.h"
+#include "core/sparse.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -57,6 +58,10 @@ void Tensor::item(void* value, DType dtype) const {
 }
 Tensor Tensor::detach() const {
   const Body& b = body_of(*this, "detach");
+  if (is_sparse(b) && !b.symbolic()) {
+    Tensor values = sparse_part(*this, kValues).detach();
+    return make_sparse(sparse_part(*this, kIndices), values, sparse_part(*this, kDenseShape), b);
+  }
   Value v = concrete_value(b, "detach");
   Body d;
   d.set(b);
@@ -68,6 +73,7 @@ Tensor Tensor::detach() const {
 
 Value concrete_value(const Body& b, const char* what) {
   if (b.flags & kForeign) fail_foreign(what, b);
+  if (is_sparse(b)) fail_sparse(what, b);
   if (b.symbolic())
     fail<ValueError>(what, ": the tensor ", b.shape(), " is symbolic: it depends on a placeholder or was built in a ",
                      "symbolic scope; K::function or K::eval gives its value");

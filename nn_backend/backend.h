@@ -17,6 +17,7 @@
 #include <kassette/backend/reductions.h>
 #include <kassette/backend/shaping.h>
 #include <kassette/backend/softmax.h>
+#include <kassette/backend/sparse.h>
 #include <kassette/backend/state.h>
 #include <kassette/borrow.h>
 #include <kassette/error.h>

@@ -4,6 +4,7 @@
 
 #include "autograd/control.h"
 #include "core/convert.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/dispatch.h"
@@ -62,6 +63,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
             bool reverse, const char* what) {
   Arg elems(elements, DType(), what);
   if (!elems.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  refuse_sparse(what, elems);
   if (elems.body().rank == 0) fail<ValueError>(what, ": elems is a scalar; it needs an axis to go along");
   ScanRequest request;
   request.what = what;

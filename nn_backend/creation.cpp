@@ -9,6 +9,7 @@
 #include "ops/like.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
+#include "ops/sparse.h"
 
 namespace kassette {
 namespace backend {
@@ -42,6 +43,12 @@ Tensor as_variable(const Tensor& value, Name name) {
   return named_leaf(Leaf::variable, b, b.device, initialises_variables() ? Value{b.storage, b.offset} : Value(), name);
 }
 
+/// A sparse value as it is, without history.
+Tensor sparse_value(const Tensor& x) {
+  concrete_value(sparse_part(Access::body(x), kValues), "variable");
+  return x.detach();
+}
+
 /// The value of a constant with the shape that was asked for.
 Tensor with_shape(const Tensor& value, const Spec& to) {
   Body b = Access::body(value);
@@ -50,6 +57,20 @@ Tensor with_shape(const Tensor& value, const Spec& to) {
     fail<ValueError>("constant: a value of shape ", static_cast<const Spec&>(b), " does not fill ", to);
   b.set(to);
   return Access::wrap(std::move(b));
+}
+
+/// Leaves for the three parts, and a handle over them. What the declared shape says beyond the leaf that the dense shape is fed
+/// to, rules see as well.
+Tensor sparse_placeholder(const Spec& declared, Name name) {
+  if (declared.rank < 1)
+    fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()", "; it has a known rank of at least 1");
+  Tensor values = named_leaf(Leaf::placeholder, Spec(declared.dtype, {kUnknown}), cpu, {}, name);
+  // The name of the indices is for the message that nothing is fed to them.
+  const char* own = Access::body(values).node->cell->name;
+  std::string part = own ? text("indices of ", own) : "indices of a sparse placeholder";
+  Tensor indices = make_leaf(Leaf::placeholder, Spec(int64, {kUnknown, declared.rank}), cpu, {}, part);
+  Tensor shape = make_leaf(Leaf::placeholder, Spec(int64, {declared.rank}), cpu, {}, Name());
+  return make_sparse(indices, values, with_known_dims(declared, shape), declared, shape);
 }
 
 /// The static shape that a placeholder declares.
@@ -90,6 +111,10 @@ struct HeldConstraint final : Extra {
 
 Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& constraint) {
   KASSETTE_DISPATCH(variable, value, dtype, name, constraint);
+  if (is_tensor_operand(value) && is_sparse(tensor_of(value))) {
+    if (constraint.defined()) fail<ValueError>("variable: a sparse value takes no constraint; what comes of it is no variable");
+    return sparse_value(tensor_of(value));
+  }
   Tensor v = as_variable(value_as(value, dtype, "variable"), name);
   if (constraint.defined()) Access::body(v).node->cell->constraint = Ref<Extra>::adopt(new HeldConstraint(constraint));
   return v;
@@ -97,6 +122,7 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
 
 Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name) {
   KASSETTE_DISPATCH(constant, value, dtype, shape, name);
+  if (is_tensor_operand(value)) refuse_sparse("constant", tensor_of(value));
   Tensor t = value_as(value, dtype, "constant");
   if (shape.size_ < 0 && !shape.whole_) return t;
   Tensor to = dims_tensor(shape, "constant");
@@ -106,10 +132,10 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
 
 Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Name name) {
   KASSETTE_DISPATCH(placeholder, shape, ndim, dtype, sparse, name);
-  if (sparse) fail<NotImplementedError>("placeholder: sparse placeholders are not there yet; feed a dense tensor");
   Spec spec;
   spec.dtype = dtype.given() ? dtype : default_float();
   declare(shape, ndim, spec);
+  if (sparse) return sparse_placeholder(spec, name);
   return named_leaf(Leaf::placeholder, spec, cpu, {}, name);
 }
 
@@ -131,6 +157,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
   if (!like.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  refuse_sparse(what, like);
   Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
   const Body& b = like.body();
   if (!b.node && !b.symbolic() && b.device == cpu) {
@@ -178,7 +205,9 @@ Tensor ones_like(const Operand& x, DType dtype, Name name) {
 }
 Tensor identity(const Operand& x, Name name) {
   KASSETTE_DISPATCH(identity, x, name);
-  return kassette::identity(Arg(x, DType(), "identity"));
+  Arg t(x, DType(), "identity");
+  if (is_sparse(t.tensor())) return with_values(t, kassette::identity(sparse_part(t, kValues)));
+  return kassette::identity(t);
 }
 
 Tensor arange(const Operand& start, const Operand& stop, const Operand& step, DType dtype) {

@@ -1,5 +1,6 @@
 // nn_backend/graph.cpp - gradients, functions and the scopes of the tape.
 #include <kassette/backend/config.h>
+#include <kassette/backend/creation.h>
 #include <kassette/backend/graph.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "autograd/walk.h"
 #include "core/convert.h"
 #include "core/log.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/settings.h"
 #include "ops/dispatch.h"
@@ -75,10 +77,10 @@ Tensors Function::operator()(const Tensors& feeds) const {
   bool symbolic = false;
   for (const Tensor& t : args)
     symbolic = symbolic || (t.defined() && (t.symbolic() || (context().symbolic && Access::body(t).node)));
-  if (!symbolic) return plan_->run(args.begin(), static_cast<int>(args.size()));
+  if (!symbolic) return plan_->pack_results(plan_->run(args.begin(), static_cast<int>(args.size())));
   if (plan_->has_effects())
     fail<ValueError>("function: a symbolic argument connects the function to the tape, but it has updates; feed values");
-  return plan_->connect(args.begin(), static_cast<int>(args.size()));
+  return plan_->pack_results(plan_->connect(args.begin(), static_cast<int>(args.size())));
 }
 
 Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
@@ -97,7 +99,7 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
 std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
   if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
-  return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_outputs() << " outputs)";
+  return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_results() << " outputs)";
 }
 
 namespace backend {
@@ -155,6 +157,7 @@ Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (v.dtype == declared.dtype) return value;
   if (Access::body(value).flags & kLeaf)
     fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
+  if (is_sparse(value)) return with_values(value, host_copy(sparse_part(value, kValues), declared.dtype));
   return host_copy(value, declared.dtype);
 }
 
@@ -231,7 +234,8 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   for (const Tensor& like : inputs) {
     if (!like.defined()) fail<ValueError>("function: input ", request.inputs.size(), " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(like);
-    request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
+    if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
+    else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
   }
   Context& c = context();
   Tensors updates;
@@ -246,26 +250,45 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   return FunctionAccess::make(Plan::build(request));
 }
 
+namespace {
+
+/// The gradient of a sparse tensor is one with the same indices: that of its values.
+Tensors gradients_of(const Tensor& loss, const Tensors& variables, Kept kept) {
+  refuse_sparse("gradients", loss);
+  bool sparse = false;
+  for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
+  if (!sparse) return kassette::gradients(loss, variables, kept);
+  Tensors dense;
+  for (const Tensor& t : variables) dense.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
+  Tensors g = kassette::gradients(loss, dense, kept);
+  for (std::int64_t i = 0; i < g.size(); ++i)
+    if (is_sparse(variables[i]) && g[i].defined()) g[i] = with_values(variables[i], g[i]);
+  return g;
+}
+
+}  // namespace
+
 Tensors gradients(const Tensor& loss, const Tensors& variables) {
   KASSETTE_DISPATCH(gradients, loss, variables);
-  return kassette::gradients(loss, variables);
+  return gradients_of(loss, variables, Kept::everything);
 }
 Tensors gradients(Tensor&& loss, const Tensors& variables) {
   KASSETTE_DISPATCH(gradients, loss, variables);
   Tensor last = std::move(loss);
   bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
-  return kassette::gradients(last, variables, alone ? Kept::leaves : Kept::everything);
+  return gradients_of(last, variables, alone ? Kept::leaves : Kept::everything);
 }
 
 Tensor stop_gradient(const Tensor& variables) {
   KASSETTE_DISPATCH(stop_gradient, variables);
+  if (is_sparse(variables)) return with_values(variables, kassette::stop_gradient(sparse_part(variables, kValues)));
   return kassette::stop_gradient(variables);
 }
 Tensors stop_gradient(const Tensors& variables) {
   KASSETTE_DISPATCH(stop_gradient, variables);
   Tensors out;
   out.reserve(variables.size());
-  for (const Tensor& t : variables) out.push_back(kassette::stop_gradient(t));
+  for (const Tensor& t : variables) out.push_back(backend::stop_gradient(t));
   return out;
 }
 

@@ -5,7 +5,9 @@
 #include "ops/arithmetic.h"
 #include "ops/dims.h"
 #include "ops/dispatch.h"
+#include "ops/expr.h"
 #include "ops/operand.h"
+#include "ops/sparse.h"
 
 namespace kassette {
 namespace backend {
@@ -41,6 +43,7 @@ bool is_variable(const Operand& x) {
 // The learning phase is fed as well, but it has a default.
 bool is_placeholder(const Operand& x) {
   KASSETTE_DISPATCH(is_placeholder, x);
+  if (is_tensor_operand(x) && tensor_of(x).defined() && is_sparse_placeholder(Access::body(tensor_of(x)))) return true;
   const Cell* c = cell_of(x);
   return c && c->kind == Leaf::placeholder && !c->value.storage;
 }
@@ -63,11 +66,13 @@ Tensor mark_keras_tensor(const Tensor& x) {
 
 Tensor shape(const Operand& x) {
   KASSETTE_DISPATCH(shape, x);
-  return shape_of(Arg(x, DType(), "shape"), int32);
+  Arg t(x, DType(), "shape");
+  return is_sparse(t.tensor()) ? kassette::cast(sparse_part(t, kDenseShape), int32) : shape_of(t, int32);
 }
 Tensor size(const Operand& x, Name name) {
   KASSETTE_DISPATCH(size, x, name);
-  return size_of(Arg(x, DType(), "size"));
+  Arg t(x, DType(), "size");
+  return is_sparse(t.tensor()) ? kassette::cast(prod(sparse_part(t, kDenseShape)), int32) : size_of(t);
 }
 Shape int_shape(const Operand& x) {
   KASSETTE_DISPATCH(int_shape, x);

@@ -32,7 +32,8 @@ KASSETTE_API Extent ndim(const Operand& x);
 /// The dtype; numbers and lists have floatx.
 KASSETTE_API DType dtype(const Operand& x);
 /// x with another dtype; x itself where it has it. Floats to integers truncate towards 0 and saturate, NaN gives 0; to bool:
-/// what is not 0, NaN too, is true; integers to integers wrap. Gradients flow between float dtypes only. Specification 2.3.
+/// what is not 0, NaN too, is true; integers to integers wrap. Of a sparse tensor the values. Gradients flow between float
+/// dtypes only. Specification 2.3.
 KASSETTE_API Tensor cast(const Operand& x, DType dtype);
 /// The number of elements. Throws ValueError where a size is unknown.
 KASSETTE_API std::int64_t count_params(const Operand& x);

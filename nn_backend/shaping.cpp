@@ -6,13 +6,22 @@
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
+#include "ops/sparse.h"
 
 namespace kassette {
 namespace backend {
 
 Tensor concatenate(const Tensors& tensors, int axis) {
   KASSETTE_DISPATCH(concatenate, tensors, axis);
-  return kassette::concatenate(tensors, axis);
+  std::int64_t sparse = 0;
+  for (const Tensor& t : tensors) sparse += is_sparse(t);
+  if (sparse == 0) return kassette::concatenate(tensors, axis);
+  return in_name_of("concatenate", [&] {
+    if (sparse == tensors.size()) return sparse_concatenate(tensors, axis);
+    Tensors dense;
+    for (const Tensor& t : tensors) dense.push_back(is_sparse(t) ? to_dense(t) : t);
+    return kassette::concatenate(dense, axis);
+  });
 }
 Tensor stack(const Tensors& x, int axis) {
   KASSETTE_DISPATCH(stack, x, axis);
@@ -28,7 +37,8 @@ Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
 }
 Tensor transpose(const Operand& x) {
   KASSETTE_DISPATCH(transpose, x);
-  return in_name_of("transpose", [&] { return kassette::transpose(Arg(x, DType(), "transpose")); });
+  Arg t(x, DType(), "transpose");
+  return in_name_of("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : kassette::transpose(t); });
 }
 Tensor repeat_elements(const Operand& x, int rep, int axis) {
   KASSETTE_DISPATCH(repeat_elements, x, rep, axis);

@@ -6,7 +6,8 @@
 namespace kassette {
 namespace backend {
 
-/// Tensors of equal dtype and rank joined along an axis; the other sizes agree. Throws ValueError, TypeError.
+/// Tensors of equal dtype and rank joined along an axis; the other sizes agree. All sparse: sparse; sparse ones beside dense
+/// ones are densified. Throws ValueError, TypeError.
 KASSETTE_API Tensor concatenate(const Tensors& tensors, int axis = -1);
 /// n tensors of one shape joined along a new axis of size n.
 KASSETTE_API Tensor stack(const Tensors& x, int axis = 0);
@@ -15,7 +16,7 @@ KASSETTE_API Tensor stack(const Tensors& x, int axis = 0);
 KASSETTE_API Tensor reshape(const Operand& x, const Dims& shape);
 /// Output axis i is input axis pattern[i]. Throws ValueError unless pattern is a permutation of all axes.
 KASSETTE_API Tensor permute_dimensions(const Operand& x, const Axes& pattern);
-/// All axes in reverse order.
+/// All axes in reverse order; of a sparse tensor sparse.
 KASSETTE_API Tensor transpose(const Operand& x);
 /// Each element along an axis `rep` times in a row: [a, b] gives [a, a, b, b]. rep >= 1.
 KASSETTE_API Tensor repeat_elements(const Operand& x, int rep, int axis);

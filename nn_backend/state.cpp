@@ -5,10 +5,12 @@
 #include "autograd/update.h"
 #include "core/convert.h"
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "ops/print_tensor.h"
+#include "ops/sparse.h"
 
 namespace kassette {
 namespace backend {
@@ -25,6 +27,7 @@ Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const ch
 Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
   Tensor t = as_tensor(x, dtype, what);
   if (!t.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  refuse_sparse(what, t);
   return cast(t, dtype);
 }
 
@@ -90,6 +93,7 @@ Tensor eval(const Operand& x) {
   KASSETTE_DISPATCH(eval, x);
   Arg t(x, DType(), "eval");
   if (!t.tensor().defined()) fail<ValueError>("eval: an empty Tensor (an uninitialised variable?)");
+  if (is_sparse(t.tensor())) return eval(in_name_of("eval", [&] { return to_dense(t); }));
   if (!t.tensor().symbolic()) return t.tensor().detach();
   Plan::Request request;
   request.outputs = Tensors(t.tensor());

@@ -16,7 +16,7 @@ KASSETTE_API Tensor update_sub(const Tensor& x, const Operand& decrement);
 /// x <- momentum * x + (1 - momentum) * value; as update.
 KASSETTE_API Tensor moving_average_update(const Tensor& x, const Operand& value, const Operand& momentum);
 
-/// The value of any tensor: without history, on its device. What is symbolic is computed now, updates in it applied. Throws
+/// The value of any tensor: without history, on its device; of a sparse one dense. What is symbolic is computed now, updates in it applied. Throws
 /// ValueError where a placeholder it needs has no value.
 KASSETTE_API Tensor eval(const Operand& x);
 /// x as a new tensor. Each time it is computed - now, if x has a value, else at each call of a function or step of a loop that needs

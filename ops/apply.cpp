@@ -1,5 +1,6 @@
 // ops/apply.cpp - running one op.
 #include "core/engine_access.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "ops/op.h"
 
@@ -160,6 +161,7 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
       if (b->level > seen.level) seen.level = b->level;
     }
     seen.flags |= b->flags;
+    if (is_sparse(*b)) fail_sparse(op.name, *b);
     if (!has_bit(op.host, i) && b->device != seen.device) {
       if (seen.device.given()) fail_device(op, seen.device, b->device);
       seen.device = b->device;

@@ -51,7 +51,7 @@ Tensor logical_not(const Tensor& a);
 /// a where the bool condition holds, else b; all three broadcast. Neither branch's nan or inf reaches the other.
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b);
 /// x as another dtype; x itself if it has it. Floats to integers truncate and saturate, NaN gives 0; bool is "not zero".
-/// Gradients flow between float dtypes only.
+/// Gradients flow between float dtypes only. Of a sparse tensor the values.
 Tensor cast(const Tensor& x, DType dtype);
 
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include "ops/cast.h"
 
 #include "core/convert.h"
+#include "core/sparse.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/expr.h"
@@ -58,6 +59,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (!x.defined()) fail<ValueError>("cast: an empty Tensor (an uninitialised variable?)");
   if (!dtype.given()) fail<TypeError>("cast: no dtype given");
   if (x.dtype() == dtype) return x;
+  if (is_sparse(x)) return with_values(x, cast(sparse_part(x, kValues), dtype));
   Attrs attrs;
   attrs.a = dtype.code();
   return apply1(cast_row, attrs, {x});

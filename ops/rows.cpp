@@ -15,6 +15,7 @@
 #include "ops/scan.h"
 #include "ops/shaping.h"
 #include "ops/softmax.h"
+#include "ops/sparse.h"
 #include "ops/stop.h"
 #include "ops/ternary.h"
 #include "ops/unary.h"
@@ -41,6 +42,8 @@ std::vector<const OpDef*> all_rows() {
       &softmax_cross_entropy_row, &softmax_cross_entropy_grad_row, &sparse_softmax_cross_entropy_row,
       &sparse_softmax_cross_entropy_grad_row, &sigmoid_cross_entropy_row, &pick_row, &place_row,
       &normalize_batch_row, &normalize_batch_grad_row, &center_scale_row,
+      &sparse_coo_row, &sparse_nonzero_row, &sparse_to_dense_row, &sparse_gather_row, &sparse_dot_row, &sparse_products_row,
+      &sparse_concatenate_row,
       &stop_gradient_row, &print_tensor_row,
       &where_row,
   };

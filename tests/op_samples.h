@@ -209,6 +209,16 @@ constexpr Sample kOpSamples[] = {
     {"index", "(3,4) | (5,2)", CALL(x(kassette::all, kassette::slice(None, None, -1))), {kReal}, kAnything, kSecond, 1, "(3)", true, false},
     {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", true, false},
 
+    // ---- sparse.h; the dense shape is fixed, so the sizes of the entries alone vary
+    {"sparse_coo", "(4,2) (4) | (1,2) (1) | (0,2) (0)", CALL(K::to_dense(K::sparse_coo(x, y, {3, 4}))), {index_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) | (4,3) (4) | (4,2) (4,1)", false, true, false, "to_dense sparse_to_dense"},
+    {"to_dense", "(5,3) (5) | (2,3) (2)", CALL(K::to_dense(K::sparse_coo(x, y, {2, 3, 2}))), {index_below(2, int64), kReal}, kAnything, kSecond, 4, "(5,3) (4)", false, true, false, "sparse_coo"},
+    {"to_sparse", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (1) | (2,1,3) | (3,2,2)", CALL(K::to_dense(K::to_sparse(x))), {kReal}, kAnything, kSecond, 1, "()", false},
+    {"dot", "(4,2) (4) (3,2) | (1,2) (1) (3,5) | (0,2) (0) (3,1)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {index_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (2,3) | (4,2) (3) (3,2)", false, true, false, "sparse_coo"},
+    {"dot", "(4,2) (4) (3,4) | (6,2) (6) (1,4)", CALL(K::dot(z, K::sparse_coo(x, y, {4, 3}))), {index_below(3, int64), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4,3)", false, true, false, "sparse_coo"},
+    {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {index_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", false, true, false, "sparse_coo"},
+    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {index_below(3), kReal, index_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo"},
+    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {index_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo"},
+
     // ---- ops that adjoints are made of
     {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", true, false},
     {"log1p", kOne, CALL(kassette::log1p(x)), {{-0.6, 2}}, kFloats, kSecond, 1, "", true, false},

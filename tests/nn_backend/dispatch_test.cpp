@@ -102,6 +102,7 @@ const std::vector<Reach>& functions() {
       REACH(ones_like), REACH(identity), REACH(arange), REACH(random_uniform_variable), REACH(random_normal_variable),
       REACH(is_variable), REACH(is_placeholder), REACH(is_tensor), REACH(is_keras_tensor), REACH(mark_keras_tensor), REACH(shape), REACH(size),
       REACH(int_shape), REACH(get_variable_shape), REACH(ndim), REACH(dtype), REACH(cast), REACH(count_params),
+      REACH(sparse_coo), REACH(sparse_csr), REACH(to_sparse), REACH(is_sparse), REACH(to_dense), REACH(sparse_parts),
       REACH(update), REACH(update_add), REACH(update_sub), REACH(moving_average_update),
       REACH(eval), REACH(get_value), REACH(batch_get_value), REACH(set_value),
       reach("batch_set_value", static_cast<void (*)(std::initializer_list<K::ValuePair>)>(&K::batch_set_value)),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/scripts/readme.sh SOURCE BUILD - compiles and runs every C++ program in README.md. A block of text right after it is
-# what it prints.
+# tests/scripts/readme.sh SOURCE BUILD - compiles and runs every C++ program in README.md and docs/sparse.md. A block of text right
+# after it is what it prints.
 set -euo pipefail
 source=$1 build=$2
 work=$(mktemp -d)
@@ -9,7 +9,7 @@ awk -v dir="$work" '
   /^```cpp$/ { ++n; out = dir "/" n ".cpp"; next }
   /^```text$/ && n { out = dir "/" n ".txt"; next }
   /^```/ { out = ""; next }
-  out { print > out }' "$source/README.md"
+  out { print > out }' "$source/README.md" "$source/docs/sparse.md"
 bad=0 count=0
 for program in "$work"/*.cpp; do
   count=$((count + 1))
@@ -20,10 +20,10 @@ for program in "$work"/*.cpp; do
   "$work/program" >"$work/printed" || bad=1
   expected=${program%.cpp}.txt
   if [[ -f $expected ]] && ! diff "$expected" "$work/printed"; then
-    echo "README.md: program $(basename "$program" .cpp) prints something else"
+    echo "program $(basename "$program" .cpp) of README.md and docs/sparse.md prints something else"
     bad=1
   fi
 done
-echo "$count programs of README.md compiled and ran"
+echo "$count programs of README.md and docs/sparse.md compiled and ran"
 [[ $count -gt 0 ]] || bad=1
 exit $bad

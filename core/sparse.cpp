@@ -1,0 +1,35 @@
+// core/sparse.cpp - sparse tensors: handles over three dense ones.
+#include "core/sparse.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace kassette {
+
+Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const Spec& spec, const Tensor& fed_shape) {
+  const Tensor* parts[] = {&indices, &values, &dense_shape, &fed_shape};
+  std::uint32_t n = fed_shape.defined() ? 4 : 3;
+  Context& c = context();
+  auto node = Ref<Node>::adopt(Node::make(nullptr, n, 1, 0));
+  Body b;
+  b.set(spec);
+  b.device = cpu;
+  b.flags = kSparse;
+  std::uint64_t seq = c.clock;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    Body& part = node->in()[i] = Access::body(*parts[i]);
+    b.flags = static_cast<std::uint8_t>(b.flags | (part.flags & (kSymbolic | kPhase)));
+    b.level = std::max(b.level, part.level);
+    if (part.node) seq = std::max(seq, part.node->seq);
+  }
+  node->seq = c.clock = seq + 1;
+  b.node = std::move(node);
+  return Access::wrap(std::move(b));
+}
+
+void fail_sparse(const char* what, const Body& b) {
+  fail<TypeError>(what, ": the tensor ", shape_text(b), " is sparse; densify it first: K::to_dense(x)");
+}
+
+}  // namespace kassette

@@ -1,0 +1,331 @@
+// ops/sparse.cpp - making, densifying and joining sparse tensors. Products are in sparse_dot.cpp.
+#include "ops/sparse.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+#include "ops/sparse_index.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 14;   // entries or elements
+
+/// The dense shape, input i, where all of it is known.
+Spec dense_shape(const Call& call, int i) {
+  Spec s;
+  dims_from(call, i, &s);
+  return s;
+}
+
+// ---- indices that are checked: Note [Index storage] --------------------------------------------------------------------
+
+/// Inputs: indices, dense shape.
+void coo_rule(const Call& call, Spec* out) {
+  const Spec& in = call.spec(0);
+  Spec shape = dense_shape(call, 1);
+  if (in.rank >= 0 && in.rank != 2)
+    fail<ValueError>("sparse_coo: indices of shape ", in, "; they are (entries, axes)");
+  std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
+  if (axes >= 0 && shape.rank >= 0 && axes != shape.rank)
+    fail<ValueError>("sparse_coo: indices of shape ", in, " for the dense shape ", shape, ", which has ", int(shape.rank), shape.rank == 1 ? " axis" : " axes");
+  out->dtype = int64;
+  out->rank = 2;
+  out->dims[0] = in.rank < 0 ? kUnknown : in.dims[0];
+  out->dims[1] = shape.rank >= 0 ? shape.rank : axes;
+}
+void coo_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  Ref<Storage> memory = Storage::allocate(out.bytes(), cpu);
+  convert(memory->data, int64, call.in[0].data, call.spec(0).dtype, out.numel());
+  out.storage = SparseIndex::own("sparse_coo", std::move(memory), 0, out.dims[0], dense_shape(call, 1));
+  out.offset = 0;
+}
+
+/// Input: a dense tensor. The places of its elements that are not zero, in row-major order.
+void nonzero_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  if (x.rank == 0) fail<ValueError>("to_sparse: a scalar; a sparse tensor has at least one axis");
+  out->dtype = int64;
+  out->rank = 2;
+  out->dims[0] = kUnknown;
+  out->dims[1] = x.rank;
+}
+void nonzero_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  Body& out = *call.out[0];
+  std::vector<std::int64_t> found;
+  dispatch(x.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const T* p = call.in[0].as<T>();
+    for (std::int64_t i = 0, n = x.numel(); i < n; ++i)
+      if (convert_one<bool>(p[i])) found.push_back(i);
+  });
+  out.dims[0] = static_cast<std::int64_t>(found.size());
+  Ref<Storage> memory = Storage::allocate(out.bytes(), cpu);
+  auto* at = static_cast<std::int64_t*>(memory->data);
+  for (std::int64_t i : found) {
+    for (int axis = x.rank - 1; axis >= 0; --axis) {
+      at[axis] = i % x.dims[axis];
+      i /= x.dims[axis];
+    }
+    at += x.rank;
+  }
+  out.storage = SparseIndex::own("to_sparse", std::move(memory), 0, out.dims[0], x);
+  out.offset = 0;
+}
+
+// ---- densifying, and reading where entries are -------------------------------------------------------------------------
+
+void check_entries(const Call& call, int indices, int values) {
+  const Spec &i = call.spec(indices), &v = call.spec(values);
+  if (v.rank >= 0 && v.rank != 1) fail<ValueError>(call.op.name, ": values of shape ", v, "; they are a list, one for each entry");
+  if (i.rank >= 0 && v.rank >= 0 && i.dims[0] >= 0 && v.dims[0] >= 0 && i.dims[0] != v.dims[0])
+    fail<ValueError>(call.op.name, ": ", i.dims[0], " indices and ", v.dims[0], " values");
+}
+
+/// Inputs: indices, values, dense shape.
+void to_dense_rule(const Call& call, Spec* out) {
+  check_entries(call, 0, 1);
+  out->set(dense_shape(call, 2));
+  out->dtype = call.spec(1).dtype;
+}
+
+template <class T>
+void add_to(T& to, T v) {
+  if constexpr (std::is_same_v<T, bool>) to = to || v;
+  else to = static_cast<T>(to + v);
+}
+
+/// Adds entries [begin, end) to zeros.
+template <class T>
+void scatter(const SparseIndex& index, const T* values, T* to, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t k = begin; k < end; ++k) add_to(to[index.element(k)], values[k]);
+}
+
+/// Half types: equal elements side by side, so that their sum is rounded once.
+template <class T>
+void scatter_half(const SparseIndex& index, const T* values, T* to) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> entries;
+  for (std::int64_t k = 0; k < index.count(); ++k) entries.push_back({index.element(k), k});
+  std::sort(entries.begin(), entries.end());
+  for (std::size_t i = 0; i < entries.size();) {
+    std::int64_t element = entries[i].first;
+    float sum = 0;
+    for (; i < entries.size() && entries[i].first == element; ++i) sum += to_float(values[entries[i].second]);
+    to[element] = convert_one<T>(sum);
+  }
+}
+
+void to_dense_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  zero_bytes(out.data(), out.bytes());
+  std::unique_ptr<SparseIndex> made;
+  const SparseIndex& index = SparseIndex::behind("to_dense", *call.in[0].body, out, made);
+  dispatch(out.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const T* values = call.in[1].as<T>();
+    T* to = call.out_as<T>();
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      scatter_half(index, values, to);
+    } else if (!index.rising()) {
+      scatter(index, values, to, 0, index.count());
+    } else {
+      // Each thread takes whole lines of axis 0, so that nobody else adds to the same element.
+      auto line_start = [&](std::int64_t k) {
+        while (k > 0 && k < index.count() && *index.at(k) == *index.at(k - 1)) ++k;
+        return k;
+      };
+      parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) { scatter(index, values, to, line_start(begin), line_start(end)); });
+    }
+  });
+}
+
+void to_dense_gradient(const Rewind& r) {
+  if (r.wants(1)) r.din(1) = apply1(sparse_gather_row, {r.in(0), r.in(2), r.dy()});
+}
+
+/// Inputs: indices, dense shape, a dense tensor of that shape.
+void gather_rule(const Call& call, Spec* out) {
+  const Spec &i = call.spec(0), &x = call.spec(2);
+  Spec shape = dense_shape(call, 1);
+  bool fits = x.rank < 0 || shape.rank < 0 || x.rank == shape.rank;
+  for (int d = 0; fits && d < shape.rank && x.rank >= 0; ++d) fits = x.dims[d] < 0 || shape.dims[d] < 0 || x.dims[d] == shape.dims[d];
+  if (!fits) fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
+  out->dtype = x.dtype;
+  out->rank = 1;
+  out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];
+}
+void gather_kernel(const Call& call) {
+  std::unique_ptr<SparseIndex> made;
+  const SparseIndex& index = SparseIndex::behind("sparse_gather", *call.in[0].body, call.spec(2), made);
+  dispatch(call.out[0]->dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const T* from = call.in[2].as<T>();
+    T* to = call.out_as<T>();
+    parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) to[k] = from[index.element(k)];
+    });
+  });
+}
+void gather_gradient(const Rewind& r) { r.din(2) = apply1(sparse_to_dense_row, {r.in(0), r.dy(), r.in(1)}); }
+
+// ---- joining -----------------------------------------------------------------------------------------------------------
+
+/// Inputs: indices and dense shape of each part. Outputs: those of the whole. attrs.a: the axis, not negative.
+void concatenate_rule(const Call& call, Spec* out) {
+  auto axis = static_cast<int>(call.attrs.a);
+  Spec whole;
+  std::int64_t count = 0;
+  for (int k = 0; k < call.n_in; k += 2) {
+    Spec s = dense_shape(call, k + 1);
+    std::int64_t n = call.spec(k).rank < 0 ? kUnknown : call.spec(k).dims[0];
+    count = count < 0 || n < 0 ? kUnknown : count + n;
+    if (k == 0) {
+      whole.set(s);
+      continue;
+    }
+    bool same = s.rank == whole.rank;
+    for (int i = 0; same && i < s.rank; ++i) {
+      if (i == axis) whole.dims[i] = whole.dims[i] < 0 || s.dims[i] < 0 ? kUnknown : whole.dims[i] + s.dims[i];
+      else if (whole.dims[i] < 0) whole.dims[i] = s.dims[i];
+      else same = s.dims[i] < 0 || s.dims[i] == whole.dims[i];
+    }
+    if (!same)
+      fail<ValueError>(call.op.name, ": shapes ", dense_shape(call, 1), " and ", s, " differ elsewhere than along axis ", axis);
+  }
+  out[0] = Spec(int64, {count, whole.rank});
+  out[1] = Spec(int64, {whole.rank});
+}
+void concatenate_kernel(const Call& call) {
+  auto axis = static_cast<int>(call.attrs.a);
+  Body &indices = *call.out[0], &shape = *call.out[1];
+  Ref<Storage> memory = Storage::allocate(indices.bytes(), cpu);
+  auto* to = static_cast<std::int64_t*>(memory->data);
+  Spec whole = dense_shape(call, 1);
+  whole.dims[axis] = 0;
+  for (int k = 0; k < call.n_in; k += 2) {
+    const auto* from = call.in[k].as<std::int64_t>();
+    std::int64_t n = call.spec(k).numel();
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof *to);
+    for (std::int64_t i = axis; i < n; i += whole.rank) to[i] += whole.dims[axis];
+    to += n;
+    whole.dims[axis] += dense_shape(call, k + 1).dims[axis];
+  }
+  indices.storage = SparseIndex::own(call.op.name, std::move(memory), 0, indices.dims[0], whole);
+  indices.offset = 0;
+  allocate_output(shape, cpu);
+  std::copy_n(whole.dims, whole.rank, reinterpret_cast<std::int64_t*>(shape.data()));
+}
+
+// ---- handles -----------------------------------------------------------------------------------------------------------
+
+/// The handle over checked indices; its static shape is what is known of the dense shape.
+Tensor handle(const char* what, const Tensor& indices, const Tensor& values, const Tensor& shape) {
+  Array a{&Access::body(shape), Access::body(shape).storage ? Access::body(shape).data() : nullptr};
+  Call call{sparse_coo_row, Attrs{}, &a, 1, nullptr, 0, cpu};
+  Spec spec = dense_shape(call, 0);
+  spec.dtype = values.dtype();
+  std::int64_t n = 1;
+  for (int i = 0; i < spec.rank; ++i)
+    if (__builtin_mul_overflow(n, std::max<std::int64_t>(spec.dims[i], 1), &n) || n > (std::int64_t(1) << 60))
+      fail<ValueError>(what, ": the dense shape ", spec, " has more than 2^60 elements");
+  return make_sparse(indices, values, shape, spec);
+}
+
+}  // namespace
+
+constinit const OpDef sparse_coo_row{.name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 2, .traits = kView};
+constinit const OpDef sparse_nonzero_row{.name = "to_sparse", .rule = nonzero_rule, .cpu = nonzero_kernel, .traits = kView};
+constinit const OpDef sparse_to_dense_row{.name = "sparse_to_dense",
+                                          .rule = to_dense_rule,
+                                          .cpu = to_dense_kernel,
+                                          .vjp = to_dense_gradient,
+                                          .saves_in = 0b101,
+                                          .host = 0b100};
+constinit const OpDef sparse_gather_row{.name = "sparse_gather",
+                                        .rule = gather_rule,
+                                        .cpu = gather_kernel,
+                                        .vjp = gather_gradient,
+                                        .saves_in = 0b011,
+                                        .host = 0b010};
+constinit const OpDef sparse_concatenate_row{.name = "sparse_concatenate",
+                                             .rule = concatenate_rule,
+                                             .cpu = concatenate_kernel,
+                                             .host = 0xaaaaaaaa,
+                                             .traits = kView,
+                                             .n_out = 2};
+
+Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
+  const Body& v = Access::body(values);
+  if (v.rank >= 0 && v.rank != 1)
+    fail<ValueError>("sparse_coo: values of shape ", static_cast<const Spec&>(v), "; they are a list, one for each entry");
+  const Body& i = Access::body(indices);
+  for (const Body* b : {&i, &v})
+    if (b->device != cpu) fail<DeviceError>("sparse_coo: an operand is on ", b->device, "; sparse tensors are on the CPU: move it with .to(\"cpu\")");
+  if (!i.dtype.is_integer()) fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they are integers (K::cast)");
+  if (v.rank == 1 && i.rank == 2 && v.dims[0] >= 0 && i.dims[0] >= 0 && v.dims[0] != i.dims[0])
+    fail<ValueError>("sparse_coo: ", i.dims[0], " indices and ", v.dims[0], " values");
+  return handle("sparse_coo", apply1(sparse_coo_row, {indices, shape}), values, shape);
+}
+
+Tensor to_sparse(const Tensor& x) {
+  Tensor indices = apply1(sparse_nonzero_row, {x}), shape = shape_of(x, int64);
+  return handle("to_sparse", indices, apply1(sparse_gather_row, {indices, shape, x}), shape);
+}
+
+Tensor to_dense(const Tensor& x) {
+  return apply1(sparse_to_dense_row, {&sparse_part(Access::body(x), kIndices), &sparse_part(Access::body(x), kValues), &sparse_part(Access::body(x), kDenseShape)});
+}
+
+Tensor with_known_dims(const Spec& known, const Tensor& shape) {
+  if (!shape.symbolic() || known.rank < 0) return shape;
+  Dims dims = None;
+  dims.size_ = known.rank;
+  std::vector<Tensor> unknown(static_cast<std::size_t>(known.rank));
+  for (int i = 0; i < known.rank; ++i) {
+    Tensor& size = unknown[static_cast<std::size_t>(i)];
+    if (known.dims[i] < 0) size = shape[i];
+    dims.dims_[i] = known.dims[i] < 0 ? Dim(size) : Dim(known.dims[i]);
+  }
+  return dims_tensor(dims, "sparse_coo");
+}
+
+Tensor sparse_concatenate(const Tensors& parts, int axis) {
+  Tensors indices_and_shapes, values;
+  Spec known = Access::body(parts[0]);
+  int at = place_axis("concatenate", axis, known);
+  for (const Tensor& t : parts) {
+    const Body& b = Access::body(t);
+    indices_and_shapes.push_back(sparse_part(t, kIndices));
+    indices_and_shapes.push_back(sparse_part(t, kDenseShape));
+    values.push_back(sparse_part(t, kValues));
+    if (&t == parts.begin()) continue;
+    for (int i = 0; i < known.rank && b.rank == known.rank; ++i)
+      if (i == at) known.dims[i] = known.dims[i] < 0 || b.dims[i] < 0 ? kUnknown : known.dims[i] + b.dims[i];
+      else known.dims[i] = std::max(known.dims[i], b.dims[i]);
+  }
+  Attrs attrs;
+  attrs.a = at;
+  Tensors whole{Tensor(), Tensor()};
+  std::vector<In> in(indices_and_shapes.begin(), indices_and_shapes.end());
+  apply(sparse_concatenate_row, attrs, in.data(), static_cast<int>(in.size()), whole.begin(), 2);
+  return handle("concatenate", whole[0], concatenate(values, 0), with_known_dims(known, whole[1]));
+}
+
+Tensor sparse_transpose(const Tensor& x) {
+  const Body& b = Access::body(x);
+  Spec known = b;
+  std::reverse(known.dims, known.dims + std::max<int>(known.rank, 0));
+  Tensor shape = with_known_dims(known, reverse(sparse_part(x, kDenseShape), 0));
+  return sparse_coo(reverse(sparse_part(x, kIndices), 1), sparse_part(x, kValues), shape);
+}
+
+}  // namespace kassette

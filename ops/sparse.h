@@ -1,0 +1,25 @@
+// ops/sparse.h - sparse tensors (core/sparse.h): making, densifying, joining and multiplying them.
+#pragma once
+#include "core/sparse.h"
+#include "ops/op.h"
+
+namespace kassette {
+
+extern const OpDef sparse_coo_row, sparse_nonzero_row, sparse_to_dense_row, sparse_gather_row, sparse_dot_row, sparse_products_row,
+    sparse_concatenate_row;
+
+/// Indices (n, rank) of any integer dtype, values (n,), the dense shape as a 1-D tensor on the host. Checked: here as far as
+/// sizes are known, the rest when there are values.
+Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& dense_shape);
+/// A dense tensor as a sparse one of its elements that are not zero.
+Tensor to_sparse(const Tensor& dense);
+Tensor to_dense(const Tensor& sparse);
+/// (n, k) x (k, m), or with the axes of the sparse matrix swapped (k, n) x (k, m): a dense (n, m).
+Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed = false);
+Tensor sparse_concatenate(const Tensors& parts, int axis);
+/// All axes reversed.
+Tensor sparse_transpose(const Tensor& x);
+/// A dense shape that is not known yet, with what is known of it: rules see numbers where `known` has them.
+Tensor with_known_dims(const Spec& known, const Tensor& shape);
+
+}  // namespace kassette

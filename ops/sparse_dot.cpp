@@ -1,0 +1,200 @@
+// ops/sparse_dot.cpp - products of a sparse matrix with a dense one, and their adjoints.
+#include <algorithm>
+#include <type_traits>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/expr.h"
+#include "ops/fold.h"
+#include "ops/sparse.h"
+#include "ops/sparse_index.h"
+#include "ops/sparse_loops.h"
+
+namespace kassette {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 15;   // multiplications
+
+// Two rows are closed under differentiation. With A of entries v at (i, j), X and Y dense:
+//   sparse_dot       Y = A X, or A' X where transposed
+//   sparse_products  v[k] = <X[i_k], Y[j_k]>
+// The adjoint of A X for v are the products of dY and X, for X it is A' dY; the adjoints of the products for X and Y are A Y
+// and A' X with dv in the place of v.
+
+template <class T>
+SparseLoops<T> loops() {
+  if constexpr (sizeof(T) == 4) return KASSETTE_PICK(sparse_table).floats;
+  else return KASSETTE_PICK(sparse_table).doubles;
+}
+
+/// Integers wrap: sums of products modulo two to the width.
+template <class T>
+struct IntegerLoops {
+  using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
+  static void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      T* to = out + r * width;
+      std::fill_n(to, width, T(0));
+      for (std::int64_t k = m.starts[r]; k < m.starts[r + 1]; ++k) {
+        auto v = static_cast<U>(values[m.order ? m.order[k] : k]);
+        const T* row = x + m.others[k] * width;
+        for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(static_cast<U>(to[j]) + v * static_cast<U>(row[j]));
+      }
+    }
+  }
+  static void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) {
+      const T *x = a + at[2 * k] * width, *y = b + at[2 * k + 1] * width;
+      U sum = 0;
+      for (std::int64_t j = 0; j < width; ++j) sum += static_cast<U>(x[j]) * static_cast<U>(y[j]);
+      out[k] = static_cast<T>(sum);
+    }
+  }
+};
+
+/// Calls f(loops, inputs, output) with the operands as they are multiplied: half types as float32, rounded once at the end.
+template <class F>
+void with_loops(const Call& call, const int* inputs, F f) {
+  Body& out = *call.out[0];
+  auto in = [&](int i) { return call.in[inputs[i]].data; };
+  dispatch(out.dtype, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      std::int64_t n = call.spec(inputs[0]).numel(), m = call.spec(inputs[1]).numel();
+      Scratch<float> a(n), b(m), to(out.numel());
+      convert(a.get(), float32, in(0), out.dtype, n);
+      convert(b.get(), float32, in(1), out.dtype, m);
+      f(loops<float>(), a.get(), b.get(), to.get());
+      convert(out.data(), out.dtype, to.get(), float32, out.numel());
+    } else if constexpr (std::is_floating_point_v<T>) {
+      f(loops<T>(), reinterpret_cast<const T*>(in(0)), reinterpret_cast<const T*>(in(1)), call.out_as<T>());
+    } else if constexpr (!std::is_same_v<T, bool>) {
+      f(IntegerLoops<T>(), reinterpret_cast<const T*>(in(0)), reinterpret_cast<const T*>(in(1)), call.out_as<T>());
+    }
+  });
+}
+
+Spec matrix_shape(const Call& call, int i) {
+  Spec s;
+  dims_from(call, i, &s);
+  if (s.rank >= 0 && s.rank != 2) fail<ValueError>(call.op.name, ": a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
+  if (s.rank < 0) s = Spec(DType(), {kUnknown, kUnknown});
+  return s;
+}
+void check_matrix(const Call& call, int i) {
+  const Spec& s = call.spec(i);
+  if (s.rank >= 0 && s.rank != 2) fail<ValueError>(call.op.name, ": a dense operand of shape ", s, "; beside a sparse one it is a matrix");
+}
+std::int64_t dim(const Spec& s, int i) { return s.rank < 0 ? kUnknown : s.dims[i]; }
+bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
+
+void check_dtypes(const Call& call, DType a, DType b) {
+  if (a != b) fail<TypeError>(call.op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>(call.op.name, ": bool is not a number; cast it first (K::cast)");
+}
+
+/// Inputs: indices, values, dense shape, a dense matrix. attrs.a: the sparse matrix is transposed.
+void dot_rule(const Call& call, Spec* out) {
+  const Spec &values = call.spec(1), &x = call.spec(3);
+  Spec a = matrix_shape(call, 2);
+  check_matrix(call, 3);
+  check_dtypes(call, values.dtype, x.dtype);
+  if (call.attrs.a) std::swap(a.dims[0], a.dims[1]);
+  if (differ(a.dims[1], dim(x, 0)))
+    fail<ValueError>(call.op.name, ": sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
+  if (call.spec(0).rank >= 0 && differ(call.spec(0).dims[0], dim(values, 0)))
+    fail<ValueError>(call.op.name, ": ", call.spec(0).dims[0], " indices and ", values.dims[0], " values");
+  *out = Spec(x.dtype, {a.dims[0], dim(x, 1)});
+}
+
+void dot_kernel(const Call& call) {
+  Body& out = *call.out[0];
+  std::int64_t width = out.dims[1];
+  if (out.numel() == 0) return;
+  std::unique_ptr<SparseIndex> made;
+  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 2), made);
+  const SparseLines& lines = index.lines(static_cast<int>(call.attrs.a));
+  const SparseEntries m{lines.starts, lines.others, lines.order};
+  constexpr int kInputs[] = {1, 3};
+  with_loops(call, kInputs, [&](const auto& loop, const auto* values, const auto* x, auto* to) {
+    // Parts of equal work: a line weighs as many units as it has entries, and one. It belongs to the part its first is in.
+    auto line_at = [&](std::int64_t unit) {
+      std::int64_t low = 0, high = lines.n;
+      while (low < high) {
+        std::int64_t r = (low + high) / 2;
+        if (m.starts[r] + r < unit) low = r + 1;
+        else high = r;
+      }
+      return low;
+    };
+    parallel_for(index.count() + lines.n, std::max<std::int64_t>(1, kGrain / width), [&](std::int64_t begin, std::int64_t end) {
+      loop.dot(m, values, x, to, width, line_at(begin), line_at(end));
+    });
+  });
+}
+
+void dot_gradient(const Rewind& r) {
+  bool transposed = r.attrs.a;
+  if (r.wants(1)) {
+    Tensor x = r.in(3);
+    r.din(1) = apply1(sparse_products_row, {r.in(0), r.in(2), transposed ? x : r.dy(), transposed ? r.dy() : x});
+  }
+  if (r.wants(3)) {
+    Attrs other;
+    other.a = !transposed;
+    Tensor in[] = {r.in(0), r.in(1), r.in(2), r.dy()};
+    r.din(3) = apply1(sparse_dot_row, other, {in[0], in[1], in[2], in[3]});
+  }
+}
+
+/// Inputs: indices, dense shape (n, m), X of shape (n, width), Y of shape (m, width).
+void products_rule(const Call& call, Spec* out) {
+  const Spec &x = call.spec(2), &y = call.spec(3);
+  Spec a = matrix_shape(call, 1);
+  check_matrix(call, 2);
+  check_matrix(call, 3);
+  check_dtypes(call, x.dtype, y.dtype);
+  if (differ(a.dims[0], dim(x, 0)) || differ(a.dims[1], dim(y, 0)) || differ(dim(x, 1), dim(y, 1)))
+    fail<ValueError>(call.op.name, ": ", x, " and ", y, " for entries of the dense shape ", a);
+  *out = Spec(x.dtype, {dim(call.spec(0), 0)});
+}
+void products_kernel(const Call& call) {
+  std::int64_t width = call.spec(2).dims[1];
+  std::unique_ptr<SparseIndex> made;
+  const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 1), made);
+  constexpr int kInputs[] = {2, 3};
+  with_loops(call, kInputs, [&](const auto& loop, const auto* x, const auto* y, auto* to) {
+    parallel_for(index.count(), std::max<std::int64_t>(1, kGrain / (width + 1)),
+                 [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
+  });
+}
+void products_gradient(const Rewind& r) {
+  auto dot = [&](const Tensor& x, bool transposed) {
+    Attrs attrs;
+    attrs.a = transposed;
+    Tensor indices = r.in(0), shape = r.in(1);
+    return apply1(sparse_dot_row, attrs, {indices, r.dy(), shape, x});
+  };
+  if (r.wants(2)) r.din(2) = dot(r.in(3), false);
+  if (r.wants(3)) r.din(3) = dot(r.in(2), true);
+}
+
+}  // namespace
+
+constinit const OpDef sparse_dot_row{.name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0100};
+constinit const OpDef sparse_products_row{.name = "sparse_products",
+                                          .rule = products_rule,
+                                          .cpu = products_kernel,
+                                          .vjp = products_gradient,
+                                          .saves_in = 0b1111,
+                                          .host = 0b0010};
+
+Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
+  const Body& a = Access::body(sparse);
+  Attrs attrs;
+  attrs.a = transposed;
+  return apply1(sparse_dot_row, attrs, {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
+}
+
+}  // namespace kassette

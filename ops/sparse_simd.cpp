@@ -1,0 +1,94 @@
+// ops/sparse_simd.cpp - loops of sparse products; compiled once per CPU level.
+#include "ops/sparse_loops.h"
+
+#include "ops/simd.h"
+
+namespace kassette {
+namespace {
+
+/// a * b + c as the vectors of this level compute it, so that the last columns have the bits that they would have elsewhere.
+template <class T>
+KASSETTE_FN T fma_one(T a, T b, T c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  if constexpr (sizeof(T) == 4) return __builtin_fmaf(a, b, c);
+  else return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+/// One line of a matrix: its entries, and the values in their order.
+template <class T>
+struct Line {
+  const SparseEntries& m;
+  const T* values;
+  std::int64_t begin, end;
+  T value(std::int64_t k) const { return values[m.order ? m.order[k] : k]; }
+};
+
+/// N vectors of columns: their sums stay in registers, whatever the number of entries.
+template <int N, class T>
+KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64_t width) {
+  using X = Vec<T>;
+  using V = typename X::V;
+  V sum[N];
+  for (int i = 0; i < N; ++i) sum[i] = V(T(0));
+  for (std::int64_t k = line.begin; k < line.end; ++k) {
+    const V v(line.value(k));
+    const T* row = x + line.m.others[k] * width;
+    for (int i = 0; i < N; ++i) sum[i] = xsimd::fma(v, X::load(row + i * X::kWidth), sum[i]);
+  }
+  for (int i = 0; i < N; ++i) X::store(out + i * X::kWidth, sum[i]);
+}
+
+template <class T>
+void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kWidth = Vec<T>::kWidth;
+  for (std::int64_t r = begin; r < end; ++r) {
+    const Line<T> line{m, values, m.starts[r], m.starts[r + 1]};
+    T* to = out + r * width;
+    std::int64_t j = 0;
+    for (; j + 8 * kWidth <= width; j += 8 * kWidth) dot_columns<8>(line, x + j, to + j, width);
+    if (j + 4 * kWidth <= width) dot_columns<4>(line, x + j, to + j, width), j += 4 * kWidth;
+    if (j + 2 * kWidth <= width) dot_columns<2>(line, x + j, to + j, width), j += 2 * kWidth;
+    if (j + kWidth <= width) dot_columns<1>(line, x + j, to + j, width), j += kWidth;
+    for (; j < width; ++j) {
+      T sum = 0;
+      for (std::int64_t k = line.begin; k < line.end; ++k) sum = fma_one(line.value(k), x[line.m.others[k] * width + j], sum);
+      to[j] = sum;
+    }
+  }
+}
+
+template <class T>
+void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  using X = Vec<T>;
+  using V = typename X::V;
+  constexpr int kSums = 4;
+  constexpr std::int64_t kStep = kSums * X::kWidth;
+  for (std::int64_t k = begin; k < end; ++k) {
+    const T *x = a + at[2 * k] * width, *y = b + at[2 * k + 1] * width;
+    V sum[kSums];
+    for (int i = 0; i < kSums; ++i) sum[i] = V(T(0));
+    std::int64_t j = 0;
+    for (; j + kStep <= width; j += kStep)
+      for (int i = 0; i < kSums; ++i) sum[i] = xsimd::fma(X::load(x + j + i * X::kWidth), X::load(y + j + i * X::kWidth), sum[i]);
+    for (; j + X::kWidth <= width; j += X::kWidth) sum[0] = xsimd::fma(X::load(x + j), X::load(y + j), sum[0]);
+    T total = 0;
+    if (j > 0) {
+      alignas(64) T lanes[X::kWidth];
+      ((sum[0] + sum[1]) + (sum[2] + sum[3])).store_aligned(lanes);
+      for (std::int64_t n = X::kWidth / 2; n > 0; n /= 2)
+        for (std::int64_t i = 0; i < n; ++i) lanes[i] += lanes[i + n];
+      total = lanes[0];
+    }
+    for (; j < width; ++j) total = fma_one(x[j], y[j], total);
+    out[k] = total;
+  }
+}
+
+}  // namespace
+
+constinit const SparseTable KASSETTE_LEVEL_NAME(sparse_table){{dot<float>, products<float>}, {dot<double>, products<double>}};
+
+}  // namespace kassette
