@@ -1,6 +1,8 @@
 // Rows of single kernels and of families of K: elementwise functions, reductions, products,
 // indexing, losses with their gradients.
+#include <algorithm>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +100,29 @@ void indexing() {
       [] { return [a = uniform(4096, 4096)] { Tensor c = K::transpose(a); }; });
 }
 
+/// 1 % of a 10,000 x 10,000 matrix by 128 columns, its entries row by row.
+Tensor hundredth() {
+  constexpr int kSize = 10000, kEntries = 1000000;
+  std::mt19937 generator(1);
+  std::vector<std::int64_t> places;
+  while (places.size() < kEntries)
+    places.push_back(generator() % (std::int64_t(kSize) * kSize));
+  std::sort(places.begin(), places.end());
+  std::vector<std::int64_t> indices;
+  for (std::int64_t p : places) indices.insert(indices.end(), {p / kSize, p % kSize});
+  return K::sparse_coo(indices, draw(kEntries, std::uniform_real_distribution<float>(0.1f, 1.1f)),
+                       {kSize, kSize});
+}
+void sparse() {
+  row("sparse.dot_1e4_1pct_128",
+      [] { return [a = hundredth(), x = uniform(10000, 128)] { Tensor y = K::dot(a, x); }; });
+  row("sparse.dot_1e4_1pct_128_b", [] {  // the gradient of the dense operand
+    Tensor x = K::variable(uniform(10000, 128)), dy = uniform(10000, 128);
+    Tensor loss = K::sum(K::dot(hundredth(), x) * dy);
+    return [=] { Tensors g = K::gradients(loss, {x}); };
+  });
+}
+
 /// Softmax cross-entropy of 1024 rows of 1000 classes, with the gradient of the logits.
 void losses() {
   row("nn.softmax_ce_1024x1000_fb", [] {
@@ -135,7 +160,7 @@ void normalisation(const std::string& layout, std::vector<int> shape, std::vecto
 }  // namespace
 
 void kernel_rows() {
-  elementwise(), reductions(), products(), indexing(), losses();
+  elementwise(), reductions(), products(), indexing(), sparse(), losses();
   normalisation(".cl", {32, 56, 56, 64}, {0, 1, 2});
   normalisation(".cf", {32, 64, 56, 56}, {0, 2, 3});
 }

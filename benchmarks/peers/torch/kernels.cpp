@@ -84,6 +84,16 @@ void sparse(const char* name, bool compressed) {
     return [a, b = uniform({10000, 128})] { Tensor c = a.matmul(b); };
   });
 }
+/// The gradient of the dense operand, by autograd.
+void sparse_back(const char* name, bool compressed) {
+  row(name, [=] {
+    Tensor at = torch::randint(10000, {2, 1000000});
+    Tensor a = torch::sparse_coo_tensor(at, uniform({1000000}), {10000, 10000}).coalesce();
+    if (compressed) a = a.to_sparse_csr();
+    Tensor b = uniform({10000, 128}).requires_grad_(), y = a.matmul(b), dy = torch::rand_like(y);
+    return [=] { auto g = torch::autograd::grad({y}, {b}, {dy}, /*retain_graph=*/true); };
+  });
+}
 
 void indexing() {
   row("idx.gather_f", [] {
@@ -141,6 +151,8 @@ void normalisation(const std::string& layout, at::MemoryFormat format) {
 void kernel_rows() {
   elementwise(), reductions(), products(), indexing(), losses();
   sparse("sparse.dot_1e4_1pct_128", true), sparse("sparse.dot_1e4_1pct_128.coo", false);
+  sparse_back("sparse.dot_1e4_1pct_128_b", true);
+  sparse_back("sparse.dot_1e4_1pct_128_b.coo", false);
   normalisation(".cl", at::MemoryFormat::ChannelsLast);
   normalisation(".cf", at::MemoryFormat::Contiguous);
 }
