@@ -65,14 +65,14 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
     const Step& s = step(k);
     if (!s.fusible || s.need != 2) break;
     prepare(f, s);
-    if (f.device != cpu) break;
+    if (k > begin && f.device != cpu) break;
     Body& out = f.own[static_cast<std::size_t>(s.out)];
-    out.device = cpu;
-    s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, cpu}, &out);
+    out.device = f.device;
+    s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
     if (k == begin) {
       item.n = out.numel();
       dtype = out.dtype;
-      if ((dtype != float32 && dtype != float64) || item.n == 0) break;
+      if (f.device != cpu || (dtype != float32 && dtype != float64) || item.n == 0) break;
     }
     if (out.numel() != item.n || out.dtype != dtype) break;
     bool fits = true;

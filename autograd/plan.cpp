@@ -98,7 +98,8 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (is_sparse(b))
     fail<ValueError>("function: ", input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ", feed.declared, "; feed K::to_dense(x)");
   check_shape(b, feed.declared, i, feed.name);
-  return cast_feed(arg, feed.declared.dtype, i);
+  Tensor fed = cast_feed(arg, feed.declared.dtype, i);
+  return fed.symbolic() ? fed : fed.to(feed.device);
 }
 
 void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const {
@@ -188,7 +189,7 @@ void Plan::prepare(Frame& f, const Step& s) const {
     f.arrays[static_cast<std::size_t>(i)] = {b, b->storage ? b->data() : nullptr};
     if (!f.device.given() && !has_bit(s.op->host, i)) f.device = b->device;
   }
-  if (!f.device.given()) f.device = cpu;
+  if (!f.device.given()) f.device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
 }
 
 void Plan::run_step(Frame& f, const Step& s) const {

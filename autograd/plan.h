@@ -84,6 +84,7 @@ class Plan {
   struct Feed {
     int slot;
     Spec declared;
+    Device device;        // where the placeholder is; what is fed comes there
     Ref<Cell> fallback;   // of an input with a default
     bool ignored;         // a frozen learning phase
     std::string name;

@@ -105,7 +105,7 @@ Tensors PlanBuilder::output_parts() {
 
 void PlanBuilder::add_feed(const Tensor& t, int i) {
   const Body& b = Access::body(t);
-  Plan::Feed feed{plan_->n_slots_++, {}, {}, false, {}};
+  Plan::Feed feed{plan_->n_slots_++, {}, b.device, {}, false, {}};
   feed.declared.set(b);
   if (!b.node) {
     if (!(b.flags & kPhase))

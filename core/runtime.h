@@ -34,6 +34,19 @@ KASSETTE_API void set_memory_limit(std::int64_t bytes, Device device = cpu);
 /// Gives cached blocks back to the system.
 KASSETTE_API void empty_cache(Device device = cpu);
 
+/// While it lives, what this thread makes of numbers, lists and draws lies on that device: constants, variables, placeholders, zeros,
+/// ranges, random tensors. Ops run where their operands are. Throws DeviceError where there is no such device.
+class KASSETTE_API DeviceScope {
+ public:
+  explicit DeviceScope(Device device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Device before_;
+};
+
 /// Recorded ops that tensors keep alive, in all threads.
 KASSETTE_API std::int64_t live_nodes();
 /// Bytes that those hold for gradients and replays.

@@ -6,7 +6,8 @@
 
 namespace kassette {
 
-struct Call;   // ops/op.h
+struct Call;      // ops/op.h
+struct Strided;   // ops/strided.h
 
 /// A kernel of the device library, by the name of its row.
 struct PluginKernel {
@@ -22,6 +23,14 @@ struct HostServices {
   void (*share_input)(const Call& call, int i);
 };
 
+/// What ops are made of whose kernel is otherwise the same on every device (ops/strided.h, ops/tile.cpp); enqueued.
+struct DeviceMoves {
+  void (*copy_strided)(Device device, const Strided& layout, const void* from, void* to, int size);
+  void (*zero)(Device device, void* to, std::int64_t bytes);
+  /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
+  void (*sum_copies)(const Call& call, const Strided& kept, const Strided& copies);
+};
+
 /// The one thing that the device library exports, from `extern "C" const DevicePlugin* kassette_cuda_plugin()`.
 struct DevicePlugin {
   std::uint64_t abi;   // kPluginAbi of the headers it was built with; all else means something only if that is ours
@@ -29,13 +38,17 @@ struct DevicePlugin {
   const PluginKernel* kernels;
   /// The backend of a device, made once and never destroyed; null where there is none, then `why` has the reason.
   Backend* (*open)(int index, const HostServices& services, char* why, int why_bytes);
+  DeviceMoves moves;
 };
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    1 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+    2 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
 
 /// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
 void connect_plugin(const DevicePlugin& plugin, HostServices* services);
+
+/// For tests, before CUDA is first asked for: a library that stands in for libkassette_cuda.so.
+void use_device_library(const char* file);
 
 }  // namespace kassette

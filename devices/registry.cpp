@@ -43,6 +43,7 @@ constexpr int kMaxDevices = 256;
 struct Cuda {
   std::mutex mutex;
   bool asked = false;
+  std::string stand_in;                              // a library of tests instead of ours
   const DevicePlugin* plugin = nullptr;
   HostServices services = {};
   std::string absent;                                // why there is no library
@@ -55,7 +56,12 @@ Cuda& cuda_state() {
 }
 
 /// The file beside the library that this code is in; else wherever the loader finds it.
-void* open_library(std::string* why) {
+void* open_library(const std::string& stand_in, std::string* why) {
+  if (!stand_in.empty()) {
+    void* library = dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) *why = dlerror();
+    return library;
+  }
   Dl_info info;
   std::string beside;
   if (dladdr(reinterpret_cast<void*>(&backend_of), &info) && info.dli_fname) {
@@ -77,7 +83,7 @@ void* open_library(std::string* why) {
 void load_plugin(Cuda& c) {
   if (c.asked) return;
   c.asked = true;
-  void* library = open_library(&c.absent);
+  void* library = open_library(c.stand_in, &c.absent);
   if (!library) return;
   using Entry = const DevicePlugin* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_cuda_plugin"));
@@ -118,6 +124,12 @@ Backend& backend_of(Device device) {
   }
   static CpuBackend* backend = new CpuBackend;   // never destroyed: tensors may outlive every static object
   return *backend;
+}
+
+void use_device_library(const char* file) {
+  Cuda& c = cuda_state();
+  std::lock_guard<std::mutex> lock(c.mutex);
+  c.stand_in = file;
 }
 
 const char* device_absent(Device device) {

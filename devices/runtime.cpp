@@ -15,6 +15,13 @@ void set_memory_limit(std::int64_t bytes, Device device) {
 }
 void empty_cache(Device device) { backend_of(device).empty_cache(); }
 
+DeviceScope::DeviceScope(Device device) : before_(context().place) {
+  if (!device.given()) fail<DeviceError>("DeviceScope: no device given; there are 'cpu' and 'cuda:N'");
+  backend_of(device);
+  context().place = device;
+}
+DeviceScope::~DeviceScope() { context().place = before_; }
+
 std::int64_t live_nodes() { return totals().live_nodes; }
 std::int64_t saved_bytes() { return totals().saved_bytes; }
 

@@ -23,6 +23,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   // Memory of somebody else may be written by its owner, and a variable's is written by us.
   const Body& b = Access::body(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
+  if (!is_tensor_operand(x) && b.device != context().place) return t.to(context().place);
   if (!b.node && b.storage && !borrowed && b.dtype == dtype) return t;
   concrete_value(b, what);
   if (b.dtype == dtype && !borrowed) return t.detach();
@@ -52,7 +53,7 @@ Tensor sparse_value(const Tensor& x) {
 /// The value of a constant with the shape that was asked for.
 Tensor with_shape(const Tensor& value, const Spec& to) {
   Body b = Access::body(value);
-  if (b.rank == 0) return filled_tensor(value, to, "constant");
+  if (b.rank == 0) return filled_tensor(value.to(cpu), to, "constant").to(b.device);
   if (to.checked_bytes("constant") != b.bytes())
     fail<ValueError>("constant: a value of shape ", static_cast<const Spec&>(b), " does not fill ", to);
   b.set(to);
@@ -136,7 +137,7 @@ Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Nam
   spec.dtype = dtype.given() ? dtype : default_float();
   declare(shape, ndim, spec);
   if (sparse) return sparse_placeholder(spec, name);
-  return named_leaf(Leaf::placeholder, spec, cpu, {}, name);
+  return named_leaf(Leaf::placeholder, spec, context().place, {}, name);
 }
 
 namespace {
@@ -146,13 +147,13 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
   Tensor to = dims_tensor(shape, what);
   Spec spec;
   if (to.symbolic()) {
-    Tensor dynamic = in_name_of(what, [&] { return apply1(broadcast_to_row, {one, to}); });
+    Tensor dynamic = in_name_of(what, [&] { return apply1(broadcast_to_row, {one.to(context().place), to}); });
     spec = Access::body(dynamic);
     if (!spec.known()) return dynamic;
   } else {
     spec = shape_from(to, one.dtype(), what);
   }
-  return as_variable(filled_tensor(one, spec, what), name);
+  return as_variable(filled_tensor(one, spec, what).to(context().place), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);

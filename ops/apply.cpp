@@ -75,6 +75,35 @@ struct Seen {
   __builtin_unreachable();
 }
 
+/// The same call with the rank-0 operands of the CPU moved to where the others are: numbers, learning rates. Other operands have to
+/// be there already.
+__attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out,
+                                                         int n_out) {
+  Device device;
+  const Body* first = nullptr;
+  for (int i = 0; i < n_in; ++i) {
+    if (has_bit(op.host, i)) continue;
+    const Body* b = inputs[i].body();
+    if (!b) fail_undefined(op, i);
+    if (!first) first = b;
+    if (b->device == cpu) continue;
+    if (device.given() && device != b->device) fail_device(op, device, b->device);
+    device = b->device;
+  }
+  auto moved = std::make_unique<In[]>(static_cast<std::size_t>(n_in));
+  Tensors held;
+  held.reserve(n_in);
+  for (int i = 0; i < n_in; ++i) {
+    const Body* b = inputs[i].body();
+    moved[i] = inputs[i];
+    if (has_bit(op.host, i) || b->device == device) continue;
+    if (b->rank != 0) fail_device(op, first->device, first->device == cpu ? device : b->device);
+    held.push_back(scalar_on(*b, device));
+    moved[i] = In(held[held.size() - 1]);
+  }
+  apply(op, attrs, moved.get(), n_in, out, n_out);
+}
+
 struct Source {
   const Body* body;
   Storage* storage;
@@ -163,14 +192,14 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
     seen.flags |= b->flags;
     if (is_sparse(*b)) fail_sparse(op.name, *b);
     if (!has_bit(op.host, i) && b->device != seen.device) {
-      if (seen.device.given()) fail_device(op, seen.device, b->device);
+      if (seen.device.given()) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
       seen.device = b->device;
     }
     from[i] = {b, s, offset, version};
     args[i] = {b, s ? static_cast<std::byte*>(s->data) + offset : nullptr};
   }
   if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
-  if (!seen.device.given()) seen.device = cpu;
+  if (!seen.device.given()) seen.device = op.traits & kPlaced ? placed_device(attrs) : cpu;
   bool symbolic = seen.flags & kSymbolic;
   if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)))) symbolic = true;
   if (op.traits & (kDraws | kSource) && c.depth > seen.level) seen.level = c.depth;

@@ -5,7 +5,7 @@
 
 namespace kassette {
 
-#ifdef __CUDACC__
+#ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENTS(da, db)
 #else
 /// dy is the cotangent, a(), b() and y() the inputs and the output; only what the op reads has a value. The engine undoes

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "devices/plugin.h"
 #include "ops/rows.h"
+#include "ops/strided.h"
 
 namespace kassette {
 namespace {
@@ -19,6 +20,7 @@ void share_input(const Call& call, int i) {
 
 void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
   *services = {allocate_output, share_input};
+  device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_rows();
   for (int i = 0; i < plugin.n_kernels; ++i) {
     const PluginKernel& kernel = plugin.kernels[i];

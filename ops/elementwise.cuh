@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "devices/cuda/cuda.h"
+#include "devices/cuda/launch.cuh"
 #include "ops/math.h"
+#include "ops/moving.cuh"
 #include "ops/op.h"
 
 namespace kassette::cuda {
@@ -65,7 +66,7 @@ void for_dtype(DType dtype, F f) {
 }
 
 // ---- operands ---------------------------------------------------------------------------------------------------------
-inline constexpr int kMaxOperands = 3;
+inline constexpr int kMaxOperands = 4;
 
 /// Elements of the output and where the operands' elements for them are. Axes that every operand allows are joined.
 struct Operands {
@@ -97,17 +98,14 @@ void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]
   for (int k = 0; k < kArity; ++k) o.strides[k][o.rank - 1] = stride[k];
 }
 
-/// The first kArity inputs of a call, broadcast to output 0.
+/// Operands of these shapes, broadcast to `out`.
 template <int kArity>
-Operands operands_of(const Call& call) {
-  const Spec& out = *call.out[0];
+Operands broadcast(const Spec* const (&specs)[kArity], const Spec& out) {
   Operands o{};
-  o.out = call.out[0]->data();
   o.n = out.numel();
   std::int64_t strides[kArity][kMaxRank];
   for (int k = 0; k < kArity; ++k) {
-    o.in[k] = call.in[k].data;
-    const Spec& s = call.spec(k);
+    const Spec& s = *specs[k];
     std::int64_t step = 1;
     for (int i = out.rank - 1; i >= 0; --i) {
       int j = i - (out.rank - s.rank);
@@ -122,6 +120,28 @@ Operands operands_of(const Call& call) {
     push_axis<kArity>(o, out.dims[i], stride);
   }
   if (o.rank == 0) o.dims[o.rank++] = 1;   // one element: the strides are 0
+  return o;
+}
+/// The first kArity inputs of a call, broadcast to output 0.
+template <int kArity>
+Operands operands_of(const Call& call) {
+  const Spec* specs[kArity];
+  for (int k = 0; k < kArity; ++k) specs[k] = &call.spec(k);
+  Operands o = broadcast<kArity>(specs, *call.out[0]);
+  for (int k = 0; k < kArity; ++k) o.in[k] = call.in[k].data;
+  o.out = call.out[0]->data();
+  return o;
+}
+
+/// n elements, operand 0 beside them.
+inline Operands beside_one(const void* in, void* out, std::int64_t n) {
+  Operands o{};
+  o.in[0] = in;
+  o.out = out;
+  o.n = n;
+  o.rank = 1;
+  o.dims[0] = n;
+  o.strides[0][0] = 1;
   return o;
 }
 
@@ -148,15 +168,10 @@ __global__ void run_each(F f, Operands o) {
   }
 }
 
-inline constexpr int kThreads = 256;
-inline int blocks_for(std::int64_t n) { return static_cast<int>(std::min<std::int64_t>((n + kThreads - 1) / kThreads, 4096)); }
-
 template <int kArity, class F>
 void launch_each(const Call& call, F f, const Operands& o) {
   if (o.n == 0) return;
-  cudaStream_t stream = static_cast<cudaStream_t>(device_of(call.device).stream());
-  run_each<kArity><<<blocks_for(o.n), kThreads, 0, stream>>>(f, o);
-  check(cudaGetLastError(), call.op.name);
+  launch(call.op.name, device_of(call.device), blocks_for(o.n), run_each<kArity, F>, f, o);
 }
 template <int kArity, class F>
 void launch_each(const Call& call, F f) {
@@ -172,7 +187,12 @@ Kernels unary_kernels();
 Kernels binary_kernels();
 Kernels compare_kernels();
 Kernels reduce_kernels();
-Kernels moving_kernels();   // where, cast, broadcasting, dropout
+Kernels moving_kernels();   // where, cast, broadcasting, ranges
 Kernels matmul_kernels();
+Kernels softmax_kernels();
+Kernels scan_kernels();
+Kernels gather_kernels();   // gather, one_hot, and sums over copies
+Kernels random_kernels();
+Kernels normalization_kernels();
 
 }  // namespace kassette::cuda

@@ -12,8 +12,6 @@
 namespace kassette {
 namespace {
 
-DType dtype_of(const Attrs& attrs) { return DType(static_cast<DType::Code>(attrs.a)); }
-
 template <class T>
 T number(const Array& a) {
   T v;
@@ -57,7 +55,7 @@ bool fits(std::int64_t v, DType dtype) {
 }
 
 void arange_rule(const Call& call, Spec* out) {
-  out->dtype = dtype_of(call.attrs);
+  out->dtype = placed_dtype(call.attrs);
   if (out->dtype.is_bool()) fail<TypeError>("arange: bool is not a number");
   out->rank = 1;
   out->dims[0] = kUnknown;
@@ -95,7 +93,7 @@ void arange_kernel(const Call& call) {
 
 void eye_rule(const Call& call, Spec* out) {
   dims_from(call, 0, out);
-  out->dtype = dtype_of(call.attrs);
+  out->dtype = placed_dtype(call.attrs);
   if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; there are one or two");
 }
 void eye_kernel(const Call& call) {
@@ -109,19 +107,19 @@ void eye_kernel(const Call& call) {
 
 }  // namespace
 
-/// Inputs: start, stop, step. attrs.a: the dtype.
-constinit const OpDef arange_row{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7};
-/// Input: the shape. attrs.a: the dtype.
-constinit const OpDef eye_row{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1};
+/// Inputs: start, stop, step.
+constinit const OpDef arange_row{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .traits = kPlaced};
+/// Input: the shape.
+constinit const OpDef eye_row{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .traits = kPlaced};
 
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype) {
   Attrs attrs;
-  attrs.a = dtype.code();
+  attrs.a = place_code(dtype, context().place);
   return apply1(arange_row, attrs, {start, stop, step});
 }
 Tensor eye(const Dims& shape, DType dtype) {
   Attrs attrs;
-  attrs.a = dtype.code();
+  attrs.a = place_code(dtype, context().place);
   return apply1(eye_row, attrs, {dims_tensor(shape, "eye")});
 }
 Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what) {

@@ -135,7 +135,7 @@ void take(const Call& call, const Region& r) {
     return;
   }
   allocate_output(out, call.device);
-  copy_strided(layout, call.in[0].data + first * size, out.data(), size);
+  copy_strided(call.device, layout, call.in[0].data + first * size, out.data(), size);
 }
 
 /// Input 0 into the region of zeros.
@@ -145,8 +145,8 @@ void embed(const Call& call, const Region& r) {
   Strided layout = layout_of(r, out, &first);
   for (int i = 0; i < layout.rank; ++i) std::swap(layout.from[i], layout.to[i]);
   int size = out.dtype.size();
-  zero_bytes(out.data(), out.bytes());
-  copy_strided(layout, call.in[0].data, out.data() + first * size, size);
+  zero_bytes(call.device, out.data(), out.bytes());
+  copy_strided(call.device, layout, call.in[0].data, out.data() + first * size, size);
 }
 
 // ---- x[...] ----------------------------------------------------------------------------------------------------------
@@ -308,27 +308,29 @@ void reverse_kernel(const Call& call) {
     layout.from[axis] = -strides[axis];
   }
   int size = x.dtype.size();
-  copy_strided(layout, call.in[0].data + first * size, call.out[0]->data(), size);
+  copy_strided(call.device, layout, call.in[0].data + first * size, call.out[0]->data(), size);
 }
 void reverse_gradient(const Rewind& r) { r.din(0) = apply1(reverse_row, r.attrs, {r.dy()}); }
 
 }  // namespace
 
-constinit const OpDef index_row{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView};
+constinit const OpDef index_row{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .cuda = index_kernel};
 /// The adjoint of indexing: zeros with the shape of input 1, and input 0 where the index points.
 constinit const OpDef index_grad_like_row{
-    .name = "index_grad_like", .rule = like_rule, .cpu = index_grad_kernel, .vjp = index_grad_gradient, .shape_only = 2};
+    .name = "index_grad_like", .rule = like_rule, .cpu = index_grad_kernel, .vjp = index_grad_gradient, .shape_only = 2, .cuda = index_grad_kernel};
 constinit const OpDef slice_row{
-    .name = "slice", .rule = slice_rule, .cpu = slice_kernel, .vjp = slice_gradient, .saves_in = 2, .host = 6, .traits = kView};
+    .name = "slice", .rule = slice_rule, .cpu = slice_kernel, .vjp = slice_gradient, .saves_in = 2, .host = 6, .traits = kView, .cuda = slice_kernel};
 constinit const OpDef slice_grad_like_row{.name = "slice_grad_like",
                                           .rule = like_rule,
                                           .cpu = slice_grad_kernel,
                                           .vjp = slice_grad_gradient,
                                           .saves_in = 2,
                                           .shape_only = 4,
-                                          .host = 2};
-constinit const OpDef pad_row{.name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient};
-constinit const OpDef reverse_row{.name = "reverse", .rule = reverse_rule, .cpu = reverse_kernel, .vjp = reverse_gradient};
+                                          .host = 2,
+                                          .cuda = slice_grad_kernel};
+constinit const OpDef pad_row{.name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient, .cuda = pad_kernel};
+constinit const OpDef reverse_row{
+    .name = "reverse", .rule = reverse_rule, .cpu = reverse_kernel, .vjp = reverse_gradient, .cuda = reverse_kernel};
 
 void IndexList::push(const Part& part) {
   if (n == kParts) fail<ValueError>("index: more than ", kParts, " indices");

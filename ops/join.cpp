@@ -43,12 +43,12 @@ struct Cut {
 };
 
 /// `width` elements out of every `from_width`, into every `to_width`.
-void copy_part(std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width, std::byte* to,
+void copy_part(Device device, std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width, std::byte* to,
                std::int64_t to_width, int size) {
   Strided layout;
   layout.push(outer, from_width, to_width);
   layout.push(width, 1, 1);
-  copy_strided(layout, from, to, size);
+  copy_strided(device, layout, from, to, size);
 }
 
 // ---- concatenate and split -------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ void concatenate_kernel(const Call& call) {
   std::byte* to = out.data();
   for (int k = 0; k < call.n_in; ++k) {
     std::int64_t width = call.in[k].dim(axis) * cut.inner;
-    copy_part(cut.outer, width, call.in[k].data, width, to, whole, size);
+    copy_part(call.device, cut.outer, width, call.in[k].data, width, to, whole, size);
     to += width * size;
   }
 }
@@ -106,7 +106,7 @@ void part_of(const Call& call, int k, std::int64_t outer, std::int64_t width, st
     return;
   }
   allocate_output(out, call.device);
-  copy_part(outer, width, call.in[0].data + at * size, whole, out.data(), width, size);
+  copy_part(call.device, outer, width, call.in[0].data + at * size, whole, out.data(), width, size);
 }
 
 void split_kernel(const Call& call) {
@@ -155,7 +155,7 @@ void stack_kernel(const Call& call) {
   int axis = stacking_axis("stack", call.attrs.a, call.spec(0)), size = out.dtype.size();
   Cut cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
-    copy_part(cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
+    copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
 }
 
 void stack_gradient(const Rewind& r) {
@@ -193,13 +193,13 @@ void check_parts(const char* op, const Tensors& parts) {
 
 }  // namespace
 
-constinit const OpDef concatenate_row{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient};
+constinit const OpDef concatenate_row{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient, .cuda = concatenate_kernel};
 /// The adjoint of concatenate: input 0 is cut into parts shaped as the inputs after it.
 constinit const OpDef split_like_row{
-    .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0};
-constinit const OpDef stack_row{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient};
+    .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0, .cuda = split_kernel};
+constinit const OpDef stack_row{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
 constinit const OpDef unstack_row{
-    .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0};
+    .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0, .cuda = unstack_kernel};
 
 Tensor concatenate(const Tensors& parts, int axis) {
   check_parts("concatenate", parts);

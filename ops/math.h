@@ -5,7 +5,9 @@
 #include <limits>
 #include <type_traits>
 
+// Device libraries whose compiler is not nvcc define KASSETTE_DEVICE_CODE themselves.
 #ifdef __CUDACC__
+#define KASSETTE_DEVICE_CODE   // read for its kernels alone: ops leave their gradients out
 #define KASSETTE_FN __host__ __device__ inline
 #else
 #define KASSETTE_FN inline __attribute__((always_inline))

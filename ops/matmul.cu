@@ -15,7 +15,7 @@ class DeviceRearranger final : public Rearranger {
   const std::byte* copy(const Strided& layout, const std::byte* from, std::int64_t count, int item) override {
     Copy c{device_.allocate(count * item), count * item};
     copies_[n_++] = c;
-    copy_strided(static_cast<cudaStream_t>(device_.stream()), layout, from, c.data, item);
+    copy_strided(device_, layout, from, c.data, item);
     return static_cast<const std::byte*>(c.data);
   }
 
@@ -88,19 +88,14 @@ void run(const Call& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
   CudaBackend& device = device_of(call.device);
-  cudaStream_t stream = static_cast<cudaStream_t>(device.stream());
-  if (call.spec(0).numel() == 0) {   // sums of nothing
-    check(cudaMemsetAsync(out.data(), 0, static_cast<std::size_t>(out.bytes()), stream), call.op.name);
-    return;
-  }
+  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes());   // sums of nothing
   DeviceRearranger to_order(device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
   if (out.dtype.is_float()) return multiply_floats(call, device, plan);
   for_dtype<Domain::integers>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    multiply_each<T><<<blocks_for(out.numel()), kThreads, 0, stream>>>(plan.product, plan.repeats, reinterpret_cast<const T*>(plan.a),
-                                                                       reinterpret_cast<const T*>(plan.b), call.out_as<T>());
-    check(cudaGetLastError(), call.op.name);
+    launch(call.op.name, device, blocks_for(out.numel()), multiply_each<T>, plan.product, plan.repeats, reinterpret_cast<const T*>(plan.a),
+           reinterpret_cast<const T*>(plan.b), call.out_as<T>());
   });
 }
 

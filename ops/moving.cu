@@ -1,27 +1,16 @@
-// ops/moving.cu - ops on CUDA that choose, convert, repeat and reorder elements: where, cast, broadcasts, permute, dropout.
-#include <cmath>
-#include <cstring>
+// ops/moving.cu - ops on CUDA that choose, convert, repeat and make elements: where, cast, broadcasts, ranges.
 #include <iterator>
 #include <limits>
 
 #include <kassette/error.h>
 
+#include "core/half.h"
 #include "ops/axes.h"
 #include "ops/elementwise.cuh"
 #include "ops/moving.cuh"
-#include "ops/philox.h"
 
 namespace kassette::cuda {
 namespace {
-
-/// Calls f with a null pointer of an integer as wide as the elements: no NaN is touched.
-template <class F>
-void for_size(int size, F f) {
-  if (size == 1) f(static_cast<std::uint8_t*>(nullptr));
-  else if (size == 2) f(static_cast<std::uint16_t*>(nullptr));
-  else if (size == 4) f(static_cast<std::uint32_t*>(nullptr));
-  else f(static_cast<std::uint64_t*>(nullptr));
-}
 
 template <class T>
 struct Choose {
@@ -42,7 +31,6 @@ struct Copy {
 void copy_elements(const Call& call, const Operands& o) {
   for_size(call.out[0]->dtype.size(), [&](auto* p) { launch_each<1>(call, Copy<std::remove_pointer_t<decltype(p)>>{}, o); });
 }
-void run_broadcast_to(const Call& call) { copy_elements(call, operands_of<1>(call)); }
 void run_broadcast_like(const Call& call) {
   const Spec &x = call.spec(0), &like = call.spec(1);
   if (x.numel() == like.numel()) {
@@ -143,113 +131,53 @@ struct Convert {
 };
 void run_cast(const Call& call) { launch_each<1>(call, Convert{call.spec(0).dtype.code(), call.out[0]->dtype.code()}); }
 
-// ---- permute -----------------------------------------------------------------------------------------------------------
-void run_permute(const Call& call) {
-  const Spec& x = call.spec(0);
-  host_services().allocate_output(*call.out[0], call.device);
-  const Spec& out = *call.out[0];
-  std::int64_t from[kMaxRank], step = 1;
-  for (int i = x.rank - 1; i >= 0; --i) {
-    from[i] = step;
-    step *= x.dims[i];
-  }
-  Operands o{};
-  o.in[0] = call.in[0].data;
-  o.out = call.out[0]->data();
-  o.n = out.numel();
-  for (int i = 0; i < out.rank; ++i) {   // attrs as in transpose.cpp: four bits an axis; b is -1 for all axes reversed
-    int axis = call.attrs.b < 0 ? x.rank - 1 - i : static_cast<int>(call.attrs.a >> 4 * i & 15);
-    push_axis<1>(o, out.dims[i], {from[axis]});
-  }
-  if (o.rank == 0) o.dims[o.rank++] = 1;
-  copy_elements(call, o);
-}
-
-// ---- dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
-template <class T>
-struct Drop {
-  RandomKey key;
-  double scale;
-  std::uint64_t below;
-  // Operand 1 is the mask: it has no bytes, only a place for each of its words.
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    T zero{};
-    if (random_word(key, at[1]) < below) store(o.result<T>() + i, static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) * static_cast<Wide<T>>(scale)));
-    else o.result<T>()[i] = zero;
-  }
-};
-void run_dropout(const Call& call) {
-  const Spec& x = call.spec(0);
-  Operands o{};
-  o.in[0] = call.in[0].data;
-  o.out = call.out[0]->data();
-  o.n = x.numel();
-  if (o.n == 0) return;
-  // The mask's shape (the third input, on the host): -1 stands for the size of x.
-  std::int64_t mask[kMaxRank], step = 1, stride[2][kMaxRank];
-  const int given = call.n_in > 2 ? static_cast<int>(call.spec(2).dims[0]) : x.rank;
-  for (int i = 0; i < x.rank; ++i) {
-    int j = i - (x.rank - given);
-    std::int64_t n = call.n_in > 2 ? (j < 0 ? 1 : call.in[2].as<std::int64_t>()[j]) : -1;
-    mask[i] = n < 0 ? x.dims[i] : n;
-  }
-  for (int i = x.rank - 1; i >= 0; --i) {
-    stride[1][i] = mask[i] == 1 ? 0 : step;
-    step *= mask[i];
-  }
-  step = 1;
-  for (int i = x.rank - 1; i >= 0; --i) {
-    stride[0][i] = step;
-    step *= x.dims[i];
-  }
-  for (int i = 0; i < x.rank; ++i) push_axis<2>(o, x.dims[i], {stride[0][i], stride[1][i]});
-  if (o.rank == 0) o.dims[o.rank++] = 1;
-  RandomKey key;
-  std::memcpy(&key, call.in[1].data, sizeof key);
-  const double level = call.attrs.x;
-  const double words = level > 0 ? std::ceil(std::min(level, 1.0) * 4294967296.0) : 0;
-  for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
+// ---- ranges and identity matrices ---------------------------------------------------------------------------------------
+/// A scalar on the host.
+template <class R>
+R number(const Array& a) {
+  R v = R(0);
+  for_dtype<Domain::anything>(a.body->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, Drop<T>{key, 1 / (1 - level), (std::uint64_t(1) << 32) - static_cast<std::uint64_t>(words)}, o);
+    if constexpr (std::is_arithmetic_v<T>) v = static_cast<R>(*a.as<T>());
+    else v = static_cast<R>(to_float(*a.as<T>()));
   });
+  return v;
+}
+template <class R>
+__global__ void range_each(std::int64_t n, R start, R step, DType::Code to, void* out) {
+  const std::int64_t by = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += by)
+    store_as(to, out, i, static_cast<R>(start + static_cast<R>(i) * step));
+}
+template <class R>
+void range(const Call& call) {
+  const Body& out = *call.out[0];
+  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), range_each<R>, out.numel(), number<R>(call.in[0]), number<R>(call.in[2]),
+         out.dtype.code(), static_cast<void*>(out.data()));
+}
+void run_arange(const Call& call) {
+  if (call.out[0]->numel() == 0) return;
+  bool floats = false;
+  for (int i = 0; i < 3; ++i) floats = floats || call.spec(i).dtype.is_float();
+  if (floats) range<double>(call);
+  else range<std::int64_t>(call);
+}
+__global__ void eye_each(std::int64_t n, std::int64_t columns, DType::Code to, void* out) {
+  const std::int64_t by = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += by)
+    store_as(to, out, i, std::int64_t(i / columns == i % columns));
+}
+void run_eye(const Call& call) {
+  const Body& out = *call.out[0];
+  if (out.numel() == 0) return;
+  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), out.dims[1], out.dtype.code(),
+         static_cast<void*>(out.data()));
 }
 
-const PluginKernel kernels[] = {{"where", run_where},       {"cast", run_cast},
-                                {"broadcast_to", run_broadcast_to}, {"broadcast_like", run_broadcast_like},
-                                {"spread", run_spread},     {"permute_dimensions", run_permute},
-                                {"dropout", run_dropout}};
-
-struct Reorder {
-  std::int64_t n;
-  Strided layout;
-};
-template <class T>
-__global__ void reorder(Reorder r, const T* from, T* to) {
-  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
-  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < r.n; i += step) {
-    std::int64_t rest = i, at_from = 0, at_to = 0;
-    for (int d = r.layout.rank - 1; d >= 0; --d) {
-      std::int64_t c = rest % r.layout.dims[d];
-      rest /= r.layout.dims[d];
-      at_from += c * r.layout.from[d];
-      at_to += c * r.layout.to[d];
-    }
-    to[at_to] = from[at_from];
-  }
-}
+const PluginKernel kernels[] = {{"where", run_where},   {"cast", run_cast}, {"broadcast_like", run_broadcast_like},
+                                {"spread", run_spread}, {"arange", run_arange}, {"eye", run_eye}};
 
 }  // namespace
-
-void copy_strided(cudaStream_t stream, const Strided& layout, const void* from, void* to, int size) {
-  Reorder r{1, layout};
-  for (int d = 0; d < layout.rank; ++d) r.n *= layout.dims[d];
-  if (r.n == 0) return;
-  for_size(size, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    reorder<T><<<blocks_for(r.n), kThreads, 0, stream>>>(r, static_cast<const T*>(from), static_cast<T*>(to));
-  });
-  check(cudaGetLastError(), "copy");
-}
 
 Kernels moving_kernels() { return {kernels, static_cast<int>(std::size(kernels))}; }
 

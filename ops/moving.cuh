@@ -1,11 +1,22 @@
 // ops/moving.cuh - copying between strided layouts on a CUDA device.
 #pragma once
-#include <cuda_runtime.h>
-
+#include "devices/cuda/cuda.h"
 #include "ops/strided.h"
 
 namespace kassette::cuda {
 
-void copy_strided(cudaStream_t stream, const Strided& layout, const void* from, void* to, int size);
+/// Calls f with a null pointer of an integer as wide as the elements: no NaN is touched.
+template <class F>
+void for_size(int size, F f) {
+  if (size == 1) f(static_cast<std::uint8_t*>(nullptr));
+  else if (size == 2) f(static_cast<std::uint16_t*>(nullptr));
+  else if (size == 4) f(static_cast<std::uint32_t*>(nullptr));
+  else f(static_cast<std::uint64_t*>(nullptr));
+}
+
+/// What ops/strided.h says; no size is 0.
+void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
+/// What devices/plugin.h says; the result is not empty.
+void sum_copies(const Call& call, const Strided& kept, const Strided& copies);
 
 }  // namespace kassette::cuda

@@ -72,8 +72,15 @@ enum OpTraits : std::uint8_t {
   kDraws = 4,       // a random draw: keeps its node always
   kEffect = 8,      // changes a variable when it is played
   kElementwise = 16,// same-shape elementwise: a plan may fuse it
-  kPrints = 32      // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
+  kPrints = 32,     // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
+  kPlaced = 64      // all inputs live on the host: attrs.a says where the output is made, as place_code has it
 };
+/// The dtype and the device of what a row with kPlaced makes, for attrs.a.
+inline std::int64_t place_code(DType dtype, Device device) { return dtype.code() | device.type() << 8 | device.index() << 16; }
+inline DType placed_dtype(const Attrs& attrs) { return DType(static_cast<DType::Code>(attrs.a & 0xff)); }
+inline Device placed_device(const Attrs& attrs) {
+  return Device(static_cast<Device::Type>(attrs.a >> 8 & 0xff), static_cast<std::uint8_t>(attrs.a >> 16));
+}
 
 /// One elementwise op's loops by float dtype, for fusion.
 struct ElementwiseLoops;
@@ -120,6 +127,12 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in);
 
 /// Gives an output its storage: for kernels of rows whose output shape the rule could not know, and for views.
 void allocate_output(Body& out, Device device);
+
+/// A rank-0 tensor of the CPU on an accelerator. Plain numbers are kept there: the next op with the same one does not wait for a
+/// copy.
+Tensor scalar_on(const Body& scalar, Device device);
+/// Lets those numbers go.
+void forget_scalars();
 
 /// The value that reading `b` gives now: its own storage, or that of its variable. Null storage where there is none.
 Value read_value(const Body& b);

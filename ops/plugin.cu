@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ops/elementwise.cuh"
+#include "ops/moving.cuh"
 
 namespace kassette::cuda {
 namespace {
@@ -9,7 +10,8 @@ namespace {
 const std::vector<PluginKernel>& kernels() {
   static const auto* all = [] {
     auto* list = new std::vector<PluginKernel>;
-    for (const Kernels& k : {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels()})
+    for (const Kernels& k : {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels(),
+                             softmax_kernels(), scan_kernels(), gather_kernels(), random_kernels(), normalization_kernels()})
       list->insert(list->end(), k.first, k.first + k.n);
     return list;
   }();
@@ -21,6 +23,14 @@ const std::vector<PluginKernel>& kernels() {
 
 extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
   using namespace kassette;
-  static const DevicePlugin plugin{kPluginAbi, static_cast<int>(cuda::kernels().size()), cuda::kernels().data(), cuda::open_device};
+  static const DevicePlugin plugin{
+      kPluginAbi,
+      static_cast<int>(cuda::kernels().size()),
+      cuda::kernels().data(),
+      cuda::open_device,
+      {[](Device device, const Strided& layout, const void* from, void* to, int size) {
+         cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
+       },
+       [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes); }, cuda::sum_copies}};
   return &plugin;
 }

@@ -56,8 +56,6 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
 
-DType dtype_attr(const Attrs& attrs) { return DType(static_cast<DType::Code>(attrs.a)); }
-
 void key_rule(const Call&, Spec* out) {
   out->dtype = int64;
   out->rank = 1;
@@ -66,11 +64,11 @@ void key_rule(const Call&, Spec* out) {
 void key_kernel(const Call& call) { make_key(*call.in[0].body->node->cell, call.out[0]->data()); }
 
 void draw_rule(const Call& call, Spec* out) {
-  out->dtype = dtype_attr(call.attrs);
+  out->dtype = placed_dtype(call.attrs);
   dims_from(call, 1, out);
 }
 void float_draw_rule(const Call& call, Spec* out) {
-  DType dtype = dtype_attr(call.attrs);
+  DType dtype = placed_dtype(call.attrs);
   if (!dtype.is_float()) fail<TypeError>(call.op.name, ": ", dtype, " is not a float dtype");
   draw_rule(call, out);
 }
@@ -151,8 +149,7 @@ const RandomLoops& loops() { return KASSETTE_PICK(random_loops); }
 
 void uniform_kernel(const Call& call) {
   double low = call.attrs.x, high = call.attrs.y;
-  double top = high > low ? largest_below(high, call.out[0]->dtype) : INFINITY;
-  fill(call, loops().uniform_f32, loops().uniform_f64, {high - low, low, top, 0});
+  fill(call, loops().uniform_f32, loops().uniform_f64, {high - low, low, std::bit_cast<double>(call.attrs.b), 0});
 }
 void normal_kernel(const Call& call) {
   fill(call, loops().normal_f32, loops().normal_f64, {call.attrs.y, call.attrs.x, INFINITY, 0});
@@ -306,7 +303,7 @@ void dropout_gradient(const Rewind& r) {
 
 Tensor draw_with(const OpDef& row, const Draw& draw, double x, double y, std::int64_t b = 0) {
   Attrs attrs;
-  attrs.a = draw.dtype.code();
+  attrs.a = place_code(draw.dtype, draw.device);
   attrs.b = b;
   attrs.x = x;
   attrs.y = y;
@@ -323,11 +320,11 @@ constinit const OpDef random_key_row{.name = "random_key",
                                      .shape_only = 1,
                                      .host = 1,
                                      .traits = kSource};
-constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws};
-constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws};
-constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws};
-constinit const OpDef random_integers_row{.name = "random_integers", .rule = draw_rule, .cpu = integers_kernel, .host = kAllHost, .traits = kDraws};
-constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws};
+constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
+constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
+constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
+constinit const OpDef random_integers_row{.name = "random_integers", .rule = draw_rule, .cpu = integers_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
+constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
 // The mask is made again from the key in the adjoint, and so never stored.
 constinit const OpDef dropout_row{.name = "dropout",
                                   .rule = dropout_rule,
@@ -371,7 +368,10 @@ void check_bounds(double low, double high, DType dtype) {
   bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) && std::isfinite(rounded_to(computed, high - low));
   if (!finite) fail<ValueError>("random_uniform: from ", low, " to ", high, ": bounds and their distance must be finite in ", dtype);
 }
-Tensor random_uniform(const Draw& draw, double low, double high) { return draw_with(random_uniform_row, draw, low, high); }
+Tensor random_uniform(const Draw& draw, double low, double high) {
+  double top = high > low && draw.dtype.is_float() ? largest_below(high, draw.dtype) : INFINITY;
+  return draw_with(random_uniform_row, draw, low, high, std::bit_cast<std::int64_t>(top));
+}
 Tensor random_normal(const Draw& draw, double mean, double stddev) { return draw_with(random_normal_row, draw, mean, stddev); }
 Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return draw_with(truncated_normal_row, draw, mean, stddev); }
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high) {

@@ -29,6 +29,7 @@ struct Draw {
   const Tensor& key;
   const Tensor& dims;
   DType dtype;
+  Device device = context().place;
 };
 /// U[low, high) of a float dtype, rounded down where rounding would give `high`.
 Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);

@@ -1,5 +1,4 @@
-// ops/random_simd.cpp - filling arrays with random numbers; compiled once per CPU level. All levels give the same bits: the
-// arithmetic is additions, multiplications, divisions and square roots in a fixed order, never fused.
+// ops/random_simd.cpp - filling arrays with random numbers; compiled once per CPU level. All levels give the same bits.
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -8,6 +7,7 @@
 #include <cmath>
 #endif
 
+#include "ops/draws.h"
 #include "ops/random.h"
 
 namespace kassette {
@@ -95,94 +95,22 @@ KASSETTE_INLINE F64 square_root(F64 x) {
 #endif
 }
 
-template <class V, class T, int n>
-KASSETTE_INLINE V polynomial(V x, const T (&c)[n]) {
-  V r = c[n - 1] - V{};
-  for (int i = n - 2; i >= 0; --i) r = r * x + c[i];
-  return r;
-}
-
-// Coefficients: Chebyshev fits in 40 digits to the functions named, over the ranges that occur.
-
-/// log(x) of 2^-33 <= x <= 1: x = 2^e (1 + f) with 1 + f between the roots of 1/2 and 2.
-KASSETTE_INLINE F32 log_below_one(F32 x) {
-  constexpr std::int32_t kRootHalf = 0x3f3504f3;
-  I32 i = bits<I32>(x) - kRootHalf;
-  F32 e = __builtin_convertvector(i >> 23, F32);
-  F32 f = bits<F32>((i & 0x7fffff) + kRootHalf) - 1.0f;
-  constexpr float c[] = {0.333333313f, -0.24999997f, 0.200007156f, -0.166678026f, 0.142490581f,
-                         -0.124256872f, 0.116854198f, -0.114797339f, 0.0697161183f};   // (log(1+f) - f + f^2/2) / f^3
-  F32 f2 = f * f;
-  F32 rest = f2 * f * polynomial(f, c) - 0.5f * f2;
-  constexpr float kLow = -0x1.bd0106p-13f, kHigh = 0x1.63p-1f;   // log(2) in two parts: e * kHigh is exact
-  return (e * kLow + rest + f) + e * kHigh;
-}
-KASSETTE_INLINE F64 log_below_one(F64 x) {
-  constexpr std::uint64_t kRootHalf = 0x3fe6a09e667f3bcdu, kOne = 0x3ff0000000000000u;
-  U64 i = bits<U64>(x) + (kOne - kRootHalf);
-  F64 e = bits<F64>((i >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023);
-  F64 f = bits<F64>((i & 0xfffffffffffffu) + kRootHalf) - 1.0;
-  constexpr double c[] = {0.66666666666666696, 0.39999999999898889, 0.28571428626253836, 0.22222211089379496,
-                          0.18182892432536871, 0.15331611722055008, 0.14617807153417325};   // of s^2: log((1+s)/(1-s))
-  F64 s = f / (f + 2.0), z = s * s;
-  F64 rest = s * (z * polynomial(z, c));
-  constexpr double kLow = 0x1.a39ef35793c76p-33, kHigh = 0x1.62e42feep-1;
-  return (e * kLow + rest + 2.0 * s) + e * kHigh;
-}
-
-/// Sine and cosine of t right angles, |t| <= 1/2.
-KASSETTE_INLINE void sine_cosine(F32 t, F32& s, F32& c) {
-  constexpr float a[] = {1.57079637f, -0.64596349f, 0.0796802193f, -0.00460214913f};
-  constexpr float b[] = {1.0f, -1.23370051f, 0.253669202f, -0.0208600704f, 0.000903628068f};
-  F32 z = t * t;
-  s = t * polynomial(z, a);
-  c = polynomial(z, b);
-}
-KASSETTE_INLINE void sine_cosine(F64 t, F64& s, F64& c) {
-  constexpr double a[] = {1.5707963267948966, -0.64596409750624428, 0.079692626246043008, -0.0046817541323409756,
-                          0.00016044115074219091, -3.5986433529823099e-06, 5.6339337815378543e-08};
-  constexpr double b[] = {1.0, -1.2337005501361697, 0.2536695079010467, -0.02086348076331121, 0.00091926027418315576,
-                          -2.520203677046026e-05, 4.7106097267578228e-07, -6.3212568696285881e-09};
-  F64 z = t * t;
-  s = t * polynomial(z, a);
-  c = polynomial(z, b);
-}
-
-/// A pair of normals (Box and Muller, 1958): radius sqrt(-2 log u) with u in (0, 1], and an angle in the quadrant around 0,
-/// mirrored at the diagonal where `swap` has its top bit and at the origin by the sign bit of `sign`.
-template <class V, class U>
-KASSETTE_INLINE void normal_pair(V u, V t, U swap, U sign, V& x, V& y) {
-  V log_u = log_below_one(u), r = square_root(-log_u - log_u), s, c;
-  sine_cosine(t, s, c);
-  constexpr int kTop = sizeof(u[0]) * 8 - 1;
-  U top = (U{} + 1) << kTop, swapped = U{} - (swap >> kTop), flip = sign & top;
-  U a = bits<U>(r * c), b = bits<U>(r * s), mixed = (a ^ b) & swapped;
-  x = bits<V>(a ^ mixed ^ flip);
-  y = bits<V>(b ^ mixed ^ flip);
-}
-
-/// The standard normal's quantile at (1 + v) / 2 of what lies within (-2, 2), for v in (-1, 1): x = v erf(sqrt 2) has
-/// sqrt(2) erfinv(x) = x q(-log(1 - x^2)).
-KASSETTE_INLINE F32 truncated_quantile(F32 v) {
-  constexpr float q[] = {1.25331414f, 0.328117192f, 0.0163305625f, -0.00329360249f,
-                         -0.00019492727f, 7.75767548e-05f, -2.26947964e-06f, -4.9904213e-07f};
-  F32 x = v * 0.954499736f;
-  F32 z = x * polynomial(-log_below_one(1.0f - x * x), q);
-  constexpr float kEnd = 0x1.fffffep0f;
-  z = z < kEnd ? z : kEnd - F32{};
-  return z > -kEnd ? z : -kEnd - F32{};
-}
-KASSETTE_INLINE F64 truncated_quantile(F64 v) {
-  constexpr double q[] = {1.2533141373155003, 0.32811687386921945, 0.016333236146925039, -0.0033023324099102987,
-                          -0.00018108057207079288, 6.5918570918687314e-05, 2.8565763997447685e-06, -1.4317191056762975e-06,
-                          -5.3117903819845517e-08, 3.2648738934715541e-08, 7.2744395800583906e-10, -5.3471990887127856e-10,
-                          -1.1525573609117679e-10, 4.6612282063526243e-11, -5.5909240907970596e-12, 2.4970373885300149e-13};
-  F64 x = v * 0.95449973610364158;
-  F64 z = x * polynomial(-log_below_one(1.0 - x * x), q);
-  constexpr double kEnd = 0x1.fffffffffffffp0;
-  z = z < kEnd ? z : kEnd - F64{};
-  return z > -kEnd ? z : -kEnd - F64{};
-}
+struct Lanes32 {
+  using F = F32;
+  using U = U32;
+  using I = I32;
+  static constexpr int kBits = 32;
+  KASSETTE_INLINE static F real(I v) { return __builtin_convertvector(v, F); }
+  KASSETTE_INLINE static F root(F x) { return square_root(x); }
+};
+struct Lanes64 {
+  using F = F64;
+  using U = U64;
+  static constexpr int kBits = 64;
+  KASSETTE_INLINE static F root(F x) { return square_root(x); }
+};
+using Single = draws::Singles<Lanes32>;
+using Double = draws::Doubles<Lanes64>;
 
 // ---- words -----------------------------------------------------------------------------------------------------------
 
@@ -271,15 +199,6 @@ struct Formed {
   }
 };
 
-/// 24 bits as a float in [0, 1).
-KASSETTE_INLINE F32 unit(U32 w) { return __builtin_convertvector(bits<I32>(w >> 8), F32) * 0x1p-24f; }
-/// The upper 53 bits as an integer.
-KASSETTE_INLINE F64 upper53(U64 w) {
-  constexpr std::uint64_t kMagic = 0x4330000000000000u;   // 2^52, which makes the low bits of its mantissa an integer
-  F64 high = bits<F64>((w >> 38) | kMagic) - 0x1p52, low = bits<F64>((w >> 11 & 0x7ffffffu) | kMagic) - 0x1p52;
-  return high * 0x1p27 + low;
-}
-
 // ---- loops -----------------------------------------------------------------------------------------------------------
 
 void words(const RandomKey& key, std::int64_t first, std::int64_t n, const Form&, void* out) {
@@ -288,13 +207,13 @@ void words(const RandomKey& key, std::int64_t first, std::int64_t n, const Form&
 void uniform_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
   const Formed<F32, float> formed(form);
   each_word<F32>(key, first, n, static_cast<float*>(out),
-                 [&](U32 w) __attribute__((always_inline)) { return formed(unit(w)); });
+                 [&](U32 w) __attribute__((always_inline)) { return formed(Single::uniform(w)); });
 }
 void uniform_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
   const Formed<F64, double> formed(form);
   each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
-    x = formed(upper53(a) * 0x1p-53);
-    y = formed(upper53(b) * 0x1p-53);
+    x = formed(Double::uniform(a));
+    y = formed(Double::uniform(b));
   });
 }
 void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
@@ -302,10 +221,8 @@ void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const 
   for_groups<float, 64>(key, first, n, static_cast<float*>(out),
                         [&](const Words& c, std::int64_t, int lane, float* to) __attribute__((always_inline)) {
     for (int k = 0; k < 4; k += 2) {
-      // 31 bits of the first word and a half: in (0, 1]. Of the second, two bits for the quadrant and 30 for the angle.
-      F32 u = __builtin_convertvector(bits<I32>(c.w[k] >> 1), F32) * 0x1p-31f + 0x1p-32f, x, y;
-      F32 t = __builtin_convertvector(bits<I32>(c.w[k + 1] << 2), F32) * 0x1p-32f;
-      normal_pair(u, t, c.w[k + 1], c.w[k + 1] << 1, x, y);
+      F32 x, y;
+      Single::normals(c.w[k], c.w[k + 1], x, y);
       x = formed(x);
       y = formed(y);
       std::memcpy(to + 16 * k + lane, &x, sizeof x);
@@ -316,8 +233,7 @@ void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const 
 void normal_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
   const Formed<F64, double> formed(form);
   each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
-    // The angle takes the upper 53 bits, the quadrant the lowest two.
-    normal_pair((upper53(a) + 0.5) * 0x1p-53, upper53(b) * 0x1p-53 - 0.5, b << 63, b << 62, x, y);
+    Double::normals(a, b, x, y);
     x = formed(x);
     y = formed(y);
   });
@@ -325,14 +241,14 @@ void normal_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const 
 void truncated_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
   const Formed<F32, float> formed(form);
   each_word<F32>(key, first, n, static_cast<float*>(out), [&](U32 w) __attribute__((always_inline)) {
-    return formed(truncated_quantile(__builtin_convertvector(bits<I32>(w), F32) * 0x1p-31f + 0x1p-32f));
+    return formed(Single::truncated(w));
   });
 }
 void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
   const Formed<F64, double> formed(form);
   each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
-    x = formed(truncated_quantile((upper53(a) + 0.5) * 0x1p-52 - 1.0));
-    y = formed(truncated_quantile((upper53(b) + 0.5) * 0x1p-52 - 1.0));
+    x = formed(Double::truncated(a));
+    y = formed(Double::truncated(b));
   });
 }
 

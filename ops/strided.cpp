@@ -10,6 +10,7 @@
 #endif
 
 #include "devices/cpu/threads.h"
+#include "devices/plugin.h"
 
 namespace kassette {
 namespace {
@@ -255,6 +256,22 @@ void row_strides(const Spec& s, std::int64_t* strides) {
     strides[i] = step;
     step *= s.dims[i];
   }
+}
+
+DeviceMoves& device_moves() {
+  static constinit DeviceMoves moves = {};
+  return moves;
+}
+
+void copy_strided(Device device, const Strided& layout, const std::byte* from, std::byte* to, int size) {
+  if (device.type() == Device::kCpu) return copy_strided(layout, from, to, size);
+  for (int i = 0; i < layout.rank; ++i)
+    if (layout.dims[i] == 0) return;
+  device_moves().copy_strided(device, simplified(layout), from, to, size);
+}
+void zero_bytes(Device device, std::byte* to, std::int64_t n) {
+  if (device.type() == Device::kCpu) zero_bytes(to, n);
+  else if (n > 0) device_moves().zero(device, to, n);
 }
 
 void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, int size) {

@@ -32,4 +32,13 @@ void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, i
 /// On several threads where that pays.
 void zero_bytes(std::byte* to, std::int64_t n);
 
+// The same on any device, enqueued there: kernels made of these two alone serve every column of their row.
+void copy_strided(Device device, const Strided& layout, const std::byte* from, std::byte* to, int size);
+void zero_bytes(Device device, std::byte* to, std::int64_t n);
+
+struct DeviceMoves;
+/// Those of the device library; filled in before its device is visible. What a GPU's copy is given has been put in order as a CPU's is:
+/// no axis of size 0 or 1, those with the larger stride on the side that is written first, neighbours joined.
+DeviceMoves& device_moves();
+
 }  // namespace kassette

@@ -4,6 +4,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "devices/plugin.h"
 #include "ops/elementwise.h"
 #include "ops/like.h"
 #include "ops/shaping.h"
@@ -24,6 +25,7 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
 void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
   Body& out = *call.out[0];
   if (out.numel() == 0) return;
+  if (call.device.type() != Device::kCpu) return device_moves().sum_copies(call, kept, copies);
   std::int64_t n_copies = 1;
   for (int i = 0; i < copies.rank; ++i) n_copies *= copies.dims[i];
   dispatch(out.dtype, [&](auto* null) {
@@ -86,7 +88,7 @@ void spread(const Call& call, const Strided& kept, const Strided& copies) {
   Strided layout;
   for (int i = 0; i < kept.rank; ++i) layout.push(kept.dims[i], kept.to[i], kept.from[i]);
   for (int i = 0; i < copies.rank; ++i) layout.push(copies.dims[i], 0, copies.from[i]);
-  copy_strided(layout, call.in[0].data, call.out[0]->data(), call.out[0]->dtype.size());
+  copy_strided(call.device, layout, call.in[0].data, call.out[0]->data(), call.out[0]->dtype.size());
 }
 
 void repeat_kernel(const Call& call) {
@@ -174,17 +176,17 @@ void broadcast_to_kernel(const Call& call) {
     int k = i - (out.rank - x.rank);
     layout.push(out.dims[i], k < 0 || x.dims[k] == 1 ? 0 : from[k], to[i]);
   }
-  copy_strided(layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
+  copy_strided(call.device, layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
 }
 void broadcast_to_gradient(const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); }
 
 }  // namespace
 
 /// attrs.a: how often; attrs.b: the axis.
-constinit const OpDef repeat_row{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient};
+constinit const OpDef repeat_row{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient, .cuda = repeat_kernel};
 constinit const OpDef repeat_grad_like_row{
-    .name = "repeat_grad_like", .rule = like_rule, .cpu = repeat_grad_kernel, .vjp = repeat_grad_gradient, .shape_only = 2};
-constinit const OpDef tile_row{.name = "tile", .rule = tile_rule, .cpu = tile_kernel, .vjp = tile_gradient, .saves_in = 2, .host = 2};
+    .name = "repeat_grad_like", .rule = like_rule, .cpu = repeat_grad_kernel, .vjp = repeat_grad_gradient, .shape_only = 2, .cuda = repeat_grad_kernel};
+constinit const OpDef tile_row{.name = "tile", .rule = tile_rule, .cpu = tile_kernel, .vjp = tile_gradient, .saves_in = 2, .host = 2, .cuda = tile_kernel};
 /// Inputs: dy, the factors, and what was tiled.
 constinit const OpDef tile_grad_like_row{.name = "tile_grad_like",
                                          .rule = like_rule,
@@ -192,9 +194,10 @@ constinit const OpDef tile_grad_like_row{.name = "tile_grad_like",
                                          .vjp = tile_grad_gradient,
                                          .saves_in = 2,
                                          .shape_only = 4,
-                                         .host = 2};
+                                         .host = 2,
+                                         .cuda = tile_grad_kernel};
 constinit const OpDef broadcast_to_row{
-    .name = "broadcast_to", .rule = broadcast_to_rule, .cpu = broadcast_to_kernel, .vjp = broadcast_to_gradient, .host = 2};
+    .name = "broadcast_to", .rule = broadcast_to_rule, .cpu = broadcast_to_kernel, .vjp = broadcast_to_gradient, .host = 2, .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
   if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it is at least 1");

@@ -1,4 +1,8 @@
 // ops/transfer.cpp - the same value on another device.
+#include <map>
+#include <mutex>
+#include <tuple>
+
 #include "ops/elementwise.h"
 #include "ops/shaping.h"
 
@@ -32,7 +36,35 @@ void kernel(const Call& call) {
 
 void gradient(const Rewind& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
 
+/// Numbers on accelerators, by device, dtype and bits.
+struct Numbers {
+  static constexpr std::size_t kMost = 1024;
+  std::mutex mutex;
+  std::map<std::tuple<int, int, std::uint64_t>, Tensor> held;
+};
+Numbers& numbers() {
+  static Numbers* all = new Numbers;   // never destroyed: the device may be gone before static objects are
+  return *all;
+}
+
 }  // namespace
+
+Tensor scalar_on(const Body& scalar, Device device) {
+  if (scalar.node || scalar.flags || !scalar.storage) return Access::wrap(scalar).to(device);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, scalar.data(), static_cast<std::size_t>(scalar.dtype.size()));
+  Numbers& n = numbers();
+  std::lock_guard<std::mutex> lock(n.mutex);
+  if (n.held.size() == Numbers::kMost) n.held.clear();   // what tensors still use stays with them
+  Tensor& t = n.held[{device.index(), scalar.dtype.code(), bits}];
+  if (!t.defined()) t = Access::wrap(scalar).to(device);
+  return t;
+}
+void forget_scalars() {
+  Numbers& n = numbers();
+  std::lock_guard<std::mutex> lock(n.mutex);
+  n.held.clear();
+}
 
 // The kernel runs on the host whichever end is the accelerator, so it fills both columns.
 constinit const OpDef to_row{

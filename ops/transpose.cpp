@@ -56,7 +56,7 @@ void kernel(const Call& call) {
   row_strides(out, to);
   Strided layout;
   for (int i = 0; i < out.rank; ++i) layout.push(out.dims[i], from[source_axis(call.attrs, x.rank, i)], to[i]);
-  copy_strided(layout, call.in[0].data, out.data(), x.dtype.size());
+  copy_strided(call.device, layout, call.in[0].data, out.data(), x.dtype.size());
 }
 
 Attrs inverse(const Attrs& attrs) {
@@ -76,7 +76,7 @@ void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs)
 
 }  // namespace
 
-constinit const OpDef permute_row{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView};
+constinit const OpDef permute_row{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
   if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it lists every axis");

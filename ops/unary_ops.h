@@ -3,13 +3,13 @@
 // in UnaryOps, declare and define its K function, give it a row in tests/op_samples.h.
 #pragma once
 #include "ops/math.h"
-#ifndef __CUDACC__
+#ifndef KASSETTE_DEVICE_CODE
 #include "ops/expr.h"
 #endif
 
 namespace kassette {
 
-#ifdef __CUDACC__
+#ifdef KASSETTE_DEVICE_CODE
 #define KASSETTE_GRADIENT(expression)
 #define KASSETTE_NO_GRADIENT
 #else

@@ -7,8 +7,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
+
+#include "devices/plugin.h"
 
 namespace kassette::test {
 namespace {
@@ -63,12 +66,27 @@ void skip(const std::string& reason) {
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 #endif
 
+/// KASSETTE_TEST_CUDA=emulated: the device that tests/emulated_cuda makes of the host takes the place of a GPU.
+static void choose_cuda() {
+#ifdef KASSETTE_EMULATED_CUDA
+  const char* wanted = std::getenv("KASSETTE_TEST_CUDA");
+  if (!wanted || std::strcmp(wanted, "emulated")) return;
+  std::puts("cuda:0 is an emulated CUDA device: kernels run on the host");
+  kassette::use_device_library(KASSETTE_EMULATED_CUDA);
+  if (const char* why = kassette::device_absent(kassette::Device("cuda:0"))) {
+    std::printf("the emulated device is missing: %s\n", why);
+    std::exit(1);
+  }
+#endif
+}
+
 int main(int argc, char** argv) {
   using kassette::test::counts;
   // keras.json belongs to whoever runs this.
   std::string home = (std::filesystem::temp_directory_path() / "kassette_tests_XXXXXX").string();
   if (!mkdtemp(home.data())) return 2;
   setenv("KERAS_HOME", home.c_str(), 1);
+  choose_cuda();
   unsetenv("KERAS_BACKEND");
   kassette::set_print_sink([](const char*) {});   // the sweeps print thousands of tensors
   const int result = Catch::Session().run(argc, argv);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include <kassette/error.h>
@@ -38,7 +39,7 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 CudaBackend::CudaBackend(int index)
-    : index_(index), cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), cuda_memory) {
+    : index_(index), waits_(std::getenv("KASSETTE_CUDA_SYNC") != nullptr), cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), cuda_memory) {
   use();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda");
 }
@@ -65,6 +66,14 @@ void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
 void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
   use();
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "to");
+}
+void CudaBackend::zero(void* to, std::int64_t bytes) {
+  if (bytes == 0) return;
+  use();
+  check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_), "cuda");
+}
+void CudaBackend::launched(const char* what) {
+  if (waits_) check(cudaStreamSynchronize(stream_), what);
 }
 void CudaBackend::synchronize() { check(cudaStreamSynchronize(stream_), "cuda"); }
 void CudaBackend::empty_cache() {

@@ -28,6 +28,10 @@ class CudaBackend final : public Backend {
   void set_memory_limit(std::int64_t bytes) override { cache_.set_limit(bytes); }
   void empty_cache() override;
 
+  /// Enqueued.
+  void zero(void* to, std::int64_t bytes);
+  /// With KASSETTE_CUDA_SYNC=1 waits for the kernel, so that its errors are said in the name of its op and not of a later one.
+  void launched(const char* what);
   /// Makes this the device of the calling thread.
   void use();
   /// The stream's handle, with a workspace of its own; made when first asked for. Hold the lock while enqueuing.
@@ -35,6 +39,7 @@ class CudaBackend final : public Backend {
 
  private:
   const int index_;
+  const bool waits_;
   cudaStream_t stream_ = nullptr;
   BlockCache cache_;
   std::mutex blas_mutex_;

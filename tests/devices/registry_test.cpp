@@ -10,7 +10,7 @@
 using namespace kassette;
 namespace K = kassette::backend;
 
-TEST_CASE("a device that is absent is an error with the reason in one line, and the CPU goes on", "[devices]") {
+TEST_CASE("a device that is absent is an error with the reason in one line, and the CPU goes on", "[devices][device]") {
   Device far(Device::kCuda, 200);
   const char* why = device_absent(far);
   REQUIRE(why);
@@ -24,7 +24,7 @@ TEST_CASE("a device that is absent is an error with the reason in one line, and 
   CHECK(device_absent(cpu) == nullptr);
 }
 
-TEST_CASE("what runs on the CPU runs on every device", "[devices]") {
+TEST_CASE("what runs on the CPU runs on every device", "[devices][device]") {
   for (const char* name : {"cpu", "cuda:0"}) {
     if (!test::has_device(name)) continue;
     Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}).to(std::string(name)), w = K::constant({{1, -1}, {2, 0}, {0, 1}}).to(std::string(name));

@@ -29,11 +29,6 @@ Tensors widened(const Sample& s, const Tensors& in, DType wide) {
   return out;
 }
 
-/// What the tolerance of a result is: units in the last place of its largest element.
-double unit(DType d) {
-  return d == float16 ? 0x1p-10 : d == bfloat16 ? 0x1p-7 : d == float32 ? 0x1p-23 : d == float64 ? 0x1p-52 : 0;
-}
-
 double largest(const Tensor& t) {
   double m = 0;
   for (double v : t.to_vector<double>())
@@ -49,7 +44,7 @@ std::string against_wide(const Sample& s, const Tensors& in, DType dtype) {
     Tensor y = K::eval(got[i]), reference = K::eval(wanted[i]);
     bool follows = (reference.dtype() == wide && y.dtype() == dtype) || (dtype.is_integer() && y.dtype().is_float());
     if (follows) reference = K::cast(reference, y.dtype());   // a quotient of small integers is float32
-    double tolerance = 3 * s.loose * unit(y.dtype());
+    double tolerance = 3 * s.loose * unit_of(y.dtype());
     testing::Comparison c = testing::compare(y, reference, {.rtol = tolerance, .atol = tolerance * largest(reference)});
     if (!c) return "result " + std::to_string(i) + ": " + c.message;
   }

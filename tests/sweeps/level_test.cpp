@@ -45,29 +45,6 @@ struct Settings {
   }
 };
 
-/// How many elements went into one of the result, where it is a sum: a bound of the sum of their sizes.
-double folded(const Tensors& results, const Tensor& out) {
-  double n = 1;
-  for (const Tensor& x : results) n = std::fmax(n, static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(1, out.size())));
-  return n;
-}
-
-/// Units in the last place of the largest element, or of how many were folded, by which two results differ.
-double units_apart(const Tensor& a, const Tensor& b, double n) {
-  if (same_bits(a, b)) return 0;
-  if (a.shape() != b.shape() || a.dtype() != b.dtype() || !a.dtype().is_float()) return INFINITY;
-  auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  double most = 0, off = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-    if (!std::isfinite(x[i]) || !std::isfinite(y[i])) return INFINITY;
-    off = std::fmax(off, std::fabs(x[i] - y[i]));
-  }
-  for (double v : x)
-    if (std::isfinite(v)) most = std::fmax(most, std::fabs(v));
-  return off / std::fmax(most, n > 1 ? n : 0) / (a.dtype() == float64 ? 0x1p-52 : 0x1p-23);
-}
-
 template <class F>
 void for_each_large_case(F&& f) {
   for (const Sample& s : op_samples()) {

@@ -140,6 +140,31 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return bytes == 0 || std::memcmp(a.data(a.dtype()), b.data(b.dtype()), bytes) == 0;
 }
 
+double unit_of(DType d) {
+  return d == float16 ? 0x1p-10 : d == bfloat16 ? 0x1p-7 : d == float32 ? 0x1p-23 : d == float64 ? 0x1p-52 : 0;
+}
+
+double folded(const Tensors& results, const Tensor& out) {
+  double n = 1;
+  for (const Tensor& x : results) n = std::fmax(n, static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(1, out.size())));
+  return n;
+}
+
+double units_apart(const Tensor& a, const Tensor& b, double n) {
+  if (same_bits(a, b)) return 0;
+  if (a.shape() != b.shape() || a.dtype() != b.dtype() || !a.dtype().is_float()) return INFINITY;
+  auto x = a.to_vector<double>(), y = b.to_vector<double>();
+  double most = 0, off = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    if (!std::isfinite(x[i]) || !std::isfinite(y[i])) return INFINITY;
+    off = std::fmax(off, std::fabs(x[i] - y[i]));
+  }
+  for (double v : x)
+    if (std::isfinite(v)) most = std::fmax(most, std::fabs(v));
+  return off / std::fmax(most, n > 1 ? n : 0) / unit_of(a.dtype());
+}
+
 std::vector<std::string> ops_behind(const Tensors& ys) {
   std::vector<std::string> names;
   std::set<const Node*> seen;

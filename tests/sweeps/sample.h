@@ -74,6 +74,12 @@ std::string text(const Shape& shape);
 std::string bad_message(const Sample& s, const char* message);
 /// The same bytes, shape and dtype.
 bool same_bits(const Tensor& a, const Tensor& b);
+/// What one unit in the last place of 1 is; 0 for what is no float.
+double unit_of(DType d);
+/// How many elements went into one of the result, where it is a sum: a bound of the sum of their sizes.
+double folded(const Tensors& results, const Tensor& out);
+/// Units in the last place of the largest element, or of how many were folded, by which two results differ.
+double units_apart(const Tensor& a, const Tensor& b, double n);
 /// Names of the ops on the tape behind some tensors.
 std::vector<std::string> ops_behind(const Tensors& ys);
 

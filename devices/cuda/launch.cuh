@@ -1,0 +1,27 @@
+// devices/cuda/launch.cuh - starting a kernel. Every launch goes through here, in words that a host compiler reads as well: the
+// kernels are built a second time to run on the host (tests/emulated_cuda).
+#pragma once
+#include <algorithm>
+
+#include "devices/cuda/cuda.h"
+
+namespace kassette::cuda {
+
+inline constexpr int kThreads = 256;   // of a block
+inline constexpr int kWarp = 32;
+
+/// Blocks for n threads of work; kernels loop, so that more work needs no more blocks.
+inline unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>(std::clamp<std::int64_t>((n + kThreads - 1) / kThreads, 1, 4096)); }
+
+/// Enqueues kernel(arguments...) on the device's stream; throws DeviceError in the name of `what`.
+template <class... P, class... A>
+void launch(const char* what, CudaBackend& device, dim3 blocks, void (*kernel)(P...), A&&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(kThreads);
+  config.stream = static_cast<cudaStream_t>(device.stream());
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<A&&>(arguments)...), what);
+  device.launched(what);
+}
+
+}  // namespace kassette::cuda

@@ -1,0 +1,167 @@
+// ops/normalization.cu - batch normalisation on CUDA, forward and backward. Formulae as in normalization.cpp.
+#include <cmath>
+#include <iterator>
+
+#include "ops/fold.cuh"
+
+namespace kassette::cuda {
+namespace {
+
+constexpr std::int64_t kGamma = 1, kBeta = 2;   // attrs.b: which of the optional inputs are there
+
+/// Per channel: gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1: gamma and beta, null where they are not there.
+template <class T>
+struct Factors {
+  const Wide<T>* variance;
+  double epsilon;
+  Wide<T>*factor, *shift;
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t c) const {
+    const double gamma = o.in[0] ? static_cast<double>(load(o.operand<T>(0) + at[0])) : 1;
+    factor[c] = static_cast<Wide<T>>(gamma / m::sqrt(static_cast<double>(variance[c]) + epsilon));
+    shift[c] = o.in[1] ? load(o.operand<T>(1) + at[1]) : Wide<T>(0);
+  }
+};
+/// y = (x - mean) * factor + shift. Operand 1: the channel.
+template <class T>
+struct Normalize {
+  const T* x;
+  const Wide<T>*mean, *factor, *shift;
+  T* y;
+  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+    store(y + i, (load(x + at[0]) - mean[at[1]]) * factor[at[1]] + shift[at[1]]);
+  }
+};
+
+void run_normalize(const Call& call) {
+  const Spec &x = call.spec(0), &kept = *call.out[1];
+  const unsigned mask = mask_of(call.attrs.a, x);
+  const Groups g(x, mask);
+  const int gamma = call.attrs.b & kGamma ? 1 : -1, beta = call.attrs.b & kBeta ? (gamma > 0 ? 2 : 1) : -1;
+  for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    using C = Wide<T>;
+    const T* in = call.in[0].as<T>();
+    C *mean = call.out_as<C>(1), *variance = call.out_as<C>(2);
+    const C count = static_cast<C>(g.along.n);
+    fold_groups<C>(call, g, Sum<C>(), Plain<T>{in}, Held<C>{mean, count});
+    fold_groups<C>(call, g, Sum<C>(), Gap<T>{in, mean}, Held<C>{variance, count});
+    Scratch held(device_of(call.device), 2 * kept.numel() * static_cast<std::int64_t>(sizeof(C)));
+    C *factor = static_cast<C*>(held.get()), *shift = factor + kept.numel();
+    Operands o = broadcast<2>({gamma > 0 ? &call.spec(gamma) : &kept, beta > 0 ? &call.spec(beta) : &kept}, kept);
+    if (gamma > 0) o.in[0] = call.in[gamma].data;
+    if (beta > 0) o.in[1] = call.in[beta].data;
+    launch_each<2>(call, Factors<T>{variance, call.attrs.x, factor, shift}, o);
+    launch_each<2>(call, Normalize<T>{in, mean, factor, shift, call.out_as<T>()}, beside_groups(x, mask));
+  });
+}
+
+// ---- backward ------------------------------------------------------------------------------------------------------------
+struct Two {
+  double a, b;
+};
+__device__ Two shuffle_xor(Two v, int lanes) { return {cuda::shuffle_xor(v.a, lanes), cuda::shuffle_xor(v.b, lanes)}; }
+struct SumTwo {
+  Two identity{0, 0};
+  __device__ Two operator()(Two a, Two b) const { return {a.a + b.a, a.b + b.b}; }
+};
+/// dy and dy * (x - mean)
+template <class T>
+struct Products {
+  const T *dy, *x;
+  const Wide<T>* mean;
+  __device__ Two operator()(std::int64_t o, std::int64_t, std::int64_t at) const {
+    const Wide<T> d = load(dy + at);
+    return {static_cast<double>(d), static_cast<double>(d * (load(x + at) - mean[o]))};
+  }
+};
+/// The gradients of gamma and beta, and what dx is made with. `gamma` is one per channel, or null.
+template <class T>
+struct Slopes {
+  const T* gamma;
+  const Wide<T>* variance;
+  double epsilon, count;
+  T *dgamma, *dbeta;
+  Wide<T>*a, *b, *c;
+  __device__ void operator()(std::int64_t o, Two sums) const {
+    const double r = 1 / m::sqrt(static_cast<double>(variance[o]) + epsilon), g = gamma ? static_cast<double>(load(gamma + o)) * r : r;
+    store(dgamma + o, static_cast<Wide<T>>(sums.b * r));
+    store(dbeta + o, static_cast<Wide<T>>(sums.a));
+    a[o] = static_cast<Wide<T>>(g);
+    b[o] = static_cast<Wide<T>>(-g * r * r * sums.b / count);
+    c[o] = static_cast<Wide<T>>(-g * sums.a / count);
+  }
+};
+/// dx = dy * a + (x - mean) * b + c. Operand 1: the channel.
+template <class T>
+struct NormalizeGrad {
+  const T *dy, *x;
+  const Wide<T>*mean, *a, *b, *c;
+  T* dx;
+  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+    const std::int64_t o = at[1];
+    store(dx + i, load(dy + at[0]) * a[o] + (load(x + at[0]) - mean[o]) * b[o] + c[o]);
+  }
+};
+template <class T>
+struct Repeat {
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const { o.result<T>()[i] = o.operand<T>(0)[at[0]]; }
+};
+
+void run_normalize_grad(const Call& call) {
+  const Spec &x = call.spec(1), &kept = call.spec(2);
+  CudaBackend& device = device_of(call.device);
+  if (x.numel() == 0) {
+    for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes());
+    return;
+  }
+  const unsigned mask = mask_of(call.attrs.a, x);
+  const Groups g(x, mask);
+  const std::int64_t channels = kept.numel();
+  for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    using C = Wide<T>;
+    const T *dy = call.in[0].as<T>(), *in = call.in[1].as<T>(), *gamma = nullptr;
+    Scratch wide(device, call.attrs.b & kGamma ? channels * static_cast<std::int64_t>(sizeof(T)) : 0);
+    if (call.attrs.b & kGamma) {
+      Operands o = broadcast<1>({&call.spec(4)}, kept);
+      o.in[0] = call.in[4].data;
+      o.out = wide.get();
+      launch_each<1>(call, Repeat<T>(), o);
+      gamma = static_cast<const T*>(wide.get());
+    }
+    Scratch held(device, 3 * channels * static_cast<std::int64_t>(sizeof(C)));
+    C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
+    const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
+    fold_groups<Two>(call, g, SumTwo(), Products<T>{dy, in, mean},
+                     Slopes<T>{gamma, variance, call.attrs.x, static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
+    launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, beside_groups(x, mask));
+  });
+}
+
+// ---- (x - mean) * scale + shift ------------------------------------------------------------------------------------------
+template <class T, int kArity>
+struct CenterScale {
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t i) const {
+    using C = Wide<T>;
+    C v = (load(o.operand<T>(0) + at[0]) - o.operand<C>(1)[at[1]]) * o.operand<C>(2)[at[2]];
+    if constexpr (kArity > 3) v = v + o.operand<C>(3)[at[3]];
+    store(o.result<T>() + i, v);
+  }
+};
+void run_center_scale(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if (call.n_in > 3) launch_each<4>(call, CenterScale<T, 4>());
+    else launch_each<3>(call, CenterScale<T, 3>());
+  });
+}
+
+const PluginKernel kernels[] = {{"normalize_batch_in_training", run_normalize},
+                                {"normalize_batch_in_training_grad", run_normalize_grad},
+                                {"batch_normalization", run_center_scale}};
+
+}  // namespace
+
+Kernels normalization_kernels() { return {kernels, static_cast<int>(std::size(kernels))}; }
+
+}  // namespace kassette::cuda

@@ -1,0 +1,287 @@
+// ops/softmax.cu - softmax along an axis and its losses on CUDA. Formulae as in softmax_simd.cpp; logsumexp is in reduce.cu.
+#include <iterator>
+
+#include "ops/ids.cuh"
+#include "ops/teams.cuh"
+
+namespace kassette::cuda {
+namespace {
+
+/// The fold of f(i) over the members of a group, by a team.
+template <class Team, class C, template <class> class Fold, class F>
+__device__ C over(std::int64_t n, F f) {
+  const Fold<C> fold;
+  C value = fold.identity;
+  for (std::int64_t i = Team::rank(); i < n; i += Team::kSize) value = fold(value, f(i));
+  return Team::fold(value, fold);
+}
+template <class Team, class F>
+__device__ void each(std::int64_t n, F f) {
+  for (std::int64_t i = Team::rank(); i < n; i += Team::kSize) f(i);
+}
+
+/// Largest element and sum of exponentials of a group.
+template <class T>
+struct Total {
+  Wide<T> max, sum;
+};
+template <class Team, class T>
+__device__ Total<T> total_of(const T* x, const Walk& along) {
+  using C = Wide<T>;
+  Total<T> t;
+  t.max = over<Team, C, Max>(along.n, [&](std::int64_t i) { return load(x + along[i]); });
+  t.sum = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return m::exp(load(x + along[i]) - t.max); });
+  return t;
+}
+/// y = softmax(x). The exponentials are made again: half types would round them twice, and memory is slower.
+template <class Team, class T>
+__device__ void write_softmax(const T* x, T* y, const Walk& along, const Total<T>& t) {
+  const Wide<T> scale = Wide<T>(1) / t.sum;
+  each<Team>(along.n, [&](std::int64_t i) { store(y + along[i], m::exp(load(x + along[i]) - t.max) * scale); });
+}
+
+template <class T>
+struct Softmax {
+  const T* x;
+  T* y;
+  template <class Team>
+  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
+    write_softmax<Team>(x + at, y + at, along, total_of<Team>(x + at, along));
+  }
+};
+template <class T>
+struct LogSoftmax {
+  const T* x;
+  T* y;
+  template <class Team>
+  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
+    using C = Wide<T>;
+    const T* from = x + at;
+    const C max = over<Team, C, Max>(along.n, [&](std::int64_t i) { return load(from + along[i]); }), shift = max - max == C(0) ? max : C(0);
+    const C lse = m::log(over<Team, C, Sum>(along.n, [&](std::int64_t i) { return m::exp(load(from + along[i]) - shift); })) + shift;
+    each<Team>(along.n, [&](std::int64_t i) { store(y + at + along[i], load(from + along[i]) - lse); });
+  }
+};
+/// dx = y * (dy - sum(dy * y))
+template <class T>
+struct SoftmaxGrad {
+  const T *dy, *y;
+  T* dx;
+  template <class Team>
+  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
+    const Wide<T> sum = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return load(dy + at + along[i]) * load(y + at + along[i]); });
+    each<Team>(along.n, [&](std::int64_t i) {
+      const std::int64_t k = at + along[i];
+      store(dx + k, load(y + k) * (load(dy + k) - sum));
+    });
+  }
+};
+/// loss = sum(t * (logsumexp(z) - z)), 0 where t is 0; p = softmax(z)
+template <class T>
+struct CrossEntropy {
+  const T *t, *z;
+  T *loss, *p;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    using C = Wide<T>;
+    const Total<T> total = total_of<Team>(z + at, along);
+    const C lse = m::log(total.sum) + total.max;
+    const C sum = over<Team, C, Sum>(along.n, [&](std::int64_t i) {
+      const C target = load(t + at + along[i]);
+      return target == C(0) ? C(0) : target * (lse - load(z + at + along[i]));
+    });
+    if (Team::rank() == 0) store(loss + o, sum);
+    write_softmax<Team>(z + at, p + at, along, total);
+  }
+};
+/// dz = dy * (p * sum(t) - t)
+template <class T>
+struct CrossEntropyGrad {
+  const T *dy, *t, *p;
+  T* dz;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    const Wide<T> g = load(dy + o), sum = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return load(t + at + along[i]); });
+    each<Team>(along.n, [&](std::int64_t i) {
+      const std::int64_t k = at + along[i];
+      store(dz + k, g * (load(p + k) * sum - load(t + k)));
+    });
+  }
+};
+/// loss = logsumexp(z) - z[id]; p = softmax(z)
+template <class T>
+struct SparseCrossEntropy {
+  const std::int64_t* ids;
+  const T* z;
+  T *loss, *p;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    const Total<T> total = total_of<Team>(z + at, along);
+    if (Team::rank() == 0) store(loss + o, m::log(total.sum) + total.max - load(z + at + along[ids[o]]));
+    write_softmax<Team>(z + at, p + at, along, total);
+  }
+};
+
+Groups groups_of(const Call& call, const Spec& x) { return Groups(x, mask_of(call.attrs.a, x)); }
+
+void run_softmax(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(0)), Softmax<T>{call.in[0].as<T>(), call.out_as<T>()});
+  });
+}
+void run_log_softmax(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(0)), LogSoftmax<T>{call.in[0].as<T>(), call.out_as<T>()});
+  });
+}
+void run_softmax_grad(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(0)), SoftmaxGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()});
+  });
+}
+void run_cross_entropy(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(1)),
+                  CrossEntropy<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
+  });
+}
+void run_cross_entropy_grad(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(2)),
+                  CrossEntropyGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), call.out_as<T>()});
+  });
+}
+
+// ---- classes -----------------------------------------------------------------------------------------------------------
+/// Throws unless all ids, input i, are in [0, n).
+void check_ids(const Call& call, int i, std::int64_t n) {
+  const std::vector<std::int64_t> ids = read_ids(call, i);
+  for (std::size_t k = 0; k < ids.size(); ++k)
+    if (ids[k] < 0 || ids[k] >= n)
+      fail<ValueError>(call.op.name, ": class ", ids[k], " at position ", k, " is out of range for ", n, " classes");
+}
+std::int64_t last_dim(const Spec& x) { return x.dims[x.rank - 1]; }
+
+void run_sparse(const Call& call) {
+  const Spec& z = call.spec(1);
+  check_ids(call, 0, last_dim(z));
+  for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, z),
+                  SparseCrossEntropy<T>{call.in[0].as<std::int64_t>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
+  });
+}
+/// dz = dy * p, and dy * (p - 1) at the class. Operand 0: p; operand 1: the row.
+template <class T>
+struct SparseGrad {
+  const T *dy, *p;
+  const std::int64_t* ids;
+  T* dz;
+  std::int64_t n;
+  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+    const Wide<T> v = load(p + at[0]);
+    store(dz + i, load(dy + at[1]) * (i - at[1] * n == ids[at[1]] ? v - Wide<T>(1) : v));
+  }
+};
+void run_sparse_grad(const Call& call) {
+  const Spec& z = call.spec(2);
+  check_ids(call, 1, last_dim(z));
+  for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<2>(call, SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), call.in[1].as<std::int64_t>(), call.out_as<T>(), last_dim(z)},
+                   beside_groups(z, 1u << (z.rank - 1)));
+  });
+}
+
+template <class T>
+struct Pick {
+  const T* x;
+  std::int64_t n;
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
+    o.result<T>()[i] = x[i * n + o.operand<std::int64_t>(0)[at[0]]];
+  }
+};
+void run_pick(const Call& call) {
+  const Spec& x = call.spec(0);
+  check_ids(call, 1, last_dim(x));
+  Operands o = beside_one(call.in[1].data, call.out[0]->data(), call.spec(1).numel());
+  for_size(x.dtype.size(), [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<1>(call, Pick<T>{call.in[0].as<T>(), last_dim(x)}, o);
+  });
+}
+/// Zeros, and each value at its class.
+template <class T>
+struct PlaceAt {
+  const T* v;
+  const std::int64_t* ids;
+  T* out;
+  std::int64_t n;
+  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+    out[i] = i - at[1] * n == ids[at[1]] ? v[at[1]] : T(0);
+  }
+};
+void run_place(const Call& call) {
+  const Spec& x = call.spec(2);
+  check_ids(call, 1, last_dim(x));
+  for_size(call.out[0]->dtype.size(), [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<2>(call, PlaceAt<T>{call.in[0].as<T>(), call.in[1].as<std::int64_t>(), call.out_as<T>(), last_dim(x)},
+                   beside_groups(x, 1u << (x.rank - 1)));
+  });
+}
+
+// ---- elementwise ---------------------------------------------------------------------------------------------------------
+/// exp(x - lse), 0 where lse is -inf. Operand 1: the group.
+template <class T>
+struct FromLogSum {
+  const T *x, *lse;
+  T* out;
+  __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
+    using C = Wide<T>;
+    const C l = load(lse + at[1]);
+    store(out + i, l == -std::numeric_limits<C>::infinity() ? C(0) : m::exp(load(x + at[0]) - l));
+  }
+};
+void run_from_logsumexp(const Call& call) {
+  const Spec& x = call.spec(0);
+  for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()}, beside_groups(x, mask_of(call.attrs.a, x)));
+  });
+}
+/// max(z, 0) - z * t + log(1 + exp(-|z|))
+template <class T>
+struct SigmoidLoss {
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
+    using C = Wide<T>;
+    const C t = load(o.operand<T>(0) + at[0]), z = load(o.operand<T>(1) + at[1]);
+    store(o.result<T>() + i, (z > C(0) ? z : C(0)) - z * t + m::log1p(m::exp(-m::abs(z))));
+  }
+};
+void run_sigmoid(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
+}
+
+const PluginKernel kernels[] = {{"softmax", run_softmax},
+                                {"log_softmax", run_log_softmax},
+                                {"softmax_grad", run_softmax_grad},
+                                {"softmax_from_logsumexp", run_from_logsumexp},
+                                {"categorical_crossentropy", run_cross_entropy},
+                                {"categorical_crossentropy_grad", run_cross_entropy_grad},
+                                {"sparse_categorical_crossentropy", run_sparse},
+                                {"sparse_categorical_crossentropy_grad", run_sparse_grad},
+                                {"binary_crossentropy", run_sigmoid},
+                                {"pick", run_pick},
+                                {"place", run_place}};
+
+}  // namespace
+
+Kernels softmax_kernels() { return {kernels, static_cast<int>(std::size(kernels))}; }
+
+}  // namespace kassette::cuda

@@ -1,0 +1,162 @@
+// ops/teams.cuh - groups of elements, as axes make them, and who works on one: a thread, a warp or a block.
+#pragma once
+#include <type_traits>
+
+#include "ops/axes.h"
+#include "ops/elementwise.cuh"
+
+namespace kassette::cuda {
+
+/// Axes and keepdims as encode_axes gives them, for x: bit i for axis i. The rule has checked them.
+inline unsigned mask_of(std::int64_t code, const Spec& x) {
+  if (code & kAllAxes) return (1u << x.rank) - 1;
+  unsigned mask = 0;
+  for (int i = 0; i < x.rank; ++i)
+    if ((code >> i & 1) || (code >> (8 + x.rank - 1 - i) & 1)) mask |= 1u << i;
+  return mask;
+}
+
+/// Some axes of a tensor, neighbours joined.
+struct Walk {
+  int rank = 0;
+  std::int64_t n = 1, dims[kMaxRank], strides[kMaxRank];
+  void push(std::int64_t size, std::int64_t stride) {
+    n *= size;
+    if (size == 1) return;
+    if (rank > 0 && strides[rank - 1] == stride * size) {
+      dims[rank - 1] *= size;
+      strides[rank - 1] = stride;
+    } else {
+      dims[rank] = size;
+      strides[rank++] = stride;
+    }
+  }
+  /// True where the elements of the last axis are neighbours.
+  KASSETTE_FN bool dense() const { return rank > 0 && strides[rank - 1] == 1; }
+  __device__ std::int64_t operator[](std::int64_t i) const {
+    std::int64_t at = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      std::int64_t rest = i / dims[d];
+      at += (i - rest * dims[d]) * strides[d];
+      i = rest;
+    }
+    return rank ? at + i * strides[0] : 0;
+  }
+};
+
+/// x as groups along the axes of a mask: member i of group o is element kept[o] + along[i].
+struct Groups {
+  Walk kept, along;
+  Groups(const Spec& x, unsigned mask) {
+    std::int64_t stride = x.numel();
+    for (int i = 0; i < x.rank; ++i) {
+      stride = x.dims[i] ? stride / x.dims[i] : 0;
+      (mask >> i & 1 ? along : kept).push(x.dims[i], stride);
+    }
+  }
+};
+
+// ---- teams: members rank(), rank() + kSize, ... of a group are a thread's; fold() gives all threads the team's result ---------
+template <class V>
+__device__ V shuffle_xor(V v, int lanes) {
+  return static_cast<V>(__shfl_xor_sync(~0u, v, lanes));
+}
+
+struct Thread {
+  static constexpr int kSize = 1;
+  __device__ static std::int64_t first() { return std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+  __device__ static std::int64_t step() { return std::int64_t(gridDim.x) * blockDim.x; }
+  __device__ static int rank() { return 0; }
+  template <class V, class Fold>
+  __device__ static V fold(V v, Fold) {
+    return v;
+  }
+};
+struct Warp {
+  static constexpr int kSize = kWarp;
+  __device__ static std::int64_t first() { return (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp; }
+  __device__ static std::int64_t step() { return std::int64_t(gridDim.x) * blockDim.x / kWarp; }
+  __device__ static int rank() { return threadIdx.x % kWarp; }
+  template <class V, class Fold>
+  __device__ static V fold(V v, Fold f) {
+    for (int half = kWarp / 2; half > 0; half /= 2) v = f(v, shuffle_xor(v, half));
+    return v;
+  }
+};
+struct Block {
+  static constexpr int kSize = kThreads;
+  __device__ static std::int64_t first() { return blockIdx.x; }
+  __device__ static std::int64_t step() { return gridDim.x; }
+  __device__ static int rank() { return threadIdx.x; }
+  template <class V, class Fold>
+  __device__ static V fold(V v, Fold f) {
+    __shared__ V of_warp[kThreads / kWarp];
+    v = Warp::fold(v, f);
+    __syncthreads();   // nobody still reads what the last fold left
+    if (Warp::rank() == 0) of_warp[threadIdx.x / kWarp] = v;
+    __syncthreads();
+    v = of_warp[0];
+    for (int i = 1; i < kThreads / kWarp; ++i) v = f(v, of_warp[i]);
+    return v;
+  }
+};
+
+/// Calls f(Team()) with the team for such groups; fixed by the shape, so that bits are.
+template <class F>
+void with_team(const Groups& g, F f) {
+  constexpr std::int64_t kShort = 32, kLong = 1024;
+  // Neighbouring threads read neighbours where neighbouring groups are neighbours.
+  const bool columns = g.kept.dense() && g.kept.dims[g.kept.rank - 1] >= kWarp;
+  if (g.along.n <= kShort || columns) f(Thread());
+  else if (g.along.n <= kLong) f(Warp());
+  else f(Block());
+}
+template <class Team>
+unsigned blocks_of(const Groups& g) {
+  return blocks_for(g.kept.n * Team::kSize);
+}
+
+/// body.run<Team>(o, first element of group o, along) for all groups.
+template <class Team, class Body>
+__global__ void run_groups(Groups g, Body body) {
+  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) body.template run<Team>(o, g.kept[o], g.along);
+}
+template <class Body>
+void launch_groups(const Call& call, const Groups& g, Body body) {
+  if (g.kept.n == 0) return;
+  with_team(g, [&](auto team) {
+    using Team = decltype(team);
+    launch(call.op.name, device_of(call.device), blocks_of<Team>(g), run_groups<Team, Body>, g, body);
+  });
+}
+
+/// Operand 0: each element of x. Operand 1: the group it is in, by number.
+inline Operands beside_groups(const Spec& x, unsigned mask) {
+  Operands o{};
+  o.n = x.numel();
+  std::int64_t stride[2][kMaxRank], step = 1, group = 1;
+  for (int i = x.rank - 1; i >= 0; --i) {
+    stride[0][i] = step;
+    stride[1][i] = mask >> i & 1 ? 0 : group;
+    step *= x.dims[i];
+    if (!(mask >> i & 1)) group *= x.dims[i];
+  }
+  for (int i = 0; i < x.rank; ++i) push_axis<2>(o, x.dims[i], {stride[0][i], stride[1][i]});
+  if (o.rank == 0) o.dims[o.rank++] = 1;
+  return o;
+}
+
+// ---- folds -------------------------------------------------------------------------------------------------------------
+template <class C>
+struct Sum {
+  C identity = C(0);
+  __device__ C operator()(C a, C b) const { return static_cast<C>(a + b); }
+};
+/// NaN wins.
+template <class C>
+struct Max {
+  C identity = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+  __device__ C operator()(C a, C b) const { return a != a ? a : b > a || b != b ? b : a; }
+};
+
+}  // namespace kassette::cuda

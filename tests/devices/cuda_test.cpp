@@ -1,0 +1,163 @@
+// tests/devices/cuda_test.cpp - CUDA devices: what they refuse, their memory, copies between them. With a GPU on it, without one on
+// the emulated device (tests/emulated_cuda).
+#include <kassette/backend.h>
+#include <kassette/error.h>
+#include <kassette/runtime.h>
+#include <kassette/testing.h>
+
+#include "tests/catch.h"
+#include "tests/devices/devices.h"
+#include "tests/sweeps/sample.h"
+
+using namespace kassette;
+using namespace kassette::test;
+namespace K = kassette::backend;
+
+namespace {
+
+template <class E, class F>
+std::string refusal(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
+}
+std::vector<float> floats(const Tensor& t) { return t.to("cpu").to_vector<float>(); }
+
+}  // namespace
+
+TEST_CASE("operands on two devices are refused in one line that names both", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor here = K::ones({2, 3}), there = K::ones({2, 3}).to("cuda:0");
+  CHECK(refusal<DeviceError>([&] { here + there; }) == "add: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+  CHECK(refusal<DeviceError>([&] { K::dot(there, K::ones({3, 2})); }) == "dot: one operand is on cuda:0, another on cpu; move one with .to(\"cuda:0\")");
+}
+
+TEST_CASE("numbers and rank-0 tensors of the CPU go to the device of the tensors beside them", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor x = K::variable(K::constant({1, 2, 3}).to("cuda:0")), rate = K::variable(0.5);
+  Tensor y = 2.0 * x + 1.0, z = y * rate;
+  CHECK(y.device() == Device("cuda:0"));
+  CHECK(floats(z) == std::vector<float>{1.5, 2.5, 3.5});
+  Tensors g = K::gradients(K::sum(z), {x, rate});
+  CHECK(floats(g[0]) == std::vector<float>{1, 1, 1});
+  CHECK(g[1].device() == cpu);
+  CHECK(g[1].item<float>() == 15);
+  K::update_sub(x, rate * g[0]);
+  CHECK(floats(x) == std::vector<float>{0.5, 1.5, 2.5});
+}
+
+TEST_CASE("inside a DeviceScope tensors are made on its device, with the numbers of the CPU", "[device]") {
+  if (!has_device("cuda:0")) return;
+  auto made = [] {
+    return Tensors{K::constant({{1, 2}, {3, 4}}), K::constant(7, "int32", {2, 3}), K::variable({1, 2}), K::zeros({2, 2}), K::ones({3}, "int8"),
+                   K::eye(3), K::arange(2, 9, 3), K::arange(0.5, 2.0, 0.25), K::random_normal({40}, 1, 2, "float32", 3),
+                   K::random_uniform({70}, -1, 1, "float64", 3), K::truncated_normal({33}, 0, 1, "float16", 3), K::random_uniform({70}, 0, 9, "int64", 3),
+                   K::random_binomial({70}, 0.3, "bfloat16", 3), K::random_normal_variable({20}, 0, 1, "float64", None, 3)};
+  };
+  Tensors here = made(), there;
+  {
+    DeviceScope scope("cuda:0");
+    there = made();
+    CHECK(K::placeholder({2}).device() == Device("cuda:0"));
+  }
+  CHECK(K::ones({2}).device() == cpu);
+  for (std::int64_t i = 0; i < here.size(); ++i) {
+    INFO("tensor " << i);
+    CHECK(there[i].device() == Device("cuda:0"));
+    CHECK(same_bits(K::eval(there[i]).to("cpu"), K::eval(here[i])));
+  }
+}
+
+TEST_CASE("a function with a placeholder on a CUDA device takes feeds of the CPU", "[device]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope("cuda:0");
+  Tensor x = K::placeholder({K::None, 2}), w = K::variable({{1, 2}, {3, 4}});
+  auto f = K::function({x}, {K::dot(x, w) + 1.0, K::dropout(x, 0.5)});
+  Tensors ys = f({K::eval(K::constant({{1, 1}})).to("cpu")});
+  CHECK(ys[0].device() == Device("cuda:0"));
+  CHECK(floats(ys[0]) == std::vector<float>{5, 7});
+}
+
+TEST_CASE("a CUDA device that is not there is an error that says how many there are", "[device]") {
+  if (!has_device("cuda:0")) return;
+  std::string said = refusal<DeviceError>([] { K::ones({2}).to("cuda:97"); });
+  CHECK(said.rfind("cuda:97 is not available: there ", 0) == 0);
+  CHECK(said.find('\n') == std::string::npos);
+}
+
+TEST_CASE("memory that a CUDA device does not have is an error, and what was there still is", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor x = K::ones({1000, 10}).to("cuda:0");
+  MemoryStats before = memory_stats("cuda:0");
+  set_memory_limit(before.live + (1 << 20), "cuda:0");
+  std::string said = refusal<MemoryError>([&] { K::repeat_elements(x, 1000, 1); });
+  set_memory_limit(0, "cuda:0");
+  INFO(said);
+  CHECK(said.rfind("out of memory on cuda:0: 38.1 MiB asked for", 0) == 0);
+  CHECK(said.find('\n') == std::string::npos);
+  CHECK(memory_stats("cuda:0").live == before.live);
+  CHECK(K::sum(x).item<float>() == 10000);
+}
+
+TEST_CASE("tensors on a CUDA device print, and give items and vectors", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor x = K::constant({{1, 2}, {3, 4}}).to("cuda:0");
+  CHECK(K::max(x).item<float>() == 4);
+  CHECK(floats(x[1]) == std::vector<float>{3, 4});
+  std::ostringstream os;
+  os << x;
+  CHECK(os.str().find("cuda:0") != std::string::npos);
+}
+
+TEST_CASE("indices out of range are refused on a CUDA device in the words of the CPU", "[device]") {
+  if (!has_device("cuda:0")) return;
+  auto words = [](Device device) {
+    Tensor x = K::ones({3, 2}).to(device), ids = K::constant({0, 3}, "int32").to(device);
+    return refusal<ValueError>([&] { K::gather(x, ids); }) + " / " +
+           refusal<ValueError>([&] { K::sparse_categorical_crossentropy(K::constant({0, 1, 2}, "int32").to(device), x, true); });
+  };
+  CHECK(words("cuda:0") == words("cpu"));
+  CHECK(words("cpu").size() > 20);
+}
+
+TEST_CASE("a small network trains on a CUDA device as on the CPU, by function too", "[device]") {
+  if (!has_device("cuda:0")) return;
+  auto train = [](Device device, bool by_function) {
+    auto values = [](std::int64_t n, double scale) {
+      std::vector<double> v;
+      for (std::int64_t i = 0; i < n; ++i) v.push_back(scale * (static_cast<double>(i * 7 % 11) - 5));
+      return v;
+    };
+    Tensor x = K::constant(values(12, 0.2), "float64", {4, 3}), t = K::one_hot(K::constant({0, 1, 1, 0}, "int32"), 2);
+    Tensor w = K::variable(K::constant(values(15, 0.1), "float64", {3, 5}).to(device), "float64");
+    Tensor u = K::variable(K::constant(values(10, 0.1), "float64", {5, 2}).to(device), "float64");
+    Tensor target = K::cast(t, "float64").to(device);
+    auto loss_of = [&](const Tensor& in) { return K::mean(K::categorical_crossentropy(target, K::dot(K::relu(K::dot(in, w)), u), true)); };
+    std::vector<double> losses;
+    if (by_function) {
+      Tensor in = K::placeholder({K::None, 3}, None, "float64");
+      Tensor loss = loss_of(in.to(device));
+      Tensors g = K::gradients(loss, {w, u});
+      auto step = K::function({in}, {loss}, {{w, w - 0.5 * g[0]}, {u, u - 0.5 * g[1]}});
+      for (int i = 0; i < 5; ++i) losses.push_back(step({x})[0].item<double>());
+      return losses;
+    }
+    for (int i = 0; i < 5; ++i) {
+      Tensor loss = loss_of(x.to(device));
+      Tensors g = K::gradients(loss, {w, u});
+      losses.push_back(loss.item<double>());
+      K::update_sub(w, 0.5 * g[0]);
+      K::update_sub(u, 0.5 * g[1]);
+    }
+    return losses;
+  };
+  std::vector<double> wanted = train("cpu", false);
+  CHECK(wanted[4] < wanted[0]);
+  for (bool by_function : {false, true}) {
+    std::vector<double> got = train("cuda:0", by_function);
+    for (int i = 0; i < 5; ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(1e-12));
+  }
+}

@@ -1,0 +1,102 @@
+// tests/emulated_cuda/cuda_runtime.h - as much of CUDA's runtime as devices/cuda/ and ops/*.cu use, for a host compiler: they are
+// built a second time with it, and their kernels run on the host. It shows that kernels, indices, copies and allocations are right
+// on a machine without a GPU; about speed, or races between blocks, it says nothing.
+//   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once.
+//   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes.
+//   Blocks   One after the other. Their threads run one after the other as well, each up to a barrier, on fibers.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define __shared__ static   // blocks run one at a time
+#define CUDART_VERSION 0
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum { cudaStreamNonBlocking = 1 };
+using cudaStream_t = struct EmulatedStream*;
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+const char* cudaGetErrorString(cudaError_t error);
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count);
+inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int index);
+cudaError_t cudaMalloc(void** block, std::size_t bytes);
+cudaError_t cudaFree(void* block);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
+
+// ---- what a thread sees ------------------------------------------------------------------------------------------------
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+inline constexpr int warpSize = 32;
+void __syncthreads();
+void __syncwarp(unsigned lanes = ~0u);
+/// The bits that the thread `lane` of this warp gives; all threads of the warp call it together.
+std::uint64_t emulated_shuffle(std::uint64_t bits, int lane);
+int emulated_lane();
+
+template <class T>
+T emulated_shuffle_of(T v, int lane) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &v, sizeof v);
+  bits = emulated_shuffle(bits, lane);
+  std::memcpy(&v, &bits, sizeof v);
+  return v;
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T v, int mask) {
+  return emulated_shuffle_of(v, emulated_lane() ^ mask);
+}
+template <class T>
+T __shfl_sync(unsigned, T v, int lane) {
+  return emulated_shuffle_of(v, lane);
+}
+template <class T>
+T __shfl_up_sync(unsigned, T v, unsigned by) {
+  int lane = emulated_lane();
+  return emulated_shuffle_of(v, lane < static_cast<int>(by) ? lane : lane - static_cast<int>(by));
+}
+inline std::uint64_t __umul64hi(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+using std::max;
+using std::min;
+
+// ---- launches ----------------------------------------------------------------------------------------------------------
+void emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
+
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
+  static_assert((std::is_trivially_copyable_v<P> && ...));
+  std::function<void()> thread = [kernel, held = std::tuple<P...>(std::forward<A>(arguments)...)] { std::apply(kernel, held); };
+  emulated_enqueue(config->stream, [grid = config->gridDim, block = config->blockDim, thread = std::move(thread)] {
+    emulated_run_grid(grid, block, thread);
+  });
+  return cudaSuccess;
+}

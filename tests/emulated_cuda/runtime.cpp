@@ -1,0 +1,146 @@
+// tests/emulated_cuda/runtime.cpp - device memory and streams.
+#include "cuda_runtime.h"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+struct EmulatedStream {
+  std::deque<std::function<void()>> work;
+};
+
+namespace {
+
+constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
+constexpr int kDevices = 2;
+constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
+constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
+
+[[noreturn]] void die(const char* why) {
+  std::fprintf(stderr, "emulated CUDA device: %s\n", why);
+  std::abort();
+}
+
+/// Blocks are whole pages; what a block does not use of its last page, and the page after it, is not to be written.
+struct State {
+  std::recursive_mutex mutex;
+  std::byte* arena = nullptr;
+  std::size_t used = 0;                             // bytes of the arena that were ever handed out
+  std::map<std::size_t, std::size_t> blocks;        // place, size asked for
+  std::multimap<std::size_t, std::size_t> free;     // pages' bytes, place
+  std::vector<EmulatedStream*> streams;
+  bool open = false;                                // the host could touch the arena
+  std::int64_t runs = 0;
+
+  State() {
+    void* p = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) die("no address space");
+    arena = static_cast<std::byte*>(p);
+  }
+  void set_open(bool wanted) {
+    if (open != wanted && used && mprotect(arena, used, wanted ? PROT_READ | PROT_WRITE : PROT_NONE)) die("mprotect failed");
+    open = wanted;
+  }
+  /// Runs what waits, with the device's memory in reach. It goes out of reach each time at first, and later, since mprotect is
+  /// slower than the kernels of tests, every eighth time: every op is called often enough.
+  void run(EmulatedStream& stream) {
+    if (stream.work.empty()) return;
+    set_open(true);
+    for (; !stream.work.empty(); stream.work.pop_front()) stream.work.front()();
+    ++runs;
+    close();
+  }
+  void close() {
+    if (runs < 1000 || runs % 8 == 0) set_open(false);
+  }
+  static std::size_t pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage + kPage; }
+  void check_canary(std::size_t place, std::size_t bytes) {
+    for (std::size_t i = bytes; i < pages(bytes); ++i)
+      if (arena[place + i] != std::byte{kCanary}) die("a kernel wrote past the end of a block");
+  }
+};
+State& state() {
+  static State* s = new State;
+  return *s;
+}
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+}  // namespace
+
+const char* cudaGetErrorString(cudaError_t error) { return error == cudaErrorInvalidDevice ? "invalid device ordinal" : "an emulated error"; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
+cudaError_t cudaSetDevice(int index) { return index < kDevices ? cudaSuccess : cudaErrorInvalidDevice; }
+
+cudaError_t cudaMalloc(void** block, std::size_t bytes) {
+  State& s = state();
+  Lock lock(s.mutex);
+  std::size_t place, size = State::pages(bytes);
+  if (auto fits = s.free.find(size); fits != s.free.end()) {
+    place = fits->second;
+    s.free.erase(fits);
+    s.set_open(true);
+  } else {
+    if (size > kArena - s.used) return cudaErrorMemoryAllocation;
+    place = s.used;
+    s.set_open(true);
+    s.used += size;
+    mprotect(s.arena + place, size, PROT_READ | PROT_WRITE);
+  }
+  s.blocks[place] = bytes;
+  std::memset(s.arena + place, kFresh, std::min(bytes, kFilled));
+  std::memset(s.arena + place + bytes, kCanary, size - bytes);
+  s.close();
+  *block = s.arena + place;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* block) {
+  if (!block) return cudaSuccess;
+  State& s = state();
+  Lock lock(s.mutex);
+  for (EmulatedStream* stream : s.streams) s.run(*stream);
+  auto place = static_cast<std::size_t>(static_cast<std::byte*>(block) - s.arena);
+  auto found = s.blocks.find(place);
+  if (found == s.blocks.end()) die("cudaFree of what cudaMalloc did not give");
+  std::size_t size = State::pages(found->second);
+  s.set_open(true);
+  s.check_canary(place, found->second);
+  madvise(s.arena + place, size, MADV_DONTNEED);
+  s.close();
+  s.blocks.erase(found);
+  s.free.emplace(size, place);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  State& s = state();
+  Lock lock(s.mutex);
+  s.streams.push_back(*stream = new EmulatedStream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  State& s = state();
+  Lock lock(s.mutex);
+  s.run(*stream);
+  return cudaSuccess;
+}
+void emulated_enqueue(cudaStream_t stream, std::function<void()> work) {
+  Lock lock(state().mutex);
+  stream->work.push_back(std::move(work));
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  State& s = state();
+  auto here = [&](const void* p) { return p >= s.arena && p < s.arena + kArena; };
+  if (here(to) != (kind != cudaMemcpyDeviceToHost) || here(from) != (kind != cudaMemcpyHostToDevice)) die("cudaMemcpy the wrong way");
+  emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  emulated_enqueue(stream, [=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
