@@ -11,7 +11,8 @@ namespace backend {
 void rethrow_as(const char* what) {
   rethrow_edited([what](const char* message) -> std::string {
     std::size_t name = std::strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    return name == 0 || message[name] != ':' ? message : text(what, message + name);
+    bool named = name > 0 && message[name] == ':' && message[name + 1] == ' ';   // "cuda:0 is ..." names no function
+    return named ? text(what, message + name) : message;
   });
 }
 

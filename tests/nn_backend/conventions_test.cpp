@@ -2,8 +2,10 @@
 #include <kassette/backend.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
+#include "nn_backend/named.h"
 #include "tests/catch.h"
 
 namespace K = kassette::backend;
@@ -191,4 +193,17 @@ TEST_CASE("what is eager runs at the call, what hangs on a placeholder or is sym
   Tensors a = f({{1, 2}}), b = f({{1, 2}});
   CHECK(values(a[0]) != values(b[0]));   // a draw stays a draw
   CHECK(values(a[1]) == values(b[1]));   // what was computed from one is a value
+}
+
+TEST_CASE("errors inside a composition take its name, a device keeps its own", "[conventions]") {
+  auto said = [](const char* message) {
+    try {
+      K::in_name_of("random_uniform", [message]() -> Tensor { throw DeviceError(message); });
+    } catch (const DeviceError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(said("uniform: no room") == "random_uniform: no room");
+  CHECK(said("cuda:0 is not available: there is no driver") == "cuda:0 is not available: there is no driver");
 }
