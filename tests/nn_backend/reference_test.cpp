@@ -3,6 +3,8 @@
 #include <kassette/backend.h>
 
 #include <xtensor/xarray.hpp>
+#include <xtensor/xbuilder.hpp>
+#include <xtensor/xmanipulation.hpp>
 #include <xtensor/xmath.hpp>
 #include <xtensor/xsort.hpp>
 #include <xtensor/xview.hpp>
@@ -134,4 +136,42 @@ TEST_CASE("dot is the sum over the last axis of x and the second to last of y") 
     }
   same(K::dot(tensor(x), tensor(y)), expected);
   same(K::dot(tensor(x), tensor(z)), wide);
+}
+
+TEST_CASE("comparisons, truth and shape functions are the documents' NumPy implementations") {
+  Array x = xt::round(numbers({3, 4, 2}, 12)), y = xt::round(numbers({3, 4, 2}, 13));   // with ties and zeros
+  Tensor tx = tensor(x), ty = tensor(y);
+  auto truth = [](const Tensor& t) { return K::cast(t, "float64"); };
+  same(truth(K::equal(tx, ty)), xt::cast<double>(xt::equal(x, y)));
+  same(truth(K::not_equal(tx, ty)), xt::cast<double>(xt::not_equal(x, y)));
+  same(truth(K::greater(tx, ty)), xt::cast<double>(x > y));
+  same(truth(K::greater_equal(tx, ty)), xt::cast<double>(x >= y));
+  same(truth(K::less(tx, ty)), xt::cast<double>(x < y));
+  same(truth(K::less_equal(tx, ty)), xt::cast<double>(x <= y));
+  Array nonzero = xt::cast<double>(xt::not_equal(x, 0.0));
+  same(truth(K::any(tx, 1)), xt::amax(nonzero, {1}));
+  same(truth(K::all(tx, {0, 2}, true)), xt::amin(nonzero, {0, 2}, xt::keep_dims));
+  same(K::stack({tx, ty}, 1), xt::stack(xt::xtuple(x, y), 1));
+  same(K::concatenate({tx, ty}, 1), xt::concatenate(xt::xtuple(x, y), 1));
+  same(K::reverse(tx, {0, 2}), xt::flip(Array(xt::flip(x, 0)), 2));
+  same(K::transpose(tx), xt::transpose(x));
+  same(K::slice(tx, {1, 0, 1}, {2, 3, 1}), xt::view(x, xt::range(1, 3), xt::range(0, 3), xt::range(1, 2)));
+  same(K::gather(tx, K::constant({2, 0, 2}, "int32")), xt::view(x, xt::keep(2, 0, 2)));
+  // cond_float = condition[..., np.newaxis]; cond_float * then + (1 - cond_float) * else
+  Array condition = {1, 0, 1}, c = xt::view(condition, xt::all(), xt::newaxis(), xt::newaxis());
+  same(K::switch_(tensor(condition), tx, ty), c * x + (1.0 - c) * y);
+}
+
+TEST_CASE("dropout in training is the documents' NumPy implementation: x times a mask over 1 - level") {
+  Array x = numbers({50, 4}, 14, 0.5, 2);
+  std::vector<double> v = K::dropout(tensor(x), 0.25).to_vector<double>();
+  std::size_t i = 0, kept = 0;
+  for (double e : x) {
+    bool keep = v[i] != 0;
+    CHECK(v[i] == Approx(keep ? e / 0.75 : 0));
+    kept += keep;
+    ++i;
+  }
+  CHECK(kept > 120);
+  CHECK(kept < 180);
 }
