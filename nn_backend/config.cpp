@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "core/text.h"
@@ -25,7 +26,7 @@ constexpr const char kFirst[] = "channels_first", kLast[] = "channels_last";
 constinit std::atomic<double> epsilon_in_use{1e-7};
 constinit std::atomic<bool> channels_first{false};
 constinit std::atomic<bool> manual_initialization{false};
-constinit std::atomic<const std::string*> backend_name{nullptr};   // those that were in use stay: somebody may be reading
+constinit std::atomic<const std::string*> backend_name{nullptr};
 
 // Made when first asked for and never freed: a program may ask while it ends.
 constinit std::mutex uids_mutex;
@@ -44,6 +45,7 @@ bool is_channels_first(const char* text, const char* what, Name given) {
 struct Loading {
   std::recursive_mutex mutex;
   bool now = false;
+  std::set<std::string> names;   // of backends that were in use: somebody may be reading one
 };
 Loading& loading() {
   static Loading* l = new Loading;   // never destroyed: a program may ask while it ends
@@ -57,7 +59,7 @@ void load_locked(Loading& l) {
   set_default_float(s.floatx);
   epsilon_in_use.store(s.epsilon, std::memory_order_relaxed);
   channels_first.store(s.channels_first, std::memory_order_relaxed);
-  backend_name.store(new std::string(s.backend), std::memory_order_release);
+  backend_name.store(&*l.names.insert(s.backend).first, std::memory_order_release);
   use_backend(load_backend(s.backend, s.source));
 }
 

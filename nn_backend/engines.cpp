@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/log.h"
@@ -15,10 +17,12 @@
 namespace kassette {
 namespace {
 
-/// Factories of the program. Never freed: a program may ask while it ends.
+/// Factories of the program, and the backends that were in use: threads may be in them. Never freed: a program may ask
+/// while it ends.
 struct Registry {
   std::mutex mutex;
   std::map<std::string, engine::Factory> factories;
+  std::vector<std::unique_ptr<const ExternalBackend>> backends;
 };
 Registry& registry() {
   static Registry* r = new Registry;
@@ -110,7 +114,7 @@ const engine::Table& table_of(const std::string& name, engine::Factory factory, 
 
 /// The functions of a table; what it must have is there.
 const ExternalBackend* accept(const std::string& name, const engine::Table& table, const std::string& file) {
-  auto* backend = new ExternalBackend;   // stays for ever: threads may be in it
+  auto backend = std::make_unique<ExternalBackend>();
   backend->name = name;
   for (int i = 0; i < table.n_entries; ++i) {
     const engine::Entry& e = table.entries[i];
@@ -122,7 +126,10 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
   for (const char* required : {"placeholder", "variable", "function"})
     if (!backend->find(required)) missing += (missing.empty() ? "" : ", ") + std::string(required);
   if (!missing.empty()) fail<ValueError>("Invalid backend. Missing required entry : ", missing, " (backend ", name, ", ", file, ")");
-  return backend;
+  Registry& r = registry();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  r.backends.push_back(std::move(backend));
+  return r.backends.back().get();
 }
 
 /// True for the names that are our own engine; announces them.
