@@ -13,22 +13,6 @@ namespace {
 // Golub and LeVeque (1979) do, which loses nothing.
 constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
-/// Up to a whole vector of columns: full ones and the last run the same code.
-template <class T>
-struct Part {
-  using X = Vec<T>;
-  using V = typename X::V;
-  std::int64_t n;
-  V load(const T* p) const { return n >= X::kWidth ? X::load(p) : X::load_part(p, n); }
-  void store(T* p, const V& v) const {
-    if (n >= X::kWidth) X::store(p, v);
-    else X::store_part(p, v, n);
-  }
-  void store(T* p, const V& v, bool stream) const {
-    if (stream && n >= X::kWidth) X::stream(p, v);
-    else store(p, v);
-  }
-};
 /// f(column, part) for the vectors of a row.
 template <class T, class F>
 KASSETTE_FN void each(std::int64_t width, F f) {

@@ -86,14 +86,31 @@ struct Vec {
   }
 };
 
+/// Up to a whole vector: full ones and the last run the same code.
+template <class T>
+struct Part {
+  using X = Vec<T>;
+  using V = typename X::V;
+  std::int64_t n;
+  KASSETTE_FN V load(const T* p) const { return n >= X::kWidth ? X::load(p) : X::load_part(p, n); }
+  KASSETTE_FN void store(T* p, const V& v) const {
+    if (n >= X::kWidth) X::store(p, v);
+    else X::store_part(p, v, n);
+  }
+  KASSETTE_FN void store(T* p, const V& v, bool stream) const {
+    if (stream && n >= X::kWidth) X::stream(p, v);
+    else store(p, v);
+  }
+};
+
 /// Outputs that no cache will hold are written past them: a plain store reads the line first, which makes an addition of 10^7
 /// floats 1.4 times as slow. In bytes, for one thread's part.
 constexpr std::int64_t kStreamed = 4 << 20;
 
-/// o[i..] = value(i) vector by vector; part(i, n) is the value of the last n lanes. The tail runs the same vector code as the
+/// o[i..] = value(i) vector by vector; tail(i, n) is the value of the last n lanes. The tail runs the same vector code as the
 /// body: the same bits wherever an element stands.
-template <class T, class Value, class Part>
-KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Part part) {
+template <class T, class Value, class Tail>
+KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
   using X = Vec<T>;
   std::int64_t i = 0;
   if (n * static_cast<std::int64_t>(sizeof(T)) >= kStreamed && reinterpret_cast<std::uintptr_t>(o) % sizeof(typename X::V) == 0) {
@@ -104,7 +121,7 @@ KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Part part) {
   } else {
     for (; i + X::kWidth <= n; i += X::kWidth) X::store(o + i, value(i));
   }
-  if (i < n) X::store_part(o + i, part(i, n - i), n - i);
+  if (i < n) X::store_part(o + i, tail(i, n - i), n - i);
 }
 
 template <class Op, class T>

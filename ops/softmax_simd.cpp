@@ -12,18 +12,6 @@ namespace {
 template <class T>
 constexpr T kInf = std::numeric_limits<T>::infinity();
 
-/// A vector of up to a whole width: full ones and tails run the same code.
-template <class T>
-struct Part {
-  using X = Vec<T>;
-  using V = typename X::V;
-  std::int64_t n;
-  V load(const T* p) const { return n >= X::kWidth ? X::load(p) : X::load_part(p, n); }
-  void store(T* p, const V& v) const {
-    if (n >= X::kWidth) X::store(p, v);
-    else X::store_part(p, v, n);
-  }
-};
 template <class T>
 struct Lanes {
   alignas(64) T at[Vec<T>::kWidth];
