@@ -3,11 +3,10 @@
 #include <iterator>
 
 #include "ops/fold.cuh"
+#include "ops/normalization_kernels.h"
 
 namespace kassette::cuda {
 namespace {
-
-constexpr std::int64_t kGamma = 1, kBeta = 2;   // attrs.b: which of the optional inputs are there
 
 /// Per channel: gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1: gamma and beta, null where they are not there.
 template <class T>
@@ -36,7 +35,7 @@ void run_normalize(const Call& call) {
   const Spec &x = call.spec(0), &kept = *call.out[1];
   const unsigned mask = mask_of(call.attrs.a, x);
   const Groups g(x, mask);
-  const int gamma = call.attrs.b & kGamma ? 1 : -1, beta = call.attrs.b & kBeta ? (gamma > 0 ? 2 : 1) : -1;
+  const int gamma = gamma_at(call.attrs, 1), beta = beta_at(call.attrs, 1);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;

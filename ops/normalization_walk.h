@@ -13,6 +13,26 @@ struct Folded {
   explicit Folded(const Runs& runs);
 };
 
+/// Where kept and reduced axes alternate more often than Folded has room for: copies with the reduced axes at the end.
+class Order {
+ public:
+  Order(const Spec& x, unsigned reduced);
+  const Folded& folded() const { return folded_; }
+  bool moves() const { return there_.rank > 0; }
+  template <class T>
+  void there(const T* from, T* to) const {
+    copy_strided(there_, reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), sizeof(T));
+  }
+  template <class T>
+  void back(const T* from, T* to) const {
+    copy_strided(back_, reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), sizeof(T));
+  }
+
+ private:
+  Folded folded_;
+  Strided there_, back_;
+};
+
 // Note [Rows and columns]
 // Where each channel has a long run of memory (channels first, layer normalisation), the matrix is one row per run, with parameters
 // per row. Else it is one column per channel, with parameters per column: the runs of a channel, if any, are columns of their own, and

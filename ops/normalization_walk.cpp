@@ -1,0 +1,58 @@
+// ops/normalization_walk.cpp - any shape and axes as the rows and columns of batch normalisation's loops.
+#include "ops/normalization_walk.h"
+
+#include <numeric>
+
+namespace kassette {
+
+Folded::Folded(const Runs& r) {
+  // The runs alternate; marked ones are reduced.
+  int i = 0;
+  auto take = [&](bool marked, std::int64_t& size) {
+    if (i < r.n && r.marked[i] == marked) size = r.size[i++];
+  };
+  if (r.n >= 3 && !r.marked[0]) take(false, batch);
+  if (i + 1 < r.n) take(true, outer);
+  take(false, channels);
+  take(true, inner);
+  fits = i == r.n;
+}
+
+Walk::Walk(const Folded& folded, int element_size) : f(folded) {
+  constexpr std::int64_t kLongRun = 64, kFewRows = 8, kWide = 64, kMaxStream = 16 << 20;
+  stream = f.batch * slab() * element_size >= kMaxStream;
+  by_rows = f.inner >= kLongRun || (f.inner > 1 && f.outer < kFewRows);
+  if (by_rows) {
+    rows = f.batch * f.outer * f.channels;
+    width = f.inner;
+    row_block = 4096;
+    return;
+  }
+  width = f.channels * f.inner;
+  // Beside each other to a multiple of 16, so that no vector is partly filled.
+  std::int64_t step = 16 / std::gcd(std::max<std::int64_t>(width, 1), std::int64_t(16));
+  while (step * width < kWide && width > 0) step *= 2;
+  if (width < kWide && f.outer >= step * kFewRows) repeat = step;
+  width *= repeat;
+  rows = f.outer / repeat;
+  tail = f.outer % repeat * f.channels * f.inner;
+  row_block = std::max<std::int64_t>(kFewRows, std::min<std::int64_t>(1024, (1 << 16) / std::max<std::int64_t>(width, 1)));
+}
+
+Order::Order(const Spec& x, unsigned reduced) : folded_(Runs(x, reduced)) {
+  if (folded_.fits) return;
+  std::int64_t strides[kMaxRank], to = x.numel();
+  row_strides(x, strides);
+  Runs apart;
+  for (bool last : {false, true})
+    for (int i = 0; i < x.rank; ++i) {
+      if ((reduced >> i & 1) != last) continue;
+      to /= x.dims[i];
+      there_.push(x.dims[i], strides[i], to);
+      back_.push(x.dims[i], to, strides[i]);
+      apart.push(x.dims[i], last);
+    }
+  folded_ = Folded(apart);
+}
+
+}  // namespace kassette
