@@ -2,21 +2,20 @@
 #include <kassette/backend.h>
 #include <kassette/engine.h>
 
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "ops/dispatch.h"
 #include "tests/catch.h"
+#include "tests/sources.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
@@ -134,26 +133,6 @@ const std::vector<Reach>& functions() {
 const std::set<std::string> kOurs{"backend", "reload", "epsilon", "set_epsilon", "floatx", "set_floatx", "cast_to_floatx",
                                   "image_data_format", "set_image_data_format", "normalize_data_format", "constraint_of"};
 
-std::string read(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::stringstream s;
-  s << in.rdbuf();
-  return s.str();
-}
-const std::filesystem::path kFolder = std::filesystem::path(KASSETTE_SOURCE_DIR) / "nn_backend";
-
-/// The names of all functions that the headers declare in kassette::backend.
-std::set<std::string> declared() {
-  std::set<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(kFolder)) {
-    if (file.path().extension() != ".h") continue;
-    std::string header = read(file.path());
-    static const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()");
-    for (std::sregex_iterator at(header.begin(), header.end(), declaration), end; at != end; ++at) names.insert((*at)[1]);
-  }
-  return names;
-}
-
 }  // namespace
 
 TEST_CASE("every K function reaches an external backend", "[engine]") {
@@ -168,7 +147,7 @@ TEST_CASE("every K function reaches an external backend", "[engine]") {
     CHECK(reached == std::vector<std::string>{f.name});
     seen.insert(f.name);
   }
-  for (const std::string& name : declared()) {
+  for (const std::string& name : declared_functions()) {
     INFO("K::" << name << " is not tried: add REACH(" << name << ") to tests/nn_backend/dispatch_test.cpp");
     CHECK((seen.count(name) || kOurs.count(name)));
   }
@@ -176,13 +155,12 @@ TEST_CASE("every K function reaches an external backend", "[engine]") {
 
 TEST_CASE("every K function begins with the macro that dispatches", "[engine]") {
   std::map<std::string, int> overloads;
-  for (const auto& file : std::filesystem::directory_iterator(kFolder)) {
-    if (file.path().extension() != ".cpp") continue;
-    std::string source = read(file.path());
+  for (const auto& path : files_of("nn_backend", ".cpp")) {
+    const std::string source = text_of(path);
     static const std::regex dispatch("KASSETTE_(DISPATCH\\(|ROUTE\\(\")(\\w+)");
     for (std::sregex_iterator at(source.begin(), source.end(), dispatch), end; at != end; ++at) ++overloads[(*at)[2]];
   }
-  for (const std::string& name : declared()) {
+  for (const std::string& name : declared_functions()) {
     INFO("K::" << name << " does not begin with KASSETTE_DISPATCH(" << name << ", ...); see ops/dispatch.h");
     CHECK(((overloads[name] > 0) != (kOurs.count(name) > 0)));
   }

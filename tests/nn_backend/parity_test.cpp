@@ -3,30 +3,23 @@
 // writes the page; the other test holds it against the headers.
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/sources.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using namespace kassette::test;
 using Strings = std::vector<std::string>;
 
-const fs::path kSource = KASSETTE_SOURCE_DIR;
-const fs::path kPage = kSource / "docs/parity.md";
+const fs::path kPage = kSourceTree / "docs/parity.md";
 
-std::string read(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 Strings split(const std::string& line, char by) {
   Strings out(1);
   for (char c : line) {
@@ -64,7 +57,7 @@ struct Declaration {
 
 /// The functions of namespace backend that a header declares, by name.
 void read_header(const fs::path& path, std::multimap<std::string, Declaration>& to) {
-  std::string text = std::regex_replace(read(path), std::regex("//[^\n]*|\n#[^\n]*"), "");
+  std::string text = std::regex_replace(text_of(path), std::regex("//[^\n]*|\n#[^\n]*"), "");
   std::size_t at = text.find("namespace backend {");
   if (at == std::string::npos) return;
   int depth = 0;
@@ -94,12 +87,10 @@ void read_header(const fs::path& path, std::multimap<std::string, Declaration>& 
 }
 std::multimap<std::string, Declaration> declared() {
   std::multimap<std::string, Declaration> out;
-  std::vector<fs::path> headers;
-  for (const auto& entry : fs::directory_iterator(kSource / "nn_backend"))
-    if (entry.path().extension() == ".h") headers.push_back(entry.path());
+  std::vector<fs::path> headers = files_of("nn_backend", ".h");
   std::sort(headers.begin(), headers.end());
   for (const fs::path& path : headers)
-    if (read(path).find("#pragma once") == std::string::npos) read_header(path, out);   // private ones have that
+    if (text_of(path).find("#pragma once") == std::string::npos) read_header(path, out);   // private ones have that
   return out;
 }
 
@@ -110,10 +101,10 @@ struct Case {
 };
 std::vector<Case> test_cases() {
   std::vector<Case> out;
-  for (const char* folder : {"nn_backend", "autograd", "ops"})
-    for (const auto& entry : fs::directory_iterator(kSource / "tests" / folder)) {
-      if (entry.path().extension() != ".cpp" || entry.path().filename() == "parity_test.cpp") continue;
-      std::string text = read(entry.path());
+  for (const char* folder : {"tests/nn_backend", "tests/autograd", "tests/ops"})
+    for (const fs::path& path : files_of(folder, ".cpp")) {
+      if (path.filename() == "parity_test.cpp") continue;
+      std::string text = text_of(path);
       std::regex start("\nTEST_CASE\\(\"([^\"]*)\"");
       for (std::sregex_iterator it(text.begin(), text.end(), start), end; it != end; ++it) {
         auto from = static_cast<std::size_t>(it->position(0));
@@ -149,7 +140,7 @@ struct Entry {
 };
 std::vector<Entry> index() {
   std::vector<Entry> out;
-  for (const std::string& line : split(read(kSource / "tests/data/parity.tsv"), '\n')) {
+  for (const std::string& line : split(text_of(kSourceTree / "tests/data/parity.tsv"), '\n')) {
     Strings cells = split(line, '\t');
     if (cells.size() == 5 && cells[0] != "number") out.push_back({cells[0], cells[1], cells[2], cells[3], cells[4]});
   }
@@ -260,7 +251,7 @@ TEST_CASE("the parity page says what the headers say, and names tests that call 
   auto cases = test_cases();
   std::map<std::string, std::string> bodies;
   for (const Case& c : cases) bodies[c.name] += c.body;
-  std::string page = read(kPage);
+  std::string page = text_of(kPage);
   CHECK(page.rfind(kHead, 0) == 0);
   Strings lines = split(page, '\n');
   for (const Entry& e : index()) {

@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "nn_backend/settings.h"
 #include "tests/catch.h"
+#include "tests/sources.h"
 
 namespace K = kassette::backend;
 namespace fs = std::filesystem;
@@ -67,12 +67,7 @@ struct Home {
     std::ofstream(file()) << text;
   }
   fs::path file() const { return folder / "keras" / "keras.json"; }
-  std::string text() const {
-    std::ifstream in(file());
-    std::stringstream s;
-    s << in.rdbuf();
-    return s.str();
-  }
+  std::string text() const { return kassette::test::text_of(file()); }
   std::string outer = std::getenv("KERAS_HOME");
   fs::path folder;
   Env env, no_backend;

@@ -1,15 +1,13 @@
 // tests/sweeps/coverage_test.cpp - nothing is left out of the sweeps: every op row and K function is in a sample, or here.
 #include <kassette/testing.h>
 
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "ops/rows.h"
 #include "tests/catch.h"
+#include "tests/sources.h"
 #include "tests/sweeps/sample.h"
 
 namespace K = kassette::backend;
@@ -80,35 +78,6 @@ bool exempt(const Exempt (&list)[N], const std::string& name) {
   return false;
 }
 
-std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// All files of a folder with that ending.
-std::vector<std::filesystem::path> files(const char* folder, const char* ending) {
-  std::vector<std::filesystem::path> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(KASSETTE_SOURCE_DIR) / folder))
-    if (entry.path().extension() == ending) out.push_back(entry.path());
-  return out;
-}
-
-/// The functions that the headers of nn_backend declare in namespace backend.
-std::set<std::string> declared_functions() {
-  std::set<std::string> names;
-  std::regex declaration("\nKASSETTE_API [A-Za-z_:0-9]+ ([a-z_0-9]+)\\(");
-  for (const auto& path : files("nn_backend", ".h")) {
-    std::string text = read(path);
-    std::size_t from = text.find("namespace backend {");
-    if (from == std::string::npos) continue;
-    for (std::sregex_iterator it(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), declaration), end; it != end; ++it)
-      names.insert((*it)[1]);
-  }
-  return names;
-}
-
 /// The ops that a sample and its first and second gradients record.
 std::set<std::string> recorded_by(const Sample& s, const Shapes& shapes) {
   DType dtype = s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
@@ -164,10 +133,10 @@ TEST_CASE("the list of rows has every row that is defined, and no name twice", "
   for (const OpDef* row : all_rows()) ++names[row->name];
   for (const auto& [name, n] : names)
     if (n > 1) FAIL_CHECK(n << " rows are called " << name);
-  std::string list = read(std::filesystem::path(KASSETTE_SOURCE_DIR) / "ops/rows.cpp");
+  std::string list = text_of(kSourceTree / "ops/rows.cpp");
   std::regex definition("const OpDef ([a-z0-9_]+_row)\\s*[{=]");
-  for (const auto& path : files("ops", ".cpp")) {
-    std::string text = read(path);
+  for (const auto& path : files_of("ops", ".cpp")) {
+    std::string text = text_of(path);
     for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it)
       if (list.find("&" + (*it)[1].str()) == std::string::npos)
         FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/rows.cpp");

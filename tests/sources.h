@@ -1,0 +1,44 @@
+// tests/sources.h - the source tree as text, for tests that compare one place of it with another.
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace kassette::test {
+
+inline const std::filesystem::path kSourceTree = KASSETTE_SOURCE_DIR;
+
+inline std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// All files of a folder with that ending.
+inline std::vector<std::filesystem::path> files_of(const char* folder, const char* ending) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(kSourceTree / folder))
+    if (entry.path().extension() == ending) files.push_back(entry.path());
+  return files;
+}
+
+/// The names of the functions that the headers of nn_backend export from namespace backend.
+inline std::set<std::string> declared_functions() {
+  std::set<std::string> names;
+  const std::regex declaration(R"(\nKASSETTE_API\s+[\w:]+\s+(\w+)\()");
+  for (const auto& path : files_of("nn_backend", ".h")) {
+    const std::string text = text_of(path);
+    const std::size_t from = text.find("namespace backend {");
+    if (from == std::string::npos) continue;
+    for (std::sregex_iterator at(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), declaration), end; at != end; ++at)
+      names.insert((*at)[1]);
+  }
+  return names;
+}
+
+}  // namespace kassette::test
