@@ -10,16 +10,19 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::check_close;
+using kassette::test::differences;
+using kassette::test::error_of;
+using kassette::test::number;
+using kassette::test::values;
 using Vec = std::vector<double>;
 
 namespace {
-
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
 
 Vec numbers(std::size_t n, std::uint64_t seed) {   // in [-0.5, 0.5), the same on every machine
   Vec v;
@@ -33,34 +36,7 @@ Vec numbers(std::size_t n, std::uint64_t seed) {   // in [-0.5, 0.5), the same o
 Tensor f64(const Vec& v, const kassette::Dims& shape) { return K::constant(v, "float64", shape); }
 Tensor var64(const Vec& v, const kassette::Dims& shape) { return K::variable(f64(v, shape), "float64"); }
 
-/// Central differences of a function of numbers.
-Vec differences(const std::function<double(const Vec&)>& f, Vec x, double h = 1e-5) {
-  Vec g;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    Vec up = x, down = x;
-    up[i] += h;
-    down[i] -= h;
-    g.push_back((f(up) - f(down)) / (2 * h));
-  }
-  return g;
-}
-
-void close(const Vec& a, const Vec& b, double tolerance = 1e-6) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    INFO("element " << i << ": " << a[i] << " and " << b[i]);
-    CHECK(std::abs(a[i] - b[i]) <= tolerance * (1 + std::abs(b[i])));
-  }
-}
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const kassette::Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+void close(const Vec& got, const Vec& expected, double tolerance = 1e-6) { check_close(got, expected, tolerance); }
 
 /// A small recurrent fold: h <- tanh((h + e) w), h of shape (1, 2).
 Tensor recur(const Tensor& w, const Tensor& xs, const Tensor& h) {
@@ -174,7 +150,7 @@ TEST_CASE("switch_ runs one branch, and its gradient goes there") {
   CHECK(ran == 1);
   CHECK(number(z) == 3);
   CHECK(values(K::switch_(K::constant({true, false}, "bool"), K::constant({{1, 2}, {3, 4}}), K::zeros({2, 2}))) == Vec{1, 2, 0, 0});
-  CHECK(message_of([&] { K::switch_(c, [&] { return q; }, [&] { return f64({1, 2}, {2}); }); }) ==
+  CHECK(error_of([&] { K::switch_(c, [&] { return q; }, [&] { return f64({1, 2}, {2}); }); }) ==
         "switch_: the branches have shapes () and (2,); they must be equal");
 }
 
@@ -188,13 +164,13 @@ TEST_CASE("foldl and foldr of the specification") {
   CHECK(number(f({x})[0]) == -4);
   CHECK(number(f({x})[1]) == 0);
   CHECK(number(K::foldl(minus, K::zeros({0}), 5.0)) == 5);
-  CHECK(message_of([&] { K::foldl(minus, K::zeros({0})); }) == "foldl: no elements and no initializer");
+  CHECK(error_of([&] { K::foldl(minus, K::zeros({0})); }) == "foldl: no elements and no initializer");
   Tensor leak;
   K::foldl([&](const Tensor& a, const Tensor& e) {
     leak = e;
     return a + e;
   }, p);
-  CHECK(message_of([&] { K::function({p}, {leak})({x}); }) ==
+  CHECK(error_of([&] { K::function({p}, {leak})({x}); }) ==
         "function: a tensor made inside the body of a control-flow function was used outside of it");
 }
 

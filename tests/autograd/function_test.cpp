@@ -10,27 +10,18 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using kassette::Function;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::error_of;
+using kassette::test::number;
+using kassette::test::values;
 using Vec = std::vector<double>;
 
 namespace {
-
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const kassette::Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 Tensor vector64() { return K::placeholder({K::None}, K::None, "float64"); }
 Tensor f64(double v) { return K::constant(v, "float64"); }

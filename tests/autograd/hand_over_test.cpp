@@ -12,10 +12,14 @@
 #include "core/context.h"
 #include "ops/op.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::check_close;
+using kassette::test::number;
+using kassette::test::values;
 using Vec = std::vector<double>;
 
 namespace {
@@ -38,12 +42,7 @@ int runs_of(const std::function<void()>& f) {
   return runs;
 }
 
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-void close(const Vec& a, const Vec& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-12));
-}
+void close(const Vec& got, const Vec& expected) { check_close(got, expected, 1e-12, 0); }
 
 /// h <- tanh(h w + e), counted.
 Tensor loss_of(const Tensor& xs, const Tensor& w, const Tensor& start) {

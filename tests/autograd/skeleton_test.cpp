@@ -6,16 +6,14 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::number;
+using kassette::test::values;
 using Vec = std::vector<double>;
-
-namespace {
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-}  // namespace
 
 TEST_CASE("gradients of a product, first to third order") {
   auto before = kassette::totals();

@@ -10,18 +10,20 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 namespace kt = kassette::testing;
 using kassette::Shape;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::error_of;
+using kassette::test::number;
+using kassette::test::values;
 using Vec = std::vector<double>;
 
 namespace {
 
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
 Tensor variable(const Vec& v, const Shape& shape) { return K::variable(K::constant(v, "float64", shape), "float64"); }
 Tensor constant(const Vec& v, const Shape& shape) { return K::constant(v, "float64", shape); }
 
@@ -32,35 +34,15 @@ Vec some(std::size_t n, int salt) {
   return v;
 }
 
-/// Central differences of f at x.
 template <class F>
-Tensor differences(F f, Vec x, const Shape& shape) {
-  Vec g;
-  for (double& v : x) {
-    double saved = v;
-    v = saved + 1e-5;
-    double high = f(x);
-    v = saved - 1e-5;
-    g.push_back((high - f(x)) / 2e-5);
-    v = saved;
-  }
-  return constant(g, shape);
+Tensor differences(F f, const Vec& x, const Shape& shape) {
+  return constant(kassette::test::differences(f, x), shape);
 }
 
 void close(const Tensor& actual, const Tensor& expected, double tolerance = 1e-6) {
   kt::Comparison c = kt::compare(actual, expected, {.rtol = tolerance, .atol = tolerance});
   INFO(c.message);
   CHECK(c);
-}
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const kassette::Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 const Vec w0 = some(6, 1), x0 = some(12, 2);

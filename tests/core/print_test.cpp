@@ -1,4 +1,5 @@
 // tests/core/print_test.cpp - printing, against what NumPy printed (tests/data/print_cases.txt).
+#include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
 
@@ -11,16 +12,12 @@
 #include "core/decimal.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
-
-std::string printed(const Tensor& t) {
-  std::ostringstream os;
-  os << t;
-  return os.str();
-}
 
 struct Case {
   std::string title, values, expected;

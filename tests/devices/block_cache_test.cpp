@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <cstring>
-#include <sstream>
 #include <thread>
 #include <vector>
 
+#include <kassette/backend.h>
 #include <kassette/error.h>
 
 #include "core/storage.h"
@@ -14,6 +14,7 @@
 #include "devices/bytes_text.h"
 #include "devices/cpu/allocator.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 using namespace kassette;
 
@@ -156,9 +157,7 @@ TEST_CASE("the runtime header reports memory", "[memory]") {
   CHECK_THROWS_WITH(set_memory_limit(-1), "set_memory_limit: -1 bytes; 0 is no limit");
   empty_cache();
   CHECK(memory_stats().cached == 0);
-  std::ostringstream os;
-  os << MemoryStats{1024, 0, 2048, 0, 3};
-  CHECK(os.str() == "1.0 KiB live, 0 bytes cached, peak 2.0 KiB, no limit, 3 blocks taken from the system");
+  CHECK(test::printed(MemoryStats{1024, 0, 2048, 0, 3}) == "1.0 KiB live, 0 bytes cached, peak 2.0 KiB, no limit, 3 blocks taken from the system");
   CHECK(bytes_text(512) == "512 bytes");
   CHECK(bytes_text(3 << 19) == "1.5 MiB");
 }

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
+#include "tests/results.h"
 #include "tests/sweeps/sample.h"
 
 using namespace kassette;
@@ -15,15 +16,6 @@ namespace K = kassette::backend;
 
 namespace {
 
-template <class E, class F>
-std::string refusal(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "";
-}
 std::vector<float> floats(const Tensor& t) { return t.to("cpu").to_vector<float>(); }
 
 }  // namespace
@@ -31,8 +23,8 @@ std::vector<float> floats(const Tensor& t) { return t.to("cpu").to_vector<float>
 TEST_CASE("operands on two devices are refused in one line that names both", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor here = K::ones({2, 3}), there = K::ones({2, 3}).to("cuda:0");
-  CHECK(refusal<DeviceError>([&] { here + there; }) == "add: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
-  CHECK(refusal<DeviceError>([&] { K::dot(there, K::ones({3, 2})); }) == "dot: one operand is on cuda:0, another on cpu; move one with .to(\"cuda:0\")");
+  CHECK(error_of<DeviceError>([&] { here + there; }) == "add: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+  CHECK(error_of<DeviceError>([&] { K::dot(there, K::ones({3, 2})); }) == "dot: one operand is on cuda:0, another on cpu; move one with .to(\"cuda:0\")");
 }
 
 TEST_CASE("numbers and rank-0 tensors of the CPU go to the device of the tensors beside them", "[device]") {
@@ -83,7 +75,7 @@ TEST_CASE("a function with a placeholder on a CUDA device takes feeds of the CPU
 
 TEST_CASE("a CUDA device that is not there is an error that says how many there are", "[device]") {
   if (!has_device("cuda:0")) return;
-  std::string said = refusal<DeviceError>([] { K::ones({2}).to("cuda:97"); });
+  std::string said = error_of<DeviceError>([] { K::ones({2}).to("cuda:97"); });
   CHECK(said.rfind("cuda:97 is not available: there ", 0) == 0);
   CHECK(said.find('\n') == std::string::npos);
 }
@@ -93,7 +85,7 @@ TEST_CASE("memory that a CUDA device does not have is an error, and what was the
   Tensor x = K::ones({1000, 10}).to("cuda:0");
   MemoryStats before = memory_stats("cuda:0");
   set_memory_limit(before.live + (1 << 20), "cuda:0");
-  std::string said = refusal<MemoryError>([&] { K::repeat_elements(x, 1000, 1); });
+  std::string said = error_of<MemoryError>([&] { K::repeat_elements(x, 1000, 1); });
   set_memory_limit(0, "cuda:0");
   INFO(said);
   CHECK(said.rfind("out of memory on cuda:0: 38.1 MiB asked for", 0) == 0);
@@ -107,17 +99,15 @@ TEST_CASE("tensors on a CUDA device print, and give items and vectors", "[device
   Tensor x = K::constant({{1, 2}, {3, 4}}).to("cuda:0");
   CHECK(K::max(x).item<float>() == 4);
   CHECK(floats(x[1]) == std::vector<float>{3, 4});
-  std::ostringstream os;
-  os << x;
-  CHECK(os.str().find("cuda:0") != std::string::npos);
+  CHECK(printed(x).find("cuda:0") != std::string::npos);
 }
 
 TEST_CASE("indices out of range are refused on a CUDA device in the words of the CPU", "[device]") {
   if (!has_device("cuda:0")) return;
   auto words = [](Device device) {
     Tensor x = K::ones({3, 2}).to(device), ids = K::constant({0, 3}, "int32").to(device);
-    return refusal<ValueError>([&] { K::gather(x, ids); }) + " / " +
-           refusal<ValueError>([&] { K::sparse_categorical_crossentropy(K::constant({0, 1, 2}, "int32").to(device), x, true); });
+    return error_of<ValueError>([&] { K::gather(x, ids); }) + " / " +
+           error_of<ValueError>([&] { K::sparse_categorical_crossentropy(K::constant({0, 1, 2}, "int32").to(device), x, true); });
   };
   CHECK(words("cuda:0") == words("cpu"));
   CHECK(words("cpu").size() > 20);

@@ -7,16 +7,12 @@
 
 #include "nn_backend/named.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 using Vec = std::vector<double>;
-
-namespace {
-
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-
-}  // namespace
 
 TEST_CASE("a variable is read as it is when the op runs", "[conventions]") {
   Tensor v = K::variable({1, 2}), now = v * 10, later = K::symbolic([&] { return v * 10; })();

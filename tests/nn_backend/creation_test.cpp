@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
-
-namespace {
-
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
-
-}  // namespace
+using namespace kassette::test;
 
 TEST_CASE("a variable has floatx and the value's shape", "[creation]") {
   Tensor v = K::variable({{1, 2, 3}, {4, 5, 6}});

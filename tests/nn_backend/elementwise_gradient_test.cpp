@@ -9,16 +9,17 @@
 
 #include "ops/arithmetic.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
 using List = std::vector<double>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-List values(const Tensor& x) { return x.to_vector<double>(); }
 /// The gradient of the sum of f(x).
 List gradient(const std::function<Tensor(const Tensor&)>& f, const List& at) {
   Tensor x = K::variable(at, "float64");

@@ -8,9 +8,11 @@
 
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
@@ -18,7 +20,6 @@ using List = std::vector<double>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-List values(const Tensor& x) { return x.to_vector<double>(); }
 Tensor filled(float value, const Shape& shape) {
   Spec spec(float32, {});
   for (std::int64_t d : shape) spec.dims[spec.rank++] = d;
@@ -27,23 +28,7 @@ Tensor filled(float value, const Shape& shape) {
   return t;
 }
 Tensor floats(const List& v) { return K::constant(v, "float64"); }
-template <class F>
-std::string message(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-void check_close(const Tensor& x, const List& expected, double tolerance = 1e-12) {
-  List v = values(x);
-  REQUIRE(v.size() == expected.size());
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    INFO(i << ": " << v[i] << " against " << expected[i]);
-    CHECK((v[i] == expected[i] || std::abs(v[i] - expected[i]) <= tolerance));
-  }
-}
+void check_close(const Tensor& x, const List& expected, double tolerance = 1e-12) { test::check_close(values(x), expected, 0, tolerance); }
 
 const List kReluAt{-4, -2.8, -1, 0, 0.5, 0.8, 1, 5, 7};
 
@@ -70,7 +55,7 @@ TEST_CASE("relu keeps the dtype whatever floatx is, and infinities do not meet 0
   check_close(K::relu(floats({kInf, -kInf}), .1), {kInf, -kInf});
   check_close(K::relu(floats({-1, 3}), 0, -2), {0, 0});   // a negative ceiling is 0
   CHECK(values(K::relu(K::constant({-1, 2}, "int32"))) == List{0, 2});
-  CHECK(message([] { K::relu(K::constant({1}, "int32"), .1); }) ==
+  CHECK(error_of([] { K::relu(K::constant({1}, "int32"), .1); }) ==
         "relu: int32 is not a float dtype; cast it first (K::cast)");
 }
 
@@ -144,9 +129,9 @@ TEST_CASE("pow follows IEEE, and integers stay integers", "[elementwise]") {
   Tensor i = K::constant({-3, 2}, "int32");
   CHECK(values(K::pow(i, 3)) == List{-27, 8});
   CHECK(K::pow(i, 3).dtype() == int32);
-  CHECK(message([&] { K::pow(i, -1); }) ==
+  CHECK(error_of([&] { K::pow(i, -1); }) ==
         "pow: a negative integer power; cast the base to a float dtype (K::cast)");
-  CHECK(message([&] { K::pow(i, .5); }) ==
+  CHECK(error_of([&] { K::pow(i, .5); }) ==
         "pow: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
 }
 
@@ -165,11 +150,11 @@ TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
 }
 
 TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
-  CHECK(message([] { K::clip(floats({1}), floats({0, 0}), 1); }) ==
+  CHECK(error_of([] { K::clip(floats({1}), floats({0, 0}), 1); }) ==
         "clip: a bound of shape (2,) does not broadcast to x of shape (1,)");
-  CHECK(message([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
+  CHECK(error_of([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
         "clip: a bound of shape (1, 1) does not broadcast to x of shape ()");
-  CHECK(message([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
+  CHECK(error_of([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
         "clip: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
 }
 
@@ -191,7 +176,7 @@ TEST_CASE("comparisons of the specification give bool", "[elementwise]") {
   CHECK(values(K::less(a, b)) == List{1, 0, 0});
   CHECK(values(K::less_equal(a, b)) == List{1, 1, 0});
   CHECK(values(K::equal(K::constant({true, false}, "bool"), true)) == List{1, 0});
-  CHECK(message([] { K::less(K::constant({true}, "bool"), true); }) ==
+  CHECK(error_of([] { K::less(K::constant({true}, "bool"), true); }) ==
         "less: bool is not a number; cast it first (K::cast)");
 }
 
@@ -210,9 +195,9 @@ TEST_CASE("math on integers and bool is refused by name", "[elementwise]") {
     CHECK_THROWS_AS(f(p), TypeError);
     CHECK_THROWS_AS(f(Tensor()), ValueError);
   }
-  CHECK(message([&] { K::cos(i); }) == "cos: int32 is not a float dtype; cast it first (K::cast)");
-  CHECK(message([&] { K::square(p); }) == "square: bool is not a number; cast it first (K::cast)");
-  CHECK(message([&] { K::maximum(p, p); }) == "maximum: bool is not a number; cast it first (K::cast)");
+  CHECK(error_of([&] { K::cos(i); }) == "cos: int32 is not a float dtype; cast it first (K::cast)");
+  CHECK(error_of([&] { K::square(p); }) == "square: bool is not a number; cast it first (K::cast)");
+  CHECK(error_of([&] { K::maximum(p, p); }) == "maximum: bool is not a number; cast it first (K::cast)");
 }
 
 TEST_CASE("elementwise ops take rank 0, rank 8 and empty tensors", "[elementwise]") {

@@ -3,26 +3,20 @@
 #include <kassette/engine.h>
 
 #include <cstdlib>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 namespace engine = kassette::engine;
 using kassette::Shape;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::printed;
 
 namespace {
-
-template <class T>
-std::string text(const T& x) {
-  std::ostringstream os;
-  os << x;
-  return os.str();
-}
 
 // A backend of words: its tensors are strings, and every op writes down what it was asked for.
 int alive = 0;
@@ -39,8 +33,8 @@ Tensor word(const std::string& s) {
 std::string said(const engine::Value& v) {
   if (v.kind() == engine::Value::kTensor)
     if (void* handle = engine::unwrap(v.as_tensor(), &kWords)) return *static_cast<std::string*>(handle);
-  if (v.kind() == engine::Value::kTensor) return text(kassette::array_text(v.as_tensor()));
-  if (v.kind() != engine::Value::kList) return text(v);
+  if (v.kind() == engine::Value::kTensor) return printed(kassette::array_text(v.as_tensor()));
+  if (v.kind() != engine::Value::kList) return printed(v);
   std::string s = "[";
   for (int i = 0; i < v.size(); ++i) s += (i ? ", " : "") + said(v[i]);
   return s + "]";
@@ -131,7 +125,7 @@ TEST_CASE("functions and callables of a backend are called", "[engine]") {
   Words backend;
   Tensor w = word("w");
   auto f = K::function({w}, {w});
-  CHECK(text(f) == "Function(of an external backend)");
+  CHECK(printed(f) == "Function(of an external backend)");
   Tensors out = f({w, w});
   REQUIRE(out.size() == 1);
   CHECK(said(out[0]) == "ran [w, w]");
@@ -183,7 +177,7 @@ TEST_CASE("the configuration is never a backend's", "[engine]") {
 TEST_CASE("a backend's tensors are opaque to our own engine, print, and are freed", "[engine]") {
   {
     Tensor w = word("a word"), copy = w;
-    CHECK(text(w) == "a word (2, 3) float32 words");
+    CHECK(printed(w) == "a word (2, 3) float32 words");
     CHECK(w.shape() == Shape{2, 3});
     std::string refused = ": a tensor (2, 3) of the backend 'words' is opaque to kassette's own engine; that backend's get_value or eval may give its value";
     CHECK_THROWS_WITH(K::square(w), "square" + refused);
@@ -238,13 +232,13 @@ TEST_CASE("a factory that is broken is one line", "[engine]") {
 
 TEST_CASE("boxed values are what they were made from", "[engine]") {
   using engine::Value;
-  CHECK(text(Value()) == "None");
-  CHECK(text(Value::list({true, 2, 2.5, "x", K::None, Value::list({})})) == "[True, 2, 2.5, 'x', None, []]");
+  CHECK(printed(Value()) == "None");
+  CHECK(printed(Value::list({true, 2, 2.5, "x", K::None, Value::list({})})) == "[True, 2, 2.5, 'x', None, []]");
   CHECK(Value(3).as_float() == 3);
   CHECK(Value(Tensor()).is_none());
   CHECK_THROWS_WITH(Value("x").as_int(), "engine: text where an int is expected");
   CHECK_THROWS_WITH(Value::list({1})[1], "engine: element 1 of a list of 1");
   Value a = Value::list({"deep"}), b = a;
   a = 1;
-  CHECK(text(b) == "['deep']");
+  CHECK(printed(b) == "['deep']");
 }

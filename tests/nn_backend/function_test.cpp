@@ -3,21 +3,15 @@
 #include <kassette/backend.h>
 
 #include <cmath>
-#include <sstream>
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 using Vec = std::vector<double>;
-
-namespace {
-
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-
-}  // namespace
 
 TEST_CASE("a function computes its outputs from the old values and then applies its updates", "[function]") {
   Tensor x = K::variable({{1, 2}, {3, 4}}), y = K::placeholder(None, 2);
@@ -176,10 +170,9 @@ TEST_CASE("a symbolic argument connects a function to the tape", "[function]") {
 }
 
 TEST_CASE("a function prints how many inputs and outputs it has; an empty one cannot be called", "[function]") {
-  std::ostringstream os;
   Function f;
-  os << f << ' ' << K::function({K::placeholder({})}, {K::constant(1), K::constant(2)});
-  CHECK(os.str() == "Function() Function(1 inputs, 2 outputs)");
+  CHECK(printed(f) == "Function()");
+  CHECK(printed(K::function({K::placeholder({})}, {K::constant(1), K::constant(2)})) == "Function(1 inputs, 2 outputs)");
   CHECK_FALSE(f.defined());
   CHECK_THROWS_WITH(f({1}), "function: an empty Function (an uninitialised variable?)");
 }

@@ -5,27 +5,20 @@
 #include <limits>
 #include <vector>
 
-#include "devices/cpu/level.h"
-#include "devices/cpu/threads.h"
 #include "ops/expr.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
 using List = std::vector<double>;
-List values(const Tensor& x) { return x.to_vector<double>(); }
 
-void check_close(const Tensor& x, const List& expected, double tolerance = 1e-7) {
-  List v = values(x);
-  REQUIRE(v.size() == expected.size());
-  for (std::size_t i = 0; i < v.size(); ++i) {
-    INFO("element " << i);
-    CHECK(v[i] == Approx(expected[i]).epsilon(tolerance).margin(tolerance));
-  }
-}
+void check_close(const Tensor& x, const List& expected, double tolerance = 1e-7) { test::check_close(values(x), expected, tolerance); }
 Tensor wide(const Operand& x) { return K::constant(x, "float64"); }
 
 List waves(std::int64_t n, double size = 3) {
@@ -88,7 +81,7 @@ TEST_CASE("softmax and logsumexp do not overflow", "[softmax]") {
 }
 
 TEST_CASE("softmax has the same bits for any number of threads", "[softmax]") {
-  int before = num_threads();
+  CpuSettings restore;
   for (Shape s : {Shape{3000, 10}, Shape{300, 200}, Shape{10, 30, 100}}) {
     Tensor x = K::constant(waves(s.numel()), "float32", s);
     for (int axis = 0; axis < s.rank(); ++axis) {
@@ -99,16 +92,14 @@ TEST_CASE("softmax has the same bits for any number of threads", "[softmax]") {
       CHECK(values(K::logsumexp(x, axis)) == lse);
     }
   }
-  set_num_threads(before);
 }
 
 TEST_CASE("softmax agrees over CPU levels to 4 ulp", "[softmax]") {
-  Level before = cpu_level();
+  CpuSettings restore;
   Tensor x = K::constant(waves(40 * 37), "float32", {40, 37});
   List reference = slow_softmax(values(x), 40, 37, 1);
   for (Level level : {Level::sse2, Level::avx2, Level::avx512})
     if (set_cpu_level(level)) check_close(K::softmax(x), reference, 4 * 1.2e-7);
-  set_cpu_level(before);
 }
 
 TEST_CASE("softmax of what it does not take", "[softmax]") {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
@@ -18,7 +20,6 @@ using List = std::vector<double>;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-List values(const Tensor& x) { return x.to_vector<double>(); }
 Tensor integers(const List& v, DType dtype = int32) { return K::constant(v, dtype); }
 
 /// floatx while it lives.

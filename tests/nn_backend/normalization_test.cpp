@@ -3,13 +3,13 @@
 #include <kassette/testing.h>
 
 #include <cmath>
-#include <sstream>
 #include <vector>
 
 #include "core/runtime.h"
-#include "devices/cpu/level.h"
 #include "ops/op.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -111,15 +111,6 @@ const std::vector<Case> kCases = {
 
 Tensor floats(const List& v, const Sizes& shape, DType dtype) { return K::constant(v, dtype, shape_of(shape)); }
 
-struct Settings {
-  Level level = cpu_level();
-  int threads = num_threads();
-  ~Settings() {
-    set_cpu_level(level);
-    set_num_threads(threads);
-  }
-};
-
 }  // namespace
 
 TEST_CASE("normalize_batch_in_training of the specification's vectors", "[normalization]") {
@@ -194,7 +185,7 @@ TEST_CASE("a batch of nothing has mean and variance nan, one of one element vari
 }
 
 TEST_CASE("batch normalisation has the same bits on every level and number of threads, forward and backward", "[normalization]") {
-  Settings restore;
+  test::CpuSettings restore;
   for (const Case& c : {Case{{32, 14, 14, 48}, {0, 1, 2}}, Case{{16, 20, 30, 30}, {0, 2, 3}}, Case{{4001, 3}, {0}}, Case{{3, 70000}, {1}}, Case{{9, 40, 700}, {1}}}) {
     Channels channels(c.shape, c.axes);
     Axes axes{};
@@ -334,7 +325,5 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
 }
 
 TEST_CASE("a normalised batch prints its three tensors", "[normalization]") {
-  std::ostringstream os;
-  os << K::NormalizedBatch{};
-  CHECK(os.str() == "NormalizedBatch(normalized=Tensor(), mean=Tensor(), variance=Tensor())");
+  CHECK(test::printed(K::NormalizedBatch{}) == "NormalizedBatch(normalized=Tensor(), mean=Tensor(), variance=Tensor())");
 }

@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 using Vec = std::vector<double>;
 
 namespace {
 
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
 /// 0, 1, 2, ... with n rows of 3.
 Tensor rows(int n) { return K::reshape(K::arange(3 * n, None, 1, "float32"), {n, 3}); }
 Tensor unknown_rows() { return K::placeholder({K::None, 3}); }

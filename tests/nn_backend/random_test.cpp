@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 using kassette::Tensor;
+using kassette::test::values;
 namespace K = kassette::backend;
 
 namespace {
 
-std::vector<double> values(const Tensor& t) { return t.to_vector<double>(); }
 double mean_of(const std::vector<double>& v) {
   double sum = 0;
   for (double x : v) sum += x;

@@ -5,17 +5,17 @@
 #include <limits>
 #include <vector>
 
-#include "devices/cpu/level.h"
-#include "devices/cpu/threads.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
-std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 using List = std::vector<double>;
 
 /// Numbers with a dtype and a shape.
@@ -216,7 +216,7 @@ TEST_CASE("a sum of 1e7 floats is as good as float32 can say", "[reduce]") {
 }
 
 TEST_CASE("reductions have the same bits for any number of threads", "[reduce]") {
-  int before = num_threads();
+  CpuSettings restore;
   for (Shape shape : {Shape{300'000}, Shape{700, 300}, Shape{3, 900, 70}}) {
     std::vector<float> v(static_cast<std::size_t>(shape.numel()));
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(std::sin(static_cast<double>(i)));
@@ -230,5 +230,4 @@ TEST_CASE("reductions have the same bits for any number of threads", "[reduce]")
       CHECK(values(K::mean(x, axes)) == mean);
     }
   }
-  set_num_threads(before);
 }

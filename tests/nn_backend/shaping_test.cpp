@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
 using Doubles = std::vector<double>;
-Doubles values(const Tensor& t) { return t.to_vector<double>(); }
 
 /// 0, 1, 2, ... with that shape.
 Tensor counted(const Dims& shape, int n, DType dtype = float32) {

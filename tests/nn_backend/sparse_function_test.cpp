@@ -2,20 +2,20 @@
 #include <kassette/backend.h>
 #include <kassette/testing.h>
 
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 using Vec = std::vector<double>;
 
 namespace {
 
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
 Tensor sparse_input(const Dims& shape, DType dtype = None, Name name = None) { return K::placeholder(shape, None, dtype, /*sparse=*/true, name); }
 
 }  // namespace
@@ -81,9 +81,7 @@ TEST_CASE("outputs may be sparse, intermediate sparse tensors are computed, feed
   Tensor p = sparse_input({K::None, 2}), q = sparse_input({K::None, 2}), scale = K::variable(3.0), x = K::constant({{1}, {2}});
   Tensor joined = K::concatenate({p, q}, 0), turned = K::transpose(joined);
   auto f = K::function({p, q}, {joined, scale * 2.0, turned, K::cast(p, "int32")});
-  std::ostringstream os;
-  os << f;
-  CHECK(os.str() == "Function(2 inputs, 4 outputs)");
+  CHECK(printed(f) == "Function(2 inputs, 4 outputs)");
   Tensor a = K::sparse_coo({{0, 1}}, {1.5}, {1, 2}), b = K::sparse_coo({{1, 0}, {0, 0}}, {2, 4}, {2, 2});
   Tensors out = f({a, b});
   REQUIRE(out.size() == 4);

@@ -4,25 +4,19 @@
 #include <kassette/testing.h>
 
 #include <cmath>
-#include <sstream>
 #include <vector>
 
 #include "core/context.h"
-#include "devices/cpu/level.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 using Vec = std::vector<double>;
 
 namespace {
-
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-std::string printed(const Tensor& t) {
-  std::ostringstream os;
-  os << t;
-  return os.str();
-}
 
 /// Random entries of a matrix, some of them listed twice, in no order; and the dense matrix, added up here.
 struct Entries {
@@ -56,12 +50,7 @@ Vec product(const Vec& a, const Vec& b, std::int64_t n, std::int64_t k, std::int
       for (std::int64_t j = 0; j < m; ++j) out[static_cast<std::size_t>(i * m + j)] += a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(l * m + j)];
   return out;
 }
-void close(const Tensor& t, const Vec& expected, double tolerance) {
-  Vec v = values(t);
-  REQUIRE(v.size() == expected.size());
-  for (std::size_t i = 0; i < v.size(); ++i)
-    if (!(std::abs(v[i] - expected[i]) <= tolerance)) FAIL("element " << i << " is " << v[i] << ", expected " << expected[i]);
-}
+void close(const Tensor& t, const Vec& expected, double tolerance) { check_close(values(t), expected, 0, tolerance); }
 
 }  // namespace
 
@@ -225,14 +214,7 @@ TEST_CASE("products with a sparse matrix: what fits and what does not", "[sparse
 }
 
 TEST_CASE("products of random matrices are those of dense algebra, at every level, width, order and thread count", "[sparse]") {
-  struct Restore {
-    Level level = cpu_level();
-    int threads = num_threads();
-    ~Restore() {
-      set_cpu_level(level);
-      set_num_threads(threads);
-    }
-  } restore;
+  CpuSettings restore;
   Entries e(37, 53, 600, 5);
   for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
     if (!set_cpu_level(level)) continue;
@@ -321,9 +303,7 @@ TEST_CASE("to_sparse finds the elements that are not zero, and parts come back",
   CHECK(values(dense_shape) == Vec{2, 3});
   CHECK(dense_shape.dtype() == "int64");
   CHECK(K::is_sparse(K::to_sparse(x)));
-  std::ostringstream empty;
-  empty << K::SparseParts();
-  CHECK(empty.str() == "SparseParts(indices=Tensor(),\nvalues=Tensor(),\ndense_shape=Tensor())");
+  CHECK(printed(K::SparseParts()) == "SparseParts(indices=Tensor(),\nvalues=Tensor(),\ndense_shape=Tensor())");
   Tensor nan = K::to_sparse({0, NAN, -0.0});
   CHECK(K::sparse_parts(nan).values.size() == 1);
 }

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 using Vec = std::vector<double>;
 
 namespace {
 
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
 /// f, where what happens to variables is only recorded.
 template <class F>
 Tensor recorded(F f) {

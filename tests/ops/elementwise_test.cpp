@@ -1,11 +1,15 @@
 // tests/ops/elementwise_test.cpp - elementwise ops and operators, by value and by error.
+#include <kassette/backend.h>
+
 #include "core/text.h"
-#include "devices/cpu/level.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
 
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
@@ -13,20 +17,6 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor tensor(const Operand& x, DType dtype = float32) { return as_tensor(x, dtype, "test"); }
-template <class T>
-std::vector<T> values(const Tensor& x) {
-  return x.to_vector<T>();
-}
-template <class F>
-std::string message(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("true division of integers gives float64, of small ones float32", "[elementwise]") {
@@ -51,8 +41,8 @@ TEST_CASE("floor division and remainder follow the sign of the divisor", "[eleme
 TEST_CASE("integer division by zero is a ValueError", "[elementwise]") {
   Tensor a = tensor({1, 2}, int32);
   CHECK_THROWS_AS(floor_divide(a, 0), ValueError);
-  CHECK(message([&] { a % tensor({1, 0}, int32); }) == "remainder: integer division by zero");
-  CHECK(message([&] { floor_divide(a, 0); }) == "floor_divide: integer division by zero");
+  CHECK(error_of([&] { a % tensor({1, 0}, int32); }) == "remainder: integer division by zero");
+  CHECK(error_of([&] { floor_divide(a, 0); }) == "floor_divide: integer division by zero");
 }
 
 TEST_CASE("the lowest integer divided by -1 wraps", "[elementwise]") {
@@ -96,7 +86,7 @@ TEST_CASE("where chooses, broadcasts all three and lets no NaN through", "[eleme
   CHECK(values<float>(y) == std::vector<float>{1, 2, 3, 0, 0, 0});
   CHECK(values<float>(where(c, 1.0, tensor({{1.0}, {kNan}})))[0] == 1);
   CHECK(values<int>(where(tensor({true, false}, bool_), tensor({1, 2}, int64), 7)) == std::vector<int>{1, 7});
-  CHECK(message([&] { where(tensor({1, 0}), 1.0, 2.0); }) ==
+  CHECK(error_of([&] { where(tensor({1, 0}), 1.0, 2.0); }) ==
         "where: the condition is float32; compare it with something, or cast it to bool");
 }
 
@@ -117,20 +107,20 @@ TEST_CASE("zero times anything is zero in mul_no_nan and div_no_nan", "[elementw
 
 TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused", "[elementwise]") {
   Tensor i = tensor({1, 2}, int32), x = tensor({1, 2}), p = tensor({true, false}, bool_);
-  CHECK(message([&] { i + x; }) == "add: int32 and float32; cast one of them (K::cast), tensors are not promoted");
-  CHECK(message([&] { i / x; }) == "divide: int32 and float32; cast one of them (K::cast), tensors are not promoted");
-  CHECK(message([&] { p + p; }) == "add: bool is not a number; cast it first (K::cast)");
-  CHECK(message([&] { x & x; }) == "logical_and: float32 is not bool; cast it first (K::cast)");
-  CHECK(message([&] { exp(i); }) == "exp: int32 is not a float dtype; cast it first (K::cast)");
-  CHECK(message([&] { i * 0.5; }) ==
+  CHECK(error_of([&] { i + x; }) == "add: int32 and float32; cast one of them (K::cast), tensors are not promoted");
+  CHECK(error_of([&] { i / x; }) == "divide: int32 and float32; cast one of them (K::cast), tensors are not promoted");
+  CHECK(error_of([&] { p + p; }) == "add: bool is not a number; cast it first (K::cast)");
+  CHECK(error_of([&] { x & x; }) == "logical_and: float32 is not bool; cast it first (K::cast)");
+  CHECK(error_of([&] { exp(i); }) == "exp: int32 is not a float dtype; cast it first (K::cast)");
+  CHECK(error_of([&] { i * 0.5; }) ==
         "multiply: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
-  CHECK(message([&] { x + tensor({1, 2, 3}); }) ==
+  CHECK(error_of([&] { x + tensor({1, 2, 3}); }) ==
         "add: shapes (2,) and (3,) do not broadcast: 2 against 3");
-  CHECK(message([&] { x + Tensor(); }) == "add: argument 2 is an empty Tensor (an uninitialised variable?)");
+  CHECK(error_of([&] { x + Tensor(); }) == "add: argument 2 is an empty Tensor (an uninitialised variable?)");
 }
 
 TEST_CASE("half types compute in float32 and round once, at every CPU level", "[elementwise]") {
-  Level old = cpu_level();
+  CpuSettings restore;
   for (DType dtype : {float16, bfloat16}) {
     Tensor x = empty_tensor(Spec(dtype, {65536})), y = empty_tensor(Spec(dtype, {65536}));
     for (int i = 0; i < 65536; ++i) {   // every number, beside another one
@@ -150,5 +140,4 @@ TEST_CASE("half types compute in float32 and round once, at every CPU level", "[
       CHECK(wrong == 0);
     }
   }
-  set_cpu_level(old);
 }

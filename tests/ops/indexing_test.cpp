@@ -4,14 +4,15 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
 using Doubles = std::vector<double>;
-Doubles values(const Tensor& t) { return t.to_vector<double>(); }
 Tensor counted(const Dims& shape, int n) { return K::reshape(K::arange(n, None, 1, "float32"), shape); }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// tests/ops/levels.h - running something at every CPU level.
+// tests/ops/levels.h - running something at every CPU level, and on another number of threads.
 #pragma once
 #include <cstring>
 #include <vector>
 
 #include "devices/cpu/level.h"
+#include "devices/cpu/threads.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
 
@@ -17,16 +18,25 @@ Tensor tensor_of(const std::vector<T>& v) {
   return t;
 }
 
+/// At the end of the scope, the CPU level and the number of threads are as they were.
+struct CpuSettings {
+  Level level = cpu_level();
+  int threads = num_threads();
+  ~CpuSettings() {
+    set_cpu_level(level);
+    set_num_threads(threads);
+  }
+};
+
 /// Runs the body at every level that this CPU has.
 template <class F>
 void at_every_level(F f) {
-  Level old = cpu_level();
+  CpuSettings restore;
   for (Level level : {Level::sse2, Level::avx2, Level::avx512})
     if (set_cpu_level(level)) {
       INFO(level_name(level));
       f(level);
     }
-  set_cpu_level(old);
 }
 
 }  // namespace test

@@ -10,6 +10,7 @@
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
 
 using namespace kassette;
 namespace K = kassette::backend;
@@ -215,7 +216,7 @@ TEST_CASE("half types sum in float32 and round once; integers wrap", "[matmul]")
 }
 
 TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
-  int before = num_threads();
+  test::CpuSettings restore;
   std::mt19937 random(7);
   auto fill = [&](const Tensor& x) {
     for (std::int64_t i = 0; i < x.size(); ++i) mutable_data<float>(x)[i] = static_cast<float>(random()) / 4e9f;
@@ -234,7 +235,6 @@ TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
       CHECK(values<float>(K::dot(x, y)) == one);
     }
   }
-  set_num_threads(before);
 }
 
 TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {

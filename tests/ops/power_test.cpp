@@ -99,7 +99,7 @@ TEMPLATE_TEST_CASE("a power of floats is rounded correctly but near ties, one of
 
 TEMPLATE_TEST_CASE("powers, remainders and floor divisions have the same bits at avx2 and avx512", "[math][power]", float, double) {
   using T = TestType;
-  Level old = cpu_level();
+  test::CpuSettings restore;
   if (!set_cpu_level(Level::avx512)) return test::skip("no AVX-512 on this CPU");
   std::vector<T> a, b;
   pairs(a, b);
@@ -112,7 +112,6 @@ TEMPLATE_TEST_CASE("powers, remainders and floor divisions have the same bits at
     for (std::size_t i = 0; i < a.size(); ++i) all = all && same(wide[i], narrow[i]);
     CHECK(all);
   }
-  set_cpu_level(old);
 }
 
 TEMPLATE_TEST_CASE("remainders and floor divisions are the C library's fmod with the divisor's sign", "[math][power]", float, double) {

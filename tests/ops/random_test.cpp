@@ -13,6 +13,7 @@
 #include "ops/dims.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
 
 using namespace kassette;
 
@@ -70,9 +71,7 @@ TEST_CASE("philox gives the known answers of Random123", "[random]") {
 
 TEST_CASE("an element's words depend on key and index alone", "[random]") {
   RandomKey key{0x123456789abcdef0u, 0x1122334455667788u};
-  for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
-    Level before = cpu_level();
-    if (!set_cpu_level(level)) continue;
+  test::at_every_level([&](Level) {
     // Blocks beyond 2^32 and a cut group.
     for (std::int64_t first : {std::int64_t(0), std::int64_t(640), (std::int64_t(1) << 34) - 64}) {
       std::vector<std::uint32_t> words(197);
@@ -81,14 +80,13 @@ TEST_CASE("an element's words depend on key and index alone", "[random]") {
       for (int i = 0; i < 197; ++i) wrong += words[static_cast<std::size_t>(i)] != random_word(key, first + i);
       CHECK(wrong == 0);
     }
-    set_cpu_level(before);
-  }
+  });
 }
 
 TEST_CASE("draws have the same bits for every CPU level and number of threads", "[random]") {
   Tensor key = fixed_key(5, 3), dims = dims_of({70001});
   Tensor mask_dims = dims_of({1, 3});
-  Level before = cpu_level();
+  test::CpuSettings restore;
   for (DType dtype : {float16, bfloat16, float32, float64}) {
     Draw draw{key, dims, dtype};
     Tensor x = random_uniform({key, dims_of({1001, 3}), dtype}, -1, 1);
@@ -110,8 +108,6 @@ TEST_CASE("draws have the same bits for every CPU level and number of threads", 
         INFO(dtype.name() << " " << level_name(level) << " " << threads);
         CHECK(all() == expected);
       }
-    set_num_threads(0);
-    set_cpu_level(before);
   }
 }
 

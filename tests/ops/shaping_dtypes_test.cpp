@@ -4,17 +4,18 @@
 #include <functional>
 #include <vector>
 
-#include "devices/cpu/threads.h"
 #include "ops/shaping.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
 using Doubles = std::vector<double>;
-Doubles values(const Tensor& t) { return t.to_vector<double>(); }
 
 const DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
 
@@ -119,12 +120,11 @@ TEST_CASE("the bits do not depend on the number of threads", "[shaping]") {
     return Tensors{apply1(gather_grad_like_row, {dy, indices, like}), K::transpose(wide), K::concatenate({wide, wide}, 1),
                    K::reverse(wide, 1), apply1(tile_grad_like_row, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
   };
-  int threads = num_threads();
+  CpuSettings restore;
   set_num_threads(1);
   Tensors one = all_of();
   set_num_threads(3);
   Tensors three = all_of();
-  set_num_threads(threads);
   for (int i = 0; i < one.size(); ++i) CHECK(one[i].to_vector<float>().operator std::vector<float>() == three[i].to_vector<float>().operator std::vector<float>());
 }
 

@@ -10,14 +10,15 @@
 #include "ops/operand.h"
 #include "ops/shaping.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
+using namespace kassette::test;
 
 namespace {
 
 using Doubles = std::vector<double>;
-Doubles values(const Tensor& t) { return t.to_vector<double>(); }
 
 struct Sample {
   const char* name;
@@ -110,24 +111,9 @@ Tensor first(const Sample& s, const Tensor& x) { return K::gradients(loss_of(s, 
 /// A function of the first gradient, differentiated again.
 Tensor second_loss(const Sample& s, const Tensor& x) { return weighted(first(s, x), 0.9); }
 
-void check_close(const Doubles& got, const Doubles& want, double tolerance) {
-  REQUIRE(got.size() == want.size());
-  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(want[i]).margin(tolerance).epsilon(tolerance));
-}
-
+/// The gradient of f at the input of that shape.
 Doubles differences(const std::function<double(const Tensor&)>& f, const std::vector<long>& shape) {
-  const double h = 1e-5;
-  Doubles x = values(input(shape)), out;
-  for (double& v : x) {
-    double old = v;
-    v = old + h;
-    double up = f(K::variable(K::constant(x, "float64", shape), "float64"));
-    v = old - h;
-    double down = f(K::variable(K::constant(x, "float64", shape), "float64"));
-    v = old;
-    out.push_back((up - down) / (2 * h));
-  }
-  return out;
+  return test::differences([&](const Doubles& x) { return f(K::variable(K::constant(x, "float64", shape), "float64")); }, values(input(shape)));
 }
 
 }  // namespace

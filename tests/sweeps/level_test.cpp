@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/runtime.h"
-#include "devices/cpu/level.h"
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
 #include "tests/sweeps/sample.h"
 
 namespace K = kassette::backend;
@@ -36,15 +36,6 @@ Tensors run(const Sample& s, const Tensors& in) {
   return out;
 }
 
-struct Settings {
-  Level level = cpu_level();
-  int threads = num_threads();
-  ~Settings() {
-    set_cpu_level(level);
-    set_num_threads(threads);
-  }
-};
-
 template <class F>
 void for_each_large_case(F&& f) {
   for (const Sample& s : op_samples()) {
@@ -70,7 +61,7 @@ void for_each_large_case(F&& f) {
 }  // namespace
 
 TEST_CASE("every sample has the same bits on one thread and on two, gradients too", "[sweep]") {
-  Settings restore;
+  CpuSettings restore;
   for_each_large_case([](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     set_num_threads(1);
     Tensors one = run(s, in);
@@ -82,7 +73,7 @@ TEST_CASE("every sample has the same bits on one thread and on two, gradients to
 }
 
 TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place of its largest element", "[sweep]") {
-  Settings restore;
+  CpuSettings restore;
   for_each_large_case([](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     Tensors first;
     for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {

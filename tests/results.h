@@ -1,0 +1,72 @@
+// tests/results.h - what tests hold against expectations: the numbers of a tensor, its text, the message of an error.
+#pragma once
+#include <kassette/backend.h>
+#include <kassette/error.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+
+namespace kassette::test {
+
+/// The elements, row-major; what is symbolic is played.
+template <class T = double>
+std::vector<T> values(const Tensor& t) {
+  return backend::eval(t).to_vector<T>();
+}
+/// The one element.
+inline double number(const Tensor& t) { return backend::eval(t).item<double>(); }
+
+/// What operator<< writes.
+template <class T>
+std::string printed(const T& x) {
+  std::ostringstream out;
+  out << x;
+  return out.str();
+}
+
+/// The message of the E that f throws, or "no error". Another exception goes on.
+template <class E = Error, class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// Checks that each number is within `relative` times the expected one of it, or within `absolute`.
+inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double relative, double absolute) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double off = std::abs(got[i] - expected[i]), bound = std::isinf(expected[i]) ? 0 : std::max(absolute, relative * std::abs(expected[i]));
+    INFO("element " << i << ": " << got[i] << ", expected " << expected[i]);
+    CHECK((got[i] == expected[i] || off <= bound));
+  }
+}
+inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
+  check_close(got, expected, tolerance, tolerance);
+}
+
+/// The gradient of f, a number for a list of numbers, at x: central differences.
+template <class F>
+std::vector<double> differences(F&& f, std::vector<double> x) {
+  constexpr double h = 1e-5;
+  std::vector<double> gradient;
+  for (double& v : x) {
+    const double here = v;
+    v = here + h;
+    const double high = f(x);
+    v = here - h;
+    gradient.push_back((high - f(x)) / (2 * h));
+    v = here;
+  }
+  return gradient;
+}
+
+}  // namespace kassette::test
