@@ -1,3 +1,4 @@
+// tests/core/log_test.cpp - what the log says on stderr, and from which level on.
 #include <unistd.h>
 
 #include <cstdio>

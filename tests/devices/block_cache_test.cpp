@@ -1,3 +1,4 @@
+// tests/devices/block_cache_test.cpp - the caching allocator: size classes, limits, statistics, threads and fork.
 #include <sys/wait.h>
 #include <unistd.h>
 

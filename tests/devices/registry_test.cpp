@@ -1,3 +1,4 @@
+// tests/devices/registry_test.cpp - devices by name: what is absent, and one program on every device there is.
 #include <string>
 
 #include <kassette/backend.h>

@@ -1,3 +1,4 @@
+// tests/devices/threads_test.cpp - parallel_for and the pool behind it.
 #include <sys/wait.h>
 #include <unistd.h>
 

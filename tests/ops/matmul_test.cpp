@@ -1,3 +1,4 @@
+// tests/ops/matmul_test.cpp - dot, matmul and batch_dot against their definitions.
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,3 +1,4 @@
+// tests/ops/skeleton_test.cpp - the least that apply() has to do.
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
