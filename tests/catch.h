@@ -7,6 +7,10 @@
 #if KASSETTE_CATCH2 >= 3
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
+namespace Catch {
+/// The name of version 2.
+inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
+}  // namespace Catch
 #else
 #include <catch2/catch.hpp>
 #endif
