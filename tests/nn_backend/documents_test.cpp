@@ -149,6 +149,43 @@ TEST_CASE("documents: variable", "[documents]") {
   CHECK(shows(K::eval(kvar), "array([[ 1.,  2.],\n       [ 3.,  4.]])"));
 }
 
+TEST_CASE("documents: variable with a constraint", "[documents]") {
+  // constraint: projection function that is applied to the variable after an optimizer update.
+  auto non_neg = [](const Tensor& w) { return w * K::cast(K::greater_equal(w, 0), K::floatx()); };   // keras.constraints.NonNeg
+  Tensor kvar = K::variable({{1, -2}, {-3, 4}}, "float32", "example_var", non_neg);
+  CHECK(shows(K::eval(kvar), "array([[ 1., -2.],\n       [-3.,  4.]], dtype=float32)"));   // not applied to the initial value
+  K::update_sub(kvar, {{3, 0}, {0, 1}});
+  CHECK(shows(K::eval(kvar), "array([[-2., -2.],\n       [-3.,  3.]], dtype=float32)"));   // nor by an update
+  K::update(kvar, kassette::constraint_of(kvar)(kvar));   // what an optimizer does
+  CHECK(shows(K::eval(kvar), "array([[-0., -0.],\n       [-0.,  3.]], dtype=float32)"));
+}
+
+TEST_CASE("documents: is_sparse and to_dense", "[documents]") {
+  Tensor a = K::placeholder({2, 2}, K::None, K::None, /*sparse=*/false);
+  CHECK(shows(K::is_sparse(a), "False"));
+  Tensor b = K::placeholder({2, 2}, K::None, K::None, /*sparse=*/true);
+  CHECK(shows(K::is_sparse(b), "True"));
+  Tensor c = K::to_dense(b);
+  CHECK(shows(K::is_sparse(c), "False"));
+  auto f = K::function({b}, {c});
+  CHECK(shows(f({K::sparse_coo({{0, 1}, {1, 0}}, {2, 3}, {2, 2})})[0], "array([[ 0.,  2.],\n       [ 3.,  0.]], dtype=float32)"));
+}
+
+TEST_CASE("documents: print_tensor", "[documents]") {
+  std::vector<std::string> lines;
+  kassette::PrintSink old = kassette::set_print_sink([&](const char* line) { lines.push_back(line); });
+  Tensor x = K::placeholder({2}), without = x;
+  x = K::print_tensor(x, "x is: ");
+  CHECK(lines.empty());   // prints when it is evaluated
+  auto f = K::function({without}, {x * 2});
+  CHECK(shows(f({{1, 2}})[0], "array([ 2.,  4.], dtype=float32)"));   // the same tensor, unchanged
+  CHECK(lines == std::vector<std::string>{"x is:  [1. 2.]"});
+  // which should be used in the following code: otherwise the print operation is not taken into account during evaluation
+  K::function({without}, {without * 2})({{1, 2}});
+  CHECK(lines.size() == 1);
+  kassette::set_print_sink(old);
+}
+
 TEST_CASE("documents: is_keras_tensor", "[documents]") {
   Settings restore;
   std::vector<long> np_var{1, 2};
