@@ -3,6 +3,7 @@
 
 #include "core/text.h"
 #include "nn_backend/named.h"
+#include "ops/contraction.h"
 #include "ops/dispatch.h"
 #include "ops/matmul.h"
 #include "ops/operand.h"
@@ -16,23 +17,26 @@ namespace {
 
 bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse(tensor_of(x)); }
 
-/// A sparse matrix and a dense matrix or vector.
+/// What the product of a sparse matrix with a dense matrix or vector asks of the two; an unknown rank is decided at the call.
+void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
+  const Spec &s = sparse, &d = dense;
+  auto both = [&] { return first ? text("dot: sparse ", s, " x ", d) : text("dot: ", d, " x sparse ", s); };
+  if (s.rank != 2 || d.rank > 2 || d.rank == 0) fail<ValueError>(both(), ": a sparse matrix takes a dense matrix or vector");
+  if (k >= 0 && of_sparse >= 0 && k != of_sparse)
+    fail<ValueError>(both(), ": inner dimensions differ, ", first ? of_sparse : k, " against ", first ? k : of_sparse);
+}
+
 Tensor dot_sparse(const Tensor& x, const Tensor& y) {
   const Body &a = Access::body(x), &b = Access::body(y);
-  if (a.rank != 2 || b.rank < 0 || b.rank > 2 || b.rank == 0)
-    fail<ValueError>("dot: sparse ", static_cast<const Spec&>(a), " x ", static_cast<const Spec&>(b), ": a sparse matrix takes a dense matrix or vector");
-  if (b.rank == 2) return sparse_dot(x, y);
-  return squeeze(sparse_dot(x, expand_dims(y, 1)), 1);
+  check_sparse(a, b, b.rank > 0 ? b.dims[0] : kUnknown, a.dims[1], /*first=*/true);
+  return sparse_dot(x, y);
 }
-/// A dense matrix or vector and a sparse matrix: the product of the transposes, transposed.
+/// The product of the transposes, transposed.
 Tensor dot_before_sparse(const Tensor& x, const Tensor& y) {
   const Body &a = Access::body(x), &b = Access::body(y);
-  if (b.rank != 2 || a.rank < 0 || a.rank > 2 || a.rank == 0)
-    fail<ValueError>("dot: ", static_cast<const Spec&>(a), " x sparse ", static_cast<const Spec&>(b), ": a sparse matrix takes a dense matrix or vector");
-  if (std::int64_t k = a.dims[a.rank - 1]; k >= 0 && b.dims[0] >= 0 && k != b.dims[0])
-    fail<ValueError>("dot: ", static_cast<const Spec&>(a), " x sparse ", static_cast<const Spec&>(b), ": inner dimensions differ, ", k, " against ", b.dims[0]);
-  if (a.rank == 2) return transpose(sparse_dot(y, transpose(x), /*transposed=*/true));
-  return squeeze(sparse_dot(y, expand_dims(x, 1), /*transposed=*/true), 1);
+  check_sparse(b, a, a.rank > 0 ? a.dims[a.rank - 1] : kUnknown, b.dims[0], /*first=*/false);
+  if (a.rank == 1) return sparse_dot(y, x, /*transposed=*/true);
+  return transpose(sparse_dot(y, transpose(x), /*transposed=*/true));
 }
 
 }  // namespace
@@ -55,8 +59,8 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
     fail<ValueError>("batch_dot: ", axes.size_, " axes given; it takes one of x and one of y, or one that stands for both");
-  bool given = axes.size_ > 0, matrix = y.tensor().defined() && y.body().rank == 2;
-  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : matrix ? -1 : -2;
+  bool given = axes.size_ > 0;
+  int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
   return in_name_of("batch_dot", [&] { return kassette::batch_dot(x, y, of_x, of_y); });
 }
 

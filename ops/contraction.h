@@ -30,6 +30,12 @@ struct Form {
   User user = User::matmul;
 };
 
+/// The forms of dot and batch_dot for operands of known rank. Throws ValueError where the ranks or axes do not fit.
+Form dot_form(const Spec& x, const Spec& y);
+/// y_axis kUsualAxis: the last axis of a matrix, else the last but one.
+inline constexpr int kUsualAxis = -1000;
+Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis);
+
 /// A form as attributes, and back.
 Attrs encode(const Form& f);
 Form decode(const Attrs& t);

@@ -189,9 +189,7 @@ void vjp(const Rewind& r) {
 
 int rank_of(const Tensor& x, const char* user, const char* which) {
   if (!x.defined()) fail<ValueError>(user, ": ", which, " is an empty Tensor (an uninitialised variable?)");
-  int rank = Access::body(x).rank;
-  if (rank < 0) fail<ValueError>(user, ": the rank of ", which, " is unknown; give the placeholder an ndim");
-  return rank;
+  return Access::body(x).rank;
 }
 const Spec& spec_of(const Tensor& x) { return Access::body(x); }
 
@@ -216,14 +214,20 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
 
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
-  if (rx == 2 && ry == 2) {   // labels 0 1, 1 2 -> 0 2, as below
+  if (rx == 2 && ry == 2) {   // labels 0 1, 1 2 -> 0 2, as dot_form has them
     Attrs t;
     t.a = 0x10 | std::int64_t(0x21) << 32;
     t.b = 0x20 | std::int64_t(0x222 | static_cast<int>(User::dot) << 13) << 32;
     return apply1(matmul_row, t, {x, y});
   }
-  if (rx < 1 || ry < 1) fail<ValueError>("dot: ", spec_of(x), " x ", spec_of(y), ": both need at least one axis; use * for a number");
-  if (rx + ry - 2 > kMaxRank) fail<ValueError>("dot: ", spec_of(x), " x ", spec_of(y), ": the result has rank ", rx + ry - 2, ", and 8 is the most");
+  if (rx < 0 || ry < 0) return unranked_dot(x, y);
+  return apply1(matmul_row, encode(dot_form(spec_of(x), spec_of(y))), {x, y});
+}
+
+Form dot_form(const Spec& x, const Spec& y) {
+  int rx = x.rank, ry = y.rank;
+  if (rx < 1 || ry < 1) fail<ValueError>("dot: ", x, " x ", y, ": both need at least one axis; use * for a number");
+  if (rx + ry - 2 > kMaxRank) fail<ValueError>("dot: ", x, " x ", y, ": the result has rank ", rx + ry - 2, ", and 8 is the most");
   Form f;
   f.user = User::dot;
   for (int i = 0; i < rx; ++i) f.a.push(i);
@@ -233,20 +237,26 @@ Tensor dot(const Tensor& x, const Tensor& y) {
     f.b.push(i == summed ? rx - 1 : next);
     if (i != summed) f.out.push(next++);
   }
-  return apply1(matmul_row, encode(f), {x, y});
+  return f;
 }
 
 Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
   int rx = rank_of(x, "batch_dot", "x"), ry = rank_of(y, "batch_dot", "y");
-  if (rx < 2 || ry < 2) fail<ValueError>("batch_dot: ", spec_of(x), " x ", spec_of(y), ": both need at least two axes, the batch and another");
+  if (rx < 0 || ry < 0) return unranked_batch_dot(x, y, x_axis, y_axis);
+  return apply1(matmul_row, encode(batch_dot_form(spec_of(x), spec_of(y), x_axis, y_axis)), {x, y});
+}
+
+Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis) {
+  int rx = x.rank, ry = y.rank;
+  if (rx < 2 || ry < 2) fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
   auto normal = [](int axis, int rank, const char* which) {
     if (axis < -rank || axis >= rank) fail<ValueError>("batch_dot: axis ", axis, " is out of range for ", which, " of rank ", rank);
     if (axis == 0 || axis == -rank) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis; it takes part in no sum");
     return axis < 0 ? axis + rank : axis;
   };
   x_axis = normal(x_axis, rx, "x");
-  y_axis = normal(y_axis, ry, "y");
-  if (rx + ry - 3 > kMaxRank) fail<ValueError>("batch_dot: ", spec_of(x), " x ", spec_of(y), ": the result has rank ", rx + ry - 3, ", and 8 is the most");
+  y_axis = normal(y_axis == kUsualAxis ? ry == 2 ? -1 : -2 : y_axis, ry, "y");
+  if (rx + ry - 3 > kMaxRank) fail<ValueError>("batch_dot: ", x, " x ", y, ": the result has rank ", rx + ry - 3, ", and 8 is the most");
   Form f;
   f.user = User::batch_dot;
   for (int i = 0; i < rx; ++i) {
@@ -259,7 +269,7 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
     if (i != 0 && i != y_axis) f.out.push(next++);
   }
   if (f.out.rank == 1) f.out.push(kOne);
-  return apply1(matmul_row, encode(f), {x, y});
+  return f;
 }
 
 }  // namespace kassette

@@ -10,7 +10,10 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool t
 Tensor dot(const Tensor& x, const Tensor& y);
 /// Per sample of axis 0 of both, axis `x_axis` of x with `y_axis` of y. Without other axes the result is (batch, 1).
 Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
+/// The same where a rank is not known before the function is called: that decides then.
+Tensor unranked_dot(const Tensor& x, const Tensor& y);
+Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 
-extern const OpDef matmul_row;
+extern const OpDef matmul_row, unranked_product_row;
 
 }  // namespace kassette

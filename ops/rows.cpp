@@ -28,7 +28,7 @@ std::vector<const OpDef*> all_rows() {
       &logical_not_row,
       &shape_row, &size_row, &pack_row,
       &broadcast_like_row, &sum_to_like_row, &fitting_row,
-      &matmul_row,
+      &matmul_row, &unranked_product_row,
       &random_key_row, &random_uniform_row, &random_integers_row, &random_normal_row, &truncated_normal_row,
       &bernoulli_row, &dropout_row,
       &sum_row, &prod_row, &max_row, &min_row, &mean_row, &var_row, &std_row, &spread_row, &ties_row,

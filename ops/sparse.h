@@ -14,7 +14,7 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& den
 /// A dense tensor as a sparse one of its elements that are not zero.
 Tensor to_sparse(const Tensor& dense);
 Tensor to_dense(const Tensor& sparse);
-/// (n, k) x (k, m), or with the axes of the sparse matrix swapped (k, n) x (k, m): a dense (n, m).
+/// (n, k) x (k, m), or with the axes of the sparse matrix swapped (k, n) x (k, m): a dense (n, m). A vector (k,) gives (n,).
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed = false);
 Tensor sparse_concatenate(const Tensors& parts, int axis);
 /// All axes reversed.

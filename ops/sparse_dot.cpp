@@ -78,39 +78,41 @@ void with_loops(const Call& call, const int* inputs, F f) {
 Spec matrix_shape(const Call& call, int i) {
   Spec s;
   dims_from(call, i, &s);
-  if (s.rank >= 0 && s.rank != 2) fail<ValueError>(call.op.name, ": a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
+  if (s.rank >= 0 && s.rank != 2) fail<ValueError>("dot: a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
   if (s.rank < 0) s = Spec(DType(), {kUnknown, kUnknown});
   return s;
 }
 void check_matrix(const Call& call, int i) {
   const Spec& s = call.spec(i);
-  if (s.rank >= 0 && s.rank != 2) fail<ValueError>(call.op.name, ": a dense operand of shape ", s, "; beside a sparse one it is a matrix");
+  if (s.rank == 0 || s.rank > 2) fail<ValueError>("dot: a dense operand of shape ", s, "; beside a sparse matrix it is a matrix or vector");
 }
-std::int64_t dim(const Spec& s, int i) { return s.rank < 0 ? kUnknown : s.dims[i]; }
+/// A vector is a matrix of one column.
+std::int64_t dim(const Spec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
 bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
-void check_dtypes(const Call& call, DType a, DType b) {
-  if (a != b) fail<TypeError>(call.op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
-  if (a.is_bool()) fail<TypeError>(call.op.name, ": bool is not a number; cast it first (K::cast)");
+void check_dtypes(DType a, DType b) {
+  if (a != b) fail<TypeError>("dot: ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a.is_bool()) fail<TypeError>("dot: bool is not a number; cast it first (K::cast)");
 }
 
-/// Inputs: indices, values, dense shape, a dense matrix. attrs.a: the sparse matrix is transposed.
+/// Inputs: indices, values, dense shape, a dense matrix or vector. attrs.a: the sparse matrix is transposed.
 void dot_rule(const Call& call, Spec* out) {
   const Spec &values = call.spec(1), &x = call.spec(3);
   Spec a = matrix_shape(call, 2);
   check_matrix(call, 3);
-  check_dtypes(call, values.dtype, x.dtype);
+  check_dtypes(values.dtype, x.dtype);
   if (call.attrs.a) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
-    fail<ValueError>(call.op.name, ": sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
+    fail<ValueError>("dot: sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
   if (call.spec(0).rank >= 0 && differ(call.spec(0).dims[0], dim(values, 0)))
-    fail<ValueError>(call.op.name, ": ", call.spec(0).dims[0], " indices and ", values.dims[0], " values");
+    fail<ValueError>("dot: ", call.spec(0).dims[0], " indices and ", values.dims[0], " values");
   *out = Spec(x.dtype, {a.dims[0], dim(x, 1)});
+  if (x.rank != 2) out->rank = x.rank;
 }
 
 void dot_kernel(const Call& call) {
   Body& out = *call.out[0];
-  std::int64_t width = out.dims[1];
+  std::int64_t width = dim(out, 1);
   if (out.numel() == 0) return;
   std::unique_ptr<SparseIndex> made;
   const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 2), made);
@@ -148,19 +150,19 @@ void dot_gradient(const Rewind& r) {
   }
 }
 
-/// Inputs: indices, dense shape (n, m), X of shape (n, width), Y of shape (m, width).
+/// Inputs: indices, dense shape (n, m), X of shape (n, width), Y of shape (m, width), or (n,) and (m,).
 void products_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(2), &y = call.spec(3);
   Spec a = matrix_shape(call, 1);
   check_matrix(call, 2);
   check_matrix(call, 3);
-  check_dtypes(call, x.dtype, y.dtype);
+  check_dtypes(x.dtype, y.dtype);
   if (differ(a.dims[0], dim(x, 0)) || differ(a.dims[1], dim(y, 0)) || differ(dim(x, 1), dim(y, 1)))
-    fail<ValueError>(call.op.name, ": ", x, " and ", y, " for entries of the dense shape ", a);
+    fail<ValueError>("dot: ", x, " and ", y, " for entries of the dense shape ", a);
   *out = Spec(x.dtype, {dim(call.spec(0), 0)});
 }
 void products_kernel(const Call& call) {
-  std::int64_t width = call.spec(2).dims[1];
+  std::int64_t width = dim(call.spec(2), 1);
   std::unique_ptr<SparseIndex> made;
   const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 1), made);
   constexpr int kInputs[] = {2, 3};

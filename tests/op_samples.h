@@ -3,6 +3,7 @@
 // few that need none. To add one: a line here. What the members mean is in tests/sweeps/sample.h; x, y, z, w are the inputs.
 #pragma once
 #include "ops/expr.h"
+#include "ops/matmul.h"
 #include "ops/softmax.h"
 #include "tests/sweeps/sample.h"
 
@@ -145,6 +146,9 @@ constexpr Sample kOpSamples[] = {
     {"batch_dot", "(2,3,4) (2,4,2) | (3,1,2) (3,2,5)", CALL(K::batch_dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (2,3,4) | (2,3,4) (3,4,2)"},
     {"batch_dot", "(2,3) (2,3) | (4,2) (4,2)", CALL(K::batch_dot(x, y, 1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3)"},
     {"batch_dot", "(2,3,4) (2,5,3) | (3,1,2) (3,2,1)", CALL(K::batch_dot(x, y, {1, 2})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (2,3,4)"},
+
+    {"unranked_product", "(2,3) (3,4) | (1,2) (3,2,1) | (2,1,3) (3) | (0,3) (3,2)", CALL(kassette::unranked_dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (3)", true, false, false, "dot"},
+    {"unranked_product", "(2,3) (2,3) | (4,2) (4,2) | (2,2,3) (2,3)", CALL(kassette::unranked_batch_dot(x, y, -1, -1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3) | (2) (2)", true, false, false, "batch_dot"},
 
     // ---- control.h
     {"switch_", "() (2,3) (2,3) | () (4,1) (4,1)", CALL(K::switch_(x, [&] { return K::exp(y) * z; }, [&] { return y * K::exp(z); })), {kCondition, kReal, kReal}, kFloats, kSecond, 4, "() (2,3) (2)", true, true, false, "exp multiply"},

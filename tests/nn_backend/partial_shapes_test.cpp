@@ -257,3 +257,59 @@ TEST_CASE("static shapes go as far as they are known", "[partial]") {
   CHECK(K::int_shape(K::batch_flatten(b)) == Shape{-1, 4});
   CHECK(K::int_shape(K::dropout(b, 0.5)) == Shape{-1, 4, 1});
 }
+
+TEST_CASE("products of placeholders of unknown rank are decided at each call, gradients of any order included", "[partial]") {
+  Tensor x = K::placeholder(None, None, "float64"), y = K::placeholder(None, None, "float64");
+  auto grow = [](const Shape& s, double from) {
+    std::int64_t n = 1;
+    for (int i = 0; i < s.rank(); ++i) n *= int(s[i]);
+    return K::reshape(K::sin(from + K::arange(n, None, 1, "float64")), s);
+  };
+  struct Case {
+    Shape x, y, out;
+  };
+  auto check = [&](auto product, std::initializer_list<Case> cases) {
+    Tensor z = product(x, y), loss = K::sum(K::square(z) * z);
+    CHECK(K::int_shape(z) == K::None);
+    Tensors g = K::gradients(loss, {x, y}), h = K::gradients(K::sum(g[0]) + K::sum(K::square(g[1])), {x, y});
+    auto f = K::function({x, y}, {z, g[0], g[1], h[0], h[1]});
+    for (const Case& c : cases) {
+      Tensor a = K::variable(grow(c.x, 0.5), "float64"), b = K::variable(grow(c.y, -2), "float64"), e = product(a, b);
+      Tensors d = K::gradients(K::sum(K::square(e) * e), {a, b}), s = K::gradients(K::sum(d[0]) + K::sum(K::square(d[1])), {a, b});
+      Tensors o = f({K::eval(a), K::eval(b)}), wanted{e, d[0], d[1], s[0], s[1]};
+      CHECK(o[0].shape() == c.out);
+      for (int i = 0; i < 5; ++i) testing::assert_close(o[i], K::eval(wanted[i]), {.rtol = 1e-12, .atol = 1e-12});
+    }
+  };
+  check([](const Tensor& a, const Tensor& b) { return K::dot(a, b); },
+        {{{2, 3}, {3, 4}, {2, 4}}, {{3}, {3}, {}}, {{2, 3}, {3}, {2}}, {{3}, {2, 3, 4}, {2, 4}}, {{2, 5, 3}, {4, 3, 2}, {2, 5, 4, 2}}});
+  check([](const Tensor& a, const Tensor& b) { return K::batch_dot(a, b); }, {{{2, 3}, {2, 3}, {2, 1}}, {{2, 3, 4}, {2, 4, 5}, {2, 3, 5}}, {{2, 3, 4}, {2, 4}, {2, 3}}});
+  check([](const Tensor& a, const Tensor& b) { return K::batch_dot(a, b, {1, -1}); }, {{{2, 3}, {2, 5, 3}, {2, 5}}, {{2, 3, 4}, {2, 3}, {2, 4}}});
+
+  // One rank known, the other not.
+  auto half = K::function({x}, {K::dot(x, K::constant({{1, 2}, {3, 4}}, "float64"))});
+  CHECK(values(half({{1, 1}})[0]) == Vec{4, 6});
+  CHECK(values(half({{{1, 1}, {0, 1}}})[0]) == Vec{4, 6, 3, 4});
+  auto message = [](auto f) -> std::string {
+    try {
+      f();
+    } catch (const ValueError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(message([&] { half({{1, 2, 3}}); }) == "dot: (3,) x (2, 2): inner dimensions differ, 3 against 2");
+  CHECK(message([&] { half({1}); }) == "dot: () x (2, 2): both need at least one axis; use * for a number");
+  auto batch = K::function({x, y}, {K::batch_dot(x, y, {1, 2})});
+  CHECK(message([&] { batch({{{1, 2}}, {{1, 2}}}); }) == "batch_dot: axis 2 is out of range for y of rank 2");
+  CHECK_THROWS_WITH(K::dot(x, K::placeholder()), "dot: float64 and float32; cast one of them (K::cast), tensors are not promoted");
+
+  // Beside a sparse matrix it is a matrix or a vector.
+  Tensor s = K::sparse_coo({{0, 1}, {1, 0}}, {2, 3}, {2, 2}, "float64");
+  auto sparse = K::function({x}, {K::dot(s, x), K::dot(x, s)});
+  CHECK(values(sparse({{{1, 2}, {3, 4}}})[0]) == Vec{6, 8, 3, 6});
+  CHECK(values(sparse({{{1, 2}, {3, 4}}})[1]) == Vec{6, 2, 12, 6});
+  CHECK(values(sparse({{1, 2}})[0]) == Vec{4, 3});
+  CHECK(values(sparse({{1, 2}})[1]) == Vec{6, 2});
+  CHECK(message([&] { sparse({1}); }) == "dot: a dense operand of shape (); beside a sparse matrix it is a matrix or vector");
+}
