@@ -1,4 +1,5 @@
 // core/dtype.cpp - dtype and device names.
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <ostream>
@@ -14,17 +15,43 @@ namespace {
 constexpr const char* kNames[DType::kCount] = {"none",  "bool",    "uint8",    "uint16",  "int8",   "int16",
                                                "int32", "int64",   "float16",  "bfloat16", "float32", "float64"};
 
+/// Up to eight characters as a number, 0 for more: a dtype is named in many calls, and a comparison of texts for each of the names
+/// costs as much as an op.
+constexpr std::uint64_t word(const char* text) {
+  std::uint64_t w = 0;
+  for (int i = 0; i < 8; ++i) {
+    if (!text[i]) return w;
+    w |= std::uint64_t(static_cast<unsigned char>(text[i])) << (8 * i);
+  }
+  return text[8] ? 0 : w;
+}
+struct Words {
+  std::uint64_t of[DType::kCount] = {};
+};
+constexpr Words kWords = [] {
+  Words words;
+  for (int i = 1; i < DType::kCount; ++i) words.of[i] = word(kNames[i]);
+  return words;
+}();
+
+[[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const char* name) {
+  if (!std::strcmp(name, "string"))
+    fail<TypeError>("dtype 'string': tensors hold numbers and bool, no text; feed integers instead, ids of words or bytes as uint8");
+  fail<TypeError>("dtype '", name,
+                  "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
+                  "float32, float64");
+}
+
 }  // namespace
 
 const char* DType::name() const { return kNames[code_]; }
 
 DType DType::parse(Name name) {
   if (!name.text()) return DType();
-  for (int i = 1; i < kCount; ++i)
-    if (!std::strcmp(name.text(), kNames[i])) return DType(static_cast<Code>(i));
-  fail<TypeError>("dtype '", name.text(),
-                  "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
-                  "float32, float64");
+  std::uint64_t w = word(name.text());
+  for (int i = 1; w && i < kCount; ++i)
+    if (w == kWords.of[i]) return DType(static_cast<Code>(i));
+  fail_unknown(name.text());
 }
 
 std::ostream& operator<<(std::ostream& os, DType dtype) { return os << dtype.name(); }

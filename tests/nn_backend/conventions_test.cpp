@@ -35,6 +35,12 @@ TEST_CASE("what is made without a dtype has floatx, integers and bool too", "[co
   CHECK_THROWS_WITH(K::zeros({2}, "complex64"), "dtype 'complex64' is unknown; there are bool, uint8, uint16, int8, int16, int32, "
                                                 "int64, float16, bfloat16, float32, float64");
   CHECK_THROWS_AS(K::placeholder({2}, None, ""), TypeError);
+  CHECK_THROWS_AS(K::zeros({2}, "float"), TypeError);
+  CHECK_THROWS_AS(K::zeros({2}, "bfloat16x"), TypeError);
+  CHECK_THROWS_AS(K::zeros({2}, "none"), TypeError);
+  // TensorFlow's dtype for text, in placeholders and identity alone: tensors hold none here.
+  CHECK_THROWS_WITH(K::placeholder({}, None, "string"),
+                    "dtype 'string': tensors hold numbers and bool, no text; feed integers instead, ids of words or bytes as uint8");
 }
 
 TEST_CASE("tensors are not promoted; numbers and arrays take the dtype of the tensor beside them", "[conventions]") {
