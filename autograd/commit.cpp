@@ -28,6 +28,9 @@ class Locks {
   bool locked_ = false;
 };
 
+/// As the user typed it: "update_add", "function: update 1".
+std::string name_of(const Effect& e) { return e.number < 0 ? e.what : text(e.what, ": update ", e.number); }
+
 }  // namespace
 
 void Plan::commit(Frame& f) const {
@@ -38,7 +41,7 @@ void Plan::commit(Frame& f) const {
   locks.lock();
   for (const Effect& e : effects_)
     if (e.step >= 0 && !e.cell->value.storage)
-      fail<RuntimeError>("function: a variable ", e.cell->spec, " to be updated has no value yet; give it one with K::set_value");
+      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
   std::vector<char> in_place(effects_.size(), 0);
   for (std::size_t i = 0; i < effects_.size(); ++i) {
     const Effect& e = effects_[i];
@@ -69,7 +72,7 @@ void Plan::commit(Frame& f) const {
   for (const Effect& e : effects_) {
     const Body& value = e.step >= 0 ? f.own[static_cast<std::size_t>(e.slot)] : *f.at[static_cast<std::size_t>(e.slot)];
     if (!value.same_shape(e.cell->spec))
-      fail<ValueError>("update: the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
+      fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
   // From here on nothing fails.
   for (const Item& item : items) run_item(f, item);

@@ -18,8 +18,16 @@ struct Effect {
   Ref<Cell> cell;
   int slot;   // kSet: the new value; else the increment
   Mode mode;
+  const char* what;   // the function that the user called
+  int number = -1;    // of a pair in the list of updates
   int step = -1;      // the tail step that makes the new value and may write it into the variable itself
   int current = -1;   // the slot of the variable that this step reads; for adds, read anew under the lock
+};
+
+/// A variable and its new value, pair number `number` of a list of updates.
+struct SetPair {
+  Tensor variable, value;
+  int number;
 };
 
 struct Frame;
@@ -34,7 +42,7 @@ class Plan {
   struct Request {
     Tensors inputs, outputs;
     Tensors update_ops;                                // made by update() in a symbolic scope, or lazily
-    std::vector<std::pair<Tensor, Tensor>> set_pairs;  // variable, new value
+    std::vector<SetPair> set_pairs;
     Tensors fetches;                                   // computed, not returned
     std::vector<std::pair<Tensor, Tensor>> feed_dict;  // tensor that is no input, and what it stands for
     const char* what = "function";                     // for messages

@@ -243,7 +243,7 @@ void PlanBuilder::add_effect(Node* n) {
   if (request_.body)
     fail<ValueError>(request_.what, ": an update inside a body of control flow; return the new value and update outside");
   auto mode = static_cast<Effect::Mode>(n->attrs.a);
-  plan_->effects_.push_back({n->in()[0].node->cell, slot_of(n->in()[1]), mode});
+  plan_->effects_.push_back({n->in()[0].node->cell, slot_of(n->in()[1]), mode, update_name(n->attrs)});
 }
 
 /// An add or subtract that is the only effect on its variable becomes a step of its own, which fuses with what makes the
@@ -291,7 +291,7 @@ Ref<Plan> PlanBuilder::build() {
   const Tensors outputs = output_parts();
   for (const auto& [t, value] : request_.feed_dict) add_fixed(Access::body(t), Access::body(value));
   for (const Tensor& t : outputs) visit(Access::body(t));
-  for (const auto& pair : request_.set_pairs) visit(Access::body(pair.second));
+  for (const SetPair& pair : request_.set_pairs) visit(Access::body(pair.value));
   for (const Tensor& t : request_.update_ops) {
     visit(Access::body(t));
     listed_updates_.push_back(Access::body(t).node.get());
@@ -304,9 +304,9 @@ Ref<Plan> PlanBuilder::build() {
     const Body& b = Access::body(t);
     add_effect(b.node.get());
   }
-  for (const auto& pair : request_.set_pairs) {
-    const Body& b = Access::body(pair.first);
-    p.effects_.push_back({b.node->cell, slot_of(Access::body(pair.second)), Effect::kSet});
+  for (const SetPair& pair : request_.set_pairs) {
+    const Body& b = Access::body(pair.variable);
+    p.effects_.push_back({b.node->cell, slot_of(Access::body(pair.value)), Effect::kSet, request_.what, pair.number});
   }
   for (Effect& e : p.effects_) add_sum(e);
   for (const Tensor& t : outputs) {

@@ -19,7 +19,7 @@ const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? binary_ro
 
 void update_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &v = call.spec(1);
-  const char* what = call.attrs.a == Effect::kSet ? "update" : call.attrs.a == Effect::kAdd ? "update_add" : "update_sub";
+  const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
   bool ok = v.rank < 0 || v.rank == x.rank;
   for (int i = 0; ok && i < v.rank; ++i) ok = v.dims[i] < 0 || v.dims[i] == x.dims[i];
@@ -44,6 +44,11 @@ void update_kernel(const Call& call) {
 constinit const OpDef update_row{
     .name = "update", .rule = update_rule, .cpu = update_kernel, .traits = kView | kEffect, .cuda = update_kernel};
 
+const char* update_name(const Attrs& attrs) {
+  if (attrs.b == kMovingAverage) return "moving_average_update";
+  return attrs.a == Effect::kSet ? "update" : attrs.a == Effect::kAdd ? "update_add" : "update_sub";
+}
+
 void accumulate(Cell& cell, const Body& increment, bool subtract) {
   const OpDef& row = row_of(subtract ? Effect::kSubtract : Effect::kAdd);
   struct Unlock {
@@ -67,7 +72,11 @@ void accumulate(Cell& cell, const Body& increment, bool subtract) {
   else cell.set(made);
 }
 
-Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const char* what) {
+Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int64_t maker) {
+  Attrs attrs;
+  attrs.a = mode;
+  attrs.b = maker;
+  const char* what = update_name(attrs);
   if (!x.defined() || !value.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, value);
   const Body& b = Access::body(x);
@@ -76,8 +85,6 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const cha
   const Body& v = Access::body(value);
   if (v.device != b.device) fail<DeviceError>(what, ": the variable is on ", b.device, ", the value on ", v.device);
   Context& c = context();
-  Attrs attrs;
-  attrs.a = mode;
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)
       fail<ValueError>(what, ": not inside a body of control flow; return the new value from it and update outside");

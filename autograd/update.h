@@ -4,11 +4,15 @@
 
 namespace kassette {
 
+/// attrs.a is the mode, attrs.b says which function made it.
 extern const OpDef update_row;
+inline constexpr std::int64_t kMovingAverage = 1;
+/// The function's name.
+const char* update_name(const Attrs& attrs);
 
 /// x <- value, x + value or x - value. At once, and returns x, where the scope is eager and the value is concrete; else a
-/// recorded op, pure in value, whose effect a plan applies. `what` is the function's name.
-Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, const char* what);
+/// recorded op, pure in value, whose effect a plan applies. `maker` is 0 or kMovingAverage.
+Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int64_t maker = 0);
 
 /// cell <- cell +- increment, in place where the cell alone owns its bytes. The shapes agree.
 void accumulate(Cell& cell, const Body& increment, bool subtract);

@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/sparse.h"
 #include "core/text.h"
+#include "nn_backend/named.h"
 #include "nn_backend/settings.h"
 #include "ops/dispatch.h"
 #include "ops/operand.h"
@@ -115,12 +116,14 @@ namespace {
 
 bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
 
-/// The pair's value as the variable's dtype; shapes are checked now.
-Tensor new_value(const Tensor& variable, const Tensor& value) {
-  Scoped<bool> on(context().symbolic, true);
-  Attrs attrs;
-  apply1(update_row, attrs, {variable, value});   // the rule's errors; the node is dropped
-  return value;
+/// The errors of an update with that pair.
+void check_pair(const SetPair& pair) {
+  std::string what = text("function: update ", pair.number);
+  in_name_of(what.c_str(), [&] {
+    refuse_sparse("update", pair.value);
+    Scoped<bool> on(context().symbolic, true);
+    return apply1(update_row, Attrs(), {pair.variable, pair.value});
+  });
 }
 
 void add_updates(Plan::Request& request, const Updates& updates) {
@@ -131,7 +134,8 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     const Body& b = Access::body(first);
     if (second.defined()) {
       if (!is_variable_body(b)) fail<TypeError>("function: update ", i, ": the first of the pair is not a variable");
-      request.set_pairs.push_back({first, new_value(first, second)});
+      request.set_pairs.push_back({first, second, i});
+      check_pair(request.set_pairs.back());
       continue;
     }
     if (b.node && b.node->op == &update_row) {

@@ -20,7 +20,7 @@ Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const ch
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, what);
-  return kassette::update(x, v, mode, what);
+  return kassette::update(x, v, mode);
 }
 
 /// An operand as a tensor of that dtype, cast where it has another.
@@ -86,7 +86,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
                      "; shapes must be equal");
   if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it is a number or a scalar");
   // A value that turns out smaller is not to be broadcast: here it throws at replay.
-  return kassette::update(x, (x - reshape_like(target, x)) * (1.0 - m), Effect::kSubtract, what);
+  return kassette::update(x, (x - reshape_like(target, x)) * (1.0 - m), Effect::kSubtract, kMovingAverage);
 }
 
 Tensor eval(const Operand& x) {
