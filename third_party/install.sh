@@ -18,8 +18,11 @@ build | header cblas.h                    | libopenblas-pthread-dev | 0.3.20 | m
 build | header xsimd/xsimd.hpp            | libxsimd-dev            | 8.1    | vector instructions of the CPU
 build | header spdlog/spdlog.h            | libspdlog-dev           | 1.9    | the log behind KASSETTE_LOG
 build | header nlohmann/json.hpp          | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration that Keras in Python has too
+build | header zlib.h                     | zlib1g-dev              | 1.2.9  | compressed files: npz, IDX within gzip
+build | header png.h                      | libpng-dev              | 1.6    | reads and writes PNG pictures
 test  | header catch2/catch.hpp catch2/catch_all.hpp | catch2       | 2.13   | the test framework, version 2 or 3
 test  | header xtensor/xarray.hpp         | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
+test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
 ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | the header budget in an interpreter
@@ -27,13 +30,18 @@ ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | t
 
 say() { printf '%s\n' "$*" >&2; }
 
-# present "cmd a b" or "header a b": one of them is enough.
+# present "cmd a b", "header a b" or "python a b" (modules): one of them is enough.
 present() {
-  local kind=$1 name dir
+  local kind=$1 name dir python
   shift
   for name in "$@"; do
     if [ "$kind" = cmd ]; then
       command -v "$name" >/dev/null 2>&1 && return 0
+    elif [ "$kind" = python ]; then
+      # The distribution puts modules beside its own python3, which need not be the first one found.
+      for python in python3 /usr/bin/python3; do
+        "$python" -c "import $name" >/dev/null 2>&1 && return 0
+      done
     else
       for dir in $include_dirs; do
         [ -e "$dir/$name" ] && return 0

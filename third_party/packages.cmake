@@ -13,6 +13,10 @@ find_path(KASSETTE_XSIMD_INCLUDE xsimd/xsimd.hpp REQUIRED)
 # Header-only as well; one source of ours reads keras.json with it.
 find_path(KASSETTE_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 
+# Compressed files and pictures.
+find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
+
 # The pthread flavour, by preference: the OpenMP one brings libgomp's threads beside our pool. The
 # library remembers where it was, since the system-wide alternative may point at another flavour.
 set(flavour openblas-pthread)
@@ -27,7 +31,7 @@ endif()
 target_include_directories(kassette_third_party SYSTEM INTERFACE
   ${KASSETTE_XSIMD_INCLUDE} ${KASSETTE_JSON_INCLUDE} ${KASSETTE_BLAS_INCLUDE})
 target_link_libraries(kassette_third_party INTERFACE
-  ${KASSETTE_BLAS_LIBRARY} spdlog::spdlog Threads::Threads ${CMAKE_DL_LIBS})
+  ${KASSETTE_BLAS_LIBRARY} spdlog::spdlog ZLIB::ZLIB PNG::PNG Threads::Threads ${CMAKE_DL_LIBS})
 
 # CUDA: only where nvcc is.
 if(NOT KASSETTE_CUDA MATCHES "^(AUTO|ON|OFF)$")

@@ -1,0 +1,138 @@
+// core/io.h - arrays in files: npy, npz, safetensors, CSV, IDX and PNG. Opt-in: <kassette/io.h>.
+//
+// A file is written beside its final name and then renamed, so that a crash leaves the old file or the new one. A reader
+// believes nothing: a truncated or lying file is one ValueError that names it, before any memory is taken for it.
+#ifndef KASSETTE_IO_H
+#define KASSETTE_IO_H
+#include <initializer_list>
+#include <iosfwd>
+
+#include <kassette/api.h>
+
+namespace kassette {
+
+/// A tensor and its name in a file.
+struct NamedTensor {
+  const char* name;
+  Tensor tensor;
+};
+
+/// Tensors under names, in the order they were given, and texts under names (safetensors' metadata). Zero bytes are the
+/// empty list; copies are whole.
+///
+///     NamedTensors model = load_safetensors("model.safetensors");
+///     Tensor w = model["dense/kernel"];
+///     for (const auto& [name, x] : model) std::cout << name << ' ' << x.shape() << '\n';
+class KASSETTE_API NamedTensors {
+ public:
+  struct Item {
+    Name name;
+    Tensor tensor;
+  };
+  NamedTensors() noexcept : impl_(nullptr) {}
+  NamedTensors(NoneType) noexcept : impl_(nullptr) {}
+  /// {{"w", w}, {"b", b}}. Throws ValueError for a name given twice.
+  NamedTensors(std::initializer_list<Item> items);
+  /// "arr_0", "arr_1", ..., as numpy.savez names what has no name.
+  NamedTensors(const Tensors& list);
+  NamedTensors(const NamedTensors& other);
+  NamedTensors(NamedTensors&& other) noexcept : impl_(other.impl_) { other.impl_ = nullptr; }
+  NamedTensors& operator=(NamedTensors other) noexcept {
+    Impl* impl = impl_;
+    impl_ = other.impl_;
+    other.impl_ = impl;
+    return *this;
+  }
+  ~NamedTensors();
+
+  std::int64_t size() const;
+  bool empty() const { return size() == 0; }
+  bool contains(Name name) const;
+  /// Throws ValueError, with the names there are, where there is none such.
+  const Tensor& operator[](Name name) const;
+  /// Adds a tensor, or replaces the one of that name.
+  void set(Name name, const Tensor& tensor);
+  const NamedTensor* begin() const;
+  const NamedTensor* end() const;
+  /// The tensors alone, in order: K::batch_set_value(ws, named.tensors()).
+  Tensors tensors() const;
+
+  /// A text under a name, or null.
+  const char* metadata(Name key) const;
+  void set_metadata(Name key, Name text);
+  /// How many texts there are, and the i-th with its name.
+  std::int64_t metadata_size() const;
+  const char* metadata_key(std::int64_t i) const;
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const NamedTensors& list);
+
+ private:
+  struct Impl;
+  Impl& make();
+  Impl* impl_;
+  friend struct Access;
+};
+
+struct LoadOptions {
+  Named only_by_name{0};
+  /// The elements stay in the file and come into memory as they are touched. The file may be replaced meanwhile (as the
+  /// save functions do) but not changed in place. What cannot be used where it lies (compressed, the other byte or memory
+  /// order, not aligned) is copied.
+  bool mmap = false;
+};
+
+/// One array in NumPy's format (versions 1 to 3). NumPy's 2-byte void, which is how it keeps ml_dtypes' bfloat16, is bfloat16.
+/// Throws ValueError for what is no such file and for dtypes that a tensor has not (uint32, complex, structures, objects).
+KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
+
+struct NpyOptions {
+  Named only_by_name{0};
+  bool fortran_order = false;   // the first index varies fastest in the file
+  bool big_endian = false;
+};
+KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options = {});
+
+/// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are passed over.
+KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
+
+struct NpzOptions {
+  Named only_by_name{0};
+  bool compress = false;   // as numpy.savez_compressed
+};
+KASSETTE_API void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options = {});
+
+/// The format of huggingface/safetensors: names, dtypes, shapes and texts in JSON, then the elements.
+KASSETTE_API NamedTensors load_safetensors(Name path, const LoadOptions& options = {});
+KASSETTE_API void save_safetensors(Name path, const NamedTensors& tensors);
+
+struct LoadCsvOptions {
+  Named only_by_name{0};
+  DType dtype = float64;
+  char delimiter = ',';
+  std::int64_t skip_rows = 0;   // lines to pass over at the beginning, such as the columns' names
+};
+/// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field is
+/// NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and column.
+KASSETTE_API Tensor load_csv(Name path, const LoadCsvOptions& options = {});
+
+struct SaveCsvOptions {
+  Named only_by_name{0};
+  Name header = None;           // a first line: the columns' names
+  char delimiter = ',';
+};
+/// A matrix, or a vector as one column; each number with as many digits as give it back exactly.
+KASSETTE_API void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options = {});
+
+/// The format of the MNIST files, compressed by gzip or not. Written as it is, of uint8, int8, int16, int32 and floats.
+KASSETTE_API Tensor load_idx(Name path);
+KASSETTE_API void save_idx(Name path, const Tensor& x);
+
+/// A picture, (height, width, channels), uint8, or uint16 for one of 16 bits: grey (1 channel), grey and alpha (2), RGB (3),
+/// RGBA (4). Palettes are looked up and less than 8 bits spread; colours are as they stand in the file.
+KASSETTE_API Tensor load_png(Name path);
+/// (height, width) or (height, width, 1 to 4): uint8 and uint16 as they are, floats and bool with 0 black and 1 white
+/// (clipped; NaN is black).
+KASSETTE_API void save_png(Name path, const Tensor& x);
+
+}  // namespace kassette
+
+#endif  // KASSETTE_IO_H

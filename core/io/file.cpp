@@ -1,0 +1,226 @@
+// core/io/file.cpp - files as the readers and writers of formats see them.
+#include "core/io/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "core/convert.h"
+
+namespace kassette::io {
+namespace {
+
+constexpr std::size_t kBuffer = 1 << 16;
+
+}  // namespace
+
+const char* required(const char* what, const char* which, Name name) {
+  if (!name.text()) fail<ValueError>(what, ": no ", which, " was given");
+  return name.text();
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------------
+
+struct InputFile::Mapping {
+  std::atomic<int> users{1};
+  void* data;
+  std::size_t size;
+  void give_back() {
+    if (users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (data) ::munmap(data, size);
+    delete this;
+  }
+};
+
+InputFile::InputFile(const char* what, Name path) : what_(what), path_(required(what, "path", path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status;
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+    int error = errno;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    fail<RuntimeError>(what, ": ", path_, ": ", std::strerror(error));
+  }
+  if (!S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    fail<RuntimeError>(what, ": ", path_, ": ", S_ISDIR(status.st_mode) ? "is a directory" : "is not a regular file");
+  }
+  size_ = status.st_size;
+}
+
+InputFile::~InputFile() {
+  if (mapping_) mapping_->give_back();
+  ::close(descriptor_);
+}
+
+void InputFile::read(std::int64_t offset, void* to, std::int64_t n) const {
+  auto* at = static_cast<char*>(to);
+  while (n > 0) {
+    ssize_t got = ::pread(descriptor_, at, static_cast<std::size_t>(n), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail<RuntimeError>(what_, ": ", path_, ": ", std::strerror(errno));
+    if (got == 0) refuse("ends at byte ", offset, ", while it was read");
+    at += got;
+    offset += got;
+    n -= got;
+  }
+}
+
+std::string InputFile::read(std::int64_t offset, std::int64_t n) const {
+  std::string s(static_cast<std::size_t>(n), '\0');
+  read(offset, s.data(), n);
+  return s;
+}
+
+const std::byte* InputFile::map() const {
+  if (!mapping_) {
+    auto m = std::make_unique<Mapping>();
+    m->size = static_cast<std::size_t>(size_);
+    m->data = nullptr;
+    if (size_) {
+      void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+      if (p == MAP_FAILED) fail<RuntimeError>(what_, ": ", path_, ": cannot be mapped: ", std::strerror(errno));
+      m->data = p;
+    }
+    mapping_ = m.release();
+  }
+  return static_cast<const std::byte*>(mapping_->data);
+}
+
+Tensor InputFile::mapped(const Spec& spec, std::int64_t offset) const {
+  const std::byte* base = map();
+  Body b;
+  b.set(spec);
+  b.device = cpu;
+  mapping_->users.fetch_add(1, std::memory_order_relaxed);
+  try {
+    b.storage = Storage::borrow(base + offset, spec.bytes(), {[](void* m) { static_cast<Mapping*>(m)->give_back(); }, mapping_});
+  } catch (...) {
+    mapping_->give_back();
+    throw;
+  }
+  return Access::wrap(std::move(b));
+}
+
+// ---- writing -----------------------------------------------------------------------------------------------------------
+
+OutputFile::OutputFile(const char* what, Name path) : what_(what), path_(required(what, "path", path)) {
+  struct stat status;
+  bool there = ::stat(path_.c_str(), &status) == 0;
+  if (there && S_ISDIR(status.st_mode)) fail<RuntimeError>(what, ": ", path_, ": is a directory");
+  if (there && !S_ISREG(status.st_mode)) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    // A link stays a link: what it points at is replaced.
+    if (there)
+      if (std::unique_ptr<char, decltype(&std::free)> real(::realpath(path_.c_str(), nullptr), &std::free); real) path_ = real.get();
+    static std::atomic<unsigned> count{0};
+    for (int attempt = 0; attempt < 100 && descriptor_ < 0; ++attempt) {
+      temporary_ = text(path_, ".", ::getpid(), "-", count.fetch_add(1), ".tmp");
+      descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor_ < 0 && errno != EEXIST) break;
+    }
+    if (descriptor_ < 0) temporary_.clear();
+    else if (there) (void)::fchmod(descriptor_, status.st_mode & 07777);
+  }
+  if (descriptor_ < 0) failed("cannot be written");
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::failed(const char* doing) const { fail<RuntimeError>(what_, ": ", path_, ": ", doing, ": ", std::strerror(errno)); }
+
+void OutputFile::put(const char* data, std::int64_t n) {
+  while (n > 0) {
+    ssize_t done = ::write(descriptor_, data, static_cast<std::size_t>(n));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) failed("cannot be written");
+    data += done;
+    n -= done;
+  }
+}
+
+void OutputFile::flush() {
+  put(buffer_.data(), static_cast<std::int64_t>(buffer_.size()));
+  buffer_.clear();
+}
+
+void OutputFile::write(const void* data, std::int64_t n) {
+  written_ += n;
+  if (buffer_.size() + static_cast<std::size_t>(n) > kBuffer) flush();
+  if (static_cast<std::size_t>(n) >= kBuffer) put(static_cast<const char*>(data), n);
+  else if (n) buffer_.append(static_cast<const char*>(data), static_cast<std::size_t>(n));
+}
+
+void OutputFile::commit() {
+  flush();
+  if (!temporary_.empty()) {
+    // Renamed before its bytes are on the disk, a crash would leave an empty file under the final name.
+    if (::fsync(descriptor_) != 0) failed("cannot be written");
+  }
+  int closed = ::close(descriptor_);
+  descriptor_ = -1;
+  if (closed != 0) failed("cannot be written");
+  if (temporary_.empty()) return;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) failed("cannot be renamed to");
+  temporary_.clear();
+}
+
+// ---- elements ----------------------------------------------------------------------------------------------------------
+
+Fresh fresh(const Spec& spec) {
+  Body b;
+  b.set(spec);
+  b.device = cpu;
+  b.storage = Storage::allocate(spec.bytes(), cpu);
+  auto* data = static_cast<std::byte*>(b.storage->data);
+  return {Access::wrap(std::move(b)), data};
+}
+
+Source::Source(const char* what, const Tensor& x) {
+  if (!x.defined()) fail<ValueError>(what, ": the tensor is undefined");
+  const Body& b = Access::body(x);
+  Value v = concrete_value(b, what);
+  spec_.set(b);
+  if (b.device.type() == Device::kCpu) {
+    Body held;
+    held.set(b);
+    held.device = cpu;
+    held.storage = std::move(v.storage);
+    held.offset = v.offset;
+    tensor_ = Access::wrap(std::move(held));
+  } else {
+    tensor_ = host_copy(x, b.dtype);
+  }
+  data_ = spec_.numel() ? Access::body(tensor_).data() : nullptr;
+}
+
+void swap_bytes(std::byte* data, std::int64_t n, int size) {
+  auto all = [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    for (std::int64_t i = 0; i < n; ++i) {
+      T v;
+      std::memcpy(&v, data + i * size, sizeof v);
+      v = swapped(v);
+      std::memcpy(data + i * size, &v, sizeof v);
+    }
+  };
+  if (size == 2) all(static_cast<std::uint16_t*>(nullptr));
+  if (size == 4) all(static_cast<std::uint32_t*>(nullptr));
+  if (size == 8) all(static_cast<std::uint64_t*>(nullptr));
+}
+
+void clean_bools(std::byte* data, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) data[i] = std::byte(data[i] != std::byte(0));
+}
+
+}  // namespace kassette::io

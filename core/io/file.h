@@ -1,0 +1,116 @@
+// core/io/file.h - files as the readers and writers of formats see them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/text.h"
+
+namespace kassette::io {
+
+using Bytes = std::span<const std::byte>;
+
+/// A regular file that is being read. Errors are ValueErrors in the name of `what`, with the path.
+class InputFile {
+ public:
+  InputFile(const char* what, Name path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::int64_t size() const { return size_; }
+  /// All of [offset, offset + n) into `to`; the range has been held against size().
+  void read(std::int64_t offset, void* to, std::int64_t n) const;
+  std::string read(std::int64_t offset, std::int64_t n) const;
+  /// The whole file, read-only, as memory that a tensor can own a share of: see mapped().
+  const std::byte* map() const;
+  /// A tensor over the file's bytes from `offset` on, which are as many as the spec wants.
+  Tensor mapped(const Spec& spec, std::int64_t offset) const;
+
+  /// ValueError: "load_npy: x.npy: " and the parts.
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail<ValueError>(what_, ": ", path_, ": ", parts...);
+  }
+  const char* what() const { return what_; }
+
+ private:
+  struct Mapping;
+  const char* what_;
+  std::string path_;
+  int descriptor_ = -1;
+  std::int64_t size_ = 0;
+  mutable Mapping* mapping_ = nullptr;
+};
+
+/// A file that is being written: under a name of its own until commit() renames it. Without commit() nothing is left.
+/// What is no regular file (a pipe, /dev/stdout) is written to directly.
+class OutputFile {
+ public:
+  OutputFile(const char* what, Name path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(const void* data, std::int64_t n);
+  void write(const std::string& text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
+  std::int64_t written() const { return written_; }
+  void commit();
+  const char* what() const { return what_; }
+
+ private:
+  void flush();
+  void put(const char* data, std::int64_t n);
+  [[noreturn]] void failed(const char* doing) const;
+  const char* what_;
+  std::string path_, temporary_;
+  std::string buffer_;
+  int descriptor_ = -1;
+  std::int64_t written_ = 0;
+};
+
+/// A fresh tensor on the CPU and its bytes, to be filled before anybody else sees it.
+struct Fresh {
+  Tensor tensor;
+  std::byte* data;
+};
+Fresh fresh(const Spec& spec);
+
+/// The value of what a writer was given, on the CPU, without history.
+class Source {
+ public:
+  Source(const char* what, const Tensor& x);
+  const Spec& spec() const { return spec_; }
+  const std::byte* data() const { return data_; }
+
+ private:
+  Tensor tensor_;
+  Spec spec_;
+  const std::byte* data_;
+};
+
+/// The C string of a name; ValueError for None.
+const char* required(const char* what, const char* which, Name name);
+
+template <class T>
+T swapped(T v) {
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(v);
+  else if constexpr (sizeof(T) == 4) return __builtin_bswap32(v);
+  else if constexpr (sizeof(T) == 8) return __builtin_bswap64(v);
+  else return v;
+}
+/// Turns round the bytes of n elements of `size` bytes (1, 2, 4 or 8).
+void swap_bytes(std::byte* data, std::int64_t n, int size);
+/// Any byte but 0 becomes 1: what else a bool holds is undefined behaviour wherever it is read.
+void clean_bools(std::byte* data, std::int64_t n);
+
+template <class T>
+T load_le(const void* p) {
+  T v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the readers and writers of files want a little-endian machine");
+
+}  // namespace kassette::io

@@ -1,0 +1,141 @@
+// core/io/idx.cpp - the format of the MNIST files: dtype, sizes, then the elements, all big-endian; often within gzip.
+#include <kassette/io.h>
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/io/file.h"
+#include "core/io/zip.h"
+
+namespace kassette {
+namespace {
+
+struct Code {
+  int code;
+  DType dtype;
+};
+constexpr Code kCodes[] = {{0x08, uint8}, {0x09, int8}, {0x0b, int16}, {0x0c, int32}, {0x0d, float32}, {0x0e, float64}};
+
+/// The bytes of the file, or what they unpack to.
+class Stream {
+ public:
+  explicit Stream(const io::InputFile& file) : file_(file) {
+    std::string magic = file.read(0, std::min<std::int64_t>(file.size(), 2));
+    packed_ = magic == "\x1f\x8b";
+    if (!packed_) return;
+    std::memset(&z_, 0, sizeof z_);
+    if (inflateInit2(&z_, MAX_WBITS + 16) != Z_OK) fail<RuntimeError>(file.what(), ": zlib could not start");
+  }
+  ~Stream() {
+    if (packed_) inflateEnd(&z_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  /// The most bytes that there can be.
+  std::int64_t limit() const { return packed_ ? file_.size() * io::kMaxInflation : file_.size(); }
+  void read(void* to, std::int64_t n) {
+    if (!packed_) {
+      if (n > file_.size() - at_) cut_short();
+      file_.read(at_, to, n);
+      at_ += n;
+      return;
+    }
+    for (auto* out = static_cast<Bytef*>(to); n > 0;) {
+      auto part = static_cast<uInt>(std::min<std::int64_t>(n, 1 << 30));
+      z_.next_out = out;
+      z_.avail_out = part;
+      while (z_.avail_out) inflate_some();
+      out += part;
+      n -= part;
+    }
+  }
+  /// ValueError unless all has been read; for gzip this tests its checksum as well.
+  void finish() {
+    std::byte one;
+    if (packed_) {
+      z_.next_out = reinterpret_cast<Bytef*>(&one);
+      z_.avail_out = 1;
+      while (!ended_ && z_.avail_out) inflate_some();
+      if (!z_.avail_out) file_.refuse("more bytes than its sizes say");
+    } else if (at_ != file_.size()) {
+      file_.refuse(file_.size() - at_, " bytes more than its sizes say");
+    }
+  }
+
+ private:
+  void inflate_some() {
+    if (ended_) cut_short();
+    if (!z_.avail_in) {
+      input_ = file_.read(at_, std::min<std::int64_t>(file_.size() - at_, 1 << 18));
+      at_ += static_cast<std::int64_t>(input_.size());
+      if (input_.empty()) cut_short();
+      z_.next_in = reinterpret_cast<Bytef*>(input_.data());
+      z_.avail_in = static_cast<uInt>(input_.size());
+    }
+    int status = ::inflate(&z_, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) ended_ = true;
+    else if (status != Z_OK) file_.refuse("is damaged: it cannot be decompressed");
+  }
+  [[noreturn]] void cut_short() const { file_.refuse("is cut short"); }
+  const io::InputFile& file_;
+  bool packed_ = false, ended_ = false;
+  std::int64_t at_ = 0;
+  std::string input_;
+  z_stream z_;
+};
+
+}  // namespace
+
+Tensor load_idx(Name path) {
+  io::InputFile file("load_idx", path);
+  if (file.size() < 4) file.refuse("not an IDX file: ", file.size(), " bytes");
+  Stream in(file);
+  unsigned char head[4];
+  in.read(head, 4);
+  Spec spec;
+  for (const Code& c : kCodes)
+    if (c.code == head[2]) spec.dtype = c.dtype;
+  if (head[0] || head[1] || !spec.dtype.given()) file.refuse("not an IDX file");
+  if (head[3] > kMaxRank) file.refuse("an array of ", int(head[3]), " dimensions; at most ", kMaxRank, " are possible");
+  spec.rank = static_cast<std::int8_t>(head[3]);
+  for (int i = 0; i < spec.rank; ++i) {
+    std::uint32_t n;
+    in.read(&n, 4);
+    spec.dims[i] = io::swapped(n);
+  }
+  std::int64_t bytes = spec.checked_bytes("load_idx");
+  if (bytes > in.limit()) file.refuse(spec.dtype, " ", spec, " takes ", bytes, " bytes, and the file has no more than ", in.limit());
+  io::Fresh raw = io::fresh(spec);
+  in.read(raw.data, bytes);
+  in.finish();
+  io::swap_bytes(raw.data, spec.numel(), spec.dtype.size());
+  return raw.tensor;
+}
+
+void save_idx(Name path, const Tensor& x) {
+  io::Source source("save_idx", x);
+  const Spec& spec = source.spec();
+  unsigned char head[4] = {0, 0, 0, static_cast<unsigned char>(spec.rank)};
+  for (const Code& c : kCodes)
+    if (c.dtype == spec.dtype) head[2] = static_cast<unsigned char>(c.code);
+  if (!head[2]) fail<TypeError>("save_idx: the format has no ", spec.dtype, "; uint8, int8, int16, int32, float32, float64 are possible");
+  for (int i = 0; i < spec.rank; ++i)
+    if (spec.dims[i] > UINT32_MAX) fail<ValueError>("save_idx: a size of ", spec.dims[i], "; the format has 32 bits for it");
+  io::OutputFile file("save_idx", path);
+  file.write(head, 4);
+  for (int i = 0; i < spec.rank; ++i) {
+    std::uint32_t n = io::swapped(static_cast<std::uint32_t>(spec.dims[i]));
+    file.write(&n, 4);
+  }
+  std::vector<std::byte> copy(source.data(), source.data() + spec.bytes());
+  io::swap_bytes(copy.data(), spec.numel(), spec.dtype.size());
+  file.write(copy.data(), spec.bytes());
+  file.commit();
+}
+
+}  // namespace kassette

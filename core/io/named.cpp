@@ -1,0 +1,117 @@
+// core/io/named.cpp - tensors under names.
+#include <kassette/io.h>
+
+#include <ostream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/text.h"
+
+namespace kassette {
+
+struct NamedTensors::Impl {
+  std::vector<NamedTensor> items;             // their names are the keys of `places`
+  std::unordered_map<std::string, std::size_t> places;
+  std::vector<std::pair<std::string, std::string>> texts;
+
+  Impl() = default;
+  Impl(const Impl& other) : texts(other.texts) {
+    for (const NamedTensor& item : other.items) set(item.name, item.tensor);
+  }
+  Impl& operator=(const Impl&) = delete;
+  void set(const char* name, const Tensor& tensor) {
+    auto [at, added] = places.try_emplace(name, items.size());
+    if (added) items.push_back({at->first.c_str(), tensor});
+    else items[at->second].tensor = tensor;
+  }
+};
+
+namespace {
+
+const char* text_of(Name name) {
+  if (!name.text()) fail<ValueError>("NamedTensors: None is not a name");
+  return name.text();
+}
+
+}  // namespace
+
+NamedTensors::Impl& NamedTensors::make() {
+  if (!impl_) impl_ = new Impl;
+  return *impl_;
+}
+NamedTensors::NamedTensors(std::initializer_list<Item> items) : impl_(nullptr) {
+  NamedTensors made;
+  for (const Item& item : items) {
+    if (made.contains(item.name)) fail<ValueError>("NamedTensors: the name '", item.name.text(), "' is given twice");
+    made.set(item.name, item.tensor);
+  }
+  std::swap(impl_, made.impl_);
+}
+NamedTensors::NamedTensors(const Tensors& list) : impl_(nullptr) {
+  NamedTensors made;
+  std::int64_t i = 0;
+  for (const Tensor& t : list) made.set(text("arr_", i++), t);
+  std::swap(impl_, made.impl_);
+}
+NamedTensors::NamedTensors(const NamedTensors& other) : impl_(other.impl_ ? new Impl(*other.impl_) : nullptr) {}
+NamedTensors::~NamedTensors() { delete impl_; }
+
+std::int64_t NamedTensors::size() const { return impl_ ? static_cast<std::int64_t>(impl_->items.size()) : 0; }
+const NamedTensor* NamedTensors::begin() const { return impl_ ? impl_->items.data() : nullptr; }
+const NamedTensor* NamedTensors::end() const { return begin() + size(); }
+bool NamedTensors::contains(Name name) const { return impl_ && impl_->places.count(text_of(name)); }
+const Tensor& NamedTensors::operator[](Name name) const {
+  if (contains(name)) return impl_->items[impl_->places.at(name.text())].tensor;
+  std::string there;
+  for (const NamedTensor& item : *this) {
+    if (there.size() > 200) {
+      there += ", ...";
+      break;
+    }
+    there += text(there.empty() ? "" : ", ", "'", item.name, "'");
+  }
+  fail<ValueError>("NamedTensors: no tensor is called '", text_of(name), "'; there ", size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
+}
+void NamedTensors::set(Name name, const Tensor& tensor) {
+  if (!tensor.defined()) fail<ValueError>("NamedTensors: '", text_of(name), "' is an undefined tensor");
+  make().set(text_of(name), tensor);
+}
+Tensors NamedTensors::tensors() const {
+  Tensors list;
+  list.reserve(size());
+  for (const NamedTensor& item : *this) list.push_back(item.tensor);
+  return list;
+}
+
+const char* NamedTensors::metadata(Name key) const {
+  if (impl_)
+    for (const auto& [k, v] : impl_->texts)
+      if (k == text_of(key)) return v.c_str();
+  return nullptr;
+}
+void NamedTensors::set_metadata(Name key, Name value) {
+  for (auto& [k, v] : make().texts)
+    if (k == text_of(key)) {
+      v = text_of(value);
+      return;
+    }
+  impl_->texts.emplace_back(text_of(key), text_of(value));
+}
+std::int64_t NamedTensors::metadata_size() const { return impl_ ? static_cast<std::int64_t>(impl_->texts.size()) : 0; }
+const char* NamedTensors::metadata_key(std::int64_t i) const {
+  if (i < 0 || i >= metadata_size()) fail<ValueError>("metadata_key: ", i, " of ", metadata_size());
+  return impl_->texts[static_cast<std::size_t>(i)].first.c_str();
+}
+
+std::ostream& operator<<(std::ostream& os, const NamedTensors& list) {
+  os << '{';
+  const char* separator = "";
+  for (const NamedTensor& item : list) {
+    os << separator << item.name << ": " << item.tensor.shape() << ' ' << item.tensor.dtype();
+    separator = ", ";
+  }
+  return os << '}';
+}
+
+}  // namespace kassette

@@ -1,0 +1,262 @@
+// core/io/npy.cpp - NumPy's array format (numpy/lib/format: versions 1.0, 2.0 and 3.0).
+#include "core/io/npy.h"
+
+#include <kassette/io.h>
+
+#include <charconv>
+#include <cstring>
+#include <vector>
+
+namespace kassette {
+namespace io {
+namespace {
+
+constexpr char kMagic[] = "\x93NUMPY";
+
+/// The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. This reads the part of the
+/// language that NumPy writes, in any order and spacing.
+class Literal {
+ public:
+  Literal(const InputFile& file, const char* where, std::string_view text) : file_(file), where_(where), text_(text) {}
+
+  bool take(char c) {
+    space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) bad();
+  }
+  std::string_view quoted() {
+    space();
+    char quote = at_ < text_.size() ? text_[at_] : '\0';
+    if (quote != '\'' && quote != '"') bad();
+    std::size_t end = text_.find(quote, at_ + 1);
+    if (end == text_.npos) bad();
+    auto s = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    return s;
+  }
+  bool boolean() {
+    space();
+    for (bool v : {true, false}) {
+      std::string_view word = v ? "True" : "False";
+      if (text_.substr(at_, word.size()) != word) continue;
+      at_ += word.size();
+      return v;
+    }
+    bad();
+  }
+  std::int64_t integer() {
+    space();
+    std::int64_t v = 0;
+    auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), v);
+    if (error == std::errc::result_out_of_range) file_.refuse(where_, "a size of the header is out of range");
+    if (error != std::errc()) bad();
+    at_ = static_cast<std::size_t>(end - text_.data());
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;   // written by Python 2
+    return v;
+  }
+  bool at_quote() {
+    space();
+    return at_ < text_.size() && (text_[at_] == '\'' || text_[at_] == '"');
+  }
+  void end() {
+    space();
+    if (at_ != text_.size()) bad();
+  }
+  [[noreturn]] void bad() { file_.refuse(where_, "the header is not one of an array, at its byte ", at_); }
+
+ private:
+  void space() {
+    while (at_ < text_.size() && std::strchr(" \t\n\r", text_[at_]) && text_[at_]) ++at_;
+  }
+  const InputFile& file_;
+  const char* where_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+struct Descr {
+  const char* text;
+  DType dtype;
+};
+constexpr Descr kDescrs[] = {{"b1", bool_},  {"u1", uint8},   {"u2", uint16},  {"i1", int8},    {"i2", int16},  {"i4", int32},
+                             {"i8", int64},  {"f2", float16}, {"V2", bfloat16}, {"f4", float32}, {"f8", float64}};
+
+void set_dtype(const InputFile& file, const char* where, std::string_view descr, NpyHeader& h) {
+  if (!descr.empty() && std::strchr("<>|=", descr[0])) {
+    h.swapped = descr[0] == '>';
+    for (const Descr& d : kDescrs)
+      if (descr.substr(1) == d.text) h.spec.dtype = d.dtype;
+  }
+  if (!h.spec.dtype.given())
+    file.refuse(where, "elements of dtype '", descr, "', which a tensor has not; convert them in NumPy (x.astype)");
+  if (h.spec.dtype.size() == 1) h.swapped = false;
+}
+
+void set_shape(const InputFile& file, const char* where, Literal& in, Spec& spec) {
+  in.expect('(');
+  int rank = 0;
+  for (; !in.take(')'); ++rank) {
+    if (rank && !in.take(',')) in.bad();
+    if (rank && in.take(')')) break;
+    std::int64_t n = in.integer();
+    if (n < 0) file.refuse(where, "a negative size, ", n);
+    if (rank >= kMaxRank) file.refuse(where, "an array of more than ", kMaxRank, " dimensions");
+    spec.dims[rank] = n;
+  }
+  spec.rank = static_cast<std::int8_t>(rank);
+}
+
+}  // namespace
+
+std::int64_t npy_header_end(const InputFile& file, const char* where, const std::string& preamble) {
+  if (preamble.size() < 10 || std::memcmp(preamble.data(), kMagic, 6) != 0) file.refuse(where, "not an npy file");
+  int major = static_cast<unsigned char>(preamble[6]);
+  if (major < 1 || major > 3) file.refuse(where, "version ", major, " of the npy format; 1 to 3 are known");
+  if (major == 1) return 10 + load_le<std::uint16_t>(preamble.data() + 8);
+  if (preamble.size() < 12) file.refuse(where, "not an npy file");
+  return 12 + static_cast<std::int64_t>(load_le<std::uint32_t>(preamble.data() + 8));
+}
+
+NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available) {
+  NpyHeader h;
+  h.data = static_cast<std::int64_t>(bytes.size());
+  std::size_t start = bytes[6] == 1 ? 10 : 12;
+  Literal in(file, where, std::string_view(bytes).substr(start));
+  bool has_descr = false, has_order = false, has_shape = false;
+  in.expect('{');
+  while (!in.take('}')) {
+    std::string_view key = in.quoted();
+    in.expect(':');
+    if (key == "descr" && !has_descr) {
+      has_descr = true;
+      if (!in.at_quote()) file.refuse(where, "an array of structures, which a tensor has not");
+      set_dtype(file, where, in.quoted(), h);
+    } else if (key == "fortran_order" && !has_order) {
+      has_order = true;
+      h.fortran_order = in.boolean();
+    } else if (key == "shape" && !has_shape) {
+      has_shape = true;
+      set_shape(file, where, in, h.spec);
+    } else {
+      in.bad();
+    }
+    if (in.take(',')) continue;
+    in.expect('}');
+    break;
+  }
+  in.end();
+  if (!has_descr || !has_order || !has_shape) file.refuse(where, "the header lacks descr, fortran_order or shape");
+  if (h.spec.rank < 2) h.fortran_order = false;
+  std::int64_t wanted = h.spec.checked_bytes(file.what());
+  if (wanted > available)
+    file.refuse(where, h.spec.dtype, " ", h.spec, " takes ", wanted, " bytes, and the file has ", available, " for it");
+  return h;
+}
+
+namespace {
+
+/// The elements of an array whose first index varies fastest, in a tensor's order. Walks the result, so that what is written
+/// is written in order.
+template <class T>
+void from_fortran(const Spec& spec, const T* from, T* to) {
+  std::int64_t stride[kMaxRank], index[kMaxRank] = {}, n = 1;
+  for (int i = 0; i < spec.rank; ++i) {
+    stride[i] = n;
+    n *= spec.dims[i];
+  }
+  int last = spec.rank - 1;
+  const T* at = from;
+  for (std::int64_t done = 0; done < n;) {
+    for (std::int64_t i = 0; i < spec.dims[last]; ++i) to[done++] = at[i * stride[last]];
+    for (int d = last - 1; d >= 0; --d) {
+      at += stride[d];
+      if (++index[d] < spec.dims[d]) break;
+      at -= stride[d] * spec.dims[d];
+      index[d] = 0;
+    }
+  }
+}
+
+template <class F>
+void by_size(int size, F&& f) {
+  if (size == 1) f(static_cast<std::uint8_t*>(nullptr));
+  else if (size == 2) f(static_cast<std::uint16_t*>(nullptr));
+  else if (size == 4) f(static_cast<std::uint32_t*>(nullptr));
+  else f(static_cast<std::uint64_t*>(nullptr));
+}
+
+}  // namespace
+
+Tensor npy_ordered(const NpyHeader& h, Fresh raw) {
+  std::int64_t n = h.spec.numel();
+  if (h.swapped) swap_bytes(raw.data, n, h.spec.dtype.size());
+  if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
+  if (!h.fortran_order || n == 0) return raw.tensor;
+  Fresh ordered = fresh(h.spec);
+  by_size(h.spec.dtype.size(), [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));
+  });
+  return ordered.tensor;
+}
+
+std::string npy_header_text(const Spec& spec, bool fortran_order, bool big_endian) {
+  const char* descr = "";
+  for (const Descr& d : kDescrs)
+    if (d.dtype == spec.dtype) descr = d.text;
+  char order = spec.dtype.size() == 1 ? '|' : big_endian ? '>' : '<';
+  std::string dict = text("{'descr': '", order, descr, "', 'fortran_order': ", fortran_order ? "True" : "False", ", 'shape': (");
+  for (int i = 0; i < spec.rank; ++i) dict += text(i ? ", " : "", spec.dims[i]);
+  dict += spec.rank == 1 ? ",), }" : "), }";
+  std::size_t length = (10 + dict.size() + 1 + 63) / 64 * 64 - 10;
+  dict.resize(length - 1, ' ');
+  std::string head = std::string(kMagic, 6) + '\x01' + '\0';
+  head += static_cast<char>(length & 255);
+  head += static_cast<char>(length >> 8);
+  return head + dict + '\n';
+}
+
+}  // namespace io
+
+Tensor load_npy(Name path, const LoadOptions& options) {
+  io::InputFile file("load_npy", path);
+  std::string preamble = file.read(0, std::min(file.size(), io::kNpyPreamble));
+  std::int64_t end = io::npy_header_end(file, "", preamble);
+  if (end > file.size()) file.refuse("ends within its header: ", file.size(), " bytes of ", end);
+  io::NpyHeader h = io::npy_header(file, "", file.read(0, end), file.size() - end);
+  if (options.mmap && h.plain() && h.data % h.spec.dtype.size() == 0) return file.mapped(h.spec, h.data);
+  io::Fresh raw = io::fresh(h.spec);
+  file.read(h.data, raw.data, h.spec.bytes());
+  return io::npy_ordered(h, raw);
+}
+
+void save_npy(Name path, const Tensor& x, const NpyOptions& options) {
+  io::Source source("save_npy", x);
+  io::OutputFile file("save_npy", path);
+  const Spec& spec = source.spec();
+  bool fortran = options.fortran_order && spec.rank > 1, big = options.big_endian && spec.dtype.size() > 1;
+  file.write(io::npy_header_text(spec, fortran, big));
+  if (!fortran && !big) {
+    file.write(source.data(), spec.bytes());
+  } else {
+    // Reading in the other order is what reading the reversed shape from Fortran's order does, both being a transposition.
+    std::vector<std::byte> copy(source.data(), source.data() + spec.bytes());
+    if (fortran && spec.numel()) {
+      Spec reversed = spec;
+      for (int i = 0; i < spec.rank; ++i) reversed.dims[i] = spec.dims[spec.rank - 1 - i];
+      io::by_size(spec.dtype.size(), [&](auto* null) {
+        using T = std::remove_pointer_t<decltype(null)>;
+        io::from_fortran(reversed, reinterpret_cast<const T*>(source.data()), reinterpret_cast<T*>(copy.data()));
+      });
+    }
+    if (big) io::swap_bytes(copy.data(), spec.numel(), spec.dtype.size());
+    file.write(copy.data(), spec.bytes());
+  }
+  file.commit();
+}
+
+}  // namespace kassette

@@ -1,0 +1,241 @@
+// core/io/safetensors.cpp - the format of huggingface/safetensors: a length, a header in JSON, the elements.
+#include <kassette/io.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/io/file.h"
+
+namespace kassette {
+namespace {
+
+using io::InputFile;
+
+constexpr std::int64_t kMaxHeader = 100'000'000;   // the bound of the format's own reader
+
+struct DTypeName {
+  const char* name;
+  DType dtype;
+};
+constexpr DTypeName kNames[] = {{"BOOL", bool_}, {"U8", uint8},    {"U16", uint16}, {"I8", int8},   {"I16", int16}, {"I32", int32},
+                                {"I64", int64},  {"F16", float16}, {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}};
+
+struct Entry {
+  std::string name;
+  Spec spec;
+  std::int64_t begin = -1, end = -1;
+  bool has_shape = false;
+};
+
+/// Takes the header as it is parsed and refuses whatever has another form, so that no header takes more memory than its
+/// tensors do.
+class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit HeaderReader(const InputFile& file) : file_(file) {}
+  std::vector<Entry> entries;
+  std::vector<std::pair<std::string, std::string>> texts;
+
+  bool start_object(std::size_t) override {
+    if (depth_ == 0 || (depth_ == 1 && !key_.empty_key)) {
+      ++depth_;
+      return true;
+    }
+    bad();
+  }
+  bool key(string_t& name) override {
+    if (depth_ == 1) {
+      if (name.find('\0') != name.npos) file_.refuse("a name with a zero byte in it");
+      if (!seen_.insert(name).second) file_.refuse("two entries of the name '", name, "'");
+      key_ = {name, false};
+      in_texts_ = name == "__metadata__";
+      if (!in_texts_) {
+        entries.emplace_back();
+        entries.back().name = name;
+      }
+    } else {
+      field_ = name;
+    }
+    return true;
+  }
+  bool end_object() override {
+    if (--depth_ == 1 && !in_texts_) {
+      const Entry& e = entries.back();
+      if (!e.spec.dtype.given() || !e.has_shape || e.end < 0) file_.refuse("'", e.name, "' lacks dtype, shape or data_offsets");
+    }
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_ != 2 || in_texts_ || in_array_ || (field_ != "shape" && field_ != "data_offsets")) bad();
+    in_array_ = true;
+    numbers_.clear();
+    return true;
+  }
+  bool end_array() override {
+    in_array_ = false;
+    Entry& e = entries.back();
+    if (field_ == "shape") {
+      if (e.has_shape) bad();
+      e.has_shape = true;
+      e.spec.rank = static_cast<std::int8_t>(numbers_.size());
+      std::copy(numbers_.begin(), numbers_.end(), e.spec.dims);
+    } else {
+      if (numbers_.size() != 2 || e.end >= 0) bad();
+      e.begin = numbers_[0];
+      e.end = numbers_[1];
+    }
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t v) override {
+    if (!in_array_ || v > std::uint64_t(INT64_MAX)) bad();
+    if (numbers_.size() >= (field_ == "shape" ? std::size_t(kMaxRank) : 2u)) {
+      if (field_ == "shape") file_.refuse("'", key_.name, "' has more than ", kMaxRank, " dimensions");
+      bad();
+    }
+    numbers_.push_back(static_cast<std::int64_t>(v));
+    return true;
+  }
+  bool string(string_t& s) override {
+    if (depth_ != 2 || in_array_) bad();
+    if (in_texts_) {
+      texts.emplace_back(field_, s);
+      return true;
+    }
+    Entry& e = entries.back();
+    if (field_ != "dtype" || e.spec.dtype.given()) bad();
+    for (const DTypeName& d : kNames)
+      if (s == d.name) e.spec.dtype = d.dtype;
+    if (!e.spec.dtype.given()) file_.refuse("'", e.name, "' has elements of dtype ", s, ", which a tensor has not");
+    return true;
+  }
+  bool null() override { bad(); }
+  bool boolean(bool) override { bad(); }
+  bool number_integer(number_integer_t) override { bad(); }
+  bool number_float(number_float_t, const string_t&) override { bad(); }
+  bool binary(binary_t&) override { bad(); }
+  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
+    file_.refuse("the header is not JSON, at its byte ", at);
+  }
+
+ private:
+  [[noreturn]] void bad() const {
+    if (key_.empty_key) file_.refuse("the header is not one of tensors");
+    file_.refuse("the header's entry '", key_.name, "' is not one of a tensor");
+  }
+  struct Key {
+    std::string name;
+    bool empty_key = true;
+  };
+  const InputFile& file_;
+  Key key_;
+  std::string field_;
+  std::vector<std::int64_t> numbers_;
+  std::unordered_set<std::string> seen_;
+  int depth_ = 0;
+  bool in_texts_ = false, in_array_ = false;
+};
+
+/// The entries cover the elements without a hole and without a byte that two of them share: the format's own rule, by which
+/// nothing can be hidden in a file.
+void check_places(const InputFile& file, const std::vector<Entry>& entries, std::int64_t available) {
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(entries[a].begin, entries[a].end) < std::pair(entries[b].begin, entries[b].end);
+  });
+  std::int64_t at = 0;
+  for (std::size_t i : order) {
+    const Entry& e = entries[i];
+    std::int64_t bytes = e.spec.checked_bytes(file.what());
+    if (e.begin != at || e.end < e.begin || e.end > available)
+      file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, ", expected from ", at, " to at most ", available);
+    if (e.end - e.begin != bytes)
+      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ", e.spec.dtype, " ", e.spec, " takes ", bytes);
+    at = e.end;
+  }
+  if (at != available) file.refuse(available - at, " bytes belong to no tensor");
+}
+
+}  // namespace
+
+NamedTensors load_safetensors(Name path, const LoadOptions& options) {
+  InputFile file("load_safetensors", path);
+  if (file.size() < 8) file.refuse("not a safetensors file: ", file.size(), " bytes");
+  std::int64_t length = io::load_le<std::int64_t>(file.read(0, 8).data());
+  if (length < 2 || length > kMaxHeader || length > file.size() - 8)
+    file.refuse("not a safetensors file, or one that is cut short: its header claims ", static_cast<std::uint64_t>(length), " bytes");
+  std::string header = file.read(8, length);
+  if (header[0] != '{') file.refuse("not a safetensors file: its header does not begin with '{'");
+  HeaderReader reader(file);
+  nlohmann::json::sax_parse(header, &reader);
+  std::int64_t data = 8 + length;
+  check_places(file, reader.entries, file.size() - data);
+
+  NamedTensors tensors;
+  for (const auto& [key, value] : reader.texts) {
+    if (key.find('\0') != key.npos || value.find('\0') != value.npos) file.refuse("metadata with a zero byte in it");
+    tensors.set_metadata(key, value);
+  }
+  for (const Entry& e : reader.entries) {
+    if (options.mmap && !e.spec.dtype.is_bool() && (data + e.begin) % e.spec.dtype.size() == 0) {
+      tensors.set(e.name, file.mapped(e.spec, data + e.begin));
+      continue;
+    }
+    io::Fresh raw = io::fresh(e.spec);
+    file.read(data + e.begin, raw.data, e.end - e.begin);
+    if (e.spec.dtype.is_bool()) io::clean_bools(raw.data, e.spec.numel());
+    tensors.set(e.name, raw.tensor);
+  }
+  return tensors;
+}
+
+void save_safetensors(Name path, const NamedTensors& tensors) {
+  constexpr const char* what = "save_safetensors";
+  std::vector<io::Source> sources;
+  std::vector<std::size_t> order;
+  for (const NamedTensor& t : tensors) {
+    if (std::string(t.name) == "__metadata__") fail<ValueError>(what, ": '__metadata__' is not a name of a tensor in this format");
+    order.push_back(sources.size());
+    sources.emplace_back(what, t.tensor);
+  }
+  // Widest elements first: then every tensor is aligned for its elements.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return sources[a].spec().dtype.size() > sources[b].spec().dtype.size(); });
+  std::vector<std::int64_t> begin(sources.size());
+  std::int64_t at = 0;
+  for (std::size_t i : order) {
+    begin[i] = at;
+    at += sources[i].spec().bytes();
+  }
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  for (std::int64_t i = 0; i < tensors.metadata_size(); ++i)
+    header["__metadata__"][tensors.metadata_key(i)] = tensors.metadata(std::string(tensors.metadata_key(i)));
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Spec& spec = sources[i].spec();
+    const char* dtype = "";
+    for (const DTypeName& d : kNames)
+      if (d.dtype == spec.dtype) dtype = d.name;
+    auto shape = nlohmann::ordered_json::array();
+    for (int d = 0; d < spec.rank; ++d) shape.push_back(spec.dims[d]);
+    header[tensors.begin()[i].name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {begin[i], begin[i] + spec.bytes()}}};
+  }
+  std::string json;
+  try {
+    json = header.dump();
+  } catch (const nlohmann::json::type_error&) {
+    fail<ValueError>(what, ": a name or text is not UTF-8");
+  }
+  json.resize((json.size() + 8 + 63) / 64 * 64 - 8, ' ');
+  io::OutputFile file(what, path);
+  std::int64_t length = static_cast<std::int64_t>(json.size());
+  file.write(&length, 8);
+  file.write(json);
+  for (std::size_t i : order) file.write(sources[i].data(), sources[i].spec().bytes());
+  file.commit();
+}
+
+}  // namespace kassette

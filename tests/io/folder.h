@@ -1,0 +1,79 @@
+// tests/io/folder.h - a folder for files of one test, and the arrays that tests/data/files/make.py writes too.
+#pragma once
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/results.h"
+#include "tests/sources.h"
+
+namespace kassette::test {
+
+/// Removed with all that is in it.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("kassette-io-" + std::to_string(::getpid()) + "-" + std::to_string(next()))) {
+    std::filesystem::create_directory(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::size_t files() const {
+    std::size_t n = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++n;
+    return n;
+  }
+
+ private:
+  static int next() {
+    static int n = 0;
+    return n++;
+  }
+  std::filesystem::path path_;
+};
+
+inline void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+inline std::string read_file(const std::string& path) { return text_of(path); }
+
+/// A file that NumPy, safetensors or Pillow wrote; KASSETTE_FILES names a folder where they did so just now.
+inline std::string foreign(const std::string& name) {
+  const char* folder = std::getenv("KASSETTE_FILES");
+  return (folder ? std::filesystem::path(folder) : kSourceTree / "tests/data/files") / name;
+}
+
+struct NamedShape {
+  const char* name;
+  std::vector<int> dims;
+};
+inline const std::vector<NamedShape> kShapes = {{"scalar", {}}, {"vector", {5}}, {"matrix", {2, 3}}, {"cube", {2, 3, 4}}, {"empty", {0, 3}},
+                                                {"eight", {1, 2, 1, 2, 1, 2, 1, 2}}};
+inline const std::vector<DType> kNumpyDTypes = {bool_, uint8, uint16, int8, int16, int32, int64, float16, float32, float64};
+
+/// Element i of every array in make.py.
+inline double element(DType dtype, int i) {
+  if (dtype.is_bool()) return i % 3 == 1;
+  int v = (i * 37 + 11) % 97;
+  return dtype == uint8 || dtype == uint16 ? v : dtype.is_integer() ? v - 48 : (v - 48) / 8.0;
+}
+inline std::vector<double> elements(DType dtype, std::size_t n) {
+  std::vector<double> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = element(dtype, static_cast<int>(i));
+  return v;
+}
+inline Tensor array(DType dtype, const std::vector<int>& shape) {
+  std::size_t n = 1;
+  for (int d : shape) n *= static_cast<std::size_t>(d);
+  return backend::constant(elements(dtype, n), dtype, shape);
+}
+inline void check_array(const Tensor& got, DType dtype, const std::vector<int>& shape) {
+  CHECK(got.dtype() == dtype);
+  CHECK(printed(got.shape()) == printed(array(dtype, shape).shape()));
+  CHECK(values(got) == elements(dtype, static_cast<std::size_t>(got.size())));
+}
+
+}  // namespace kassette::test

@@ -1,0 +1,193 @@
+// tests/io/formats_test.cpp - CSV, IDX and PNG.
+#include <kassette/io.h>
+
+#include <clocale>
+#include <cstring>
+#include <limits>
+
+#include "tests/io/folder.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+struct File {
+  Folder folder;
+  std::string path = folder / "x";
+  explicit File(const std::string& bytes) { write_file(path, bytes); }
+};
+std::vector<double> csv(const std::string& text, const LoadCsvOptions& options = {}) { return values(load_csv(File(text).path, options)); }
+/// The message without function and path.
+std::string csv_error(const std::string& text, const LoadCsvOptions& options = {}) {
+  File file(text);
+  std::string message = error_of<ValueError>([&] { load_csv(file.path, options); });
+  const std::string head = "load_csv: " + file.path + ": ";
+  return message.compare(0, head.size(), head) == 0 ? message.substr(head.size()) : message;
+}
+std::vector<double> row(std::initializer_list<double> v) { return v; }
+
+/// What make.py puts at (y, x, c) of its pictures.
+int sample(int y, int x, int c, int bits) { return (y * 53 + x * 29 + c * 71 + (y * x << 8)) % (1 << bits); }
+void check_picture(const std::string& name, int channels, int bits) {
+  INFO(name);
+  Tensor x = load_png(foreign(name));
+  CHECK(x.dtype() == (bits == 16 ? uint16 : uint8));
+  REQUIRE(printed(x.shape()) == printed(K::zeros({5, 7, channels}).shape()));
+  std::vector<double> v = values(x);
+  for (int i = 0; i < 5 * 7 * channels; ++i) {
+    int level = sample(i / channels / 7, i / channels % 7, i % channels, bits);
+    // A sample of few bits is spread over all of 0 to 255.
+    CHECK(v[static_cast<std::size_t>(i)] == (bits < 8 ? level * 255 / ((1 << bits) - 1) : level));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("csv reads numbers of every kind, NaN for empty fields, comments and quotes", "[io]") {
+  Tensor x = load_csv(File("1,2.5,-3e2\n4,,inf\n").path);
+  CHECK(printed(x.shape()) == "(2, 3)");
+  CHECK(x.dtype() == float64);
+  std::vector<double> v = values(x);
+  CHECK(v[2] == -300);
+  CHECK(std::isnan(v[4]));
+  CHECK(v[5] == INFINITY);
+  CHECK(csv("\xef\xbb\xbf 1 ;\t2\r\n\r\n+3;4 # said\n# nothing\n", {.delimiter = ';'}) == row({1, 2, 3, 4}));
+  CHECK(csv("a,b\n\"1\",\" 2 \"\n", {.skip_rows = 1}) == row({1, 2}));
+  CHECK(csv("1\n2") == row({1, 2}));
+  CHECK(csv("0.1,1e400,-1e400,1e-400", {.dtype = float64}) == row({0.1, INFINITY, -INFINITY, 0}));
+  CHECK(csv("0.1", {.dtype = float32})[0] == double(0.1f));
+  CHECK(csv("9007199254740993", {.dtype = int64}).size() == 1);
+  CHECK(load_csv(File("9007199254740993").path, {.dtype = int64}).item<std::int64_t>() == 9007199254740993);
+  CHECK(printed(load_csv(File("").path).shape()) == "(0, 0)");
+}
+
+TEST_CASE("csv says in which line and column something is wrong", "[io]") {
+  CHECK(csv_error("1,2\n3\n") == "line 2: 1 columns, expected 2");
+  CHECK(csv_error("1,2\n\n3,x y\n") == "line 3, column 2: 'x y' is not a number");
+  CHECK(csv_error("name,size\n1,2\n") == "line 1, column 1: 'name' is not a number; {.skip_rows = 1} passes over a line of names");
+  CHECK(csv_error("1,2.5", {.dtype = int32}) == "line 1, column 2: '2.5' is not an integer; {.skip_rows = 1} passes over a line of names");
+  CHECK(csv_error("1\n\"\"", {.dtype = int32}) == "line 2, column 1: an empty field, and int32 has no NaN");
+  CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "row 1, column 2: 256 does not fit uint8");
+  CHECK(csv_error("1 2\n") == "line 1, column 1: '1 2' is not a number; {.skip_rows = 1} passes over a line of names");
+  CHECK(csv_error("1\n", {.delimiter = '.'}) == "load_csv: that delimiter occurs in numbers or lines");
+  CHECK(csv_error("1\n", {.skip_rows = -1}) == "load_csv: skip_rows is -1");
+}
+
+TEST_CASE("csv gives every number back exactly", "[io]") {
+  Folder folder;
+  const double inf = INFINITY, tiny = 5e-324, third = 1.0 / 3;
+  Tensor x = K::constant({{third, 1e300, -inf}, {tiny, -0.0, 123456789.123}}, float64);
+  save_csv(folder / "x", x, {.header = "a,b,c"});
+  CHECK(read_file(folder / "x").substr(0, 6) == "a,b,c\n");
+  CHECK(values(load_csv(folder / "x", {.skip_rows = 1})) == values(x));
+  save_csv(folder / "x", K::cast(x, "float32"));
+  CHECK(values(load_csv(folder / "x", {.dtype = float32})) == values(K::cast(x, "float32")));
+  save_csv(folder / "x", K::constant({1, 2, 3}, int32), {.delimiter = '\t'});
+  CHECK(read_file(folder / "x") == "1\n2\n3\n");
+  save_csv(folder / "x", K::constant({{true, false}}, bool_));
+  CHECK(values(load_csv(folder / "x", {.dtype = bool_})) == row({1, 0}));
+  CHECK(error_of<ValueError>([&] { save_csv(folder / "x", K::zeros({2, 2, 2})); }) == "save_csv: a tensor of shape (2, 2, 2); a matrix or a vector is expected");
+}
+
+TEST_CASE("csv does not ask the locale for its decimal point", "[io]") {
+  std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "C.UTF-8"})
+    if (std::setlocale(LC_ALL, name)) CHECK(csv("1.5,2") == row({1.5, 2}));
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+TEST_CASE("idx comes in, plain and within gzip, and goes out", "[io]") {
+  check_array(load_idx(foreign("images.idx.gz")), uint8, {2, 3, 4});
+  check_array(load_idx(foreign("float.idx")), float32, {2, 3});
+  Folder folder;
+  for (DType dtype : {uint8, int8, int16, int32, float32, float64})
+    for (const NamedShape& shape : kShapes) {
+      save_idx(folder / "x", array(dtype, shape.dims));
+      check_array(load_idx(folder / "x"), dtype, shape.dims);
+    }
+  save_idx(folder / "x", array(float32, {2, 3}));
+  CHECK(read_file(folder / "x") == read_file(foreign("float.idx")));
+  CHECK_THROWS_WITH(save_idx(folder / "x", array(int64, {2})), "save_idx: the format has no int64; uint8, int8, int16, int32, float32, float64 are possible");
+}
+
+TEST_CASE("idx files that lie are refused", "[io]") {
+  auto refusal = [](const std::string& bytes) {
+    File file(bytes);
+    std::string message = error_of<ValueError>([&] { load_idx(file.path); });
+    return message.substr(std::min(message.size(), message.find(": ", 12) + 2));
+  };
+  auto head = [](std::string sizes) { return std::string("\0\0\x08\x01", 4) + sizes; };
+  CHECK(refusal("") == "not an IDX file: 0 bytes");
+  CHECK(refusal("abcdefgh") == "not an IDX file");
+  CHECK(refusal(std::string("\0\0\x08\x09", 4) + std::string(36, '\0')) == "an array of 9 dimensions; at most 8 are possible");
+  CHECK(refusal(head("\xff\xff\xff\xff")) == "uint8 (4294967295,) takes 4294967295 bytes, and the file has no more than 8");
+  CHECK(refusal(head(std::string("\0\0\0\3", 4)) + "ab") == "is cut short");
+  CHECK(refusal(head(std::string("\0\0\0\1", 4)) + "ab") == "1 bytes more than its sizes say");
+  std::string packed = read_file(foreign("images.idx.gz"));
+  for (std::size_t n = 4; n < packed.size(); ++n) CHECK_THROWS_AS(load_idx(File(packed.substr(0, n)).path), ValueError);
+  packed[packed.size() - 6] ^= 1;   // the checksum
+  CHECK(refusal(packed) == "is damaged: it cannot be decompressed");
+}
+
+TEST_CASE("png comes in with every kind of pixel", "[io]") {
+  for (int bits : {8, 16})
+    for (const char* interlaced : {"", "_interlaced"}) {
+      std::string end = "_" + std::to_string(bits) + interlaced + ".png";
+      check_picture("gray" + end, 1, bits);
+      check_picture("gray_alpha" + end, 2, bits);
+      check_picture("rgb" + end, 3, bits);
+      check_picture("rgba" + end, 4, bits);
+    }
+  for (int bits : {1, 2, 4}) check_picture("gray_" + std::to_string(bits) + ".png", 1, bits);
+  for (int channels : {3, 4}) {
+    Tensor x = load_png(foreign(channels == 3 ? "palette.png" : "palette_alpha.png"));
+    REQUIRE(x.size() == 5 * 7 * channels);
+    std::vector<double> v = values(x), alpha = {0, 100, 200, 255};
+    for (int i = 0; i < 35 * channels; ++i) {
+      int entry = sample(i / channels / 7, i / channels % 7, 0, 2), c = i % channels;
+      CHECK(v[static_cast<std::size_t>(i)] == (c == 3 ? alpha[static_cast<std::size_t>(entry)] : (entry * 40 + c * 13) % 256));
+    }
+  }
+}
+
+TEST_CASE("png goes out and comes back", "[io]") {
+  Folder folder;
+  for (DType dtype : {uint8, uint16})
+    for (int channels : {1, 2, 3, 4}) {
+      std::vector<double> v;
+      for (int i = 0; i < 35 * channels; ++i) v.push_back(sample(i / channels / 7, i / channels % 7, i % channels, dtype.size() * 8));
+      save_png(folder / "x.png", K::constant(v, dtype, {5, 7, channels}));
+      Tensor x = load_png(folder / "x.png");
+      CHECK(x.dtype() == dtype);
+      CHECK(values(x) == v);
+    }
+  save_png(folder / "x.png", K::constant({{0.0, 0.5, 1.0, 2.0, -1.0, double(NAN)}}, float32));
+  CHECK(values(load_png(folder / "x.png")) == row({0, 128, 255, 255, 0, 0}));
+  CHECK(error_of<ValueError>([&] { save_png(folder / "x.png", K::zeros({2, 2, 5})); }) ==
+        "save_png: a tensor of shape (2, 2, 5); (height, width) or (height, width, 1 to 4) is expected, and not empty");
+  CHECK(error_of<TypeError>([&] { save_png(folder / "x.png", K::zeros({2, 2}, int64)); }) == "save_png: int64; uint8, uint16, bool and floats from 0 to 1 are possible");
+  CHECK(error_of<RuntimeError>([&] { save_png("/dev/full", K::zeros({300, 300})); }) == "save_png: /dev/full: cannot be written: No space left on device");
+}
+
+TEST_CASE("every png cut short or with one byte changed is refused or read", "[io]") {
+  const std::string whole = read_file(foreign("rgb_8_interlaced.png"));
+  Folder folder;
+  std::string path = folder / "x.png";
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    write_file(path, whole.substr(0, n));
+    CHECK_THROWS_AS(load_png(path), ValueError);
+  }
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (char mask : {'\1', '\x80', '\xff'}) {
+      std::string changed = whole;
+      changed[i] = static_cast<char>(changed[i] ^ mask);
+      write_file(path, changed);
+      try {
+        (void)load_png(path);
+      } catch (const ValueError& e) {
+        CHECK(std::string(e.what()).find('\n') == std::string::npos);
+      }
+    }
+}

@@ -1,0 +1,254 @@
+// tests/io/numpy_test.cpp - npy and npz: what NumPy wrote, our own files back, and files that lie.
+#include <kassette/io.h>
+
+#include <cstring>
+
+#include "core/context.h"
+#include "tests/io/folder.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+std::string named(DType dtype, const NamedShape& shape, const char* order) { return std::string(dtype.name()) + '/' + shape.name + '/' + order; }
+
+void check_numpy_arrays(const NamedTensors& arrays) {
+  for (DType dtype : kNumpyDTypes)
+    for (const NamedShape& shape : kShapes) {
+      INFO(dtype.name() << ' ' << shape.name);
+      check_array(arrays[named(dtype, shape, "c")], dtype, shape.dims);
+      if (shape.dims.size() > 1) check_array(arrays[named(dtype, shape, "fortran")], dtype, shape.dims);
+      if (dtype.size() > 1) check_array(arrays[named(dtype, shape, "big")], dtype, shape.dims);
+    }
+}
+
+/// An npy file of version 1 with that header and n bytes of elements.
+std::string npy(std::string header, std::size_t n) {
+  header += '\n';
+  std::string s("\x93NUMPY\x01\x00", 8);
+  s += static_cast<char>(header.size() & 255);
+  s += static_cast<char>(header.size() >> 8);
+  return s + header + std::string(n, '\1');
+}
+std::string refusal(const std::string& bytes) {
+  Folder folder;
+  std::string path = folder / "x.npy";
+  write_file(path, bytes);
+  std::string message = error_of<ValueError>([&] { load_npy(path); });
+  const std::string head = "load_npy: " + path + ": ";
+  if (message.compare(0, head.size(), head) == 0) message = message.substr(head.size());
+  CHECK(message.find('\n') == message.npos);
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("npz files of NumPy come in with every dtype, byte order, memory order and rank", "[io]") {
+  for (const char* name : {"arrays.npz", "arrays_deflated.npz"})
+    for (bool mmap : {false, true}) check_numpy_arrays(load_npz(foreign(name), {.mmap = mmap}));
+}
+
+TEST_CASE("npy versions 2 and 3, special numbers and bfloat16 come in", "[io]") {
+  for (bool mmap : {false, true}) {
+    check_array(load_npy(foreign("version2.npy"), {.mmap = mmap}), float32, {2, 3});
+    check_array(load_npy(foreign("version3.npy"), {.mmap = mmap}), int16, {2, 3, 4});
+  }
+  std::vector<double> v = load_npy(foreign("special.npy")).to_vector<double>();
+  CHECK(std::isnan(v[0]));
+  CHECK(v[1] == INFINITY);
+  CHECK(v[2] == -INFINITY);
+  CHECK((v[3] == 0 && std::signbit(v[3])));
+  CHECK(v[4] == 5e-324);
+  if (std::filesystem::exists(foreign("bfloat16.npy"))) {
+    Tensor x = load_npy(foreign("bfloat16.npy"));
+    CHECK(x.dtype() == bfloat16);
+    CHECK(values(x) == elements(bfloat16, 6));
+  }
+}
+
+TEST_CASE("a dtype that a tensor has not is refused by name", "[io]") {
+  CHECK_THROWS_WITH(load_npy(foreign("uint32.npy")), Catch::Contains("elements of dtype '<u4', which a tensor has not; convert them in NumPy (x.astype)"));
+  CHECK_THROWS_WITH(load_npy(foreign("complex.npy")), Catch::Contains("elements of dtype '<c8'"));
+  CHECK_THROWS_WITH(load_npy(foreign("object.npy")), Catch::Contains("elements of dtype '|O'"));
+  CHECK_THROWS_WITH(load_npy(foreign("structure.npy")), Catch::Contains("an array of structures"));
+}
+
+TEST_CASE("npy files of ours come back in both memory orders and byte orders", "[io]") {
+  Folder folder;
+  std::string path = folder / "x.npy";
+  for (DType dtype : kNumpyDTypes)
+    for (const NamedShape& shape : kShapes)
+      for (bool fortran : {false, true})
+        for (bool big : {false, true}) {
+          save_npy(path, array(dtype, shape.dims), {.fortran_order = fortran, .big_endian = big});
+          check_array(load_npy(path), dtype, shape.dims);
+          check_array(load_npy(path, {.mmap = true}), dtype, shape.dims);
+        }
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("the header that is written is NumPy's, and elements begin at a multiple of 64", "[io]") {
+  Folder folder;
+  save_npy(folder / "x.npy", array(float32, {2, 3}));
+  std::string s = read_file(folder / "x.npy");
+  CHECK(s.substr(0, 8) == std::string("\x93NUMPY\x01\x00", 8));
+  CHECK(s.substr(10, 60) == "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ");
+  CHECK(s.size() == 128 + 24);
+  CHECK(s[127] == '\n');
+}
+
+TEST_CASE("npz files of ours come back, stored and deflated, and are the same bytes each time", "[io]") {
+  Folder folder;
+  NamedTensors arrays;
+  for (DType dtype : kNumpyDTypes)
+    for (const NamedShape& shape : kShapes) arrays.set(named(dtype, shape, ""), array(dtype, shape.dims));
+  for (bool compress : {false, true}) {
+    save_npz(folder / "x.npz", arrays, {.compress = compress});
+    for (bool mmap : {false, true}) {
+      NamedTensors back = load_npz(folder / "x.npz", {.mmap = mmap});
+      REQUIRE(back.size() == arrays.size());
+      for (DType dtype : kNumpyDTypes)
+        for (const NamedShape& shape : kShapes) check_array(back[named(dtype, shape, "")], dtype, shape.dims);
+      CHECK(std::string(back.begin()->name) == arrays.begin()->name);
+    }
+    std::string once = read_file(folder / "x.npz");
+    save_npz(folder / "x.npz", arrays, {.compress = compress});
+    CHECK(read_file(folder / "x.npz") == once);
+  }
+  save_npz(folder / "list.npz", Tensors{array(int32, {2, 3}), array(float64, {5})});
+  check_array(load_npz(folder / "list.npz")["arr_1"], float64, {5});
+  save_npz(folder / "none.npz", {});
+  CHECK(load_npz(folder / "none.npz").empty());
+}
+
+TEST_CASE("a mapped array outlives the file's name and the list it came in", "[io]") {
+  Folder folder;
+  save_npz(folder / "x.npz", {{"w", array(float32, {2, 3})}, {"b", array(float64, {5})}});
+  std::int64_t before = totals().live_bytes;
+  Tensor w, b;
+  {
+    NamedTensors arrays = load_npz(folder / "x.npz", {.mmap = true});
+    w = arrays["w"];
+    b = arrays["b"];
+  }
+  CHECK(totals().live_bytes == before);   // nothing was copied
+  std::filesystem::remove(folder / "x.npz");
+  check_array(w, float32, {2, 3});
+  check_array(b, float64, {5});
+}
+
+TEST_CASE("npy files that lie are refused in one line before memory is taken", "[io]") {
+  const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  CHECK(refusal(npy(good, 24)) == "no error");
+  CHECK(refusal(npy("{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}", 24)) == "no error");
+  CHECK(refusal(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }", 24)) == "no error");
+  CHECK(refusal("") == "not an npy file");
+  CHECK(refusal("\x93NUMPX\x01\x00 and so on") == "not an npy file");
+  CHECK(refusal(std::string("\x93NUMPY\x09\x00\x10\x00{}", 12)) == "version 9 of the npy format; 1 to 3 are known");
+  CHECK(refusal(npy(good, 24).substr(0, 30)) == "ends within its header: 30 bytes of 70");
+  CHECK(refusal(npy(good, 23)) == "float32 (2, 3) takes 24 bytes, and the file has 23 for it");
+  CHECK(refusal(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,), }", 8)) ==
+        "float64 (1099511627776,) takes 8796093022208 bytes, and the file has 8 for it");
+  CHECK(refusal(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8)) == "a size of the header is out of range");
+  CHECK(refusal(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", 8)) == "a negative size, -1");
+  CHECK(refusal(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 8)) == "an array of more than 8 dimensions");
+  CHECK(refusal(npy("{'descr': '<f4', 'fortran_order': False, }", 24)) == "the header lacks descr, fortran_order or shape");
+  CHECK(refusal(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24)) == "the header is not one of an array, at its byte 25");
+  CHECK(refusal(npy(good + "x", 24)) == "the header is not one of an array, at its byte 59");
+  CHECK(refusal(npy("[1]", 24)) == "the header is not one of an array, at its byte 0");
+  // Two sizes whose product wraps around to what is there.
+  CHECK_THAT(refusal(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8)), Catch::Contains("too large"));
+}
+
+TEST_CASE("bytes of a bool other than 0 and 1 are true", "[io]") {
+  Folder folder;
+  write_file(folder / "x.npy", npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", 0) + std::string("\0\1\7", 3));
+  Tensor x = load_npy(folder / "x.npy", {.mmap = true});
+  CHECK(values<std::uint8_t>(x) == std::vector<std::uint8_t>{0, 1, 1});
+  CHECK(x.data<bool>()[2] + 0 == 1);
+}
+
+TEST_CASE("every npz cut short or with one byte changed is refused or read, never more", "[io]") {
+  Folder folder;
+  std::string path = folder / "x.npz";
+  for (bool compress : {false, true}) {
+    save_npz(path, {{"w", array(float32, {2, 3})}}, {.compress = compress});
+    const std::string whole = read_file(path);
+    for (std::size_t n = 0; n < whole.size(); ++n) {
+      write_file(path, whole.substr(0, n));
+      CHECK_THROWS_AS(load_npz(path), ValueError);
+    }
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      for (char mask : {'\1', '\x80', '\xff'}) {
+        std::string changed = whole;
+        changed[i] = static_cast<char>(changed[i] ^ mask);
+        write_file(path, changed);
+        try {
+          NamedTensors arrays = load_npz(path);
+          // What is not under the checksum: names, dates, padding, attributes.
+          for (const NamedTensor& a : arrays) CHECK(values(a.tensor) == elements(float32, 6));
+        } catch (const ValueError& e) {
+          CHECK(std::string(e.what()).find('\n') == std::string::npos);
+        }
+      }
+  }
+}
+
+TEST_CASE("two arrays of one name in an npz are refused", "[io]") {
+  Folder folder;
+  save_npz(folder / "x.npz", {{"a1", array(int8, {5})}, {"a2", array(int8, {5})}});
+  std::string s = read_file(folder / "x.npz");
+  for (std::size_t at; (at = s.find("a2.npy")) != s.npos;) s.replace(at, 2, "a1");
+  write_file(folder / "x.npz", s);
+  CHECK_THROWS_WITH(load_npz(folder / "x.npz"), Catch::Contains("two arrays of the name 'a1'"));
+  CHECK_THROWS_WITH((NamedTensors{{"a", array(int8, {5})}, {"a", array(int8, {5})}}), "NamedTensors: the name 'a' is given twice");
+}
+
+TEST_CASE("what cannot be read or written is a RuntimeError that names the file", "[io]") {
+  Folder folder;
+  CHECK(error_of<RuntimeError>([&] { load_npy(folder / "none.npy"); }) == "load_npy: " + folder / "none.npy" + ": No such file or directory");
+  CHECK(error_of<RuntimeError>([&] { load_npy(folder / ""); }) == "load_npy: " + folder / "" + ": is a directory");
+  CHECK(error_of<RuntimeError>([&] { save_npy(folder / "a/b.npy", array(int8, {5})); }) == "save_npy: " + folder / "a/b.npy" + ": cannot be written: No such file or directory");
+  CHECK(error_of<RuntimeError>([&] { save_npy("/dev/full", array(int8, {5})); }) == "save_npy: /dev/full: cannot be written: No space left on device");
+  CHECK(error_of<ValueError>([&] { save_npy(folder / "x.npy", Tensor()); }) == "save_npy: the tensor is undefined");
+  CHECK_THAT(error_of<ValueError>([&] { save_npy(folder / "x.npy", K::placeholder({K::None, 2})); }), Catch::Contains("save_npy: the tensor (None, 2) is symbolic"));
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a file that cannot be finished leaves the old one and nothing beside it", "[io]") {
+  Folder folder;
+  save_npz(folder / "x.npz", {{"w", array(float32, {2, 3})}});
+  NamedTensors bad{{"w", array(float32, {5})}};
+  bad.set("p", K::placeholder({2}));
+  CHECK_THROWS_AS(save_npz(folder / "x.npz", bad), ValueError);
+  CHECK(folder.files() == 1);
+  check_array(load_npz(folder / "x.npz")["w"], float32, {2, 3});
+}
+
+TEST_CASE("a link stays a link, and a file keeps its permissions", "[io]") {
+  Folder folder;
+  save_npy(folder / "real.npy", array(int8, {5}));
+  std::filesystem::permissions(folder / "real.npy", std::filesystem::perms(0640));
+  std::filesystem::create_symlink("real.npy", folder / "link.npy");
+  save_npy(folder / "link.npy", array(float32, {2, 3}));
+  CHECK(std::filesystem::is_symlink(folder / "link.npy"));
+  check_array(load_npy(folder / "real.npy"), float32, {2, 3});
+  CHECK(std::filesystem::status(folder / "real.npy").permissions() == std::filesystem::perms(0640));
+}
+
+TEST_CASE("a list of named tensors prints, is copied whole and names what it has", "[io]") {
+  NamedTensors a{{"w", array(float32, {2, 3})}, {"b", array(float64, {5})}};
+  NamedTensors b = a;
+  b.set("w", array(int8, {5}));
+  CHECK(printed(a) == "{w: (2, 3) float32, b: (5,) float64}");
+  CHECK(printed(b) == "{w: (5,) int8, b: (5,) float64}");
+  CHECK(printed(NamedTensors()) == "{}");
+  CHECK(a.tensors().size() == 2);
+  CHECK(error_of<ValueError>([&] { a["v"]; }) == "NamedTensors: no tensor is called 'v'; there are 'w', 'b'");
+  CHECK(error_of<ValueError>([&] { NamedTensors()["v"]; }) == "NamedTensors: no tensor is called 'v'; there are none");
+  std::string names;
+  for (const auto& [name, x] : a) names += name;
+  CHECK(names == "wb");
+}
