@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "autograd/control.h"
+#include "autograd/loop_run.h"
 #include "autograd/walk.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -22,12 +23,13 @@ class Rewinder final : public Procedure {
   int n_out() const override { return static_cast<int>(wanted_.size()); }
   bool reaches(int i) const override { return i >= n_in_ || of().reaches(i); }
   const Rewinder* as_rewinder() const override { return this; }
-  Rewound rewound() const { return {of_.get(), &wanted_, n_in_}; }
+  Rewound rewound() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
 
  private:
   const Procedure& of() const { return static_cast<const Procedure&>(*of_); }
   Tape tape_of(const Tensors& in, const std::vector<char>* also, const HandOver& h) const;
   Tensors walk_back(Tape tape, const Tensors& in, bool consume) const;
+  Tensors go_back(Tape tape, const Tensors& in) const;
 
   Ref<Extra> of_;
   std::vector<int> wanted_;
@@ -132,7 +134,28 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
   return d;
 }
 
+/// The same where a compiled loop ran.
+Tensors Rewinder::go_back(Tape tape, const Tensors& in) const {
+  Tensors dys, d;
+  std::int64_t next = n_in_;
+  for (char has : has_dy_) dys.push_back(has ? in[next++] : Tensor());
+  Tensors found = static_cast<LoopRun&>(*tape.loop).backward(dys);
+  for (int i : wanted_) {   // input 0 is the key
+    const Tensor& g = found[i - 1];
+    d.push_back(g.defined() ? g : zeros_of(in[i]));
+  }
+  return d;
+}
+
 Tensors Rewinder::rewind(const Tensors& in, const HandOver& h) const {
+  if (h.of && h.of->loop) return go_back(std::move(*h.of), in);
+  if (!context().recording && (!h.of || (h.of->empty() && h.last))) {
+    Tensors args;
+    args.reserve(n_in_);
+    for (int i = 0; i < n_in_; ++i) args.push_back(in[i]);
+    Tape tape;
+    if (of().run_for(args, rewound(), tape)) return go_back(std::move(tape), in);
+  }
   return walk_back(tape_of(in, nullptr, h), in, /*consume=*/h.consume && !context().recording);
 }
 
@@ -160,6 +183,7 @@ Tensor detached(const Body& from) {
 Tensors run_call(const Attrs& attrs, const Tensors& in, const HandOver& h) {
   const Procedure& p = procedure(attrs);
   if (h.own) {
+    if (h.taker && !context().recording && p.run_for(in, rewound_by(*h.taker), *h.own)) return std::exchange(h.own->results, Tensors());
     *h.own = record(p, in, *h.own_wanted, h);
     return h.own->results;
   }

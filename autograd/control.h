@@ -24,6 +24,11 @@ class Procedure : public Extra {
   virtual bool reaches(int i) const = 0;
   /// The procedure whose tape this one rewinds, or null.
   virtual const Rewinder* as_rewinder() const { return nullptr; }
+  /// Runs unrecorded and keeps what `by` needs to rewind it, once; false where that is not done and the ops have to be recorded.
+  virtual bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
+    static_cast<void>(in), static_cast<void>(by), static_cast<void>(tape);
+    return false;
+  }
   bool equals(const Extra& other) const override { return this == &other; }
 };
 
@@ -57,6 +62,8 @@ struct ScanRequest {
   int n_outputs = 0;       // outputs that are stacked; the results are those and the last states
   bool reverse = false;
 };
+/// Throws unless the state that a step returned is what it was.
+void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);
 /// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else one node.
 Tensors scan(const ScanRequest& request, const ScanFn& step);
 

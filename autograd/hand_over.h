@@ -12,14 +12,18 @@ namespace kassette {
 // the adjoint. So do all adjoints of one body, whatever they want, and an adjoint hands its own tape to its adjoint in turn.
 // Only inputs that some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep no
 // constants, for nobody replays them.
+// Where one adjoint takes the tape of a loop and leaves none itself, which is the rule, no ops are recorded at all: see
+// Note [Loops].
 
 /// What ran recorded: its inputs, those wanted by an adjoint as nodes of their own, and its results.
 struct Tape {
   Tensors args, results;
-  bool empty() const { return args.empty(); }
+  Ref<Extra> loop;   // instead of args: the run of a compiled loop, which can go back once. See Note [Loops]
+  bool empty() const { return args.empty() && !loop; }
   void clear() {
     args.clear();
     results.clear();
+    loop = {};
   }
 };
 
@@ -31,6 +35,7 @@ struct HandOver {
   bool consume = true;   // nor any tape that was made from it: saved values may go as they are used
   Tape* own = nullptr;
   const std::vector<char>* own_wanted = nullptr;
+  const Attrs* taker = nullptr;   // of the one step that takes `own`, for the last time
 };
 
 /// A call step on concrete tensors, recorded iff recording is on.
@@ -38,11 +43,12 @@ Tensors run_call(const Attrs& attrs, const Tensors& in, const HandOver& h);
 /// The same as a kernel: unrecorded.
 void run_call(const Call& call, const HandOver& h);
 
-/// The inputs that a rewinding procedure differentiates with respect to, and how many inputs the rewound one has; null for
-/// other procedures.
+/// The inputs that a rewinding procedure differentiates with respect to, which outputs have cotangents, and how many inputs
+/// the rewound one has; null for other procedures.
 struct Rewound {
   const Extra* of = nullptr;
   const std::vector<int>* wanted = nullptr;
+  const std::vector<char>* has_dy = nullptr;
   int n_in = 0;
 };
 Rewound rewound_by(const Attrs& attrs);

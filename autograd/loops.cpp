@@ -1,5 +1,9 @@
 // autograd/loops.cpp - loops over the elements of tensors.
+#include <algorithm>
+#include <mutex>
+
 #include "autograd/control.h"
+#include "autograd/loop_run.h"
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -7,7 +11,6 @@
 #include "ops/operand.h"
 
 namespace kassette {
-namespace {
 
 void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i) {
   bool ok = before.rank < 0 || after.rank < 0 || before.rank == after.rank;
@@ -19,25 +22,46 @@ void check_state(const char* what, const Spec& before, const Spec& after, std::i
     fail<TypeError>(what, ": the step returned state ", i, " as ", after.dtype, ", it was ", before.dtype);
 }
 
+namespace {
+
 /// Inputs: key, xs, states, captures.
 class Scan final : public Procedure {
  public:
   Scan(const ScanRequest& request, Traced body)
       : what_(request.what), body_(std::move(body.plan)), nx_(static_cast<int>(request.xs.size())),
-        ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse) {}
+        ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse),
+        forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;
   int n_out() const override { return ny_ + ns_; }
   bool reaches(int i) const override { return i > 0 && (i <= nx_ + ns_ || body_->reaches(i - 1)); }
+  bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const override;
 
  private:
+  struct Known {
+    std::vector<Body> args;
+    std::vector<char> wanted, has_dy;
+    Ref<LoopProgram> program;
+  };
+  Tensors run_recorded(const Tensors& in, std::int64_t steps) const;
+  Ref<LoopProgram> program_for(const Tensors& in, const Rewound& by) const;
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   const char* what_;
   Ref<Plan> body_;
   int nx_, ns_, ny_;
   bool reverse_;
+  Ref<LoopProgram> forward_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Known> known_;
 };
+
+Tensors values_of(const Tensors& in) {
+  Tensors values;
+  values.reserve(in.size());
+  for (const Tensor& t : in) values.push_back(Access::body(t).storage && !Access::body(t).node ? t : detached(Access::body(t)));
+  return values;
+}
 
 std::int64_t length_of(const char* what, const Tensors& xs) {
   std::int64_t n = kUnknown;
@@ -51,6 +75,56 @@ std::int64_t length_of(const char* what, const Tensors& xs) {
   return n;
 }
 
+Tensors Scan::run(const Tensors& in) const {
+  Tensors xs;
+  for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
+  std::int64_t steps = length_of(what_, xs);
+  if (std::any_of(in.begin(), in.end(), [](const Tensor& t) { return Access::body(t).node; }) && context().recording)
+    return run_recorded(in, steps);
+  return LoopRun(forward_, {what_, steps, reverse_}, values_of(in)).forward(/*way_back=*/false);
+}
+
+bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
+  Tensors xs;
+  for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
+  std::int64_t steps = length_of(what_, xs);
+  Tensors values = values_of(in);
+  Ref<LoopProgram> program = program_for(values, by);
+  if (!program) return false;
+  auto run = Ref<LoopRun>::adopt(new LoopRun(program, {what_, steps, reverse_}, values));
+  tape.results = run->forward(/*way_back=*/true);
+  tape.loop = Ref<Extra>(run.get());
+  return true;
+}
+
+/// The body and its adjoint for these shapes: made once, the last few are kept.
+Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by) const {
+  constexpr std::size_t kPrograms = 8;
+  std::vector<Body> args;
+  std::vector<char> wanted(static_cast<std::size_t>(in.size() - 1), 0);
+  for (int i : *by.wanted) wanted[static_cast<std::size_t>(i - 1)] = 1;
+  for (std::int64_t i = 1; i < in.size(); ++i) {
+    const Body& from = Access::body(in[i]);
+    Body b;
+    b.set(from);
+    b.device = from.device;
+    if (i <= nx_) {
+      b.rank = static_cast<std::int8_t>(from.rank - 1);
+      for (int k = 0; k < b.rank; ++k) b.dims[k] = from.dims[k + 1];
+    }
+    args.push_back(std::move(b));
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto same = [](const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; };
+  for (const Known& k : known_)
+    if (k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), same)) return k.program;
+  LoopArity arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
+  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy)};
+  if (known_.size() == kPrograms) known_.erase(known_.begin());
+  known_.push_back(std::move(k));
+  return known_.back().program;
+}
+
 /// Nobody sees a replay go from step to step, so its errors say where it was.
 Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
   try {
@@ -60,12 +134,10 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
   }
 }
 
-Tensors Scan::run(const Tensors& in) const {
-  Tensors xs;
-  for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
-  std::int64_t steps = length_of(what_, xs);
+/// The ops of the steps, one by one on the tape of somebody else.
+Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   std::vector<Tensors> slices, ys(static_cast<std::size_t>(ny_));
-  for (const Tensor& x : xs) slices.push_back(unstack(x, static_cast<int>(steps), 0));
+  for (int i = 0; i < nx_; ++i) slices.push_back(unstack(in[1 + i], static_cast<int>(steps), 0));
   Tensors states;
   for (int i = 0; i < ns_; ++i) states.push_back(in[1 + nx_ + i]);
   for (std::int64_t t = 0; t < steps; ++t) {
@@ -84,19 +156,8 @@ Tensors Scan::run(const Tensors& in) const {
     }
   }
   Tensors results;
-  for (int i = 0; i < ny_; ++i) {
-    if (steps == 0) {
-      const Spec& s = body_->output_spec(i);
-      Spec none;
-      none.rank = static_cast<std::int8_t>(s.rank + 1);
-      none.dtype = s.dtype;
-      none.dims[0] = 0;
-      for (int k = 0; k < s.rank; ++k) none.dims[k + 1] = s.dims[k] < 0 ? 0 : s.dims[k];
-      results.push_back(empty_tensor(none));
-    } else {
-      results.push_back(stack(ys[static_cast<std::size_t>(i)], 0));
-    }
-  }
+  for (int i = 0; i < ny_; ++i)
+    results.push_back(steps == 0 ? empty_stack(body_->output_spec(i)) : stack(ys[static_cast<std::size_t>(i)], 0));
   for (const Tensor& s : states) results.push_back(s);
   return results;
 }

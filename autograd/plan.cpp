@@ -236,6 +236,7 @@ HandOver Plan::hand_over(std::vector<Tape>& tapes, const Step& s) const {
   h.own_wanted = at(tapes_, s.own_tape);
   h.of = at(tapes, s.of_tape);
   h.of_wanted = at(tapes_, s.of_tape);
+  h.taker = s.taker < 0 ? nullptr : &step(s.taker).attrs;
   h.last = s.last_taker;
   h.consume = s.consumes;
   return h;

@@ -76,6 +76,8 @@ class Plan {
  private:
   friend class PlanBuilder;
   friend struct Frame;
+  friend class LoopProgram;
+  friend class LoopRun;
   struct Step {
     const OpDef* op;
     Attrs attrs;
@@ -88,6 +90,7 @@ class Plan {
     // Of call steps, see Note [Hand-over]: the tape that the step leaves, the one it rewinds, both -1 for none.
     bool last_taker = false, consumes = false;
     int own_tape = -1, of_tape = -1;
+    int taker = -1;     // the one step that rewinds own_tape, if it is one and leaves no tape itself
   };
   struct Feed {
     int slot;

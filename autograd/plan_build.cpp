@@ -436,6 +436,12 @@ void PlanBuilder::find_hand_overs() {
     const std::vector<char>& own = p.tapes_[static_cast<std::size_t>(s->own_tape)];
     for (std::size_t i = 0; i < p.tapes_[of].size(); ++i) p.tapes_[of][i] = p.tapes_[of][i] || own[i];
   }
+  for (auto s = p.steps_.begin(); s != end; ++s) {
+    if (s->own_tape < 0) continue;
+    auto takes = [&](const Plan::Step& t) { return t.of_tape == s->own_tape; };
+    auto taker = std::find_if(p.steps_.begin(), end, takes);
+    if (std::count_if(p.steps_.begin(), end, takes) == 1 && taker->own_tape < 0) s->taker = static_cast<int>(taker - p.steps_.begin());
+  }
 }
 
 void PlanBuilder::find_deaths() {

@@ -1,0 +1,628 @@
+// autograd/loop_run.cpp - running a compiled loop. See Note [Loops].
+#include "autograd/loop_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "autograd/control.h"
+#include "core/text.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+#include "ops/random.h"
+
+namespace kassette {
+namespace {
+
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes == 0) return;
+  if (device == cpu) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  else backend_of(device).copy(to, from, bytes);
+}
+
+/// Memory that a step may write into: nobody else sees it.
+bool ours(const Storage* s, std::int64_t bytes) {
+  return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
+}
+
+}  // namespace
+
+LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
+    : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
+      bounds_(plan_.steps_.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()), tapes_(plan_.tapes_.size()) {
+  const LoopProgram& p = *program_;
+  if (!plan_.missing_.empty()) fail<ValueError>(plan_.missing_);
+  if (call_.segment >= call_.steps) call_.segment = 0;
+  for (const auto& [slot, value] : plan_.constants_) body(slot) = value;
+  int n_in = 0, n_out = 0;
+  for (const Plan::Step& s : plan_.steps_) {
+    n_in += s.n_in;
+    n_out += s.n_out;
+  }
+  arrays_.reserve(static_cast<std::size_t>(n_in));   // steps point into them
+  results_.reserve(static_cast<std::size_t>(n_out));
+  for (std::size_t i = 0; i < p.args.size(); ++i) {
+    const Body& from = Access::body(in_[static_cast<std::int64_t>(i) + 1]);
+    Body& to = body(p.args[i]);
+    to.set(from);
+    to.device = from.device;
+    to.storage = from.storage;
+    to.offset = from.offset;
+    if (static_cast<int>(i) >= p.arity.nx) continue;
+    to.rank = static_cast<std::int8_t>(from.rank - 1);
+    for (int k = 0; k < to.rank; ++k) to.dims[k] = from.dims[k + 1];
+  }
+  for (int slot : p.keys) {
+    body(slot).set(Spec(int64, {2}));
+    body(slot).device = cpu;
+  }
+  for (int i = 0; i < p.arity.ns; ++i)
+    states_.push_back({p.outs[static_cast<std::size_t>(p.arity.ny + i)], p.args[static_cast<std::size_t>(p.arity.nx + i)]});
+}
+
+// ---- binding -----------------------------------------------------------------------------------------------------------
+
+void LoopRun::bind(const std::vector<int>& steps) {
+  for (int k : steps)
+    if (!bounds_[static_cast<std::size_t>(k)].step) bind_step(k);
+}
+
+/// Runs the rule on what is the same in every step, and says what has to wait for the values.
+void LoopRun::bind_step(int k) {
+  const LoopProgram& p = *program_;
+  const Plan::Step& s = plan_.step(k);
+  running_ = &s;
+  Bound& b = bounds_[static_cast<std::size_t>(k)];
+  b.in = static_cast<int>(arrays_.size());
+  b.out = static_cast<int>(results_.size());
+  b.views = s.op->traits & kView;
+  for (int i = 0; i < s.n_in; ++i) {
+    int slot = plan_.input(s, i);
+    Body& in = body(slot);
+    bool fixed = !p.varies[static_cast<std::size_t>(slot)] && in.storage;
+    arrays_.push_back({&in, fixed ? in.data() : nullptr});
+    if (!b.device.given() && !has_bit(s.op->host, i)) b.device = in.device;
+    b.dynamic = b.dynamic || dynamic_[static_cast<std::size_t>(slot)];
+  }
+  if (!b.device.given()) b.device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
+  for (int i = 0; i < s.n_out; ++i) {
+    results_.push_back(&body(s.out + i));
+    results_.back()->device = b.device;
+  }
+  b.once = s.n_out > 0 && !p.varies[static_cast<std::size_t>(s.out)];
+  b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
+  if (!b.kernel) fail<NotImplementedError>(s.op->name, ": not available on ", b.device);
+  if (!b.dynamic) {
+    std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
+    s.op->rule({*s.op, s.attrs, arrays_.data() + b.in, s.n_in, results_.data() + b.out, s.n_out, b.device}, specs.data());
+    for (int i = 0; i < s.n_out; ++i) {
+      results_[static_cast<std::size_t>(b.out + i)]->set(specs[static_cast<std::size_t>(i)]);
+      b.dynamic = b.dynamic || !specs[static_cast<std::size_t>(i)].known();
+    }
+  }
+  if (b.dynamic)
+    for (int i = 0; i < s.n_out; ++i) dynamic_[static_cast<std::size_t>(s.out + i)] = 1;
+  b.silent = !b.dynamic && s.need == 1;
+  b.step = &s;
+}
+
+/// Whether a step makes that slot in memory that we give it, of a size that is known.
+bool LoopRun::writes_rows(int slot) const {
+  int m = slot < 0 ? -1 : program_->maker[static_cast<std::size_t>(slot)];
+  if (m < 0 || plan_.step(m).source) return false;
+  const Bound& b = bounds_[static_cast<std::size_t>(m)];
+  return b.step && !b.views && !b.dynamic && !b.once && !b.silent;
+}
+
+void LoopRun::find_swaps(std::vector<Carried>& list) const {
+  for (Carried& c : list)
+    c.swaps = writes_rows(c.from) && !has_stack(c.from) &&
+              std::count_if(list.begin(), list.end(), [&](const Carried& o) { return o.from == c.from; }) == 1;
+}
+
+void LoopRun::give_stack(int slot, std::int64_t rows) {
+  if (has_stack(slot)) return;
+  Body& b = body(slot);
+  Spec whole;
+  whole.dtype = b.dtype;
+  whole.rank = 2;
+  whole.dims[0] = rows;
+  whole.dims[1] = b.numel();
+  b.storage = stacks_[static_cast<std::size_t>(slot)] = Storage::allocate(whole.checked_bytes(call_.what), b.device);
+  stacked_.push_back(slot);
+}
+
+/// Decides what is written into stacks, and what is kept one by one.
+void LoopRun::start_pass(Pass pass, std::int64_t rows) {
+  const LoopProgram& p = *program_;
+  pass_ = pass;
+  for (int slot : stacked_) {
+    stacks_[static_cast<std::size_t>(slot)] = {};
+    body(slot).storage = {};
+  }
+  stacked_.clear();
+  listed_.clear();
+  rows_.clear();
+  specs_.clear();
+  kept_tapes_.clear();
+  if (pass != Pass::keeping)
+    for (int i = 0; i < p.arity.ny; ++i)
+      if (int slot = p.outs[static_cast<std::size_t>(i)]; writes_rows(slot)) give_stack(slot, rows);
+  if (pass != Pass::outputs) {
+    auto list = [&](int slot) { listed_.push_back(slot); };
+    for (int k : p.forward) {
+      const Bound& b = bounds_[static_cast<std::size_t>(k)];
+      for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
+        if (!p.kept[static_cast<std::size_t>(slot)] || b.once || b.silent) continue;
+        if (writes_rows(slot)) give_stack(slot, rows);
+        else list(slot);
+      }
+    }
+    for (const Carried& c : states_) {   // a state is the row before of what made it
+      if (!p.kept[static_cast<std::size_t>(c.to)]) continue;
+      if (writes_rows(c.from)) give_stack(c.from, rows);
+      else list(c.to);
+    }
+    if (std::find(p.tape_kept.begin(), p.tape_kept.end(), 1) != p.tape_kept.end()) kept_tapes_.resize(static_cast<std::size_t>(rows));
+    rows_.resize(listed_.size());
+    specs_.resize(listed_.size());
+  }
+  find_swaps(states_);
+}
+
+// ---- there -------------------------------------------------------------------------------------------------------------
+
+Tensor empty_stack(const Spec& row) {
+  Spec none;
+  none.rank = static_cast<std::int8_t>(row.rank + 1);
+  none.dtype = row.dtype;
+  none.dims[0] = 0;
+  for (int k = 0; k < row.rank; ++k) none.dims[k + 1] = row.dims[k] < 0 ? 0 : row.dims[k];
+  return empty_tensor(none);
+}
+
+Tensor LoopRun::held(const Body& from) const {
+  Body b;
+  b.set(from);
+  b.device = from.device;
+  b.storage = from.storage;
+  b.offset = from.offset;
+  return Access::wrap(std::move(b));
+}
+
+/// What was carried last; a copy where a whole stack would live with it.
+Tensor LoopRun::outlives(int slot) {
+  const Body& b = body(slot);
+  auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
+  if (std::none_of(stacks_.begin(), stacks_.end(), in)) return held(b);
+  Body copy;
+  copy.set(b);
+  copy.device = b.device;
+  copy.storage = Storage::allocate(b.bytes(), b.device);
+  copy_bytes(b.device, copy.data(), b.data(), b.bytes());
+  return Access::wrap(std::move(copy));
+}
+
+void LoopRun::fail_at(std::int64_t t, const char* direction) {
+  if (running_) plan_.log_failure(static_cast<int>(running_ - plan_.steps_.data()));
+  rethrow_edited([&](const char* message) {
+    return text(message, " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
+  });
+}
+
+Tensors LoopRun::forward(bool way_back) {
+  Context& c = context();
+  Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
+  const LoopProgram& p = *program_;
+  bool segments = way_back && call_.segment > 0;
+  lists_.resize(static_cast<std::size_t>(p.arity.ny));
+  if (call_.steps > 0) {
+    try {
+      bind(p.forward);
+      start_pass(way_back && !segments ? Pass::both : Pass::outputs, call_.steps);
+    } catch (const Error&) {
+      fail_at(0, "");
+    }
+    check_states();
+    play(0, call_.steps);
+  }
+  Tensors results;
+  for (int i = 0; i < p.arity.ny; ++i) {
+    int slot = p.outs[static_cast<std::size_t>(i)];
+    if (call_.steps == 0) {
+      results.push_back(empty_stack(plan_.output_spec(i)));
+    } else if (!has_stack(slot)) {
+      results.push_back(stack(lists_[static_cast<std::size_t>(i)], 0));
+    } else {
+      Body b;
+      const Body& row = body(slot);
+      b.dtype = row.dtype;
+      b.device = row.device;
+      b.rank = static_cast<std::int8_t>(row.rank + 1);
+      b.dims[0] = call_.steps;
+      for (int k = 0; k < row.rank; ++k) b.dims[k + 1] = row.dims[k];
+      b.storage = stacks_[static_cast<std::size_t>(slot)];
+      results.push_back(Access::wrap(std::move(b)));
+    }
+  }
+  lists_.clear();
+  for (const Carried& s : states_) results.push_back(outlives(s.to));
+  if (way_back) drop_temporaries(/*stacks_too=*/segments);
+  return results;
+}
+
+/// What the way back does not read goes.
+void LoopRun::drop_temporaries(bool stacks_too) {
+  const LoopProgram& p = *program_;
+  auto history = [&](int slot) {
+    return std::any_of(states_.begin(), states_.end(),
+                       [&](const Carried& c) { return c.from == slot && p.kept[static_cast<std::size_t>(c.to)]; });
+  };
+  std::vector<int> stay;
+  for (int slot : stacked_) {
+    if (!stacks_too && (p.kept[static_cast<std::size_t>(slot)] || history(slot))) stay.push_back(slot);
+    else stacks_[static_cast<std::size_t>(slot)] = {};
+  }
+  stacked_ = std::move(stay);
+  for (std::size_t slot = 0; slot < bodies_.size(); ++slot)
+    if (p.varies[slot] && !stacks_[slot]) bodies_[slot].storage = {};
+}
+
+void LoopRun::play(std::int64_t begin, std::int64_t end) {
+  std::int64_t t = begin;
+  try {
+    for (; t < end; ++t) {
+      if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
+        starts_.emplace_back();
+        for (const Carried& c : states_) starts_.back().push_back({body(c.to).storage, body(c.to).offset});
+      }
+      row_ = t - begin;
+      play_step(t);
+    }
+  } catch (const Error&) {
+    fail_at(t, "");
+  }
+}
+
+void LoopRun::play_step(std::int64_t t) {
+  set_elements(t);
+  set_keys(t);
+  execute(program_->forward);
+  if (pass_ != Pass::outputs) keep_row();
+  if (pass_ != Pass::keeping) collect_outputs();
+  carry(states_);
+}
+
+void LoopRun::set_elements(std::int64_t t) {
+  const LoopProgram& p = *program_;
+  for (int i = 0; i < p.arity.nx; ++i) {
+    Body& x = body(p.args[static_cast<std::size_t>(i)]);
+    const Body& whole = Access::body(in_[i + 1]);
+    if (!x.storage) x.storage = whole.storage;
+    x.offset = whole.offset + index_of(t) * x.bytes();
+  }
+}
+
+void LoopRun::set_keys(std::int64_t t) {
+  const LoopProgram& p = *program_;
+  if (p.keys.empty()) return;
+  const Body& key = Access::body(in_[0]);
+  for (std::size_t i = 0; i < p.keys.size(); ++i) {
+    Body& k = body(p.keys[i]);
+    if (!ours(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
+    derive_key(key.data(), static_cast<std::uint64_t>(t), i, k.data());
+  }
+}
+
+void LoopRun::execute(const std::vector<int>& steps) {
+  for (int k : steps) execute(bounds_[static_cast<std::size_t>(k)]);
+}
+
+inline void LoopRun::execute(Bound& b) {
+  if (b.silent) return;
+  const Plan::Step& s = *b.step;
+  running_ = &s;
+  Array* in = arrays_.data() + b.in;
+  for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
+  Body** out = results_.data() + b.out;
+  Call call{*s.op, s.attrs, in, s.n_in, out, s.n_out, b.device};
+  if (b.once) b.silent = true;
+  if (b.dynamic) return execute_dynamic(call, s);
+  if (b.views) return run(call, s);
+  for (int i = 0; i < s.n_out; ++i) {
+    Body& o = *out[i];
+    std::int64_t bytes = o.bytes();
+    if (has_stack(s.out + i)) {
+      o.offset = row_ * bytes;
+      continue;
+    }
+    if (!ours(o.storage.get(), bytes)) {
+      o.storage = {};
+      o.storage = Storage::allocate(bytes, b.device);
+    }
+    o.offset = 0;
+  }
+  b.kernel(call);
+}
+
+void LoopRun::run(const Call& call, const Plan::Step& s) {
+  if (pass_ == Pass::keeping && s.op->traits & kPrints) {   // computed anew, not printed anew
+    Value v = read_value(*call.in[0].body);
+    call.out[0]->storage = std::move(v.storage);
+    call.out[0]->offset = v.offset;
+  } else if (s.own_tape >= 0 || s.of_tape >= 0) {
+    run_call(call, plan_.hand_over(tapes_, s));
+  } else {
+    (call.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda)(call);
+  }
+}
+
+/// As Plan::run_step: the rule sees values, and memory is new.
+void LoopRun::execute_dynamic(const Call& call, const Plan::Step& s) {
+  std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
+  s.op->rule(call, specs.data());
+  bool known = true;
+  for (int i = 0; i < s.n_out; ++i) {
+    call.out[i]->set(specs[static_cast<std::size_t>(i)]);
+    call.out[i]->storage = {};
+    call.out[i]->offset = 0;
+    known = known && call.out[i]->known();
+  }
+  if (s.need == 1 && known) return;
+  if (!(s.op->traits & kView))
+    for (int i = 0; i < s.n_out; ++i)
+      if (call.out[i]->known()) call.out[i]->storage = Storage::allocate(call.out[i]->checked_bytes(s.op->name), call.device);
+  run(call, s);
+}
+
+void LoopRun::keep_row() {
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    const Body& b = body(listed_[i]);
+    rows_[i].push_back({b.storage, b.offset});
+    if (dynamic_[static_cast<std::size_t>(listed_[i])]) specs_[i].push_back(b);
+  }
+  if (kept_tapes_.empty()) return;
+  std::vector<Tape>& kept = kept_tapes_[static_cast<std::size_t>(row_)];
+  kept.resize(tapes_.size());
+  for (std::size_t i = 0; i < tapes_.size(); ++i)
+    if (program_->tape_kept[i]) std::swap(kept[i], tapes_[i]);
+}
+
+void LoopRun::collect_outputs() {
+  const LoopProgram& p = *program_;
+  for (int i = 0; i < p.arity.ny; ++i)
+    if (int slot = p.outs[static_cast<std::size_t>(i)]; !has_stack(slot)) lists_[static_cast<std::size_t>(i)].push_back(held(body(slot)));
+}
+
+void LoopRun::carry(const std::vector<Carried>& list) {
+  moved_.clear();
+  for (const Carried& c : list)
+    if (!c.swaps && c.from >= 0 && !has_stack(c.from)) moved_.push_back({body(c.from).storage, body(c.from).offset});
+  std::size_t next = 0;
+  for (const Carried& c : list) {
+    Body& to = body(c.to);
+    if (c.from < 0) {
+      to.storage = {};
+      continue;
+    }
+    Body& from = body(c.from);
+    if (c.swaps) {
+      std::swap(from.storage, to.storage);
+      std::swap(from.offset, to.offset);
+    } else if (has_stack(c.from)) {
+      if (!(to.storage == from.storage)) to.storage = from.storage;
+      to.offset = from.offset;
+    } else {
+      if (dynamic_[static_cast<std::size_t>(c.from)] && &list == &states_)
+        check_state(call_.what, to, from, &c - list.data());
+      to.storage = std::move(moved_[next].storage);
+      to.offset = moved_[next++].offset;
+    }
+  }
+}
+
+void LoopRun::check_states() {
+  for (std::size_t i = 0; i < states_.size(); ++i)
+    if (!dynamic_[static_cast<std::size_t>(states_[i].from)])
+      check_state(call_.what, body(states_[i].to), body(states_[i].from), static_cast<std::int64_t>(i));
+}
+
+// ---- and back ----------------------------------------------------------------------------------------------------------
+
+/// What the forward steps left of step t; `begin`: the first step that is kept.
+void LoopRun::restore(std::int64_t t, std::int64_t begin) {
+  const LoopProgram& p = *program_;
+  row_ = t - begin;
+  set_elements(t);
+  set_keys(t);
+  for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
+  for (const Carried& c : states_) {
+    if (!p.kept[static_cast<std::size_t>(c.to)] || !has_stack(c.from)) continue;
+    Body& to = body(c.to);
+    if (row_ > 0) {
+      if (!(to.storage == stacks_[static_cast<std::size_t>(c.from)])) to.storage = stacks_[static_cast<std::size_t>(c.from)];
+      to.offset = (row_ - 1) * to.bytes();
+      continue;
+    }
+    auto i = static_cast<std::size_t>(&c - states_.data());
+    const Body& first = Access::body(in_[1 + p.arity.nx + static_cast<std::int64_t>(i)]);
+    Row start = starts_.empty() ? Row{first.storage, first.offset} : starts_[static_cast<std::size_t>(begin / call_.segment)][i];
+    to.storage = start.storage;
+    to.offset = start.offset;
+  }
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    Body& b = body(listed_[i]);
+    Row& row = rows_[i].back();
+    b.storage = std::move(row.storage);
+    b.offset = row.offset;
+    rows_[i].pop_back();
+    if (specs_[i].empty()) continue;
+    b.set(specs_[i].back());
+    specs_[i].pop_back();
+  }
+  if (kept_tapes_.empty()) return;
+  std::vector<Tape>& kept = kept_tapes_[static_cast<std::size_t>(row_)];
+  for (std::size_t i = 0; i < tapes_.size(); ++i)
+    if (p.tape_kept[i]) std::swap(tapes_[i], kept[i]);
+}
+
+/// The cotangents of this variant: where they come from and where they go.
+void LoopRun::bind_back(const Variant& v, Back& back) {
+  const LoopProgram& p = *program_;
+  back.bound = true;
+  bind(v.steps);
+  for (int i = 0; i < p.arity.ns; ++i)
+    if (int to = p.dys[static_cast<std::size_t>(p.arity.ny + i)]; to >= 0) back.carried.push_back({v.dstate[static_cast<std::size_t>(i)], to});
+  for (int i = 0; i < p.arity.nc; ++i)
+    if (int from = v.dcapture[static_cast<std::size_t>(i)]; from >= 0) back.carried.push_back({from, p.sums[static_cast<std::size_t>(i)]});
+  back.in_place.assign(static_cast<std::size_t>(p.arity.nx), 0);
+  for (int i = 0; i < p.arity.nx; ++i) {
+    int slot = v.dx[static_cast<std::size_t>(i)];
+    if (slot < 0) continue;
+    Ref<Storage>& dx = dx_[static_cast<std::size_t>(i)];
+    if (!dx) {
+      const Body& x = Access::body(in_[i + 1]);
+      dx = Storage::allocate(x.bytes(), x.device);
+      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);   // steps before had nothing for it
+    }
+    if (p.variants.size() > 1 || !writes_rows(slot) || p.kept[static_cast<std::size_t>(slot)] || has_stack(slot)) continue;
+    body(slot).storage = stacks_[static_cast<std::size_t>(slot)] = dx;
+    back.in_place[static_cast<std::size_t>(i)] = 1;
+  }
+  find_swaps(back.carried);
+}
+
+void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
+  const Body& x = body(program_->args[static_cast<std::size_t>(i)]);
+  std::int64_t bytes = x.bytes();
+  Storage& to = *dx_[static_cast<std::size_t>(i)];
+  auto* data = static_cast<std::byte*>(to.data);
+  if (to.device == cpu) {
+    if (bytes) std::memset(data + begin * bytes, 0, static_cast<std::size_t>((end - begin) * bytes));
+    return;
+  }
+  Tensor zeros = zeros_of(held(x));
+  for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
+}
+
+void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
+  for (std::size_t i = 0; i < dx_.size(); ++i) {
+    if (!dx_[i] || back.in_place[i]) continue;
+    std::int64_t at = index_of(t);
+    if (v.dx[i] < 0) {
+      zero_rows(static_cast<int>(i), at, at + 1);
+      continue;
+    }
+    const Body& from = body(v.dx[i]);
+    std::int64_t bytes = from.bytes();
+    copy_bytes(from.device, static_cast<std::byte*>(dx_[i]->data) + at * bytes, from.data(), bytes);
+  }
+}
+
+/// Cotangents of the outputs into their slots, and of captures -0.
+void LoopRun::seed(const Tensors& dys) {
+  const LoopProgram& p = *program_;
+  for (std::size_t k = 0; k < p.dys.size(); ++k) {
+    if (p.dys[k] < 0) continue;
+    Body& d = body(p.dys[k]);
+    auto state = static_cast<std::int64_t>(k) - p.arity.ny;
+    const Tensor& dy = dys[static_cast<std::int64_t>(k)];
+    if (state >= 0) {
+      const Body& like = body(states_[static_cast<std::size_t>(state)].to);
+      d.set(like);
+      d.device = like.device;
+    } else {
+      const Body& whole = Access::body(dy);
+      d.dtype = whole.dtype;
+      d.device = whole.device;
+      d.rank = static_cast<std::int8_t>(whole.rank - 1);
+      for (int i = 0; i < d.rank; ++i) d.dims[i] = whole.dims[i + 1];
+    }
+    if (!dy.defined()) continue;
+    d.storage = Access::body(dy).storage;
+    d.offset = Access::body(dy).offset;
+  }
+  for (std::size_t i = 0; i < p.sums.size(); ++i) {
+    if (p.sums[i] < 0) continue;
+    const Tensor& capture = in_[1 + p.arity.nx + p.arity.ns + static_cast<std::int64_t>(i)];
+    Tensor zero = broadcast_like(number_like(-0.0, capture), capture);
+    Body& sum = body(p.sums[i]);
+    sum.set(Access::body(zero));
+    sum.device = Access::body(zero).device;
+    sum.storage = Access::body(zero).storage;
+    sum.offset = Access::body(zero).offset;
+  }
+}
+
+Tensors LoopRun::backward(const Tensors& dys) {
+  Context& c = context();
+  Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
+  const LoopProgram& p = *program_;
+  dx_.resize(static_cast<std::size_t>(p.arity.nx));
+  backs_.resize(p.variants.size());
+  std::vector<char> shares(static_cast<std::size_t>(p.arity.nc), 0);
+  seed(dys);
+  int now = 0;
+  std::int64_t t = call_.steps - 1, begin = 0;
+  try {
+    for (; t >= 0; --t) {
+      const Variant& v = p.variants[static_cast<std::size_t>(now)];
+      if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;   // nothing depends on earlier steps
+      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1)) begin = play_again(t);
+      restore(t, begin);
+      Back& back = backs_[static_cast<std::size_t>(now)];
+      if (!back.bound) bind_back(v, back);
+      for (int k = 0; k < p.arity.ny; ++k)
+        if (v.has_dy[static_cast<std::size_t>(k)]) {
+          Body& d = body(p.dys[static_cast<std::size_t>(k)]);
+          d.offset = Access::body(dys[k]).offset + t * d.bytes();
+        }
+      row_ = index_of(t);
+      execute(v.steps);
+      store_dx(v, back, t);
+      carry(back.carried);
+      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.dcapture[i] >= 0;
+      now = v.next;
+    }
+  } catch (const Error&) {
+    fail_at(t, "the way back of ");
+  }
+  Tensors results;
+  for (int i = 0; i < p.arity.nx; ++i) {
+    if (!dx_[static_cast<std::size_t>(i)]) {
+      results.push_back(Tensor());
+      continue;
+    }
+    for (std::int64_t k = 0; k <= t; ++k) zero_rows(i, index_of(k), index_of(k) + 1);
+    Body b;
+    b.set(Access::body(in_[i + 1]));
+    b.device = Access::body(in_[i + 1]).device;
+    b.storage = dx_[static_cast<std::size_t>(i)];
+    results.push_back(Access::wrap(std::move(b)));
+  }
+  for (int i = 0; i < p.arity.ns; ++i) {
+    auto k = static_cast<std::size_t>(p.arity.ny + i);
+    if (!p.variants[static_cast<std::size_t>(now)].has_dy[k]) {
+      results.push_back(Tensor());
+      continue;
+    }
+    results.push_back(outlives(p.dys[k]));
+  }
+  for (int i = 0; i < p.arity.nc; ++i)
+    results.push_back(shares[static_cast<std::size_t>(i)] ? held(body(p.sums[static_cast<std::size_t>(i)])) : Tensor());
+  return results;
+}
+
+/// Plays the segment that ends with step t, and keeps what its way back reads; its first step.
+std::int64_t LoopRun::play_again(std::int64_t t) {
+  std::int64_t begin = t / call_.segment * call_.segment;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const Row& start = starts_[static_cast<std::size_t>(begin / call_.segment)][i];
+    body(states_[i].to).storage = start.storage;
+    body(states_[i].to).offset = start.offset;
+  }
+  start_pass(Pass::keeping, t + 1 - begin);
+  play(begin, t + 1);
+  return begin;
+}
+
+}  // namespace kassette

@@ -1,0 +1,278 @@
+// tests/autograd/loops_test.cpp - loops that are compiled give what plain loops give, whatever their bodies do with states.
+#include <kassette/backend.h>
+#include <kassette/runtime.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "autograd/control.h"
+#include "core/context.h"
+#include "tests/catch.h"
+
+namespace K = kassette::backend;
+using kassette::Tensor;
+using kassette::Tensors;
+using Vec = std::vector<double>;
+
+namespace {
+
+Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
+double number(const Tensor& t) { return K::eval(t).item<double>(); }
+void close(const Vec& a, const Vec& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    INFO("element " << i << ": " << a[i] << " and " << b[i]);
+    CHECK(std::abs(a[i] - b[i]) <= 1e-12 * (1 + std::abs(b[i])));
+  }
+}
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const kassette::Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+/// Numbers that differ, in the shape of a tensor.
+Tensor waves(const kassette::Dims& shape, double phase, std::int64_t n) {
+  Vec v;
+  for (std::int64_t i = 0; i < n; ++i) v.push_back(0.7 * std::sin(1.3 * static_cast<double>(i) + phase));
+  return K::constant(v, "float64", shape);
+}
+
+/// A loop over two sequences (T, 3) and (T, 2) with states (3) and (3), which captures w (3), and gives n_outputs stacks.
+using Step = std::function<Tensors(const Tensors& xs, const Tensors& states, const Tensor& w)>;
+struct Loop {
+  Step step;
+  int n_outputs = 0;
+  std::vector<char> used;   // outputs and last states that the loss looks at
+  bool reverse = false;
+};
+
+Tensors run(const Loop& l, const Tensors& in) {
+  kassette::ScanRequest r;
+  r.what = "foldl";
+  r.xs = {in[0], in[1]};
+  r.states = {in[2], in[3]};
+  r.n_outputs = l.n_outputs;
+  r.reverse = l.reverse;
+  return kassette::scan(r, [&](const Tensors& xs, const Tensors& states) { return l.step(xs, states, in[4]); });
+}
+
+Tensor loss_of(const Loop& l, const Tensors& results) {
+  Tensor loss = K::constant(0.0, "float64");
+  for (std::size_t k = 0; k < l.used.size(); ++k) {
+    const Tensor& r = results[static_cast<std::int64_t>(k)];
+    if (l.used[k]) loss = loss + K::sum(K::square(r) * 0.5 + r * (1.0 + static_cast<double>(k)));
+  }
+  return loss;
+}
+
+/// First gradients and those of the sum of their squares; zeros where there is no path.
+Tensors gradients_of(const Tensor& loss, const Tensors& in, bool second) {
+  Tensors g = K::gradients(loss, in), all;
+  Tensor squares = K::constant(0.0, "float64");
+  for (std::int64_t i = 0; i < g.size(); ++i) {
+    if (g[i].defined()) squares = squares + K::sum(K::square(g[i]));
+    all.push_back(g[i].defined() ? g[i] : K::zeros_like(in[i]));
+  }
+  if (!second) return all;
+  Tensors h = K::gradients(squares, in);
+  for (std::int64_t i = 0; i < h.size(); ++i) all.push_back(h[i].defined() ? h[i] : K::zeros_like(in[i]));
+  return all;
+}
+
+Tensors inputs_of(int steps) {
+  return {waves({steps, 3}, 0.1, steps * 3), waves({steps, 2}, 0.5, steps * 2), waves({3}, 0.9, 3), waves({3}, 1.7, 3), waves({3}, 2.2, 3)};
+}
+
+void same_as_a_plain_loop(const Loop& l, bool second = true) {
+  Tensors in{K::placeholder({K::None, 3}, K::None, "float64"), K::placeholder({K::None, 2}, K::None, "float64"),
+             K::placeholder({K::None}, K::None, "float64"), K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
+  Tensors outputs = run(l, in);
+  Tensor loss = loss_of(l, outputs);
+  Tensors first = gradients_of(loss, in, false), both = second ? gradients_of(loss, in, true) : Tensors();
+  auto f = K::function(in, outputs), g = K::function(in, first), h = K::function(in, second ? both : first);
+  Tensors everything = outputs;
+  for (const Tensor& t : first) everything.push_back(t);
+  auto all = K::function(in, everything);
+  for (int steps : {1, 2, 5}) {
+    INFO(steps << " steps");
+    Tensors fed = inputs_of(steps), vars;
+    for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
+    Tensors eager = run(l, vars), eager_g = gradients_of(loss_of(l, eager), vars, second);
+    Tensors played = f(fed), played_g = g(fed), played_all = all(fed), played_both = h(fed);
+    for (std::int64_t i = 0; i < eager.size(); ++i) {
+      INFO("output " << i);
+      CHECK(values(played[i]) == values(eager[i]));
+      CHECK(values(played_all[i]) == values(eager[i]));
+    }
+    for (std::int64_t i = 0; i < 5; ++i) {
+      INFO("gradient " << i);
+      close(values(played_g[i]), values(eager_g[i]));
+      CHECK(values(played_all[eager.size() + i]) == values(played_g[i]));
+    }
+    for (std::int64_t i = 0; i < played_both.size(); ++i) {
+      INFO("gradient " << i << " of both orders");
+      close(values(played_both[i]), values(eager_g[i]));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a loop with two states, two sequences and stacked outputs is what a plain loop is", "[loops]") {
+  Step step = [](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor h = K::tanh(s[0] * w + x[0]) * K::sum(x[1]), c = s[1] * 0.5 + h * s[0];
+    return Tensors{h, h * c, h, c};
+  };
+  for (bool reverse : {false, true})
+    for (std::vector<char> used : {std::vector<char>{1, 1, 1, 1}, {0, 0, 1, 0}, {0, 1, 0, 0}, {1, 0, 0, 1}, {0, 0, 0, 1}})
+      same_as_a_plain_loop({step, 2, used, reverse});
+}
+
+TEST_CASE("states that change places, stand still or come from the elements", "[loops]") {
+  auto swap = [](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[1], s[0] * w + x[0]}; };
+  same_as_a_plain_loop({swap, 0, {1, 0}});   // the cotangent of one state, then of the other
+  same_as_a_plain_loop({swap, 0, {1, 1}});
+  same_as_a_plain_loop({[](const Tensors&, const Tensors& s, const Tensor&) { return Tensors{s[1], s[0]}; }, 0, {1, 0}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[0] * w, s[0], x[0]}; }, 1, {1, 1, 1}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{x[0] * s[1], s[1] * w, s[1] * w}; }, 1, {1, 0, 1}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{x[0], w, s[0]}; }, 0, {1, 1}}, false);
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[1] + x[0], w}; }, 0, {1, 1}});
+  // The last state does not depend on the states before: earlier steps get nothing.
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{K::exp(x[0]) * w, s[1]}; }, 0, {1, 0}});
+  // A number is the state, and one state feeds both.
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor h = s[0] * w + x[0];
+    return Tensors{h, h, h};
+  }, 1, {1, 1, 1}});
+}
+
+TEST_CASE("bodies with views, shapes that are values, and captures used more than once", "[loops]") {
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor h = K::reshape(s[0], {3, 1}) * K::reshape(x[1], {1, 2});
+    Tensor flat = K::reshape(h, {-1});
+    return Tensors{K::reshape(h, {2, 3}), K::sum(h, 1) * w + w, K::expand_dims(s[1], 0)[0] + K::sum(flat)};
+  }, 1, {1, 1, 1}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor n = K::shape(s[0])[0];   // known only when it runs
+    Tensor h = K::reshape(s[0] * w, {n, 1}) + K::ones({n, 1}, "float64");
+    return Tensors{K::reshape(h, {n}) * x[0], s[1] * K::sum(h)};
+  }, 0, {1, 1}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor big = K::exp(w);   // the same in every step
+    return Tensors{s[0] * big + x[0] * w, w * s[1] * big};
+  }, 0, {1, 1}});
+}
+
+TEST_CASE("loops and branches inside of loops", "[loops]") {
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * e + w); }, x[1], s[0]);
+    Tensor which = K::switch_(K::sum(x[0]) > 0.0, [&] { return inner * w; }, [&] { return K::sin(s[1]); });
+    return Tensors{which, inner, which + s[1]};
+  }, 1, {1, 1, 1}});
+}
+
+TEST_CASE("masks drawn in a compiled loop are those of its way back, new in each step and call", "[loops]") {
+  Tensor x = K::placeholder({K::None, 4}, K::None, "float64");
+  // Each step adds mask * e: the cotangent of the elements is the mask.
+  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::dropout(e, 0.5); }, x, K::zeros({4}, "float64"));
+  Tensor g = K::gradients(K::sum(y), {x})[0];
+  auto f = K::function({x}, {y, g});
+  Tensor ones = K::ones({6, 4}, "float64").detach();
+  Tensors a = f({ones}), b = f({ones});
+  close(values(a[0]), values(K::sum(a[1], 0)));
+  CHECK(values(a[1]) != values(b[1]));
+  Vec masks = values(a[1]);
+  CHECK(Vec(masks.begin(), masks.begin() + 4 * 3) != Vec(masks.begin() + 4 * 3, masks.end()));
+}
+
+TEST_CASE("an integer state counts beside a state that is differentiated", "[loops]") {
+  Tensor x = K::placeholder({K::None}, K::None, "float64");
+  kassette::ScanRequest r;
+  r.what = "foldl";
+  r.xs = x;
+  r.states = {K::constant(0, "int32"), K::constant(1.0, "float64")};
+  Tensors out = kassette::scan(r, [](const Tensors& xs, const Tensors& s) { return Tensors{s[0] + 1, s[1] * xs[0] * K::cast(s[0] + 1, "float64")}; });
+  auto f = K::function({x}, {out[0], out[1], K::gradients(out[1], {x})[0]});
+  Tensors v = f({{2.0, 3.0, 5.0}});
+  CHECK(number(v[0]) == 3);
+  CHECK(number(v[1]) == 180);
+  CHECK(values(v[2]) == Vec{90, 60, 36});
+}
+
+TEST_CASE("no steps: the states as they came, and their cotangents as they are", "[loops]") {
+  Tensor x = K::placeholder({K::None, 2}, K::None, "float64"), w = K::variable({1, 2}, "float64"), s = K::variable({3, 4}, "float64");
+  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s * 2.0);
+  Tensors g = K::gradients(K::sum(K::square(y)), {x, w, s});
+  Tensors v = K::function({x}, {y, g[0], g[1], g[2]})({K::zeros({0, 2}, "float64")});
+  CHECK(values(v[0]) == Vec{6, 8});
+  CHECK(v[1].shape() == kassette::Shape{0, 2});
+  CHECK(values(v[2]) == Vec{0, 0});
+  CHECK(values(v[3]) == Vec{24, 32});
+}
+
+TEST_CASE("a state of a compiled loop does not write into what somebody holds", "[loops]") {
+  Tensor x = K::placeholder({K::None, 2}, K::None, "float64"), s = K::placeholder({2}, K::None, "float64");
+  auto f = K::function({x, s}, {K::foldl([&](const Tensor& a, const Tensor& e) { return a + e; }, x, s)});
+  Tensor xs = K::ones({7, 2}, "float64").detach(), start = K::constant({1, 2}, "float64");
+  Tensor first = f({xs, start})[0], second = f({xs, first})[0];
+  CHECK(values(start) == Vec{1, 2});
+  CHECK(values(first) == Vec{8, 9});
+  CHECK(values(second) == Vec{15, 16});
+}
+
+TEST_CASE("a step that fails says which one it was, on the way there and back", "[loops]") {
+  Tensor x = K::placeholder({K::None}, K::None, "int32"), w = K::variable({1, 2, 3}, "float64");
+  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
+  auto f = K::function({x}, {y}), g = K::function({x}, {y, K::gradients(y, {w})[0]});
+  std::string said = "gather: index 7 is out of range for an axis of size 3 (step 3 of 4 of foldl)";
+  CHECK(message_of([&] { f({{0, 1, 7, 2}}); }) == said);
+  CHECK(message_of([&] { g({{0, 1, 7, 2}}); }) == said);
+  CHECK(values(g({{0, 1, 2, 2}})[1]) == Vec{18, 9, 12});
+  // A shape that only a call knows.
+  Tensor m = K::placeholder({K::None, K::None}, K::None, "float64"), start = K::placeholder({K::None}, K::None, "float64");
+  auto h = K::function({m, start}, {K::foldl([&](const Tensor& a, const Tensor& e) { return a + e; }, m, start)});
+  CHECK(values(h({K::ones({2, 3}, "float64"), {1.0, 2.0, 3.0}})[0]) == Vec{3, 4, 5});
+  CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), {1.0, 2.0}}); }).find("(step 1 of 2 of foldl)") != std::string::npos);
+  CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), K::constant(Vec{1.0}, "float64")}); }) ==
+        "foldl: the step returned state 0 of shape (3,), it was (1,); shapes must stay");
+}
+
+TEST_CASE("two threads run one loop and its gradient, with shapes of their own", "[loops]") {
+  Tensor x = K::placeholder({K::None, K::None}, K::None, "float64"), w = K::variable(0.5, "float64"), s = K::placeholder({K::None}, K::None, "float64");
+  Tensor y = K::sum(K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s));
+  auto f = K::function({x, s}, {y, K::gradients(y, {w, x})[0], K::gradients(y, {w, x})[1]});
+  auto work = [&](int n, int* good) {
+    for (int i = 0; i < 50; ++i) {
+      Tensors v = f({K::ones({4, n}, "float64"), K::zeros({n}, "float64")});
+      *good += std::abs(number(v[0]) - 1.875 * n) < 1e-12 && std::abs(number(v[1]) - 2.75 * n) < 1e-12 &&
+               v[2].shape() == kassette::Shape{4, n};
+    }
+  };
+  int a = 0, b = 0;
+  std::thread one(work, 3, &a), two(work, 5, &b);
+  one.join();
+  two.join();
+  CHECK(a == 50);
+  CHECK(b == 50);
+}
+
+TEST_CASE("a long loop of numbers keeps one number a step for its way back", "[loops]") {
+  constexpr int kSteps = 100000;
+  Tensor x = K::placeholder({K::None}), w = K::variable(0.999);
+  Tensor l = K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, K::constant(0.0));
+  auto f = K::function({x}, {l, K::gradients(l, {w})[0]});
+  Tensor xs = K::ones({kSteps}).detach();
+  f({xs});
+  kassette::reset_peak_memory();
+  std::int64_t live = kassette::memory_stats().live;
+  Tensors o = f({xs});
+  CHECK(number(o[0]) == Approx(1000).epsilon(1e-3));
+  CHECK(kassette::memory_stats().peak - live < 4 * kSteps + 100000);
+}
