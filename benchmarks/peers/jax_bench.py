@@ -10,24 +10,22 @@ o = timer.parse()
 if o.threads == 1:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # the pool follows the affinity mask
 os.environ["JAX_PLATFORMS"] = "cpu"
+import inputs
 import jax
 import jax.numpy as jnp
-import numpy as np
-
-rng = np.random.default_rng(1)
 
 
 def uniform(*shape):
-    return jnp.asarray(rng.random(shape, dtype=np.float32) + np.float32(0.1))
+    return jnp.asarray(inputs.uniform(*shape))
 
 
 def integers(most, *shape):
-    return jnp.asarray(rng.integers(0, most, shape).astype(np.int32))
+    return jnp.asarray(inputs.integers(most, *shape))
 
 
-def jitted(f, *inputs):
+def jitted(f, *operands):
     compiled = jax.jit(f)
-    return lambda: jax.block_until_ready(compiled(*inputs))
+    return lambda: jax.block_until_ready(compiled(*operands))
 
 
 ones = jnp.ones(4)
@@ -45,10 +43,7 @@ timer.row("small.reshape", lambda: jitted(lambda a: a.reshape(2, 2), ones))
 def mlp_step(batch, widths):
     parameters = []
     for m, n in zip(widths, widths[1:]):
-        parameters += [
-            jnp.asarray(rng.standard_normal((m, n)).astype(np.float32) * 0.05),
-            jnp.zeros(n),
-        ]
+        parameters += [jnp.asarray(inputs.weights(m, n)), jnp.zeros(n)]
 
     def loss(ps, x, labels):
         h = x
@@ -62,9 +57,7 @@ def mlp_step(batch, widths):
         return value, [p - 0.01 * g for p, g in zip(ps, gradients)]
 
     compiled = jax.jit(step, donate_argnums=(0,))
-    x, labels = uniform(batch, widths[0]), jnp.asarray(
-        rng.integers(0, widths[-1], batch).astype(np.int32)
-    )
+    x, labels = uniform(batch, widths[0]), integers(widths[-1], batch)
     state = [parameters]
 
     def run():
@@ -87,18 +80,14 @@ def chain10(x):
     return (x * 0.5) * (jnp.tanh((x + x * x * x * 0.044715) * 0.7978845608) + 1.0) + x
 
 
-for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
+for size, tag in inputs.LENGTHS:
     timer.row(f"ew.add.{tag}", lambda n=size: jitted(lambda a, b: a + b, uniform(n), uniform(n)))
     timer.row(f"ew.mul.{tag}", lambda n=size: jitted(lambda a, b: a * b, uniform(n), uniform(n)))
     timer.row(f"ew.relu.{tag}", lambda n=size: jitted(lambda a: jnp.maximum(a, 0), uniform(n)))
     timer.row(f"ew.exp.{tag}", lambda n=size: jitted(jnp.exp, uniform(n)))
 timer.row("ew.chain10.1e7", lambda: jitted(chain10, uniform(10000000)))
-for size in (512, 1024):
-    timer.row(
-        f"mm.sq{size}", lambda n=size: jitted(lambda a, b: a @ b, uniform(n, n), uniform(n, n))
-    )
 
-for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
+for size, tag in inputs.LENGTHS:
     timer.row(f"ew.tanh.{tag}", lambda n=size: jitted(jnp.tanh, uniform(n)))
     timer.row(f"ew.sigmoid.{tag}", lambda n=size: jitted(jax.nn.sigmoid, uniform(n)))
     timer.row(f"ew.pow.{tag}", lambda n=size: jitted(lambda a: a**1.7, uniform(n)))
@@ -119,18 +108,7 @@ timer.row("red.argmax_ax1", lambda: jitted(lambda a: a.argmax(1), uniform(4096, 
 timer.row("red.cumsum_ax1", lambda: jitted(lambda a: a.cumsum(1), uniform(4096, 4096)))
 timer.row("red.softmax_1000x10000", lambda: jitted(jax.nn.softmax, uniform(1000, 10000)))
 timer.row("red.softmax_128x10", lambda: jitted(jax.nn.softmax, uniform(128, 10)))
-for name, x, y in (
-    ("sq64", (64, 64), (64, 64)),
-    ("sq128", (128, 128), (128, 128)),
-    ("sq256", (256, 256), (256, 256)),
-    ("tall", (4096, 64), (64, 4096)),
-    ("inner", (64, 4096), (4096, 64)),
-    ("m32_k64_n128", (32, 64), (64, 128)),
-    ("gemv4096", (4096, 4096), (4096,)),
-    ("batched64", (64, 64, 64), (64, 64, 64)),
-    ("dot_2d", (2048, 256), (256, 256)),
-    ("dot_3d", (32, 64, 256), (256, 256)),
-):
+for name, (x, y) in inputs.PRODUCTS.items():
     timer.row(f"mm.{name}", lambda x=x, y=y: jitted(jnp.matmul, uniform(*x), uniform(*y)))
 for name, x, y in (("nt1024", 1024, 1024), ("nt_m32_k128_n64", (32, 128), (64, 128))):
     x, y = ((x, x), (y, y)) if isinstance(x, int) else (x, y)

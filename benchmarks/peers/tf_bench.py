@@ -12,29 +12,29 @@ if o.threads == 1:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import inputs
 import numpy as np
 import tensorflow as tf
 
 tf.config.threading.set_intra_op_parallelism_threads(o.threads)
 tf.config.threading.set_inter_op_parallelism_threads(o.threads)
-rng = np.random.default_rng(1)
 
 
 def uniform(*shape):
-    return tf.constant(rng.random(shape, dtype=np.float32) + np.float32(0.1))
+    return tf.constant(inputs.uniform(*shape))
 
 
 def integers(most, *shape):
-    return tf.constant(rng.integers(0, most, shape).astype(np.int32))
+    return tf.constant(inputs.integers(most, *shape))
 
 
 def wrapped(f):
     return f if mode == "eager" else tf.function(f, jit_compile=mode == "xla")
 
 
-def call(f, *inputs):
+def call(f, *operands):
     f = wrapped(f)
-    return lambda: f(*inputs)
+    return lambda: f(*operands)
 
 
 def gradient(f):
@@ -61,10 +61,7 @@ timer.row("small.reshape", lambda: call(lambda a: tf.reshape(a, (2, 2)), ones))
 def mlp_step(batch, widths):
     ps = []
     for m, n in zip(widths, widths[1:]):
-        ps += [
-            tf.Variable((rng.standard_normal((m, n)) * 0.05).astype(np.float32)),
-            tf.Variable(np.zeros(n, np.float32)),
-        ]
+        ps += [tf.Variable(inputs.weights(m, n)), tf.Variable(tf.zeros(n))]
 
     def step(x, labels):
         with tf.GradientTape() as tape:
@@ -77,11 +74,7 @@ def mlp_step(batch, widths):
             p.assign_sub(0.01 * g)
         return loss
 
-    return call(
-        step,
-        uniform(batch, widths[0]),
-        tf.constant(rng.integers(0, widths[-1], batch).astype(np.int32)),
-    )
+    return call(step, uniform(batch, widths[0]), integers(widths[-1], batch))
 
 
 def mlp_loop():
@@ -97,16 +90,14 @@ def chain10(x):
     return (x * 0.5) * (tf.tanh((x + x * x * x * 0.044715) * 0.7978845608) + 1.0) + x
 
 
-for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
+for size, tag in inputs.LENGTHS:
     timer.row(f"ew.add.{tag}", lambda n=size: call(lambda a, b: a + b, uniform(n), uniform(n)))
     timer.row(f"ew.mul.{tag}", lambda n=size: call(lambda a, b: a * b, uniform(n), uniform(n)))
     timer.row(f"ew.relu.{tag}", lambda n=size: call(tf.nn.relu, uniform(n)))
     timer.row(f"ew.exp.{tag}", lambda n=size: call(tf.exp, uniform(n)))
 timer.row("ew.chain10.1e7", lambda: call(chain10, uniform(10000000)))
-for size in (512, 1024):
-    timer.row(f"mm.sq{size}", lambda n=size: call(tf.matmul, uniform(n, n), uniform(n, n)))
 
-for size, tag in ((1000, "1e3"), (100000, "1e5"), (10000000, "1e7")):
+for size, tag in inputs.LENGTHS:
     timer.row(f"ew.tanh.{tag}", lambda n=size: call(tf.tanh, uniform(n)))
     timer.row(f"ew.sigmoid.{tag}", lambda n=size: call(tf.sigmoid, uniform(n)))
     timer.row(f"ew.pow.{tag}", lambda n=size: call(lambda a: tf.pow(a, 1.7), uniform(n)))
@@ -129,19 +120,9 @@ timer.row("red.argmax_ax1", lambda: call(lambda a: tf.argmax(a, 1), uniform(4096
 timer.row("red.cumsum_ax1", lambda: call(lambda a: tf.cumsum(a, 1), uniform(4096, 4096)))
 timer.row("red.softmax_1000x10000", lambda: call(tf.nn.softmax, uniform(1000, 10000)))
 timer.row("red.softmax_128x10", lambda: call(tf.nn.softmax, uniform(128, 10)))
-for name, x, y in (
-    ("sq64", (64, 64), (64, 64)),
-    ("sq128", (128, 128), (128, 128)),
-    ("sq256", (256, 256), (256, 256)),
-    ("tall", (4096, 64), (64, 4096)),
-    ("inner", (64, 4096), (4096, 64)),
-    ("m32_k64_n128", (32, 64), (64, 128)),
-    ("batched64", (64, 64, 64), (64, 64, 64)),
-    ("dot_2d", (2048, 256), (256, 256)),
-    ("dot_3d", (32, 64, 256), (256, 256)),
-):
-    timer.row(f"mm.{name}", lambda x=x, y=y: call(tf.matmul, uniform(*x), uniform(*y)))
-timer.row("mm.gemv4096", lambda: call(tf.linalg.matvec, uniform(4096, 4096), uniform(4096)))
+for name, (x, y) in inputs.PRODUCTS.items():
+    product = tf.matmul if len(y) > 1 else tf.linalg.matvec
+    timer.row(f"mm.{name}", lambda f=product, x=x, y=y: call(f, uniform(*x), uniform(*y)))
 timer.row(
     "mm.nt1024",
     lambda: call(
@@ -157,7 +138,7 @@ timer.row(
 
 
 def sparse():
-    where = np.unique(rng.integers(0, 100000000, 1000000))
+    where = np.unique(inputs.integers(100000000, 1000000)).astype(np.int64)
     places = np.stack([where // 10000, where % 10000], 1)
     a = tf.sparse.SparseTensor(places, uniform(len(where)), (10000, 10000))
     return call(tf.sparse.sparse_dense_matmul, a, uniform(10000, 128))
