@@ -81,6 +81,24 @@ TEST_CASE("an Adam step through a function makes no second copy of the model") {
   CHECK(stats().peak - live < n);   // less than a quarter of one variable
 }
 
+TEST_CASE("a rate that is computed between a moment and the weights does not cut the pass over them in two") {
+  constexpr std::int64_t n = 1 << 20;
+  Tensor p = K::variable(K::ones({n})), t = K::variable(3), g = K::placeholder({K::None});
+  kassette::Function step;
+  K::symbolic([&] {
+    Tensor moment = 0.5 * K::square(g), rate = 1 / (1 + K::sqrt(t + 1));
+    step = K::function({g}, {}, {{p, p - moment * rate}, {t, t + 1}});
+    return 0;
+  })();
+  Tensor gradient = K::ones({n});
+  step({gradient});
+  kassette::reset_peak_memory();
+  std::int64_t live = kassette::memory_stats().live;
+  step({gradient});
+  CHECK(kassette::memory_stats().peak - live < n);   // a moment that waits for the rate takes 4 n
+  CHECK(p.to_vector<float>()[n - 1] == Approx(1 - 0.5 / 3 - 0.5 / (1 + std::sqrt(5.))));
+}
+
 namespace {
 
 /// A multilayer perceptron of equal layers, whose activations are much larger than its weights.
