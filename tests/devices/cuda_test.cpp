@@ -5,6 +5,8 @@
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
 
+#include <cstdlib>
+
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"
@@ -92,6 +94,22 @@ TEST_CASE("memory that a CUDA device does not have is an error, and what was the
   CHECK(said.find('\n') == std::string::npos);
   CHECK(memory_stats("cuda:0").live == before.live);
   CHECK(K::sum(x).item<float>() == 10000);
+}
+
+TEST_CASE("an error of a kernel is said where somebody waits, with KASSETTE_CUDA_SYNC in the name of its op", "[device]") {
+  if (!has_device("cuda:0")) return;
+  if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
+  auto said = [](Device device) {
+    Tensor x = K::ones({2}).to(device), y;
+    setenv("EMULATED_CUDA_FAULT", "1", 1);
+    std::string at_once = error_of<DeviceError>([&] { y = K::exp(x); }), later = error_of<DeviceError>([&] { (y.defined() ? y : x).to("cpu"); });
+    unsetenv("EMULATED_CUDA_FAULT");
+    return at_once + " / " + later;
+  };
+  CHECK(said("cuda:0") == "no error / cuda: CUDA says: an illegal memory access was encountered");
+  setenv("KASSETTE_CUDA_SYNC", "1", 1);   // read when a device is first used, as cuda:1 is here
+  CHECK(said("cuda:1").rfind("exp: CUDA says: an illegal memory access was encountered / ", 0) == 0);
+  unsetenv("KASSETTE_CUDA_SYNC");
 }
 
 TEST_CASE("tensors on a CUDA device print, and give items and vectors", "[device]") {

@@ -3,6 +3,7 @@
 // on a machine without a GPU; about speed, or races between blocks, it says nothing.
 //   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once.
 //   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes.
+//   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream is told of an error, as after a kernel that went astray.
 //   Blocks   One after the other. Their threads run one after the other as well, each up to a barrier, on fibers.
 #pragma once
 #include <algorithm>
@@ -23,7 +24,7 @@
 #define __shared__ static   // blocks run one at a time
 #define CUDART_VERSION 0
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorIllegalAddress = 700 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1 };
 using cudaStream_t = struct EmulatedStream*;

@@ -72,7 +72,13 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace
 
-const char* cudaGetErrorString(cudaError_t error) { return error == cudaErrorInvalidDevice ? "invalid device ordinal" : "an emulated error"; }
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    default: return "an emulated error";
+  }
+}
 cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
 cudaError_t cudaSetDevice(int index) { return index < kDevices ? cudaSuccess : cudaErrorInvalidDevice; }
 
@@ -127,7 +133,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   State& s = state();
   Lock lock(s.mutex);
   s.run(*stream);
-  return cudaSuccess;
+  return std::getenv("EMULATED_CUDA_FAULT") ? cudaErrorIllegalAddress : cudaSuccess;
 }
 void emulated_enqueue(cudaStream_t stream, std::function<void()> work) {
   Lock lock(state().mutex);
