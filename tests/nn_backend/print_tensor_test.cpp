@@ -127,6 +127,13 @@ TEST_CASE("a variable keeps its constraint, which updates do not apply", "[print
   CHECK(constraint_of(K::variable(1, K::None, K::None, clipped))(K::constant(-2)).item<double>() == 0);
 }
 
+TEST_CASE("a sparse value takes no constraint: what comes of it is no variable", "[constraint][sparse]") {
+  Tensor sparse = K::sparse_coo({{0, 1}}, {-1}, {2, 2});
+  CHECK_THROWS_AS(K::variable(sparse, K::None, K::None, clipped), ValueError);
+  CHECK_THROWS_WITH(K::variable(sparse, K::None, K::None, clipped), "variable: a sparse value takes no constraint; what comes of it is no variable");
+  CHECK_FALSE(K::is_variable(K::variable(sparse, K::None, K::None, K::None)));
+}
+
 TEST_CASE("what has no constraint says None, and what is no variable is refused", "[constraint]") {
   CHECK_FALSE(constraint_of(K::variable(1)).defined());
   CHECK_FALSE(constraint_of(K::variable(1, K::None, K::None, K::None)).defined());
