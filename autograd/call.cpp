@@ -223,12 +223,16 @@ constinit const OpDef call_row{.name = "call",
                                .n_out = 0,
                                .cuda = call_kernel};
 
-Tensors call_node(Ref<Extra> procedure, const Tensors& in) {
+Tensors call_now(Ref<Extra> procedure, const Tensors& in) {
   Attrs attrs;
   attrs.a = static_cast<const Procedure&>(*procedure).n_out();
   attrs.extra = std::move(procedure);
-  Scoped<bool> on(context().symbolic, true);
   return apply_all(call_row, attrs, in);
+}
+
+Tensors call_node(Ref<Extra> procedure, const Tensors& in) {
+  Scoped<bool> on(context().symbolic, true);
+  return call_now(std::move(procedure), in);
 }
 
 }  // namespace kassette

@@ -35,6 +35,8 @@ class Procedure : public Extra {
 extern const OpDef call_row;
 /// The node of a procedure: its results as symbolic tensors.
 Tensors call_node(Ref<Extra> procedure, const Tensors& in);
+/// The same on concrete tensors: runs, and is one node of the tape where an input has history.
+Tensors call_now(Ref<Extra> procedure, const Tensors& in);
 
 // ---- bodies ------------------------------------------------------------------------------------------------------------
 
@@ -64,7 +66,7 @@ struct ScanRequest {
 };
 /// Throws unless the state that a step returned is what it was.
 void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);
-/// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else one node.
+/// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else, and with checkpoints, one node.
 Tensors scan(const ScanRequest& request, const ScanFn& step);
 
 /// One of two branches by a scalar condition; the other is not run.

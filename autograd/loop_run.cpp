@@ -345,7 +345,7 @@ inline void LoopRun::execute(Bound& b) {
 }
 
 void LoopRun::run(const Call& call, const Plan::Step& s) {
-  if (pass_ == Pass::keeping && s.op->traits & kPrints) {   // computed anew, not printed anew
+  if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {   // computed anew, not printed anew
     Value v = read_value(*call.in[0].body);
     call.out[0]->storage = std::move(v.storage);
     call.out[0]->offset = v.offset;

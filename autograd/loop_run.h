@@ -14,6 +14,7 @@ struct LoopCall {
   std::int64_t steps = 0;
   bool reverse = false;
   std::int64_t segment = 0;    // > 0: the way back computes this many steps anew at a time, from the states before them
+  bool again = false;          // the steps ran before: what they print has been printed
 };
 
 /// The stack of no rows of that shape.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "autograd/checkpoint.h"
 #include "autograd/control.h"
 #include "autograd/loop_run.h"
 #include "core/convert.h"
@@ -9,6 +10,7 @@
 #include "core/text.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
+#include "ops/random.h"
 
 namespace kassette {
 
@@ -27,8 +29,9 @@ namespace {
 /// Inputs: key, xs, states, captures.
 class Scan final : public Procedure {
  public:
-  Scan(const ScanRequest& request, Traced body)
-      : what_(request.what), body_(std::move(body.plan)), nx_(static_cast<int>(request.xs.size())),
+  /// `eager`: run at once, so that a way back on its own runs it for the second time.
+  Scan(const ScanRequest& request, Traced body, bool eager)
+      : what_(request.what), body_(std::move(body.plan)), eager_(eager), nx_(static_cast<int>(request.xs.size())),
         ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse),
         forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
@@ -49,8 +52,10 @@ class Scan final : public Procedure {
 
   const char* what_;
   Ref<Plan> body_;
+  bool eager_;
   int nx_, ns_, ny_;
   bool reverse_;
+  std::int64_t checkpoint_ = checkpoint_steps();
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -91,7 +96,7 @@ bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by);
   if (!program) return false;
-  auto run = Ref<LoopRun>::adopt(new LoopRun(program, {what_, steps, reverse_}, values));
+  auto run = Ref<LoopRun>::adopt(new LoopRun(program, {what_, steps, reverse_, segment_of(checkpoint_, steps), /*again=*/eager_}, values));
   tape.results = run->forward(/*way_back=*/true);
   tape.loop = Ref<Extra>(run.get());
   return true;
@@ -213,7 +218,7 @@ Tensors scan(const ScanRequest& r, const ScanFn& step) {
       symbolic = symbolic || t.symbolic();
     }
   std::int64_t steps = length_of(r.what, r.xs);
-  if (!symbolic) return eager_scan(r, step, steps);
+  if (!symbolic && checkpoint_steps() == kNoCheckpoints) return eager_scan(r, step, steps);
   std::vector<Spec> args;
   Device device = cpu;
   for (const Tensor& x : r.xs) {
@@ -241,11 +246,13 @@ Tensors scan(const ScanRequest& r, const ScanFn& step) {
         check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
     return out;
   });
-  Tensors in(key_input(body.plan->n_sources() > 0, r.what));
+  bool draws = body.plan->n_sources() > 0;
+  Tensors in(draws && !symbolic ? next_key(None, r.what) : key_input(draws, r.what));
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) in.push_back(t);
   for (const Tensor& t : body.captures) in.push_back(t);
-  return call_node(Ref<Extra>::adopt(new Scan(r, std::move(body))), in);
+  auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
+  return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);
 }
 
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include <kassette/backend/control.h>
 #include <kassette/backend/graph.h>
 
+#include "autograd/checkpoint.h"
 #include "autograd/control.h"
 #include "core/convert.h"
 #include "core/sparse.h"
@@ -126,6 +127,12 @@ Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& e
   KASSETTE_DISPATCH(foldr, fn, elems, initializer, name);
   return fold(fn, elems, initializer, true, "foldr");
 }
+
+CheckpointScope::CheckpointScope(std::int64_t steps) : old_(kassette::checkpoint_steps()) {
+  if (steps < 0) fail<ValueError>("checkpoint_steps: ", steps, " steps; it is a positive number, or 0 for the root of their number");
+  set_checkpoint_steps(steps);
+}
+CheckpointScope::~CheckpointScope() { set_checkpoint_steps(old_); }
 
 }  // namespace backend
 }  // namespace kassette

@@ -25,6 +25,23 @@ KASSETTE_API Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, con
 KASSETTE_API Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems,
                           const Operand& initializer = None, Name name = None);
 
+/// While it lives, loops that this thread makes (foldl, foldr, rnn, map_fn) are for first gradients in little memory: they keep
+/// their states before every n-th step, and compute the n steps from there once more on the way back. What is kept
+/// goes with T / n + n instead of T, at the cost of a second forward pass (a third on eager tensors). Random numbers are the
+/// same the second time. The function of an eager loop is called once, as on placeholders: a C++ `if` in it is decided then.
+class KASSETTE_API CheckpointScope {
+ public:
+  explicit CheckpointScope(std::int64_t steps);
+  ~CheckpointScope();
+  CheckpointScope(const CheckpointScope&) = delete;
+  CheckpointScope& operator=(const CheckpointScope&) = delete;
+
+ private:
+  std::int64_t old_;
+};
+/// `auto scope = K::checkpoint_steps(100);` 0, the default: about the root of the number of steps.
+[[nodiscard]] inline CheckpointScope checkpoint_steps(std::int64_t n = 0) { return CheckpointScope(n); }
+
 }  // namespace backend
 }  // namespace kassette
 

@@ -276,3 +276,89 @@ TEST_CASE("a long loop of numbers keeps one number a step for its way back", "[l
   CHECK(number(o[0]) == Approx(1000).epsilon(1e-3));
   CHECK(kassette::memory_stats().peak - live < 4 * kSteps + 100000);
 }
+
+TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, whatever the length of its segments", "[loops]") {
+  Step step = [](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor h = K::tanh(s[0] * w + x[0]) * K::sum(x[1]);
+    Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e + w; }, x[1], h);
+    return Tensors{h, K::reshape(inner, {3, 1}), s[1] * 0.5 + K::switch_(K::sum(x[0]) > 0.0, [&] { return h * s[0]; }, [&] { return inner; }), h};
+  };
+  for (bool reverse : {false, true}) {
+    Loop l{step, 2, {1, 1, 1, 1}, reverse};
+    Tensors in{K::placeholder({K::None, 3}, K::None, "float64"), K::placeholder({K::None, 2}, K::None, "float64"),
+               K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
+    auto function_of = [&] {
+      Tensors outputs = run(l, in), all = outputs;
+      for (const Tensor& g : gradients_of(loss_of(l, outputs), in, false)) all.push_back(g);
+      return K::function(in, all);
+    };
+    auto plain = function_of();
+    for (int segment : {0, 1, 2, 3, 7, 100}) {
+      auto scope = K::checkpoint_steps(segment);
+      auto f = function_of();
+      for (int steps : {0, 1, 2, 7}) {
+        INFO(segment << " of " << steps << " steps, " << (reverse ? "reversed" : "forwards"));
+        Tensors fed = inputs_of(steps), wanted = plain(fed), got = f(fed);
+        for (std::int64_t i = 0; i < wanted.size(); ++i) CHECK(values(got[i]) == values(wanted[i]));
+        if (steps == 0) continue;
+        Tensors vars;   // and eagerly
+        for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
+        Tensors eager = run(l, vars), g = gradients_of(loss_of(l, eager), vars, true);
+        for (std::int64_t i = 0; i < eager.size(); ++i) CHECK(values(eager[i]) == values(wanted[i]));
+        for (std::int64_t i = 0; i < 5; ++i) CHECK(values(g[i]) == values(wanted[eager.size() + i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("second gradients through checkpoints are those without", "[loops]") {
+  Loop l{[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{K::tanh(s[0] * w + x[0]), s[1] * s[0]}; }, 0, {1, 1}};
+  Tensors fed = inputs_of(6), vars;
+  for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
+  Tensors plain = gradients_of(loss_of(l, run(l, vars)), vars, true);
+  auto scope = K::checkpoint_steps(2);
+  Tensors again = gradients_of(loss_of(l, run(l, vars)), vars, true);
+  for (std::int64_t i = 0; i < plain.size(); ++i) close(values(again[i]), values(plain[i]));
+}
+
+TEST_CASE("a step that is computed again draws the same numbers and prints nothing", "[loops]") {
+  auto scope = K::checkpoint_steps(2);
+  Tensor x = K::placeholder({K::None, 4}, K::None, "float64"), ones = K::ones({7, 4}, "float64").detach();
+  // tanh reads its result on the way back: the mask is made again.
+  auto body = [](const Tensor& a, const Tensor& e) { return a + K::tanh(K::print_tensor(K::dropout(e, 0.5), "mask")); };
+  int lines = 0;
+  kassette::PrintSink before = kassette::set_print_sink([&lines](const char*) { ++lines; });
+  Tensor y = K::foldl(body, x, K::zeros({4}, "float64"));
+  Tensors v = K::function({x}, {y, K::gradients(K::sum(y), {x})[0]})({ones});
+  CHECK(lines == 7);
+  Tensor var = K::variable(ones, "float64"), z = K::foldl(body, var, K::zeros({4}, "float64")), g = K::gradients(K::sum(z), {var})[0];
+  kassette::set_print_sink(before);
+  CHECK(lines == 14);
+  // Where e was kept it is 2, and tanh'(2) * 2; else 0.
+  double slope = 2 / (std::cosh(2.0) * std::cosh(2.0));
+  close(values(K::sum(v[1], 0) / slope), values(v[0] / std::tanh(2.0)));
+  close(values(K::sum(g, 0) / slope), values(z / std::tanh(2.0)));
+}
+
+TEST_CASE("10,000 steps rewind within a megabyte where all of them would take forty", "[loops]") {
+  constexpr int kSteps = 10000, kSize = 500;
+  Tensor x = K::placeholder({K::None}), w = K::placeholder({kSize});
+  auto function_of = [&] {
+    Tensor y = K::sum(K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * w + e); }, x, K::zeros({kSize})));
+    return K::function({x, w}, {y, K::gradients(y, {w})[0]});
+  };
+  auto peak_of = [&](const kassette::Function& f, Tensors* out) {
+    Tensor xs = (K::ones({kSteps}) * 0.1).detach(), ws = (K::ones({kSize}) * 0.5).detach();
+    kassette::reset_peak_memory();
+    std::int64_t live = kassette::memory_stats().live;
+    *out = f({xs, ws});
+    return kassette::memory_stats().peak - live;
+  };
+  Tensors plain, thrifty;
+  CHECK(peak_of(function_of(), &plain) > 20000000);
+  auto scope = K::checkpoint_steps();
+  CHECK(peak_of(function_of(), &thrifty) < 1000000);
+  CHECK(values(plain[0]) == values(thrifty[0]));
+  CHECK(values(plain[1]) == values(thrifty[1]));
+  CHECK_THROWS_WITH(K::checkpoint_steps(-3), "checkpoint_steps: -3 steps; it is a positive number, or 0 for the root of their number");
+}

@@ -1,0 +1,21 @@
+// autograd/checkpoint.cpp - how often the loops that a thread makes keep their states for the way back.
+#include "autograd/checkpoint.h"
+
+#include <cmath>
+
+namespace kassette {
+namespace {
+
+__thread std::int64_t setting = kNoCheckpoints;
+
+}  // namespace
+
+std::int64_t checkpoint_steps() { return setting; }
+void set_checkpoint_steps(std::int64_t steps) { setting = steps; }
+
+std::int64_t segment_of(std::int64_t checkpoint, std::int64_t steps) {
+  if (checkpoint == kNoCheckpoints) return 0;
+  return checkpoint > 0 ? checkpoint : static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(steps))));
+}
+
+}  // namespace kassette
