@@ -7,6 +7,7 @@
 #include <kassette/backend/activations.h>
 #include <kassette/backend/comparison.h>
 #include <kassette/backend/creation.h>
+#include <kassette/backend/ctc.h>
 #include <kassette/backend/elementwise.h>
 #include <kassette/backend/graph.h>
 #include <kassette/backend/introspection.h>

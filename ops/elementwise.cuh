@@ -190,6 +190,7 @@ Kernels reduce_kernels();
 Kernels moving_kernels();   // where, cast, broadcasting, ranges
 Kernels matmul_kernels();
 Kernels softmax_kernels();
+Kernels ctc_kernels();
 Kernels scan_kernels();
 Kernels gather_kernels();   // gather, one_hot, and sums over copies
 Kernels random_kernels();

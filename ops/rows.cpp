@@ -4,6 +4,7 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
+#include "ops/ctc.h"
 #include "ops/dims.h"
 #include "ops/like.h"
 #include "ops/matmul.h"
@@ -44,6 +45,7 @@ std::vector<const OpDef*> all_rows() {
       &normalize_batch_row, &normalize_batch_grad_row, &center_scale_row,
       &sparse_coo_row, &sparse_nonzero_row, &sparse_to_dense_row, &sparse_gather_row, &sparse_dot_row, &sparse_products_row,
       &sparse_concatenate_row,
+      &ctc_batch_cost_row, &ctc_batch_cost_grad_row, &ctc_batch_cost_grad_grad_row, &ctc_label_mask_row,
       &stop_gradient_row, &print_tensor_row,
       &where_row,
   };

@@ -276,8 +276,9 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   return handle("sparse_coo", apply1(sparse_coo_row, {indices, shape}), values, shape);
 }
 
-Tensor to_sparse(const Tensor& x) {
-  Tensor indices = apply1(sparse_nonzero_row, {x}), shape = shape_of(x, int64);
+Tensor to_sparse(const Tensor& x) { return to_sparse(x, x); }
+Tensor to_sparse(const Tensor& x, const Tensor& mask) {
+  Tensor indices = apply1(sparse_nonzero_row, {mask}), shape = shape_of(x, int64);
   return handle("to_sparse", indices, apply1(sparse_gather_row, {indices, shape, x}), shape);
 }
 

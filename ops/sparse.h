@@ -13,6 +13,8 @@ extern const OpDef sparse_coo_row, sparse_nonzero_row, sparse_to_dense_row, spar
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& dense_shape);
 /// A dense tensor as a sparse one of its elements that are not zero.
 Tensor to_sparse(const Tensor& dense);
+/// The elements of a dense tensor where a mask of its shape is true.
+Tensor to_sparse(const Tensor& dense, const Tensor& mask);
 Tensor to_dense(const Tensor& sparse);
 /// (n, k) x (k, m), or with the axes of the sparse matrix swapped (k, n) x (k, m): a dense (n, m). A vector (k,) gives (n,).
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed = false);

@@ -140,6 +140,10 @@ constexpr Sample kOpSamples[] = {
     {"batch_normalization", "(2,3,2) (3) (3) | (4,2,3) (2) (2)", CALL(K::batch_normalization(x, y, z, None, None, 1, 1e-2)), {kReal, kReal, kPositive}, kFloats, kSecond, 8, "(2,3,2) (2) (3) | (2,3,2) (3) (3,3)"},
     {"batch_normalization", "(2,3,2,2) (2,1,2,1) (1,3,1,1) (2) | (3,2,2,1) (3,1,1,1) (1,2,2,1) (1)", CALL(K::batch_normalization(x, y, z, w, None, -1)), {kReal, kReal, kPositive, kOptional}, kFloats, kSecond, 8, "(2,3,2,2) (2,1,2,3) (1,3,1,1) (2)"},
 
+    // ---- ctc.h
+    {"ctc_batch_cost", "(2,2) (2,5,3) (2,1) (2,1) | (3,3) (3,6,4) (3,1) (3,1) | (1,0) (1,4,2) (1,1) (1,1) | (0,2) (0,5,3) (0,1) (0,1)", CALL([&] { Tensor cost = K::ctc_batch_cost(x, y, z, w); return K::cast(cost, y.dtype()); }()), {index_below(2), {0.2, 0.8}, {4, 4, int32, false}, {0, 2, int32, false}}, kFloats, kSecond, 16, "(2,2) (3,5,3) (2,1) (2,1) | (2,2) (2,5,3) (2,2) (2,1) | (2,2) (2,5) (2,1) (2,1) | (2,2) (2,5,3) (2,1) (3,1)", true, true, false, "cast"},
+    {"ctc_label_dense_to_sparse", "(2,3) (2) | (4,1) (4) | (0,2) (0)", CALL(K::to_dense(K::ctc_label_dense_to_sparse(x, y))), {kReal, {0, 3, int32, false}}, kAnything, kSecond, 1, "(2,3) (3) | (2) (2) | (2,3) (2,1)", true, true, false, "to_dense cast"},
+
     // ---- linalg.h
     {"dot", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3)", CALL(K::dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (4)"},
     {"dot", "(2,3) (4,3,2) | (1,2) (3,2,1)", CALL(K::dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (3,2,2)"},

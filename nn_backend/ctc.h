@@ -1,0 +1,21 @@
+// nn_backend/ctc.h - connectionist temporal classification (specification section 2.19).
+#ifndef KASSETTE_BACKEND_CTC_H
+#define KASSETTE_BACKEND_CTC_H
+#include <kassette/tensor.h>
+
+namespace kassette {
+namespace backend {
+
+/// The CTC loss of each sample, (samples, 1): -log of the probability of its label, summed over all alignments. y_true (samples, labels);
+/// y_pred (samples, time steps, classes), floats as softmax gives them, which are normalised again after epsilon is added; the blank is the
+/// last class. input_length and label_length (samples, 1); what lies beyond them is ignored. A class of y_true from the blank on ends the label.
+/// inf where no alignment fits into the time steps. The gradient is by y_pred and can be taken twice. float16 and bfloat16 give float32.
+/// Throws ValueError for lengths that do not fit, a negative label, and a label behind one that ends it. Specification 2.19.2.
+KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length, const Operand& label_length);
+/// labels (samples, length) as a sparse tensor of the first label_lengths, (samples,), of each sample. Specification 2.19.1.
+KASSETTE_API Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_lengths);
+
+}  // namespace backend
+}  // namespace kassette
+
+#endif  // KASSETTE_BACKEND_CTC_H

@@ -1,0 +1,249 @@
+// ops/ctc.cpp - the CTC loss over a batch: what is checked, the value, and two orders of gradient.
+#include "ops/ctc.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/ctc_batch.h"
+#include "ops/ctc_log.h"
+#include "ops/ctc_loops.h"
+#include "ops/expr.h"
+#include "ops/sparse.h"
+
+namespace kassette {
+namespace {
+
+// ---- rules -------------------------------------------------------------------------------------------------------------
+void check_rank(const Spec& x, int rank, const char* which, const char* axes) {
+  if (x.rank >= 0 && x.rank != rank) fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it is (", axes, ")");
+}
+/// What is known of the number of samples.
+std::int64_t samples(const Call& call) {
+  constexpr const char* names[] = {"y_true", "y_pred", "input_length", "label_length"};
+  std::int64_t n = kUnknown;
+  int from = 0;
+  for (int i : {kCtcY, kCtcLabels, kCtcInputLength, kCtcLabelLength}) {
+    const Spec& x = call.spec(i);
+    if (x.rank < 0 || x.dims[0] < 0) continue;
+    if (n >= 0 && n != x.dims[0])
+      fail<ValueError>(kCtcName, ": ", names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x, " has ", x.dims[0]);
+    n = x.dims[0];
+    from = i;
+  }
+  return n;
+}
+std::int64_t check(const Call& call) {
+  const Spec& y = call.spec(kCtcY);
+  if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kCtcName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+  check_rank(y, 3, "y_pred", "samples, time steps, classes");
+  check_rank(call.spec(kCtcLabels), 2, "y_true", "samples, labels");
+  for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
+    const Spec& x = call.spec(i);
+    check_rank(x, 2, name, "samples, 1");
+    if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1) fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it is (samples, 1)");
+  }
+  if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kCtcName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
+  return samples(call);
+}
+void cost_rule(const Call& call, Spec* out) {
+  const std::int64_t n = check(call);
+  out->dtype = call.spec(kCtcY).dtype;
+  out->rank = 2;
+  out->dims[0] = n;
+  out->dims[1] = 1;
+}
+void grad_rule(const Call& call, Spec* out) {
+  check(call);
+  out->set(call.spec(kCtcY));
+}
+
+// ---- samples, checked --------------------------------------------------------------------------------------------------
+/// The labels of one sample, and what the loops need to know of them.
+struct Labels {
+  std::vector<std::int64_t> ids, first, slot, seen;
+  std::vector<double> skip;
+  explicit Labels(const std::int64_t* begin, std::int64_t n, std::int64_t classes) : ids(begin, begin + n) {
+    skip.resize(static_cast<std::size_t>(ctc_width(n) + 8));
+    std::vector<std::int64_t> at(static_cast<std::size_t>(classes), -1);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (i > 0 && ids[i] != ids[i - 1]) skip[i] = 1;
+      first.push_back(i == 0 ? 0 : first.back() + (skip[i] != 0 ? 1 : 2));
+      std::int64_t& slot_of = at[static_cast<std::size_t>(ids[i])];
+      if (slot_of < 0) {
+        slot_of = static_cast<std::int64_t>(seen.size());
+        seen.push_back(ids[i]);
+      }
+      slot.push_back(slot_of);
+    }
+  }
+};
+
+/// The samples of a call; throws unless lengths and labels fit.
+class Batch {
+ public:
+  explicit Batch(const Call& call)
+      : call_(call),
+        labels_(call.in[kCtcLabels].as<std::int64_t>()),
+        lengths_(call, labels_, call.in[kCtcInputLength].as<std::int64_t>(), call.in[kCtcLabelLength].as<std::int64_t>()) {}
+  const Spec& y() const { return call_.spec(kCtcY); }
+  std::int64_t steps(std::int64_t i) const { return lengths_.steps[static_cast<std::size_t>(i)]; }
+  std::int64_t length(std::int64_t i) const { return lengths_.labels[static_cast<std::size_t>(i)]; }
+
+  /// Calls f(number, sample) for all samples that have time steps, on several threads.
+  template <class T, class F>
+  void run(F&& f) const {
+    constexpr std::int64_t kGrain = 1 << 13;   // classes and states
+    const std::int64_t step = y().dims[2], all = y().dims[1] * step, width = call_.spec(kCtcLabels).dims[1];
+    const std::int64_t work = std::max<std::int64_t>(1, y().dims[1] * (step + 4 * width));
+    parallel_for(y().dims[0], std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        if (steps(i) == 0) continue;
+        const Labels l(labels_ + i * width, length(i), step);
+        f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.x, length(i), l.ids.data(), l.first.data(), l.slot.data(),
+                          l.seen.data(), static_cast<std::int64_t>(l.seen.size()), l.skip.data()});
+      }
+    });
+  }
+
+ private:
+  const Call& call_;
+  const std::int64_t* labels_;
+  const CtcLengths lengths_;
+};
+
+// ---- kernels -----------------------------------------------------------------------------------------------------------
+template <class T>
+const CtcLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(ctc_table).f32;
+  else return KASSETTE_PICK(ctc_table).f64;
+}
+/// Linear space divides by probabilities, which with this are positive.
+template <class T>
+bool is_positive(const CtcSample<T>& s) {
+  return s.epsilon > 0;
+}
+
+template <class T>
+double loss_of(const CtcSample<T>& s) {
+  if (s.slack() < 0) return std::numeric_limits<double>::infinity();
+  double loss = 0;
+  std::vector<double> scratch(static_cast<std::size_t>(ctc_loss_scratch(s.length)));
+  if (is_positive(s) && loops<T>().loss(s, scratch.data(), &loss)) return loss;
+  scratch.resize(static_cast<std::size_t>(ctc_gradient_scratch(s.length, s.steps)));
+  if (is_positive(s) && loops<T>().gradient(s, scratch.data(), &loss, nullptr)) return loss;
+  return ctc_in_log_space<T>(s, nullptr);
+}
+template <class T>
+void gradient_of(const CtcSample<T>& s, T* g) {
+  if (s.slack() < 0) return loops<T>().uniform(s, g);
+  double loss;
+  std::vector<double> scratch(static_cast<std::size_t>(ctc_gradient_scratch(s.length, s.steps)));
+  if (is_positive(s) && loops<T>().gradient(s, scratch.data(), &loss, g)) return;
+  ctc_in_log_space(s, g);
+}
+
+/// Calls f(0.f) or f(0.).
+template <class F>
+void with_dtype(DType dtype, F&& f) {
+  if (dtype == float32) f(0.f);
+  else f(0.);
+}
+
+void cost_kernel(const Call& call) {
+  const Batch batch(call);
+  with_dtype(batch.y().dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* loss = call.out_as<T>();
+    std::fill_n(loss, batch.y().dims[0], T(0));   // of no time steps and no labels
+    batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { loss[i] = static_cast<T>(loss_of(s)); });
+  });
+}
+/// Calls f(sample, its first element) for all samples; their steps from input_length on are 0.
+template <class T, class F>
+void write_steps(const Batch& batch, T* out, F&& f) {
+  const std::int64_t step = batch.y().dims[2], all = batch.y().dims[1] * step;
+  for (std::int64_t i = 0; i < batch.y().dims[0]; ++i) std::fill(out + i * all + batch.steps(i) * step, out + (i + 1) * all, T(0));
+  batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { f(s, i * all); });
+}
+void grad_kernel(const Call& call) {
+  const Batch batch(call);
+  with_dtype(batch.y().dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* g = call.out_as<T>();
+    write_steps(batch, g, [&](const CtcSample<T>& s, std::int64_t at) { gradient_of(s, g + at); });
+  });
+}
+void grad_grad_kernel(const Call& call) {
+  const Batch batch(call);
+  with_dtype(batch.y().dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* v = call.in[kCtcDirection].as<T>();
+    T* out = call.out_as<T>();
+    write_steps(batch, out, [&](const CtcSample<T>& s, std::int64_t at) { ctc_second_derivative(s, v + at, out + at); });
+  });
+}
+
+// ---- labels ------------------------------------------------------------------------------------------------------------
+/// Inputs: labels, for their shape; lengths. Which labels count.
+void mask_rule(const Call& call, Spec* out) {
+  const Spec &labels = call.spec(0), &lengths = call.spec(1);
+  const char* name = call.op.name;
+  if (labels.rank >= 0 && labels.rank != 2) fail<ValueError>(name, ": labels of shape ", labels, "; they are (samples, labels)");
+  if (lengths.rank >= 0 && lengths.rank != 1) fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they are (samples,)");
+  out->dtype = bool_;
+  out->rank = 2;
+  out->dims[0] = labels.rank < 0 ? kUnknown : labels.dims[0];
+  out->dims[1] = labels.rank < 0 ? kUnknown : labels.dims[1];
+  if (lengths.rank < 0 || lengths.dims[0] < 0) return;
+  if (out->dims[0] >= 0 && out->dims[0] != lengths.dims[0])
+    fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0], " label_lengths; there is one for each sample");
+  out->dims[0] = lengths.dims[0];
+}
+void mask_kernel(const Call& call) {
+  const Spec& labels = call.spec(0);
+  const auto* lengths = call.in[1].as<std::int64_t>();
+  for (std::int64_t i = 0; i < labels.dims[0]; ++i)
+    for (std::int64_t k = 0; k < labels.dims[1]; ++k) call.out_as<bool>()[i * labels.dims[1] + k] = k < lengths[i];
+}
+
+// ---- adjoints ------------------------------------------------------------------------------------------------------------
+void cost_vjp(const Rewind& r) {
+  if (!r.wants(kCtcY)) return;
+  Tensor g = apply1(ctc_batch_cost_grad_row, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
+  r.din(kCtcY) = expand_dims(r.dy(), -1) * g;
+}
+/// The matrix of second derivatives is symmetric, and one of each sample.
+void grad_vjp(const Rewind& r) {
+  if (r.wants(kCtcY))
+    r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_row, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+}
+void grad_grad_vjp(const Rewind& r) {
+  if (r.wants(kCtcY)) fail<NotImplementedError>(kCtcName, ": its gradient can be taken twice, not three times");
+  if (r.wants(kCtcDirection)) r.din(kCtcDirection) = apply1(ctc_batch_cost_grad_grad_row, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+}
+
+}  // namespace
+
+constinit const OpDef ctc_batch_cost_row{.name = "ctc_batch_cost", .rule = cost_rule, .cpu = cost_kernel, .vjp = cost_vjp, .saves_in = 15};
+constinit const OpDef ctc_batch_cost_grad_row{
+    .name = "ctc_batch_cost_grad", .rule = grad_rule, .cpu = grad_kernel, .vjp = grad_vjp, .saves_in = 15};
+// Inputs: those of the loss, and a direction.
+constinit const OpDef ctc_batch_cost_grad_grad_row{
+    .name = "ctc_batch_cost_grad_grad", .rule = grad_rule, .cpu = grad_grad_kernel, .vjp = grad_grad_vjp, .saves_in = 31};
+constinit const OpDef ctc_label_mask_row{
+    .name = "ctc_label_dense_to_sparse", .rule = mask_rule, .cpu = mask_kernel, .shape_only = 1};
+
+Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths) {
+  return to_sparse(labels, apply1(ctc_label_mask_row, {labels, lengths}));
+}
+
+Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length, double epsilon) {
+  Attrs attrs;
+  attrs.x = epsilon;
+  return apply1(ctc_batch_cost_row, attrs, {labels, y, input_length, label_length});
+}
+
+}  // namespace kassette

@@ -1,0 +1,30 @@
+// ops/ctc_log.h - the CTC loss of one sample in log space: slower than ops/ctc_simd.cpp, and right for whatever numbers there are.
+#pragma once
+#include "ops/ctc_loops.h"
+#include "ops/math.h"
+
+namespace kassette {
+
+/// The logarithm of a probability, and its derivative along a direction. Read by CUDA too.
+struct CtcLog {
+  double value = -std::numeric_limits<double>::infinity(), slope = 0;
+};
+KASSETTE_FN CtcLog product(CtcLog x, CtcLog y) { return {x.value + y.value, x.slope + y.slope}; }
+KASSETTE_FN CtcLog sum(CtcLog x, CtcLog y, CtcLog z) {
+  double most = x.value;
+  most = y.value <= most ? most : y.value;   // NaN stays
+  most = z.value <= most ? most : z.value;
+  if (most == -std::numeric_limits<double>::infinity()) return {};
+  const double a = m::exp(x.value - most), b = m::exp(y.value - most), c = m::exp(z.value - most), total = a + b + c;
+  const double slope = (a != 0 ? a * x.slope : 0) + (b != 0 ? b * y.slope : 0) + (c != 0 ? c * z.slope : 0);
+  return {most + m::log(total), slope / total};
+}
+
+/// The loss and, unless g is null, its gradient by y.
+template <class T>
+double ctc_in_log_space(const CtcSample<T>& s, T* g);
+/// The derivative of the gradient along v: the product of the matrix of second derivatives with it. All are (steps, classes).
+template <class T>
+void ctc_second_derivative(const CtcSample<T>& s, const T* v, T* out);
+
+}  // namespace kassette
