@@ -26,6 +26,14 @@ const char* required(const char* what, const char* which, Name name) {
   return name.text();
 }
 
+std::string quotable(std::string message) {
+  constexpr std::size_t kLongest = 240;
+  if (message.size() > kLongest) message.replace(kLongest / 2, message.size() - kLongest, "...");
+  for (char& c : message)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return message;
+}
+
 // ---- reading -----------------------------------------------------------------------------------------------------------
 
 struct InputFile::Mapping {
@@ -176,6 +184,14 @@ void OutputFile::commit() {
 }
 
 // ---- elements ----------------------------------------------------------------------------------------------------------
+
+std::int64_t claimed_bytes(const InputFile& file, const Spec& spec) {
+  Spec full = spec;
+  for (int i = 0; i < spec.rank; ++i)
+    if (full.dims[i] == 0) full.dims[i] = 1;
+  (void)full.checked_bytes(file.what());
+  return spec.checked_bytes(file.what());
+}
 
 Fresh fresh(const Spec& spec) {
   Body b;

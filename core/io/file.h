@@ -11,6 +11,8 @@ namespace kassette::io {
 
 using Bytes = std::span<const std::byte>;
 
+std::string quotable(std::string message);
+
 /// A regular file that is being read. Errors are ValueErrors in the name of `what`, with the path.
 class InputFile {
  public:
@@ -28,10 +30,11 @@ class InputFile {
   /// A tensor over the file's bytes from `offset` on, which are as many as the spec wants.
   Tensor mapped(const Spec& spec, std::int64_t offset) const;
 
-  /// ValueError: "load_npy: x.npy: " and the parts.
+  /// ValueError: "load_npy: x.npy: " and the parts. They may quote the file: what would not show becomes a question mark, and
+  /// what is long is cut.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    fail<ValueError>(what_, ": ", path_, ": ", parts...);
+    fail<ValueError>(what_, ": ", path_, ": ", quotable(text(parts...)));
   }
   const char* what() const { return what_; }
 
@@ -69,6 +72,10 @@ class OutputFile {
   int descriptor_ = -1;
   std::int64_t written_ = 0;
 };
+
+/// The bytes of elements that a header claims; ValueError where they cannot be counted. An empty array's other sizes have to be
+/// countable as well: strides are made of them.
+std::int64_t claimed_bytes(const InputFile& file, const Spec& spec);
 
 /// A fresh tensor on the CPU and its bytes, to be filled before anybody else sees it.
 struct Fresh {

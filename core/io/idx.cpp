@@ -108,7 +108,7 @@ Tensor load_idx(Name path) {
     in.read(&n, 4);
     spec.dims[i] = io::swapped(n);
   }
-  std::int64_t bytes = spec.checked_bytes("load_idx");
+  std::int64_t bytes = io::claimed_bytes(file, spec);
   if (bytes > in.limit()) file.refuse(spec.dtype, " ", spec, " takes ", bytes, " bytes, and the file has no more than ", in.limit());
   io::Fresh raw = io::fresh(spec);
   in.read(raw.data, bytes);

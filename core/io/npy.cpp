@@ -151,7 +151,7 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
   in.end();
   if (!has_descr || !has_order || !has_shape) file.refuse(where, "the header lacks descr, fortran_order or shape");
   if (h.spec.rank < 2) h.fortran_order = false;
-  std::int64_t wanted = h.spec.checked_bytes(file.what());
+  std::int64_t wanted = claimed_bytes(file, h.spec);
   if (wanted > available)
     file.refuse(where, h.spec.dtype, " ", h.spec, " takes ", wanted, " bytes, and the file has ", available, " for it");
   return h;

@@ -150,7 +150,7 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
   std::int64_t at = 0;
   for (std::size_t i : order) {
     const Entry& e = entries[i];
-    std::int64_t bytes = e.spec.checked_bytes(file.what());
+    std::int64_t bytes = io::claimed_bytes(file, e.spec);
     if (e.begin != at || e.end < e.begin || e.end > available)
       file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, ", expected from ", at, " to at most ", available);
     if (e.end - e.begin != bytes)
