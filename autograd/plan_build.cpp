@@ -299,6 +299,9 @@ Ref<Plan> PlanBuilder::build() {
   Tensors fetches;
   for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
   for (const Tensor& t : fetches) visit(Access::body(t));
+  // Bodies go in the order in which the user wrote them, as a plain loop does: see Note [Order of a walk].
+  if (request_.body && expanded_.empty())
+    std::stable_sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
   for (Node* n : order_) add_node(n);
   for (const Tensor& t : request_.update_ops) {
     const Body& b = Access::body(t);

@@ -31,10 +31,12 @@ Tensor seed_for(const Tensor& loss) {
 std::atomic<std::uint32_t> next_walk{1};
 
 // Note [Order of a walk]
-// Nodes are visited depth first and handled in reverse postorder, so that every consumer comes before its producers. The
-// sequence numbers alone would not do: the nodes of an expanded backward node are newer than its consumers. They serve to
-// cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a chain of gradient
-// steps w = w - g(w) would be expanded step inside step, recursively.
+// Nodes are handled from the newest to the oldest, so that every consumer comes before its producers and sums of cotangents
+// have one order, whatever the user wrote first: the shares of a loop's last step are added first, as a compiled loop adds
+// them. Where an expanded backward node is on the way that would not do, for its nodes are newer than its consumers; such a
+// walk goes in reverse postorder of the depth-first search.
+// Sequence numbers also cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a
+// chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
 class Walk {
  public:
   explicit Walk(const Tensors& xs, Kept kept = Kept::everything);
@@ -91,7 +93,9 @@ class Walk {
   Scratch* scratch_;
   std::vector<const Node*>& wanted_;   // sorted
   std::vector<Entry>& entries_;
-  std::vector<std::uint32_t>& order_;   // postorder
+  std::vector<std::uint32_t>& order_;   // what has to be handled, last first
+  bool in_order_ = true;                // of sequence numbers
+  std::uint64_t newest_ = 0;
   std::vector<Tensor>& cotangents_;
   std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;
@@ -177,11 +181,10 @@ void Walk::search(Node* root) {
       continue;
     }
     if (n->seq < oldest_ || find(n) != kNone) continue;
-    std::uint32_t index = add(n);
+    add(n);
     if (n->op == &backward_row) {
       expanded_[n] = expand_backward(*n);
     } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability
-      order_.push_back(index);
       continue;
     }
     stack.push_back({n, true});
@@ -198,7 +201,10 @@ void Walk::finish(Node* n) {
     std::uint32_t i = find(m);
     relevant = relevant || (i != kNone && entries_[i].relevant);
   });
-  if (relevant) entries_[index].relevant = true;
+  if (!relevant) return;
+  entries_[index].relevant = true;
+  in_order_ = in_order_ && n->seq >= newest_;
+  newest_ = n->seq;
   order_.push_back(index);
 }
 
@@ -313,8 +319,10 @@ Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
     kept_ = Kept::everything;
     leaves_.clear();
   }
+  if (!in_order_ && expanded_.empty())
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; });
   for (auto it = order_.rbegin(); it != order_.rend(); ++it)
-    if (entries_[*it].relevant && entries_[*it].has_cotangent) handle(entries_[*it]);
+    if (entries_[*it].has_cotangent) handle(entries_[*it]);
   Tensors results;
   results.reserve(xs_.size());
   for (const Tensor& x : xs_) {

@@ -362,3 +362,55 @@ TEST_CASE("10,000 steps rewind within a megabyte where all of them would take fo
   CHECK(values(plain[1]) == values(thrifty[1]));
   CHECK_THROWS_WITH(K::checkpoint_steps(-3), "checkpoint_steps: -3 steps; it is a positive number, or 0 for the root of their number");
 }
+
+TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops]") {
+  auto fold = [](const Tensor& x, const Tensor& w) {
+    return K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, K::constant(0.0, "float64"));
+  };
+  Tensor x = K::placeholder({K::None}, K::None, "float64"), w = K::variable(0.5, "float64"), y = fold(x, w);
+  Tensors v = K::function({x}, {y, K::gradients(y, {w})[0]})({K::ones({1000000}, "float64").detach()});
+  CHECK(number(v[0]) == Approx(2));
+  CHECK(number(v[1]) == Approx(4));
+  Tensor z = fold(K::ones({100000}, "float64").detach(), w);
+  CHECK(number(K::gradients(z, {w})[0]) == Approx(4));
+}
+
+TEST_CASE("loops nested thirty deep run, rewind and rewind again", "[loops]") {
+  Tensor x = K::placeholder({2}, K::None, "float64"), w = K::variable(1.0, "float64");
+  std::function<Tensor(const Tensor&, int)> nest = [&](const Tensor& start, int depth) -> Tensor {
+    if (depth == 0) return start * w;
+    return K::foldl([&](const Tensor& a, const Tensor& e) { return nest(a * e, depth - 1); }, x, start);
+  };
+  // One element: each level runs its body once; the product of 30 elements and w.
+  Tensor one = x[kassette::slice(0, 1)];
+  std::function<Tensor(const Tensor&, int)> chain = [&](const Tensor& start, int depth) -> Tensor {
+    if (depth == 0) return start * w;
+    return K::foldl([&](const Tensor& a, const Tensor& e) { return chain(a * e, depth - 1); }, one, start);
+  };
+  Tensor y = chain(K::constant(1.0, "float64"), 30), g = K::gradients(y, {x, w})[0];
+  Tensors v = K::function({x}, {y, g})({{1.1, 7.0}});
+  CHECK(number(v[0]) == Approx(std::pow(1.1, 30)));
+  CHECK(values(v[1])[0] == Approx(30 * std::pow(1.1, 29)));
+  CHECK(values(v[1])[1] == 0);
+  // Second order, and every level with two steps.
+  Tensor z = nest(K::constant(1.0, "float64"), 5), first = K::gradients(z, {w})[0], second = K::gradients(first, {w})[0];
+  Tensors u = K::function({x}, {z, first, second})({{1.0, 1.0}});
+  CHECK(number(u[0]) == 1);
+  CHECK(number(u[1]) == 32);
+  CHECK(number(u[2]) == 32 * 31);
+}
+
+TEST_CASE("a weight that each step uses twice gets its shares in one order, eagerly and compiled", "[loops]") {
+  // x * w comes before the state in what the user wrote: the order of the sum must not follow that.
+  Loop l{[](const Tensors& x, const Tensors& s, const Tensor& w) {
+    Tensor in = x[0] * w * 0.3 + K::sin(x[0]) * w, h = K::tanh(in + s[0] * w);
+    return Tensors{h, h * w + s[1] * 0.9};
+  }, 0, {1, 1}};
+  Tensors in{K::placeholder({K::None, 3}, K::None, "float64"), K::placeholder({K::None, 2}, K::None, "float64"),
+             K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
+  auto f = K::function(in, gradients_of(loss_of(l, run(l, in)), in, false));
+  Tensors fed = inputs_of(9), vars, played = f(fed);
+  for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
+  Tensors eager = gradients_of(loss_of(l, run(l, vars)), vars, false);
+  for (std::int64_t i = 0; i < 5; ++i) CHECK(values(played[i]) == values(eager[i]));
+}
