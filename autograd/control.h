@@ -63,6 +63,7 @@ struct ScanRequest {
   Tensors xs, states;      // xs: time is axis 0
   int n_outputs = 0;       // outputs that are stacked; the results are those and the last states
   bool reverse = false;
+  std::int64_t length = kUnknown;   // the number of elements where the caller said it
 };
 /// Throws unless the state that a step returned is what it was.
 void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);

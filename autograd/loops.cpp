@@ -32,7 +32,7 @@ class Scan final : public Procedure {
   /// `eager`: run at once, so that a way back on its own runs it for the second time.
   Scan(const ScanRequest& request, Traced body, bool eager)
       : what_(request.what), body_(std::move(body.plan)), eager_(eager), nx_(static_cast<int>(request.xs.size())),
-        ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse),
+        ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse), length_(request.length),
         forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;
@@ -47,6 +47,7 @@ class Scan final : public Procedure {
     Ref<LoopProgram> program;
   };
   Tensors run_recorded(const Tensors& in, std::int64_t steps) const;
+  Tensors step_on_zeros(const Tensors& in) const;
   Ref<LoopProgram> program_for(const Tensors& in, const Rewound& by) const;
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
@@ -56,6 +57,7 @@ class Scan final : public Procedure {
   int nx_, ns_, ny_;
   bool reverse_;
   std::int64_t checkpoint_ = checkpoint_steps();
+  std::int64_t length_;
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -68,13 +70,17 @@ Tensors values_of(const Tensors& in) {
   return values;
 }
 
-std::int64_t length_of(const char* what, const Tensors& xs) {
-  std::int64_t n = kUnknown;
+/// `said`: by the caller, or kUnknown.
+std::int64_t length_of(const char* what, const Tensors& xs, std::int64_t said) {
+  std::int64_t n = said;
   for (const Tensor& x : xs) {
     const Body& b = Access::body(x);
     if (b.rank == 0) fail<ValueError>(what, ": elements are a scalar; they need an axis to go along");
     std::int64_t d = b.rank < 0 ? kUnknown : b.dims[0];
-    if (n >= 0 && d >= 0 && n != d) fail<ValueError>(what, ": elements of length ", n, " and ", d);
+    if (n >= 0 && d >= 0 && n != d) {
+      if (n == said) fail<ValueError>(what, ": input_length is ", n, ", the inputs have ", d, " steps");
+      fail<ValueError>(what, ": elements of length ", n, " and ", d);
+    }
     if (d >= 0) n = d;
   }
   return n;
@@ -83,16 +89,17 @@ std::int64_t length_of(const char* what, const Tensors& xs) {
 Tensors Scan::run(const Tensors& in) const {
   Tensors xs;
   for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
-  std::int64_t steps = length_of(what_, xs);
-  if (std::any_of(in.begin(), in.end(), [](const Tensor& t) { return Access::body(t).node; }) && context().recording)
-    return run_recorded(in, steps);
+  std::int64_t steps = length_of(what_, xs, length_);
+  bool recorded = std::any_of(in.begin(), in.end(), [](const Tensor& t) { return Access::body(t).node; }) && context().recording;
+  if (recorded || steps == 0) return run_recorded(in, steps);
   return LoopRun(forward_, {what_, steps, reverse_}, values_of(in)).forward(/*way_back=*/false);
 }
 
 bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
   Tensors xs;
   for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
-  std::int64_t steps = length_of(what_, xs);
+  std::int64_t steps = length_of(what_, xs, length_);
+  if (steps == 0) return false;
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by);
   if (!program) return false;
@@ -139,6 +146,25 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
   }
 }
 
+/// What a step on zeros gives: it says what outputs would look like where there are none.
+Tensors Scan::step_on_zeros(const Tensors& in) const {
+  Context& c = context();
+  Scoped<bool> off(c.recording, false);
+  Tensors args;
+  for (std::int64_t i = 1; i < in.size(); ++i) {
+    const Body& b = Access::body(in[i]);
+    if (i > nx_) {
+      args.push_back(in[i]);
+      continue;
+    }
+    Spec part;
+    part.dtype = b.dtype;
+    for (int k = 1; k < b.rank; ++k) part.dims[part.rank++] = b.dims[k];
+    args.push_back(filled_tensor(scalar_tensor(Scalar(0), part.dtype), part, what_).to(b.device));
+  }
+  return run_body(*body_, args, step_keys(in[0], 0, 0, body_->n_sources()));
+}
+
 /// The ops of the steps, one by one on the tape of somebody else.
 Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   std::vector<Tensors> slices, ys(static_cast<std::size_t>(ny_));
@@ -161,14 +187,15 @@ Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
     }
   }
   Tensors results;
+  Tensors like = steps == 0 && ny_ > 0 ? step_on_zeros(in) : Tensors();
   for (int i = 0; i < ny_; ++i)
-    results.push_back(steps == 0 ? empty_stack(body_->output_spec(i)) : stack(ys[static_cast<std::size_t>(i)], 0));
+    results.push_back(steps == 0 ? empty_stack(Access::body(like[i])) : stack(ys[static_cast<std::size_t>(i)], 0));
   for (const Tensor& s : states) results.push_back(s);
   return results;
 }
 
 void Scan::specs(const Call& call, Spec* out) const {
-  std::int64_t steps = kUnknown;
+  std::int64_t steps = length_;
   for (int i = 0; i < nx_; ++i)
     if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
   for (int i = 0; i < ny_; ++i) {
@@ -217,7 +244,7 @@ Tensors scan(const ScanRequest& r, const ScanFn& step) {
       refuse_sparse(r.what, t);
       symbolic = symbolic || t.symbolic();
     }
-  std::int64_t steps = length_of(r.what, r.xs);
+  std::int64_t steps = length_of(r.what, r.xs, r.length);
   if (!symbolic && checkpoint_steps() == kNoCheckpoints) return eager_scan(r, step, steps);
   std::vector<Spec> args;
   Device device = cpu;

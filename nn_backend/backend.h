@@ -16,6 +16,7 @@
 #include <kassette/backend/random.h>
 #include <kassette/backend/linalg.h>
 #include <kassette/backend/reductions.h>
+#include <kassette/backend/rnn.h>
 #include <kassette/backend/shaping.h>
 #include <kassette/backend/softmax.h>
 #include <kassette/backend/sparse.h>

@@ -31,7 +31,7 @@ constexpr const char* kMatrix = "(2,3) | (4,3) | (1,1) | (0,3)";
 // ---- ranges of values
 /// kSmall: where tanh is far from 1, whose last place is many of those of its slope.
 constexpr Input kReal{}, kSmall{-0.6, 0.6}, kPositive{0.2, 3}, kUnit{0.05, 0.95}, kBool{0, 1, bool_, false}, kNoPath{-2, 2, {}, false}, kTarget{0.05, 0.95, {}, true, false, true};
-constexpr Input kOptional{-2, 2, {}, true, false, false, true}, kOptionalPositive{0.2, 3, {}, true, false, false, true};
+constexpr Input kOptionalBool{0, 1, bool_, false, false, false, true}, kOptional{-2, 2, {}, true, false, false, true}, kOptionalPositive{0.2, 3, {}, true, false, false, true};
 constexpr Input kShape{-2, 2, {}, false, true}, kCondition{0, 1, bool_, false, true};
 constexpr Input index_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false}; }
 
@@ -39,6 +39,11 @@ constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = 
 constexpr Order kSecond = Order::second, kNone = Order::none;
 
 Tensors list(const K::NormalizedBatch& batch) { return {batch.normalized, batch.mean, batch.variance}; }
+Tensors list(const K::RnnResult& r) {
+  Tensors all{r.last_output, r.outputs};
+  for (const Tensor& s : r.new_states) all.push_back(s);
+  return all;
+}
 
 constexpr Sample kOpSamples[] = {
     // ---- elementwise.h
@@ -159,6 +164,19 @@ constexpr Sample kOpSamples[] = {
     {"switch_", "(2) (2,3) (2,3) | (4) (4,1) (4,1)", CALL(K::switch_(x, y, z)), {kBool, kReal, kReal}, kAnything, kSecond, 1, "(3) (2,3) (2,3)"},
     {"foldl", "(3,2) (2) (2) | (4,1) (1) (1)", CALL(K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * z + e); }, x, y)), {kSmall, kSmall, kSmall}, kFloats, kSecond, 1, "() (2) (2)", true, true, false, "multiply add tanh"},
     {"foldr", "(3,2) (2) (2) | (4,1) (1) (1)", CALL(K::foldr([&](const Tensor& a, const Tensor& e) { return a * K::sin(e) + z; }, x, y)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "() (2) (2)", true, true, false, "multiply add sin"},
+    {"rnn", "(2,3,2) (2,2) (2) | (1,4,3) (1,3) (3)", CALL(list(K::rnn([&](const Tensor& t, const Tensors& s) {
+       Tensor h = K::tanh(t * z + s[0]);
+       return K::Step{K::sin(h), {h}};   // were they one, its three cotangents would be added in an order of the loss's
+     }, x, {y}))), {kSmall, kSmall, kSmall}, kFloats, kSecond, 1, "(2,3) (2,2) (2) | (2,3,2) (3,2) (2) | (2,3,2) (2,3) (2)", true, true, false, "multiply add tanh sin"},
+    {"rnn", "(3,2,2) (2,2) (2,2) (3,2) | (4,1,3) (1,3) (1,1) (4,1)", CALL(list(K::rnn([&](const Tensor& t, const Tensors& s) {
+       Tensor h = K::sin(t * s[2] + s[0]);
+       return K::Step{h * s[1], {h, s[1] - t}};
+     }, x, {y, y * 0.5}, /*go_backwards=*/true, /*mask=*/w, /*constants=*/z, /*unroll=*/false, /*input_length=*/None, /*time_major=*/true))), {kSmall, kSmall, kSmall, kOptionalBool}, kFloats, kSecond, 16, "(3,2,2) (2,2) (2,2) (2,3) | (3,2,2) (2,2) (2,2) (3)", true, true, false, "multiply add subtract sin"},
+    {"rnn", "(2,3,2) (2,2) (2,3,1) | (3,2,1) (3,1) (3,2,1)", CALL(list(K::rnn([&](const Tensor& t, const Tensors& s) {
+       return K::Step{K::expand_dims(t, 1), {s[0] * t}};
+     }, x, {y}, false, z, None, false, None, false, /*zero_output_for_mask=*/true))), {kReal, kReal, kOptionalBool}, kNumbers, kSecond, 16, "(2,3,2) (2,2) (2,3,2)", true, true, false, "multiply expand_dims"},
+    {"map_fn", "(2,3) (3) | (1,1) (1)", CALL(K::map_fn([&](const Tensor& t) { return K::exp(t) * y; }, x)), {kReal, kReal}, kFloats, kSecond, 4, "() (2)", true, true, false, "exp multiply"},
+    {"map_fn", "(3,2) (3) | (4,1) (4)", CALL(K::map_fn([](const Tensors& t) { return t[0] * t[1]; }, {x, y})), {kReal, kReal}, kNumbers, kSecond, 4, "(2,2) (3)", true, true, false, "multiply"},
     {"in_train_phase", "(2,3) (2,3) () | (4,1) (4,1) ()", CALL(K::in_train_phase(K::exp(x), x * y, z)), {kReal, kReal, {0, 1, int32, false}}, kFloats, kSecond, 4, "", true, true, false, "exp multiply"},
     {"in_test_phase", "(2,3) (2,3) () | (4,1) (4,1) ()", CALL(K::in_test_phase(x * y, K::exp(x), z)), {kReal, kReal, {0, 1, int32, false}}, kFloats, kSecond, 4, "", true, true, false, "exp multiply"},
 

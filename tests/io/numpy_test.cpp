@@ -160,7 +160,7 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refusal(npy("[1]", 24)) == "the header is not one of an array, at its byte 0");
   // Text of the file in a message stays on its line and within bounds.
   CHECK(refusal(npy(std::string("{'descr': '<\n\0', 'fortran_order': False, 'shape': (2,), }", 57), 8)) ==
-        "elements of dtype '<??', which a tensor has not; convert them in NumPy (x.astype)");
+        "elements of dtype '<?\?', which a tensor has not; convert them in NumPy (x.astype)");
   CHECK(refusal(npy("{'descr': '<" + std::string(5000, 'x') + "', 'fortran_order': False, 'shape': (2,), }", 8)).size() < 250);
   // Two sizes whose product wraps around to what is there.
   CHECK_THAT(refusal(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8)), Catch::Contains("too large"));

@@ -79,6 +79,11 @@ struct Any<Branch> {
   static Branch make() { return Branch(1.0); }
 };
 template <class R, class... A>
+struct Any<K::ElementFn<R(A...)>> {
+  static R never(const Tensors&, A...) { return R(); }
+  static K::ElementFn<R(A...)> make() { return never; }
+};
+template <class R, class... A>
 struct Any<Callable<R(A...)>> {
   static R never(A...) { return R(); }
   static Callable<R(A...)> make() { return Callable<R(A...)>(never); }
@@ -121,7 +126,8 @@ const std::vector<Reach>& functions() {
       reach("gradients", static_cast<Tensors (*)(const Tensor&, const Tensors&)>(&K::gradients)),
       reach("gradients", static_cast<Tensors (*)(Tensor&&, const Tensors&)>(&K::gradients)), reach("stop_gradient", static_cast<Tensor (*)(const Tensor&)>(&K::stop_gradient)),
       reach("stop_gradient", static_cast<Tensors (*)(const Tensors&)>(&K::stop_gradient)),
-      REACH(switch_), REACH(in_train_phase), REACH(in_test_phase), REACH(foldl), REACH(foldr),
+      REACH(switch_), REACH(in_train_phase), REACH(in_test_phase), REACH(foldl), REACH(foldr), REACH(map_fn),
+      reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&, const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
       REACH(relu), REACH(elu), REACH(softmax), REACH(softplus), REACH(softsign), REACH(sigmoid), REACH(hard_sigmoid),
       REACH(tanh), REACH(categorical_crossentropy), REACH(sparse_categorical_crossentropy), REACH(binary_crossentropy),
       REACH(ctc_label_dense_to_sparse), REACH(ctc_batch_cost),

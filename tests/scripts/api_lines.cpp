@@ -42,6 +42,10 @@ void lines(std::ostream& os, Tensor x, Tensor y, Tensor z, Tensor w, Tensor b, T
   K::switch_(c, x, y); K::switch_(c, 0.0, x); K::switch_(true, x, y); K::switch_(c, [&] { return x; }, [&] { return y; }); K::switch_(c, [&] { return x; }, 0); K::switch_(c, {1, 2}, x);
   K::in_train_phase(x, y); K::in_train_phase([&] { return x; }, y, 1); K::in_train_phase(x, y, c);
   K::foldl([&](const Tensor& acc, const Tensor& e) { return acc + e; }, x); K::foldl([](auto acc, auto e) { return acc * e; }, x, 1.0);
+  auto step = [&](const Tensor& t, const Tensors& s) { Tensor h = K::dot(t, w) + s[0]; return K::Step{h, {h}}; };
+  auto [last, outputs, states] = K::rnn(step, x, {y}); K::rnn(step, x, {y}, true); K::rnn(step, x, {y}, false, c, {w}); K::rnn(step, x, {y}, {}); K::rnn(step, x, {}); K::rnn(step, x, y);
+  K::rnn([](const Tensors& xs, const Tensors& s) { return K::Step{xs[0] + xs[1], s}; }, {x, y}, {y}); K::rnn([](auto t, auto s) { return K::Step{t, s}; }, x, {y});
+  K::map_fn([](const Tensor& t) { return t * 2; }, x); K::map_fn([](auto t) { return K::sum(t); }, x, K::None, "float64"); K::map_fn([](const Tensors& t) { return t[0] + t[1]; }, {x, y});
   K::foldl([n = 0](const Tensor& acc, const Tensor& e) mutable { ++n; return acc + n * e; }, x);
   K::symbolic([&] { return x + y; })(); K::eager([](const Tensor& t) { return t * 2; })(x); K::LearningPhaseScope training(1);
   K::set_value(w, {{1, 2}}); K::set_learning_phase(0); K::batch_set_value({{w, 1.0}, {b, x}}); K::get_value(w); K::eval(x + 1);

@@ -1,0 +1,123 @@
+// autograd/recurrence.cpp - loops along an axis of samples' times, with masks: as a plain loop, or as one node.
+#include "autograd/recurrence.h"
+
+#include "autograd/checkpoint.h"
+#include "autograd/steps.h"
+#include "core/convert.h"
+#include "core/sparse.h"
+#include "core/text.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+namespace {
+
+/// Axis 0 and 1 changed about where time is axis 1: a node goes along axis 0.
+Tensor time_first(const LoopForm& form, const Tensor& x) {
+  if (form.axis == 0) return x;
+  const Body& b = Access::body(x);
+  if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the elements is unknown; declare it in the placeholder");
+  std::vector<int> axes{1, 0};
+  for (int i = 2; i < b.rank; ++i) axes.push_back(i);
+  return permute(x, axes);
+}
+
+/// The mask of a step, (samples, 1), with the rank of what it masks.
+Tensor keep_of_rank(const LoopForm& form, const Tensor& keep, int rank) {
+  if (rank < 0) fail<ValueError>(form.what, ": the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
+  Tensor k = rank < 2 ? squeeze(keep, 1) : keep;
+  for (int i = 2; i < rank; ++i) k = expand_dims(k, -1);
+  return k;
+}
+Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
+  return where(keep_of_rank(form, keep, Access::body(fresh).rank), fresh, before);
+}
+
+/// The outputs that stand before the first: zeros. Their shape is that of what a step gives, which is recorded for its shape
+/// alone: no plan computes it.
+Tensors zeros_before(const Recurrence& r, const ScanFn& step, bool symbolic) {
+  Scoped<bool> on(context().symbolic, symbolic);
+  Tensors xs;
+  for (const Tensor& x : r.xs) {
+    bool is_bool = Access::body(x).dtype.is_bool();
+    xs.push_back(is_bool ? any_of(x, r.axis) : sum(x, r.axis));
+  }
+  Tensors out = step(xs, r.states), zeros;
+  check_step(r, out, r.states, nullptr, Access::body(r.xs[0]), /*masked=*/true);
+  for (int i = 0; i < r.n_outputs; ++i) zeros.push_back(zeros_of(out[i]));
+  return zeros;
+}
+
+/// The last of what was stacked, zeros if nothing was.
+Tensor last_of(const Tensor& stacked) {
+  Tensor row = stacked[slice(-1)];
+  return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
+}
+
+/// One node: masks are elements and outputs that masked samples repeat are states of a loop along axis 0.
+Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
+  bool masks = r.mask.defined(), repeats = masks && !r.zero_masked;
+  ScanRequest s;
+  s.what = r.what;
+  s.n_outputs = r.n_outputs;
+  s.reverse = r.reverse;
+  s.length = r.length;
+  for (const Tensor& x : r.xs) s.xs.push_back(time_first(r, x));
+  if (masks) s.xs.push_back(expand_dims(time_first(r, r.mask), -1));
+  s.states = r.states;
+  if (repeats)
+    for (const Tensor& z : zeros_before(r, step, symbolic)) s.states.push_back(z);
+  std::int64_t ny = r.n_outputs, ns = r.states.size();
+  Tensors out = scan(s, [&](const Tensors& xs, const Tensors& states) {
+    Tensors parts, now;
+    for (std::int64_t i = 0; i < r.xs.size(); ++i) parts.push_back(xs[i]);
+    for (std::int64_t i = 0; i < ns; ++i) now.push_back(states[i]);
+    Tensors got = step(parts, now);
+    check_step(r, got, now, nullptr, Access::body(r.xs[0]), masks);
+    if (!masks) return got;
+    const Tensor& keep = xs[r.xs.size()];
+    for (std::int64_t i = 0; i < ny; ++i) got[i] = repeats ? masked(r, keep, got[i], states[ns + i]) : masked(r, keep, got[i], 0);
+    for (std::int64_t i = 0; i < ns; ++i) got[ny + i] = masked(r, keep, got[ny + i], now[i]);
+    for (std::int64_t i = 0; repeats && i < ny; ++i) got.push_back(got[i]);
+    return got;
+  });
+  Tensors results;
+  for (std::int64_t i = 0; i < ny; ++i) results.push_back(time_first(r, out[i]));
+  for (std::int64_t i = 0; r.last && i < ny; ++i) results.push_back(repeats ? out[ny + ns + i] : last_of(out[i]));
+  for (std::int64_t i = 0; i < ns; ++i) results.push_back(out[ny + i]);
+  return results;
+}
+
+/// A node of the tape has one device, so the loop has.
+void check_devices(const Recurrence& r) {
+  Device first = Access::body(r.xs[0]).device;
+  auto check = [&](const Tensor& t) {
+    Device d = Access::body(t).device;
+    if (d != first) fail<DeviceError>(r.what, ": one operand is on ", first, ", another on ", d, "; move one with .to(\"", first, "\")");
+  };
+  for (const Tensors* list : {&r.xs, &r.states})
+    for (const Tensor& t : *list) check(t);
+  if (r.mask.defined()) check(r.mask);
+}
+
+}  // namespace
+
+Tensors unrolled(const Recurrence& r, const ScanFn& step) {
+  return Steps(r, r.xs, r.mask, r.states).run([&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
+}
+
+Tensors recur(const Recurrence& r, const ScanFn& step) {
+  bool symbolic = context().symbolic || (r.mask.defined() && r.mask.symbolic());
+  for (const Tensors* list : {&r.xs, &r.states})
+    for (const Tensor& t : *list) {
+      if (!t.defined()) fail<ValueError>(r.what, ": an empty Tensor (an uninitialised variable?)");
+      refuse_sparse(r.what, t);
+      symbolic = symbolic || t.symbolic();
+    }
+  loop_length(r, r.xs);
+  check_devices(r);
+  if (r.mask.defined()) check_mask(r, Access::body(r.mask), Access::body(r.xs[0]));
+  return symbolic || checkpoint_steps() != kNoCheckpoints ? recorded(r, step, symbolic) : unrolled(r, step);
+}
+
+}  // namespace kassette

@@ -1,0 +1,171 @@
+// nn_backend/rnn.cpp - recurrence over time, and maps.
+#include <kassette/backend/rnn.h>
+
+#include <ostream>
+
+#include "autograd/steps.h"
+#include "core/convert.h"
+#include "core/sparse.h"
+#include "core/text.h"
+#include "ops/dims.h"
+#include "ops/dispatch.h"
+#include "ops/expr.h"
+#include "ops/operand.h"
+
+namespace kassette {
+
+/// Between backends a Step is the list of its output and its states, an RnnResult that of its three.
+template <>
+struct Unbox<backend::Step> {
+  static backend::Step from(const engine::Value& v) {
+    if (v.size() != 2) fail<TypeError>("engine: a step returns a list of its output and its states");
+    return {v[0].as_tensor(), v[1].as_tensors()};
+  }
+};
+template <>
+struct Unbox<backend::RnnResult> {
+  static backend::RnnResult from(const engine::Value& v) {
+    if (v.size() != 3) fail<TypeError>("engine: rnn gives a list of last_output, outputs and new_states");
+    return {v[0].as_tensor(), v[1].as_tensor(), v[2].as_tensors()};
+  }
+};
+
+namespace backend {
+
+engine::Value box(const Step& s) { return engine::Value::list({s.output, s.states}); }
+engine::Value box(const RnnResult& r) { return engine::Value::list({r.last_output, r.outputs, r.new_states}); }
+template <class R, class... A>
+engine::Value box(const ElementFn<R(A...)>& f) {
+  return kassette::detail::box_code<ElementFn<R(A...)>, Tensors, A...>(f);
+}
+
+namespace {
+
+void check_list(const char* what, const Tensors& list, const char* name) {
+  for (const Tensor& t : list) {
+    if (!t.defined()) fail<ValueError>(what, ": ", name, " holds an empty Tensor (an uninitialised variable?)");
+    refuse_sparse(what, t);
+  }
+}
+void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
+  if (list.empty()) fail<ValueError>(what, ": ", name, " is an empty list");
+  if (list.size() > 1 && !takes_list)
+    fail<TypeError>(what, ": ", list.size(), " tensors to go through, and a function of one; let it take `const Tensors&`");
+  check_list(what, list, name);
+}
+
+/// The mask as bool of rank 2; empty where there is none.
+Tensor mask_of(const Operand& given, const LoopForm& form) {
+  if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
+  Tensor mask = as_tensor(given, DType(), form.what);
+  refuse_sparse(form.what, mask);
+  const Body& b = Access::body(mask);
+  if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the mask is unknown; declare it in the placeholder");
+  mask = cast(mask, bool_);
+  return b.rank == 3 && (b.dims[2] == 1 || b.dims[2] < 0) ? squeeze(mask, 2) : mask;   // scan refuses what is not of rank 2
+}
+
+/// input_length: a number is that of the steps; integers say of each sample how many are its own.
+Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm& form) {
+  if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
+  Tensor lengths = as_tensor(given, int64, form.what);
+  const Body& b = Access::body(lengths);
+  if (!b.dtype.is_integer()) fail<TypeError>(form.what, ": input_length is ", b.dtype, ", expected integers");
+  if (b.rank == 0 && !b.symbolic()) {
+    form.length = lengths.item<std::int64_t>();
+    if (form.length < 0) fail<ValueError>(form.what, ": input_length is ", form.length);
+    return Tensor();
+  }
+  if (b.rank != 1) fail<ValueError>(form.what, ": input_length has shape ", static_cast<const Spec&>(b), ", expected a number of steps or (samples,)");
+  if (masked) return Tensor();
+  Tensor samples = expand_dims(cast(lengths, int64), form.axis);
+  Tensor steps = arange(scalar_tensor(0, int64), shape_of(x, int64)[form.axis], scalar_tensor(1, int64), int64);
+  return less(expand_dims(steps, 1 - form.axis), samples);
+}
+
+void check_inputs(const LoopForm& form, const Tensors& inputs) {
+  for (const Tensor& x : inputs) {
+    const Body& b = Access::body(x);
+    if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the inputs is unknown; declare it in the placeholder");
+    if (b.rank < 3)
+      fail<ValueError>(form.what, ": inputs have shape ", static_cast<const Spec&>(b), ", expected ",
+                       form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");
+  }
+}
+
+}  // namespace
+
+RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, bool go_backwards, const Operand& mask,
+              const Tensors& constants, bool unroll, const Operand& input_length, bool time_major, bool zero_output_for_mask) {
+  KASSETTE_DISPATCH(rnn, step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length, time_major,
+                    zero_output_for_mask);
+  Recurrence r;
+  r.what = "rnn";
+  r.n_outputs = 1;
+  r.axis = time_major ? 0 : 1;
+  r.reverse = go_backwards;
+  r.last = r.batched = true;
+  r.zero_masked = zero_output_for_mask;
+  check_elements(r.what, inputs, step_function.takes_list(), "inputs");
+  check_inputs(r, inputs);
+  r.xs = inputs;
+  r.states = initial_states;
+  r.mask = mask_of(mask, r);
+  if (r.mask.defined() && initial_states.empty())
+    fail<ValueError>("rnn: a mask needs states to keep, and initial_states is empty");
+  Tensor lengths = lengths_mask(input_length, inputs[0], r.mask.defined(), r);
+  if (lengths.defined()) r.mask = lengths;
+  check_list(r.what, initial_states, "initial_states");
+  check_list(r.what, constants, "constants");
+  auto step = [&](const Tensors& xs, const Tensors& states) {
+    Step s = constants.empty() ? step_function(xs, states) : [&] {
+      Tensors all = states;
+      for (const Tensor& c : constants) all.push_back(c);
+      return step_function(xs, all);
+    }();
+    Tensors out;
+    out.reserve(1 + s.states.size());
+    out.push_back(std::move(s.output));
+    for (Tensor& t : s.states) out.push_back(std::move(t));
+    return out;
+  };
+  if (unroll && loop_length(r, r.xs) < 1)
+    fail<ValueError>("rnn: unroll needs a known time of at least one step, the inputs have shape ", static_cast<const Spec&>(Access::body(inputs[0])));
+  Tensors out = unroll ? unrolled(r, step) : recur(r, step);
+  RnnResult result{out[1], out[0], {}};
+  result.new_states.reserve(out.size() - 2);
+  for (std::int64_t i = 2; i < out.size(); ++i) result.new_states.push_back(out[i]);
+  return result;
+}
+
+RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, const RnnOptions& o) {
+  return rnn(step_function, inputs, initial_states, o.go_backwards, o.mask, o.constants, o.unroll, o.input_length, o.time_major,
+             o.zero_output_for_mask);
+}
+
+Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dtype) {
+  KASSETTE_DISPATCH(map_fn, fn, elems, name, dtype);
+  Recurrence r;
+  r.what = "map_fn";
+  r.n_outputs = 1;
+  check_elements(r.what, elems, fn.takes_list(), "elems");
+  r.xs = elems;
+  DType wanted = dtype.given() ? dtype : Access::body(elems[0]).dtype;
+  return recur(r, [&](const Tensors& xs, const Tensors&) {
+    Tensor y = fn(xs);
+    if (y.defined() && Access::body(y).dtype != wanted)
+      fail<TypeError>("map_fn: the function returned ", Access::body(y).dtype, ", expected ", wanted,
+                      dtype.given() ? ", the dtype asked for" : ", the dtype of elems; name the other one as dtype");
+    return Tensors(y);
+  })[0];
+}
+
+std::ostream& operator<<(std::ostream& os, const Step& step) {
+  return os << "Step(output=" << step.output << ", states=" << step.states << ")";
+}
+std::ostream& operator<<(std::ostream& os, const RnnResult& r) {
+  return os << "RnnResult(last_output=" << r.last_output << ", outputs=" << r.outputs << ", new_states=" << r.new_states << ")";
+}
+
+}  // namespace backend
+}  // namespace kassette
