@@ -3,6 +3,8 @@
 
 #include <kassette/backend/config.h>
 
+#include <ostream>
+
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/named.h"
@@ -12,7 +14,27 @@
 #include "ops/operand.h"
 
 namespace kassette {
+
+/// Between backends a CtcDecoded is the list of its paths and then the scores.
+template <>
+struct Unbox<backend::CtcDecoded> {
+  static backend::CtcDecoded from(const engine::Value& v) {
+    if (v.size() < 2) fail<TypeError>("engine: a list of tensors, the scores behind the paths, is expected");
+    backend::CtcDecoded d;
+    for (std::int64_t i = 0; i + 1 < v.size(); ++i) d.decoded.push_back(v[i].as_tensor());
+    d.log_prob = v[v.size() - 1].as_tensor();
+    return d;
+  }
+};
+
 namespace backend {
+
+engine::Value box(const CtcDecoded& d) {
+  Tensors all = d.decoded;
+  all.push_back(d.log_prob);
+  return all;
+}
+
 namespace {
 
 /// Labels and lengths, which come in any dtype, floats too, as int64.
@@ -49,6 +71,29 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   refuse_sparse(what, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");
   return in_name_of(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });
+}
+
+CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy, int beam_width, int top_paths, bool merge_repeated) {
+  KASSETTE_DISPATCH(ctc_decode, y_pred, input_length, greedy, beam_width, top_paths, merge_repeated);
+  const char* what = "ctc_decode";
+  if (!greedy && beam_width < 1) fail<ValueError>(what, ": beam_width is ", beam_width, "; it is at least 1");
+  if (!greedy && (top_paths < 1 || top_paths > beam_width))
+    fail<ValueError>(what, ": top_paths is ", top_paths, "; it is from 1 to the beam_width, ", beam_width);
+  Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
+  Tensors all;
+  try {
+    all = greedy ? ctc_greedy(y, steps, epsilon()) : ctc_beam_search(y, steps, {beam_width, top_paths, merge_repeated}, epsilon());
+  } catch (...) {
+    rethrow_as(what);
+  }
+  CtcDecoded d;
+  for (std::int64_t i = 0; i + 1 < all.size(); ++i) d.decoded.push_back(all[i]);
+  d.log_prob = all[all.size() - 1];
+  return d;
+}
+
+std::ostream& operator<<(std::ostream& os, const CtcDecoded& d) {
+  return os << "CtcDecoded(decoded=" << d.decoded << ", log_prob=" << d.log_prob << ")";
 }
 
 }  // namespace backend

@@ -15,6 +15,21 @@ KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred,
 /// labels (samples, length) as a sparse tensor of the first label_lengths, (samples,), of each sample. Specification 2.19.1.
 KASSETTE_API Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_lengths);
 
+/// What ctc_decode gives: `auto [decoded, log_prob] = ...`.
+struct KASSETTE_API CtcDecoded {
+  Tensors decoded;
+  Tensor log_prob;
+  friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const CtcDecoded& result);
+};
+/// Labels out of y_pred (samples, time steps, classes), the blank last, of which input_length (samples,) count. Greedy: the likeliest class of
+/// each step, repeats merged, then blanks dropped; one tensor, and log_prob (samples, 1), which is minus the sum of the logarithms of those
+/// classes' scores. Else the top_paths best labels that a search over beam_width prefixes finds, one tensor each, and log_prob (samples,
+/// top_paths), the logarithms of their probabilities; merge_repeated merges equal neighbours in the labels found. Tensors are int64
+/// (samples, longest), -1 behind shorter labels. No gradient. Throws ValueError for lengths that do not fit, and where top_paths is more than
+/// beam_width or than there are labels. Specification 2.19.3.
+KASSETTE_API CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy = true, int beam_width = 100, int top_paths = 1,
+                                   bool merge_repeated = false);
+
 }  // namespace backend
 }  // namespace kassette
 

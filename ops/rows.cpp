@@ -45,7 +45,7 @@ std::vector<const OpDef*> all_rows() {
       &normalize_batch_row, &normalize_batch_grad_row, &center_scale_row,
       &sparse_coo_row, &sparse_nonzero_row, &sparse_to_dense_row, &sparse_gather_row, &sparse_dot_row, &sparse_products_row,
       &sparse_concatenate_row,
-      &ctc_batch_cost_row, &ctc_batch_cost_grad_row, &ctc_batch_cost_grad_grad_row, &ctc_label_mask_row,
+      &ctc_batch_cost_row, &ctc_batch_cost_grad_row, &ctc_batch_cost_grad_grad_row, &ctc_label_mask_row, &ctc_greedy_row, &ctc_beam_row,
       &stop_gradient_row, &print_tensor_row,
       &where_row,
   };

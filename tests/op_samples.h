@@ -38,6 +38,11 @@ constexpr Input index_below(int n, DType dtype = int32) { return {0, n - 1.0, dt
 constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything, kBools = Takes::bools;
 constexpr Order kSecond = Order::second, kNone = Order::none;
 
+Tensors list(const K::CtcDecoded& d, const Tensor& scores) {
+  Tensors all = d.decoded;
+  all.push_back(K::cast(d.log_prob, scores.dtype()));
+  return all;
+}
 Tensors list(const K::NormalizedBatch& batch) { return {batch.normalized, batch.mean, batch.variance}; }
 Tensors list(const K::RnnResult& r) {
   Tensors all{r.last_output, r.outputs};
@@ -148,6 +153,9 @@ constexpr Sample kOpSamples[] = {
     // ---- ctc.h
     {"ctc_batch_cost", "(2,2) (2,5,3) (2,1) (2,1) | (3,3) (3,6,4) (3,1) (3,1) | (1,0) (1,4,2) (1,1) (1,1) | (0,2) (0,5,3) (0,1) (0,1)", CALL([&] { Tensor cost = K::ctc_batch_cost(x, y, z, w); return K::cast(cost, y.dtype()); }()), {index_below(2), {0.2, 0.8}, {4, 4, int32, false}, {0, 2, int32, false}}, kFloats, kSecond, 16, "(2,2) (3,5,3) (2,1) (2,1) | (2,2) (2,5,3) (2,2) (2,1) | (2,2) (2,5) (2,1) (2,1) | (2,2) (2,5,3) (2,1) (3,1)", true, true, false, "cast"},
     {"ctc_label_dense_to_sparse", "(2,3) (2) | (4,1) (4) | (0,2) (0)", CALL(K::to_dense(K::ctc_label_dense_to_sparse(x, y))), {kReal, {0, 3, int32, false}}, kAnything, kSecond, 1, "(2,3) (3) | (2) (2) | (2,3) (2,1)", true, true, false, "to_dense cast"},
+
+    {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y), x)), {{0.2, 0.8}, {3, 4, int32, false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", true, true, false, "cast"},
+    {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y, false, 4, 2, true), x)), {{0.2, 0.8}, {3, 4, int32, false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", true, true, false, "cast"},
 
     // ---- linalg.h
     {"dot", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3)", CALL(K::dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (4)"},

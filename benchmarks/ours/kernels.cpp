@@ -139,6 +139,36 @@ void losses() {
   });
 }
 
+/// 32 samples of 100 steps, 28 classes and 20 labels.
+struct Speech {
+  Tensor logits = K::reshape(K::constant(draw(32 * 100 * 28, std::normal_distribution<float>())), {32, 100, 28});
+  Tensor labels = K::reshape(integers(27, 32 * 20), {32, 20});
+  Tensor steps = K::ones({32, 1}, "int32") * 100, lengths = K::ones({32, 1}, "int32") * 20;
+  Tensor cost(const Tensor& scores) const { return K::mean(K::ctc_batch_cost(labels, scores, steps, lengths)); }
+};
+/// CTC from logits, and (.K) from what softmax makes of them; reading them with a beam of 100.
+void ctc() {
+  row("nn.ctc_f", [] { return [s = Speech()] { Tensor y = s.cost(K::softmax(s.logits)); }; });
+  row("nn.ctc_fb", [] {
+    return [s = Speech(), x = K::variable(Speech().logits)] {
+      Tensors g = K::gradients(s.cost(K::softmax(x)), {x});
+    };
+  });
+  row("nn.ctc_f.K", [] {
+    return [s = Speech(), p = K::softmax(Speech().logits)] { Tensor y = s.cost(p); };
+  });
+  row("nn.ctc_fb.K", [] {
+    return [s = Speech(), p = K::variable(K::softmax(Speech().logits))] {
+      Tensors g = K::gradients(s.cost(p), {p});
+    };
+  });
+  row("nn.ctc_beam100", [] {
+    return [p = K::softmax(Speech().logits), steps = K::ones({32}, "int32") * 100] {
+      auto result = K::ctc_decode(p, steps, /*greedy=*/false);
+    };
+  });
+}
+
 /// Batch normalisation in training of 32 images of 56 x 56 with 64 channels; x has `shape`.
 void normalisation(const std::string& layout, std::vector<int> shape, std::vector<int> axes) {
   auto data = [=] { return uniform(shape[0], shape[1], shape[2], shape[3]) - 0.6; };
@@ -160,7 +190,7 @@ void normalisation(const std::string& layout, std::vector<int> shape, std::vecto
 }  // namespace
 
 void kernel_rows() {
-  elementwise(), reductions(), products(), indexing(), sparse(), losses();
+  elementwise(), reductions(), products(), indexing(), sparse(), losses(), ctc();
   normalisation(".cl", {32, 56, 56, 64}, {0, 1, 2});
   normalisation(".cf", {32, 64, 56, 56}, {0, 2, 3});
 }

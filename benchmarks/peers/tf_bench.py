@@ -183,6 +183,29 @@ timer.row(
 )
 
 
+def ctc_cost(p, labels):
+    """The kernel of sparse labels, which Keras calls, from probabilities."""
+    K = tf.keras.backend
+    return tf.reduce_mean(
+        K.ctc_batch_cost(labels, p, tf.fill((32, 1), 100), tf.fill((32, 1), 20))
+    )
+
+
+def beam_search(p):
+    return tf.nn.ctc_beam_search_decoder(
+        tf.math.log(tf.transpose(p, (1, 0, 2)) + 1e-7), tf.fill((32,), 100), beam_width=100
+    )[0][0].values
+
+
+def speech():
+    return tf.nn.softmax(tf.random.stateless_normal((32, 100, 28), (1, 2)))
+
+
+timer.row("nn.ctc_f.K", lambda: call(ctc_cost, speech(), integers(27, 32, 20)))
+timer.row("nn.ctc_fb.K", lambda: call(gradient(ctc_cost), speech(), integers(27, 32, 20)))
+timer.row("nn.ctc_beam100", lambda: call(beam_search, speech()))
+
+
 def normalised(x, scale, offset):
     return tf.raw_ops.FusedBatchNormV3(
         x=x, scale=scale, offset=offset, mean=tf.zeros(64), variance=tf.ones(64), epsilon=1e-3

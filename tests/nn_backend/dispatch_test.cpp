@@ -130,7 +130,7 @@ const std::vector<Reach>& functions() {
       reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&, const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
       REACH(relu), REACH(elu), REACH(softmax), REACH(softplus), REACH(softsign), REACH(sigmoid), REACH(hard_sigmoid),
       REACH(tanh), REACH(categorical_crossentropy), REACH(sparse_categorical_crossentropy), REACH(binary_crossentropy),
-      REACH(ctc_label_dense_to_sparse), REACH(ctc_batch_cost),
+      REACH(ctc_label_dense_to_sparse), REACH(ctc_batch_cost), REACH(ctc_decode),
       REACH(in_top_k), REACH(dropout), REACH(random_normal), REACH(random_uniform), REACH(random_binomial),
       REACH(truncated_normal), REACH(set_random_seed), REACH(print_tensor)};
   return list;

@@ -18,9 +18,9 @@ namespace {
 
 /// Rows that make what lives on the host: keys of draws, shapes as numbers.
 const std::set<std::string> kOnHost{"random_key", "shape", "size", "pack"};
-/// Rows of sparse tensors, which are on the CPU alone and say so.
+/// Rows of sparse tensors and of CTC decoding, which are on the CPU alone and say so.
 const std::set<std::string> kSparseRows{"sparse_coo", "to_sparse", "sparse_to_dense", "sparse_gather", "sparse_dot", "sparse_products",
-                                        "sparse_concatenate", "ctc_label_dense_to_sparse"};
+                                        "sparse_concatenate", "ctc_label_dense_to_sparse", "ctc_decode", "ctc_beam_search"};
 
 /// How a sample's inputs become what it is called with.
 using Place = Tensor (*)(const Input& input, const Tensor& x);

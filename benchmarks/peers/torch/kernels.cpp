@@ -127,6 +127,28 @@ void losses() {
   });
 }
 
+/// 100 steps of 32 samples, 28 classes and 20 labels, from logits.
+struct Speech {
+  Tensor logits = torch::randn({100, 32, 28}), labels = torch::randint(0, 27, {32, 20});
+  Tensor steps = torch::full({32}, 100, torch::kLong), lengths = torch::full({32}, 20, torch::kLong);
+  Tensor cost(const Tensor& x) const {
+    return torch::ctc_loss(torch::log_softmax(x, 2), labels, steps, lengths, /*blank=*/27, at::Reduction::Mean, /*zero_infinity=*/true);
+  }
+};
+void ctc() {
+  row("nn.ctc_f", [] {
+    return [s = Speech()] {
+      torch::NoGradGuard g;
+      Tensor y = s.cost(s.logits);
+    };
+  });
+  row("nn.ctc_fb", [] {
+    return [s = Speech(), x = torch::randn({100, 32, 28}, torch::requires_grad())] {
+      auto g = torch::autograd::grad({s.cost(x)}, {x});
+    };
+  });
+}
+
 /// Batch normalisation in training, x and everything that comes of it channels first or last.
 void normalisation(const std::string& layout, at::MemoryFormat format) {
   auto data = [=] { return (torch::rand({32, 64, 56, 56}) - 0.5).contiguous(format); };
@@ -149,7 +171,7 @@ void normalisation(const std::string& layout, at::MemoryFormat format) {
 }  // namespace
 
 void kernel_rows() {
-  elementwise(), reductions(), products(), indexing(), losses();
+  elementwise(), reductions(), products(), indexing(), losses(), ctc();
   sparse("sparse.dot_1e4_1pct_128", true), sparse("sparse.dot_1e4_1pct_128.coo", false);
   sparse_back("sparse.dot_1e4_1pct_128_b", true);
   sparse_back("sparse.dot_1e4_1pct_128_b.coo", false);

@@ -1,0 +1,164 @@
+// ops/ctc_decode.cpp - labels out of the scores of time steps: the likeliest class of each, or the best labels by beam search.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/beam_search.h"
+#include "ops/ctc.h"
+
+namespace kassette {
+namespace {
+
+// Inputs: y (samples, steps, classes), input_length (samples,) int64. Outputs: the paths, int64 (samples, longest), then
+// the scores, (samples, 1) or (samples, paths). attrs.a: how many outputs; b: the width of the beam, x: epsilon, y: 1 merges.
+constexpr const char* kName = "ctc_decode";
+
+void decode_rule(const Call& call, Spec* out) {
+  const Spec &y = call.spec(0), &steps = call.spec(1);
+  if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (y.rank >= 0 && y.rank != 3) fail<ValueError>(kName, ": y_pred of shape ", y, "; it is (samples, time steps, classes)");
+  if (steps.rank >= 0 && steps.rank != 1) fail<ValueError>(kName, ": input_length of shape ", steps, "; it is (samples,)");
+  if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>(kName, ": y_pred of shape ", y, " has no time steps");
+  if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
+  std::int64_t n = y.rank < 0 ? kUnknown : y.dims[0], m = steps.rank < 0 ? kUnknown : steps.dims[0];
+  if (n >= 0 && m >= 0 && n != m) fail<ValueError>(kName, ": y_pred ", y, " has ", n, " samples, input_length ", steps, " has ", m);
+  for (int i = 0; i < call.n_out; ++i) {
+    const bool scores = i == call.n_out - 1;
+    out[i].dtype = scores ? y.dtype : int64;
+    out[i].rank = 2;
+    out[i].dims[0] = n >= 0 ? n : m;
+    out[i].dims[1] = scores ? call.n_out - 1 : kUnknown;
+  }
+}
+
+using Label = std::vector<std::int64_t>;
+
+/// Writes labels as rows of their longest, -1 behind the shorter ones.
+void write_padded(const std::vector<Label>& labels, Body& out, Device device) {
+  std::size_t longest = 0;
+  for (const Label& l : labels) longest = std::max(longest, l.size());
+  out.dims[1] = static_cast<std::int64_t>(longest);
+  allocate_output(out, device);
+  auto* to = reinterpret_cast<std::int64_t*>(out.data());
+  std::fill_n(to, out.numel(), std::int64_t(-1));
+  for (const Label& l : labels) {
+    std::copy(l.begin(), l.end(), to);
+    to += longest;
+  }
+}
+
+const std::int64_t* checked_steps(const Call& call) {
+  const Spec& y = call.spec(0);
+  const auto* steps = call.in[1].as<std::int64_t>();
+  for (std::int64_t i = 0; i < y.dims[0]; ++i)
+    if (steps[i] < 0 || steps[i] > y.dims[1])
+      fail<ValueError>(kName, ": input_length ", steps[i], " of sample ", i, "; y_pred has ", y.dims[1], " time steps");
+  return steps;
+}
+/// Calls f(0.f) or f(0.).
+template <class F>
+void with_dtype(DType dtype, F&& f) {
+  if (dtype == float32) f(0.f);
+  else f(0.);
+}
+
+/// The likeliest class of each step, the first among equals as T sees them; returns the sum of the logarithms.
+template <class T>
+double read_greedily(const T* y, std::int64_t steps, std::int64_t classes, T epsilon, Label* label) {
+  double score = 0;
+  std::int64_t before = -1;
+  for (std::int64_t t = 0; t < steps; ++t, y += classes) {
+    std::int64_t most = 0;
+    for (std::int64_t k = 1; k < classes; ++k)
+      if (y[k] + epsilon > y[most] + epsilon) most = k;
+    score += std::log(static_cast<double>(y[most]) + static_cast<double>(epsilon));
+    if (most != classes - 1 && most != before) label->push_back(most);
+    before = most;
+  }
+  return score;
+}
+void greedy_kernel(const Call& call) {
+  const Spec& y = call.spec(0);
+  const auto* steps = checked_steps(call);
+  std::vector<Label> labels(static_cast<std::size_t>(y.dims[0]));
+  with_dtype(y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const std::int64_t all = y.dims[1] * y.dims[2];
+    parallel_for(y.dims[0], std::max<std::int64_t>(1, (1 << 14) / all), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        call.out_as<T>(1)[i] = static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2], static_cast<T>(call.attrs.x),
+                                                             &labels[static_cast<std::size_t>(i)]));
+    });
+  });
+  write_padded(labels, *call.out[0], call.device);
+}
+
+/// Nothing where a probability has no logarithm.
+template <class T>
+std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classes, double epsilon, std::int64_t width, std::int64_t paths) {
+  BeamSearch beam(classes, width);
+  std::vector<double> log_q(static_cast<std::size_t>(classes));
+  for (std::int64_t t = 0; t < steps; ++t, y += classes) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < classes; ++k) sum += static_cast<double>(y[k]) + epsilon;
+    const double log_sum = std::log(sum);
+    for (std::int64_t k = 0; k < classes; ++k) {
+      double& l = log_q[static_cast<std::size_t>(k)];
+      l = std::log(static_cast<double>(y[k]) + epsilon) - log_sum;
+      if (l != l) return {};
+    }
+    beam.step(log_q.data());
+  }
+  return beam.best(paths);
+}
+void beam_kernel(const Call& call) {
+  const Spec& y = call.spec(0);
+  const auto* steps = checked_steps(call);
+  const std::int64_t n = y.dims[0], paths = call.n_out - 1, all = y.dims[1] * y.dims[2];
+  std::vector<std::vector<Label>> labels(static_cast<std::size_t>(paths), std::vector<Label>(static_cast<std::size_t>(n)));
+  std::vector<std::int64_t> found(static_cast<std::size_t>(n));
+  with_dtype(y.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        auto best = search(call.in[0].as<T>() + i * all, steps[i], y.dims[2], call.attrs.x, call.attrs.b, paths);
+        found[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(best.size());
+        for (std::int64_t p = 0; p < found[static_cast<std::size_t>(i)]; ++p) {
+          BeamPath& path = best[static_cast<std::size_t>(p)];
+          if (call.attrs.y != 0) path.label.erase(std::unique(path.label.begin(), path.label.end()), path.label.end());
+          labels[static_cast<std::size_t>(p)][static_cast<std::size_t>(i)] = std::move(path.label);
+          call.out_as<T>(call.n_out - 1)[i * paths + p] = static_cast<T>(path.log_probability);
+        }
+      }
+    });
+  });
+  for (std::int64_t i = 0; i < n; ++i) {   // here, so that the first sample is named, whichever thread had it
+    const std::int64_t f = found[static_cast<std::size_t>(i)];
+    if (f == 0) fail<ValueError>(kName, ": y_pred of sample ", i, " has a score that is negative or no number");
+    if (f < paths) fail<ValueError>(kName, ": top_paths is ", paths, ", and the beam of sample ", i, " ends with ", f, f == 1 ? " label" : " labels");
+  }
+  for (std::int64_t p = 0; p < paths; ++p) write_padded(labels[static_cast<std::size_t>(p)], *call.out[p], call.device);
+}
+
+}  // namespace
+
+constinit const OpDef ctc_greedy_row{.name = "ctc_decode", .rule = decode_rule, .cpu = greedy_kernel, .n_out = 2};
+constinit const OpDef ctc_beam_row{.name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0};
+
+Tensors ctc_greedy(const Tensor& y, const Tensor& input_length, double epsilon) {
+  Attrs attrs;
+  attrs.x = epsilon;
+  return apply_all(ctc_greedy_row, attrs, {y, input_length});
+}
+Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamOptions& options, double epsilon) {
+  Attrs attrs;
+  attrs.a = options.paths + 1;
+  attrs.b = options.width;
+  attrs.x = epsilon;
+  attrs.y = options.merge_repeated;
+  return apply_all(ctc_beam_row, attrs, {y, input_length});
+}
+
+}  // namespace kassette
