@@ -49,7 +49,7 @@ const char* DType::name() const { return kNames[code_]; }
 DType DType::parse(Name name) {
   if (!name.text()) return DType();
   std::uint64_t w = word(name.text());
-  for (int i = 1; w && i < kCount; ++i)
+  for (int i = kCount - 1; w && i > 0; --i)   // floats are named most
     if (w == kWords.of[i]) return DType(static_cast<Code>(i));
   fail_unknown(name.text());
 }

@@ -2,6 +2,9 @@
 #include <kassette/backend/activations.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstddef>
 
 #include "core/convert.h"
 #include "core/text.h"
@@ -13,6 +16,18 @@
 namespace kassette {
 namespace backend {
 
+namespace {
+
+/// A number as a tensor of that dtype holds it: x is compared with it.
+double in_dtype(double v, DType dtype) {
+  std::byte held[8];
+  convert(held, dtype, &v, float64, 1);
+  convert(&v, float64, held, dtype, 1);
+  return v;
+}
+
+}  // namespace
+
 Tensor relu(const Operand& operand, double alpha, Scalar max_value, double threshold) {
   KASSETTE_DISPATCH(relu, operand, alpha, max_value, threshold);
   Arg x(operand, DType(), "relu");
@@ -22,15 +37,13 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
     fail<TypeError>("relu: ", x.body().dtype, " is not a float dtype; cast it first (K::cast)");
   if (threshold == 0 && max_value.is_none()) return leaky_relu(x, alpha);
 
-  Tensor above = threshold == 0 ? kassette::relu(x) : where(less(x.tensor(), threshold), 0.0, x.tensor());
+  DType dtype = x.body().dtype;
+  double top = HUGE_VAL;
   if (!max_value.is_none()) {
-    double top;
     write_scalar(&top, float64, max_value, "relu");
-    above = minimum(above, std::max(top, 0.0));
-    if (threshold < 0) above = maximum(above, 0.0);
+    top = std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);   // a top all the same, where float16 has no such number
   }
-  if (alpha == 0) return above;
-  return above + where(less(x.tensor(), threshold), x.tensor() - threshold, 0.0) * alpha;
+  return bent_relu(x, alpha, top, in_dtype(threshold, dtype));
 }
 Tensor elu(const Operand& x, double alpha) {
   KASSETTE_DISPATCH(elu, x, alpha);

@@ -143,29 +143,31 @@ Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Nam
 namespace {
 
 Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* what) {
-  Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
+  if (!dtype.given()) dtype = default_float();
   Tensor to = dims_tensor(shape, what);
   Spec spec;
   if (to.symbolic()) {
+    Tensor one = scalar_tensor(value, dtype, what);
     Tensor dynamic = in_name_of(what, [&] { return apply1(broadcast_to_row, {one.to(context().place), to}); });
     spec = Access::body(dynamic);
     if (!spec.known()) return dynamic;
   } else {
-    spec = shape_from(to, one.dtype(), what);
+    spec = shape_from(to, dtype, what);
   }
-  return as_variable(filled_tensor(one, spec, what).to(context().place), name);
+  return as_variable(filled_with(value, spec, what).to(context().place), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
   if (!like.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, like);
-  Tensor one = scalar_tensor(value, dtype.given() ? dtype : default_float(), what);
+  if (!dtype.given()) dtype = default_float();
   const Body& b = like.body();
   if (!b.node && !b.symbolic() && b.device == cpu) {
     Spec spec = b;
-    spec.dtype = one.dtype();
-    return filled_tensor(one, spec, what);
+    spec.dtype = dtype;
+    return filled_with(value, spec, what);
   }
+  Tensor one = scalar_tensor(value, dtype, what);
   if (like.body().device != cpu) one = one.to(like.body().device);
   return broadcast_like(one, like);
 }

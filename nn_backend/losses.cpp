@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/axes.h"
+#include "ops/binary.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
@@ -28,7 +29,7 @@ void check_floats(const char* what, const Tensor& x) {
 }
 
 /// Half types as float32: in float16 1 - epsilon is 1.
-Tensor wide(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
+Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
 Tensor clip_by_epsilon(const Tensor& p) { return clip(p, epsilon(), 1 - epsilon()); }
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
@@ -77,9 +78,9 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
   check_target(what, t, o);
   return in_name_of(what, [&] {
-    Tensor scores = wide(o), p = clip_by_epsilon(scores / sum_by(scores, code | kKeepDims));
-    Tensor loss = -sum_by(wide(fitting(Fit::categorical_crossentropy, t, o)) * log(p), code);
-    return cast(loss, o.body().dtype);
+    Tensor scores = wide(o), sums = sum_by(scores, code | kKeepDims), p = apply1(binary_row<Divide>(), {scores, sums});
+    Tensor each = apply1(binary_row<Multiply>(), {wide(fitting(Fit::categorical_crossentropy, t, o)), log(clip_by_epsilon(p))});
+    return cast(-sum_by(each, code), o.body().dtype);
   });
 }
 
@@ -109,7 +110,7 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   check_fit(Fit::binary_crossentropy, t.body(), o.body());
   return in_name_of(what, [&] {
     Tensor p = clip_by_epsilon(wide(o));
-    return cast(sigmoid_cross_entropy(wide(t), log(p / (1.0 - p))), o.body().dtype);
+    return cast(sigmoid_cross_entropy(wide(t), logit(p)), o.body().dtype);
   });
 }
 

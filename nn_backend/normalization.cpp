@@ -1,11 +1,13 @@
 // nn_backend/normalization.cpp - normalisation.
 #include <kassette/backend/normalization.h>
 
+#include <cmath>
 #include <ostream>
 
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/axes.h"
+#include "ops/binary.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -43,14 +45,15 @@ struct Parameter {
   const Tensor& x;
   int axis;
   Tensor operator()(const Tensor& p, const char* name) const {
-    DType dtype = x.dtype();
+    DType dtype = Access::body(x).dtype;
     if (!p.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
-    if (p.dtype() != dtype) fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", p.dtype(), "; cast one of them (K::cast)");
+    const Body& b = Access::body(p);
+    if (b.dtype != dtype) fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
     Tensor t = dtype.size() < 4 ? cast(p, float32) : p;
-    int rank = x.ndim(), own = p.ndim();
+    int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || axis == rank - 1 || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
-      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const Spec&>(Access::body(p)),
+      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const Spec&>(b),
                        " cannot be put along axis ", axis, "; declare it in the placeholder");
     Dims shape(None);
     shape.size_ = rank - (axis < 0 ? axis + rank : axis);
@@ -84,8 +87,8 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   Tensor shift = optional(beta, dtype, what), factor = optional(gamma, dtype, what);
   return in_name_of(what, [&] {
     Parameter parameter{what, x, axis};
-    Tensor center = parameter(Arg(mean, dtype, what), "mean"), root = sqrt(parameter(Arg(var, dtype, what), "var") + epsilon);
-    Tensor scale = factor.defined() ? parameter(factor, "gamma") / root : 1.0 / root;
+    Tensor center = parameter(Arg(mean, dtype, what), "mean"), scale = rsqrt(parameter(Arg(var, dtype, what), "var"), epsilon);
+    if (factor.defined()) scale = apply1(binary_row<Multiply>(), {parameter(factor, "gamma"), scale});
     return center_scale(x, center, scale, shift.defined() ? parameter(shift, "beta") : Tensor());
   });
 }
@@ -99,7 +102,7 @@ Tensor l2_normalize(const Operand& operand, const Axes& axis) {
   DType dtype = x.dtype();
   // 1e-12 is 0 in float16.
   Tensor wide = dtype.size() < 4 ? cast(x, float32) : x;
-  return cast(wide / sqrt(maximum(sum_by(square(wide), code), 1e-12)), dtype);
+  return cast(wide / sqrt(clip(sum_by(square(wide), code), 1e-12, HUGE_VAL)), dtype);
 }
 
 std::ostream& operator<<(std::ostream& os, const NormalizedBatch& batch) {

@@ -3,6 +3,7 @@
 
 #include <kassette/backend/creation.h>
 
+#include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/named.h"
 #include "ops/dims.h"
@@ -17,7 +18,11 @@ namespace backend {
 namespace {
 
 bool is_number(const Operand& x) { return Access::kind(x) >= Scalar::kBool && Access::kind(x) <= Scalar::kFloat; }
-double number(const Operand& x, const char* what) { return scalar_tensor(x, float64, what).item<double>(); }
+double number(const Operand& x, const char* what) {
+  double v;
+  write_scalar(&v, float64, x, what);
+  return v;
+}
 
 /// A key for an op beside these tensors: where one is symbolic, the key is too.
 Tensor key_beside(std::initializer_list<const Tensor*> tensors, const Scalar& seed, const char* what) {

@@ -22,6 +22,12 @@ Tensor softplus(const Tensor& x);
 Tensor round(const Tensor& x);
 Tensor relu(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double alpha);
+/// K::relu with all its options; top is infinity where there is none.
+Tensor bent_relu(const Tensor& x, double alpha, double top, double bend);
+/// log(x / (1 - x))
+Tensor logit(const Tensor& x);
+/// 1 / sqrt(x + plus)
+Tensor rsqrt(const Tensor& x, double plus);
 Tensor elu(const Tensor& x, double alpha);
 /// 0.2 * x + 0.5 between 0 and 1.
 Tensor hard_sigmoid(const Tensor& x);

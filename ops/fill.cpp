@@ -129,6 +129,20 @@ Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what) {
   copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());
   return t;
 }
+Tensor filled_with(int value, const Spec& shape, const char* what) {
+  Tensor t = empty_tensor(shape, what);
+  Body& b = Access::body(t);
+  std::int64_t n = b.numel();
+  if (value == 0) {
+    zero_bytes(b.data(), n * b.dtype.size());
+  } else if (n > 0) {
+    write_scalar(b.data(), b.dtype, value, what);
+    Strided rest;
+    rest.push(n - 1, 0, 1);
+    if (n > 1) copy_strided(rest, b.data(), b.data() + b.dtype.size(), b.dtype.size());
+  }
+  return t;
+}
 Tensor number_like(double value, const Tensor& like) {
   Tensor t = scalar_tensor(Scalar(value), like.dtype());
   return like.device() == cpu ? t : t.to(like.device());

@@ -69,6 +69,8 @@ Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType
 Tensor eye(const Dims& shape, DType dtype);
 /// A new tensor on the CPU of that shape, all elements equal to the only one of `value`. Not on the tape.
 Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what);
+/// A new concrete tensor of the CPU, full of 0 or of 1.
+Tensor filled_with(int value, const Spec& shape, const char* what);
 /// A number as a scalar with the dtype and device of `like`.
 Tensor number_like(double value, const Tensor& like);
 /// Zeros with the shape of `like`, of which only the shape is read.

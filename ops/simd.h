@@ -127,7 +127,7 @@ KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
 template <class Op, class T>
 void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
   using X = Vec<T>;
-  const Params p{attrs.x, attrs.y};
+  const Params p = params_of(attrs);
   auto* a = static_cast<const T*>(in[0]);
   fill(
       static_cast<T*>(out), n, [&](std::int64_t i) __attribute__((always_inline)) { return Op::value(X::load(a + i), p); },

@@ -9,7 +9,7 @@ namespace {
 
 template <class Op, class T>
 void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
-  const Params p{attrs.x, attrs.y};
+  const Params p = params_of(attrs);
   auto* a = static_cast<const T*>(in[0]);
   auto* o = static_cast<T*>(out);
   for (std::int64_t i = 0; i < n; ++i) o[i] = static_cast<T>(Op::value(static_cast<T>(a[i]), p));
@@ -57,9 +57,11 @@ Tensor abs(const Tensor& x) { return unary<Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<Sign>(x); }
 Tensor square(const Tensor& x) { return unary<Square>(x); }
 Tensor sqrt(const Tensor& x) { return unary<Sqrt>(x); }
+Tensor rsqrt(const Tensor& x, double plus) { return unary<Rsqrt>(x, plus); }
 Tensor exp(const Tensor& x) { return unary<Exp>(x); }
 Tensor expm1(const Tensor& x) { return unary<Expm1>(x); }
 Tensor log(const Tensor& x) { return unary<Log>(x); }
+Tensor logit(const Tensor& x) { return unary<Logit>(x); }
 Tensor log1p(const Tensor& x) { return unary<Log1p>(x); }
 Tensor sin(const Tensor& x) { return unary<Sin>(x); }
 Tensor cos(const Tensor& x) { return unary<Cos>(x); }
@@ -69,6 +71,7 @@ Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
 Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
+Tensor bent_relu(const Tensor& x, double alpha, double top, double bend) { return unary<BentRelu>(x, alpha, top, bend); }
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }

@@ -20,7 +20,7 @@ template <class Op>
 void run(const Call& call) {
   for_dtype<Op::takes>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Each<Op, T>{{call.attrs.x, call.attrs.y}});
+    launch_each<1>(call, Each<Op, T>{params_of(call.attrs)});
   });
 }
 

@@ -19,7 +19,7 @@ namespace kassette {
     [[maybe_unused]] const Tensor& dy = r.dy();                                 \
     [[maybe_unused]] auto x = [&] { return r.in(0); };                         \
     [[maybe_unused]] auto y = [&] { return r.out(); };                         \
-    [[maybe_unused]] const Params p{r.attrs.x, r.attrs.y};                     \
+    [[maybe_unused]] const Params p = params_of(r.attrs);                       \
     r.din(0) = (expression);                                                   \
   }
 /// Cuts the path: gradients through the op are None.
@@ -78,6 +78,17 @@ struct Sqrt {
   }
   KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
 };
+/// 1 / sqrt(x + p.x).
+struct Rsqrt {
+  static constexpr const char* name = "rsqrt";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::y;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params& p) {
+    return V(1) / m::sqrt(x + m::number<V>(p.x));
+  }
+  KASSETTE_GRADIENT(dy * (y() * square(y()) * -0.5))
+};
 struct Exp {
   static constexpr const char* name = "exp";
   static constexpr Domain takes = Domain::floats;
@@ -107,6 +118,17 @@ struct Log {
     return m::log(x);
   }
   KASSETTE_GRADIENT(div_no_nan(dy, x()))
+};
+/// log(x / (1 - x)), the inverse of sigmoid.
+struct Logit {
+  static constexpr const char* name = "logit";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params&) {
+    return m::log(x / (V(1) - x));
+  }
+  KASSETTE_GRADIENT(dy / (x() * (1.0 - x())))
 };
 struct Log1p {
   static constexpr const char* name = "log1p";
@@ -212,6 +234,34 @@ struct LeakyRelu {
   }
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * p.x))
 };
+/// min(x, p.y) from p.z on, p.x * (x - p.z) below it; with a top, what is negative above a negative p.z is 0. Below it there is
+/// nothing, not 0 * (x - p.z), where p.x is 0: inf - inf has no say. The gradient passes at p.z and at the top (specification 3.2), not
+/// at a p.z of 0.
+struct BentRelu {
+  static constexpr const char* name = "bent_relu";
+  static constexpr Domain takes = Domain::floats;
+  static constexpr unsigned reads = Reads::x;
+  KASSETTE_FN static bool has_top(const Params& p) { return p.y <= 0x1.fffffffffffffp1023; }
+  template <class V>
+  KASSETTE_FN static V value(const V& x, const Params& p) {
+    const V bend = m::number<V>(p.z), top = m::number<V>(p.y);
+    V above = m::select(x > top, top, x);
+    if (has_top(p)) above = m::select(above < V(0), V(0), above);
+    const V below = p.x == 0 ? V(0) : (x - bend) * m::number<V>(p.x);
+    return m::select(x < bend, below, above);
+  }
+  KASSETTE_GRADIENT(bent(dy, x(), p))
+
+ private:
+#ifndef KASSETTE_DEVICE_CODE
+  static Tensor bent(const Tensor& dy, const Tensor& x, const Params& p) {
+    Tensor above = dy;
+    if (has_top(p)) above = where(logical_and(p.z > 0 ? greater_equal(x, p.z) : p.z < 0 ? greater_equal(x, 0.0) : greater(x, 0.0), less_equal(x, p.y)), dy, 0.0);
+    if (p.x == 0) return where(less(x, p.z), 0.0, above);
+    return where(less(x, p.z), dy * p.x, above);
+  }
+#endif
+};
 /// x above 0, p.x * (exp(x) - 1) elsewhere.
 struct Elu {
   static constexpr const char* name = "elu";
@@ -247,7 +297,7 @@ struct Clip {
   }
   KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
 };
-using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Exp, Expm1, Log, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Softsign, Round,
-                        Relu, LeakyRelu, Elu, HardSigmoid, Clip>;
+using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Softsign, Round,
+                        Relu, LeakyRelu, BentRelu, Elu, HardSigmoid, Clip>;
 
 }  // namespace kassette

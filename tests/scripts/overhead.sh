@@ -14,9 +14,12 @@ import os, re, sys
 
 work = sys.argv[1]
 names = [line[7:].strip() for line in open(f"{work}/said") if line.startswith("sample ")]
-ROWS = re.compile(r"kassette::apply(1|_all)?\(")
+# A leaf that is made, a variable or a source of draws, is a row of the tape too.
+ROWS = re.compile(r"kassette::(apply(1|_all)?|make_leaf)\(")
 # What a loop or branch calls is the user's.
 CONTROL = re.compile(r"switch_|fold|map_fn|rnn|phase")
+# Who makes what rows give.
+MAKER = re.compile(r"kassette::(apply\(|make_leaf\(|Access::wrap\(|\(anonymous namespace\)::run_plain\()")
 # What a sample calls itself: K functions, operators.
 SAMPLE = re.compile(r"kOpSamples::\{lambda")
 FUNCTION = re.compile(r"kassette::(backend::\w+|operator.*|Tensor::operator.*)\(")
@@ -24,7 +27,7 @@ FUNCTION = re.compile(r"kassette::(backend::\w+|operator.*|Tensor::operator.*)\(
 
 def count(path):
     """(all instructions, those of rows, how many rows, how many functions the sample calls)"""
-    total = rows = calls = frees = freed = functions = 0
+    total = rows = calls = made = frees = freed = functions = 0
     function, callee = "", None
     for line in open(path):
         if line.startswith("fn="):
@@ -41,6 +44,8 @@ def count(path):
             if ROWS.search(callee) and not ROWS.search(function):
                 rows += cost
                 calls += number
+            if "TensorImpl::make(" in callee and MAKER.search(function):
+                made += number
             if "TensorImpl::destroy(" in callee and "TensorImpl::destroy(" not in function:
                 freed += cost
                 frees += number
@@ -48,7 +53,7 @@ def count(path):
                 functions += number
             callee = None
     # What a row makes is let go, too: as with an op that the user calls.
-    return total, rows + (freed * min(frees, calls) / frees if frees else 0), calls, functions
+    return total, rows + (freed * min(frees, made) / frees if frees else 0), calls, functions
 
 
 found = {}
