@@ -20,12 +20,14 @@ namespace {
 /// Of what is compared element by element.
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
   if (!t.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
-  if (t.dtype() != o.dtype())
-    fail<TypeError>(what, ": ", t.dtype(), " and ", o.dtype(), "; cast one of them (K::cast), tensors are not promoted");
+  DType a = Access::body(t).dtype, b = Access::body(o).dtype;
+  if (a != b)
+    fail<TypeError>(what, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail<ValueError>(what, ": the output is an empty Tensor (an uninitialised variable?)");
-  if (!x.dtype().is_float()) fail<TypeError>(what, ": output is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
+  DType dtype = Access::body(x).dtype;
+  if (!dtype.is_float()) fail<TypeError>(what, ": output is ", dtype, ", not a float dtype; cast it first (K::cast)");
 }
 
 /// Half types as float32: in float16 1 - epsilon is 1.
@@ -34,15 +36,15 @@ Tensor clip_by_epsilon(const Tensor& p) { return clip(p, epsilon(), 1 - epsilon(
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
 Tensor class_ids(const Tensor& target) {
-  return target.defined() && target.dtype().is_float() ? where(equal(target, target), target, -1.0) : target;
+  return target.defined() && Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
 }
 
 /// Class ids in the shape of z without its last axis: they have it, or another rank and as many elements.
 Tensor ids_beside(const Tensor& target, const Tensor& z) {
   Tensor ids = cast(class_ids(target), int64);
-  int rank = z.ndim();
-  if (rank >= 0 && ids.ndim() == rank - 1) return ids;
   const Body &i = Access::body(ids), &o = Access::body(z);
+  int rank = o.rank;
+  if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
       fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const Spec&>(i), " for output ",
@@ -55,7 +57,7 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
 
 /// x with `axis` moved to the end.
 Tensor axis_to_end(const Tensor& x, int axis) {
-  int rank = x.ndim();
+  int rank = Access::body(x).rank;
   if (axis < 0) axis += rank;
   if (axis == rank - 1) return x;
   Axes order(None);
@@ -77,10 +79,16 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   std::int64_t code = checked_axes(what, o, axis, /*keepdims=*/false);
   if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
   check_target(what, t, o);
+  auto loss = [code](const Tensor& targets, const Tensor& scores) {
+    Tensor logs = log(clip_by_epsilon(apply1(binary_row<Divide>(), {scores, sum_by(scores, code | kKeepDims)})));
+    return -sum_by(apply1(binary_row<Multiply>(), {targets, logs}), code);
+  };
   return in_name_of(what, [&] {
-    Tensor scores = wide(o), sums = sum_by(scores, code | kKeepDims), p = apply1(binary_row<Divide>(), {scores, sums});
-    Tensor each = apply1(binary_row<Multiply>(), {wide(fitting(Fit::categorical_crossentropy, t, o)), log(clip_by_epsilon(p))});
-    return cast(-sum_by(each, code), o.body().dtype);
+    const Body &a = t.body(), &b = o.body();
+    if (b.dtype.size() < 4 || !a.known() || !b.known())
+      return cast(loss(wide(fitting(Fit::categorical_crossentropy, t, o)), wide(o)), b.dtype);
+    check_fit(Fit::categorical_crossentropy, a, b);
+    return loss(t, o);
   });
 }
 
@@ -91,10 +99,10 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   check_floats(what, o);
   if (o.body().rank < 0 && axis != -1)
     fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
-  checked_axes(what, o, axis, /*keepdims=*/false);
+  if (axis != -1 || o.body().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
   return in_name_of(what, [&] {
     Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(wide(o)));
-    if (z.ndim() > 0) z = axis_to_end(z, axis);
+    if (axis != -1 && Access::body(z).rank > 0) z = axis_to_end(z, axis);
     return cast(sparse_softmax_cross_entropy(ids_beside(t, z), z), o.body().dtype);
   });
 }

@@ -40,16 +40,21 @@ Tensor optional(const Operand& operand, DType dtype, const char* what) {
 }
 
 /// A parameter of batch_normalization: of the dtype of x, which half types compute in float32, and along `axis` where its rank is 1.
-struct Parameter {
-  const char* what;
-  const Tensor& x;
-  int axis;
-  Tensor operator()(const Tensor& p, const char* name) const {
+class Parameter {
+ public:
+  Parameter(const Operand& p, const char* name, const char* what, const Tensor& x, int axis)
+      : given_(p, Access::body(x).dtype, what), fitted_(fitted(given_, name, what, x, axis)) {}
+  operator const Tensor&() const { return fitted_.defined() ? fitted_ : given_.tensor(); }
+  operator In() const { return In(static_cast<const Tensor&>(*this)); }
+
+ private:
+  /// Empty where the parameter is right as it is.
+  static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;
     if (!p.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(p);
     if (b.dtype != dtype) fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
-    Tensor t = dtype.size() < 4 ? cast(p, float32) : p;
+    Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || axis == rank - 1 || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
@@ -59,9 +64,13 @@ struct Parameter {
     shape.size_ = rank - (axis < 0 ? axis + rank : axis);
     shape.dims_[0] = Dim(-1);
     for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
-    return reshape(t, shape);
+    return reshape(t.defined() ? t : p, shape);
   }
+
+  Arg given_;
+  Tensor fitted_;
 };
+bool given(const Operand& x) { return !x.is_none() && (!is_tensor_operand(x) || tensor_of(x).defined()); }
 
 }  // namespace
 
@@ -82,14 +91,13 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   const char* what = "batch_normalization";
   Arg x(operand, DType(), what);
   check_float(x, what);
-  if (x.body().rank > 0) checked_axes(what, x, axis, false);
-  DType dtype = x.body().dtype;
-  Tensor shift = optional(beta, dtype, what), factor = optional(gamma, dtype, what);
+  if (x.body().rank > 0 && axis != -1) checked_axes(what, x, axis, false);
   return in_name_of(what, [&] {
-    Parameter parameter{what, x, axis};
-    Tensor center = parameter(Arg(mean, dtype, what), "mean"), scale = rsqrt(parameter(Arg(var, dtype, what), "var"), epsilon);
-    if (factor.defined()) scale = apply1(binary_row<Multiply>(), {parameter(factor, "gamma"), scale});
-    return center_scale(x, center, scale, shift.defined() ? parameter(shift, "beta") : Tensor());
+    Parameter center(mean, "mean", what, x, axis);
+    Tensor scale = rsqrt(Parameter(var, "var", what, x, axis), epsilon);
+    if (given(gamma)) scale = apply1(binary_row<Multiply>(), {Parameter(gamma, "gamma", what, x, axis), scale});
+    if (!given(beta)) return center_scale(x, center, scale, Tensor());
+    return center_scale(x, center, scale, Parameter(beta, "beta", what, x, axis));
   });
 }
 

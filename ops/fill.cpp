@@ -1,5 +1,7 @@
 // ops/fill.cpp - tensors made from numbers: ranges, identity matrices, zeros.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/convert.h"
 #include "core/text.h"
@@ -129,6 +131,7 @@ Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what) {
   copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());
   return t;
 }
+constexpr std::int64_t kFilledTogether = 4096;   // bytes
 Tensor filled_with(int value, const Spec& shape, const char* what) {
   Tensor t = empty_tensor(shape, what);
   Body& b = Access::body(t);
@@ -137,9 +140,13 @@ Tensor filled_with(int value, const Spec& shape, const char* what) {
     zero_bytes(b.data(), n * b.dtype.size());
   } else if (n > 0) {
     write_scalar(b.data(), b.dtype, value, what);
+    // The number, then what is filled so far: twice as much at each step, up to what a first-level cache holds.
+    std::int64_t filled = b.dtype.size(), bytes = n * filled;
+    for (std::int64_t more; filled < std::min(bytes, kFilledTogether); filled += more)
+      std::memcpy(b.data() + filled, b.data(), static_cast<std::size_t>(more = std::min(filled, bytes - filled)));
     Strided rest;
-    rest.push(n - 1, 0, 1);
-    if (n > 1) copy_strided(rest, b.data(), b.data() + b.dtype.size(), b.dtype.size());
+    rest.push((bytes - filled) / b.dtype.size(), 0, 1);
+    if (filled < bytes) copy_strided(rest, b.data(), b.data() + filled, b.dtype.size());
   }
   return t;
 }

@@ -120,11 +120,11 @@ double largest_below(double high, DType dtype) {
   auto as = [&](double x) { return rounded_to(dtype, x); };
   double v = as(high);
   if (v < high || std::isnan(v)) return v;
-  // Halfway to the next value and a little more: whatever dtype, the step is between 2^-53 and 2^-7 of it.
-  for (double step = std::max(std::fabs(v), 1e-300) * 0x1p-54;; step *= 2) {
-    double down = dtype == float64 ? std::nextafter(v, -INFINITY) : as(v - step);
-    if (down < high) return down;
-  }
+  if (dtype == float64) return std::nextafter(v, -INFINITY);
+  if (dtype == float32) return std::nextafter(static_cast<float>(v), -INFINITY);
+  // Halfway to the next value and a little more: of the half types, the step is 2^-12 of the value or more.
+  for (double step = std::max(std::fabs(v), 1e-300) * 0x1p-13;; step *= 2)
+    if (double down = as(v - step); down < high) return down;
 }
 
 /// Runs a float loop; half types go through float32.

@@ -301,6 +301,8 @@ Tensor with_known_dims(const Spec& known, const Tensor& shape) {
 
 Tensor sparse_concatenate(const Tensors& parts, int axis) {
   Tensors indices_and_shapes, values;
+  indices_and_shapes.reserve(2 * parts.size());
+  values.reserve(parts.size());
   Spec known = Access::body(parts[0]);
   int at = place_axis("concatenate", axis, known);
   for (const Tensor& t : parts) {
@@ -315,9 +317,7 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
   }
   Attrs attrs;
   attrs.a = at;
-  Tensors whole{Tensor(), Tensor()};
-  std::vector<In> in(indices_and_shapes.begin(), indices_and_shapes.end());
-  apply(sparse_concatenate_row, attrs, in.data(), static_cast<int>(in.size()), whole.begin(), 2);
+  Tensors whole = apply_all(sparse_concatenate_row, attrs, indices_and_shapes);
   return handle("concatenate", whole[0], concatenate(values, 0), with_known_dims(known, whole[1]));
 }
 
