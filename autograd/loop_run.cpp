@@ -1,4 +1,4 @@
-// autograd/loop_run.cpp - running a compiled loop. See Note [Loops].
+// autograd/loop_run.cpp - running a compiled loop; its way back is in loop_back.cpp. See Note [Loops].
 #include "autograd/loop_run.h"
 
 #include <algorithm>
@@ -12,12 +12,6 @@
 
 namespace kassette {
 namespace {
-
-void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
-  if (bytes == 0) return;
-  if (device == cpu) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  else backend_of(device).copy(to, from, bytes);
-}
 
 /// Memory that a step may write into: nobody else sees it.
 bool ours(const Storage* s, std::int64_t bytes) {
@@ -170,6 +164,12 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
 }
 
 // ---- there -------------------------------------------------------------------------------------------------------------
+
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes == 0) return;
+  if (device == cpu) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  else backend_of(device).copy(to, from, bytes);
+}
 
 Tensor empty_stack(const Spec& row) {
   Spec none;
@@ -424,205 +424,6 @@ void LoopRun::check_states() {
   for (std::size_t i = 0; i < states_.size(); ++i)
     if (!dynamic_[static_cast<std::size_t>(states_[i].from)])
       check_state(call_.what, body(states_[i].to), body(states_[i].from), static_cast<std::int64_t>(i));
-}
-
-// ---- and back ----------------------------------------------------------------------------------------------------------
-
-/// What the forward steps left of step t; `begin`: the first step that is kept.
-void LoopRun::restore(std::int64_t t, std::int64_t begin) {
-  const LoopProgram& p = *program_;
-  row_ = t - begin;
-  set_elements(t);
-  set_keys(t);
-  for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
-  for (const Carried& c : states_) {
-    if (!p.kept[static_cast<std::size_t>(c.to)] || !has_stack(c.from)) continue;
-    Body& to = body(c.to);
-    if (row_ > 0) {
-      if (!(to.storage == stacks_[static_cast<std::size_t>(c.from)])) to.storage = stacks_[static_cast<std::size_t>(c.from)];
-      to.offset = (row_ - 1) * to.bytes();
-      continue;
-    }
-    auto i = static_cast<std::size_t>(&c - states_.data());
-    const Body& first = Access::body(in_[1 + p.arity.nx + static_cast<std::int64_t>(i)]);
-    Row start = starts_.empty() ? Row{first.storage, first.offset} : starts_[static_cast<std::size_t>(begin / call_.segment)][i];
-    to.storage = start.storage;
-    to.offset = start.offset;
-  }
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    Body& b = body(listed_[i]);
-    Row& row = rows_[i].back();
-    b.storage = std::move(row.storage);
-    b.offset = row.offset;
-    rows_[i].pop_back();
-    if (specs_[i].empty()) continue;
-    b.set(specs_[i].back());
-    specs_[i].pop_back();
-  }
-  if (kept_tapes_.empty()) return;
-  std::vector<Tape>& kept = kept_tapes_[static_cast<std::size_t>(row_)];
-  for (std::size_t i = 0; i < tapes_.size(); ++i)
-    if (p.tape_kept[i]) std::swap(tapes_[i], kept[i]);
-}
-
-/// The cotangents of this variant: where they come from and where they go.
-void LoopRun::bind_back(const Variant& v, Back& back) {
-  const LoopProgram& p = *program_;
-  back.bound = true;
-  bind(v.steps);
-  for (int i = 0; i < p.arity.ns; ++i)
-    if (int to = p.dys[static_cast<std::size_t>(p.arity.ny + i)]; to >= 0) back.carried.push_back({v.dstate[static_cast<std::size_t>(i)], to});
-  for (int i = 0; i < p.arity.nc; ++i)
-    if (int from = v.dcapture[static_cast<std::size_t>(i)]; from >= 0) back.carried.push_back({from, p.sums[static_cast<std::size_t>(i)]});
-  back.in_place.assign(static_cast<std::size_t>(p.arity.nx), 0);
-  for (int i = 0; i < p.arity.nx; ++i) {
-    int slot = v.dx[static_cast<std::size_t>(i)];
-    if (slot < 0) continue;
-    Ref<Storage>& dx = dx_[static_cast<std::size_t>(i)];
-    if (!dx) {
-      const Body& x = Access::body(in_[i + 1]);
-      dx = Storage::allocate(x.bytes(), x.device);
-      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);   // steps before had nothing for it
-    }
-    if (p.variants.size() > 1 || !writes_rows(slot) || p.kept[static_cast<std::size_t>(slot)] || has_stack(slot)) continue;
-    body(slot).storage = stacks_[static_cast<std::size_t>(slot)] = dx;
-    back.in_place[static_cast<std::size_t>(i)] = 1;
-  }
-  find_swaps(back.carried);
-}
-
-void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
-  const Body& x = body(program_->args[static_cast<std::size_t>(i)]);
-  std::int64_t bytes = x.bytes();
-  Storage& to = *dx_[static_cast<std::size_t>(i)];
-  auto* data = static_cast<std::byte*>(to.data);
-  if (to.device == cpu) {
-    if (bytes) std::memset(data + begin * bytes, 0, static_cast<std::size_t>((end - begin) * bytes));
-    return;
-  }
-  Tensor zeros = zeros_of(held(x));
-  for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
-}
-
-void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
-  for (std::size_t i = 0; i < dx_.size(); ++i) {
-    if (!dx_[i] || back.in_place[i]) continue;
-    std::int64_t at = index_of(t);
-    if (v.dx[i] < 0) {
-      zero_rows(static_cast<int>(i), at, at + 1);
-      continue;
-    }
-    const Body& from = body(v.dx[i]);
-    std::int64_t bytes = from.bytes();
-    copy_bytes(from.device, static_cast<std::byte*>(dx_[i]->data) + at * bytes, from.data(), bytes);
-  }
-}
-
-/// Cotangents of the outputs into their slots, and of captures -0.
-void LoopRun::seed(const Tensors& dys) {
-  const LoopProgram& p = *program_;
-  for (std::size_t k = 0; k < p.dys.size(); ++k) {
-    if (p.dys[k] < 0) continue;
-    Body& d = body(p.dys[k]);
-    auto state = static_cast<std::int64_t>(k) - p.arity.ny;
-    const Tensor& dy = dys[static_cast<std::int64_t>(k)];
-    if (state >= 0) {
-      const Body& like = body(states_[static_cast<std::size_t>(state)].to);
-      d.set(like);
-      d.device = like.device;
-    } else {
-      const Body& whole = Access::body(dy);
-      d.dtype = whole.dtype;
-      d.device = whole.device;
-      d.rank = static_cast<std::int8_t>(whole.rank - 1);
-      for (int i = 0; i < d.rank; ++i) d.dims[i] = whole.dims[i + 1];
-    }
-    if (!dy.defined()) continue;
-    d.storage = Access::body(dy).storage;
-    d.offset = Access::body(dy).offset;
-  }
-  for (std::size_t i = 0; i < p.sums.size(); ++i) {
-    if (p.sums[i] < 0) continue;
-    const Tensor& capture = in_[1 + p.arity.nx + p.arity.ns + static_cast<std::int64_t>(i)];
-    Tensor zero = broadcast_like(number_like(-0.0, capture), capture);
-    Body& sum = body(p.sums[i]);
-    sum.set(Access::body(zero));
-    sum.device = Access::body(zero).device;
-    sum.storage = Access::body(zero).storage;
-    sum.offset = Access::body(zero).offset;
-  }
-}
-
-Tensors LoopRun::backward(const Tensors& dys) {
-  Context& c = context();
-  Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
-  const LoopProgram& p = *program_;
-  dx_.resize(static_cast<std::size_t>(p.arity.nx));
-  backs_.resize(p.variants.size());
-  std::vector<char> shares(static_cast<std::size_t>(p.arity.nc), 0);
-  seed(dys);
-  int now = 0;
-  std::int64_t t = call_.steps - 1, begin = 0;
-  try {
-    for (; t >= 0; --t) {
-      const Variant& v = p.variants[static_cast<std::size_t>(now)];
-      if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;   // nothing depends on earlier steps
-      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1)) begin = play_again(t);
-      restore(t, begin);
-      Back& back = backs_[static_cast<std::size_t>(now)];
-      if (!back.bound) bind_back(v, back);
-      for (int k = 0; k < p.arity.ny; ++k)
-        if (v.has_dy[static_cast<std::size_t>(k)]) {
-          Body& d = body(p.dys[static_cast<std::size_t>(k)]);
-          d.offset = Access::body(dys[k]).offset + t * d.bytes();
-        }
-      row_ = index_of(t);
-      execute(v.steps);
-      store_dx(v, back, t);
-      carry(back.carried);
-      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.dcapture[i] >= 0;
-      now = v.next;
-    }
-  } catch (const Error&) {
-    fail_at(t, "the way back of ");
-  }
-  Tensors results;
-  for (int i = 0; i < p.arity.nx; ++i) {
-    if (!dx_[static_cast<std::size_t>(i)]) {
-      results.push_back(Tensor());
-      continue;
-    }
-    for (std::int64_t k = 0; k <= t; ++k) zero_rows(i, index_of(k), index_of(k) + 1);
-    Body b;
-    b.set(Access::body(in_[i + 1]));
-    b.device = Access::body(in_[i + 1]).device;
-    b.storage = dx_[static_cast<std::size_t>(i)];
-    results.push_back(Access::wrap(std::move(b)));
-  }
-  for (int i = 0; i < p.arity.ns; ++i) {
-    auto k = static_cast<std::size_t>(p.arity.ny + i);
-    if (!p.variants[static_cast<std::size_t>(now)].has_dy[k]) {
-      results.push_back(Tensor());
-      continue;
-    }
-    results.push_back(outlives(p.dys[k]));
-  }
-  for (int i = 0; i < p.arity.nc; ++i)
-    results.push_back(shares[static_cast<std::size_t>(i)] ? held(body(p.sums[static_cast<std::size_t>(i)])) : Tensor());
-  return results;
-}
-
-/// Plays the segment that ends with step t, and keeps what its way back reads; its first step.
-std::int64_t LoopRun::play_again(std::int64_t t) {
-  std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    const Row& start = starts_[static_cast<std::size_t>(begin / call_.segment)][i];
-    body(states_[i].to).storage = start.storage;
-    body(states_[i].to).offset = start.offset;
-  }
-  start_pass(Pass::keeping, t + 1 - begin);
-  play(begin, t + 1);
-  return begin;
 }
 
 }  // namespace kassette

@@ -20,6 +20,8 @@ struct LoopCall {
 /// The stack of no rows of that shape.
 Tensor empty_stack(const Spec& row);
 
+void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
+
 class LoopRun final : public Extra {
  public:
   /// `in`: key, elements, states, captures, without history.

@@ -188,6 +188,23 @@ void tape() {
   });
 }
 
+/// Loops of two scalar ops a step: what a step costs beside its ops.
+void loops() {
+  auto fold = [](const Tensor& x, const Tensor& w) {
+    return K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, K::constant(0.0));
+  };
+  row("loop.foldl_1e5_fb", [=] {
+    return [=, x = K::variable(uniform(100000)), w = K::variable(0.999)] { Tensors g = K::gradients(fold(x, w), {w, x}); };
+  });
+  for (bool thrifty : {false, true})
+    row(thrifty ? "loop.foldl_1e6_fb.fn.checkpoints" : "loop.foldl_1e6_fb.fn", [=] {
+      K::CheckpointScope scope(thrifty ? 1000 : 1000000);   // a million keep every step
+      Tensor x = K::placeholder({K::None}), w = K::variable(0.999), y = fold(x, w);
+      Tensors g = K::gradients(y, {w, x});
+      return [f = K::function({x}, {y, g[0], g[1]}), xs = uniform(1000000)] { Tensors out = f({xs}); };
+    });
+}
+
 Tensor chain10(const Tensor& x) {
   return (x * 0.5) * (K::tanh((x + x * x * x * 0.044715) * 0.7978845608) + 1.0) + x;
 }
@@ -226,7 +243,7 @@ void draws() {
 int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   kassette::set_num_threads(options.threads);
-  small(), train(), tape(), elementwise(), matmul(), draws();
+  small(), train(), tape(), loops(), elementwise(), matmul(), draws();
   kernel_rows();
   std::ostringstream config;
   kassette::show_config(config);
