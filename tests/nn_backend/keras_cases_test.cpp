@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/nn_backend/keras_cases.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -211,7 +212,7 @@ std::string wrong_statically(const KerasCase& c) {
     for (const GivenTensor& t : c.in) in.push_back(K::placeholder(t.shape.rank() < 0 ? Dims(None) : Dims(t.shape), None, t.dtype));
     Tensor y = call(in, c);
     if (y.dtype() != c.out.dtype) return std::string("gives ") + y.dtype().name();
-    return y.shape() == c.out.shape ? "" : "gives " + testing::detail::text(y.shape());
+    return y.shape() == c.out.shape ? "" : "gives " + printed(y.shape());
   } catch (const std::exception& e) {
     return std::string("threw ") + e.what();
   }

@@ -9,7 +9,7 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
-#include "tests/testing.h"
+#include <kassette/testing.h>
 
 namespace K = kassette::backend;
 using kassette::Tensor;

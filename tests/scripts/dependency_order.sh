@@ -28,7 +28,6 @@ while IFS=: read -r file number line; do
     # Both are programs on top of the library and do not know each other.
     [ "$to" = "$from" ] || [ "${rank[$to]}" -le 4 ] || { echo "$file:$number: $from includes $to"; bad=1; }
   elif [ "${rank[$to]}" -gt "${rank[$from]}" ]; then
-    # <kassette/testing.h> is for users; nothing of ours below the tests may need it.
     echo "$file:$number: $from includes $to, which lies above it"
     bad=1
   fi

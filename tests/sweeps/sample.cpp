@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/op_samples.h"
+#include "tests/results.h"
 
 namespace kassette::test {
 
@@ -116,7 +117,7 @@ std::vector<DType> dtypes_of(Takes takes) {
   return out;
 }
 
-std::string text(const Shape& shape) { return testing::detail::text(shape); }
+std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
   std::string t = (s.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);

@@ -1,0 +1,294 @@
+// nn_backend/testing.h - for tests of numerical code, with any framework and any library's arrays. Opt-in: <kassette/testing.h>.
+#ifndef KASSETTE_TESTING_H
+#define KASSETTE_TESTING_H
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <kassette/backend.h>
+#include <kassette/error.h>
+#include <kassette/io.h>
+
+namespace kassette {
+namespace testing {
+
+namespace detail {
+
+template <class T, class = void>
+struct Element {   // what a tensor has no dtype for
+  using type = std::conditional_t<std::is_floating_point<T>::value, double, std::int64_t>;
+};
+template <class T>
+struct Element<T, std::void_t<decltype(dtype_of(static_cast<const T*>(nullptr)))>> {
+  using type = T;
+};
+template <class C>
+using ValueOf = std::decay_t<decltype(*std::declval<const C&>().begin())>;
+template <class C, class = void>
+struct IsRange : std::false_type {};
+template <class C>
+struct IsRange<C, std::void_t<ValueOf<C>>> : std::true_type {};
+template <class C, class = void>
+struct IsMatrix : std::false_type {};
+template <class C>
+struct IsMatrix<C, std::void_t<decltype(std::declval<const C&>()(std::declval<const C&>().rows() - 1, std::declval<const C&>().cols() - 1))>>
+    : std::true_type {};
+template <class C, class = void>
+struct HasShape : std::false_type {};
+template <class C>
+struct HasShape<C, std::void_t<decltype(std::declval<const C&>().shape().begin())>> : std::true_type {};
+
+/// The sum of all float outputs, each weighted, so that no two elements can stand in for each other.
+KASSETTE_API Tensor weighted_sum(const Tensors& ys);
+/// A fresh tensor of that shape and the place of its elements.
+KASSETTE_API Tensor writable(DType dtype, const std::int64_t* dims, int rank, void*& data);
+[[noreturn]] KASSETTE_API void fail_ragged();
+[[noreturn]] KASSETTE_API void fail_rank();
+
+struct Dimensions {
+  std::int64_t dims[8] = {};
+  int rank = 0;
+  void push(std::int64_t n) {
+    if (rank == 8) fail_rank();
+    dims[rank++] = n;
+  }
+};
+/// The sizes of nested containers, which have to be even; `level` is the depth of c.
+template <class C>
+void measure(const C& c, Dimensions& d, int level) {
+  std::int64_t n = 0;
+  for (auto at = c.begin(); at != c.end(); ++at) ++n;
+  if (d.rank == level) d.push(n);
+  else if (d.dims[level] != n) fail_ragged();
+  if constexpr (IsRange<ValueOf<C>>::value)
+    for (const auto& row : c) measure(row, d, level + 1);
+}
+template <class C, bool range = IsRange<C>::value>
+struct Leaf {
+  using type = C;
+};
+template <class C>
+struct Leaf<C, true> : Leaf<ValueOf<C>> {};
+template <class C, class T>
+void fill(const C& c, T*& to) {
+  if constexpr (IsRange<ValueOf<C>>::value)
+    for (const auto& row : c) fill(row, to);
+  else
+    for (auto at = c.begin(); at != c.end(); ++at) *to++ = static_cast<T>(*at);
+}
+/// Containers, nested ones, xtensor's arrays and Eigen's matrices as tensors.
+template <class C>
+Tensor copied(const C& c) {
+  Dimensions d;
+  void* data = nullptr;
+  if constexpr (IsMatrix<C>::value) {
+    using T = typename Element<std::decay_t<decltype(c(0, 0))>>::type;
+    d.push(c.rows());
+    d.push(c.cols());
+    Tensor x = writable(dtype_of(static_cast<const T*>(nullptr)), d.dims, d.rank, data);
+    auto* to = static_cast<T*>(data);
+    for (std::int64_t i = 0; i < d.dims[0]; ++i)
+      for (std::int64_t j = 0; j < d.dims[1]; ++j) *to++ = static_cast<T>(c(i, j));
+    return x;
+  } else {
+    using T = typename Element<typename Leaf<C>::type>::type;
+    if constexpr (HasShape<C>::value) {
+      for (auto n : c.shape()) d.push(static_cast<std::int64_t>(n));
+    } else {
+      measure(c, d, 0);
+    }
+    Tensor x = writable(dtype_of(static_cast<const T*>(nullptr)), d.dims, d.rank, data);
+    auto* to = static_cast<T*>(data);
+    fill(c, to);
+    return x;
+  }
+}
+
+}  // namespace detail
+
+/// What is compared: a Tensor, a number or nested list, or an array of another library: containers (nested ones too) with
+/// begin() and end(), those with a shape() as xtensor's, and matrices with rows(), cols() and m(i, j) as Eigen's.
+class KASSETTE_API Array {
+ public:
+  Array(const Tensor& x) : tensor_(x), kind_(kTensor) {}
+  Array(std::initializer_list<Operand> items);
+  template <class T, class = std::enable_if_t<std::is_arithmetic<T>::value>, class = void>
+  Array(T number) : Array(Operand(number), 0) {}
+  template <class C, class = std::enable_if_t<!std::is_convertible<const C&, const Tensor&>::value &&
+                                              (detail::IsRange<C>::value || detail::IsMatrix<C>::value)>>
+  Array(const C& c) : tensor_(detail::copied(c)), kind_(kForeign) {}
+
+ private:
+  enum Kind : std::uint8_t { kTensor, kNumber, kList, kForeign };
+  Array(const Operand& number, int);
+  Tensor tensor_;
+  Kind kind_;
+  friend struct ArrayAccess;
+};
+
+/// |actual - expected| <= atol + rtol * |expected|. What is negative is chosen by the coarser of the two dtypes: 1e-12 for
+/// float64, 1e-5 float32, 2e-3 float16, 1.6e-2 bfloat16, 0 for integers and bool.
+struct Tolerance {
+  Named only_by_name{0};
+  double rtol = -1, atol = -1;
+  bool equal_nan = true;   // NaN equals NaN
+};
+
+/// What a comparison found. Tests as a bool; prints as its report.
+struct Comparison {
+  bool ok = true;
+  std::int64_t count = 0;             // elements that differ by more than is allowed
+  std::int64_t where = -1;            // of them, where the difference is largest, row-major
+  double worst = 0;                   // that difference
+  std::int64_t where_relative = -1;   // and where it is in proportion to what is expected
+  double worst_relative = 0;
+  std::string message;                // one line, empty where all is well
+  std::string report;                 // the same and more in some lines
+  explicit operator bool() const { return ok; }
+};
+KASSETTE_API std::ostream& operator<<(std::ostream& os, const Comparison& c);
+
+/// How far `actual` is from `expected`. Shapes have to be equal (a number stands for every element), and dtypes where both are
+/// Tensors; inf equals inf.
+KASSETTE_API Comparison compare(const Array& actual, const Array& expected, const Tolerance& tolerance = {});
+/// The same as an exception: AssertionError with the report.
+KASSETTE_API void assert_close(const Array& actual, const Array& expected, const Tolerance& tolerance = {});
+
+// ---- gradients -----------------------------------------------------------------------------------------------------------
+
+/// A function of tensors that is to be differentiated; it may return one tensor or a list.
+using Differentiable = Callable<Tensors(const Tensors&)>;
+
+struct GradcheckOptions {
+  Named only_by_name{0};
+  double step = 1e-5, rtol = 1e-6, atol = 1e-6;
+};
+/// The gradients of a weighted sum of what f returns, for every float64 input, against central differences of it. An input
+/// that f does not depend on differentiably (an empty gradient) is held to a difference of 0.
+KASSETTE_API Comparison gradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
+/// The gradients of a weighted sum of the gradients that gradcheck looks at, in the same way.
+KASSETTE_API Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
+
+// ---- random tensors ------------------------------------------------------------------------------------------------------
+
+/// Draws that a failure can be repeated with: while one lives, the reports of this thread's comparisons name its seed. Without
+/// a seed of its own it is that of the environment variable KASSETTE_TEST_SEED, or 0.
+class KASSETTE_API Random {
+ public:
+  explicit Random(Scalar seed = None);
+  ~Random();
+  Random(const Random&) = delete;
+  Random& operator=(const Random&) = delete;
+  std::int64_t seed() const { return seed_; }
+  Tensor uniform(const Dims& shape, double low = 0, double high = 1, DType dtype = float64);
+  Tensor normal(const Dims& shape, double mean = 0, double stddev = 1, DType dtype = float64);
+  /// low <= x < high.
+  Tensor integers(const Dims& shape, std::int64_t low, std::int64_t high, DType dtype = int64);
+
+ private:
+  Scalar next();
+  std::int64_t seed_, drawn_ = 0;
+  Random* outer_;
+  friend struct ArrayAccess;
+};
+
+// ---- golden files --------------------------------------------------------------------------------------------------------
+
+struct GoldenOptions {
+  Named only_by_name{0};
+  double rtol = -1, atol = -1;
+  bool equal_nan = true;
+  Name folder = None;   // of the files; else KASSETTE_GOLDEN_DIR, else "golden" in the working directory
+};
+/// Against FOLDER/NAME.npy, or NAME.npz for several arrays. Where they differ, what came is written beside it as
+/// NAME.actual.npy. With KASSETTE_UPDATE_GOLDEN=1 in the environment the file is written instead.
+KASSETTE_API Comparison compare_golden(Name name, const Array& actual, const GoldenOptions& options = {});
+KASSETTE_API Comparison compare_golden(Name name, const NamedTensors& actual, const GoldenOptions& options = {});
+/// The same as an exception: AssertionError with the report.
+KASSETTE_API void expect_golden(Name name, const Array& actual, const GoldenOptions& options = {});
+KASSETTE_API void expect_golden(Name name, const NamedTensors& actual, const GoldenOptions& options = {});
+
+// ---- errors and leaks ----------------------------------------------------------------------------------------------------
+
+namespace detail {
+KASSETTE_API void check_error_text(const char* what, Name text);
+[[noreturn]] KASSETTE_API void fail_no_error(Name text);
+}  // namespace detail
+/// Calls f, which has to throw an E whose message has that text in it; else AssertionError. Other exceptions go on.
+template <class E = Error, class F>
+void expect_error(Name text, F&& f) {
+  bool thrown = false;
+  try {
+    static_cast<void>(f());
+  } catch (const E& e) {
+    thrown = true;
+    detail::check_error_text(e.what(), text);
+  }
+  if (!thrown) detail::fail_no_error(text);
+}
+
+/// Remembers how many nodes of the tape and bytes of tensors are alive; check() says whether they are more.
+class KASSETTE_API LeakCheck {
+ public:
+  LeakCheck();
+  Comparison check() const;
+
+ private:
+  std::int64_t nodes_, tensors_, bytes_;
+};
+/// Calls f twice (the first time may fill caches) and throws AssertionError where the second leaves nodes or bytes alive.
+KASSETTE_API void expect_no_leaks(Callable<void()> f);
+
+// ---- matchers for Catch2, version 2 or 3, where its header came before this one --------------------------------------------
+
+#ifdef CATCH_VERSION_MAJOR
+#if CATCH_VERSION_MAJOR >= 3
+using MatcherBase = Catch::Matchers::MatcherGenericBase;
+#else
+using MatcherBase = Catch::Matchers::Impl::MatcherUntypedBase;
+#endif
+
+/// CHECK_THAT(x, IsClose(expected, {.rtol = 1e-3})).
+class IsClose : public MatcherBase {
+ public:
+  IsClose(const Array& expected, const Tolerance& tolerance = {}) : expected_(expected), tolerance_(tolerance) {}
+  template <class T>
+  bool match(const T& actual) const {
+    Comparison c = compare(actual, expected_, tolerance_);
+    report_ = c.report;
+    return c.ok;
+  }
+  std::string describe() const override { return report_.empty() ? "is close" : "is close to what is expected:\n" + report_; }
+
+ private:
+  Array expected_;
+  Tolerance tolerance_;
+  mutable std::string report_;
+};
+
+/// CHECK_THAT(x, MatchesGolden("name")).
+class MatchesGolden : public MatcherBase {
+ public:
+  explicit MatchesGolden(std::string name, const GoldenOptions& options = {}) : name_(std::move(name)), options_(options) {}
+  template <class T>
+  bool match(const T& actual) const {
+    Comparison c = compare_golden(name_, actual, options_);
+    report_ = c.report;
+    return c.ok;
+  }
+  std::string describe() const override { return report_.empty() ? "matches its golden file" : "matches its golden file:\n" + report_; }
+
+ private:
+  std::string name_;
+  GoldenOptions options_;
+  mutable std::string report_;
+};
+#endif
+
+}  // namespace testing
+}  // namespace kassette
+
+#endif  // KASSETTE_TESTING_H

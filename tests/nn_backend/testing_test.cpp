@@ -1,0 +1,213 @@
+// tests/nn_backend/testing_test.cpp - <kassette/testing.h> as people use it on their own code.
+#include "tests/catch.h"
+
+#include <kassette/testing.h>
+
+#include <array>
+#include <cstdlib>
+#include <deque>
+#include <xtensor/xarray.hpp>
+
+#include "tests/io/folder.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+using namespace kassette::testing;
+
+namespace {
+
+/// As Eigen's matrices look from outside: column-major, m(i, j).
+struct Matrix {
+  long rows() const { return 2; }
+  long cols() const { return 3; }
+  double operator()(long i, long j) const { return v[static_cast<std::size_t>(j * 2 + i)]; }
+  std::array<double, 6> v{1, 4, 2, 5, 3, 6};
+};
+
+/// An environment variable for a scope.
+struct Variable {
+  Variable(const char* n, const char* value) : name(n) { ::setenv(n, value, 1); }
+  ~Variable() { ::unsetenv(name); }
+  const char* name;
+};
+std::string report(const Array& a, const Array& b, const Tolerance& t = {}) { return compare(a, b, t).report; }
+
+}  // namespace
+
+TEST_CASE("a comparison says how many elements differ, where most, and shows the first", "[testing]") {
+  Tensor a = K::constant({{1, 2, 3}, {4, 5, 6}}), b = K::constant({{1, 2.5, 3}, {4, 5, 7}});
+  Comparison c = compare(a, b);
+  CHECK(!c);
+  CHECK(c.count == 2);
+  CHECK(c.where == 5);
+  CHECK(c.where_relative == 1);
+  CHECK(c.message == "2 of 6 elements differ, most at (1, 2): 6, expected 7");
+  CHECK(c.report ==
+        "2 of 6 elements differ, most at (1, 2): 6, expected 7\n"
+        "  allowed: atol 1e-05 + rtol 1e-05 * |expected|\n"
+        "  largest difference: 1 at (1, 2)\n"
+        "  largest in proportion: 0.2 at (0, 1): 2, expected 2.5\n"
+        "  actual float32 (2, 3), expected float32 (2, 3)\n"
+        "    (0, 1): 2, expected 2.5\n"
+        "    (1, 2): 6, expected 7");
+  CHECK(printed(c) == c.report);
+  CHECK(printed(compare(a, a)) == "equal within the tolerance");
+  CHECK(error_of<AssertionError>([&] { assert_close(a, b); }) == "assert_close: " + c.report);
+  CHECK_NOTHROW(assert_close(a, b, {.rtol = 0.3}));
+  CHECK(!compare(K::zeros({100}), K::ones({100})));
+  CHECK_THAT(report(K::zeros({100}), K::ones({100})), Catch::Contains("and 95 more"));
+}
+
+TEST_CASE("shapes and dtypes of tensors have to be equal", "[testing]") {
+  CHECK(report(K::zeros({2, 3}), K::zeros({3, 2})) == "shape (2, 3), expected (3, 2)");
+  CHECK(report(K::zeros({2}), K::zeros({2}, float64)) == "dtype float32, expected float64");
+  CHECK(report(Tensor(), K::zeros({2})) == "no tensor where one is expected");
+  CHECK(report(K::zeros({2}), Tensor()) == "a tensor where none is expected");
+  CHECK(compare(Tensor(), Tensor()));
+  CHECK(compare(K::zeros({0, 3}), K::zeros({0, 3})));
+}
+
+TEST_CASE("arrays of other libraries are compared as they are", "[testing]") {
+  Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}, float64);
+  xt::xarray<double> row_major{{1, 2, 3}, {4, 5, 6}};
+  xt::xarray<float, xt::layout_type::column_major> column_major = row_major;
+  CHECK(compare(row_major, x));
+  CHECK(compare(x, column_major));
+  CHECK(compare(Matrix(), x));
+  CHECK(compare(std::vector<std::vector<int>>{{1, 2, 3}, {4, 5, 6}}, x));
+  CHECK(compare(std::deque<unsigned>{1, 2, 3}, x[0]));
+  CHECK(compare(std::vector<bool>{true, false}, K::constant({true, false}, bool_)));
+  CHECK(compare(std::array<long double, 3>{4, 5, 6}, x[1]));
+  CHECK(compare(x, {{1, 2, 3}, {4, 5, 6}}));
+  CHECK(compare(K::zeros({4, 4}), 0));
+  CHECK(report(x[0], std::vector<int>{1, 2}) == "shape (3,), expected (2,)");
+  CHECK(error_of<ValueError>([&] { compare(std::vector<std::vector<int>>{{1}, {1, 2}}, x); }) == "Array: rows of different lengths");
+  // 0.1 as a float is what a float tensor holds of it.
+  CHECK(compare(K::constant({0.1}), {0.1}, {.rtol = 0, .atol = 0}));
+  CHECK(compare(K::constant({0.1}), 0.1, {.rtol = 0, .atol = 0}));
+}
+
+TEST_CASE("integers are compared exactly, also where float64 cannot tell them apart", "[testing]") {
+  Tensor a = K::constant(std::vector<std::int64_t>{9007199254740993}, int64), b = K::constant(std::vector<std::int64_t>{9007199254740992}, int64);
+  CHECK(compare(a, b).message == "1 of 1 elements differ, most at (0): 9007199254740993, expected 9007199254740992");
+  CHECK(compare(a, 9007199254740993));
+  Tensor low = K::constant(std::vector<std::int64_t>{INT64_MIN}, int64), high = K::constant(std::vector<std::int64_t>{INT64_MAX}, int64);
+  CHECK(compare(low, high).worst == 18446744073709551615.0);
+}
+
+TEST_CASE("nan equals nan unless told otherwise, and infinities only themselves", "[testing]") {
+  Tensor x = K::constant({double(NAN), double(INFINITY)});
+  CHECK(compare(x, x));
+  CHECK(compare(x, x, {.equal_nan = false}).count == 1);
+  CHECK(!compare(x, K::constant({double(NAN), -double(INFINITY)})));
+  CHECK(!compare(K::constant({1e30}), K::constant({double(INFINITY)}), {.rtol = 1e9}));
+  CHECK(compare(K::constant({1.0, double(NAN), 3.0}), K::constant({9.0, 2.0, 3.0})).where == 1);
+}
+
+TEST_CASE("random tensors come again with their seed, and failures name it", "[testing]") {
+  Tensor first;
+  {
+    Random random(42);
+    first = random.uniform({2, 3}, -1, 1);
+    CHECK(!compare(first, random.uniform({2, 3}, -1, 1)));
+    CHECK_THAT(report(first, 5), Catch::Contains("random tensors: KASSETTE_TEST_SEED=42 gives them again"));
+    CHECK(K::all(first >= -1).item<bool>());
+    CHECK(compare(Random(42).uniform({2, 3}, -1, 1), first));
+    CHECK(!compare(Random(43).uniform({2, 3}, -1, 1), first));
+    CHECK(random.normal({4}, 0, 1, float32).dtype() == float32);
+    Tensor n = random.integers({100}, -2, 3);
+    CHECK(n.dtype() == int64);
+    CHECK(K::all((n >= -2) & (n < 3)).item<bool>());
+  }
+  CHECK(report(first, 5).find("random tensors") == std::string::npos);
+  CHECK(Random().seed() == 0);
+  Variable seed("KASSETTE_TEST_SEED", "42");
+  CHECK(compare(Random().uniform({2, 3}, -1, 1), first));
+  Variable wrong("KASSETTE_TEST_SEED", "x1");
+  CHECK(error_of<ValueError>([] { Random r; }) == "Random: KASSETTE_TEST_SEED is 'x1', expected an integer");
+}
+
+TEST_CASE("golden files are written when asked, compared, and what came is kept beside them", "[testing]") {
+  Folder folder;
+  std::string where = folder / "golden/deep";
+  Tensor x = K::constant({{1, 2}, {3, 4}});
+  CHECK(compare_golden("a", x, {.folder = where}).report == "there is no golden file " + where + "/a.npy; KASSETTE_UPDATE_GOLDEN=1 writes it");
+  {
+    Variable update("KASSETTE_UPDATE_GOLDEN", "1");
+    expect_golden("a", x, {.folder = where});
+    expect_golden("both", NamedTensors{{"x", x}, {"y", x[0]}}, {.folder = where});
+  }
+  CHECK(compare_golden("a", x, {.folder = where}));
+  CHECK(compare_golden("both", NamedTensors{{"y", x[0]}, {"x", x}}, {.folder = where}));
+  std::string message = error_of<AssertionError>([&] { expect_golden("a", x + 1, {.folder = where}); });
+  CHECK_THAT(message, Catch::Contains("expect_golden: 4 of 4 elements differ"));
+  CHECK_THAT(message, Catch::Contains("what came is in " + where + "/a.actual.npy; KASSETTE_UPDATE_GOLDEN=1 takes it"));
+  CHECK(compare(load_npy(where + "/a.actual.npy"), x + 1));
+  CHECK(compare_golden("a", x, {.folder = where}));
+  CHECK(!std::filesystem::exists(where + "/a.actual.npy"));
+  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}}, {.folder = where}).report, Catch::Contains("'y' is missing"));
+  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}).report, Catch::Contains("'y': 2 of 2 elements differ"));
+  Variable elsewhere("KASSETTE_GOLDEN_DIR", where.c_str());
+  CHECK(compare_golden("a", x));
+  CHECK_THAT(x, MatchesGolden("a"));
+}
+
+TEST_CASE("errors are expected by class and text", "[testing]") {
+  CHECK_NOTHROW(expect_error<ValueError>("inner dimensions differ", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); }));
+  CHECK(error_of<AssertionError>([] { expect_error("no such thing", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); }); }).find("expected \"no such thing\" in it") !=
+        std::string::npos);
+  CHECK(error_of<AssertionError>([] { expect_error("x", [] {}); }) == "expect_error: nothing was thrown, expected \"x\"");
+  CHECK_THROWS_AS(expect_error<TypeError>("inner", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); }), ValueError);
+}
+
+TEST_CASE("what is left alive is counted", "[testing]") {
+  Tensor w = K::variable({1, 2, 3});
+  Tensors kept;
+  CHECK_NOTHROW(expect_no_leaks([&] { K::gradients(K::sum(w * w), {w}); }));
+  std::string message = error_of<AssertionError>([&] { expect_no_leaks([&] { kept.push_back(w * w); }); });
+  CHECK_THAT(message, Catch::Contains("expect_no_leaks: left alive: 1 nodes of the tape, 1 tensors"));
+  LeakCheck leak;
+  CHECK(leak.check());
+  Tensor more = K::zeros({1000});
+  CHECK(!leak.check());
+}
+
+TEST_CASE("gradcheck names the worst element, gradgradcheck the order", "[testing]") {
+  Tensor x = K::constant({{0.3, 0.7}, {1.1, 2.0}}, float64);
+  CHECK(gradcheck([](const Tensors& v) { return K::square(v[0]) * v[1]; }, {x, x}));
+  CHECK(gradgradcheck([](const Tensors& v) { return K::square(v[0]) * v[1]; }, {x, x}));
+  // The gradient of half of it is cut.
+  Comparison c = gradcheck([](const Tensors& v) { return v[0] * K::stop_gradient(v[0]); }, {x});
+  CHECK_THAT(c.message, Catch::Contains("input 0: 4 of 4 elements differ, most at (1, 1): gradient"));
+  CHECK(c.where == 3);
+  CHECK(gradcheck([](const Tensors& v) { return v[0]; }, {K::cast(x, "float32")}).message == "gradcheck: differences need float64, input 0 is float32");
+}
+
+TEST_CASE("matchers say what differs", "[testing]") {
+  Tensor x = K::constant({1, 2, 3});
+  CHECK_THAT(x, IsClose({1, 2, 3}));
+  CHECK_THAT((std::vector<double>{1, 2}), IsClose(std::vector<double>{1, 2.1}, {.atol = 0.2}));
+  IsClose close(K::constant({1, 2, 4}));
+  CHECK(!close.match(x));
+  CHECK_THAT(close.toString(), Catch::Contains("1 of 3 elements differ, most at (2): 3, expected 4"));
+}
+
+TEST_CASE("gradcheck finds a wrong gradient, and gradgradcheck a wrong second one", "[testing]") {
+  Tensor x = K::constant({0.5, 0.75, -20.0}, "float64");
+  CHECK(gradcheck([](const Tensors& in) { return K::exp(in[0]); }, {x}));
+  CHECK(gradgradcheck([](const Tensors& in) { return K::exp(in[0]); }, {x}));
+  // x * stop(x) has the value of x^2 and half its gradient; (x^2 - stop(x)^2) stop(x) + ... only a wrong second one.
+  auto half = [](const Tensors& in) { return in[0] * K::stop_gradient(in[0]); };
+  Comparison c = gradcheck(half, {x});
+  CHECK_FALSE(c);
+  CHECK(c.count == 3);
+  CHECK(c.where == 2);
+  CHECK(c.message.find("input 0: 3 of 3 elements differ, most at (2): gradient ") == 0);
+  auto linear = [](const Tensors& in) {   // the value and gradient of x^2, but a gradient that is a constant
+    Tensor s = K::stop_gradient(in[0]);
+    return 2.0 * s * in[0] - s * s;
+  };
+  CHECK(gradgradcheck([](const Tensors& in) { return K::square(in[0]); }, {x}));
+  CHECK(gradgradcheck(linear, {x}).message.find("second order: input 0: ") == 0);
+}
