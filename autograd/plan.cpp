@@ -112,7 +112,8 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
                      "; feed a sparse tensor (K::sparse_coo, K::sparse_csr, K::to_sparse)");
   check_shape(b, port.declared, i, name);
   checked.push_back(sparse_part(arg, kIndices));
-  checked.push_back(cast_feed(sparse_part(arg, kValues), port.declared.dtype, i));
+  Tensor values = cast_feed(sparse_part(arg, kValues), port.declared.dtype, i);
+  checked.push_back(values.symbolic() ? values : values.to(feeds[kValues].device));
   checked.push_back(cast(sparse_part(arg, kDenseShape), int64));
 }
 

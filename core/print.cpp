@@ -289,8 +289,8 @@ std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& opti
 
 /// The values of those entries as a list, one text for each.
 std::vector<std::string> entry_texts(const Body& values, const std::vector<std::int64_t>& entries, const PrintOptions& options) {
-  Value v = concrete_value(values, "print");
-  const auto* from = static_cast<const std::byte*>(v.storage->data) + v.offset;
+  const Tensor host = host_copy(Access::wrap(values), values.dtype);
+  const std::byte* from = Access::body(host).data();
   int size = values.dtype.size();
   Body few;
   few.set(Spec(values.dtype, {0}));

@@ -14,7 +14,7 @@ Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& de
   auto node = Ref<Node>::adopt(Node::make(nullptr, n, 1, 0));
   Body b;
   b.set(spec);
-  b.device = cpu;
+  b.device = values.device();
   b.flags = kSparse;
   std::uint64_t seq = c.clock;
   for (std::uint32_t i = 0; i < n; ++i) {

@@ -6,7 +6,8 @@ namespace kassette {
 
 // Note [Sparse handles]
 // A sparse Tensor has no storage. Its body carries the dense shape, the dtype of the values and the flag kSparse; its node,
-// which is no op, holds the bodies of indices (nnz, rank) int64, values (nnz,) and dense shape (rank,) int64 on the host. The
+// which is no op, holds the bodies of indices (nnz, rank) int64, values (nnz,) and dense shape (rank,) int64. The values are on the
+// device of the tensor, the others always on the CPU: see Note [Index storage]. The
 // handle itself is never an input of an op: what takes a sparse tensor takes its parts, so tape, gradients and plans see
 // dense tensors alone. apply() refuses a handle in one line; so does whatever asks for its elements.
 // Indices come in any order. An entry that is listed several times counts as the sum of its values: what every product

@@ -8,6 +8,7 @@ namespace kassette {
 
 struct Call;      // ops/op.h
 struct Strided;   // ops/strided.h
+struct SparseView;   // ops/sparse_view.h
 
 /// A kernel of the device library, by the name of its row.
 struct PluginKernel {
@@ -21,6 +22,9 @@ struct HostServices {
   void (*allocate_output)(Body& out, Device device);
   /// Makes output 0 share the storage of an input.
   void (*share_input)(const Call& call, int i);
+  /// Calls use(state, view) with a SparseView::Part of the indices that are input 0, in memory of the call's device; the dense shape
+  /// is another input. What is seen lives until the kernels have run that `use` enqueues.
+  void (*with_sparse_index)(const Call& call, int dense_shape, int part, void (*use)(void* state, const SparseView& view), void* state);
 };
 
 /// What ops are made of whose kernel is otherwise the same on every device (ops/strided.h, ops/tile.cpp); enqueued.

@@ -65,7 +65,7 @@ Tensor with_shape(const Tensor& value, const Spec& to) {
 Tensor sparse_placeholder(const Spec& declared, Name name) {
   if (declared.rank < 1)
     fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()", "; it has a known rank of at least 1");
-  Tensor values = named_leaf(Leaf::placeholder, Spec(declared.dtype, {kUnknown}), cpu, {}, name);
+  Tensor values = named_leaf(Leaf::placeholder, Spec(declared.dtype, {kUnknown}), context().place, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
   const char* own = Access::body(values).node->cell->name;
   std::string part = own ? text("indices of ", own) : "indices of a sparse placeholder";

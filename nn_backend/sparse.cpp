@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "core/context.h"
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/named.h"
@@ -28,10 +29,13 @@ engine::Value box(const SparseParts& parts) { return Tensors{parts.indices, part
 
 namespace {
 
+/// What is no tensor yet becomes one on the device in use.
+Tensor placed(const Tensor& made, const Operand& from) { return is_tensor_operand(from) || !made.defined() ? made : made.to(context().place); }
+
 /// Values as they were given: a container keeps its dtype.
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
   DType own = Access::kind(x) == Scalar::kArray ? Access::dtype(x) : DType();
-  Tensor values = as_tensor(x, dtype.given() ? dtype : own, what);
+  Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
   if (!values.defined()) fail<ValueError>(what, ": the values are an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, values);
   return dtype.given() ? cast(values, dtype) : values;
@@ -79,7 +83,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   KASSETTE_DISPATCH(sparse_csr, row_starts, columns, values, dense_shape, dtype);
   const char* what = "sparse_csr";
   Tensor shape = checked_shape(dense_shape, what), v = values_of(values, dtype, what);
-  Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64), at = cast(integers_of(columns, what, "the columns"), int64);
+  Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64).to(cpu), at = cast(integers_of(columns, what, "the columns"), int64).to(cpu);
   const std::int64_t *start = host_integers(starts, "the row starts"), *column = host_integers(at, "the columns");
   Spec matrix = shape_from(shape, v.dtype(), what);
   if (matrix.rank != 2) fail<ValueError>(what, ": a dense shape of ", int(matrix.rank), " axes; compressed rows are of a matrix");
@@ -104,7 +108,7 @@ Tensor to_sparse(const Operand& x) {
   Arg t(x, DType(), "to_sparse");
   if (!t.tensor().defined()) fail<ValueError>("to_sparse: an empty Tensor (an uninitialised variable?)");
   if (kassette::is_sparse(t.tensor())) return t;
-  return in_name_of("to_sparse", [&] { return kassette::to_sparse(t); });
+  return in_name_of("to_sparse", [&] { return kassette::to_sparse(placed(t, x)); });
 }
 
 bool is_sparse(const Operand& tensor) {

@@ -1,10 +1,13 @@
 // ops/connect.cpp - putting the kernels of a device library into the column of their rows.
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "core/log.h"
 #include "devices/plugin.h"
+#include "ops/dims.h"
 #include "ops/rows.h"
+#include "ops/sparse_index.h"
 #include "ops/strided.h"
 
 namespace kassette {
@@ -16,10 +19,18 @@ void share_input(const Call& call, int i) {
   call.out[0]->offset = v.offset;
 }
 
+void with_sparse_index(const Call& call, int dense_shape, int part, void (*use)(void*, const SparseView&), void* state) {
+  Spec shape;
+  dims_from(call, dense_shape, &shape);
+  std::unique_ptr<SparseIndex> made;   // its memory on the device goes back in the order of the stream
+  const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].body, shape, made);
+  use(state, index.on(call.device, static_cast<SparseView::Part>(part)));
+}
+
 }  // namespace
 
 void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
-  *services = {allocate_output, share_input};
+  *services = {allocate_output, share_input, with_sparse_index};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_rows();
   for (int i = 0; i < plugin.n_kernels; ++i) {

@@ -187,7 +187,7 @@ void grad_grad_kernel(const Call& call) {
 }
 
 // ---- labels ------------------------------------------------------------------------------------------------------------
-/// Inputs: labels, for their shape; lengths. Which labels count.
+/// Inputs: labels, for their shape; lengths. Which labels count, on the host: where the entries are.
 void mask_rule(const Call& call, Spec* out) {
   const Spec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
@@ -234,10 +234,10 @@ constinit const OpDef ctc_batch_cost_grad_row{
 constinit const OpDef ctc_batch_cost_grad_grad_row{
     .name = "ctc_batch_cost_grad_grad", .rule = grad_rule, .cpu = grad_grad_kernel, .vjp = grad_grad_vjp, .saves_in = 31};
 constinit const OpDef ctc_label_mask_row{
-    .name = "ctc_label_dense_to_sparse", .rule = mask_rule, .cpu = mask_kernel, .shape_only = 1};
+    .name = "ctc_label_dense_to_sparse", .rule = mask_rule, .cpu = mask_kernel, .shape_only = 1, .host = 3};
 
 Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths) {
-  return to_sparse(labels, apply1(ctc_label_mask_row, {labels, lengths}));
+  return to_sparse(labels, apply1(ctc_label_mask_row, {labels, lengths.to(cpu)}));
 }
 
 Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length, double epsilon) {

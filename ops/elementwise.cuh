@@ -195,5 +195,6 @@ Kernels scan_kernels();
 Kernels gather_kernels();   // gather, one_hot, and sums over copies
 Kernels random_kernels();
 Kernels normalization_kernels();
+Kernels sparse_kernels();
 
 }  // namespace kassette::cuda

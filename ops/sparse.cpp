@@ -112,15 +112,11 @@ void scatter(const SparseIndex& index, const T* values, T* to, std::int64_t begi
 
 /// Half types: equal elements side by side, so that their sum is rounded once.
 template <class T>
-void scatter_half(const SparseIndex& index, const T* values, T* to) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> entries;
-  for (std::int64_t k = 0; k < index.count(); ++k) entries.push_back({index.element(k), k});
-  std::sort(entries.begin(), entries.end());
-  for (std::size_t i = 0; i < entries.size();) {
-    std::int64_t element = entries[i].first;
+void scatter_half(const SparseElements& e, const T* values, T* to) {
+  for (std::int64_t i = 0; i < e.n; ++i) {
     float sum = 0;
-    for (; i < entries.size() && entries[i].first == element; ++i) sum += to_float(values[entries[i].second]);
-    to[element] = convert_one<T>(sum);
+    for (std::int64_t k = e.starts[i]; k < e.starts[i + 1]; ++k) sum += to_float(values[e.order[k]]);
+    to[e.elements[i]] = convert_one<T>(sum);
   }
 }
 
@@ -134,7 +130,7 @@ void to_dense_kernel(const Call& call) {
     const T* values = call.in[1].as<T>();
     T* to = call.out_as<T>();
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      scatter_half(index, values, to);
+      scatter_half(index.elements(), values, to);
     } else if (!index.rising()) {
       scatter(index, values, to, 0, index.count());
     } else {
@@ -242,24 +238,24 @@ Tensor handle(const char* what, const Tensor& indices, const Tensor& values, con
 
 }  // namespace
 
-constinit const OpDef sparse_coo_row{.name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 2, .traits = kView};
+constinit const OpDef sparse_coo_row{.name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 3, .traits = kView};
 constinit const OpDef sparse_nonzero_row{.name = "to_sparse", .rule = nonzero_rule, .cpu = nonzero_kernel, .traits = kView};
 constinit const OpDef sparse_to_dense_row{.name = "sparse_to_dense",
                                           .rule = to_dense_rule,
                                           .cpu = to_dense_kernel,
                                           .vjp = to_dense_gradient,
                                           .saves_in = 0b101,
-                                          .host = 0b100};
+                                          .host = 0b101};
 constinit const OpDef sparse_gather_row{.name = "sparse_gather",
                                         .rule = gather_rule,
                                         .cpu = gather_kernel,
                                         .vjp = gather_gradient,
                                         .saves_in = 0b011,
-                                        .host = 0b010};
+                                        .host = 0b011};
 constinit const OpDef sparse_concatenate_row{.name = "sparse_concatenate",
                                              .rule = concatenate_rule,
                                              .cpu = concatenate_kernel,
-                                             .host = 0xaaaaaaaa,
+                                             .host = ~0u,
                                              .traits = kView,
                                              .n_out = 2};
 
@@ -268,17 +264,16 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
   if (v.rank >= 0 && v.rank != 1)
     fail<ValueError>("sparse_coo: values of shape ", static_cast<const Spec&>(v), "; they are a list, one for each entry");
   const Body& i = Access::body(indices);
-  for (const Body* b : {&i, &v})
-    if (b->device != cpu) fail<DeviceError>("sparse_coo: an operand is on ", b->device, "; sparse tensors are on the CPU: move it with .to(\"cpu\")");
   if (!i.dtype.is_integer()) fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they are integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && v.dims[0] >= 0 && i.dims[0] >= 0 && v.dims[0] != i.dims[0])
     fail<ValueError>("sparse_coo: ", i.dims[0], " indices and ", v.dims[0], " values");
-  return handle("sparse_coo", apply1(sparse_coo_row, {indices, shape}), values, shape);
+  return handle("sparse_coo", apply1(sparse_coo_row, {indices.to(cpu), shape}), values, shape);
 }
 
 Tensor to_sparse(const Tensor& x) { return to_sparse(x, x); }
 Tensor to_sparse(const Tensor& x, const Tensor& mask) {
-  Tensor indices = apply1(sparse_nonzero_row, {mask}), shape = shape_of(x, int64);
+  // From a device comes a byte for each element.
+  Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_row, {seen}), shape = shape_of(x, int64);
   return handle("to_sparse", indices, apply1(sparse_gather_row, {indices, shape, x}), shape);
 }
 

@@ -184,13 +184,13 @@ void products_gradient(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef sparse_dot_row{.name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0100};
+constinit const OpDef sparse_dot_row{.name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0101};
 constinit const OpDef sparse_products_row{.name = "sparse_products",
                                           .rule = products_rule,
                                           .cpu = products_kernel,
                                           .vjp = products_gradient,
                                           .saves_in = 0b1111,
-                                          .host = 0b0010};
+                                          .host = 0b0011};
 
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
   const Body& a = Access::body(sparse);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "core/text.h"
 #include "devices/cpu/threads.h"
@@ -81,6 +82,86 @@ const SparseLines& SparseIndex::lines(int axis) const {
     lines_[axis].store(made_[axis].get(), std::memory_order_release);
   }
   return *made_[axis];
+}
+
+const SparseElements& SparseIndex::elements() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!elements_) elements_ = std::make_unique<SparseElements>(grouped());
+  return *elements_;
+}
+
+SparseElements SparseIndex::grouped() const {
+  if (count_ > UINT32_MAX) fail<ValueError>("to_dense: a sparse tensor of ", count_, " entries; 2^32 is the most");
+  std::vector<std::int64_t> element(static_cast<std::size_t>(count_));
+  std::vector<std::uint32_t> order(element.size());
+  for (std::int64_t k = 0; k < count_; ++k) element[static_cast<std::size_t>(k)] = this->element(k);
+  std::iota(order.begin(), order.end(), 0u);
+  if (!std::is_sorted(element.begin(), element.end()))
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return element[a] < element[b]; });
+  SparseElements e;
+  e.n = 0;
+  auto begins = [&](std::size_t i) { return i == 0 || element[order[i]] != element[order[i - 1]]; };
+  for (std::size_t i = 0; i < order.size(); ++i) e.n += begins(i);
+  e.memory = Storage::allocate((2 * e.n + 1) * 8 + count_ * 4, cpu);
+  auto *starts = static_cast<std::int64_t*>(e.memory->data), *elements = starts + e.n + 1;
+  auto* to = reinterpret_cast<std::uint32_t*>(elements + e.n);
+  std::copy(order.begin(), order.end(), to);
+  e.starts = starts;
+  e.elements = elements;
+  e.order = to;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (begins(i)) {
+      *starts++ = static_cast<std::int64_t>(i);
+      *elements++ = element[order[i]];
+    }
+  *starts = count_;
+  return e;
+}
+
+SparseView SparseIndex::on(Device device, SparseView::Part part) const {
+  SparseView v{};
+  v.count = count_;
+  const void* from = at_;
+  std::int64_t bytes = count_ * shape_.rank * std::int64_t(sizeof *at_);
+  if (part == SparseView::kElements) {
+    const SparseElements& e = elements();
+    v.n = e.n;
+    v.starts = e.starts;
+    v.order = e.order;
+    v.elements = e.elements;
+    from = e.memory->data;
+    bytes = e.memory->bytes;
+  } else if (part != SparseView::kPlaces) {
+    const SparseLines& l = lines(part == SparseView::kColumns);
+    v.n = l.n;
+    v.starts = l.starts;
+    v.others = l.others;
+    v.order = l.order;
+    from = l.memory->data;
+    bytes = l.memory->bytes;
+  } else {
+    v.places = at_;
+  }
+  if (device == cpu || bytes == 0) return v;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.device == device && c.part == part; });
+  if (copy == copies_.end()) {
+    Ref<Storage> memory = Storage::allocate(bytes, device);
+    backend_of(device).copy_from_host(memory->data, from, bytes);
+    copies_.push_back({device, part, std::move(memory)});
+    copy = copies_.end() - 1;
+  }
+  auto moved = [&](auto*& p) {
+    if (!p) return;
+    std::ptrdiff_t offset = reinterpret_cast<const std::byte*>(p) - static_cast<const std::byte*>(from);
+    p = reinterpret_cast<std::remove_reference_t<decltype(p)>>(static_cast<const std::byte*>(copy->memory->data) + offset);
+  };
+  moved(v.places);
+  moved(v.starts);
+  moved(v.others);
+  moved(v.order);
+  moved(v.elements);
+  return v;
 }
 
 /// Counts the entries of each line and places each behind those of its line that were listed before it.

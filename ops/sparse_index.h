@@ -3,8 +3,10 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "core/impl.h"
+#include "ops/sparse_view.h"
 
 namespace kassette {
 
@@ -18,11 +20,23 @@ struct SparseLines {
   const std::uint32_t* order;    // per entry: its place among the values; null where they are in this order already
 };
 
+/// The entries by the element of the dense tensor that they are part of: those of elements[i] are [starts[i], starts[i + 1]) of
+/// `order`, in the order in which they were listed.
+struct SparseElements {
+  std::int64_t n;                 // elements that have entries
+  Ref<Storage> memory;            // starts, elements and order, one after the other
+  const std::int64_t* starts;
+  const std::int64_t* elements;   // row-major, rising
+  const std::uint32_t* order;
+};
+
 // Note [Index storage]
 // Indices that went through the op sparse_coo lie in memory that a SparseIndex owns: an ordinary int64 tensor to everybody
 // else, but the kernels of products find the SparseIndex behind it and with it the compressed rows and columns, made when
 // they are first asked for. So they are made once for a constant matrix whichever way its indices travel: eagerly, as a
 // constant of a plan, or fed to a function.
+// Indices are always in memory of the CPU, wherever the values are: they have to be checked and put in order before a kernel
+// may use them. What kernels of a device read of them is copied there once and kept with them.
 class SparseIndex {
  public:
   /// Takes over indices (count, rank) within the shape. Throws ValueError in the name of `what` for one that is out of range.
@@ -44,12 +58,16 @@ class SparseIndex {
   }
   /// The entries of a matrix by axis 0 or 1.
   const SparseLines& lines(int axis) const;
+  const SparseElements& elements() const;
+  /// A part in memory of a device; as long as this lives.
+  SparseView on(Device device, SparseView::Part part) const;
 
  private:
   SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const Spec& shape);
   static void release(void* index);
   bool is_for(const Body& indices, const Spec& shape) const;
   SparseLines sorted(int axis) const;
+  SparseElements grouped() const;
 
   Ref<Storage> memory_;
   const std::int64_t* at_;
@@ -59,6 +77,13 @@ class SparseIndex {
   mutable std::mutex mutex_;
   mutable std::unique_ptr<SparseLines> made_[2];
   mutable std::atomic<const SparseLines*> lines_[2] = {};
+  mutable std::unique_ptr<SparseElements> elements_;
+  struct Copy {
+    Device device;
+    SparseView::Part part;
+    Ref<Storage> memory;
+  };
+  mutable std::vector<Copy> copies_;
 };
 
 }  // namespace kassette

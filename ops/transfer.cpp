@@ -3,6 +3,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "core/sparse.h"
 #include "ops/elementwise.h"
 #include "ops/shaping.h"
 
@@ -74,6 +75,7 @@ Tensor Tensor::to(Device device) const {
   if (!defined()) fail<ValueError>("to: an empty Tensor (an uninitialised variable?)");
   if (!device.given()) fail<ValueError>("to: no device given; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
+  if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device));
   backend_of(device);   // an absent device is said here, on symbolic tensors too
   Attrs attrs;
   attrs.a = device.type();

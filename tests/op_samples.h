@@ -34,6 +34,8 @@ constexpr Input kReal{}, kSmall{-0.6, 0.6}, kPositive{0.2, 3}, kUnit{0.05, 0.95}
 constexpr Input kOptionalBool{0, 1, bool_, false, false, false, true}, kOptional{-2, 2, {}, true, false, false, true}, kOptionalPositive{0.2, 3, {}, true, false, false, true};
 constexpr Input kShape{-2, 2, {}, false, true}, kCondition{0, 1, bool_, false, true};
 constexpr Input index_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false}; }
+/// Where entries of sparse tensors are.
+constexpr Input place_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false, false, false, false, true}; }
 
 constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything, kBools = Takes::bools;
 constexpr Order kSecond = Order::second, kNone = Order::none;
@@ -152,7 +154,7 @@ constexpr Sample kOpSamples[] = {
 
     // ---- ctc.h
     {"ctc_batch_cost", "(2,2) (2,5,3) (2,1) (2,1) | (3,3) (3,6,4) (3,1) (3,1) | (1,0) (1,4,2) (1,1) (1,1) | (0,2) (0,5,3) (0,1) (0,1)", CALL([&] { Tensor cost = K::ctc_batch_cost(x, y, z, w); return K::cast(cost, y.dtype()); }()), {index_below(2), {0.2, 0.8}, {4, 4, int32, false}, {0, 2, int32, false}}, kFloats, kSecond, 16, "(2,2) (3,5,3) (2,1) (2,1) | (2,2) (2,5,3) (2,2) (2,1) | (2,2) (2,5) (2,1) (2,1) | (2,2) (2,5,3) (2,1) (3,1)", true, true, false, "cast"},
-    {"ctc_label_dense_to_sparse", "(2,3) (2) | (4,1) (4) | (0,2) (0)", CALL(K::to_dense(K::ctc_label_dense_to_sparse(x, y))), {kReal, {0, 3, int32, false}}, kAnything, kSecond, 1, "(2,3) (3) | (2) (2) | (2,3) (2,1)", true, true, false, "to_dense cast"},
+    {"ctc_label_dense_to_sparse", "(2,3) (2) | (4,1) (4) | (0,2) (0)", CALL(K::to_dense(K::ctc_label_dense_to_sparse(x, y))), {kReal, {0, 3, int32, false, false, false, false, true}}, kAnything, kSecond, 1, "(2,3) (3) | (2) (2) | (2,3) (2,1)", true, true, false, "to_dense cast"},
 
     {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y), x)), {{0.2, 0.8}, {3, 4, int32, false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", true, true, false, "cast"},
     {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y, false, 4, 2, true), x)), {{0.2, 0.8}, {3, 4, int32, false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", true, true, false, "cast"},
@@ -245,14 +247,14 @@ constexpr Sample kOpSamples[] = {
     {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", true, false},
 
     // ---- sparse.h; the dense shape is fixed, so the sizes of the entries alone vary
-    {"sparse_coo", "(4,2) (4) | (1,2) (1) | (0,2) (0)", CALL(K::to_dense(K::sparse_coo(x, y, {3, 4}))), {index_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) | (4,3) (4) | (4,2) (4,1)", false, true, false, "to_dense sparse_to_dense"},
-    {"to_dense", "(5,3) (5) | (2,3) (2)", CALL(K::to_dense(K::sparse_coo(x, y, {2, 3, 2}))), {index_below(2, int64), kReal}, kAnything, kSecond, 4, "(5,3) (4)", false, true, false, "sparse_coo"},
+    {"sparse_coo", "(4,2) (4) | (1,2) (1) | (0,2) (0)", CALL(K::to_dense(K::sparse_coo(x, y, {3, 4}))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) | (4,3) (4) | (4,2) (4,1)", false, true, false, "to_dense sparse_to_dense"},
+    {"to_dense", "(5,3) (5) | (2,3) (2)", CALL(K::to_dense(K::sparse_coo(x, y, {2, 3, 2}))), {place_below(2, int64), kReal}, kAnything, kSecond, 4, "(5,3) (4)", false, true, false, "sparse_coo"},
     {"to_sparse", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (1) | (2,1,3) | (3,2,2)", CALL(K::to_dense(K::to_sparse(x))), {kReal}, kAnything, kSecond, 1, "()", false},
-    {"dot", "(4,2) (4) (3,2) | (1,2) (1) (3,5) | (0,2) (0) (3,1)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {index_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (2,3) | (4,2) (3) (3,2)", false, true, false, "sparse_coo"},
-    {"dot", "(4,2) (4) (3,4) | (6,2) (6) (1,4)", CALL(K::dot(z, K::sparse_coo(x, y, {4, 3}))), {index_below(3, int64), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4,3)", false, true, false, "sparse_coo"},
-    {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {index_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", false, true, false, "sparse_coo"},
-    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {index_below(3), kReal, index_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo"},
-    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {index_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo"},
+    {"dot", "(4,2) (4) (3,2) | (1,2) (1) (3,5) | (0,2) (0) (3,1)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (2,3) | (4,2) (3) (3,2)", false, true, false, "sparse_coo"},
+    {"dot", "(4,2) (4) (3,4) | (6,2) (6) (1,4)", CALL(K::dot(z, K::sparse_coo(x, y, {4, 3}))), {place_below(3, int64), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4,3)", false, true, false, "sparse_coo"},
+    {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", false, true, false, "sparse_coo"},
+    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {place_below(3), kReal, place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo"},
+    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo"},
 
     // ---- ops that adjoints are made of
     {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", true, false},

@@ -22,6 +22,7 @@ struct Input {
   bool host = false;       // lives on the CPU whatever the device
   bool mixes = false;      // may have another dtype than its neighbours
   bool optional = false;   // may be an empty Tensor
+  bool anywhere = false;   // may be on another device than its neighbours: it comes to the CPU
 };
 
 /// How often the results can be differentiated by the differentiable inputs.
