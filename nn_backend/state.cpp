@@ -80,13 +80,9 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
   Tensor target = in_dtype(value, dtype, what), m = in_dtype(momentum, dtype, what);
-  const Body &held = Access::body(x), &v = Access::body(target);
-  if (v.known() && !v.same_shape(held))
-    fail<ValueError>(what, ": the variable is ", static_cast<const Spec&>(held), ", the value ", static_cast<const Spec&>(v),
-                     "; shapes must be equal");
   if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it is a number or a scalar");
-  // A value that turns out smaller is not to be broadcast: here it throws at replay.
-  return kassette::update(x, (x - reshape_like(target, x)) * (1.0 - m), Effect::kSubtract, kMovingAverage);
+  // A value that turns out smaller is not to be broadcast: this throws at replay too.
+  return kassette::update(x, (x - fitting(Fit::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, kMovingAverage);
 }
 
 Tensor eval(const Operand& x) {

@@ -187,7 +187,7 @@ void to_shape(const char* what, const DimValues& v, Spec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
-      fail<ValueError>(what, ": shape ", v, ": a size is not negative; K::shape(x)[i] stands for an unknown one");
+      fail<ValueError>(what, ": shape ", v, ": sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }
 }

@@ -125,6 +125,7 @@ constinit const OpDef fitting_row{.name = "fitting",
 void check_fit(Fit fit, const Spec& x, const Spec& like) {
   if (fits(fit, x, like)) return;
   if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
+  if (fit == Fit::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
   const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
                      : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"
                                                      : "categorical_crossentropy";

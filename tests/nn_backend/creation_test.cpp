@@ -66,7 +66,7 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK(K::constant(std::vector<float>{1, 2}, "float32", {2, 1}).shape() == Shape{2, 1});
   CHECK_THROWS_WITH(K::constant({1, 2, 3}, None, {2, 2}), "constant: a value of shape (3,) does not fill (2, 2)");
   CHECK_THROWS_WITH(K::constant(1, None, {K::None, 2}),
-                    "constant: shape (-1, 2): a size is not negative; K::shape(x)[i] stands for an unknown one");
+                    "constant: shape (-1, 2): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
   CHECK_THROWS_WITH(K::constant(1, None, {K::shape(K::placeholder({K::None}))[0]}),
                     "constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
   CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
@@ -89,7 +89,7 @@ TEST_CASE("zeros and ones are variables, of a symbolic shape tensors", "[creatio
   CHECK_FALSE(K::is_variable(dynamic));
   CHECK(K::int_shape(dynamic) == Shape{-1, 2});
   CHECK(values(K::function({p}, {dynamic})({K::zeros({2, 3})})[0]) == std::vector<double>(4, 1));
-  CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): a size is not negative; K::shape(x)[i] stands for an unknown one");
+  CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
   CHECK_THROWS_WITH(K::zeros({1L << 40, 1L << 40}),
                     "zeros: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
 }

@@ -134,7 +134,7 @@ TEST_CASE("random variables take shapes that are known, in numbers or tensors", 
   CHECK_THROWS_WITH(K::random_normal_variable(K::shape(unknown_rows()), 0, 1),
                     "random_normal_variable: shape (None, 3) depends on a placeholder; a variable has known sizes");
   CHECK_THROWS_WITH(K::random_uniform_variable({K::None, 2}, 0, 1),
-                    "random_uniform_variable: shape (-1, 2): a size is not negative; K::shape(x)[i] stands for an unknown one");
+                    "random_uniform_variable: shape (-1, 2): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
 }
 
 TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and its gradient has the shape of x", "[partial]") {

@@ -167,7 +167,7 @@ TEST_CASE("bad sparse input is one line", "[sparse]") {
   CHECK_THROWS_AS(K::sparse_coo({{0.5, 1}}, {1}, {3, 4}), TypeError);
   CHECK_THROWS_WITH(K::sparse_coo(K::constant({{0., 1.}}), {1}, {3, 4}), "sparse_coo: the indices are float32; they are integers (K::cast)");
   CHECK_THROWS_WITH(K::sparse_coo({}, {}, {}), "sparse_coo: the dense shape is (); a sparse tensor has at least one axis");
-  CHECK_THROWS_WITH(K::sparse_coo({}, {}, {2, -1}), "sparse_coo: shape (2, -1): a size is not negative; K::shape(x)[i] stands for an unknown one");
+  CHECK_THROWS_WITH(K::sparse_coo({}, {}, {2, -1}), "sparse_coo: shape (2, -1): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
   CHECK_THROWS_WITH(K::sparse_coo({}, {}, {1 << 30, 1 << 30, 2}), Catch::Contains("has more than 2^60 elements"));
   CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2, 2}), "sparse_csr: 2 row starts for the dense shape (2, 2); there are 3, one more than rows");
   CHECK_THROWS_WITH(K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2}), "sparse_csr: the row starts do not rise from 0 to the number of columns given, 2");

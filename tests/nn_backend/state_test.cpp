@@ -68,8 +68,13 @@ TEST_CASE("a moving average takes momentum from the variable and the rest from t
   Tensor p = K::placeholder({K::None}), m = K::placeholder({});
   auto f = K::function({p, m}, {K::moving_average_update(y, p, m)});
   CHECK(values(f({{4, 8}, 0.75})[0]) == Vec{2.5, 5});
-  CHECK_THROWS_AS(f({{4}, 0.75}), ValueError);
+  CHECK_THROWS_WITH(f({{4}, 0.75}), "moving_average_update: the variable is (2,), the value (1,); shapes must be equal");
   CHECK(values(y) == Vec{2.5, 5});
+  // As many elements in another shape are not enough, also where the rank is not known before.
+  Tensor w = K::variable({{1, 2}, {3, 4}}), any = K::placeholder();
+  auto g = K::function({any}, {K::moving_average_update(w, any, 0.5)});
+  CHECK_THROWS_WITH(g({{1, 2, 3, 4}}), "moving_average_update: the variable is (2, 2), the value (4,); shapes must be equal");
+  CHECK(values(g({{{3, 2}, {1, 0}}})[0]) == Vec{2, 2, 2, 2});
 }
 
 TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, and change nothing", "[state]") {

@@ -19,8 +19,9 @@ names = [line[7:].strip() for line in open(f"{work}/said") if line.startswith("s
 # Leaves and sparse handles are on the tape as rows are, and two rows have a short way beside apply: reshape, and a shape argument
 # as a tensor.
 ROWS = re.compile(r"kassette::(apply(1|_all)?|make_leaf|make_sparse|reshape|dims_tensor)\(")
-# Sparse tensors that are joined: three lists, of their indices, shapes and values, are made before the two rows are called.
-EXCEPT = re.compile(r"K::concatenate #\d+ \(4, 2\) \(4,\)")
+# Sparse tensors that are joined: three lists, of their indices, shapes and values, are made before the two rows are called. What
+# ctc_decode finds is put into a struct that holds a list, and copied from it into another by the sample.
+EXCEPT = re.compile(r"K::(concatenate #\d+ \(4, 2\) \(4,\)|ctc_decode)")
 # What a loop or branch calls is the user's.
 CONTROL = re.compile(r"switch_|fold|map_fn|rnn|phase")
 # Who makes what rows give.
