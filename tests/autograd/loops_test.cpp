@@ -11,6 +11,7 @@
 #include "autograd/control.h"
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
@@ -413,4 +414,30 @@ TEST_CASE("a weight that each step uses twice gets its shares in one order, eage
   for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
   Tensors eager = gradients_of(loss_of(l, run(l, vars)), vars, false);
   for (std::int64_t i = 0; i < 5; ++i) CHECK(values(played[i]) == values(eager[i]));
+}
+
+TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with and without checkpoints", "[loops][device]") {
+  if (!kassette::test::has_device("cuda:0")) return;
+  auto results = [](kassette::Device device) {
+    kassette::DeviceScope scope(device);
+    Tensor x = K::placeholder({K::None, 3}), w = K::variable({0.5, -0.25, 2.0}), rate = K::variable(0.5);
+    Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * w + e) * rate; }, x, K::zeros({3}));
+    // Only the last element counts here: the cotangents of the others are zeros.
+    Tensor z = K::foldl([&](const Tensor&, const Tensor& e) { return e * w; }, x, K::zeros({3}));
+    Tensor loss = K::sum(y * y) + K::sum(z);
+    Tensors out = loss;
+    for (const Tensor& g : K::gradients(loss, {x, w, rate})) out.push_back(g);
+    Tensors got = K::function({x}, out)({K::constant({{1, 2, 3}, {-1, 0, 1}, {0.5, 0.25, 0.125}, {2, 2, 2}})}), here;
+    for (const Tensor& t : got) here.push_back(t.to("cpu"));
+    return here;
+  };
+  for (int segment : {100, 2}) {
+    auto scope = K::checkpoint_steps(segment);
+    Tensors a = results(kassette::cpu), b = results("cuda:0");
+    for (std::int64_t i = 0; i < a.size(); ++i) {
+      Vec va = values(a[i]), vb = values(b[i]);
+      REQUIRE(va.size() == vb.size());
+      for (std::size_t k = 0; k < va.size(); ++k) CHECK(va[k] == Approx(vb[k]).epsilon(1e-5));
+    }
+  }
 }
