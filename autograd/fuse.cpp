@@ -1,4 +1,4 @@
-// autograd/fuse.cpp - chains of elementwise steps in one pass over blocks that fit the first-level cache.
+// autograd/fuse.cpp - chains of elementwise steps in one pass, with their values in registers. See Note [Chains].
 #include <algorithm>
 #include <cstring>
 #if defined(__x86_64__)
@@ -7,51 +7,163 @@
 
 #include "autograd/frame.h"
 #include "devices/cpu/threads.h"
-#include "ops/elementwise.h"
+#include "ops/chain.h"
 
 namespace kassette {
 namespace {
 
-// Measured on two x86 servers: 2,048 floats are 3.6 times faster than op by op at 8 ops; the padding keeps buffers out of
-// each other's cache sets.
-constexpr std::int64_t kBlockBytes = 8192, kPadding = 320;
-constexpr int kMaxSteps = 32, kMaxBuffers = 6;
-constexpr std::int64_t kBlocksPerPart = 4;
+constexpr int kMaxSteps = 32;
+constexpr std::int64_t kPartBytes = 32768;   // of one operand, worth a thread
 
 // A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a
 // variable, whose line was read just now.
 constexpr std::int64_t kStreamed = 16 << 20;
+constexpr std::int64_t kFetched = 1 << 20;   // operands of so many bytes are asked for ahead
 
-void stream_copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
-#if defined(__x86_64__)
-  std::int64_t i = 0;
-  if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0)
-    for (; i + 16 <= bytes; i += 16)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));
-  std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-#else
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-#endif
-}
 void end_stream() {
 #if defined(__x86_64__)
   _mm_sfence();
 #endif
 }
 
-/// Where an operand of a fused step is: memory that moves on with the blocks, one element, or a buffer.
+/// Where an operand of a chain is: memory that moves on with the chunks, or a chunk of the part's own.
 struct Place {
-  std::byte* base = nullptr;   // null: the buffer
-  bool moves = false;
-  int buffer = 0;
+  std::byte* base;   // null: the chunk
+  int chunk;
 };
-struct Micro {
-  Loop loop;
-  const Attrs* attrs;
-  Place in[2], out;
-  int n_in;
-  std::byte* streamed;   // where the buffer of the result is copied to, or null
+
+/// The program of a chain, and how a part of the range runs it.
+class Chain {
+ public:
+  Chain(DType dtype, std::int64_t n, const ChainTable& table)
+      : table_(table), d_(dtype == float64), element_(dtype.size()), n_(n) {}
+
+  Place memory(std::byte* base) const { return {base, -1}; }
+  Place new_chunk() { return {nullptr, n_chunks_++}; }
+  /// A chunk of one repeated element.
+  Place repeated(const std::byte* one) {
+    for (int i = 0; i < n_ones_; ++i)
+      if (ones_[i].from == one) return {nullptr, ones_[i].chunk};
+    ones_[n_ones_++] = {one, n_chunks_};
+    return new_chunk();
+  }
+
+  void fetch(const Place& p);
+  void load(const Place& p) { add(table_.load[d_], p); }
+  void store(const Place& p) { add(table_.store[d_], p); }
+  void stream(const Place& p) {
+    add(table_.stream[d_], p);
+    streams_ = true;
+  }
+  void unary(const OpDef& op, const Attrs& attrs);
+  /// `turned`: acc is the second operand.
+  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
+  void run(std::int64_t begin, std::int64_t end) const;
+  void finish();
+
+ private:
+  static constexpr int kMaxCode = 9 * kMaxSteps + 1, kMaxChunks = 5 * kMaxSteps;
+  struct One {
+    const std::byte* from;
+    int chunk;
+  };
+
+  ChainCode& add(ChainStep step, const Place& p) {
+    ChainCode& c = code_[n_code_];
+    chunk_of_[n_code_++] = p.chunk;
+    c.step = step;
+    c.operand = p.base;
+    c.moves = p.base ? -1 : 0;
+    return c;
+  }
+  void call(const OpDef& op, const Attrs& attrs, const Place& pair);
+  void run_rest(ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const;
+
+  const ChainTable& table_;
+  const int d_, element_;
+  const std::int64_t n_;
+  int n_code_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0;
+  bool streams_ = false;
+  ChainCode code_[kMaxCode];
+  int chunk_of_[kMaxCode];   // of instructions whose operand is a chunk
+  One ones_[2 * kMaxSteps];
 };
+
+/// Processors see ahead in one stream; with several to follow beside results that are written, they are helped.
+void Chain::fetch(const Place& p) {
+  if (!p.base || n_ * element_ < kFetched) return;
+  for (int i = 0; i < n_fetch_; ++i)
+    if (code_[i].operand == p.base) return;
+  add(table_.fetch[d_], p);
+  ++n_fetch_;
+}
+
+void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
+  ChainCode& c = add(table_.call[d_], pair);
+  c.loop = op.loops->find(d_ ? float64 : float32)->by[0];
+  c.attrs = &attrs;
+}
+
+void Chain::unary(const OpDef& op, const Attrs& attrs) {
+  if (ChainStep step = table_.unary[d_][&op - unary_rows.data()]) add(step, {nullptr, 0}).params = params_of(attrs);
+  else call(op, attrs, new_chunk());
+}
+
+void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
+  auto index = &op - binary_rows.data();
+  if (ChainStep step = (turned ? table_.turned : table_.binary)[d_][index]) {
+    add(step, other);
+    return;
+  }
+  const Place first = new_chunk(), second = new_chunk();
+  store(turned ? second : first);
+  load(other);
+  if (!turned) {
+    store(second);
+    load(first);
+  }
+  call(op, attrs, first);
+}
+
+void Chain::finish() { add(table_.end[d_], {nullptr, 0}); }
+
+void Chain::run(std::int64_t begin, std::int64_t end) const {
+  alignas(64) std::byte chunks[kMaxChunks * kMaxChunkBytes];
+  ChainCode code[kMaxCode];
+  std::copy_n(code_, n_code_, code);
+  for (int i = 0; i < n_code_; ++i)
+    if (!code[i].operand) code[i].operand = chunks + chunk_of_[i] * table_.chunk_bytes;
+  code[n_code_ - 1].operand = reinterpret_cast<std::byte*>(code);
+  for (int i = 0; i < n_ones_; ++i) table_.repeat[d_](chunks + ones_[i].chunk * table_.chunk_bytes, ones_[i].from);
+  const std::int64_t chunk = table_.chunk_bytes / element_, whole = begin + (end - begin) / chunk * chunk;
+  if (whole > begin) table_.run[d_](code, begin * element_, whole * element_);
+  if (whole < end) run_rest(code, chunks, whole, end - whole);
+  if (streams_) end_stream();
+}
+
+/// The last elements, fewer than a chunk: what moves is copied to a chunk, and back.
+void Chain::run_rest(ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const {
+  One copies[3 * kMaxSteps];
+  int n_copies = 0;
+  for (int i = n_fetch_; i < n_code_ - 1; ++i) {
+    ChainCode& c = code[i];
+    if (!c.moves) continue;
+    const std::byte* from = c.operand + at * element_;
+    int k = 0;
+    while (k < n_copies && copies[k].from != from) ++k;
+    if (k == n_copies) {
+      copies[n_copies++] = {from, n_chunks_ + k};
+      table_.pad[d_](chunks + (n_chunks_ + k) * table_.chunk_bytes, from, n);
+    }
+    c.operand = chunks + copies[k].chunk * table_.chunk_bytes;
+    c.moves = 0;
+  }
+  table_.run[d_](code + n_fetch_, 0, 1);
+  for (int i = n_fetch_; i < n_code_ - 1; ++i) {
+    if (!code_[i].moves || (code_[i].step != table_.store[d_] && code_[i].step != table_.stream[d_])) continue;
+    std::memcpy(code_[i].operand + at * element_, code[i].operand, static_cast<std::size_t>(n * element_));
+  }
+}
 
 }  // namespace
 
@@ -60,7 +172,6 @@ struct Micro {
 Plan::Item Plan::gather(Frame& f, int begin, int end) const {
   Item item{begin, begin + 1, 0};
   DType dtype;
-  int live = 0;
   for (int k = begin; k < end && k - begin < kMaxSteps; ++k) {
     const Step& s = step(k);
     if (!s.fusible || s.need != 2) break;
@@ -82,15 +193,8 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
       fits = fits && b.dtype == dtype && (m == item.n || m == 1);
     }
     if (!fits) break;
-    // An upper bound of the buffers alive at once: every result not yet read for the last time.
-    for (int j = begin; j < k; ++j) {
-      auto slot = static_cast<std::size_t>(step(j).out);
-      if (last_use_[slot] == k && !root_[slot]) --live;
-    }
-    if (!root_[static_cast<std::size_t>(s.out)] && ++live > kMaxBuffers) break;
     item.end = k + 1;
   }
-  if (item.end == begin) item.end = begin + 1;
   return item;
 }
 
@@ -117,68 +221,43 @@ void Plan::run_item(Frame& f, const Item& item) const {
 }
 
 void Plan::run_fused(Frame& f, const Item& item) const {
-  Micro micro[kMaxSteps];
-  int n_micro = 0, element = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype.size();
-  int buffer_of[kMaxSteps];
-  bool taken[kMaxSteps + 1] = {}, streams = false;
+  const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
+  Chain chain(dtype, item.n, KASSETTE_PICK(chain_table));
+  Place kept[kMaxSteps];   // results that are read again
+  auto place = [&](int slot) {
+    const Body& b = *f.at[static_cast<std::size_t>(slot)];
+    if (b.storage) return b.numel() == 1 && item.n != 1 ? chain.repeated(b.data()) : chain.memory(b.data());
+    int j = item.begin;
+    while (step(j).out != slot) ++j;
+    return kept[j - item.begin];
+  };
+  for (int k = item.begin; k < item.end; ++k)
+    for (int i = 0; i < step(k).n_in; ++i)
+      if (f.at[static_cast<std::size_t>(input(step(k), i))]->storage) chain.fetch(place(input(step(k), i)));
+  int acc = -1;   // the slot whose value is in registers
   for (int k = item.begin; k < item.end; ++k) {
     const Step& s = step(k);
-    Micro& m = micro[n_micro];
-    m.attrs = &s.attrs;
-    m.n_in = s.n_in;
-    int mask = 0;
-    for (int i = 0; i < s.n_in; ++i) {
-      int slot = input(s, i);
-      const Body& b = *f.at[static_cast<std::size_t>(slot)];
-      if (b.storage) {
-        bool one = b.numel() == 1 && item.n != 1;
-        m.in[i] = {b.data(), !one, 0};
-        if (one) mask |= 1 << i;
-        continue;
-      }
-      for (int j = item.begin; j < k; ++j)
-        if (step(j).out == slot) m.in[i] = {nullptr, false, buffer_of[j - item.begin]};
-    }
-    // Buffers of operands that die here may serve the result: loops allow out to be one of the inputs.
-    for (int j = item.begin; j < k; ++j)
-      if (last_use_[static_cast<std::size_t>(step(j).out)] == k && !f.own[static_cast<std::size_t>(step(j).out)].storage)
-        taken[buffer_of[j - item.begin]] = false;
+    int in = input(s, 0), other = s.n_in > 1 ? input(s, 1) : -1;
+    bool turned = s.n_in > 1 && acc != in && acc == other;
+    if (acc != in && !turned) chain.load(place(in));
+    if (s.n_in == 1) chain.unary(*s.op, s.attrs);
+    else chain.binary(*s.op, s.attrs, place(turned ? in : other), turned);
+    acc = s.out;
     Body& out = f.own[static_cast<std::size_t>(s.out)];
-    buffer_of[n_micro] = 0;
-    m.streamed = nullptr;
     int last = last_use_[static_cast<std::size_t>(s.out)];
-    bool read_here = last > k && last < item.end, alone = out.storage && out.storage->count.load(std::memory_order_relaxed) == 1;
-    if (alone && !read_here && last < item.end && item.n * element >= kStreamed) {
-      m.streamed = out.data();
-      m.out = {nullptr, false, kMaxBuffers};   // a buffer of its own, read by nobody else
-    } else if (out.storage) {
-      m.out = {out.data(), true, 0};
-    } else {
-      int b = 0;
-      while (taken[b]) ++b;
-      taken[b] = true;
-      buffer_of[n_micro] = b;
-      m.out = {nullptr, false, b};
+    if (!out.storage) {
+      bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
+      if (!next_alone && last > k) chain.store(kept[k - item.begin] = chain.new_chunk());
+      continue;
     }
-    m.loop = s.op->loops->find(out.dtype)->by[mask];
-    streams = streams || m.streamed;
-    ++n_micro;
+    bool read_here = last > k && last < item.end, alone = out.storage->count.load(std::memory_order_relaxed) == 1;
+    bool streams = alone && !read_here && last < item.end && item.n * dtype.size() >= kStreamed &&
+                   reinterpret_cast<std::uintptr_t>(out.data()) % 64 == 0;
+    if (streams) chain.stream(chain.memory(out.data()));
+    else chain.store(chain.memory(out.data()));
   }
-  std::int64_t block = kBlockBytes / element;
-  parallel_for(item.n, block * kBlocksPerPart, [&](std::int64_t begin, std::int64_t end) {
-    alignas(64) std::byte buffers[kMaxBuffers + 1][kBlockBytes + kPadding];
-    for (std::int64_t at = begin; at < end; at += block) {
-      std::int64_t n = std::min(block, end - at);
-      auto place = [&](const Place& p) { return p.base ? p.base + (p.moves ? at * element : 0) : buffers[p.buffer]; };
-      for (int j = 0; j < n_micro; ++j) {
-        const Micro& m = micro[j];
-        const void* in[2] = {place(m.in[0]), m.n_in > 1 ? place(m.in[1]) : nullptr};
-        m.loop(in, place(m.out), n, *m.attrs);
-        if (m.streamed) stream_copy(m.streamed + at * element, buffers[kMaxBuffers], n * element);
-      }
-    }
-    if (streams) end_stream();
-  });
+  chain.finish();
+  parallel_for(item.n, kPartBytes / dtype.size(), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
 }
 
 }  // namespace kassette

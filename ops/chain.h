@@ -1,0 +1,47 @@
+// ops/chain.h - chains of elementwise ops with their values in registers: what a plan fuses runs as a program of these.
+#pragma once
+#include "ops/binary.h"
+#include "ops/unary.h"
+
+namespace kassette {
+
+// Note [Chains]
+// One loop an op through the first-level cache costs a load and a store an op, and waits for memory at the head of every
+// block. A chain is threaded code instead: each instruction works on a chunk of four vectors, which stay in registers, and
+// jumps to the next; the last one moves on to the next chunk. So an op costs its arithmetic and one jump, which processors
+// predict, and the loads of the chunks to come run ahead of it. An op that has no instruction here, being long enough
+// itself, runs its loop on a chunk in memory. Values are those of the loops to the last bit.
+constexpr std::int64_t kChunkVectors = 4, kMaxChunkBytes = 256;
+
+struct ChainCode;
+using ChainStep = void (*)();   // its true type has vectors for parameters and is known to its level
+
+/// An instruction on the chunk in registers, `acc`.
+struct ChainCode {
+  ChainStep step;
+  std::byte* operand;    // where the operand, or what acc is stored to, is: for the first chunk, or for all
+  std::int64_t moves;    // a mask: all ones where `operand` moves on with the chunks
+  Params params;
+  Loop loop;             // of `call` alone
+  const Attrs* attrs;
+};
+
+/// By dtype: 0 float32, 1 float64. Where no step is, `call` runs the loop.
+struct ChainTable {
+  int chunk_bytes;
+  const ChainStep* unary[2];                // in the order of UnaryOps: acc = op(acc)
+  const ChainStep *binary[2], *turned[2];   // of BinaryOps: acc = acc op operand; acc = operand op acc
+  ChainStep call[2];                // acc = loop(acc), by way of the operand
+  ChainStep load[2], store[2];      // acc = operand; operand = acc
+  ChainStep stream[2];              // the same past the caches; the operand is aligned to a vector
+  ChainStep fetch[2];               // asks for chunks of the operand to come
+  ChainStep end[2];                 // on with `operand`, the first instruction
+  /// Runs the program on the chunks at byte offsets from `begin` up to `end`.
+  void (*run[2])(const ChainCode* program, std::int64_t begin, std::int64_t end);
+  /// A chunk of `n` elements and ones, as loops have them past the end; a chunk of one element again and again.
+  void (*pad[2])(void* chunk, const void* from, std::int64_t n);
+  void (*repeat[2])(void* chunk, const void* from);
+};
+KASSETTE_LEVEL_TABLES(ChainTable, chain_table)
+
+}  // namespace kassette

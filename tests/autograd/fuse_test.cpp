@@ -1,0 +1,119 @@
+// tests/autograd/fuse_test.cpp - chains that a plan runs in one pass: the values of single ops, to the last bit.
+#include <kassette/backend.h>
+#include <kassette/runtime.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
+
+namespace K = kassette::backend;
+using kassette::DType;
+using kassette::Function;
+using kassette::Tensor;
+using kassette::Tensors;
+using kassette::test::at_every_level;
+using kassette::test::CpuSettings;
+using kassette::test::values;
+
+namespace {
+
+/// The same elements; any NaN is one.
+template <class T>
+bool same(const Tensor& a, const Tensor& b) {
+  std::vector<T> x = a.to_vector<T>(), y = b.to_vector<T>();
+  if (x.size() != y.size()) return false;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::memcmp(&x[i], &y[i], sizeof(T)) != 0 && (x[i] == x[i] || y[i] == y[i])) return false;
+  return true;
+}
+bool same(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) return false;
+  return a.dtype() == kassette::float64 ? same<double>(a, b) : same<float>(a, b);
+}
+
+/// An expression of `steps` random ops on x, y, the element v and numbers. The last value, and two on the way.
+Tensors expression(unsigned seed, int steps, const Tensor& x, const Tensor& y, const Tensor& v) {
+  std::mt19937 random(seed);
+  std::vector<Tensor> known{x, y, v};
+  auto pick = [&]() -> Tensor { return random() % 3 ? known.back() : known[random() % known.size()]; };
+  for (int i = 0; i < steps; ++i) {
+    Tensor a = pick(), b = pick();
+    switch (random() % 24) {
+      case 0: known.push_back(a + b); break;
+      case 1: known.push_back(a - b); break;
+      case 2: known.push_back(b - a); break;
+      case 3: known.push_back(a * b); break;
+      case 4: known.push_back(a / (K::abs(b) + 0.5)); break;
+      case 5: known.push_back(0.75 * a); break;
+      case 6: known.push_back(1.5 - a); break;
+      case 7: known.push_back(K::maximum(a, b)); break;
+      case 8: known.push_back(K::minimum(a, 0.25)); break;
+      case 9: known.push_back(K::tanh(a)); break;
+      case 10: known.push_back(K::exp(-K::abs(a))); break;
+      case 11: known.push_back(K::square(a)); break;
+      case 12: known.push_back(K::sqrt(K::abs(a))); break;
+      case 13: known.push_back(K::relu(a)); break;
+      case 14: known.push_back(K::sigmoid(a)); break;
+      case 15: known.push_back(K::log(K::abs(a) + 1.0)); break;
+      case 16: known.push_back(K::clip(a, -0.5, 0.5)); break;
+      case 17: known.push_back(K::abs(a) % 0.7); break;
+      case 18: known.push_back(K::sin(a)); break;
+      case 19: known.push_back(K::softplus(a)); break;
+      case 20: known.push_back(kassette::floor_divide(a, K::abs(b) + 0.3)); break;
+      case 21: known.push_back(K::relu(a, 0.1, 1.25, -0.2)); break;
+      case 22: known.push_back(K::hard_sigmoid(a)); break;
+      default: known.push_back(K::sign(a) * b); break;
+    }
+  }
+  return {known.back() + x, known[known.size() / 2] + 0.0 * y, known[known.size() - 2]};
+}
+
+Tensor draw(std::int64_t n, DType dtype, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> between(-2, 2);
+  std::vector<double> x(static_cast<std::size_t>(n));
+  for (double& e : x) e = between(random);
+  return K::cast(kassette::test::tensor_of(x), dtype);
+}
+
+}  // namespace
+
+TEST_CASE("random chains give the bits of single ops, at every level, for every length of the last chunk", "[fuse]") {
+  at_every_level([](kassette::Level) {
+    unsigned seed = 0;
+    for (DType dtype : {kassette::float32, kassette::float64})
+      for (std::int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 20001})
+        for (int steps : {2, 7, 45}) {
+          ++seed;
+          INFO(dtype << ", " << n << " elements, " << steps << " ops, seed " << seed);
+          Tensor x = draw(n, dtype, seed), y = draw(n, dtype, seed + 1000), v = draw(1, dtype, seed + 2000);
+          Tensor in = K::placeholder({K::None}, K::None, dtype), also = K::placeholder({K::None}, K::None, dtype), one = K::placeholder({1}, K::None, dtype);
+          Tensors got = K::function({in, also, one}, expression(seed, steps, in, also, one))({x, y, v});
+          Tensors expected = expression(seed, steps, x, y, v);
+          for (int i = 0; i < 3; ++i) {
+            INFO("output " << i);
+            CHECK(same(got[i], expected[i]));
+          }
+        }
+  });
+}
+
+TEST_CASE("a large chain writes past the caches, and into its variables, on any number of threads", "[fuse]") {
+  constexpr std::int64_t n = (4 << 20) + 37;
+  CpuSettings restore;
+  Tensor x = K::random_uniform({n}, -1, 1), start = K::random_uniform({n}, -1, 1);
+  for (int threads : {1, 2, 3}) {
+    kassette::set_num_threads(threads);
+    Tensor w = K::variable(start), in = K::placeholder({K::None});
+    auto update = [](const Tensor& value, const Tensor& g) { return value - 0.25 * (g * g + K::tanh(value)); };
+    Function f = K::symbolic([&] { return K::function({in}, {K::tanh(in * 0.5) + in}, {{w, update(w, in)}}); })();
+    Tensors out = f({x});
+    CHECK(same(out[0], K::tanh(x * 0.5) + x));
+    CHECK(same(K::eval(w), update(start, x)));
+  }
+}
