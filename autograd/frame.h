@@ -11,6 +11,7 @@ struct Frame {
   void clear();
   std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
   std::vector<Body> own;
+  std::vector<char> thin;        // per slot: one number stands for all, see Note [Thin results]
   std::vector<Array> arrays;     // inputs of the running step
   std::vector<Tape> tapes;       // waiting for the steps that rewind them
   Device device;

@@ -168,10 +168,11 @@ void Chain::run_rest(ChainCode* code, std::byte* chunks, std::int64_t at, std::i
 }  // namespace
 
 /// As many steps from `begin` on as go over the same number of elements of the same float dtype. Runs their rules, so that
-/// the slots have their shapes. One step alone is an item that is not fused.
+/// the slots have their shapes. One step alone is an item that is not fused, unless it reads thin results.
 Plan::Item Plan::gather(Frame& f, int begin, int end) const {
-  Item item{begin, begin + 1, 0};
+  Item item{begin, begin, 0, false};
   DType dtype;
+  bool thins = false;
   for (int k = begin; k < end && k - begin < kMaxSteps; ++k) {
     const Step& s = step(k);
     if (!s.fusible || s.need != 2) break;
@@ -190,10 +191,18 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
     for (int i = 0; i < s.n_in; ++i) {
       const Body& b = *f.at[static_cast<std::size_t>(input(s, i))];
       std::int64_t m = b.numel();
-      fits = fits && b.dtype == dtype && (m == item.n || m == 1);
+      bool thin = f.thin[static_cast<std::size_t>(input(s, i))];
+      fits = fits && b.dtype == dtype && (m == item.n || m == 1 || thin);
+      thins = thins || thin;
     }
     if (!fits) break;
     item.end = k + 1;
+  }
+  if (item.end == begin) {
+    thicken(f, step(begin));
+    item.end = begin + 1;
+  } else {
+    item.fused = item.end > begin + 1 || thins;
   }
   return item;
 }
@@ -202,14 +211,14 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
 void Plan::allocate(Frame& f, const Item& item) const {
   for (int k = item.begin; k < item.end; ++k) {
     Body& out = f.own[static_cast<std::size_t>(step(k).out)];
-    if (out.storage || (item.fused() && !stays(step(k).out, item.end))) continue;
+    if (out.storage || (item.fused && !stays(step(k).out, item.end))) continue;
     out.storage = Storage::allocate(out.checked_bytes(step(k).op->name), out.device);
     out.offset = 0;
   }
 }
 
 void Plan::run_item(Frame& f, const Item& item) const {
-  if (item.fused()) {
+  if (item.fused) {
     run_fused(f, item);
     return;
   }
@@ -226,7 +235,8 @@ void Plan::run_fused(Frame& f, const Item& item) const {
   Place kept[kMaxSteps];   // results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[static_cast<std::size_t>(slot)];
-    if (b.storage) return b.numel() == 1 && item.n != 1 ? chain.repeated(b.data()) : chain.memory(b.data());
+    bool one = f.thin[static_cast<std::size_t>(slot)] || (b.numel() == 1 && item.n != 1);
+    if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data());
     int j = item.begin;
     while (step(j).out != slot) ++j;
     return kept[j - item.begin];

@@ -15,7 +15,8 @@
 namespace kassette {
 
 Frame::Frame(const Plan& p)
-    : at(static_cast<std::size_t>(p.n_slots_)), own(static_cast<std::size_t>(p.n_slots_)), tapes(p.tapes_.size()) {
+    : at(static_cast<std::size_t>(p.n_slots_)), own(static_cast<std::size_t>(p.n_slots_)),
+      thin(static_cast<std::size_t>(p.n_slots_), 0), tapes(p.tapes_.size()) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
   for (const auto& [slot, body] : p.constants_) at[static_cast<std::size_t>(slot)] = &body;
 }
@@ -221,6 +222,7 @@ void Plan::run_step(Frame& f, const Step& s) const {
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
   if (s.need == 1 && known) return;
+  if (s.thin && spread_thin(f, s)) return;
   if (!(s.op->traits & kView))
     for (int i = 0; i < s.n_out; ++i)
       if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(s.op->name), f.device);
@@ -257,9 +259,9 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
   int k = begin;
   try {
     while (k < end) {
-      if (step(k).fusible && k + 1 < end && step(k + 1).fusible) {
+      if (step(k).fusible && ((k + 1 < end && step(k + 1).fusible) || reads_thin(f, step(k)))) {
         Item item = gather(f, k, end);
-        if (item.fused()) {
+        if (item.fused) {
           allocate(f, item);
           run_item(f, item);
           for (; k < item.end; ++k) bury(f, step(k));

@@ -87,6 +87,7 @@ class Plan {
     std::uint8_t need;  // 0 nothing, 1 shape, 2 value
     bool fusible, tail, source;
     bool one;           // elementwise, all inputs of one element as recorded
+    bool thin;          // its result may stay one number, see Note [Thin results]
     // Of call steps, see Note [Hand-over]: the tape that the step leaves, the one it rewinds, both -1 for none.
     bool last_taker = false, consumes = false;
     int own_tape = -1, of_tape = -1;
@@ -109,7 +110,7 @@ class Plan {
   struct Item {
     int begin, end;
     std::int64_t n;
-    bool fused() const { return end - begin > 1; }
+    bool fused;   // several, or one that reads thin results
   };
   struct Leaf_ {
     int slot;
@@ -126,6 +127,9 @@ class Plan {
   void run_item(Frame& f, const Item& item) const;
   void run_fused(Frame& f, const Item& item) const;
   void bury(Frame& f, const Step& s) const;
+  bool spread_thin(Frame& f, const Step& s) const;
+  void thicken(Frame& f, const Step& s) const;
+  bool reads_thin(const Frame& f, const Step& s) const;
   bool stays(int slot, int end) const {
     return root_[static_cast<std::size_t>(slot)] || last_use_[static_cast<std::size_t>(slot)] >= end;
   }

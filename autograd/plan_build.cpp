@@ -11,6 +11,8 @@
 #include "core/text.h"
 #include "ops/binary.h"
 #include "ops/elementwise.h"
+#include "ops/like.h"
+#include "ops/reduce.h"
 
 namespace kassette {
 
@@ -55,6 +57,7 @@ class PlanBuilder {
   void find_needs(const std::vector<int>& roots);
   void find_tail();
   void find_in_place();
+  void find_thin();
   void find_hand_overs();
   void find_deaths();
   void find_reach();
@@ -329,6 +332,7 @@ Ref<Plan> PlanBuilder::build() {
   find_hand_overs();
   find_deaths();
   find_in_place();
+  find_thin();
   find_reach();
   // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.
   return std::move(plan_);
@@ -493,6 +497,19 @@ void PlanBuilder::find_in_place() {
         effect.current = v.slot;
       }
     }
+  }
+}
+
+/// Steps that repeat their input and whose result is no root and is read by elementwise steps alone, or for its shape.
+void PlanBuilder::find_thin() {
+  Plan& p = *plan_;
+  std::vector<char> readable(static_cast<std::size_t>(p.n_slots_), 1);
+  for (const Plan::Step& s : p.steps_)
+    for (int i = 0; i < s.n_in; ++i)
+      if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[static_cast<std::size_t>(p.input(s, i))] = 0;
+  for (Plan::Step& s : p.steps_) {
+    auto out = static_cast<std::size_t>(s.out);
+    s.thin = (s.op == &spread_row || s.op == &broadcast_like_row) && s.need == 2 && readable[out] && !p.root_[out];
   }
 }
 

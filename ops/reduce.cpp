@@ -107,6 +107,18 @@ void like_rule(const Call& call, Spec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
+}  // namespace
+
+void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int64_t m, std::int64_t count) {
+  with_wide(from, to, dtype, m, m, [&](auto* in, auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    const T divisor = static_cast<T>(count);
+    for (std::int64_t i = 0; i < m; ++i) out[i] = static_cast<T>(in[i] / divisor);
+  });
+}
+
+namespace {
+
 /// attrs.b: divide by the number of repetitions, as the adjoint of mean does.
 void spread_kernel(const Call& call) {
   const Spec &y = call.spec(0), &like = call.spec(1);
@@ -124,11 +136,7 @@ void spread_kernel(const Call& call) {
   Ref<Storage> divided;
   if (call.attrs.b) {
     divided = Storage::allocate(y.bytes(), cpu);
-    with_wide(from, static_cast<std::byte*>(divided->data), y.dtype, m, m, [&](auto* in, auto* to) {
-      using T = std::remove_pointer_t<decltype(to)>;
-      const T count = static_cast<T>(n / m);
-      for (std::int64_t i = 0; i < m; ++i) to[i] = static_cast<T>(in[i] / count);
-    });
+    divide_by_count(from, static_cast<std::byte*>(divided->data), y.dtype, m, n / m);
     from = static_cast<const std::byte*>(divided->data);
   }
   repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.a, like)));

@@ -117,3 +117,50 @@ TEST_CASE("a large chain writes past the caches, and into its variables, on any 
     CHECK(same(K::eval(w), update(start, x)));
   }
 }
+
+// ---- Note [Thin results] -------------------------------------------------------------------------------------------------
+
+TEST_CASE("the gradient of a sum or mean stays one number, and has the bits of an eager one", "[fuse]") {
+  at_every_level([](kassette::Level) {
+    for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
+      for (std::int64_t n : {1, 3, 65, 5000}) {
+        INFO(dtype << ", " << n << " elements");
+        Tensor w = K::variable(draw(n, dtype, 7), dtype), in = K::placeholder({K::None}, K::None, dtype), x = draw(n, dtype, 8);
+        auto losses = [&](const Tensor& t) {
+          return Tensors{K::sum(K::square(w) * t), K::mean(K::tanh(w - t)), K::mean(w * t) * K::sum(w), K::sum(w)};
+        };
+        Tensors symbolic = losses(in), eager = losses(x), outputs;
+        for (const Tensor& loss : symbolic) outputs.push_back(K::gradients(loss, {w})[0]);
+        Tensors got = K::function({in}, outputs)({x});
+        for (int i = 0; i < 4; ++i) {
+          INFO("loss " << i);
+          Tensor expected = K::gradients(eager[i], {w})[0].detach();
+          CHECK(same<double>(K::cast(got[i], "float64"), K::cast(expected, "float64")));
+        }
+      }
+  });
+}
+
+TEST_CASE("a repeated number that broadcasts further, or meets an op that is no chain, is written out", "[fuse]") {
+  Tensor w = K::variable(draw(3, kassette::float64, 1), kassette::float64), rows = K::placeholder({K::None, 3}, K::None, "float64");
+  // The gradient of the inner sum meets a matrix, and a product.
+  Tensor g = K::gradients(K::sum(w), {w})[0], whole = K::function({rows}, {g * rows, K::sum(g * 2.0)})({K::ones({2, 3}, "float64")})[0];
+  CHECK(values(whole) == std::vector<double>(6, 1.0));
+  Tensor column = K::placeholder({K::None, 1}, K::None, "float64"), h = K::gradients(K::mean(column), {column})[0];
+  Tensors out = K::function({column, rows}, {h * rows, K::dot(K::transpose(h), rows), -h})({K::ones({2, 1}, "float64"), K::ones({2, 3}, "float64")});
+  CHECK(values(out[0]) == std::vector<double>(6, 0.5));
+  CHECK(values(out[1]) == std::vector<double>(3, 1.0));
+  CHECK(values(out[2]) == std::vector<double>(2, -0.5));
+}
+
+TEST_CASE("a step on the gradient of a sum takes no memory for that gradient", "[fuse]") {
+  constexpr std::int64_t n = 1 << 20;
+  Tensor w = K::variable(K::ones({n}));
+  Function step = K::symbolic([&] { return K::function({}, Tensors(), {{w, w - 0.25 * K::gradients(K::sum(K::square(w)), {w})[0]}}); })();
+  step({});
+  kassette::reset_peak_memory();
+  std::int64_t live = kassette::memory_stats().live;
+  step({});
+  CHECK(kassette::memory_stats().peak - live < n);
+  CHECK(values(w)[n - 1] == 0.25);
+}

@@ -1,0 +1,56 @@
+// autograd/thin.cpp - results that are one number, repeated.
+#include "autograd/frame.h"
+#include "core/convert.h"
+#include "ops/reduce.h"
+#include "ops/repeat.h"
+
+namespace kassette {
+
+// Note [Thin results]
+// The gradient of a sum is one number in the shape of what was summed. Where elementwise steps alone read it, a plan keeps
+// that number: the slot has the shape of the whole and the storage of one element, and chains repeat it in registers. A
+// reader that is no chain after all (float16, broadcasting, an accelerator) has it written out first.
+
+/// Gives the step's slot its thin result, unless its input has several elements.
+bool Plan::spread_thin(Frame& f, const Step& s) const {
+  auto slot = static_cast<std::size_t>(s.out);
+  const Body& in = *f.arrays[0].body;
+  Body& out = f.own[slot];
+  f.thin[slot] = f.device == cpu && in.numel() == 1 && out.numel() > 1;
+  if (!f.thin[slot]) return false;
+  if (s.op == &spread_row && s.attrs.b) {   // the adjoint of a mean
+    Ref<Storage> number = Storage::allocate(out.dtype.size(), cpu);
+    divide_by_count(f.arrays[0].data, static_cast<std::byte*>(number->data), out.dtype, 1, out.numel());
+    out.storage = std::move(number);
+    out.offset = 0;
+    return true;
+  }
+  Value v = read_value(in);
+  out.storage = std::move(v.storage);
+  out.offset = v.offset;
+  return true;
+}
+
+bool Plan::reads_thin(const Frame& f, const Step& s) const {
+  for (int i = 0; i < s.n_in; ++i)
+    if (f.thin[static_cast<std::size_t>(input(s, i))]) return true;
+  return false;
+}
+
+/// Writes the step's thin inputs out.
+void Plan::thicken(Frame& f, const Step& s) const {
+  for (int i = 0; i < s.n_in; ++i) {
+    auto slot = static_cast<std::size_t>(input(s, i));
+    if (!f.thin[slot]) continue;
+    Body& b = f.own[slot];
+    Ref<Storage> whole = Storage::allocate(b.bytes(), cpu);
+    Runs runs;
+    runs.push(b.numel(), true);
+    repeat_runs(b.data(), static_cast<std::byte*>(whole->data), b.dtype.size(), runs);
+    b.storage = std::move(whole);
+    b.offset = 0;
+    f.thin[slot] = 0;
+  }
+}
+
+}  // namespace kassette
