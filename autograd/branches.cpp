@@ -32,8 +32,9 @@ class Branches final : public Procedure {
   Spec result_;
 };
 
-/// What both branches agree on.
-Spec merge(const char* what, const Spec& yes, const Spec& no) {
+}  // namespace
+
+Spec common_spec(const char* what, const Spec& yes, const Spec& no) {
   if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
   Spec s;
   s.set(yes);
@@ -50,12 +51,10 @@ Spec merge(const char* what, const Spec& yes, const Spec& no) {
   return s;
 }
 
-}  // namespace
-
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no) {
   auto as_list = [](const Callable<Tensor()>& f) { return [&f](const Tensors&) { return Tensors(f()); }; };
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
-  Spec result = merge(what, a.plan->output_spec(0), b.plan->output_spec(0));
+  Spec result = common_spec(what, a.plan->output_spec(0), b.plan->output_spec(0));
   Tensors in(key_input(a.plan->n_sources() + b.plan->n_sources() > 0, what));
   in.push_back(condition);
   for (const Tensor& t : a.captures) in.push_back(t);

@@ -70,6 +70,8 @@ void check_state(const char* what, const Spec& before, const Spec& after, std::i
 /// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else, and with checkpoints, one node.
 Tensors scan(const ScanRequest& request, const ScanFn& step);
 
+/// What both branches agree on. Throws where shapes or dtypes differ.
+Spec common_spec(const char* what, const Spec& yes, const Spec& no);
 /// One of two branches by a scalar condition; the other is not run.
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no);
 

@@ -348,6 +348,8 @@ void PlanBuilder::find_needs(const std::vector<int>& roots) {
     Plan::Step& s = *it;
     for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, at(s.out + i));
     if (!s.need) continue;
+    // What a body gives may have sizes that only running it tells.
+    if (s.op == &call_row) s.need = 2;
     for (int i = 0; i < s.n_in; ++i) {
       // A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even for a shape.
       bool shape = has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));

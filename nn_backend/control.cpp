@@ -46,6 +46,13 @@ Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression
   return in_name_of("switch_", [&] { return where(c, yes, no); });
 }
 
+/// Two tensors are held against each other whichever of them is taken; a number fits any.
+void check_branches(const Branch& a, const Branch& b) {
+  for (const Branch* x : {&a, &b})
+    if (Access::lazy(*x) || !is_tensor_operand(Access::value(*x)) || !tensor_of(Access::value(*x)).defined()) return;
+  common_spec("switch_", Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
+}
+
 Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
   const Body& c = Access::body(condition);
   if (c.rank != 0) return elementwise_switch(condition, yes, no);
@@ -87,6 +94,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, "switch_");
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
+  if (given.body().rank == 0) check_branches(then_expression, else_expression);
   return choose(cast(given, bool_), then_expression, else_expression, "switch_");
 }
 
