@@ -124,7 +124,44 @@ struct Adam {
   }
 };
 
+/// An LSTM as a user writes it with K::rnn: 50 times of 32 samples, 64 features to 128 units. The inputs are put with time in
+/// front and projected before the loop, as Keras' layer does it.
+struct Lstm {
+  static constexpr int kUnits = 128;
+  Tensor x = K::variable(uniform(32, 50, 64) - 0.6), kernel = K::variable((uniform(64, 4 * kUnits) - 0.6) * 0.1);
+  Tensor recurrent = K::variable((uniform(kUnits, 4 * kUnits) - 0.6) * 0.1), bias = K::variable(K::zeros({4 * kUnits}));
+
+  Tensor outputs(const Tensor& in) const {
+    auto step = [&](const Tensor& projected, const Tensors& states) {
+      Tensor z = projected + K::dot(states[0], recurrent);
+      auto gate = [&](int k) { return z(kassette::all, kassette::slice(k * kUnits, (k + 1) * kUnits)); };
+      Tensor cell = K::sigmoid(gate(1)) * states[1] + K::sigmoid(gate(0)) * K::tanh(gate(2));
+      Tensor h = K::sigmoid(gate(3)) * K::tanh(cell);
+      return K::Step{h, {h, cell}};
+    };
+    Tensor projected = K::dot(K::permute_dimensions(in, {1, 0, 2}), kernel) + bias, start = K::zeros_like(projected[0](kassette::all, kassette::slice(0, kUnits)));
+    K::RnnOptions o;
+    o.time_major = true;
+    return K::permute_dimensions(K::rnn(step, projected, {start, start}, o).outputs, {1, 0, 2});
+  }
+  Tensors gradients(const Tensor& in) const { return K::gradients(K::sum(outputs(in)), {in, kernel, recurrent, bias}); }
+};
+
 void train() {
+  row("train.lstm_f", [] {
+    return [net = Lstm(), x = K::eval(Lstm().x)] { Tensor y = net.outputs(x); };
+  });
+  row("train.lstm_fb", [] { return [net = Lstm()] { Tensors g = net.gradients(net.x); }; });
+  row("train.lstm_f.fn", [] {
+    Lstm net;
+    Tensor x = K::placeholder({32, 50, 64});
+    return [feed = K::eval(net.x), f = K::function({x}, {net.outputs(x)})] { Tensors y = f({feed}); };
+  });
+  row("train.lstm_fb.fn", [] {
+    Lstm net;
+    Tensor x = K::placeholder({32, 50, 64});
+    return [feed = K::eval(net.x), f = K::function({x}, net.gradients(x))] { Tensors g = f({feed}); };
+  });
   row("train.mlp_b32", [] { return [net = Mlp()] { net.step(); }; });
   row("train.mlp_b32.fn", [] {
     Mlp net;
