@@ -119,7 +119,9 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
 }
 
 Tensors Plan::check_feeds(const Tensors& args) const {
-  if (args.size() != n_inputs()) fail<ValueError>("function: ", args.size(), " values for ", n_inputs(), " inputs");
+  if (args.size() != n_inputs())
+    fail<ValueError>("function: ", args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(), n_inputs() == 1 ? " input" : " inputs",
+                     n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
   Tensors checked;
   checked.reserve(static_cast<std::int64_t>(feeds_.size()));
   for (int i = 0; i < n_inputs(); ++i) {

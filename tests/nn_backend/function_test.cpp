@@ -73,8 +73,8 @@ TEST_CASE("a missing feed is a ValueError at the call, None stands for a default
   Tensor p = K::placeholder({2}), q = K::placeholder({2});
   CHECK_THROWS_WITH(K::function({p}, {p + q})({{1, 2}}), "function: the placeholder (2,) is not fed; list it among the inputs of a K::function");
   CHECK_THROWS_WITH(K::function({p}, {p})({None}), "function: input 0 is an empty Tensor, and the placeholder (2,) has no default");
-  CHECK_THROWS_WITH(K::function({p, q}, {p})({{1, 2}}), "function: 1 values for 2 inputs");
-  CHECK_THROWS_WITH(K::function({p}, {p})({{1, 2}, 3}), "function: 2 values for 1 inputs");
+  CHECK_THROWS_WITH(K::function({p, q}, {p})({{1, 2}}), "function: 1 value for 2 inputs");
+  CHECK_THROWS_WITH(K::function({p}, {p})({{1, 2}, 3}), "function: 2 values for 1 input; a list is one value in braces of its own, as in f({{1, 2}})");
   auto f = K::function({p, K::learning_phase()}, {p * K::cast(K::learning_phase(), "float32")});
   CHECK(values(f({{1, 2}, None})[0]) == Vec{0, 0});   // test is the default
   CHECK(values(f({{1, 2}, 1})[0]) == Vec{1, 2});

@@ -69,7 +69,7 @@ TEST_CASE("what is fed to sparse and dense placeholders is checked in one line",
   CHECK_THROWS_WITH(f({K::sparse_coo({}, {}, {2, 4}), dense}), "function: input 0 'graph' is (2, 4), declared (None, 3)");
   CHECK_THROWS_WITH(f({K::sparse_coo({}, {}, {2, 3, 1}), dense}), "function: input 0 'graph' is (2, 3, 1), declared (None, 3)");
   CHECK_THROWS_WITH(f({None, dense}), "function: input 0 is an empty Tensor, and the sparse placeholder (None, 3) has no default");
-  CHECK_THROWS_WITH(f({sparse}), "function: 1 values for 2 inputs");
+  CHECK_THROWS_WITH(f({sparse}), "function: 1 value for 2 inputs");
   CHECK_THROWS_WITH(K::eval(p), "eval: the placeholder 'indices of graph' (None, 2) is not fed; list it among the inputs of a K::function");
   CHECK_THROWS_WITH(K::function({sparse}, {d}), Catch::Contains("input 0 is a sparse tensor of shape (2, 3) that is no placeholder"));
   CHECK_THROWS_WITH(K::placeholder(None, None, None, true), "placeholder: a sparse placeholder of unknown rank; it has a known rank of at least 1");
