@@ -158,11 +158,13 @@ Tensor feed_value(const Tensor& key, const Tensor& value) {
   for (int i = 0; fits && declared.rank >= 0 && i < v.rank; ++i)
     fits = declared.dims[i] < 0 || v.dims[i] < 0 || v.dims[i] == declared.dims[i];
   if (!fits) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
-  if (v.dtype == declared.dtype) return value;
-  if (Access::body(value).flags & kLeaf)
+  if (Access::body(value).flags & kLeaf) {
+    if (v.dtype == declared.dtype) return value;
     fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
-  if (is_sparse(value)) return with_values(value, host_copy(sparse_part(value, kValues), declared.dtype));
-  return host_copy(value, declared.dtype);
+  }
+  if (v.dtype == declared.dtype) return value.to(key.device());
+  if (is_sparse(value)) return with_values(value, host_copy(sparse_part(value, kValues), declared.dtype).to(key.device()));
+  return host_copy(value, declared.dtype).to(key.device());
 }
 
 std::atomic<int> frozen_phase{-1};

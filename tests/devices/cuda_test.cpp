@@ -75,6 +75,15 @@ TEST_CASE("a function with a placeholder on a CUDA device takes feeds of the CPU
   CHECK(floats(ys[0]) == std::vector<float>{5, 7});
 }
 
+TEST_CASE("what feed_dict gives comes to the device of what it is given for", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor here = K::constant({1, 2}), wide = K::constant({3, 4}, "float64");
+  DeviceScope scope("cuda:0");
+  Tensor x = K::placeholder({K::None});
+  CHECK(floats(K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, here}}})({})[0]) == std::vector<float>{2, 4});
+  CHECK(floats(K::function({}, {x + K::ones({2})}, K::FunctionOptions{.feed_dict = {{x, wide}}})({})[0]) == std::vector<float>{4, 5});
+}
+
 TEST_CASE("a CUDA device that is not there is an error that says how many there are", "[device]") {
   if (!has_device("cuda:0")) return;
   std::string said = error_of<DeviceError>([] { K::ones({2}).to("cuda:97"); });
