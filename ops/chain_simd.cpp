@@ -14,8 +14,22 @@ using Step = void (*)(const ChainCode*, std::int64_t at, std::int64_t end, Regis
 
 constexpr std::int64_t kFetchAhead = 2048;   // bytes
 
-/// The jump to the next instruction. The compiler must make it one: without optimisation, and there alone, it is a call, and
-/// the stack holds as many as the program has instructions.
+// Whether compilers make jumps of the calls below. Without optimisation and under sanitizers they do not: then a chunk ends
+// with a return, so that the stack holds the instructions of one chunk and not of all.
+#if defined(__has_feature)
+#define KASSETTE_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define KASSETTE_SANITIZED 1
+#else
+#define KASSETTE_SANITIZED 0
+#endif
+#if defined(__OPTIMIZE__) && !KASSETTE_SANITIZED
+constexpr bool kJumps = true;
+#else
+constexpr bool kJumps = false;
+#endif
+
+/// The jump to the next instruction.
 #define KASSETTE_NEXT return reinterpret_cast<Step<T>>(c[1].step)(c + 1, at, end, r0, r1, r2, r3)
 #define KASSETTE_STEP(name) \
   void name(const ChainCode* c, std::int64_t at, std::int64_t end, Register<T> r0, Register<T> r1, Register<T> r2, Register<T> r3)
@@ -88,6 +102,7 @@ KASSETTE_STEP(fetch_step) {
 }
 template <class T>
 KASSETTE_STEP(end_step) {
+  if (!kJumps) return;
   at += kChunkVectors * static_cast<std::int64_t>(sizeof(Register<T>));
   if (at >= end) return;
   c = reinterpret_cast<const ChainCode*>(c->operand) - 1;
@@ -96,7 +111,9 @@ KASSETTE_STEP(end_step) {
 template <class T>
 void run(const ChainCode* program, std::int64_t begin, std::int64_t end) {
   const Register<T> zero = typename Vec<T>::V(T(0));
-  reinterpret_cast<Step<T>>(program->step)(program, begin, end, zero, zero, zero, zero);
+  const std::int64_t chunk = kJumps ? end - begin : kChunkVectors * static_cast<std::int64_t>(sizeof(Register<T>));
+  for (std::int64_t at = begin; at < end; at += chunk)
+    reinterpret_cast<Step<T>>(program->step)(program, at, end, zero, zero, zero, zero);
 }
 
 template <class T>
