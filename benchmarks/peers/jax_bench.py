@@ -72,6 +72,28 @@ def mlp_loop():
     return timer.peak_of(lambda: [step() for _ in range(1000)])
 
 
+def lstm(parameters, x):
+    kernel, recurrent, bias = parameters
+    projected = jnp.swapaxes(x @ kernel + bias, 0, 1)
+    start = jnp.zeros((x.shape[0], recurrent.shape[0]))
+
+    def step(states, z):
+        h, cell = states
+        i, f, g, out = jnp.split(z + h @ recurrent, 4, axis=1)
+        cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(out) * jnp.tanh(cell)
+        return (h, cell), h
+
+    return jnp.swapaxes(jax.lax.scan(step, (start, start), projected)[1], 0, 1)
+
+
+def lstm_row(f):
+    parameters = [jnp.asarray(inputs.weights(64, 512)), jnp.asarray(inputs.weights(128, 512)), jnp.zeros(512)]
+    return jitted(f, parameters, uniform(32, 50, 64))
+
+
+timer.row("train.lstm_f", lambda: lstm_row(lstm))
+timer.row("train.lstm_fb", lambda: lstm_row(jax.grad(lambda p, x: lstm(p, x).sum(), argnums=(0, 1))))
 timer.row("train.mlp_b32", lambda: mlp_step(32, [64, 128, 10]))
 timer.own_process("mem.mlp_b32_1000", mlp_loop)
 

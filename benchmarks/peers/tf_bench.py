@@ -82,6 +82,22 @@ def mlp_loop():
     return timer.peak_of(lambda: [step() for _ in range(1000)])
 
 
+def lstm(backward):
+    layer = tf.keras.layers.LSTM(128, return_sequences=True)
+    x = uniform(32, 50, 64)
+    layer(x)
+
+    def forward_and_back(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(layer(x))
+        return tape.gradient(y, [x] + layer.trainable_variables)
+
+    return call(forward_and_back if backward else layer, x)
+
+
+timer.row("train.lstm_f", lambda: lstm(False))
+timer.row("train.lstm_fb", lambda: lstm(True))
 timer.row("train.mlp_b32", lambda: mlp_step(32, [64, 128, 10]))
 timer.own_process("mem.mlp_b32_1000", mlp_loop)
 

@@ -55,7 +55,25 @@ auto mlp_step(int64_t batch, std::vector<int64_t> widths) {
   };
 }
 
+/// 50 times of 32 samples, 64 features to 128 units: the module's fused kernels.
+torch::nn::LSTM lstm() { return torch::nn::LSTM(torch::nn::LSTMOptions(64, 128).batch_first(true)); }
+
 void train() {
+  row("train.lstm_f", [] {
+    return [net = lstm(), x = uniform({32, 50, 64})]() mutable {
+      torch::NoGradGuard unrecorded;
+      Tensor y = std::get<0>(net->forward(x));
+    };
+  });
+  row("train.lstm_fb", [] {
+    auto net = lstm();
+    Tensor x = uniform({32, 50, 64}).requires_grad_();
+    auto wanted = net->parameters();
+    wanted.push_back(x);
+    return [=]() mutable {
+      auto g = torch::autograd::grad({std::get<0>(net->forward(x)).sum()}, wanted);
+    };
+  });
   row("train.mlp_b32", [] { return mlp_step(32, {64, 128, 10}); });
   own_process("mem.mlp_b32_1000", [] {
     auto step = mlp_step(32, {64, 128, 10});
