@@ -116,9 +116,12 @@ std::int64_t npy_header_end(const InputFile& file, const char* where, const std:
   if (preamble.size() < 10 || std::memcmp(preamble.data(), kMagic, 6) != 0) file.refuse(where, "not an npy file");
   int major = static_cast<unsigned char>(preamble[6]);
   if (major < 1 || major > 3) file.refuse(where, "version ", major, " of the npy format; 1 to 3 are known");
-  if (major == 1) return 10 + load_le<std::uint16_t>(preamble.data() + 8);
-  if (preamble.size() < 12) file.refuse(where, "not an npy file");
-  return 12 + static_cast<std::int64_t>(load_le<std::uint32_t>(preamble.data() + 8));
+  if (major > 1 && preamble.size() < 12) file.refuse(where, "not an npy file");
+  std::int64_t end = major == 1 ? 10 + load_le<std::uint16_t>(preamble.data() + 8)
+                                : 12 + static_cast<std::int64_t>(load_le<std::uint32_t>(preamble.data() + 8));
+  // No header is that short; readers count on having it to the end of the preamble.
+  if (end < kNpyPreamble) file.refuse(where, "not an npy file");
+  return end;
 }
 
 NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available) {

@@ -201,6 +201,21 @@ TEST_CASE("every npz cut short or with one byte changed is refused or read, neve
   }
 }
 
+TEST_CASE("an array without a header in an npz is refused", "[io]") {
+  Folder folder;
+  save_npz(folder / "x.npz", {{"a", array(int8, {5})}});
+  std::string s = read_file(folder / "x.npz");
+  std::size_t at = s.find(std::string("\x93NUMPY\x01\x00", 8));
+  REQUIRE(at != s.npos);
+  for (char length : {'\0', '\1', '\2'}) {
+    s[at + 8] = length;
+    write_file(folder / "x.npz", s);
+    CHECK_THROWS_AS(load_npz(folder / "x.npz"), ValueError);
+    write_file(folder / "x.npy", s.substr(at));
+    CHECK_THROWS_AS(load_npy(folder / "x.npy"), ValueError);
+  }
+}
+
 TEST_CASE("two arrays of one name in an npz are refused", "[io]") {
   Folder folder;
   save_npz(folder / "x.npz", {{"a1", array(int8, {5})}, {"a2", array(int8, {5})}});
