@@ -12,6 +12,7 @@
 
 #include <kassette/backend.h>
 
+#include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/testing_report.h"
 #include "ops/operand.h"
@@ -76,7 +77,7 @@ void raise(const char* what, const Comparison& c) {
 class Difference {
  public:
   Difference(const Tensor& actual, const Tensor& expected, bool spread, const Tolerance& t)
-      : shape_(actual.shape()), got_(actual), wanted_(expected), spread_(spread) {
+      : shape_(actual.shape()), got_(host_copy(actual, actual.dtype())), wanted_(host_copy(expected, expected.dtype())), spread_(spread) {
     double eps = coarseness(got_.dtype(), wanted_.dtype());
     rtol_ = t.rtol < 0 ? eps : t.rtol;
     atol_ = t.atol < 0 ? eps : t.atol;
@@ -128,12 +129,15 @@ class Difference {
     }
   }
   /// "1.5, expected 2".
-  std::string pair(std::int64_t i) const {
-    auto at = [&](const Tensor& x, std::int64_t k) {
-      return x.dtype() == int64 ? std::to_string(x.to_vector<std::int64_t>()[static_cast<std::size_t>(k)])
-                                : number_text(x.to_vector<double>()[static_cast<std::size_t>(k)]);
-    };
-    return at(got_, i) + ", expected " + at(wanted_, spread_ ? 0 : i);
+  std::string pair(std::int64_t i) const { return element(got_, i) + ", expected " + element(wanted_, spread_ ? 0 : i); }
+  static std::string element(const Tensor& x, std::int64_t i) {
+    const DType dtype = x.dtype() == int64 ? int64 : float64;   // what it was compared as
+    const Value v = concrete_value(Access::body(x), "compare");
+    std::int64_t integer;
+    double real;
+    convert(dtype == int64 ? static_cast<void*>(&integer) : &real, dtype,
+            static_cast<const std::byte*>(v.storage->data) + v.offset + i * x.dtype().size(), x.dtype(), 1);
+    return dtype == int64 ? std::to_string(integer) : number_text(real);
   }
   std::string more() const {
     std::string s = text("\n  allowed: atol ", number_text(atol_), " + rtol ", number_text(rtol_), " * |expected|");
@@ -179,11 +183,10 @@ void fail_no_error(Name expected) {
 }  // namespace detail
 
 Array::Array(std::initializer_list<Operand> items) : tensor_(as_tensor(Operand(items), float64, "Array")), kind_(kList) {}
-Array::Array(const Operand& number, int) : tensor_(as_tensor(number, DType(), "Array")), kind_(kNumber) {
-  // Exactly: a large integer keeps its digits.
-  auto kind = Access::kind(number);
-  tensor_ = as_tensor(number, kind == Scalar::kFloat ? float64 : kind == Scalar::kBool ? bool_ : int64, "Array");
-}
+// A number keeps all its digits, whatever floatx is.
+Array::Array(const Operand& number, int)
+    : tensor_(as_tensor(number, Access::kind(number) == Scalar::kFloat ? float64 : Access::kind(number) == Scalar::kBool ? bool_ : int64, "Array")),
+      kind_(kNumber) {}
 
 std::ostream& operator<<(std::ostream& os, const Comparison& c) { return os << (c.ok ? "equal within the tolerance" : c.report); }
 

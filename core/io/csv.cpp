@@ -114,20 +114,16 @@ Tensor load_as(const io::InputFile& file, const LoadCsvOptions& options) {
   Reader<T> reader(file, options);
   auto* text = reinterpret_cast<const char*>(file.map());
   reader.lines(std::string_view(text, static_cast<std::size_t>(file.size())));
-  if (!std::is_floating_point_v<T> && options.dtype != int64)
-    for (std::size_t i = 0; i < reader.values.size(); ++i) {
-      double low = 0, high = 1;
-      dispatch(options.dtype, [&](auto* p) {
-        using U = std::remove_pointer_t<decltype(p)>;
-        if constexpr (std::is_integral_v<U>) {
-          low = static_cast<double>(std::numeric_limits<U>::min());
-          high = static_cast<double>(std::numeric_limits<U>::max());
-        }
-      });
-      double v = static_cast<double>(reader.values[i]);
-      if (v < low || v > high)
-        file.refuse("row ", i / reader.columns, ", column ", i % reader.columns + 1, ": ", reader.values[i], " does not fit ", options.dtype);
-    }
+  if constexpr (std::is_integral_v<T>)
+    dispatch(options.dtype, [&](auto* p) {
+      using U = std::remove_pointer_t<decltype(p)>;
+      if constexpr (std::is_integral_v<U>) {
+        constexpr T low = std::numeric_limits<U>::min(), high = std::numeric_limits<U>::max();
+        for (std::size_t i = 0; i < reader.values.size(); ++i)
+          if (reader.values[i] < low || reader.values[i] > high)
+            file.refuse("row ", i / reader.columns, ", column ", i % reader.columns + 1, ": ", reader.values[i], " does not fit ", options.dtype);
+      }
+    });
   io::Fresh out = io::fresh(Spec(options.dtype, {reader.rows, reader.columns}));
   convert(out.data, options.dtype, reader.values.data(), dtype_of(static_cast<const T*>(nullptr)), static_cast<std::int64_t>(reader.values.size()));
   return out.tensor;
