@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -39,6 +40,19 @@ std::string error_of(F&& f) {
   }
   return "no error";
 }
+
+/// n numbers in [-0.5, 0.5) that have nothing to do with each other, the same on every machine.
+inline std::vector<double> numbers(std::size_t n, std::uint64_t seed) {
+  std::vector<double> v;
+  for (std::size_t i = 0; i < n; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    v.push_back(static_cast<double>(seed >> 11) * 0x1p-53 - 0.5);
+  }
+  return v;
+}
+/// A float64 constant, and a float64 variable.
+inline Tensor f64(const std::vector<double>& v, const Dims& shape) { return backend::constant(v, "float64", shape); }
+inline Tensor var64(const std::vector<double>& v, const Dims& shape) { return backend::variable(f64(v, shape), "float64"); }
 
 /// Checks that each number is within `relative` times the expected one of it, or within `absolute`.
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double relative, double absolute) {

@@ -7,33 +7,17 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
+using namespace kassette::test;
 using Vec = std::vector<double>;
 
 namespace {
 
-Vec numbers(int n, std::uint64_t seed) {   // in [-0.5, 0.5), the same on every machine
-  Vec v;
-  for (int i = 0; i < n; ++i) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    v.push_back(static_cast<double>(seed >> 11) * 0x1p-53 - 0.5);
-  }
-  return v;
-}
-Vec values(const Tensor& t) { return K::eval(t).to_vector<double>(); }
-double number(const Tensor& t) { return K::eval(t).item<double>(); }
-Tensor var64(const Vec& v, const kassette::Dims& shape) { return K::variable(K::constant(v, "float64", shape), "float64"); }
-
-void close(const Vec& a, const Vec& b, double tolerance = 1e-6) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    INFO("element " << i << ": " << a[i] << " and " << b[i]);
-    CHECK(std::abs(a[i] - b[i]) <= tolerance * (1 + std::abs(b[i])));
-  }
-}
+void close(const Vec& got, const Vec& expected, double tolerance = 1e-6) { check_close(got, expected, tolerance); }
 /// Central differences of a function of the value of a variable.
 Vec differences(const std::function<double()>& f, const Tensor& variable, double h = 1e-5) {
   Vec at = values(variable), g;
