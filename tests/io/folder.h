@@ -40,6 +40,29 @@ class Folder {
 inline void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 inline std::string read_file(const std::string& path) { return text_of(path); }
 
+/// What load(path) says of a file of those bytes, behind "what: path: "; "no error" where it reads it. It has to be one line.
+template <class F>
+std::string refusal(const std::string& what, const std::string& bytes, F&& load) {
+  Folder folder;
+  const std::string path = folder / "x", head = what + ": " + path + ": ";
+  write_file(path, bytes);
+  const std::string message = error_of<ValueError>([&] { load(path); });
+  CHECK(message.find('\n') == message.npos);
+  return message.compare(0, head.size(), head) == 0 ? message.substr(head.size()) : message;
+}
+/// Calls load(path) on the file cut short at every byte, which has to be a ValueError, and with every byte changed, which has
+/// to be read or be one.
+template <class F>
+void check_damaged(const std::string& what, const std::string& whole, F&& load) {
+  for (std::size_t n = 0; n < whole.size(); ++n) CHECK(refusal(what, whole.substr(0, n), load) != "no error");
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (char mask : {'\1', '\x80', '\xff'}) {
+      std::string changed = whole;
+      changed[i] = static_cast<char>(changed[i] ^ mask);
+      (void)refusal(what, changed, load);
+    }
+}
+
 /// A file that NumPy, safetensors or Pillow wrote; KASSETTE_FILES names a folder where they did so just now.
 inline std::string foreign(const std::string& name) {
   const char* folder = std::getenv("KASSETTE_FILES");

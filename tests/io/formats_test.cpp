@@ -19,12 +19,8 @@ struct File {
   explicit File(const std::string& bytes) { write_file(path, bytes); }
 };
 std::vector<double> csv(const std::string& text, const LoadCsvOptions& options = {}) { return values(load_csv(File(text).path, options)); }
-/// The message without function and path.
 std::string csv_error(const std::string& text, const LoadCsvOptions& options = {}) {
-  File file(text);
-  std::string message = error_of<ValueError>([&] { load_csv(file.path, options); });
-  const std::string head = "load_csv: " + file.path + ": ";
-  return message.compare(0, head.size(), head) == 0 ? message.substr(head.size()) : message;
+  return refusal("load_csv", text, [&](const std::string& path) { load_csv(path, options); });
 }
 std::vector<double> row(std::initializer_list<double> v) { return v; }
 
@@ -58,7 +54,6 @@ TEST_CASE("csv reads numbers of every kind, NaN for empty fields, comments and q
   CHECK(csv("1\n2") == row({1, 2}));
   CHECK(csv("0.1,1e400,-1e400,1e-400", {.dtype = float64}) == row({0.1, INFINITY, -INFINITY, 0}));
   CHECK(csv("0.1", {.dtype = float32})[0] == double(0.1f));
-  CHECK(csv("9007199254740993", {.dtype = int64}).size() == 1);
   CHECK(load_csv(File("9007199254740993").path, {.dtype = int64}).item<std::int64_t>() == 9007199254740993);
   CHECK(printed(load_csv(File("").path).shape()) == "(0, 0)");
 }
@@ -113,22 +108,19 @@ TEST_CASE("idx comes in, plain and within gzip, and goes out", "[io]") {
 }
 
 TEST_CASE("idx files that lie are refused", "[io]") {
-  auto refusal = [](const std::string& bytes) {
-    File file(bytes);
-    std::string message = error_of<ValueError>([&] { load_idx(file.path); });
-    return message.substr(std::min(message.size(), message.find(": ", 12) + 2));
-  };
+  auto load = [](const std::string& path) { load_idx(path); };
+  auto refused = [&](const std::string& bytes) { return refusal("load_idx", bytes, load); };
   auto head = [](std::string sizes) { return std::string("\0\0\x08\x01", 4) + sizes; };
-  CHECK(refusal("") == "not an IDX file: 0 bytes");
-  CHECK(refusal("abcdefgh") == "not an IDX file");
-  CHECK(refusal(std::string("\0\0\x08\x09", 4) + std::string(36, '\0')) == "an array of 9 dimensions; at most 8 are possible");
-  CHECK(refusal(head("\xff\xff\xff\xff")) == "uint8 (4294967295,) takes 4294967295 bytes, and the file has no more than 8");
-  CHECK(refusal(head(std::string("\0\0\0\3", 4)) + "ab") == "is cut short");
-  CHECK(refusal(head(std::string("\0\0\0\1", 4)) + "ab") == "1 bytes more than its sizes say");
+  CHECK(refused("") == "not an IDX file: 0 bytes");
+  CHECK(refused("abcdefgh") == "not an IDX file");
+  CHECK(refused(std::string("\0\0\x08\x09", 4) + std::string(36, '\0')) == "an array of 9 dimensions; at most 8 are possible");
+  CHECK(refused(head("\xff\xff\xff\xff")) == "uint8 (4294967295,) takes 4294967295 bytes, and the file has no more than 8");
+  CHECK(refused(head(std::string("\0\0\0\3", 4)) + "ab") == "is cut short");
+  CHECK(refused(head(std::string("\0\0\0\1", 4)) + "ab") == "1 bytes more than its sizes say");
   std::string packed = read_file(foreign("images.idx.gz"));
   for (std::size_t n = 4; n < packed.size(); ++n) CHECK_THROWS_AS(load_idx(File(packed.substr(0, n)).path), ValueError);
   packed[packed.size() - 6] ^= 1;   // the checksum
-  CHECK(refusal(packed) == "is damaged: it cannot be decompressed");
+  CHECK(refused(packed) == "is damaged: it cannot be decompressed");
 }
 
 TEST_CASE("png comes in with every kind of pixel", "[io]") {
@@ -172,22 +164,5 @@ TEST_CASE("png goes out and comes back", "[io]") {
 }
 
 TEST_CASE("every png cut short or with one byte changed is refused or read", "[io]") {
-  const std::string whole = read_file(foreign("rgb_8_interlaced.png"));
-  Folder folder;
-  std::string path = folder / "x.png";
-  for (std::size_t n = 0; n < whole.size(); ++n) {
-    write_file(path, whole.substr(0, n));
-    CHECK_THROWS_AS(load_png(path), ValueError);
-  }
-  for (std::size_t i = 0; i < whole.size(); ++i)
-    for (char mask : {'\1', '\x80', '\xff'}) {
-      std::string changed = whole;
-      changed[i] = static_cast<char>(changed[i] ^ mask);
-      write_file(path, changed);
-      try {
-        (void)load_png(path);
-      } catch (const ValueError& e) {
-        CHECK(std::string(e.what()).find('\n') == std::string::npos);
-      }
-    }
+  check_damaged("load_png", read_file(foreign("rgb_8_interlaced.png")), [](const std::string& path) { (void)load_png(path); });
 }
