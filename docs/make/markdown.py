@@ -1,0 +1,42 @@
+"""docs/make/markdown.py - Markdown pages as this repository writes them: headings, prose and fenced blocks."""
+import re
+
+
+class Block:
+    """A fenced block: its language, its lines, and the line of the page that its content begins with (from 1)."""
+
+    def __init__(self, language, lines, line):
+        self.language, self.lines, self.line = language, lines, line
+
+    def text(self):
+        return "".join(line + "\n" for line in self.lines)
+
+
+class Section:
+    """What stands below one heading: lines of prose and Blocks, in order. The first has no heading."""
+
+    def __init__(self, level, title):
+        self.level, self.title, self.parts = level, title, []
+
+    def blocks(self, language):
+        return [part for part in self.parts if isinstance(part, Block) and part.language == language]
+
+
+def sections(text):
+    """The sections of a page, one per heading of any level."""
+    out = [Section(0, "")]
+    block = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if block is not None:
+            if line.startswith("```"):
+                block = None
+            else:
+                block.lines.append(line)
+        elif line.startswith("```"):
+            block = Block(line[3:].strip(), [], number + 1)
+            out[-1].parts.append(block)
+        elif heading := re.match(r"(#+) (.*)", line):
+            out.append(Section(len(heading[1]), heading[2].strip()))
+        else:
+            out[-1].parts.append(line)
+    return out
