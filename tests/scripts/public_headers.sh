@@ -32,6 +32,12 @@ for header in "${all[@]}"; do
     complain "$header: no thread_local or call_once; interpreters cannot link them"
 done
 
+# Whatever prints has its place in repl.h: show() for our prompt and clang's, printValue() for cling's.
+for type in $(grep -RhoE 'operator<<\(std::ostream& os, (const )?\w+&? ' kassette/ | sed -E 's/.*os, (const )?(\w+).*/\2/' | sort -u); do
+  grep -qE "show\((const )?(\w+::)?$type&? value" kassette/repl.h || complain "repl.h: no show() for $type, which has operator<<"
+  grep -qE "printValue\(const (\w+::)*$type\* value\)" kassette/repl.h || complain "repl.h: no cling::printValue for $type, which has operator<<"
+done
+
 # What the light headers reach, through others as well.
 for header in "${light[@]}"; do printf '#include <%s>\n' "$header"; done >"$work/light.cpp"
 g++ -std=c++17 -I. -M "$work/light.cpp" | tr -s ' \\' '\n\n' >"$work/reached"

@@ -1,0 +1,105 @@
+// tests/nn_backend/repl_test.cpp - the text of values at a prompt.
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#define __CLING__   // declares the hooks of cling's prompt as well
+#include <kassette/io.h>
+#include <kassette/repl.h>
+
+#include "tests/catch.h"
+
+using namespace kassette;
+namespace K = kassette::backend;
+
+namespace {
+
+template <class T>
+std::string shown(const T& value) {
+  std::ostringstream os;
+  repl::show(value, &os);
+  return os.str();
+}
+
+struct Point {
+  int x, y;
+};
+std::ostream& operator<<(std::ostream& os, Point p) { return os << p.x << '/' << p.y; }
+struct Silent {};
+enum class Colour : unsigned char { red, green };
+
+}  // namespace
+
+TEST_CASE("a prompt shows numbers with the digits that give them back", "[repl]") {
+  CHECK(shown(0.1 + 0.2) == "0.30000000000000004");
+  CHECK(shown(0.1f) == "0.1");
+  CHECK(shown(2.0) == "2.0");
+  CHECK(shown(-0.0) == "-0.0");
+  CHECK(shown(1.0 / 0.0) == "inf");
+  CHECK(shown(true) == "true");
+  CHECK(shown('a') == "'a'");
+  CHECK(shown(static_cast<unsigned char>(200)) == "200");
+  CHECK(shown(-5) == "-5");
+  CHECK(shown(static_cast<long long>(1) << 62) == "4611686018427387904");
+  CHECK(shown(nullptr) == "nullptr");
+  CHECK(shown(None) == "None");
+  CHECK(shown(Half{0x3c00}) == "1.0");
+  CHECK(shown(Colour::green) == "1");
+}
+
+TEST_CASE("a prompt shows text in quotes, so that its borders are seen", "[repl]") {
+  CHECK(shown("two\nlines") == "\"two\\nlines\"");
+  CHECK(shown(std::string("a \"b\" \x01")) == "\"a \\\"b\\\" \\x01\"");
+  CHECK(shown(std::string_view("abc", 2)) == "\"ab\"");
+  CHECK(shown(Text("as it is")) == "as it is");
+}
+
+TEST_CASE("a prompt shows containers with their elements", "[repl]") {
+  CHECK(shown(std::vector<int>{1, 2, 3}) == "{1, 2, 3}");
+  CHECK(shown(std::vector<int>{}) == "{}");
+  CHECK(shown(std::vector<bool>{true, false}) == "{true, false}");
+  CHECK(shown(std::map<std::string, double>{{"a", 1.5}}) == "{{\"a\", 1.5}}");
+  CHECK(shown(std::set<char>{'x'}) == "{'x'}");
+  CHECK(shown(std::array<float, 2>{0.5f, 1.0f}) == "{0.5, 1.0}");
+  CHECK(shown(std::tuple<int, std::string, double>{1, "b", 2}) == "{1, \"b\", 2.0}");
+  CHECK(shown(std::vector<std::vector<int>>{{1}, {2, 3}}) == "{{1}, {2, 3}}");
+  int plain[] = {4, 5};
+  CHECK(shown(plain) == "{4, 5}");
+  CHECK(shown(std::optional<int>(3)) == "3");
+  CHECK(shown(std::optional<int>()) == "nullopt");
+  CHECK(shown(std::unique_ptr<int>()) == "nullptr");
+  CHECK(shown(std::vector<int>(1000, 7)).size() == 317);
+  CHECK(shown(std::vector<int>(1000, 7)).substr(292) == "7, 7, 7, ... 1000 in all}");
+  CHECK(shown(std::vector<Tensor>{K::constant({1, 2}), Tensor()}) == "{[1. 2.] (2,) float32 cpu, Tensor()}");
+  CHECK(shown(std::pair<Shape, DType>{{2, 3}, int32}) == "{(2, 3), int32}");
+}
+
+TEST_CASE("a prompt shows what has an operator<<, and the type of what has none", "[repl]") {
+  CHECK(shown(Point{1, 2}) == "1/2");
+  CHECK(shown(std::vector<Point>{{1, 2}, {3, 4}}) == "{1/2, 3/4}");
+  CHECK(shown(Silent{}).find("Silent) at 0x") != std::string::npos);
+  CHECK(shown([](int i) { return i; }).find("lambda) at 0x") != std::string::npos);
+}
+
+TEST_CASE("a prompt shows tensors as operator<< does", "[repl]") {
+  Tensor x = K::constant({{1, 2}, {3, 4}});
+  std::ostringstream os;
+  os << x;
+  CHECK(shown(x) == os.str());
+  CHECK(cling::printValue(&x) == os.str());
+  CHECK(kassette::printValue(&x) == os.str());
+  CHECK(shown(x.shape()[0]) == "2");
+  NamedTensors named{{"w", x}};
+  std::ostringstream list;
+  list << named;
+  CHECK(shown(named) == list.str());
+  CHECK(cling::printValue(&named) == list.str());
+  CHECK(shown(Function()) == cling::printValue(std::make_unique<Function>().get()));
+}
