@@ -4,7 +4,9 @@
 
 #include "autograd/loop_run.h"
 #include "core/text.h"
+#include "ops/binary.h"
 #include "ops/expr.h"
+#include "ops/matmul.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -46,15 +48,63 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
     if (p.tape_kept[i]) std::swap(tapes_[i], kept[i]);
 }
 
+/// The steps of this variant, with products that are shares of a capture's cotangent and are read by their addition alone as
+/// one item.
+std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
+  const LoopProgram& p = *program_;
+  std::vector<int> reads(bodies_.size(), 0);
+  for (int k : v.steps)
+    for (int i = 0; i < plan_.step(k).n_in; ++i) ++reads[static_cast<std::size_t>(plan_.input(plan_.step(k), i))];
+  for (const std::vector<int>* roots : {&v.dx, &v.dstate, &v.dcapture})
+    for (int slot : *roots)
+      if (slot >= 0) ++reads[static_cast<std::size_t>(slot)];
+  std::vector<int> sum_of(plan_.steps_.size(), -1), product_of(plan_.steps_.size(), -1);
+  std::vector<char> gone(plan_.steps_.size(), 0);
+  for (int i = 0; i < p.arity.nc; ++i) {
+    std::vector<int> adds;
+    int slot = v.dcapture[static_cast<std::size_t>(i)], start = p.sums[static_cast<std::size_t>(i)];
+    while (slot >= 0 && slot != start && reads[static_cast<std::size_t>(slot)] == 1) {
+      int add = p.maker[static_cast<std::size_t>(slot)];
+      if (add < 0 || plan_.step(add).op != &binary_row<Add>() || !bounds_[static_cast<std::size_t>(add)].step) break;
+      int share = plan_.input(plan_.step(add), 1), product = p.maker[static_cast<std::size_t>(share)];
+      if (product < 0 || plan_.step(product).op != &matmul_row || reads[static_cast<std::size_t>(share)] != 1 || p.kept[static_cast<std::size_t>(share)]) break;
+      const Bound &a = bounds_[static_cast<std::size_t>(add)], &b = bounds_[static_cast<std::size_t>(product)];
+      if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent || !body(share).same_shape(body(start))) break;
+      adds.push_back(add);
+      slot = plan_.input(plan_.step(add), 0);
+    }
+    if (slot != start || reads[static_cast<std::size_t>(start)] != 1) continue;
+    for (int add : adds) {
+      int product = p.maker[static_cast<std::size_t>(plan_.input(plan_.step(add), 1))];
+      sum_of[static_cast<std::size_t>(add)] = start;
+      product_of[static_cast<std::size_t>(add)] = product;
+      gone[static_cast<std::size_t>(product)] = 1;
+    }
+  }
+  std::vector<LoopItem> items;
+  for (int k : v.steps) {
+    auto at = static_cast<std::size_t>(k);
+    if (sum_of[at] >= 0) items.push_back({.step = product_of[at], .sum = sum_of[at], .add = k});
+    else if (!gone[at]) items.push_back({.step = k});
+  }
+  return items;
+}
+
 /// The cotangents of this variant: where they come from and where they go.
 void LoopRun::bind_back(const Variant& v, Back& back) {
   const LoopProgram& p = *program_;
   back.bound = true;
   bind(v.steps);
+  const std::vector<LoopItem> items = sums_of(v);
+  arrange(items, back.steps);
+  auto in_place = [&](int sum) {
+    return std::any_of(items.begin(), items.end(), [&](const LoopItem& item) { return item.sum == sum; });
+  };
   for (int i = 0; i < p.arity.ns; ++i)
     if (int to = p.dys[static_cast<std::size_t>(p.arity.ny + i)]; to >= 0) back.carried.push_back({v.dstate[static_cast<std::size_t>(i)], to});
   for (int i = 0; i < p.arity.nc; ++i)
-    if (int from = v.dcapture[static_cast<std::size_t>(i)]; from >= 0) back.carried.push_back({from, p.sums[static_cast<std::size_t>(i)]});
+    if (int from = v.dcapture[static_cast<std::size_t>(i)], to = p.sums[static_cast<std::size_t>(i)]; from >= 0 && !in_place(to))
+      back.carried.push_back({from, to});
   back.in_place.assign(static_cast<std::size_t>(p.arity.nx), 0);
   for (int i = 0; i < p.arity.nx; ++i) {
     int slot = v.dx[static_cast<std::size_t>(i)];
@@ -65,7 +115,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
       dx = Storage::allocate(x.bytes(), x.device);
       if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);   // steps before had nothing for it
     }
-    if (p.variants.size() > 1 || !writes_rows(slot) || p.kept[static_cast<std::size_t>(slot)] || has_stack(slot)) continue;
+    if (!writes_rows(slot) || p.kept[static_cast<std::size_t>(slot)] || has_stack(slot)) continue;
     body(slot).storage = stacks_[static_cast<std::size_t>(slot)] = dx;
     back.in_place[static_cast<std::size_t>(i)] = 1;
   }
@@ -158,7 +208,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
-      execute(v.steps);
+      execute(back.steps);
       store_dx(v, back, t);
       carry(back.carried);
       for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.dcapture[i] >= 0;

@@ -6,7 +6,9 @@
 
 #include "autograd/control.h"
 #include "core/text.h"
+#include "devices/cpu/threads.h"
 #include "ops/expr.h"
+#include "ops/matmul.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 
@@ -16,6 +18,13 @@ namespace {
 /// Memory that a step may write into: nobody else sees it.
 bool ours(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
+}
+
+std::vector<LoopItem> items_of(const std::vector<int>& steps) {
+  std::vector<LoopItem> items;
+  items.reserve(steps.size());
+  for (int k : steps) items.push_back({.step = k});
+  return items;
 }
 
 }  // namespace
@@ -58,6 +67,28 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
 void LoopRun::bind(const std::vector<int>& steps) {
   for (int k : steps)
     if (!bounds_[static_cast<std::size_t>(k)].step) bind_step(k);
+}
+
+/// The chains of the steps, which are bound. What is computed once goes first, what nobody reads goes.
+void LoopRun::arrange(const std::vector<LoopItem>& items, Sequence& to) {
+  const LoopProgram& p = *program_;
+  std::vector<char> plain(bounds_.size(), 0), rooted = p.kept;
+  std::vector<LoopItem> list, once;
+  for (const LoopItem& item : items) {
+    const Bound& b = bounds_[static_cast<std::size_t>(item.step)];
+    plain[static_cast<std::size_t>(item.step)] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
+    if (b.once || !b.silent) (b.once ? once : list).push_back(item);
+  }
+  auto root = [&](const std::vector<int>& slots) {
+    for (int slot : slots)
+      if (slot >= 0) rooted[static_cast<std::size_t>(slot)] = 1;
+  };
+  root(p.outs);
+  for (const Variant& v : p.variants)
+    for (const std::vector<int>* slots : {&v.dx, &v.dstate, &v.dcapture}) root(*slots);
+  to.items = std::move(once);
+  std::vector<LoopItem> found = LoopChains(plan_, bodies_, plain, std::move(rooted), list).find(to.chains);
+  to.items.insert(to.items.end(), found.begin(), found.end());
 }
 
 /// Runs the rule on what is the same in every step, and says what has to wait for the values.
@@ -218,6 +249,7 @@ Tensors LoopRun::forward(bool way_back) {
   if (call_.steps > 0) {
     try {
       bind(p.forward);
+      arrange(items_of(p.forward), forward_);
       start_pass(way_back && !segments ? Pass::both : Pass::outputs, call_.steps);
     } catch (const Error&) {
       fail_at(0, "");
@@ -286,7 +318,7 @@ void LoopRun::play(std::int64_t begin, std::int64_t end) {
 void LoopRun::play_step(std::int64_t t) {
   set_elements(t);
   set_keys(t);
-  execute(program_->forward);
+  execute(forward_);
   if (pass_ != Pass::outputs) keep_row();
   if (pass_ != Pass::keeping) collect_outputs();
   carry(states_);
@@ -313,35 +345,79 @@ void LoopRun::set_keys(std::int64_t t) {
   }
 }
 
-void LoopRun::execute(const std::vector<int>& steps) {
-  for (int k : steps) execute(bounds_[static_cast<std::size_t>(k)]);
+void LoopRun::execute(Sequence& steps) {
+  for (const LoopItem& item : steps.items) {
+    if (item.chain >= 0) execute(*steps.chains[static_cast<std::size_t>(item.chain)]);
+    else if (item.sum >= 0) add_product_to(item);
+    else execute(bounds_[static_cast<std::size_t>(item.step)]);
+  }
+}
+
+inline Call LoopRun::call_of(Bound& b) {
+  const Plan::Step& s = *b.step;
+  running_ = &s;
+  Array* in = arrays_.data() + b.in;
+  for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
+  return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
+}
+
+/// Storage for what a step makes: its row of the stack, or what was there the step before.
+inline void LoopRun::make_room(int slot) {
+  Body& o = body(slot);
+  std::int64_t bytes = o.bytes();
+  if (has_stack(slot)) {
+    o.offset = row_ * bytes;
+    return;
+  }
+  if (!ours(o.storage.get(), bytes)) {
+    o.storage = {};
+    o.storage = Storage::allocate(bytes, o.device);
+  }
+  o.offset = 0;
 }
 
 inline void LoopRun::execute(Bound& b) {
   if (b.silent) return;
   const Plan::Step& s = *b.step;
-  running_ = &s;
-  Array* in = arrays_.data() + b.in;
-  for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
-  Body** out = results_.data() + b.out;
-  Call call{*s.op, s.attrs, in, s.n_in, out, s.n_out, b.device};
+  const Call call = call_of(b);
   if (b.once) b.silent = true;
   if (b.dynamic) return execute_dynamic(call, s);
   if (b.views) return run(call, s);
-  for (int i = 0; i < s.n_out; ++i) {
-    Body& o = *out[i];
-    std::int64_t bytes = o.bytes();
-    if (has_stack(s.out + i)) {
-      o.offset = row_ * bytes;
-      continue;
-    }
-    if (!ours(o.storage.get(), bytes)) {
-      o.storage = {};
-      o.storage = Storage::allocate(bytes, b.device);
-    }
-    o.offset = 0;
-  }
+  for (int i = 0; i < s.n_out; ++i) make_room(s.out + i);
   b.kernel(call);
+}
+
+void LoopRun::execute(LoopChain& c) {
+  constexpr std::int64_t kPart = 1 << 16;   // instructions on an element that are worth a thread
+  running_ = &plan_.step(c.first);
+  for (int slot : c.made) make_room(slot);
+  c.chain.place_sources([&](int slot) { return body(slot).data(); });
+  const ChainShape& shape = c.chain.shape();
+  std::int64_t part = std::max<std::int64_t>(1, kPart / c.chain.length());
+  if (shape.rows == 1)
+    parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
+  else
+    parallel_for(shape.rows, std::max<std::int64_t>(1, part / shape.width), [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
+}
+
+/// A step's share of a capture's cotangent goes where the others are.
+void LoopRun::add_product_to(const LoopItem& item) {
+  Body& sum = body(item.sum);
+  if (!ours(sum.storage.get(), sum.bytes())) {
+    Ref<Storage> copy = Storage::allocate(sum.bytes(), sum.device);
+    copy_bytes(sum.device, static_cast<std::byte*>(copy->data), sum.data(), sum.bytes());
+    sum.storage = std::move(copy);
+    sum.offset = 0;
+  }
+  Bound &product = bounds_[static_cast<std::size_t>(item.step)], &addition = bounds_[static_cast<std::size_t>(item.add)];
+  if (add_product(call_of(product), sum)) return;
+  execute(product);
+  Body& to = body(addition.step->out);
+  to.storage = sum.storage;
+  to.offset = sum.offset;
+  const Call call = call_of(addition);
+  addition.kernel(call);
+  to.storage = {};
 }
 
 void LoopRun::run(const Call& call, const Plan::Step& s) {

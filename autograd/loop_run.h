@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "autograd/hand_over.h"
+#include "autograd/loop_chain.h"
 #include "autograd/loop_program.h"
 
 namespace kassette {
@@ -53,8 +54,13 @@ class LoopRun final : public Extra {
     int from, to;            // slots; from -1: there is none any more
     bool swaps = false;      // their buffers change places
   };
+  struct Sequence {          // the steps of one list, bound
+    std::vector<LoopItem> items;
+    std::vector<std::unique_ptr<LoopChain>> chains;
+  };
   struct Back {              // of a variant
     bool bound = false;
+    Sequence steps;
     std::vector<Carried> carried;
     std::vector<char> in_place;   // per element: its cotangent is made where it belongs
   };
@@ -65,14 +71,19 @@ class LoopRun final : public Extra {
   bool writes_rows(int slot) const;
   bool has_stack(int slot) const { return static_cast<bool>(stacks_[static_cast<std::size_t>(slot)]); }
   void bind(const std::vector<int>& steps);
+  void arrange(const std::vector<LoopItem>& items, Sequence& to);
   void bind_step(int k);
   void find_swaps(std::vector<Carried>& list) const;
   void give_stack(int slot, std::int64_t rows);
   void start_pass(Pass pass, std::int64_t rows);
   void play(std::int64_t begin, std::int64_t end);
   void play_step(std::int64_t t);
-  void execute(const std::vector<int>& steps);
+  void execute(Sequence& steps);
   void execute(Bound& b);
+  void execute(LoopChain& chain);
+  void add_product_to(const LoopItem& item);
+  Call call_of(Bound& b);
+  void make_room(int slot);
   void execute_dynamic(const Call& call, const Plan::Step& s);
   void run(const Call& call, const Plan::Step& s);
   void set_elements(std::int64_t t);
@@ -87,6 +98,7 @@ class LoopRun final : public Extra {
   std::int64_t play_again(std::int64_t t);
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
   void bind_back(const Variant& v, Back& back);
+  std::vector<LoopItem> sums_of(const Variant& v);
   void store_dx(const Variant& v, const Back& back, std::int64_t t);
   Tensor held(const Body& b) const;
   Tensor outlives(int slot);
@@ -114,6 +126,7 @@ class LoopRun final : public Extra {
   std::vector<Tensors> lists_;             // outputs that are no stacks
   std::vector<Ref<Storage>> dx_;
   std::vector<Back> backs_;
+  Sequence forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
   const Plan::Step* running_ = nullptr;

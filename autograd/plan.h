@@ -77,6 +77,7 @@ class Plan {
   friend class PlanBuilder;
   friend struct Frame;
   friend class LoopProgram;
+  friend class LoopChains;
   friend class LoopRun;
   struct Step {
     const OpDef* op;

@@ -314,6 +314,25 @@ void reverse_gradient(const Rewind& r) { r.din(0) = apply1(reverse_row, r.attrs,
 
 }  // namespace
 
+bool window_of(const Attrs& attrs, const Spec& x, Window* window) {
+  if (!x.known() || x.rank == 0) return false;
+  const Region r = resolve("index", attrs, x);
+  int cut = -1;
+  for (int i = 0; i < r.rank; ++i) {
+    if (r.start[i] == 0 && r.step[i] == 1 && r.count[i] == x.dims[i]) continue;
+    if (cut >= 0 || r.step[i] != 1) return false;
+    cut = i;
+  }
+  Window w;
+  cut = std::max(cut, 0);
+  for (int i = 0; i < r.rank; ++i) (i < cut ? w.rows : w.whole) *= x.dims[i];
+  std::int64_t inner = x.dims[cut] ? w.whole / x.dims[cut] : 0;
+  w.width = r.count[cut] * inner;
+  w.first = r.start[cut] * inner;
+  *window = w;
+  return true;
+}
+
 constinit const OpDef index_row{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .cuda = index_kernel};
 /// The adjoint of indexing: zeros with the shape of input 1, and input 0 where the index points.
 constinit const OpDef index_grad_like_row{

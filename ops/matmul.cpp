@@ -116,12 +116,17 @@ void multiply_integers(const Product& p, const Repeats& r, const T* a, const T* 
   });
 }
 
+/// Of two matrices into a matrix of shape `out`; a and b change places with the operands.
+Product product_of(const Call& call, const MatrixForm& f, const Spec& out, const std::byte** a, const std::byte** b) {
+  const Spec &x = call.spec(f.swapped), &y = call.spec(!f.swapped);
+  if (f.swapped) std::swap(*a, *b);
+  return {out.dims[0], out.dims[1], x.dims[!f.ta], f.ta, f.tb, x.dims[1], y.dims[1], out.dims[1]};
+}
+
 template <class T>
 void run(const Call& call, const std::byte* a, const std::byte* b, T* out) {
   if (MatrixForm f(call.attrs); f.plain) {
-    const Spec &x = call.spec(f.swapped), &y = call.spec(!f.swapped), &o = *call.out[0];
-    if (f.swapped) std::swap(a, b);
-    Product p{o.dims[0], o.dims[1], x.dims[!f.ta], f.ta, f.tb, x.dims[1], y.dims[1], o.dims[1]};
+    const Product p = product_of(call, f, *call.out[0], &a, &b);
     if constexpr (std::is_floating_point_v<T>) multiply(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
     else multiply_integers(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
     return;
@@ -196,6 +201,19 @@ const Spec& spec_of(const Tensor& x) { return Access::body(x); }
 }  // namespace
 
 constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3};
+
+bool add_product(const Call& call, Body& sum) {
+  MatrixForm f(call.attrs);
+  if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
+  const std::byte *a = call.in[0].data, *b = call.in[1].data;
+  const Product p = product_of(call, f, sum, &a, &b);
+  auto add = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    return add_product(p, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
+  };
+  if (sum.dtype == float32) return add(reinterpret_cast<float*>(sum.data()));
+  return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
+}
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");

@@ -14,6 +14,10 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 Tensor unranked_dot(const Tensor& x, const Tensor& y);
 Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 
+/// `sum` += what the matmul of that call gives, in one pass and with the bits of both; false, and nothing done, where that is not
+/// done. `sum` is ours alone and has the shape and dtype of the result.
+bool add_product(const Call& call, Body& sum);
+
 extern const OpDef matmul_row, unranked_product_row;
 
 }  // namespace kassette

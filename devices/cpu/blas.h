@@ -26,4 +26,9 @@ struct Repeats {
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out);
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out);
 
+/// out += a x b, with the bits of a product and an addition after it, in one pass; false, and nothing done, where a product
+/// of that shape does not go that way.
+bool add_product(const Product& p, const float* a, const float* b, float* out);
+bool add_product(const Product& p, const double* a, const double* b, double* out);
+
 }  // namespace kassette

@@ -7,6 +7,7 @@
 #include <kassette/error.h>
 #include <kassette/runtime.h>
 
+#include "devices/cpu/blas.h"
 #include "nn_backend/backend.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -258,4 +259,40 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
   CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axis 3 is out of range for x of rank 3");
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})), "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
   CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}), "batch_dot: 3 axes given; it takes one of x and one of y, or one that stands for both");
+}
+
+TEST_CASE("a product that is added to a sum has the bits of a product and an addition", "[matmul]") {
+  auto check = [](auto zero) {
+    using T = decltype(zero);
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    auto fill = [&](std::size_t n) {
+      std::vector<T> v(n);
+      for (T& x : v) x = static_cast<T>(normal(random));
+      return v;
+    };
+    const std::vector<T> a = fill(300 * 128), b = fill(128 * 600), start = fill(300 * 600);
+    int added = 0;
+    for (std::int64_t m : {2, 31, 128, 300})
+      for (std::int64_t n : {3, 64, 513, 600})
+        for (std::int64_t k : {1, 32, 100, 128, 129})
+          for (int t = 0; t < 4; ++t) {
+            if (k == 129 && (m == 300 || n == 600)) continue;
+            Product p{m, n, k, (t & 1) != 0, (t & 2) != 0, t & 1 ? m : k, t & 2 ? k : n, n};
+            std::vector<T> product(static_cast<std::size_t>(m * n)), sum(start.begin(), start.begin() + m * n);
+            multiply(p, {}, a.data(), b.data(), product.data());
+            if (!add_product(p, a.data(), b.data(), sum.data())) {
+              CHECK(std::equal(sum.begin(), sum.end(), start.begin()));
+              continue;
+            }
+            ++added;
+            bool same = true;
+            for (std::size_t i = 0; i < sum.size(); ++i) same = same && sum[i] == start[i] + product[i];
+            INFO(m << " x " << n << " x " << k << ", transposed " << t);
+            CHECK(same);
+          }
+    CHECK(added > 100);
+  };
+  check(0.0f);
+  check(0.0);
 }

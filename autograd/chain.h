@@ -1,0 +1,86 @@
+// autograd/chain.h - the program of a chain of elementwise steps. See Note [Chains].
+#pragma once
+#include "ops/chain.h"
+
+namespace kassette {
+
+/// Where an operand of a chain is: memory that moves on with the chunks, or a chunk of the part's own.
+struct Place {
+  std::byte* base = nullptr;   // null: the chunk, or memory of a source
+  int chunk = -1;
+  int source = -1;             // whose memory it is, to be said before each run
+  std::int64_t first = 0;      // bytes from there on
+  std::int64_t skip = 0;       // bytes between the end of a row and the start of the next; negative to read a row again
+};
+
+/// Elements, or rows of them.
+struct ChainShape {
+  std::int64_t rows = 1, width;
+  std::int64_t numel() const { return rows * width; }
+};
+
+/// The program of a chain, and how a part of the range runs it.
+class Chain {
+ public:
+  static constexpr int kMaxSteps = 32;
+
+  Chain(DType dtype, const ChainShape& shape, const ChainTable& table)
+      : table_(table), d_(dtype == float64), element_(dtype.size()), shape_(shape) {}
+
+  static Place memory(std::byte* base) { return {.base = base}; }
+  static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) { return {.source = source, .first = first, .skip = skip}; }
+  Place new_chunk() { return {.chunk = n_chunks_++}; }
+  /// A chunk of one repeated element: of memory, or of a source.
+  Place repeated(const std::byte* one, int source = -1);
+
+  void fetch(const Place& p);
+  void load(const Place& p) { add(table_.load[d_], p); }
+  void store(const Place& p) { add(table_.store[d_], p); }
+  void stream(const Place& p) {
+    add(table_.stream[d_], p);
+    streams_ = true;
+  }
+  void unary(const OpDef& op, const Attrs& attrs);
+  /// `turned`: acc is the second operand.
+  void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
+  void finish();
+  /// Whether the program may have another step.
+  bool has_room() const { return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps; }
+  int length() const { return n_code_; }
+  const ChainShape& shape() const { return shape_; }
+
+  /// Elements of a chain of one row.
+  void run(std::int64_t begin, std::int64_t end) const;
+  void run_rows(std::int64_t begin, std::int64_t end) const;
+  /// Says where the memory of the sources is now.
+  template <class F>
+  void place_sources(F&& base_of) {
+    for (int i = 0; i < n_code_; ++i)
+      if (from_[i].source >= 0) code_[i].operand = base_of(from_[i].source) + from_[i].first;
+    for (int i = 0; i < n_ones_; ++i)
+      if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
+  }
+
+ private:
+  static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
+  struct One {
+    const std::byte* from;
+    int source, chunk;
+  };
+
+  ChainCode& add(ChainStep step, const Place& p);
+  void call(const OpDef& op, const Attrs& attrs, const Place& pair);
+  void start(ChainCode* code, std::byte* chunks) const;
+  void run_rest(const ChainCode* code, std::byte* chunks, std::int64_t at, std::int64_t n) const;
+
+  const ChainTable& table_;
+  const int d_, element_;
+  const ChainShape shape_;
+  int n_code_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
+  bool streams_ = false;
+  ChainCode code_[kMaxCode];
+  Place from_[kMaxCode];
+  One ones_[2 * kMaxSteps];
+};
+
+}  // namespace kassette

@@ -1,0 +1,321 @@
+// autograd/loop_chain.cpp - finding chains among the steps of a loop. See Note [Windows].
+#include "autograd/loop_chain.h"
+
+#include <algorithm>
+
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+constexpr std::int64_t kLeastRow = 256, kLeastBytes = 1024;   // below, a chain costs more than it saves
+
+constexpr float kZero32 = 0;
+constexpr double kZero64 = 0;
+
+}  // namespace
+
+LoopChains::LoopChains(const Plan& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
+                       const std::vector<LoopItem>& items)
+    : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(items), totals_(bodies.size()), slots_(bodies.size()),
+      banned_(items.size()) {
+  for (const LoopItem& item : items)
+    for (int k : {item.step, item.add}) {
+      if (k < 0) continue;
+      const Plan::Step& s = plan.step(k);
+      for (int i = 0; i < s.n_in; ++i) totals_[static_cast<std::size_t>(in(s, i))] += reads(s, i);
+    }
+}
+
+std::vector<LoopItem> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>& chains) {
+  std::vector<LoopItem> found;
+  for (std::size_t begin = 0; begin < items_.size();) {
+    std::size_t end = begin;
+    while ((end = extend(begin)) > begin + 1) {
+      std::ptrdiff_t bad = unfit(begin, end);
+      if (bad < 0) {
+        auto to = std::unique_ptr<LoopChain>(new LoopChain{Chain(dtype_, shape_, KASSETTE_PICK(chain_table)), items_[begin].step, {}});
+        bad = emit(begin, end, *to);
+        if (bad < 0) {
+          chains.push_back(std::move(to));
+          break;
+        }
+      }
+      banned_[static_cast<std::size_t>(bad)] = 1;
+      clear(begin, end);
+    }
+    clear(begin, end);
+    if (end > begin + 1) {
+      found.push_back({.chain = static_cast<int>(chains.size()) - 1});
+      begin = end;
+    } else {
+      found.push_back(items_[begin++]);
+    }
+  }
+  return found;
+}
+
+void LoopChains::clear(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) slot(at(i).out) = Slot();
+}
+
+/// The end of the steps that may be one chain.
+std::size_t LoopChains::extend(std::size_t begin) {
+  shape_ = {.rows = 0, .width = 0};
+  dtype_ = DType();
+  early_.clear();
+  std::size_t end = begin;
+  while (end < items_.size() && !banned_[end] && items_[end].sum < 0 && takes(end)) ++end;
+  if (shape_.rows || end == begin) return end;
+  // No slices: as many as have the elements of the first.
+  shape_ = {.rows = 1, .width = body(at(begin).out).numel()};
+  std::size_t same = begin;
+  while (same < end && body(at(same).out).numel() == shape_.width) ++same;
+  for (std::size_t i = begin; i < same; ++i)   // rows that repeat give the shape
+    for (int k = 0; k < at(i).n_in; ++k)
+      if (std::int64_t n = body(in(at(i), k)).numel(); n != 1 && n != shape_.numel()) {
+        if (shape_.rows == 1) shape_ = {.rows = shape_.width / n, .width = n};
+        else if (shape_.width != n) same = std::min(same, i);
+      }
+  bool small = shape_.width * dtype_.size() < kLeastRow || shape_.numel() * dtype_.size() < kLeastBytes;
+  if (small) same = begin;
+  clear(same, end);
+  return same;
+}
+
+bool LoopChains::takes(std::size_t i) {
+  const Plan::Step& s = at(i);
+  if (!plain_[static_cast<std::size_t>(items_[i].step)] || s.n_out != 1) return false;
+  const Body& out = body(s.out);
+  if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0) return false;
+  const ChainShape before = shape_;
+  bool taken = s.op == &index_row ? takes_slice(s) : s.op == &index_grad_like_row ? takes_embedding(s) : s.fusible && takes_elements(s);
+  if (!taken) {
+    shape_ = before;
+    return false;
+  }
+  dtype_ = out.dtype;
+  slot(s.out).step = items_[i].step;
+  return true;
+}
+
+/// An operand whose elements are those of a row of the result, again and again.
+bool LoopChains::repeats_rows(int operand, int out) const {
+  const Spec &a = body(operand), &b = body(out);
+  int first = 0;
+  while (first < a.rank && a.dims[first] == 1) ++first;
+  int rank = a.rank - first;
+  if (rank >= b.rank) return false;
+  for (int i = 0; i < rank; ++i)
+    if (a.dims[first + i] != b.dims[b.rank - rank + i]) return false;
+  return true;
+}
+
+bool LoopChains::takes_elements(const Plan::Step& s) {
+  std::int64_t n = body(s.out).numel();
+  int embedded = 0;
+  for (int i = 0; i < s.n_in; ++i) {
+    int q = in(s, i);
+    const Body& b = body(q);
+    if (b.dtype != body(s.out).dtype) return false;
+    embedded += slot(q).role == kEmbedded;
+    if (b.numel() == n) continue;
+    if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(q, s.out))) return false;
+    if (b.numel() != 1 && shape_.rows && b.numel() != n / shape_.rows) return false;
+  }
+  Slot& made = slot(s.out);
+  if (embedded) {
+    if (embedded != 2 || s.op != &binary_row<Add>() || in(s, 0) == in(s, 1)) return false;
+    const Slot &a = slot(in(s, 0)), &b = slot(in(s, 1));
+    made.windows = a.windows;
+    made.windows.insert(made.windows.end(), b.windows.begin(), b.windows.end());
+    made.role = kEmbedded;
+    return true;
+  }
+  if (shape_.rows && n % shape_.rows) return false;
+  if (!shape_.rows) early_.push_back(s.out);
+  made.role = kElements;
+  return true;
+}
+
+/// Whether a window has the shape of the chain, which the first one gives.
+bool LoopChains::fits(const Window& w) {
+  if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
+  if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
+  if (w.width * dtype_.size() < kLeastRow || w.rows * w.width * dtype_.size() < kLeastBytes) return false;
+  for (int s : early_) {
+    std::int64_t n = body(s).numel();
+    if (n % w.rows) return false;
+    const Plan::Step& made_by = plan_.step(slot(s).step);
+    for (int i = 0; i < made_by.n_in; ++i)
+      if (std::int64_t m = body(in(made_by, i)).numel(); m != 1 && m != n && m != n / w.rows) return false;
+  }
+  shape_ = {.rows = w.rows, .width = w.width};
+  return true;
+}
+
+bool LoopChains::takes_slice(const Plan::Step& s) {
+  Window w;
+  int from = in(s, 0);
+  Role role = slot(from).role;
+  if (role == kSlice || role == kEmbedded || !window_of(s.attrs, body(from), &w)) return false;
+  if (!dtype_.given()) dtype_ = body(s.out).dtype;
+  if (!fits(w) || (role == kElements && !wide(from))) return false;
+  slot(s.out).role = kSlice;
+  slot(s.out).window = w;
+  return true;
+}
+
+bool LoopChains::takes_embedding(const Plan::Step& s) {
+  Window w;
+  int from = in(s, 0);
+  if (slot(from).role == kEmbedded || !window_of(s.attrs, body(s.out), &w)) return false;
+  if (!dtype_.given()) dtype_ = body(s.out).dtype;
+  if (!fits(w) || body(from).numel() != shape_.numel()) return false;
+  slot(s.out).role = kEmbedded;
+  slot(s.out).windows = {w};
+  return true;
+}
+
+/// Whether the windows are the whole, each element once.
+bool LoopChains::tiles(const Slot& s) const {
+  std::vector<Window> sorted = s.windows;
+  std::sort(sorted.begin(), sorted.end(), [](const Window& a, const Window& b) { return a.first < b.first; });
+  std::int64_t end = 0;
+  for (const Window& w : sorted) {
+    if (w.first != end) return false;
+    end += w.width;
+  }
+  return end == sorted.front().whole;
+}
+
+/// The item that cannot be in this chain after all, or -1.
+std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i)
+    for (int k = 0; k < at(i).n_in; ++k)
+      if (reads(at(i), k) && slot(in(at(i), k)).role != kOutside) ++slot(in(at(i), k)).uses;
+  for (std::size_t i = begin; i < end; ++i) {
+    int s = at(i).out;
+    const Slot& made = slot(s);
+    if (made.role == kSlice || (made.role == kElements && wide(s))) {
+      if (stays(s)) return static_cast<std::ptrdiff_t>(i);
+    } else if (made.role == kEmbedded) {
+      if (made.uses == 0 ? !tiles(made) : made.uses != 1 || stays(s))
+        for (std::size_t k = begin; k < end; ++k)   // what is embedded first goes
+          if (at(k).op == &index_grad_like_row && (k == i || made.windows.front().first == slot(at(k).out).windows.front().first)) return static_cast<std::ptrdiff_t>(k);
+    }
+  }
+  return -1;
+}
+
+/// Where the value of a slot is; `whole` > 0: of its rows so many elements apart, those from `first` on.
+Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
+  if (slot(s).chunk >= 0) return {.chunk = slot(s).chunk};
+  std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
+  if (n == 1 && shape_.numel() != 1) return to.chain.repeated(nullptr, s);
+  std::int64_t apart = n == shape_.rows * std::max(whole, width) ? std::max(whole, width) : 0;
+  return Chain::of_source(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
+}
+
+/// Brings rows [first, first + width) of what is sliced into registers.
+void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
+  if (!to.chain.has_room()) {
+    full_ = true;
+    return;
+  }
+  std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
+  const Plan::Step& by = plan_.step(slot(s).step);
+  auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
+  auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
+  auto bring = [&](int i) {
+    if (outside(i)) to.chain.load(operand(i));
+    else slice_of(in(by, i), first, to);
+  };
+  if (by.n_in == 1) {
+    bring(0);
+    to.chain.unary(*by.op, by.attrs);
+  } else if (outside(1)) {
+    bring(0);
+    to.chain.binary(*by.op, by.attrs, operand(1), /*turned=*/false);
+  } else if (outside(0)) {
+    bring(1);
+    to.chain.binary(*by.op, by.attrs, operand(0), /*turned=*/true);
+  } else {
+    bring(1);
+    Place second = to.chain.new_chunk();
+    to.chain.store(second);
+    bring(0);
+    to.chain.binary(*by.op, by.attrs, second, /*turned=*/false);
+  }
+}
+
+/// Writes the program; the item for which there is no room any more, or -1.
+std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
+  full_ = false;
+  Chain& chain = to.chain;
+  std::vector<std::size_t> order;   // of the items that have instructions
+  for (std::size_t i = begin; i < end; ++i) {
+    const Slot& made = slot(at(i).out);
+    if (made.role == kElements ? !wide(at(i).out) : at(i).op == &index_row || at(i).op == &index_grad_like_row) order.push_back(i);
+    if (made.role == kEmbedded && made.uses == 0) to.made.push_back(at(i).out);
+  }
+  int acc = -1;   // the slot whose value is in registers
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const Plan::Step& s = at(order[k]);
+    Slot& made = slot(s.out);
+    if (!chain.has_room()) full_ = true;
+    if (full_) return static_cast<std::ptrdiff_t>(order[k]);
+    if (made.role == kEmbedded) {
+      int from = in(s, 0), whole = s.out;
+      while (slot(whole).uses)   // the sum that it is part of
+        for (std::size_t i = begin; i < end; ++i)
+          if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op != &index_grad_like_row && (in(at(i), 0) == whole || in(at(i), 1) == whole)) {
+            whole = at(i).out;
+            break;
+          }
+      const Window& w = made.windows.front();
+      if (acc != from) chain.load(place(from, to));
+      acc = from;
+      if (slot(whole).windows.size() > 1) {
+        auto* zero = dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
+        chain.binary(binary_row<Add>(), s.attrs, chain.repeated(zero), /*turned=*/false);
+        acc = -1;
+      }
+      chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
+      continue;
+    }
+    if (made.role == kSlice) {
+      int from = in(s, 0);
+      if (slot(from).role == kOutside) chain.load(place(from, to, made.window.first, made.window.whole));
+      else slice_of(from, made.window.first, to);
+      if (full_) return static_cast<std::ptrdiff_t>(order[k]);
+    } else {
+      int first = in(s, 0), other = s.n_in > 1 ? in(s, 1) : -1;
+      bool turned = s.n_in > 1 && acc != first && acc == other;
+      if (acc != first && !turned) chain.load(place(first, to));
+      if (s.n_in == 1) chain.unary(*s.op, s.attrs);
+      else chain.binary(*s.op, s.attrs, place(turned ? first : other, to), turned);
+    }
+    acc = s.out;
+    if (stays(s.out)) {
+      to.made.push_back(s.out);
+      chain.store(place(s.out, to));
+      continue;
+    }
+    bool next_alone = false;
+    if (made.uses == 1 && k + 1 < order.size()) {
+      const Plan::Step& next = at(order[k + 1]);
+      for (int i = 0; i < next.n_in; ++i) next_alone = next_alone || (reads(next, i) && in(next, i) == s.out);
+    }
+    if (made.uses > 0 && !next_alone) {
+      Place chunk = chain.new_chunk();
+      made.chunk = chunk.chunk;
+      chain.store(chunk);
+    }
+  }
+  if (order.size() < 2) return static_cast<std::ptrdiff_t>(begin);
+  chain.finish();
+  return -1;
+}
+
+}  // namespace kassette

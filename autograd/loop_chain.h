@@ -1,0 +1,87 @@
+// autograd/loop_chain.h - elementwise steps of a loop in one pass, with the slices between them.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "autograd/chain.h"
+#include "autograd/loop_program.h"
+#include "ops/index.h"
+
+namespace kassette {
+
+// Note [Windows]
+// A recurrent cell slices one product into its gates, and the adjoint of that is a sum of gates embedded in zeros. A chain
+// of a loop's steps goes over rows, and a slice of it is a load at a distance. What is sliced need not exist: where it is
+// the result of elementwise steps that slices alone read, they are computed on the slice. Embedded slices that tile a tensor
+// are stored where they belong. A sum of them adds zeros to each, so one zero is added here: it makes 0 of -0. Same bits.
+
+/// What runs at one place of a step's list.
+struct LoopItem {
+  int step = -1;    // of the plan
+  int sum = -1;     // the slot that `step`, a product, is added to; by the step `add` of the plan
+  int add = -1;
+  int chain = -1;   // or a chain, by index
+};
+
+struct LoopChain {
+  Chain chain;
+  int first;               // a step, for messages
+  std::vector<int> made;   // slots that it writes
+};
+
+/// Finds the chains among the steps of one list.
+class LoopChains {
+ public:
+  /// `rooted`: slots that are read elsewhere. `plain`: per step of the plan, whether shapes are known and it runs on the CPU.
+  LoopChains(const Plan& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
+             const std::vector<LoopItem>& items);
+  std::vector<LoopItem> find(std::vector<std::unique_ptr<LoopChain>>& chains);
+
+ private:
+  enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
+  struct Slot {
+    Role role = kOutside;
+    int step = -1;                // that makes it
+    int uses = 0;                 // reads of its value in the group
+    int chunk = -1;
+    Window window;                // of slices
+    std::vector<Window> windows;  // of what is embedded
+  };
+
+  Slot& slot(int s) { return slots_[static_cast<std::size_t>(s)]; }
+  const Body& body(int s) const { return bodies_[static_cast<std::size_t>(s)]; }
+  const Plan::Step& at(std::size_t i) const { return plan_.step(items_[i].step); }
+  int in(const Plan::Step& s, int i) const { return plan_.input(s, i); }
+  bool reads(const Plan::Step& s, int i) const { return !has_bit(s.op->shape_only, i); }
+  bool wide(int s) const { return shape_.rows && body(s).numel() != shape_.numel(); }
+  bool stays(int s) { return rooted_[static_cast<std::size_t>(s)] || totals_[static_cast<std::size_t>(s)] > slot(s).uses; }
+
+  std::size_t extend(std::size_t begin);
+  bool takes(std::size_t i);
+  bool takes_elements(const Plan::Step& s);
+  bool takes_slice(const Plan::Step& s);
+  bool takes_embedding(const Plan::Step& s);
+  bool fits(const Window& w);
+  bool repeats_rows(int operand, int out) const;
+  bool tiles(const Slot& s) const;
+  std::ptrdiff_t unfit(std::size_t begin, std::size_t end);
+  std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);
+  Place place(int s, LoopChain& to, std::int64_t first = 0, std::int64_t whole = 0);
+  void slice_of(int s, std::int64_t first, LoopChain& to);
+  void clear(std::size_t begin, std::size_t end);
+
+  const Plan& plan_;
+  const std::vector<Body>& bodies_;
+  const std::vector<char>& plain_;
+  const std::vector<char> rooted_;
+  const std::vector<LoopItem>& items_;
+  std::vector<int> totals_;      // per slot: reads of its value in the list
+  std::vector<Slot> slots_;
+  std::vector<char> banned_;     // per item
+  std::vector<int> early_;       // results of elementwise steps before the shape was known
+  ChainShape shape_{.rows = 0, .width = 0};
+  DType dtype_;
+  bool full_ = false;
+};
+
+}  // namespace kassette

@@ -1,0 +1,187 @@
+// tests/autograd/loop_chain_test.cpp - cells whose steps run as chains over rows give the bits of the steps one by one.
+#include <kassette/backend.h>
+#include <kassette/runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/results.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+// Rows of a chain have 256 bytes at least, and the last vector of these is not whole.
+constexpr int kSteps = 4, kSamples = 5, kUnits = 70;
+
+struct Weights {
+  Tensor w, v, b;   // (units, 4 units), the same, (4 units)
+};
+/// The elements of a step, (samples, 4 units); the states (samples, units).
+using Cell = std::function<K::Step(const Tensor& x, const Tensors& states, const Weights&)>;
+
+Tensor part(const Tensor& z, int k, int n = 1) { return z(all, slice(k * kUnits, (k + n) * kUnits)); }
+
+K::Step lstm(const Tensor& z, const Tensors& states) {
+  Tensor cell = K::sigmoid(part(z, 1)) * states[1] + K::sigmoid(part(z, 0)) * K::tanh(part(z, 2));
+  Tensor h = K::sigmoid(part(z, 3)) * K::tanh(cell);
+  return {h, {h, cell}};
+}
+
+const struct {
+  const char* name;
+  Cell cell;
+} kCells[] = {
+    {"LSTM", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w), s); }},
+    {"LSTM with a bias in the step", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + p.b, s); }},
+    {"what is sliced is scaled, squared and added first",
+     [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(K::square(K::sigmoid(x)) - (p.b + K::dot(s[0], p.w)) * 2.0, s); }},
+    {"what is sliced is read as a whole too",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor z = x + K::dot(s[0], p.w);
+       K::Step step = lstm(z, s);
+       return K::Step{step.output + K::mean(z, 1, true), step.states};
+     }},
+    {"two products and two biases, as a GRU",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor a = K::dot(s[0], p.w) + p.b, r = K::sigmoid(part(x, 0) + part(a, 0)), u = K::sigmoid(part(x, 1) + part(a, 1));
+       Tensor c = K::tanh(part(x, 2) + r * part(a, 2)), h = u * s[0] + (1.0 - u) * c;
+       return K::Step{h, {h, s[1] + part(K::dot(c, p.v), 3)}};
+     }},
+    {"a slice that nobody reads",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor z = x + K::dot(s[0], p.w), h = K::tanh(part(z, 0)) * K::sigmoid(part(z, 1)) + part(z, 3);
+       return K::Step{h, {h, s[1] * 0.5}};
+     }},
+    {"slices that overlap",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor z = x + K::dot(s[0], p.w), h = K::tanh(part(z, 0)) * K::sigmoid(z(all, slice(kUnits / 2, kUnits / 2 + kUnits)));
+       return K::Step{h, {h, s[1] * 0.5 + part(z, 1) * part(z, 2) + part(z, 3)}};
+     }},
+    {"slices of two widths",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor z = x + K::dot(s[0], p.w), ru = K::sigmoid(part(z, 0, 2)), h = K::tanh(part(z, 2)) * part(ru, 0) + part(ru, 1) * part(z, 3);
+       return K::Step{h, {h, s[1] - h}};
+     }},
+    {"a slice is an output and a state",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor z = x + K::dot(s[0], p.w), h = K::tanh(part(z, 1)) * K::sigmoid(part(z, 0) + s[1]);
+       return K::Step{part(z, 3) + h, {h, part(z, 2)}};
+     }},
+    {"no slices, and a row that repeats",
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       Tensor h = K::tanh(s[0] + K::dot(s[1], p.w(all, slice(0, kUnits))) * p.b[slice(0, kUnits)] + 0.25);
+       return K::Step{h * h, {h, part(x, 0)}};
+     }},
+};
+
+struct Inputs {
+  Tensor x, h, c;
+  Weights p;
+  Tensors all() const { return {x, h, c, p.w, p.v, p.b}; }
+  explicit Inputs(DType dtype) {
+    auto make = [&](const Dims& shape, std::int64_t n, std::uint64_t seed) {
+      return K::variable(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype), dtype);
+    };
+    x = make({kSteps, kSamples, 4 * kUnits}, kSteps * kSamples * 4 * kUnits, 1);
+    h = make({kSamples, kUnits}, kSamples * kUnits, 2);
+    c = make({kSamples, kUnits}, kSamples * kUnits, 3);
+    p.w = make({kUnits, 4 * kUnits}, kUnits * 4 * kUnits, 4);
+    p.v = make({kUnits, 4 * kUnits}, kUnits * 4 * kUnits, 5);
+    p.b = make({4 * kUnits}, 4 * kUnits, 6);
+  }
+};
+
+Tensor loss_of(const Cell& cell, const Inputs& in, bool backwards) {
+  K::RnnOptions o;
+  o.time_major = true;
+  o.go_backwards = backwards;
+  auto step = [&](const Tensor& x, const Tensors& states) { return cell(x, states, in.p); };
+  K::RnnResult r = K::rnn(step, in.x, {in.h, in.c}, o);
+  return K::sum(r.outputs * K::square(r.outputs)) + K::sum(r.new_states[0] * r.new_states[1]);
+}
+
+/// The loss, its gradients and those of the sum of their squares.
+Tensors all_of(const Cell& cell, const Inputs& in, bool backwards) {
+  Tensor loss = loss_of(cell, in, backwards);
+  Tensors g = K::gradients(loss, in.all()), results(loss);
+  Tensor squares = K::constant(0.0, loss.dtype());
+  for (const Tensor& t : g) {
+    results.push_back(t.defined() ? t : K::constant(0.0));
+    if (t.defined()) squares = squares + K::sum(K::square(t));
+  }
+  for (const Tensor& t : K::gradients(squares, in.all())) results.push_back(t.defined() ? t : K::constant(0.0));
+  return results;
+}
+
+}  // namespace
+
+TEST_CASE("cells that run as chains give the bits of plain loops, and so do their gradients", "[loops]") {
+  for (DType dtype : {float32, float64}) {
+    const double tolerance = dtype == float32 ? 1e-3 : 1e-11;   // of the largest: second gradients are sums in another order
+    Inputs in(dtype);
+    for (const auto& c : kCells)
+      for (bool backwards : {false, true}) {
+        INFO(c.name << ", " << dtype << (backwards ? ", backwards" : ""));
+        Tensors eager = all_of(c.cell, in, backwards);
+        Function f = K::symbolic([&] { return K::function({}, all_of(c.cell, in, backwards)); })();
+        Tensors compiled = f({});
+        for (std::int64_t i = 0; i < eager.size(); ++i) {
+          INFO("result " << i);
+          const std::vector<double> got = values(compiled[i]), expected = values(eager[i]);
+          double largest = 0;
+          for (double v : expected) largest = std::max(largest, std::abs(v));
+          if (i < 7) CHECK(got == expected);
+          else check_close(got, expected, 0, tolerance * largest);
+        }
+      }
+  }
+}
+
+TEST_CASE("the gradient of a cell that runs as a chain is that of differences", "[loops]") {
+  Inputs in(float64);
+  for (const auto& c : kCells) {
+    INFO(c.name);
+    Function loss = K::symbolic([&] { return K::function({}, loss_of(c.cell, in, false)); })();
+    Function gradient = K::symbolic([&] { return K::function({}, K::gradients(loss_of(c.cell, in, false), {in.x, in.h, in.p.w})); })();
+    Tensors g = gradient({});
+    const Tensor inputs[] = {in.x, in.h, in.p.w};
+    for (int k = 0; k < 3; ++k) {
+      std::vector<double> v = values(inputs[k]), d = values(g[k]);
+      for (std::size_t i : {std::size_t(0), std::size_t(2 * kUnits - 1), v.size() / 2 + 7, v.size() - 1}) {
+        auto at = [&](double x) {
+          std::vector<double> moved = v;
+          moved[i] = x;
+          K::set_value(inputs[k], f64(moved, inputs[k].shape()));
+          return number(loss({})[0]);
+        };
+        double slope = (at(v[i] + 1e-5) - at(v[i] - 1e-5)) / 2e-5;
+        K::set_value(inputs[k], f64(v, inputs[k].shape()));
+        INFO("input " << k << ", element " << i);
+        check_close({d[i]}, {slope}, 1e-7, 1e-7);
+      }
+    }
+  }
+}
+
+TEST_CASE("chains of a loop take a constant, a number that changes and a last row that is short", "[loops]") {
+  // Batches of one have one row; a scalar state is read by all elements.
+  Tensor x = K::variable(f64(numbers(3 * 300, 1), {3, 1, 300}), "float64"), start = K::variable(2.0, "float64");
+  auto loss = [&] {
+    K::RnnOptions o;
+    o.time_major = true;
+    auto step = [&](const Tensor& e, const Tensors& s) {
+      Tensor y = K::tanh(e(all, slice(0, 150)) * s[0] - e(all, slice(150, 300)) + 1.0);
+      return K::Step{y * y, {s[0] * 0.5}};
+    };
+    return K::sum(K::rnn(step, x, {start}, o).outputs);
+  };
+  Tensors eager = K::gradients(loss(), {x, start});
+  Tensors compiled = K::symbolic([&] { return K::function({}, K::gradients(loss(), {x, start})); })()({});
+  for (int i = 0; i < 2; ++i) CHECK(values(compiled[i]) == values(eager[i]));
+}
