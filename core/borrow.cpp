@@ -39,4 +39,15 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
   return Access::wrap(std::move(b));
 }
 
+Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
+  Body b;
+  b.dtype = dtype;
+  b.rank = static_cast<std::int8_t>(shape.rank());
+  for (int i = 0; i < b.rank; ++i) b.dims[i] = shape.begin()[i];
+  b.device = cpu;
+  b.storage = Storage::allocate(b.checked_bytes("tensor"), cpu);
+  data = b.data();
+  return Access::wrap(std::move(b));
+}
+
 }  // namespace kassette

@@ -17,6 +17,8 @@ struct BorrowOwner {
 KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner);
 
 namespace detail {
+/// A fresh tensor on the CPU and the place of its elements, to be filled before anybody else sees it.
+KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data);
 template <class F>
 auto run_owner(F& f, int) -> decltype(static_cast<void>(f())) {
   f();

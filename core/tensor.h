@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <type_traits>
 #include <utility>
 
 #include <kassette/device.h>
@@ -21,7 +22,7 @@ struct Access;   // the library's way into the public classes
 /// A host number, kept exactly, or None.
 class KASSETTE_API Scalar {
  public:
-  enum Kind : std::uint8_t { kNone, kBool, kInt, kUint, kFloat, kTensor, kList, kArray };
+  enum Kind : std::uint8_t { kNone, kBool, kInt, kUint, kFloat, kTensor, kList, kArray, kShaped };
   constexpr Scalar(NoneType) : kind_(kNone), dtype_(), count_(0), int_(0) {}
   constexpr Scalar(bool v) : kind_(kBool), dtype_(), count_(0), int_(v) {}
   constexpr Scalar(int v) : kind_(kInt), dtype_(), count_(0), int_(v) {}
@@ -40,7 +41,7 @@ class KASSETTE_API Scalar {
       : kind_(kind), dtype_(dtype), count_(count), pointer_(pointer) {}
   Kind kind_;
   DType dtype_;
-  std::size_t count_;
+  std::size_t count_;   // kShaped: the address of ArrayOf::tensor
   union {
     std::int64_t int_;
     double float_;
@@ -49,14 +50,31 @@ class KASSETTE_API Scalar {
   friend struct Access;
 };
 
+/// How arrays of another library become tensors where an operand is expected. A specialisation has `static DType dtype()` and
+/// `static Tensor tensor(const void* array)`, whose result is let go before the call returns. <kassette/xtensor.h> has xtensor's.
+template <class C, class = void>
+struct ArrayOf;
+namespace detail {
+// What has a shape of its own is no flat list: its elements in the order of memory would be a wrong tensor.
+template <class C, class = void>
+struct HasOwnShape : std::false_type {};
+template <class C>
+struct HasOwnShape<C, std::void_t<decltype(std::declval<const C&>().shape())>> : std::true_type {};
+template <class C>
+struct HasOwnShape<C, std::enable_if_t<!C::IsVectorAtCompileTime>> : std::true_type {};   // a matrix of Eigen's
+}  // namespace detail
+
 /// What stands where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the dtype of the
-/// tensor beside it), a nested list of both, a contiguous container of numbers (copied), or None where that is allowed.
+/// tensor beside it), a nested list of both, a contiguous container of numbers (copied), an array that ArrayOf knows (copied),
+/// or None where that is allowed.
 class KASSETTE_API Operand : public Scalar {
  public:
   using Scalar::Scalar;
   Operand(const Tensor& tensor) : Scalar(kTensor, DType(), 0, &tensor) {}
-  template <class C, class = decltype(dtype_of(std::declval<const C&>().data()))>
+  template <class C, class = std::enable_if_t<!detail::HasOwnShape<C>::value>, class = decltype(dtype_of(std::declval<const C&>().data()))>
   Operand(const C& c) : Scalar(kArray, dtype_of(c.data()), c.size(), c.data()) {}
+  template <class C, class = decltype(ArrayOf<C>::tensor(nullptr))>
+  Operand(const C& c) : Scalar(kShaped, ArrayOf<C>::dtype(), reinterpret_cast<std::size_t>(&ArrayOf<C>::tensor), __builtin_addressof(c)) {}   // xtensor overloads &
   Operand(std::initializer_list<Operand> items);
 };
 

@@ -28,7 +28,8 @@ const char* kind_name(const Operand& x) {
     case Scalar::kUint: return "an integer";
     case Scalar::kFloat: return "a float";
     case Scalar::kList: return "a list";
-    case Scalar::kArray: return "an array";
+    case Scalar::kArray:
+    case Scalar::kShaped: return "an array";
     default: return "an empty Tensor";
   }
 }

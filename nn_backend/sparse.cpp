@@ -34,7 +34,7 @@ Tensor placed(const Tensor& made, const Operand& from) { return is_tensor_operan
 
 /// Values as they were given: a container keeps its dtype.
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
-  DType own = Access::kind(x) == Scalar::kArray ? Access::dtype(x) : DType();
+  DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
   if (!values.defined()) fail<ValueError>(what, ": the values are an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, values);

@@ -54,7 +54,8 @@ Boxed box(const Scalar& v) {
 Boxed box(const Operand& v) {
   switch (Access::kind(v)) {
     case Scalar::kTensor: return tensor_of(v);
-    case Scalar::kArray: return as_tensor(v, Access::dtype(v), "engine");
+    case Scalar::kArray:
+    case Scalar::kShaped: return as_tensor(v, Access::dtype(v), "engine");
     case Scalar::kList: break;
     default: return box(static_cast<const Scalar&>(v));
   }

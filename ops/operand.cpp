@@ -16,7 +16,7 @@ std::atomic<std::uint8_t> floatx_code{DType::kNone};   // not yet read from the 
 const Operand* items(const Operand& x) { return static_cast<const Operand*>(Access::pointer(x)); }
 
 bool holds_tensor(const Operand& x) {
-  if (is_tensor_operand(x)) return true;
+  if (is_tensor_operand(x) || Access::kind(x) == Scalar::kShaped) return true;
   if (Access::kind(x) != Scalar::kList) return false;
   for (std::size_t i = 0; i < Access::count(x); ++i)
     if (holds_tensor(items(x)[i])) return true;
@@ -67,7 +67,7 @@ struct Writer {
     if (n != spec.dims[depth]) ragged(depth);
     if (kind == Scalar::kArray) {
       if (depth + 1 != spec.rank) ragged(depth);
-      write_array(x, n);
+      write_elements(static_cast<const std::byte*>(Access::pointer(x)), Access::dtype(x), n);
       return;
     }
     if (dtype == float32 && depth + 1 == spec.rank && write_floats(items(x), n)) return;
@@ -85,9 +85,7 @@ struct Writer {
     at += n * 4;
     return true;
   }
-  void write_array(const Operand& x, std::int64_t n) {
-    DType from = Access::dtype(x);
-    auto* p = static_cast<const std::byte*>(Access::pointer(x));
+  void write_elements(const std::byte* p, DType from, std::int64_t n) {
     if (from.is_float() && dtype.is_integer() && fractions == Fractions::refuse)   // element by element, so that a fraction is refused
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
@@ -102,6 +100,17 @@ struct Writer {
                      " of its first elements");
   }
 };
+
+/// A copy in that dtype: what ArrayOf made may lie in the user's array.
+Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
+  Tensor array = foreign_array(x);
+  const Body& b = Access::body(array);
+  Spec spec = b;
+  spec.dtype = dtype;
+  Tensor t = empty_tensor(spec, what);
+  Writer{Access::body(t).data(), dtype, spec, what, fractions}.write_elements(b.data(), b.dtype, b.numel());
+  return t;
+}
 
 Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fractions) {
   Tensors parts;
@@ -125,6 +134,11 @@ DType default_float() {
 }
 void set_default_float(DType dtype) { floatx_code.store(dtype.code(), std::memory_order_relaxed); }
 
+Tensor foreign_array(const Operand& x) {
+  auto make = reinterpret_cast<Tensor (*)(const void*)>(Access::count(x));
+  return make(Access::pointer(x));
+}
+
 Tensor empty_tensor(const Spec& spec, const char* what) {
   TensorImpl* impl = TensorImpl::make();
   Tensor t = Access::adopt(impl);
@@ -144,6 +158,7 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what) {
 Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions fractions) {
   Scalar::Kind kind = Access::kind(x);
   if (kind == Scalar::kTensor) return tensor_of(x);
+  if (kind == Scalar::kShaped) return shaped_array(x, dtype.given() ? dtype : default_float(), what, fractions);
   if (kind > Scalar::kFloat && holds_tensor(x)) return stack_list(x, dtype, what, fractions);
   Spec spec;
   if (kind > Scalar::kFloat) measure(x, spec, what);

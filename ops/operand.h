@@ -18,6 +18,9 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions frac
 inline bool is_tensor_operand(const Operand& x) { return Access::kind(x) == Scalar::kTensor; }
 inline const Tensor& tensor_of(const Operand& x) { return *static_cast<const Tensor*>(Access::pointer(x)); }
 
+/// An array of another library as ArrayOf makes it a tensor, which may lie in that array's memory.
+Tensor foreign_array(const Operand& x);
+
 /// A tensor argument, borrowed if the user gave a tensor, made if not.
 class Arg {
  public:
