@@ -22,6 +22,7 @@ build | header zlib.h                     | zlib1g-dev              | 1.2.9  | c
 build | header png.h                      | libpng-dev              | 1.6    | reads and writes PNG pictures
 test  | header catch2/catch.hpp catch2/catch_all.hpp | catch2       | 2.13   | the test framework, version 2 or 3
 test  | header xtensor/xarray.hpp         | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
+test  | header dlpack/dlpack.h            | libdlpack-dev           | 0.6    | the layout of DLPack's structs, to compare with ours
 test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library

@@ -1,0 +1,216 @@
+// core/dlpack.cpp - tensors of other libraries in the same process, not copied.
+#include <kassette/dlpack.h>
+
+#include <memory>
+
+#include "core/convert.h"
+#include "core/sparse.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+using namespace dlpack;
+
+static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80, "DLPack's layout");
+
+// ---- in ----------------------------------------------------------------------------------------------------------------
+
+DType imported_dtype(DLDataType t) {
+  if (t.lanes != 1) fail<TypeError>("from_dlpack: elements of ", t.lanes, " lanes; a tensor's have one");
+  switch (t.code << 8 | t.bits) {
+    case kDLBool << 8 | 8: return bool_;
+    case kDLUInt << 8 | 8: return uint8;
+    case kDLUInt << 8 | 16: return uint16;
+    case kDLInt << 8 | 8: return int8;
+    case kDLInt << 8 | 16: return int16;
+    case kDLInt << 8 | 32: return int32;
+    case kDLInt << 8 | 64: return int64;
+    case kDLFloat << 8 | 16: return float16;
+    case kDLBfloat << 8 | 16: return bfloat16;
+    case kDLFloat << 8 | 32: return float32;
+    case kDLFloat << 8 | 64: return float64;
+    default: break;
+  }
+  constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  std::string name = t.code < std::size(kNames) ? kNames[t.code] : text("type code ", int(t.code), " of bits ");
+  fail<TypeError>("from_dlpack: a tensor has no dtype ", name, int(t.bits));
+}
+
+Device imported_device(DLDevice d) {
+  if (d.device_type == kDLCPU || d.device_type == kDLCUDAHost) return cpu;
+  if (d.device_type != kDLCUDA) fail<DeviceError>("from_dlpack: device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
+  if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>("from_dlpack: CUDA device ", d.device_id);
+  Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
+  backend_of(device);   // throws where it is absent
+  return device;
+}
+
+Spec imported_spec(const DLTensor& t) {
+  Spec spec(imported_dtype(t.dtype), {});
+  if (t.ndim < 0 || t.ndim > kMaxRank) fail<ValueError>("from_dlpack: ", t.ndim, " axes; a tensor has at most ", kMaxRank);
+  if (t.ndim && !t.shape) fail<ValueError>("from_dlpack: ", t.ndim, " axes and no shape");
+  spec.rank = static_cast<std::int8_t>(t.ndim);
+  for (int i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] < 0) fail<ValueError>("from_dlpack: a size of ", t.shape[i], " along axis ", i);
+    spec.dims[i] = t.shape[i];
+  }
+  if (spec.checked_bytes("from_dlpack") && !t.data) fail<ValueError>("from_dlpack: a null pointer for the shape ", spec);
+  return spec;
+}
+
+bool is_row_major(const DLTensor& t, const Spec& spec) {
+  if (!t.strides) return true;
+  std::int64_t expected = 1;
+  for (int i = t.ndim; i-- > 0;) {
+    if (spec.dims[i] != 1 && t.strides[i] != expected) return false;
+    expected *= spec.dims[i];
+  }
+  return true;
+}
+
+/// Element by element, in bytes: the address need not be aligned.
+void gather(const DLTensor& t, const Spec& spec, int axis, const std::byte* from, std::byte*& to) {
+  const int size = spec.dtype.size();
+  if (axis == spec.rank) {
+    std::memcpy(to, from, static_cast<std::size_t>(size));
+    to += size;
+    return;
+  }
+  std::int64_t stride = size;
+  if (t.strides) stride *= t.strides[axis];
+  else
+    for (int i = axis + 1; i < spec.rank; ++i) stride *= spec.dims[i];
+  for (std::int64_t i = 0; i < spec.dims[axis]; ++i) gather(t, spec, axis + 1, from + i * stride, to);
+}
+
+/// Any byte but 0 becomes 1: what else a bool holds is undefined behaviour wherever it is read.
+bool holds_bools(const std::byte* p, std::int64_t n) {
+  unsigned all = 0;
+  for (std::int64_t i = 0; i < n; ++i) all |= static_cast<unsigned>(p[i]);
+  return all <= 1;
+}
+
+Body copied(const DLTensor& t, const Spec& spec, const std::byte* from) {
+  Body b;
+  b.set(spec);
+  b.device = cpu;
+  b.storage = Storage::allocate(spec.bytes(), cpu);
+  std::byte* to = b.data();
+  gather(t, spec, 0, from, to);
+  if (spec.dtype.is_bool())
+    for (std::byte* p = b.data(); p < to; ++p) *p = *p == std::byte(0) ? std::byte(0) : std::byte(1);
+  return b;
+}
+
+template <class M>
+void let_go(M* managed) {
+  if (managed->deleter) managed->deleter(managed);
+}
+template <class M>
+void release(void* managed) {
+  let_go(static_cast<M*>(managed));
+}
+/// The producer may use the memory again at once, on a stream of its own.
+template <class M>
+void release_on_device(void* managed) {
+  auto* m = static_cast<M*>(managed);
+  try {
+    backend_of(Device(Device::kCuda, static_cast<std::uint8_t>(m->dl_tensor.device.device_id))).synchronize();
+  } catch (const Error&) {   // a device that failed has nothing under way, and this may run while the program ends
+  }
+  let_go(m);
+}
+
+template <class M>
+Tensor imported(M* managed) {
+  const DLTensor& t = managed->dl_tensor;
+  const Spec spec = imported_spec(t);
+  const Device device = imported_device(t.device);
+  const bool on_cpu = device == cpu, empty = spec.numel() == 0;
+  const std::byte* data = empty ? nullptr : static_cast<const std::byte*>(t.data) + t.byte_offset;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(spec.dtype.size()) == 0;
+  const bool row_major = empty || is_row_major(t, spec);
+  if (!on_cpu && !(row_major && aligned))
+    fail<ValueError>("from_dlpack: ", spec, " ", spec.dtype, " on ", device, " is not row-major in one aligned piece; make it contiguous where it comes from");
+  Body b;
+  if (on_cpu && !(row_major && aligned && (!spec.dtype.is_bool() || holds_bools(data, spec.numel())))) {
+    b = copied(t, spec, data);
+    let_go(managed);
+  } else {
+    b.set(spec);
+    b.device = device;
+    b.storage = Storage::borrow(data, spec.bytes(), {on_cpu ? release<M> : release_on_device<M>, managed});
+    b.storage->device = device;
+  }
+  return Access::wrap(std::move(b));
+}
+
+// ---- out ---------------------------------------------------------------------------------------------------------------
+
+DLDataType exported_dtype(DType dtype) {
+  DLDataTypeCode code = dtype.is_bool()        ? kDLBool
+                        : dtype == bfloat16    ? kDLBfloat
+                        : dtype.is_float()     ? kDLFloat
+                        : dtype == uint8 || dtype == uint16 ? kDLUInt
+                                                            : kDLInt;
+  return {code, static_cast<std::uint8_t>(8 * dtype.size()), 1};
+}
+
+template <class M>
+struct Exported {
+  M managed{};
+  Ref<Storage> storage;
+  std::int64_t shape[kMaxRank], strides[kMaxRank];
+};
+
+template <class M>
+M* exported(const Tensor& x, const char* what) {
+  if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(x);
+  if (is_sparse(b)) fail<ValueError>(what, ": a sparse tensor (K::to_dense)");
+  Value v = concrete_value(b, what);
+  if (b.device != cpu) backend_of(b.device).synchronize();   // the consumer's stream is not ours
+  auto e = std::make_unique<Exported<M>>();
+  DLTensor& t = e->managed.dl_tensor;
+  std::int64_t stride = 1;
+  for (int i = b.rank; i-- > 0;) {
+    e->shape[i] = b.dims[i];
+    e->strides[i] = stride;
+    stride *= b.dims[i];
+  }
+  t.data = stride ? static_cast<std::byte*>(v.storage->data) + v.offset : nullptr;
+  t.device = {b.device == cpu ? kDLCPU : kDLCUDA, b.device.index()};
+  t.ndim = b.rank;
+  t.dtype = exported_dtype(b.dtype);
+  t.shape = e->shape;
+  t.strides = e->strides;
+  e->storage = std::move(v.storage);
+  e->managed.manager_ctx = e.get();
+  e->managed.deleter = [](M* self) { delete static_cast<Exported<M>*>(self->manager_ctx); };
+  return &e.release()->managed;
+}
+
+}  // namespace
+
+Tensor from_dlpack(DLManagedTensor* managed) {
+  if (!managed) fail<ValueError>("from_dlpack: a null pointer");
+  return imported(managed);
+}
+Tensor from_dlpack(DLManagedTensorVersioned* managed) {
+  if (!managed) fail<ValueError>("from_dlpack: a null pointer");
+  // Of another major version nothing but the version and the deleter lie where we think.
+  if (managed->version.major != 1)
+    fail<ValueError>("from_dlpack: DLPack version ", managed->version.major, ".", managed->version.minor, "; it takes 1.x");
+  return imported(managed);
+}
+
+DLManagedTensor* to_dlpack(const Tensor& x) { return exported<DLManagedTensor>(x, "to_dlpack"); }
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x) {
+  auto* m = exported<DLManagedTensorVersioned>(x, "to_dlpack_versioned");
+  m->version = {1, 0};
+  m->flags = kReadOnly;
+  return m;
+}
+
+}  // namespace kassette

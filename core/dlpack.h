@@ -1,0 +1,99 @@
+// core/dlpack.h - tensors of other libraries in the same process, not copied: DLPack. Opt-in: <kassette/dlpack.h>.
+//
+// The structs are those of DLPack's specification, so that a pointer from any library fits; they stand in a namespace of ours,
+// so that a program can include DLPack's own header as well.
+#ifndef KASSETTE_DLPACK_H
+#define KASSETTE_DLPACK_H
+#include <cstdint>
+#include <type_traits>
+
+#include <kassette/tensor.h>
+
+namespace kassette {
+namespace dlpack {
+
+enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };   // those that we know
+struct DLDevice {
+  DLDeviceType device_type;
+  std::int32_t device_id;
+};
+enum DLDataTypeCode : std::uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+struct DLDataType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  std::int32_t ndim;
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;   // in elements; null: row-major
+  std::uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+
+struct DLPackVersion {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+inline constexpr std::uint64_t kReadOnly = 1;   // DLPACK_FLAG_BITMASK_READ_ONLY
+inline constexpr std::uint64_t kIsCopied = 2;   // DLPACK_FLAG_BITMASK_IS_COPIED
+struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned* self);
+  std::uint64_t flags;
+  DLTensor dl_tensor;
+};
+
+}  // namespace dlpack
+
+/// The tensor that DLPack describes, over the same memory; the producer's deleter is called once, when the last tensor over it
+/// is gone, on whichever thread that is. What a tensor cannot lie over (strides, a misaligned address, a bool that is neither 0
+/// nor 1) is copied on the CPU, and the deleter called at once. The elements have to be there already and must not change. Throws
+/// TypeError for dtypes that a tensor has not and for vectors (lanes), DeviceError for devices other than CPU and CUDA, ValueError
+/// for what cannot be; `managed` then still belongs to the caller.
+KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
+KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
+
+/// The tensor's elements for another library, on the device where they are; they are kept until it calls the deleter, on
+/// whichever thread. They must not be written to, which only the versioned struct can say. Throws ValueError on a symbolic or
+/// sparse tensor.
+KASSETTE_API dlpack::DLManagedTensor* to_dlpack(const Tensor& x);
+KASSETTE_API dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x);
+
+namespace detail {
+template <class M, class = void>
+struct OursOf {
+  using type = dlpack::DLManagedTensor;
+};
+template <class M>
+struct OursOf<M, std::void_t<decltype(std::declval<M&>().flags)>> {
+  using type = dlpack::DLManagedTensorVersioned;
+};
+}  // namespace detail
+
+/// The same with the structs of DLPack's own header: from_dlpack(managed), to_dlpack<::DLManagedTensor>(x).
+template <class M, class = decltype(std::declval<M&>().dl_tensor)>
+Tensor from_dlpack(M* managed) {
+  using Ours = typename detail::OursOf<M>::type;
+  static_assert(sizeof(M) == sizeof(Ours), "from_dlpack: a DLPack of another layout");
+  return from_dlpack(reinterpret_cast<Ours*>(managed));
+}
+template <class M, class = decltype(std::declval<M&>().dl_tensor)>
+M* to_dlpack(const Tensor& x) {
+  using Ours = typename detail::OursOf<M>::type;
+  static_assert(sizeof(M) == sizeof(Ours), "to_dlpack: a DLPack of another layout");
+  if constexpr (std::is_same<Ours, dlpack::DLManagedTensor>::value) return reinterpret_cast<M*>(to_dlpack(x));
+  else return reinterpret_cast<M*>(to_dlpack_versioned(x));
+}
+
+}  // namespace kassette
+
+#endif  // KASSETTE_DLPACK_H
