@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "core/io/crc.h"
+
 namespace kassette::io {
 namespace {
 
@@ -107,7 +109,6 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
 }
 
 ZipReader::ZipReader(const InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry), at_(entry.data) {
-  crc_ = static_cast<std::uint32_t>(::crc32(0, nullptr, 0));
   if (!entry.deflated) return;
   auto stream = std::make_unique<z_stream>();
   std::memset(stream.get(), 0, sizeof(z_stream));
@@ -149,7 +150,7 @@ void ZipReader::read(void* to, std::int64_t n) {
       file_.read(at_, at, part);
       at_ += part;
     }
-    crc_ = static_cast<std::uint32_t>(::crc32(crc_, reinterpret_cast<const Bytef*>(at), static_cast<uInt>(part)));
+    crc_ = crc32(crc_, at, part);
     at += part;
     given_ += part;
     n -= part;
@@ -197,10 +198,8 @@ constexpr int kDosDate = (0 << 9) | (1 << 5) | 1;   // 1 January 1980: the same 
 std::int64_t capped(std::int64_t v) { return std::min<std::int64_t>(v, kFull32); }
 
 std::uint32_t checksum(const std::string& head, const std::byte* data, std::int64_t n) {
-  uLong crc = ::crc32(::crc32(0, nullptr, 0), reinterpret_cast<const Bytef*>(head.data()), static_cast<uInt>(head.size()));
-  // A null pointer means "begin anew" to zlib.
-  if (n) crc = ::crc32_z(crc, reinterpret_cast<const Bytef*>(data), static_cast<z_size_t>(n));
-  return static_cast<std::uint32_t>(crc);
+  std::uint32_t crc = crc32(0, reinterpret_cast<const std::byte*>(head.data()), static_cast<std::int64_t>(head.size()));
+  return crc32(crc, data, n);
 }
 
 /// Both pieces, deflated.

@@ -1,0 +1,72 @@
+// core/io/crc.cpp - the checksum of zip files, by carry-less multiplication.
+//
+// V. Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009): 64 bytes at a
+// time are multiplied with powers of x modulo the polynomial and added to the 64 bytes that follow, which leaves the checksum as it
+// is. zlib 1.2.13 does 1 to 2 GB/s, less than a third of what the disk cache gives.
+#include "core/io/crc.h"
+
+#include <zlib.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace kassette::io {
+namespace {
+
+std::uint32_t by_zlib(std::uint32_t crc, const std::byte* data, std::int64_t n) {
+  // A null pointer means "begin anew" to zlib.
+  if (n == 0) return crc;
+  return static_cast<std::uint32_t>(::crc32_z(crc, reinterpret_cast<const Bytef*>(data), static_cast<z_size_t>(n)));
+}
+
+#if defined(__x86_64__)
+#define KASSETTE_PCLMUL __attribute__((target("pclmul,sse4.1")))
+
+/// `by` holds the powers for the lower and the upper half: x^(bits + 32) and x^(bits - 32), reflected, for what lies `bits` ahead.
+KASSETTE_PCLMUL inline __m128i moved(__m128i x, __m128i by) {
+  return _mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11));
+}
+KASSETTE_PCLMUL inline __m128i load(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+
+/// n is a multiple of 64, at least 64.
+KASSETTE_PCLMUL std::uint32_t folded(std::uint32_t crc, const std::byte* data, std::int64_t n) {
+  const __m128i by64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4), by16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0);
+  __m128i a = _mm_xor_si128(load(data), _mm_cvtsi32_si128(static_cast<int>(~crc)));
+  __m128i b = load(data + 16), c = load(data + 32), d = load(data + 48);
+  for (std::int64_t i = 64; i < n; i += 64) {
+    a = _mm_xor_si128(moved(a, by64), load(data + i));
+    b = _mm_xor_si128(moved(b, by64), load(data + i + 16));
+    c = _mm_xor_si128(moved(c, by64), load(data + i + 32));
+    d = _mm_xor_si128(moved(d, by64), load(data + i + 48));
+  }
+  b = _mm_xor_si128(moved(a, by16), b);
+  c = _mm_xor_si128(moved(b, by16), c);
+  d = _mm_xor_si128(moved(c, by16), d);
+  // What is left has the same checksum as all before it; zlib's begins from inverted bits and inverts them at the end.
+  std::byte rest[16];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(rest), d);
+  return by_zlib(0xffffffff, rest, 16);
+}
+bool has_pclmul() {
+  static const bool there = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+  return there;
+}
+#endif
+
+}  // namespace
+
+std::uint32_t crc32(std::uint32_t crc, const std::byte* data, std::int64_t n) {
+#if defined(__x86_64__)
+  constexpr std::int64_t kWorthIt = 256;
+  if (n >= kWorthIt && has_pclmul()) {
+    std::int64_t whole = n & ~std::int64_t(63);
+    crc = folded(crc, data, whole);
+    data += whole;
+    n -= whole;
+  }
+#endif
+  return by_zlib(crc, data, n);
+}
+
+}  // namespace kassette::io
