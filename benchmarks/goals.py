@@ -43,6 +43,8 @@ GOALS = [
     (r"train\.lstm_fb?", "peer", 1.2),
     (r"train\.lstm_fb?\.fn", "peer", 1.0),
     (r"train\.adam_1e7", "limit", 1.3),
+    (r"io\.(npz|safetensors|npy)", "io.copy", 1 / 0.7),
+    (r"look\.print_1e7", "ns", 1e6),
     (r"compile\.hello", "s", 0.6),
     (r"repl\.hello", "s", 0.3),
     (r"chain\.1e6_fb", "torch", 0.08),

@@ -52,6 +52,9 @@ inline constexpr std::uint64_t kPluginAbi =
 /// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
 void connect_plugin(const DevicePlugin& plugin, HostServices* services);
 
+/// Whether a device has been opened; does not open it.
+bool device_in_use(Device device);
+
 /// For tests, before CUDA is first asked for: a library that stands in for libkassette_cuda.so.
 void use_device_library(const char* file);
 

@@ -132,6 +132,10 @@ void use_device_library(const char* file) {
   c.stand_in = file;
 }
 
+bool device_in_use(Device device) {
+  return device.type() != Device::kCuda || cuda_state().backends[device.index()].load(std::memory_order_acquire);
+}
+
 const char* device_absent(Device device) {
   const char* why = nullptr;
   return device.type() == Device::kCuda && !cuda_backend(device.index(), &why) ? why : nullptr;

@@ -31,3 +31,5 @@ inline Tensor integers(int most, int n) { return K::cast((uniform(n) - 0.1) * mo
 
 /// The rows of kernels.cpp: what one family or one kernel costs.
 void kernel_rows();
+/// The rows of files.cpp: files, and tensors as people look at them.
+void file_rows();
