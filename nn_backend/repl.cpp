@@ -99,6 +99,10 @@ void show(const Text& value, std::ostream* inside) { put(value, inside); }
 void show(const PrintOptions& value, std::ostream* inside) { put(value, inside); }
 void show(const KeptObject& value, std::ostream* inside) { put(value, inside); }
 void show(const MemoryStats& value, std::ostream* inside) { put(value, inside); }
+void show(const Description& value, std::ostream* inside) { put(value, inside); }
+void show(const MemoryReport& value, std::ostream* inside) { put(value, inside); }
+void show(const Picture& value, std::ostream* inside) { put(value, inside); }
+void show(const Timing& value, std::ostream* inside) { put(value, inside); }
 void show(const Function& value, std::ostream* inside) { put(value, inside); }
 void show(const backend::Step& value, std::ostream* inside) { put(value, inside); }
 void show(const backend::RnnResult& value, std::ostream* inside) { put(value, inside); }
@@ -180,6 +184,10 @@ KASSETTE_API std::string printValue(const kassette::Text* value) { return kasset
 KASSETTE_API std::string printValue(const kassette::PrintOptions* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::KeptObject* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::MemoryStats* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::Description* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::MemoryReport* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::Picture* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::Timing* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Function* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::backend::Step* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::backend::RnnResult* value) { return kassette::repl::text_of(*value); }

@@ -9,6 +9,7 @@
 #endif
 
 #include <kassette/backend.h>
+#include <kassette/comforts.h>
 #include <kassette/runtime.h>
 
 namespace kassette {
@@ -40,6 +41,10 @@ KASSETTE_API void show(const Text& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const PrintOptions& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const KeptObject& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const MemoryStats& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const Description& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const MemoryReport& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const Picture& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const Timing& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Function& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const backend::Step& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const backend::RnnResult& value, std::ostream* inside = nullptr);
@@ -207,6 +212,10 @@ KASSETTE_API std::string printValue(const kassette::Text* value);
 KASSETTE_API std::string printValue(const kassette::PrintOptions* value);
 KASSETTE_API std::string printValue(const kassette::KeptObject* value);
 KASSETTE_API std::string printValue(const kassette::MemoryStats* value);
+KASSETTE_API std::string printValue(const kassette::Description* value);
+KASSETTE_API std::string printValue(const kassette::MemoryReport* value);
+KASSETTE_API std::string printValue(const kassette::Picture* value);
+KASSETTE_API std::string printValue(const kassette::Timing* value);
 KASSETTE_API std::string printValue(const kassette::Function* value);
 KASSETTE_API std::string printValue(const kassette::backend::Step* value);
 KASSETTE_API std::string printValue(const kassette::backend::RnnResult* value);
