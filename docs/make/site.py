@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""docs/make/site.py SOURCE OUT [--pages] - builds the documentation as static HTML with search into OUT/html, by mkdocs.
+
+The pages of docs/ go in as they are; the pages reference/<header>.md are made here, of the comments in the public headers and the
+examples in docs/api. --pages stops before mkdocs.
+"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+
+sys.dont_write_bytecode = True
+import headers
+import markdown
+
+GUIDE = ["first_steps", "from_keras", "from_pytorch", "gradients", "memory", "repl", "testing", "files", "errors", "pitfalls", "performance",
+         "sparse", "engines", "parity"]
+# The order in which a reader meets them.
+FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
+            "softmax", "losses", "normalization", "random", "graph", "control", "rnn", "ctc", "config"]
+
+
+def prose(comment):
+    """A comment as Markdown: what looks like markup is text, unless it stands in backticks."""
+    text = re.sub(r"\s*(Specification|Section) \d[\d., and]*", " ", " ".join(comment.split(" ")))
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([*\\|_#\[\]])", r"\\\1", p).replace("<", "&lt;").replace(">", "&gt;") for p in parts[::2]]
+    return re.sub(r"(?m)^(\d+)\.( |$)|^([-+])( |$)", lambda m: (m[1] or "") + "\\" + (m[3] or ".") + " ", "".join(parts)).strip()
+
+
+def wrapped(signature):
+    """A declaration, broken behind a comma where it is long."""
+    if len(signature) <= 90:
+        return signature
+    return "\n".join(textwrap.wrap(signature, 90, subsequent_indent=" " * (signature.index("(") + 1 if signature.index("(") < 40 else 4),
+                                   break_long_words=False))
+
+
+def index_of(source):
+    """The lines of tests/data/parity.tsv: number, function, group, Keras' signature, note."""
+    lines = (source / "tests/data/parity.tsv").read_text().splitlines()[1:]
+    return [line.split("\t") for line in lines]
+
+
+def keras_line(name, index):
+    for number, function, _, keras, note in index:
+        if name.rstrip("_") == function:
+            note = note.removeprefix("signature: ")
+            if number == "-":
+                return f"Beside Keras' functions: {prose(note)}." if note else ""
+            return f"Keras: `{keras}`" + (f"; here {prose(note)}." if note else "")
+    return ""
+
+
+def reference_page(source, header, index):
+    examples = markdown.sections((source / f"docs/api/{header.name}.md").read_text())
+    out = [f"# {next(s.title for s in examples if s.level == 1)}", "", f"`#include <kassette/backend.h>`, declared in `<kassette/backend/{header.name}.h>`", ""]
+    out += [prose(remark) + "\n" for remark in header.remarks]
+    for f in header.functions:
+        out += [f"## {f.name}", "", "```cpp", *map(wrapped, f.signatures), "```", "", prose(f.comment), ""]
+        for part in next(s for s in examples if s.title == f.name).parts:
+            if isinstance(part, markdown.Block):
+                out += [f"```{part.language}", *part.lines, "```"]
+            else:
+                out.append(part)
+        out += ["", keras_line(f.name, index), ""]
+    if header.types:
+        out += ["## Types", ""]
+        for t in header.types:
+            public = re.sub(r"(?ms)^ private:.*?(?=^\};)", "", t.code).replace("KASSETTE_API ", "")
+            public = "\n".join(line for line in public.splitlines() if "struct FunctionAccess" not in line)
+            out += [f"### {t.name}", "", prose(t.comment), "", "```cpp", public, "```", ""]
+    return "\n".join(out) + "\n"
+
+
+def reference_index(found, index):
+    where = {f.name: header.name for header in found for f in header.functions}
+    out = ["# All functions", "", "What Keras 2.3 has, in its groups, and what kassette adds. Each leads to its explanation and example.", ""]
+    groups = dict.fromkeys(line[2] for line in index)
+    for group in groups:
+        names = [line[1] if line[1] != "switch" else "switch_" for line in index if line[2] == group]
+        there = [f"[`{n}`]({where[n]}.md#{n})" for n in names if n in where]
+        missing = [f"`{n}`" for n in names if n not in where]
+        out += [f"**{group}.** " + " ".join(there) + (f" Not yet: {' '.join(missing)}" if missing else ""), ""]
+    return "\n".join(out)
+
+
+def title_of(page):
+    return next(s.title for s in markdown.sections(page.read_text()) if s.level == 1)
+
+
+def finish(site):
+    """The search index as a script, and what a block printed told from code."""
+    documents = json.loads((site / "search/search_index.json").read_text())["docs"]
+    for d in documents:
+        # mkdocs lists each page whole, and its sections once more.
+        text = d["text"] if "#" in d["location"] else ""
+        d["text"] = re.sub(r" ?(::|[()&,;\[\]{}]) ?", lambda m: m[1] + (" " if m[1] in ",;&" else ""), text)
+    (site / "search/documents.js").write_text("var documents = " + json.dumps(documents) + ";\n")
+    for page in site.rglob("*.html"):
+        # codehilite writes both the same way, but colours nothing in text.
+        text = re.sub(r'<div class="codehilite">(<pre><span></span><code>(?:(?!<span|</code>).)*</code></pre>)', r'<div class="codehilite output">\1',
+                      page.read_text(), flags=re.S)
+        page.write_text(text)
+
+
+def main():
+    source, out = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+    pages, site = out / "pages", out / "html"
+    shutil.rmtree(pages, ignore_errors=True)
+    (pages / "reference").mkdir(parents=True)
+    guide = [name for name in GUIDE if (source / f"docs/{name}.md").exists()]
+    for name in ["index", *guide]:
+        text = (source / f"docs/{name}.md").read_text()
+        for page in markdown.TO_COME:
+            if not (source / "docs" / page).exists():
+                text = re.sub(rf"\[([^]]*)\]\({page}\)", r"\1", text)
+        (pages / f"{name}.md").write_text(text)
+    index, found = index_of(source), headers.read_headers(source)
+    for header in found:
+        (pages / f"reference/{header.name}.md").write_text(reference_page(source, header, index))
+    (pages / "reference/index.md").write_text(reference_index(found, index))
+
+    families = sorted((h.name for h in found), key=lambda n: FAMILIES.index(n) if n in FAMILIES else len(FAMILIES))
+    titles = {"parity": "Parity with Keras"}
+    nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in guide]},
+           {"Reference": [{"All functions": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]}]
+    config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,
+              # A theme of our own: Debian's mkdocs has lost files that its readthedocs theme names.
+              "theme": {"name": None, "custom_dir": str(source / "docs/make/theme")},
+              "use_directory_urls": False, "site_url": "",   # so that it can be read from the disk
+              "plugins": ["search"],
+              "markdown_extensions": ["tables", "fenced_code", {"codehilite": {"guess_lang": False}}, {"toc": {"permalink": "#"}}]}
+    (out / "mkdocs.yml").write_text(json.dumps(config, indent=1))   # YAML holds JSON
+    if "--pages" not in sys.argv:
+        subprocess.run(["mkdocs", "build", "--clean", "--strict", "--quiet", "--config-file", str(out / "mkdocs.yml")], check=True)
+        finish(site)
+
+
+main()
