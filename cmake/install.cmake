@@ -2,18 +2,19 @@
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kassette)
-install(TARGETS kassette EXPORT kassetteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS kassette EXPORT kassetteTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  COMPONENT library NAMELINK_COMPONENT development)
 if(TARGET kassette_cuda)
-  install(TARGETS kassette_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS kassette_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
 endif()
-install(EXPORT kassetteTargets NAMESPACE kassette:: DESTINATION ${package_dir})
+install(EXPORT kassetteTargets NAMESPACE kassette:: DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/kassetteConfig.cmake.in
   ${PROJECT_BINARY_DIR}/kassetteConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kassetteConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kassetteConfig.cmake
-  ${PROJECT_BINARY_DIR}/kassetteConfigVersion.cmake DESTINATION ${package_dir})
+  ${PROJECT_BINARY_DIR}/kassetteConfigVersion.cmake DESTINATION ${package_dir} COMPONENT development)
 file(RELATIVE_PATH KASSETTE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/kassette.pc.in ${PROJECT_BINARY_DIR}/kassette.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/kassette.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/kassette DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${PROJECT_BINARY_DIR}/kassette.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/kassette DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)

@@ -130,7 +130,7 @@ function(kassette_public_headers subdir)
     file(MAKE_DIRECTORY ${folder})
     file(CREATE_LINK ${source} ${seen} COPY_ON_ERROR SYMBOLIC)
     cmake_path(SET installed NORMALIZE ${CMAKE_INSTALL_INCLUDEDIR}/kassette/${subdir})
-    install(FILES ${source} DESTINATION ${installed})
+    install(FILES ${source} DESTINATION ${installed} COMPONENT development)
   endforeach()
 endfunction()
 

@@ -24,6 +24,10 @@ test  | header catch2/catch.hpp catch2/catch_all.hpp | catch2       | 2.13   | t
 test  | header xtensor/xarray.hpp         | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
 test  | header dlpack/dlpack.h            | libdlpack-dev           | 0.6    | the layout of DLPack's structs, to compare with ours
 test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
+docs  | cmd mkdocs                        | mkdocs                  | 1.4    | the documentation as HTML, with search that needs no server
+docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
+package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on
+package | cmd file                      | file                    | any    | tells it the programs from the rest
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
 ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | the header budget in an interpreter

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# tests/scripts/packages.sh SOURCE BUILD - makes the Debian packages, and holds their names, contents and dependencies.
+set -euo pipefail
+source=$1 build=$2
+for program in dpkg-shlibdeps file; do
+  command -v $program >/dev/null || { echo "skipped: there is no $program, which cpack needs"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cpack --config "$build/CPackConfig.cmake" -B "$work" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+
+bad=0
+complain() {
+  echo "$*"
+  bad=1
+}
+package() { echo "$work/$1"_[0-9]*.deb; }
+# has PACKAGE FILE...
+has() {
+  local name=$1 file
+  shift
+  dpkg-deb -c "$(package "$name")" | awk '{ print $6 }' >"$work/files"
+  for file in "$@"; do
+    grep -qE "^\./usr/$file$" "$work/files" || complain "$name does not hold $file"
+  done
+}
+depends() { dpkg-deb -f "$(package "$1")" Depends; }
+
+version=$(dpkg-deb -f "$(package libkassette-dev)" Version)
+[[ $version == "$("$source/kassette" --version | sed 's/kassette //')"-1* ]] || complain "the version is $version"
+has libkassette0 'lib(/[^/]*)?/libkassette\.so\.0\.[0-9.]*' share/doc/libkassette0/copyright
+has libkassette-dev 'include/kassette/backend\.h' 'include/kassette/backend/reductions\.h' 'lib(/[^/]*)?/libkassette\.so' \
+  'lib(/[^/]*)?/pkgconfig/kassette\.pc' 'lib(/[^/]*)?/cmake/kassette/kassetteConfig\.cmake'
+has kassette bin/kassette libexec/kassette/info
+[[ $(depends libkassette0) == *libopenblas0* && $(depends libkassette0) == *libpng16* ]] || complain "libkassette0 depends on $(depends libkassette0)"
+[[ $(depends libkassette-dev) == "libkassette0 (= $version)" ]] || complain "libkassette-dev depends on $(depends libkassette-dev)"
+[[ $(depends kassette) == *"libkassette-dev (= $version)"* && $(depends kassette) == *g++* ]] || complain "kassette depends on $(depends kassette)"
+if [ -e "$build/lib/libkassette_cuda.so" ]; then
+  has libkassette-cuda0 'lib(/[^/]*)?/libkassette_cuda\.so'
+fi
+
+# Unpacked they are enough for a script.
+for name in libkassette0 libkassette-dev kassette; do dpkg-deb -x "$(package "$name")" "$work/root"; done
+XDG_CACHE_HOME=$work/cache "$work/root/usr/bin/kassette" run "$source/tests/consumer/main.cpp" >/dev/null || complain "the installed tool does not run a script"
+exit $bad
