@@ -53,57 +53,69 @@ void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* produc
   *product = across(p);
 }
 
-/// Mean and biased variance of each channel of x.
+/// Mean and biased variance of a channel from its parts.
 template <class T>
-void moments(const Walk& w, const T* x, T* mean, T* var) {
-  Parts<T> parts(
-      w, [&](std::int64_t at, const Rows& r, std::int64_t, T* m, T* q) { loops<T>().moments(x + at, r, m, q); },
-      [&](std::int64_t at, std::int64_t n, std::int64_t, T* m, T* q) { run_moments(x + at, n, m, q); });
-  const auto count = static_cast<double>(w.count());
-  std::int64_t channels = w.channels();
+void join_moments(const Parts<T>& parts, std::int64_t channel, double count, T* mean, T* var) {
   if (parts.whole()) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      mean[c] = parts.a()[c];
-      var[c] = static_cast<T>(static_cast<double>(parts.b()[c]) / count);
-    }
+    parts.each(channel, [&](std::int64_t, T a, T b) {
+      *mean = a;
+      *var = static_cast<T>(static_cast<double>(b) / count);
+    });
     return;
   }
-  Scratch<double> center(channels), squares(channels);
-  double *m = center.get(), *q = squares.get();
-  std::fill_n(m, channels, 0.);
-  std::fill_n(q, channels, 0.);
-  parts.each([&](std::int64_t c, std::int64_t n, T a, T) { m[c] += static_cast<double>(n) * static_cast<double>(a); });
-  for (std::int64_t c = 0; c < channels; ++c) m[c] /= count;
-  parts.each([&](std::int64_t c, std::int64_t n, T a, T b) {
-    double gap = static_cast<double>(a) - m[c];
-    q[c] += static_cast<double>(b) + static_cast<double>(n) * gap * gap;
+  double m = 0, q = 0;
+  parts.each(channel, [&](std::int64_t n, T a, T) { m += static_cast<double>(n) * static_cast<double>(a); });
+  m /= count;
+  parts.each(channel, [&](std::int64_t n, T a, T b) {
+    double gap = static_cast<double>(a) - m;
+    q += static_cast<double>(b) + static_cast<double>(n) * gap * gap;
   });
-  for (std::int64_t c = 0; c < channels; ++c) {
-    mean[c] = static_cast<T>(m[c]);
-    var[c] = static_cast<T>(q[c] / count);
+  *mean = static_cast<T>(m);
+  *var = static_cast<T>(q / count);
+}
+
+/// Up to four parameters a channel, or what a loop reads of them: null where there is none.
+template <class T>
+struct Parameters {
+  const T* at[4];
+};
+
+/// call(first element, rows, parameters of these) over the matrix.
+template <class T, class F>
+void apply_parameters(const Walk& w, const Parameters<T>& all, F call) {
+  const PerColumn<T> p[4] = {{w, all.at[0]}, {w, all.at[1]}, {w, all.at[2]}, {w, all.at[3]}};
+  w.for_parts([&](std::int64_t at, const Rows& r, std::int64_t k) {
+    call(at, r, Parameters<T>{{p[0].from(k), p[1].from(k), p[2].from(k), p[3].from(k)}});
+  });
+}
+
+/// The sums of each channel, by columns(first element, rows, first parameter, a, b) or run(first element, n, channel, a, b), of
+/// which join(parts, channel) makes its parameters; with these, call goes over the matrix.
+template <class T, class Columns, class Run, class Join, class F>
+void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Parameters<T>& all, F call) {
+  Parts<T> parts(w);
+  if (w.channel_by_channel()) {
+    auto sum = [&](std::int64_t c) {
+      parts.sum_channel(c, run);
+      join(parts, c);
+    };
+    w.for_channels(sum, [&](std::int64_t at, const Rows& r, std::int64_t c) {
+      auto from = [&](int i) { return all.at[i] ? all.at[i] + c : nullptr; };
+      call(at, r, Parameters<T>{{from(0), from(1), from(2), from(3)}});
+    });
+    return;
   }
+  if (w.by_rows) parts.sum_runs(run);
+  else parts.sum_columns(columns);
+  for (std::int64_t c = 0; c < w.channels(); ++c) join(parts, c);
+  apply_parameters(w, all, call);
 }
 
-/// Per channel, the sums of dy and of dy * (x - mean).
+/// What goes over x with (mean, factor, shift).
 template <class T>
-void gradient_sums(const Walk& w, const T* dy, const T* x, const T* mean, double* sum, double* product) {
-  PerColumn<T> means(w, mean);
-  Parts<T> parts(
-      w, [&](std::int64_t at, const Rows& r, std::int64_t p, T* s, T* t) { loops<T>().sums(dy + at, x + at, r, means.from(p), s, t); },
-      [&](std::int64_t at, std::int64_t n, std::int64_t c, T* s, T* t) { run_sums(dy + at, x + at, n, mean[c], s, t); });
-  std::fill_n(sum, w.channels(), 0.);
-  std::fill_n(product, w.channels(), 0.);
-  parts.each([&](std::int64_t c, std::int64_t, T a, T b) {
-    sum[c] += static_cast<double>(a);
-    product[c] += static_cast<double>(b);
-  });
-}
-
-template <class T>
-void scale_channels(const Walk& w, const T* x, const T* mean, const T* factor, const T* shift, T* y) {
-  PerColumn<T> m(w, mean), f(w, factor), s(w, shift);
+auto scaling(const Walk& w, const T* x, T* y) {
   auto* loop = w.by_rows ? loops<T>().scale_rows : loops<T>().scale;
-  w.for_parts([&](std::int64_t at, const Rows& r, std::int64_t p) { loop(x + at, r, m.from(p), f.from(p), s.from(p), y + at); });
+  return [=](std::int64_t at, const Rows& r, const Parameters<T>& p) { loop(x + at, r, p.at[0], p.at[1], p.at[2], y + at); };
 }
 
 /// Input i of a call with elements of T: converted where they are float16 or bfloat16, repeated to `shape` where that is given.
@@ -179,11 +191,16 @@ void run_normalize(const Call& call) {
     from = moved.get();
     to = moved.get() + n;
   }
-  moments(w, from, mean, var);
-  for (std::int64_t c = 0; c < channels; ++c)
-    factor.get()[c] = static_cast<T>((gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.) /
-                                     std::sqrt(static_cast<double>(var[c]) + call.attrs.x));
-  scale_channels<T>(w, from, mean, factor.get(), beta.get(), to);
+  const auto count = static_cast<double>(w.count());
+  sum_and_apply(
+      w, [&](std::int64_t at, const Rows& r, std::int64_t, T* m, T* q) { loops<T>().moments(from + at, r, m, q); },
+      [&](std::int64_t at, std::int64_t k, std::int64_t, T* m, T* q) { run_moments(from + at, k, m, q); },
+      [&](const Parts<T>& parts, std::int64_t c) {
+        join_moments(parts, c, count, mean + c, var + c);
+        double scale = gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.;
+        factor.get()[c] = static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.x));
+      },
+      Parameters<T>{{mean, factor.get(), beta.get(), nullptr}}, scaling(w, from, to));
   if (order.moves()) order.back<T>(to, y.get());
 }
 
@@ -211,24 +228,29 @@ void run_normalize_grad(const Call& call) {
     from = moved.get() + n;
     to = moved.get() + 2 * n;
   }
-  Scratch<double> sums(2 * channels);
-  double *sum = sums.get(), *product = sum + channels;
-  gradient_sums(w, u, from, mean, sum, product);
   T *a = slopes.get(), *b = a + channels, *c = b + channels;
   const auto count = static_cast<double>(w.count());
-  for (std::int64_t k = 0; k < channels; ++k) {
-    double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.x), g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
-    dgamma.get()[k] = static_cast<T>(product[k] * r);
-    dbeta.get()[k] = static_cast<T>(sum[k]);
-    a[k] = static_cast<T>(g);
-    b[k] = static_cast<T>(-g * r * r * product[k] / count);
-    c[k] = static_cast<T>(-g * sum[k] / count);
-  }
-  PerColumn<T> pm(w, mean), pa(w, a), pb(w, b), pc(w, c);
+  PerColumn<T> means(w, mean);
   auto* loop = w.by_rows ? loops<T>().gradient_rows : loops<T>().gradient;
-  w.for_parts([&](std::int64_t at, const Rows& r, std::int64_t p) {
-    loop(u + at, from + at, r, pm.from(p), pa.from(p), pb.from(p), pc.from(p), to + at);
-  });
+  sum_and_apply(
+      w, [&](std::int64_t at, const Rows& r, std::int64_t p, T* s, T* t) { loops<T>().sums(u + at, from + at, r, means.from(p), s, t); },
+      [&](std::int64_t at, std::int64_t k, std::int64_t channel, T* s, T* t) { run_sums(u + at, from + at, k, mean[channel], s, t); },
+      [&](const Parts<T>& parts, std::int64_t k) {
+        double sum = 0, product = 0;   // of dy, of dy * (x - mean)
+        parts.each(k, [&](std::int64_t, T s, T t) {
+          sum += static_cast<double>(s);
+          product += static_cast<double>(t);
+        });
+        double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.x), g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
+        dgamma.get()[k] = static_cast<T>(product * r);
+        dbeta.get()[k] = static_cast<T>(sum);
+        a[k] = static_cast<T>(g);
+        b[k] = static_cast<T>(-g * r * r * product / count);
+        c[k] = static_cast<T>(-g * sum / count);
+      },
+      Parameters<T>{{mean, a, b, c}}, [&](std::int64_t at, const Rows& r, const Parameters<T>& p) {
+        loop(u + at, from + at, r, p.at[0], p.at[1], p.at[2], p.at[3], to + at);
+      });
   if (order.moves()) order.back<T>(to, dx.get());
 }
 
@@ -256,7 +278,8 @@ void run_center_scale(const Call& call) {
   }
   Wide<T> in(call, 0), mean(call, 1, &own), factor(call, 2, &own), shift(call, call.n_in > 3 ? 3 : -1, &own);
   Rounded<T> y(*call.out[0]);
-  scale_channels<T>(Walk(folded, sizeof(T)), in.get(), mean.get(), factor.get(), shift.get(), y.get());
+  Walk w(folded, sizeof(T));
+  apply_parameters(w, Parameters<T>{{mean.get(), factor.get(), shift.get(), nullptr}}, scaling(w, in.get(), y.get()));
 }
 
 template <void (*kSingle)(const Call&), void (*kDouble)(const Call&)>

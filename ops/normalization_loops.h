@@ -11,6 +11,7 @@ namespace kassette {
 struct Rows {
   std::int64_t n, stride, width;
   bool stream = false;   // the output is larger than the caches: write past them
+  bool alike = false;    // the `rows` forms: one parameter for all
 };
 
 /// Loops over matrices. Parameters are one per column; the `rows` forms have one per row.

@@ -156,7 +156,7 @@ template <class T, class Parameters, class Value>
 KASSETTE_FN void by_rows(const Rows& m, T* y, Parameters parameters, Value value) {
   bool stream = streams(y, m);
   for (std::int64_t r = 0; r < m.n; ++r) {
-    auto p = parameters(r);
+    auto p = parameters(m.alike ? 0 : r);
     each<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       std::int64_t i = r * m.stride + c;
       part.store(y + i, value(i, part, p), stream);
