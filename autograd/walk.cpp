@@ -9,8 +9,10 @@
 #include "autograd/plan.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "ops/binary.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
+#include "ops/reduce.h"
 
 namespace kassette {
 namespace {
@@ -23,9 +25,25 @@ struct Held : Extra {
   bool equals(const Extra& other) const override { return this == &other; }
 };
 
+Tensor one_for(const Tensor& loss) { return scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients"); }
 Tensor seed_for(const Tensor& loss) {
-  Tensor one = scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients");
+  Tensor one = one_for(loss);
   return Access::body(loss).rank == 0 ? one : broadcast_like(one, loss);
+}
+
+// Note [Thin cotangents]
+// The cotangent of what a sum or a mean is of is one number, repeated, and so is the seed. In a pass that is not recorded it stays
+// one number for as long as elementwise nodes alone read it: their adjoints broadcast as their values do, with the same bits. (A plan
+// does the same, Note [Thin results].) And where that number is the seed itself, the adjoint of a product is the other factor: a
+// cotangent w of one's own, given as sum(y * w), is not copied.
+bool is_thin(const Body& b, const Spec& whole) { return b.numel() == 1 && whole.numel() > 1; }
+/// Whether the adjoint of the node that made `out` takes one number for its cotangent.
+bool takes_thin(const Body& out) {
+  const Node& n = *out.node;
+  if (!n.op || !(n.op->traits & kElementwise) || !(out.device == cpu)) return false;
+  for (const Body *b = n.in(), *end = b + n.n_in; b != end; ++b)
+    if (!b->same_shape(out) && (b->node || b->numel() != 1)) return false;
+  return true;
 }
 
 std::atomic<std::uint32_t> next_walk{1};
@@ -44,6 +62,8 @@ class Walk {
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
   Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
+  /// The same from ones, one loss alone.
+  Tensors run(const Tensor& loss);
   std::size_t visited() const { return entries_.size(); }
   /// Empty if saved values were kept after all.
   const Tensors& leaves() const { return leaves_; }
@@ -76,6 +96,8 @@ class Walk {
   template <class F>
   void for_each_input(const Node* n, F&& f);
   void give(const Body& to, Tensor g);
+  bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;
+  bool multiply_by_seed(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const;
   void handle(Entry& e);
   void handle_backward(Entry& e);
   void release(Node& n);
@@ -88,6 +110,8 @@ class Walk {
 
   const Tensors& xs_;
   Kept kept_;
+  bool thin_ = !context().recording && !context().symbolic;   // see Note [Thin cotangents]
+  Tensor seed_;                                               // the number 1, where it is what the pass began with
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
@@ -212,6 +236,8 @@ void Walk::give(const Body& to, Tensor g) {
   std::uint32_t i = find(to.node.get());
   if (i == kNone || !entries_[i].relevant) return;
   const Body& b = Access::body(g);
+  Tensor& slot = cotangents_[entries_[i].first + to.out];
+  bool thin = thin_ && is_thin(b, to);
   if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
     Body shape_of;
     shape_of.set(to);
@@ -220,9 +246,9 @@ void Walk::give(const Body& to, Tensor g) {
     shape_of.level = to.level;
     shape_of.out = to.out;
     shape_of.node = to.node;
-    g = sum_to_like(g, Access::wrap(std::move(shape_of)));
+    if (!thin) g = sum_to_like(g, Access::wrap(std::move(shape_of)));
+    else if (!slot.defined() && !takes_thin(to)) g = broadcast_like(g, Access::wrap(std::move(shape_of)));
   }
-  Tensor& slot = cotangents_[entries_[i].first + to.out];
   slot = slot.defined() ? slot + g : std::move(g);
   entries_[i].has_cotangent = true;
 }
@@ -291,10 +317,27 @@ void Walk::handle(Entry& e) {
     Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
     dy[i] = keep ? c : std::move(c);
   }
-  n.op->vjp(Rewind(&n, dy, din, wanted));
+  if (!thin_ || !(reduce_thin(n, dy[0], din) || multiply_by_seed(n, dy[0], din, wanted))) n.op->vjp(Rewind(&n, dy, din, wanted));
   for (int i = 0; i < n_in; ++i)
     if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
   if (kept_ != Kept::everything) release(n);
+}
+
+/// The adjoint of a sum or a mean of all there is, one number; false for any other node.
+bool Walk::reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const {
+  if (n.op != &sum_row && n.op != &mean_row) return false;
+  const Body& x = n.in()[0];
+  if (!dy.defined() || !is_thin(Access::body(dy), x) || !(x.device == cpu)) return false;
+  if (n.op == &mean_row && x.dtype.size() < 4) return false;   // the number of elements is perhaps none of float16
+  din[0] = n.op == &sum_row ? dy : dy / static_cast<double>(x.numel());
+  return true;
+}
+
+bool Walk::multiply_by_seed(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const {
+  if (n.op != &binary_row<Multiply>() || !seed_.defined() || !dy.defined() || Access::impl(dy) != Access::impl(seed_)) return false;
+  for (int i = 0; i < 2; ++i)
+    if (wanted[i]) din[i] = Access::wrap(Body(n.in()[1 - i])).detach();
+  return true;
 }
 
 void Walk::release(Node& n) {
@@ -328,9 +371,17 @@ Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
   for (const Tensor& x : xs_) {
     const Body& b = Access::body(x);
     std::uint32_t i = find(b.node.get());
-    results.push_back(i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out]);
+    Tensor g = i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out];
+    results.push_back(thin_ && g.defined() ? broadcast_like(g, x) : std::move(g));
   }
   return results;
+}
+
+Tensors Walk::run(const Tensor& loss) {
+  const Body& l = Access::body(loss);
+  bool thin = thin_ && l.numel() > 1 && l.device == cpu;
+  seed_ = thin || l.rank == 0 ? one_for(loss) : seed_for(loss);
+  return run(&loss, &seed_, 1);
 }
 
 // Note [Losses given up]
@@ -458,8 +509,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   {
     Scoped<bool> off(c.recording, false);
     Walk w(xs, kept);
-    Tensor seed = seed_for(loss);
-    raw = w.run(&loss, &seed, 1);
+    raw = w.run(loss);
     watch_growth(c, w.visited());
     leaves = w.leaves();
   }

@@ -180,10 +180,11 @@ void normalisation(const std::string& layout, std::vector<int> shape, std::vecto
       Tensor y = normalised(x, scale, offset);
     };
   });
-  row("nn.bn_56x64_b" + layout, [=] {  // the cotangent is ones, made anew
+  row("nn.bn_56x64_b" + layout, [=] {  // from a cotangent dy, as the peers' rows
     Tensor x = K::variable(data()), scale = K::variable(K::ones({64})),
-           offset = K::variable(K::zeros({64})), y = normalised(x, scale, offset);
-    return [=] { Tensors g = K::gradients(y, {x, scale, offset}); };
+           offset = K::variable(K::zeros({64})), dy = data(),
+           loss = K::sum(normalised(x, scale, offset) * dy);
+    return [=] { Tensors g = K::gradients(loss, {x, scale, offset}); };
   });
 }
 
