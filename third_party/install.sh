@@ -22,7 +22,7 @@ build | header zlib.h                     | zlib1g-dev              | 1.2.9  | c
 build | header png.h                      | libpng-dev              | 1.6    | reads and writes PNG pictures
 test  | header catch2/catch.hpp catch2/catch_all.hpp | catch2       | 2.13   | the test framework, version 2 or 3
 test  | header xtensor/xarray.hpp         | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
-test  | header dlpack/dlpack.h            | libdlpack-dev           | 0.6    | the layout of DLPack's structs, to compare with ours
+test  | header dlpack/dlpack.h            | libdlpack-dev           | 0.6    | the layout of the structs of DLPack, to compare with ours
 test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
 docs  | cmd mkdocs                        | mkdocs                  | 1.4    | the documentation as HTML, with search that needs no server
 docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
