@@ -99,7 +99,7 @@ Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
 std::ostream& operator<<(std::ostream& os, const Timing& t) {
   os << time_text(t.median) << " a call (least " << time_text(t.least) << ", half of the runs within " << time_text(t.spread) << "; " << t.runs << " runs of " << t.loops << ')';
   if (t.allocations) os << ", " << t.allocations << (t.allocations == 1 ? " block" : " blocks") << " of memory from the system";
-  if (t.kept_bytes > 0 || t.kept_nodes > 0) os << ", leaves " << t.kept_nodes << " nodes and " << bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
+  if (t.kept_bytes > 0 || t.kept_nodes > 0) os << ", leaves " << t.kept_nodes << (t.kept_nodes == 1 ? " node and " : " nodes and ") << bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
   return os;
 }
 

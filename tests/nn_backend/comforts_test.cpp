@@ -342,7 +342,7 @@ TEST_CASE("timeit tells how long a call takes", "[comforts]") {
   Tensor v = K::variable({1, 2});
   Timing grows = timeit([&] { kept.push_back(v * 2); }, {.runs = 2, .loops = 10});
   CHECK(grows.kept_nodes == 1);
-  CHECK(shown(grows).find("leaves 1 nodes") != std::string::npos);
+  CHECK(shown(grows).find("leaves 1 node ") != std::string::npos);
   Timing made{.median = 1.5e-5, .least = 1.25e-5, .spread = 2e-7, .runs = 7, .loops = 100};
   CHECK(shown(made) == "15 us a call (least 12.5 us, half of the runs within 200 ns; 7 runs of 100)");
   CHECK_THROWS_WITH(timeit([] {}, {.runs = -1}), "timeit: runs -1, loops 0, seconds 0.5; none is negative");
