@@ -2,6 +2,7 @@
 #
 #   libkassette0       the library            libkassette-cuda0   the CUDA device library, where nvcc built one
 #   libkassette-dev    headers, CMake, .pc    kassette            the tool; brings the compiler
+#   kassette-repl      the prompt, where clang's interpreter library was found
 #
 # Whoever builds packages for others puts a name and address into CPACK_PACKAGE_CONTACT.
 set(CPACK_GENERATOR DEB)
@@ -50,10 +51,17 @@ if(TARGET kassette_cuda)
   set(CPACK_COMPONENT_CUDA_DESCRIPTION "CUDA devices. Needs NVIDIA's driver and cuBLAS where the program runs.")
 endif()
 
+if(TARGET kassette_repl)
+  list(APPEND CPACK_COMPONENTS_ALL repl)
+  set(CPACK_DEBIAN_REPL_PACKAGE_NAME kassette-repl)
+  set(CPACK_DEBIAN_REPL_PACKAGE_DEPENDS "kassette (= ${full_version}), libclang-common-19-dev")
+  set(CPACK_COMPONENT_REPL_DESCRIPTION "The prompt of the command kassette: each line of C++ runs at once.")
+endif()
+
 # The `package` target and cpack take what is built, rather than building tests and benchmarks first.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
-foreach(package IN ITEMS LIBRARY DEVELOPMENT TOOLS CUDA)
+foreach(package IN ITEMS LIBRARY DEVELOPMENT TOOLS CUDA REPL)
   if(DEFINED CPACK_DEBIAN_${package}_PACKAGE_NAME)
     string(TOLOWER ${package} component)
     install(FILES ${PROJECT_SOURCE_DIR}/cmake/copyright COMPONENT ${component}

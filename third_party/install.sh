@@ -3,6 +3,7 @@
 #
 #   third_party/install.sh build         what building and running takes
 #   third_party/install.sh build test    and what the tests take
+#   third_party/install.sh build repl    and what the REPL takes (0.7 GB)
 #   third_party/install.sh --list        the table
 #
 # Says what is missing and why, asks nothing, and does nothing where all is there. Names are those of
@@ -28,6 +29,9 @@ docs  | cmd mkdocs                        | mkdocs                  | 1.4    | t
 docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
 package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on
 package | cmd file                      | file                    | any    | tells it the programs from the rest
+repl  | header clang/Interpreter/PartialTranslationUnit.h | libclang-19-dev | 19 | runs the lines that are typed at the prompt
+repl  | header llvm/IR/Module.h           | llvm-19-dev             | 19     | what it makes code with
+repl  | header histedit.h                 | libedit-dev             | 3.1    | the line that is typed: history, Tab
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
 ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | the header budget in an interpreter
@@ -57,6 +61,7 @@ present() {
 }
 
 include_dirs="/usr/include /usr/local/include"
+include_dirs+=" /usr/lib/llvm-19/include"
 for dir in /usr/include/*/openblas-pthread /usr/include/openblas* /usr/include/*-linux-gnu*; do
   [ -d "$dir" ] && include_dirs+=" $dir"
 done
@@ -111,7 +116,7 @@ apt() {
   $become env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" \
     </dev/null >"$log" 2>&1 && return
   cat "$log" >&2
-  say "kassette: \`apt-get $*\` failed; to do it by hand:  apt-get install ${missing[*]}"
+  say "kassette: `apt-get $*` failed; to do it by hand:  apt-get install ${missing[*]}"
   exit 1
 }
 say "installing: ${missing[*]}"

@@ -39,7 +39,18 @@ if [ -e "$build/lib/libkassette_cuda.so" ]; then
   has libkassette-cuda0 'lib(/[^/]*)?/libkassette_cuda\.so'
 fi
 
+if [ -x "$build/tools/kassette_repl" ]; then
+  has kassette-repl libexec/kassette/repl
+  [[ $(depends kassette-repl) == *libclang-cpp19* && $(depends kassette-repl) == *libclang-common-19-dev* ]] ||
+    complain "kassette-repl depends on $(depends kassette-repl)"
+  dpkg-deb -x "$(package kassette-repl)" "$work/root"
+fi
+
 # Unpacked they are enough for a script.
 for name in libkassette0 libkassette-dev kassette; do dpkg-deb -x "$(package "$name")" "$work/root"; done
 XDG_CACHE_HOME=$work/cache "$work/root/usr/bin/kassette" run "$source/tests/consumer/main.cpp" >/dev/null || complain "the installed tool does not run a script"
+if [ -x "$work/root/usr/libexec/kassette/repl" ]; then
+  got=$(echo '1 + 1' | "$work/root/usr/bin/kassette" repl) || true
+  [ "$got" = 2 ] || complain "the installed prompt says $got"
+fi
 exit $bad

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# tests/scripts/repl.sh SOURCE BUILD [--accept] - the golden sessions of tests/repl in our own REPL, scripts and pipes, the terminal,
+# and how long it takes. --accept writes what is printed now into the sessions.
+set -euo pipefail
+source_dir=$1 build=$2
+repl=$build/tools/kassette_repl
+if [ ! -x "$repl" ]; then
+  echo "skipped: the REPL is not built; it needs clang 19's libraries and libedit (third_party/install.sh repl)"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export KASSETTE_HISTORY=$work/history
+bad=0
+check() {  # check "what" "expected" "got"
+  [ "$2" = "$3" ] && return
+  printf '%s: expected "%s", got "%s"\n' "$1" "$2" "$3"
+  bad=1
+}
+
+# A session is what a terminal would show; its lines behind a prompt are what was typed. `# ...` above the first is for readers.
+for session in "$source_dir"/tests/repl/*.txt; do
+  sed -nE 's/^(kassette>|     \.\.\.>) ?//p' "$session" >"$work/typed"
+  (cd "$work" && "$repl" --echo <"$work/typed" >"$work/shown" 2>&1) || { echo "$(basename "$session"): exit code $?"; bad=1; }
+  { sed '/^kassette>/,$d' "$session" && sed 's/ *$//' "$work/shown"; } >"$work/new"
+  if [ "${3:-}" = --accept ]; then
+    cp "$work/new" "$session"
+  else
+    diff "$session" "$work/new" || { echo "$(basename "$session"): the session went another way"; bad=1; }
+  fi
+done
+
+cd "$work"
+# Pipes and scripts end at the first error.
+status=0
+got=$(printf '1 + 1\nK::dot(K::ones({2}), K::ones({3}))\n3\n' | "$repl" 2>err) || status=$?
+check "a pipe's output" 2 "$got"
+check "a pipe's exit code after an exception" 1 $status
+grep -q '^<stdin>:2: kassette::ValueError: dot: ' err || check "a pipe's error" "<stdin>:2: kassette::ValueError" "$(cat err)"
+printf '#!/usr/bin/env -S kassette repl\nauto x = K::ones({2});\nx.shap()\n3\n' >script.cpp
+status=0
+got=$("$repl" script.cpp 2>err) || status=$?
+check "a script's exit code after an error" "1 " "$status $got"
+grep -q '^script.cpp:3:3: error: no member named' err || check "a script's error" "script.cpp:3:3: error" "$(cat err)"
+printf '#include <cstdio>\nint g(int);\nint main(int argc, char** argv) { std::printf("%%s %%d", argv[1], g(argc)); std::fflush(stdout); return 7; }\nint g(int i) { return i; }\n' >program.cpp
+status=0
+got=$("$repl" program.cpp one 2>err) || status=$?
+check "a program with main" "7 one 2" "$status $got"
+status=0
+printf 'auto x = K::ones({\n2\n' | "$repl" >out 2>err || status=$?
+check "a pipe that ends too early" "1 <stdin>:1: error: the input ends inside of what begins here, with a { open" "$status $(cat err)"
+status=0
+"$repl" missing.cpp 2>err || status=$?
+check "a script that is not there" "2 kassette: repl: no such file: missing.cpp" "$status $(cat err)"
+status=0
+printf '#include <cstdlib>\nTensor x = K::ones({3});\nexit(4);\n' | "$repl" >out 2>err || status=$?
+check "exit() in a line" "4" "$status$(cat err)"
+
+if command -v python3 >/dev/null; then
+  python3 "$source_dir/tests/scripts/repl_terminal.py" "$repl" "$work" || bad=1
+else
+  echo "the terminal was not tried: there is no python3"
+fi
+
+# CPU time, as the machine does other things too: the best of five.
+best() {
+  local least=999999 times
+  for _ in 1 2 3 4 5; do
+    times=$({ TIMEFORMAT='%U %S'; time "$repl" <"$1" >/dev/null 2>&1; } 2>&1)
+    times=$(awk '{ printf "%d", ($1 + $2) * 1000 }' <<<"$times")
+    [ "$times" -lt "$least" ] && least=$times
+  done
+  echo "$least"
+}
+echo '1' >one
+{ echo 1; for i in $(seq 20); do printf 'Tensor t%d = K::constant({%d, 2}) + 1.0;\nt%d\nt%d = t%d * 2.0;\n' "$i" "$i" "$i" "$i" "$i"; done; } >many
+first=$(best one)
+many=$(best many)
+echo "prompt and first value: $first ms; a line: $(awk "BEGIN { printf \"%.1f\", ($many - $first) / 60 }") ms"
+[ "$first" -le 400 ] || { echo "a prompt takes longer than 400 ms"; bad=1; }
+[ $((many - first)) -le 600 ] || { echo "a line takes longer than 10 ms"; bad=1; }
+exit $bad

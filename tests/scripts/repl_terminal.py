@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""tests/scripts/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
+import os, pty, re, select, signal, sys, time
+
+repl, folder = sys.argv[1:3]
+bad = 0
+
+
+class Terminal:
+    def __init__(self):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.environ["TERM"] = "xterm"
+            os.execv(repl, [repl])
+        self.seen = ""
+        self.expect("kassette> ")
+
+    def expect(self, text, seconds=30):
+        """Reads until the text has come, and returns what came up to there."""
+        end = time.time() + seconds
+        while text not in self.seen:
+            if time.time() > end or not select.select([self.fd], [], [], max(0, end - time.time()))[0]:
+                raise AssertionError(f"waited for {text!r}, got {self.seen!r}")
+            try:
+                self.seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", os.read(self.fd, 65536).decode(errors="replace"))
+            except OSError:
+                raise AssertionError(f"it ended; waited for {text!r}, got {self.seen!r}")
+        at = self.seen.index(text) + len(text)
+        part, self.seen = self.seen[:at], self.seen[at:]
+        return part
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def line(self, text):
+        """Types a line and returns what it showed."""
+        self.type(text + "\r")
+        self.expect("\n")
+        return self.expect("kassette> ")
+
+    def end(self):
+        self.type("\x04")
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def check(what, wanted, got):
+    global bad
+    if wanted not in got:
+        bad = 1
+        print(f"{what}: no {wanted!r} in {got!r}")
+
+
+t = Terminal()
+check("a value", "[1. 1.] (2,) float32 cpu", t.line("Tensor x = K::ones({2}); x"))
+# Tab: one way to go on is taken, several are listed.
+t.type("K::softm\t")
+check("Tab behind K::", "K::softmax", t.expect("softmax", 10))
+check("the completed line", "float32", t.line("(x)"))
+t.type("K::soft\t")
+check("Tab with several names", "softplus", t.expect("softsign", 10))
+t.type("\x03")
+t.expect("kassette> ")
+t.type("x.sha\t")
+check("Tab behind a variable", "x.shape", t.expect("shape", 10))
+check("the completed member", "(2,)", t.line("()"))
+open(os.path.join(folder, "weights.npy"), "w").close()
+t.type('std::string name = "wei\t')
+check("Tab inside of a string", "weights.npy", t.expect("weights.npy", 10))
+t.type("\x03")
+t.expect("kassette> ")
+
+# Ctrl-C: gives up the line that is typed, several lines, and what runs.
+t.type("this is no C++\x03")
+check("Ctrl-C in a line", "^C", t.expect("kassette> "))
+t.type("int f(\r")
+t.expect("     ...> ")
+t.type("\x03")
+t.expect("kassette> ")
+for loop in ("for (;;) {}", "for (;;) x = x * 1.0;"):
+    t.type(loop + "\r")
+    t.expect("\n")
+    time.sleep(0.5)
+    t.type("\x03")
+    check(f"Ctrl-C in {loop}", "interrupted", t.expect("kassette> ", 10))
+check("after Ctrl-C", "[1. 1.] (2,) float32 cpu", t.line("x"))
+check("an exception", "kassette::ValueError: dot: ", t.line("K::dot(x, K::ones({3}))"))
+check("after a crash", "segmentation fault", t.line("*(volatile int*)nullptr"))
+check("after a crash", "3", t.line("1 + 2"))
+if t.end() != 0:
+    bad = 1
+    print("Ctrl-D: not exit code 0")
+
+# History: the next run has it.
+t = Terminal()
+t.type("\x1b[A")
+t.expect("1 + 2", 10)
+check("the history's last line", "3", t.line(""))
+t.type(".quit\r")
+if os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]) != 0:
+    bad = 1
+    print(".quit: not exit code 0")
+sys.exit(bad)

@@ -1,0 +1,181 @@
+// tools/repl/docs.cpp - reading `///` comments.
+//
+// The format: lines of `///` and, right below them, a declaration, over as many lines as it has, up to its `;` or `{`. Overloads that
+// follow without a comment of their own belong to the same one. Namespaces and classes are followed by their braces.
+#include "tools/repl/docs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/repl/input.h"
+
+namespace repl {
+namespace {
+
+std::string trimmed(const std::string& s) {
+  auto a = s.find_first_not_of(" \t");
+  return a == std::string::npos ? "" : s.substr(a, s.find_last_not_of(" \t") - a + 1);
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// The name that a declaration declares: before its first `(` outside of `<>`, else before `=`, `{` or `;`.
+std::string declared_name(const std::string& text) {
+  std::size_t end = text.size();
+  int angle = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '<') ++angle;
+    if (text[i] == '>') --angle;
+    if (angle > 0 && text.compare(0, 8, "template") == 0) continue;
+    if (text.compare(i, 8, "operator") == 0 && (i == 0 || !is_word(text[i - 1]))) {
+      auto open = text.find('(', i + 9);
+      return trimmed(text.substr(i, open - i));
+    }
+    if (text[i] == '(' || text[i] == '{' || text[i] == ';' || text[i] == '=' || (text[i] == ':' && text[i + 1] != ':' && (i == 0 || text[i - 1] != ':'))) {
+      end = i;
+      break;
+    }
+  }
+  while (end > 0 && !is_word(text[end - 1])) --end;
+  std::size_t begin = end;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
+void replace(std::string* text, const std::string& from, const std::string& to) {
+  for (std::size_t at; (at = text->find(from)) != std::string::npos;) text->replace(at, from.size(), to);
+}
+
+struct Reader {
+  std::vector<Entry>* out;
+  std::string header;
+  std::vector<std::pair<std::string, bool>> scopes;   // what each open brace belongs to; "" where it is no scope of names
+  std::string comment, pending, last_comment;
+  bool hidden = false;   // behind private:
+
+  std::string scope() const {
+    std::string s;
+    for (const auto& [name, counts] : scopes)
+      if (counts) s += (s.empty() ? "" : "::") + name;
+    return s;
+  }
+  bool inside_body() const {
+    return std::any_of(scopes.begin(), scopes.end(), [](const auto& s) { return !s.second || s.first == "detail"; });
+  }
+  void finish(char end) {
+    std::string text = trimmed(pending);
+    pending.clear();
+    replace(&text, "KASSETTE_API ", "");
+    if (text.empty() || text == "}") return;
+    bool space = text.rfind("namespace", 0) == 0;
+    bool type = text.rfind("class ", 0) == 0 || text.rfind("struct ", 0) == 0 || text.find(" class ") != std::string::npos ||
+                text.find("> struct ") != std::string::npos || text.rfind("enum", 0) == 0;
+    std::string name = declared_name(text + end);
+    bool fresh = !comment.empty();
+    if (!hidden && !inside_body() && !space && !name.empty()) {
+      // An overload without a comment shares that of the one before it.
+      if (!fresh && !out->empty() && out->back().name == name && out->back().scope == scope() && out->back().header == header) {
+        out->back().declaration += "\n" + text;
+      } else if (fresh || (text.find('(') != std::string::npos && !last_comment.empty())) {
+        std::string what = text;
+        if (type) what = text.substr(0, text.find('{'));
+        out->push_back({name, scope(), what, comment, header});
+      }
+    }
+    if (fresh) last_comment = comment;
+    comment.clear();
+    if (end == '{') {
+      bool named = space || type;
+      if (space) name = trimmed(text.substr(9));
+      scopes.push_back({name, named});
+    }
+  }
+};
+
+void read_header(const std::string& path, const std::string& header, std::vector<Entry>* out) {
+  std::ifstream file(path);
+  Reader reader{out, header, {}, "", "", "", false};
+  int parentheses = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::string text = trimmed(line);
+    if (text.rfind("///", 0) == 0) {
+      if (trimmed(reader.pending).empty()) {
+        auto content = text.size() > 3 && text[3] == ' ' ? text.substr(4) : text.substr(3);
+        reader.comment += (reader.comment.empty() ? "" : "\n") + content;
+      }
+      continue;
+    }
+    if (text.rfind("//", 0) == 0 || text.rfind("#", 0) == 0) continue;
+    if (text.empty()) {
+      if (trimmed(reader.pending).empty()) reader.comment.clear();
+      continue;
+    }
+    if (auto c = text.find("   //"); c != std::string::npos) text = trimmed(text.substr(0, c));
+    if (text == "public:" || text == "private:" || text == "protected:") {
+      reader.hidden = text != "public:";
+      continue;
+    }
+    for (char c : text) {
+      if (c == '(') ++parentheses;
+      if (c == ')') --parentheses;
+      if (parentheses == 0 && c == ';') {
+        reader.finish(';');
+      } else if (parentheses == 0 && c == '{') {
+        reader.finish('{');
+      } else if (parentheses == 0 && c == '}') {
+        reader.pending.clear();
+        if (!reader.scopes.empty()) reader.scopes.pop_back();
+        reader.hidden = false;
+      } else {
+        reader.pending += c;
+      }
+    }
+    reader.pending += ' ';
+  }
+}
+
+}  // namespace
+
+std::vector<Entry> read_headers(const std::string& include_dir) {
+  std::vector<Entry> out;
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (auto& entry : std::filesystem::recursive_directory_iterator(include_dir + "/kassette", std::filesystem::directory_options::follow_directory_symlink, error))
+    if (entry.path().extension() == ".h") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const auto& path : files) read_header(path, path.lexically_relative(include_dir).string(), &out);
+  return out;
+}
+
+std::string documentation(const std::vector<Entry>& entries, std::string name) {
+  name = trimmed(name);
+  while (!name.empty() && (name.back() == ')' || name.back() == '(' || name.back() == ';' || name.back() == '?')) name.pop_back();
+  for (const char* prefix : {"::", "kassette::", "backend::", "K::"})
+    if (name.rfind(prefix, 0) == 0) name = name.substr(std::string(prefix).size());
+  auto full = [](const Entry& e) { return e.scope + "::" + e.name; };
+  std::string out;
+  for (bool backend : {true, false}) {   // K's functions first
+    for (const Entry& e : entries) {
+      if ((e.scope == "kassette::backend") != backend) continue;
+      std::string whole = full(e);
+      if (whole != name && (whole.size() <= name.size() + 2 || whole.compare(whole.size() - name.size() - 2, std::string::npos, "::" + name) != 0)) continue;
+      if (!out.empty()) out += '\n';
+      out += e.declaration + '\n';
+      if (!e.comment.empty()) {
+        out += "    " + e.comment + '\n';
+        for (auto at = out.find('\n', out.size() - e.comment.size() - 1); at != std::string::npos && at + 1 < out.size(); at = out.find('\n', at + 5))
+          out.insert(at + 1, "    ");
+      }
+      out += "    <" + e.header + ">\n";
+    }
+  }
+  if (!out.empty()) return out;
+  std::vector<std::string> names;
+  for (const Entry& e : entries) names.push_back(e.name);
+  std::string near = nearest(name, names);
+  return "there is no documentation of " + name + (near.empty() ? "" : "; did you mean " + near + "?") + '\n';
+}
+
+}  // namespace repl

@@ -1,0 +1,22 @@
+// tools/repl/docs.h - the documentation of a function, from the comments in the installed headers.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace repl {
+
+struct Entry {
+  std::string name;          // "softmax", "Tensor::item"
+  std::string scope;         // "kassette::backend", "kassette"
+  std::string declaration;   // as in the header, without KASSETTE_API
+  std::string comment;       // the lines behind ///, as they are
+  std::string header;        // "kassette/backend/softmax.h"
+};
+
+/// Reads every header below include_dir/kassette. A comment belongs to the declaration right after it.
+std::vector<Entry> read_headers(const std::string& include_dir);
+
+/// What `?name` prints, for "softmax", "K::softmax" or "Tensor::item"; where there is no such name, the nearest ones.
+std::string documentation(const std::vector<Entry>& entries, std::string name);
+
+}  // namespace repl

@@ -1,0 +1,24 @@
+// tools/repl/guard.h - runs what a user typed so that exceptions, Ctrl-C and crashes come back to the prompt.
+#pragma once
+#include <functional>
+#include <string>
+
+namespace repl {
+
+void install_signal_handlers();
+/// Whether Ctrl-C was pressed since the last call.
+bool take_interrupt();
+
+struct Guarded {
+  bool ok;
+  std::string error;   // one line, where not ok and the body has not said it itself
+  bool crashed;        // a signal other than Ctrl-C
+};
+/// Signals come back only between enter_user_code() and leave_user_code(): a jump out of the compiler would break it.
+Guarded guarded(const std::function<bool()>& body);
+
+}  // namespace repl
+
+// Called by the code of each line, around what the user typed.
+extern "C" __attribute__((visibility("default"))) int kassette_repl_enter();
+extern "C" __attribute__((visibility("default"))) int kassette_repl_leave();

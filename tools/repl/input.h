@@ -1,0 +1,37 @@
+// tools/repl/input.h - what a piece of input is, by clang's lexer: whether it goes on, what it shows, what it declares.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace repl {
+
+struct Token {
+  std::string text;
+  std::size_t begin, end;   // in the input
+  int depth;                // how many brackets are open around it
+  bool word, bracket;       // an identifier or keyword; one of ()[]{}
+};
+
+struct Input {
+  std::vector<Token> tokens;
+  bool open = false;        // brackets, a comment, an operator at the end: more lines are to come
+  std::string opener;       // the innermost open bracket, where there is one
+  /// Where the last statement begins if it has no `;` and may be an expression to show; else npos.
+  std::size_t shown = std::string::npos;
+  bool closed = false;      // ends with `;`, or is a directive of the preprocessor
+  /// A name that is declared at the outer level: a guess by its neighbours. `type` are the first tokens, up to the name.
+  struct Name {
+    std::string name, type;
+  };
+  std::vector<Name> names;
+};
+
+Input read_input(const std::string& text);
+
+/// Whether a word begins a statement or declaration that is no expression: `for`, `struct`, `using`.
+bool begins_statement(const std::string& word);
+
+/// The word of `among` that is nearest to a misspelt one; empty where none is near.
+std::string nearest(const std::string& word, const std::vector<std::string>& among);
+
+}  // namespace repl

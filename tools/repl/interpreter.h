@@ -1,0 +1,41 @@
+// tools/repl/interpreter.h - clang's interpreter: runs pieces of C++, knows the names that there are.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace repl {
+
+struct Settings {
+  std::string include_dir;   // where <kassette/...> is
+  std::string prelude;       // what every session begins with
+  bool colour = false;
+  /// Names as they stand in messages: "script.cpp:3: error". False at a terminal, where the line is in sight.
+  bool locations = false;
+};
+
+class Interpreter {
+ public:
+  /// Throws std::runtime_error where clang cannot start.
+  explicit Interpreter(const Settings& settings);
+  ~Interpreter();
+  /// Runs a piece of input that begins at a line of a file. What it has to say of errors is on standard error by then.
+  bool run(const std::string& code, const std::string& file, int line);
+  /// A whole file, and its main().
+  bool run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments, int* status);
+  /// The names that fit behind "K::so", "x.sh", "so": what is to be added, and the whole name.
+  struct Completion {
+    std::string rest, name;
+  };
+  std::vector<Completion> complete(const std::string& text);
+  /// What the last input that declared something declared goes, and what it hid comes back. The names; empty where there is none.
+  std::string undo();
+  /// The declaration of a name of the session, as it would be written in a header; empty where there is none.
+  std::string declaration(const std::string& name);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace repl

@@ -1,0 +1,308 @@
+// tools/repl/main.cpp - `kassette repl`: a prompt, scripts and pipes.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include <kassette/version.h>
+
+#include "tools/repl/docs.h"
+#include "tools/repl/editor.h"
+#include "tools/repl/guard.h"
+#include "tools/repl/input.h"
+#include "tools/repl/interpreter.h"
+
+namespace {
+
+constexpr const char* kPrelude = R"(
+#include <kassette/repl.h>
+namespace K = kassette::backend;
+using kassette::Tensor;
+using kassette::Tensors;
+using kassette::Shape;
+extern "C" int kassette_repl_enter();
+)";
+
+constexpr const char* kHelp = R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C gives the line up.
+
+  Tensor x = K::constant({{1, 2}, {3, 4}});
+  K::softmax(x)                  the functions of Keras are in K::
+  x(0), x["..., ::-1"]           indexing as in NumPy
+  ?K::softmax, help(softmax)     what a function does; Tab lists names behind K:: and x.
+  auto y = x + 1.0;              variables may be declared again, functions and structs too
+
+  .time [line]                   how long a line takes; alone: of every line from now on, or no longer
+  .undo                          takes back the last names that were declared; what the line did stays done
+  .help, .quit                   also Ctrl-D
+)";
+
+struct Options {
+  std::string include_dir = KASSETTE_INCLUDE_DIR;
+  std::string script;
+  std::vector<std::string> arguments;
+  bool echo = false;   // writes each prompt and line, and goes on after errors: a terminal's picture in a file
+};
+
+std::string trimmed(const std::string& s) {
+  auto a = s.find_first_not_of(" \t\n");
+  return a == std::string::npos ? "" : s.substr(a, s.find_last_not_of(" \t\n") - a + 1);
+}
+
+std::string history_file() {
+  if (const char* file = std::getenv("KASSETTE_HISTORY")) return file;
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/kassette/history";
+  const char* home = std::getenv("HOME");
+  return home ? std::string(home) + "/.local/state/kassette/history" : "";
+}
+
+/// The last part of a path inside of a string that is open: "data/te -> "data/test.npy".
+bool complete_file(const std::string& before, std::vector<std::pair<std::string, std::string>>* found) {
+  std::size_t open = std::string::npos;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i] == '\\') ++i;
+    else if (before[i] == '"') open = open == std::string::npos ? i : std::string::npos;
+  }
+  if (open == std::string::npos) return false;
+  std::string path = before.substr(open + 1), folder = ".", prefix = path;
+  if (auto slash = path.rfind('/'); slash != std::string::npos) {
+    folder = slash ? path.substr(0, slash) : "/";
+    prefix = path.substr(slash + 1);
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (name.rfind(prefix, 0) != 0 || (name[0] == '.' && prefix.empty())) continue;
+    if (entry.is_directory(error)) name += '/';
+    found->push_back({name.substr(prefix.size()), name});
+  }
+  std::sort(found->begin(), found->end());
+  return true;
+}
+
+class Session {
+ public:
+  Session(const Options& options, bool locations) : options_(options), interpreter_({options.include_dir, kPrelude, isatty(2) != 0 && !options.echo, locations}) {}
+  repl::Interpreter& interpreter() { return interpreter_; }
+  bool quits() const { return quits_; }
+
+  /// One whole input: a command of ours, or C++.
+  bool run(const std::string& input, const std::string& file, int line) {
+    std::string text = trimmed(input);
+    if (text.empty()) return true;
+    if (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1]))) return command(text, file, line);
+    if (text[0] == '?') return help(text.substr(1));
+    if (text.back() == '?' && text.find_first_of(" (") == std::string::npos) return help(text);
+    if (text == "help" || text == "help()") return command(".help", file, line);
+    if (text == "quit" || text == "exit" || text == "quit()" || text == "exit()") return command(".quit", file, line);
+    if (text.rfind("help(", 0) == 0) return help(text.substr(5));
+    return timed_ ? time(input, file, line) : interpreter_.run(input, file, line);
+  }
+
+ private:
+  bool help(const std::string& name) {
+    if (entries_.empty()) entries_ = repl::read_headers(options_.include_dir);
+    std::string text = repl::documentation(entries_, name);
+    std::string bare = trimmed(name);
+    while (!bare.empty() && (bare.back() == ')' || bare.back() == '?' || bare.back() == ';')) bare.pop_back();
+    if (text.rfind("there is no documentation", 0) == 0)
+      if (std::string declared = interpreter_.declaration(bare); !declared.empty()) text = declared;
+    std::cout << text << std::flush;
+    return true;
+  }
+
+  bool time(const std::string& input, const std::string& file, int line) {
+    auto start = std::chrono::steady_clock::now();
+    bool ok = interpreter_.run(input, file, line);
+    double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    std::cout.flush();
+    std::printf(ms < 1000 ? "%.1f ms\n" : "%.0f ms\n", ms);
+    std::fflush(stdout);
+    return ok;
+  }
+
+  bool command(const std::string& text, const std::string& file, int line) {
+    auto space = text.find(' ');
+    std::string name = text.substr(0, space), rest = space == std::string::npos ? "" : trimmed(text.substr(space));
+    if (name == ".quit" || name == ".q" || name == ".exit") {
+      quits_ = true;
+    } else if (name == ".help") {
+      if (rest.empty()) std::cout << kHelp << std::flush;
+      else help(rest);
+    } else if (name == ".time") {
+      if (!rest.empty()) return time(rest, file, line);
+      timed_ = !timed_;
+    } else if (name == ".undo") {
+      std::string names = interpreter_.undo();
+      if (names.empty()) std::cout << "there is nothing to take back: no line has declared a name\n" << std::flush;
+      else std::cout << "taken back: " << names << "; what that line did besides stays done\n" << std::flush;
+    } else {
+      static const std::vector<std::string> kCommands = {".quit", ".help", ".time", ".undo"};
+      std::string near = repl::nearest(name, kCommands);
+      std::cerr << "there is no command " << name << (near.empty() ? "; see .help" : "; did you mean " + near + "?") << std::endl;
+      return false;
+    }
+    return true;
+  }
+
+  Options options_;
+  repl::Interpreter interpreter_;
+  std::vector<repl::Entry> entries_;
+  bool timed_ = false, quits_ = false;
+};
+
+bool is_command(const std::string& line) {
+  std::string text = trimmed(line);
+  return !text.empty() && (text[0] == '?' || (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1]))));
+}
+
+int at_terminal(Session& session) {
+  repl::Editor editor(history_file(), [&](const std::string& before) {
+    std::vector<std::pair<std::string, std::string>> found;
+    if (!complete_file(before, &found))
+      for (auto& c : session.interpreter().complete(before)) found.push_back({c.rest, c.name});
+    return found;
+  });
+  std::cout << "kassette " << kassette::version() << " - .help, ?name, Tab; .quit or Ctrl-D ends" << std::endl;
+  std::string input;
+  int number = 0, from = 1;
+  while (!session.quits()) {
+    std::string line;
+    auto got = editor.read(input.empty() ? "kassette> " : "     ...> ", &line);
+    if (got == repl::Editor::kEnd) {
+      std::cout << std::endl;
+      if (input.empty()) break;
+      input.clear();
+      continue;
+    }
+    ++number;
+    if (got == repl::Editor::kCancelled) {
+      input.clear();
+      continue;
+    }
+    if (input.empty()) from = number;
+    input += line + '\n';
+    if (!is_command(input) && repl::read_input(input).open) continue;
+    editor.remember(input);
+    session.run(input, "line", from);
+    input.clear();
+  }
+  return 0;
+}
+
+/// Lines from a pipe or a script, as at a prompt; the first error ends it.
+int from_stream(Session& session, std::istream& in, const std::string& file, bool echo) {
+  std::string input, line;
+  int number = 0, from = 1;
+  while (!session.quits() && std::getline(in, line)) {
+    ++number;
+    if (number == 1 && line.rfind("#!", 0) == 0) line.clear();
+    if (echo) std::cout << (input.empty() ? "kassette> " : "     ...> ") << line << std::endl;
+    if (input.empty()) from = number;
+    if (echo && line == "^C") {   // what Ctrl-C does to a line that is being typed
+      input.clear();
+      continue;
+    }
+    input += line + '\n';
+    if (!is_command(input) && repl::read_input(input).open) continue;
+    bool ok = session.run(input, file, from);
+    input.clear();
+    if (!ok && !echo) return 1;
+  }
+  if (trimmed(input).empty()) return 0;
+  auto in_ = repl::read_input(input);
+  std::cerr << file << ':' << from << ": error: the input ends inside of what begins here" << (in_.opener.empty() ? "" : ", with a " + in_.opener + " open")
+            << std::endl;
+  return echo ? 0 : 1;
+}
+
+bool has_main(const std::string& text) {
+  auto tokens = repl::read_input(text).tokens;
+  for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
+    if (tokens[i].depth == 0 && tokens[i].text == "int" && tokens[i + 1].text == "main" && tokens[i + 2].text == "(") return true;
+  return false;
+}
+
+int run_script(Session& session, const Options& options) {
+  std::ifstream file(options.script);
+  std::stringstream content;
+  content << file.rdbuf();
+  std::string text = content.str();
+  if (text.rfind("#!", 0) == 0) text.insert(0, "//");
+  if (!has_main(text)) {
+    content.clear();
+    content.seekg(0);
+    return from_stream(session, content, options.script, options.echo);
+  }
+  static int status = 0;
+  std::vector<std::string> arguments = {options.script};
+  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
+  return session.interpreter().run_program(text, options.script, arguments, &status) ? status : 1;
+}
+
+bool parse(int argc, char** argv, Options* options, int* status) {
+  for (int i = 1; i < argc; ++i) {
+    std::string a = argv[i];
+    if (!options->script.empty()) {
+      options->arguments.push_back(a);
+    } else if (a == "--echo") {
+      options->echo = true;
+    } else if (a == "--include" && i + 1 < argc) {
+      options->include_dir = argv[++i];
+    } else if (a == "-h" || a == "--help") {
+      std::cout << "usage: kassette repl [--cling] [FILE [arguments...]]\n\nWithout a file: a prompt, or the lines of standard input.\n\n" << kHelp;
+      *status = 0;
+      return false;
+    } else if (a.size() > 1 && a[0] == '-') {
+      std::cerr << "kassette: repl: " << a << " is not an option; see kassette repl --help" << std::endl;
+      *status = 2;
+      return false;
+    } else {
+      options->script = a;
+      if (!std::ifstream(a) || std::filesystem::is_directory(a)) {
+        std::cerr << "kassette: repl: no such file: " << a << std::endl;
+        *status = 2;
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  int status = 0;
+  if (!parse(argc, argv, &options, &status)) return status;
+  if (options.echo) dup2(1, 2);   // in the order in which a terminal would show them
+  bool terminal = options.script.empty() && isatty(0) && isatty(1) && !options.echo;
+  repl::install_signal_handlers();
+  try {
+    auto session = std::make_unique<Session>(options, !terminal && !options.echo);
+    // exit() in a line: the interpreter is in the middle of it and cannot be taken down.
+    static bool running = true;
+    on_exit(
+        [](int code, void*) {
+          if (!running) return;
+          std::cout.flush();
+          std::fflush(nullptr);
+          _exit(code);
+        },
+        nullptr);
+    status = !options.script.empty() ? run_script(*session, options) : terminal ? at_terminal(*session) : from_stream(*session, std::cin, "<stdin>", options.echo);
+    session.reset();   // the user's globals are destroyed while all that they call is there
+    running = false;
+  } catch (const std::exception& e) {
+    std::cerr << "kassette: repl: " << e.what() << std::endl;
+    return 2;
+  }
+  std::cout.flush();
+  return status;
+}
