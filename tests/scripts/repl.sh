@@ -56,6 +56,11 @@ status=0
 printf '#include <cstdlib>\nTensor x = K::ones({3});\nexit(4);\n' | "$repl" >out 2>err || status=$?
 check "exit() in a line" "4" "$status$(cat err)"
 
+got=$(printf '?K::softmax\nhelp(Tensor::item)\n?Tensor\n' | "$repl")
+for part in 'Tensor softmax(const Operand& x, int axis = -1)' '<kassette/backend/softmax.h>' 'T item() const' 'class Tensor'; do
+  [[ $got == *"$part"* ]] || check "what ? and help() print" "$part" "$got"
+done
+
 if command -v python3 >/dev/null; then
   python3 "$source_dir/tests/scripts/repl_terminal.py" "$repl" "$work" || bad=1
 else

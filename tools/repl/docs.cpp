@@ -52,7 +52,7 @@ struct Reader {
   std::vector<Entry>* out;
   std::string header;
   std::vector<std::pair<std::string, bool>> scopes;   // what each open brace belongs to; "" where it is no scope of names
-  std::string comment, pending, last_comment;
+  std::string comment, pending;
   bool hidden = false;   // behind private:
 
   std::string scope() const {
@@ -78,13 +78,10 @@ struct Reader {
       // An overload without a comment shares that of the one before it.
       if (!fresh && !out->empty() && out->back().name == name && out->back().scope == scope() && out->back().header == header) {
         out->back().declaration += "\n" + text;
-      } else if (fresh || (text.find('(') != std::string::npos && !last_comment.empty())) {
-        std::string what = text;
-        if (type) what = text.substr(0, text.find('{'));
-        out->push_back({name, scope(), what, comment, header});
+      } else if (fresh) {   // constructors and the like have nothing to say
+        out->push_back({name, scope(), text, comment, header});
       }
     }
-    if (fresh) last_comment = comment;
     comment.clear();
     if (end == '{') {
       bool named = space || type;
@@ -96,7 +93,7 @@ struct Reader {
 
 void read_header(const std::string& path, const std::string& header, std::vector<Entry>* out) {
   std::ifstream file(path);
-  Reader reader{out, header, {}, "", "", "", false};
+  Reader reader{out, header, {}, "", "", false};
   int parentheses = 0;
   for (std::string line; std::getline(file, line);) {
     std::string text = trimmed(line);
