@@ -39,8 +39,6 @@ def check_markdown(source):
                 continue
             path, _, anchor = target.partition("#")
             to = (page.parent / path).resolve().relative_to(source).as_posix() if path else name
-            if path in markdown.TO_COME and not (source / to).exists():
-                continue
             if to not in made and not (source / to).exists():
                 complaints.append(f"{name}: {target} is not there")
             elif anchor and anchor not in anchors.get(to, ()):

@@ -1,9 +1,6 @@
 """docs/make/markdown.py - Markdown pages as this repository writes them: headings, prose and fenced blocks."""
 import re
 
-# Pages that others are still writing: links to them are text until they are there.
-TO_COME = ("repl.md", "testing.md", "files.md")
-
 
 class Block:
     """A fenced block: its language, its lines, and the line of the page that its content begins with (from 1)."""

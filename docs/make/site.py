@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 
 sys.dont_write_bytecode = True
 import headers
@@ -33,10 +32,14 @@ def prose(comment):
 
 def wrapped(signature):
     """A declaration, broken behind a comma where it is long."""
-    if len(signature) <= 90:
-        return signature
-    return "\n".join(textwrap.wrap(signature, 90, subsequent_indent=" " * (signature.index("(") + 1 if signature.index("(") < 40 else 4),
-                                   break_long_words=False))
+    indent = signature.index("(") + 1 if signature.index("(") < 40 else 4
+    lines = [""]
+    for part in re.split(r"(?<=,) ", signature):
+        if lines[-1] and len(lines[-1]) + 1 + len(part) > 96:
+            lines.append(" " * indent + part)
+        else:
+            lines[-1] += (" " if lines[-1] else "") + part
+    return "\n".join(lines)
 
 
 def index_of(source):
@@ -98,7 +101,7 @@ def finish(site):
     for d in documents:
         # mkdocs lists each page whole, and its sections once more.
         text = d["text"] if "#" in d["location"] else ""
-        d["text"] = re.sub(r" ?(::|[()&,;\[\]{}]) ?", lambda m: m[1] + (" " if m[1] in ",;&" else ""), text)
+        d["text"] = re.sub(r" (?=[),;\]}]|::)|(?<=[(\[{]) |(?<=::) |(?<=\w) (?=&)", "", text)
     (site / "search/documents.js").write_text("var documents = " + json.dumps(documents) + ";\n")
     for page in site.rglob("*.html"):
         # codehilite writes both the same way, but colours nothing in text.
@@ -112,13 +115,8 @@ def main():
     pages, site = out / "pages", out / "html"
     shutil.rmtree(pages, ignore_errors=True)
     (pages / "reference").mkdir(parents=True)
-    guide = [name for name in GUIDE if (source / f"docs/{name}.md").exists()]
-    for name in ["index", *guide]:
-        text = (source / f"docs/{name}.md").read_text()
-        for page in markdown.TO_COME:
-            if not (source / "docs" / page).exists():
-                text = re.sub(rf"\[([^]]*)\]\({page}\)", r"\1", text)
-        (pages / f"{name}.md").write_text(text)
+    for name in ["index", *GUIDE]:
+        shutil.copy(source / f"docs/{name}.md", pages)
     index, found = index_of(source), headers.read_headers(source)
     for header in found:
         (pages / f"reference/{header.name}.md").write_text(reference_page(source, header, index))
@@ -126,7 +124,7 @@ def main():
 
     families = sorted((h.name for h in found), key=lambda n: FAMILIES.index(n) if n in FAMILIES else len(FAMILIES))
     titles = {"parity": "Parity with Keras"}
-    nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in guide]},
+    nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in GUIDE]},
            {"Reference": [{"All functions": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]}]
     config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,
               # A theme of our own: Debian's mkdocs has lost files that its readthedocs theme names.
