@@ -18,17 +18,28 @@ double number(T v) {
   return convert_one<double>(v);
 }
 
+/// Numbers that are summed side by side: one sum after the other would wait for itself.
+constexpr int kLanes = 8;
+
 /// The sum of what `f` makes of each finite element, in double while that holds it.
 template <class T, class F>
 long double finite_sum(const T* p, std::int64_t n, F f) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
+  double lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int j = 0; j < kLanes; ++j) {
+      double v = number(p[i + j]);
+      lanes[j] += v - v == 0 ? f(v) : 0.0;
+    }
+  for (; i < n; ++i) {
     double v = number(p[i]);
-    if (v - v == 0) sum += f(v);
+    lanes[0] += v - v == 0 ? f(v) : 0.0;
   }
+  double sum = 0;
+  for (double lane : lanes) sum += lane;
   if (std::isfinite(sum)) return sum;
   long double wide = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (i = 0; i < n; ++i) {
     double v = number(p[i]);
     if (v - v == 0) wide += f(static_cast<long double>(v));
   }
@@ -42,20 +53,37 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
   s.max = -INFINITY;
   s.int_min = INT64_MAX;
   s.int_max = INT64_MIN;
-  for (std::int64_t i = 0; i < n; ++i) {
+  double low[kLanes], high[kLanes];
+  std::fill(low, low + kLanes, INFINITY);
+  std::fill(high, high + kLanes, -INFINITY);
+  double nan[kLanes] = {}, zeros[kLanes] = {}, finite[kLanes] = {};   // counts, as wide as what is compared
+  auto look_at = [&](std::int64_t i, int j) {
     double v = number(p[i]);
-    if (!(v - v == 0)) {
-      ++(v != v ? s.nan : s.inf);
-      continue;
-    }
-    s.zeros += v == 0;
-    s.min = v < s.min ? v : s.min;
-    s.max = v > s.max ? v : s.max;
+    bool counts = v - v == 0;
+    finite[j] += counts ? 1.0 : 0.0;
+    nan[j] += v != v ? 1.0 : 0.0;
+    zeros[j] += v == 0 ? 1.0 : 0.0;
+    double below = counts ? v : INFINITY, above = counts ? v : -INFINITY;
+    low[j] = below < low[j] ? below : low[j];
+    high[j] = above > high[j] ? above : high[j];
     if constexpr (std::is_integral_v<T>) {
       s.int_min = std::min<std::int64_t>(s.int_min, p[i]);
       s.int_max = std::max<std::int64_t>(s.int_max, p[i]);
     }
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int j = 0; j < kLanes; ++j) look_at(i + j, j);
+  for (; i < n; ++i) look_at(i, 0);
+  double n_finite = 0;
+  for (int j = 0; j < kLanes; ++j) {
+    n_finite += finite[j];
+    s.nan += static_cast<std::int64_t>(nan[j]);
+    s.zeros += static_cast<std::int64_t>(zeros[j]);
+    s.min = std::min(s.min, low[j]);
+    s.max = std::max(s.max, high[j]);
   }
+  s.inf = n - s.nan - static_cast<std::int64_t>(n_finite);
   s.finite = n - s.nan - s.inf;
   if (s.finite == 0) return s;
   s.mean = finite_sum(p, n, [](auto v) { return v; }) / static_cast<long double>(s.finite);
