@@ -85,10 +85,12 @@ void Chain::start(ChainCode* code, std::byte* chunks) const {
   for (int i = 0; i < n_ones_; ++i) table_.repeat[d_](chunks + ones_[i].chunk * table_.chunk_bytes, ones_[i].from);
 }
 
-void Chain::run(std::int64_t begin, std::int64_t end) const {
+void Chain::run(std::int64_t begin, std::int64_t end, std::byte* block) const {
   alignas(64) std::byte chunks[kMaxChunks * kMaxChunkBytes];
   ChainCode code[kMaxCode];
   start(code, chunks);
+  for (int i = 0; block && i < n_code_; ++i)
+    if (from_[i].source >= 0) code[i].operand = block - begin * element_;
   const std::int64_t chunk = table_.chunk_bytes / element_, whole = begin + (end - begin) / chunk * chunk;
   if (whole > begin) table_.run[d_](code, begin * element_, whole * element_);
   if (whole < end) run_rest(code, chunks, whole, end - whole);

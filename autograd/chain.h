@@ -49,8 +49,8 @@ class Chain {
   int length() const { return n_code_; }
   const ChainShape& shape() const { return shape_; }
 
-  /// Elements of a chain of one row.
-  void run(std::int64_t begin, std::int64_t end) const;
+  /// Elements of a chain of one row. Where the memory of sources is a block for these elements alone: `block`.
+  void run(std::int64_t begin, std::int64_t end, std::byte* block = nullptr) const;
   void run_rows(std::int64_t begin, std::int64_t end) const;
   /// Says where the memory of the sources is now.
   template <class F>

@@ -11,6 +11,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/arithmetic.h"
+#include "ops/reduce.h"
 
 namespace kassette {
 
@@ -257,11 +258,13 @@ void Plan::log_failure(int k) const {
     log_debug(text(what_, ": step ", k + 1, " of ", steps_.size(), ", ", step(k).op->name, ", failed"));
 }
 
+bool Plan::sums(const Step& s) const { return s.op == &sum_row || s.op == &mean_row; }
+
 void Plan::run_steps(Frame& f, int begin, int end) const {
   int k = begin;
   try {
     while (k < end) {
-      if (step(k).fusible && ((k + 1 < end && step(k + 1).fusible) || reads_thin(f, step(k)))) {
+      if (step(k).fusible && ((k + 1 < end && (step(k + 1).fusible || sums(step(k + 1)))) || reads_thin(f, step(k)))) {
         Item item = gather(f, k, end);
         if (item.fused) {
           allocate(f, item);

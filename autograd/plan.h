@@ -107,11 +107,13 @@ class Plan {
     Spec declared;
     bool sparse;
   };
-  /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements.
+  /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
   struct Item {
     int begin, end;
     std::int64_t n;
     bool fused;   // several, or one that reads thin results
+    bool sums;    // the last step sums what the chain before it makes, see Note [Sums of chains]
+    int chain_end() const { return end - sums; }
   };
   struct Leaf_ {
     int slot;
@@ -126,6 +128,8 @@ class Plan {
   Item gather(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const Item& item) const;
   void run_item(Frame& f, const Item& item) const;
+  bool sums(const Step& s) const;
+  bool sums_chain(Frame& f, const Item& item) const;
   void run_fused(Frame& f, const Item& item) const;
   void bury(Frame& f, const Step& s) const;
   bool spread_thin(Frame& f, const Step& s) const;

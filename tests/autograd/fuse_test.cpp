@@ -164,3 +164,37 @@ TEST_CASE("a step on the gradient of a sum takes no memory for that gradient", "
   CHECK(kassette::memory_stats().peak - live < n);
   CHECK(values(w)[n - 1] == 0.25);
 }
+
+TEST_CASE("the sum of a chain is that of its values, which take no memory", "[fuse]") {
+  CpuSettings restore;
+  for (DType dtype : {kassette::float32, kassette::float64})
+    for (int n : {4096, 4097, 4099, 12288, 100003})
+      at_every_level([&](kassette::Level) {
+        Tensor x = K::placeholder({K::None}, K::None, dtype), v = K::cast(K::arange(n), dtype) / 1000.0 - 3.0;
+        auto losses = [](const Tensor& t) {
+          return Tensors{K::sum(K::square(t)), K::mean(K::exp(-t) * 3.0 + t), K::sum(K::tanh(t) - 0.5, {0}, /*keepdims=*/true)};
+        };
+        Tensors once = K::symbolic([&] { return K::function({x}, losses(x)); })()({v}), apart = losses(v);
+        for (int i = 0; i < 3; ++i) {
+          INFO(n << " of " << dtype << ", loss " << i);
+          CHECK(same(once[i], apart[i]));
+        }
+      });
+  constexpr std::int64_t n = 1 << 20;
+  Tensor x = K::placeholder({K::None}), v = K::ones({n});
+  Function f = K::symbolic([&] { return K::function({x}, {K::mean(K::square(x - 3.0))}); })();
+  f({v});
+  kassette::reset_peak_memory();
+  std::int64_t live = kassette::memory_stats().live;
+  CHECK(values(f({v})[0])[0] == 4);
+  CHECK(kassette::memory_stats().peak - live < n);
+}
+
+TEST_CASE("what is summed and read again, or summed in part, stays", "[fuse]") {
+  constexpr int kSize = 5000;
+  Tensor x = K::placeholder({K::None, K::None}), y = K::square(x) * 2.0, s = K::sum(y), rows = K::sum(K::abs(x) + 1.0, {1});
+  Tensors out = K::function({x}, {s, y / s, rows})({K::ones({2, kSize})});
+  CHECK(values(out[0])[0] == 4 * kSize);
+  CHECK(values(out[1])[kSize] == Approx(1. / (2 * kSize)));
+  CHECK(values(out[2]) == std::vector<double>(2, 2 * kSize));
+}
