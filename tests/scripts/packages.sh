@@ -45,6 +45,10 @@ if [ -x "$build/tools/kassette_repl" ]; then
     complain "kassette-repl depends on $(depends kassette-repl)"
   dpkg-deb -x "$(package kassette-repl)" "$work/root"
 fi
+if [ -x "$build/tools/kassette_repl" ]; then
+  has kassette-repl libexec/kassette/repl
+  [[ $(depends kassette-repl) == *"kassette (= $version)"* && $(depends kassette-repl) == *libclang-cpp* ]] || complain "kassette-repl depends on $(depends kassette-repl)"
+fi
 
 # Unpacked they are enough for a script.
 for name in libkassette0 libkassette-dev kassette; do dpkg-deb -x "$(package "$name")" "$work/root"; done
