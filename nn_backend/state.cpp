@@ -90,7 +90,7 @@ Tensor eval(const Operand& x) {
   Arg t(x, DType(), "eval");
   if (!t.tensor().defined()) fail<ValueError>("eval: an empty Tensor (an uninitialised variable?)");
   if (is_sparse(t.tensor())) return eval(in_name_of("eval", [&] { return to_dense(t); }));
-  if (!t.tensor().symbolic()) return t.tensor().detach();
+  if (!t.tensor().symbolic()) return in_name_of("eval", [&] { return t.tensor().detach(); });
   Plan::Request request;
   request.outputs = Tensors(t.tensor());
   request.what = "eval";
