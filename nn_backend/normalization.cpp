@@ -43,11 +43,15 @@ Tensor optional(const Operand& operand, DType dtype, const char* what) {
 class Parameter {
  public:
   Parameter(const Operand& p, const char* name, const char* what, const Tensor& x, int axis)
-      : given_(p, Access::body(x).dtype, what), fitted_(fitted(given_, name, what, x, axis)) {}
+      : given_(some(p, name, what), Access::body(x).dtype, what), fitted_(fitted(given_, name, what, x, axis)) {}
   operator const Tensor&() const { return fitted_.defined() ? fitted_ : given_.tensor(); }
   operator In() const { return In(static_cast<const Tensor&>(*this)); }
 
  private:
+  static const Operand& some(const Operand& p, const char* name, const char* what) {
+    if (p.is_none()) fail<TypeError>(what, ": ", name, " is None where a number or tensor is expected");
+    return p;
+  }
   /// Empty where the parameter is right as it is.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;

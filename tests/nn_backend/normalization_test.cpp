@@ -319,6 +319,8 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
                     "batch_normalization: mean (4,) does not broadcast to (4, 3), the shape of x");
   CHECK_THROWS_WITH(K::batch_normalization(x, 0, K::ones({3}, "float64"), K::None, K::None),
                     "batch_normalization: x is float32, var is float64; cast one of them (K::cast)");
+  CHECK_THROWS_WITH(K::batch_normalization(x, 0, K::None, K::None, K::None),
+                    "batch_normalization: var is None where a number or tensor is expected");
   CHECK_THROWS_WITH(K::batch_normalization(x, 0, 1, K::None, K::None, 2), "batch_normalization: axis 2 is out of range for (4, 3) of rank 2");
   CHECK_THROWS_WITH(K::batch_normalization(K::placeholder(), K::ones({3}), 1, K::None, K::None, 1),
                     "batch_normalization: the rank of x is unknown, so mean (3,) cannot be put along axis 1; declare it in the placeholder");
