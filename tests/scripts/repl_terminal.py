@@ -4,6 +4,17 @@ import os, pty, re, select, signal, sys, time
 
 repl, folder = sys.argv[1:3]
 bad = 0
+children = []
+
+
+def give_up(*_):
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    sys.exit("the terminal's test took more than three minutes")
+
+
+signal.signal(signal.SIGALRM, give_up)
+signal.alarm(180)
 
 
 class Terminal:
@@ -13,6 +24,7 @@ class Terminal:
             os.chdir(folder)
             os.environ["TERM"] = "xterm"
             os.execv(repl, [repl])
+        children[:] = [self.pid]
         self.seen = ""
         self.expect("kassette> ")
 

@@ -47,7 +47,7 @@ class Messages : public clang::DiagnosticConsumer {
     DiagnosticConsumer::HandleDiagnostic(level, info);
     if (level == clang::DiagnosticsEngine::Warning && errors_) return;
     if (level >= clang::DiagnosticsEngine::Error) ++errors_;
-    if (errors_ > 3) return;   // the rest follows from the first
+    if (errors_ > 1) return;   // the rest mostly follows from the first
     llvm::SmallString<200> message;
     info.FormatDiagnostic(message);
     if (level >= clang::DiagnosticsEngine::Error && first_.empty()) first_ = message.str();
@@ -83,6 +83,17 @@ bool has_lambda(const Input& in) {
   return false;
 }
 
+/// x[i, j], which is another thing in NumPy.
+bool has_comma_index(const Input& in) {
+  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
+    const Token& before = in.tokens[i - 1];
+    if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" || (before.word && before.text != "auto" && before.text != "return"))) continue;
+    for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
+      if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
+  }
+  return false;
+}
+
 /// Whether statements that end with `;` are expressions, as far as their first words tell.
 bool is_expression(const Input& in) {
   bool first = true;
@@ -91,6 +102,20 @@ bool is_expression(const Input& in) {
     first = t.depth == 0 && t.text == ";";
   }
   return first;
+}
+
+/// What stands behind a name: a namespace, or the class of a variable.
+clang::DeclContext* scope_of(clang::NamedDecl* d) {
+  d = d->getUnderlyingDecl();
+  if (auto* alias = llvm::dyn_cast<clang::NamespaceAliasDecl>(d)) return alias->getNamespace();
+  if (auto* value = llvm::dyn_cast<clang::ValueDecl>(d)) {
+    clang::QualType t = value->getType().getNonReferenceType();
+    if (auto* f = t->getAs<clang::FunctionType>()) t = f->getReturnType().getNonReferenceType();
+    if (t->isPointerType()) t = t->getPointeeType();
+    return t->getAsCXXRecordDecl();
+  }
+  if (auto* type = llvm::dyn_cast<clang::TypedefNameDecl>(d)) return type->getUnderlyingType()->getAsCXXRecordDecl();
+  return llvm::dyn_cast<clang::DeclContext>(d);
 }
 
 /// A declaration that another hides, and how it was found before.
@@ -319,11 +344,19 @@ std::string Interpreter::Impl::hint(const std::string& error) {
   if (has("unknown type name 'import'") || has("unknown type name 'from'")) return line("the headers are here already; K:: holds the functions, and .help says more");
   if (has("'Tensor' is not contextually convertible to 'bool'")) return line("ask for the value: (...).item<bool>()");
   if (has("invalid operands to binary expression") && has("Tensor")) return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
+  if (has("unexpected namespace name")) return line("K is a namespace: K::name");
+  if (has("no viable overloaded '") && has("='")) return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
+  if (has("reference to overloaded function could not be resolved") || has("reference to non-static member function must be called"))
+    return line("a function is called with (...); ?name shows what it does");
+  if (has("implicit instantiation of undefined template 'std::basic_")) return line("#include <string>, <iostream> or <sstream>");
   if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
   if (std::string name = quoted("use of undeclared identifier '"); !name.empty() && error.find("did you mean") == std::string::npos) {
     if (name == "print") return line("a line without `;` shows its value");
     if (name == "True" || name == "False") return line("C++ writes true and false");
-    if (name == "None") return line("K::None");
+    static const std::set<std::string> kArguments = {"axis", "keepdims", "dtype", "shape", "name", "alpha", "padding", "strides", "training", "seed"};
+    if (kArguments.count(name)) return line("C++ has no arguments by name: they stand in their order, which ?function shows");
+    for (clang::NamedDecl* d : find(&context().Idents.get("K")))
+      if (clang::DeclContext* k = scope_of(d); k && !k->lookup(&context().Idents.get(name)).empty()) return line("K::" + name);
     return line("a new variable is declared: auto " + name + " = ...;");
   }
   if (std::string name = quoted("variable '"); error.find("cannot be implicitly captured") != std::string::npos || error.find("cannot be captured") != std::string::npos) {
@@ -393,6 +426,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   // An expression runs as an initialiser, and one with a lambda inside of a namespace: clang 19 crashes on a lambda in a statement at
   // the top that begins with a parenthesis, and on an error inside of a lambda whose class lies at the top.
   const bool lambda = has_lambda(in);
+  if (has_comma_index(in)) std::cerr << "hint: x[i, j] is x[j] in C++; write x(i, j)" << std::endl;
   auto initialiser = [&](const std::string& before, std::size_t begin, std::size_t end, const std::string& after) {
     std::string number = std::to_string(++self.serial);
     std::string text = "const int shown_" + number + " = (" + before + "(\n" + mark(begin) + code.substr(begin, end - begin) + "\n)" + after + ", 0);";
@@ -404,6 +438,11 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     auto result = self.execute(initialiser("::kassette::repl::show(", in.shown, code.size(), ")"), /*quiet=*/true);
     if (result != Impl::kNotParsed) return result == Impl::kRan;
     Impl::Refusal refusal = self.refusal;
+    if (in.names.empty() && refusal.text.find("shown_") != std::string::npos) {   // speaks of what stands around the user's words
+      result = self.execute(enter + mark(in.shown) + code.substr(in.shown) + "\n;", /*quiet=*/true);
+      if (result == Impl::kRan) return true;
+      refusal = self.refusal;
+    }
     if (in.names.empty()) {   // of type void?
       result = self.execute(initialiser("", in.shown, code.size(), ""), /*quiet=*/true);
       if (result == Impl::kNotParsed) self.show(refusal);
@@ -454,20 +493,6 @@ std::string Interpreter::undo() {
 }
 
 namespace {
-
-/// What stands behind a name: a namespace, or the class of a variable.
-clang::DeclContext* scope_of(clang::NamedDecl* d) {
-  d = d->getUnderlyingDecl();
-  if (auto* alias = llvm::dyn_cast<clang::NamespaceAliasDecl>(d)) return alias->getNamespace();
-  if (auto* value = llvm::dyn_cast<clang::ValueDecl>(d)) {
-    clang::QualType t = value->getType().getNonReferenceType();
-    if (auto* f = t->getAs<clang::FunctionType>()) t = f->getReturnType().getNonReferenceType();
-    if (t->isPointerType()) t = t->getPointeeType();
-    return t->getAsCXXRecordDecl();
-  }
-  if (auto* type = llvm::dyn_cast<clang::TypedefNameDecl>(d)) return type->getUnderlyingType()->getAsCXXRecordDecl();
-  return llvm::dyn_cast<clang::DeclContext>(d);
-}
 
 void all_parts(clang::DeclContext* c, std::vector<clang::DeclContext*>* out) {
   if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(c)) {

@@ -23,6 +23,8 @@ namespace {
 
 constexpr const char* kPrelude = R"(
 #include <kassette/repl.h>
+#include <string>
+#include <vector>
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
