@@ -186,11 +186,15 @@ void OutputFile::commit() {
 // ---- elements ----------------------------------------------------------------------------------------------------------
 
 std::int64_t claimed_bytes(const InputFile& file, const Spec& spec) {
-  Spec full = spec;
-  for (int i = 0; i < spec.rank; ++i)
-    if (full.dims[i] == 0) full.dims[i] = 1;
-  (void)full.checked_bytes(file.what());
-  return spec.checked_bytes(file.what());
+  std::int64_t bytes = spec.dtype.size();
+  bool over = false, empty = false;
+  for (int i = 0; i < spec.rank; ++i) {
+    empty |= spec.dims[i] == 0;
+    // Also beside a 0, as in NumPy.
+    over |= __builtin_mul_overflow(bytes, spec.dims[i] ? spec.dims[i] : 1, &bytes);
+  }
+  if (over || bytes > (std::int64_t(1) << 56)) file.refuse(spec.dtype, " ", spec, " is too large to address");
+  return empty ? 0 : bytes;
 }
 
 Fresh fresh(const Spec& spec) {
