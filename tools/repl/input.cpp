@@ -111,7 +111,7 @@ Input read_input(const std::string& text) {
     return in_;
   }
   std::vector<std::string> brackets;
-  bool crossed = false;
+  bool crossed = !unfinished.empty() && !in_.open;   // a string without its end
   for (const Token& t : tokens) {
     if (!t.bracket) continue;
     if (t.text == "(" || t.text == "[" || t.text == "{") {
