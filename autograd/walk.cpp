@@ -11,8 +11,11 @@
 #include "core/text.h"
 #include "ops/binary.h"
 #include "ops/expr.h"
+#include "ops/index.h"
+#include "ops/matmul.h"
 #include "ops/operand.h"
 #include "ops/reduce.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace {
@@ -47,6 +50,31 @@ bool takes_thin(const Body& out) {
 }
 
 std::atomic<std::uint32_t> next_walk{1};
+
+/// Memory of a cotangent that nobody else sees, and that may be added to.
+bool ours(const Tensor& t) {
+  const Body& b = Access::body(t);
+  return b.device == cpu && b.storage && !b.node && !b.symbolic() && b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
+         b.storage->count.load(std::memory_order_acquire) == 1;
+}
+
+/// sum + g, where it is.
+bool add_in_place(Tensor& sum, const Tensor& g) {
+  Body& s = Access::body(sum);
+  const Body& b = Access::body(g);
+  if (!ours(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
+  Attrs none;
+  const Array in[] = {{&s, s.data()}, {&b, b.data()}};
+  Body* out = &s;
+  const OpDef& add = binary_row<Add>();
+  add.cpu(Call{add, none, in, 2, &out, 1, cpu});
+  return true;
+}
+
+// Note [Cotangents in place]
+// What an unrecorded walk sums, it adds to the sum so far, and the adjoint of a product does so itself. Cotangents of slices wait
+// until somebody reads the cotangent of what was sliced: one pass then puts them where they belong, instead of one over the whole
+// for each. All of it with the bits of the recorded ops.
 
 // Note [Order of a walk]
 // Nodes are handled from the newest to the oldest, so that every consumer comes before its producers and sums of cotangents
@@ -96,6 +124,10 @@ class Walk {
   template <class F>
   void for_each_input(const Node* n, F&& f);
   void give(const Body& to, Tensor g);
+  Tensor* slot_of(const Body& to);
+  bool give_slice(Node& n, const Tensor& dy);
+  void put_slices(Tensor& slot);
+  void add_products(const Rewind& r, bool* wanted);
   bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;
   bool multiply_by_seed(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const;
   void handle(Entry& e);
@@ -110,7 +142,7 @@ class Walk {
 
   const Tensors& xs_;
   Kept kept_;
-  bool thin_ = !context().recording && !context().symbolic;   // see Note [Thin cotangents]
+  const bool unrecorded_ = !context().recording && !context().symbolic;   // see Note [Thin cotangents], Note [Cotangents in place]
   Tensor seed_;                                               // the number 1, where it is what the pass began with
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
@@ -121,6 +153,13 @@ class Walk {
   bool in_order_ = true;                // of sequence numbers
   std::uint64_t newest_ = 0;
   std::vector<Tensor>& cotangents_;
+  /// Cotangents of slices of one tensor that do not overlap.
+  struct Slices {
+    std::vector<Embedded> parts;
+    Node* first;               // the node of the first
+    std::int64_t low, high;    // what lies between the first and the last
+  };
+  std::unordered_map<const Tensor*, Slices> slices_;                    // by the cotangent that they are of
   std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;
 };
@@ -232,12 +271,20 @@ void Walk::finish(Node* n) {
   order_.push_back(index);
 }
 
-void Walk::give(const Body& to, Tensor g) {
+/// The cotangent of a tensor; null where nobody wants it.
+Tensor* Walk::slot_of(const Body& to) {
   std::uint32_t i = find(to.node.get());
-  if (i == kNone || !entries_[i].relevant) return;
+  if (i == kNone || !entries_[i].relevant) return nullptr;
+  entries_[i].has_cotangent = true;
+  return &cotangents_[entries_[i].first + to.out];
+}
+
+void Walk::give(const Body& to, Tensor g) {
+  Tensor* slot = slot_of(to);
+  if (!slot) return;
+  put_slices(*slot);
   const Body& b = Access::body(g);
-  Tensor& slot = cotangents_[entries_[i].first + to.out];
-  bool thin = thin_ && is_thin(b, to);
+  bool thin = unrecorded_ && is_thin(b, to);
   if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
     Body shape_of;
     shape_of.set(to);
@@ -247,10 +294,60 @@ void Walk::give(const Body& to, Tensor g) {
     shape_of.out = to.out;
     shape_of.node = to.node;
     if (!thin) g = sum_to_like(g, Access::wrap(std::move(shape_of)));
-    else if (!slot.defined() && !takes_thin(to)) g = broadcast_like(g, Access::wrap(std::move(shape_of)));
+    else if (!slot->defined() && !takes_thin(to)) g = broadcast_like(g, Access::wrap(std::move(shape_of)));
   }
-  slot = slot.defined() ? slot + g : std::move(g);
-  entries_[i].has_cotangent = true;
+  if (!slot->defined()) *slot = std::move(g);
+  else if (!unrecorded_ || !add_in_place(*slot, g)) *slot = *slot + g;
+}
+
+/// Keeps the cotangent of a slice for later; false where that is not done.
+bool Walk::give_slice(Node& n, const Tensor& dy) {
+  const Body &to = n.in()[0], &b = Access::body(dy);
+  Window w;
+  if (!embeds(b) || !window_of(n.attrs, to, &w) || w.rows * w.width == 0 || b.numel() != w.rows * w.width) return false;
+  Tensor* slot = slot_of(to);
+  if (!slot || slot->defined()) return false;
+  auto [it, fresh] = slices_.try_emplace(slot, Slices{{}, &n, w.first, w.first + w.width});
+  Slices& s = it->second;
+  if (!fresh) {
+    auto apart = [&](const Embedded& e) { return e.window.first + e.window.width <= w.first || w.first + w.width <= e.window.first; };
+    if (s.parts.front().window.whole != w.whole) return false;
+    if (s.low < w.first + w.width && w.first < s.high && !std::all_of(s.parts.begin(), s.parts.end(), apart)) return false;
+    s.low = std::min(s.low, w.first);
+    s.high = std::max(s.high, w.first + w.width);
+  }
+  s.parts.push_back({dy, w});
+  return true;
+}
+
+/// Makes one tensor of the slices that wait for this cotangent.
+void Walk::put_slices(Tensor& slot) {
+  if (slices_.empty()) return;
+  auto it = slices_.find(&slot);
+  if (it == slices_.end()) return;
+  const Slices s = std::move(it->second);
+  slices_.erase(it);
+  const Body& to = s.first->in()[0];
+  if (s.parts.size() > 1) {
+    Spec whole;
+    whole.set(to);
+    slot = embed_sum(whole, s.parts);
+  } else {
+    Body shape_of;
+    shape_of.set(to);
+    shape_of.device = to.device;
+    slot = apply1(index_grad_like_row, s.first->attrs, {s.parts.front().part, Access::wrap(std::move(shape_of))});
+  }
+}
+
+/// Adds the shares of a product's operands to what they have already, and takes them off what is wanted.
+void Walk::add_products(const Rewind& r, bool* wanted) {
+  for (int i = 0; i < 2; ++i) {
+    if (!wanted[i]) continue;
+    Tensor* slot = slot_of(r.node.in()[i]);
+    put_slices(*slot);
+    if (slot->defined() && ours(*slot) && Access::body(*slot).same_shape(r.spec(i)) && add_product_gradient(r, i, Access::body(*slot))) wanted[i] = false;
+  }
 }
 
 void Walk::handle_backward(Entry& e) {
@@ -315,9 +412,15 @@ void Walk::handle(Entry& e) {
   bool keep = e.wanted;
   for (int i = 0; i < n_out; ++i) {
     Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
+    put_slices(c);
     dy[i] = keep ? c : std::move(c);
   }
-  if (!thin_ || !(reduce_thin(n, dy[0], din) || multiply_by_seed(n, dy[0], din, wanted))) n.op->vjp(Rewind(&n, dy, din, wanted));
+  const Rewind r(&n, dy, din, wanted);
+  if (unrecorded_ && n.op == &index_row && dy[0].defined() && give_slice(n, dy[0])) wanted[0] = false;
+  if (unrecorded_ && n.op == &matmul_row) add_products(r, wanted);
+  if (std::any_of(wanted, wanted + n_in, [](bool w) { return w; }) &&
+      !(unrecorded_ && (reduce_thin(n, dy[0], din) || multiply_by_seed(n, dy[0], din, wanted))))
+    n.op->vjp(r);
   for (int i = 0; i < n_in; ++i)
     if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
   if (kept_ != Kept::everything) release(n);
@@ -371,15 +474,16 @@ Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
   for (const Tensor& x : xs_) {
     const Body& b = Access::body(x);
     std::uint32_t i = find(b.node.get());
+    if (i != kNone) put_slices(cotangents_[entries_[i].first + b.out]);
     Tensor g = i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out];
-    results.push_back(thin_ && g.defined() ? broadcast_like(g, x) : std::move(g));
+    results.push_back(unrecorded_ && g.defined() ? broadcast_like(g, x) : std::move(g));
   }
   return results;
 }
 
 Tensors Walk::run(const Tensor& loss) {
   const Body& l = Access::body(loss);
-  bool thin = thin_ && l.numel() > 1 && l.device == cpu;
+  bool thin = unrecorded_ && l.numel() > 1 && l.device == cpu;
   seed_ = thin || l.rank == 0 ? one_for(loss) : seed_for(loss);
   return run(&loss, &seed_, 1);
 }

@@ -174,20 +174,16 @@ void kernel(const Call& call) {
 
 // ---- adjoint ---------------------------------------------------------------------------------------------------------
 
+/// The form of the product that gives the cotangent of operand i.
+Form gradient_form(const Attrs& attrs, int i) {
+  Form f = decode(attrs);
+  std::swap(i == 0 ? f.a : f.b, f.out);
+  return f;
+}
+
 void vjp(const Rewind& r) {
-  const Form f = decode(r.attrs);
-  if (r.wants(0)) {
-    Form g = f;
-    g.a = f.out;
-    g.out = f.a;
-    r.din(0) = apply1(matmul_row, encode(g), {r.dy(), r.in(1)});
-  }
-  if (r.wants(1)) {
-    Form g = f;
-    g.b = f.out;
-    g.out = f.b;
-    r.din(1) = apply1(matmul_row, encode(g), {r.in(0), r.dy()});
-  }
+  if (r.wants(0)) r.din(0) = apply1(matmul_row, encode(gradient_form(r.attrs, 0)), {r.dy(), r.in(1)});
+  if (r.wants(1)) r.din(1) = apply1(matmul_row, encode(gradient_form(r.attrs, 1)), {r.in(0), r.dy()});
 }
 
 // ---- forms -----------------------------------------------------------------------------------------------------------
@@ -213,6 +209,21 @@ bool add_product(const Call& call, Body& sum) {
   };
   if (sum.dtype == float32) return add(reinterpret_cast<float*>(sum.data()));
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
+}
+
+bool add_product_gradient(const Rewind& r, int i, Body& sum) {
+  const Attrs attrs = encode(gradient_form(r.attrs, i));
+  if (!MatrixForm(attrs).plain || sum.device != cpu) return false;
+  const Tensor operands[] = {i == 0 ? r.dy() : r.in(0), i == 0 ? r.in(1) : r.dy()};
+  Value values[2];
+  Array in[2];
+  for (int k = 0; k < 2; ++k) {
+    const Body& b = Access::body(operands[k]);
+    values[k] = read_value(b);
+    if (!values[k].storage || !b.known() || b.device != cpu) return false;
+    in[k] = {&b, static_cast<std::byte*>(values[k].storage->data) + values[k].offset};
+  }
+  return add_product(Call{matmul_row, attrs, in, 2, nullptr, 0, cpu}, sum);
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {

@@ -18,6 +18,9 @@ Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_ax
 /// done. `sum` is ours alone and has the shape and dtype of the result.
 bool add_product(const Call& call, Body& sum);
 
+/// The same for the cotangent of operand i of a matmul node.
+bool add_product_gradient(const Rewind& r, int i, Body& sum);
+
 extern const OpDef matmul_row, unranked_product_row;
 
 }  // namespace kassette
