@@ -22,6 +22,7 @@ inline constexpr std::int64_t kUnknown = -1;
 
 struct Spec;
 [[noreturn]] void fail_size(const Spec& spec, const char* what);
+inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;   // of one tensor
 
 /// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
 struct Spec {
@@ -41,23 +42,25 @@ struct Spec {
       if (dims[i] < 0) return false;
     return true;
   }
-  /// The number of elements of a known shape.
+  /// The number of elements of a known shape. What a placeholder declares may have sizes beside a 0 whose product does not fit:
+  /// unsigned numbers wrap, and give 0 all the same.
   std::int64_t numel() const {
-    std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= dims[i];
-    return n;
+    std::uint64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(dims[i]);
+    return static_cast<std::int64_t>(n);
   }
   std::int64_t bytes() const { return numel() * dtype.size(); }
-  /// The same; throws ValueError, in the name of `what`, where the size does not fit (2^40 x 2^40).
+  /// The same; throws ValueError, in the name of `what`, where the size does not fit (2^40 x 2^40). Sizes beside a 0 have to fit
+  /// too, as in NumPy: strides are products of some of them.
   std::int64_t checked_bytes(const char* what) const {
     std::int64_t n = dtype.size();
     bool over = false;
-    for (int i = 0; i < rank; ++i)
-      if (dims[i] == 0) return 0;
     for (int i = 0; i < rank; ++i) over |= __builtin_mul_overflow(n, dims[i], &n);
-    if (over || n > (std::int64_t(1) << 56)) fail_size(*this, what);
+    if (over || n == 0 || n > kMostBytes) return checked_empty(what);
     return n;
   }
+  /// 0 for an empty tensor whose other sizes fit; throws otherwise.
+  std::int64_t checked_empty(const char* what) const;
   bool same_shape(const Spec& o) const {
     if (rank != o.rank) return false;
     for (int i = 0; i < rank; ++i)

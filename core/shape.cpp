@@ -38,9 +38,9 @@ bool Shape::known() const {
 }
 std::int64_t Shape::numel() const {
   if (!known()) fail<ValueError>("shape: ", *this, " has an unknown size; K::size(x) stands for it");
-  std::int64_t n = 1;
-  for (std::int64_t d : *this) n *= d;
-  return n;
+  std::uint64_t n = 1;   // wraps beside a 0, and gives 0: see Spec::numel
+  for (std::int64_t d : *this) n *= static_cast<std::uint64_t>(d);
+  return static_cast<std::int64_t>(n);
 }
 bool operator==(const Shape& a, const Shape& b) {
   if (a.rank_ != b.rank_) return false;
@@ -61,6 +61,17 @@ std::ostream& operator<<(std::ostream& os, const Shape& shape) {
 
 std::string shape_text(const Spec& spec) { return shape_text(spec.shape()); }
 std::ostream& operator<<(std::ostream& os, const Spec& spec) { return os << spec.shape(); }
+
+std::int64_t Spec::checked_empty(const char* what) const {
+  std::int64_t n = dtype.size();
+  bool over = false, empty = n == 0;
+  for (int i = 0; i < rank; ++i) {
+    if (dims[i] == 0) empty = true;
+    else over |= __builtin_mul_overflow(n, dims[i], &n);
+  }
+  if (over || !empty || n > kMostBytes) fail_size(*this, what);
+  return 0;
+}
 
 void fail_size(const Spec& spec, const char* what) {
   fail<ValueError>(what, ": a result of shape ", spec, " and dtype ", spec.dtype, " is too large to address");

@@ -15,7 +15,7 @@ void share(const Call& call) {
 
 void gradient(const Rewind& r) { r.din(0) = reshape_like(r.dy(), r.in(0)); }
 
-/// The product of the known sizes of `out`; -1 where it does not fit.
+/// The product of the known sizes of `s`; -1 where it does not fit.
 std::int64_t product(const Spec& s) {
   std::int64_t n = 1;
   bool over = false, zero = false;
@@ -49,6 +49,7 @@ void reshape_rule(const Call& call, Spec* out) {
   std::int64_t n = product(x), m = product(*out);
   if (infer < 0) {
     if (n != m) fail_count("reshape", x, d);
+    (void)out->checked_bytes("reshape");
   } else if (m > 0 && n % m == 0) {
     out->dims[infer] = n / m;
   } else if (m == 0 && n == 0) {
@@ -128,7 +129,7 @@ bool shape_in_numbers(const Body& x, const Dims& shape, Spec* out) {
   if (infer >= 0) {
     if (known == 0 || n % known) return false;
     out->dims[infer] = n / known;
-  } else if (known != n) {
+  } else if (known != n || n == 0) {   // beside a 0 the rule looks whether the others fit
     return false;
   }
   out->rank = static_cast<std::int8_t>(shape.size_);

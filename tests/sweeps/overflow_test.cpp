@@ -49,6 +49,24 @@ TEST_CASE("sizes beyond 64 bits are a ValueError wherever a shape is made, and n
   CHECK(refused<ValueError>([&] { K::reshape(x, {big, big}); }).find("reshape: ") == 0);
 }
 
+TEST_CASE("sizes beside a 0 have to fit too, wherever a shape is made", "[bad]") {
+  std::int64_t big = std::int64_t(1) << 40;
+  auto said = [](auto f) { return refused<ValueError>(f); };
+  CHECK(said([&] { K::zeros({0, big, big}); }) == "zeros: a result of shape (0, 1099511627776, 1099511627776) and dtype float32 is too large to address");
+  CHECK(said([&] { K::reshape(K::zeros({0}), {big, 0, big}); }).find("reshape: ") == 0);
+  CHECK(said([&] { K::zeros({0, big, 1}) + K::zeros({1, 3}); }) == "no error");
+  CHECK(said([&] { K::zeros({0, big}).detach() + K::zeros({1 << 10, 1, 1}).detach(); }) == "no error");
+  CHECK(said([&] { K::zeros({0, big, 1}).detach() + K::zeros({big, 0, 1, 1}).detach(); }).find("too large to address") != std::string::npos);
+  Tensor x = K::zeros({0, big}), y = K::reshape(x, {big, 0, 2});
+  CHECK(K::eval(K::sum(y)).item<float>() == 0);
+  CHECK(K::int_shape(K::transpose(x)) == Shape({big, 0}));
+  // What is only declared has no strides; its size is 0, and what is fed cannot have that shape.
+  Tensor p = K::placeholder({0, big, big});
+  CHECK(p.shape().numel() == 0);
+  CHECK(K::int_shape(p + 1.0) == Shape({0, big, big}));
+  CHECK(said([&] { K::function({p}, {p + 1.0})({K::zeros({0, 2, 3})}); }).find("function: input 0") == 0);
+}
+
 TEST_CASE("broadcasting to more bytes than there are is a MemoryError, one line, and nothing stays", "[bad]") {
   Tensor column = K::zeros({1 << 22, 1}), row = K::zeros({1, 1 << 22});
   std::string said = refused<MemoryError>([&] { column + row; });
