@@ -65,10 +65,10 @@ struct IsShape<Dims> {
 /// elements must not change meanwhile. Throws ValueError where shape and size differ; a callable is not called then.
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, const Dims& shape, O&& owner) {
-  using Owner = detail::Held<typename detail::Plain<O>::type>;
+  using Kept = detail::Held<typename detail::Plain<O>::type>;
   const auto* data = span.data();   // before the owner is moved: it may be the span itself
   auto count = static_cast<std::int64_t>(span.size());
-  return borrow_memory(data, count, dtype_of(data), shape, {Owner::release, Owner::discard, new Owner{static_cast<O&&>(owner)}});
+  return borrow_memory(data, count, dtype_of(data), shape, {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
 }
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, O&& owner) {

@@ -1,4 +1,6 @@
 // tests/core/borrow_test.cpp - tensors over memory of somebody else.
+#include "core/storage.h"   // first: its names are not shadowed by those of borrow.h, which is an error here
+
 #include <kassette/borrow.h>
 #include <kassette/error.h>
 
