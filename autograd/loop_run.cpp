@@ -9,6 +9,7 @@
 #include "devices/cpu/threads.h"
 #include "ops/expr.h"
 #include "ops/matmul.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 
@@ -67,6 +68,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
 void LoopRun::bind(const std::vector<int>& steps) {
   for (int k : steps)
     if (!bounds_[static_cast<std::size_t>(k)].step) bind_step(k);
+  running_ = nullptr;
 }
 
 /// The chains of the steps, which are bound. What is computed once goes first, what nobody reads goes.
@@ -235,8 +237,9 @@ Tensor LoopRun::outlives(int slot) {
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
   if (running_) plan_.log_failure(static_cast<int>(running_ - plan_.steps_.data()));
+  const char* function = running_ ? function_name(running_->function) : nullptr;
   rethrow_edited([&](const char* message) {
-    return text(message, " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
+    return text(renamed(message, function), " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
   });
 }
 
@@ -351,6 +354,7 @@ void LoopRun::execute(Sequence& steps) {
     else if (item.sum >= 0) add_product_to(item);
     else execute(bounds_[static_cast<std::size_t>(item.step)]);
   }
+  running_ = nullptr;
 }
 
 inline Call LoopRun::call_of(Bound& b) {

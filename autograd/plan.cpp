@@ -11,6 +11,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/arithmetic.h"
+#include "ops/named.h"
 #include "ops/reduce.h"
 
 namespace kassette {
@@ -257,6 +258,11 @@ void Plan::log_failure(int k) const {
   if (log_enabled(LogLevel::debug))
     log_debug(text(what_, ": step ", k + 1, " of ", steps_.size(), ", ", step(k).op->name, ", failed"));
 }
+/// Inside a catch.
+void Plan::fail_step(int k) const {
+  log_failure(k);
+  rethrow_as(function_name(step(k).function));
+}
 
 bool Plan::sums(const Step& s) const { return s.op == &sum_row || s.op == &mean_row; }
 
@@ -278,8 +284,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
       ++k;
     }
   } catch (...) {
-    log_failure(k);
-    throw;
+    fail_step(k);
   }
 }
 
@@ -372,6 +377,7 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
       Tensors results = run_call(s.attrs, values, hand_over(tapes, s));
       for (int i = 0; i < s.n_out; ++i) at(s.out + i) = results[i];
     } else {
+      RecordedAs named(s.function);
       apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
     }
     for (int i = 0; i < s.n_dead; ++i) at(dead_[static_cast<std::size_t>(s.dead + i)]) = Tensor();
@@ -379,8 +385,7 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
   try {
     for (; k < first_tail_; ++k) run_step(step(k));   // the tail serves updates alone
   } catch (...) {
-    log_failure(k);
-    throw;
+    fail_step(k);
   }
   Tensors results;
   for (int o : outputs_) results.push_back(at(o));

@@ -82,6 +82,7 @@ class Plan {
   struct Step {
     const OpDef* op;
     Attrs attrs;
+    std::int32_t function;   // in whose name it fails: Note [Names]
     int in, n_in;       // into ins_
     int out, n_out;     // slots
     int dead, n_dead;   // into dead_
@@ -124,6 +125,7 @@ class Plan {
   void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
   void run_steps(Frame& f, int begin, int end) const;
   void log_failure(int k) const;
+  [[noreturn]] void fail_step(int k) const;
   void run_step(Frame& f, const Step& s) const;
   Item gather(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const Item& item) const;

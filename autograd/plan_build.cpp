@@ -226,6 +226,7 @@ void PlanBuilder::add_step(Node* n, int base) {
   Plan::Step s{};
   s.op = n->op;
   s.attrs = n->attrs;
+  s.function = n->function;
   s.in = static_cast<int>(plan_->ins_.size());
   s.n_in = static_cast<int>(n->n_in);
   s.out = base;

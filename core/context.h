@@ -41,6 +41,7 @@ struct Context {
   std::uint64_t clock = 0;  // the largest sequence number this thread has given
   std::uint8_t depth = 0;   // how many bodies of control flow we are in
   std::uint8_t floor = 0;   // the depth of the innermost branch: what is recorded in it belongs to it
+  std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Names], ops/named.h
   Device place = cpu;       // where new tensors are made (DeviceScope)
   bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
   Node* dying = nullptr;

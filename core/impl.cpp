@@ -28,18 +28,21 @@ Tensor Access::wrap(Body body) {
   return adopt(impl);
 }
 
-Node* Node::make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept) {
+static_assert(sizeof(Node) == 96, "three pooled blocks a recorded op, and no more bytes than that takes");
+
+Node* Node::make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
   std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
   void* block = bytes <= kMaxPooled ? pool_allocate(c, bytes) : ::operator new(bytes);
   Node* n = new (block) Node;
   n->n_in = n_in;
   n->n_out = n_out;
   n->n_kept = n_kept;
+  n->function = c.function;
   n->op = op;
   c.live_nodes.add(1);
   return n;
 }
-Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept) {
+Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
   Node* n = make_raw(context(), op, n_in, n_out, n_kept);
   for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
   return n;

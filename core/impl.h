@@ -142,12 +142,17 @@ struct Attrs {
   }
 };
 
+/// How many outputs a node can have: Body::out tells them apart.
+inline constexpr int kMaxOutputs = 65535;
+
 /// One recorded op, or a leaf. Owned by the tensors it produced. The input bodies, and the output bodies if the op's
 /// adjoint reads any, follow the struct. Output bodies have no node: that would be a cycle.
 struct Node {
   std::atomic<std::int32_t> count{1};
-  std::uint32_t n_in, n_out;
-  std::uint32_t n_kept;      // output bodies that follow: n_out or 0
+  std::uint32_t n_in;
+  std::uint16_t n_out;
+  std::uint16_t n_kept;      // output bodies that follow: n_out or 0
+  std::int32_t function;     // the composition that recorded it: Note [Names], ops/named.h; 0: the user called the op itself
   const OpDef* op;           // null: a leaf, or what holds the parts of a sparse tensor
   Attrs attrs;
   Ref<Cell> cell;            // of a leaf
@@ -161,9 +166,9 @@ struct Node {
   const Body* out() const { return in() + n_in; }
   std::size_t bytes() const { return sizeof(Node) + (n_in + n_kept) * sizeof(Body); }
 
-  static Node* make(const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept);
+  static Node* make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
   /// The same with the bodies raw memory, which the caller fills before anything else can happen to the node.
-  static Node* make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint32_t n_out, std::uint32_t n_kept);
+  static Node* make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
   /// Frees along a list, never by recursion: a chain of 10^7 nodes has to fit an 8 MB stack.
   static void destroy(Node* node) noexcept;
 };

@@ -7,9 +7,9 @@
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {

@@ -7,10 +7,10 @@
 
 #include "core/sparse.h"
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/ctc.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -80,12 +80,9 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
   if (!greedy && (top_paths < 1 || top_paths > beam_width))
     fail<ValueError>(what, ": top_paths is ", top_paths, "; it is from 1 to the beam_width, ", beam_width);
   Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
-  Tensors all;
-  try {
-    all = greedy ? ctc_greedy(y, steps, epsilon()) : ctc_beam_search(y, steps, {beam_width, top_paths, merge_repeated}, epsilon());
-  } catch (...) {
-    rethrow_as(what);
-  }
+  Tensors all = in_name_of(what, [&] {
+    return greedy ? ctc_greedy(y, steps, epsilon()) : ctc_beam_search(y, steps, {beam_width, top_paths, merge_repeated}, epsilon());
+  });
   CtcDecoded d;
   for (std::int64_t i = 0; i + 1 < all.size(); ++i) d.decoded.push_back(all[i]);
   d.log_prob = all[all.size() - 1];

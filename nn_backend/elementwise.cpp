@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -31,10 +31,9 @@ Tensor bound_beside(const Tensor& x, const Operand& operand) {
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
-  Tensor y = x;
-  if (!high.is_none()) y = kassette::minimum(y, bound_beside(x, high));
-  if (!low.is_none()) y = kassette::maximum(y, bound_beside(x, low));
-  return y;
+  if (high.is_none()) return low.is_none() ? x : kassette::maximum(x, bound_beside(x, low));
+  Tensor y = kassette::minimum(x, bound_beside(x, high));
+  return low.is_none() ? y : kassette::maximum(y, bound_beside(x, low));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@
 #include "core/log.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "nn_backend/settings.h"
 #include "ops/dispatch.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/stop.h"
 
@@ -119,11 +119,13 @@ bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell-
 /// The errors of an update with that pair.
 void check_pair(const SetPair& pair) {
   std::string what = text("function: update ", pair.number);
-  in_name_of(what.c_str(), [&] {
+  try {
     refuse_sparse("update", pair.value);
     Scoped<bool> on(context().symbolic, true);
-    return apply1(update_row, Attrs(), {pair.variable, pair.value});
-  });
+    apply1(update_row, Attrs(), {pair.variable, pair.value});
+  } catch (...) {
+    rethrow_as(what.c_str());
+  }
 }
 
 void add_updates(Plan::Request& request, const Updates& updates) {

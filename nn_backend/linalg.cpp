@@ -2,10 +2,10 @@
 #include <kassette/backend/linalg.h>
 
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/contraction.h"
 #include "ops/dispatch.h"
 #include "ops/matmul.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 #include "ops/sparse.h"

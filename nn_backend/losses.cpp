@@ -4,12 +4,12 @@
 #include <kassette/backend/config.h>
 
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/axes.h"
 #include "ops/binary.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
@@ -32,7 +32,10 @@ void check_floats(const char* what, const Tensor& x) {
 
 /// Half types as float32: in float16 1 - epsilon is 1.
 Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
-Tensor clip_by_epsilon(const Tensor& p) { return clip(p, epsilon(), 1 - epsilon()); }
+Tensor clip_by_epsilon(const Tensor& p) {
+  double e = epsilon();
+  return clip(p, e, 1 - e);
+}
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
 Tensor class_ids(const Tensor& target) {

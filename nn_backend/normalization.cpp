@@ -5,11 +5,11 @@
 #include <ostream>
 
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/axes.h"
 #include "ops/binary.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -113,8 +113,10 @@ Tensor l2_normalize(const Operand& operand, const Axes& axis) {
   std::int64_t code = checked_axes("l2_normalize", x, axis, /*keepdims=*/true);
   DType dtype = x.dtype();
   // 1e-12 is 0 in float16.
-  Tensor wide = dtype.size() < 4 ? cast(x, float32) : x;
-  return cast(wide / sqrt(clip(sum_by(square(wide), code), 1e-12, HUGE_VAL)), dtype);
+  return in_name_of("l2_normalize", [&] {
+    Tensor wide = dtype.size() < 4 ? cast(x, float32) : x;
+    return cast(wide / sqrt(clip(sum_by(square(wide), code), 1e-12, HUGE_VAL)), dtype);
+  });
 }
 
 std::ostream& operator<<(std::ostream& os, const NormalizedBatch& batch) {

@@ -5,10 +5,10 @@
 
 #include "core/convert.h"
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/dims.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 #include "ops/shaping.h"

@@ -2,8 +2,8 @@
 #include <kassette/backend/shaping.h>
 
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/dispatch.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 #include "ops/sparse.h"

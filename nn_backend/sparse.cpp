@@ -6,9 +6,9 @@
 #include "core/context.h"
 #include "core/convert.h"
 #include "core/text.h"
-#include "nn_backend/named.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/sparse.h"
 

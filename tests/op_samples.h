@@ -253,8 +253,8 @@ constexpr Sample kOpSamples[] = {
     {"dot", "(4,2) (4) (3,2) | (1,2) (1) (3,5) | (0,2) (0) (3,1)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (2,3) | (4,2) (3) (3,2)", false, true, false, "sparse_coo"},
     {"dot", "(4,2) (4) (3,4) | (6,2) (6) (1,4)", CALL(K::dot(z, K::sparse_coo(x, y, {4, 3}))), {place_below(3, int64), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4,3)", false, true, false, "sparse_coo"},
     {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", false, true, false, "sparse_coo"},
-    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {place_below(3), kReal, place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo"},
-    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo"},
+    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {place_below(3), kReal, place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo to_dense"},
+    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo to_dense"},
 
     // ---- ops that adjoints are made of
     {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", true, false},

@@ -178,6 +178,27 @@ TEST_CASE("an unknown rank is fed with any, gradients included", "[tape]") {
 
 // ---- errors ------------------------------------------------------------------------------------------------------------
 
+TEST_CASE("what fails in a replay is named as the user called it, whatever it is made of", "[tape]") {
+  Tensor c = K::placeholder({K::None}, K::None, "bool"), a = K::placeholder({K::None, K::None}), b = K::placeholder({K::None, K::None});
+  Tensor y = K::switch_(c, a, b);   // expand_dims and where
+  Tensors fed{K::constant({true, false, true}, "bool"), K::ones({2, 3}), K::ones({2, 3})};
+  const std::string said = error_of([&] { K::switch_(fed[0], fed[1], fed[2]); });
+  CHECK(said.find("switch_: ") == 0);
+  Function f = K::function({c, a, b}, {y});
+  CHECK(error_of([&] { f(fed); }) == said);
+  // A function whose call is recorded, and a call of what that gave.
+  Tensor p = K::placeholder({K::None, K::None});
+  CHECK(error_of([&] { K::function({p}, f({fed[0], p, fed[2]}))({fed[1]}); }) == said);
+  // In a loop, its way back, and a branch.
+  Tensor xs = K::placeholder({K::None, K::None, K::None});
+  Tensor sum = K::foldl([&](const Tensor& s, const Tensor& x) { return s + K::sum(K::switch_(c, x, x + 1.0)); }, xs, K::constant(0));
+  Tensors loop{fed[0], K::ones({2, 2, 3})};
+  CHECK(error_of([&] { K::function({c, xs}, {sum})(loop); }) == said + " (step 1 of 2 of foldl)");
+  CHECK(error_of([&] { K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop); }).find(said) == 0);
+  Tensor taken = K::switch_(K::sum(a) > 0.0, [&] { return K::switch_(c, a, b); }, [&] { return b; });
+  CHECK(error_of([&] { K::function({c, a, b}, {taken})(fed); }) == said);
+}
+
 TEST_CASE("an error in a call has the words of the eager call, and the step of a loop", "[tape]") {
   Tensor x = K::placeholder({K::None, K::None}), w = K::variable(K::ones({3, 2})), n = K::variable(0);
   Function f = K::function({x}, {K::dot(K::exp(x), w)}, {{n, n + 1.0}});

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn_backend/named.h"
+#include "ops/named.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 
@@ -200,7 +200,7 @@ TEST_CASE("what is eager runs at the call, what hangs on a placeholder or is sym
 TEST_CASE("errors inside a composition take its name, a device keeps its own", "[conventions]") {
   auto said = [](const char* message) {
     try {
-      K::in_name_of("random_uniform", [message]() -> Tensor { throw DeviceError(message); });
+      in_name_of("random_uniform", [message]() -> Tensor { throw DeviceError(message); });
     } catch (const DeviceError& e) {
       return std::string(e.what());
     }

@@ -1,0 +1,27 @@
+// ops/named.cpp - messages of compositions.
+#include "ops/named.h"
+
+#include <cstring>
+
+#include "core/text.h"
+
+namespace kassette {
+
+const char kNamesOrigin[] = "kassette";
+
+std::string renamed(const char* message, const char* what) {
+  std::size_t name = std::strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
+  bool named = what && name > 0 && message[name] == ':' && message[name + 1] == ' ';   // "cuda:0 is ..." names no function
+  return named ? what + std::string(message + name) : message;
+}
+
+void rethrow_as(const char* what) {
+  if (!what) throw;
+  rethrow_edited([what](const char* message) { return renamed(message, what); });
+}
+
+const char* function_name(std::int32_t code) {
+  return code ? reinterpret_cast<const char*>(reinterpret_cast<std::intptr_t>(kNamesOrigin) + code) : nullptr;
+}
+
+}  // namespace kassette
