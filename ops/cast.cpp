@@ -1,7 +1,8 @@
 // ops/cast.cpp - conversion between dtypes.
 #include "ops/cast.h"
 
-#include "core/convert.h"
+#include <algorithm>
+
 #include "core/sparse.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
@@ -17,24 +18,43 @@ void rule(const Call& call, Spec* out) {
 }
 
 bool is_wide(DType dtype) { return dtype == float32 || dtype == float64; }
+bool is_half(DType dtype) { return dtype == float16 || dtype == bfloat16; }
 
-/// The loop between float32 or float64 and anything but half types; null for any other pair.
-CastLoop float_loop(DType to, DType from) {
+/// The loop between two dtypes that are no half types, not the same.
+CastLoop wide_loop(DType to, DType from) {
   const CastTable& table = KASSETTE_PICK(cast_table);
-  auto of = [&](DType dtype) -> const FloatCasts& { return dtype == float32 ? table.f32 : table.f64; };
-  if (is_wide(from)) return is_wide(to) ? of(from).to_other : to.is_float() ? nullptr : of(from).to[to.code() - DType::kBool];
-  return is_wide(to) && !from.is_float() ? of(to).from[from.code() - DType::kBool] : nullptr;
+  auto number = [](DType dtype) { return dtype.code() - DType::kBool; };
+  if (!is_wide(from) && !is_wide(to)) return table.integers[number(to)][number(from)];
+  const FloatCasts& casts = (is_wide(from) ? from : to) == float32 ? table.f32 : table.f64;
+  return is_wide(from) && is_wide(to) ? casts.to_other : is_wide(from) ? casts.to[number(to)] : casts.from[number(from)];
 }
 
-/// By vectors where floats are concerned, the rest one by one.
-void run(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n) {
+void half_to_float(float* to, const void* from, DType dtype, std::int64_t n) {
   const HalfTable& table = KASSETTE_PICK(half_table);
-  if (CastLoop loop = float_loop(to_dtype, from_dtype)) loop(from, to, n);
-  else if (to_dtype == float32 && from_dtype == float16) table.from_half(from, static_cast<float*>(to), n);
-  else if (to_dtype == float32 && from_dtype == bfloat16) table.from_bfloat(from, static_cast<float*>(to), n);
-  else if (to_dtype == float16 && from_dtype == float32) table.to_half(static_cast<const float*>(from), to, n);
-  else if (to_dtype == bfloat16 && from_dtype == float32) table.to_bfloat(static_cast<const float*>(from), to, n);
-  else convert(to, to_dtype, from, from_dtype, n);
+  (dtype == float16 ? table.from_half : table.from_bfloat)(from, to, n);
+}
+void float_to_half(void* to, DType dtype, const float* from, std::int64_t n) {
+  const HalfTable& table = KASSETTE_PICK(half_table);
+  (dtype == float16 ? table.to_half : table.to_bfloat)(from, to, n);
+}
+
+/// core/convert.h's convert by vectors. What has a half type on one side goes through float32, as there.
+void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype, std::int64_t n) {
+  bool half_in = is_half(from_dtype), half_out = is_half(to_dtype);
+  if (!half_in && !half_out) return wide_loop(to_dtype, from_dtype)(from, to, n);
+  if (to_dtype == float32) return half_to_float(reinterpret_cast<float*>(to), from, from_dtype, n);
+  if (from_dtype == float32) return float_to_half(to, to_dtype, reinterpret_cast<const float*>(from), n);
+  constexpr std::int64_t kBlock = 1024;
+  float block[kBlock];
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    std::int64_t count = std::min(kBlock, n - i);
+    const std::byte* in = from + i * from_dtype.size();
+    std::byte* out = to + i * to_dtype.size();
+    if (half_in) half_to_float(block, in, from_dtype, count);
+    else wide_loop(float32, from_dtype)(in, block, count);
+    if (half_out) float_to_half(out, to_dtype, block, count);
+    else wide_loop(to_dtype, float32)(block, out, count);
+  }
 }
 
 void kernel(const Call& call) {

@@ -1,4 +1,4 @@
-// ops/cast.h - the row of cast, and its loops for floats as each CPU level has them.
+// ops/cast.h - the row of cast, and its loops as each CPU level has them.
 #pragma once
 #include "devices/cpu/level.h"
 #include "ops/op.h"
@@ -15,6 +15,7 @@ struct FloatCasts {
 };
 struct CastTable {
   FloatCasts f32, f64;
+  CastLoop integers[7][7];   // [to][from], by DType::Code less kBool
 };
 KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 

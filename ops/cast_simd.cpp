@@ -1,5 +1,6 @@
-// ops/cast_simd.cpp - converting between floats, and between floats and integers; compiled once per CPU level.
+// ops/cast_simd.cpp - converting between floats, between floats and integers, and between integers; compiled once per CPU level.
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -36,6 +37,25 @@ void loop(const void* from, void* to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = converted<To>(in[i]);
 }
 
+template <int kBytes>
+void copy(const void* from, void* to, std::int64_t n) {
+  std::memcpy(to, from, static_cast<std::size_t>(n * kBytes));
+}
+
+/// Unsigned with as many bits: what is cut off does not depend on the sign, and bool is 0 or 1 in a byte.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+/// Integers wrap: one loop for all pairs of types that give the same bytes.
+template <class To, class From>
+constexpr CastLoop integer_loop() {
+  if constexpr (std::is_same_v<To, From> || (sizeof(To) == sizeof(From) && !std::is_same_v<To, bool>)) return copy<sizeof(To)>;
+  else if constexpr (std::is_same_v<To, bool>) return loop<bool, Bits<From>>;
+  else if constexpr (sizeof(To) < sizeof(From) || std::is_same_v<From, bool>) return loop<Bits<To>, Bits<From>>;
+  else return loop<Bits<To>, From>;
+}
+
 template <class... To>
 struct Types {};
 using Numbers = Types<bool, std::uint8_t, std::uint16_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t>;
@@ -46,8 +66,26 @@ constexpr FloatCasts make(Types<To...>) {
   return {{loop<To, From>...}, {loop<From, To>...}, loop<Other, From>};
 }
 
+struct Row {
+  CastLoop from[7];
+};
+template <class To, class... From>
+constexpr Row integer_row(Types<From...>) {
+  return {{integer_loop<To, From>()...}};
+}
+template <class... To>
+constexpr CastTable table(Types<To...> types) {
+  CastTable t{make<float>(types), make<double>(types), {}};
+  int k = 0;
+  for (const Row& row : {integer_row<To>(types)...}) {
+    for (int i = 0; i < 7; ++i) t.integers[k][i] = row.from[i];
+    ++k;
+  }
+  return t;
+}
+
 }  // namespace
 
-constinit const CastTable KASSETTE_LEVEL_NAME(cast_table) = {make<float>(Numbers{}), make<double>(Numbers{})};
+constinit const CastTable KASSETTE_LEVEL_NAME(cast_table) = table(Numbers{});
 
 }  // namespace kassette

@@ -1,0 +1,104 @@
+// tests/ops/cast_test.cpp - conversion between every two dtypes, by vectors, against the language's own element by element.
+#include <limits>
+#include <random>
+
+#include "core/convert.h"
+#include "ops/cast.h"
+#include "ops/expr.h"
+#include "tests/ops/levels.h"
+
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+constexpr DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
+
+/// All values of types of 8 and 16 bits; of wider ones what lies around the bounds of the narrower, and random bits.
+template <class T>
+std::vector<T> values_of() {
+  std::vector<T> x;
+  if constexpr (std::is_same_v<T, bool>) {
+    return x;   // of one byte each, made apart
+  } else if constexpr (sizeof(T) <= 2) {
+    for (int bits = 0; bits < 1 << (8 * sizeof(T)); ++bits) {
+      auto pattern = static_cast<std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>>(bits);
+      T v;
+      std::memcpy(&v, &pattern, sizeof v);
+      x.push_back(v);
+    }
+  } else {
+    std::mt19937_64 random(1);
+    for (int bits : {0, 7, 8, 15, 16, 24, 31, 32, 53, 62})
+      for (int off = -2; off <= 2; ++off)
+        for (int sign : {-1, 1}) x.push_back(static_cast<T>(sign * (std::int64_t(1) << bits) + off));
+    x.push_back(std::numeric_limits<T>::lowest());
+    x.push_back(std::numeric_limits<T>::max());
+    for (int i = 0; i < 3000; ++i) {
+      auto v = static_cast<std::int64_t>(random()) >> (i % 61);
+      if constexpr (std::is_floating_point_v<T>) x.push_back(std::ldexp(static_cast<T>(v), -(i % 40)));
+      else x.push_back(static_cast<T>(v));
+    }
+    if constexpr (std::is_floating_point_v<T>)
+      for (T v : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), T(-0.0), T(0.5),
+                  std::numeric_limits<T>::denorm_min(), T(65504), T(65519.9), T(65520), T(1e-8)})
+        x.push_back(v);
+  }
+  return x;
+}
+
+Tensor tensor_of_all(DType dtype) {
+  return dispatch(dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (std::is_same_v<T, bool>) {
+      Tensor t = empty_tensor(Spec(bool_, {200}));
+      for (int i = 0; i < 200; ++i) mutable_data<bool>(t)[i] = i * i % 7 % 2;
+      return t;
+    } else {
+      return tensor_of(values_of<T>());
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a cast between any two dtypes gives what its elements give one by one, at every level and length", "[cast]") {
+  at_every_level([](Level) {
+    for (DType from : kAll) {
+      Tensor x = tensor_of_all(from);
+      for (DType to : kAll) {
+        if (to == from) continue;
+        INFO(from.name() << " to " << to.name());
+        std::vector<std::byte> wanted(static_cast<std::size_t>(x.size() * to.size()));
+        convert(wanted.data(), to, Access::body(x).data(), from, x.size());
+        for (std::int64_t skip = 0; skip < 67; skip += skip < 3 ? 1 : 13) {   // tails, and starts that are not aligned
+          Tensor part = x(slice(skip, None)), made = cast(part, to);
+          std::int64_t wrong = 0;
+          for (std::int64_t i = 0; i < part.size(); ++i) {
+            const std::byte *a = Access::body(made).data() + i * to.size(), *b = wanted.data() + (i + skip) * to.size();
+            if (std::memcmp(a, b, static_cast<std::size_t>(to.size())) == 0) continue;
+            // Of NaN only that it is one: instructions and code make different bits of it.
+            double was = 0;
+            convert(&was, float64, Access::body(part).data() + i * from.size(), from, 1);
+            wrong += !std::isnan(was) || !to.is_float();
+          }
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("integers wrap, bool is 0 or 1, and anything but 0 is true", "[cast]") {
+  std::vector<std::int64_t> x{0, 1, -1, 127, 128, 255, 256, -129, 65536, std::int64_t(1) << 32, INT64_MIN, INT64_MAX};
+  at_every_level([&](Level) {
+    Tensor t = tensor_of(x);
+    auto ints = [](const Tensor& y) { return std::vector<int>(y.to_vector<int>()); };
+    CHECK(ints(cast(t, int8)) == std::vector<int>{0, 1, -1, 127, -128, -1, 0, 127, 0, 0, 0, -1});
+    CHECK(ints(cast(t, uint8)) == std::vector<int>{0, 1, 255, 127, 128, 255, 0, 127, 0, 0, 0, 255});
+    CHECK(ints(cast(t, uint16)) == std::vector<int>{0, 1, 65535, 127, 128, 255, 256, 65407, 0, 0, 0, 65535});
+    CHECK(ints(cast(t, int32)) == std::vector<int>{0, 1, -1, 127, 128, 255, 256, -129, 65536, 0, 0, -1});
+    CHECK(ints(cast(cast(t, bool_), int64)) == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+    CHECK(ints(cast(cast(cast(t, int8), int16), bfloat16)) == std::vector<int>{0, 1, -1, 127, -128, -1, 0, 127, 0, 0, 0, -1});
+  });
+}
