@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include <kassette/error.h>
@@ -38,8 +39,17 @@ void check(cublasStatus_t status, const char* what) {
   throw DeviceError((std::string(what) + ": cuBLAS says: " + cublasGetStatusString(status)).c_str());
 }
 
+namespace {
+
+bool is_set(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text && *text && std::strcmp(text, "0") != 0;
+}
+
+}  // namespace
+
 CudaBackend::CudaBackend(int index)
-    : index_(index), waits_(std::getenv("KASSETTE_CUDA_SYNC") != nullptr), cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), cuda_memory) {
+    : index_(index), waits_(is_set("KASSETTE_CUDA_SYNC")), cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), cuda_memory) {
   use();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda");
 }

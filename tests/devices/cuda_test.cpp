@@ -116,8 +116,11 @@ TEST_CASE("an error of a kernel is said where somebody waits, with KASSETTE_CUDA
     return at_once + " / " + later;
   };
   CHECK(said("cuda:0") == "no error / cuda: CUDA says: an illegal memory access was encountered");
-  setenv("KASSETTE_CUDA_SYNC", "1", 1);   // read when a device is first used, as cuda:1 is here
+  // Read when a device is first used, as cuda:1 and cuda:2 are here.
+  setenv("KASSETTE_CUDA_SYNC", "1", 1);
   CHECK(said("cuda:1").rfind("exp: CUDA says: an illegal memory access was encountered / ", 0) == 0);
+  setenv("KASSETTE_CUDA_SYNC", "0", 1);
+  CHECK(said("cuda:2") == "no error / cuda: CUDA says: an illegal memory access was encountered");
   unsetenv("KASSETTE_CUDA_SYNC");
 }
 

@@ -17,7 +17,7 @@ struct EmulatedStream {
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
-constexpr int kDevices = 2;
+constexpr int kDevices = 3;
 constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
 
