@@ -63,7 +63,7 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
   s.reverse = r.reverse;
   s.length = r.length;
   for (const Tensor& x : r.xs) s.xs.push_back(time_first(r, x));
-  if (masks) s.xs.push_back(expand_dims(time_first(r, r.mask), -1));
+  if (masks) s.xs.push_back(expand_dims(time_first(r, fitting(mask_fit(r), r.mask, r.xs[0])), -1));
   s.states = r.states;
   if (repeats)
     for (const Tensor& z : zeros_before(r, step, symbolic)) s.states.push_back(z);
@@ -116,7 +116,7 @@ Tensors recur(const Recurrence& r, const ScanFn& step) {
     }
   loop_length(r, r.xs);
   check_devices(r);
-  if (r.mask.defined()) check_mask(r, Access::body(r.mask), Access::body(r.xs[0]));
+  if (r.mask.defined()) check_fit(mask_fit(r), Access::body(r.mask), Access::body(r.xs[0]));
   return symbolic || checkpoint_steps() != kNoCheckpoints ? recorded(r, step, symbolic) : unrolled(r, step);
 }
 

@@ -56,13 +56,6 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   return n;
 }
 
-void check_mask(const LoopForm& form, const Spec& mask, const Spec& x) {
-  if (mask.rank < 0 || x.rank < 0) return;
-  if (mask.rank == 2 && fits(mask.dims[0], x.dims[0]) && fits(mask.dims[1], x.dims[1])) return;
-  fail<ValueError>(form.what, ": the mask has shape ", mask, ", the inputs ", x, "; a mask is ",
-                   form.axis == 1 ? "(samples, time)" : "(time, samples)", " as they are, or the same with an axis of size 1 behind");
-}
-
 void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const Spec& x, bool masked) {
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
@@ -83,7 +76,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
 
 Steps::Steps(const LoopForm& form, const Tensors& xs, Tensor mask, Tensors states)
     : form_(form), xs_(xs), mask_(std::move(mask)), states_(std::move(states)), size_(loop_length(form, xs)), ys_(static_cast<std::size_t>(form.n_outputs)) {
-  if (mask_.defined()) check_mask(form, Access::body(mask_), Access::body(xs.begin()[0]));
+  if (mask_.defined()) mask_ = fitting(mask_fit(form), mask_, xs.begin()[0]);
   for (const Tensor& x : xs) slices_.push_back(unstack(x, static_cast<int>(size_), form.axis));
   for (Tensors& y : ys_) y.reserve(size_);
 }

@@ -3,13 +3,14 @@
 #include <vector>
 
 #include "autograd/recurrence.h"
+#include "ops/like.h"
 
 namespace kassette {
 
 /// The number of elements along the axis of time, or kUnknown. Throws where tensors, or the caller's word, disagree.
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
-/// Throws unless the mask fits the elements, as far as sizes are known.
-void check_mask(const LoopForm& form, const Spec& mask, const Spec& x);
+/// How a mask fits the elements.
+inline Fit mask_fit(const LoopForm& form) { return form.axis == 0 ? Fit::mask_time_major : Fit::mask; }
 /// Throws unless a step returned what it has to; `before`: the outputs of an earlier step, or null.
 void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const Spec& x, bool masked);
 

@@ -10,6 +10,7 @@
 #include "ops/dims.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -62,7 +63,8 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the mask is unknown; declare it in the placeholder");
   mask = cast(mask, bool_);
-  return b.rank == 3 && (b.dims[2] == 1 || b.dims[2] < 0) ? squeeze(mask, 2) : mask;   // scan refuses what is not of rank 2
+  if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;   // scan refuses what is not of rank 2
+  return in_name_of(form.what, [&] { return squeeze(mask, 2); });
 }
 
 /// input_length: a number is that of the steps; integers say of each sample how many are its own.

@@ -66,14 +66,22 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
   return x.same_shape(y) && x.known();
 }
 
+bool is_mask(Fit fit) { return fit >= Fit::mask; }
+
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
 bool fits(Fit fit, const Spec& x, const Spec& like) {
-  if (x.rank < 0 || like.rank < 0 || (fit == Fit::class_ids && x.rank != like.rank)) return true;
-  bool bound = fit == Fit::bound_of_clip;
-  if (bound ? x.rank > like.rank : x.rank != like.rank) return false;
+  if (x.rank < 0 || like.rank < 0) return true;
+  if (fit == Fit::bound_of_clip) {
+    if (x.rank > like.rank) return false;
+  } else if (is_mask(fit)) {
+    auto same = [&](int i) { return x.dims[i] == like.dims[i] || x.dims[i] < 0 || like.dims[i] < 0; };
+    return x.rank == 2 && like.rank >= 2 && same(0) && same(1);
+  } else if (x.rank != like.rank) {
+    return fit == Fit::class_ids;
+  }
   for (int i = 1; i <= x.rank; ++i) {
     std::int64_t n = x.dims[x.rank - i], m = like.dims[like.rank - i];
-    if (n != m && n >= 0 && m >= 0 && !(bound && n == 1)) return false;
+    if (n != m && n >= 0 && m >= 0 && !(fit == Fit::bound_of_clip && n == 1)) return false;
   }
   return true;
 }
@@ -85,9 +93,12 @@ void fitting_rule(const Call& call, Spec* out) {
   check_fit(fit, x, like);
   out->set(x);
   if (fit == Fit::bound_of_clip || fit == Fit::class_ids || like.rank < 0) return;
-  if (x.rank < 0) out->set(like);
+  if (x.rank < 0) {
+    out->set(like);
+    if (is_mask(fit)) out->rank = 2;
+  }
   out->dtype = x.dtype;
-  for (int i = 0; i < like.rank; ++i)
+  for (int i = 0; i < out->rank; ++i)
     if (out->dims[i] < 0) out->dims[i] = like.dims[i];
 }
 
@@ -126,6 +137,9 @@ void check_fit(Fit fit, const Spec& x, const Spec& like) {
   if (fits(fit, x, like)) return;
   if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
   if (fit == Fit::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
+  if (is_mask(fit))
+    fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == Fit::mask ? "(samples, time)" : "(time, samples)",
+                     " as they are, or the same with an axis of size 1 behind");
   const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
                      : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"
                                                      : "categorical_crossentropy";

@@ -66,7 +66,26 @@ TEST_CASE("rnn refuses inputs, masks and lengths of other shapes, eager and symb
   CHECK(values(f({x})[0]) == Vec(4 * 6 * 5, 1));
   Tensor mask = K::placeholder({4, K::None});
   auto masked = K::function({any_time, mask}, {K::rnn(keep, any_time, {h}, false, mask).outputs});
-  CHECK(error_of([&] { masked({x, K::ones({4, 5})}); }) == "rnn: elements of length 6 and 5");
+  CHECK(error_of([&] { masked({x, K::ones({4, 5})}); }) == "rnn: the mask has shape (4, 5), the inputs (4, 6, 5); a mask is (samples, time) as they are, or the same with an axis of size 1 behind");
+}
+
+TEST_CASE("a mask whose sizes only a replay knows is refused in rnn's words", "[rnn][bad]") {
+  Tensor x = K::ones({4, 6, 5}), h = K::zeros({4, 5}), bad = K::ones({3, 6});
+  for (bool unroll : {false, true})
+    for (int axis : {0, 1}) {
+      Tensor in = axis ? K::placeholder({K::None, 6, 5}) : K::placeholder({6, K::None, 5}), state = K::placeholder({K::None, 5});
+      Tensor mask = axis ? K::placeholder({K::None, 6}) : K::placeholder({6, K::None});
+      Tensor fed = axis ? x : K::permute_dimensions(x, {1, 0, 2}), wrong = axis ? bad : K::transpose(bad);
+      auto run = [&](const Tensor& i, const Tensor& s, const Tensor& m) {
+        return K::rnn(keep, i, {s}, false, m, Tensors(), unroll, K::None, axis == 0).outputs;
+      };
+      std::string said = error_of([&] { run(fed, h, wrong); });
+      CHECK(said.find("rnn: the mask has shape ") == 0);
+      Tensor y = run(in, state, mask);
+      auto f = K::function({in, state, mask}, {y, K::gradients(K::sum(y), {in})[0]});
+      CHECK(error_of([&] { f({fed, h, wrong}); }) == said);
+      CHECK(values(f({fed, h, K::ones_like(axis ? K::sum(x, 2) : K::sum(fed, 2))})[0]) == Vec(4 * 6 * 5, 1));
+    }
 }
 
 TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager and symbolic in the same words", "[rnn][bad]") {
