@@ -602,6 +602,8 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   }
   if (xs.empty()) return Tensors();
   Context& c = context();
+  if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
+    fail<NotImplementedError>("gradients: ", xs.size(), " variables; one call takes at most ", kMaxOutputs);
   if (!l.node) {
     Tensors none;
     for (std::int64_t i = 0; i < xs.size(); ++i) none.push_back(Tensor());
@@ -625,7 +627,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   held->loss = loss;
   held->xs = xs;
   held->leaves = std::move(leaves);
-  auto node = Ref<Node>::adopt(Node::make(&backward_row, 0, static_cast<std::uint32_t>(xs.size()), 0));
+  auto node = Ref<Node>::adopt(Node::make(&backward_row, 0, static_cast<std::uint16_t>(xs.size()), 0));
   node->attrs.extra = Ref<Extra>(held.get());
   std::uint64_t seq = std::max(c.clock, l.node->seq);
   node->seq = c.clock = seq + 1;

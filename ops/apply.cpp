@@ -125,8 +125,8 @@ std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t off
 
 void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, Tensor* out, int n_out, Context& c) {
   int kept = op.saves_out || n_out != 1 ? n_out : 0;
-  Node* node = Node::make_raw(c, &op, static_cast<std::uint32_t>(n_in), static_cast<std::uint32_t>(n_out),
-                              static_cast<std::uint32_t>(kept));
+  Node* node = Node::make_raw(c, &op, static_cast<std::uint32_t>(n_in), static_cast<std::uint16_t>(n_out),
+                              static_cast<std::uint16_t>(kept));
   node->attrs = attrs;
   Body* in = node->in();
   std::uint64_t seq = c.clock;
@@ -371,6 +371,7 @@ Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in)
 
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   int n_in = static_cast<int>(in.size()), n_out = outputs_of(op, attrs);
+  if (n_out > kMaxOutputs) fail<NotImplementedError>(op.name, ": ", n_out, " results; one op has at most ", kMaxOutputs);
   Few<In, 8> ins(n_in);
   for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
   Tensors out;

@@ -1,5 +1,8 @@
 // ops/join.cpp - joining tensors along an axis, and cutting them apart again.
+#include <algorithm>
+
 #include "core/text.h"
+#include "ops/index.h"
 #include "ops/like.h"
 #include "ops/shaping.h"
 #include "ops/strided.h"
@@ -223,8 +226,29 @@ Tensor stack(const Tensors& parts, int axis) {
   attrs.a = axis;
   return apply_all(stack_row, attrs, parts)[0];
 }
+namespace {
+
+/// More parts than one op can give: of slices, whose adjoint is one pass over x each.
+Tensors unstack_slices(const Tensor& x, int n, int axis) {
+  const Body& b = Access::body(x);
+  if (axis < 0 && b.rank < 0) fail<NotImplementedError>("unstack: ", n, " parts along axis ", axis, " of a tensor of unknown rank");
+  Tensors parts;
+  parts.reserve(n);
+  for (int begin = 0; begin < n; begin += kMaxOutputs) {
+    int end = std::min(n, begin + kMaxOutputs);
+    auto list = Ref<IndexList>::adopt(new IndexList);
+    for (int i = axis < 0 ? axis + b.rank : axis; i > 0; --i) list->push({});
+    list->push({IndexList::kSlice, true, true, begin, end, 1});
+    for (const Tensor& part : unstack(index(x, Ref<Extra>(list.get())), end - begin, axis)) parts.push_back(part);
+  }
+  return parts;
+}
+
+}  // namespace
+
 Tensors unstack(const Tensor& x, int n, int axis) {
   if (n < 1) return {};
+  if (n > kMaxOutputs) return unstack_slices(x, n, axis);
   Attrs attrs;
   attrs.a = n;
   attrs.b = axis;

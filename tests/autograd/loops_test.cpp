@@ -126,6 +126,19 @@ void same_as_a_plain_loop(const Loop& l, bool second = true) {
 
 }  // namespace
 
+TEST_CASE("gradients go through more parts than one op can give", "[loops]") {
+  const int n = kassette::kMaxOutputs + 7;
+  Vec wanted(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) wanted[static_cast<std::size_t>(i)] = 2 * (i % 11 - 5);
+  Tensor x = K::variable([&] {
+    Vec v = wanted;
+    for (double& e : v) e /= 2;
+    return v;
+  }(), "float64");
+  Tensor y = K::foldl([](const Tensor& s, const Tensor& e) { return s + e * e; }, x, K::constant(0, "float64"));
+  CHECK(values(K::gradients(y, {x})[0]) == wanted);
+}
+
 TEST_CASE("a loop with two states, two sequences and stacked outputs is what a plain loop is", "[loops]") {
   Step step = [](const Tensors& x, const Tensors& s, const Tensor& w) {
     Tensor h = K::tanh(s[0] * w + x[0]) * K::sum(x[1]), c = s[1] * 0.5 + h * s[0];
