@@ -35,7 +35,7 @@ unsigned char on_cancel(EditLine* line, int) {
   const LineInfo* info = el_line(line);
   el_cursor(line, static_cast<int>(info->lastchar - info->cursor));
   el_deletestr(line, static_cast<int>(info->lastchar - info->buffer));
-  std::fputs("^C", stdout);
+  std::fputs("^C\n", stdout);
   return CC_NEWLINE;
 }
 
@@ -118,6 +118,8 @@ Editor::Got Editor::read(const std::string& prompt, std::string* line) {
   impl_->prompt = prompt;
   impl_->cancelled = false;
   int count = 0;
+  // Before the prompt is there to be answered: libedit writes it first, and Ctrl-C would still be a signal.
+  el_set(impl_->line, EL_PREP_TERM, 1);
   const char* text = el_gets(impl_->line, &count);
   if (impl_->cancelled) return kCancelled;
   if (!text || count <= 0) return kEnd;
