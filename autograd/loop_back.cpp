@@ -63,6 +63,7 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
   for (int i = 0; i < p.arity.nc; ++i) {
     std::vector<int> adds;
     int slot = v.dcapture[static_cast<std::size_t>(i)], start = p.sums[static_cast<std::size_t>(i)];
+    if (start < 0) continue;
     while (slot >= 0 && slot != start && reads[static_cast<std::size_t>(slot)] == 1) {
       int add = p.maker[static_cast<std::size_t>(slot)];
       if (add < 0 || plan_.step(add).op != &binary_row<Add>() || !bounds_[static_cast<std::size_t>(add)].step) break;

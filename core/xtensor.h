@@ -120,7 +120,8 @@ Tensor from_xtensor(const xt::xexpression<E>& expression) {
   void* data = nullptr;
   Tensor t = detail::writable_memory(shape, dtype_of(static_cast<const T*>(nullptr)), data);
   if (const T* from = detail::row_major(e)) std::copy(from, from + shape.numel(), static_cast<T*>(data));
-  else std::copy(e.template begin<xt::layout_type::row_major>(), e.template end<xt::layout_type::row_major>(), static_cast<T*>(data));
+  // Not of an empty one: xtensor reckons its end with a stride below its beginning.
+  else if (shape.numel()) std::copy(e.template begin<xt::layout_type::row_major>(), e.template end<xt::layout_type::row_major>(), static_cast<T*>(data));
   return t;
 }
 /// Takes the array over: no copy where its elements lie row-major.
