@@ -94,7 +94,17 @@ struct Square {
   static Vector high(Vector a, Vector b, std::integer_sequence<int, i...>) {
     return __builtin_shufflevector(a, b, (i % 2 * kSide + i / 2 + kSide / 2)...);
   }
+  static void store(T* to, const Vector& v) { std::memcpy(to, &v, 16); }
+#if defined(__SSE2__)
+  /// Past the caches; `to` is aligned to a vector.
+  static void stream(T* to, const Vector& v) {
+    __m128i bits;
+    std::memcpy(&bits, &v, 16);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), bits);
+  }
+#endif
   /// Interleaving the first half of the rows with the second, log2(kSide) times, transposes.
+  template <void (*put)(T*, const Vector&) = store>
   static void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
     constexpr auto all = std::make_integer_sequence<int, kSide>();
     Vector v[kSide], w[kSide];
@@ -106,7 +116,7 @@ struct Square {
       }
       for (int i = 0; i < kSide; ++i) v[i] = w[i];
     }
-    for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_stride, &v[i], 16);
+    for (int i = 0; i < kSide; ++i) put(to + i * to_stride, v[i]);
   }
 };
 
@@ -146,12 +156,24 @@ void end_stream() {
 #endif
 }
 
-/// A rows x columns block transposed by way of a buffer: each line that is read is used whole at once, and what is written
-/// goes out in pieces of 256 bytes, whatever the strides do to the sets of the caches.
+/// A rows x columns block transposed past the caches. By way of a buffer, where lines of the result are broken: each line that
+/// is read is used whole at once, and what is written goes out in pieces of 256 bytes, whatever the strides do to the sets of the
+/// caches.
 template <class T>
 void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                      std::int64_t columns) {
   constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = 256 / sizeof(T);
+#if defined(__SSE2__)
+  // Where the lines of the result are whole, each is filled by the vectors of neighbouring squares, without the buffer.
+  constexpr std::int64_t kSide = Square<T>::kSide;
+  if (reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && to_stride % kRows == 0 && columns % kRows == 0 && rows % kSide == 0) {
+    for (std::int64_t c = 0; c < columns; c += kColumns)
+      for (std::int64_t r = 0, end = std::min(columns, c + kColumns); r < rows; r += kSide)
+        for (std::int64_t k = c; k < end; k += kSide)
+          Square<T>::template transpose<Square<T>::stream>(from + k * from_stride + r, from_stride, to + r * to_stride + k, to_stride);
+    return end_stream();
+  }
+#endif
   alignas(64) T buffer[kRows * kColumns];
   for (std::int64_t c = 0; c < columns; c += kColumns) {
     std::int64_t n = std::min(kColumns, columns - c);

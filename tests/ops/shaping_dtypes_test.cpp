@@ -147,3 +147,18 @@ TEST_CASE("sizes that do not fit are refused", "[shaping]") {
   CHECK_THROWS_WITH(broadcast_to(K::constant({1, 2, 3}), {2, 4}), "broadcast_to: (3,) does not broadcast to (2, 4)");
   CHECK_THROWS_WITH(K::reshape(x, K::constant(std::vector<int>(9, 1), "int32")), "reshape: a shape of 9 sizes; there are at most 8");
 }
+
+TEST_CASE("a transposed tensor that is larger than the caches has every element where it belongs", "[shaping]") {
+  // Lines of the result whole and broken, by every size of an element.
+  for (DType dtype : {uint8, int16, int32, int64})
+    for (auto [rows, columns] : {std::pair{1024, 1088}, {1020, 1028}, {1021, 1091}, {272, 4160}}) {
+      const std::int64_t n = rows * columns, b = 2;
+      INFO(dtype << " " << rows << " x " << columns);
+      Tensor x = K::cast(K::reshape(K::arange(0, static_cast<double>(b * n), 1, "int32"), {2, rows, columns}), dtype);
+      Tensor y = K::permute_dimensions(x, {0, 2, 1});
+      const auto from = x.to_vector<std::int64_t>(), to = y.to_vector<std::int64_t>();
+      bool right = y.shape() == Shape{b, columns, rows};
+      for (std::int64_t i = 0; right && i < b * n; ++i) right = to[static_cast<std::size_t>(i / n * n + i % columns * rows + i % n / columns)] == from[static_cast<std::size_t>(i)];
+      CHECK(right);
+    }
+}
