@@ -56,6 +56,13 @@ class Environment {
 /// Standard output or error as a terminal of 40 x 12 whose text can be read.
 class PseudoTerminal {
  public:
+  /// Whether the machine has one: a bare chroot does not.
+  static bool there_is() {
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    const bool good = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 && ptsname(master) && access(ptsname(master), R_OK | W_OK) == 0;
+    if (master >= 0) close(master);
+    return good;
+  }
   explicit PseudoTerminal(int descriptor) : descriptor_(descriptor), was_(dup(descriptor)), master_(posix_openpt(O_RDWR | O_NOCTTY)) {
     grantpt(master_);
     unlockpt(master_);
@@ -237,6 +244,7 @@ TEST_CASE("the terminal decides where nothing is asked for", "[comforts]") {
     CHECK_FALSE(t.color);
     CHECK(t.width == 80);
   }
+  if (!PseudoTerminal::there_is()) return test::skip("no pseudo-terminal here");
   PseudoTerminal pty(STDOUT_FILENO);
   Terminal t = terminal(STDOUT_FILENO);
   CHECK(t.tty);
@@ -363,6 +371,7 @@ TEST_CASE("progress gives the elements and is silent off a terminal", "[comforts
 
 TEST_CASE("progress draws a bar on a terminal", "[comforts]") {
   Environment term("TERM", "xterm"), locale("LC_ALL", "C.UTF-8");
+  if (!PseudoTerminal::there_is()) return test::skip("no pseudo-terminal here");
   PseudoTerminal pty(STDERR_FILENO);
   for (auto i : progress(4, "epochs")) static_cast<void>(i);
   std::string s = pty.text();

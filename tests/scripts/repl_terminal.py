@@ -17,6 +17,14 @@ signal.signal(signal.SIGALRM, give_up)
 signal.alarm(180)
 
 
+try:
+    for end in pty.openpty():
+        os.close(end)
+except OSError as error:
+    print(f"the terminal was not tried: {error}")
+    sys.exit(0)
+
+
 class Terminal:
     def __init__(self):
         self.pid, self.fd = pty.fork()
