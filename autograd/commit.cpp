@@ -3,6 +3,7 @@
 
 #include "autograd/frame.h"
 #include "autograd/update.h"
+#include "core/check_interrupt.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -75,6 +76,7 @@ void Plan::commit(Frame& f) const {
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
   // From here on nothing fails.
+  Uninterrupted whole;
   for (const Item& item : items) run_item(f, item);
   for (std::size_t i = 0; i < effects_.size(); ++i) {
     const Effect& e = effects_[i];

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "autograd/control.h"
+#include "core/check_interrupt.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/expr.h"
@@ -349,6 +350,7 @@ void LoopRun::set_keys(std::int64_t t) {
 }
 
 void LoopRun::execute(Sequence& steps) {
+  check_interrupt();
   for (const LoopItem& item : steps.items) {
     if (item.chain >= 0) execute(*steps.chains[static_cast<std::size_t>(item.chain)]);
     else if (item.sum >= 0) add_product_to(item);

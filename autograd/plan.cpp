@@ -6,6 +6,7 @@
 
 #include "autograd/control.h"
 #include "autograd/frame.h"
+#include "core/check_interrupt.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
@@ -270,6 +271,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
   int k = begin;
   try {
     while (k < end) {
+      check_interrupt();
       if (step(k).fusible && ((k + 1 < end && (step(k + 1).fusible || sums(step(k + 1)))) || reads_thin(f, step(k)))) {
         Item item = gather(f, k, end);
         if (item.fused) {

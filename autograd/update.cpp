@@ -1,6 +1,7 @@
 // autograd/update.cpp - changing variables: at once, or when a plan commits.
 #include "autograd/update.h"
 
+#include "core/check_interrupt.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
@@ -66,6 +67,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract) {
   bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
   if (!alone) allocate_output(out, old.device);
   Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
+  Uninterrupted whole;
   run_binary(row, in, out, old.device);
   Value made{std::move(out.storage), out.offset};
   if (alone) cell.changed();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/plan.h"
+#include "core/check_interrupt.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "ops/binary.h"
@@ -237,6 +238,7 @@ void Walk::search(Node* root) {
   auto& stack = scratch_->stack;   // true: all its inputs have been visited
   stack.push_back({root, false});
   while (!stack.empty()) {
+    check_interrupt();
     auto [n, done] = stack.back();
     stack.pop_back();
     if (done) {
@@ -467,8 +469,10 @@ Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
   }
   if (!in_order_ && expanded_.empty())
     std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; });
-  for (auto it = order_.rbegin(); it != order_.rend(); ++it)
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    check_interrupt();
     if (entries_[*it].has_cotangent) handle(entries_[*it]);
+  }
   Tensors results;
   results.reserve(xs_.size());
   for (const Tensor& x : xs_) {

@@ -10,6 +10,7 @@
 
 #include <kassette/backend.h>
 #include <kassette/comforts.h>
+#include <kassette/interrupt.h>
 #include <kassette/runtime.h>
 
 namespace kassette {
@@ -75,6 +76,11 @@ KASSETTE_API void show(std::nullptr_t value, std::ostream* inside = nullptr);
 
 template <class T>
 void show(const T& value, std::ostream* inside = nullptr);
+
+/// What this thread's scopes are now (recording, learning phase, device...), and back to that: after a jump out of the middle of
+/// something, which ends no scope.
+KASSETTE_API void remember_scopes();
+KASSETTE_API void return_to_scopes();
 
 namespace detail {
 

@@ -1,4 +1,5 @@
 // ops/apply.cpp - running one op.
+#include "core/check_interrupt.h"
 #include "core/engine_access.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -167,6 +168,7 @@ void allocate_output(Body& out, Device device) {
 }
 
 void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out, int n_out) {
+  check_interrupt();
   Context& c = context();
   Few<Array, 6> args(n_in);
   Few<Source, 6> from(n_in);
@@ -249,6 +251,7 @@ constexpr int kPlainInputs = 3;
 
 /// One output of a concrete call on the CPU: rule, storage, kernel.
 Tensor run_plain(const Call& call) {
+  check_interrupt();
   TensorImpl* impl = TensorImpl::make();
   Tensor made = Access::adopt(impl);   // freed if rule or kernel throws
   Body* body = &impl->body;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <kassette/interrupt.h>
+
 #include "core/text.h"
 #include "ops/operand.h"
 
@@ -168,6 +170,8 @@ Boxed guarded(const char* name, F f) {
   try {
     return f();
   } catch (const Error&) {
+    throw;
+  } catch (const Interrupted&) {
     throw;
   } catch (const abi::__forced_unwind&) {
     throw;

@@ -8,6 +8,7 @@
 
 #include <cblas.h>
 
+#include "core/check_interrupt.h"
 #include "core/storage.h"
 #include "devices/cpu/threads.h"
 
@@ -26,6 +27,8 @@ constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tile
 // threads. Fewer tiles where there are fewer threads would not give the same bits: tiles of 48-fold sides differ from the whole in
 // 43 of 60 float32 products of its Haswell kernels, and in 23 of 60 float64 ones of SkylakeX'.
 constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;     // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
+// A tile ends within some 0.1 s, so that a product can be interrupted.
+constexpr std::int64_t kLongestTile = std::int64_t(1) << 33;
 constexpr std::int64_t kInnerBlock = 1024;                // length of a part of a long inner axis
 // OpenBLAS adds an inner axis up in blocks, the shortest of which is 192 (Prescott, doubles, which differ from 200 on). Up
 // to here sums are whole in registers before they meet what is there.
@@ -134,7 +137,7 @@ Tiles tiles_of(const Product& p) {
   if (work < 2 * kWorthAThread) return {p.m, p.n, p.m, p.n};
   if (work <= kSmallPath) return grid(p, power_of_two(work / (2 * kWorthAThread)) * 2);
   if (work <= kCutToSmall) return grid(p, power_of_two(work / kSmallTile));
-  return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, 64));
+  return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
 }
 
 void locate(const Repeats& r, std::int64_t i, std::int64_t* a, std::int64_t* b, std::int64_t* out) {
@@ -156,6 +159,7 @@ void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T
   const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k);
   parallel_for(r.count * per_product, std::max<std::int64_t>(1, kWorthAThread / (tile_work + 1024)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
+      if (i > begin && tile_work > kSmallPath) check_interrupt();
       std::int64_t at_a, at_b, at_out, tile = i % per_product;
       locate(r, i / per_product, &at_a, &at_b, &at_out);
       std::int64_t row = tile / t.across * t.rows, col = tile % t.across * t.cols;

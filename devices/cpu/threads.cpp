@@ -16,6 +16,7 @@
 #include <exception>
 #include <new>
 
+#include "core/check_interrupt.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "devices/cpu/cpus.h"
@@ -44,6 +45,7 @@ struct Job {
   RangeFn f = {};
   std::int64_t part = 1;   // size of the parts, a multiple of the grain
   int slices = 0;
+  OnInterrupt on_interrupt;
   std::atomic<bool> failed{false};
   std::exception_ptr error;   // written by the one who set `failed`
 };
@@ -106,6 +108,7 @@ void run_slice(Job& job, Slice& s) {
     std::int64_t begin = s.next.fetch_add(job.part, std::memory_order_relaxed);
     if (begin >= s.end) return;
     try {
+      check_interrupt();
       job.f.call(job.f.object, begin, std::min(begin + job.part, s.end));
     } catch (...) {
       if (!job.failed.exchange(true)) job.error = std::current_exception();
@@ -115,6 +118,7 @@ void run_slice(Job& job, Slice& s) {
 
 void take_part(Pool& p, int self) {
   in_part = true;
+  AnsweringInterrupts as_the_caller(p.job.on_interrupt);
   for (int i = 0; i < p.job.slices; ++i) run_slice(p.job, p.slice[(self + i) % p.job.slices]);
   in_part = false;
 }
@@ -185,6 +189,7 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, int slice
   std::int64_t grains = (n + grain - 1) / grain;
   p.job.f = f;
   p.job.slices = slices;
+  p.job.on_interrupt = for_parts();
   // Few grains of several elements go in one part a thread: another's last part would be taken away from the cache that it
   // stands in. A grain of one is work enough (a tile, a sample) to be taken over.
   const std::int64_t each = (grains + slices - 1) / slices;
@@ -212,6 +217,16 @@ void gather_in(Pool& p) {
   p.caller_sleeps.store(true, std::memory_order_seq_cst);
   for (std::uint32_t n; (n = p.left.load(std::memory_order_seq_cst)) != inside;) futex_wait(p.left, n);
   p.caller_sleeps.store(false, std::memory_order_relaxed);
+}
+
+/// The whole range on this thread, in pieces where it is long, so that it can be interrupted.
+void run_alone(std::int64_t n, std::int64_t grain, RangeFn f) {
+  constexpr std::int64_t kGrains = 64;   // a grain is worth a thread: some 10 us
+  const std::int64_t piece = grain > n / kGrains ? n : kGrains * grain;
+  for (std::int64_t begin = 0; begin < n; begin += piece) {
+    check_interrupt();
+    f.call(f.object, begin, std::min(n, begin + piece));
+  }
 }
 
 int default_threads() {
@@ -251,7 +266,7 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f) {
   Pool& p = pool();
   // A second user thread that comes while a job runs does its work itself: both make progress, and CPUs are busy already.
   if (slices <= 1 || in_part || p.busy.exchange(true, std::memory_order_acquire)) {
-    f.call(f.object, 0, n);
+    run_alone(n, grain, f);
     return;
   }
   start_workers(p, slices - 1);
@@ -261,7 +276,13 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f) {
   std::exception_ptr error;
   std::swap(error, p.job.error);
   p.busy.store(false, std::memory_order_release);
-  if (error) std::rethrow_exception(error);
+  if (!error) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Interrupted&) {
+    cancel_interrupt();
+    throw;
+  }
 }
 
 }  // namespace kassette

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tests/scripts/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
-import os, pty, re, select, signal, sys, time
+import fcntl, os, pty, re, select, signal, struct, sys, termios, time
 
 repl, folder = sys.argv[1:3]
 bad = 0
@@ -31,6 +31,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(folder)
             os.environ["TERM"] = "xterm"
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
             os.execv(repl, [repl])
         children[:] = [self.pid]
         self.seen = ""
@@ -97,13 +98,44 @@ t.type("int f(\r")
 t.expect("     ...> ")
 t.type("\x03")
 t.expect("kassette> ")
-for loop in ("for (;;) {}", "for (;;) x = x * 1.0;"):
+t.line("Tensor big = K::ones({6000, 6000}), many = K::ones({3000000}), w = K::variable(1.0);")
+t.line("auto add = [](const Tensor& a, const Tensor& b) { return a * 0.5 + b; };")
+t.line("Tensor in = K::placeholder({3000000});")
+t.line("auto f = K::function({in}, {K::foldl(add, in * w)}, {{w, w + 1.0}});")
+slowest = 0
+for loop in (
+    "for (;;) {}",                                   # the user's own code
+    "for (;;) x = x * 1.0;",                         # ops
+    "for (;;) K::dot(big, big);",                    # one long op on all threads
+    "for (;;) K::foldl(add, many);",                 # a loop of the library's
+    "for (;;) f({many});",                             # a recorded function
+    "for (;;) K::gradients(K::foldl(add, many * w), {w});",
+):
     t.type(loop + "\r")
     t.expect("\n")
     time.sleep(0.5)
+    start = time.time()
     t.type("\x03")
-    check(f"Ctrl-C in {loop}", "interrupted", t.expect("kassette> ", 10))
+    said = t.expect("kassette> ", 10)
+    slowest = max(slowest, time.time() - start)
+    check(f"Ctrl-C in {loop}", "interrupted", said)
+# What was under way has changed nothing: w counts whole calls of f, and the library works as before.
 check("after Ctrl-C", "[1. 1.] (2,) float32 cpu", t.line("x"))
+before = t.line("K::eval(w) + 1.0").split("\n")[0]
+t.line("f({many});")
+check("after Ctrl-C in a function", before, t.line("K::eval(w)"))
+check("after Ctrl-C in a product", "6000.", t.line("K::eval(K::dot(big, big)[0][0])"))
+# Out of the user's own code that the library calls: what it was recording is over.
+t.type("K::map_fn([](const Tensor& a) { for (;;) {} return a; }, many);\r")
+t.expect("\n")
+time.sleep(0.5)
+t.type("\x03")
+check("Ctrl-C in a lambda", "interrupted", t.expect("kassette> ", 10))
+check("after Ctrl-C in a lambda", "[2. 2.] (2,) float32 cpu", t.line("x + K::eval(x)"))
+print(f"Ctrl-C answers within {slowest:.2f} s")
+if slowest > 2:
+    bad = 1
+    print("Ctrl-C: it takes too long")
 check("an exception", "kassette::ValueError: dot: ", t.line("K::dot(x, K::ones({3}))"))
 check("after a crash", "segmentation fault", t.line("*(volatile int*)nullptr"))
 check("after a crash", "3", t.line("1 + 2"))

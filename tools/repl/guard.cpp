@@ -14,14 +14,25 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <ctime>
 #include <typeinfo>
+
+#include <kassette/interrupt.h>
+#include <kassette/repl.h>
 
 namespace repl {
 namespace {
 
 sigjmp_buf prompt;
-volatile std::sig_atomic_t in_user_code = 0, interrupts = 0, waited = 0;
+volatile std::sig_atomic_t in_user_code = 0, interrupts = 0;
+volatile long first_ms = 0;   // when the first of them came
 pthread_t main_thread;
+
+long now_ms() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
+}
 
 /// Asks again in 10 ms.
 void set_alarm(bool on) {
@@ -31,9 +42,11 @@ void set_alarm(bool on) {
 }
 
 // Note [Ctrl-C]
-// A jump out of the library could leave a lock held or threads at work on a frame that is gone. So Ctrl-C jumps only when it finds the
-// user's own code running, which lies in no file: what is mapped from none has no dladdr. While the library is at work it looks again
-// every 10 ms; a second Ctrl-C, or two seconds, jump whatever it is doing.
+// The library is asked to stop, and throws at its next op or part of one: nothing is broken by that. Where a tenth of a second
+// later the user's own code is found running, a loop that calls nothing, Ctrl-C jumps out of it; that code lies in no file, and what is
+// mapped from none has no dladdr. Whatever else takes longer is left alone for two seconds, or until a second Ctrl-C that comes
+// more than half a second after the first: a jump out of the library could leave a lock held or threads at work on a frame that is gone.
+constexpr long kOwnCodeMs = 100, kAgainMs = 500, kPatienceMs = 2000;
 bool in_own_code(void* context) {
 #if defined(__x86_64__)
   auto pc = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
@@ -53,10 +66,14 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
     return;
   }
   int saved = errno;
-  if (signal == SIGINT) interrupts = interrupts + 1;
+  if (signal == SIGINT) {
+    if (!interrupts) first_ms = now_ms();
+    interrupts = interrupts + 1;
+    if (in_user_code) kassette::request_interrupt(kassette::Whose::this_thread);
+  }
   if (in_user_code && interrupts) {
-    waited = waited + 1;
-    if (interrupts > 1 || waited > 200 || in_own_code(context)) {
+    const long waited = now_ms() - first_ms;
+    if (waited >= kPatienceMs || (signal == SIGINT && interrupts > 1 && waited >= kAgainMs) || (waited >= kOwnCodeMs && in_own_code(context))) {
       set_alarm(false);
       in_user_code = 0;
       siglongjmp(prompt, SIGINT);
@@ -115,14 +132,16 @@ void install_signal_handlers() {
 bool take_interrupt() {
   bool was = interrupts != 0;
   interrupts = 0;
+  kassette::cancel_interrupt();
   return was;
 }
 
 Guarded guarded(const std::function<bool()>& body) {
-  interrupts = 0;
-  waited = 0;
+  if (take_interrupt()) return {false, name_of(SIGINT), false};   // while the line was compiled
+  kassette::repl::remember_scopes();
   if (int signal = sigsetjmp(prompt, 1)) {
-    interrupts = 0;
+    take_interrupt();
+    kassette::repl::return_to_scopes();
     std::string text = name_of(signal);
     if (signal != SIGINT) text += "; the session goes on, but what the line was changing may be broken";
     return {false, text, signal != SIGINT};
@@ -130,6 +149,8 @@ Guarded guarded(const std::function<bool()>& body) {
   Guarded result{true, "", false};
   try {
     result.ok = body();
+  } catch (const kassette::Interrupted&) {
+    result = {false, name_of(SIGINT), false};
   } catch (const std::exception& e) {
     result = {false, type_name(typeid(e)) + ": " + e.what(), false};
   } catch (abi::__forced_unwind&) {
@@ -140,7 +161,7 @@ Guarded guarded(const std::function<bool()>& body) {
   }
   in_user_code = 0;
   set_alarm(false);
-  interrupts = 0;
+  take_interrupt();
   return result;
 }
 

@@ -192,6 +192,7 @@ int at_terminal(Session& session) {
     input += line + '\n';
     if (!is_command(input) && repl::read_input(input).open) continue;
     editor.remember(input);
+    repl::take_interrupt();   // what was pressed before belongs to the prompt
     session.run(input, "line", from);
     input.clear();
   }

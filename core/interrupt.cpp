@@ -1,0 +1,31 @@
+// core/interrupt.cpp - requests to stop. See Note [Interrupts].
+#include "core/check_interrupt.h"
+
+namespace kassette {
+
+constinit std::atomic<bool> interrupt_wanted{false};
+constinit __thread OnInterrupt on_interrupt;
+namespace {
+constinit std::atomic<pthread_t> meant{0};   // 0: whoever comes first
+}
+
+Interrupted::~Interrupted() = default;
+const char* Interrupted::what() const noexcept { return "interrupted"; }
+
+void request_interrupt(Whose whose) noexcept {
+  meant.store(whose == Whose::this_thread ? pthread_self() : 0, std::memory_order_relaxed);
+  interrupt_wanted.store(true, std::memory_order_release);
+}
+bool cancel_interrupt() noexcept { return interrupt_wanted.exchange(false, std::memory_order_relaxed); }
+
+void answer_interrupt() {
+  const OnInterrupt& now = on_interrupt;
+  if (now.way == OnInterrupt::ignore) return;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const pthread_t only = meant.load(std::memory_order_relaxed);
+  if (only && only != (now.caller ? now.caller : pthread_self())) return;
+  if (now.way == OnInterrupt::take && !cancel_interrupt()) return;   // another thread was first
+  throw Interrupted();
+}
+
+}  // namespace kassette
