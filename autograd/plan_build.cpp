@@ -307,13 +307,17 @@ Ref<Plan> PlanBuilder::build() {
   if (request_.body && expanded_.empty())
     std::stable_sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
   for (Node* n : order_) add_node(n);
-  for (const Tensor& t : request_.update_ops) {
-    const Body& b = Access::body(t);
-    add_effect(b.node.get());
-  }
-  for (const SetPair& pair : request_.set_pairs) {
-    const Body& b = Access::body(pair.variable);
-    p.effects_.push_back({b.node->cell, slot_of(Access::body(pair.value)), Effect::kSet, request_.what, pair.number});
+  // In the order of the list: each pair has its place there, and the ops have the others.
+  auto pair = request_.set_pairs.begin();
+  const Tensor* op = request_.update_ops.begin();
+  for (int place = 0; pair != request_.set_pairs.end() || op != request_.update_ops.end(); ++place) {
+    if (pair == request_.set_pairs.end() || (pair->number != place && op != request_.update_ops.end())) {
+      add_effect(Access::body(*op++).node.get());
+      continue;
+    }
+    const Ref<Node>& variable = Access::body(pair->variable).node;
+    p.effects_.push_back({variable->cell, slot_of(Access::body(pair->value)), Effect::kSet, request_.what, pair->number});
+    ++pair;
   }
   for (Effect& e : p.effects_) add_sum(e);
   for (const Tensor& t : outputs) {

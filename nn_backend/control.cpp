@@ -53,6 +53,10 @@ void check_branches(const Branch& a, const Branch& b) {
   common_spec("switch_", Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
 }
 
+bool on_tape(const Branch& b) {
+  return is_tensor_operand(Access::value(b)) && tensor_of(Access::value(b)).defined() && Access::body(tensor_of(Access::value(b))).node;
+}
+
 Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
   const Body& c = Access::body(condition);
   if (c.rank != 0) return elementwise_switch(condition, yes, no);
@@ -95,6 +99,14 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   Arg given(condition, bool_, "switch_");
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
   if (given.body().rank == 0) check_branches(then_expression, else_expression);
+  bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
+  if (given.body().rank == 0 && tensors && (on_tape(then_expression) || on_tape(else_expression))) {
+    // Both have a path, as on placeholders: the gradient of the one that is not taken is zeros (section 3.4), not None.
+    DType dtype = dtype_of_branches(then_expression, else_expression);
+    return in_name_of("switch_", [&] {
+      return where(cast(given, bool_), force(then_expression, dtype, "switch_"), force(else_expression, dtype, "switch_"));
+    });
+  }
   return choose(cast(given, bool_), then_expression, else_expression, "switch_");
 }
 

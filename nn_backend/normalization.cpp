@@ -60,7 +60,7 @@ class Parameter {
     if (b.dtype != dtype) fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::body(x).rank, own = b.rank;
-    if (axis == -1 || axis == rank - 1 || own > 1 || own == 0) return t;
+    if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
       fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const Spec&>(b),
                        " cannot be put along axis ", axis, "; declare it in the placeholder");

@@ -144,6 +144,17 @@ TEST_CASE("switch_ runs one branch, and its gradient goes there") {
         "switch_: the branches have shapes () and (2,); they must be equal");
 }
 
+TEST_CASE("the gradient of a tensor that switch_ does not take is zeros, eagerly too") {
+  Tensor a = var64({1, 2}, {2}), b = var64({3, 4}, {2});
+  for (bool taken : {true, false}) {
+    Tensors g = K::gradients(K::switch_(taken, a * a, b * 2.0), {a, b});
+    CHECK(values(g[0]) == (taken ? Vec{2, 4} : Vec{0, 0}));
+    CHECK(values(g[1]) == (taken ? Vec{0, 0} : Vec{2, 2}));
+  }
+  CHECK(values(K::gradients(K::switch_(false, a, 5.0), {a})[0]) == Vec{0, 0});
+  CHECK(values(K::switch_(false, a, 5.0)) == Vec{5, 5});   // of the shape that it has on placeholders
+}
+
 TEST_CASE("foldl and foldr of the specification") {
   Tensor x = K::constant({1, 2, 3});
   auto minus = [](const Tensor& a, const Tensor& e) { return a - e; };
