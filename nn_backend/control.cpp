@@ -100,8 +100,8 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
   if (given.body().rank == 0) check_branches(then_expression, else_expression);
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
-  if (given.body().rank == 0 && tensors && (on_tape(then_expression) || on_tape(else_expression))) {
-    // Both have a path, as on placeholders: the gradient of the one that is not taken is zeros (section 3.4), not None.
+  if (given.body().rank == 0 && tensors && (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
+    // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
     DType dtype = dtype_of_branches(then_expression, else_expression);
     return in_name_of("switch_", [&] {
       return where(cast(given, bool_), force(then_expression, dtype, "switch_"), force(else_expression, dtype, "switch_"));

@@ -8,7 +8,8 @@ namespace backend {
 
 /// then_expression where the condition holds, else else_expression. With a scalar condition only the chosen callable runs;
 /// a condition of higher rank selects element-wise, aligned with the leading axes. Both expressions have one shape and
-/// dtype. Throws ValueError where the condition's rank is above theirs. Section 2.14.2.
+/// dtype. With callables a condition of variables alone is decided now, also in a function made of it later: make it inside
+/// K::symbolic to have it asked at each call. Throws ValueError where the condition's rank is above theirs. Section 2.14.2.
 KASSETTE_API Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression);
 
 /// x in training, else alt. `training`: a number, a tensor, or None for the learning phase, which is test unless it is fed,

@@ -155,6 +155,20 @@ TEST_CASE("the gradient of a tensor that switch_ does not take is zeros, eagerly
   CHECK(values(K::switch_(false, a, 5.0)) == Vec{5, 5});   // of the shape that it has on placeholders
 }
 
+TEST_CASE("a function asks the condition of an eager switch_ of tensors anew; one of callables inside symbolic alone") {
+  Tensor v = var64({1}, {}), one = f64({1}, {}), two = f64({2}, {});
+  Tensor tensors = K::switch_(v > 0, one, two);
+  Tensor callables = K::switch_(v > 0, [&] { return one * v; }, [&] { return two * v; });
+  Tensor asked = K::symbolic([&] { return K::switch_(v > 0, [&] { return one * v; }, [&] { return two * v; }); })();
+  auto f = K::function({}, {tensors, callables, asked});
+  CHECK(number(f({})[0]) == 1);
+  K::set_value(v, -1);
+  Tensors y = f({});
+  CHECK(number(y[0]) == 2);
+  CHECK(number(y[1]) == -1);
+  CHECK(number(y[2]) == -2);
+}
+
 TEST_CASE("foldl and foldr of the specification") {
   Tensor x = K::constant({1, 2, 3});
   auto minus = [](const Tensor& a, const Tensor& e) { return a - e; };
