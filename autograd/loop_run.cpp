@@ -240,7 +240,7 @@ void LoopRun::fail_at(std::int64_t t, const char* direction) {
   if (running_) plan_.log_failure(static_cast<int>(running_ - plan_.steps_.data()));
   const char* function = running_ ? function_name(running_->function) : nullptr;
   rethrow_edited([&](const char* message) {
-    return text(renamed(message, function), " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
+    return text(renamed(message, !function && running_ && names_nobody(message) ? running_->op->name : function), " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
   });
 }
 
@@ -267,7 +267,7 @@ Tensors LoopRun::forward(bool way_back) {
     if (call_.steps == 0) {
       results.push_back(empty_stack(plan_.output_spec(i)));
     } else if (!has_stack(slot)) {
-      results.push_back(stack(lists_[static_cast<std::size_t>(i)], 0));
+      results.push_back(in_name_of(call_.what, [&] { return stack(lists_[static_cast<std::size_t>(i)], 0); }));
     } else {
       Body b;
       const Body& row = body(slot);

@@ -262,7 +262,9 @@ void Plan::log_failure(int k) const {
 /// Inside a catch.
 void Plan::fail_step(int k) const {
   log_failure(k);
-  rethrow_as(function_name(step(k).function));
+  const char* function = function_name(step(k).function);
+  if (!function) rethrow_for(step(k).op->name);
+  rethrow_as(function);
 }
 
 bool Plan::sums(const Step& s) const { return s.op == &sum_row || s.op == &mean_row; }

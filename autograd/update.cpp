@@ -5,6 +5,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
+#include "ops/named.h"
 
 namespace kassette {
 namespace {
@@ -111,7 +112,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int6
   increment.device = v.device;
   increment.storage = std::move(now.storage);
   increment.offset = now.offset;
-  accumulate(cell, increment, mode == Effect::kSubtract);
+  in_name_of(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;
 }
 

@@ -64,9 +64,15 @@ class KASSETTE_API Picture {
   friend struct PictureAccess;
 };
 
-/// The elements of y, (n,), as a line over their numbers or over x, (n,); of (n, k) k lines. What is not finite is left out.
+/// The elements of y, (n,), as a line over their numbers; of (n, k) k lines. What is not finite is left out.
 KASSETTE_API Picture plot(const Operand& y, const PictureOptions& options = {});
-KASSETTE_API Picture plot(const Operand& x, const Tensor& y, const PictureOptions& options = {});
+/// The same over x, (n,).
+KASSETTE_API Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options = {});
+/// A template, so that braces with names in them are options first: `plot({1, 2}, {.width = 40})`.
+template <class = void>
+Picture plot(const Operand& x, const Operand& y, const PictureOptions& options = {}) {
+  return plot_over(x, y, options);
+}
 /// How many of the elements lie in each of some equal parts of their range.
 KASSETTE_API Picture hist(const Operand& x, const PictureOptions& options = {});
 /// (h, w) in shades from the least to the largest, (h, w, 3 or 4) in colours: uint8, or floats from 0 to 1.

@@ -102,7 +102,7 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
   if (low >= high) fail<ValueError>(s.what, ": minval ", low, " is not below maxval ", high);
   scalar_tensor(low, s.dtype, s.what);        // throws where a bound does not fit
   scalar_tensor(high - 1, s.dtype, s.what);
-  return random_integers(s.draw(seed), low, high);
+  return in_name_of(s.what, [&] { return random_integers(s.draw(seed), low, high); });
 }
 
 /// The shape of a variable as numbers.
@@ -155,7 +155,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(random_binomial, shape, p, dtype, seed);
   Sample s("random_binomial", shape, dtype);
-  if (is_number(p)) return bernoulli(s.draw(seed), number(p, s.what));
+  if (is_number(p)) return in_name_of(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
   Tensor share = as_tensor(p, default_float(), s.what);
   if (!share.defined()) fail<ValueError>(s.what, ": p is an empty Tensor (an uninitialised variable?)");
   DType result = s.dtype;

@@ -3,6 +3,7 @@
 #include "core/engine_access.h"
 #include "core/sparse.h"
 #include "core/text.h"
+#include "ops/named.h"
 #include "ops/op.h"
 
 #include <cstddef>
@@ -234,10 +235,14 @@ void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tens
       if (!args[i].data && !has_bit(op.shape_only, i) && (!from[i].storage)) fail_no_value(op, *from[i].body);
     Kernel kernel = seen.device.type() == Device::kCpu ? op.cpu : op.cuda;
     if (!kernel) fail<NotImplementedError>(op.name, ": not available on ", seen.device);
-    if (!(op.traits & kView))
-      for (int i = 0; i < n_out; ++i)
-        if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(op.name), seen.device);
-    kernel(call);
+    try {
+      if (!(op.traits & kView))
+        for (int i = 0; i < n_out; ++i)
+          if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(op.name), seen.device);
+      kernel(call);
+    } catch (const MemoryError&) {
+      rethrow_for(op.name);
+    }
   }
   bool draws = op.traits & (kDraws | kSource);
   if (symbolic || (seen.tracked && c.recording) || draws) record(op, attrs, from.get(), n_in, out, n_out, c);
@@ -258,8 +263,12 @@ Tensor run_plain(const Call& call) {
   Call here{call.op, call.attrs, call.in, call.n_in, &body, 1, cpu};
   call.op.rule(here, body);
   body->device = cpu;
-  if (body->known()) body->storage = Storage::allocate(body->checked_bytes(call.op.name), cpu);
-  call.op.cpu(here);
+  try {
+    if (body->known()) body->storage = Storage::allocate(body->checked_bytes(call.op.name), cpu);
+    call.op.cpu(here);
+  } catch (const MemoryError&) {
+    rethrow_for(call.op.name);
+  }
   return made;
 }
 

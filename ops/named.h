@@ -18,6 +18,9 @@ namespace kassette {
 [[noreturn]] void rethrow_as(const char* what);
 /// That message.
 std::string renamed(const char* message, const char* what);
+/// Inside a catch: a MemoryError that names nobody, as the allocator throws it, again in the name of `op`; all else as it is.
+[[noreturn]] void rethrow_for(const char* op);
+bool names_nobody(const char* message);
 
 /// What Context::function says of a literal, and back. 0 is null.
 extern const char kNamesOrigin[];

@@ -6,6 +6,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "ops/dispatch.h"
+#include "ops/named.h"
 #include "ops/shaping.h"
 
 namespace kassette {
@@ -144,7 +145,11 @@ Tensor empty_tensor(const Spec& spec, const char* what) {
   Tensor t = Access::adopt(impl);
   impl->body.set(spec);
   impl->body.device = cpu;
-  impl->body.storage = Storage::allocate(spec.checked_bytes(what), cpu);
+  try {
+    impl->body.storage = Storage::allocate(spec.checked_bytes(what), cpu);
+  } catch (const MemoryError&) {
+    rethrow_for(what);
+  }
   return t;
 }
 

@@ -47,7 +47,7 @@ Picture plot(const Operand& y, const PictureOptions& options) {
   if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>("plot: ", ys.shape(), "; it takes (n,), or (n, k) for k lines");
   return PictureAccess::make(Picture::kPlot, Tensor(), ys, options);
 }
-Picture plot(const Operand& x, const Tensor& y, const PictureOptions& options) {
+Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& options) {
   check("plot", options);
   Tensor xs = drawn(x, "plot"), ys = drawn(y, "plot");
   if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>("plot: ", ys.shape(), "; it takes (n,), or (n, k) for k lines");

@@ -281,6 +281,14 @@ TEST_CASE("a line of many elements keeps its spikes", "[comforts]") {
   CHECK(s.substr(0, s.find('\n')).find_first_of(".:'") != std::string::npos);
 }
 
+TEST_CASE("x and y of a plot are whatever makes a tensor", "[comforts]") {
+  std::string right = shown(plot(K::constant({0, 1, 2}), K::constant({0.5, 1.5, 1.0}), kAscii));
+  CHECK(shown(plot({0, 1, 2}, {0.5, 1.5, 1.0}, kAscii)) == right);
+  CHECK(shown(plot(std::vector<int>{0, 1, 2}, std::vector<double>{0.5, 1.5, 1.0}, kAscii)) == right);
+  CHECK(shown(plot({0, 1, 2}, {{0, 1}, {1, 0}, {2, 2}}, kAscii)) == shown(plot({{0, 1}, {1, 0}, {2, 2}}, kAscii)));
+  CHECK(shown(plot({0, 1}, {1, 2})).size() > 80);
+}
+
 TEST_CASE("titles keep no control characters", "[comforts]") {
   CHECK(shown(plot({0, 1}, {.title = "a\x1b[2Jb\nc", .width = 12, .height = 2, .style = Style::ascii})).find("a [2Jb c\n") == 0);
 }

@@ -179,7 +179,7 @@ TEST_CASE("every sample that does not fit the memory limit throws a MemoryError 
     try {
       call(s, in);   // views and small results fit
     } catch (const MemoryError& e) {
-      if (std::string(e.what()).find('\n') != std::string::npos) wrong = std::string("more than one line: ") + e.what();
+      wrong = bad_message(s, e.what());
     } catch (const std::exception& e) {
       wrong = std::string("no MemoryError: ") + e.what();
     }
