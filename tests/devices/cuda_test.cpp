@@ -99,7 +99,7 @@ TEST_CASE("memory that a CUDA device does not have is an error, and what was the
   std::string said = error_of<MemoryError>([&] { K::repeat_elements(x, 1000, 1); });
   set_memory_limit(0, "cuda:0");
   INFO(said);
-  CHECK(said.rfind("out of memory on cuda:0: 38.1 MiB asked for", 0) == 0);
+  CHECK(said.rfind("repeat_elements: out of memory on cuda:0: 38.1 MiB asked for", 0) == 0);
   CHECK(said.find('\n') == std::string::npos);
   CHECK(memory_stats("cuda:0").live == before.live);
   CHECK(K::sum(x).item<float>() == 10000);
