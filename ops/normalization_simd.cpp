@@ -11,7 +11,7 @@ namespace {
 // mean of the first eight rows of the block itself, so (mean - shift)^2 is at most kBlock / 8 times the variance of the block, and
 // the difference of the two sums loses at most a factor of kBlock / 8 + 1 in precision, whatever x is. Blocks are joined as Chan,
 // Golub and LeVeque (1979) do, which loses nothing.
-constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
+constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256, kAhead = 2 * kGroup;
 
 /// f(column, part) for the vectors of a row.
 template <class T, class F>
@@ -33,6 +33,13 @@ KASSETTE_FN void end_stream(bool stream) {
 #else
   static_cast<void>(stream);
 #endif
+}
+
+/// Asks for the line of p[i + ahead]. Nothing is read there: it may be past the array. Groups of eight rows are read column by column,
+/// which is no order that the CPU foresees.
+template <class T>
+KASSETTE_FN void prefetch(const T* p, std::int64_t i, std::int64_t ahead) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(i + ahead) * sizeof(T)));
 }
 
 template <class V>
@@ -78,6 +85,7 @@ KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, 
   });
   block_sums<T>(n, width, sum, squares,
                 [&](std::int64_t r, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
+                  prefetch(x, r * stride + c, kAhead * stride);
                   a = part.load(x + r * stride + c) - part.load(shift + c);
                   b = a * a;
                 });
@@ -124,6 +132,8 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
       alignas(64) T s[kColumns], p[kColumns];
       block_sums<T>(n, width, s, p, [&](std::int64_t k, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
         std::int64_t i = first + k * m.stride + c;
+        prefetch(dy, i, kAhead * m.stride);
+        prefetch(x, i, kAhead * m.stride);
         a = part.load(dy + i);
         b = a * (part.load(x + i) - part.load(mean + at + c));
       });
@@ -137,8 +147,8 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
 }
 
 /// y = value(element, loaded parameters...) by columns: the parameters of a vector of columns serve eight rows.
-template <class T, class Parameters, class Value>
-KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value) {
+template <class T, class Parameters, class Value, class Ask>
+KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
   bool stream = streams(y, m);
   for (std::int64_t r = 0; r < m.n; r += kGroup) {
     std::int64_t n = m.n - r < kGroup ? m.n - r : kGroup;
@@ -146,6 +156,7 @@ KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value va
       auto p = parameters(c, part);
       for (std::int64_t k = 0; k < n; ++k) {
         std::int64_t i = (r + k) * m.stride + c;
+        ask(i, kAhead * m.stride);
         part.store(y + i, value(i, part, p), stream);
       }
     });
@@ -188,7 +199,7 @@ void scale(const T* x, const Rows& m, const T* mean, const T* factor, const T* s
         [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
           return Affine<T>{part.load(mean + c), part.load(factor + c), shift ? part.load(shift + c) : V(T(0))};
         },
-        value);
+        value, [&](std::int64_t i, std::int64_t ahead) __attribute__((always_inline)) { prefetch(x, i, ahead); });
   }
 }
 
@@ -206,7 +217,10 @@ void gradient(const T* dy, const T* x, const Rows& m, const T* mean, const T* a,
         [&](std::int64_t k, Part<T> part) __attribute__((always_inline)) {
           return Slope<T>{part.load(mean + k), part.load(a + k), part.load(b + k), part.load(c + k)};
         },
-        value);
+        value, [&](std::int64_t i, std::int64_t ahead) __attribute__((always_inline)) {
+          prefetch(dy, i, ahead);
+          prefetch(x, i, ahead);
+        });
   }
 }
 
