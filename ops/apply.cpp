@@ -139,6 +139,8 @@ void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, T
     if (maker && maker->seq > seq) seq = maker->seq;
     // A constant keeps its value for replays; a tracked input only if the adjoint reads it. What was saved wins over the cell.
     bool keeps = has_bit(op.saves_in, i) || (!maker && c.replays);
+    // What a body captures comes from here, and a loop that runs at once (Note [Checkpoints]) reads it.
+    if (!keeps && c.depth > b.level) keeps = !(b.flags & kLeaf);
     saved += fill(in + i, b, keeps ? from[i].storage : nullptr, keeps ? from[i].offset : from[i].version, maker);
   }
   for (int i = 0; i < n_out; ++i) {

@@ -186,8 +186,9 @@ void extreme_vjp(const Rewind& r) {
   r.din(0) = spread(r.dy(), x, r.attrs.a) * apply1(ties_row, r.attrs, {x, r.out()});
 }
 
-/// The gradient of var: dy / n * 2 (x - mean).
+/// The gradient of var: dy / n * 2 (x - mean). In half types a rounded mean would leave little of the difference.
 Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
+  if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
   return apply1(spread_row, by(code, 1), {dy, x}) * ((x - apply1(mean_row, by(code | kKeepDims), {x})) * 2.0);
 }
 

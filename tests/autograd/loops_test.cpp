@@ -335,6 +335,19 @@ TEST_CASE("second gradients through checkpoints are those without", "[loops]") {
   for (std::int64_t i = 0; i < plain.size(); ++i) close(values(again[i]), values(plain[i]));
 }
 
+TEST_CASE("with checkpoints a step captures values that no adjoint reads", "[loops]") {
+  auto scope = K::checkpoint_steps(2);
+  Tensor v = K::variable({1, 2}, "float64"), x = K::variable(K::ones({5, 2}), "float64");
+  Tensor square = K::square(v), part = v[K::constant(1, "int32")];
+  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a + square + part + e; }, x);
+  CHECK(values(y) == Vec{17, 29});   // 1 + 4 (v^2 + 2 + 1)
+  CHECK(values(K::gradients(y, {v})[0]) == Vec{8, 24});
+  Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) {
+    return a + K::foldl([&](const Tensor& b, const Tensor& d) { return b + d + square; }, x, e);
+  }, x, K::zeros({2}, "float64"));
+  CHECK(values(K::gradients(inner, {v})[0]) == Vec{50, 100});
+}
+
 TEST_CASE("a step that is computed again draws the same numbers and prints nothing", "[loops]") {
   auto scope = K::checkpoint_steps(2);
   Tensor x = K::placeholder({K::None, 4}, K::None, "float64"), ones = K::ones({7, 4}, "float64").detach();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "ops/expr.h"
@@ -128,6 +129,16 @@ TEST_CASE("gradients of the specification's vectors", "[reduce_grad]") {
   const double inf = std::numeric_limits<double>::infinity();
   CHECK(values(gradient([](const Tensor& t) { return K::logsumexp(t); }, {-inf, -inf})) == List{0, 0});
   check_close(values(gradient([](const Tensor& t) { return K::l2_normalize(t); }, {1e-8, 0.0})), {1e6, 1e6}, 1e-5, 1e-6);
+}
+
+TEST_CASE("the gradients of var and std of halves are those of the unrounded mean", "[reduce_grad]") {
+  // NumPy in float64: 2 (x - 1000.25) / 2 and that by 2 std. 1000.25 is no float16, nor is 128.5 a bfloat16.
+  for (auto [dtype, low, high] : {std::tuple{kassette::float16, 1000., 1000.5}, {kassette::bfloat16, 128., 129.}}) {
+    Tensor x = K::variable({low, high}, dtype);
+    double half = (high - low) / 2;
+    CHECK(values(K::cast(K::gradients(K::var(x), {x})[0], "float64")) == List{-half, half});
+    CHECK(values(K::cast(K::gradients(K::std(x), {x})[0], "float64")) == List{-.5, .5});
+  }
 }
 
 TEST_CASE("a shared bias gets its cotangent summed", "[reduce_grad]") {
