@@ -1,0 +1,63 @@
+// ops/pad.cpp - zeros around a tensor.
+#include <algorithm>
+
+#include "core/text.h"
+#include "ops/index.h"
+#include "ops/operand.h"
+#include "ops/region.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+struct Amounts : Extra, Pads {
+  explicit Amounts(const Pads& pads) : Pads(pads) {}
+  bool equals(const Extra& other) const override {
+    auto* o = dynamic_cast<const Amounts*>(&other);
+    return o && o->rank == rank && std::equal(before, before + rank, o->before) && std::equal(after, after + rank, o->after);
+  }
+};
+const Amounts& amounts_of(const Attrs& attrs) { return static_cast<const Amounts&>(*attrs.extra); }
+
+void pad_rule(const Call& call, Spec* out) {
+  const Spec& x = call.spec(0);
+  const Amounts& p = amounts_of(call.attrs);
+  if (x.rank >= 0 && x.rank != p.rank)
+    fail<ValueError>("pad: amounts for ", p.rank, p.rank == 1 ? " axis" : " axes", ", a tensor of shape ", x);
+  out->dtype = x.dtype;
+  out->rank = static_cast<std::int8_t>(p.rank);
+  for (int i = 0; i < p.rank; ++i)
+    out->dims[i] = x.rank < 0 || x.dims[i] < 0 ? kUnknown : x.dims[i] + p.before[i] + p.after[i];
+}
+void pad_kernel(const Call& call) {
+  const Spec& x = call.spec(0);
+  Region r;
+  r.rank = x.rank;
+  for (int i = 0; i < r.rank; ++i) {
+    r.start[i] = amounts_of(call.attrs).before[i];
+    r.step[i] = 1;
+    r.count[i] = x.dims[i];
+  }
+  embed(call, r);
+}
+void pad_gradient(const Rewind& r) {
+  const Amounts& p = amounts_of(r.attrs);
+  auto list = Ref<IndexList>::adopt(new IndexList);
+  for (int i = 0; i < p.rank; ++i)
+    list->push({.kind = IndexList::kSlice, .has_start = true, .has_stop = p.after[i] > 0, .start = p.before[i], .stop = -p.after[i]});
+  r.din(0) = index(r.dy(), Ref<Extra>(list.get()));
+}
+
+}  // namespace
+
+constinit const OpDef pad_row{.name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient, .cuda = pad_kernel};
+
+Tensor pad(const Tensor& x, const Pads& amounts) {
+  for (int i = 0; i < amounts.rank; ++i)
+    if (amounts.before[i] < 0 || amounts.after[i] < 0) fail<ValueError>("pad: an amount is not negative; K::slice cuts");
+  Attrs attrs;
+  attrs.extra = Ref<Extra>::adopt(new Amounts(amounts));
+  return apply1(pad_row, attrs, {x});
+}
+
+}  // namespace kassette

@@ -1,0 +1,64 @@
+// ops/region.cpp - taking a box out of a tensor, and embedding one in zeros.
+#include "ops/region.h"
+
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+/// The region of a tensor of shape x, in elements: its first one, and the strides of the axes that are longer than one.
+Strided layout_of(const Region& r, const Spec& x, std::int64_t* first) {
+  std::int64_t strides[kMaxRank], to = 1;
+  row_strides(x, strides);
+  Strided reversed, layout;
+  *first = 0;
+  for (int i = r.rank - 1; i >= 0; --i) {
+    *first += r.start[i] * strides[i];
+    reversed.push(r.count[i], strides[i] * r.step[i], to);
+    to *= r.count[i];
+  }
+  for (int i = reversed.rank - 1; i >= 0; --i) layout.push(reversed.dims[i], reversed.from[i], reversed.to[i]);
+  return layout;
+}
+
+/// True where the elements stand side by side in memory.
+bool contiguous(const Strided& layout) {
+  for (int i = 0; i < layout.rank; ++i)
+    if (layout.dims[i] > 1 && layout.from[i] != layout.to[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+void take(const Call& call, const Region& r) {
+  const Spec& x = call.spec(0);
+  Body& out = *call.out[0];
+  std::int64_t first;
+  Strided layout = layout_of(r, x, &first);
+  int size = x.dtype.size();
+  if (contiguous(layout)) {
+    Value v = read_value(*call.in[0].body);
+    out.storage = std::move(v.storage);
+    out.offset = v.offset + (out.numel() ? first * size : 0);
+    return;
+  }
+  allocate_output(out, call.device);
+  copy_strided(call.device, layout, call.in[0].data + first * size, out.data(), size);
+}
+
+void embed(const Call& call, const Region& r) {
+  Body& out = *call.out[0];
+  std::int64_t first;
+  Strided layout = layout_of(r, out, &first);
+  for (int i = 0; i < layout.rank; ++i) std::swap(layout.from[i], layout.to[i]);
+  int size = out.dtype.size();
+  zero_bytes(call.device, out.data(), out.bytes());
+  copy_strided(call.device, layout, call.in[0].data, out.data() + first * size, size);
+}
+
+void embed_rule(const Call& call, Spec* out) {
+  out->set(call.spec(call.n_in - 1));
+  out->dtype = call.spec(0).dtype;
+}
+
+}  // namespace kassette

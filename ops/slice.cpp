@@ -1,0 +1,78 @@
+// ops/slice.cpp - K::slice(x, start, size), and its adjoint.
+#include "core/text.h"
+#include "ops/operand.h"
+#include "ops/region.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+[[noreturn]] void fail_bounds(const Spec& x, const DimValues& start, const DimValues& size, const char* why) {
+  fail<ValueError>("slice: start ", start, " and size ", size, " of a tensor of shape ", x, ": ", why);
+}
+
+void slice_region(const Spec& x, const DimValues& start, const DimValues& size, Region& r) {
+  for (int i = 0; i < r.rank; ++i) {
+    std::int64_t n = x.rank < 0 ? kUnknown : x.dims[i];
+    bool starts = start.rank >= 0 && !start.is_unknown(i), sizes = size.rank >= 0 && !size.is_unknown(i);
+    std::int64_t s = starts ? start.at[i] : 0, z = sizes ? size.at[i] : kUnknown;
+    if (starts && s < 0) fail_bounds(x, start, size, "a start is not negative");
+    if (sizes && z < -1) fail_bounds(x, start, size, "a size is not negative, or -1 for the rest");
+    if (sizes && z == -1 && starts && n >= 0) z = n - s;
+    if (starts && n >= 0 && (s > n || (z >= 0 && z > n - s))) fail_bounds(x, start, size, "beyond the end");
+    r.start[i] = s;
+    r.step[i] = 1;
+    r.count[i] = z;
+  }
+}
+
+Region slice_of(const Call& call) {
+  const Spec& x = call.spec(0);
+  DimValues start = read_dims(call, 1), size = read_dims(call, 2);
+  Region r;
+  r.rank = x.rank >= 0 ? x.rank : start.rank >= 0 ? start.rank : size.rank;
+  r.out.dtype = x.dtype;
+  r.out.rank = static_cast<std::int8_t>(r.rank);
+  if (r.rank < 0) return r;
+  if ((start.rank >= 0 && start.rank != r.rank) || (size.rank >= 0 && size.rank != r.rank))
+    fail_bounds(x, start, size, "they have an entry for each axis");
+  slice_region(x, start, size, r);
+  for (int i = 0; i < r.rank; ++i) r.out.dims[i] = r.count[i];
+  return r;
+}
+
+void slice_rule(const Call& call, Spec* out) { out->set(slice_of(call).out); }
+void slice_kernel(const Call& call) { take(call, slice_of(call)); }
+void slice_gradient(const Rewind& r) { r.din(0) = apply1(slice_grad_like_row, {r.dy(), r.in(1), r.in(0)}); }
+
+void slice_grad_kernel(const Call& call) {
+  Region r;
+  r.rank = call.spec(0).rank;
+  DimValues start = read_dims(call, 1);
+  for (int i = 0; i < r.rank; ++i) {
+    r.start[i] = start.at[i];
+    r.step[i] = 1;
+    r.count[i] = call.spec(0).dims[i];
+  }
+  embed(call, r);
+}
+void slice_grad_gradient(const Rewind& r) { r.din(0) = apply1(slice_row, {r.dy(), r.in(1), shape_of(r.in(0), int64)}); }
+
+}  // namespace
+
+constinit const OpDef slice_row{
+    .name = "slice", .rule = slice_rule, .cpu = slice_kernel, .vjp = slice_gradient, .saves_in = 2, .host = 6, .traits = kView, .cuda = slice_kernel};
+constinit const OpDef slice_grad_like_row{.name = "slice_grad_like",
+                                          .rule = embed_rule,
+                                          .cpu = slice_grad_kernel,
+                                          .vjp = slice_grad_gradient,
+                                          .saves_in = 2,
+                                          .shape_only = 4,
+                                          .host = 2,
+                                          .cuda = slice_grad_kernel};
+
+Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size) {
+  return apply1(slice_row, {x, dims_tensor(start, "slice"), dims_tensor(size, "slice")});
+}
+
+}  // namespace kassette
