@@ -76,7 +76,6 @@ void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool
 
 void Chain::finish() { add(table_.end[d_], {.chunk = 0}); }
 
-/// The program with its chunks in place.
 void Chain::start(ChainCode* code, std::byte* chunks) const {
   std::copy_n(code_, n_code_, code);
   for (int i = 0; i < n_code_; ++i)
@@ -85,17 +84,17 @@ void Chain::start(ChainCode* code, std::byte* chunks) const {
   for (int i = 0; i < n_ones_; ++i) table_.repeat[d_](chunks + ones_[i].chunk * table_.chunk_bytes, ones_[i].from);
 }
 
-void Chain::run(std::int64_t begin, std::int64_t end, std::byte* block) const {
-  alignas(64) std::byte chunks[kMaxChunks * kMaxChunkBytes];
-  ChainCode code[kMaxCode];
-  start(code, chunks);
-  for (int i = 0; block && i < n_code_; ++i)
-    if (from_[i].source >= 0) code[i].operand = block - begin * element_;
-  const std::int64_t chunk = table_.chunk_bytes / element_, whole = begin + (end - begin) / chunk * chunk;
-  if (whole > begin) table_.run[d_](code, begin * element_, whole * element_);
-  if (whole < end) run_rest(code, chunks, whole, end - whole);
-  if (streams_) end_stream();
+void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block) {
+  const Chain& c = chain_;
+  for (int i = 0; block && i < c.n_code_; ++i)
+    if (c.from_[i].source >= 0) code_[i].operand = block - begin * c.element_;
+  const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = begin + (end - begin) / chunk * chunk;
+  if (whole > begin) c.table_.run[c.d_](code_, begin * c.element_, whole * c.element_);
+  if (whole < end) c.run_rest(code_, chunks_, whole, end - whole);
+  if (c.streams_) end_stream();
 }
+
+void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
 /// Rows are short, and processors do not see from one to the next: they are asked for a row ahead (of a step of an LSTM on
 /// 32 x 128 cells, a third of the time).

@@ -1,5 +1,7 @@
 // autograd/chain.h - the program of a chain of elementwise steps. See Note [Chains].
 #pragma once
+#include <algorithm>
+
 #include "ops/chain.h"
 
 namespace kassette {
@@ -49,8 +51,18 @@ class Chain {
   int length() const { return n_code_; }
   const ChainShape& shape() const { return shape_; }
 
-  /// Elements of a chain of one row. Where the memory of sources is a block for these elements alone: `block`.
-  void run(std::int64_t begin, std::int64_t end, std::byte* block = nullptr) const;
+  /// Elements of a chain of one row.
+  void run(std::int64_t begin, std::int64_t end) const;
+  /// The same in pieces of `size` elements. The memory of sources is `block`, for one piece after the other; done(at, n) follows each.
+  template <class F>
+  void run_blocks(std::int64_t begin, std::int64_t end, std::int64_t size, std::byte* block, F done) const {
+    Running r(*this);
+    for (std::int64_t n; begin < end; begin += n) {
+      n = std::min(size, end - begin);
+      r.run(begin, begin + n, block);
+      done(begin, n);
+    }
+  }
   void run_rows(std::int64_t begin, std::int64_t end) const;
   /// Says where the memory of the sources is now.
   template <class F>
@@ -66,6 +78,18 @@ class Chain {
   struct One {
     const std::byte* from;
     int source, chunk;
+  };
+
+  /// The program with its chunks in place.
+  class Running {
+   public:
+    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_, chunks_); }
+    void run(std::int64_t begin, std::int64_t end, std::byte* block);
+
+   private:
+    const Chain& chain_;
+    alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
+    ChainCode code_[kMaxCode];
   };
 
   ChainCode& add(ChainStep step, const Place& p);

@@ -75,9 +75,21 @@ void Plan::commit(Frame& f) const {
     if (!value.same_shape(e.cell->spec))
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
+  const int joined = joined_item(f, items);
+  if (f.waiting.sums && joined < 0) {
+    try {
+      run_item(f, f.waiting);
+    } catch (...) {
+      fail_step(f.waiting.begin);
+    }
+  }
+  const Ref<Storage> partial = joined < 0 ? Ref<Storage>() : Storage::allocate(partial_bytes(f.waiting.n), cpu);
   // From here on nothing fails.
   Uninterrupted whole;
-  for (const Item& item : items) run_item(f, item);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (static_cast<int>(i) == joined) run_summed(f, f.waiting, &items[i], partial->data);
+    else run_item(f, items[i]);
+  }
   for (std::size_t i = 0; i < effects_.size(); ++i) {
     const Effect& e = effects_[i];
     if (in_place[i]) {

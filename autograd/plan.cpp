@@ -29,6 +29,7 @@ void Frame::clear() {
     b.node = {};
   }
   for (Tape& t : tapes) t.clear();   // a call that threw leaves some
+  waiting = {};
 }
 
 Plan::~Plan() { delete spare_.load(); }
@@ -278,7 +279,8 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
         Item item = gather(f, k, end);
         if (item.fused) {
           allocate(f, item);
-          run_item(f, item);
+          if (may_wait(f, item)) f.waiting = item;
+          else run_item(f, item);
           for (; k < item.end; ++k) bury(f, step(k));
           continue;
         }

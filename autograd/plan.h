@@ -31,6 +31,7 @@ struct SetPair {
 };
 
 struct Frame;
+class Chain;
 
 /// Immutable once built; what a call needs is in its frame, so that threads share a plan.
 class Plan {
@@ -133,6 +134,11 @@ class Plan {
   bool sums(const Step& s) const;
   bool sums_chain(Frame& f, const Item& item) const;
   void run_fused(Frame& f, const Item& item) const;
+  void fetch_operands(Chain& chain, const Frame& f, const Item& item) const;
+  void add_steps(Chain& chain, const Frame& f, const Item& item) const;
+  bool may_wait(const Frame& f, const Item& item) const;
+  int joined_item(const Frame& f, const std::vector<Item>& items) const;
+  void run_summed(Frame& f, const Item& item, const Item* beside, void* partial) const;
   void bury(Frame& f, const Step& s) const;
   bool spread_thin(Frame& f, const Step& s) const;
   void thicken(Frame& f, const Step& s) const;

@@ -198,3 +198,46 @@ TEST_CASE("what is summed and read again, or summed in part, stays", "[fuse]") {
   CHECK(values(out[1])[kSize] == Approx(1. / (2 * kSize)));
   CHECK(values(out[2]) == std::vector<double>(2, 2 * kSize));
 }
+
+TEST_CASE("a loss that is summed beside the update of its variable has its value from before", "[fuse]") {
+  CpuSettings restore;
+  for (DType dtype : {kassette::float32, kassette::float64})
+    for (int n : {4097, 32768, 100003, 300000})
+      at_every_level([&](kassette::Level) {
+        INFO(n << " of " << dtype);
+        Tensor start = K::cast(K::arange(n), dtype) / 1000.0 - 3.0;
+        Tensor w = K::variable(start, dtype), m = K::variable(start * 0.0, dtype);
+        Function step = K::symbolic([&] {
+          Tensor loss = K::mean(K::square(w) * 0.5), m1 = 0.9 * m + w;
+          return K::function({}, {loss}, {{m, m1}, {w, w - 0.1 * m1}});
+        })();
+        Tensor e = start, em = start * 0.0;
+        for (int k = 0; k < 3; ++k) {
+          Tensor loss = step({})[0];
+          CHECK(same(loss, K::mean(K::square(e) * 0.5)));
+          em = 0.9 * em + e;
+          e = e - 0.1 * em;
+          CHECK(same(K::identity(w), e));
+          CHECK(same(K::identity(m), em));
+        }
+      });
+}
+
+TEST_CASE("a loss reads what an update of another shape overwrites before it does", "[fuse]") {
+  constexpr int n = 50000;
+  Tensor w = K::variable(K::ones({n})), scale = K::variable(2.0), other = K::variable(K::ones({2 * n}));
+  Function step = K::symbolic([&] {
+    return K::function({}, {K::sum(K::abs(w) * scale)}, {{scale, scale + 1.0}, {other, other * 2.0}, {w, w - 0.5}});
+  })();
+  CHECK(values(step({})[0])[0] == 2 * n);
+  CHECK(values(step({})[0])[0] == 0.5 * 3 * n);
+  CHECK(values(K::identity(w))[n - 1] == 0);
+  CHECK(values(K::identity(other))[0] == 4);
+  // One that the update reads does not wait.
+  Function scaled = K::symbolic([&] {
+    Tensor total = K::sum(K::square(other));
+    return K::function({}, {total}, {{other, other / total}});
+  })();
+  CHECK(values(scaled({})[0])[0] == 16 * 2 * n);
+  CHECK(values(K::identity(other))[5] == Approx(4. / (16 * 2 * n)));
+}
