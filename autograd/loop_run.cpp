@@ -418,12 +418,16 @@ void LoopRun::add_product_to(const LoopItem& item) {
   Bound &product = bounds_[static_cast<std::size_t>(item.step)], &addition = bounds_[static_cast<std::size_t>(item.add)];
   if (add_product(call_of(product), sum)) return;
   execute(product);
-  Body& to = body(addition.step->out);
-  to.storage = sum.storage;
-  to.offset = sum.offset;
+  // The first of several additions reads the sum itself, the others what the one before them made: here the same.
+  Body &to = body(addition.step->out), &from = body(plan_.input(*addition.step, 0));
+  for (Body* b : {&from, &to}) {
+    b->storage = sum.storage;
+    b->offset = sum.offset;
+  }
   const Call call = call_of(addition);
   addition.kernel(call);
   to.storage = {};
+  if (&from != &sum) from.storage = {};
 }
 
 void LoopRun::run(const Call& call, const Plan::Step& s) {

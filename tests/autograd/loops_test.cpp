@@ -348,6 +348,18 @@ TEST_CASE("with checkpoints a step captures values that no adjoint reads", "[loo
   CHECK(values(K::gradients(inner, {v})[0]) == Vec{50, 100});
 }
 
+TEST_CASE("a step may multiply by one matrix several times", "[loops]") {
+  for (kassette::DType dtype : {kassette::float64, kassette::float32, kassette::float16})
+    for (int n : {1, 3, 40}) {
+      INFO(dtype << ", size " << n);
+      Tensor w = K::variable(K::ones({n, n}), dtype), x = K::placeholder({K::None, K::None, n}, K::None, dtype);
+      auto step = [&](const Tensor& e, const Tensors&) { return K::Step{K::dot(e, w) + K::dot(e * 2.0, w) + K::dot(e * 0.5, w), {}}; };
+      auto f = K::function({x}, {K::gradients(K::sum(K::rnn(step, x, {}).outputs), {w})[0]});
+      Tensor g = K::cast(f({K::ones({2, 4, n})})[0], "float64");
+      CHECK(values(g) == Vec(static_cast<std::size_t>(n * n), 28));   // 2 samples, 4 times, 1 + 2 + 0.5
+    }
+}
+
 TEST_CASE("a step that is computed again draws the same numbers and prints nothing", "[loops]") {
   auto scope = K::checkpoint_steps(2);
   Tensor x = K::placeholder({K::None, 4}, K::None, "float64"), ones = K::ones({7, 4}, "float64").detach();
