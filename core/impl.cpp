@@ -10,14 +10,10 @@
 
 namespace kassette {
 
-TensorImpl* TensorImpl::make() {
-  Context& c = context();
-  c.live_tensors.add(1);
-  return new (pool_allocate(c, sizeof(TensorImpl))) TensorImpl;
-}
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
-  impl->~TensorImpl();
   Context& c = context();
+  Ref<Node>::drop(impl->body.node.get());   // all that ~Body does, with the context at hand
+  Storage::drop(c, impl->body.storage.get());
   c.live_tensors.add(-1);
   pool_free(c, impl, sizeof(TensorImpl));
 }
@@ -30,45 +26,47 @@ Tensor Access::wrap(Body body) {
 
 static_assert(sizeof(Node) == 96, "three pooled blocks a recorded op, and no more bytes than that takes");
 
-Node* Node::make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
-  std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
-  void* block = bytes <= kMaxPooled ? pool_allocate(c, bytes) : ::operator new(bytes);
-  Node* n = new (block) Node;
-  n->n_in = n_in;
-  n->n_out = n_out;
-  n->n_kept = n_kept;
-  n->function = c.function;
-  n->op = op;
-  c.live_nodes.add(1);
-  return n;
-}
 Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
-  Node* n = make_raw(context(), op, n_in, n_out, n_kept);
+  Node* n = make_raw(context(), op, Attrs(), n_in, n_out, n_kept);
   for (Body *b = n->in(), *end = b + n_in + n_kept; b != end; ++b) new (b) Body;
   return n;
 }
+namespace {
+
+/// A dead node no longer needs its op: the pointer holds the link.
+void queue(Context& c, Node* n) {
+  n->op = reinterpret_cast<const OpDef*>(c.dying);
+  c.dying = n;
+}
+
+void free_node(Context& c, Node* n) {
+  std::size_t bytes = n->bytes();
+  c.live_nodes.add(-1);
+  if (n->saved) c.saved_bytes.add(-n->saved);
+  for (Body *b = n->in(), *end = b + n->n_in + n->n_kept; b != end; ++b) {
+    Node* maker = b->node.get();   // all that ~Body does, without a call for each
+    if (maker && Ref<Node>::drop_is_last(maker)) queue(c, maker);
+    Storage::drop(c, b->storage.get());
+  }
+  n->~Node();
+  if (bytes <= kMaxPooled) pool_free(c, n, bytes);
+  else ::operator delete(n);
+}
+
+}  // namespace
+
 void Node::destroy(Node* node) noexcept {
   Context& c = context();
-  auto queue = [&](Node* n) {
-    // A dead node no longer needs its op: the pointer holds the link.
-    n->op = reinterpret_cast<const OpDef*>(c.dying);
-    c.dying = n;
-  };
   if (c.destroying) {
-    queue(node);
+    queue(c, node);
     return;
   }
   c.destroying = true;
-  queue(node);
-  while (Node* n = c.dying) {
-    c.dying = reinterpret_cast<Node*>(const_cast<OpDef*>(n->op));
-    std::size_t bytes = n->bytes();
-    c.live_nodes.add(-1);
-    if (n->saved) c.saved_bytes.add(-n->saved);
-    for (Body *b = n->in(), *end = b + n->n_in + n->n_kept; b != end; ++b) b->~Body();
-    n->~Node();
-    if (bytes <= kMaxPooled) pool_free(c, n, bytes);
-    else ::operator delete(n);
+  for (;;) {
+    free_node(c, node);
+    node = c.dying;
+    if (!node) break;
+    c.dying = reinterpret_cast<Node*>(const_cast<OpDef*>(node->op));
   }
   c.destroying = false;
 }

@@ -67,12 +67,8 @@ struct Spec {
       if (dims[i] != o.dims[i]) return false;
     return true;
   }
-  /// Copies shape and dtype; only the dims that mean something.
-  void set(const Spec& o) {
-    rank = o.rank;
-    dtype = o.dtype;
-    for (int i = 0; i < o.rank; ++i) dims[i] = o.dims[i];
-  }
+  /// Copies shape and dtype, and the dims that mean nothing with them: four vectors, where a loop would be a call of memcpy.
+  void set(const Spec& o) { *this = o; }
   Shape shape() const { return Shape(dims, rank); }
 };
 
@@ -117,7 +113,11 @@ static_assert(sizeof(Body) == 96, "nodes hold bodies by value");
 struct TensorImpl {
   std::atomic<std::int32_t> count{1};
   Body body;
-  static TensorImpl* make();
+  static TensorImpl* make(Context& c) {
+    c.live_tensors.add(1);
+    return new (pool_allocate(c, sizeof(TensorImpl))) TensorImpl;
+  }
+  static TensorImpl* make() { return make(context()); }
   static void destroy(TensorImpl* impl) noexcept;
 };
 
@@ -160,6 +160,8 @@ struct Node {
   std::uint64_t seq = 0;     // larger than that of every input: what is older than x cannot depend on x
   std::atomic<std::uint64_t> claim{0};   // a walk's number and its index for this node; 0 when no walk is here
 
+  Node(const OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept, std::int32_t caller)
+      : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(row), attrs(with) {}
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
   Body* out() { return in() + n_in; }
   const Body* in() const { return reinterpret_cast<const Body*>(this + 1); }
@@ -168,7 +170,12 @@ struct Node {
 
   static Node* make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
   /// The same with the bodies raw memory, which the caller fills before anything else can happen to the node.
-  static Node* make_raw(Context& c, const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
+  static Node* make_raw(Context& c, const OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
+    std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
+    void* block = __builtin_expect(bytes <= kMaxPooled, 1) ? pool_allocate(c, bytes) : ::operator new(bytes);
+    c.live_nodes.add(1);
+    return new (block) Node(op, attrs, n_in, n_out, n_kept, c.function);
+  }
   /// Frees along a list, never by recursion: a chain of 10^7 nodes has to fit an 8 MB stack.
   static void destroy(Node* node) noexcept;
 };

@@ -40,11 +40,13 @@ class Ref {
   [[nodiscard]] T* release() noexcept { return std::exchange(p_, nullptr); }
   bool operator==(const Ref& o) const noexcept { return p_ == o.p_; }
 
-  /// Gives one count of p back. A sole owner needs no atomic write: nobody else can take a count.
+  /// Gives one count of p back.
   static void drop(T* p) noexcept {
-    if (p && (p->count.load(std::memory_order_acquire) == 1 ||
-              p->count.fetch_sub(1, std::memory_order_acq_rel) == 1))
-      T::destroy(p);
+    if (p && drop_is_last(p)) T::destroy(p);
+  }
+  /// The same, where the caller destroys. A sole owner needs no atomic write: nobody else can take a count.
+  [[nodiscard]] static bool drop_is_last(T* p) noexcept {
+    return p->count.load(std::memory_order_acquire) == 1 || p->count.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
 
  private:

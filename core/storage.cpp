@@ -7,23 +7,9 @@
 #include "core/context.h"
 
 namespace kassette {
-namespace {
 
-constexpr std::int64_t kMaxSmall = 4096;   // bytes of data in a pooled block
-// Larger pooled blocks start on a cache line, and so does their data: a vector that straddles two lines costs double.
-constexpr std::size_t header_bytes(std::int64_t bytes) { return bytes > 960 ? 64 : sizeof(Storage); }
-
-}  // namespace
-
-Ref<Storage> Storage::allocate(std::int64_t bytes, Device device) {
+Ref<Storage> Storage::allocate_large(std::int64_t bytes, Device device) {
   Context& c = context();
-  if (device.type() == Device::kCpu && bytes <= kMaxSmall) {
-    std::size_t header = header_bytes(bytes);
-    void* block = pool_allocate(c, header + static_cast<std::size_t>(bytes));
-    auto* s = new (block) Storage{1, device, kPooled, bytes, static_cast<char*>(block) + header};
-    c.live_bytes.add(bytes);
-    return Ref<Storage>::adopt(s);
-  }
   Backend& backend = backend_of(device);
   void* data = bytes ? backend.allocate(bytes) : nullptr;
   void* block;
@@ -48,8 +34,7 @@ Ref<Storage> Storage::borrow(const void* data, std::int64_t bytes, Owner owner) 
 void Storage::destroy(Storage* s) noexcept {
   Context& c = context();
   if (s->kind == kPooled) {
-    c.live_bytes.add(-s->bytes);
-    pool_free(c, s, header_bytes(s->bytes) + static_cast<std::size_t>(s->bytes));
+    free_small(c, s);
     return;
   }
   if (s->kind == kBorrowed) {

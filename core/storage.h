@@ -7,6 +7,7 @@
 #include <kassette/device.h>
 #include <kassette/runtime.h>
 
+#include "core/context.h"
 #include "core/ref.h"
 
 namespace kassette {
@@ -52,10 +53,35 @@ struct Storage {
   void* data;
   Owner* owner = nullptr;
 
-  static Ref<Storage> allocate(std::int64_t bytes, Device device);
+  static constexpr std::int64_t kMaxSmall = 4096;   // bytes of data in a pooled block
+  // Larger pooled blocks start on a cache line, and so does their data: a vector that straddles two lines costs double.
+  static constexpr std::size_t header_bytes(std::int64_t bytes) { return bytes > 960 ? 64 : sizeof(Storage); }
+
+  static Ref<Storage> allocate(std::int64_t bytes, Device device) {
+    return device.type() == Device::kCpu && bytes <= kMaxSmall ? allocate_small(context(), bytes, device)
+                                                               : allocate_large(bytes, device);
+  }
+  static Ref<Storage> allocate_small(Context& c, std::int64_t bytes, Device device) {
+    std::size_t header = header_bytes(bytes);
+    void* block = pool_allocate(c, header + static_cast<std::size_t>(bytes));
+    c.live_bytes.add(bytes);
+    return Ref<Storage>::adopt(new (block) Storage{1, device, kPooled, bytes, static_cast<char*>(block) + header});
+  }
+  static Ref<Storage> allocate_large(std::int64_t bytes, Device device);
   /// Memory of somebody else: `owner` is called once when the last tensor over it is gone.
   static Ref<Storage> borrow(const void* data, std::int64_t bytes, Owner owner);
   static void destroy(Storage* s) noexcept;
+  /// Ref<Storage>::drop, for who has the context at hand.
+  static void drop(Context& c, Storage* s) noexcept {
+    if (!s || !Ref<Storage>::drop_is_last(s)) return;
+    if (s->kind == kPooled) free_small(c, s);
+    else destroy(s);
+  }
+  static void free_small(Context& c, Storage* s) noexcept {
+    std::int64_t bytes = s->bytes;
+    c.live_bytes.add(-bytes);
+    pool_free(c, s, header_bytes(bytes) + static_cast<std::size_t>(bytes));
+  }
 };
 static_assert(sizeof(Storage) == 32);
 

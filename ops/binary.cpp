@@ -44,9 +44,12 @@ void rule(const Call& call, Spec* out) {
   const Spec &a = call.spec(0), &b = call.spec(1);
   check_same_dtype(call);
   check_domain(call, Op::takes);
+  if (a.same_shape(b)) {
+    out->set(a);
+    return;
+  }
   out->dtype = a.dtype;
-  if (a.same_shape(b)) out->set(a);
-  else broadcast_spec(Op::name, a, b, out);
+  broadcast_spec(Op::name, a, b, out);
 }
 
 template <class... Ops>

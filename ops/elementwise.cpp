@@ -137,7 +137,7 @@ void run_broadcast(const Runner& run, const Call& call, int arity, std::int64_t 
 }
 
 /// Operands that need no walk, on the calling thread: what most calls are. False where that does not hold.
-bool run_small(const Call& call, const ElementwiseLoops& family, const LoopSet* loops, std::int64_t n) {
+bool run_small(const Call& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out, std::int64_t n) {
   const void* in[kMaxArity];
   int mask = 0;
   for (int i = 0; i < family.arity; ++i) {
@@ -147,24 +147,17 @@ bool run_small(const Call& call, const ElementwiseLoops& family, const LoopSet* 
     if (m != 1) return false;
     mask |= 1 << i;
   }
-  loops->by[mask](in, call.out[0]->data(), n, call.attrs);
+  loops->by[mask](in, out.data(), n, call.attrs);
   return true;
 }
 
-}  // namespace
-
-void elementwise_kernel(const Call& call) {
-  const ElementwiseLoops& family = *call.op.loops;
-  const Body& out = *call.out[0];
-  std::int64_t n = out.numel();
-  if (n == 0) return;
+__attribute__((noinline)) void run_large(const Call& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
+                                         std::int64_t n) {
   int arity = family.arity;
-  DType dtype = call.spec(arity - 1).dtype;   // the condition of `where` comes first
-  const LoopSet* loops = family.find(dtype);
-  if (loops && n < 2 * family.grain && run_small(call, family, loops, n)) return;
   bool half = !loops;
+  DType dtype = half ? call.spec(arity - 1).dtype : DType();
   if (half) loops = family.find(float32);
-  Runner run{call, loops, arity, {}, out.dtype.size(), half ? dtype : DType(), half && !family.bool_out};
+  Runner run{call, loops, arity, {}, out.dtype.size(), dtype, half && !family.bool_out};
   Run r{};
   r.out = out.data();
   bool flat = true;
@@ -190,7 +183,20 @@ void elementwise_kernel(const Call& call) {
   });
 }
 
+}  // namespace
+
+void elementwise_kernel(const Call& call) {
+  const ElementwiseLoops& family = *call.op.loops;
+  const Body& out = *call.out[0];
+  std::int64_t n = out.numel();
+  if (n == 0) return;
+  const LoopSet* loops = family.find(call.spec(family.arity - 1).dtype);   // the condition of `where` comes first
+  if (loops && n < 2 * family.grain && run_small(call, family, loops, out, n)) return;
+  run_large(call, family, loops, out, n);
+}
+
 Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y) {
+  if (is_tensor_operand(x) && is_tensor_operand(y)) return apply1(row, {tensor_of(x), tensor_of(y)});
   DType dtype = dtype_beside(x, y);
   Arg a(x, dtype, row.name), b(y, dtype, row.name);
   return apply1(row, {a, b});
@@ -215,20 +221,14 @@ void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out) {
 
 void same_rule(const Call& call, Spec* out) { out->set(call.spec(0)); }
 
-void check_same_dtype(const Call& call) {
-  DType a = call.spec(0).dtype, b = call.spec(1).dtype;
-  if (a != b) fail<TypeError>(call.op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+void fail_dtypes(const OpDef& op, DType a, DType b) {
+  fail<TypeError>(op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 
-void check_domain(const Call& call, Domain domain) {
-  DType d = call.spec(call.n_in - 1).dtype;
-  bool ok = domain == Domain::anything || (domain == Domain::floats && d.is_float()) ||
-            (domain == Domain::numbers && !d.is_bool()) || (domain == Domain::bools && d.is_bool()) ||
-            (domain == Domain::integers && d.is_integer());
-  if (!ok)
-    fail<TypeError>(call.op.name, ": ", d, " is not ",
-                    domain == Domain::floats ? "a float dtype" : domain == Domain::bools ? "bool" : domain == Domain::integers ? "an integer dtype" : "a number",
-                    "; cast it first (K::cast)");
+void fail_domain(const OpDef& op, DType dtype, Domain domain) {
+  fail<TypeError>(op.name, ": ", dtype, " is not ",
+                  domain == Domain::floats ? "a float dtype" : domain == Domain::bools ? "bool" : domain == Domain::integers ? "an integer dtype" : "a number",
+                  "; cast it first (K::cast)");
 }
 
 }  // namespace kassette

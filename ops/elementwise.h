@@ -48,10 +48,20 @@ Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
 void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out);
 /// Shape and dtype of the first input.
 void same_rule(const Call& call, Spec* out);
+[[noreturn]] __attribute__((noinline, cold)) void fail_dtypes(const OpDef& op, DType a, DType b);
+[[noreturn]] __attribute__((noinline, cold)) void fail_domain(const OpDef& op, DType dtype, Domain domain);
 /// Throws TypeError unless the dtypes of inputs 0 and 1 agree.
-void check_same_dtype(const Call& call);
-
+inline void check_same_dtype(const Call& call) {
+  DType a = call.spec(0).dtype, b = call.spec(1).dtype;
+  if (a != b) fail_dtypes(call.op, a, b);
+}
 /// Throws TypeError where the dtype of the last input is outside.
-void check_domain(const Call& call, Domain domain);
+inline void check_domain(const Call& call, Domain domain) {
+  DType d = call.spec(call.n_in - 1).dtype;
+  bool ok = domain == Domain::anything || (domain == Domain::floats && d.is_float()) ||
+            (domain == Domain::numbers && !d.is_bool()) || (domain == Domain::bools && d.is_bool()) ||
+            (domain == Domain::integers && d.is_integer());
+  if (!ok) fail_domain(call.op, d, domain);
+}
 
 }  // namespace kassette

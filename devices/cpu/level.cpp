@@ -1,7 +1,6 @@
 // devices/cpu/level.cpp - choosing the CPU level.
 #include "devices/cpu/level.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -13,8 +12,6 @@
 
 namespace kassette {
 namespace {
-
-std::atomic<int> chosen{-1};
 
 #if defined(__x86_64__)
 /// Half precision conversions; clang 14 has no name for them in __builtin_cpu_supports.
@@ -53,20 +50,19 @@ Level choose() {
 
 }  // namespace
 
-Level cpu_level() {
-  int l = chosen.load(std::memory_order_relaxed);
-  if (l < 0) {
-    l = static_cast<int>(choose());
-    chosen.store(l, std::memory_order_relaxed);
-  }
-  return static_cast<Level>(l);
+std::atomic<int> cpu_level_in_use{-1};
+
+Level choose_cpu_level() {
+  Level level = choose();
+  cpu_level_in_use.store(static_cast<int>(level), std::memory_order_relaxed);
+  return level;
 }
 const char* level_name(Level level) {
   return level == Level::avx512 ? "avx512" : level == Level::avx2 ? "avx2" : "sse2";
 }
 bool set_cpu_level(Level level) {
   if (!has(level)) return false;
-  chosen.store(static_cast<int>(level), std::memory_order_relaxed);
+  cpu_level_in_use.store(static_cast<int>(level), std::memory_order_relaxed);
   return true;
 }
 

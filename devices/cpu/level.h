@@ -1,12 +1,18 @@
 // devices/cpu/level.h - which of the compiled CPU levels this machine runs.
 #pragma once
+#include <atomic>
 
 namespace kassette {
 
 enum class Level : int { sse2, avx2, avx512 };   // on other machines `sse2` stands for the one generic level
 
 /// The level in use: the best that CPU and system support, or what KASSETTE_SIMD says. Asked once.
-Level cpu_level();
+Level choose_cpu_level();
+extern std::atomic<int> cpu_level_in_use;   // -1: not yet chosen
+inline Level cpu_level() {
+  int level = cpu_level_in_use.load(std::memory_order_relaxed);
+  return __builtin_expect(level >= 0, 1) ? static_cast<Level>(level) : choose_cpu_level();
+}
 const char* level_name(Level level);
 /// For tests: uses another level from now on; returns false where the CPU does not have it.
 bool set_cpu_level(Level level);

@@ -103,6 +103,23 @@ TEST_CASE("an update between forward and backward leaves the gradient of what ra
   CHECK(number(K::function({}, {recorded})({})[0]) == 75);
 }
 
+TEST_CASE("an op reads one variable twice, or several variables, small and large", "[tape]") {
+  for (int n : {2, 1000}) {
+    Tensor w = K::variable(3.0 * K::ones({n})), v = K::variable(5.0 * K::ones({n})), yes = K::variable(K::ones({n}, "bool"));
+    auto first = [](const Tensor& x) { return x.to_vector<float>()[0]; };
+    CHECK(first(w + w) == 6);
+    CHECK(first(w * v) == 15);
+    CHECK(first(w * w + w * v) == 24);
+    CHECK(first(K::switch_(yes, w, v)) == 3);
+    CHECK(first(K::switch_(yes, w, w)) == 3);
+    Tensors g = K::gradients(K::sum(w * w * v + w), {w, v});
+    CHECK(first(g[0]) == 31);
+    CHECK(first(g[1]) == 9);
+    K::update(w, v);   // nobody still has its lock
+    CHECK(first(w) == 5);
+  }
+}
+
 TEST_CASE("gradients reach intermediate tensors; what the loss does not need has none; a constant is refused", "[tape]") {
   Tensor u = K::variable(5, "float64");
   Tensor e = K::exp(u * 0.1);

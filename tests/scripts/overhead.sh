@@ -24,8 +24,8 @@ ROWS = re.compile(r"kassette::(apply(1|_all)?|make_leaf|make_sparse|reshape|dims
 EXCEPT = re.compile(r"K::(concatenate #\d+ \(4, 2\) \(4,\)|ctc_decode)")
 # What a loop or branch calls is the user's.
 CONTROL = re.compile(r"switch_|fold|map_fn|rnn|phase")
-# Who makes what rows give.
-MAKER = re.compile(r"kassette::(apply|Access::wrap|reshape|\(anonymous namespace\)::run_plain)\(")
+# What gives one new tensor a call.
+MAKER = re.compile(r"kassette::(apply1|Access::wrap|reshape|dims_tensor|\(anonymous namespace\)::make_output)\(")
 # What a sample calls itself: K functions, operators.
 SAMPLE = re.compile(r"kOpSamples::\{lambda")
 FUNCTION = re.compile(r"kassette::(backend::\w+|operator.*|Tensor::operator.*)\(")
@@ -50,8 +50,10 @@ def count(path):
             if ROWS.search(callee) and not ROWS.search(function):
                 rows += cost
                 calls += number
-            if "TensorImpl::make(" in callee and MAKER.search(function) or "kassette::dims_tensor(" in callee:
+            if MAKER.search(callee):
                 made += number
+            if MAKER.search(function) and ROWS.search(callee):
+                made -= number   # counted where that is called, or makes an output
             if "TensorImpl::destroy(" in callee and "TensorImpl::destroy(" not in function:
                 freed += cost
                 frees += number
@@ -67,7 +69,8 @@ def count(path):
 found = {}
 for k, name in enumerate(names):
     found[name] = [n / 10 for n in count(f"{work}/out.{2 * k + 2}")]
-one_op = next(f[0] for n, f in found.items() if "square" in n)
+# K::square took 840 instructions when the functions were held to it. An op that gets cheaper tightens nothing.
+one_op = max(840, next(f[0] for n, f in found.items() if "square" in n))
 bad = 0
 for name, (total, rows, calls, functions) in sorted(found.items(), key=lambda i: i[1][1] - i[1][0]):
     beside = total - rows
