@@ -22,10 +22,20 @@ constexpr std::int64_t kWorthAThread = std::int64_t(1) << 17;
 constexpr std::int64_t kSmallPath = 1'000'000;
 constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
 constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tiles of the small path are faster
-// Each call packs its operands anew: against one call, 1024 cubed takes 4 % more in 1 x 2 tiles, 7 % in 2 x 2, 14 % in 4 x 4, of one
-// thread's time (512 cubed: 4, 6, 15). OpenBLAS' own threads share what they pack, so those 7 % are what it is ahead by on two
-// threads. Fewer tiles where there are fewer threads would not give the same bits: tiles of 48-fold sides differ from the whole in
-// 43 of 60 float32 products of its Haswell kernels, and in 23 of 60 float64 ones of SkylakeX'.
+// Note [Strips]
+// Each call packs its operands anew: against one call, 1024 cubed takes 3.5 % more in two tiles, 7 % in 2 x 2, 14 % in 4 x 4, of one
+// thread's time. OpenBLAS' own threads share what they pack. So a large product is cut between rows alone, into as many strips as
+// there are threads: a cut at a multiple of 24 rows leaves every bit as it is. OpenBLAS counts in columns, our rows are the last
+// index of its loops, and it takes them in groups of three times its unroll, which is at most 8. Whole and strips were
+// compared for float32 and float64, all transposes, up to 60,000 rows, on Prescott, Core2, Penryn, Nehalem, Sandybridge, Haswell,
+// SkylakeX, Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: never a difference at 24. At 12 Nehalem differs; cuts between
+// columns differ with Haswell's float32 and SkylakeX' float64 kernels, and are made by the shape alone.
+constexpr std::int64_t kRowUnit = 24;
+constexpr std::int64_t kFewestRows = 128;   // of a strip
+// A strip takes no longer than a tenth of a second, if it may have so few rows: a thread that is held up leaves something to take
+// over, and an interruption is asked for between strips.
+constexpr std::int64_t kLongStrip = std::int64_t(1) << 33;
+constexpr std::int64_t kRowsOfLong = 512;
 constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;     // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
 // A tile ends within some 0.1 s, so that a product can be interrupted.
 constexpr std::int64_t kLongestTile = std::int64_t(1) << 33;
@@ -98,11 +108,22 @@ void one_tile(const Product& p, const T* a, const T* b, T* out) {
   else blas_gemm(p, a, b, out, Into::fresh);
 }
 
-/// Rows and columns of a product's tiles.
+/// Where a product is cut: into tiles of some rows and columns, or into strips.
 struct Tiles {
-  std::int64_t rows, cols, down, across;
-  Tiles(std::int64_t m, std::int64_t n, std::int64_t tile_rows, std::int64_t tile_cols)
-      : rows(tile_rows), cols(tile_cols), down((m + rows - 1) / rows), across((n + cols - 1) / cols) {}
+  std::int64_t m, rows, cols, down, across;
+  bool strips = false;
+  Tiles(std::int64_t all_rows, std::int64_t n, std::int64_t tile_rows, std::int64_t tile_cols)
+      : m(all_rows), rows(tile_rows), cols(tile_cols), down((m + rows - 1) / rows), across((n + cols - 1) / cols) {}
+  static Tiles into_strips(std::int64_t m, std::int64_t n, std::int64_t count) {
+    Tiles t(m, n, (m + count - 1) / count, n);
+    t.down = count;
+    t.strips = true;
+    return t;
+  }
+  std::int64_t row(std::int64_t i) const {
+    if (!strips) return std::min(m, i * rows);
+    return i == down ? m : (m * i / down + kRowUnit / 2) / kRowUnit * kRowUnit;
+  }
 };
 
 std::int64_t part_of(std::int64_t n, std::int64_t parts, std::int64_t multiple) {
@@ -128,8 +149,19 @@ std::int64_t power_of_two(std::int64_t n) {
   return p;
 }
 
-Tiles tiles_of(const Product& p) {
+/// How many strips, or 0 where the shape asks for other tiles. None is so small that OpenBLAS would take it for a small product.
+std::int64_t strips_of(const Product& p, std::int64_t repeats) {
   std::int64_t work = p.m * p.n * p.k;
+  if (work <= kCutToSmall || p.n == 1 || p.m < 2 * kFewestRows || 2 * p.m < p.n) return 0;
+  std::int64_t threads = num_threads();
+  if (repeats >= 4 * threads) return 1;
+  std::int64_t turns = (std::min(work / kLongStrip, p.m / kRowsOfLong) + threads - 1) / threads;
+  return std::min({threads * std::max<std::int64_t>(1, turns), p.m / kFewestRows, work / (2 * kSmallPath)});
+}
+
+Tiles tiles_of(const Product& p, std::int64_t repeats) {
+  std::int64_t work = p.m * p.n * p.k;
+  if (std::int64_t strips = strips_of(p, repeats)) return Tiles::into_strips(p.m, p.n, strips);
   if (p.m == 1 || p.n == 1) {
     std::int64_t most = std::max<std::int64_t>(256, kWorthAThread / std::max<std::int64_t>(1, p.k));
     return {p.m, p.n, std::min(p.m, most), std::min(p.n, most)};
@@ -154,7 +186,7 @@ void locate(const Repeats& r, std::int64_t i, std::int64_t* a, std::int64_t* b, 
 /// `one(part, a, b, out)` for every tile of every product.
 template <class T, class F>
 void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T* out, F&& one) {
-  const Tiles t = tiles_of(p);
+  const Tiles t = tiles_of(p, r.count);
   const std::int64_t per_product = t.down * t.across;
   const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k);
   parallel_for(r.count * per_product, std::max<std::int64_t>(1, kWorthAThread / (tile_work + 1024)), [&](std::int64_t begin, std::int64_t end) {
@@ -162,9 +194,9 @@ void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T
       if (i > begin && tile_work > kSmallPath) check_interrupt();
       std::int64_t at_a, at_b, at_out, tile = i % per_product;
       locate(r, i / per_product, &at_a, &at_b, &at_out);
-      std::int64_t row = tile / t.across * t.rows, col = tile % t.across * t.cols;
+      std::int64_t down = tile / t.across, row = t.row(down), col = tile % t.across * t.cols;
       Product part = p;
-      part.m = std::min(t.rows, p.m - row);
+      part.m = t.row(down + 1) - row;
       part.n = std::min(t.cols, p.n - col);
       one(part, a + at_a + (p.ta ? row : row * p.lda), b + at_b + (p.tb ? col * p.ldb : col), out + at_out + row * p.ldo + col);
     }
@@ -231,8 +263,8 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
 template <class T>
 bool add_any(const Product& p, const T* a, const T* b, T* out) {
   if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || std::max({p.lda, p.ldb, p.ldo}) > INT_MAX) return false;
-  const Tiles t = tiles_of(p);
-  const std::int64_t rows = (p.m - 1) % t.rows + 1, cols = (p.n - 1) % t.cols + 1;   // of the last tile
+  const Tiles t = tiles_of(p, 1);
+  const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;   // of the last tile
   if (rows == 1 || cols == 1 || rows * cols * p.k <= kTiny) return false;            // which does not go through gemm
   pthread_once(&once, use_one_thread);
   for_each_tile(p, Repeats(), a, b, out, [](const Product& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });

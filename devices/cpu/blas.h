@@ -21,8 +21,8 @@ struct Repeats {
   std::int64_t dims[kMaxRank], a[kMaxRank], b[kMaxRank], out[kMaxRank];
 };
 
-/// Products are cut into tiles by their shape alone, and each tile is computed by one thread: the same bits for any number
-/// of threads. An empty inner axis gives zeros.
+/// Products are cut into tiles by their shape, or where a cut changes no bit, and each tile is computed by one thread: the same
+/// bits for any number of threads. An empty inner axis gives zeros.
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out);
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out);
 
