@@ -96,30 +96,43 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
 
 void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
-/// Rows are short, and processors do not see from one to the next: they are asked for a row ahead (of a step of an LSTM on
-/// 32 x 128 cells, a third of the time).
-void Chain::run_rows(std::int64_t begin, std::int64_t end) const {
-  alignas(64) std::byte chunks[kMaxChunks * kMaxChunkBytes];
-  ChainCode code[kMaxCode];
-  start(code, chunks);
-  int skipping[kMaxCode], n_skipping = 0, moving[kMaxCode], n_moving = 0;
-  for (int i = 0; i < n_code_; ++i) {
-    code[i].operand += begin * from_[i].skip;
-    if (from_[i].skip) skipping[n_skipping++] = i;
-    auto same = [&](int k) { return code[k].operand == code[i].operand; };
-    if (code[i].moves && std::none_of(moving, moving + n_moving, same)) moving[n_moving++] = i;
+ChainRows::ChainRows(const Chain& chain, std::int64_t begin, std::int64_t end) : chain_(chain), begin_(begin), end_(end) {
+  chain.start(code_, chunks_);
+  for (int i = 0; i < chain.n_ones_; ++i) repeated_[i] = chain.ones_[i].from;
+  for (int i = 0; i < chain.n_code_; ++i) {
+    auto same = [&](int k) { return code_[k].operand == code_[i].operand; };
+    if (code_[i].moves && std::none_of(moving_, moving_ + n_moving_, same)) moving_[n_moving_++] = i;
+    if (chain.from_[i].skip) skipping_[n_skipping_++] = i;
   }
-  const std::int64_t width = shape_.width, chunk = table_.chunk_bytes / element_, whole = width / chunk * chunk;
-  for (std::int64_t row = begin; row < end; ++row) {
-    for (int i = 0; i < n_moving; ++i) {
-      const std::byte* next = code[moving[i]].operand + from_[moving[i]].skip + (row + 1) * width * element_;
-      for (std::int64_t at = 0; at < width * element_; at += 64) __builtin_prefetch(next + at);
+  for (int k = 0; k < n_skipping_; ++k) code_[skipping_[k]].operand += first_row() * chain.from_[skipping_[k]].skip;
+}
+
+void ChainRows::repeat(int i, const std::byte* from) {
+  if (repeated_[i] == from) return;
+  repeated_[i] = from;
+  chain_.table_.repeat[chain_.d_](chunks_ + chain_.ones_[i].chunk * chain_.table_.chunk_bytes, from);
+}
+
+/// Rows are short, and processors do not see from one to the next: they are asked for a row ahead (of a step of an LSTM on
+/// 32 x 128 cells, a third of the time). Sources are to be placed again before the next run.
+void ChainRows::run() {
+  const Chain& c = chain_;
+  const bool rows = c.shape_.rows > 1;
+  const std::int64_t width = rows ? c.shape_.width : end_ - begin_, first = rows ? begin_ : 0, last = rows ? end_ : 1;
+  const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = width / chunk * chunk;
+  for (std::int64_t row = first; row < last; ++row) {
+    const std::int64_t at = rows ? row * width : begin_;
+    for (int i = 0; rows && i < n_moving_; ++i) {
+      const std::byte* next = code_[moving_[i]].operand + c.from_[moving_[i]].skip + (at + width) * c.element_;
+      for (std::int64_t k = 0; k < width * c.element_; k += 64) __builtin_prefetch(next + k);
     }
-    if (whole > 0) table_.run[d_](code, row * width * element_, (row * width + whole) * element_);
-    if (whole < width) run_rest(code, chunks, row * width + whole, width - whole);
-    for (int i = 0; i < n_skipping; ++i) code[skipping[i]].operand += from_[skipping[i]].skip;
+    if (whole > 0) c.table_.run[c.d_](code_, at * c.element_, (at + whole) * c.element_);
+    if (whole < width) c.run_rest(code_, chunks_, at + whole, width - whole);
+    for (int i = 0; i < n_skipping_; ++i) code_[skipping_[i]].operand += c.from_[skipping_[i]].skip;
   }
 }
+
+void Chain::run_rows(std::int64_t begin, std::int64_t end) const { ChainRows(*this, begin, end).run(); }
 
 /// The last elements, fewer than a chunk: what moves is copied to a chunk, and back.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {

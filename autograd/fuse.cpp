@@ -4,7 +4,9 @@
 #include "autograd/chain.h"
 #include "autograd/frame.h"
 #include "devices/cpu/threads.h"
+#include "ops/binary.h"
 #include "ops/fold.h"
+#include "ops/matmul.h"
 #include "ops/reduce.h"
 
 namespace kassette {
@@ -96,6 +98,29 @@ void Plan::run_item(Frame& f, const Item& item) const {
   Body* out = &f.own[static_cast<std::size_t>(s.out)];
   Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, &out, 1, f.device};
   (f.device == cpu ? s.op->cpu : s.op->cuda)(call);
+}
+
+/// Step k, a product, and step k + 1, which alone reads it and adds a bias to its rows, in one pass; false, and nothing done,
+/// where they are not that.
+bool Plan::run_onto_row(Frame& f, int k) const {
+  const Step &product = step(k), &sum = step(k + 1);
+  if (product.op != &matmul_row || sum.op != &binary_row<Add>() || product.need != 2 || sum.need != 2 || sum.tail || stays(product.out, k + 2))
+    return false;
+  const int other = input(sum, input(sum, 0) == product.out);
+  if (other == product.out || f.thin[static_cast<std::size_t>(other)]) return false;
+  const Body& row = *f.at[static_cast<std::size_t>(other)];
+  prepare(f, product);
+  Body &made = f.own[static_cast<std::size_t>(product.out)], &out = f.own[static_cast<std::size_t>(sum.out)];
+  made.device = out.device = f.device;
+  Body* to = &out;
+  const Call call{*product.op, product.attrs, f.arrays.data(), product.n_in, &to, 1, f.device};
+  product.op->rule(call, &made);
+  if (f.device != cpu || row.device != cpu || !row.storage || out.storage || row.rank > made.rank) return false;
+  for (int i = 0; i + 1 < row.rank; ++i)
+    if (row.dims[i] != 1) return false;
+  out.set(made);
+  out.offset = 0;
+  return multiply_onto_row(call, row);
 }
 
 namespace {

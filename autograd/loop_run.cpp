@@ -17,11 +17,6 @@
 namespace kassette {
 namespace {
 
-/// Memory that a step may write into: nobody else sees it.
-bool ours(const Storage* s, std::int64_t bytes) {
-  return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
-}
-
 std::vector<LoopItem> items_of(const std::vector<int>& steps) {
   std::vector<LoopItem> items;
   items.reserve(steps.size());
@@ -313,6 +308,8 @@ void LoopRun::play(std::int64_t begin, std::int64_t end) {
       }
       row_ = t - begin;
       play_step(t);
+      const bool stops = pass_ == Pass::outputs && call_.segment > 0;   // for the states at the start of the next
+      t += play_rows(t + 1, begin, stops ? std::min(end, (t / call_.segment + 1) * call_.segment) : end);
     }
   } catch (const Error&) {
     fail_at(t, "");
@@ -359,7 +356,7 @@ void LoopRun::execute(Sequence& steps) {
   running_ = nullptr;
 }
 
-inline Call LoopRun::call_of(Bound& b) {
+Call LoopRun::call_of(Bound& b) {
   const Plan::Step& s = *b.step;
   running_ = &s;
   Array* in = arrays_.data() + b.in;
@@ -368,7 +365,7 @@ inline Call LoopRun::call_of(Bound& b) {
 }
 
 /// Storage for what a step makes: its row of the stack, or what was there the step before.
-inline void LoopRun::make_room(int slot) {
+void LoopRun::make_room(int slot) {
   Body& o = body(slot);
   std::int64_t bytes = o.bytes();
   if (has_stack(slot)) {

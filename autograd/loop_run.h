@@ -6,6 +6,7 @@
 #include "autograd/hand_over.h"
 #include "autograd/loop_chain.h"
 #include "autograd/loop_program.h"
+#include "autograd/loop_rows.h"
 
 namespace kassette {
 
@@ -22,6 +23,11 @@ struct LoopCall {
 Tensor empty_stack(const Spec& row);
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
+
+/// Memory that a step may write into: nobody else sees it.
+inline bool ours(const Storage* s, std::int64_t bytes) {
+  return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
+}
 
 class LoopRun final : public Extra {
  public:
@@ -78,6 +84,11 @@ class LoopRun final : public Extra {
   void start_pass(Pass pass, std::int64_t rows);
   void play(std::int64_t begin, std::int64_t end);
   void play_step(std::int64_t t);
+  std::int64_t play_rows(std::int64_t t, std::int64_t begin, std::int64_t end);
+  bool by_rows(Sequence& s, const std::vector<Carried>& carried, LoopRows& to);
+  std::vector<Track> tracks_from(std::int64_t t, std::int64_t begin, int by);
+  bool follow(const std::vector<Carried>& carried, std::vector<Track>& tracks);
+  void carry_on(const std::vector<Carried>& carried, const std::vector<Track>& tracks, std::int64_t steps);
   void execute(Sequence& steps);
   void execute(Bound& b);
   void execute(LoopChain& chain);
@@ -99,6 +110,7 @@ class LoopRun final : public Extra {
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
   void bind_back(const Variant& v, Back& back);
   std::vector<LoopItem> sums_of(const Variant& v);
+  std::int64_t rewind_rows(const Variant& v, Back& back, const Tensors& dys, std::int64_t t, std::int64_t begin, std::int64_t end);
   void store_dx(const Variant& v, const Back& back, std::int64_t t);
   Tensor held(const Body& b) const;
   Tensor outlives(int slot);

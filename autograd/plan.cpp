@@ -285,9 +285,9 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
           continue;
         }
       }
-      run_step(f, step(k));
-      bury(f, step(k));
-      ++k;
+      const int n = k + 1 < end && run_onto_row(f, k) ? 2 : 1;
+      if (n == 1) run_step(f, step(k));
+      for (int i = 0; i < n; ++i) bury(f, step(k++));
     }
   } catch (...) {
     fail_step(k);

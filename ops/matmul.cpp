@@ -226,6 +226,53 @@ bool add_product_gradient(const Rewind& r, int i, Body& sum) {
   return add_product(Call{matmul_row, attrs, in, 2, nullptr, 0, cpu}, sum);
 }
 
+bool multiply_onto_row(const Call& call, const Body& row) {
+  Body& out = *call.out[0];
+  if (call.device != cpu || out.rank == 0 || out.numel() == 0 || row.dtype != out.dtype || row.numel() != out.dims[out.rank - 1]) return false;
+  if (call.spec(0).numel() == 0) return false;
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    CpuRearranger to_order;
+    ContractionPlan c{.product = {}, .repeats = {}, .a = call.in[0].data, .b = call.in[1].data};
+    if (MatrixForm f(call.attrs); f.plain) c.product = product_of(call, f, out, &c.a, &c.b);
+    else c = plan_contraction(call, c.a, c.b, sizeof(T), to_order);
+    if (c.repeats.count != 1 || c.product.ldo != c.product.n || c.product.n != row.numel() || !adds_products(c.product)) return false;
+    out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
+    return multiply_onto_row(c.product, reinterpret_cast<const T*>(c.a), reinterpret_cast<const T*>(c.b), reinterpret_cast<const T*>(row.data()),
+                             call.out_as<T>());
+  };
+  if (out.dtype == float32) return run(0.0f);
+  return out.dtype == float64 && run(0.0);
+}
+
+bool MatrixProduct::of(const Call& call, const Spec& out, MatrixProduct* to) {
+  MatrixForm f(call.attrs);
+  if (call.op.cpu != kernel || !f.plain || call.device != cpu || out.numel() == 0 || (out.dtype != float32 && out.dtype != float64)) return false;
+  const std::byte* none[2] = {};
+  *to = {product_of(call, f, out, &none[0], &none[1]), out.dtype, f.swapped, !f.swapped};
+  return to->p.k > 0;
+}
+
+void MatrixProduct::run_rows(std::int64_t begin, std::int64_t end, const std::byte* a, const std::byte* b, std::byte* out) const {
+  auto run = [&](auto* o) {
+    using T = std::remove_pointer_t<decltype(o)>;
+    multiply_rows(p, begin, end, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), o);
+  };
+  if (dtype == float32) run(reinterpret_cast<float*>(out));
+  else run(reinterpret_cast<double*>(out));
+}
+
+void MatrixProduct::add_to(std::byte* sum, std::int64_t count, const std::byte* a, std::int64_t next_a, const std::byte* b,
+                           std::int64_t next_b) const {
+  auto run = [&](auto* o) {
+    using T = std::remove_pointer_t<decltype(o)>;
+    constexpr std::int64_t kSize = sizeof(T);
+    add_products(p, count, reinterpret_cast<const T*>(a), next_a / kSize, reinterpret_cast<const T*>(b), next_b / kSize, o);
+  };
+  if (dtype == float32) run(reinterpret_cast<float*>(sum));
+  else run(reinterpret_cast<double*>(sum));
+}
+
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");
   if (ra < 2 || rb < 2) fail<ValueError>("matmul: ", spec_of(a), " x ", spec_of(b), ": both need at least two axes");

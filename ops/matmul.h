@@ -1,5 +1,6 @@
 // ops/matmul.h - matrix products and contractions.
 #pragma once
+#include "devices/cpu/blas.h"
 #include "ops/op.h"
 
 namespace kassette {
@@ -20,6 +21,24 @@ bool add_product(const Call& call, Body& sum);
 
 /// The same for the cotangent of operand i of a matmul node.
 bool add_product_gradient(const Rewind& r, int i, Body& sum);
+
+/// The matmul of that call with a row, which has the length of its last axis, added to all of its rows: in one pass and with the
+/// bits of both; false, where that is not done. The result, which has its shape, gets its storage here.
+bool multiply_onto_row(const Call& call, const Body& row);
+
+/// A product of two float matrices on the CPU, for whoever runs it in parts.
+struct MatrixProduct {
+  Product p;
+  DType dtype;
+  int rows, columns;   // which operand gives the rows of the result, and which its columns
+
+  /// Of the call of a matmul whose result has that shape.
+  static bool of(const Call& call, const Spec& out, MatrixProduct* to);
+  /// As multiply_rows.
+  void run_rows(std::int64_t begin, std::int64_t end, const std::byte* a, const std::byte* b, std::byte* out) const;
+  /// As add_products; distances in bytes.
+  void add_to(std::byte* sum, std::int64_t count, const std::byte* a, std::int64_t next_a, const std::byte* b, std::int64_t next_b) const;
+};
 
 extern const OpDef matmul_row, unranked_product_row;
 

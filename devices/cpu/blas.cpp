@@ -39,6 +39,11 @@ constexpr std::int64_t kRowsOfLong = 512;
 constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;     // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
 // A tile ends within some 0.1 s, so that a product can be interrupted.
 constexpr std::int64_t kLongestTile = std::int64_t(1) << 33;
+// Right operands of so many elements stay in a second-level cache: tiles of the small path may be of rows, which read all of it,
+// and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512 transposed: 18.9 in rows,
+// 20.1 in columns). Loops go over such rows by themselves, see Note [Rows by themselves].
+constexpr std::int64_t kCached = 1 << 16;
+constexpr std::int64_t kLeastRows = 8;                    // of such a tile
 constexpr std::int64_t kInnerBlock = 1024;                // length of a part of a long inner axis
 // OpenBLAS adds an inner axis up in blocks, the shortest of which is 192 (Prescott, doubles, which differ from 200 on). Up
 // to here sums are whole in registers before they meet what is there.
@@ -143,6 +148,15 @@ Tiles grid(const Product& p, std::int64_t tiles) {
   return {p.m, p.n, part_of(p.m, best_down, 4), part_of(p.n, across, 16)};
 }
 
+/// Tiles of the small path.
+Tiles small_grid(const Product& p, std::int64_t tiles) {
+  if (p.n * p.k > kCached) return grid(p, tiles);
+  std::int64_t down = 1;
+  while (down < tiles && 2 * down * kLeastRows <= p.m) down *= 2;
+  const std::int64_t across = std::max<std::int64_t>(1, std::min(tiles / down, p.n));
+  return {p.m, p.n, part_of(p.m, down, 4), part_of(p.n, across, 16)};
+}
+
 std::int64_t power_of_two(std::int64_t n) {
   std::int64_t p = 1;
   while (p < n) p *= 2;
@@ -167,8 +181,8 @@ Tiles tiles_of(const Product& p, std::int64_t repeats) {
     return {p.m, p.n, std::min(p.m, most), std::min(p.n, most)};
   }
   if (work < 2 * kWorthAThread) return {p.m, p.n, p.m, p.n};
-  if (work <= kSmallPath) return grid(p, power_of_two(work / (2 * kWorthAThread)) * 2);
-  if (work <= kCutToSmall) return grid(p, power_of_two(work / kSmallTile));
+  if (work <= kSmallPath) return small_grid(p, power_of_two(work / (2 * kWorthAThread)) * 2);
+  if (work <= kCutToSmall) return small_grid(p, power_of_two(work / kSmallTile));
   return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
 }
 
@@ -183,7 +197,17 @@ void locate(const Repeats& r, std::int64_t i, std::int64_t* a, std::int64_t* b, 
   }
 }
 
-/// `one(part, a, b, out)` for every tile of every product.
+/// `one(part, a, b, out)` for a tile of a product.
+template <class T, class F>
+void with_tile(const Product& p, const Tiles& t, std::int64_t tile, const T* a, const T* b, T* out, F&& one) {
+  const std::int64_t down = tile / t.across, row = t.row(down), col = tile % t.across * t.cols;
+  Product part = p;
+  part.m = t.row(down + 1) - row;
+  part.n = std::min(t.cols, p.n - col);
+  one(part, a + (p.ta ? row : row * p.lda), b + (p.tb ? col * p.ldb : col), out + row * p.ldo + col);
+}
+
+/// The same for every tile of every product.
 template <class T, class F>
 void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T* out, F&& one) {
   const Tiles t = tiles_of(p, r.count);
@@ -192,21 +216,19 @@ void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T
   parallel_for(r.count * per_product, std::max<std::int64_t>(1, kWorthAThread / (tile_work + 1024)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (i > begin && tile_work > kSmallPath) check_interrupt();
-      std::int64_t at_a, at_b, at_out, tile = i % per_product;
+      std::int64_t at_a, at_b, at_out;
       locate(r, i / per_product, &at_a, &at_b, &at_out);
-      std::int64_t down = tile / t.across, row = t.row(down), col = tile % t.across * t.cols;
-      Product part = p;
-      part.m = t.row(down + 1) - row;
-      part.n = std::min(t.cols, p.n - col);
-      one(part, a + at_a + (p.ta ? row : row * p.lda), b + at_b + (p.tb ? col * p.ldb : col), out + at_out + row * p.ldo + col);
+      with_tile(p, t, i % per_product, a + at_a, b + at_b, out + at_out, one);
     }
   });
 }
 
+bool in_inner_parts(const Product& p) { return p.m * p.n <= 128 * 128 && p.k >= 2 * kInnerBlock && p.m * p.n * p.k > kSmallPath; }
+
 /// A small result over a long inner axis: parts of that axis by themselves, then their sum in order.
 template <class T>
 bool run_inner_parts(const Product& p, const T* a, const T* b, T* out) {
-  if (p.m * p.n > 128 * 128 || p.k < 2 * kInnerBlock || p.m * p.n * p.k <= kSmallPath) return false;
+  if (!in_inner_parts(p)) return false;
   const std::int64_t parts = std::min<std::int64_t>(16, p.k / kInnerBlock);
   const std::int64_t length = part_of(p.k, parts, 16), n_parts = (p.k + length - 1) / length;
   Ref<Storage> partial = Storage::allocate(n_parts * p.m * p.n * static_cast<std::int64_t>(sizeof(T)), cpu);
@@ -229,6 +251,9 @@ bool run_inner_parts(const Product& p, const T* a, const T* b, T* out) {
   return true;
 }
 
+/// More than BLAS can count.
+bool too_long(const Product& p) { return std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX; }
+
 template <class T>
 void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
   if (r.count == 1 && p.m * p.n * p.k <= kTiny) {
@@ -236,7 +261,7 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
     return;
   }
   pthread_once(&once, use_one_thread);
-  if (std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX) {   // more than BLAS can count
+  if (too_long(p)) {
     parallel_for(r.count * p.m, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         std::int64_t at_a, at_b, at_out, row = i % p.m;
@@ -261,13 +286,48 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
 }
 
 template <class T>
-bool add_any(const Product& p, const T* a, const T* b, T* out) {
-  if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || std::max({p.lda, p.ldb, p.ldo}) > INT_MAX) return false;
+void rows_any(const Product& p, std::int64_t begin, std::int64_t end, const T* a, const T* b, T* out) {
+  pthread_once(&once, use_one_thread);
+  const Tiles t = tiles_of(p, 1);
+  for (std::int64_t tile = begin / t.rows * t.across; tile < t.down * t.across && tile / t.across * t.rows < end; ++tile)
+    with_tile(p, t, tile, a, b, out, one_tile<T>);
+}
+
+/// Whether gemm may add each tile to what is there: see kOneBlock.
+bool adds_up(const Product& p) {
+  if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || too_long(p)) return false;
   const Tiles t = tiles_of(p, 1);
   const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;   // of the last tile
-  if (rows == 1 || cols == 1 || rows * cols * p.k <= kTiny) return false;            // which does not go through gemm
+  return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // else it does not go through gemm
+}
+
+template <class T>
+bool add_any(const Product& p, std::int64_t count, const T* a, std::int64_t next_a, const T* b, std::int64_t next_b, T* out) {
+  if (!adds_up(p)) return false;
   pthread_once(&once, use_one_thread);
-  for_each_tile(p, Repeats(), a, b, out, [](const Product& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
+  const Tiles t = tiles_of(p, 1);
+  const std::int64_t work = t.rows * t.cols * p.k * count;
+  parallel_for(t.down * t.across, std::max<std::int64_t>(1, kWorthAThread / (work + 1024)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      if (tile > begin && work > kSmallPath) check_interrupt();
+      for (std::int64_t i = 0; i < count; ++i)
+        with_tile(p, t, tile, a + i * next_a, b + i * next_b, out, [](const Product& part, const T* x, const T* y, T* sum) {
+          blas_gemm(part, x, y, sum, Into::sum);
+        });
+    }
+  });
+  return true;
+}
+
+/// gemm clears what it writes to: a row that is put there instead costs nothing.
+template <class T>
+bool onto_row_any(const Product& p, const T* a, const T* b, const T* row, T* out) {
+  if (!adds_up(p)) return false;
+  pthread_once(&once, use_one_thread);
+  for_each_tile(p, Repeats(), a, b, out, [&](const Product& part, const T* x, const T* y, T* to) {
+    for (std::int64_t i = 0; i < part.m; ++i) std::copy_n(row + (to - out) % p.ldo, part.n, to + i * p.ldo);
+    blas_gemm(part, x, y, to, Into::sum);
+  });
   return true;
 }
 
@@ -275,7 +335,30 @@ bool add_any(const Product& p, const T* a, const T* b, T* out) {
 
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
-bool add_product(const Product& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
-bool add_product(const Product& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
+bool add_products(const Product& p, std::int64_t count, const float* a, std::int64_t next_a, const float* b, std::int64_t next_b, float* out) {
+  return add_any(p, count, a, next_a, b, next_b, out);
+}
+bool add_products(const Product& p, std::int64_t count, const double* a, std::int64_t next_a, const double* b, std::int64_t next_b,
+                  double* out) {
+  return add_any(p, count, a, next_a, b, next_b, out);
+}
+bool adds_products(const Product& p) { return adds_up(p); }
+bool multiply_onto_row(const Product& p, const float* a, const float* b, const float* row, float* out) { return onto_row_any(p, a, b, row, out); }
+bool multiply_onto_row(const Product& p, const double* a, const double* b, const double* row, double* out) {
+  return onto_row_any(p, a, b, row, out);
+}
+
+std::int64_t rows_of_tile(const Product& p) {
+  const bool whole = p.k == 0 || p.m * p.n * p.k <= kTiny || too_long(p) || in_inner_parts(p);
+  if (whole) return p.m;
+  const Tiles t = tiles_of(p, 1);
+  return t.strips ? p.m : t.rows;
+}
+void multiply_rows(const Product& p, std::int64_t begin, std::int64_t end, const float* a, const float* b, float* out) {
+  rows_any(p, begin, end, a, b, out);
+}
+void multiply_rows(const Product& p, std::int64_t begin, std::int64_t end, const double* a, const double* b, double* out) {
+  rows_any(p, begin, end, a, b, out);
+}
 
 }  // namespace kassette

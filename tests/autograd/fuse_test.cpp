@@ -18,6 +18,8 @@ using kassette::Tensor;
 using kassette::Tensors;
 using kassette::test::at_every_level;
 using kassette::test::CpuSettings;
+using kassette::test::f64;
+using kassette::test::numbers;
 using kassette::test::values;
 
 namespace {
@@ -240,4 +242,27 @@ TEST_CASE("a loss reads what an update of another shape overwrites before it doe
   })();
   CHECK(values(scaled({})[0])[0] == 16 * 2 * n);
   CHECK(values(K::identity(other))[5] == Approx(4. / (16 * 2 * n)));
+}
+
+TEST_CASE("a bias that is added to a product goes into the product's pass, and gives the bits of both", "[fuse]") {
+  auto make = [](const kassette::Dims& shape, std::int64_t n, std::uint64_t seed, DType dtype) {
+    return K::eval(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype));
+  };
+  for (DType dtype : {kassette::float32, kassette::float64})
+    for (int k : {1, 37, 128, 300}) {
+      INFO(dtype << ", " << k);
+      Tensor a = make({45, k}, 45 * k, 1, dtype), w = make({k, 130}, k * 130, 2, dtype), b = make({130}, 130, 3, dtype);
+      Tensor batches = K::reshape(a, {9, 5, k}), column = make({45, 1}, 45, 4, dtype), one = make({1}, 1, 5, dtype);
+      auto sums = [&](const Tensor& x, const Tensor& y) {
+        Tensor p = K::dot(x, w);
+        return Tensors{K::dot(x, w) + b, b + K::dot(x, w), K::relu(K::dot(y, w) + b), K::dot(x, w) + K::reshape(b, {1, 130}),
+                       K::dot(x, w) + column, K::dot(x, w) + one, p + b, p * 2.0, K::dot(y, w) + K::dot(y, w)};
+      };
+      Tensor x = K::placeholder({K::None, k}, K::None, dtype), y = K::placeholder({K::None, K::None, k}, K::None, dtype);
+      Tensors eager = sums(a, batches), got = K::function({x, y}, sums(x, y))({a, batches});
+      for (std::int64_t i = 0; i < eager.size(); ++i) {
+        INFO("sum " << i);
+        CHECK(values(got[i]) == values(eager[i]));
+      }
+    }
 }

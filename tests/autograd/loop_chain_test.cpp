@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/ops/levels.h"
 #include "tests/results.h"
 
 namespace K = kassette::backend;
@@ -36,6 +37,7 @@ K::Step lstm(const Tensor& z, const Tensors& states) {
 const struct {
   const char* name;
   Cell cell;
+  bool three_ways = false;   // a state is read thrice: plain loops add those cotangents in another order
 } kCells[] = {
     {"LSTM", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w), s); }},
     {"LSTM with a bias in the step", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + p.b, s); }},
@@ -52,7 +54,8 @@ const struct {
        Tensor a = K::dot(s[0], p.w) + p.b, r = K::sigmoid(part(x, 0) + part(a, 0)), u = K::sigmoid(part(x, 1) + part(a, 1));
        Tensor c = K::tanh(part(x, 2) + r * part(a, 2)), h = u * s[0] + (1.0 - u) * c;
        return K::Step{h, {h, s[1] + part(K::dot(c, p.v), 3)}};
-     }},
+     },
+     /*three_ways=*/true},
     {"a slice that nobody reads",
      [](const Tensor& x, const Tensors& s, const Weights& p) {
        Tensor z = x + K::dot(s[0], p.w), h = K::tanh(part(z, 0)) * K::sigmoid(part(z, 1)) + part(z, 3);
@@ -84,13 +87,13 @@ struct Inputs {
   Tensor x, h, c;
   Weights p;
   Tensors all() const { return {x, h, c, p.w, p.v, p.b}; }
-  explicit Inputs(DType dtype) {
+  explicit Inputs(DType dtype, int steps = kSteps, int samples = kSamples) {
     auto make = [&](const Dims& shape, std::int64_t n, std::uint64_t seed) {
       return K::variable(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype), dtype);
     };
-    x = make({kSteps, kSamples, 4 * kUnits}, kSteps * kSamples * 4 * kUnits, 1);
-    h = make({kSamples, kUnits}, kSamples * kUnits, 2);
-    c = make({kSamples, kUnits}, kSamples * kUnits, 3);
+    x = make({steps, samples, 4 * kUnits}, steps * samples * 4 * kUnits, 1);
+    h = make({samples, kUnits}, samples * kUnits, 2);
+    c = make({samples, kUnits}, samples * kUnits, 3);
     p.w = make({kUnits, 4 * kUnits}, kUnits * 4 * kUnits, 4);
     p.v = make({kUnits, 4 * kUnits}, kUnits * 4 * kUnits, 5);
     p.b = make({4 * kUnits}, 4 * kUnits, 6);
@@ -138,6 +141,45 @@ TEST_CASE("cells that run as chains give the bits of plain loops, and so do thei
           for (double v : expected) largest = std::max(largest, std::abs(v));
           if (i < 7) CHECK(got == expected);
           else check_close(got, expected, 0, tolerance * largest);
+        }
+      }
+  }
+}
+
+TEST_CASE("threads that go through all steps with rows of their own give the bits of plain loops", "[loops]") {
+  CpuSettings restore;
+  constexpr int kMore = 21;   // samples, for products of several tiles of rows, the last of which is short
+  for (DType dtype : {float32, float64}) {
+    Inputs in(dtype, 7, kMore);
+    for (const auto& c : kCells)
+      for (bool backwards : {false, true}) {
+        Tensors eager(loss_of(c.cell, in, backwards)), g = K::gradients(eager[0], in.all());
+        for (const Tensor& t : g) eager.push_back(t.defined() ? t : K::constant(0.0));
+        auto compiled = [&] {
+          Tensor loss = loss_of(c.cell, in, backwards);
+          Tensors results(loss);
+          for (const Tensor& t : K::gradients(loss, in.all())) results.push_back(t.defined() ? t : K::constant(0.0));
+          return K::function({}, results);
+        };
+        Function forward = K::symbolic([&] { return K::function({}, {loss_of(c.cell, in, backwards)}); })(), all = K::symbolic(compiled)();
+        Function segments = [&] {
+          auto scope = K::checkpoint_steps(3);
+          return K::symbolic(compiled)();
+        }();
+        for (int threads : {1, 2, 3}) {
+          INFO(c.name << ", " << dtype << (backwards ? ", backwards, " : ", ") << threads << " threads");
+          set_num_threads(threads);
+          CHECK(values(forward({})[0]) == values(eager[0]));
+          for (const Function& f : {all, segments}) {
+            Tensors got = f({});
+            for (std::int64_t i = 0; i < eager.size(); ++i) {
+              const std::vector<double> a = values(got[i]), b = values(eager[i]);
+              double largest = 0, apart = 0;
+              for (std::size_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::abs(b[k])), apart = std::max(apart, std::abs(a[k] - b[k]));
+              INFO("result " << i << ", the largest " << largest);
+              CHECK(apart <= (c.three_ways ? largest * (dtype == float32 ? 1e-6 : 1e-15) : 0));
+            }
+          }
         }
       }
   }
