@@ -122,6 +122,7 @@ class Walk {
   std::uint32_t add(Node* n);
   void search(Node* root);
   void finish(Node* n);
+  void sort_by_age();
   template <class F>
   void for_each_input(const Node* n, F&& f);
   void give(const Body& to, Tensor g);
@@ -458,6 +459,15 @@ void Walk::release(Node& n) {
   context().saved_bytes.add(-bytes);
 }
 
+/// What the search leaves out of order stands in front, as a rule: what many nodes read, as the elements of a long loop do.
+void Walk::sort_by_age() {
+  auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
+  auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };
+  const auto tail = std::is_sorted_until(order_.rbegin(), order_.rend(), newer).base();
+  std::sort(order_.begin(), tail, older);
+  std::inplace_merge(order_.begin(), tail, order_.end(), older);
+}
+
 Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i)
     if (Access::body(ys[i]).node) search(Access::body(ys[i]).node.get());
@@ -467,8 +477,7 @@ Tensors Walk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
     kept_ = Kept::everything;
     leaves_.clear();
   }
-  if (!in_order_ && expanded_.empty())
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; });
+  if (!in_order_ && expanded_.empty()) sort_by_age();
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     check_interrupt();
     if (entries_[*it].has_cotangent) handle(entries_[*it]);
