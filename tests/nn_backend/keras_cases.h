@@ -121,6 +121,30 @@ inline KerasCase parse_case(const std::string& line) {
   return c;
 }
 
+/// A step of a body: name(operands|argument=value).
+struct BodyStep {
+  KerasCase call;
+  std::vector<int> operands;
+};
+
+/// Steps with semicolons between them.
+inline std::vector<BodyStep> parse_body(const std::string& text) {
+  std::vector<BodyStep> body;
+  std::istringstream steps(text);
+  for (std::string step; std::getline(steps, step, ';');) {
+    BodyStep s;
+    std::size_t open = step.find('(');
+    s.call.function = step.substr(0, open);
+    std::istringstream parts(step.substr(open + 1, step.size() - open - 2));
+    std::string part;
+    std::getline(parts, part, '|');
+    s.operands = Argument{"", part}.list();
+    while (std::getline(parts, part, '|')) s.call.arguments.push_back({part.substr(0, part.find('=')), part.substr(part.find('=') + 1)});
+    body.push_back(std::move(s));
+  }
+  return body;
+}
+
 inline const std::vector<KerasCase>& keras_cases() {
   static const std::vector<KerasCase> all = [] {
     std::vector<KerasCase> cases;

@@ -20,13 +20,14 @@ from at_random import at_random
 from elementwise import elementwise
 from keras_tests import keras_tests
 from linalg import linalg
+from loops import loops
 from operators import operators
 from reductions import reductions
 from shaping import shaping
 from static_shapes import static_shapes
 
 print("# Written by keras_cases/make.py, which says how to read it, with TensorFlow %s." % tf.__version__)
-for family in (elementwise, reductions, linalg, shaping, activations_and_losses, at_random, operators, keras_tests, static_shapes):
+for family in (elementwise, reductions, linalg, shaping, activations_and_losses, at_random, operators, keras_tests, static_shapes, loops):
     before = len(seen)
     family()
     print("%s: %d cases" % (family.__name__, len(seen) - before), file=sys.stderr)
