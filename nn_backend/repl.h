@@ -195,7 +195,8 @@ void put_any(Sheet& s, const T& v, Any) {
 template <class T>
 void show(const T& value, std::ostream* inside) {
   detail::Sheet sheet(inside);
-  detail::put_any(sheet, value, 0);
+  if constexpr (std::is_function<T>::value) sheet.add("a function: name(...) calls it, ?name shows what it does");
+  else detail::put_any(sheet, value, 0);
 }
 
 }  // namespace repl

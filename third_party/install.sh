@@ -29,7 +29,7 @@ docs  | cmd mkdocs                        | mkdocs                  | 1.4    | t
 docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
 package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on
 package | cmd file                      | file                    | any    | tells it the programs from the rest
-repl  | header clang/Interpreter/PartialTranslationUnit.h | libclang-19-dev | 19 | runs the lines that are typed at the prompt
+repl  | header clang/Interpreter/PartialTranslationUnit.h | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
 repl  | header llvm/IR/Module.h           | llvm-19-dev             | 19     | what it makes code with
 repl  | header histedit.h                 | libedit-dev             | 3.1    | the line that is typed: history, Tab
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it

@@ -112,20 +112,30 @@ Input read_input(const std::string& text) {
   }
   std::vector<std::string> brackets;
   bool crossed = !unfinished.empty() && !in_.open;   // a string without its end
+  std::string complaint = crossed ? std::string("missing terminating '") + unfinished[0] + "' character" : "";
+  std::vector<std::size_t> blocks;   // open braces
   for (const Token& t : tokens) {
     if (!t.bracket) continue;
+    if (t.text == "{") blocks.push_back(static_cast<std::size_t>(&t - tokens.data()));
+    if (t.text == "}" && !blocks.empty()) blocks.pop_back();
     if (t.text == "(" || t.text == "[" || t.text == "{") {
       brackets.push_back(t.text);
     } else {
       std::string wanted = t.text == ")" ? "(" : t.text == "]" ? "[" : "{";
       if (brackets.empty() || brackets.back() != wanted) {
+        if (!crossed && !brackets.empty()) complaint = std::string("expected '") + (brackets.back() == "(" ? ')' : brackets.back() == "[" ? ']' : '}') + "'";
         crossed = true;   // the compiler is to say what is wrong
         break;
       }
       brackets.pop_back();
     }
   }
-  if (crossed) return in_;
+  if (crossed) {
+    // Of lists in braces clang finds the end, and says more.
+    for (std::size_t i : blocks)
+      if (i > 0 && (tokens[i - 1].word || tokens[i - 1].text == ")" || tokens[i - 1].text == "]" || tokens[i - 1].text == ";")) in_.broken = complaint;
+    return in_;
+  }
   if (!brackets.empty()) {
     in_.open = true;
     in_.opener = brackets.back();

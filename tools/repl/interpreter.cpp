@@ -83,11 +83,43 @@ bool has_lambda(const Input& in) {
   return false;
 }
 
+/// "[1, 2]" where a list of Python's stands. clang 19 takes it for a lambda, and never comes back from K::constant([1, 2]).
+std::string python_list(const std::string& code, const Input& in) {
+  static const std::set<std::string> kBehindCaptures = {"(", "{", "<", "->", "mutable", "constexpr", "noexcept"};
+  for (std::size_t i = 0; i < in.tokens.size(); ++i) {
+    const Token& open = in.tokens[i];
+    const std::string before = i ? in.tokens[i - 1].text : ";";
+    if (open.text != "[") continue;
+    if (before != "(" && before != "," && before != "=" && before != "{" && before != "return") continue;
+    std::size_t j = i + 1;
+    while (j < in.tokens.size() && in.tokens[j].depth > open.depth) ++j;
+    if (j >= in.tokens.size() || in.tokens[j].text != "]") continue;
+    const bool attribute = before == "{" && in.tokens[i + 1].text == "[";
+    if (attribute) {
+      i = j;
+      continue;
+    }
+    if (j + 1 < in.tokens.size() && kBehindCaptures.count(in.tokens[j + 1].text)) continue;
+    return code.substr(open.begin, in.tokens[j].end - open.begin);
+  }
+  return "";
+}
+
 /// x[i, j], which is another thing in NumPy.
 bool has_comma_index(const Input& in) {
   for (std::size_t i = 1; i < in.tokens.size(); ++i) {
     const Token& before = in.tokens[i - 1];
     if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" || (before.word && before.text != "auto" && before.text != "return"))) continue;
+    for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
+      if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
+  }
+  return false;
+}
+
+/// f((3, 4)), which is f(4).
+bool has_comma_tuple(const Input& in) {
+  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
+    if (in.tokens[i].text != "(" || (in.tokens[i - 1].text != "(" && in.tokens[i - 1].text != ",")) continue;
     for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
       if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
   }
@@ -215,7 +247,7 @@ struct Interpreter::Impl {
       auto address = clang_->getSymbolAddress(g.getName());
       if (address) continue;
       llvm::consumeError(address.takeError());
-      return "declared but defined nowhere: " + llvm::demangle(g.getName().str());
+      return "declared but defined nowhere: " + llvm::demangle(g.getName().str()) + "; a function is defined before the line that calls it";
     }
     return "";
   }
@@ -344,13 +376,20 @@ std::string Interpreter::Impl::hint(const std::string& error) {
   if (has("unknown type name 'import'") || has("unknown type name 'from'")) return line("the headers are here already; K:: holds the functions, and .help says more");
   if (has("'Tensor' is not contextually convertible to 'bool'")) return line("ask for the value: (...).item<bool>()");
   if (has("invalid operands to binary expression") && has("Tensor")) return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
+  if (has("invalid argument type") && has("Tensor") && has("to unary expression")) return line("of a bool tensor ~x is the opposite");
+  if (has("indirection requires pointer operand")) return line("there is no **; write K::pow(x, 2) or K::square(x)");
+  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'"))
+    for (clang::NamedDecl* d : find(&context().Idents.get("K")))
+      if (clang::DeclContext* k = scope_of(d); k && !k->lookup(&context().Idents.get(name)).empty()) return line("K::" + name + "(x)");
   if (has("unexpected namespace name")) return line("K is a namespace: K::name");
   if (has("no viable overloaded '") && has("='")) return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
   if (has("reference to overloaded function could not be resolved") || has("reference to non-static member function must be called"))
     return line("a function is called with (...); ?name shows what it does");
   if (has("implicit instantiation of undefined template 'std::basic_")) return line("#include <string>, <iostream> or <sstream>");
   if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
-  if (std::string name = quoted("use of undeclared identifier '"); !name.empty() && error.find("did you mean") == std::string::npos) {
+  if (std::string name = quoted("use of undeclared identifier '"); !name.empty() && (name == "print" || error.find("did you mean") == std::string::npos)) {
+    if (name == "len") return line("x.size(), or x.shape()[0]");
+    if (name == "np" || name == "tf" || name == "torch" || name == "keras") return line("K:: holds the functions: K::zeros({2, 3})");
     if (name == "print") return line("a line without `;` shows its value");
     if (name == "True" || name == "False") return line("C++ writes true and false");
     static const std::set<std::string> kArguments = {"axis", "keepdims", "dtype", "shape", "name", "alpha", "padding", "strides", "training", "seed"};
@@ -363,7 +402,9 @@ std::string Interpreter::Impl::hint(const std::string& error) {
     if (name.empty()) name = quoted("'");
     return line("variables of the prompt are global: write [] and use " + (name.empty() ? "it" : name) + ", or [" + name + " = " + name + "] for its value now");
   }
-  if (std::string name = quoted("no member named '"); !name.empty() && error.find("in namespace 'std'") != std::string::npos) {
+  std::string in_std = quoted("no member named '");
+  if (in_std.empty()) in_std = quoted("no template named '");
+  if (const std::string& name = in_std; !name.empty() && error.find("in namespace 'std'") != std::string::npos) {
     static const std::vector<std::pair<std::string, std::string>> kHeaders = {
         {"cout", "iostream"}, {"cin", "iostream"}, {"endl", "iostream"}, {"map", "map"}, {"set", "set"}, {"sort", "algorithm"}, {"accumulate", "numeric"},
         {"iota", "numeric"}, {"function", "functional"}, {"unordered_map", "unordered_map"}, {"ifstream", "fstream"}, {"ofstream", "fstream"},
@@ -426,7 +467,19 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   // An expression runs as an initialiser, and one with a lambda inside of a namespace: clang 19 crashes on a lambda in a statement at
   // the top that begins with a parenthesis, and on an error inside of a lambda whose class lies at the top.
   const bool lambda = has_lambda(in);
+  if (!in.broken.empty()) {
+    self.say("error: " + in.broken);
+    return false;
+  }
+  if (std::string list = python_list(code, in); !list.empty()) {
+    std::string braces = list;
+    std::replace(braces.begin(), braces.end(), '[', '{');
+    std::replace(braces.begin(), braces.end(), ']', '}');
+    self.say("error: " + list + " is no list in C++; write " + braces);
+    return false;
+  }
   if (has_comma_index(in)) std::cerr << "hint: x[i, j] is x[j] in C++; write x(i, j)" << std::endl;
+  if (has_comma_tuple(in)) std::cerr << "hint: (3, 4) is 4 in C++; a shape or a list is written {3, 4}" << std::endl;
   auto initialiser = [&](const std::string& before, std::size_t begin, std::size_t end, const std::string& after) {
     std::string number = std::to_string(++self.serial);
     std::string text = "const int shown_" + number + " = (" + before + "(\n" + mark(begin) + code.substr(begin, end - begin) + "\n)" + after + ", 0);";
@@ -438,7 +491,8 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     auto result = self.execute(initialiser("::kassette::repl::show(", in.shown, code.size(), ")"), /*quiet=*/true);
     if (result != Impl::kNotParsed) return result == Impl::kRan;
     Impl::Refusal refusal = self.refusal;
-    if (in.names.empty() && refusal.text.find("shown_") != std::string::npos) {   // speaks of what stands around the user's words
+    const bool ours = refusal.text.find("shown_") != std::string::npos || refusal.text.find("\n)), 0);") != std::string::npos;
+    if (in.names.empty() && ours) {   // speaks of what stands around the user's words
       result = self.execute(enter + mark(in.shown) + code.substr(in.shown) + "\n;", /*quiet=*/true);
       if (result == Impl::kRan) return true;
       refusal = self.refusal;
