@@ -5,7 +5,6 @@
 
 #include "core/text.h"
 #include "ops/axes.h"
-#include "ops/binary.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
@@ -79,19 +78,15 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   DType dtype = dtype_beside(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
-  std::int64_t code = checked_axes(what, o, axis, /*keepdims=*/false);
+  checked_axes(what, o, axis, /*keepdims=*/false);
   if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
   check_target(what, t, o);
-  auto loss = [code](const Tensor& targets, const Tensor& scores) {
-    Tensor logs = log(clip_by_epsilon(apply1(binary_row<Divide>(), {scores, sum_by(scores, code | kKeepDims)})));
-    return -sum_by(apply1(binary_row<Multiply>(), {targets, logs}), code);
-  };
   return in_name_of(what, [&] {
     const Body &a = t.body(), &b = o.body();
     if (b.dtype.size() < 4 || !a.known() || !b.known())
-      return cast(loss(wide(fitting(Fit::categorical_crossentropy, t, o)), wide(o)), b.dtype);
+      return cast(probability_cross_entropy(wide(fitting(Fit::categorical_crossentropy, t, o)), wide(o), axis, epsilon()), b.dtype);
     check_fit(Fit::categorical_crossentropy, a, b);
-    return loss(t, o);
+    return probability_cross_entropy(t, o, axis, epsilon());
   });
 }
 

@@ -41,7 +41,7 @@ std::vector<const OpDef*> all_rows() {
       &repeat_grad_like_row, &tile_row, &tile_grad_like_row, &broadcast_to_row, &arange_row, &eye_row, &to_row,
       &softmax_row, &log_softmax_row, &softmax_grad_row, &logsumexp_row, &softmax_from_logsumexp_row,
       &softmax_cross_entropy_row, &softmax_cross_entropy_grad_row, &sparse_softmax_cross_entropy_row,
-      &sparse_softmax_cross_entropy_grad_row, &sigmoid_cross_entropy_row, &pick_row, &place_row,
+      &sparse_softmax_cross_entropy_grad_row, &sigmoid_cross_entropy_row, &probability_cross_entropy_row, &probability_cross_entropy_grad_row, &pick_row, &place_row,
       &normalize_batch_row, &normalize_batch_grad_row, &center_scale_row,
       &sparse_coo_row, &sparse_nonzero_row, &sparse_to_dense_row, &sparse_gather_row, &sparse_dot_row, &sparse_products_row,
       &sparse_concatenate_row,

@@ -156,6 +156,31 @@ constexpr auto cross_entropy_grad_run = [](const auto& f) {
       });
 };
 
+// Of probabilities: attrs.x is epsilon, so that they count as between epsilon and 1 - epsilon.
+constexpr auto probability_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  Around a(f.call, f.call.spec(1));
+  const T *t = f.in(0), *p = f.in(1), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
+  if (a.n == 0) std::fill_n(f.out(), a.outer * a.inner, T(0));
+  a.run([&](std::int64_t r, std::int64_t count) { loops<T>().probability_rows(t + r * a.n, p + r * a.n, low, high, f.out() + r, count, a.n); },
+        [&](std::int64_t at, std::int64_t c, std::int64_t width) {
+          loops<T>().probability_columns(t + at, p + at, low, high, f.out() + c, a.n, a.inner, width);
+        });
+};
+constexpr auto probability_grad_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  Around a(f.call, f.call.spec(2));
+  const T *dy = f.in(0), *t = f.in(1), *p = f.in(2), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        std::int64_t at = r * a.n;
+        loops<T>().probability_grad_rows(dy + r, t + at, p + at, low, high, f.out() + at, count, a.n);
+      },
+      [&](std::int64_t at, std::int64_t c, std::int64_t width) {
+        loops<T>().probability_grad_columns(dy + c, t + at, p + at, low, high, f.out() + at, a.n, a.inner, width);
+      });
+};
+
 /// Throws unless all ids are in [0, n).
 void check_ids(const char* op, const std::int64_t* ids, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i)
@@ -276,6 +301,13 @@ void cross_entropy_rule(const Call& call, Spec* out) {
   one_shape(call.op.name, call.spec(0), call.spec(1), &out[1]);
   reduced_spec(call.op.name, call.attrs.a, out[1], &out[0]);
 }
+void probability_rule(const Call& call, Spec* out) {
+  check_same_dtype(call);
+  check_domain(call, Domain::floats);
+  Spec both;
+  one_shape(call.op.name, call.spec(0), call.spec(1), &both);
+  reduced_spec(call.op.name, call.attrs.a, both, out);
+}
 void sparse_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
   const Spec &ids = call.spec(0), &z = call.spec(1);
@@ -353,6 +385,25 @@ void cross_entropy_grad_vjp(const Rewind& r) {
   if (r.wants(1)) r.din(1) = dy * (sum_by(u * p, keep) - u);
   if (r.wants(2)) r.din(2) = dy * u * total;
 }
+void probability_vjp(const Rewind& r) {
+  if (r.wants(0)) {
+    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.a | kKeepDims), r.attrs.x, 1 - r.attrs.x);
+    r.din(0) = -(spread(r.dy(), p, r.attrs.a) * log(q));
+  }
+  if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+}
+/// Of dp = dy * (sum(t) / sum(p) - t / p), t where p / sum(p) is not clipped.
+void probability_grad_vjp(const Rewind& r) {
+  Tensor u = r.dy(), p = r.in(2);
+  std::int64_t code = r.attrs.a, keep = code | kKeepDims;
+  Tensor s = sum_by(p, keep), q = p / s, inside = logical_and(greater_equal(q, r.attrs.x), less_equal(q, 1 - r.attrs.x));
+  Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
+  if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
+  if (!r.wants(1) && !r.wants(2)) return;
+  Tensor dy = spread(r.in(0), p, code), total = sum_by(u, keep);
+  if (r.wants(1)) r.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
+  if (r.wants(2)) r.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
+}
 void sparse_vjp(const Rewind& r) {
   if (!r.wants(1)) return;
   if (r.dy(0).defined()) r.din(1) = apply1(sparse_softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
@@ -405,6 +456,16 @@ constinit const OpDef softmax_cross_entropy_grad_row{.name = "categorical_crosse
                                                      .cpu = float_kernel<cross_entropy_grad_run>,
                                                      .vjp = cross_entropy_grad_vjp,
                                                      .saves_in = 7};
+constinit const OpDef probability_cross_entropy_row{.name = "probability_crossentropy",
+                                                    .rule = probability_rule,
+                                                    .cpu = float_kernel<probability_run>,
+                                                    .vjp = probability_vjp,
+                                                    .saves_in = 3};
+constinit const OpDef probability_cross_entropy_grad_row{.name = "probability_crossentropy_grad",
+                                                         .rule = last_rule,
+                                                         .cpu = float_kernel<probability_grad_run>,
+                                                         .vjp = probability_grad_vjp,
+                                                         .saves_in = 7};
 constinit const OpDef sparse_softmax_cross_entropy_row{.name = "sparse_categorical_crossentropy",
                                                        .rule = sparse_rule,
                                                        .cpu = float_kernel<sparse_run>,
@@ -433,6 +494,11 @@ Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axi
   Tensor out[2];
   apply(softmax_cross_entropy_row, by(encode_axes("categorical_crossentropy", logits, axis, false)), in, 2, out, 2);
   return std::move(out[0]);
+}
+Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
+  Attrs attrs = by(encode_axes("categorical_crossentropy", probabilities, axis, false));
+  attrs.x = epsilon;
+  return apply1(probability_cross_entropy_row, attrs, {target, probabilities});
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {
   In in[2] = {classes, logits};

@@ -108,6 +108,49 @@ struct CrossEntropyGrad {
     });
   }
 };
+/// Probabilities count as between low and high.
+template <class C>
+struct Bounds {
+  C low, high;
+  __device__ C clip(C q) const { return q < low ? low : q > high ? high : q; }
+  __device__ bool inside(C q) const { return q >= low && q <= high; }
+};
+/// loss = -sum(t * log(q)), q = p / sum(p)
+template <class T>
+struct Probability {
+  const T *t, *p;
+  Bounds<Wide<T>> bounds;
+  T* loss;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    using C = Wide<T>;
+    const C total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return load(p + at + along[i]); });
+    const C sum = over<Team, C, Sum>(along.n, [&](std::int64_t i) {
+      return load(t + at + along[i]) * m::log(bounds.clip(load(p + at + along[i]) / total));
+    });
+    if (Team::rank() == 0) store(loss + o, -sum);
+  }
+};
+/// dp = dy * (sum(t) - t / q) / sum(p), t where q is not clipped
+template <class T>
+struct ProbabilityGrad {
+  const T *dy, *t, *p;
+  Bounds<Wide<T>> bounds;
+  T* dp;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    using C = Wide<T>;
+    const C g = load(dy + o), total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return load(p + at + along[i]); });
+    const C counted = over<Team, C, Sum>(along.n, [&](std::int64_t i) {
+      return bounds.inside(load(p + at + along[i]) / total) ? load(t + at + along[i]) : C(0);
+    });
+    each<Team>(along.n, [&](std::int64_t i) {
+      const std::int64_t k = at + along[i];
+      const C q = load(p + k) / total;
+      store(dp + k, g * (counted - (bounds.inside(q) ? load(t + k) / q : C(0))) / total);
+    });
+  }
+};
 /// loss = logsumexp(z) - z[id]; p = softmax(z)
 template <class T>
 struct SparseCrossEntropy {
@@ -154,6 +197,23 @@ void run_cross_entropy_grad(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_groups(call, groups_of(call, call.spec(2)),
                   CrossEntropyGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), call.out_as<T>()});
+  });
+}
+template <class T>
+Bounds<Wide<T>> bounds_of(const Call& call) {
+  return {static_cast<Wide<T>>(call.attrs.x), static_cast<Wide<T>>(1 - call.attrs.x)};
+}
+void run_probability(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(1)), Probability<T>{call.in[0].as<T>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+  });
+}
+void run_probability_grad(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, call.spec(2)),
+                  ProbabilityGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 
@@ -274,6 +334,8 @@ const PluginKernel kernels[] = {{"softmax", run_softmax},
                                 {"softmax_from_logsumexp", run_from_logsumexp},
                                 {"categorical_crossentropy", run_cross_entropy},
                                 {"categorical_crossentropy_grad", run_cross_entropy_grad},
+                                {"probability_crossentropy", run_probability},
+                                {"probability_crossentropy_grad", run_probability_grad},
                                 {"sparse_categorical_crossentropy", run_sparse},
                                 {"sparse_categorical_crossentropy_grad", run_sparse_grad},
                                 {"binary_crossentropy", run_sigmoid},

@@ -13,6 +13,8 @@ Tensor log_softmax(const Tensor& x, int axis = -1);
 Tensor logsumexp(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 /// sum(target * (logsumexp(logits) - logits)) along one axis, which goes; target and logits have one shape.
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis = -1);
+/// -sum(target * log(q)) along one axis, q = p / sum(p) between epsilon and 1 - epsilon; target and p have one shape.
+Tensor probability_cross_entropy(const Tensor& target, const Tensor& p, int axis, double epsilon);
 /// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids of the shape without it.
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits);
 /// max(z, 0) - z * t + log(1 + exp(-|z|)), elementwise; target and logits have one shape.
@@ -22,6 +24,7 @@ Tensor pick(const Tensor& x, const Tensor& classes);
 
 extern const OpDef softmax_row, log_softmax_row, softmax_grad_row, logsumexp_row, softmax_from_logsumexp_row,
     softmax_cross_entropy_row, softmax_cross_entropy_grad_row, sparse_softmax_cross_entropy_row,
-    sparse_softmax_cross_entropy_grad_row, sigmoid_cross_entropy_row, pick_row, place_row;
+    sparse_softmax_cross_entropy_grad_row, sigmoid_cross_entropy_row, probability_cross_entropy_row,
+    probability_cross_entropy_grad_row, pick_row, place_row;
 
 }  // namespace kassette

@@ -24,6 +24,13 @@ struct SoftmaxLoops {
   /// dz = dy * (p * sum(t) - t), dy one per row or column.
   void (*loss_grad_rows)(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n);
   void (*loss_grad_columns)(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride, std::int64_t width);
+  /// loss = -sum(t * log(q)), q = p / sum(p) between low and high.
+  void (*probability_rows)(const T* t, const T* p, T low, T high, T* loss, std::int64_t count, std::int64_t n);
+  void (*probability_columns)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width);
+  /// dp = dy * (sum(t) - t / q) / sum(p), where t counts as 0 outside low and high.
+  void (*probability_grad_rows)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n);
+  void (*probability_grad_columns)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n, std::int64_t stride,
+                                   std::int64_t width);
   /// out = dy[row] * p.
   void (*scale_rows)(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n);
   /// w = exp(x - w), 0 where w is -inf: softmax, w having been the logsumexp beside each element.

@@ -195,6 +195,43 @@ void loss_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t 
     }
   });
 }
+template <class T>
+struct Bounds {
+  using V = xsimd::batch<T>;
+  V low, high;
+  KASSETTE_FN V clip(const V& q) const { return xsimd::select(q < low, low, xsimd::select(q > high, high, q)); }   // NaN stays
+  /// v, or 0 where q is outside.
+  KASSETTE_FN V inside(const V& q, const V& v) const { return xsimd::select(q >= low, xsimd::select(q <= high, v, V(T(0))), V(T(0))); }
+};
+template <class T>
+void probability_columns(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width) {
+  const Bounds<T> bounds{xsimd::batch<T>(low), xsimd::batch<T>(high)};
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(p + r * stride + c); });
+    part.store(loss + c, -column_sum<T>(n, [&](std::int64_t r) {
+                 return part.load(t + r * stride + c) * kassette::m::log(bounds.clip(part.load(p + r * stride + c) / total));
+               }));
+  });
+}
+template <class T>
+void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n, std::int64_t stride,
+                              std::int64_t width) {
+  const Bounds<T> bounds{xsimd::batch<T>(low), xsimd::batch<T>(high)};
+  each<T>(width, [&](std::int64_t c, std::int64_t m) {
+    Part<T> part{m};
+    auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(p + r * stride + c); });
+    auto counted = column_sum<T>(n, [&](std::int64_t r) {
+      return bounds.inside(part.load(p + r * stride + c) / total, part.load(t + r * stride + c));
+    });
+    auto g = part.load(dy + c);
+    for (std::int64_t r = 0; r < n; ++r) {
+      std::int64_t at = r * stride + c;
+      auto q = part.load(p + at) / total;
+      part.store(dp + at, g * (counted - bounds.inside(q, part.load(t + at) / q)) / total);
+    }
+  });
+}
 
 // ---- rows ------------------------------------------------------------------------------------------------------------
 template <class T>
@@ -324,6 +361,32 @@ void loss_grad_rows(const T* dy, const T* t, const T* p, T* dz, std::int64_t cou
   }
 }
 template <class T>
+void probability_rows(const T* t, const T* p, T low, T high, T* loss, std::int64_t count, std::int64_t n) {
+  const Bounds<T> bounds{xsimd::batch<T>(low), xsimd::batch<T>(high)};
+  for (std::int64_t i = 0; i < count; ++i, t += n, p += n) {
+    const xsimd::batch<T> total(sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(p + k); }));
+    loss[i] = -sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
+      return Part<T>{m}.load(t + k) * kassette::m::log(bounds.clip(Part<T>{m}.load(p + k) / total));
+    });
+  }
+}
+template <class T>
+void probability_grad_rows(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  const Bounds<T> bounds{V(low), V(high)};
+  for (std::int64_t i = 0; i < count; ++i, t += n, p += n, dp += n) {
+    const V total(sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(p + k); }));
+    const V counted(sum_over<T>(n, [&](std::int64_t k, std::int64_t m) {
+      return bounds.inside(Part<T>{m}.load(p + k) / total, Part<T>{m}.load(t + k));
+    }));
+    each<T>(n, [&](std::int64_t k, std::int64_t m) {
+      Part<T> part{m};
+      V q = part.load(p + k) / total;
+      part.store(dp + k, V(dy[i]) * (counted - bounds.inside(q, part.load(t + k) / q)) / total);
+    });
+  }
+}
+template <class T>
 void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, p += n, out += n)
     for (std::int64_t k = 0; k < n; ++k) out[k] = dy[i] * p[k];
@@ -361,6 +424,10 @@ constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
                                 loss_columns<T>,
                                 loss_grad_rows<T>,
                                 loss_grad_columns<T>,
+                                probability_rows<T>,
+                                probability_columns<T>,
+                                probability_grad_rows<T>,
+                                probability_grad_columns<T>,
                                 scale_rows<T>,
                                 exp_gap<T>,
                                 sigmoid_loss<T>};

@@ -135,6 +135,7 @@ constexpr Sample kOpSamples[] = {
     {"softmax", kMatrix, CALL(K::softmax(x)), {kReal}, kFloats, kSecond, 4, "()"},
     {"softmax", kReduce3, CALL(K::softmax(x, 1)), {kReal}, kFloats, kSecond, 4, "(3)"},
     {"categorical_crossentropy", "(2,3) (2,3) | (4,5) (4,5)", CALL(K::categorical_crossentropy(x, y)), {kUnit, {0.2, 0.8}}, kFloats, kSecond, 8, "(2,3) (2,4) | (2,3) (3)"},
+    {"categorical_crossentropy", "(3,2) (3,2) | (5,4) (5,4)", CALL(K::categorical_crossentropy(x, y, false, 0)), {kUnit, {0.2, 0.8}}, kFloats, kSecond, 8, "(2,3) (2,4) | () ()"},
     {"categorical_crossentropy", "(2,3) (2,3) | (4,5) (4,5)", CALL(K::categorical_crossentropy(x, y, true, 0)), {kUnit, kReal}, kFloats, kSecond, 8, "(2,3) (2,4) | () ()"},
     {"sparse_categorical_crossentropy", "(2) (2,3) | (4) (4,5)", CALL(K::sparse_categorical_crossentropy(x, y)), {index_below(3), {0.2, 0.8}}, kFloats, kSecond, 8, "(3) (2,3) | () ()"},
     {"sparse_categorical_crossentropy", "(3) (2,3) | (5) (4,5)", CALL(K::sparse_categorical_crossentropy(x, y, true, 0)), {index_below(2), kReal}, kFloats, kSecond, 8, "(2) (2,3)"},

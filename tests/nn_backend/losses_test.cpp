@@ -259,3 +259,63 @@ TEST_CASE("l2_normalize of the specification's vectors", "[losses]") {
   check_close(K::l2_normalize(K::constant({0, 0}, "float16")), {0, 0});
   CHECK_THROWS_WITH(K::l2_normalize(wide({3, 4}), 1), "l2_normalize: axis 1 is out of range for (2,) of rank 1");
 }
+
+namespace {
+
+/// -sum(t * log(clip(p / sum(p)))) over the middle of (outer, n, inner), and its gradient with respect to p, by the letter of the
+/// specification.
+struct Plain {
+  List loss, dp;
+  Plain(const List& t, const List& p, int outer, int n, int inner, double e) : loss(static_cast<std::size_t>(outer * inner)), dp(p.size()) {
+    for (int o = 0; o < outer; ++o)
+      for (int i = 0; i < inner; ++i) {
+        auto at = [&](int k) { return static_cast<std::size_t>((o * n + k) * inner + i); };
+        double sum = 0, inside = 0, cost = 0;
+        for (int k = 0; k < n; ++k) sum += p[at(k)];
+        for (int k = 0; k < n; ++k) {
+          double q = p[at(k)] / sum;
+          cost -= t[at(k)] * std::log(std::min(std::max(q, e), 1 - e));
+          if (q >= e && q <= 1 - e) inside += t[at(k)];
+        }
+        loss[static_cast<std::size_t>(o * inner + i)] = cost;
+        for (int k = 0; k < n; ++k) {
+          double q = p[at(k)] / sum;
+          dp[at(k)] = inside / sum - (q >= e && q <= 1 - e ? t[at(k)] / p[at(k)] : 0);
+        }
+      }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("categorical_crossentropy of scores along any axis is what its formula says, clipped ones too", "[losses]") {
+  CpuSettings restore;
+  for (DType dtype : {kassette::float64, kassette::float32})
+    for (auto [outer, n, inner] : {std::array{5, 3, 1}, {7, 40, 1}, {2, 7, 3}, {1, 5, 130}, {3, 1, 2}, {70, 100, 1}})
+      at_every_level([&, outer = outer, n = n, inner = inner](kassette::Level) {
+        INFO(dtype << " (" << outer << ", " << n << ", " << inner << ")");
+        List t, p;
+        for (int i = 0; i < outer * n * inner; ++i) {
+          t.push_back(i * 7 % 11 / 10.);
+          p.push_back(i % 5 == 2 ? 0 : i % 17 == 3 ? 1e9 : 0.1 + i * 13 % 23);   // none, nearly all, some
+        }
+        Plain plain(t, p, outer, n, inner, 1e-7);
+        Tensor x = K::cast(K::constant(p, "float64", {outer, n, inner}), dtype), y = K::cast(K::constant(t, "float64", {outer, n, inner}), dtype);
+        Tensor w = K::variable(x, dtype), loss = K::categorical_crossentropy(y, w, false, 1);
+        CHECK(loss.shape() == Shape{outer, inner});
+        const double close = dtype == kassette::float64 ? 1e-9 : 2e-5;
+        List got = values(loss), slope = values(K::gradients(loss, {w})[0]);
+        double off = 0, tilt = 0;
+        for (std::size_t i = 0; i < got.size(); ++i) off = std::max(off, std::abs(got[i] - plain.loss[i]) / (1 + std::abs(plain.loss[i])));
+        for (std::size_t i = 0; i < slope.size(); ++i) tilt = std::max(tilt, std::abs(slope[i] - plain.dp[i]) / (1 + std::abs(plain.dp[i])));
+        CHECK(off < close);
+        CHECK(tilt < close);
+      });
+}
+
+TEST_CASE("categorical_crossentropy of probabilities is one op", "[losses]") {
+  Tensor w = K::variable({{0.2, 0.8}, {0.5, 0.5}}), t = K::constant({{0, 1}, {1, 0}});
+  std::int64_t before = kassette::live_nodes();
+  Tensor loss = K::categorical_crossentropy(t, w);
+  CHECK(kassette::live_nodes() == before + 1);
+}
