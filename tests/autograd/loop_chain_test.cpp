@@ -43,6 +43,7 @@ const struct {
     {"LSTM with a bias in the step", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + p.b, s); }},
     {"what is sliced is scaled, squared and added first",
      [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(K::square(K::sigmoid(x)) - (p.b + K::dot(s[0], p.w)) * 2.0, s); }},
+    {"one matrix twice", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + K::dot(s[1], p.w), s); }},
     {"what is sliced is read as a whole too",
      [](const Tensor& x, const Tensors& s, const Weights& p) {
        Tensor z = x + K::dot(s[0], p.w);
