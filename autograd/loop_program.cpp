@@ -5,6 +5,7 @@
 
 #include "autograd/control.h"
 #include "autograd/walk.h"
+#include "core/text.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -58,12 +59,17 @@ Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopArity& arity) 
 }
 
 Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
-                                           const std::vector<char>& wanted, const std::vector<char>& has_dy) {
+                                           const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
   Symbolic on(context());
   Tensors keys;
   for (const Plan::Step& s : body.steps_)
     if (s.source) keys.push_back(stand_in(Spec(int64, {2}), cpu));
-  Tensors in = stand_ins(args), outs = body.connect(in.begin(), static_cast<int>(in.size()), &keys);
+  Tensors in = stand_ins(args), outs;
+  try {
+    outs = body.connect(in.begin(), static_cast<int>(in.size()), &keys);
+  } catch (const Error&) {   // shapes that do not fit: the first step would say so
+    rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.what_, ")"); });
+  }
   int states = arity.nx, captures = arity.nx + arity.ns;
   // What the walk goes to: wanted elements and captures, and every state, for its cotangent goes on.
   std::vector<int> to;

@@ -40,9 +40,9 @@ class LoopProgram {
   /// The body alone.
   static Ref<LoopProgram> of_body(const Plan& body, const LoopArity& arity);
   /// With its adjoint for arguments of these shapes: `wanted` per argument (elements, states, captures), `has_dy` per output
-  /// of the loop. Null where the paths of the states are too many.
+  /// of the loop; the number of steps is for messages. Null where the paths of the states are too many.
   static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
-                                       const std::vector<char>& wanted, const std::vector<char>& has_dy);
+                                       const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps);
 
   const Plan& plan() const { return *plan_; }
 

@@ -49,7 +49,7 @@ class Scan final : public Procedure {
   };
   Tensors run_recorded(const Tensors& in, std::int64_t steps) const;
   Tensors step_on_zeros(const Tensors& in) const;
-  Ref<LoopProgram> program_for(const Tensors& in, const Rewound& by) const;
+  Ref<LoopProgram> program_for(const Tensors& in, const Rewound& by, std::int64_t steps) const;
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   const char* what_;
@@ -102,7 +102,7 @@ bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
   std::int64_t steps = length_of(what_, xs, length_);
   if (steps == 0) return false;
   Tensors values = values_of(in);
-  Ref<LoopProgram> program = program_for(values, by);
+  Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
   auto run = Ref<LoopRun>::adopt(new LoopRun(program, {what_, steps, reverse_, segment_of(checkpoint_, steps), /*again=*/eager_}, values));
   tape.results = run->forward(/*way_back=*/true);
@@ -111,7 +111,7 @@ bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
 }
 
 /// The body and its adjoint for these shapes: made once, the last few are kept.
-Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by) const {
+Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::int64_t steps) const {
   constexpr std::size_t kPrograms = 8;
   std::vector<Body> args;
   std::vector<char> wanted(static_cast<std::size_t>(in.size() - 1), 0);
@@ -132,7 +132,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by) const {
   for (const Known& k : known_)
     if (k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), same)) return k.program;
   LoopArity arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
-  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy)};
+  Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy, steps)};
   if (known_.size() == kPrograms) known_.erase(known_.begin());
   known_.push_back(std::move(k));
   return known_.back().program;

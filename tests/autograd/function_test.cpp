@@ -194,7 +194,7 @@ TEST_CASE("what fails in a replay is named as the user called it, whatever it is
   Tensor sum = K::foldl([&](const Tensor& s, const Tensor& x) { return s + K::sum(K::switch_(c, x, x + 1.0)); }, xs, K::constant(0));
   Tensors loop{fed[0], K::ones({2, 2, 3})};
   CHECK(error_of([&] { K::function({c, xs}, {sum})(loop); }) == said + " (step 1 of 2 of foldl)");
-  CHECK(error_of([&] { K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop); }).find(said) == 0);
+  CHECK(error_of([&] { K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop); }) == said + " (step 1 of 2 of foldl)");
   Tensor taken = K::switch_(K::sum(a) > 0.0, [&] { return K::switch_(c, a, b); }, [&] { return b; });
   CHECK(error_of([&] { K::function({c, a, b}, {taken})(fed); }) == said);
 }

@@ -254,6 +254,11 @@ TEST_CASE("a step that fails says which one it was, on the way there and back", 
   auto h = K::function({m, start}, {K::foldl([&](const Tensor& a, const Tensor& e) { return a + e; }, m, start)});
   CHECK(values(h({K::ones({2, 3}, "float64"), {1.0, 2.0, 3.0}})[0]) == Vec{3, 4, 5});
   CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), {1.0, 2.0}}); }).find("(step 1 of 2 of foldl)") != std::string::npos);
+  Tensor scaled = K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::sum(e * w); }, m, K::constant(0.0, "float64"));
+  for (const Tensors& outputs : {Tensors{scaled}, Tensors{scaled, K::gradients(scaled, {w})[0]}, K::gradients(scaled, {w})}) {
+    auto s = K::function({m}, outputs);
+    CHECK(message_of([&] { s({K::ones({4, 2}, "float64")}); }) == "multiply: shapes (2,) and (3,) do not broadcast: 2 against 3 (step 1 of 4 of foldl)");
+  }
   CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), K::constant(Vec{1.0}, "float64")}); }) ==
         "foldl: the step returned state 0 of shape (3,), it was (1,); shapes must stay");
 }
