@@ -10,6 +10,7 @@
 
 #include "core/check_interrupt.h"
 #include "core/storage.h"
+#include "devices/cpu/gemv.h"
 #include "devices/cpu/threads.h"
 
 namespace kassette {
@@ -44,6 +45,9 @@ constexpr std::int64_t kLongestTile = std::int64_t(1) << 33;
 // 20.1 in columns). Loops go over such rows by themselves, see Note [Rows by themselves].
 constexpr std::int64_t kCached = 1 << 16;
 constexpr std::int64_t kLeastRows = 8;                    // of such a tile
+// Bytes of a matrix that no cache holds: four rows at once come from memory 12 % faster than in OpenBLAS' way (4096 x 4096 floats, two
+// threads: 0.94 ms against 1.08).
+constexpr std::int64_t kPastCaches = 8 << 20;
 constexpr std::int64_t kInnerBlock = 1024;                // length of a part of a long inner axis
 // OpenBLAS adds an inner axis up in blocks, the shortest of which is 192 (Prescott, doubles, which differ from 200 on). Up
 // to here sums are whole in registers before they meet what is there.
@@ -104,6 +108,22 @@ void vector_product(const Product& p, const T* a, const T* b, T* out) {
     if (p.tb) blas_gemv(false, p.n, p.k, b, p.ldb, a, incx, out, incy);
     else blas_gemv(true, p.k, p.n, b, p.ldb, a, incx, out, incy);
   }
+}
+
+RowsByVector<float> rows_by_vector(float) { return KASSETTE_PICK(gemv_table).f32; }
+RowsByVector<double> rows_by_vector(double) { return KASSETTE_PICK(gemv_table).f64; }
+
+/// True for a large matrix by a vector where both lie as row after row.
+template <class T>
+bool long_rows(const Product& p) {
+  bool rows = p.n == 1 ? !p.ta && (p.tb || p.ldb == 1) : p.m == 1 && p.tb && (!p.ta || p.lda == 1);
+  std::int64_t bytes = p.m * p.n * p.k * static_cast<std::int64_t>(sizeof(T));
+  return rows && std::max(p.m, p.n) >= kFewestRows && p.k >= kFewestRows && bytes >= kPastCaches;
+}
+template <class T>
+void long_rows_tile(const Product& p, const T* a, const T* b, T* out) {
+  if (p.n == 1) rows_by_vector(T())(p.m, p.k, a, p.lda, b, out, p.ldo);
+  else rows_by_vector(T())(p.n, p.k, b, p.ldb, a, out, 1);
 }
 
 template <class T>
@@ -281,6 +301,10 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
     }
     return;
   }
+  if (long_rows<T>(p)) {
+    for_each_tile(p, r, a, b, out, long_rows_tile<T>);
+    return;
+  }
   if (r.count == 1 && run_inner_parts(p, a, b, out)) return;
   for_each_tile(p, r, a, b, out, one_tile<T>);
 }
@@ -349,7 +373,7 @@ bool multiply_onto_row(const Product& p, const double* a, const double* b, const
 }
 
 std::int64_t rows_of_tile(const Product& p) {
-  const bool whole = p.k == 0 || p.m * p.n * p.k <= kTiny || too_long(p) || in_inner_parts(p);
+  const bool whole = p.k == 0 || p.m * p.n * p.k <= kTiny || too_long(p) || in_inner_parts(p) || long_rows<double>(p);
   if (whole) return p.m;
   const Tiles t = tiles_of(p, 1);
   return t.strips ? p.m : t.rows;

@@ -242,12 +242,28 @@ TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
       CHECK(std::memcmp(Access::body(one).data(), Access::body(many).data(), static_cast<std::size_t>(Access::body(one).bytes())) == 0);
     }
   };
-  for (Sizes s : {Sizes{128, 128, 128}, {300, 200, 250}, {64, 9000, 64}, {1000, 500, 1}, {1, 700, 900}}) bits_agree(float32, s, false, false);
+  for (Sizes s : {Sizes{128, 128, 128}, {300, 200, 250}, {64, 9000, 64}, {1000, 500, 1}, {1, 700, 900}, {1031, 2085, 1}}) bits_agree(float32, s, false, false);
   // In strips, by Note [Strips] in devices/cpu/blas.cpp: sides that fit no unroll, several of OpenBLAS' blocks along each axis.
   for (DType dtype : {float32, float64})
     for (int transposed = 0; transposed < 4; ++transposed)
       for (Sizes s : {Sizes{256, 64, 512}, {517, 403, 389}, {1021, 130, 259}, {385, 901, 768}, {9001, 37, 21}})
         bits_agree(dtype, s, transposed & 1, transposed & 2);
+}
+
+TEST_CASE("a large matrix by a vector gives the sums of its rows, on either side, at every level", "[matmul]") {
+  constexpr std::int64_t kRows = 1031, kCols = 2085;   // more than 8 MiB
+  for (DType dtype : {float32, float64})
+    test::at_every_level([&](Level) {
+      std::vector<double> row(kRows), whole(kCols);
+      for (std::int64_t i = 0; i < kRows; ++i) row[static_cast<std::size_t>(i)] = static_cast<double>(i % 7 - 3);
+      for (std::int64_t j = 0; j < kCols; ++j) whole[static_cast<std::size_t>(j)] = static_cast<double>(j % 5 - 1);
+      Tensor left = K::reshape(K::constant(row, dtype), {kRows, 1}), a = left * K::reshape(K::constant(whole, dtype), {1, kCols});
+      Tensor x = K::ones({kCols, 1}, dtype);
+      double sum = 0;   // exact: small integers
+      for (double v : whole) sum += v;
+      CHECK(K::eval(K::all(K::equal(K::dot(a, x), left * sum))).item<bool>());
+      CHECK(K::eval(K::all(K::equal(matmul(K::ones({1, kCols}, dtype), a, false, true), K::reshape(left, {1, kRows}) * sum))).item<bool>());
+    });
 }
 
 TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
