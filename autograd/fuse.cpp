@@ -13,6 +13,7 @@ namespace kassette {
 namespace {
 
 constexpr std::int64_t kPartBytes = 32768;   // of one operand, worth a thread
+constexpr std::int64_t kUpdateGrain = 2 * kFoldRow;   // elements of a sum beside an update
 
 // A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a
 // variable, whose line was read just now.
@@ -127,8 +128,8 @@ namespace {
 
 /// Of each row of what the chain makes the sum, to `partial`; the rows go out of the first-level cache.
 template <class T>
-void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
-  parallel_for((n + kFoldRow - 1) / kFoldRow, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
+void sum_rows(const Chain& chain, std::int64_t n, std::int64_t grain, T* partial) {
+  parallel_for((n + kFoldRow - 1) / kFoldRow, grain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) T block[kFoldRow];
     chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow, reinterpret_cast<std::byte*>(block),
                      [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
@@ -227,7 +228,7 @@ void Plan::run_summed(Frame& f, const Item& item, const Item* beside, void* part
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial);
-    sum_rows(chain, item.n, sums);
+    sum_rows(chain, item.n, beside ? kUpdateGrain : kFoldGrain, sums);
     join_sums(sums, item.n, step(last).op == &mean_row, reinterpret_cast<T*>(out));
   };
   if (dtype == float32) run(0.f);
