@@ -39,7 +39,7 @@ constexpr std::int64_t kLongStrip = std::int64_t(1) << 33;
 constexpr std::int64_t kRowsOfLong = 512;
 constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;     // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
 // A tile ends within some 0.1 s, so that a product can be interrupted.
-constexpr std::int64_t kLongestTile = std::int64_t(1) << 33;
+constexpr std::int64_t kLongestTile = std::int64_t(1) << 32;
 // Right operands of so many elements stay in a second-level cache: tiles of the small path may be of rows, which read all of it,
 // and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512 transposed: 18.9 in rows,
 // 20.1 in columns). Loops go over such rows by themselves, see Note [Rows by themselves].

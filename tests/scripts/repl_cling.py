@@ -48,7 +48,7 @@ def play(kassette, session):
         lines += [typed, f'(void)(std::printf("\\n@@{i}\\n"), std::fflush(stdout));']
     done = subprocess.run([kassette, "repl", "--cling"], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300)
     if "there is no cling here" in done.stderr:
-        print("skipped: there is no cling; Python's package `root` has one (KASSETTE_PYTHON)")
+        print("skipped: there is no cling; Python's package `root` has one (KASSETTE_PYTHON, or KASSETTE_TEST_CLING=fetch)")
         sys.exit(77)
     bad = 0
     for i, (typed, expected) in enumerate(kept):
