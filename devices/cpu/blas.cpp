@@ -28,9 +28,10 @@ constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tile
 // thread's time. OpenBLAS' own threads share what they pack. So a large product is cut between rows alone, into as many strips as
 // there are threads: a cut at a multiple of 24 rows leaves every bit as it is. OpenBLAS counts in columns, our rows are the last
 // index of its loops, and it takes them in groups of three times its unroll, which is at most 8. Whole and strips were
-// compared for float32 and float64, all transposes, up to 60,000 rows, on Prescott, Core2, Penryn, Nehalem, Sandybridge, Haswell,
-// SkylakeX, Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: never a difference at 24. At 12 Nehalem differs; cuts between
-// columns differ with Haswell's float32 and SkylakeX' float64 kernels, and are made by the shape alone.
+// compared for float32 and float64, 324 products of random shapes and transposes, up to 60,000 rows, on Prescott, Core2, Penryn,
+// Nehalem, Sandybridge, Haswell, SkylakeX, Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: never a difference. At 12
+// Nehalem differs, and strips that OpenBLAS takes for small products do with SkylakeX' float64 kernels; cuts between columns
+// differ with Haswell's float32 and SkylakeX' float64 kernels, and are made by the shape alone.
 constexpr std::int64_t kRowUnit = 24;
 constexpr std::int64_t kFewestRows = 128;   // of a strip
 // A strip takes no longer than a tenth of a second, if it may have so few rows: a thread that is held up leaves something to take
