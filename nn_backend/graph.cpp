@@ -189,19 +189,26 @@ Update::Update(const Tensor& variable, const Operand& value)
       second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {}
 
 Updates::Updates(std::initializer_list<Update> list) : Updates() {
-  if (list.size() == 0) return;
-  data_ = static_cast<Update*>(::operator new(sizeof(Update) * list.size()));
-  for (const Update& u : list) new (data_ + size_++) Update(u);
+  for (const Update& u : list) push_back(u);
 }
 Updates::Updates(const Tensors& ops) : Updates() {
-  if (ops.empty()) return;
-  data_ = static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(ops.size())));
-  for (const Tensor& t : ops) new (data_ + size_++) Update(t);
+  for (const Tensor& t : ops) push_back(t);
 }
 Updates::Updates(const Updates& other) : Updates() {
-  if (other.size_ == 0) return;
-  data_ = static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(other.size_)));
-  for (std::int64_t i = 0; i < other.size_; ++i) new (data_ + size_++) Update(other.data_[i]);
+  for (std::int64_t i = 0; i < other.size_; ++i) push_back(other.data_[i]);
+}
+void Updates::push_back(const Update& update) {
+  Update added(update);   // it may stand in this list
+  if ((size_ & (size_ - 1)) == 0) {   // full: there is room for a power of two
+    auto* grown = static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(size_ ? 2 * size_ : 1)));
+    for (std::int64_t i = 0; i < size_; ++i) {
+      new (grown + i) Update(std::move(data_[i]));
+      data_[i].~Update();
+    }
+    ::operator delete(data_);
+    data_ = grown;
+  }
+  new (data_ + size_++) Update(std::move(added));
 }
 Updates::~Updates() {
   for (std::int64_t i = 0; i < size_; ++i) data_[i].~Update();

@@ -40,7 +40,7 @@ class KASSETTE_API Update {
   Tensor first_, second_;
   friend struct UpdateAccess;
 };
-/// The updates of a function.
+/// The updates of a function, listed or put together one by one: `updates.push_back({w, w - step})`.
 class KASSETTE_API Updates {
  public:
   Updates() noexcept : data_(nullptr), size_(0) {}
@@ -49,6 +49,7 @@ class KASSETTE_API Updates {
   Updates(const Updates& other);
   Updates& operator=(const Updates& other) = delete;
   ~Updates();
+  void push_back(const Update& update);
 
  private:
   Update* data_;

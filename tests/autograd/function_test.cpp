@@ -28,6 +28,23 @@ Tensor f64(double v) { return K::constant(v, "float64"); }
 
 }  // namespace
 
+TEST_CASE("updates are put together one by one, pairs and ops", "[tape]") {
+  std::vector<Tensor> weights;
+  K::Updates updates;
+  Tensor x = vector64(), steps = K::variable(0, "int64");
+  for (int i = 0; i < 5; ++i) {
+    weights.push_back(K::variable(i, "float64"));
+    updates.push_back({weights.back(), weights.back() + K::sum(x)});
+  }
+  updates.push_back(K::symbolic([&] { return K::update_add(steps, 1); })());
+  K::Updates copy = updates;
+  Function f = K::function({x}, {K::sum(x)}, copy);
+  CHECK(number(f({{1, 2}})[0]) == 3);
+  f({{1, 1}});
+  for (int i = 0; i < 5; ++i) CHECK(number(weights[static_cast<std::size_t>(i)]) == i + 5);
+  CHECK(number(steps) == 2);
+}
+
 // ---- over a callable ---------------------------------------------------------------------------------------------------
 
 TEST_CASE("a callable is traced once, and what it captures is read at each call", "[tape]") {
