@@ -21,10 +21,10 @@ bool cancel_interrupt() noexcept { return interrupt_wanted.exchange(false, std::
 void answer_interrupt() {
   const OnInterrupt& now = on_interrupt;
   if (now.way == OnInterrupt::ignore) return;
-  std::atomic_thread_fence(std::memory_order_acquire);
+  if (!interrupt_wanted.load(std::memory_order_acquire)) return;   // another thread was first
   const pthread_t only = meant.load(std::memory_order_relaxed);
   if (only && only != (now.caller ? now.caller : pthread_self())) return;
-  if (now.way == OnInterrupt::take && !cancel_interrupt()) return;   // another thread was first
+  if (now.way == OnInterrupt::take && !cancel_interrupt()) return;
   throw Interrupted();
 }
 
