@@ -414,6 +414,12 @@ std::string Interpreter::Impl::hint(const std::string& error) {
     for (const auto& [known, header] : kHeaders)
       if (known == name) return line("#include <" + header + ">");
   }
+  if (const std::string& name = in_std; has("in namespace 'kassette") && !has("did you mean")) {
+    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
+        {"load_", "io"}, {"save_", "io"}, {"from_dlpack", "dlpack"}, {"to_dlpack", "dlpack"}, {"from_xtensor", "xtensor"}, {"to_xarray", "xtensor"}, {"xview", "xtensor"}};
+    for (const auto& [begin, header] : kHeaders)
+      if (name.compare(0, begin.size(), begin) == 0) return line("#include <kassette/" + header + ".h>; then kassette::" + name);
+  }
   return "";
 }
 
