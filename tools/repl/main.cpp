@@ -22,22 +22,9 @@
 namespace {
 
 constexpr const char* kPrelude = R"(
-#include <kassette/repl.h>
+#include <kassette/prompt.h>
 #include <string>
 #include <vector>
-namespace K = kassette::backend;
-using kassette::Tensor;
-using kassette::Tensors;
-using kassette::Shape;
-using kassette::None;
-using kassette::slice;
-using kassette::plot;
-using kassette::hist;
-using kassette::imshow;
-using kassette::describe;
-using kassette::timeit;
-using kassette::progress;
-using kassette::memory;
 extern "C" int kassette_repl_enter();
 )";
 
