@@ -30,6 +30,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include "tools/repl/guard.h"
+#include "tools/repl/hints.h"
 #include "tools/repl/input.h"
 
 namespace repl {
@@ -80,49 +81,6 @@ bool has_lambda(const Input& in) {
   for (std::size_t i = 0; i < in.tokens.size(); ++i)
     if (in.tokens[i].text == "[" && (i == 0 || (!in.tokens[i - 1].word && in.tokens[i - 1].text != ")" && in.tokens[i - 1].text != "]") || in.tokens[i - 1].text == "return"))
       return true;
-  return false;
-}
-
-/// "[1, 2]" where a list of Python's stands. clang 19 takes it for a lambda, and never comes back from K::constant([1, 2]).
-std::string python_list(const std::string& code, const Input& in) {
-  static const std::set<std::string> kBehindCaptures = {"(", "{", "<", "->", "mutable", "constexpr", "noexcept"};
-  for (std::size_t i = 0; i < in.tokens.size(); ++i) {
-    const Token& open = in.tokens[i];
-    const std::string before = i ? in.tokens[i - 1].text : ";";
-    if (open.text != "[") continue;
-    if (before != "(" && before != "," && before != "=" && before != "{" && before != "return") continue;
-    std::size_t j = i + 1;
-    while (j < in.tokens.size() && in.tokens[j].depth > open.depth) ++j;
-    if (j >= in.tokens.size() || in.tokens[j].text != "]") continue;
-    const bool attribute = before == "{" && in.tokens[i + 1].text == "[";
-    if (attribute) {
-      i = j;
-      continue;
-    }
-    if (j + 1 < in.tokens.size() && kBehindCaptures.count(in.tokens[j + 1].text)) continue;
-    return code.substr(open.begin, in.tokens[j].end - open.begin);
-  }
-  return "";
-}
-
-/// x[i, j], which is another thing in NumPy.
-bool has_comma_index(const Input& in) {
-  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
-    const Token& before = in.tokens[i - 1];
-    if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" || (before.word && before.text != "auto" && before.text != "return"))) continue;
-    for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
-      if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
-  }
-  return false;
-}
-
-/// f((3, 4)), which is f(4).
-bool has_comma_tuple(const Input& in) {
-  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
-    if (in.tokens[i].text != "(" || (in.tokens[i - 1].text != "(" && in.tokens[i - 1].text != ",")) continue;
-    for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
-      if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
-  }
   return false;
 }
 
@@ -361,67 +319,14 @@ struct Interpreter::Impl {
   }
 
   // --- messages -----------------------------------------------------------------------------------
-  std::string hint(const std::string& error);
+  std::string hint(const std::string& error) {
+    return hint_for(error, [&](const std::string& name) {
+      for (clang::NamedDecl* d : find(&context().Idents.get("K")))
+        if (clang::DeclContext* k = scope_of(d); k && !k->lookup(&context().Idents.get(name)).empty()) return true;
+      return false;
+    });
+  }
 };
-
-std::string Interpreter::Impl::hint(const std::string& error) {
-  auto quoted = [&](const char* before) -> std::string {
-    auto at = error.find(before);
-    if (at == std::string::npos) return "";
-    at += std::string(before).size();
-    return error.substr(at, error.find('\'', at) - at);
-  };
-  auto line = [](const std::string& text) { return "hint: " + text + "\n"; };
-  auto has = [&](const char* part) { return error.find(part) != std::string::npos; };
-  if (has("unknown type name 'import'") || has("unknown type name 'from'")) return line("the headers are here already; K:: holds the functions, and .help says more");
-  if (has("'Tensor' is not contextually convertible to 'bool'")) return line("ask for the value: (...).item<bool>()");
-  if (has("invalid operands to binary expression") && has("Tensor")) return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
-  if (has("invalid argument type") && has("Tensor") && has("to unary expression")) return line("of a bool tensor ~x is the opposite");
-  if (has("indirection requires pointer operand")) return line("there is no **; write K::pow(x, 2) or K::square(x)");
-  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'"))
-    for (clang::NamedDecl* d : find(&context().Idents.get("K")))
-      if (clang::DeclContext* k = scope_of(d); k && !k->lookup(&context().Idents.get(name)).empty()) return line("K::" + name + "(x)");
-  if (has("unexpected namespace name")) return line("K is a namespace: K::name");
-  if (has("no viable overloaded '") && has("='")) return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
-  if (has("reference to overloaded function could not be resolved") || has("reference to non-static member function must be called"))
-    return line("a function is called with (...); ?name shows what it does");
-  if (has("implicit instantiation of undefined template 'std::basic_")) return line("#include <string>, <iostream> or <sstream>");
-  if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
-  if (std::string name = quoted("use of undeclared identifier '"); !name.empty() && (name == "print" || error.find("did you mean") == std::string::npos)) {
-    if (name == "len") return line("x.size(), or x.shape()[0]");
-    if (name == "np" || name == "tf" || name == "torch" || name == "keras") return line("K:: holds the functions: K::zeros({2, 3})");
-    if (name == "print") return line("a line without `;` shows its value");
-    if (name == "True" || name == "False") return line("C++ writes true and false");
-    static const std::set<std::string> kArguments = {"axis", "keepdims", "dtype", "shape", "name", "alpha", "padding", "strides", "training", "seed"};
-    if (kArguments.count(name)) return line("C++ has no arguments by name: they stand in their order, which ?function shows");
-    for (clang::NamedDecl* d : find(&context().Idents.get("K")))
-      if (clang::DeclContext* k = scope_of(d); k && !k->lookup(&context().Idents.get(name)).empty()) return line("K::" + name);
-    return line("a new variable is declared: auto " + name + " = ...;");
-  }
-  if (std::string name = quoted("variable '"); error.find("cannot be implicitly captured") != std::string::npos || error.find("cannot be captured") != std::string::npos) {
-    if (name.empty()) name = quoted("'");
-    return line("variables of the prompt are global: write [] and use " + (name.empty() ? "it" : name) + ", or [" + name + " = " + name + "] for its value now");
-  }
-  std::string in_std = quoted("no member named '");
-  if (in_std.empty()) in_std = quoted("no template named '");
-  if (const std::string& name = in_std; !name.empty() && error.find("in namespace 'std'") != std::string::npos) {
-    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
-        {"cout", "iostream"}, {"cin", "iostream"}, {"endl", "iostream"}, {"map", "map"}, {"set", "set"}, {"sort", "algorithm"}, {"accumulate", "numeric"},
-        {"iota", "numeric"}, {"function", "functional"}, {"unordered_map", "unordered_map"}, {"ifstream", "fstream"}, {"ofstream", "fstream"},
-        {"vector", "vector"}, {"string", "string"}, {"mt19937", "random"}, {"thread", "thread"}, {"optional", "optional"}, {"cerr", "iostream"},
-        {"to_string", "string"}, {"shared_ptr", "memory"}, {"make_shared", "memory"}, {"unique_ptr", "memory"}, {"make_unique", "memory"}, {"stringstream", "sstream"},
-        {"ostringstream", "sstream"}, {"chrono", "chrono"}, {"tuple", "tuple"}, {"list", "list"}, {"deque", "deque"}};
-    for (const auto& [known, header] : kHeaders)
-      if (known == name) return line("#include <" + header + ">");
-  }
-  if (const std::string& name = in_std; has("in namespace 'kassette") && !has("did you mean")) {
-    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
-        {"load_", "io"}, {"save_", "io"}, {"from_dlpack", "dlpack"}, {"to_dlpack", "dlpack"}, {"from_xtensor", "xtensor"}, {"to_xarray", "xtensor"}, {"xview", "xtensor"}};
-    for (const auto& [begin, header] : kHeaders)
-      if (name.compare(0, begin.size(), begin) == 0) return line("#include <kassette/" + header + ".h>; then kassette::" + name);
-  }
-  return "";
-}
 
 Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   llvm::InitializeNativeTarget();
@@ -478,14 +383,10 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     return false;
   }
   if (std::string list = python_list(code, in); !list.empty()) {
-    std::string braces = list;
-    std::replace(braces.begin(), braces.end(), '[', '{');
-    std::replace(braces.begin(), braces.end(), ']', '}');
-    self.say("error: " + list + " is no list in C++; write " + braces);
+    self.say("error: " + list);
     return false;
   }
-  if (has_comma_index(in)) std::cerr << "hint: x[i, j] is x[j] in C++; write x(i, j)" << std::endl;
-  if (has_comma_tuple(in)) std::cerr << "hint: (3, 4) is 4 in C++; a shape or a list is written {3, 4}" << std::endl;
+  std::cerr << hints_on_commas(in) << std::flush;
   auto initialiser = [&](const std::string& before, std::size_t begin, std::size_t end, const std::string& after) {
     std::string number = std::to_string(++self.serial);
     std::string text = "const int shown_" + number + " = (" + before + "(\n" + mark(begin) + code.substr(begin, end - begin) + "\n)" + after + ", 0);";

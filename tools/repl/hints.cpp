@@ -1,0 +1,124 @@
+// tools/repl/hints.cpp - what people who come from Python type, and what to write instead.
+#include "tools/repl/hints.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace repl {
+namespace {
+
+/// x[i, j], which is another thing in NumPy.
+bool has_comma_index(const Input& in) {
+  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
+    const Token& before = in.tokens[i - 1];
+    if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" || (before.word && before.text != "auto" && before.text != "return"))) continue;
+    for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
+      if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
+  }
+  return false;
+}
+
+/// f((a, b)), which is f(b).
+bool has_comma_tuple(const Input& in) {
+  for (std::size_t i = 1; i < in.tokens.size(); ++i) {
+    if (in.tokens[i].text != "(" || (in.tokens[i - 1].text != "(" && in.tokens[i - 1].text != ",")) continue;
+    for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
+      if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string hint_for(const std::string& error, const std::function<bool(const std::string&)>& in_k) {
+  auto quoted = [&](const char* before) -> std::string {
+    auto at = error.find(before);
+    if (at == std::string::npos) return "";
+    at += std::string(before).size();
+    return error.substr(at, error.find('\'', at) - at);
+  };
+  auto line = [](const std::string& text) { return "hint: " + text + "\n"; };
+  auto has = [&](const char* part) { return error.find(part) != std::string::npos; };
+  if (has("unknown type name 'import'") || has("unknown type name 'from'")) return line("the headers are here already; K:: holds the functions, and .help says more");
+  if (has("'Tensor' is not contextually convertible to 'bool'")) return line("ask for the value: (...).item<bool>()");
+  if (has("invalid operands to binary expression") && has("Tensor")) return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
+  if (has("invalid argument type") && has("Tensor") && has("to unary expression")) return line("of a bool tensor ~x is the opposite");
+  if (has("indirection requires pointer operand")) return line("there is no **; write K::pow(x, 2) or K::square(x)");
+  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'") && in_k(name)) return line("K::" + name + "(x)");
+  if (has("unexpected namespace name")) return line("K is a namespace: K::name");
+  if (has("no viable overloaded '") && has("='")) return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
+  if (has("reference to overloaded function could not be resolved") || has("reference to non-static member function must be called"))
+    return line("a function is called with (...); ?name shows what it does");
+  if (has("implicit instantiation of undefined template 'std::basic_")) return line("#include <string>, <iostream> or <sstream>");
+  if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
+  if (std::string name = quoted("use of undeclared identifier '"); !name.empty() && (name == "print" || !has("did you mean"))) {
+    if (name == "len") return line("x.size(), or x.shape()[0]");
+    if (name == "np" || name == "tf" || name == "torch" || name == "keras") return line("K:: holds the functions: K::zeros({2, 3})");
+    if (name == "print") return line("a line without `;` shows its value");
+    if (name == "True" || name == "False") return line("C++ writes true and false");
+    static const std::set<std::string> kArguments = {"axis", "keepdims", "dtype", "shape", "name", "alpha", "padding", "strides", "training", "seed"};
+    if (kArguments.count(name)) return line("C++ has no arguments by name: they stand in their order, which ?function shows");
+    if (in_k(name)) return line("K::" + name);
+    return line("a new variable is declared: auto " + name + " = ...;");
+  }
+  if (std::string name = quoted("variable '"); has("cannot be implicitly captured") || has("cannot be captured")) {
+    if (name.empty()) name = quoted("'");
+    return line("variables of the prompt are global: write [] and use " + (name.empty() ? "it" : name) + ", or [" + name + " = " + name + "] for its value now");
+  }
+  std::string name = quoted("no member named '");
+  if (name.empty()) name = quoted("no template named '");
+  if (name.empty()) return "";
+  if (has("in namespace 'std'")) {
+    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
+        {"cout", "iostream"}, {"cin", "iostream"}, {"endl", "iostream"}, {"map", "map"}, {"set", "set"}, {"sort", "algorithm"}, {"accumulate", "numeric"},
+        {"iota", "numeric"}, {"function", "functional"}, {"unordered_map", "unordered_map"}, {"ifstream", "fstream"}, {"ofstream", "fstream"},
+        {"vector", "vector"}, {"string", "string"}, {"mt19937", "random"}, {"thread", "thread"}, {"optional", "optional"}, {"cerr", "iostream"},
+        {"to_string", "string"}, {"shared_ptr", "memory"}, {"make_shared", "memory"}, {"unique_ptr", "memory"}, {"make_unique", "memory"}, {"stringstream", "sstream"},
+        {"ostringstream", "sstream"}, {"chrono", "chrono"}, {"tuple", "tuple"}, {"list", "list"}, {"deque", "deque"}};
+    for (const auto& [known, header] : kHeaders)
+      if (known == name) return line("#include <" + header + ">");
+  }
+  if (has("in namespace 'kassette") && !has("did you mean")) {
+    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
+        {"load_", "io"}, {"save_", "io"}, {"from_dlpack", "dlpack"}, {"to_dlpack", "dlpack"}, {"from_xtensor", "xtensor"}, {"to_xarray", "xtensor"}, {"xview", "xtensor"}};
+    for (const auto& [begin, header] : kHeaders)
+      if (name.compare(0, begin.size(), begin) == 0) return line("#include <kassette/" + header + ".h>; then kassette::" + name);
+  }
+  return "";
+}
+
+std::string python_list(const std::string& code, const Input& in) {
+  static const std::set<std::string> kBehindCaptures = {"(", "{", "<", "->", "mutable", "constexpr", "noexcept"};
+  for (std::size_t i = 0; i < in.tokens.size(); ++i) {
+    const Token& open = in.tokens[i];
+    const std::string before = i ? in.tokens[i - 1].text : ";";
+    if (open.text != "[") continue;
+    if (before != "(" && before != "," && before != "=" && before != "{" && before != "return") continue;
+    std::size_t j = i + 1;
+    while (j < in.tokens.size() && in.tokens[j].depth > open.depth) ++j;
+    if (j >= in.tokens.size() || in.tokens[j].text != "]") continue;
+    const bool attribute = before == "{" && in.tokens[i + 1].text == "[";
+    if (attribute) {
+      i = j;
+      continue;
+    }
+    if (j + 1 < in.tokens.size() && kBehindCaptures.count(in.tokens[j + 1].text)) continue;
+    const std::string list = code.substr(open.begin, in.tokens[j].end - open.begin);
+    std::string braces = list;
+    std::replace(braces.begin(), braces.end(), '[', '{');
+    std::replace(braces.begin(), braces.end(), ']', '}');
+    return list + " is no list in C++; write " + braces;
+  }
+  return "";
+}
+
+std::string hints_on_commas(const Input& in) {
+  std::string hints;
+  if (has_comma_index(in)) hints += "hint: x[i, j] is x[j] in C++; write x(i, j)\n";
+  if (has_comma_tuple(in)) hints += "hint: (a, b) is b in C++; a shape or a list is written {a, b}\n";
+  return hints;
+}
+
+}  // namespace repl
