@@ -33,22 +33,26 @@ class Counter {
   std::atomic<std::int64_t> value_{0};
 };
 
-struct Context {
+/// What scopes set, each for as long as it lives (see Scoped).
+struct ScopeState {
   bool recording = true;    // ops on tensors with history make nodes
   bool symbolic = false;    // inside K::symbolic or a body of control flow
   bool native = false;      // inside a call of an external backend: K functions are our own engine's
   bool replays = true;      // nodes keep constants for replays; false: they only serve a walk
-  std::uint64_t clock = 0;  // the largest sequence number this thread has given
   std::uint8_t depth = 0;   // how many bodies of control flow we are in
   std::uint8_t floor = 0;   // the depth of the innermost branch: what is recorded in it belongs to it
   std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Names], ops/named.h
   Device place = cpu;       // where new tensors are made (DeviceScope)
-  bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
-  Node* dying = nullptr;
   const AfterUpdates* after = nullptr;   // inside control_dependencies
   const void* phase = nullptr;           // a scoped learning phase (autograd)
   void* engine_frame = nullptr;          // the innermost call into an external backend
   Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing
+};
+
+struct Context : ScopeState {
+  std::uint64_t clock = 0;  // the largest sequence number this thread has given
+  bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
+  Node* dying = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
   int growing = 0;                       // successive calls of gradients over ever larger segments

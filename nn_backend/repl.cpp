@@ -6,7 +6,6 @@
 #include <cstring>
 #include <sstream>
 #include <string>
-#include <tuple>
 
 #include <kassette/engine.h>
 #include <kassette/io.h>
@@ -133,18 +132,12 @@ void show(const char* value, std::ostream* inside) { put(value, inside); }
 void show(std::nullptr_t value, std::ostream* inside) { put(value, inside); }
 
 namespace {
-
-/// What the scopes of a thread set.
-auto scopes_of(Context& c) {
-  return std::tie(c.recording, c.symbolic, c.native, c.replays, c.depth, c.floor, c.function, c.place, c.after, c.phase, c.engine_frame, c.updates);
+constinit __thread ScopeState before_line;
 }
-constinit __thread std::tuple<bool, bool, bool, bool, std::uint8_t, std::uint8_t, std::int32_t, Device, const AfterUpdates*, const void*, void*, Tensors*> before_line{};
 
-}  // namespace
-
-void remember_scopes() { before_line = scopes_of(context()); }
+void remember_scopes() { before_line = context(); }
 void return_to_scopes() {
-  scopes_of(context()) = before_line;
+  static_cast<ScopeState&>(context()) = before_line;
   on_interrupt = {};
 }
 
