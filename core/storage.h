@@ -57,9 +57,9 @@ struct Storage {
   // Larger pooled blocks start on a cache line, and so does their data: a vector that straddles two lines costs double.
   static constexpr std::size_t header_bytes(std::int64_t bytes) { return bytes > 960 ? 64 : sizeof(Storage); }
 
-  static Ref<Storage> allocate(std::int64_t bytes, Device device) {
-    return device.type() == Device::kCpu && bytes <= kMaxSmall ? allocate_small(context(), bytes, device)
-                                                               : allocate_large(bytes, device);
+  static Ref<Storage> allocate(std::int64_t bytes, Device device) { return allocate(context(), bytes, device); }
+  static Ref<Storage> allocate(Context& c, std::int64_t bytes, Device device) {
+    return device.type() == Device::kCpu && bytes <= kMaxSmall ? allocate_small(c, bytes, device) : allocate_large(bytes, device);
   }
   static Ref<Storage> allocate_small(Context& c, std::int64_t bytes, Device device) {
     std::size_t header = header_bytes(bytes);

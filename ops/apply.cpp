@@ -277,10 +277,7 @@ inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, con
   op.rule(call, body);
   body->device = cpu;
   try {
-    if (body->known()) {
-      std::int64_t bytes = body->checked_bytes(op.name);
-      body->storage = bytes <= Storage::kMaxSmall ? Storage::allocate_small(c, bytes, cpu) : Storage::allocate_large(bytes, cpu);
-    }
+    if (body->known()) body->storage = Storage::allocate(c, body->checked_bytes(op.name), cpu);
     op.cpu(call);
   } catch (const MemoryError&) {
     rethrow_for(op.name);
