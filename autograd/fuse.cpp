@@ -110,15 +110,16 @@ bool Plan::run_onto_row(Frame& f, int k) const {
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out || f.thin[static_cast<std::size_t>(other)]) return false;
   const Body& row = *f.at[static_cast<std::size_t>(other)];
-  prepare(f, product);
   Body &made = f.own[static_cast<std::size_t>(product.out)], &out = f.own[static_cast<std::size_t>(sum.out)];
+  if (f.device != cpu || row.device != cpu || !row.storage || out.storage) return false;
+  for (int i = 0; i + 1 < row.rank; ++i)
+    if (row.dims[i] != 1) return false;
+  prepare(f, product);
   made.device = out.device = f.device;
   Body* to = &out;
   const Call call{*product.op, product.attrs, f.arrays.data(), product.n_in, &to, 1, f.device};
   product.op->rule(call, &made);
-  if (f.device != cpu || row.device != cpu || !row.storage || out.storage || row.rank > made.rank) return false;
-  for (int i = 0; i + 1 < row.rank; ++i)
-    if (row.dims[i] != 1) return false;
+  if (row.rank > made.rank) return false;
   out.set(made);
   out.offset = 0;
   return multiply_onto_row(call, row);
