@@ -57,6 +57,12 @@ bool on_tape(const Branch& b) {
   return is_tensor_operand(Access::value(b)) && tensor_of(Access::value(b)).defined() && Access::body(tensor_of(Access::value(b))).node;
 }
 
+/// Of two values, both of which are there: which it is may be asked anew.
+Tensor choose_at_replay(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
+  DType dtype = dtype_of_branches(yes, no);
+  return in_name_of(what, [&] { return where(condition, force(yes, dtype, what), force(no, dtype, what)); });
+}
+
 Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
   const Body& c = Access::body(condition);
   if (c.rank != 0) return elementwise_switch(condition, yes, no);
@@ -66,8 +72,7 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
     condition.item(&taken, bool_);
     return force(taken ? yes : no, dtype, what);
   }
-  if (!Access::lazy(yes) && !Access::lazy(no))
-    return in_name_of(what, [&] { return where(condition, force(yes, dtype, what), force(no, dtype, what)); });
+  if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
   return branch(what, condition, [&] { return force(yes, dtype, what); }, [&] { return force(no, dtype, what); });
 }
 
@@ -102,10 +107,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   if (given.body().rank == 0 && tensors && (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
     // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
-    DType dtype = dtype_of_branches(then_expression, else_expression);
-    return in_name_of("switch_", [&] {
-      return where(cast(given, bool_), force(then_expression, dtype, "switch_"), force(else_expression, dtype, "switch_"));
-    });
+    return choose_at_replay(cast(given, bool_), then_expression, else_expression, "switch_");
   }
   return choose(cast(given, bool_), then_expression, else_expression, "switch_");
 }
