@@ -56,6 +56,10 @@ Tensor key_input(bool needed, const char* what);
 
 // ---- loops and branches ------------------------------------------------------------------------------------------------
 
+/// The n elements of x along an axis, and one tensor of them again, in the name of the loop that goes over them.
+Tensors unstack_for(const char* what, const Tensor& x, std::int64_t n, int axis = 0);
+Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
+
 /// A step: the slices of this step and the states -> outputs, then the new states.
 using ScanFn = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
 struct ScanRequest {

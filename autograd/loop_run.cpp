@@ -262,7 +262,7 @@ Tensors LoopRun::forward(bool way_back) {
     if (call_.steps == 0) {
       results.push_back(empty_stack(plan_.output_spec(i)));
     } else if (!has_stack(slot)) {
-      results.push_back(in_name_of(call_.what, [&] { return stack(lists_[static_cast<std::size_t>(i)], 0); }));
+      results.push_back(stack_for(call_.what, lists_[static_cast<std::size_t>(i)]));
     } else {
       Body b;
       const Body& row = body(slot);

@@ -15,6 +15,13 @@
 
 namespace kassette {
 
+Tensors unstack_for(const char* what, const Tensor& x, std::int64_t n, int axis) {
+  return in_name_of(what, [&] { return unstack(x, static_cast<int>(n), axis); });
+}
+Tensor stack_for(const char* what, const Tensors& list, int axis) {
+  return in_name_of(what, [&] { return stack(list, axis); });
+}
+
 void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i) {
   bool ok = before.rank < 0 || after.rank < 0 || before.rank == after.rank;
   for (int k = 0; ok && before.rank >= 0 && k < before.rank && k < after.rank; ++k)
@@ -169,7 +176,7 @@ Tensors Scan::step_on_zeros(const Tensors& in) const {
 /// The ops of the steps, one by one on the tape of somebody else.
 Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   std::vector<Tensors> slices, ys(static_cast<std::size_t>(ny_));
-  for (int i = 0; i < nx_; ++i) slices.push_back(in_name_of(what_, [&] { return unstack(in[1 + i], static_cast<int>(steps), 0); }));
+  for (int i = 0; i < nx_; ++i) slices.push_back(unstack_for(what_, in[1 + i], steps));
   Tensors states;
   for (int i = 0; i < ns_; ++i) states.push_back(in[1 + nx_ + i]);
   for (std::int64_t t = 0; t < steps; ++t) {
@@ -190,7 +197,7 @@ Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   Tensors results;
   Tensors like = steps == 0 && ny_ > 0 ? step_on_zeros(in) : Tensors();
   for (int i = 0; i < ny_; ++i)
-    results.push_back(steps == 0 ? empty_stack(Access::body(like[i])) : in_name_of(what_, [&] { return stack(ys[static_cast<std::size_t>(i)], 0); }));
+    results.push_back(steps == 0 ? empty_stack(Access::body(like[i])) : stack_for(what_, ys[static_cast<std::size_t>(i)]));
   for (const Tensor& s : states) results.push_back(s);
   return results;
 }
@@ -211,7 +218,7 @@ void Scan::specs(const Call& call, Spec* out) const {
 
 Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps) {
   std::vector<Tensors> slices, ys(static_cast<std::size_t>(r.n_outputs));
-  for (const Tensor& x : r.xs) slices.push_back(in_name_of(r.what, [&] { return unstack(x, static_cast<int>(steps), 0); }));
+  for (const Tensor& x : r.xs) slices.push_back(unstack_for(r.what, x, steps));
   Tensors states = r.states;
   for (std::int64_t t = 0; t < steps; ++t) {
     std::int64_t at = r.reverse ? steps - 1 - t : t;
@@ -229,7 +236,7 @@ Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps)
   Tensors results;
   for (const Tensors& y : ys) {
     if (y.empty()) fail<ValueError>(r.what, ": no elements, and so no output to know the shape of");
-    results.push_back(in_name_of(r.what, [&] { return stack(y, 0); }));
+    results.push_back(stack_for(r.what, y));
   }
   for (const Tensor& s : states) results.push_back(s);
   return results;

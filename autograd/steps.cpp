@@ -5,7 +5,6 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/expr.h"
-#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -78,7 +77,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
 Steps::Steps(const LoopForm& form, const Tensors& xs, Tensor mask, Tensors states)
     : form_(form), xs_(xs), mask_(std::move(mask)), states_(std::move(states)), size_(loop_length(form, xs)), ys_(static_cast<std::size_t>(form.n_outputs)) {
   if (mask_.defined()) mask_ = fitting(mask_fit(form), mask_, xs.begin()[0]);
-  for (const Tensor& x : xs) slices_.push_back(in_name_of(form.what, [&] { return unstack(x, static_cast<int>(size_), form.axis); }));
+  for (const Tensor& x : xs) slices_.push_back(unstack_for(form.what, x, size_, form.axis));
   for (Tensors& y : ys_) y.reserve(size_);
 }
 
@@ -88,7 +87,7 @@ const Tensor& Steps::mask_at(std::int64_t t, int rank) {
   if (steps.empty()) {
     Tensor m = mask_;
     for (int i = 1; i < rank; ++i) m = expand_dims(m, -1);
-    steps = in_name_of(form_.what, [&] { return unstack(m, static_cast<int>(size_), form_.axis); });
+    steps = unstack_for(form_.what, m, size_, form_.axis);
   }
   return steps.begin()[place(t)];
 }
@@ -118,7 +117,7 @@ void Steps::take(Tensors out, std::int64_t t) {
 
 Tensors Steps::results() {
   Tensors found;
-  for (const Tensors& y : ys_) found.push_back(in_name_of(form_.what, [&] { return stack(y, form_.axis); }));
+  for (const Tensors& y : ys_) found.push_back(stack_for(form_.what, y, form_.axis));
   if (form_.last)
     for (const Tensor& y : last_) found.push_back(y);
   for (const Tensor& s : states_) found.push_back(s);
