@@ -1,0 +1,240 @@
+// autograd/backward_walk.cpp - which nodes a backward pass visits, in which order, and what it does at each.
+#include "autograd/backward_walk.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "core/check_interrupt.h"
+#include "ops/expr.h"
+#include "ops/index.h"
+#include "ops/matmul.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+
+// Note [Order of a walk]
+// Nodes are handled from the newest to the oldest, so that every consumer comes before its producers and sums of cotangents
+// have one order, whatever the user wrote first: the shares of a loop's last step are added first, as a compiled loop adds
+// them. Where an expanded backward node is on the way that would not do, for its nodes are newer than its consumers; such a
+// walk goes in reverse postorder of the depth-first search.
+// Sequence numbers also cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a
+// chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
+namespace {
+
+std::atomic<std::uint32_t> next_walk{1};
+
+/// Cotangents of one node: on the stack for the usual op, and no more of them than it has.
+class Slots {
+ public:
+  Slots(int n_in, int n_out) : n_in_(n_in), n_(n_in + n_out) {
+    if (n_ <= kFew) {
+      tensors_ = reinterpret_cast<Tensor*>(few_);
+      wanted_ = few_wanted_;
+    } else {
+      many_.reset(new std::byte[static_cast<std::size_t>(n_) * (sizeof(Tensor) + 1)]);
+      tensors_ = reinterpret_cast<Tensor*>(many_.get());
+      wanted_ = reinterpret_cast<bool*>(tensors_ + n_);
+    }
+    for (int i = 0; i < n_; ++i) new (tensors_ + i) Tensor;
+  }
+  ~Slots() {
+    for (int i = 0; i < n_; ++i) tensors_[i].~Tensor();
+  }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  Tensor* din() { return tensors_; }
+  Tensor* dy() { return tensors_ + n_in_; }
+  bool* wanted() { return wanted_; }
+
+ private:
+  static constexpr int kFew = 8;
+  int n_in_, n_;
+  Tensor* tensors_;
+  bool* wanted_;
+  alignas(Tensor) std::byte few_[kFew * sizeof(Tensor)];
+  bool few_wanted_[kFew];
+  std::unique_ptr<std::byte[]> many_;
+};
+
+}  // namespace
+
+BackwardWalk::Scratch* BackwardWalk::take_scratch() {
+  Context& c = context();
+  void* s = std::exchange(c.walk_scratch, nullptr);   // a walk inside a walk finds nothing and makes its own
+  return s ? static_cast<Scratch*>(s) : new Scratch;
+}
+void BackwardWalk::give_scratch(Scratch* s) {
+  constexpr std::size_t kKept = 4096;
+  Context& c = context();
+  if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept || s->stack.capacity() > kKept) {
+    delete s;
+    return;
+  }
+  s->wanted.clear();
+  s->entries.clear();
+  s->order.clear();
+  s->cotangents.clear();
+  s->stack.clear();
+  c.walk_scratch = s;
+  c.delete_walk_scratch = delete_scratch;
+}
+
+BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept)
+    : xs_(xs), kept_(kept), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
+      cotangents_(scratch_->cotangents) {
+  do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
+  while (id_ == 0);
+  for (const Tensor& x : xs) {
+    const Node* n = Access::body(x).node.get();
+    oldest_ = std::min(oldest_, n->seq);
+    wanted_.push_back(n);
+  }
+  std::sort(wanted_.begin(), wanted_.end());
+}
+
+BackwardWalk::~BackwardWalk() {
+  for (const Entry& e : entries_)
+    if (e.node->claim.load(std::memory_order_relaxed) >> 32 == id_) e.node->claim.store(0, std::memory_order_relaxed);
+  give_scratch(scratch_);
+}
+
+std::uint32_t BackwardWalk::add(Node* n) {
+  auto index = static_cast<std::uint32_t>(entries_.size());
+  bool wanted = std::binary_search(wanted_.begin(), wanted_.end(), n);
+  entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
+  for (std::uint32_t i = 0; i < n->n_out; ++i) cotangents_.emplace_back();
+  std::uint64_t nobody = 0;
+  if (!n->claim.compare_exchange_strong(nobody, id_ << 32 | index, std::memory_order_relaxed)) others_[n] = index;
+  return index;
+}
+
+template <class F>
+void BackwardWalk::for_each_input(const Node* n, F&& f) {
+  if (n->op == &backward_row) {
+    for (const Tensor& t : expanded_[n])
+      if (t.defined() && Access::body(t).node) f(Access::body(t).node.get());
+    return;
+  }
+  for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b)
+    if (b->node) f(b->node.get());
+}
+
+void BackwardWalk::search(Node* root) {
+  auto& stack = scratch_->stack;   // true: all its inputs have been visited
+  stack.push_back({root, false});
+  while (!stack.empty()) {
+    check_interrupt();
+    auto [n, done] = stack.back();
+    stack.pop_back();
+    if (done) {
+      finish(n);
+      continue;
+    }
+    if (n->seq < oldest_ || find(n) != kNone) continue;
+    add(n);
+    if (n->op == &backward_row) {
+      expanded_[n] = expand_backward(*n);
+    } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability
+      continue;
+    }
+    stack.push_back({n, true});
+    for_each_input(n, [&](Node* m) {
+      if (m->seq >= oldest_ && find(m) == kNone) stack.push_back({m, false});
+    });
+  }
+}
+
+void BackwardWalk::finish(Node* n) {
+  std::uint32_t index = find(n);
+  bool relevant = false;
+  for_each_input(n, [&](Node* m) {
+    std::uint32_t i = find(m);
+    relevant = relevant || (i != kNone && entries_[i].relevant);
+  });
+  if (!relevant) return;
+  entries_[index].relevant = true;
+  in_order_ = in_order_ && n->seq >= newest_;
+  newest_ = n->seq;
+  order_.push_back(index);
+}
+
+void BackwardWalk::handle_backward(Entry& e) {
+  Tensors results = expanded_[e.node];
+  for (std::int64_t i = 0; i < results.size(); ++i) {
+    const Tensor& r = results[i];
+    Tensor dy = cotangents_[e.first + static_cast<std::size_t>(i)];
+    if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), dy);
+  }
+}
+
+void BackwardWalk::handle(Entry& e) {
+  Node& n = *e.node;
+  if (n.op == &backward_row) {
+    handle_backward(e);
+    return;
+  }
+  if (!n.op || !n.op->vjp) return;
+  auto n_in = static_cast<int>(n.n_in), n_out = static_cast<int>(n.n_out);
+  Slots slots(n_in, n_out);
+  Tensor *din = slots.din(), *dy = slots.dy();
+  bool* wanted = slots.wanted();
+  for (int i = 0; i < n_in; ++i) {
+    const Node* m = n.in()[i].node.get();
+    std::uint32_t k = m ? find(m) : kNone;
+    wanted[i] = k != kNone && entries_[k].relevant;
+  }
+  std::uint32_t first = e.first;
+  bool keep = e.wanted;
+  for (int i = 0; i < n_out; ++i) {
+    Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
+    put_slices(c);
+    dy[i] = keep ? c : std::move(c);
+  }
+  const Rewind r(&n, dy, din, wanted);
+  if (unrecorded_ && n.op == &index_row && dy[0].defined() && give_slice(n, dy[0])) wanted[0] = false;
+  if (unrecorded_ && n.op == &matmul_row) add_products(r, wanted);
+  if (std::any_of(wanted, wanted + n_in, [](bool w) { return w; }) &&
+      !(unrecorded_ && (reduce_thin(n, dy[0], din) || multiply_by_seed(n, dy[0], din, wanted))))
+    n.op->vjp(r);
+  for (int i = 0; i < n_in; ++i)
+    if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
+  if (kept_ != Kept::everything) release(n);
+}
+
+/// What the search leaves out of order stands in front, as a rule: what many nodes read, as the elements of a long loop do.
+void BackwardWalk::sort_by_age() {
+  auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
+  auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };
+  const auto tail = std::is_sorted_until(order_.rbegin(), order_.rend(), newer).base();
+  std::sort(order_.begin(), tail, older);
+  std::inplace_merge(order_.begin(), tail, order_.end(), older);
+}
+
+Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (Access::body(ys[i]).node) search(Access::body(ys[i]).node.get());
+  for (std::int64_t i = 0; i < n; ++i)
+    if (Access::body(ys[i]).node && seeds[i].defined()) give(Access::body(ys[i]), seeds[i]);
+  if (kept_ == Kept::leaves && !find_leaves()) {
+    kept_ = Kept::everything;
+    leaves_.clear();
+  }
+  if (!in_order_ && expanded_.empty()) sort_by_age();
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    check_interrupt();
+    if (entries_[*it].has_cotangent) handle(entries_[*it]);
+  }
+  Tensors results;
+  results.reserve(xs_.size());
+  for (const Tensor& x : xs_) {
+    const Body& b = Access::body(x);
+    std::uint32_t i = find(b.node.get());
+    if (i != kNone) put_slices(cotangents_[entries_[i].first + b.out]);
+    Tensor g = i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out];
+    results.push_back(unrecorded_ && g.defined() ? broadcast_like(g, x) : std::move(g));
+  }
+  return results;
+}
+
+}  // namespace kassette

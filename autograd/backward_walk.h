@@ -1,0 +1,119 @@
+// autograd/backward_walk.h - one backward pass over a segment of the tape: the order of its nodes (backward_walk.cpp), the cotangents on
+// its way (backward_walk_cotangents.cpp), and what is left of the segment's saved values (backward_walk_values.cpp).
+#pragma once
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "autograd/walk.h"
+#include "ops/operand.h"
+#include "ops/index.h"
+
+namespace kassette {
+
+/// Ones for a loss of any shape: what its cotangents begin with.
+Tensor seed_for(const Tensor& loss);
+
+class BackwardWalk {
+ public:
+  explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything);
+  ~BackwardWalk();
+  BackwardWalk(const BackwardWalk&) = delete;
+  BackwardWalk& operator=(const BackwardWalk&) = delete;
+  Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
+  /// The same from ones, one loss alone.
+  Tensors run(const Tensor& loss);
+  std::size_t visited() const { return entries_.size(); }
+  /// Empty if saved values were kept after all.
+  const Tensors& leaves() const { return leaves_; }
+
+ private:
+  struct Entry {
+    Node* node;
+    std::uint32_t first;   // its cotangents
+    bool relevant;         // a wanted tensor can be reached from it through adjoints
+    bool wanted;
+    bool has_cotangent;
+  };
+  static constexpr std::uint32_t kNone = ~0u;
+  /// The lists of a walk. A thread keeps one set of small ones for its next walk: most walks are over a few dozen nodes.
+  struct Scratch {
+    std::vector<const Node*> wanted;
+    std::vector<Entry> entries;
+    std::vector<std::uint32_t> order;
+    std::vector<Tensor> cotangents;
+    std::vector<std::pair<Node*, bool>> stack;
+  };
+  static Scratch* take_scratch();
+  static void give_scratch(Scratch* s);
+  static void delete_scratch(void* s) { delete static_cast<Scratch*>(s); }
+
+  /// Cotangents of slices of one tensor that do not overlap.
+  struct Slices {
+    std::vector<Embedded> parts;
+    Node* first;               // the node of the first
+    std::int64_t low, high;    // what lies between the first and the last
+  };
+
+  // the segment
+  std::uint32_t find(const Node* n) const;
+  std::uint32_t add(Node* n);
+  void search(Node* root);
+  void finish(Node* n);
+  void sort_by_age();
+  template <class F>
+  void for_each_input(const Node* n, F&& f);
+  void handle(Entry& e);
+  void handle_backward(Entry& e);
+  // cotangents
+  Tensor* slot_of(const Body& to);
+  void give(const Body& to, Tensor g);
+  bool give_slice(Node& n, const Tensor& dy);
+  void put_slices(Tensor& slot);
+  void add_products(const Rewind& r, bool* wanted);
+  bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;
+  bool multiply_by_seed(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const;
+  // saved values
+  bool computed(const Body& b) const {
+    std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
+    return i != kNone && entries_[i].relevant;
+  }
+  bool find_leaves();
+  bool add_leaf(const Body& b, std::int64_t& more);
+  void release(Node& n);
+
+  const Tensors& xs_;
+  Kept kept_;
+  const bool unrecorded_ = !context().recording && !context().symbolic;   // see Note [Thin cotangents], Note [Cotangents in place]
+  Tensor seed_;                         // the number 1, where it is what the pass began with
+  Tensors leaves_;
+  std::uint64_t id_, oldest_ = ~std::uint64_t(0);
+  Scratch* scratch_;
+  std::vector<const Node*>& wanted_;   // sorted
+  std::vector<Entry>& entries_;
+  std::vector<std::uint32_t>& order_;   // what has to be handled, last first
+  bool in_order_ = true;                // of sequence numbers
+  std::uint64_t newest_ = 0;
+  std::vector<Tensor>& cotangents_;
+  std::unordered_map<const Tensor*, Slices> slices_;        // by the cotangent that they are of
+  std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
+  std::unordered_map<const Node*, Tensors> expanded_;
+};
+
+inline std::uint32_t BackwardWalk::find(const Node* n) const {
+  std::uint64_t claim = n->claim.load(std::memory_order_relaxed);
+  if (claim >> 32 == id_) return static_cast<std::uint32_t>(claim);
+  if (others_.empty()) return kNone;
+  auto it = others_.find(n);
+  return it == others_.end() ? kNone : it->second;
+}
+
+/// The cotangent of a tensor; null where nobody wants it.
+inline Tensor* BackwardWalk::slot_of(const Body& to) {
+  std::uint32_t i = find(to.node.get());
+  if (i == kNone || !entries_[i].relevant) return nullptr;
+  entries_[i].has_cotangent = true;
+  return &cotangents_[entries_[i].first + to.out];
+}
+
+}  // namespace kassette
