@@ -1,53 +1,29 @@
 // devices/cpu/gemv_simd.cpp - a large matrix by a vector, row by row; compiled once per CPU level.
 #include "devices/cpu/gemv.h"
 
-#include <cstring>
+#include <xsimd/xsimd.hpp>
 
 namespace kassette {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr std::int64_t kBytes = 64;
-#elif defined(__AVX__)
-constexpr std::int64_t kBytes = 32;
-#else
-constexpr std::int64_t kBytes = 16;
-#endif
-
-template <class T>
-struct Vector;
-template <>
-struct Vector<float> {
-  typedef float V __attribute__((vector_size(kBytes)));
-};
-template <>
-struct Vector<double> {
-  typedef double V __attribute__((vector_size(kBytes)));
-};
-
-template <class V, class T>
-inline __attribute__((always_inline)) V load(const T* p) {
-  V v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
 
 /// kRows rows at once: as many sums that do not wait for each other and streams from memory, and x is read once for all. A row's
 /// sum does not depend on how many come with it.
 template <int kRows, class T>
 inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
                                                         std::int64_t incy) {
-  using V = typename Vector<T>::V;
-  constexpr std::int64_t kWidth = kBytes / static_cast<std::int64_t>(sizeof(T));
-  V sums[kRows] = {};
+  using Batch = xsimd::batch<T>;
+  constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
+  Batch sums[kRows];
+  for (Batch& sum : sums) sum = Batch(T(0));
   std::int64_t j = 0;
   for (; j + kWidth <= cols; j += kWidth) {
-    const V v = load<V>(x + j);
-    for (int r = 0; r < kRows; ++r) sums[r] += load<V>(a + r * lda + j) * v;
+    const Batch v = Batch::load_unaligned(x + j);
+    for (int r = 0; r < kRows; ++r) sums[r] = sums[r] + Batch::load_unaligned(a + r * lda + j) * v;
   }
   for (int r = 0; r < kRows; ++r) {
-    T sum = 0;
-    for (std::int64_t i = 0; i < kWidth; ++i) sum += sums[r][i];
+    T lanes[Batch::size], sum = 0;
+    sums[r].store_unaligned(lanes);
+    for (T lane : lanes) sum += lane;
     for (std::int64_t i = j; i < cols; ++i) sum += a[r * lda + i] * x[i];
     y[r * incy] = sum;
   }

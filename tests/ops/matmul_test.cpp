@@ -254,15 +254,19 @@ TEST_CASE("a large matrix by a vector gives the sums of its rows, on either side
   constexpr std::int64_t kRows = 1031, kCols = 2085;   // more than 8 MiB
   for (DType dtype : {float32, float64})
     test::at_every_level([&](Level) {
-      std::vector<double> row(kRows), whole(kCols);
+      std::vector<double> row(kRows), whole(kCols), by(kCols);
       for (std::int64_t i = 0; i < kRows; ++i) row[static_cast<std::size_t>(i)] = static_cast<double>(i % 7 - 3);
-      for (std::int64_t j = 0; j < kCols; ++j) whole[static_cast<std::size_t>(j)] = static_cast<double>(j % 5 - 1);
-      Tensor left = K::reshape(K::constant(row, dtype), {kRows, 1}), a = left * K::reshape(K::constant(whole, dtype), {1, kCols});
-      Tensor x = K::ones({kCols, 1}, dtype);
       double sum = 0;   // exact: small integers
-      for (double v : whole) sum += v;
-      CHECK(K::eval(K::all(K::equal(K::dot(a, x), left * sum))).item<bool>());
-      CHECK(K::eval(K::all(K::equal(matmul(K::ones({1, kCols}, dtype), a, false, true), K::reshape(left, {1, kRows}) * sum))).item<bool>());
+      for (std::int64_t j = 0; j < kCols; ++j) {
+        auto at = static_cast<std::size_t>(j);
+        whole[at] = static_cast<double>(j % 5 - 1);
+        by[at] = static_cast<double>(j % 11 + j / 1000);
+        sum += whole[at] * by[at];
+      }
+      Tensor left = K::reshape(K::constant(row, dtype), {kRows, 1}), a = left * K::reshape(K::constant(whole, dtype), {1, kCols});
+      Tensor x = K::constant(by, dtype), expected = left * sum;
+      CHECK(K::eval(K::all(K::equal(K::dot(a, K::reshape(x, {kCols, 1})), expected))).item<bool>());
+      CHECK(K::eval(K::all(K::equal(matmul(K::reshape(x, {1, kCols}), a, false, true), K::reshape(expected, {1, kRows})))).item<bool>());
     });
 }
 
