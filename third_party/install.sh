@@ -116,7 +116,7 @@ apt() {
   $become env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" \
     </dev/null >"$log" 2>&1 && return
   cat "$log" >&2
-  say "kassette: `apt-get $*` failed; to do it by hand:  apt-get install ${missing[*]}"
+  say "kassette: \`apt-get $*\` failed; to do it by hand:  apt-get install ${missing[*]}"
   exit 1
 }
 say "installing: ${missing[*]}"

@@ -2,7 +2,7 @@
 # tests/scripts/dependency_order.sh SOURCE BUILD - a folder includes only what lies below it:
 # core <- devices <- ops <- autograd <- nn_backend <- tools, examples.
 set -euo pipefail
-source_dir=$1 build=$2
+source_dir=$(realpath "$1") build=$(realpath "$2")
 cd "$source_dir"
 declare -A rank=([core]=0 [devices]=1 [ops]=2 [autograd]=3 [nn_backend]=4 [tools]=5 [examples]=5 [tests]=9
   [benchmarks]=9)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/scripts/dlpack.sh SOURCE BUILD - tensors to and from NumPy in one process, by DLPack.
 set -euo pipefail
-source_dir=$1 build=$2
+source_dir=$(realpath "$1") build=$(realpath "$2")
 python=
 for candidate in ${KASSETTE_PYTHON:-} python3 /usr/bin/python3; do
   "$candidate" -c 'import numpy; numpy.from_dlpack' 2>/dev/null && python=$candidate && break

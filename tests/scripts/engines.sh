@@ -2,7 +2,7 @@
 # tests/scripts/engines.sh SOURCE BUILD - backends in libraries: found by name and by path, the example that traces, the page's
 # own example, and libraries that are broken, each of which is one clear line.
 set -euo pipefail
-source=$1 build=$2
+source=$(realpath "$1") build=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export KERAS_HOME=$work/keras

@@ -2,7 +2,7 @@
 # tests/scripts/files.sh SOURCE BUILD - files to and from NumPy as it is on this machine, and safetensors and
 # Pillow where they are.
 set -euo pipefail
-source_dir=$1 build=$2
+source_dir=$(realpath "$1") build=$(realpath "$2")
 python=
 for candidate in ${KASSETTE_PYTHON:-} python3 /usr/bin/python3; do
   "$candidate" -c 'import numpy' 2>/dev/null && python=$candidate && break

@@ -2,7 +2,7 @@
 # tests/scripts/install.sh SOURCE BUILD - installs into an empty folder and builds tests/consumer
 # against it with find_package and with pkg-config; no flag of ours reaches the consumer.
 set -euo pipefail
-source_dir=$1 build=$2
+source_dir=$(realpath "$1") build=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset KASSETTE_BUILD

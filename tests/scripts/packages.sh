@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/scripts/packages.sh SOURCE BUILD - makes the Debian packages, and holds their names, contents and dependencies.
 set -euo pipefail
-source=$1 build=$2
+source=$(realpath "$1") build=$(realpath "$2")
 for program in dpkg-shlibdeps file; do
   command -v $program >/dev/null || { echo "skipped: there is no $program, which cpack needs"; exit 77; }
 done

@@ -2,7 +2,7 @@
 # tests/scripts/repl.sh SOURCE BUILD [--accept] - the golden sessions of tests/repl in our own REPL, scripts and pipes, the terminal,
 # and how long it takes. --accept writes what is printed now into the sessions.
 set -euo pipefail
-source_dir=$1 build=$2
+source_dir=$(realpath "$1") build=$(realpath "$2")
 repl=$build/tools/kassette_repl
 if [ ! -x "$repl" ]; then
   echo "skipped: the REPL is not built; it needs clang 19's libraries and libedit (third_party/install.sh repl)"
@@ -67,21 +67,12 @@ else
   echo "the terminal was not tried: there is no python3"
 fi
 
-# CPU time, as the machine does other things too: the best of five.
-best() {
-  local least=999999 times
-  for _ in 1 2 3 4 5; do
-    times=$({ TIMEFORMAT='%U %S'; time "$repl" <"$1" >/dev/null 2>&1; } 2>&1)
-    times=$(awk '{ printf "%d", ($1 + $2) * 1000 }' <<<"$times")
-    [ "$times" -lt "$least" ] && least=$times
-  done
-  echo "$least"
-}
+. "$source_dir/tests/scripts/pace.sh"
 echo '1' >one
 { echo 1; for i in $(seq 20); do printf 'Tensor t%d = K::constant({%d, 2}) + 1.0;\nt%d\nt%d = t%d * 2.0;\n' "$i" "$i" "$i" "$i" "$i"; done; } >many
-first=$(best one)
-many=$(best many)
-echo "prompt and first value: $first ms; a line: $(awk "BEGIN { printf \"%.1f\", ($many - $first) / 60 }") ms"
-[ "$first" -le 400 ] || { echo "a prompt takes longer than 400 ms"; bad=1; }
-[ $((many - first)) -le 600 ] || { echo "a line takes longer than 10 ms"; bad=1; }
+first() { "$repl" <one; }
+all() { "$repl" <many; }
+lines() { echo $(($(least 3 all) - $(least 3 first))); }
+within 400 "the prompt and a first value" least 5 first || bad=1
+within 600 "60 more lines" lines || bad=1
 exit $bad

@@ -372,7 +372,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     return "#line " + std::to_string(line + std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) + " \"" + file + "\"\n";
   };
   // An initialiser as well: `f();` at the top may be read as a declaration.
-  const std::string enter = "const int shown_" + std::to_string(++self.serial) + " = kassette_repl_enter();\n";
+  auto enter = [&] { return "const int shown_" + std::to_string(++self.serial) + " = kassette_repl_enter();\n"; };
   if (in.tokens[0].text == "#") return self.execute(mark(0) + code) == Impl::kRan;
   // Note [Initialisers]
   // An expression runs as an initialiser, and one with a lambda inside of a namespace: clang 19 crashes on a lambda in a statement at
@@ -390,7 +390,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   auto initialiser = [&](const std::string& before, std::size_t begin, std::size_t end, const std::string& after) {
     std::string number = std::to_string(++self.serial);
     std::string text = "const int shown_" + number + " = (" + before + "(\n" + mark(begin) + code.substr(begin, end - begin) + "\n)" + after + ", 0);";
-    return enter + (lambda ? "inline namespace line_" + number + " {\n" + text + "\n}" : text);
+    return enter() + (lambda ? "inline namespace line_" + number + " {\n" + text + "\n}" : text);
   };
   std::string body = mark(0) + code;
   if (in.shown != std::string::npos) {
@@ -400,7 +400,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     Impl::Refusal refusal = self.refusal;
     const bool ours = refusal.text.find("shown_") != std::string::npos || refusal.text.find("\n)), 0);") != std::string::npos;
     if (in.names.empty() && ours) {   // speaks of what stands around the user's words
-      result = self.execute(enter + mark(in.shown) + code.substr(in.shown) + "\n;", /*quiet=*/true);
+      result = self.execute(enter() + mark(in.shown) + code.substr(in.shown) + "\n;", /*quiet=*/true);
       if (result == Impl::kRan) return true;
       refusal = self.refusal;
     }
@@ -423,7 +423,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   const std::string& first = in.tokens[0].text;
   if (!in.names.empty() && (first == "auto" || first == "const" || first == "static")) body = "[[gnu::used]]\n" + body;
   if (self.redefines(in) || (lambda && !in.names.empty())) body = "inline namespace line_" + std::to_string(++self.serial) + " {\n" + body + "\n}";
-  return self.execute(enter + body) == Impl::kRan;
+  return self.execute(enter() + body) == Impl::kRan;
 }
 
 bool Interpreter::run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments, int* status) {
