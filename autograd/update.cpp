@@ -23,6 +23,7 @@ void update_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
+  if (x.dtype == bool_ && call.attrs.a != Effect::kSet) fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
   bool ok = v.rank < 0 || v.rank == x.rank;
   for (int i = 0; ok && i < v.rank; ++i) ok = v.dims[i] < 0 || v.dims[i] == x.dims[i];
   if (!ok) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/text.h"
+#include "nn_backend/snapshot.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
@@ -31,7 +32,7 @@ Tensor bound_beside(const Tensor& x, const Operand& operand) {
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
-  if (high.is_none()) return low.is_none() ? x : kassette::maximum(x, bound_beside(x, low));
+  if (high.is_none()) return low.is_none() ? unchanged(x) : kassette::maximum(x, bound_beside(x, low));
   Tensor y = kassette::minimum(x, bound_beside(x, high));
   return low.is_none() ? y : kassette::maximum(y, bound_beside(x, low));
 }
@@ -61,7 +62,8 @@ Tensor log(const Operand& x) {
 Tensor round(const Operand& x) {
   KASSETTE_DISPATCH(round, x);
   Arg t(x, DType(), "round");
-  return t.tensor().defined() && t.tensor().dtype().is_integer() ? t.tensor() : kassette::round(t);
+  if (!t.tensor().defined() || !t.tensor().dtype().is_integer()) return kassette::round(t);
+  return in_name_of("round", [&] { return unchanged(t); });
 }
 Tensor sign(const Operand& x) {
   KASSETTE_DISPATCH(sign, x);
@@ -84,6 +86,8 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
     return in_name_of("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
   }
   double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
+  if (std::isnan(low) || std::isnan(high))   // which no comparison finds
+    return in_name_of("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
   return kassette::clip(t, low, high < low ? low : high);
 }
 Tensor maximum(const Operand& x, const Operand& y) {

@@ -186,7 +186,11 @@ engine::Value box(const Updates& updates) {
 Update::Update(const Tensor& op) : first_(op) {}
 Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
-      second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {}
+      second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {
+  if (!second_.defined())
+    fail<ValueError>("function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something ",
+                     "the loss does not depend on?)");
+}
 
 Updates::Updates(std::initializer_list<Update> list) : Updates() {
   for (const Update& u : list) push_back(u);
@@ -237,6 +241,8 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   request.fetches = options.fetches;
   for (const Tensor& t : outputs)
     if (!t.defined()) fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable?)");
+  for (const Tensor& t : options.fetches)
+    if (!t.defined()) fail<ValueError>("function: a fetch is an empty Tensor (an uninitialised variable?)");
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
     request.feed_dict.push_back({UpdateAccess::first(*u), feed_value(UpdateAccess::first(*u), UpdateAccess::second(*u))});
@@ -330,8 +336,9 @@ Tensor learning_phase() {
 
 void set_learning_phase(Scalar value) {
   KASSETTE_DISPATCH(set_learning_phase, value);
-  double v = -1;
-  if (!value.is_none()) write_scalar(&v, float64, value, "set_learning_phase");
+  if (value.is_none()) fail<ValueError>("set_learning_phase: None; it is 0 (test) or 1 (train)");
+  double v;
+  write_scalar(&v, float64, value, "set_learning_phase");
   if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it is 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
 }

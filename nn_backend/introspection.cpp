@@ -2,10 +2,12 @@
 #include <kassette/backend/introspection.h>
 
 #include "core/text.h"
+#include "nn_backend/snapshot.h"
 #include "ops/arithmetic.h"
 #include "ops/dims.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/sparse.h"
 
@@ -95,7 +97,9 @@ DType dtype(const Operand& x) {
 }
 Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);
-  return kassette::cast(Arg(x, DType(), "cast"), dtype);
+  Arg t(x, DType(), "cast");
+  if (!t.tensor().defined() || t.body().dtype != dtype) return kassette::cast(t, dtype);
+  return in_name_of("cast", [&] { return unchanged(t); });
 }
 std::int64_t count_params(const Operand& x) {
   KASSETTE_DISPATCH(count_params, x);

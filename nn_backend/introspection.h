@@ -31,7 +31,7 @@ KASSETTE_API Shape get_variable_shape(const Operand& x);
 KASSETTE_API Extent ndim(const Operand& x);
 /// The dtype; numbers and lists have floatx.
 KASSETTE_API DType dtype(const Operand& x);
-/// x with another dtype; x itself where it has it. Floats to integers truncate towards 0 and saturate, NaN gives 0; to bool:
+/// x with another dtype; x itself where it has it, the value of a variable. Floats to integers truncate towards 0 and saturate, NaN gives 0; to bool:
 /// what is not 0, NaN too, is true; integers to integers wrap. Of a sparse tensor the values. Gradients flow between float
 /// dtypes only. Specification 2.3.
 KASSETTE_API Tensor cast(const Operand& x, DType dtype);

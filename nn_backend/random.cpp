@@ -3,6 +3,8 @@
 
 #include <kassette/backend/creation.h>
 
+#include <cstdint>
+
 #include "core/convert.h"
 #include "core/text.h"
 #include "ops/dims.h"
@@ -12,6 +14,7 @@
 #include "ops/operand.h"
 #include "ops/random.h"
 #include "ops/shaping.h"
+#include "ops/stop.h"
 
 namespace kassette {
 namespace backend {
@@ -95,14 +98,58 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
   if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>(s.what, ": ", name, " does not fit int64");
   return v;
 }
-Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
-  std::int64_t low = integer_bound(s, minval, "minval"), high = integer_bound(s, maxval, "maxval");
-  if (Access::kind(maxval) == Scalar::kFloat)
+std::int64_t checked_low(const Sample& s, const Operand& x) {
+  std::int64_t low = integer_bound(s, x, "minval");
+  scalar_tensor(low, s.dtype, s.what);   // throws where it does not fit
+  return low;
+}
+std::int64_t checked_high(const Sample& s, const Operand& x) {
+  if (Access::kind(x) == Scalar::kFloat)
     fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+  std::int64_t high = integer_bound(s, x, "maxval");
+  if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, s.what);
+  return high;
+}
+void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
   if (low >= high) fail<ValueError>(s.what, ": minval ", low, " is not below maxval ", high);
-  scalar_tensor(low, s.dtype, s.what);        // throws where a bound does not fit
-  scalar_tensor(high - 1, s.dtype, s.what);
+}
+Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
+  if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
+    Tensor low = is_tensor_operand(minval) ? s.parameter(minval, "minval") : scalar_tensor(checked_low(s, minval), int64);
+    Tensor high = is_tensor_operand(maxval) ? s.parameter(maxval, "maxval") : scalar_tensor(checked_high(s, maxval), int64);
+    return in_name_of(s.what, [&] {
+      low = cast(low, int64).to(cpu), high = cast(high, int64).to(cpu);
+      if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)   // before a seed is taken
+        check_order(s, low.item<std::int64_t>(), high.item<std::int64_t>());
+      return random_integers(s.draw(seed), low, high);
+    });
+  }
+  std::int64_t low = checked_low(s, minval), high = checked_high(s, maxval);
+  check_order(s, low, high);
   return in_name_of(s.what, [&] { return random_integers(s.draw(seed), low, high); });
+}
+
+/// Samples that rounding took to the end of their interval, just below it. Bounds keep their gradients.
+Tensor below(const Tensor& y, const Tensor& low, const Tensor& high) {
+  struct Spacing {
+    double of_one, least;   // to the next number above 1; the smallest normal number
+  };
+  DType dtype = y.dtype();
+  Spacing s = dtype == float64    ? Spacing{0x1p-52, 0x1p-1022}
+              : dtype == float32  ? Spacing{0x1p-23, 0x1p-126}
+              : dtype == float16  ? Spacing{0x1p-10, 0x1p-14}
+                                  : Spacing{0x1p-7, 0x1p-126};
+  Tensor last = kassette::maximum(high - kassette::maximum(kassette::abs(high) * s.of_one, s.least), low);
+  Tensor at_end = logical_and(kassette::greater_equal(y, high), kassette::less(low, high));
+  return y + kassette::stop_gradient(where(at_end, last - y, 0.0));
+}
+/// Numbers of [low, high) from uniform ones; half types are computed in float32.
+Tensor between(const Tensor& u, const Tensor& low, const Tensor& high) {
+  auto placed = [&](const Tensor& z) {
+    Tensor a = cast(low, z.dtype()), b = cast(high, z.dtype());
+    return below(cast(a + (b - a) * z, low.dtype()), low, high);
+  };
+  return has_history(low) || has_history(high) ? placed(u) : still_drawn(u, placed);
 }
 
 /// The shape of a variable as numbers.
@@ -149,7 +196,8 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
     return kassette::random_uniform(s.draw(seed), low, high);
   }
   Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
-  return in_name_of(s.what, [&] { return placed(kassette::random_uniform(s.draw(seed)), low, high - low); });
+  if (s.dtype.size() < 4) s.dtype = float32;
+  return in_name_of(s.what, [&] { return between(kassette::random_uniform(s.draw(seed)), low, high); });
 }
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
@@ -161,6 +209,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   DType result = s.dtype;
   s.dtype = share.dtype();
   s.check_float();
+  if (s.dtype.size() < 4) share = cast(share, s.dtype = float32);   // a rounded number is below p too rarely
   auto hits = [&](const Tensor& u) { return kassette::cast(kassette::less(u, share), result); };
   Tensor u = kassette::random_uniform(s.draw(seed));
   return in_name_of(s.what, [&] { return has_history(share) ? hits(u) : still_drawn(u, hits); });

@@ -17,7 +17,7 @@ KASSETTE_API void set_random_seed(Scalar seed);
 KASSETTE_API Tensor random_normal(const Dims& shape, const Operand& mean = 0.0, const Operand& stddev = 1.0, DType dtype = None,
                                   Scalar seed = None);
 /// Samples of [minval, maxval), evenly distributed. Integer dtypes take integer bounds and need maxval. Bounds may be tensors
-/// that broadcast; gradients flow to them. Specification 2.17.
+/// that broadcast, of integers scalars; gradients flow to those of floats. Specification 2.17.
 KASSETTE_API Tensor random_uniform(const Dims& shape, const Operand& minval = 0.0, const Operand& maxval = 1.0,
                                    DType dtype = None, Scalar seed = None);
 /// 1 with probability p, else 0. Specification 2.17.

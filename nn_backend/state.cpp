@@ -31,6 +31,18 @@ Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
   return cast(t, dtype);
 }
 
+/// The value of any tensor, without history; of a sparse one dense. `what` is a literal.
+Tensor value_of(const Operand& x, const char* what) {
+  Arg t(x, DType(), what);
+  if (!t.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
+  if (is_sparse(t.tensor())) return value_of(in_name_of(what, [&] { return to_dense(t); }), what);
+  if (!t.tensor().symbolic()) return in_name_of(what, [&] { return t.tensor().detach(); });
+  Plan::Request request;
+  request.outputs = Tensors(t.tensor());
+  request.what = what;
+  return Plan::build(request)->run(nullptr, 0)[0];
+}
+
 /// The value as the variable's dtype, checked.
 Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
@@ -87,14 +99,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
 
 Tensor eval(const Operand& x) {
   KASSETTE_DISPATCH(eval, x);
-  Arg t(x, DType(), "eval");
-  if (!t.tensor().defined()) fail<ValueError>("eval: an empty Tensor (an uninitialised variable?)");
-  if (is_sparse(t.tensor())) return eval(in_name_of("eval", [&] { return to_dense(t); }));
-  if (!t.tensor().symbolic()) return in_name_of("eval", [&] { return t.tensor().detach(); });
-  Plan::Request request;
-  request.outputs = Tensors(t.tensor());
-  request.what = "eval";
-  return Plan::build(request)->run(nullptr, 0)[0];
+  return value_of(x, "eval");
 }
 Tensor print_tensor(const Operand& x, Name message) {
   KASSETTE_DISPATCH(print_tensor, x, message);
@@ -102,13 +107,13 @@ Tensor print_tensor(const Operand& x, Name message) {
 }
 Tensor get_value(const Operand& x) {
   KASSETTE_DISPATCH(get_value, x);
-  return eval(x);
+  return value_of(x, "get_value");
 }
 Tensors batch_get_value(const Tensors& ops) {
   KASSETTE_DISPATCH(batch_get_value, ops);
   Tensors out;
   out.reserve(ops.size());
-  for (const Tensor& t : ops) out.push_back(eval(t));
+  for (const Tensor& t : ops) out.push_back(value_of(t, "batch_get_value"));
   return out;
 }
 

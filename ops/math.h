@@ -143,6 +143,7 @@ KASSETTE_FN T floor_divide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     T r = remainder(a, b);
     if (b == T(0) || r != r) return a / b;
+    if (r == b) return T(-1);   // by an infinity of the other sign, or a is lost beside b
     T q = (a - r) / b;   // an integer up to rounding
     return q == T(0) ? select((a < 0) != (b < 0), T(-0.0), T(0)) : round_even(q);
   } else if constexpr (std::is_signed_v<T>) {

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/dims.h"
+#include "ops/integer_range.h"
 
 namespace kassette {
 namespace {
@@ -71,6 +72,12 @@ void float_draw_rule(const Call& call, Spec* out) {
   DType dtype = placed_dtype(call.attrs);
   if (!dtype.is_float()) fail<TypeError>(call.op.name, ": ", dtype, " is not a float dtype");
   draw_rule(call, out);
+}
+
+void integer_draw_rule(const Call& call, Spec* out) {
+  draw_rule(call, out);
+  for (int i = 2; i < call.n_in; ++i)
+    if (call.spec(i).rank > 0) fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i), "; a bound of integers is a scalar");
 }
 
 double rounded_to(DType dtype, double v) {
@@ -213,17 +220,16 @@ void bernoulli_kernel(const Call& call) {
 void integers_kernel(const Call& call) {
   const Body& out = *call.out[0];
   RandomKey key = key_of(call, 0);
-  std::int64_t low = call.attrs.b;
-  std::uint64_t range = static_cast<std::uint64_t>(std::bit_cast<std::int64_t>(call.attrs.x)) - static_cast<std::uint64_t>(low);
+  const IntegerRange range = integer_range(call);
   dispatch(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     T* to = call.out_as<T>();
     if constexpr (std::is_integral_v<T>)
       for_words64(key, out.numel(), [&](std::int64_t at, const std::uint64_t* words, std::int64_t n) {
-        // The upper half of the product is below `range`; shares are even up to range / 2^64.
+        // The upper half of the product is below range.size; shares are even up to range.size / 2^64.
         for (std::int64_t i = 0; i < n; ++i) {
-          auto offset = static_cast<std::uint64_t>(static_cast<unsigned __int128>(words[i]) * range >> 64);
-          to[at + i] = static_cast<T>(static_cast<std::uint64_t>(low) + offset);
+          auto offset = static_cast<std::uint64_t>(static_cast<unsigned __int128>(words[i]) * range.size >> 64);
+          to[at + i] = static_cast<T>(range.low + offset);
         }
       });
   });
@@ -323,7 +329,7 @@ constinit const OpDef random_key_row{.name = "random_key",
 constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
 constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
 constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
-constinit const OpDef random_integers_row{.name = "random_integers", .rule = draw_rule, .cpu = integers_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
+constinit const OpDef random_integers_row{.name = "random_integers", .rule = integer_draw_rule, .cpu = integers_kernel, .host = 15, .traits = kDraws | kPlaced};
 constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
 // The mask is made again from the key in the adjoint, and so never stored.
 constinit const OpDef dropout_row{.name = "dropout",
@@ -376,6 +382,11 @@ Tensor random_normal(const Draw& draw, double mean, double stddev) { return draw
 Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return draw_with(truncated_normal_row, draw, mean, stddev); }
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high) {
   return draw_with(random_integers_row, draw, std::bit_cast<double>(high), 0, low);
+}
+Tensor random_integers(const Draw& draw, const Tensor& low, const Tensor& high) {
+  Attrs attrs;
+  attrs.a = place_code(draw.dtype, draw.device);
+  return apply1(random_integers_row, attrs, {draw.key, draw.dims, low, high});
 }
 Tensor bernoulli(const Draw& draw, double p) { return draw_with(bernoulli_row, draw, p, 0); }
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level) {

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "ops/draws.h"
+#include "ops/integer_range.h"
 #include "ops/philox.h"
 #include "ops/teams.cuh"
 
@@ -143,10 +144,10 @@ struct Integers {
   }
 };
 void run_integers(const Call& call) {
-  const auto low = static_cast<std::uint64_t>(call.attrs.b);
+  const IntegerRange range = integer_range(call);
   for_dtype<Domain::integers>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, Integers<T>{call.out_as<T>(), low, std::bit_cast<std::uint64_t>(call.attrs.x) - low});
+    launch_draw(call, Integers<T>{call.out_as<T>(), range.low, range.size});
   });
 }
 

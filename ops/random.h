@@ -37,6 +37,8 @@ Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);
 void check_bounds(double low, double high, DType dtype);
 /// Integers of [low, high), low < high.
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high);
+/// The same for bounds that are int64 scalars on the host: a ValueError where they come together, once they are known.
+Tensor random_integers(const Draw& draw, const Tensor& low, const Tensor& high);
 /// N(mean, stddev^2) of a float dtype.
 Tensor random_normal(const Draw& draw, double mean = 0, double stddev = 1);
 /// The same without what lies two standard deviations or more from the mean.

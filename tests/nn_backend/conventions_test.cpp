@@ -141,6 +141,8 @@ TEST_CASE("operators: true division, floors and remainders with the divisor's si
   CHECK(values(f % 2) == Vec{0.5, 1.5});
   CHECK(values(f % -2) == Vec{-1.5, -0.5});
   CHECK(values(K::constant({1, -1, 0}) / 0)[0] == INFINITY);
+  CHECK(values(floor_divide(K::constant({-5, 5, 0, -1e-30}), K::constant({INFINITY, INFINITY, INFINITY, 5}))) == Vec{-1, 0, 0, -1});   // NumPy's
+  CHECK(values(floor_divide(K::constant({-5, 5}, "float64"), -INFINITY)) == Vec{0, -1});
   CHECK_THROWS_WITH(floor_divide(i, 0), "floor_divide: integer division by zero");
   CHECK_THROWS_WITH(i % 0, "remainder: integer division by zero");
   Tensor n = K::placeholder({2}, None, "int32");

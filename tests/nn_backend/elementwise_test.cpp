@@ -144,6 +144,8 @@ TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
   check_close(K::clip(x, floats({0, 0, 0, 0, 3}), 1), {0, 0, .5, 1, 3});
   check_close(K::clip(x, floats({1}), floats({0})), {1, 1, 1, 1, 1});
   CHECK(std::isnan(K::clip(floats({kNan}), 0, 1).item<double>()));
+  CHECK(std::isnan(K::clip(floats({.5}), kNan, 1).item<double>()));   // a bound of NaN too, as in NumPy
+  CHECK(std::isnan(K::clip(floats({.5}), 0, kNan).item<double>()));
   CHECK(values(K::clip(K::constant({-3, 5, 9}, "int64"), 0, 6)) == List{0, 5, 6});
   CHECK(values(K::clip(K::constant({3}, "int32"), 5, 1)) == List{5});
   CHECK(K::clip(K::constant({1}, "float16"), 0, 1).dtype() == float16);

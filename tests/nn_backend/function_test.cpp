@@ -91,6 +91,9 @@ TEST_CASE("what function refuses, it refuses in one line", "[function]") {
   CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is listed twice");
   CHECK_THROWS_WITH(K::function({Tensor()}, {p}), "function: input 0 is an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_AS(K::function({p}, {Tensor()}), ValueError);
+  CHECK_THROWS_WITH(K::function({p}, {p}, K::FunctionOptions{.fetches = {v, Tensor()}}), "function: a fetch is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::function({p}, {p}, {{v, Tensor()}}),
+                    "function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something the loss does not depend on?)");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{K::constant(1), p}}), "function: update 0: the first of the pair is not a variable");
   CHECK_THROWS_WITH(K::function({p}, {p}, {p * 2}), "function: update 0 of shape (2,) is not an update op; pass {variable, new_value}");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, p}, {v, K::placeholder({3})}}), "function: update 1: the variable is (2,), the value (3,); shapes must be equal");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -92,4 +93,20 @@ TEST_CASE("tensors know what they are", "[introspection]") {
   CHECK(K::ndim(p) == 2);
   CHECK(K::dtype(v) == float32);
   CHECK_THROWS_WITH(K::count_params(p), "count_params: (None, 2) has an unknown size; K::size(x) stands for it");
+}
+
+TEST_CASE("what there is nothing to compute of is the value that a variable has then", "[introspection]") {
+  Tensor v = K::variable({1, 2}), n = K::variable({1, 2}, "int32");
+  Tensors same{K::cast(v, "float32"), K::cast_to_floatx(v), K::cast(n, "int32"), K::round(n), K::clip(n, None, None)};
+  K::update(v, {5, 6});
+  K::update_add(n, {4, 4});
+  for (const Tensor& t : same) {
+    CHECK_FALSE(K::is_variable(t));
+    CHECK(test::values(t) == std::vector<double>{1, 2});
+  }
+  Tensor c = K::cast(v, "float32");
+  CHECK(test::values(K::gradients(K::sum(c * c), {v})[0]) == std::vector<double>{10, 12});
+  auto f = K::function({}, {K::cast(v, "float32") * 1.0});   // on the tape it is a read of the variable
+  K::update(v, {7, 8});
+  CHECK(test::values(f()[0]) == std::vector<double>{7, 8});
 }

@@ -235,6 +235,44 @@ TEST_CASE("bounds are half-open and a probability of 0 gives no ones", "[random]
   CHECK(std::fabs(deviation_of(t) - 2 * 0.8796256610) < 0.05);
 }
 
+TEST_CASE("samples stay below a bound that is a tensor, in every float dtype", "[random]") {
+  for (std::string dtype : {"float16", "bfloat16", "float32", "float64"})
+    for (auto [low, high] : {std::pair(10, 11), std::pair(-1, 0), std::pair(-3, -2), std::pair(0, 1)}) {
+      auto u = values(K::random_uniform({100000}, K::constant(low, dtype), K::constant(high, dtype), dtype, 1));
+      CHECK(low_of(u) >= low);
+      CHECK(high_of(u) < high);
+      CHECK(std::fabs(mean_of(u) - (low + 0.5)) < 0.02);
+    }
+  CHECK(values(K::random_uniform({2}, K::constant(3), K::constant(3))) == std::vector<double>{3, 3});   // nothing lies between
+}
+
+TEST_CASE("integer bounds may be scalar tensors, also of sizes that only a call knows", "[random]") {
+  auto v = values(K::random_uniform({1000}, K::constant(2, "int32"), 5, "int32", 1));
+  CHECK(v == values(K::random_uniform({1000}, 2, 5, "int32", 1)));
+  Tensor x = K::placeholder({K::None, 2});
+  auto f = K::function({x}, {K::random_uniform({1000}, 0, K::shape(x)[0], "int32")});
+  for (int n : {1, 3}) {
+    auto rows = values(f({K::ones({n, 2})})[0]);
+    CHECK(low_of(rows) == 0);
+    CHECK(high_of(rows) == n - 1);
+  }
+  CHECK_THROWS_WITH(f({K::ones({0, 2})}), "random_uniform: minval 0 is not below maxval 0");
+  CHECK_THROWS_WITH(K::random_uniform({2}, K::constant(5, "int32"), 5, "int32"), "random_uniform: minval 5 is not below maxval 5");
+  CHECK_THROWS_WITH(K::random_uniform({2}, K::constant({1, 2}, "int32"), 5, "int32"),
+                    "random_uniform: minval has shape (2,); a bound of integers is a scalar");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, K::constant(5, "int64"), "int32"),
+                    "random_uniform: maxval is int64 and the samples are int32; cast it (K::cast) or give dtype");
+}
+
+TEST_CASE("a probability in half precision is the probability that there is", "[random]") {
+  for (std::string dtype : {"float16", "bfloat16"}) {
+    Tensor p = K::constant({{0.5}, {0.99}}, dtype);
+    auto b = values(K::random_binomial({2, 1000000}, p, "float32", 1));
+    CHECK(std::fabs(mean_of({b.begin(), b.begin() + 1000000}) - values(p)[0]) < 0.0015);   // three standard deviations
+    CHECK(std::fabs(mean_of({b.begin() + 1000000, b.end()}) - values(p)[1]) < 0.0003);
+  }
+}
+
 TEST_CASE("random functions give nothing and eight axes, and samples that are no variables", "[random]") {
   CHECK(K::random_normal({0, 3}).shape() == kassette::Shape{0, 3});
   CHECK(K::random_uniform({1, 2, 1, 2, 1, 2, 1, 2}).shape() == kassette::Shape{1, 2, 1, 2, 1, 2, 1, 2});

@@ -95,6 +95,10 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
   CHECK_THROWS_WITH(K::moving_average_update(x, Tensor(), 0.9), "moving_average_update: an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(n, K::constant({1.0, 2.0})), "update: the variable is int32, the value float32");
   CHECK_THROWS_AS(K::update(n, {1.5, 2}), TypeError);
+  Tensor b = K::variable({true, false}, "bool");
+  CHECK_THROWS_WITH(K::update_add(b, {true, true}), "update_add: the variable is bool, not a number; K::update sets it");
+  CHECK_THROWS_WITH(K::update_sub(b, K::placeholder({2}, kassette::None, "bool")), "update_sub: the variable is bool, not a number; K::update sets it");
+  CHECK(values(b) == Vec{1, 0});
   CHECK(values(x) == Vec{1, 2, 3, 4, 5, 6});
   CHECK(values(n) == Vec{1, 2});
 }
@@ -121,6 +125,8 @@ TEST_CASE("eval gives the value of whatever there is", "[state]") {
   CHECK(values(lazy) == Vec(4, 0));
   CHECK_THROWS_WITH(K::eval(p * 2), "eval: the placeholder (2,) is not fed; list it among the inputs of a K::function");
   CHECK_THROWS_WITH(K::eval(Tensor()), "eval: an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::get_value(p), "get_value: the placeholder (2,) is not fed; list it among the inputs of a K::function");
+  CHECK_THROWS_WITH(K::batch_get_value({Tensor()}), "batch_get_value: an empty Tensor (an uninitialised variable?)");
 }
 
 TEST_CASE("get_value takes any tensor, batch_get_value keeps the order", "[state]") {
