@@ -1,5 +1,6 @@
 // tests/sources.h - the source tree as text, for tests that compare one place of it with another.
 #pragma once
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -10,7 +11,11 @@
 
 namespace kassette::test {
 
-inline const std::filesystem::path kSourceTree = KASSETTE_SOURCE_DIR;
+/// KASSETTE_TEST_SOURCES: where the tree lies, for tests that were carried to another machine (tests/scripts/carry.sh).
+inline const std::filesystem::path kSourceTree = [] {
+  const char* elsewhere = std::getenv("KASSETTE_TEST_SOURCES");
+  return elsewhere ? elsewhere : KASSETTE_SOURCE_DIR;
+}();
 
 inline std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file);

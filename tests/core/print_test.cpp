@@ -13,6 +13,7 @@
 #include "ops/operand.h"
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/sources.h"
 
 using namespace kassette;
 using namespace kassette::test;
@@ -71,7 +72,7 @@ Case read_case(const std::string& title, std::ifstream& in) {
 }  // namespace
 
 TEST_CASE("arrays print as NumPy printed them", "[print]") {
-  std::ifstream in(KASSETTE_SOURCE_DIR "/tests/data/print_cases.txt");
+  std::ifstream in(kSourceTree / "tests/data/print_cases.txt");
   std::string line;
   int n = 0;
   while (std::getline(in, line)) {

@@ -84,7 +84,7 @@ TEST_CASE("ctc_decode gives the vectors of the specification", "[ctc]") {
 
 TEST_CASE("ctc_decode is what TensorFlow gives, greedy and by beam search", "[ctc]") {
   int compared = 0;
-  std::ifstream file(KASSETTE_SOURCE_DIR "/tests/data/ctc_cases.txt");
+  std::ifstream file(kSourceTree / "tests/data/ctc_cases.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("ctc_decode", 0) != 0) continue;
     KerasCase c = parse_case(line);

@@ -87,7 +87,7 @@ std::string error_of(const Tensor& labels, const Tensor& y, const Tensor& steps,
 const std::vector<KerasCase>& ctc_cases() {
   static const std::vector<KerasCase> all = [] {
     std::vector<KerasCase> cases;
-    std::ifstream in(KASSETTE_SOURCE_DIR "/tests/data/ctc_cases.txt");
+    std::ifstream in(kSourceTree / "tests/data/ctc_cases.txt");
     for (std::string line; std::getline(in, line);)
       if (!line.empty() && line[0] != '#') cases.push_back(parse_case(line));
     return cases;

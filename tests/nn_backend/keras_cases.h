@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/sources.h"
+
 namespace kassette::test {
 
 /// A tensor as the file has it: the elements are absent where only its shape is known.
@@ -148,7 +150,7 @@ inline std::vector<BodyStep> parse_body(const std::string& text) {
 inline const std::vector<KerasCase>& keras_cases() {
   static const std::vector<KerasCase> all = [] {
     std::vector<KerasCase> cases;
-    std::ifstream in(KASSETTE_SOURCE_DIR "/tests/data/keras_cases.txt");
+    std::ifstream in(kSourceTree / "tests/data/keras_cases.txt");
     for (std::string line; std::getline(in, line);)
       if (!line.empty() && line[0] != '#') cases.push_back(parse_case(line));
     return cases;
