@@ -73,6 +73,42 @@ cat >plain.cpp <<'CPP'
 #include <cstdio>
 int main() { std::puts(kassette::version()); }
 CPP
+# Typing mistakes.
+says() {  # says "what it says" arguments...
+  local got status=0
+  got=$("$kassette" "${@:2}" 2>&1 >/dev/null) || status=$?
+  check "kassette ${*:2}" "2 kassette: $1" "$status $got"
+}
+says "run: which file?  kassette run FILE.cpp [args...]" run
+says "run: no such file: a b/args; there is a b/args.cpp" run 'a b/args'
+says "run: a b is a folder" run 'a b'
+says "run: -O3 is not an option; what the script is given stands behind it:  kassette run FILE.cpp -O3" run -O3 plain.cpp
+says "run: it takes a file; lines from a pipe run in \`kassette repl\`" run -
+says "plain.cpp is not a command; to run it:  kassette run plain.cpp" plain.cpp
+says "rnu is not a command; there are run, repl, flags, info, build, test, bench, docs and package (kassette --help)" rnu plain.cpp
+says "info: it takes no arguments, and was given x" info x
+says "test: --sanitise is not an option; there is --sanitize=address and --sanitize=thread" test --sanitise
+says "test: one filter at a time, not a and b" test a b
+CXX=no-such-compiler says "run: there is no compiler no-such-compiler; see CXX" run plain.cpp
+check "help behind a command" "$("$kassette" --help)" "$("$kassette" run --help)"
+
+# Other ways to the same tool; a script that reads, in a folder with other letters; four at once.
+mkdir 'Übung 1'
+cat >'Übung 1/summe.cpp' <<'CPP'
+#include <iostream>
+int main() {
+  int a, b;
+  if (std::cin >> a >> b) std::cout << a + b << std::endl;
+}
+CPP
+ln -s "$kassette" tool
+for _ in 1 2 3 4; do (cd 'Übung 1' && echo 3 4 | KASSETTE_BUILD=$(realpath --relative-to=. "$KASSETTE_BUILD") ../tool run summe.cpp) & done >sums 2>&1
+wait
+check "four at once" "$(printf '7\n7\n7\n7')" "$(cat sums)"
+before=$(find "$KASSETTE_BUILD/scripts" -name summe -printf '%i %T@\n')
+check "once more" 9 "$(cd 'Übung 1' && echo 4 5 | ../tool run summe.cpp)"
+check "what that compiles" "$before" "$(find "$KASSETTE_BUILD/scripts" -name summe -printf '%i %T@\n')"
+
 # shellcheck disable=SC2046  # flags are words
 g++ -std=c++17 plain.cpp $("$kassette" flags) -o plain
 check "kassette flags, and --version" "$("$kassette" --version)" "kassette $(./plain)"
