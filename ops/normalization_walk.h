@@ -168,12 +168,12 @@ class Parts {
   bool whole() const { return blocks_ == 1 && (w_.by_rows ? w_.f.outer == 1 : !w_.repeats()); }
 
  private:
-  /// f(part) for n parts of so many elements. Each thread's range is mirrored too: threads take theirs piece by piece, from the front.
+  /// f(part) for n parts of so many elements.
   template <class F>
   static void backwards(std::int64_t n, std::int64_t elements, F f) {
     parallel_for(n, std::max<std::int64_t>(1, kNormGrain / elements), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t v = begin; v < end; ++v) f(n - 1 - v);
-    });
+      for (std::int64_t u = end; u-- > begin;) f(u);
+    }, From::back);
   }
   template <class Run>
   void sum_part(std::int64_t u, Run& run) {

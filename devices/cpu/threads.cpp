@@ -34,15 +34,16 @@ constexpr std::int64_t kPartsPerThread = 4;       // so that a thread that was h
 // The caller writes the job, opens the gate and raises the epoch; workers spin or sleep on the epoch. A worker enters by a
 // compare-and-swap on the gate, which counts those inside and fails once the gate is shut; so the caller waits only for
 // workers that really came, and nobody reads a job that is being rewritten. Each participant owns a slice of the range,
-// takes parts of it from its front and then helps with the slices of others: the same thread meets the same memory in
+// takes parts of it from one end and then helps with the slices of others: the same thread meets the same memory in
 // every op as long as nobody is held up.
 struct alignas(64) Slice {
   std::atomic<std::int64_t> next{0};
-  std::int64_t end = 0;
+  std::int64_t begin = 0, end = 0;
 };
 
 struct Job {
   RangeFn f = {};
+  From from = From::front;
   std::int64_t part = 1;   // size of the parts, a multiple of the grain
   int slices = 0;
   OnInterrupt on_interrupt;
@@ -103,13 +104,19 @@ bool spin(std::int64_t ns, Done done) {
   }
 }
 
+/// Where the part of [first, last) starts whose turn it is when those from the front have come to `begin`.
+std::int64_t place(From from, std::int64_t begin, std::int64_t first, std::int64_t last, std::int64_t part) {
+  return from == From::front ? begin : first + (last - 1 - begin) / part * part;
+}
+
 void run_slice(Job& job, Slice& s) {
   while (!job.failed.load(std::memory_order_relaxed)) {
     std::int64_t begin = s.next.fetch_add(job.part, std::memory_order_relaxed);
     if (begin >= s.end) return;
     try {
       check_interrupt();
-      job.f.call(job.f.object, begin, std::min(begin + job.part, s.end));
+      const std::int64_t at = place(job.from, begin, s.begin, s.end, job.part);
+      job.f.call(job.f.object, at, std::min(at + job.part, s.end));
     } catch (...) {
       if (!job.failed.exchange(true)) job.error = std::current_exception();
     }
@@ -185,9 +192,10 @@ void make_pool() {
   pthread_atfork(nullptr, nullptr, start_over_in_child);
 }
 
-void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, int slices) {
+void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from, int slices) {
   std::int64_t grains = (n + grain - 1) / grain;
   p.job.f = f;
+  p.job.from = from;
   p.job.slices = slices;
   p.job.on_interrupt = for_parts();
   // Few grains of several elements go in one part a thread: another's last part would be taken away from the cache that it
@@ -196,7 +204,8 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, int slice
   p.job.part = (grain > 1 && each < 2 * kPartsPerThread ? each : std::max<std::int64_t>(1, each / kPartsPerThread)) * grain;
   p.job.failed.store(false, std::memory_order_relaxed);
   for (int i = 0; i < slices; ++i) {
-    p.slice[i].next.store(grains * i / slices * grain, std::memory_order_relaxed);
+    p.slice[i].begin = grains * i / slices * grain;
+    p.slice[i].next.store(p.slice[i].begin, std::memory_order_relaxed);
     p.slice[i].end = std::min(n, grains * (i + 1) / slices * grain);
   }
   p.left.store(0, std::memory_order_relaxed);
@@ -220,12 +229,13 @@ void gather_in(Pool& p) {
 }
 
 /// The whole range on this thread, in pieces where it is long, so that it can be interrupted.
-void run_alone(std::int64_t n, std::int64_t grain, RangeFn f) {
+void run_alone(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   constexpr std::int64_t kGrains = 64;   // a grain is worth a thread: some 10 us
   const std::int64_t piece = grain > n / kGrains ? n : kGrains * grain;
   for (std::int64_t begin = 0; begin < n; begin += piece) {
     check_interrupt();
-    f.call(f.object, begin, std::min(n, begin + piece));
+    const std::int64_t at = place(from, begin, 0, n, piece);
+    f.call(f.object, at, std::min(n, at + piece));
   }
 }
 
@@ -259,18 +269,18 @@ void set_num_threads(int n) {
   use_threads(n ? n : std::min(available_cpus(), kMaxThreads));
 }
 
-void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f) {
+void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   if (n <= 0) return;
   grain = std::max<std::int64_t>(1, grain);
   int slices = static_cast<int>(std::min<std::int64_t>(num_threads(), n / grain));
   Pool& p = pool();
   // A second user thread that comes while a job runs does its work itself: both make progress, and CPUs are busy already.
   if (slices <= 1 || in_part || p.busy.exchange(true, std::memory_order_acquire)) {
-    run_alone(n, grain, f);
+    run_alone(n, grain, f, from);
     return;
   }
   start_workers(p, slices - 1);
-  share_out(p, n, grain, f, slices);
+  share_out(p, n, grain, f, from, slices);
   take_part(p, 0);
   gather_in(p);
   std::exception_ptr error;

@@ -16,10 +16,14 @@ struct RangeFn {
 /// Calls f on parts of [0, n) that cover it without overlap, on several threads when n is at least 2 * grain; part borders
 /// are multiples of grain. Returns when all are done. An exception thrown by a part is rethrown here. Calls from inside a
 /// part run on the calling thread.
-void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f);
+/// Each thread has a range of neighbours, and takes its parts from the front or from the back of that. An op that goes over a
+/// range twice goes over it from the back the first time: what a thread then meets first is what it met last, in its own caches
+/// (two threads need not share any).
+enum class From : std::uint8_t { front, back };
+void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from = From::front);
 
 template <class F>
-inline void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
+inline void parallel_for(std::int64_t n, std::int64_t grain, F&& f, From from = From::front) {
   if (n < 2 * grain) {
     if (n > 0) f(std::int64_t(0), n);
     return;
@@ -27,7 +31,7 @@ inline void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
   using G = std::remove_reference_t<F>;
   parallel_parts(n, grain, RangeFn{const_cast<void*>(static_cast<const void*>(&f)), [](void* o, std::int64_t b, std::int64_t e) {
                                      (*static_cast<G*>(o))(b, e);
-                                   }});
+                                   }}, from);
 }
 
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
@@ -25,11 +26,11 @@ struct Threads {
 };
 
 /// How often each index of [0, n) is visited.
-std::vector<int> visits(std::int64_t n, std::int64_t grain) {
+std::vector<int> visits(std::int64_t n, std::int64_t grain, From from = From::front) {
   std::vector<int> seen(static_cast<std::size_t>(n));
   parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
-  });
+  }, from);
   return seen;
 }
 
@@ -39,17 +40,29 @@ TEST_CASE("parts cover a range exactly once", "[threads]") {
   for (int threads : {1, 2, 3, 7}) {
     Threads scope(threads);
     for (std::int64_t n : {0, 1, 2, 5, 64, 1000, 12345})
-      for (std::int64_t grain : {1, 3, 64, 5000}) CHECK(visits(n, grain) == std::vector<int>(static_cast<std::size_t>(n), 1));
+      for (std::int64_t grain : {1, 3, 64, 5000})
+        for (From from : {From::front, From::back}) CHECK(visits(n, grain, from) == std::vector<int>(static_cast<std::size_t>(n), 1));
   }
 }
 
 TEST_CASE("borders of parts are multiples of the grain", "[threads]") {
   Threads scope(4);
   std::atomic<int> off{0};
-  parallel_for(1000, 7, [&](std::int64_t begin, std::int64_t end) {
-    if (begin % 7 || (end % 7 && end != 1000)) ++off;
-  });
+  for (From from : {From::front, From::back})
+    parallel_for(1000, 7, [&](std::int64_t begin, std::int64_t end) {
+      if (begin % 7 || (end % 7 && end != 1000)) ++off;
+    }, from);
   CHECK(off == 0);
+}
+
+TEST_CASE("a thread takes its parts from the front, or from the back", "[threads]") {
+  Threads scope(1);
+  std::vector<std::int64_t> at[2];
+  for (From from : {From::front, From::back})
+    parallel_for(1000, 1, [&](std::int64_t begin, std::int64_t) { at[from == From::back].push_back(begin); }, from);
+  CHECK(at[0].size() > 2);
+  CHECK(std::is_sorted(at[0].begin(), at[0].end()));
+  CHECK(std::vector<std::int64_t>(at[1].rbegin(), at[1].rend()) == at[0]);
 }
 
 TEST_CASE("an exception of a part travels to the caller and the pool goes on", "[threads]") {
