@@ -2,6 +2,7 @@
 #include "autograd/chain.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -97,6 +98,7 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
 void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
 ChainRows::ChainRows(const Chain& chain, std::int64_t begin, std::int64_t end) : chain_(chain), begin_(begin), end_(end) {
+  assert(chain.table_.chunk_bytes <= kMaxChunkBytes);
   chain.start(code_, chunks_);
   for (int i = 0; i < chain.n_ones_; ++i) repeated_[i] = chain.ones_[i].from;
   for (int i = 0; i < chain.n_code_; ++i) {

@@ -26,7 +26,7 @@ class Chain {
  public:
   static constexpr int kMaxSteps = 32;
 
-  Chain(DType dtype, const ChainShape& shape, const ChainTable& table)
+  Chain(DType dtype, const ChainShape& shape, const ChainTable& table = KASSETTE_PICK(chain_tables).usual)
       : table_(table), d_(dtype == float64), element_(dtype.size()), shape_(shape) {}
 
   static Place memory(std::byte* base) { return {.base = base}; }
@@ -97,7 +97,7 @@ class Chain {
 
    private:
     const Chain& chain_;
-    alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
+    alignas(64) std::byte chunks_[kMaxChunks * kMaxLongChunkBytes];
     ChainCode code_[kMaxCode];
   };
 

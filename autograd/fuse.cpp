@@ -13,11 +13,17 @@ namespace kassette {
 namespace {
 
 constexpr std::int64_t kPartBytes = 32768;   // of one operand, worth a thread
+constexpr std::int64_t kLarge = 1 << 14;      // elements: chunks are of eight vectors, since few are left over
 constexpr std::int64_t kUpdateGrain = 2 * kFoldRow;   // elements of a sum beside an update
 
 // A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a
 // variable, whose line was read just now.
 constexpr std::int64_t kStreamed = 16 << 20;
+
+const ChainTable& table_for(std::int64_t n) {
+  const ChainTables& tables = KASSETTE_PICK(chain_tables);
+  return n < kLarge ? tables.usual : tables.large;
+}
 
 }  // namespace
 
@@ -208,7 +214,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
     return;
   }
   const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
-  Chain chain(dtype, {.width = item.n}, KASSETTE_PICK(chain_table));
+  Chain chain(dtype, {.width = item.n}, table_for(item.n));
   fetch_operands(chain, f, item);
   add_steps(chain, f, item);
   chain.finish();
@@ -218,7 +224,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
 /// A chain that is summed and, in the same pass, another one.
 void Plan::run_summed(Frame& f, const Item& item, const Item* beside, void* partial) const {
   const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
-  Chain chain(dtype, {.width = item.n}, KASSETTE_PICK(chain_table));
+  Chain chain(dtype, {.width = item.n}, table_for(item.n));
   fetch_operands(chain, f, item);
   if (beside) fetch_operands(chain, f, *beside);
   add_steps(chain, f, item);

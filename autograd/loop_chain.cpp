@@ -34,7 +34,7 @@ std::vector<LoopItem> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>& 
     while ((end = extend(begin)) > begin + 1) {
       std::ptrdiff_t bad = unfit(begin, end);
       if (bad < 0) {
-        auto to = std::unique_ptr<LoopChain>(new LoopChain{Chain(dtype_, shape_, KASSETTE_PICK(chain_table)), items_[begin].step, {}});
+        auto to = std::unique_ptr<LoopChain>(new LoopChain{Chain(dtype_, shape_), items_[begin].step, {}});
         bad = emit(begin, end, *to);
         if (bad < 0) {
           chains.push_back(std::move(to));

@@ -7,11 +7,12 @@ namespace kassette {
 
 // Note [Chains]
 // One loop an op through the first-level cache costs a load and a store an op, and waits for memory at the head of every
-// block. A chain is threaded code instead: each instruction works on a chunk of four vectors, which stay in registers, and
-// jumps to the next; the last one moves on to the next chunk. So an op costs its arithmetic and one jump, which processors
+// block. A chain is threaded code instead: each instruction works on a chunk of a few vectors, which stay in registers, and
+// jumps to the next; the last one moves on to the next chunk. Chunks are of four vectors, or of eight (as many as are passed in
+// registers) where there is much: half the jumps, and twice as much that does not wait for one another. So an op costs its arithmetic and one jump, which processors
 // predict, and the loads of the chunks to come run ahead of it. An op that has no instruction here, being long enough
 // itself, runs its loop on a chunk in memory. Values are those of the loops to the last bit.
-constexpr std::int64_t kChunkVectors = 4, kMaxChunkBytes = 256;
+constexpr std::int64_t kMaxChunkBytes = 256, kMaxLongChunkBytes = 512;
 
 struct ChainCode;
 using ChainStep = void (*)();   // its true type has vectors for parameters and is known to its level
@@ -42,6 +43,9 @@ struct ChainTable {
   void (*pad[2])(void* chunk, const void* from, std::int64_t n);
   void (*repeat[2])(void* chunk, const void* from);
 };
-KASSETTE_LEVEL_TABLES(ChainTable, chain_table)
+struct ChainTables {
+  const ChainTable &usual, &large;   // with chunks of four and of eight vectors
+};
+KASSETTE_LEVEL_TABLES(ChainTables, chain_tables)
 
 }  // namespace kassette

@@ -89,7 +89,7 @@ TEST_CASE("random chains give the bits of single ops, at every level, for every 
   at_every_level([](kassette::Level) {
     unsigned seed = 0;
     for (DType dtype : {kassette::float32, kassette::float64})
-      for (std::int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 20001})
+      for (std::int64_t n : {1, 2, 15, 16, 17, 63, 64, 65, 200, 257, 16384, 20001})
         for (int steps : {2, 7, 45}) {
           ++seed;
           INFO(dtype << ", " << n << " elements, " << steps << " ops, seed " << seed);
