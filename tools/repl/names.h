@@ -1,0 +1,55 @@
+// tools/repl/names.h - the names of a session: declared again, taken back, looked up. Like interpreter.cpp it knows clang.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "clang/AST/ASTContext.h"
+#include "clang/AST/Decl.h"
+#include "clang/AST/DeclCXX.h"
+#include "clang/Frontend/CompilerInstance.h"
+
+#include "tools/repl/input.h"
+#include "tools/repl/interpreter.h"
+
+namespace repl {
+
+class Names {
+ public:
+  explicit Names(clang::CompilerInstance& compiler) : compiler_(compiler) {}
+  std::vector<clang::NamedDecl*> find(const std::string& name);
+  /// Whether the input declares a name again: then it goes into a namespace of its own.
+  bool redefines(const Input& in);
+  /// The new names take the place of the old ones; after a failure the old ones stay.
+  void declared(clang::DeclContext* part, bool ok);
+  /// What was declared up to now is the session's own and is not undone.
+  void keep_all() { steps_.clear(); }
+  /// Whether the namespace or class of a name has a member.
+  bool has_member(const std::string& name, const std::string& member);
+  std::string undo();
+  std::vector<Interpreter::Completion> complete(const std::string& text);
+  std::string declaration(const std::string& name);
+
+ private:
+  /// A declaration that another hides, and how it was found before.
+  struct Hidden {
+    clang::NamedDecl* decl;
+    bool in_scope;
+  };
+  struct Step {
+    std::vector<Hidden> shown, hidden;
+    std::string names;
+  };
+  clang::ASTContext& context() { return compiler_.getASTContext(); }
+  clang::DeclContext* top() { return context().getTranslationUnitDecl()->getPrimaryContext(); }
+  clang::DeclarationName named(const std::string& name) { return &context().Idents.get(name); }
+  std::vector<clang::NamedDecl*> find(clang::DeclarationName name);
+  bool in_resolver(clang::NamedDecl* d);
+  Hidden hide(clang::NamedDecl* d);
+  void unhide(const Hidden& h);
+  bool names_type(const std::string& words);
+
+  clang::CompilerInstance& compiler_;
+  std::vector<Step> steps_;   // those that declared something
+};
+
+}  // namespace repl
