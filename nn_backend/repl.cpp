@@ -15,6 +15,7 @@
 #include "core/context.h"
 #include "core/decimal.h"
 #include "core/half.h"
+#include "devices/cpu/threads.h"
 
 namespace kassette {
 namespace repl {
@@ -140,6 +141,7 @@ void return_to_scopes() {
   static_cast<ScopeState&>(context()) = before_line;
   on_interrupt = {};
 }
+bool may_jump() noexcept { return !sharing_work() && !context().destroying; }
 
 namespace detail {
 

@@ -81,6 +81,9 @@ void show(const T& value, std::ostream* inside = nullptr);
 /// something, which ends no scope.
 KASSETTE_API void remember_scopes();
 KASSETTE_API void return_to_scopes();
+/// Whether the library stays in order if this thread jumps out of what it does: no other thread works for it, and it frees no history.
+/// Safe in signal handlers.
+KASSETTE_API bool may_jump() noexcept;
 
 namespace detail {
 

@@ -73,6 +73,7 @@ Pool& pool() { return *reinterpret_cast<Pool*>(pool_bytes); }
 
 std::atomic<int> threads_wanted{0};   // 0: not asked yet
 __thread bool in_part __attribute__((tls_model("initial-exec"))) = false;
+__thread bool sharing __attribute__((tls_model("initial-exec"))) = false;   // this thread's job is running
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
@@ -258,6 +259,8 @@ void use_threads(int n) {
 
 }  // namespace
 
+bool sharing_work() noexcept { return sharing; }
+
 int num_threads() {
   int n = threads_wanted.load(std::memory_order_acquire);
   if (n == 0) use_threads(n = default_threads());
@@ -279,10 +282,12 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
     run_alone(n, grain, f, from);
     return;
   }
+  sharing = true;
   start_workers(p, slices - 1);
   share_out(p, n, grain, f, from, slices);
   take_part(p, 0);
   gather_in(p);
+  sharing = false;
   std::exception_ptr error;
   std::swap(error, p.job.error);
   p.busy.store(false, std::memory_order_release);

@@ -22,6 +22,9 @@ struct RangeFn {
 enum class From : std::uint8_t { front, back };
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from = From::front);
 
+/// Whether other threads are at work for this one. Safe in signal handlers.
+bool sharing_work() noexcept;
+
 template <class F>
 inline void parallel_for(std::int64_t n, std::int64_t grain, F&& f, From from = From::front) {
   if (n < 2 * grain) {

@@ -1,5 +1,8 @@
 // tests/nn_backend/repl_test.cpp - the text of values at a prompt.
+#include <pthread.h>
+
 #include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +17,7 @@
 #include <kassette/io.h>
 #include <kassette/repl.h>
 
+#include "devices/cpu/threads.h"
 #include "tests/catch.h"
 
 using namespace kassette;
@@ -102,4 +106,22 @@ TEST_CASE("a prompt shows tensors as operator<< does", "[repl]") {
   CHECK(shown(named) == list.str());
   CHECK(cling::printValue(&named) == list.str());
   CHECK(shown(Function()) == cling::printValue(std::make_unique<Function>().get()));
+}
+
+TEST_CASE("no prompt jumps out of work that other threads share", "[repl]") {
+  const int before = num_threads();
+  set_num_threads(2);
+  CHECK(repl::may_jump());
+  const pthread_t self = pthread_self();
+  std::atomic<int> parts{0}, wrong{0};
+  parallel_for(1000, 10, [&](std::int64_t, std::int64_t) {
+    ++parts;
+    if (pthread_equal(self, pthread_self()) && repl::may_jump()) ++wrong;
+  });
+  CHECK(parts > 1);
+  CHECK(wrong == 0);
+  CHECK(repl::may_jump());
+  CHECK_THROWS_AS(parallel_for(1000, 10, [](std::int64_t, std::int64_t) { throw ValueError("no"); }), ValueError);
+  CHECK(repl::may_jump());
+  set_num_threads(before);
 }

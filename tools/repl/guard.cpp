@@ -25,12 +25,12 @@ namespace {
 
 sigjmp_buf prompt;
 volatile std::sig_atomic_t in_user_code = 0, interrupts = 0;
-volatile long first_ms = 0;   // when the first of them came
+volatile long first_ms = 0, first_own_ms = 0;   // when the first of them came, also by what this thread has computed
 pthread_t main_thread;
 
-long now_ms() {
+long now_ms(clockid_t clock) {
   timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
 }
 
@@ -44,9 +44,15 @@ void set_alarm(bool on) {
 // Note [Ctrl-C]
 // The library is asked to stop, and throws at its next op or part of one: nothing is broken by that. Where a tenth of a second
 // later the user's own code is found running, a loop that calls nothing, Ctrl-C jumps out of it; that code lies in no file, and what is
-// mapped from none has no dladdr. Whatever else takes longer is left alone for two seconds, or until a second Ctrl-C that comes
-// more than half a second after the first: a jump out of the library could leave a lock held or threads at work on a frame that is gone.
-constexpr long kOwnCodeMs = 100, kAgainMs = 500, kPatienceMs = 2000;
+// mapped from none has no dladdr. Whatever else takes longer is left alone until it has computed for two seconds more, or slept
+// through them (a thread that merely waits for a busy machine does neither), or until a second Ctrl-C that comes more than half a
+// second after the first. While other threads work for this one, or it frees history, there is no jump at all: it would leave them at
+// work on a frame that is gone, or history half freed; both come to an end.
+constexpr long kOwnCodeMs = 100, kAgainMs = 500, kPatienceMs = 2000, kAwakePercent = 2;
+bool out_of_patience(long waited) {
+  const long own = now_ms(CLOCK_THREAD_CPUTIME_ID) - first_own_ms;
+  return own >= kPatienceMs || (waited >= kPatienceMs && own * 100 < waited * kAwakePercent);
+}
 bool in_own_code(void* context) {
 #if defined(__x86_64__)
   auto pc = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
@@ -67,13 +73,17 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
   }
   int saved = errno;
   if (signal == SIGINT) {
-    if (!interrupts) first_ms = now_ms();
+    if (!interrupts) {
+      first_ms = now_ms(CLOCK_MONOTONIC);
+      first_own_ms = now_ms(CLOCK_THREAD_CPUTIME_ID);
+    }
     interrupts = interrupts + 1;
     if (in_user_code) kassette::request_interrupt(kassette::Whose::this_thread);
   }
   if (in_user_code && interrupts) {
-    const long waited = now_ms() - first_ms;
-    if (waited >= kPatienceMs || (signal == SIGINT && interrupts > 1 && waited >= kAgainMs) || (waited >= kOwnCodeMs && in_own_code(context))) {
+    const long waited = now_ms(CLOCK_MONOTONIC) - first_ms;
+    const bool jump = (waited >= kOwnCodeMs && in_own_code(context)) || (signal == SIGINT && interrupts > 1 && waited >= kAgainMs) || out_of_patience(waited);
+    if (jump && kassette::repl::may_jump()) {
       set_alarm(false);
       in_user_code = 0;
       siglongjmp(prompt, SIGINT);
