@@ -195,7 +195,7 @@ void BackwardWalk::handle(Entry& e) {
   if (unrecorded_ && n.op == &index_row && dy[0].defined() && give_slice(n, dy[0])) wanted[0] = false;
   if (unrecorded_ && n.op == &matmul_row) add_products(r, wanted);
   if (std::any_of(wanted, wanted + n_in, [](bool w) { return w; }) &&
-      !(unrecorded_ && (reduce_thin(n, dy[0], din) || multiply_by_seed(n, dy[0], din, wanted))))
+      !(unrecorded_ && (reduce_thin(n, dy[0], din) || multiply(n, dy[0], din, wanted))))
     n.op->vjp(r);
   for (int i = 0; i < n_in; ++i)
     if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autograd/walk.h"
+#include "core/large_blocks.h"
 #include "ops/operand.h"
 #include "ops/index.h"
 
@@ -39,10 +40,10 @@ class BackwardWalk {
   /// The lists of a walk. A thread keeps one set of small ones for its next walk: most walks are over a few dozen nodes.
   struct Scratch {
     std::vector<const Node*> wanted;
-    std::vector<Entry> entries;
-    std::vector<std::uint32_t> order;
-    std::vector<Tensor> cotangents;
-    std::vector<std::pair<Node*, bool>> stack;
+    LargeList<Entry> entries;
+    LargeList<std::uint32_t> order;
+    LargeList<Tensor> cotangents;
+    LargeList<std::pair<Node*, bool>> stack;
   };
   static Scratch* take_scratch();
   static void give_scratch(Scratch* s);
@@ -72,7 +73,7 @@ class BackwardWalk {
   void put_slices(Tensor& slot);
   void add_products(const Rewind& r, bool* wanted);
   bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;
-  bool multiply_by_seed(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const;
+  bool multiply(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const;
   // saved values
   bool computed(const Body& b) const {
     std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
@@ -90,11 +91,11 @@ class BackwardWalk {
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
   std::vector<const Node*>& wanted_;   // sorted
-  std::vector<Entry>& entries_;
-  std::vector<std::uint32_t>& order_;   // what has to be handled, last first
+  LargeList<Entry>& entries_;
+  LargeList<std::uint32_t>& order_;   // what has to be handled, last first
   bool in_order_ = true;                // of sequence numbers
   std::uint64_t newest_ = 0;
-  std::vector<Tensor>& cotangents_;
+  LargeList<Tensor>& cotangents_;
   std::unordered_map<const Tensor*, Slices> slices_;        // by the cotangent that they are of
   std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;

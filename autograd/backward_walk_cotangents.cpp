@@ -150,10 +150,15 @@ bool BackwardWalk::reduce_thin(const Node& n, const Tensor& dy, Tensor* din) con
   return true;
 }
 
-bool BackwardWalk::multiply_by_seed(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const {
-  if (n.op != &binary_row<Multiply>() || !seed_.defined() || !dy.defined() || Access::impl(dy) != Access::impl(seed_)) return false;
-  for (int i = 0; i < 2; ++i)
-    if (wanted[i]) din[i] = Access::wrap(Body(n.in()[1 - i])).detach();
+/// The adjoint of a product as it is, without a tensor made of each factor: most of what long chains of small ops do on the way back.
+bool BackwardWalk::multiply(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const {
+  if (n.op != &binary_row<Multiply>() || !dy.defined()) return false;
+  bool by_seed = seed_.defined() && Access::impl(dy) == Access::impl(seed_);   // see Note [Thin cotangents]
+  for (int i = 0; i < 2; ++i) {
+    if (!wanted[i]) continue;
+    const Body& factor = n.in()[1 - i];
+    din[i] = by_seed ? Access::wrap(Body(factor)).detach() : apply1(binary_row<MulNoNan>(), {dy, &factor});
+  }
   return true;
 }
 

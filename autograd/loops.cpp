@@ -4,6 +4,7 @@
 
 #include "autograd/checkpoint.h"
 #include "autograd/control.h"
+#include "autograd/elements.h"
 #include "autograd/loop_run.h"
 #include "core/convert.h"
 #include "core/sparse.h"
@@ -217,13 +218,14 @@ void Scan::specs(const Call& call, Spec* out) const {
 }
 
 Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps) {
-  std::vector<Tensors> slices, ys(static_cast<std::size_t>(r.n_outputs));
-  for (const Tensor& x : r.xs) slices.push_back(unstack_for(r.what, x, steps));
+  std::vector<Elements> elements;
+  std::vector<Tensors> ys(static_cast<std::size_t>(r.n_outputs));
+  for (const Tensor& x : r.xs) elements.emplace_back(r.what, x, steps, 0);
   Tensors states = r.states;
   for (std::int64_t t = 0; t < steps; ++t) {
     std::int64_t at = r.reverse ? steps - 1 - t : t;
     Tensors xs;
-    for (const Tensors& s : slices) xs.push_back(s[at]);
+    for (Elements& e : elements) xs.push_back(e[at]);
     Tensors out = step(xs, states);
     for (int i = 0; i < r.n_outputs; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
     for (std::int64_t i = 0; i < states.size(); ++i) {

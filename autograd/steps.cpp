@@ -77,7 +77,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
 Steps::Steps(const LoopForm& form, const Tensors& xs, Tensor mask, Tensors states)
     : form_(form), xs_(xs), mask_(std::move(mask)), states_(std::move(states)), size_(loop_length(form, xs)), ys_(static_cast<std::size_t>(form.n_outputs)) {
   if (mask_.defined()) mask_ = fitting(mask_fit(form), mask_, xs.begin()[0]);
-  for (const Tensor& x : xs) slices_.push_back(unstack_for(form.what, x, size_, form.axis));
+  for (const Tensor& x : xs) elements_.emplace_back(form.what, x, size_, form.axis);
   for (Tensors& y : ys_) y.reserve(size_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "autograd/elements.h"
 #include "autograd/recurrence.h"
 #include "ops/like.h"
 
@@ -23,10 +24,10 @@ class Steps {
   template <class F>
   Tensors run(const F& step) {
     Tensors xs;
-    xs.reserve(static_cast<std::int64_t>(slices_.size()));
+    xs.reserve(static_cast<std::int64_t>(elements_.size()));
     for (std::int64_t t = 0; t < size_; ++t) {
       xs.clear();
-      for (const Tensors& s : slices_) xs.push_back(s.begin()[place(t)]);
+      for (Elements& e : elements_) xs.push_back(e[place(t)]);
       take(step(xs, states_, t), t);
     }
     if (size_ > 0) return results();
@@ -48,7 +49,7 @@ class Steps {
   Tensor mask_;
   Tensors states_;
   std::int64_t size_;
-  std::vector<Tensors> slices_;         // per input, per time
+  std::vector<Elements> elements_;      // per input
   Tensors masks_[kMaxRank + 1];         // by the rank of what is masked, per time
   std::vector<Tensors> ys_;             // per output, per step
   Tensors last_;                        // the outputs of the step before

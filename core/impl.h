@@ -151,7 +151,7 @@ struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in;
   std::uint16_t n_out;
-  std::uint16_t n_kept;      // output bodies that follow: n_out or 0
+  std::uint16_t n_kept;      // output bodies that follow: n_out or 0, or 1 for all where they are alike
   std::int32_t function;     // the composition that recorded it: Note [Names], ops/named.h; 0: the user called the op itself
   const OpDef* op;           // null: a leaf, or what holds the parts of a sparse tensor
   Attrs attrs;

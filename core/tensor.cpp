@@ -6,6 +6,7 @@
 
 #include "core/convert.h"
 #include "core/engine_access.h"
+#include "core/large_blocks.h"
 #include "core/sparse.h"
 #include "core/text.h"
 
@@ -110,13 +111,13 @@ namespace {
 // Lists come and go with every call: their blocks are pooled.
 Tensor* list_block(std::int64_t n) {
   std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
-  return static_cast<Tensor*>(bytes <= kMaxPooled ? pool_allocate(context(), bytes) : ::operator new(bytes));
+  return static_cast<Tensor*>(bytes <= kMaxPooled ? pool_allocate(context(), bytes) : list_memory(bytes));
 }
 void free_list_block(Tensor* data, std::int64_t n) {
   if (!data) return;
   std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
   if (bytes <= kMaxPooled) pool_free(context(), data, bytes);
-  else ::operator delete(data);
+  else free_list_memory(data, bytes);
 }
 
 }  // namespace

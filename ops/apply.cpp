@@ -125,8 +125,18 @@ std::int64_t fill(Body* to, const Body& from, Storage* storage, std::int64_t off
   return storage ? storage->bytes : 0;
 }
 
+/// How many output bodies a node keeps. Thousands of parts of one shape, of which no value is read, are described by the first.
+inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
+  constexpr int kFew = 16;
+  if (n_out == 1) return op.saves_out ? 1 : 0;
+  if (n_out <= kFew || op.saves_out) return n_out;
+  for (int i = 1; i < n_out; ++i)
+    if (!out[i]->same_shape(*out[0]) || out[i]->dtype != out[0]->dtype) return n_out;
+  return 1;
+}
+
 inline __attribute__((always_inline)) void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, Body* const* out, int n_out, Context& c) {
-  int kept = op.saves_out || n_out != 1 ? n_out : 0;
+  int kept = kept_of(op, out, n_out);
   Node* node = Node::make_raw(c, &op, attrs, static_cast<std::uint32_t>(n_in), static_cast<std::uint16_t>(n_out),
                               static_cast<std::uint16_t>(kept));
   Body* in = node->in();
@@ -146,7 +156,7 @@ inline __attribute__((always_inline)) void record(const OpDef& op, const Attrs& 
   for (int i = 0; i < n_out; ++i) {
     Body& b = *out[i];
     b.out = static_cast<std::uint16_t>(i);
-    if (kept) saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
+    if (i < kept) saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
   }
   node->seq = c.clock = seq + 1;
   if (saved) {
@@ -429,7 +439,7 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
 Tensor Rewind::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor Rewind::out(int i) const {
   Body b;
-  if (node.n_kept) b = node.out()[i];
+  if (node.n_kept) b = node.out()[node.n_kept == 1 ? 0 : i];
   b.out = static_cast<std::uint16_t>(i);
   b.node = Ref<Node>(&node);
   return Access::wrap(std::move(b));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "autograd/control.h"
@@ -482,5 +483,35 @@ TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with
       REQUIRE(va.size() == vb.size());
       for (std::size_t k = 0; k < va.size(); ++k) CHECK(va[k] == Approx(vb[k]).epsilon(1e-5));
     }
+  }
+}
+
+TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second", "[loops]") {
+  constexpr std::int64_t n = 100003;   // more than one op can cut x into
+  Tensor x = K::variable(waves({n}, 0.4, n), "float64"), w = K::variable(0.5, "float64");
+  Vec before = values(x);
+  double sum = 0, squares = 0;
+  for (double v : before) sum += v, squares += v * v;
+  for (bool right : {false, true}) {
+    auto step = [&](const Tensor& a, const Tensor& e) { return a + w * K::square(e); };
+    Tensor zero = K::constant(0.0, "float64"), y = right ? K::foldr(step, x, zero) : K::foldl(step, x, zero);
+    CHECK(number(y) == Approx(0.5 * squares));
+    Tensors g = K::gradients(y, {w, x});
+    CHECK(number(g[0]) == Approx(squares));
+    close(values(g[1]), before);   // 2 w x
+    CHECK(number(K::gradients(K::sum(g[1]), {w})[0]) == Approx(2 * sum));
+  }
+}
+
+TEST_CASE("an eager loop goes over its elements as they were when it began", "[loops]") {
+  for (std::int64_t n : {5, 70001}) {
+    Tensor x = K::variable(K::ones({n, 2}, "float64"));
+    bool first = true;
+    Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) {
+      if (std::exchange(first, false)) K::update(x, K::zeros({n, 2}, "float64"));
+      return a + e;
+    }, x, K::zeros({2}, "float64"));
+    CHECK(values(y) == Vec{static_cast<double>(n), static_cast<double>(n)});
+    CHECK(values(x)[0] == 0);
   }
 }

@@ -1,0 +1,28 @@
+// autograd/elements.h - the elements of a tensor that a loop goes through at once, one op a step.
+#pragma once
+#include "core/impl.h"
+
+namespace kassette {
+
+/// x cut along an axis. Of a very long x the parts are made as the loop comes to them, thousands at a time: those that are done with
+/// are gone before the last are made, and so are their cotangents on the way back.
+class Elements {
+ public:
+  /// `what`: the function in whose name ops are recorded.
+  Elements(const char* what, const Tensor& x, std::int64_t size, int axis);
+  const Tensor& operator[](std::int64_t i) {
+    if (i < begin_ || i - begin_ >= parts_.size()) load(i);
+    return parts_.begin()[i - begin_];
+  }
+
+ private:
+  void load(std::int64_t i);
+
+  const char* what_;
+  int axis_;
+  Tensors runs_;            // of a very long x: it as it was, in views of thousands of elements
+  std::int64_t begin_ = 0;
+  Tensors parts_;           // of one of them, or all
+};
+
+}  // namespace kassette
