@@ -68,9 +68,12 @@ struct ScanRequest {
   int n_outputs = 0;       // outputs that are stacked; the results are those and the last states
   bool reverse = false;
   std::int64_t length = kUnknown;   // the number of elements where the caller said it
+  bool as_node = false;    // one node on concrete tensors too
 };
 /// Throws unless the state that a step returned is what it was.
 void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);
+/// A loop of no steps on concrete tensors, as `recorded` makes a node of it; empty where that is not done. Note [No steps].
+Tensors of_no_steps(Callable<Tensors()> recorded);
 /// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else, and with checkpoints, one node.
 Tensors scan(const ScanRequest& request, const ScanFn& step);
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include <kassette/interrupt.h>
+
 #include "autograd/checkpoint.h"
 #include "autograd/control.h"
 #include "autograd/elements.h"
@@ -46,7 +48,8 @@ class Scan final : public Procedure {
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;
   int n_out() const override { return ny_ + ns_; }
-  bool reaches(int i) const override { return i > 0 && (i <= nx_ + ns_ || body_->reaches(i - 1)); }
+  /// A state, by no step at all.
+  bool reaches(int i) const override { return i > 0 && ((i > nx_ && i <= nx_ + ns_) || body_->reaches(i - 1)); }
   bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const override;
 
  private:
@@ -246,6 +249,22 @@ Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps)
 
 }  // namespace
 
+// Note [No steps]
+// The length of a loop may be data, so a loop of no steps has the gradients of any other: those of its elements and of what its step
+// captures are zeros, as they are where a function learns the length when it is called (and in TensorFlow's graphs; its eager loops
+// say None). A plain loop that does not run its step would never see the captures: the step is recorded once, and not run.
+// Where it cannot be recorded, for it asks for values, what it captures has no gradient.
+Tensors of_no_steps(Callable<Tensors()> recorded) {
+  if (!context().recording) return {};
+  try {
+    return recorded();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception&) {   // an Error, or what the user's step throws
+    return {};
+  }
+}
+
 Tensors scan(const ScanRequest& r, const ScanFn& step) {
   bool symbolic = context().symbolic;
   for (const Tensors* list : {&r.xs, &r.states})
@@ -255,7 +274,16 @@ Tensors scan(const ScanRequest& r, const ScanFn& step) {
       symbolic = symbolic || t.symbolic();
     }
   std::int64_t steps = length_of(r.what, r.xs, r.length);
-  if (!symbolic && checkpoint_steps() == kNoCheckpoints) return eager_scan(r, step, steps);
+  if (!symbolic && !r.as_node && checkpoint_steps() == kNoCheckpoints) {
+    Tensors out;
+    if (steps == 0)
+      out = of_no_steps([&] {
+        ScanRequest node = r;
+        node.as_node = true;
+        return scan(node, step);
+      });
+    return out.empty() ? eager_scan(r, step, steps) : out;
+  }
   std::vector<Spec> args;
   Device device = cpu;
   for (const Tensor& x : r.xs) {

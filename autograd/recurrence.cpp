@@ -48,10 +48,16 @@ Tensors zeros_before(const Recurrence& r, const ScanFn& step, bool symbolic) {
   return zeros;
 }
 
-/// The last of what was stacked, zeros if nothing was.
+/// The last of what was stacked, zeros if nothing was. Its cotangent is as long as the sequence, so it is not asked for where the
+/// output is a state as well (the h of an LSTM) and there is a step for sure.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
   return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
+}
+
+bool same_value(const Tensor& a, const Tensor& b) {
+  const Body &x = Access::body(a), &y = Access::body(b);
+  return &x == &y || (x.node && x.node == y.node && x.out == y.out);
 }
 
 /// One node: masks are elements and outputs that masked samples repeat are states of a loop along axis 0.
@@ -62,18 +68,23 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
   s.n_outputs = r.n_outputs;
   s.reverse = r.reverse;
   s.length = r.length;
+  s.as_node = true;
   for (const Tensor& x : r.xs) s.xs.push_back(time_first(r, x));
   if (masks) s.xs.push_back(expand_dims(time_first(r, fitting(mask_fit(r), r.mask, r.xs[0])), -1));
   s.states = r.states;
   if (repeats)
     for (const Tensor& z : zeros_before(r, step, symbolic)) s.states.push_back(z);
   std::int64_t ny = r.n_outputs, ns = r.states.size();
+  std::vector<std::int64_t> same(static_cast<std::size_t>(ny), -1);   // which state an output is
   Tensors out = scan(s, [&](const Tensors& xs, const Tensors& states) {
     Tensors parts, now;
     for (std::int64_t i = 0; i < r.xs.size(); ++i) parts.push_back(xs[i]);
     for (std::int64_t i = 0; i < ns; ++i) now.push_back(states[i]);
     Tensors got = step(parts, now);
     check_step(r, got, now, nullptr, Access::body(r.xs[0]), masks);
+    for (std::int64_t i = 0; i < ny; ++i)
+      for (std::int64_t k = 0; k < ns; ++k)
+        if (same_value(got[i], got[ny + k])) same[static_cast<std::size_t>(i)] = k;
     if (!masks) return got;
     const Tensor& keep = xs[r.xs.size()];
     for (std::int64_t i = 0; i < ny; ++i) got[i] = repeats ? masked(r, keep, got[i], states[ns + i]) : masked(r, keep, got[i], 0);
@@ -83,7 +94,11 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
   });
   Tensors results;
   for (std::int64_t i = 0; i < ny; ++i) results.push_back(time_first(r, out[i]));
-  for (std::int64_t i = 0; r.last && i < ny; ++i) results.push_back(repeats ? out[ny + ns + i] : last_of(out[i]));
+  bool steps = loop_length(r, r.xs) > 0;   // at least one, for sure
+  for (std::int64_t i = 0; r.last && i < ny; ++i) {
+    std::int64_t k = masks || !steps ? -1 : same[static_cast<std::size_t>(i)];
+    results.push_back(repeats ? out[ny + ns + i] : k >= 0 ? out[ny + k] : last_of(out[i]));
+  }
   for (std::int64_t i = 0; i < ns; ++i) results.push_back(out[ny + i]);
   return results;
 }
@@ -114,10 +129,12 @@ Tensors recur(const Recurrence& r, const ScanFn& step) {
       refuse_sparse(r.what, t);
       symbolic = symbolic || t.symbolic();
     }
-  loop_length(r, r.xs);
+  std::int64_t steps = loop_length(r, r.xs);
   check_devices(r);
   if (r.mask.defined()) check_fit(mask_fit(r), Access::body(r.mask), Access::body(r.xs[0]));
-  return symbolic || checkpoint_steps() != kNoCheckpoints ? recorded(r, step, symbolic) : unrolled(r, step);
+  if (symbolic || checkpoint_steps() != kNoCheckpoints) return recorded(r, step, symbolic);
+  Tensors out = steps == 0 ? of_no_steps([&] { return recorded(r, step, symbolic); }) : Tensors();
+  return out.empty() ? unrolled(r, step) : out;
 }
 
 }  // namespace kassette
