@@ -48,8 +48,14 @@ Tensors zeros_before(const Recurrence& r, const ScanFn& step, bool symbolic) {
   return zeros;
 }
 
-/// The last of what was stacked, zeros if nothing was. Its cotangent is as long as the sequence, so it is not asked for where the
-/// output is a state as well (the h of an LSTM) and there is a step for sure.
+/// A last state that is the last output, which is zeros if there was no step.
+Tensor zeros_without_steps(const Recurrence& r, const Tensor& state) {
+  if (loop_length(r, r.xs) > 0) return state;
+  return where(greater(shape_of(r.xs.begin()[0], int64)[r.axis], 0), state, 0);
+}
+
+/// The last of what was stacked, zeros if nothing was. Its cotangent is as long as the sequence: it is for outputs that are no state
+/// as well, as the h of an LSTM is.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
   return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
@@ -58,6 +64,13 @@ Tensor last_of(const Tensor& stacked) {
 bool same_value(const Tensor& a, const Tensor& b) {
   const Body &x = Access::body(a), &y = Access::body(b);
   return &x == &y || (x.node && x.node == y.node && x.out == y.out);
+}
+
+/// Whether a state is known to have the shape that the rows of a stack are known to have.
+bool as_much_known(const Spec& stacked, const Spec& state) {
+  bool same = stacked.rank == state.rank + 1;
+  for (int i = 0; same && i < state.rank; ++i) same = stacked.dims[i + 1] == state.dims[i];
+  return same;
 }
 
 /// One node: masks are elements and outputs that masked samples repeat are states of a loop along axis 0.
@@ -94,10 +107,10 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
   });
   Tensors results;
   for (std::int64_t i = 0; i < ny; ++i) results.push_back(time_first(r, out[i]));
-  bool steps = loop_length(r, r.xs) > 0;   // at least one, for sure
   for (std::int64_t i = 0; r.last && i < ny; ++i) {
-    std::int64_t k = masks || !steps ? -1 : same[static_cast<std::size_t>(i)];
-    results.push_back(repeats ? out[ny + ns + i] : k >= 0 ? out[ny + k] : last_of(out[i]));
+    std::int64_t k = masks ? -1 : same[static_cast<std::size_t>(i)];
+    bool is_state = k >= 0 && as_much_known(Access::body(out[i]), Access::body(out[ny + k]));
+    results.push_back(repeats ? out[ny + ns + i] : is_state ? zeros_without_steps(r, out[ny + k]) : last_of(out[i]));
   }
   for (std::int64_t i = 0; i < ns; ++i) results.push_back(out[ny + i]);
   return results;

@@ -189,3 +189,30 @@ TEST_CASE("the learning phase inside a step is fed, and marks what depends on it
   CHECK(values(f({x, 1})[0]) == Vec{2, 2, 2});
   CHECK(values(K::function({p}, {r.last_output})({x})[0]) == Vec{1, 1, 1});
 }
+
+TEST_CASE("the last output that is a state has the gradients of its polynomial, and none without steps", "[rnn]") {
+  Tensor x = K::placeholder({K::None, K::None, 1}, K::None, "float64"), s = var64({0.5}, {1, 1}), w = var64({0.8}, {});
+  auto step = [&](const Tensor& e, const Tensors& h) {
+    Tensor next = h[0] * w + e;
+    return K::Step{next, {next}};
+  };
+  Tensor last = K::rnn(step, x, {s}).last_output;
+  Tensors g = K::gradients(K::sum(K::square(last)), {x, w, s});
+  auto f = K::function({x}, {last, g[0], g[1], g[2], K::gradients(g[1], {w})[0]});
+  for (const Vec& in : {Vec{}, Vec{0.3}, Vec{0.3, -0.7, 0.2}}) {
+    Vec c{0.5};   // of the polynomial in w, from its highest power
+    c.insert(c.end(), in.begin(), in.end());
+    if (in.empty()) c = {};
+    double y = 0, dy = 0, ddy = 0, power = 1;
+    for (double k : c) ddy = ddy * 0.8 + 2 * dy, dy = dy * 0.8 + y, y = y * 0.8 + k;
+    Vec dx(in.size());
+    for (std::size_t i = in.size(); i-- > 0; power *= 0.8) dx[i] = 2 * y * power;
+    Tensors out = f({K::constant(in, "float64", {1, static_cast<std::int64_t>(in.size()), 1})});
+    CHECK(out[0].shape() == kassette::Shape{1, 1});
+    close(values(out[0]), {y});
+    close(values(out[1]), dx);
+    close(values(out[2]), {2 * y * dy});
+    close(values(out[3]), {in.empty() ? 0 : 2 * y * power});
+    close(values(out[4]), {2 * dy * dy + 2 * y * ddy});
+  }
+}
