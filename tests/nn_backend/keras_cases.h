@@ -147,14 +147,16 @@ inline std::vector<BodyStep> parse_body(const std::string& text) {
   return body;
 }
 
+inline std::vector<KerasCase> cases_of(const std::filesystem::path& file) {
+  std::vector<KerasCase> cases;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty() && line[0] != '#') cases.push_back(parse_case(line));
+  return cases;
+}
+
 inline const std::vector<KerasCase>& keras_cases() {
-  static const std::vector<KerasCase> all = [] {
-    std::vector<KerasCase> cases;
-    std::ifstream in(kSourceTree / "tests/data/keras_cases.txt");
-    for (std::string line; std::getline(in, line);)
-      if (!line.empty() && line[0] != '#') cases.push_back(parse_case(line));
-    return cases;
-  }();
+  static const std::vector<KerasCase> all = cases_of(kSourceTree / "tests/data/keras_cases.txt");
   return all;
 }
 
