@@ -9,7 +9,9 @@
 #include <stdexcept>
 #include <vector>
 
-#ifndef KASSETTE_EXAMPLES
+#if !defined(KASSETTE_EXAMPLES) && defined(KASSETTE_SCRIPT_FOLDER)   // by `kassette run`, from anywhere
+#define KASSETTE_EXAMPLES KASSETTE_SCRIPT_FOLDER
+#elif !defined(KASSETTE_EXAMPLES)
 #define KASSETTE_EXAMPLES "examples"
 #endif
 
