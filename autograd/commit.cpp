@@ -34,7 +34,19 @@ std::string name_of(const Effect& e) { return e.number < 0 ? e.what : text(e.wha
 
 }  // namespace
 
+/// An increment of a variable that has no value, nor gets one from an update before it in the list.
+void Plan::check_increments() const {
+  for (std::size_t i = 0; i < effects_.size(); ++i) {
+    const Effect& e = effects_[i];
+    if (e.step >= 0 || e.mode == Effect::kSet || e.cell->load().storage) continue;
+    bool set = false;
+    for (std::size_t k = 0; k < i; ++k) set = set || (effects_[k].cell == e.cell && effects_[k].mode == Effect::kSet);
+    if (!set) fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
+  }
+}
+
 void Plan::commit(Frame& f) const {
+  check_increments();
   std::vector<Value> replaced;   // old storage, released after the locks
   Locks locks;
   for (const Effect& e : effects_)

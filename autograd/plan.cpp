@@ -178,7 +178,8 @@ void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
   auto load = [&](const Leaf_& leaf) {
     Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
     Value v = leaf.node->cell->load();
-    if (!v.storage) fail<RuntimeError>("function: a variable has no value yet; give it one with K::set_value");
+    if (!v.storage)
+      fail<RuntimeError>(what_, ": the variable ", static_cast<const Spec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
     own.storage = std::move(v.storage);
     own.offset = v.offset;
   };

@@ -152,6 +152,7 @@ class Plan {
   HandOver hand_over(std::vector<Tape>& tapes, const Step& s) const;
   void prepare(Frame& f, const Step& s) const;
   void commit(Frame& f) const;
+  void check_increments() const;
   Tensor take(Frame& f, int slot) const;
   void fill(Frame& f, const Tensor* args, int n_args) const;
 

@@ -22,8 +22,7 @@ T integer_from(const Scalar& s, DType dtype, const char* what) {
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
     if (v != std::floor(v) || std::isinf(v))   // NaN too
-      fail<TypeError>(what, ": ", v, " is not an integer, and the tensor beside it is ", dtype,
-                      "; cast one of them (K::cast)");
+      fail<TypeError>(what, ": ", v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
     if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(what, s, dtype);
     return static_cast<T>(v);
   }

@@ -127,7 +127,7 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
                                         tensor_of(Access::value(x)).symbolic());
     if (!symbolic) return test;
   }
-  return choose(cast(phase, bool_), x, alt, what);
+  return choose(in_name_of(what, [&] { return cast(phase, bool_); }), x, alt, what);
 }
 
 }  // namespace

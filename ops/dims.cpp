@@ -5,6 +5,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
@@ -150,14 +151,14 @@ Tensor dims_tensor(const Dims& dims, const char* what) {
     if (!t.defined()) fail<ValueError>(what, ": the shape is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(t);
     if (!b.dtype.is_integer()) fail<TypeError>(what, ": the shape is a tensor of ", b.dtype, "; it must be of integers");
-    if (b.rank == 0) return packed({t}, what);
+    if (b.rank == 0) return in_name_of(what, [&] { return packed({t}, what); });
     if (b.rank > 1)
       fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const Spec&>(b), "; it must have one axis");
     return on_host(t);
   }
   if (dims.size_ < 0) fail<ValueError>(what, ": None is no shape here; the rank must be known");
   for (int i = 0; i < dims.size_; ++i)
-    if (dims.dims_[i].tensor_) return packed(dims, what);
+    if (dims.dims_[i].tensor_) return in_name_of(what, [&] { return packed(dims, what); });
   Tensor t = empty_tensor(Spec(int64, {dims.size_}));
   std::int64_t* sizes = mutable_data<std::int64_t>(t);
   for (int i = 0; i < dims.size_; ++i) {

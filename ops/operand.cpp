@@ -117,10 +117,13 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
   Tensors parts;
   std::int64_t n = static_cast<std::int64_t>(Access::count(x));
   DType like = dtype;
-  for (std::int64_t i = 0; i < n && !like.given(); ++i)
-    if (is_tensor_operand(items(x)[i])) like = Access::body(tensor_of(items(x)[i])).dtype;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!is_tensor_operand(items(x)[i])) continue;
+    if (!tensor_of(items(x)[i]).defined()) fail<ValueError>(what, ": a list holds an empty Tensor (an uninitialised variable?)");
+    if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
+  }
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));
-  return stack(parts, 0);
+  return in_name_of(what, [&] { return stack(parts, 0); });
 }
 
 }  // namespace

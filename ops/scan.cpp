@@ -200,11 +200,14 @@ Tensor shift(const Tensor& x, std::int64_t code, std::int64_t flags) {
   return apply1(shift_row, with(code, flags & kReverse), {x});
 }
 
+/// Half types as float32: a part of a product may overflow where the product does not.
+Tensor as_factors(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
+
 void cumprod_vjp(const Rewind& r) {
   std::int64_t code = r.attrs.a, flags = r.attrs.b, back = (flags & kReverse) ^ kReverse;
-  Tensor x = r.in(0);
-  Tensor dy = flags & kShifted ? shift(r.dy(), code, back) : r.dy();
-  r.din(0) = apply1(cumprod_row, with(code, flags | kShifted), {x}) * recurrence(x, dy, code, back | kShifted);
+  Tensor x = as_factors(r.in(0));
+  Tensor dy = as_factors(flags & kShifted ? shift(r.dy(), code, back) : r.dy());
+  r.din(0) = cast(apply1(cumprod_row, with(code, flags | kShifted), {x}) * recurrence(x, dy, code, back | kShifted), r.dy().dtype());
 }
 void recurrence_vjp(const Rewind& r) {
   std::int64_t code = r.attrs.a, flags = r.attrs.b;
@@ -229,7 +232,8 @@ constinit const OpDef shift_row{.name = "shift", .rule = scan_rule, .cpu = shift
 Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_row, with(encode_axis("cumsum", x, axis), 0), {x}); }
 Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_row, with(encode_axis("cumprod", x, axis), 0), {x}); }
 Tensor product_of_others(const Tensor& x, std::int64_t code) {
-  return apply1(cumprod_row, with(code, kShifted), {x}) * apply1(cumprod_row, with(code, kShifted | kReverse), {x});
+  Tensor f = as_factors(x);
+  return cast(apply1(cumprod_row, with(code, kShifted), {f}) * apply1(cumprod_row, with(code, kShifted | kReverse), {f}), x.dtype());
 }
 
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include <kassette/backend.h>
 
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -122,6 +123,27 @@ TEST_CASE("under manual initialisation a variable has no value until it is given
   CHECK(g()[0].to_vector<float>()[0] == 5);
   CHECK((v + z).to_vector<float>()[0] == 12);
   CHECK(K::variable({1, 2}).to_vector<float>()[1] == 2);
+}
+
+TEST_CASE("what has no value is refused in the name of the function, increments in a function too", "[config]") {
+  K::manual_variable_initialization(true);
+  Tensor n = K::variable(2, "int32"), v = K::variable({1, 2});
+  K::manual_variable_initialization(false);
+  const std::string none = ": the variable () has no value yet; give it one with K::set_value";
+  Tensor x = K::constant({1, 2});
+  CHECK_THROWS_WITH(K::zeros({n, 2}), "zeros" + none);
+  CHECK_THROWS_WITH(K::reshape(x, {n, 1}), "reshape" + none);
+  CHECK_THROWS_WITH(K::in_train_phase(x, x, n), "in_train_phase" + none);
+  CHECK_THROWS_WITH(K::moving_average_update(K::variable({1, 2}), v, 0.9),
+                    "moving_average_update: the variable (2,) has no value yet; give it one with K::set_value");
+  Tensor add = K::symbolic([&] { return K::update_add(n, 1); })(), add_v = K::symbolic([&] { return K::update_add(v, {1, 1}); })();
+  auto f = K::function({}, {x}, {add}), g = K::function({}, {x}, {{n, 5}, add}), h = K::function({}, {x}, {add_v});
+  CHECK_THROWS_WITH(f(), "update_add" + none);
+  CHECK_THROWS_AS(h(), kassette::RuntimeError);
+  g();
+  CHECK(n.item<int>() == 6);
+  f();
+  CHECK(n.item<int>() == 7);
 }
 
 TEST_CASE("clear_session forgets uids and the phase, and old values stay readable", "[config]") {

@@ -71,6 +71,10 @@ TEST_CASE("constant takes a shape", "[creation]") {
                     "constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
   CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
                     "constant: a nested list is ragged: at depth 2 the sizes differ from (2, 2) of its first elements");
+  CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}), "constant: shapes (2,) and (1,) differ");
+  CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}), "sum: a list holds an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::variable({{1, Tensor()}}), "variable: a list holds an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::variable({1.5, 2}, "int32"), "variable: 1.5 is not an integer, and int32 is wanted; K::cast converts");
   CHECK(K::constant({}).shape() == Shape{0});
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("pow follows IEEE, and integers stay integers", "[elementwise]") {
   CHECK(error_of([&] { K::pow(i, -1); }) ==
         "pow: a negative integer power; cast the base to a float dtype (K::cast)");
   CHECK(error_of([&] { K::pow(i, .5); }) ==
-        "pow: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
+        "pow: 0.5 is not an integer, and int32 is wanted; K::cast converts");
 }
 
 TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
@@ -157,7 +157,7 @@ TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
   CHECK(error_of([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
         "clip: a bound of shape (1, 1) does not broadcast to x of shape ()");
   CHECK(error_of([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
-        "clip: 0.5 is not an integer, and the tensor beside it is int32; cast one of them (K::cast)");
+        "clip: 0.5 is not an integer, and int32 is wanted; K::cast converts");
 }
 
 TEST_CASE("a bound of clip that only a replay knows does not broadcast x either", "[elementwise]") {

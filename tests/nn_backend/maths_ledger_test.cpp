@@ -161,7 +161,7 @@ TEST_CASE("numbers beside integers are taken where they are integral and fit", "
   CHECK_THROWS_WITH(K::maximum(x, 300), "maximum: 300 does not fit uint8");
   CHECK_THROWS_WITH(K::less(x, -1), "less: -1 does not fit uint8");
   CHECK_THROWS_WITH(K::clip(x, -1, 3), "clip: -1 does not fit uint8");
-  CHECK_THROWS_WITH(K::minimum(x, 1.5), "minimum: 1.5 is not an integer, and the tensor beside it is uint8; cast one of them (K::cast)");
+  CHECK_THROWS_WITH(K::minimum(x, 1.5), "minimum: 1.5 is not an integer, and uint8 is wanted; K::cast converts");
   CHECK_THROWS_AS(K::pow(2.5, x), TypeError);
 }
 

@@ -84,6 +84,16 @@ TEST_CASE("products with zeros have gradients of every order", "[reduce_grad]") 
   }
 }
 
+TEST_CASE("a product of halves that does not overflow has a gradient that does not", "[reduce_grad]") {
+  // 300 * 300 is beyond float16, 300 * 300 * 0.01 is not.
+  Tensor x = K::variable({300, 300, 0.0009765625, 0.015625}, "float16");
+  const List want{300 * 0.0009765625 * 0.015625, 300 * 0.0009765625 * 0.015625, 300 * 300 * 0.015625, 300 * 300 * 0.0009765625};
+  for (const Tensor& y : {K::prod(x), K::cumprod(x)[3]}) {
+    List got = values(K::gradients(y, {x})[0]);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(got[i] == Approx(want[i]).epsilon(1e-3));
+  }
+}
+
 TEST_CASE("scans have gradients of every order", "[reduce_grad]") {
   const List x = spread_out(12);
   for (int axis : {0, 1, -1}) {
