@@ -14,36 +14,20 @@
 
 #include "nn_backend/settings.h"
 #include "tests/catch.h"
+#include "tests/environment.h"
 #include "tests/sources.h"
 
 namespace K = kassette::backend;
 namespace fs = std::filesystem;
 using kassette::float32;
 using kassette::float64;
+using kassette::test::Environment;
 
 namespace {
 
 constexpr const char* kDefaults =
     "{\n    \"floatx\": \"float32\",\n    \"epsilon\": 1e-07,\n    \"backend\": \"tensorflow\",\n"
     "    \"image_data_format\": \"channels_last\"\n}";
-
-/// A variable of the environment for a while.
-class Env {
- public:
-  Env(const char* name, const char* value) : name_(name), had_(std::getenv(name) != nullptr), old_(had_ ? std::getenv(name) : "") {
-    if (value) setenv(name, value, 1);
-    else unsetenv(name);
-  }
-  ~Env() {
-    if (had_) setenv(name_, old_.c_str(), 1);
-    else unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  bool had_;
-  std::string old_;
-};
 
 fs::path fresh_folder() {
   std::string name = (fs::temp_directory_path() / "kassette_settings_XXXXXX").string();
@@ -70,7 +54,7 @@ struct Home {
   std::string text() const { return kassette::test::text_of(file()); }
   std::string outer = std::getenv("KERAS_HOME");
   fs::path folder;
-  Env env, no_backend;
+  Environment env, no_backend;
 };
 
 void check_defaults() {
@@ -121,19 +105,19 @@ TEST_CASE("a directory that cannot be written is no error", "[settings]") {
 }
 
 TEST_CASE("the directory is KERAS_HOME, else that of the home, else one in tmp", "[settings]") {
-  Env home("HOME", "/tmp"), none("KERAS_HOME", nullptr);
+  Environment home("HOME", "/tmp"), none("KERAS_HOME", nullptr);
   CHECK(K::keras_directory() == "/tmp/.keras");
   {
     fs::path folder = fresh_folder();
-    Env own("HOME", folder.c_str());
+    Environment own("HOME", folder.c_str());
     CHECK(K::keras_directory() == folder.string() + "/.keras");
-    Env tilde("KERAS_HOME", "~/k");
+    Environment tilde("KERAS_HOME", "~/k");
     CHECK(K::keras_directory() == folder.string() + "/k");
     fs::remove(folder);
   }
-  Env unwritable("HOME", "/proc/self/nowhere");
+  Environment unwritable("HOME", "/proc/self/nowhere");
   CHECK(K::keras_directory() == "/tmp/.keras");
-  Env empty("KERAS_HOME", "");
+  Environment empty("KERAS_HOME", "");
   CHECK(K::keras_directory() == "");
 }
 
@@ -203,11 +187,11 @@ TEST_CASE("a file without permission to read is an error of one line", "[setting
 TEST_CASE("KERAS_BACKEND goes before the file, unless it is empty", "[settings]") {
   Home home(R"({"backend": "theano"})");
   {
-    Env name("KERAS_BACKEND", "tensorflow");
+    Environment name("KERAS_BACKEND", "tensorflow");
     K::reload();
     CHECK(K::backend() == "tensorflow");
   }
-  Env empty("KERAS_BACKEND", "");
+  Environment empty("KERAS_BACKEND", "");
   K::reload();
   CHECK(K::backend() == "theano");
   CHECK(K::relu({-1.0, 1.0}).to_vector<float>()[1] == 1);
@@ -215,7 +199,7 @@ TEST_CASE("KERAS_BACKEND goes before the file, unless it is empty", "[settings]"
 
 TEST_CASE("KERAS_BACKEND is not written into the file", "[settings]") {
   Home home;
-  Env name("KERAS_BACKEND", "kassette");
+  Environment name("KERAS_BACKEND", "kassette");
   K::reload();
   CHECK(K::backend() == "kassette");
   CHECK(home.text() == kDefaults);

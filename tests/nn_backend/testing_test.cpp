@@ -8,6 +8,7 @@
 #include <deque>
 #include <xtensor/xarray.hpp>
 
+#include "tests/environment.h"
 #include "tests/io/folder.h"
 
 namespace K = kassette::backend;
@@ -25,12 +26,6 @@ struct Matrix {
   std::array<double, 6> v{1, 4, 2, 5, 3, 6};
 };
 
-/// An environment variable for a scope.
-struct Variable {
-  Variable(const char* n, const char* value) : name(n) { ::setenv(n, value, 1); }
-  ~Variable() { ::unsetenv(name); }
-  const char* name;
-};
 std::string report(const Array& a, const Array& b, const Tolerance& t = {}) { return compare(a, b, t).report; }
 
 }  // namespace
@@ -121,20 +116,24 @@ TEST_CASE("random tensors come again with their seed, and failures name it", "[t
     CHECK(K::all((n >= -2) & (n < 3)).item<bool>());
   }
   CHECK(report(first, 5).find("random tensors") == std::string::npos);
-  CHECK(Random().seed() == 0);
-  Variable seed("KASSETTE_TEST_SEED", "42");
+  {
+    Environment none("KASSETTE_TEST_SEED", nullptr);
+    CHECK(Random().seed() == 0);
+  }
+  Environment seed("KASSETTE_TEST_SEED", "42");
   CHECK(compare(Random().uniform({2, 3}, -1, 1), first));
-  Variable wrong("KASSETTE_TEST_SEED", "x1");
+  Environment wrong("KASSETTE_TEST_SEED", "x1");
   CHECK(error_of<ValueError>([] { Random r; }) == "Random: KASSETTE_TEST_SEED is 'x1', expected an integer");
 }
 
 TEST_CASE("golden files are written when asked, compared, and what came is kept beside them", "[testing]") {
   Folder folder;
+  Environment as_usual("KASSETTE_UPDATE_GOLDEN", nullptr);
   std::string where = folder / "golden/deep";
   Tensor x = K::constant({{1, 2}, {3, 4}});
   CHECK(compare_golden("a", x, {.folder = where}).report == "there is no golden file " + where + "/a.npy; KASSETTE_UPDATE_GOLDEN=1 writes it");
   {
-    Variable update("KASSETTE_UPDATE_GOLDEN", "1");
+    Environment update("KASSETTE_UPDATE_GOLDEN", "1");
     expect_golden("a", x, {.folder = where});
     expect_golden("both", NamedTensors{{"x", x}, {"y", x[0]}}, {.folder = where});
   }
@@ -148,7 +147,7 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
   CHECK(!std::filesystem::exists(where + "/a.actual.npy"));
   CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}}, {.folder = where}).report, Catch::Contains("'y' is missing"));
   CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}).report, Catch::Contains("'y': 2 of 2 elements differ"));
-  Variable elsewhere("KASSETTE_GOLDEN_DIR", where.c_str());
+  Environment elsewhere("KASSETTE_GOLDEN_DIR", where.c_str());
   CHECK(compare_golden("a", x));
   CHECK_THAT(x, MatchesGolden("a"));
 }
