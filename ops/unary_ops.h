@@ -271,7 +271,8 @@ struct Elu {
   KASSETTE_FN static V value(const V& x, const Params& p) {
     return m::select(x > V(0), x, m::expm1(x) * m::number<V>(p.x));
   }
-  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * (exp(minimum(x(), 0.0)) * p.x)))
+  // At 0 the slope is that of the left side, and the curvature that of the right: none, as in TensorFlow.
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * (exp(where(greater_equal(x(), 0.0), 0.0, x())) * p.x)))
 };
 /// 0.2 * x + 0.5 between 0 and 1. The gradient passes at the bounds too.
 struct HardSigmoid {

@@ -85,6 +85,9 @@ TEST_CASE("activations at their kinks", "[elementwise][gradients]") {
   CHECK(gradient([](const Tensor& x) { return K::relu(x, .1, None, .5); }, {0, .5, 1}) == List{.1, 1, 1});
   CHECK(gradient([](const Tensor& x) { return K::elu(x, .5); }, {0, 1}) == List{.5, 1});
   CHECK(gradient([](const Tensor& x) { return K::elu(x); }, {0, 1, 1000}) == List{1, 1, 1});
+  // TensorFlow's curvature: that of the exponential below 0 alone.
+  CHECK(gradient([](const Tensor& x) { return K::gradients(K::elu(x, .5), {x})[0]; }, {-1, 0, 1}) == List{.5 * std::exp(-1.0), 0, 0});
+  CHECK(gradient([](const Tensor& x) { return K::gradients(K::elu(x), {x})[0]; }, {-0.0, 0, kInf}) == List{0, 0, 0});
   CHECK(gradient([](const Tensor& x) { return K::hard_sigmoid(x); }, {-2.6, -2.5, 0, 2.5, 2.6}) == List{0, .2, .2, .2, 0});
 }
 

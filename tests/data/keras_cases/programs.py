@@ -2,7 +2,7 @@
 """tests/data/keras_cases/programs.py - writes program_cases.txt: programs made by chance, with loops, maps and branches in one
 another, and what TensorFlow makes of them: values, first and second gradients.
 
-    python3 tests/data/keras_cases/programs.py FIRST LAST > tests/data/program_cases.txt      (the file: 0 150; other seeds, to try)
+    python3 tests/data/keras_cases/programs.py FIRST LAST [SEED ...] > tests/data/program_cases.txt      (the file: 0 150 13264; others, to try)
 
 A line is a case as make.py says, of the function "program": body is that of the program, body0, body1, ... those of its loops and
 branches, which name them @0, @1. A body is text as in loops.py; it begins with the elements, the states and what is captured. The
@@ -290,6 +290,8 @@ CONTROL = [fold, map_of, rnn, rnn, switch, choice]
 
 def grow(b, steps, depth):
     for _ in range(steps):
+        if not b.floats():   # a map over integers
+            return
         if depth < 3 and chance(.45 if depth == 0 else .22):
             pick(CONTROL)(b, depth)
             continue
@@ -417,8 +419,8 @@ def program(seed):
 
 if __name__ == "__main__":
     print("# Written by keras_cases/programs.py, which says how to read it, with TensorFlow %s." % tf.__version__)
-    for seed in range(int(sys.argv[1]), int(sys.argv[2])):
+    for seed in list(range(int(sys.argv[1]), int(sys.argv[2]))) + [int(s) for s in sys.argv[3:]]:
         try:
             program(seed)
-        except LookupError:   # an op of TensorFlow's without a second gradient
+        except (LookupError, tf.errors.OpError):   # an op of TensorFlow's without a second gradient, or without kernels for that rank or size 0
             pass
