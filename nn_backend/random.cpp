@@ -3,6 +3,7 @@
 
 #include <kassette/backend/creation.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/convert.h"
@@ -232,7 +233,11 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
   const char* what = "random_uniform_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);
-  return in_name_of(what, [&] { return variable_of([&] { return random_uniform(fixed, low, high, dtype, seed); }, dtype, name); });
+  // Bounds come as doubles; an integer dtype takes those that are integers.
+  auto bound = [&](double v) {
+    return dtype.is_integer() && v == std::floor(v) && std::fabs(v) < 0x1p63 ? Operand(static_cast<std::int64_t>(v)) : Operand(v);
+  };
+  return in_name_of(what, [&] { return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name); });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
   KASSETTE_DISPATCH(random_normal_variable, shape, mean, scale, dtype, name, seed);

@@ -157,6 +157,10 @@ TEST_CASE("random variables are drawn once", "[random]") {
   CHECK(values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)) == values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)));
   CHECK(K::random_normal_variable({3}, 0, 1, "float64").dtype() == "float64");
   CHECK_THROWS_AS(K::random_uniform_variable({K::None}, 0, 1), kassette::ValueError);
+  auto n = values(K::random_uniform_variable({1000}, 2, 5, "int32", K::None, 1));
+  CHECK(low_of(n) == 2);
+  CHECK(high_of(n) == 4);
+  CHECK_THROWS_AS(K::random_uniform_variable({2}, 0.5, 5, "int32"), kassette::TypeError);
 }
 
 TEST_CASE("dropout keeps the mean", "[dropout]") {
