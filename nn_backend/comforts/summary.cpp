@@ -6,6 +6,7 @@
 
 #include "core/convert.h"
 #include "devices/cpu/threads.h"
+#include "nn_backend/comforts/summary_loops.h"
 
 namespace kassette {
 namespace {
@@ -14,36 +15,42 @@ namespace {
 std::int64_t chunk_of(std::int64_t n) { return std::max<std::int64_t>(1 << 14, (n + 1023) / 1024); }
 
 template <class T>
-double number(T v) {
-  return convert_one<double>(v);
+const SummaryLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(summary_table).f32;
+  else return KASSETTE_PICK(summary_table).f64;
+}
+template <class T>
+constexpr bool kHasLoops = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+/// f(numbers, how many) for n elements: themselves, or as doubles by blocks.
+template <class T, class F>
+void as_numbers(const T* p, std::int64_t n, F f) {
+  if constexpr (kHasLoops<T>) {
+    f(p, n);
+  } else {
+    constexpr std::int64_t kBlock = 1024;
+    double block[kBlock];
+    for (std::int64_t i = 0, m; i < n; i += m) {
+      m = std::min(kBlock, n - i);
+      for (std::int64_t j = 0; j < m; ++j) block[j] = convert_one<double>(p[i + j]);
+      f(static_cast<const double*>(block), m);
+    }
+  }
+}
+template <class P>
+auto& loops_of(const P*) {
+  return loops<P>();
 }
 
-/// Numbers that are summed side by side: one sum after the other would wait for itself.
-constexpr int kLanes = 8;
-
-/// The sum of what `f` makes of each finite element, in double while that holds it.
+/// The sum of what `f` makes of each finite element, where a double does not hold it.
 template <class T, class F>
-long double finite_sum(const T* p, std::int64_t n, F f) {
-  double lanes[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) {
-      double v = number(p[i + j]);
-      lanes[j] += v - v == 0 ? f(v) : 0.0;
-    }
-  for (; i < n; ++i) {
-    double v = number(p[i]);
-    lanes[0] += v - v == 0 ? f(v) : 0.0;
+long double wide_sum(const T* p, std::int64_t n, F f) {
+  long double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double v = convert_one<double>(p[i]);
+    if (v - v == 0) sum += f(static_cast<long double>(v));
   }
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
-  if (std::isfinite(sum)) return sum;
-  long double wide = 0;
-  for (i = 0; i < n; ++i) {
-    double v = number(p[i]);
-    if (v - v == 0) wide += f(static_cast<long double>(v));
-  }
-  return wide;
+  return sum;
 }
 
 template <class T>
@@ -51,46 +58,28 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
   Summary s;
   s.min = INFINITY;
   s.max = -INFINITY;
-  s.int_min = INT64_MAX;
-  s.int_max = INT64_MIN;
-  double low[kLanes], high[kLanes];
-  std::fill(low, low + kLanes, INFINITY);
-  std::fill(high, high + kLanes, -INFINITY);
-  double nan[kLanes] = {}, zeros[kLanes] = {}, finite[kLanes] = {};   // counts, as wide as what is compared
-  auto look_at = [&](std::int64_t i, int j) {
-    double v = number(p[i]);
-    bool counts = v - v == 0;
-    finite[j] += counts ? 1.0 : 0.0;
-    nan[j] += v != v ? 1.0 : 0.0;
-    zeros[j] += v == 0 ? 1.0 : 0.0;
-    double below = counts ? v : INFINITY, above = counts ? v : -INFINITY;
-    low[j] = below < low[j] ? below : low[j];
-    high[j] = above > high[j] ? above : high[j];
-    if constexpr (std::is_integral_v<T>) {
-      s.int_min = std::min<std::int64_t>(s.int_min, p[i]);
-      s.int_max = std::max<std::int64_t>(s.int_max, p[i]);
-    }
-  };
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) look_at(i + j, j);
-  for (; i < n; ++i) look_at(i, 0);
-  double n_finite = 0;
-  for (int j = 0; j < kLanes; ++j) {
-    n_finite += finite[j];
-    s.nan += static_cast<std::int64_t>(nan[j]);
-    s.zeros += static_cast<std::int64_t>(zeros[j]);
-    s.min = std::min(s.min, low[j]);
-    s.max = std::max(s.max, high[j]);
-  }
-  s.inf = n - s.nan - static_cast<std::int64_t>(n_finite);
-  s.finite = n - s.nan - s.inf;
-  if (s.finite == 0) return s;
-  s.mean = finite_sum(p, n, [](auto v) { return v; }) / static_cast<long double>(s.finite);
-  s.squares = finite_sum(p, n, [mean = s.mean](auto v) {
-    auto d = v - static_cast<decltype(v)>(mean);
-    return d * d;
+  double sum = 0;
+  as_numbers(p, n, [&](const auto* numbers, std::int64_t m) {
+    Looked l;
+    loops_of(numbers).look(numbers, m, &l);
+    s.finite += l.finite;
+    s.nan += l.nan;
+    s.zeros += l.zeros;
+    s.min = std::min(s.min, l.min);
+    s.max = std::max(s.max, l.max);
+    sum += l.sum;
   });
+  s.inf = n - s.nan - s.finite;
+  if (s.finite == 0) return s;
+  if constexpr (std::is_integral_v<T>) {
+    s.int_min = static_cast<std::int64_t>(*std::min_element(p, p + n));
+    s.int_max = static_cast<std::int64_t>(*std::max_element(p, p + n));
+  }
+  const auto finite = static_cast<long double>(s.finite);
+  s.mean = (std::isfinite(sum) ? static_cast<long double>(sum) : wide_sum(p, n, [](long double v) { return v; })) / finite;
+  double squares = 0;
+  as_numbers(p, n, [&](const auto* numbers, std::int64_t m) { squares += loops_of(numbers).squares(numbers, m, static_cast<double>(s.mean)); });
+  s.squares = std::isfinite(squares) ? static_cast<long double>(squares) : wide_sum(p, n, [&](long double v) { return (v - s.mean) * (v - s.mean); });
   return s;
 }
 
@@ -142,17 +131,32 @@ std::vector<std::int64_t> count_bins(const Spec& spec, const std::byte* data, do
   // Halved where the range is more than a double holds.
   const double unit = std::isfinite(high - low) ? 1 : 0.5, start = low * unit, range = high * unit - start;
   const double scale = range > 0 ? n / range : 0, bias = range > 0 ? 0 : n / 2;
+  const PartRule rule{unit, start, scale, bias, n};
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     for_chunks(reinterpret_cast<const T*>(data), elements, [&](std::int64_t c, const T* p, std::int64_t count) {
+      // Four counts of each part: neighbours are often in one part, and one count would wait for the other.
+      constexpr std::int64_t kBlock = 1024;
+      const std::size_t stride = width + 1;   // one for what is not finite
+      std::vector<std::int64_t> counts(4 * stride);
+      std::int64_t *first = counts.data(), *second = first + stride, *third = second + stride, *fourth = third + stride;
+      as_numbers(p, count, [&](const auto* numbers, std::int64_t m) {
+        std::int32_t part[kBlock];
+        for (std::int64_t at = 0; at < m; at += kBlock) {
+          const std::int64_t k = std::min(kBlock, m - at);
+          loops_of(numbers).parts(numbers + at, k, rule, part);
+          std::int64_t i = 0;
+          for (; i + 4 <= k; i += 4) {
+            ++first[part[i]];
+            ++second[part[i + 1]];
+            ++third[part[i + 2]];
+            ++fourth[part[i + 3]];
+          }
+          for (; i < k; ++i) ++first[part[i]];
+        }
+      });
       std::int64_t* to = parts.data() + static_cast<std::size_t>(c) * width;
-      for (std::int64_t i = 0; i < count; ++i) {
-        double v = number(p[i]);
-        if (!(v - v == 0)) continue;
-        // The negated test sends NaN (0 times an infinite scale) to the first part.
-        double at = (v * unit - start) * scale + bias;
-        ++to[!(at >= 0) ? 0 : at >= n ? n - 1 : static_cast<int>(at)];
-      }
+      for (std::size_t i = 0; i < width; ++i) to[i] = first[i] + second[i] + third[i] + fourth[i];
     });
   });
   for (std::size_t i = 0; i < parts.size(); ++i) bins[i % width] += parts[i];

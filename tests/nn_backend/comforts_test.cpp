@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -25,6 +26,7 @@
 #include "tests/devices/devices.h"
 #include "tests/environment.h"
 #include "tests/io/folder.h"
+#include "tests/ops/levels.h"
 
 using namespace kassette;
 using test::Environment;
@@ -159,6 +161,47 @@ TEST_CASE("describe does not depend on the number of threads and is exact for ma
   for (std::int64_t n : one.bins) CHECK(n == 100000 / Description::kBins);
   Tensor far = K::constant(1e9, "float64") + K::cast(x, "float64");   // squares of the values themselves would cancel
   CHECK(describe(far).std == Approx(one.std).epsilon(1e-12));
+}
+
+TEST_CASE("describe is what its elements say, one after the other, at every level", "[comforts]") {
+  for (DType dtype : {float32, float64, float16, int64})
+    for (int n : {1, 7, 8, 9, 1025, 40003}) {
+      INFO(dtype << " " << n);
+      std::vector<double> v;
+      for (int i = 0; i < n; ++i) {
+        double x = i % 11 == 5 ? 0 : (i * 37 % 101 - 40) * 0.25;
+        if (dtype == int64) x = std::floor(x);
+        else if (i % 13 == 3) x = i % 2 ? NAN : i % 3 ? kInf : -kInf;
+        v.push_back(x);
+      }
+      std::int64_t nan = 0, inf = 0, zeros = 0, finite = 0, bins[Description::kBins] = {};
+      double low = kInf, high = -kInf, sum = 0, squares = 0;
+      for (double x : v) {
+        nan += std::isnan(x);
+        inf += std::isinf(x);
+        zeros += x == 0;
+        if (!std::isfinite(x)) continue;
+        ++finite;
+        low = std::min(low, x);
+        high = std::max(high, x);
+        sum += x;
+      }
+      for (double x : v) {
+        if (!std::isfinite(x)) continue;
+        squares += (x - sum / static_cast<double>(finite)) * (x - sum / static_cast<double>(finite));
+        ++bins[high > low ? std::min(static_cast<int>((x - low) * (Description::kBins / (high - low))), Description::kBins - 1) : Description::kBins / 2];
+      }
+      Tensor t = K::cast(K::constant(v, "float64"), dtype);
+      test::at_every_level([&](Level) {
+        Description d = describe(t);
+        CHECK((d.nan == nan && d.inf == inf && d.zeros == zeros));
+        CHECK((d.min == low && d.max == high));
+        CHECK(d.mean == Approx(sum / static_cast<double>(finite)).margin(1e-12));
+        CHECK(d.std == Approx(std::sqrt(squares / static_cast<double>(finite))).margin(1e-12));
+        CHECK(std::equal(bins, bins + Description::kBins, d.bins));
+        if (dtype == int64) CHECK((d.int_min == static_cast<std::int64_t>(low) && d.int_max == static_cast<std::int64_t>(high)));
+      });
+    }
 }
 
 TEST_CASE("describe of a sparse tensor looks at its entries", "[comforts]") {
