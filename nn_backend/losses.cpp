@@ -31,10 +31,6 @@ void check_floats(const char* what, const Tensor& x) {
 
 /// Half types as float32: in float16 1 - epsilon is 1.
 Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x, float32) : x; }
-Tensor clip_by_epsilon(const Tensor& p) {
-  double e = epsilon();
-  return clip(p, e, 1 - e);
-}
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
 Tensor class_ids(const Tensor& target) {
@@ -99,9 +95,10 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
     fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
   if (axis != -1 || o.body().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
   return in_name_of(what, [&] {
-    Tensor z = from_logits ? o.tensor() : log(clip_by_epsilon(wide(o)));
+    Tensor z = from_logits ? o.tensor() : wide(o);
     if (axis != -1 && Access::body(z).rank > 0) z = axis_to_end(z, axis);
-    return cast(sparse_softmax_cross_entropy(ids_beside(t, z), z), o.body().dtype);
+    if (from_logits) return sparse_softmax_cross_entropy(ids_beside(t, z), z);
+    return cast(sparse_probability_cross_entropy(ids_beside(t, z), z, epsilon()), o.body().dtype);
   });
 }
 
@@ -114,10 +111,7 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   if (from_logits) return in_name_of(what, [&] { return sigmoid_cross_entropy(t, o); });
   check_target(what, t, o);
   check_fit(Fit::binary_crossentropy, t.body(), o.body());
-  return in_name_of(what, [&] {
-    Tensor p = clip_by_epsilon(wide(o));
-    return cast(sigmoid_cross_entropy(wide(t), logit(p)), o.body().dtype);
-  });
+  return in_name_of(what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.body().dtype); });
 }
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {

@@ -1,103 +1,19 @@
 // ops/softmax.cpp - softmax, logsumexp, and the losses from logits with their adjoints, to any order.
 #include "ops/softmax.h"
 
-#include "core/text.h"
-#include "ops/elementwise.h"
 #include "ops/expr.h"
-#include "ops/fold.h"
 #include "ops/repeat.h"
-#include "ops/softmax_loops.h"
+#include "ops/softmax_kernels.h"
 
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 13;   // elements; an exponential each
-
 // ---- kernels -----------------------------------------------------------------------------------------------------------
 template <class T>
-const SoftmaxLoops<T>& loops() {
-  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(softmax_table).f32;
-  else return KASSETTE_PICK(softmax_table).f64;
-}
-
-/// Inputs and outputs of a call with T for the elements of all that are floats.
-template <class T>
-struct Floats {
-  const Call& call;
-  const void* inputs[3];
-  void* outputs[2];
-  const T* in(int i) const { return static_cast<const T*>(inputs[i]); }
-  T* out(int i = 0) const { return static_cast<T*>(outputs[i]); }
-  const std::int64_t* ids(int i) const { return static_cast<const std::int64_t*>(inputs[i]); }
-};
-
-/// A kernel that computes in float32 or float64: kRun is called with Floats. float16 and bfloat16 are converted on the way in and
-/// out, so that they round once.
-template <auto kRun>
-void float_kernel(const Call& call) {
-  DType dtype = call.out[0]->dtype;
-  if (call.out[0]->numel() == 0 && call.spec(call.n_in - 1).numel() == 0) return;
-  auto run = [&](auto zero) {
-    using T = decltype(zero);
-    Floats<T> f{call, {}, {}};
-    for (int i = 0; i < call.n_in; ++i) f.inputs[i] = call.in[i].data;
-    for (int i = 0; i < call.n_out; ++i) f.outputs[i] = call.out[i]->data();
-    kRun(f);
-  };
-  if (dtype == float32) return run(0.f);
-  if (dtype == float64) return run(0.);
-  Floats<float> f{call, {}, {}};
-  Ref<Storage> held[5];
-  for (int i = 0; i < call.n_in; ++i) {
-    const Spec& s = call.spec(i);
-    f.inputs[i] = call.in[i].data;
-    if (!s.dtype.is_float() || !call.in[i].data) continue;
-    held[i] = Storage::allocate(s.numel() * 4, cpu);
-    convert(held[i]->data, float32, call.in[i].data, s.dtype, s.numel());
-    f.inputs[i] = held[i]->data;
-  }
-  for (int i = 0; i < call.n_out; ++i) {
-    held[3 + i] = Storage::allocate(call.out[i]->numel() * 4, cpu);
-    f.outputs[i] = held[3 + i]->data;
-  }
-  kRun(f);
-  for (int i = 0; i < call.n_out; ++i)
-    convert(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
-}
-
-/// A shape around one axis: (outer, n, inner).
-struct Around {
-  std::int64_t outer = 1, n = 1, inner = 1;
-  Around(const Call& call, const Spec& x) {
-    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.a, x));
-    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
-    n = x.dims[axis];
-    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
-  }
-  /// Calls rows(first row, count), or columns(offset of an element, of its column, width), on several threads.
-  template <class Rows, class Columns>
-  void run(Rows rows, Columns columns) const {
-    if (outer * inner == 0 || n == 0) return;
-    if (inner == 1) {
-      parallel_for(outer, std::max<std::int64_t>(1, kGrain / n), [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
-      return;
-    }
-    // Chunks of columns, so that what is read three times stays in the cache.
-    std::int64_t width = std::min<std::int64_t>(inner, std::max<std::int64_t>(64, 4096 / n)), chunks = (inner + width - 1) / width;
-    parallel_for(outer * chunks, std::max<std::int64_t>(1, kGrain / (n * width)), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t u = begin; u < end; ++u) {
-        std::int64_t o = u / chunks, c = u % chunks * width;
-        columns(o * n * inner + c, o * inner + c, std::min(width, inner - c));
-      }
-    });
-  }
-};
-
-template <class T>
 void run_softmax(const Around& a, const T* x, T* y, T* lse) {
-  a.run([&](std::int64_t r, std::int64_t count) { loops<T>().rows(x + r * a.n, y + r * a.n, lse ? lse + r : nullptr, count, a.n); },
+  a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().rows(x + r * a.n, y + r * a.n, lse ? lse + r : nullptr, count, a.n); },
         [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-          loops<T>().columns(x + at, y + at, lse ? lse + c : nullptr, a.n, a.inner, width);
+          softmax_loops<T>().columns(x + at, y + at, lse ? lse + c : nullptr, a.n, a.inner, width);
         });
 }
 constexpr auto softmax_run = [](const auto& f) {
@@ -106,9 +22,9 @@ constexpr auto softmax_run = [](const auto& f) {
 constexpr auto log_softmax_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(0));
-  a.run([&](std::int64_t r, std::int64_t count) { loops<T>().log_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n); },
+  a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().log_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n); },
         [&](std::int64_t at, std::int64_t, std::int64_t width) {
-          loops<T>().log_columns(f.in(0) + at, f.out() + at, a.n, a.inner, width);
+          softmax_loops<T>().log_columns(f.in(0) + at, f.out() + at, a.n, a.inner, width);
         });
 };
 constexpr auto softmax_grad_run = [](const auto& f) {
@@ -116,10 +32,10 @@ constexpr auto softmax_grad_run = [](const auto& f) {
   Around a(f.call, f.call.spec(0));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        loops<T>().grad_rows(f.in(0) + r * a.n, f.in(1) + r * a.n, f.out() + r * a.n, count, a.n);
+        softmax_loops<T>().grad_rows(f.in(0) + r * a.n, f.in(1) + r * a.n, f.out() + r * a.n, count, a.n);
       },
       [&](std::int64_t at, std::int64_t, std::int64_t width) {
-        loops<T>().grad_columns(f.in(0) + at, f.in(1) + at, f.out() + at, a.n, a.inner, width);
+        softmax_loops<T>().grad_columns(f.in(0) + at, f.in(1) + at, f.out() + at, a.n, a.inner, width);
       });
 };
 constexpr auto cross_entropy_run = [](const auto& f) {
@@ -134,13 +50,13 @@ constexpr auto cross_entropy_run = [](const auto& f) {
         for (std::int64_t end = r + count; r < end; r += kRows) {
           std::int64_t m = std::min(kRows, end - r), at = r * a.n;
           T lse[kRows];
-          loops<T>().rows(z + at, p + at, lse, m, a.n);
-          loops<T>().loss_rows(t + at, z + at, lse, loss + r, m, a.n);
+          softmax_loops<T>().rows(z + at, p + at, lse, m, a.n);
+          softmax_loops<T>().loss_rows(t + at, z + at, lse, loss + r, m, a.n);
         }
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        loops<T>().columns(z + at, p + at, loss + c, a.n, a.inner, width);
-        loops<T>().loss_columns(t + at, z + at, loss + c, loss + c, a.n, a.inner, width);
+        softmax_loops<T>().columns(z + at, p + at, loss + c, a.n, a.inner, width);
+        softmax_loops<T>().loss_columns(t + at, z + at, loss + c, loss + c, a.n, a.inner, width);
       });
 };
 constexpr auto cross_entropy_grad_run = [](const auto& f) {
@@ -149,44 +65,13 @@ constexpr auto cross_entropy_grad_run = [](const auto& f) {
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         std::int64_t at = r * a.n;
-        loops<T>().loss_grad_rows(f.in(0) + r, f.in(1) + at, f.in(2) + at, f.out() + at, count, a.n);
+        softmax_loops<T>().loss_grad_rows(f.in(0) + r, f.in(1) + at, f.in(2) + at, f.out() + at, count, a.n);
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        loops<T>().loss_grad_columns(f.in(0) + c, f.in(1) + at, f.in(2) + at, f.out() + at, a.n, a.inner, width);
+        softmax_loops<T>().loss_grad_columns(f.in(0) + c, f.in(1) + at, f.in(2) + at, f.out() + at, a.n, a.inner, width);
       });
 };
 
-// Of probabilities: attrs.x is epsilon, so that they count as between epsilon and 1 - epsilon.
-constexpr auto probability_run = [](const auto& f) {
-  using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(1));
-  const T *t = f.in(0), *p = f.in(1), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
-  if (a.n == 0) std::fill_n(f.out(), a.outer * a.inner, T(0));
-  a.run([&](std::int64_t r, std::int64_t count) { loops<T>().probability_rows(t + r * a.n, p + r * a.n, low, high, f.out() + r, count, a.n); },
-        [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-          loops<T>().probability_columns(t + at, p + at, low, high, f.out() + c, a.n, a.inner, width);
-        });
-};
-constexpr auto probability_grad_run = [](const auto& f) {
-  using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(2));
-  const T *dy = f.in(0), *t = f.in(1), *p = f.in(2), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
-  a.run(
-      [&](std::int64_t r, std::int64_t count) {
-        std::int64_t at = r * a.n;
-        loops<T>().probability_grad_rows(dy + r, t + at, p + at, low, high, f.out() + at, count, a.n);
-      },
-      [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        loops<T>().probability_grad_columns(dy + c, t + at, p + at, low, high, f.out() + at, a.n, a.inner, width);
-      });
-};
-
-/// Throws unless all ids are in [0, n).
-void check_ids(const char* op, const std::int64_t* ids, std::int64_t count, std::int64_t n) {
-  for (std::int64_t i = 0; i < count; ++i)
-    if (ids[i] < 0 || ids[i] >= n)
-      fail<ValueError>(op, ": class ", ids[i], " at position ", i, " is out of range for ", n, " classes");
-}
 constexpr auto sparse_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(1));
@@ -194,7 +79,7 @@ constexpr auto sparse_run = [](const auto& f) {
   T *loss = f.out(0), *p = f.out(1);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        loops<T>().rows(f.in(1) + r * a.n, p + r * a.n, loss + r, count, a.n);
+        softmax_loops<T>().rows(f.in(1) + r * a.n, p + r * a.n, loss + r, count, a.n);
         for (std::int64_t end = r + count; r < end; ++r) loss[r] -= f.in(1)[r * a.n + f.ids(0)[r]];
       },
       [](auto...) {});
@@ -206,7 +91,7 @@ constexpr auto sparse_grad_run = [](const auto& f) {
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         const T *dy = f.in(0), *p = f.in(2);
-        loops<T>().scale_rows(dy + r, p + r * a.n, f.out() + r * a.n, count, a.n);
+        softmax_loops<T>().scale_rows(dy + r, p + r * a.n, f.out() + r * a.n, count, a.n);
         for (std::int64_t end = r + count; r < end; ++r) {
           std::int64_t at = r * a.n + f.ids(1)[r];
           f.out()[at] = dy[r] * (p[at] - T(1));
@@ -216,8 +101,8 @@ constexpr auto sparse_grad_run = [](const auto& f) {
 };
 constexpr auto sigmoid_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  parallel_for(f.call.out[0]->numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    loops<T>().sigmoid_loss(f.in(0) + begin, f.in(1) + begin, f.out() + begin, end - begin);
+  parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+    softmax_loops<T>().sigmoid_loss(f.in(0) + begin, f.in(1) + begin, f.out() + begin, end - begin);
   });
 };
 constexpr auto from_logsumexp_run = [](const auto& f) {
@@ -227,7 +112,7 @@ constexpr auto from_logsumexp_run = [](const auto& f) {
   T* w = f.out();
   repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
               Runs(x, axes_mask(f.call.op.name, f.call.attrs.a, x)));
-  parallel_for(x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) { loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin); });
+  parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) { softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin); });
 };
 
 void logsumexp_kernel(const Call& call) {
@@ -235,7 +120,7 @@ void logsumexp_kernel(const Call& call) {
   Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), call.out[0]->numel(), [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
-    if constexpr (std::is_floating_point_v<T>) fold_runs(loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
+    if constexpr (std::is_floating_point_v<T>) fold_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
   });
 }
 
@@ -272,8 +157,6 @@ void place_kernel(const Call& call) {
 }
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
-constexpr std::int64_t kLast = 1 << 8;   // axis -1
-
 void along_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
   const Spec& x = call.spec(0);
@@ -284,52 +167,21 @@ void reduced_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
   reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
 }
-/// What is known of the one shape that a and b must have.
-void one_shape(const char* op, const Spec& a, const Spec& b, Spec* out) {
-  out->set(a.rank < 0 ? b : a);
-  if (a.rank < 0 || b.rank < 0) return;
-  bool same = a.rank == b.rank;
-  for (int i = 0; same && i < a.rank; ++i) {
-    if (a.dims[i] < 0) out->dims[i] = b.dims[i];
-    else same = b.dims[i] < 0 || a.dims[i] == b.dims[i];
-  }
-  if (!same) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
-}
 void cross_entropy_rule(const Call& call, Spec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);
   one_shape(call.op.name, call.spec(0), call.spec(1), &out[1]);
   reduced_spec(call.op.name, call.attrs.a, out[1], &out[0]);
 }
-void probability_rule(const Call& call, Spec* out) {
-  check_same_dtype(call);
-  check_domain(call, Domain::floats);
-  Spec both;
-  one_shape(call.op.name, call.spec(0), call.spec(1), &both);
-  reduced_spec(call.op.name, call.attrs.a, both, out);
-}
 void sparse_rule(const Call& call, Spec* out) {
-  check_domain(call, Domain::floats);
-  const Spec &ids = call.spec(0), &z = call.spec(1);
-  if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
-  reduced_spec(call.op.name, kLast, z, &out[0]);
-  Spec merged;
-  one_shape(call.op.name, ids, out[0], &merged);
-  merged.dtype = z.dtype;
-  out[0].set(merged);
-  out[1].set(z);
+  class_rule(call, out);
+  out[1].set(call.spec(1));
 }
-void sigmoid_rule(const Call& call, Spec* out) {
-  check_same_dtype(call);
-  check_domain(call, Domain::floats);
-  one_shape(call.op.name, call.spec(0), call.spec(1), out);
-}
-void last_rule(const Call& call, Spec* out) { out->set(call.spec(call.n_in - 1)); }
 void pick_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &ids = call.spec(1);
   if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
   Spec rest;
-  reduced_spec(call.op.name, kLast, x, &rest);
+  reduced_spec(call.op.name, kLastAxis, x, &rest);
   one_shape(call.op.name, ids, rest, out);
   out->dtype = x.dtype;
 }
@@ -339,12 +191,7 @@ void place_rule(const Call& call, Spec* out) {
 }
 
 // ---- adjoints ----------------------------------------------------------------------------------------------------------
-Attrs by(std::int64_t code) {
-  Attrs attrs;
-  attrs.a = code;
-  return attrs;
-}
-Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_row, by(code), {dy, y}); }
+Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_row, axis_attrs(code), {dy, y}); }
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 void log_softmax_vjp(const Rewind& r) {
@@ -369,7 +216,7 @@ void cross_entropy_vjp(const Rewind& r) {
   if (r.dy(0).defined()) {
     if (r.wants(0)) {
       Tensor z = r.in(1);
-      r.din(0) = -(spread(r.dy(0), z, r.attrs.a) * apply1(log_softmax_row, by(r.attrs.a), {z}));
+      r.din(0) = -(spread(r.dy(0), z, r.attrs.a) * apply1(log_softmax_row, axis_attrs(r.attrs.a), {z}));
     }
     if (r.wants(1)) r.din(1) = apply1(softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
   }
@@ -385,25 +232,6 @@ void cross_entropy_grad_vjp(const Rewind& r) {
   if (r.wants(1)) r.din(1) = dy * (sum_by(u * p, keep) - u);
   if (r.wants(2)) r.din(2) = dy * u * total;
 }
-void probability_vjp(const Rewind& r) {
-  if (r.wants(0)) {
-    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.a | kKeepDims), r.attrs.x, 1 - r.attrs.x);
-    r.din(0) = -(spread(r.dy(), p, r.attrs.a) * log(q));
-  }
-  if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
-}
-/// Of dp = dy * (sum(t) / sum(p) - t / p), t where p / sum(p) is not clipped.
-void probability_grad_vjp(const Rewind& r) {
-  Tensor u = r.dy(), p = r.in(2);
-  std::int64_t code = r.attrs.a, keep = code | kKeepDims;
-  Tensor s = sum_by(p, keep), q = p / s, inside = logical_and(greater_equal(q, r.attrs.x), less_equal(q, 1 - r.attrs.x));
-  Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
-  if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
-  if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = spread(r.in(0), p, code), total = sum_by(u, keep);
-  if (r.wants(1)) r.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
-  if (r.wants(2)) r.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
-}
 void sparse_vjp(const Rewind& r) {
   if (!r.wants(1)) return;
   if (r.dy(0).defined()) r.din(1) = apply1(sparse_softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
@@ -411,8 +239,8 @@ void sparse_vjp(const Rewind& r) {
 }
 void sparse_grad_vjp(const Rewind& r) {
   Tensor u = r.dy();
-  if (r.wants(0)) r.din(0) = sum_by(u * r.in(2), kLast) - pick(u, r.in(1));
-  if (r.wants(2)) r.din(2) = spread(r.in(0), u, kLast) * u;
+  if (r.wants(0)) r.din(0) = sum_by(u * r.in(2), kLastAxis) - pick(u, r.in(1));
+  if (r.wants(2)) r.din(2) = spread(r.in(0), u, kLastAxis) * u;
 }
 void sigmoid_vjp(const Rewind& r) {
   if (r.wants(0)) r.din(0) = -(r.dy() * r.in(1));
@@ -435,7 +263,7 @@ constinit const OpDef softmax_row{.name = "softmax",
 constinit const OpDef log_softmax_row{
     .name = "log_softmax", .rule = along_rule, .cpu = float_kernel<log_softmax_run>, .vjp = log_softmax_vjp, .saves_out = 1};
 constinit const OpDef softmax_grad_row{
-    .name = "softmax_grad", .rule = last_rule, .cpu = float_kernel<softmax_grad_run>, .vjp = softmax_grad_vjp, .saves_in = 3};
+    .name = "softmax_grad", .rule = like_last_rule, .cpu = float_kernel<softmax_grad_run>, .vjp = softmax_grad_vjp, .saves_in = 3};
 constinit const OpDef logsumexp_row{
     .name = "logsumexp", .rule = reduced_rule, .cpu = logsumexp_kernel, .vjp = logsumexp_vjp, .saves_in = 1, .saves_out = 1};
 constinit const OpDef softmax_from_logsumexp_row{.name = "softmax_from_logsumexp",
@@ -452,20 +280,10 @@ constinit const OpDef softmax_cross_entropy_row{.name = "categorical_crossentrop
                                                 .saves_out = 2,
                                                 .n_out = 2};
 constinit const OpDef softmax_cross_entropy_grad_row{.name = "categorical_crossentropy_grad",
-                                                     .rule = last_rule,
+                                                     .rule = like_last_rule,
                                                      .cpu = float_kernel<cross_entropy_grad_run>,
                                                      .vjp = cross_entropy_grad_vjp,
                                                      .saves_in = 7};
-constinit const OpDef probability_cross_entropy_row{.name = "probability_crossentropy",
-                                                    .rule = probability_rule,
-                                                    .cpu = float_kernel<probability_run>,
-                                                    .vjp = probability_vjp,
-                                                    .saves_in = 3};
-constinit const OpDef probability_cross_entropy_grad_row{.name = "probability_crossentropy_grad",
-                                                         .rule = last_rule,
-                                                         .cpu = float_kernel<probability_grad_run>,
-                                                         .vjp = probability_grad_vjp,
-                                                         .saves_in = 7};
 constinit const OpDef sparse_softmax_cross_entropy_row{.name = "sparse_categorical_crossentropy",
                                                        .rule = sparse_rule,
                                                        .cpu = float_kernel<sparse_run>,
@@ -474,36 +292,31 @@ constinit const OpDef sparse_softmax_cross_entropy_row{.name = "sparse_categoric
                                                        .saves_out = 2,
                                                        .n_out = 2};
 constinit const OpDef sparse_softmax_cross_entropy_grad_row{.name = "sparse_categorical_crossentropy_grad",
-                                                            .rule = last_rule,
+                                                            .rule = like_last_rule,
                                                             .cpu = float_kernel<sparse_grad_run>,
                                                             .vjp = sparse_grad_vjp,
                                                             .saves_in = 7};
 constinit const OpDef sigmoid_cross_entropy_row{
-    .name = "binary_crossentropy", .rule = sigmoid_rule, .cpu = float_kernel<sigmoid_run>, .vjp = sigmoid_vjp, .saves_in = 3};
+    .name = "binary_crossentropy", .rule = elementwise_loss_rule, .cpu = float_kernel<sigmoid_run>, .vjp = sigmoid_vjp, .saves_in = 3};
 constinit const OpDef pick_row{.name = "pick", .rule = pick_rule, .cpu = pick_kernel, .vjp = pick_vjp, .saves_in = 2};
 constinit const OpDef place_row{
     .name = "place", .rule = place_rule, .cpu = place_kernel, .vjp = place_vjp, .saves_in = 2, .shape_only = 4};
 
-Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_row, by(encode_axis("softmax", x, axis)), {x}); }
-Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_row, by(encode_axis("log_softmax", x, axis)), {x}); }
+Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_row, axis_attrs(encode_axis("softmax", x, axis)), {x}); }
+Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_row, axis_attrs(encode_axis("log_softmax", x, axis)), {x}); }
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(logsumexp_row, by(encode_axes("logsumexp", x, axes, keepdims)), {x});
+  return apply1(logsumexp_row, axis_attrs(encode_axes("logsumexp", x, axes, keepdims)), {x});
 }
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis) {
   In in[2] = {target, logits};
   Tensor out[2];
-  apply(softmax_cross_entropy_row, by(encode_axes("categorical_crossentropy", logits, axis, false)), in, 2, out, 2);
+  apply(softmax_cross_entropy_row, axis_attrs(encode_axes("categorical_crossentropy", logits, axis, false)), in, 2, out, 2);
   return std::move(out[0]);
-}
-Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
-  Attrs attrs = by(encode_axes("categorical_crossentropy", probabilities, axis, false));
-  attrs.x = epsilon;
-  return apply1(probability_cross_entropy_row, attrs, {target, probabilities});
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {
   In in[2] = {classes, logits};
   Tensor out[2];
-  apply(sparse_softmax_cross_entropy_row, by(kLast), in, 2, out, 2);
+  apply(sparse_softmax_cross_entropy_row, axis_attrs(kLastAxis), in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits) {

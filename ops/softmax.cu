@@ -151,6 +151,37 @@ struct ProbabilityGrad {
     });
   }
 };
+/// loss = log(sum(q)) - log(q[id])
+template <class T>
+struct SparseProbability {
+  const std::int64_t* ids;
+  const T* p;
+  Bounds<Wide<T>> bounds;
+  T* loss;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    const Wide<T> total = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return bounds.clip(load(p + at + along[i])); });
+    if (Team::rank() == 0) store(loss + o, m::log(total) - m::log(bounds.clip(load(p + at + along[ids[o]]))));
+  }
+};
+/// dp = dy * (1 / sum(q) - [id] / q) where p is not clipped
+template <class T>
+struct SparseProbabilityGrad {
+  const T *dy, *p;
+  const std::int64_t* ids;
+  Bounds<Wide<T>> bounds;
+  T* dp;
+  template <class Team>
+  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+    using C = Wide<T>;
+    const C g = load(dy + o), total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return bounds.clip(load(p + at + along[i])); });
+    each<Team>(along.n, [&](std::int64_t i) {
+      const std::int64_t k = at + along[i];
+      const C q = load(p + k);
+      store(dp + k, bounds.inside(q) ? g / total - (i == ids[o] ? g / q : C(0)) : C(0));
+    });
+  }
+};
 /// loss = logsumexp(z) - z[id]; p = softmax(z)
 template <class T>
 struct SparseCrossEntropy {
@@ -234,6 +265,24 @@ void run_sparse(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_groups(call, groups_of(call, z),
                   SparseCrossEntropy<T>{call.in[0].as<std::int64_t>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
+  });
+}
+void run_sparse_probability(const Call& call) {
+  const Spec& q = call.spec(1);
+  check_ids(call, 0, last_dim(q));
+  for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, q),
+                  SparseProbability<T>{call.in[0].as<std::int64_t>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+  });
+}
+void run_sparse_probability_grad(const Call& call) {
+  const Spec& q = call.spec(2);
+  check_ids(call, 1, last_dim(q));
+  for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_groups(call, groups_of(call, q),
+                  SparseProbabilityGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), call.in[1].as<std::int64_t>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 /// dz = dy * p, and dy * (p - 1) at the class. Operand 0: p; operand 1: the row.
@@ -327,6 +376,38 @@ struct SigmoidLoss {
 void run_sigmoid(const Call& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
 }
+/// -(t * log(q) + (1 - t) * log(1 - q))
+template <class T>
+struct BinaryLoss {
+  Bounds<Wide<T>> bounds;
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
+    using C = Wide<T>;
+    const C t = load(o.operand<T>(0) + at[0]), q = bounds.clip(load(o.operand<T>(1) + at[1]));
+    store(o.result<T>() + i, -(t * m::log(q) + (C(1) - t) * m::log(C(1) - q)));
+  }
+};
+/// dp = dy * (q - t) / (q * (1 - q)) where p is not clipped
+template <class T>
+struct BinaryGrad {
+  Bounds<Wide<T>> bounds;
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
+    using C = Wide<T>;
+    const C dy = load(o.operand<T>(0) + at[0]), t = load(o.operand<T>(1) + at[1]), q = load(o.operand<T>(2) + at[2]);
+    store(o.result<T>() + i, bounds.inside(q) ? dy * (q - t) / (q * (C(1) - q)) : C(0));
+  }
+};
+void run_binary(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<2>(call, BinaryLoss<T>{bounds_of<T>(call)});
+  });
+}
+void run_binary_grad(const Call& call) {
+  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<3>(call, BinaryGrad<T>{bounds_of<T>(call)});
+  });
+}
 
 const PluginKernel kernels[] = {{"softmax", run_softmax},
                                 {"log_softmax", run_log_softmax},
@@ -336,6 +417,10 @@ const PluginKernel kernels[] = {{"softmax", run_softmax},
                                 {"categorical_crossentropy_grad", run_cross_entropy_grad},
                                 {"probability_crossentropy", run_probability},
                                 {"probability_crossentropy_grad", run_probability_grad},
+                                {"sparse_probability_crossentropy", run_sparse_probability},
+                                {"sparse_probability_crossentropy_grad", run_sparse_probability_grad},
+                                {"binary_probability_crossentropy", run_binary},
+                                {"binary_probability_crossentropy_grad", run_binary_grad},
                                 {"sparse_categorical_crossentropy", run_sparse},
                                 {"sparse_categorical_crossentropy_grad", run_sparse_grad},
                                 {"binary_crossentropy", run_sigmoid},

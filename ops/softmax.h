@@ -15,6 +15,10 @@ Tensor logsumexp(const Tensor& x, const Axes& axes = None, bool keepdims = false
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis = -1);
 /// -sum(target * log(q)) along one axis, q = p / sum(p) between epsilon and 1 - epsilon; target and p have one shape.
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& p, int axis, double epsilon);
+/// -log(q[class] / sum(q)) along the last axis, q = p between epsilon and 1 - epsilon; classes are int64 ids of the shape without it.
+Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& p, double epsilon);
+/// -(target * log(q) + (1 - target) * log(1 - q)), elementwise, q = p between epsilon and 1 - epsilon; target and p have one shape.
+Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& p, double epsilon);
 /// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids of the shape without it.
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits);
 /// max(z, 0) - z * t + log(1 + exp(-|z|)), elementwise; target and logits have one shape.
@@ -25,6 +29,7 @@ Tensor pick(const Tensor& x, const Tensor& classes);
 extern const OpDef softmax_row, log_softmax_row, softmax_grad_row, logsumexp_row, softmax_from_logsumexp_row,
     softmax_cross_entropy_row, softmax_cross_entropy_grad_row, sparse_softmax_cross_entropy_row,
     sparse_softmax_cross_entropy_grad_row, sigmoid_cross_entropy_row, probability_cross_entropy_row,
-    probability_cross_entropy_grad_row, pick_row, place_row;
+    probability_cross_entropy_grad_row, sparse_probability_row, sparse_probability_grad_row, binary_probability_row, binary_probability_grad_row,
+    pick_row, place_row;
 
 }  // namespace kassette

@@ -31,12 +31,20 @@ struct SoftmaxLoops {
   void (*probability_grad_rows)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n);
   void (*probability_grad_columns)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n, std::int64_t stride,
                                    std::int64_t width);
+  /// sums[row] = sum(q), q = p between low and high.
+  void (*clipped_sums)(const T* p, T low, T high, T* sums, std::int64_t count, std::int64_t n);
+  /// dp = dy / sum(q), 0 outside low and high: the gradient of log(sum(q)).
+  void (*clipped_sums_grad)(const T* dy, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n);
   /// out = dy[row] * p.
   void (*scale_rows)(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n);
   /// w = exp(x - w), 0 where w is -inf: softmax, w having been the logsumexp beside each element.
   void (*exp_gap)(const T* x, T* w, std::int64_t n);
   /// loss = max(z, 0) - z * t + log(1 + exp(-|z|)).
   void (*sigmoid_loss)(const T* t, const T* z, T* loss, std::int64_t n);
+  /// loss = -(t * log(q) + (1 - t) * log(1 - q)), q = p between low and high.
+  void (*binary_loss)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n);
+  /// dp = dy * (q - t) / (q * (1 - q)), 0 outside low and high.
+  void (*binary_grad)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n);
 };
 struct SoftmaxTable {
   SoftmaxLoops<float> f32;

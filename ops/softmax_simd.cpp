@@ -387,6 +387,27 @@ void probability_grad_rows(const T* dy, const T* t, const T* p, T low, T high, T
   }
 }
 template <class T>
+KASSETTE_FN T clipped_sum(const T* p, const Bounds<T>& bounds, std::int64_t n) {
+  return sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return bounds.clip(Part<T>{m}.load(p + k)); });
+}
+template <class T>
+void clipped_sums(const T* p, T low, T high, T* sums, std::int64_t count, std::int64_t n) {
+  const Bounds<T> bounds{xsimd::batch<T>(low), xsimd::batch<T>(high)};
+  for (std::int64_t i = 0; i < count; ++i) sums[i] = clipped_sum(p + i * n, bounds, n);
+}
+template <class T>
+void clipped_sums_grad(const T* dy, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  const Bounds<T> bounds{V(low), V(high)};
+  for (std::int64_t i = 0; i < count; ++i, p += n, dp += n) {
+    const V share(dy[i] / clipped_sum(p, bounds, n));
+    each<T>(n, [&](std::int64_t k, std::int64_t m) {
+      Part<T> part{m};
+      part.store(dp + k, bounds.inside(part.load(p + k), share));
+    });
+  }
+}
+template <class T>
 void scale_rows(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, p += n, out += n)
     for (std::int64_t k = 0; k < n; ++k) out[k] = dy[i] * p[k];
@@ -413,6 +434,27 @@ void sigmoid_loss(const T* t, const T* z, T* loss, std::int64_t n) {
 }
 
 template <class T>
+void binary_loss(const T* t, const T* p, T low, T high, T* loss, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  const Bounds<T> bounds{V(low), V(high)};
+  each<T>(n, [&](std::int64_t k, std::int64_t m) {
+    Part<T> part{m};
+    const V own = part.load(t + k), q = bounds.clip(part.load(p + k)), one(T(1));
+    part.store(loss + k, -(own * kassette::m::log(q) + (one - own) * kassette::m::log(one - q)));
+  });
+}
+template <class T>
+void binary_grad(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n) {
+  using V = xsimd::batch<T>;
+  const Bounds<T> bounds{V(low), V(high)};
+  each<T>(n, [&](std::int64_t k, std::int64_t m) {
+    Part<T> part{m};
+    const V q = part.load(p + k), one(T(1));
+    part.store(dp + k, bounds.inside(q, part.load(dy + k) * (q - part.load(t + k)) / (q * (one - q))));
+  });
+}
+
+template <class T>
 constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
                                 softmax_rows<T>,
                                 softmax_columns<T>,
@@ -428,9 +470,13 @@ constexpr SoftmaxLoops<T> loops{{logsumexp_rows<T>, logsumexp_columns<T>},
                                 probability_columns<T>,
                                 probability_grad_rows<T>,
                                 probability_grad_columns<T>,
+                                clipped_sums<T>,
+                                clipped_sums_grad<T>,
                                 scale_rows<T>,
                                 exp_gap<T>,
-                                sigmoid_loss<T>};
+                                sigmoid_loss<T>,
+                                binary_loss<T>,
+                                binary_grad<T>};
 
 }  // namespace
 

@@ -123,8 +123,23 @@ void sparse() {
   });
 }
 
-/// Softmax cross-entropy of 1024 rows of 1000 classes, with the gradient of the logits.
+/// Cross-entropy of 1024 rows of 1000 classes, with the gradient of the logits or probabilities.
 void losses() {
+  row("nn.prob_ce_1024x1000_fb", [] {
+    return [p = K::variable(K::softmax(uniform(1024, 1000))), t = K::one_hot(integers(1000, 1024), 1000)] {
+      Tensors g = K::gradients(K::mean(K::categorical_crossentropy(t, p)), {p});
+    };
+  });
+  row("nn.sparse_prob_ce_1024x1000_fb", [] {
+    return [p = K::variable(K::softmax(uniform(1024, 1000))), t = integers(1000, 1024)] {
+      Tensors g = K::gradients(K::mean(K::sparse_categorical_crossentropy(t, p)), {p});
+    };
+  });
+  row("nn.binary_ce_1024x1000_fb", [] {
+    return [p = K::variable(uniform(1024, 1000) * 0.9), t = uniform(1024, 1000)] {
+      Tensors g = K::gradients(K::mean(K::binary_crossentropy(t, p)), {p});
+    };
+  });
   row("nn.softmax_ce_1024x1000_fb", [] {
     return [z = K::variable(uniform(1024, 1000)), t = K::one_hot(integers(1000, 1024), 1000)] {
       Tensors g =

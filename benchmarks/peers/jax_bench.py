@@ -181,6 +181,50 @@ timer.row(
 )
 
 
+def clipped(p):
+    return jnp.clip(p, 1e-7, 1 - 1e-7)
+
+
+def probability_loss(p, t):
+    return -(t * jnp.log(clipped(p / p.sum(1, keepdims=True)))).sum(1).mean()
+
+
+def sparse_probability_loss(p, t):
+    q = clipped(p)
+    return (jnp.log(q.sum(1)) - jnp.log(jnp.take_along_axis(q, t[:, None], 1)[:, 0])).mean()
+
+
+def binary_loss(p, t):
+    q = clipped(p)
+    return -(t * jnp.log(q) + (1 - t) * jnp.log(1 - q)).mean()
+
+
+def probabilities():
+    return jax.nn.softmax(uniform(1024, 1000))
+
+
+timer.row(
+    "nn.prob_ce_1024x1000_fb",
+    lambda: jitted(
+        jax.value_and_grad(probability_loss),
+        probabilities(),
+        jax.nn.one_hot(integers(1000, 1024), 1000),
+    ),
+)
+timer.row(
+    "nn.sparse_prob_ce_1024x1000_fb",
+    lambda: jitted(
+        jax.value_and_grad(sparse_probability_loss), probabilities(), integers(1000, 1024)
+    ),
+)
+timer.row(
+    "nn.binary_ce_1024x1000_fb",
+    lambda: jitted(
+        jax.value_and_grad(binary_loss), uniform(1024, 1000) * 0.9, uniform(1024, 1000)
+    ),
+)
+
+
 def normalised(x, scale, offset):
     mean = x.mean((0, 1, 2))
     variance = ((x - mean) ** 2).mean((0, 1, 2))

@@ -199,6 +199,42 @@ timer.row(
 )
 
 
+def keras_loss(name):
+    """The mean of a loss of tf.keras.backend from probabilities."""
+    loss = getattr(tf.keras.backend, name)
+    return lambda p, t: tf.reduce_mean(loss(t, p))
+
+
+def probabilities():
+    return tf.nn.softmax(uniform(1024, 1000))
+
+
+timer.row(
+    "nn.prob_ce_1024x1000_fb",
+    lambda: call(
+        gradient(keras_loss("categorical_crossentropy")),
+        probabilities(),
+        tf.one_hot(integers(1000, 1024), 1000),
+    ),
+)
+timer.row(
+    "nn.sparse_prob_ce_1024x1000_fb",
+    lambda: call(
+        gradient(keras_loss("sparse_categorical_crossentropy")),
+        probabilities(),
+        integers(1000, 1024),
+    ),
+)
+timer.row(
+    "nn.binary_ce_1024x1000_fb",
+    lambda: call(
+        gradient(keras_loss("binary_crossentropy")),
+        uniform(1024, 1000) * 0.9,
+        uniform(1024, 1000),
+    ),
+)
+
+
 def ctc_cost(p, labels):
     """The kernel of sparse labels, which Keras calls, from probabilities."""
     K = tf.keras.backend

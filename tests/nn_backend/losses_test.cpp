@@ -313,9 +313,98 @@ TEST_CASE("categorical_crossentropy of scores along any axis is what its formula
       });
 }
 
-TEST_CASE("categorical_crossentropy of probabilities is one op", "[losses]") {
-  Tensor w = K::variable({{0.2, 0.8}, {0.5, 0.5}}), t = K::constant({{0, 1}, {1, 0}});
-  std::int64_t before = kassette::live_nodes();
-  Tensor loss = K::categorical_crossentropy(t, w);
-  CHECK(kassette::live_nodes() == before + 1);
+namespace {
+
+double largest_gap(const List& got, const List& expected) {
+  double gap = got.size() == expected.size() ? 0 : 1;
+  for (std::size_t i = 0; i < expected.size() && i < got.size(); ++i)
+    gap = std::max(gap, std::abs(got[i] - expected[i]) / (1 + std::abs(expected[i])));
+  return gap;
+}
+/// Numbers below epsilon, above 1 - epsilon and between.
+List some_probabilities(int n) {
+  List p;
+  for (int i = 0; i < n; ++i) p.push_back(i % 5 == 2 ? 0 : i % 17 == 3 ? 1 : i % 19 == 4 ? -2 : 0.01 + i * 13 % 23 / 25.);
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("sparse_categorical_crossentropy of probabilities is what its formula says, clipped ones too", "[losses]") {
+  CpuSettings restore;
+  const double e = 1e-7;
+  for (DType dtype : {kassette::float64, kassette::float32})
+    for (auto [rows, n] : {std::array{5, 3}, {7, 40}, {3, 1}, {70, 100}, {400, 33}})
+      at_every_level([&, rows = rows, n = n](kassette::Level) {
+        INFO(dtype << " (" << rows << ", " << n << ")");
+        List p = some_probabilities(rows * n), loss, slope, ids;
+        for (int r = 0; r < rows; ++r) {
+          auto q = [&](int k) { return std::min(std::max(p[static_cast<std::size_t>(r * n + k)], e), 1 - e); };
+          double sum = 0;
+          for (int k = 0; k < n; ++k) sum += q(k);
+          int id = r * 5 % n;
+          ids.push_back(id);
+          loss.push_back(std::log(sum) - std::log(q(id)));
+          for (int k = 0; k < n; ++k) {
+            double own = p[static_cast<std::size_t>(r * n + k)];
+            slope.push_back(own < e || own > 1 - e ? 0 : 1 / sum - (k == id ? 1 / own : 0));
+          }
+        }
+        Tensor w = K::variable(K::cast(K::constant(p, "float64", {rows, n}), dtype), dtype);
+        Tensor made = K::sparse_categorical_crossentropy(K::cast(K::constant(ids, "float64"), "int32"), w);
+        const double close = dtype == kassette::float64 ? 1e-9 : 2e-5;
+        CHECK(largest_gap(values(made), loss) < close);
+        CHECK(largest_gap(values(K::gradients(made, {w})[0]), slope) < close);
+      });
+}
+
+TEST_CASE("binary_crossentropy of probabilities is what its formula says, clipped ones too", "[losses]") {
+  CpuSettings restore;
+  const double e = 1e-7;
+  for (DType dtype : {kassette::float64, kassette::float32})
+    for (int n : {1, 5, 16, 47, 40000})
+      at_every_level([&](kassette::Level) {
+        INFO(dtype << " " << n);
+        List p = some_probabilities(n), t, loss, by_p, by_t;
+        for (int i = 0; i < n; ++i) {
+          // In float32 the bound above is not 1 - epsilon to the digit, but 1 - p is what the loss is made of.
+          double own = p[static_cast<std::size_t>(i)], high = dtype == kassette::float64 ? 1 - e : static_cast<double>(static_cast<float>(1 - e));
+          double q = std::min(std::max(own, e), high);
+          t.push_back(i * 7 % 11 / 10.);
+          loss.push_back(-t.back() * std::log(q) - (1 - t.back()) * std::log1p(-q));
+          by_p.push_back(own < e || own > high ? 0 : (1 - t.back()) / (1 - q) - t.back() / q);
+          by_t.push_back(std::log1p(-q) - std::log(q));
+        }
+        auto as = [&](const List& v) { return K::variable(K::cast(K::constant(v, "float64"), dtype), dtype); };
+        Tensor w = as(p), target = as(t), made = K::binary_crossentropy(target, w);
+        Tensors g = K::gradients(made, {w, target});
+        const double close = dtype == kassette::float64 ? 1e-9 : 2e-5;
+        CHECK(largest_gap(values(made), loss) < close);
+        CHECK(largest_gap(values(g[0]), by_p) < close);
+        CHECK(largest_gap(values(g[1]), by_t) < close);
+      });
+}
+
+TEST_CASE("second gradients of losses of probabilities stop where these are clipped", "[losses]") {
+  auto second = [](const Tensor& loss, const Tensor& w) { return values(K::gradients(K::sum(K::square(K::gradients(loss, {w})[0])), {w})[0]); };
+  Tensor w = K::variable(wide({0, .25, 1}), "float64");
+  // The square of -1 / q + 1 / (1 - q), targets being 1 and 0: its derivative where q is free, 0 elsewhere.
+  check_close(second(K::binary_crossentropy(wide({1, 1, 1}), w), w), {0, 2 * -4 * 16, 0}, 1e-9);
+  check_close(second(K::binary_crossentropy(wide({0, 0, 0}), w), w), {0, 2 / (.75 * .75 * .75), 0}, 1e-9);
+  // Of log(a + 1e-7 + 1) - log(a), class a: (1 / s - 1 / a)^2.
+  Tensor row = K::variable(wide({{.25, 0, 1}}), "float64");
+  double s = .25 + 1e-7 + (1 - 1e-7), gap = 1 / s - 4;
+  check_close(second(K::sparse_categorical_crossentropy({0}, row), row), {2 * gap * (16 - 1 / (s * s)), 0, 0}, 1e-9);
+}
+
+TEST_CASE("losses of probabilities are one op each", "[losses]") {
+  Tensor w = K::variable({{0.2, 0.8}, {0.5, 0.5}}), t = K::constant({{0, 1}, {1, 0}}), ids = K::constant({0, 1}, "int64");
+  auto nodes = [&](auto loss) {
+    std::int64_t before = kassette::live_nodes();
+    Tensor made = loss();
+    return kassette::live_nodes() - before;
+  };
+  CHECK(nodes([&] { return K::categorical_crossentropy(t, w); }) == 1);
+  CHECK(nodes([&] { return K::sparse_categorical_crossentropy(ids, w); }) == 1);
+  CHECK(nodes([&] { return K::binary_crossentropy(t, w); }) == 1);
 }

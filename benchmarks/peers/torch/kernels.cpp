@@ -114,7 +114,29 @@ void indexing() {
   });
 }
 
+/// Losses from probabilities between 1e-7 and 1 - 1e-7, as Keras has them; torch's own functions are for logarithms.
+Tensor clipped(const Tensor& p) { return p.clamp(1e-7, 1 - 1e-7); }
+
 void losses() {
+  auto probabilities = [] { return torch::softmax(uniform({1024, 1000}), 1).requires_grad_(); };
+  row("nn.prob_ce_1024x1000_fb", [=] {
+    Tensor p = probabilities(), t = torch::one_hot(torch::randint(1000, {1024}), 1000).to(torch::kFloat32);
+    return [=] {
+      Tensor loss = -(t * clipped(p / p.sum(1, true)).log()).sum(1).mean();
+      auto g = torch::autograd::grad({loss}, {p});
+    };
+  });
+  row("nn.sparse_prob_ce_1024x1000_fb", [=] {
+    return [p = probabilities(), t = torch::randint(1000, {1024})] {
+      Tensor q = clipped(p), loss = (q.sum(1).log() - q.gather(1, t.unsqueeze(1)).squeeze(1).log()).mean();
+      auto g = torch::autograd::grad({loss}, {p});
+    };
+  });
+  row("nn.binary_ce_1024x1000_fb", [=] {
+    return [p = (uniform({1024, 1000}) * 0.9).requires_grad_(), t = uniform({1024, 1000})] {
+      auto g = torch::autograd::grad({torch::binary_cross_entropy(clipped(p), t)}, {p});
+    };
+  });
   row("nn.softmax_ce_1024x1000_fb", [] {
     Tensor z = uniform({1024, 1000}).requires_grad_();
     Tensor t = torch::one_hot(torch::randint(1000, {1024}), 1000).to(torch::kFloat32);

@@ -1,0 +1,198 @@
+// ops/probability_losses.cpp - the losses from probabilities, with their adjoints to any order. attrs.x is epsilon: probabilities count as
+// between epsilon and 1 - epsilon.
+#include <cmath>
+
+#include "ops/expr.h"
+#include "ops/softmax_kernels.h"
+
+namespace kassette {
+namespace {
+
+// ---- kernels -----------------------------------------------------------------------------------------------------------
+/// What probabilities count as between.
+template <class T>
+struct Between {
+  T low, high;
+  explicit Between(const Call& call) : low(static_cast<T>(call.attrs.x)), high(static_cast<T>(1 - call.attrs.x)) {}
+  T clip(T q) const { return q < low ? low : q > high ? high : q; }   // NaN stays
+  bool inside(T q) const { return q >= low && q <= high; }
+};
+constexpr auto probability_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  Around a(f.call, f.call.spec(1));
+  const T *t = f.in(0), *p = f.in(1), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
+  if (a.n == 0) std::fill_n(f.out(), a.outer * a.inner, T(0));
+  a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().probability_rows(t + r * a.n, p + r * a.n, low, high, f.out() + r, count, a.n); },
+        [&](std::int64_t at, std::int64_t c, std::int64_t width) {
+          softmax_loops<T>().probability_columns(t + at, p + at, low, high, f.out() + c, a.n, a.inner, width);
+        });
+};
+constexpr auto probability_grad_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  Around a(f.call, f.call.spec(2));
+  const T *dy = f.in(0), *t = f.in(1), *p = f.in(2), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        std::int64_t at = r * a.n;
+        softmax_loops<T>().probability_grad_rows(dy + r, t + at, p + at, low, high, f.out() + at, count, a.n);
+      },
+      [&](std::int64_t at, std::int64_t c, std::int64_t width) {
+        softmax_loops<T>().probability_grad_columns(dy + c, t + at, p + at, low, high, f.out() + at, a.n, a.inner, width);
+      });
+};
+
+constexpr auto sparse_probability_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  Around a(f.call, f.call.spec(1));
+  check_ids(f.call.op.name, f.ids(0), a.outer, a.n);
+  const Between<T> bounds(f.call);
+  const T* p = f.in(1);
+  T* loss = f.out();
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        softmax_loops<T>().clipped_sums(p + r * a.n, bounds.low, bounds.high, loss + r, count, a.n);
+        for (std::int64_t end = r + count; r < end; ++r) loss[r] = std::log(loss[r]) - std::log(bounds.clip(p[r * a.n + f.ids(0)[r]]));
+      },
+      [](auto...) {});
+};
+constexpr auto sparse_probability_grad_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  Around a(f.call, f.call.spec(2));
+  check_ids(f.call.op.name, f.ids(1), a.outer, a.n);
+  const Between<T> bounds(f.call);
+  const T *dy = f.in(0), *p = f.in(2);
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        softmax_loops<T>().clipped_sums_grad(dy + r, p + r * a.n, bounds.low, bounds.high, f.out() + r * a.n, count, a.n);
+        for (std::int64_t end = r + count; r < end; ++r) {
+          std::int64_t at = r * a.n + f.ids(1)[r];
+          if (bounds.inside(p[at])) f.out()[at] -= dy[r] / p[at];
+        }
+      },
+      [](auto...) {});
+};
+constexpr auto binary_probability_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  const Between<T> bounds(f.call);
+  parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+    softmax_loops<T>().binary_loss(f.in(0) + begin, f.in(1) + begin, bounds.low, bounds.high, f.out() + begin, end - begin);
+  });
+};
+constexpr auto binary_probability_grad_run = [](const auto& f) {
+  using T = std::remove_pointer_t<decltype(f.out())>;
+  const Between<T> bounds(f.call);
+  parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+    softmax_loops<T>().binary_grad(f.in(0) + begin, f.in(1) + begin, f.in(2) + begin, bounds.low, bounds.high, f.out() + begin, end - begin);
+  });
+};
+
+// ---- rules and adjoints ------------------------------------------------------------------------------------------------
+void probability_rule(const Call& call, Spec* out) {
+  check_same_dtype(call);
+  check_domain(call, Domain::floats);
+  Spec both;
+  one_shape(call.op.name, call.spec(0), call.spec(1), &both);
+  reduced_spec(call.op.name, call.attrs.a, both, out);
+}
+/// p between the bounds, and of(v): v where p is between them, 0 elsewhere.
+struct Clipped {
+  Tensor q, inside;
+  Clipped(const Tensor& p, double epsilon)
+      : q(clip(p, epsilon, 1 - epsilon)), inside(logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon))) {}
+  Tensor of(const Tensor& v) const { return where(inside, v, 0.0); }
+};
+void probability_vjp(const Rewind& r) {
+  if (r.wants(0)) {
+    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.a | kKeepDims), r.attrs.x, 1 - r.attrs.x);
+    r.din(0) = -(spread(r.dy(), p, r.attrs.a) * log(q));
+  }
+  if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+}
+/// Of dp = dy * (sum(t) / sum(p) - t / p), t where p / sum(p) is not clipped.
+void probability_grad_vjp(const Rewind& r) {
+  Tensor u = r.dy(), p = r.in(2);
+  std::int64_t code = r.attrs.a, keep = code | kKeepDims;
+  Tensor s = sum_by(p, keep), q = p / s, inside = logical_and(greater_equal(q, r.attrs.x), less_equal(q, 1 - r.attrs.x));
+  Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
+  if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
+  if (!r.wants(1) && !r.wants(2)) return;
+  Tensor dy = spread(r.in(0), p, code), total = sum_by(u, keep);
+  if (r.wants(1)) r.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
+  if (r.wants(2)) r.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
+}
+void sparse_probability_vjp(const Rewind& r) {
+  if (r.wants(1)) r.din(1) = apply1(sparse_probability_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+}
+/// Of dp = dy * (1 / sum(q) - [class] / q), where p is not clipped.
+void sparse_probability_grad_vjp(const Rewind& r) {
+  Tensor p = r.in(2);
+  Clipped c(p, r.attrs.x);
+  Tensor u = c.of(r.dy()), total = sum_by(u, kLastAxis), sum = sum_by(c.q, kLastAxis);
+  if (r.wants(0)) r.din(0) = total / sum - pick(u / c.q, r.in(1));
+  if (!r.wants(2)) return;
+  Tensor at = pick(c.q, r.in(1)), there = r.in(0) * pick(u, r.in(1)) / (at * at);
+  r.din(2) = apply1(place_row, {there, r.in(1), p}) - c.of(spread(r.in(0) * total / (sum * sum), p, kLastAxis));
+}
+void binary_probability_vjp(const Rewind& r) {
+  if (r.wants(0)) r.din(0) = -(r.dy() * logit(clip(r.in(1), r.attrs.x, 1 - r.attrs.x)));
+  if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+}
+/// Of dp = dy * (q - t) / (q * (1 - q)), where p is not clipped.
+void binary_probability_grad_vjp(const Rewind& r) {
+  Tensor dy = r.in(0), t = r.in(1);
+  Clipped c(r.in(2), r.attrs.x);
+  Tensor u = c.of(r.dy()), q = c.q, rest = 1.0 - q;
+  if (r.wants(0)) r.din(0) = u * (q - t) / (q * rest);
+  if (r.wants(1)) r.din(1) = -(u * dy / (q * rest));
+  if (r.wants(2)) r.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
+}
+
+}  // namespace
+
+constinit const OpDef probability_cross_entropy_row{.name = "probability_crossentropy",
+                                                    .rule = probability_rule,
+                                                    .cpu = float_kernel<probability_run>,
+                                                    .vjp = probability_vjp,
+                                                    .saves_in = 3};
+constinit const OpDef probability_cross_entropy_grad_row{.name = "probability_crossentropy_grad",
+                                                         .rule = like_last_rule,
+                                                         .cpu = float_kernel<probability_grad_run>,
+                                                         .vjp = probability_grad_vjp,
+                                                         .saves_in = 7};
+constinit const OpDef sparse_probability_row{.name = "sparse_probability_crossentropy",
+                                             .rule = class_rule,
+                                             .cpu = float_kernel<sparse_probability_run>,
+                                             .vjp = sparse_probability_vjp,
+                                             .saves_in = 3};
+constinit const OpDef sparse_probability_grad_row{.name = "sparse_probability_crossentropy_grad",
+                                                  .rule = like_last_rule,
+                                                  .cpu = float_kernel<sparse_probability_grad_run>,
+                                                  .vjp = sparse_probability_grad_vjp,
+                                                  .saves_in = 7};
+constinit const OpDef binary_probability_row{.name = "binary_probability_crossentropy",
+                                             .rule = elementwise_loss_rule,
+                                             .cpu = float_kernel<binary_probability_run>,
+                                             .vjp = binary_probability_vjp,
+                                             .saves_in = 3};
+constinit const OpDef binary_probability_grad_row{.name = "binary_probability_crossentropy_grad",
+                                                  .rule = like_last_rule,
+                                                  .cpu = float_kernel<binary_probability_grad_run>,
+                                                  .vjp = binary_probability_grad_vjp,
+                                                  .saves_in = 7};
+Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
+  Attrs attrs = axis_attrs(encode_axes("categorical_crossentropy", probabilities, axis, false));
+  attrs.x = epsilon;
+  return apply1(probability_cross_entropy_row, attrs, {target, probabilities});
+}
+Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& probabilities, double epsilon) {
+  Attrs attrs = axis_attrs(kLastAxis);
+  attrs.x = epsilon;
+  return apply1(sparse_probability_row, attrs, {classes, probabilities});
+}
+Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& probabilities, double epsilon) {
+  Attrs attrs;
+  attrs.x = epsilon;
+  return apply1(binary_probability_row, attrs, {target, probabilities});
+}
+
+}  // namespace kassette

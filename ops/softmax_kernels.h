@@ -1,0 +1,136 @@
+// ops/softmax_kernels.h - what the files of softmax and its losses share: kernels along an axis, and the shapes of two operands.
+#pragma once
+#include "core/text.h"
+#include "ops/elementwise.h"
+#include "ops/fold.h"
+#include "ops/softmax.h"
+#include "ops/softmax_loops.h"
+
+namespace kassette {
+
+inline constexpr std::int64_t kSoftmaxGrain = 1 << 13;   // elements; an exponential each
+
+template <class T>
+const SoftmaxLoops<T>& softmax_loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(softmax_table).f32;
+  else return KASSETTE_PICK(softmax_table).f64;
+}
+
+/// Inputs and outputs of a call with T for the elements of all that are floats.
+template <class T>
+struct Floats {
+  const Call& call;
+  const void* inputs[3];
+  void* outputs[2];
+  const T* in(int i) const { return static_cast<const T*>(inputs[i]); }
+  T* out(int i = 0) const { return static_cast<T*>(outputs[i]); }
+  const std::int64_t* ids(int i) const { return static_cast<const std::int64_t*>(inputs[i]); }
+};
+
+/// A kernel that computes in float32 or float64: kRun is called with Floats. float16 and bfloat16 are converted on the way in and
+/// out, so that they round once.
+template <auto kRun>
+void float_kernel(const Call& call) {
+  DType dtype = call.out[0]->dtype;
+  if (call.out[0]->numel() == 0 && call.spec(call.n_in - 1).numel() == 0) return;
+  auto run = [&](auto zero) {
+    using T = decltype(zero);
+    Floats<T> f{call, {}, {}};
+    for (int i = 0; i < call.n_in; ++i) f.inputs[i] = call.in[i].data;
+    for (int i = 0; i < call.n_out; ++i) f.outputs[i] = call.out[i]->data();
+    kRun(f);
+  };
+  if (dtype == float32) return run(0.f);
+  if (dtype == float64) return run(0.);
+  Floats<float> f{call, {}, {}};
+  Ref<Storage> held[5];
+  for (int i = 0; i < call.n_in; ++i) {
+    const Spec& s = call.spec(i);
+    f.inputs[i] = call.in[i].data;
+    if (!s.dtype.is_float() || !call.in[i].data) continue;
+    held[i] = Storage::allocate(s.numel() * 4, cpu);
+    convert(held[i]->data, float32, call.in[i].data, s.dtype, s.numel());
+    f.inputs[i] = held[i]->data;
+  }
+  for (int i = 0; i < call.n_out; ++i) {
+    held[3 + i] = Storage::allocate(call.out[i]->numel() * 4, cpu);
+    f.outputs[i] = held[3 + i]->data;
+  }
+  kRun(f);
+  for (int i = 0; i < call.n_out; ++i)
+    convert(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
+}
+
+/// A shape around one axis: (outer, n, inner).
+struct Around {
+  std::int64_t outer = 1, n = 1, inner = 1;
+  Around(const Call& call, const Spec& x) {
+    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.a, x));
+    for (int i = 0; i < axis; ++i) outer *= x.dims[i];
+    n = x.dims[axis];
+    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
+  }
+  /// Calls rows(first row, count), or columns(offset of an element, of its column, width), on several threads.
+  template <class Rows, class Columns>
+  void run(Rows rows, Columns columns) const {
+    if (outer * inner == 0 || n == 0) return;
+    if (inner == 1) {
+      parallel_for(outer, std::max<std::int64_t>(1, kSoftmaxGrain / n), [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
+      return;
+    }
+    // Chunks of columns, so that what is read three times stays in the cache.
+    std::int64_t width = std::min<std::int64_t>(inner, std::max<std::int64_t>(64, 4096 / n)), chunks = (inner + width - 1) / width;
+    parallel_for(outer * chunks, std::max<std::int64_t>(1, kSoftmaxGrain / (n * width)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t u = begin; u < end; ++u) {
+        std::int64_t o = u / chunks, c = u % chunks * width;
+        columns(o * n * inner + c, o * inner + c, std::min(width, inner - c));
+      }
+    });
+  }
+};
+
+/// Throws unless all ids are in [0, n).
+inline void check_ids(const char* op, const std::int64_t* ids, std::int64_t count, std::int64_t n) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (ids[i] < 0 || ids[i] >= n)
+      fail<ValueError>(op, ": class ", ids[i], " at position ", i, " is out of range for ", n, " classes");
+}
+
+inline constexpr std::int64_t kLastAxis = 1 << 8;   // as encoded by encode_axes
+
+/// What is known of the one shape that a and b must have.
+inline void one_shape(const char* op, const Spec& a, const Spec& b, Spec* out) {
+  out->set(a.rank < 0 ? b : a);
+  if (a.rank < 0 || b.rank < 0) return;
+  bool same = a.rank == b.rank;
+  for (int i = 0; same && i < a.rank; ++i) {
+    if (a.dims[i] < 0) out->dims[i] = b.dims[i];
+    else same = b.dims[i] < 0 || a.dims[i] == b.dims[i];
+  }
+  if (!same) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
+}
+/// A loss per row, of int64 class ids and a float tensor.
+inline void class_rule(const Call& call, Spec* out) {
+  check_domain(call, Domain::floats);
+  const Spec &ids = call.spec(0), &z = call.spec(1);
+  if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
+  reduced_spec(call.op.name, kLastAxis, z, &out[0]);
+  Spec merged;
+  one_shape(call.op.name, ids, out[0], &merged);
+  merged.dtype = z.dtype;
+  out[0].set(merged);
+}
+inline void elementwise_loss_rule(const Call& call, Spec* out) {
+  check_same_dtype(call);
+  check_domain(call, Domain::floats);
+  one_shape(call.op.name, call.spec(0), call.spec(1), out);
+}
+inline void like_last_rule(const Call& call, Spec* out) { out->set(call.spec(call.n_in - 1)); }
+
+inline Attrs axis_attrs(std::int64_t code) {
+  Attrs attrs;
+  attrs.a = code;
+  return attrs;
+}
+
+}  // namespace kassette
