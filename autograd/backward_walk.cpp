@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "core/check_interrupt.h"
 #include "ops/expr.h"
 #include "ops/index.h"
 #include "ops/matmul.h"
 #include "ops/shaping.h"
+#include "ops/waiting.h"
 
 namespace kassette {
 
@@ -221,6 +223,10 @@ Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
     leaves_.clear();
   }
   if (!in_order_ && expanded_.empty()) sort_by_age();
+  // What a long segment is made of are steps, as a rule: their adjoints wait as the steps did (Note [Waiting ops]).
+  constexpr std::size_t kLong = 64;
+  std::optional<OpsMayWait> ops;
+  if (unrecorded_ && order_.size() >= kLong) ops.emplace();
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     check_interrupt();
     if (entries_[*it].has_cotangent) handle(entries_[*it]);

@@ -5,6 +5,7 @@
 #include "autograd/elements.h"
 #include "autograd/recurrence.h"
 #include "ops/like.h"
+#include "ops/waiting.h"
 
 namespace kassette {
 
@@ -25,10 +26,12 @@ class Steps {
   Tensors run(const F& step) {
     Tensors xs;
     xs.reserve(static_cast<std::int64_t>(elements_.size()));
+    OpsMayWait ops;
     for (std::int64_t t = 0; t < size_; ++t) {
       xs.clear();
       for (Elements& e : elements_) xs.push_back(e[place(t)]);
       take(step(xs, states_, t), t);
+      ops.settle();
     }
     if (size_ > 0) return results();
     // Nothing says what outputs would look like, but a step does: on zeros.

@@ -11,6 +11,7 @@ namespace kassette {
 struct Node;
 class AfterUpdates;
 class Tensors;
+class Waiting;
 
 /// Blocks of one size that a thread has at hand. Two lists of up to kBatch blocks, so that a thread that frees what
 /// another allocates exchanges whole batches with the shared pool.
@@ -44,6 +45,7 @@ struct ScopeState {
   std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Names], ops/named.h
   Device place = cpu;       // where new tensors are made (DeviceScope)
   const AfterUpdates* after = nullptr;   // inside control_dependencies
+  Waiting* waiting = nullptr;            // in a step of an eager loop: ops that may run later (Note [Waiting ops])
   const void* phase = nullptr;           // a scoped learning phase (autograd)
   void* engine_frame = nullptr;          // the innermost call into an external backend
   Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing

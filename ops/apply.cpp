@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "ops/named.h"
 #include "ops/op.h"
+#include "ops/waiting.h"
 
 #include <cstddef>
 #include <cstring>
@@ -391,6 +392,58 @@ __attribute__((noinline)) TensorImpl* apply_tracked(const OpDef& op, const Attrs
   return out.finished();
 }
 
+/// A concrete call on the CPU whose arithmetic waits (Note [Waiting ops]). Null where it does not.
+__attribute__((noinline)) TensorImpl* apply_waiting(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Context& c) {
+  if (n_in > Waiting::kOperands || c.after || c.symbolic) return nullptr;
+  bool large = false;
+  for (int i = 0; i < n_in; ++i) {
+    const Body* b = inputs[i].body();
+    large = large || (b && b->rank == 2 && b->dims[0] * b->dims[1] >= Waiting::kFewestRead);
+  }
+  if (!large || !Waiting::may_wait(op)) return nullptr;
+  Array args[Waiting::kOperands];
+  Source from[Waiting::kOperands];
+  Waiting::Operand operands[Waiting::kOperands];
+  Ref<Storage> held[Waiting::kOperands];
+  bool tracked = false;
+  std::uint8_t level = 0;
+  for (int i = 0; i < n_in; ++i) {
+    const Body* b = inputs[i].body();
+    if (!b || (b->flags & ~kLeaf) || b->device != cpu || b->rank > 2) return nullptr;
+    std::int64_t offset = b->offset, version = 0;
+    held[i] = b->storage;
+    if (!held[i]) {
+      if (!(b->flags & kLeaf)) return nullptr;
+      Value v = b->node->cell->load();
+      offset = v.offset;
+      version = v.version;
+      held[i] = std::move(v.storage);
+      if (!held[i]) return nullptr;
+    }
+    tracked = tracked || b->node;
+    if (b->node && b->level > level) level = b->level;
+    from[i] = {b, held[i].get(), offset, version};
+    args[i] = {b, nullptr};
+    operands[i] = {b, &held[i], offset};
+  }
+  check_interrupt();
+  Unfinished out{TensorImpl::make(c)};
+  Body* body = &out.impl->body;
+  Call call{op, attrs, args, n_in, &body, 1, cpu};
+  op.rule(call, body);
+  body->device = cpu;
+  try {
+    if (!c.waiting->take(call, operands)) return nullptr;
+  } catch (const MemoryError&) {
+    rethrow_for(op.name);
+  }
+  if (tracked && c.recording) {
+    body->level = level;
+    record(op, attrs, from, n_in, &body, 1, c);
+  }
+  return out.finished();
+}
+
 /// The common case without the questions: concrete tensors with a value, all on the CPU, one output. Null where that is
 /// not so.
 template <int kInputs>
@@ -419,7 +472,10 @@ TensorImpl* apply_plain(const OpDef& op, const Attrs& attrs, std::initializer_li
 }  // namespace
 
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
-  Tensor out = Access::adopt(apply_plain(op, attrs, in, context()));
+  Context& c = context();
+  if (__builtin_expect(c.waiting != nullptr, 0))
+    if (TensorImpl* later = apply_waiting(op, attrs, in.begin(), static_cast<int>(in.size()), c)) return Access::adopt(later);
+  Tensor out = Access::adopt(apply_plain(op, attrs, in, c));
   if (!out.defined()) apply(op, attrs, in.begin(), static_cast<int>(in.size()), &out, 1);
   return out;
 }
