@@ -133,7 +133,7 @@ void losses() {
     };
   });
   row("nn.binary_ce_1024x1000_fb", [=] {
-    return [p = (uniform({1024, 1000}) * 0.9).requires_grad_(), t = uniform({1024, 1000})] {
+    return [p = (torch::rand({1024, 1000}) * 0.9 + 0.05).requires_grad_(), t = torch::rand({1024, 1000})] {
       auto g = torch::autograd::grad({torch::binary_cross_entropy(clipped(p), t)}, {p});
     };
   });
