@@ -8,6 +8,7 @@
 #include "core/convert.h"
 #include "ops/expr.h"
 #include "tests/ops/levels.h"
+#include "tests/worst.h"
 
 using namespace kassette;
 using test::at_every_level;
@@ -89,7 +90,7 @@ TEMPLATE_TEST_CASE("a power of floats is rounded correctly but near ties, one of
       if (!std::isfinite(exact[i]) || std::abs(exact[i]) > L::max()) continue;
       int e;
       std::frexp(exact[i], &e);
-      worst = std::max(worst, std::abs(y[i] - exact[i]) / std::ldexp(Wide(1), std::max(e, L::min_exponent) - L::digits));
+      worst = test::worst_of(worst, std::abs(y[i] - exact[i]) / std::ldexp(Wide(1), std::max(e, L::min_exponent) - L::digits));
     }
     if (std::getenv("KASSETTE_TEST_PRINT"))
       std::printf("pow       %s %-7s %.4f\n", sizeof(T) == 4 ? "f32" : "f64", level_name(cpu_level()), static_cast<double>(worst));
