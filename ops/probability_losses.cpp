@@ -20,24 +20,29 @@ struct Between {
 constexpr auto probability_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(1));
-  const T *t = f.in(0), *p = f.in(1), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
+  const Between<T> bounds(f.call);
+  const T *t = f.in(0), *p = f.in(1);
   if (a.n == 0) std::fill_n(f.out(), a.outer * a.inner, T(0));
-  a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().probability_rows(t + r * a.n, p + r * a.n, low, high, f.out() + r, count, a.n); },
-        [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-          softmax_loops<T>().probability_columns(t + at, p + at, low, high, f.out() + c, a.n, a.inner, width);
-        });
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        softmax_loops<T>().probability_rows(t + r * a.n, p + r * a.n, bounds.low, bounds.high, f.out() + r, count, a.n);
+      },
+      [&](std::int64_t at, std::int64_t c, std::int64_t width) {
+        softmax_loops<T>().probability_columns(t + at, p + at, bounds.low, bounds.high, f.out() + c, a.n, a.inner, width);
+      });
 };
 constexpr auto probability_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(2));
-  const T *dy = f.in(0), *t = f.in(1), *p = f.in(2), low = static_cast<T>(f.call.attrs.x), high = static_cast<T>(1 - f.call.attrs.x);
+  const Between<T> bounds(f.call);
+  const T *dy = f.in(0), *t = f.in(1), *p = f.in(2);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         std::int64_t at = r * a.n;
-        softmax_loops<T>().probability_grad_rows(dy + r, t + at, p + at, low, high, f.out() + at, count, a.n);
+        softmax_loops<T>().probability_grad_rows(dy + r, t + at, p + at, bounds.low, bounds.high, f.out() + at, count, a.n);
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().probability_grad_columns(dy + c, t + at, p + at, low, high, f.out() + at, a.n, a.inner, width);
+        softmax_loops<T>().probability_grad_columns(dy + c, t + at, p + at, bounds.low, bounds.high, f.out() + at, a.n, a.inner, width);
       });
 };
 
@@ -94,11 +99,11 @@ void probability_rule(const Call& call, Spec* out) {
   one_shape(call.op.name, call.spec(0), call.spec(1), &both);
   reduced_spec(call.op.name, call.attrs.a, both, out);
 }
+Tensor is_inside(const Tensor& p, double epsilon) { return logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon)); }
 /// p between the bounds, and of(v): v where p is between them, 0 elsewhere.
 struct Clipped {
   Tensor q, inside;
-  Clipped(const Tensor& p, double epsilon)
-      : q(clip(p, epsilon, 1 - epsilon)), inside(logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon))) {}
+  Clipped(const Tensor& p, double epsilon) : q(clip(p, epsilon, 1 - epsilon)), inside(is_inside(p, epsilon)) {}
   Tensor of(const Tensor& v) const { return where(inside, v, 0.0); }
 };
 void probability_vjp(const Rewind& r) {
@@ -112,7 +117,7 @@ void probability_vjp(const Rewind& r) {
 void probability_grad_vjp(const Rewind& r) {
   Tensor u = r.dy(), p = r.in(2);
   std::int64_t code = r.attrs.a, keep = code | kKeepDims;
-  Tensor s = sum_by(p, keep), q = p / s, inside = logical_and(greater_equal(q, r.attrs.x), less_equal(q, 1 - r.attrs.x));
+  Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, r.attrs.x);
   Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
   if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
   if (!r.wants(1) && !r.wants(2)) return;
@@ -145,6 +150,12 @@ void binary_probability_grad_vjp(const Rewind& r) {
   if (r.wants(0)) r.din(0) = u * (q - t) / (q * rest);
   if (r.wants(1)) r.din(1) = -(u * dy / (q * rest));
   if (r.wants(2)) r.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
+}
+
+Attrs loss_attrs(std::int64_t axes, double epsilon) {
+  Attrs attrs = axis_attrs(axes);
+  attrs.x = epsilon;
+  return attrs;
 }
 
 }  // namespace
@@ -180,19 +191,14 @@ constinit const OpDef binary_probability_grad_row{.name = "binary_probability_cr
                                                   .vjp = binary_probability_grad_vjp,
                                                   .saves_in = 7};
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
-  Attrs attrs = axis_attrs(encode_axes("categorical_crossentropy", probabilities, axis, false));
-  attrs.x = epsilon;
-  return apply1(probability_cross_entropy_row, attrs, {target, probabilities});
+  const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, false);
+  return apply1(probability_cross_entropy_row, loss_attrs(axes, epsilon), {target, probabilities});
 }
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& probabilities, double epsilon) {
-  Attrs attrs = axis_attrs(kLastAxis);
-  attrs.x = epsilon;
-  return apply1(sparse_probability_row, attrs, {classes, probabilities});
+  return apply1(sparse_probability_row, loss_attrs(kLastAxis, epsilon), {classes, probabilities});
 }
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& probabilities, double epsilon) {
-  Attrs attrs;
-  attrs.x = epsilon;
-  return apply1(binary_probability_row, attrs, {target, probabilities});
+  return apply1(binary_probability_row, loss_attrs(0, epsilon), {target, probabilities});
 }
 
 }  // namespace kassette
