@@ -279,8 +279,9 @@ struct Unfinished {
   TensorImpl* finished() { return std::exchange(impl, nullptr); }
 };
 
-/// One output of a concrete call on the CPU: rule, storage, kernel.
-inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c) {
+/// One output of a concrete call on the CPU: its shape by the rule, then fill(call), which gives it storage. Null where fill says false.
+template <class Fill>
+inline __attribute__((always_inline)) TensorImpl* make_filled(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c, Fill fill) {
   check_interrupt();
   Unfinished made{TensorImpl::make(c)};
   Body* body = &made.impl->body;
@@ -288,12 +289,21 @@ inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, con
   op.rule(call, body);
   body->device = cpu;
   try {
-    if (body->known()) body->storage = Storage::allocate(c, body->checked_bytes(op.name), cpu);
-    op.cpu(call);
+    if (!fill(call)) return nullptr;
   } catch (const MemoryError&) {
     rethrow_for(op.name);
   }
   return made.finished();
+}
+
+/// The same by storage and kernel.
+inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c) {
+  return make_filled(op, attrs, args, n_in, c, [&](const Call& call) __attribute__((always_inline)) {
+    Body& body = *call.out[0];
+    if (body.known()) body.storage = Storage::allocate(c, body.checked_bytes(op.name), cpu);
+    op.cpu(call);
+    return true;
+  });
 }
 
 // A kernel that runs here must not read its variables again (read_value): the lock would wait for itself. Only rows with
@@ -426,17 +436,9 @@ __attribute__((noinline)) TensorImpl* apply_waiting(const OpDef& op, const Attrs
     args[i] = {b, nullptr};
     operands[i] = {b, &held[i], offset};
   }
-  check_interrupt();
-  Unfinished out{TensorImpl::make(c)};
+  Unfinished out{make_filled(op, attrs, args, n_in, c, [&](const Call& call) { return c.waiting->take(call, operands); })};
+  if (!out.impl) return nullptr;
   Body* body = &out.impl->body;
-  Call call{op, attrs, args, n_in, &body, 1, cpu};
-  op.rule(call, body);
-  body->device = cpu;
-  try {
-    if (!c.waiting->take(call, operands)) return nullptr;
-  } catch (const MemoryError&) {
-    rethrow_for(op.name);
-  }
   if (tracked && c.recording) {
     body->level = level;
     record(op, attrs, from, n_in, &body, 1, c);
