@@ -142,7 +142,8 @@ void spread_kernel(const Call& call) {
   repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.a, like)));
 }
 
-/// For the extremes y of x: 1 / k at the k places of a group where x is y, else 0.
+/// For the extremes y of x: 1 / k at the k places of a group where x is y, else 0. A group with NaN in it is equal to its extreme
+/// nowhere, and its shares are 0 / 0, as TensorFlow's are (_MinOrMaxGrad).
 void ties_kernel(const Call& call) {
   const Spec& x = call.spec(0);
   std::int64_t n = x.numel();
@@ -165,7 +166,7 @@ void ties_kernel(const Call& call) {
       repeat_runs(reinterpret_cast<const std::byte*>(share.get()), reinterpret_cast<std::byte*>(shares.get()), 4, runs);
       parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
-          out[i] = convert_one<T>(mask.get()[i] == 0.f ? 0. : 1. / static_cast<double>(shares.get()[i]));
+          out[i] = convert_one<T>(static_cast<double>(mask.get()[i]) / static_cast<double>(shares.get()[i]));
       });
     }
   });

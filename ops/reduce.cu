@@ -213,7 +213,7 @@ void run_in_top_k(const Call& call) {
   });
 }
 
-// ---- ties: 1 / k at the k places of a group where x is its extreme, else 0 ------------------------------------------------------
+// ---- ties: 1 / k at the k places of a group where x is its extreme, else 0; NaN where that is NaN ---------------------------------
 template <class T>
 struct Same {
   const T *x, *y;
@@ -229,8 +229,8 @@ struct Share {
   const std::int64_t* count;
   T* out;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
-    const bool same = load(x + at[0]) == load(y + at[1]);
-    store(out + i, static_cast<Wide<T>>(same ? 1. / static_cast<double>(count[at[1]]) : 0.));
+    const double same = load(x + at[0]) == load(y + at[1]);
+    store(out + i, static_cast<Wide<T>>(same / static_cast<double>(count[at[1]])));
   }
 };
 void run_ties(const Call& call) {

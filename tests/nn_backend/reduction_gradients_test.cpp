@@ -1,6 +1,7 @@
 // tests/nn_backend/reduction_gradients_test.cpp - first and second gradients of reductions, scans, softmax and losses against
 // central differences in float64, and against the specification's section 3.
 #include <kassette/backend.h>
+#include <kassette/runtime.h>
 
 #include <cmath>
 #include <functional>
@@ -10,6 +11,7 @@
 
 #include "ops/expr.h"
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
 #include "tests/results.h"
 
 namespace K = kassette::backend;
@@ -55,6 +57,26 @@ List spread_out(std::size_t n) {
 Tensor gradient(const Function1& f, const Operand& x) {
   Tensor v = K::variable(x, "float64");
   return K::gradients(f(v), {v})[0];
+}
+
+/// Printed by TensorFlow 2.15.1 for these numbers, rows and cotangents.
+void check_extremes_of_nan(Device device) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto same = [](const Tensor& gradient, const List& want) {
+    const List got = values(K::cast(gradient, "float64"));
+    REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK((std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i]));
+  };
+  DeviceScope scope(device);
+  for (auto dtype : {float16, bfloat16, float32, float64}) {
+    INFO(device << ' ' << dtype);
+    Tensor x = K::variable(K::constant({1., nan, 3., 2., 5., 5., 4., 4., 1.}, dtype, {3, 3}), dtype);
+    Tensor weights = K::constant({1, 1, 0}, dtype);
+    same(K::gradients(K::sum(K::max(x, 1) * weights), {x})[0], {nan, nan, nan, 0, .5, .5, 0, 0, 0});
+    same(K::gradients(K::sum(K::min(x, 1) * weights), {x})[0], {nan, nan, nan, 1, 0, 0, 0, 0, 0});
+    same(K::gradients(K::max(x), {x})[0], List(9, nan));
+    same(K::gradients(K::min(x), {x})[0], List(9, nan));
+  }
 }
 
 }  // namespace
@@ -139,6 +161,11 @@ TEST_CASE("gradients of the specification's vectors", "[reduce_grad]") {
   const double inf = std::numeric_limits<double>::infinity();
   CHECK(values(gradient([](const Tensor& t) { return K::logsumexp(t); }, {-inf, -inf})) == List{0, 0});
   check_close(values(gradient([](const Tensor& t) { return K::l2_normalize(t); }, {1e-8, 0.0})), {1e6, 1e6}, 1e-5, 1e-6);
+}
+
+TEST_CASE("an extreme that is NaN has NaN as the gradient of its whole group", "[reduce_grad]") { check_extremes_of_nan(cpu); }
+TEST_CASE("an extreme that is NaN has that gradient on a device, too", "[reduce_grad][device]") {
+  if (has_device("cuda:0")) check_extremes_of_nan("cuda:0");
 }
 
 TEST_CASE("the gradients of var and std of halves are those of the unrounded mean", "[reduce_grad]") {
