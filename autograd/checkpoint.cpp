@@ -3,15 +3,14 @@
 
 #include <cmath>
 
+#include "core/context.h"
+
 namespace kassette {
-namespace {
 
-__thread std::int64_t setting = kNoCheckpoints;
+static_assert(ScopeState().checkpoint_steps == kNoCheckpoints);
 
-}  // namespace
-
-std::int64_t checkpoint_steps() { return setting; }
-void set_checkpoint_steps(std::int64_t steps) { setting = steps; }
+std::int64_t checkpoint_steps() { return context().checkpoint_steps; }
+void set_checkpoint_steps(std::int64_t steps) { context().checkpoint_steps = steps; }
 
 std::int64_t segment_of(std::int64_t checkpoint, std::int64_t steps) {
   if (checkpoint == kNoCheckpoints) return 0;

@@ -12,6 +12,9 @@ struct Node;
 class AfterUpdates;
 class Tensors;
 class Waiting;
+namespace testing {
+class Random;
+}
 
 /// Blocks of one size that a thread has at hand. Two lists of up to kBatch blocks, so that a thread that frees what
 /// another allocates exchanges whole batches with the shared pool.
@@ -49,6 +52,9 @@ struct ScopeState {
   const void* phase = nullptr;           // a scoped learning phase (autograd)
   void* engine_frame = nullptr;          // the innermost call into an external backend
   Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing
+  const char* name_scope = nullptr;      // "outer/inner/": what names begin with
+  testing::Random* randoms = nullptr;    // those that are alive, innermost first
+  std::int64_t checkpoint_steps = -1;    // how often loops keep their states: Note [Checkpoints], autograd/checkpoint.h
 };
 
 struct Context : ScopeState {

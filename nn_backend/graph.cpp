@@ -433,20 +433,19 @@ ControlDependencies::~ControlDependencies() {
 
 // ---- name scopes -------------------------------------------------------------------------------------------------------
 
-namespace {
-__thread const char* innermost_scope = nullptr;   // "outer/inner/"
+std::string scoped_name(Name name) {
+  const char* prefix = context().name_scope;
+  return text(prefix ? prefix : "", name.text());
 }
 
-std::string scoped_name(Name name) { return text(innermost_scope ? innermost_scope : "", name.text()); }
-
-NameScope::NameScope(Name name) : prefix_(nullptr), old_(innermost_scope) {
+NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
   if (!name.text() || !*name.text()) fail<ValueError>("name_scope: the name is empty");
   prefix_ = strdup(text(old_ ? old_ : "", name.text(), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
-  innermost_scope = prefix_;
+  context().name_scope = prefix_;
 }
 NameScope::~NameScope() {
-  innermost_scope = old_;
+  context().name_scope = old_;
   std::free(prefix_);
 }
 

@@ -12,6 +12,7 @@
 
 #include <kassette/backend.h>
 
+#include "core/context.h"
 #include "core/convert.h"
 #include "core/text.h"
 #include "nn_backend/testing_report.h"
@@ -33,9 +34,6 @@ namespace {
 
 constexpr int kShown = 5;   // elements of a report
 
-/// The Randoms of this thread that are alive, innermost first.
-thread_local Random* randoms = nullptr;
-
 }  // namespace
 
 std::string number_text(double v) {
@@ -56,7 +54,7 @@ Comparison failed(std::string message, std::string more) {
   Comparison c;
   c.ok = false;
   c.message = std::move(message);
-  for (Random* r = randoms; r; r = ArrayAccess::outer(r)) more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " gives them again");
+  for (Random* r = context().randoms; r; r = ArrayAccess::outer(r)) more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " gives them again");
   c.report = c.message + more;
   return c;
 }
@@ -213,7 +211,7 @@ void assert_close(const Array& actual, const Array& expected, const Tolerance& t
 
 // ---- random tensors ------------------------------------------------------------------------------------------------------
 
-Random::Random(Scalar seed) : seed_(0), outer_(randoms) {
+Random::Random(Scalar seed) : seed_(0), outer_(context().randoms) {
   const char* given = std::getenv("KASSETTE_TEST_SEED");
   if (!seed.is_none()) {
     if (Access::kind(seed) != Scalar::kInt) fail<TypeError>("Random: the seed has to be an integer");
@@ -223,11 +221,11 @@ Random::Random(Scalar seed) : seed_(0), outer_(randoms) {
     seed_ = std::strtoll(given, &end, 10);
     if (end == given || *end) fail<ValueError>("Random: KASSETTE_TEST_SEED is '", given, "', expected an integer");
   }
-  randoms = this;
+  context().randoms = this;
 }
 Random::~Random() {
   // The innermost, as a rule; but nothing keeps them from ending in another order.
-  for (Random** at = &randoms; *at; at = &(*at)->outer_)
+  for (Random** at = &context().randoms; *at; at = &(*at)->outer_)
     if (*at == this) {
       *at = outer_;
       return;

@@ -16,7 +16,9 @@
 #define __CLING__   // declares the hooks of cling's prompt as well
 #include <kassette/io.h>
 #include <kassette/repl.h>
+#include <kassette/testing.h>
 
+#include "autograd/checkpoint.h"
 #include "devices/cpu/threads.h"
 #include "tests/catch.h"
 
@@ -106,6 +108,26 @@ TEST_CASE("a prompt shows tensors as operator<< does", "[repl]") {
   CHECK(shown(named) == list.str());
   CHECK(cling::printValue(&named) == list.str());
   CHECK(shown(Function()) == cling::printValue(std::make_unique<Function>().get()));
+}
+
+TEST_CASE("after a jump out of a line its scopes are over", "[repl]") {
+  testing::Random before(5);
+  auto outer = K::name_scope("outer");
+  repl::remember_scopes();
+  auto* scope = new K::NameScope("inner");
+  auto* checkpoints = new K::CheckpointScope(3);
+  auto* random = new testing::Random(7);
+  const auto named = [] { return K::placeholder({2}, None, None, false, "x"); };
+  const auto report = [] { return testing::compare(K::ones({1}), K::zeros({1})).report; };
+  CHECK(shown(named()).find("\"outer/inner/x\"") != std::string::npos);
+  CHECK(report().find("KASSETTE_TEST_SEED=7") != std::string::npos);
+  CHECK(kassette::checkpoint_steps() == 3);
+  repl::return_to_scopes();   // no destructor has run
+  CHECK(shown(named()).find("\"outer/x\"") != std::string::npos);
+  CHECK(report().find("KASSETTE_TEST_SEED=7") == std::string::npos);
+  CHECK(report().find("KASSETTE_TEST_SEED=5") != std::string::npos);
+  CHECK(kassette::checkpoint_steps() == kNoCheckpoints);
+  delete random, delete checkpoints, delete scope;
 }
 
 TEST_CASE("no prompt jumps out of work that other threads share", "[repl]") {

@@ -144,6 +144,10 @@ check("after Ctrl-C in a product", "6000.", t.line("K::eval(K::dot(big, big)[0][
 # Out of the user's own code that the library calls: what it was recording is over.
 check("Ctrl-C in a lambda", "interrupted", interrupt("K::map_fn([](const Tensor& a) { for (;;) {} return a; }, many);")[1])
 check("after Ctrl-C in a lambda", "[2. 2.] (2,) float32 cpu", t.line("x + K::eval(x)"))
+t.line("#include <kassette/testing.h>")
+check("Ctrl-C within scopes", "interrupted", interrupt('{ auto names = K::name_scope("gone"); kassette::testing::Random seeded(7); for (;;) {} }')[1])
+check("the name after Ctrl-C within scopes", '"w"', t.line('K::placeholder({2}, None, None, false, "w")'))
+check("the seed after Ctrl-C within scopes", "true", t.line('kassette::testing::compare(x, x * 7.0).report.find("SEED") == std::string::npos'))
 print(f"Ctrl-C answers within {slowest:.2f} s of {limit:.2f}")
 if slowest > limit:
     bad = 1
