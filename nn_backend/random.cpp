@@ -130,28 +130,8 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
   return in_name_of(s.what, [&] { return random_integers(s.draw(seed), low, high); });
 }
 
-/// Samples that rounding took to the end of their interval, just below it. Bounds keep their gradients.
-Tensor below(const Tensor& y, const Tensor& low, const Tensor& high) {
-  struct Spacing {
-    double of_one, least;   // to the next number above 1; the smallest normal number
-  };
-  DType dtype = y.dtype();
-  Spacing s = dtype == float64    ? Spacing{0x1p-52, 0x1p-1022}
-              : dtype == float32  ? Spacing{0x1p-23, 0x1p-126}
-              : dtype == float16  ? Spacing{0x1p-10, 0x1p-14}
-                                  : Spacing{0x1p-7, 0x1p-126};
-  Tensor last = kassette::maximum(high - kassette::maximum(kassette::abs(high) * s.of_one, s.least), low);
-  Tensor at_end = logical_and(kassette::greater_equal(y, high), kassette::less(low, high));
-  return y + kassette::stop_gradient(where(at_end, last - y, 0.0));
-}
-/// Numbers of [low, high) from uniform ones; half types are computed in float32.
-Tensor between(const Tensor& u, const Tensor& low, const Tensor& high) {
-  auto placed = [&](const Tensor& z) {
-    Tensor a = cast(low, z.dtype()), b = cast(high, z.dtype());
-    return below(cast(a + (b - a) * z, low.dtype()), low, high);
-  };
-  return has_history(low) || has_history(high) ? placed(u) : still_drawn(u, placed);
-}
+/// Bounds on the CPU go where the samples are made.
+Tensor beside(const Tensor& bound, Device place) { return place != cpu && bound.device() == cpu ? bound.to(place) : bound; }
 
 /// The shape of a variable as numbers.
 Shape fixed_shape(const Dims& shape, const char* what) {
@@ -197,8 +177,10 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
     return kassette::random_uniform(s.draw(seed), low, high);
   }
   Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
-  if (s.dtype.size() < 4) s.dtype = float32;
-  return in_name_of(s.what, [&] { return between(kassette::random_uniform(s.draw(seed)), low, high); });
+  return in_name_of(s.what, [&] {
+    const Draw draw = s.draw(seed);
+    return random_between(draw, beside(low, draw.device), beside(high, draw.device));
+  });
 }
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "ops/between.h"
 #include "ops/draws.h"
 #include "ops/integer_range.h"
 #include "ops/philox.h"
@@ -16,6 +17,15 @@ RandomKey key_of(const Call& call, int i) {
   RandomKey key;
   std::memcpy(&key, call.in[i].data, sizeof key);
   return key;
+}
+/// Size i of a shape argument: a tensor of any integers on the host.
+std::int64_t size_at(const Call& call, int input, std::int64_t i) {
+  std::int64_t size = 0;
+  for_dtype<Domain::integers>(call.spec(input).dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    size = static_cast<std::int64_t>(call.in[input].as<T>()[i]);
+  });
+  return size;
 }
 /// The words below it, of 2^32, are a share p of all.
 std::uint64_t words_below(double p) {
@@ -151,6 +161,37 @@ void run_integers(const Call& call) {
   });
 }
 
+// ---- between bounds that are tensors -----------------------------------------------------------------------------------------
+template <class T>
+struct Between {
+  RandomKey key;
+  // Operand 2 is the numbers: it has no bytes, only a place for each.
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
+    using C = Wide<T>;
+    C u;
+    if constexpr (sizeof(C) == 4) u = draws::Singles<Scalar32>::uniform(random_word(key, at[2]));
+    else u = draws::Doubles<Scalar64>::uniform(random_word64(key, at[2]));
+    const C low = load(o.operand<T>(0) + at[0]), high = load(o.operand<T>(1) + at[1]);
+    T y, last;
+    store(&y, position(u, low, high));
+    store(&last, below<T>(high));
+    store(o.result<T>() + i, within(static_cast<C>(load(&y)), static_cast<C>(load(&last)), low, high));
+  }
+};
+void run_between(const Call& call) {
+  Spec drawn;
+  drawn.rank = static_cast<std::int8_t>(call.spec(1).dims[0]);
+  for (int i = 0; i < drawn.rank; ++i) drawn.dims[i] = size_at(call, 1, i);
+  Operands o = broadcast<3>({&call.spec(2), &call.spec(3), &drawn}, *call.out[0]);
+  o.in[0] = call.in[2].data;
+  o.in[1] = call.in[3].data;
+  o.out = call.out[0]->data();
+  for_dtype<Domain::floats>(call.out[0]->dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch_each<3>(call, Between<T>{key_of(call, 0)}, o);
+  });
+}
+
 // ---- dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
 template <class T>
 struct Drop {
@@ -176,7 +217,7 @@ void run_dropout(const Call& call) {
   const int given = call.n_in > 2 ? static_cast<int>(call.spec(2).dims[0]) : x.rank;
   for (int i = 0; i < x.rank; ++i) {
     int j = i - (x.rank - given);
-    std::int64_t n = call.n_in > 2 ? (j < 0 ? 1 : call.in[2].as<std::int64_t>()[j]) : -1;
+    std::int64_t n = call.n_in > 2 ? (j < 0 ? 1 : size_at(call, 2, j)) : -1;
     mask[i] = n < 0 ? x.dims[i] : n;
   }
   for (int i = x.rank - 1; i >= 0; --i) {
@@ -198,6 +239,7 @@ void run_dropout(const Call& call) {
 }
 
 const PluginKernel kernels[] = {{"random_uniform", run_floats<Law::uniform>},
+                                {"random_between", run_between},
                                 {"random_normal", run_floats<Law::normal>},
                                 {"truncated_normal", run_floats<Law::truncated>},
                                 {"random_integers", run_integers},

@@ -33,6 +33,8 @@ struct Draw {
 };
 /// U[low, high) of a float dtype, rounded down where rounding would give `high`.
 Tensor random_uniform(const Draw& draw, double low = 0, double high = 1);
+/// The same for bounds that are tensors of the samples' float dtype, on their device. What the three shapes broadcast to is the shape.
+Tensor random_between(const Draw& draw, const Tensor& low, const Tensor& high);
 /// Throws ValueError unless a float dtype holds both bounds and their distance.
 void check_bounds(double low, double high, DType dtype);
 /// Integers of [low, high), low < high.
@@ -49,8 +51,8 @@ Tensor bernoulli(const Draw& draw, double p);
 /// to x; -1 in it stands for x's size, and an empty Tensor for x's shape.
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level);
 
-extern const OpDef random_key_row, random_uniform_row, random_integers_row, random_normal_row, truncated_normal_row,
-    bernoulli_row, dropout_row;
+extern const OpDef random_key_row, random_uniform_row, random_between_row, random_integers_row, random_normal_row,
+    truncated_normal_row, bernoulli_row, dropout_row;
 
 // ---- loops -----------------------------------------------------------------------------------------------------------
 /// What a loop makes of the draws: v * scale + shift, at most `top`. For masks: kept where a word is below `below`.

@@ -30,7 +30,7 @@ std::vector<const OpDef*> all_rows() {
       &shape_row, &size_row, &pack_row,
       &broadcast_like_row, &sum_to_like_row, &fitting_row,
       &matmul_row, &unranked_product_row,
-      &random_key_row, &random_uniform_row, &random_integers_row, &random_normal_row, &truncated_normal_row,
+      &random_key_row, &random_uniform_row, &random_between_row, &random_integers_row, &random_normal_row, &truncated_normal_row,
       &bernoulli_row, &dropout_row,
       &sum_row, &prod_row, &max_row, &min_row, &mean_row, &var_row, &std_row, &spread_row, &ties_row,
       &argmax_row, &argmin_row, &any_row, &all_row, &in_top_k_row,

@@ -43,6 +43,20 @@ TEST_CASE("numbers and rank-0 tensors of the CPU go to the device of the tensors
   CHECK(floats(x) == std::vector<float>{0.5, 1.5, 2.5});
 }
 
+TEST_CASE("the shape of draws on a device may be a tensor of int32", "[device]") {
+  if (!has_device("cuda:0")) return;
+  auto drawn = [] {
+    Tensor x = K::ones({4, 3, 5}), shape = K::shape(K::ones({4, 3, 1}));
+    return Tensors{K::dropout(x, 0.5, shape, 3), K::random_uniform(shape, K::constant({{0}, {1}, {2}}), K::constant({5, 7}), None, 3)};
+  };
+  Tensors here = drawn(), there;
+  {
+    DeviceScope scope("cuda:0");
+    there = drawn();
+  }
+  for (std::int64_t i = 0; i < here.size(); ++i) CHECK(same_bits(there[i].to("cpu"), here[i]));
+}
+
 TEST_CASE("inside a DeviceScope tensors are made on its device, with the numbers of the CPU", "[device]") {
   if (!has_device("cuda:0")) return;
   auto made = [] {

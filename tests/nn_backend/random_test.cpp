@@ -250,6 +250,44 @@ TEST_CASE("samples stay below a bound that is a tensor, in every float dtype", "
   CHECK(values(K::random_uniform({2}, K::constant(3), K::constant(3))) == std::vector<double>{3, 3});   // nothing lies between
 }
 
+TEST_CASE("between tensors lie the uniform numbers of the same seed, in the shape that all broadcast to", "[random]") {
+  // low + (high - low) u, rounded to the dtype once; where that is high or above, what is a step below it.
+  const auto check = [](const Tensor& y, const Tensor& u, const Tensor& low, const Tensor& high, double of_one, double least) {
+    const Tensor a = K::cast(low, u.dtype()), b = K::cast(high, u.dtype()), placed = K::cast(a + (b - a) * u, low.dtype());
+    const Tensor last = K::maximum(high - K::maximum(K::abs(high) * of_one, least), low) + placed * 0;
+    const auto got = values(K::cast(y, "float64")), at = values(K::cast(placed, "float64")), below = values(K::cast(last, "float64"));
+    const auto top = values(K::cast(high + placed * 0, "float64"));
+    REQUIRE(y.shape() == placed.shape());
+    int wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != (at[i] < top[i] ? at[i] : below[i]) || !(got[i] < top[i]);
+    CHECK(wrong == 0);
+  };
+  struct Spacing {
+    kassette::DType dtype;
+    double of_one, least;
+  };
+  for (auto [dtype, of_one, least] : {Spacing{kassette::float16, 0x1p-10, 0x1p-14}, Spacing{kassette::bfloat16, 0x1p-7, 0x1p-126},
+                                      Spacing{kassette::float32, 0x1p-23, 0x1p-126}, Spacing{kassette::float64, 0x1p-52, 0x1p-1022}}) {
+    const kassette::DType u_dtype = dtype == kassette::float64 ? dtype : kassette::float32;
+    const Tensor zero = K::constant(0, dtype), three = K::constant(3, dtype), column = K::constant({{-2}, {10}}, dtype), row = K::constant({20, 11, 30}, dtype);
+    INFO(dtype);
+    check(K::random_uniform({1003}, zero, three, dtype, 7), K::random_uniform({1003}, 0, 1, u_dtype, 7), zero, three, of_one, least);
+    check(K::random_uniform({2, 3}, column, row, dtype, 7), K::random_uniform({2, 3}, 0, 1, u_dtype, 7), column, row, of_one, least);
+    check(K::random_uniform({2, 700, 3}, zero, row, dtype, 7), K::random_uniform({2, 700, 3}, 0, 1, u_dtype, 7), zero, row, of_one, least);
+    check(K::random_uniform({3}, column, row, dtype, 7), K::random_uniform({3}, 0, 1, u_dtype, 7), column, row, of_one, least);
+    check(K::random_uniform({}, column, three + 10, dtype, 7), K::random_uniform({}, 0, 1, u_dtype, 7), column, three + 10, of_one, least);
+    CHECK(K::random_uniform({0, 3}, zero, row, dtype).shape() == kassette::Shape{0, 3});
+  }
+  Tensor x = K::placeholder({K::None, 3}), low = K::placeholder({K::None, 1}), high = K::placeholder();
+  Tensor y = K::random_uniform(K::shape(x), low, high);
+  CHECK(y.dtype() == kassette::float32);
+  auto f = K::function({x, low, high}, {y, K::gradients(K::sum(y), {low})[0] + K::gradients(K::sum(y), {high})[0]});
+  const kassette::Tensors out = f({K::ones({2, 3}), K::constant({{1}, {5}}), K::constant(9.)});
+  for (double v : values(out[0][0])) CHECK((v >= 1 && v < 9));
+  for (double v : values(out[0][1])) CHECK((v >= 5 && v < 9));
+  CHECK_THROWS_WITH(K::random_uniform({4}, K::zeros({3}), 1), "random_uniform: shapes (4,) and (3,) do not broadcast: 4 against 3");
+}
+
 TEST_CASE("integer bounds may be scalar tensors, also of sizes that only a call knows", "[random]") {
   auto v = values(K::random_uniform({1000}, K::constant(2, "int32"), 5, "int32", 1));
   CHECK(v == values(K::random_uniform({1000}, 2, 5, "int32", 1)));

@@ -91,10 +91,11 @@ TEST_CASE("draws have the same bits for every CPU level and number of threads", 
   for (DType dtype : {float16, bfloat16, float32, float64}) {
     Draw draw{key, dims, dtype};
     Tensor x = random_uniform({key, dims_of({1001, 3}), dtype}, -1, 1);
+    Tensor low = scalar_tensor(-3, dtype), high = scalar_tensor(7, dtype);
     auto all = [&] {
       std::vector<std::vector<std::uint8_t>> r;
       for (const Tensor& t : {random_uniform(draw), random_uniform(draw, -3, 7), random_normal(draw), random_normal(draw, 2, 0.5),
-                              truncated_normal(draw), bernoulli(draw, 0.3), dropout(x, key, Tensor(), 0.4),
+                              truncated_normal(draw), random_between(draw, low, high), bernoulli(draw, 0.3), dropout(x, key, Tensor(), 0.4),
                               dropout(x, key, mask_dims, 0.4)})
         r.push_back(bytes_of(t));
       return r;

@@ -20,9 +20,8 @@ names = [line[7:].strip() for line in open(f"{work}/said") if line.startswith("s
 # as a tensor.
 ROWS = re.compile(r"kassette::(apply(1|_all)?|make_leaf|make_sparse|reshape|dims_tensor)\(")
 # Sparse tensors that are joined: three lists, of their indices, shapes and values, are made before the two rows are called. What
-# ctc_decode finds is put into a struct that holds a list, and copied from it into another by the sample. random_uniform between
-# tensors, which Keras does not have, makes the numbers of a dozen rows that keep samples below the upper bound.
-EXCEPT = re.compile(r"K::(concatenate #\d+ \(4, 2\) \(4,\)|ctc_decode|random_uniform #\d+ \(2, 3\) \(3,\) \(\))")
+# ctc_decode finds is put into a struct that holds a list, and copied from it into another by the sample.
+EXCEPT = re.compile(r"K::(concatenate #\d+ \(4, 2\) \(4,\)|ctc_decode)")
 # What a loop or branch calls is the user's.
 CONTROL = re.compile(r"switch_|fold|map_fn|rnn|phase")
 # What gives one new tensor a call.

@@ -1,0 +1,157 @@
+// ops/random_between.cpp - uniform numbers between bounds that are tensors.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "core/convert.h"
+#include "devices/cpu/threads.h"
+#include "ops/between.h"
+#include "ops/dims.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/fold.h"
+#include "ops/like.h"
+#include "ops/philox.h"
+#include "ops/random.h"
+
+namespace kassette {
+namespace {
+
+// Inputs: a key, the shape of the uniform numbers, and the bounds. Either may broadcast to the other.
+constexpr std::int64_t kGrain = 1 << 14, kBlock = 512;
+static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
+
+Spec drawn_spec(const Call& call) {
+  Spec u;
+  dims_from(call, 1, &u);
+  u.dtype = call.spec(2).dtype;
+  return u;
+}
+void between_rule(const Call& call, Spec* out) {
+  const Spec &low = call.spec(2), &high = call.spec(3);
+  if (!low.dtype.is_float()) fail_domain(call.op, low.dtype, Domain::floats);
+  if (high.dtype != low.dtype) fail_dtypes(call.op, low.dtype, high.dtype);
+  Spec beside_low;
+  broadcast_spec(call.op.name, drawn_spec(call), low, &beside_low);
+  broadcast_spec(call.op.name, beside_low, high, out);
+  out->dtype = low.dtype;
+}
+
+/// An operand that is read in the order of the output, to which it broadcasts.
+template <class C>
+class Spread {
+ public:
+  Spread(const C* data, const Spec& spec, const Spec& out) : data_(data), out_(out) {
+    std::int64_t step = 1;
+    for (int i = spec.rank - 1; i >= 0; --i) {
+      if (spec.dims[i] != 1) stride_[i + out.rank - spec.rank] = step;
+      step *= spec.dims[i];
+    }
+    whole_ = step == out.numel();
+  }
+  /// Its elements for [at, at + n) of the output: where they lie, or in `room`.
+  const C* read(std::int64_t at, std::int64_t n, C* room) const {
+    if (whole_) return data_ + at;
+    const int last = out_.rank - 1;
+    const std::int64_t inner = out_.dims[last];
+    for (std::int64_t done = 0; done < n;) {
+      std::int64_t row = (at + done) / inner, column = (at + done) % inner, from = column * stride_[last];
+      for (int i = last - 1; i >= 0; --i) {
+        from += row % out_.dims[i] * stride_[i];
+        row /= out_.dims[i];
+      }
+      const std::int64_t m = std::min(inner - column, n - done);
+      if (stride_[last]) std::copy_n(data_ + from, m, room + done);
+      else std::fill_n(room + done, m, data_[from]);
+      done += m;
+    }
+    return room;
+  }
+
+ private:
+  const C* data_;
+  const Spec& out_;
+  std::int64_t stride_[kMaxRank] = {};
+  bool whole_;
+};
+
+template <class T, class C>
+void round_to(C* x, std::int64_t n) {
+  if constexpr (!std::is_same_v<T, C>)
+    for (std::int64_t i = 0; i < n; ++i) x[i] = convert_one<C>(convert_one<T>(x[i]));
+}
+/// n samples; `y` and `last` are room for as many.
+template <class T, class C>
+void place(const C* u, const C* low, const C* high, C* y, C* last, T* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = position(u[i], low[i], high[i]);
+  for (std::int64_t i = 0; i < n; ++i) last[i] = below<T>(high[i]);
+  round_to<T>(y, n);
+  round_to<T>(last, n);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = convert_one<T>(within(y[i], last[i], low[i], high[i]));
+}
+
+template <class T>
+void between(const Call& call, const RandomKey& key) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const RandomLoops& loops = KASSETTE_PICK(random_loops);
+  const RandomLoops::Fill fill = sizeof(C) == 8 ? loops.uniform_f64 : loops.uniform_f32;
+  const Form form{1, 0, 2, 0};
+  const Spec drawn = drawn_spec(call), &out = *call.out[0];
+  const std::int64_t n = out.numel(), n_drawn = drawn.numel();
+  const bool whole = n_drawn == n;   // else the same numbers serve several bounds, and are made before
+  Scratch<C> numbers(whole ? 0 : n_drawn);
+  if (!whole) {
+    parallel_for(n_drawn, kGrain, [&](std::int64_t begin, std::int64_t end) { fill(key, begin, end - begin, form, numbers.get() + begin); });
+  }
+  const bool wide = std::is_same_v<T, C>;
+  const std::int64_t n_low = call.spec(2).numel(), n_high = call.spec(3).numel();
+  Scratch<C> wide_low(wide ? 0 : n_low), wide_high(wide ? 0 : n_high);
+  const C *low = call.in[2].as<C>(), *high = call.in[3].as<C>();
+  if (!wide) {
+    convert(wide_low.get(), float32, call.in[2].data, out.dtype, n_low);
+    convert(wide_high.get(), float32, call.in[3].data, out.dtype, n_high);
+    low = wide_low.get(), high = wide_high.get();
+  }
+  const Spread<C> u_of(numbers.get(), drawn, out), low_of(low, call.spec(2), out), high_of(high, call.spec(3), out);
+  parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) C u[kBlock], a[kBlock], b[kBlock], y[kBlock], last[kBlock];
+    for (std::int64_t at = begin; at < end; at += kBlock) {
+      const std::int64_t m = std::min(kBlock, end - at);
+      if (whole) fill(key, at, m, form, u);
+      place<T>(whole ? u : u_of.read(at, m, u), low_of.read(at, m, a), high_of.read(at, m, b), y, last, call.out_as<T>() + at, m);
+    }
+  });
+}
+void between_kernel(const Call& call) {
+  if (call.out[0]->numel() == 0) return;
+  RandomKey key;
+  std::memcpy(&key, call.in[0].data, sizeof key);
+  dispatch(call.out[0]->dtype, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    if constexpr (!std::is_integral_v<T>) between<T>(call, key);
+  });
+}
+
+/// The numbers are made again from the key. Of a step to the number below a bound the gradient is that of the bound itself.
+void between_gradient(const Rewind& r) {
+  const DType dtype = r.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
+  const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide), of_high = dy * u;
+  if (r.wants(2)) r.din(2) = cast(sum_to_like(dy - of_high, r.in(2)), dtype);
+  if (r.wants(3)) r.din(3) = cast(sum_to_like(of_high, r.in(3)), dtype);
+}
+
+}  // namespace
+
+constinit const OpDef random_between_row{.name = "random_between",
+                                         .rule = between_rule,
+                                         .cpu = between_kernel,
+                                         .vjp = between_gradient,
+                                         .saves_in = 3,
+                                         .host = 3,
+                                         .traits = kDraws};
+
+Tensor random_between(const Draw& draw, const Tensor& low, const Tensor& high) {
+  return apply1(random_between_row, {draw.key, draw.dims, low, high});
+}
+
+}  // namespace kassette
