@@ -357,6 +357,9 @@ LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
 
 // ---- scopes ------------------------------------------------------------------------------------------------------------
 
+NoGradient::NoGradient() : old_(context().recording) { context().recording = false; }
+NoGradient::~NoGradient() { context().recording = old_; }
+
 Scope::Scope(Kind kind) : old_(context().symbolic) { context().symbolic = kind == kSymbolic; }
 Scope::~Scope() { context().symbolic = old_; }
 

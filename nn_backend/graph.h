@@ -87,6 +87,22 @@ KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 KASSETTE_API Tensor stop_gradient(const Tensor& variables);
 KASSETTE_API Tensors stop_gradient(const Tensors& variables);
 
+/// While it lives, what this thread computes has no history: ops give values alone, keep nothing for a way back, and no gradient
+/// passes to what they were computed from. For evaluation and long simulations. Variables may be made and updated; placeholders
+/// and what is built on them stay on the tape, where stop_gradient cuts.
+class KASSETTE_API NoGradient {
+ public:
+  NoGradient();
+  ~NoGradient();
+  NoGradient(const NoGradient&) = delete;
+  NoGradient& operator=(const NoGradient&) = delete;
+
+ private:
+  bool old_;
+};
+/// `auto scope = K::no_gradient();`
+[[nodiscard]] inline NoGradient no_gradient() { return NoGradient(); }
+
 /// 0 (test) or 1 (train): a symbol with default 0 that may be listed among a function's inputs, or, where it is frozen by
 /// set_learning_phase or a LearningPhaseScope, a constant. int32, shape (). Section 2.1.
 KASSETTE_API Tensor learning_phase();
