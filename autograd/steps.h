@@ -31,7 +31,7 @@ class Steps {
       xs.clear();
       for (Elements& e : elements_) xs.push_back(e[place(t)]);
       take(step(xs, states_, t), t);
-      ops.settle();
+      ops.step_ends();
     }
     if (size_ > 0) return results();
     // Nothing says what outputs would look like, but a step does: on zeros.

@@ -14,7 +14,6 @@ namespace {
 
 // Elements of a result. Below, an op takes less time than is to be gained; above, its operands are in no cache when the next op comes.
 constexpr std::int64_t kFewest = 1 << 11, kMostElements = 1 << 17;
-constexpr std::int64_t kMostWaiting = 4 << 20;    // of results that wait at once: temporaries among them stay till then
 constexpr std::int64_t kBlockElements = 1024;   // of a row block without products
 constexpr std::int64_t kWorthAThread = 2500;    // nanoseconds
 constexpr std::int64_t kLocalBytes = 40 << 10;  // what a first-level cache holds of a block
@@ -156,6 +155,11 @@ bool Waiting::take(const Call& call, const Operand* from) {
   out.storage = std::move(made);
   out.offset = 0;
   return true;
+}
+
+bool Waiting::has_room_after(int steps) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return n_ + n_ / steps <= kMost && bytes_ + bytes_ / steps <= kMostWaiting;
 }
 
 void Waiting::settle() noexcept {

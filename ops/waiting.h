@@ -13,10 +13,10 @@ namespace kassette {
 // A step of an eager loop is a dozen of small ops: one at a time, each goes through all of its rows, none is worth a hand-over to
 // another thread, and what a product's tile left in one core's cache is read by another core. So inside a step an elementwise
 // op, a product or columns of a matrix may wait: the call checks everything, makes the result and its node, and leaves the
-// arithmetic for later. What waits runs at the end of the step, or when somebody asks for the bytes of a result (class Address: whatever
-// reads bytes asks, on any thread), as one job: a thread takes some rows through all the ops, with the loops and tiles that the ops
-// run on their own, hence with the same bits. By then most temporaries are gone: they never reach memory, and columns are read where they
-// are.
+// arithmetic for later. What waits runs at the end of a step after which there is no room for another's, or when somebody asks for the
+// bytes of a result (class Address: whatever reads bytes asks, on any thread), as one job: a thread takes some rows through all the ops,
+// with the loops and tiles that the ops run on their own, hence with the same bits. By then most temporaries are gone: they never reach
+// memory, and columns are read where they are.
 //   Waits only what cannot fail later: float32 and float64, rank 2, operands with a value, memory for the result taken. What is
 // read later must not change till then: operands are held, so nobody writes into them in place, and borrowed memory, which its owner
 // may change, does not wait.
@@ -41,9 +41,12 @@ class Waiting final : public Late {
   void settle() noexcept override;
   /// Whether nothing waits: for the thread that the list is lent to.
   bool empty() const { return n_.load(std::memory_order_relaxed) == 0; }
+  /// Whether another step fits beside what waits, which is of so many.
+  bool has_room_after(int steps);
 
  private:
   static constexpr int kMost = 64;
+  static constexpr std::int64_t kMostWaiting = 4 << 20;   // of results that wait at once: temporaries among them stay till then
   struct Op {
     enum Kind : std::uint8_t { elementwise, product, columns } kind;
     bool repeats;                  // an operand is one row for all
@@ -95,8 +98,16 @@ class OpsMayWait {
   void settle() {
     if (!mine_->empty()) mine_->settle();
   }
+  /// The ops of several steps run together, with one hand-over to other threads.
+  void step_ends() {
+    ++steps_;
+    if (!mine_->empty() && mine_->has_room_after(steps_)) return;
+    settle();
+    steps_ = 0;
+  }
 
  private:
+  int steps_ = 0;   // since all had run
   Waiting* mine_;
   Scoped<Waiting*> scope_;
 };

@@ -26,6 +26,7 @@ using namespace kassette::test;
 namespace {
 
 constexpr int kRows = 32, kUnits = 64;   // 2,048 elements: the fewest that wait
+constexpr int kSteps = 11;               // of more ops than wait at once
 
 bool waits(const Tensor& t) { return Access::body(t).storage && Access::body(t).storage->data.late(); }
 
@@ -84,7 +85,7 @@ void check_both_ways(const StepOf& step, const Tensor& xs, const Tensors& states
 struct Cell {
   explicit Cell(DType dtype = kassette::float32)
       : recurrent(K::variable(uniform({kUnits, 4 * kUnits}, 11, dtype), dtype)), bias(K::variable(uniform({4 * kUnits}, 12, dtype), dtype)),
-        xs(K::variable(uniform({3, kRows, 4 * kUnits}, 13, dtype), dtype)), h(K::variable(uniform({kRows, kUnits}, 14, dtype), dtype)),
+        xs(K::variable(uniform({kSteps, kRows, 4 * kUnits}, 13, dtype), dtype)), h(K::variable(uniform({kRows, kUnits}, 14, dtype), dtype)),
         c(uniform({kRows, kUnits}, 15, dtype)) {}
   Tensor recurrent, bias, xs, h, c;
 
@@ -273,9 +274,9 @@ TEST_CASE("draws go on in a step, one for each", "[waiting][rnn]") {
         return K::Step{kept * 3.0, s};
       },
       cell.xs, {cell.h});
-  REQUIRE(masks.size() == 3);
+  REQUIRE(masks.size() == kSteps);
   CHECK(values(masks[0]) != values(masks[1]));
-  for (int t = 0; t < 3; ++t) CHECK(values(out[0][t]) == values(masks[t] * 3.0));
+  for (int t = 0; t < kSteps; ++t) CHECK(values(out[0][t]) == values(masks[t] * 3.0));
 }
 
 TEST_CASE("gradients within a step, and of second order through the loop", "[waiting][rnn]") {
