@@ -25,7 +25,7 @@ namespace kassette {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr std::int64_t kSpinNs = 60'000;          // a worker that has just worked waits so long before it sleeps
+constexpr std::int64_t kSpinNs = 300'000;         // a worker that has just worked waits so long before it sleeps
 constexpr std::int64_t kCrowdedSpinNs = 2'000;    // the same with more threads than CPUs
 constexpr std::int64_t kAloneNs = 8'000;
 constexpr std::int64_t kPartsPerThread = 4;       // so that a thread that was held up leaves something to take over
