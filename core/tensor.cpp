@@ -51,10 +51,37 @@ const void* Tensor::data(DType dtype) const {
   Value v = concrete_value(b, "data");
   return static_cast<const std::byte*>(v.storage->data) + v.offset;
 }
+namespace {
+
+/// host_copy of what the user asked `what` of.
+Tensor copied_for(const char* what, const Tensor& x, DType dtype) {
+  const Body& b = body_of(x, what);
+  Value v = concrete_value(b, what);
+  std::int64_t n = b.numel();
+  Body out;
+  out.set(b);
+  out.dtype = dtype;
+  out.device = cpu;
+  out.storage = Storage::allocate(n * dtype.size(), cpu);
+  const std::byte* from = static_cast<const std::byte*>(v.storage->data) + v.offset;
+  Ref<Storage> landed;
+  if (b.device.type() != Device::kCpu && n) {
+    landed = Storage::allocate(n * b.dtype.size(), cpu);
+    backend_of(b.device).copy_to_host(landed->data, from, n * b.dtype.size());
+    from = static_cast<const std::byte*>(landed->data);
+  }
+  convert(out.data(), dtype, from, b.dtype, n);
+  return Access::wrap(std::move(out));
+}
+
+}  // namespace
+
+Tensor host_copy(const Tensor& x, DType dtype) { return copied_for("to_vector", x, dtype); }
+
 void Tensor::item(void* value, DType dtype) const {
   const Body& b = body_of(*this, "item");
   if (!b.known() || b.numel() != 1) fail<ValueError>("item: a tensor of shape ", b.shape(), " has not exactly one element");
-  Tensor host = host_copy(*this, dtype);
+  Tensor host = copied_for("item", *this, dtype);
   std::memcpy(value, Access::body(host).data(), static_cast<std::size_t>(dtype.size()));
 }
 Tensor Tensor::detach() const {
@@ -82,26 +109,6 @@ Value concrete_value(const Body& b, const char* what) {
   Value v = b.flags & kLeaf ? b.node->cell->load() : Value();
   if (!v.storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
   return v;
-}
-
-Tensor host_copy(const Tensor& x, DType dtype) {
-  const Body& b = body_of(x, "to_vector");
-  Value v = concrete_value(b, "to_vector");
-  std::int64_t n = b.numel();
-  Body out;
-  out.set(b);
-  out.dtype = dtype;
-  out.device = cpu;
-  out.storage = Storage::allocate(n * dtype.size(), cpu);
-  const std::byte* from = static_cast<const std::byte*>(v.storage->data) + v.offset;
-  Ref<Storage> landed;
-  if (b.device.type() != Device::kCpu && n) {
-    landed = Storage::allocate(n * b.dtype.size(), cpu);
-    backend_of(b.device).copy_to_host(landed->data, from, n * b.dtype.size());
-    from = static_cast<const std::byte*>(landed->data);
-  }
-  convert(out.data(), dtype, from, b.dtype, n);
-  return Access::wrap(std::move(out));
 }
 
 // ---- lists -----------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
   DType dtype = dtype_of_branches(yes, no);
   if (!condition.symbolic() && !(context().symbolic && c.node)) {
     bool taken;
-    condition.item(&taken, bool_);
+    in_name_of(what, [&] { condition.item(&taken, bool_); });
     return force(taken ? yes : no, dtype, what);
   }
   if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
@@ -88,8 +88,10 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   if (initializer.is_none()) {
     if (elems.body().rank > 0 && elems.body().dims[0] == 0)
       fail<ValueError>(what, ": no elements and no initializer");
-    request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
-    request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
+    in_name_of(what, [&] {
+      request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
+      request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
+    });
   } else {
     request.states.push_back(as_tensor(initializer, elems.body().dtype, what));
     request.xs.push_back(elems);
@@ -105,11 +107,12 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
   if (given.body().rank == 0) check_branches(then_expression, else_expression);
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
+  const Tensor truth = in_name_of("switch_", [&] { return cast(given, bool_); });
   if (given.body().rank == 0 && tensors && (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
     // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
-    return choose_at_replay(cast(given, bool_), then_expression, else_expression, "switch_");
+    return choose_at_replay(truth, then_expression, else_expression, "switch_");
   }
-  return choose(cast(given, bool_), then_expression, else_expression, "switch_");
+  return choose(truth, then_expression, else_expression, "switch_");
 }
 
 namespace {

@@ -249,6 +249,17 @@ Tensor plus(const Tensor& a, const Tensor& b) { return a + b; }
 Tensor one() { return K::constant(1); }
 }  // namespace
 
+TEST_CASE("what has no value or no elements is refused in the name of the function that was called", "[control]") {
+  Tensor p = K::placeholder(kassette::Shape{}, K::None, "bool"), rows = K::placeholder({K::None, 2});
+  CHECK_THROWS_WITH(p.item<bool>(), "item: the tensor () is symbolic: it depends on a placeholder or was built in a symbolic scope; "
+                                    "K::function or K::eval gives its value");
+  const auto add = [](const Tensor& a, const Tensor& b) { return a + b; };
+  auto left = K::function({rows}, {K::foldl(add, rows)}), right = K::function({rows}, {K::foldr(add, rows)});
+  CHECK_THROWS_WITH(left({K::zeros({0, 2})}), "foldl: 0 is out of range for axis 0 of a tensor of shape (0, 2)");
+  CHECK_THROWS_WITH(right({K::zeros({0, 2})}), "foldr: -1 is out of range for axis 0 of a tensor of shape (0, 2)");
+  CHECK_THROWS_WITH(K::foldl(add, K::zeros({0, 2})), "foldl: no elements and no initializer");
+}
+
 TEST_CASE("a plain function goes where a callable goes", "[control]") {
   CHECK(K::foldl(plus, K::constant({1, 2, 3})).item<int>() == 6);
   CHECK(K::foldr(&plus, K::constant({1, 2, 3})).item<int>() == 6);

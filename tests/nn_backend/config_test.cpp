@@ -127,12 +127,16 @@ TEST_CASE("under manual initialisation a variable has no value until it is given
 
 TEST_CASE("what has no value is refused in the name of the function, increments in a function too", "[config]") {
   K::manual_variable_initialization(true);
-  Tensor n = K::variable(2, "int32"), v = K::variable({1, 2});
+  Tensor n = K::variable(2, "int32"), v = K::variable({1, 2}), truth = K::variable(true, "bool");
   K::manual_variable_initialization(false);
   const std::string none = ": the variable () has no value yet; give it one with K::set_value";
   Tensor x = K::constant({1, 2});
   CHECK_THROWS_WITH(K::zeros({n, 2}), "zeros" + none);
   CHECK_THROWS_WITH(K::reshape(x, {n, 1}), "reshape" + none);
+  CHECK_THROWS_WITH(n.item<int>(), "item" + none);
+  CHECK_THROWS_WITH(K::switch_(n, 1.0, 2.0), "switch_" + none);
+  CHECK_THROWS_WITH(K::switch_(n, [&] { return x; }, [&] { return x + 1; }), "switch_" + none);
+  CHECK_THROWS_WITH(K::switch_(truth, [&] { return x; }, [&] { return x + 1; }), "switch_" + none);
   CHECK_THROWS_WITH(K::in_train_phase(x, x, n), "in_train_phase" + none);
   CHECK_THROWS_WITH(K::moving_average_update(K::variable({1, 2}), v, 0.9),
                     "moving_average_update: the variable (2,) has no value yet; give it one with K::set_value");
