@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -93,6 +94,8 @@ void write_defaults(const std::string& directory, const std::string& file) noexc
   }
 }
 
+std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 /// The text of a field that takes one of a few words.
 std::string word(const std::string& file, const Json& config, const char* field, std::initializer_list<const char*> words) {
   const Json& value = config.at(field);
@@ -101,11 +104,38 @@ std::string word(const std::string& file, const Json& config, const char* field,
     if (value == w) return w;
     known += text(known.empty() ? "" : " or ", '"', w, '"');
   }
-  fail<AssertionError>(file, ": ", field, " is ", value.dump(-1, ' ', false, Json::error_handler_t::replace), "; it takes ", known);
+  fail<AssertionError>(file, ": ", field, " is ", shown(value), "; it takes ", known);
+}
+
+/// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats. Nobody
+/// reads their values. `whole` has each as it was, by what is left of it.
+std::string with_short_integers(const std::string& json, std::map<std::string, std::string>& whole) {
+  constexpr std::size_t kDigits = 18;
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0, end = 0; i < json.size(); i = end) {
+    end = quoted ? i : std::min(json.find_first_not_of("+-.0123456789eE", i), json.size());
+    if (end == i) {
+      if (json[i] == '"') quoted = !quoted;
+      end = std::min(i + (quoted && json[i] == '\\' ? 2 : 1), json.size());   // what is escaped ends no string
+    }
+    std::string part = json.substr(i, end - i);
+    if (part.size() > kDigits && part.find_first_not_of("0123456789", part[0] == '-') == std::string::npos) {
+      std::string rest = part.substr(0, kDigits);
+      whole[rest] = std::move(part);
+      part = std::move(rest);
+    }
+    out += part;
+  }
+  return out;
 }
 
 void apply_file(const std::string& file, Settings& s) {
-  Json config = Json::parse(contents(file), nullptr, /*allow_exceptions=*/false);
+  const std::string all = contents(file);
+  std::map<std::string, std::string> whole;
+  // Python's json refuses a byte order mark, which Json reads over.
+  const bool marked = all.compare(0, 3, "\xef\xbb\xbf") == 0;
+  Json config = marked ? Json(Json::value_t::discarded) : Json::parse(with_short_integers(all, whole), nullptr, /*allow_exceptions=*/false);
   if (config.is_discarded()) {
     log_info(text(file, " is no JSON; the defaults hold"));
     return;
@@ -113,8 +143,13 @@ void apply_file(const std::string& file, Settings& s) {
   if (!config.is_object()) fail<TypeError>(file, ": holds ", config.type_name(), " where an object is expected");
   if (config.contains("floatx")) s.floatx = DType(Name(word(file, config, "floatx", {"float16", "float32", "float64"})));
   if (config.contains("epsilon")) {
-    if (!config["epsilon"].is_number_float()) fail<AssertionError>(file, ": epsilon is ", config["epsilon"].dump(-1, ' ', false, Json::error_handler_t::replace), "; it takes a float such as 1e-07 or 1.0");
-    s.epsilon = config["epsilon"].get<double>();
+    const Json& epsilon = config["epsilon"];
+    if (!epsilon.is_number_float()) {
+      const std::string given = shown(epsilon);
+      const auto cut = whole.find(given);
+      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? given : cut->second, "; it takes a float such as 1e-07 or 1.0");
+    }
+    s.epsilon = epsilon.get<double>();
   }
   if (config.contains("image_data_format"))
     s.channels_first = word(file, config, "image_data_format", {"channels_last", "channels_first"}) == "channels_first";

@@ -64,10 +64,9 @@ void check_defaults() {
   CHECK(K::image_data_format() == "channels_last");
 }
 
-/// What Python's json makes of a file, or "no python3".
-std::string python(const fs::path& file) {
-  std::string command = "python3 -c 'import json,sys; c=json.load(open(sys.argv[1])); print(list(c.items())); "
-                        "sys.exit(json.dumps(c, indent=4) != open(sys.argv[1]).read())' '" + file.string() + "' 2>&1";
+/// What Python's json makes of a file, `asked` of it as c, or "no python3".
+std::string python(const fs::path& file, const std::string& asked) {
+  std::string command = "python3 -c 'import json,sys; c=json.load(open(sys.argv[1])); print(" + asked + ")' '" + file.string() + "' 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string out;
   char part[256];
@@ -92,9 +91,9 @@ TEST_CASE("without a directory, directory and file are made with the defaults", 
 TEST_CASE("Python's json reads what we write, and would write the same", "[settings]") {
   Home home;
   K::reload();
-  std::string read = python(home.file());
+  std::string read = python(home.file(), "list(c.items()), json.dumps(c, indent=4) == open(sys.argv[1]).read()");
   if (read != "no python3")
-    CHECK(read == "[('floatx', 'float32'), ('epsilon', 1e-07), ('backend', 'tensorflow'), ('image_data_format', 'channels_last')]\n");
+    CHECK(read == "[('floatx', 'float32'), ('epsilon', 1e-07), ('backend', 'tensorflow'), ('image_data_format', 'channels_last')] True\n");
 }
 
 TEST_CASE("a directory that cannot be written is no error", "[settings]") {
@@ -122,7 +121,8 @@ TEST_CASE("the directory is KERAS_HOME, else that of the home, else one in tmp",
 }
 
 TEST_CASE("malformed JSON counts as none, and stays as it is", "[settings]") {
-  for (const char* text : {"{", "", "{'floatx': 'float64'}", "{\"floatx\": \"float64\",}", "\xff\xfe{}"}) {
+  for (const char* text : {"{", "", "{'floatx': 'float64'}", "{\"floatx\": \"float64\",}", "\xff\xfe{}", "\xef\xbb\xbf{\"floatx\": \"float64\"}",
+                           "{\"floatx\": \"float64\", \"x\": 0123456789012345678901}"}) {
     Home home(text);
     K::reload();
     check_defaults();
@@ -155,6 +155,8 @@ TEST_CASE("bad values are an AssertionError, at every use", "[settings]") {
   for (const Bad& bad : {Bad{R"({"floatx": "float8"})", "floatx is \"float8\"; it takes \"float16\" or \"float32\" or \"float64\""},
                          Bad{R"({"floatx": null})", "floatx is null; it takes \"float16\" or \"float32\" or \"float64\""},
                          Bad{R"({"epsilon": 1})", "epsilon is 1; it takes a float such as 1e-07 or 1.0"},
+                         Bad{R"({"epsilon": 18446744073709551616})", "epsilon is 18446744073709551616; it takes a float such as 1e-07 or 1.0"},
+                         Bad{R"({"epsilon":-123456789012345678901})", "epsilon is -123456789012345678901; it takes a float such as 1e-07 or 1.0"},
                          Bad{R"({"epsilon": true})", "epsilon is true; it takes a float such as 1e-07 or 1.0"},
                          Bad{R"({"image_data_format": "th"})", "image_data_format is \"th\"; it takes \"channels_last\" or \"channels_first\""}}) {
     Home home(bad.text);
@@ -162,6 +164,26 @@ TEST_CASE("bad values are an AssertionError, at every use", "[settings]") {
     CHECK_THROWS_WITH(K::floatx(), home.file().string() + ": " + bad.message);
     CHECK_THROWS_AS(K::variable(1.0), kassette::AssertionError);
     CHECK(home.text() == bad.text);
+  }
+}
+
+TEST_CASE("Python's json takes the same files for malformed, and the same numbers for integers", "[settings]") {
+  const std::string long_integer(400, '7');
+  for (const std::string& text : {std::string("\xef\xbb\xbf{}"), "{\"epsilon\": " + long_integer + "}", std::string("{\"epsilon\": 12345678901234567890.0}"),
+                                  std::string("{\"a\\\"0\": 100000000000000000000, \"b\": \"1000000000000000000000\", \"epsilon\": 1e-20}")}) {
+    Home home(text);
+    const std::string said = python(home.file(), "type(c.get(\"epsilon\")).__name__");
+    INFO(text << '\n' << said);
+    if (said == "no python3") return;
+    const std::string got = [] {
+      try {
+        K::reload();
+        return K::epsilon() == 1e-7 ? "failed" : "float\n";
+      } catch (const kassette::AssertionError&) {
+        return "int\n";
+      }
+    }();
+    CHECK(said.compare(0, got.size(), got) == 0);
   }
 }
 
