@@ -11,7 +11,7 @@ namespace {
 // mean of the first eight rows of the block itself, so (mean - shift)^2 is at most kBlock / 8 times the variance of the block, and
 // the difference of the two sums loses at most a factor of kBlock / 8 + 1 in precision, whatever x is. Blocks are joined as Chan,
 // Golub and LeVeque (1979) do, which loses nothing.
-constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256, kAhead = 2 * kGroup;
+constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
 /// f(column, part) for the vectors of a row.
 template <class T, class F>
@@ -35,11 +35,46 @@ KASSETTE_FN void end_stream(bool stream) {
 #endif
 }
 
-/// Asks for the line of p[i + ahead]. Nothing is read there: it may be past the array. Groups of eight rows are read column by column,
-/// which is no order that the CPU foresees.
+// Note [Asked for in the order of memory]
+// A group of eight rows is read column by column, which keeps its sums in registers. No CPU foresees that order, and memory answers
+// requests for lines a row apart more slowly than for neighbours. So while one group is read, lines of a later one are asked for, one
+// a vector, row by row: the gradient of [100352, 64] takes 0.81 to 0.95 of the time that it takes when what stands below each vector
+// is asked for (2 threads of an EPYC 9005, beside busy neighbours and without). Going over one block of columns after the other, to
+// find it in the caches the second time, reads less and takes 1.3 times as long with 32 columns, 1.8 with 16, for the same reason.
 template <class T>
-KASSETTE_FN void prefetch(const T* p, std::int64_t i, std::int64_t ahead) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(i + ahead) * sizeof(T)));
+class Ahead {
+ public:
+  Ahead(std::int64_t stride, std::int64_t width)
+      : stride_(stride), rows_(kGroup + (kBytes / static_cast<std::int64_t>(sizeof(T)) + width - 1) / width),
+        run_(stride == width ? INT64_MAX : width), lines_(stride == width || width % kEight == 0), step_(lines_ ? Vec<T>::kWidth : stride) {}
+  /// From here on for the group that begins at this row.
+  KASSETTE_FN void start(std::int64_t row) {
+    first_ = (row + rows_) * stride_;
+    column_ = 0;
+  }
+  /// Beside the vectors of eight rows at column c: the first element to ask for. The others are step() apart; all may be past the array.
+  KASSETTE_FN std::int64_t eight(std::int64_t c) {
+    if (!lines_) return first_ + c;   // the rest of a wide matrix: what stands below
+    std::int64_t i = first_ + column_;
+    column_ += kEight;
+    if (column_ >= run_) {
+      column_ = 0;
+      first_ += stride_;
+    }
+    return i;
+  }
+  KASSETTE_FN std::int64_t step() const { return step_; }
+
+ private:
+  static constexpr std::int64_t kBytes = 2048, kEight = kGroup * Vec<T>::kWidth;   // kBytes: what arrives while memory answers
+  std::int64_t stride_, rows_, run_, first_ = 0, column_ = 0;
+  bool lines_;
+  std::int64_t step_;
+};
+/// Asks for the line of p[i]. Nothing is read there.
+template <class T>
+KASSETTE_FN void prefetch(const T* p, std::int64_t i) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(i) * sizeof(T)));
 }
 
 template <class V>
@@ -47,23 +82,31 @@ KASSETTE_FN V sum8(const V* d) {
   return ((d[0] + d[1]) + (d[2] + d[3])) + ((d[4] + d[5]) + (d[6] + d[7]));
 }
 
-/// Sums over up to kBlock rows of value a and b of f(row, column, part, &a, &b): eight rows at a time, as pairs.
-template <class T, class F>
-KASSETTE_FN void block_sums(std::int64_t n, std::int64_t width, T* sum_a, T* sum_b, F f) {
+/// Sums over up to kBlock rows of value a and b of f(element, column, part, &a, &b): eight rows at a time, as pairs. ask(element)
+/// prefetches.
+template <class T, class F, class Ask>
+KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t width, T* sum_a, T* sum_b, F f, Ask ask) {
   using V = xsimd::batch<T>;
+  Ahead<T> ahead(stride, width);
   std::int64_t r = 0;
-  for (; r + kGroup <= n; r += kGroup)
+  for (; r + kGroup <= n; r += kGroup) {
+    ahead.start(r);
     each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       V a[kGroup], b[kGroup];
-      for (int k = 0; k < kGroup; ++k) f(r + k, c, part, a[k], b[k]);
+      std::int64_t i = r * stride + c, asked = ahead.eight(c);
+      for (int k = 0; k < kGroup; ++k, i += stride, asked += ahead.step()) {
+        ask(asked);
+        f(i, c, part, a[k], b[k]);
+      }
       V sa = sum8(a), sb = sum8(b);
       part.store(sum_a + c, r ? part.load(sum_a + c) + sa : sa);
       part.store(sum_b + c, r ? part.load(sum_b + c) + sb : sb);
     });
+  }
   for (; r < n; ++r)
     each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       V a, b;
-      f(r, c, part, a, b);
+      f(r * stride + c, c, part, a, b);
       part.store(sum_a + c, r ? part.load(sum_a + c) + a : a);
       part.store(sum_b + c, r ? part.load(sum_b + c) + b : b);
     });
@@ -83,12 +126,13 @@ KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, 
     }
     part.store(shift + c, first);
   });
-  block_sums<T>(n, width, sum, squares,
-                [&](std::int64_t r, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
-                  prefetch(x, r * stride + c, kAhead * stride);
-                  a = part.load(x + r * stride + c) - part.load(shift + c);
-                  b = a * a;
-                });
+  block_sums<T>(
+      n, stride, width, sum, squares,
+      [&](std::int64_t i, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
+        a = part.load(x + i) - part.load(shift + c);
+        b = a * a;
+      },
+      [&](std::int64_t i) __attribute__((always_inline)) { prefetch(x, i); });
   const V share(T(1) / static_cast<T>(n));
   each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
     V s = part.load(sum + c), beside = s * share, rest = part.load(squares + c) - s * beside;
@@ -128,15 +172,19 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
   for (std::int64_t at = 0; at < m.width; at += kColumns) {
     std::int64_t width = m.width - at < kColumns ? m.width - at : kColumns;
     for (std::int64_t r = 0; r < m.n; r += kBlock) {
-      std::int64_t n = m.n - r < kBlock ? m.n - r : kBlock, first = r * m.stride + at;
+      std::int64_t n = m.n - r < kBlock ? m.n - r : kBlock;
+      const T *u = dy + r * m.stride + at, *from = x + r * m.stride + at;
       alignas(64) T s[kColumns], p[kColumns];
-      block_sums<T>(n, width, s, p, [&](std::int64_t k, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
-        std::int64_t i = first + k * m.stride + c;
-        prefetch(dy, i, kAhead * m.stride);
-        prefetch(x, i, kAhead * m.stride);
-        a = part.load(dy + i);
-        b = a * (part.load(x + i) - part.load(mean + at + c));
-      });
+      block_sums<T>(
+          n, m.stride, width, s, p,
+          [&](std::int64_t i, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
+            a = part.load(u + i);
+            b = a * (part.load(from + i) - part.load(mean + at + c));
+          },
+          [&](std::int64_t i) __attribute__((always_inline)) {
+            prefetch(u, i);
+            prefetch(from, i);
+          });
       each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
         T *to = sum + at + c, *also = product + at + c;
         part.store(to, r ? part.load(to) + part.load(s + c) : part.load(s + c));
@@ -149,14 +197,17 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
 /// y = value(element, loaded parameters...) by columns: the parameters of a vector of columns serve eight rows.
 template <class T, class Parameters, class Value, class Ask>
 KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
-  bool stream = streams(y, m);
+  const bool stream = streams(y, m);
+  const std::int64_t stride = m.stride;   // a store of a vector may change m, as far as a compiler knows
+  Ahead<T> ahead(stride, m.width);
   for (std::int64_t r = 0; r < m.n; r += kGroup) {
     std::int64_t n = m.n - r < kGroup ? m.n - r : kGroup;
+    ahead.start(r);
     each<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       auto p = parameters(c, part);
-      for (std::int64_t k = 0; k < n; ++k) {
-        std::int64_t i = (r + k) * m.stride + c;
-        ask(i, kAhead * m.stride);
+      std::int64_t i = r * stride + c, asked = ahead.eight(c);
+      for (std::int64_t k = 0; k < n; ++k, i += stride, asked += ahead.step()) {
+        ask(asked);
         part.store(y + i, value(i, part, p), stream);
       }
     });
@@ -199,7 +250,7 @@ void scale(const T* x, const Rows& m, const T* mean, const T* factor, const T* s
         [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
           return Affine<T>{part.load(mean + c), part.load(factor + c), shift ? part.load(shift + c) : V(T(0))};
         },
-        value, [&](std::int64_t i, std::int64_t ahead) __attribute__((always_inline)) { prefetch(x, i, ahead); });
+        value, [&](std::int64_t i) __attribute__((always_inline)) { prefetch(x, i); });
   }
 }
 
@@ -217,9 +268,9 @@ void gradient(const T* dy, const T* x, const Rows& m, const T* mean, const T* a,
         [&](std::int64_t k, Part<T> part) __attribute__((always_inline)) {
           return Slope<T>{part.load(mean + k), part.load(a + k), part.load(b + k), part.load(c + k)};
         },
-        value, [&](std::int64_t i, std::int64_t ahead) __attribute__((always_inline)) {
-          prefetch(dy, i, ahead);
-          prefetch(x, i, ahead);
+        value, [&](std::int64_t i) __attribute__((always_inline)) {
+          prefetch(dy, i);
+          prefetch(x, i);
         });
   }
 }

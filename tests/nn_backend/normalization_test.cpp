@@ -210,6 +210,43 @@ TEST_CASE("batch normalisation has the same bits on every level and number of th
   }
 }
 
+TEST_CASE("large and wide batches are normalised by the formulas, in the same bits on every level and number of threads", "[normalization]") {
+  test::CpuSettings restore;
+  struct Large {
+    Sizes shape;
+    DType dtype;
+  };
+  // From 16 MiB on outputs are written past the caches; rows of no whole lines; wide ones, of whole pieces and a rest.
+  for (const Large& c : {Large{{65535, 64}, float32}, Large{{65536, 64}, float32}, Large{{32771, 65}, float64}, Large{{1037, 320}, float32},
+                         Large{{300, 1300}, float32}, Large{{300, 1300}, float64}, Large{{515, 320}, float16}}) {
+    Channels channels(c.shape, {0});
+    Tensor x = K::variable(floats(noise(product(c.shape), 0.5), c.shape, c.dtype), c.dtype), dy = floats(noise(product(c.shape), 0.3), c.shape, c.dtype);
+    Tensor gamma = K::variable(floats(noise(c.shape[1], 1, 0.5), channels.sizes, c.dtype), c.dtype),
+           beta = K::variable(floats(noise(c.shape[1], 0, 0.4), channels.sizes, c.dtype), c.dtype);
+    Tensors first;
+    for (Level level : {Level::sse2, Level::avx2, Level::avx512})
+      for (int threads : {1, 2, 3}) {
+        if (!set_cpu_level(level)) continue;
+        set_num_threads(threads);
+        auto [y, mean, var] = K::normalize_batch_in_training(x, gamma, beta, {0}, 1e-2);
+        Tensors g = K::gradients(K::sum(y * dy), {x, gamma, beta}), now{y.detach(), mean.detach(), var.detach(), g[0].detach(), g[1].detach(), g[2].detach()};
+        INFO(x.shape() << " of " << c.dtype << " on " << level_name(level) << ", " << threads << " threads");
+        if (first.empty()) {
+          first = now;
+          Slow slow(x.to_vector<double>(), channels, gamma.to_vector<double>(), beta.to_vector<double>(), dy.to_vector<double>(), 1e-2);
+          double unit = c.dtype == float64 ? 1e-14 : c.dtype == float32 ? 1e-6 : 0x1p-11;
+          CHECK(off(y, slow.y, 10 * unit) == "");
+          CHECK(off(mean, slow.mean, 4 * unit) == "");
+          CHECK(off(var, slow.var, 4 * unit) == "");
+          CHECK(off(g[0], slow.dx, 20 * unit) == "");
+          CHECK(off(g[1], slow.dgamma, 20 * unit) == "");
+          CHECK(off(g[2], slow.dbeta, 20 * unit) == "");
+        }
+        for (std::int64_t i = 0; i < now.size(); ++i) CHECK(compare(now[i], first[i], {.rtol = 0, .atol = 0}));
+      }
+  }
+}
+
 TEST_CASE("batch normalisation of float16 and bfloat16 accumulates in float32", "[normalization]") {
   for (DType dtype : {float16, bfloat16}) {
     Tensor x = K::variable(K::constant(noise(40000, 8, 2), dtype, {10000, 4}), dtype), exact = K::variable(K::cast(x, float64), float64);
