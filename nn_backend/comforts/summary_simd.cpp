@@ -1,107 +1,131 @@
 // nn_backend/comforts/summary_simd.cpp - the loops of summaries and histograms; compiled once per CPU level. Eight doubles side by
-// side whatever the level: the order of all sums is one.
-#include "nn_backend/comforts/summary_loops.h"
+// side whatever the level, in as many vectors as that takes: the order of all sums is one.
+#include "ops/simd.h"
 
-#include <cstring>
+#include "nn_backend/comforts/summary_loops.h"
 
 namespace kassette {
 namespace {
 
-constexpr int kLanes = 8;
-typedef double Numbers __attribute__((vector_size(kLanes * sizeof(double))));
-typedef std::int64_t Masks __attribute__((vector_size(kLanes * sizeof(double))));
-typedef float Singles __attribute__((vector_size(kLanes * sizeof(float))));
-typedef std::int32_t Indices __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+using V = xsimd::batch<double>;
+constexpr int kLanes = 8, kWidth = static_cast<int>(V::size), kVectors = kLanes / kWidth;
 
-// Macros, since g++ warns of vectors as parameters at levels without registers of that size, though the functions be inlined.
-#define KASSETTE_ALL(x) Numbers{x, x, x, x, x, x, x, x}
-#define KASSETTE_SELECT(mask, a, b) reinterpret_cast<Numbers>(((mask) & reinterpret_cast<Masks>(a)) | (~(mask) & reinterpret_cast<Masks>(b)))
+/// Eight doubles.
+struct Numbers {
+  V part[kVectors];
+  explicit Numbers(double v = 0) {
+    for (V& p : part) p = V(v);
+  }
+  void copy_to(double (&to)[kLanes]) const {
+    for (int k = 0; k < kVectors; ++k) part[k].store_unaligned(to + k * kWidth);
+  }
+};
 
-inline __attribute__((always_inline)) void read(const float* p, Numbers& to) {
-  Singles v;
-  std::memcpy(&v, p, sizeof v);
-  to = __builtin_convertvector(v, Numbers);
+/// A vector of numbers from memory.
+KASSETTE_FN V read(const double* p) { return V::load_unaligned(p); }
+KASSETTE_FN V read(const float* p) {
+#if defined(__AVX512F__)
+  return _mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif defined(__AVX__)
+  return _mm256_cvtps_pd(_mm_loadu_ps(p));
+#elif defined(__SSE2__)
+  return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+  double wide[kWidth];
+  for (int j = 0; j < kWidth; ++j) wide[j] = static_cast<double>(p[j]);
+  return V::load_unaligned(wide);
+#endif
 }
-inline __attribute__((always_inline)) void read(const double* p, Numbers& to) { std::memcpy(&to, p, sizeof to); }
+/// A vector of small numbers, cut to integers.
+KASSETTE_FN void store(std::int32_t* to, const V& v) {
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvttpd_epi32(v));
+#elif defined(__AVX__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvttpd_epi32(v));
+#elif defined(__SSE2__)
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_cvttpd_epi32(v));
+#else
+  double wide[kWidth];
+  v.store_unaligned(wide);
+  for (int j = 0; j < kWidth; ++j) to[j] = static_cast<std::int32_t>(wide[j]);
+#endif
+}
+KASSETTE_FN auto is_finite(const V& v) { return v - v == V(0.0); }
 
-/// f(i, values, n) for eight elements at a time; `fill` where the last are fewer.
+/// f(k, values, i) for each vector of elements, by eights: elements i to i + kWidth are part k. The last eight are made whole by `fill`,
+/// and their i is negative: -8 for the first of them.
 template <class T, class F>
-inline __attribute__((always_inline)) void each(const T* p, std::int64_t n, T fill, F f) {
-  Numbers v;
+KASSETTE_FN void each(const T* p, std::int64_t n, T fill, F f) {
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    read(p + i, v);
-    f(i, v, std::int64_t(kLanes));
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) f(k, read(p + i + k * kWidth), i + k * kWidth);
   }
   if (i == n) return;
   T rest[kLanes];
   for (int j = 0; j < kLanes; ++j) rest[j] = i + j < n ? p[i + j] : fill;
-  read(rest, v);
-  f(i, v, n - i);
+#pragma GCC unroll 4
+  for (int k = 0; k < kVectors; ++k) f(k, read(rest + k * kWidth), std::int64_t(k * kWidth - kLanes));
 }
 
 template <class T>
 void look(const T* p, std::int64_t n, Looked* out) {
   const double infinity = __builtin_inf();
-  const Numbers none = KASSETTE_ALL(0.0), most = KASSETTE_ALL(infinity), least = KASSETTE_ALL(-infinity);
-  Masks finite = {}, nan = {}, zeros = {};   // -1 for each
-  Numbers low = most, high = least, sum = none;
-  each<T>(p, n, static_cast<T>(infinity), [&](std::int64_t, const Numbers& v, std::int64_t) __attribute__((always_inline)) {
-    const Masks counts = reinterpret_cast<Masks>(v - v == none);
-    finite += counts;
-    nan += reinterpret_cast<Masks>(v != v);
-    zeros += reinterpret_cast<Masks>(v == none);
-    sum += KASSETTE_SELECT(counts, v, none);
-    const Numbers below = KASSETTE_SELECT(counts, v, most), above = KASSETTE_SELECT(counts, v, least);
-    const Masks less = reinterpret_cast<Masks>(below < low), more = reinterpret_cast<Masks>(above > high);
-    low = KASSETTE_SELECT(less, below, low);
-    high = KASSETTE_SELECT(more, above, high);
+  const V none(0.0), one(1.0), most(infinity), least(-infinity);
+  Numbers finite, nan, zeros, sum, low(infinity), high(-infinity);   // counts are exact in doubles
+  each<T>(p, n, static_cast<T>(infinity), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
+    const auto counts = is_finite(v);
+    finite.part[k] += m::select(counts, one, none);
+    nan.part[k] += m::select(m::is_nan(v), one, none);
+    zeros.part[k] += m::select(v == none, one, none);
+    sum.part[k] += m::select(counts, v, none);
+    const V below = m::select(counts, v, most), above = m::select(counts, v, least);
+    low.part[k] = xsimd::min(below, low.part[k]);
+    high.part[k] = xsimd::max(above, high.part[k]);
   });
+  double finites[kLanes], nans[kLanes], zero[kLanes], lows[kLanes], highs[kLanes], sums[kLanes];
+  finite.copy_to(finites);
+  nan.copy_to(nans);
+  zeros.copy_to(zero);
+  low.copy_to(lows);
+  high.copy_to(highs);
+  sum.copy_to(sums);
   *out = {0, 0, 0, infinity, -infinity, 0};
   for (int j = 0; j < kLanes; ++j) {
-    out->finite -= finite[j];
-    out->nan -= nan[j];
-    out->zeros -= zeros[j];
-    out->min = low[j] < out->min ? low[j] : out->min;
-    out->max = high[j] > out->max ? high[j] : out->max;
-    out->sum += sum[j];
+    out->finite += static_cast<std::int64_t>(finites[j]);
+    out->nan += static_cast<std::int64_t>(nans[j]);
+    out->zeros += static_cast<std::int64_t>(zero[j]);
+    out->min = lows[j] < out->min ? lows[j] : out->min;
+    out->max = highs[j] > out->max ? highs[j] : out->max;
+    out->sum += sums[j];
   }
 }
 
 template <class T>
 double squares(const T* p, std::int64_t n, double mean) {
-  const Numbers none = KASSETTE_ALL(0.0), center = KASSETTE_ALL(mean);
-  Numbers sum = none;
-  each<T>(p, n, static_cast<T>(__builtin_inf()), [&](std::int64_t, const Numbers& v, std::int64_t) __attribute__((always_inline)) {
-    const Masks counts = reinterpret_cast<Masks>(v - v == none);
-    const Numbers d = v - center, square = d * d;
-    sum += KASSETTE_SELECT(counts, square, none);
+  const V none(0.0), center(mean);
+  Numbers sum;
+  each<T>(p, n, static_cast<T>(__builtin_inf()), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
+    const V d = v - center;
+    sum.part[k] += m::select(is_finite(v), d * d, none);
   });
-  double total = 0;
-  for (int j = 0; j < kLanes; ++j) total += sum[j];
+  double sums[kLanes], total = 0;
+  sum.copy_to(sums);
+  for (double s : sums) total += s;
   return total;
 }
 
 template <class T>
 void parts(const T* p, std::int64_t n, const PartRule& rule, std::int32_t* part) {
-  const double last = rule.n - 1, outside = rule.n;
-  const Numbers none = KASSETTE_ALL(0.0), unit = KASSETTE_ALL(rule.unit), start = KASSETTE_ALL(rule.start), scale = KASSETTE_ALL(rule.scale),
-                bias = KASSETTE_ALL(rule.bias), most = KASSETTE_ALL(last), beyond = KASSETTE_ALL(outside);
-  each<T>(p, n, T(0), [&](std::int64_t i, const Numbers& v, std::int64_t count) __attribute__((always_inline)) {
-    const Masks counts = reinterpret_cast<Masks>(v - v == none);
-    Numbers at = (v * unit - start) * scale + bias;
-    const Masks positive = reinterpret_cast<Masks>(at >= none);   // NaN (0 times an infinite scale) is not: the first part
-    at = KASSETTE_SELECT(positive, at, none);
-    const Masks above = reinterpret_cast<Masks>(at > most);
-    at = KASSETTE_SELECT(above, most, at);
-    at = KASSETTE_SELECT(counts, at, beyond);
-    const Indices index = __builtin_convertvector(at, Indices);
-    if (count == kLanes) {
-      std::memcpy(part + i, &index, sizeof index);
-    } else {
-      for (std::int64_t j = 0; j < count; ++j) part[i + j] = index[j];
-    }
+  const V none(0.0), unit(rule.unit), start(rule.start), scale(rule.scale), bias(rule.bias), last(rule.n - 1.0), outside(1.0 * rule.n);
+  std::int32_t rest[kLanes];
+  each<T>(p, n, T(0), [&](int, const V& v, std::int64_t i) __attribute__((always_inline)) {
+    V at = (v * unit - start) * scale + bias;
+    at = m::select(at > none, at, none);   // NaN (0 times an infinite scale) is not: the first part
+    at = xsimd::min(at, last);
+    store(i >= 0 ? part + i : rest + kLanes + i, m::select(is_finite(v), at, outside));
   });
+  for (std::int64_t i = n / kLanes * kLanes; i < n; ++i) part[i] = rest[i % kLanes];
 }
 
 template <class T>
