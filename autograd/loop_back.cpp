@@ -97,7 +97,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
   back.bound = true;
   bind(v.steps);
   const std::vector<LoopItem> items = sums_of(v);
-  arrange(items, back.steps);
+  back.steps = arrange(items);
   auto in_place = [&](int sum) {
     return std::any_of(items.begin(), items.end(), [&](const LoopItem& item) { return item.sum == sum; });
   };
@@ -209,7 +209,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
-      execute(back.steps);
+      execute(*back.steps);
       store_dx(v, back, t);
       carry(back.carried);
       if (v.next == now) t -= rewind_rows(v, back, dys, t - 1, begin, begin + 1);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "autograd/chain.h"
-#include "autograd/loop_program.h"
+#include "autograd/plan.h"
 #include "ops/index.h"
 
 namespace kassette {
@@ -21,6 +21,7 @@ struct LoopItem {
   int sum = -1;     // the slot that `step`, a product, is added to; by the step `add` of the plan
   int add = -1;
   int chain = -1;   // or a chain, by index
+  bool operator==(const LoopItem&) const = default;
 };
 
 struct LoopChain {

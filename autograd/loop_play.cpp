@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-bool LoopRun::by_rows(Sequence& s, const std::vector<Carried>& carried, LoopRows& to) {
+bool LoopRun::by_rows(Arrangement& s, const std::vector<Carried>& carried, LoopRows& to) {
   const LoopProgram& p = *program_;
   if (!p.keys.empty() || !listed_.empty() || !kept_tapes_.empty()) return false;
   auto multiplication = [&](int step, int out, LoopRows::Multiplication* m) {
@@ -94,7 +94,7 @@ std::int64_t LoopRun::play_rows(std::int64_t t, std::int64_t begin, std::int64_t
   for (int i = 0; pass_ != Pass::keeping && i < p.arity.ny; ++i)
     if (!has_stack(p.outs[static_cast<std::size_t>(i)])) return 0;
   LoopRows rows;
-  if (!by_rows(forward_, states_, rows)) return 0;
+  if (!by_rows(*forward_, states_, rows)) return 0;
   std::vector<Track> tracks = tracks_from(t, begin, 1);
   if (!follow(states_, tracks)) return 0;
   rows.run(end - t, tracks, bodies_);
@@ -109,7 +109,7 @@ std::int64_t LoopRun::rewind_rows(const Variant& v, Back& back, const Tensors& d
   for (std::size_t i = 0; i < dx_.size(); ++i)
     if (dx_[i] && !back.in_place[i]) return 0;
   LoopRows rows;
-  if (!by_rows(back.steps, back.carried, rows)) return 0;
+  if (!by_rows(*back.steps, back.carried, rows)) return 0;
   std::vector<Track> tracks = tracks_from(t, begin, -1);
   for (int k = 0; k < p.arity.ny; ++k) {
     if (!v.has_dy[static_cast<std::size_t>(k)]) continue;

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "autograd/arrangements.h"
 #include "autograd/plan.h"
 
 namespace kassette {
@@ -55,6 +56,7 @@ class LoopProgram {
   std::vector<char> kept;              // per slot: read on the way back
   std::vector<int> maker;              // per slot: the step that makes it, or -1
   std::vector<char> tape_kept;         // per tape of the plan: made on the way there and taken on the way back
+  Arrangements arrangements;           // of lists of steps, for other runs
 
  private:
   explicit LoopProgram(Ref<Plan> plan, const LoopArity& a) : arity(a), plan_(std::move(plan)) {}

@@ -59,6 +59,11 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     states_.push_back({p.outs[static_cast<std::size_t>(p.arity.ny + i)], p.args[static_cast<std::size_t>(p.arity.nx + i)]});
 }
 
+LoopRun::~LoopRun() {
+  program_->arrangements.keep(std::move(forward_));
+  for (Back& b : backs_) program_->arrangements.keep(std::move(b.steps));
+}
+
 // ---- binding -----------------------------------------------------------------------------------------------------------
 
 void LoopRun::bind(const std::vector<int>& steps) {
@@ -68,15 +73,18 @@ void LoopRun::bind(const std::vector<int>& steps) {
 }
 
 /// The chains of the steps, which are bound. What is computed once goes first, what nobody reads goes.
-void LoopRun::arrange(const std::vector<LoopItem>& items, Sequence& to) {
-  const LoopProgram& p = *program_;
-  std::vector<char> plain(bounds_.size(), 0), rooted = p.kept;
-  std::vector<LoopItem> list, once;
+std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items) {
+  LoopProgram& p = *program_;
+  Arranged of;
+  of.plain.assign(bounds_.size(), 0);
   for (const LoopItem& item : items) {
     const Bound& b = bounds_[static_cast<std::size_t>(item.step)];
-    plain[static_cast<std::size_t>(item.step)] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
-    if (b.once || !b.silent) (b.once ? once : list).push_back(item);
+    of.plain[static_cast<std::size_t>(item.step)] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
+    if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(item);
   }
+  of.specs.assign(bodies_.begin(), bodies_.end());
+  if (std::unique_ptr<Arrangement> kept = p.arrangements.take(of)) return kept;
+  std::vector<char> rooted = p.kept;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
       if (slot >= 0) rooted[static_cast<std::size_t>(slot)] = 1;
@@ -84,9 +92,12 @@ void LoopRun::arrange(const std::vector<LoopItem>& items, Sequence& to) {
   root(p.outs);
   for (const Variant& v : p.variants)
     for (const std::vector<int>* slots : {&v.dx, &v.dstate, &v.dcapture}) root(*slots);
-  to.items = std::move(once);
-  std::vector<LoopItem> found = LoopChains(plan_, bodies_, plain, std::move(rooted), list).find(to.chains);
-  to.items.insert(to.items.end(), found.begin(), found.end());
+  auto made = std::make_unique<Arrangement>();
+  made->items = of.once;
+  std::vector<LoopItem> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
+  made->items.insert(made->items.end(), found.begin(), found.end());
+  made->of = std::move(of);
+  return made;
 }
 
 /// Runs the rule on what is the same in every step, and says what has to wait for the values.
@@ -248,7 +259,7 @@ Tensors LoopRun::forward(bool way_back) {
   if (call_.steps > 0) {
     try {
       bind(p.forward);
-      arrange(items_of(p.forward), forward_);
+      forward_ = arrange(items_of(p.forward));
       start_pass(way_back && !segments ? Pass::both : Pass::outputs, call_.steps);
     } catch (const Error&) {
       fail_at(0, "");
@@ -319,7 +330,7 @@ void LoopRun::play(std::int64_t begin, std::int64_t end) {
 void LoopRun::play_step(std::int64_t t) {
   set_elements(t);
   set_keys(t);
-  execute(forward_);
+  execute(*forward_);
   if (pass_ != Pass::outputs) keep_row();
   if (pass_ != Pass::keeping) collect_outputs();
   carry(states_);
@@ -346,7 +357,7 @@ void LoopRun::set_keys(std::int64_t t) {
   }
 }
 
-void LoopRun::execute(Sequence& steps) {
+void LoopRun::execute(Arrangement& steps) {
   check_interrupt();
   for (const LoopItem& item : steps.items) {
     if (item.chain >= 0) execute(*steps.chains[static_cast<std::size_t>(item.chain)]);

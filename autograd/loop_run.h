@@ -33,6 +33,7 @@ class LoopRun final : public Extra {
  public:
   /// `in`: key, elements, states, captures, without history.
   LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in);
+  ~LoopRun() override;
   bool equals(const Extra& other) const override { return this == &other; }
   /// Stacked outputs, then the last states. `way_back`: backward() follows.
   Tensors forward(bool way_back);
@@ -60,13 +61,9 @@ class LoopRun final : public Extra {
     int from, to;            // slots; from -1: there is none any more
     bool swaps = false;      // their buffers change places
   };
-  struct Sequence {          // the steps of one list, bound
-    std::vector<LoopItem> items;
-    std::vector<std::unique_ptr<LoopChain>> chains;
-  };
   struct Back {              // of a variant
     bool bound = false;
-    Sequence steps;
+    std::unique_ptr<Arrangement> steps;
     std::vector<Carried> carried;
     std::vector<char> in_place;   // per element: its cotangent is made where it belongs
   };
@@ -77,7 +74,7 @@ class LoopRun final : public Extra {
   bool writes_rows(int slot) const;
   bool has_stack(int slot) const { return static_cast<bool>(stacks_[static_cast<std::size_t>(slot)]); }
   void bind(const std::vector<int>& steps);
-  void arrange(const std::vector<LoopItem>& items, Sequence& to);
+  std::unique_ptr<Arrangement> arrange(const std::vector<LoopItem>& items);
   void bind_step(int k);
   void find_swaps(std::vector<Carried>& list) const;
   void give_stack(int slot, std::int64_t rows);
@@ -85,11 +82,11 @@ class LoopRun final : public Extra {
   void play(std::int64_t begin, std::int64_t end);
   void play_step(std::int64_t t);
   std::int64_t play_rows(std::int64_t t, std::int64_t begin, std::int64_t end);
-  bool by_rows(Sequence& s, const std::vector<Carried>& carried, LoopRows& to);
+  bool by_rows(Arrangement& s, const std::vector<Carried>& carried, LoopRows& to);
   std::vector<Track> tracks_from(std::int64_t t, std::int64_t begin, int by);
   bool follow(const std::vector<Carried>& carried, std::vector<Track>& tracks);
   void carry_on(const std::vector<Carried>& carried, const std::vector<Track>& tracks, std::int64_t steps);
-  void execute(Sequence& steps);
+  void execute(Arrangement& steps);
   void execute(Bound& b);
   void execute(LoopChain& chain);
   void add_product_to(const LoopItem& item);
@@ -138,7 +135,7 @@ class LoopRun final : public Extra {
   std::vector<Tensors> lists_;             // outputs that are no stacks
   std::vector<Ref<Storage>> dx_;
   std::vector<Back> backs_;
-  Sequence forward_;
+  std::unique_ptr<Arrangement> forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
   const Plan::Step* running_ = nullptr;
