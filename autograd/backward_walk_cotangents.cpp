@@ -40,11 +40,11 @@ bool ours(const Tensor& t) {
          b.storage->count.load(std::memory_order_acquire) == 1;
 }
 
-/// sum + g, where it is.
+/// sum + g, where it is. Not where g waits (Note [Waiting ops]): their sum can wait, too.
 bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
-  if (!ours(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
+  if (!ours(sum) || !b.storage || b.storage->data.late() || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
   Attrs none;
   const Array in[] = {{&s, s.data()}, {&b, b.data()}};
   Body* out = &s;
