@@ -9,6 +9,7 @@
 #include "core/large_blocks.h"
 #include "ops/operand.h"
 #include "ops/index.h"
+#include "ops/matmul.h"
 
 namespace kassette {
 
@@ -70,6 +71,7 @@ class BackwardWalk {
   Tensor* slot_of(const Body& to);
   void give(const Body& to, Tensor g);
   bool give_slice(Node& n, const Tensor& dy);
+  void complete(Tensor& slot);
   void put_slices(Tensor& slot);
   void add_products(const Rewind& r, bool* wanted);
   bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;
@@ -97,6 +99,7 @@ class BackwardWalk {
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;
   std::unordered_map<const Tensor*, Slices> slices_;        // by the cotangent that they are of
+  std::unordered_map<const Tensor*, ProductShares> shares_;  // that are still to be added to a cotangent
   std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;
 };

@@ -72,7 +72,7 @@ Tensors BackwardWalk::run(const Tensor& loss) {
 void BackwardWalk::give(const Body& to, Tensor g) {
   Tensor* slot = slot_of(to);
   if (!slot) return;
-  put_slices(*slot);
+  complete(*slot);
   const Body& b = Access::body(g);
   bool thin = unrecorded_ && is_thin(b, to);
   if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
@@ -130,14 +130,40 @@ void BackwardWalk::put_slices(Tensor& slot) {
   }
 }
 
-/// Adds the shares of a product's operands to what they have already, and takes them off what is wanted.
+/// Adds the shares of a product's operands to what they have already, at once or with those of the next, and takes them off what is
+/// wanted.
 void BackwardWalk::add_products(const Rewind& r, bool* wanted) {
   for (int i = 0; i < 2; ++i) {
     if (!wanted[i]) continue;
     Tensor* slot = slot_of(r.node.in()[i]);
     put_slices(*slot);
-    if (slot->defined() && ours(*slot) && Access::body(*slot).same_shape(r.spec(i)) && add_product_gradient(r, i, Access::body(*slot))) wanted[i] = false;
+    if (!slot->defined() || !ours(*slot) || !Access::body(*slot).same_shape(r.spec(i))) continue;
+    if (auto it = shares_.find(slot); it != shares_.end()) {
+      if (it->second.take(r, i, Access::body(*slot))) {
+        wanted[i] = false;
+        if (it->second.full()) complete(*slot);
+        continue;
+      }
+      complete(*slot);
+    }
+    ProductShares fresh;
+    if (fresh.take(r, i, Access::body(*slot))) {
+      shares_.emplace(slot, std::move(fresh));
+      wanted[i] = false;
+    } else if (add_product_gradient(r, i, Access::body(*slot))) {
+      wanted[i] = false;
+    }
   }
+}
+
+/// What waits for this cotangent is put into it: before anybody reads it or adds to it.
+void BackwardWalk::complete(Tensor& slot) {
+  put_slices(slot);
+  if (shares_.empty()) return;
+  auto it = shares_.find(&slot);
+  if (it == shares_.end()) return;
+  it->second.add_to(Access::body(slot));
+  shares_.erase(it);
 }
 
 /// The adjoint of a sum or a mean of all there is, one number; false for any other node.

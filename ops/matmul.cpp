@@ -211,19 +211,68 @@ bool add_product(const Call& call, Body& sum) {
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
 }
 
-bool add_product_gradient(const Rewind& r, int i, Body& sum) {
-  const Attrs attrs = encode(gradient_form(r.attrs, i));
-  if (!MatrixForm(attrs).plain || sum.device != cpu) return false;
-  const Tensor operands[] = {i == 0 ? r.dy() : r.in(0), i == 0 ? r.in(1) : r.dy()};
+namespace {
+
+/// The call of a plain matmul on the CPU that gives the cotangent of operand i of the node, and what it reads.
+struct GradientCall {
+  Attrs attrs;
+  Tensor operands[2];
   Value values[2];
   Array in[2];
-  for (int k = 0; k < 2; ++k) {
-    const Body& b = Access::body(operands[k]);
-    values[k] = read_value(b);
-    if (!values[k].storage || !b.known() || b.device != cpu) return false;
-    in[k] = {&b, static_cast<std::byte*>(values[k].storage->data) + values[k].offset};
+  bool good = false;
+
+  GradientCall(const Rewind& r, int i) : attrs(encode(gradient_form(r.attrs, i))) {
+    if (!MatrixForm(attrs).plain) return;
+    operands[0] = i == 0 ? r.dy() : r.in(0);
+    operands[1] = i == 0 ? r.in(1) : r.dy();
+    for (int k = 0; k < 2; ++k) {
+      const Body& b = Access::body(operands[k]);
+      values[k] = read_value(b);
+      if (!values[k].storage || !b.known() || b.device != cpu) return;
+      in[k] = {&b, static_cast<std::byte*>(values[k].storage->data) + values[k].offset};
+    }
+    good = true;
   }
-  return add_product(Call{matmul_row, attrs, in, 2, nullptr, 0, cpu}, sum);
+  Call call() const { return {matmul_row, attrs, in, 2, nullptr, 0, cpu}; }
+};
+
+}  // namespace
+
+bool add_product_gradient(const Rewind& r, int i, Body& sum) {
+  if (sum.device != cpu) return false;
+  const GradientCall c(r, i);
+  return c.good && add_product(c.call(), sum);
+}
+
+bool ProductShares::take(const Rewind& r, int i, const Body& sum) {
+  constexpr std::int64_t kWorthwhile = 1 << 18;   // multiply-adds
+  if (full() || sum.device != cpu || !(sum.dtype == float32 || sum.dtype == float64) || sum.numel() == 0) return false;
+  GradientCall c(r, i);
+  if (!c.good) return false;
+  const std::byte *a = c.in[0].data, *b = c.in[1].data;
+  const Product p = product_of(c.call(), MatrixForm(c.attrs), sum, &a, &b);
+  if (n_ == 0 ? p.m * p.n * p.k < kWorthwhile || !adds_products(p) : p != product_) return false;
+  product_ = p;
+  for (int k = 0; k < 2; ++k) held_[2 * n_ + k] = std::move(c.values[k].storage);
+  a_[n_] = a;
+  b_[n_++] = b;
+  return true;
+}
+
+void ProductShares::add_to(Body& sum) {
+  auto add = [&](auto* out) {
+    using T = std::remove_pointer_t<decltype(out)>;
+    const T *a[kMost], *b[kMost];
+    for (int k = 0; k < n_; ++k) {
+      a[k] = reinterpret_cast<const T*>(a_[k]);
+      b[k] = reinterpret_cast<const T*>(b_[k]);
+    }
+    add_products(product_, n_, a, b, out);
+  };
+  if (sum.dtype == float32) add(reinterpret_cast<float*>(sum.data()));
+  else add(reinterpret_cast<double*>(sum.data()));
+  for (Ref<Storage>& s : held_) s = Ref<Storage>();
+  n_ = 0;
 }
 
 bool multiply_onto_row(const Call& call, const Body& row) {

@@ -22,6 +22,24 @@ bool add_product(const Call& call, Body& sum);
 /// The same for the cotangent of operand i of a matmul node.
 bool add_product_gradient(const Rewind& r, int i, Body& sum);
 
+/// Such cotangents of several nodes that are added to one sum, together: one hand-over to other threads, and the sum stays in the
+/// caches. The bits are those of one after the other.
+class ProductShares {
+ public:
+  /// Takes the cotangent of operand i of the node; false, and nothing done, where it does not go with the others.
+  bool take(const Rewind& r, int i, const Body& sum);
+  bool full() const { return n_ == kMost; }
+  /// Adds what was taken.
+  void add_to(Body& sum);
+
+ private:
+  static constexpr int kMost = 4;
+  int n_ = 0;
+  Product product_;
+  Ref<Storage> held_[2 * kMost];
+  const std::byte *a_[kMost], *b_[kMost];
+};
+
 /// The matmul of that call with a row, which has the length of its last axis, added to all of its rows: in one pass and with the
 /// bits of both; false, where that is not done. The result, which has its shape, gets its storage here.
 bool multiply_onto_row(const Call& call, const Body& row);

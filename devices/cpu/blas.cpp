@@ -326,8 +326,9 @@ bool adds_up(const Product& p) {
   return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // else it does not go through gemm
 }
 
-template <class T>
-bool add_any(const Product& p, std::int64_t count, const T* a, std::int64_t next_a, const T* b, std::int64_t next_b, T* out) {
+/// a(i) and b(i) are the operands of product i.
+template <class T, class A, class B>
+bool add_any(const Product& p, std::int64_t count, A a, B b, T* out) {
   if (!adds_up(p)) return false;
   pthread_once(&once, use_one_thread);
   const Tiles t = tiles_of(p, 1);
@@ -336,7 +337,7 @@ bool add_any(const Product& p, std::int64_t count, const T* a, std::int64_t next
     for (std::int64_t tile = begin; tile < end; ++tile) {
       if (tile > begin && work > kSmallPath) check_interrupt();
       for (std::int64_t i = 0; i < count; ++i)
-        with_tile(p, t, tile, a + i * next_a, b + i * next_b, out, [](const Product& part, const T* x, const T* y, T* sum) {
+        with_tile(p, t, tile, a(i), b(i), out, [](const Product& part, const T* x, const T* y, T* sum) {
           blas_gemm(part, x, y, sum, Into::sum);
         });
     }
@@ -361,11 +362,17 @@ bool onto_row_any(const Product& p, const T* a, const T* b, const T* row, T* out
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
 bool add_products(const Product& p, std::int64_t count, const float* a, std::int64_t next_a, const float* b, std::int64_t next_b, float* out) {
-  return add_any(p, count, a, next_a, b, next_b, out);
+  return add_any(p, count, [=](std::int64_t i) { return a + i * next_a; }, [=](std::int64_t i) { return b + i * next_b; }, out);
 }
 bool add_products(const Product& p, std::int64_t count, const double* a, std::int64_t next_a, const double* b, std::int64_t next_b,
                   double* out) {
-  return add_any(p, count, a, next_a, b, next_b, out);
+  return add_any(p, count, [=](std::int64_t i) { return a + i * next_a; }, [=](std::int64_t i) { return b + i * next_b; }, out);
+}
+bool add_products(const Product& p, std::int64_t count, const float* const* a, const float* const* b, float* out) {
+  return add_any(p, count, [=](std::int64_t i) { return a[i]; }, [=](std::int64_t i) { return b[i]; }, out);
+}
+bool add_products(const Product& p, std::int64_t count, const double* const* a, const double* const* b, double* out) {
+  return add_any(p, count, [=](std::int64_t i) { return a[i]; }, [=](std::int64_t i) { return b[i]; }, out);
 }
 bool adds_products(const Product& p) { return adds_up(p); }
 bool multiply_onto_row(const Product& p, const float* a, const float* b, const float* row, float* out) { return onto_row_any(p, a, b, row, out); }

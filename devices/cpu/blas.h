@@ -12,6 +12,7 @@ struct Product {
   std::int64_t m, n, k;
   bool ta, tb;
   std::int64_t lda, ldb, ldo;
+  bool operator==(const Product&) const = default;
 };
 
 /// Axes along which a product repeats, with the distances in elements between successive matrices.
@@ -31,6 +32,9 @@ void multiply(const Product& p, const Repeats& r, const double* a, const double*
 bool add_products(const Product& p, std::int64_t count, const float* a, std::int64_t next_a, const float* b, std::int64_t next_b, float* out);
 bool add_products(const Product& p, std::int64_t count, const double* a, std::int64_t next_a, const double* b, std::int64_t next_b,
                   double* out);
+/// The same with operands where the lists say.
+bool add_products(const Product& p, std::int64_t count, const float* const* a, const float* const* b, float* out);
+bool add_products(const Product& p, std::int64_t count, const double* const* a, const double* const* b, double* out);
 bool adds_products(const Product& p);
 template <class T>
 bool add_product(const Product& p, const T* a, const T* b, T* out) {
