@@ -2,6 +2,7 @@
 #include "ops/cast.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/sparse.h"
 #include "core/text.h"
@@ -38,7 +39,7 @@ void float_to_half(void* to, DType dtype, const float* from, std::int64_t n) {
   (dtype == float16 ? table.to_half : table.to_bfloat)(from, to, n);
 }
 
-/// core/convert.h's convert by vectors. What has a half type on one side goes through float32, as there.
+/// Between two dtypes that are not the same, by vectors. What has a half type on one side goes through float32, as in core/convert.h.
 void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype, std::int64_t n) {
   bool half_in = is_half(from_dtype), half_out = is_half(to_dtype);
   if (!half_in && !half_out) return wide_loop(to_dtype, from_dtype)(from, to, n);
@@ -59,12 +60,7 @@ void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype,
 
 void kernel(const Call& call) {
   const Body& out = *call.out[0];
-  DType from = call.spec(0).dtype, to = out.dtype;
-  const std::byte* in = call.in[0].data;
-  std::byte* o = out.data();
-  parallel_for(out.numel(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-    run(o + begin * to.size(), to, in + begin * from.size(), from, end - begin);
-  });
+  cast_elements(out.data(), out.dtype, call.in[0].data, call.spec(0).dtype, out.numel());
 }
 
 void gradient(const Rewind& r) {
@@ -72,6 +68,17 @@ void gradient(const Rewind& r) {
 }
 
 }  // namespace
+
+void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n) {
+  auto* out = static_cast<std::byte*>(to);
+  auto* in = static_cast<const std::byte*>(from);
+  parallel_for(n, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    std::byte* o = out + begin * to_dtype.size();
+    const std::byte* i = in + begin * from_dtype.size();
+    if (to_dtype == from_dtype) std::memcpy(o, i, static_cast<std::size_t>((end - begin) * to_dtype.size()));
+    else run(o, to_dtype, i, from_dtype, end - begin);
+  });
+}
 
 constinit const OpDef cast_row{.name = "cast", .rule = rule, .cpu = kernel, .vjp = gradient};
 

@@ -19,4 +19,7 @@ struct CastTable {
 };
 KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 
+/// core/convert.h's convert by vectors and on several threads, for kernels that convert whole tensors. Of NaN only that it stays one.
+void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
+
 }  // namespace kassette

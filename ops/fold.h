@@ -6,6 +6,7 @@
 #include "core/convert.h"
 #include "devices/cpu/threads.h"
 #include "ops/axes.h"
+#include "ops/cast.h"
 #include "ops/fold_loops.h"
 
 namespace kassette {
@@ -150,9 +151,9 @@ void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_i
       f(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out));
     } else {
       Scratch<float> wide(n_in), result(n_out);
-      convert(wide.get(), float32, x, dtype, n_in);
+      cast_elements(wide.get(), float32, x, dtype, n_in);
       f(static_cast<const float*>(wide.get()), result.get());
-      convert(out, dtype, result.get(), float32, n_out);
+      cast_elements(out, dtype, result.get(), float32, n_out);
     }
   });
 }

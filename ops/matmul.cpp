@@ -8,6 +8,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/cast.h"
 #include "ops/contraction.h"
 
 namespace kassette {
@@ -145,12 +146,12 @@ void run_half(const Call& call) {
   for (int i = 0; i < 2; ++i) {
     std::int64_t n = call.spec(i).numel();
     wide[i] = Storage::allocate(n * 4, cpu);
-    convert(wide[i]->data, float32, call.in[i].data, half, n);
+    cast_elements(wide[i]->data, float32, call.in[i].data, half, n);
   }
   std::int64_t n = call.out[0]->numel();
   wide[2] = Storage::allocate(n * 4, cpu);
   run(call, static_cast<const std::byte*>(wide[0]->data), static_cast<const std::byte*>(wide[1]->data), static_cast<float*>(wide[2]->data));
-  convert(call.out[0]->data(), half, wide[2]->data, float32, n);
+  cast_elements(call.out[0]->data(), half, wide[2]->data, float32, n);
 }
 
 void kernel(const Call& call) {

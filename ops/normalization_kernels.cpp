@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/text.h"
+#include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/normalization_walk.h"
 #include "ops/repeat.h"
@@ -128,7 +129,7 @@ class Wide {
     at_ = call.in[i].data;
     if (s.dtype.size() != sizeof(T)) {
       held_ = Storage::allocate(s.numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
-      convert(held_->data, float32, at_, s.dtype, s.numel());
+      cast_elements(held_->data, float32, at_, s.dtype, s.numel());
       at_ = static_cast<std::byte*>(held_->data);
     }
     if (!shape || s.numel() == shape->numel()) return;
@@ -149,7 +150,8 @@ class Wide {
   const std::byte* at_ = nullptr;
 };
 
-/// An output with elements of T, rounded once where they are float16 or bfloat16.
+/// An output with elements of T, rounded once where they are float16 or bfloat16: by store(), when all of them are there. Not by a
+/// destructor: an interrupt may end the conversion by an exception.
 template <class T>
 class Rounded {
  public:
@@ -158,8 +160,8 @@ class Rounded {
     held_ = Storage::allocate(out.numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
     at_ = static_cast<T*>(held_->data);
   }
-  ~Rounded() {
-    if (held_) convert(out_.data(), out_.dtype, held_->data, float32, out_.numel());
+  void store() const {
+    if (held_) cast_elements(out_.data(), out_.dtype, held_->data, float32, out_.numel());
   }
   T* get() const { return at_; }
 
@@ -202,6 +204,7 @@ void run_normalize(const Call& call) {
       },
       Parameters<T>{{mean, factor.get(), beta.get(), nullptr}}, scaling(w, from, to));
   if (order.moves()) order.back<T>(to, y.get());
+  y.store();
 }
 
 template <class T>
@@ -212,6 +215,7 @@ void run_normalize_grad(const Call& call) {
   if (n == 0) {
     std::fill_n(dgamma.get(), channels, T(0));
     std::fill_n(dbeta.get(), channels, T(0));
+    dgamma.store(), dbeta.store();
     return;
   }
   Order order(x, axes_mask(call.op.name, call.attrs.a, x));
@@ -252,6 +256,7 @@ void run_normalize_grad(const Call& call) {
         loop(u + at, from + at, r, p.at[0], p.at[1], p.at[2], p.at[3], to + at);
       });
   if (order.moves()) order.back<T>(to, dx.get());
+  dx.store(), dgamma.store(), dbeta.store();
 }
 
 template <class T>
@@ -280,6 +285,7 @@ void run_center_scale(const Call& call) {
   Rounded<T> y(*call.out[0]);
   Walk w(folded, sizeof(T));
   apply_parameters(w, Parameters<T>{{mean.get(), factor.get(), shift.get(), nullptr}}, scaling(w, in.get(), y.get()));
+  y.store();
 }
 
 template <void (*kSingle)(const Call&), void (*kDouble)(const Call&)>

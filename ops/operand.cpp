@@ -5,6 +5,7 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/cast.h"
 #include "ops/dispatch.h"
 #include "ops/named.h"
 #include "ops/shaping.h"
@@ -93,7 +94,7 @@ struct Writer {
         convert(&v, float64, p + i * from.size(), from, 1);
         write_scalar(at + i * dtype.size(), dtype, Scalar(v), what);
       }
-    else convert(at, dtype, p, from, n);
+    else cast_elements(at, dtype, p, from, n);
     at += n * dtype.size();
   }
   [[noreturn]] void ragged(int depth) {

@@ -10,6 +10,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/cast.h"
 #include "ops/dims.h"
 #include "ops/integer_range.h"
 
@@ -147,7 +148,7 @@ void fill(const Call& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const 
     for (std::int64_t at = begin; at < end; at += kBlock) {
       std::int64_t n = std::min(kBlock, end - at);
       f32(key, at, n, form, buffer);
-      convert(to + at * 2, dtype, buffer, float32, n);
+      cast_elements(to + at * 2, dtype, buffer, float32, n);
     }
   });
 }

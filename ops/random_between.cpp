@@ -6,6 +6,7 @@
 #include "core/convert.h"
 #include "devices/cpu/threads.h"
 #include "ops/between.h"
+#include "ops/cast.h"
 #include "ops/dims.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
@@ -108,8 +109,8 @@ void between(const Call& call, const RandomKey& key) {
   Scratch<C> wide_low(wide ? 0 : n_low), wide_high(wide ? 0 : n_high);
   const C *low = call.in[2].as<C>(), *high = call.in[3].as<C>();
   if (!wide) {
-    convert(wide_low.get(), float32, call.in[2].data, out.dtype, n_low);
-    convert(wide_high.get(), float32, call.in[3].data, out.dtype, n_high);
+    cast_elements(wide_low.get(), float32, call.in[2].data, out.dtype, n_low);
+    cast_elements(wide_high.get(), float32, call.in[3].data, out.dtype, n_high);
     low = wide_low.get(), high = wide_high.get();
   }
   const Spread<C> u_of(numbers.get(), drawn, out), low_of(low, call.spec(2), out), high_of(high, call.spec(3), out);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/text.h"
+#include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
 
@@ -125,10 +126,7 @@ void logical_kernel(const Call& call) {
   Scratch<std::uint8_t> held(x.dtype.is_bool() ? 0 : n);
   if (!x.dtype.is_bool()) {
     truth = held.get();
-    int size = x.dtype.size();
-    parallel_for(n, kFoldGrain, [&](std::int64_t begin, std::int64_t end) {
-      convert(held.get() + begin, bool_, call.in[0].data + begin * size, x.dtype, end - begin);
-    });
+    cast_elements(held.get(), bool_, call.in[0].data, x.dtype, n);
   }
   fold_runs(fold_loops<std::uint8_t>(kFold), std::uint8_t(kFold == Fold::min), truth, call.out_as<std::uint8_t>(),
             Runs(x, axes_mask(call.op.name, call.attrs.a, x)));
@@ -150,7 +148,7 @@ void top_rule(const Call& call, Spec* out) {
 void top_kernel(const Call& call) {
   std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.a;
   Scratch<std::int64_t> ids(rows);
-  convert(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
+  cast_elements(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
   bool* out = call.out_as<bool>();
   with_wide(call.in[0].data, nullptr, call.spec(0).dtype, rows * n, 0, [&](auto* p, auto*) {
     using T = std::remove_const_t<std::remove_pointer_t<decltype(p)>>;

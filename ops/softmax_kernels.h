@@ -1,6 +1,7 @@
 // ops/softmax_kernels.h - what the files of softmax and its losses share: kernels along an axis, and the shapes of two operands.
 #pragma once
 #include "core/text.h"
+#include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
 #include "ops/softmax.h"
@@ -49,7 +50,7 @@ void float_kernel(const Call& call) {
     f.inputs[i] = call.in[i].data;
     if (!s.dtype.is_float() || !call.in[i].data) continue;
     held[i] = Storage::allocate(s.numel() * 4, cpu);
-    convert(held[i]->data, float32, call.in[i].data, s.dtype, s.numel());
+    cast_elements(held[i]->data, float32, call.in[i].data, s.dtype, s.numel());
     f.inputs[i] = held[i]->data;
   }
   for (int i = 0; i < call.n_out; ++i) {
@@ -58,7 +59,7 @@ void float_kernel(const Call& call) {
   }
   kRun(f);
   for (int i = 0; i < call.n_out; ++i)
-    convert(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
+    cast_elements(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
 }
 
 /// A shape around one axis: (outer, n, inner).

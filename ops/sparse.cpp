@@ -8,6 +8,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/cast.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "ops/sparse_index.h"
@@ -44,7 +45,7 @@ void coo_rule(const Call& call, Spec* out) {
 void coo_kernel(const Call& call) {
   Body& out = *call.out[0];
   Ref<Storage> memory = Storage::allocate(out.bytes(), cpu);
-  convert(memory->data, int64, call.in[0].data, call.spec(0).dtype, out.numel());
+  cast_elements(memory->data, int64, call.in[0].data, call.spec(0).dtype, out.numel());
   out.storage = SparseIndex::own("sparse_coo", std::move(memory), 0, out.dims[0], dense_shape(call, 1));
   out.offset = 0;
 }

@@ -5,6 +5,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/cast.h"
 #include "ops/expr.h"
 #include "ops/fold.h"
 #include "ops/sparse.h"
@@ -63,10 +64,10 @@ void with_loops(const Call& call, const int* inputs, F f) {
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
       std::int64_t n = call.spec(inputs[0]).numel(), m = call.spec(inputs[1]).numel();
       Scratch<float> a(n), b(m), to(out.numel());
-      convert(a.get(), float32, in(0), out.dtype, n);
-      convert(b.get(), float32, in(1), out.dtype, m);
+      cast_elements(a.get(), float32, in(0), out.dtype, n);
+      cast_elements(b.get(), float32, in(1), out.dtype, m);
       f(loops<float>(), a.get(), b.get(), to.get());
-      convert(out.data(), out.dtype, to.get(), float32, out.numel());
+      cast_elements(out.data(), out.dtype, to.get(), float32, out.numel());
     } else if constexpr (std::is_floating_point_v<T>) {
       f(loops<T>(), reinterpret_cast<const T*>(in(0)), reinterpret_cast<const T*>(in(1)), call.out_as<T>());
     } else if constexpr (!std::is_same_v<T, bool>) {
