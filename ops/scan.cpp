@@ -137,23 +137,22 @@ void numbers(DType dtype, F&& f) {
   });
 }
 
+// Half types through float32: a running value rounds to it, then to them.
 void cumsum_kernel(const Call& call) {
-  numbers(call.spec(0).dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    const T* x = call.in[0].as<T>();
-    T* y = call.out_as<T>();
-    scan(call, call.spec(0), Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(x[at])); });
+  const Spec& x = call.spec(0);
+  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
+    using T = std::remove_pointer_t<decltype(y)>;
+    scan(call, x, Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(in[at])); });
   });
 }
 void cumprod_kernel(const Call& call) {
-  numbers(call.spec(0).dtype, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    const T* x = call.in[0].as<T>();
-    T* y = call.out_as<T>();
-    bool shifted = call.attrs.b & kShifted;
-    scan(call, call.spec(0), Running<T>(1), [=](Running<T>& s, std::int64_t at, std::int64_t) {
+  const Spec& x = call.spec(0);
+  bool shifted = call.attrs.b & kShifted;
+  with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
+    using T = std::remove_pointer_t<decltype(y)>;
+    scan(call, x, Running<T>(1), [=](Running<T>& s, std::int64_t at, std::int64_t) {
       Running<T> before = s;
-      s *= wide(x[at]);
+      s *= wide(in[at]);
       y[at] = narrow<T>(shifted ? before : s);
     });
   });
