@@ -165,9 +165,7 @@ void BackwardWalk::handle_backward(Entry& e) {
   Tensors results = expanded_[e.node];
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const Tensor& r = results[i];
-    Tensor& cotangent = cotangents_[e.first + static_cast<std::size_t>(i)];
-    complete(cotangent);
-    Tensor dy = cotangent;
+    Tensor dy = completed(e.first + static_cast<std::uint32_t>(i));
     if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), dy);
   }
 }
@@ -191,8 +189,7 @@ void BackwardWalk::handle(Entry& e) {
   std::uint32_t first = e.first;
   bool keep = e.wanted;
   for (int i = 0; i < n_out; ++i) {
-    Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
-    complete(c);
+    Tensor& c = completed(first + static_cast<std::uint32_t>(i));
     dy[i] = keep ? c : std::move(c);
   }
   const Rewind r(&n, dy, din, wanted);
@@ -238,8 +235,7 @@ Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
   for (const Tensor& x : xs_) {
     const Body& b = Access::body(x);
     std::uint32_t i = find(b.node.get());
-    if (i != kNone) complete(cotangents_[entries_[i].first + b.out]);
-    Tensor g = i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out];
+    Tensor g = i == kNone ? Tensor() : completed(entries_[i].first + b.out);
     results.push_back(unrecorded_ && g.defined() ? broadcast_like(g, x) : std::move(g));
   }
   return results;

@@ -72,6 +72,11 @@ class BackwardWalk {
   void give(const Body& to, Tensor g);
   bool give_slice(Node& n, const Tensor& dy);
   void complete(Tensor& slot);
+  /// A cotangent for whoever reads it.
+  Tensor& completed(std::uint32_t i) {
+    complete(cotangents_[i]);
+    return cotangents_[i];
+  }
   void put_slices(Tensor& slot);
   void add_products(const Rewind& r, bool* wanted);
   bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;

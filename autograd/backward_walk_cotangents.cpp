@@ -138,25 +138,20 @@ void BackwardWalk::add_products(const Rewind& r, bool* wanted) {
     Tensor* slot = slot_of(r.node.in()[i]);
     put_slices(*slot);
     if (!slot->defined() || !ours(*slot) || !Access::body(*slot).same_shape(r.spec(i))) continue;
+    Body& sum = Access::body(*slot);
     if (auto it = shares_.find(slot); it != shares_.end()) {
-      if (it->second.take(r, i, Access::body(*slot))) {
-        wanted[i] = false;
-        if (it->second.full()) complete(*slot);
-        continue;
-      }
-      complete(*slot);
+      wanted[i] = it->second.take(r, i, sum) == ProductShares::kNot;
+      if (wanted[i] || it->second.full()) complete(*slot);
     }
+    if (!wanted[i]) continue;
     ProductShares fresh;
-    if (fresh.take(r, i, Access::body(*slot))) {
-      shares_.emplace(slot, std::move(fresh));
-      wanted[i] = false;
-    } else if (add_product_gradient(r, i, Access::body(*slot))) {
-      wanted[i] = false;
-    }
+    const ProductShares::Taken taken = fresh.take(r, i, sum);
+    wanted[i] = taken == ProductShares::kNot;
+    if (taken == ProductShares::kKept) shares_.emplace(slot, std::move(fresh));
   }
 }
 
-/// What waits for this cotangent is put into it: before anybody reads it or adds to it.
+/// What waits for this cotangent is put into it: before anybody adds to it or reads it (completed).
 void BackwardWalk::complete(Tensor& slot) {
   put_slices(slot);
   if (shares_.empty()) return;

@@ -239,25 +239,20 @@ struct GradientCall {
 
 }  // namespace
 
-bool add_product_gradient(const Rewind& r, int i, Body& sum) {
-  if (sum.device != cpu) return false;
-  const GradientCall c(r, i);
-  return c.good && add_product(c.call(), sum);
-}
-
-bool ProductShares::take(const Rewind& r, int i, const Body& sum) {
+ProductShares::Taken ProductShares::take(const Rewind& r, int i, Body& sum) {
   constexpr std::int64_t kWorthwhile = 1 << 18;   // multiply-adds
-  if (full() || sum.device != cpu || !(sum.dtype == float32 || sum.dtype == float64) || sum.numel() == 0) return false;
+  if (full() || sum.device != cpu || sum.numel() == 0) return kNot;
   GradientCall c(r, i);
-  if (!c.good) return false;
+  if (!c.good) return kNot;
   const std::byte *a = c.in[0].data, *b = c.in[1].data;
   const Product p = product_of(c.call(), MatrixForm(c.attrs), sum, &a, &b);
-  if (n_ == 0 ? p.m * p.n * p.k < kWorthwhile || !adds_products(p) : p != product_) return false;
+  const bool fits = n_ == 0 ? p.m * p.n * p.k >= kWorthwhile && (sum.dtype == float32 || sum.dtype == float64) && adds_products(p) : p == product_;
+  if (!fits) return n_ == 0 && add_product(c.call(), sum) ? kAdded : kNot;
   product_ = p;
   for (int k = 0; k < 2; ++k) held_[2 * n_ + k] = std::move(c.values[k].storage);
   a_[n_] = a;
   b_[n_++] = b;
-  return true;
+  return kKept;
 }
 
 void ProductShares::add_to(Body& sum) {

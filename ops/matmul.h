@@ -19,17 +19,16 @@ Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_ax
 /// done. `sum` is ours alone and has the shape and dtype of the result.
 bool add_product(const Call& call, Body& sum);
 
-/// The same for the cotangent of operand i of a matmul node.
-bool add_product_gradient(const Rewind& r, int i, Body& sum);
-
-/// Such cotangents of several nodes that are added to one sum, together: one hand-over to other threads, and the sum stays in the
-/// caches. The bits are those of one after the other.
+/// Cotangents of an operand of matmul nodes, on their way to a sum. Those of large products are added several at a time: one hand-over
+/// to other threads, and the sum stays in the caches. The bits are those of one after the other.
 class ProductShares {
  public:
-  /// Takes the cotangent of operand i of the node; false, and nothing done, where it does not go with the others.
-  bool take(const Rewind& r, int i, const Body& sum);
+  enum Taken : std::uint8_t { kNot, kAdded, kKept };
+  /// Adds the cotangent of operand i of the node to `sum`, as add_product does, or keeps it for add_to. kNot, and nothing done, where it is
+  /// not done that way, or not with those that are kept.
+  Taken take(const Rewind& r, int i, Body& sum);
   bool full() const { return n_ == kMost; }
-  /// Adds what was taken.
+  /// Adds what is kept.
   void add_to(Body& sum);
 
  private:
