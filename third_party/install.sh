@@ -15,7 +15,7 @@ table='
 build | cmd c++ g++ clang++               | g++                     | 12     | compiles kassette and your scripts
 build | cmd cmake                         | cmake                   | 3.22   | configures the build
 build | cmd ninja make                    | ninja-build             | any    | runs the build
-build | header cblas.h                    | libopenblas-pthread-dev | 0.3.20 | matrix products on the CPU; its pthread flavour, as we run it on one thread a call
+build | header openblas_config.h          | libopenblas-pthread-dev | 0.3.20 | matrix products on the CPU; its pthread flavour, as we run it on one thread a call
 build | header xsimd/xsimd.hpp            | libxsimd-dev            | 8.1    | vector instructions of the CPU
 build | header spdlog/spdlog.h            | libspdlog-dev           | 1.9    | the log behind KASSETTE_LOG
 build | header nlohmann/json.hpp          | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration that Keras in Python has too

@@ -20,7 +20,8 @@ find_package(PNG REQUIRED)
 # The pthread flavour, by preference: the OpenMP one brings libgomp's threads beside our pool. The
 # library remembers where it was, since the system-wide alternative may point at another flavour.
 set(flavour openblas-pthread)
-find_path(KASSETTE_BLAS_INCLUDE cblas.h
+# Not cblas.h: the reference BLAS has one too, without what we call beside the products.
+find_path(KASSETTE_BLAS_INCLUDE openblas_config.h
   PATH_SUFFIXES ${CMAKE_LIBRARY_ARCHITECTURE}/${flavour} ${flavour} openblas REQUIRED)
 find_library(KASSETTE_BLAS_LIBRARY openblas PATH_SUFFIXES ${flavour} REQUIRED)
 get_filename_component(blas_dir ${KASSETTE_BLAS_LIBRARY} DIRECTORY)
