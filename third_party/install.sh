@@ -4,131 +4,246 @@
 #   third_party/install.sh build         what building and running takes
 #   third_party/install.sh build test    and what the tests take
 #   third_party/install.sh build repl    and what the REPL takes (0.7 GB)
+#   third_party/install.sh --missing build test    only lists what is missing; ends with 1 if anything is
 #   third_party/install.sh --list        the table
 #
 # Says what is missing and why, asks nothing, and does nothing where all is there. Names are those of
-# Debian 12, Debian 13 and Ubuntu 24.04.
+# Debian 12, Debian 13 and Ubuntu 24.04. CMAKE_PREFIX_PATH names more folders to look in.
 set -euo pipefail
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 # group | how to see that it is there | Debian package | version wanted | reason
+# `cmd` and `python`: one of these programs or modules; `find`: by find.cmake, as the build itself does.
 table='
 build | cmd c++ g++ clang++               | g++                     | 12     | compiles kassette and your scripts
 build | cmd cmake                         | cmake                   | 3.22   | configures the build
 build | cmd ninja make                    | ninja-build             | any    | runs the build
-build | header openblas_config.h          | libopenblas-pthread-dev | 0.3.20 | matrix products on the CPU; its pthread flavour, as we run it on one thread a call
-build | header xsimd/xsimd.hpp            | libxsimd-dev            | 8.1    | vector instructions of the CPU
-build | header spdlog/spdlog.h            | libspdlog-dev           | 1.9    | the log behind KASSETTE_LOG
-build | header nlohmann/json.hpp          | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration that Keras in Python has too
-build | header zlib.h                     | zlib1g-dev              | 1.2.9  | compressed files: npz, IDX within gzip
-build | header png.h                      | libpng-dev              | 1.6    | reads and writes PNG pictures
-test  | header catch2/catch.hpp catch2/catch_all.hpp | catch2       | 2.13   | the test framework, version 2 or 3
-test  | header xtensor/xarray.hpp         | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
-test  | header dlpack/dlpack.h            | libdlpack-dev           | 0.6    | the layout of the structs of DLPack, to compare with ours
+build | cmd make                          | make                    | any    | runs the builds of your own CMake projects, unless they are told to take another
+build | find OpenBLAS                     | libopenblas-pthread-dev | 0.3.20 | matrix products on the CPU; its pthread flavour, as we run it on one thread a call
+build | find xsimd                        | libxsimd-dev            | 8.1    | vector instructions of the CPU
+build | find spdlog                       | libspdlog-dev           | 1.9    | the log behind KASSETTE_LOG
+build | find nlohmann_json                | nlohmann-json3-dev      | 3.10   | reads keras.json, the configuration that Keras in Python has too
+build | find ZLIB                         | zlib1g-dev              | 1.2.9  | compressed files: npz, IDX within gzip
+build | find PNG                          | libpng-dev              | 1.6    | reads and writes PNG pictures
+test  | find Catch2                       | catch2       | 2.13   | the test framework, version 2 or 3
+test  | find xtensor                      | libxtensor-dev          | 0.24   | reference results, and <kassette/xtensor.h>
+test  | find dlpack                       | libdlpack-dev           | any    | the layout of the structs of DLPack, to compare with ours
 test  | python numpy                      | python3-numpy           | 1.24   | files are written and read by NumPy, to compare
 docs  | cmd mkdocs                        | mkdocs                  | 1.4    | the documentation as HTML, with search that needs no server
 docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
 package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on
 package | cmd file                      | file                    | any    | tells it the programs from the rest
-repl  | header clang/Interpreter/PartialTranslationUnit.h | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
-repl  | header llvm/IR/Module.h           | llvm-19-dev             | 19     | what it makes code with
-repl  | header histedit.h                 | libedit-dev             | 3.1    | the line that is typed: history, Tab
+repl  | find clang                        | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
+repl  | find LLVM                         | llvm-19-dev             | 19     | what it makes code with
+repl  | find libedit                      | libedit-dev             | any    | the line that is typed: history, Tab
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
 ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | the header budget in an interpreter
 '
 
-say() { printf '%s\n' "$*" >&2; }
+say() { printf '%s\n' "$*" >&2 || true; }
+die() {
+  say "kassette: $*"
+  exit 1
+}
 
-# present "cmd a b", "header a b" or "python a b" (modules): one of them is enough.
+# present "cmd a b" or "python a b" (modules): one of them is enough.
 present() {
-  local kind=$1 name dir python
+  local kind=$1 name python
   shift
   for name in "$@"; do
     if [ "$kind" = cmd ]; then
       command -v "$name" >/dev/null 2>&1 && return 0
-    elif [ "$kind" = python ]; then
+    else
       # The distribution puts modules beside its own python3, which need not be the first one found.
       for python in python3 /usr/bin/python3; do
         "$python" -c "import $name" >/dev/null 2>&1 && return 0
-      done
-    else
-      for dir in $include_dirs; do
-        [ -e "$dir/$name" ] && return 0
       done
     fi
   done
   return 1
 }
 
-include_dirs="/usr/include /usr/local/include"
-include_dirs+=" /usr/lib/llvm-19/include"
-for dir in /usr/include/*/openblas-pthread /usr/include/openblas* /usr/include/*-linux-gnu*; do
-  [ -d "$dir" ] && include_dirs+=" $dir"
-done
-IFS=':' read -ra given <<<"${CPATH:-}:${CPLUS_INCLUDE_PATH:-}"
-for dir in "${given[@]}"; do
-  [ -n "$dir" ] && include_dirs+=" $dir"
-done
-IFS=':;' read -ra given <<<"${CMAKE_PREFIX_PATH:-}"
-for dir in "${given[@]}"; do
-  [ -n "$dir" ] && include_dirs+=" $dir/include"
-done
+# ask_cmake GROUP...: the packages that find.cmake misses, in $work/missing.txt. What it finds is remembered in the
+# build folder, where asking again takes 0.05 s.
+ask_cmake() {
+  local groups="$*" generator=() try
+  # A compiler would search these before what is found; the build goes without them, too.
+  unset CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH
+  asked=${KASSETTE_BUILD:-$here/../build}/third_party/asked
+  { mkdir -p "$asked" 2>/dev/null && [ -w "$asked" ] && exec 8>"$asked.lock"; } 2>/dev/null || asked=$work/asked
+  ! command -v flock >/dev/null 2>&1 || [ ! -e "$asked.lock" ] || flock 8
+  ! command -v ninja >/dev/null 2>&1 || generator=(-G "${CMAKE_GENERATOR:-Ninja}")
+  for try in again anew; do
+    [ $try = again ] || rm -rf "$asked"   # as where the clone was moved
+    # shellcheck disable=SC2086  # options are words
+    cmake -S "$here" -B "$asked" "${generator[@]}" -DGROUPS="${groups// /;}" ${KASSETTE_CMAKE_OPTIONS:-} >"$work/log" 2>&1 8>&- &&
+      cp "$asked/missing.txt" "$asked/why.txt" "$work" && exec 8>&- && return
+  done
+  cat "$work/log" >&2
+  die "cmake failed to look for the packages"
+}
 
-if [ "${1:-}" = --list ]; then
-  printf '%s' "$table" | sed '/^$/d'
-  exit 0
-fi
+# find_missing GROUP...: fills missing and reasons.
+find_missing() {
+  local group probe package version reason unknown=false
+  missing=() reasons=()
+  need() {
+    missing+=("$package")
+    reasons+=("$(printf '  %-24s %s' "$package" "$reason")")
+  }
+  while IFS='|' read -r group probe package version reason; do
+    group=${group// /} package=${package// /} reason=${reason# }
+    [ -n "$group" ] && [[ " $* " == *" $group "* ]] || continue
+    # shellcheck disable=SC2086  # a probe is a list of words
+    [[ $probe == *' find '* ]] || present $probe || need
+  done <<<"$table"
+  if ! [[ " $* " =~ \ (build|test|repl)\  ]]; then return; fi
+  # Before there are compiler and cmake, only dpkg knows.
+  if present cmd cmake && present cmd ninja make && present cmd "${CXX:-c++}" g++ clang++; then
+    ask_cmake "$@"
+  else
+    unknown=true
+  fi
+  while IFS='|' read -r group probe package version reason; do
+    group=${group// /} package=${package// /} reason=${reason# }
+    [[ $probe == *' find '* ]] && [[ " $* " == *" $group "* ]] || continue
+    if $unknown; then
+      dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || need
+    elif grep -qxF "$package" "$work/missing.txt"; then
+      need
+    fi
+  done <<<"$table"
+}
 
-missing=()
-reasons=()
-while IFS='|' read -r group probe package version reason; do
-  group=${group// /}
-  [ -n "$group" ] || continue
-  [[ " $* " == *" $group "* ]] || continue
-  # shellcheck disable=SC2086  # a probe is a list of words
-  present $probe && continue
-  missing+=("${package// /}")
-  reasons+=("$(printf '  %-24s %s' "${package// /}" "${reason# }")")
-done <<<"$table"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+only_list=false
+case ${1:-} in
+  --list)
+    printf '%s' "$table" | sed '/^$/d'
+    exit 0
+    ;;
+  --missing)
+    only_list=true
+    shift
+    ;;
+esac
+find_missing "$@"
 [ ${#missing[@]} -gt 0 ] || exit 0
+if $only_list; then
+  printf '%s\n' "${missing[@]}"
+  exit 1
+fi
 
 say "kassette needs ${#missing[@]} package(s) that are not on this machine:"
 for reason in "${reasons[@]}"; do say "$reason"; done
 
-if ! command -v apt-get >/dev/null 2>&1; then
-  say "kassette: there is no apt-get here; install the like of these with your package manager, then try again"
-  exit 1
-fi
+command -v apt-get >/dev/null 2>&1 ||
+  die "there is no apt-get here; install the like of these with your package manager, then try again"
 become=
 if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null 2>&1; then
-    say "kassette: neither root nor sudo; run as root:  apt-get install ${missing[*]}"
-    exit 1
-  fi
+  command -v sudo >/dev/null 2>&1 || die "neither root nor sudo; run as root:  apt-get install ${missing[*]}"
   become=sudo
   # Off a terminal nobody could answer a question for the password.
-  [ -t 0 ] || become="sudo -n"
+  if [ -t 0 ]; then sudo -v || die "sudo refused; run as root:  apt-get install ${missing[*]}"; else become="sudo -n"; fi
 fi
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-apt() {
-  $become env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" \
-    </dev/null >"$log" 2>&1 && return
-  cat "$log" >&2
-  say "kassette: \`apt-get $*\` failed; to do it by hand:  apt-get install ${missing[*]}"
-  exit 1
+# A dpkg that is cut short leaves packages half installed. It runs in a session of its own, where neither Ctrl-C nor a
+# closed terminal nor a time limit reaches it, and writes into files, so that it ends well even where we are killed.
+stopping=false
+stop() {
+  $stopping || say "stopping; what dpkg has begun is finished first"
+  stopping=true
 }
-say "installing: ${missing[*]}"
-apt update
+# as_root COMMAND...: its output is in $work/log and apt's status lines are in $work/status.
+as_root() {
+  local status=0
+  rm -f "$work/ended" "$work/status"
+  trap stop INT TERM HUP
+  # shellcheck disable=SC2016  # the inner shell's variables
+  {
+    trap '' INT TERM HUP
+    $become sh -c 'work=$1; shift; trap "" INT TERM HUP
+      exec setsid -w env DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@" </dev/null >"$work/log" 2>&1 3>"$work/status"' \
+      sh "$work" "$@" || status=$?
+    echo $status >"$work/ended"
+  } &
+  while [ ! -s "$work/ended" ] && [ -d "/proc/$!" ]; do
+    draw
+    sleep 0.3 || true
+  done
+  [ ! -t 2 ] || printf '\r\033[K' >&2 || true
+  status=$(cat "$work/ended" 2>/dev/null || echo 1)
+  trap - INT TERM HUP
+  $stopping && exit 130
+  return "$status"
+}
+# Draws how far apt has come: the files fetched, then the packages set up.
+started=$SECONDS
+shown=
+draw() {
+  local line phase name percent text total left= bar
+  line=$(tail -n 1 "$work/status" 2>/dev/null || true)
+  IFS=: read -r phase name percent text <<<"$line"
+  percent=${percent%.*}
+  [[ $phase =~ ^(dl|pm)status$ && $percent =~ ^[0-9]+$ ]] || return 0
+  if [ "$phase" = dlstatus ]; then
+    [[ $text =~ file\ ([0-9]+)\ of\ ([0-9]+) ]] || return 0
+    text="fetching file ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+  else
+    total=$(sed -n 's/.* \([0-9]*\) newly installed.*/\1/p' "$work/log" | tail -n 1)
+    text="package $(grep -c '^pmstatus:.*:Installed ' "$work/status" || true) of ${total:-?}: ${name%%:*}"
+  fi
+  if [ "${shown%%:*}" != "$phase" ]; then
+    started=$SECONDS
+    shown=$phase:-1
+  fi
+  if [ "$percent" -ge 5 ] && [ $((SECONDS - started)) -ge 3 ]; then
+    left=", about $(((SECONDS - started) * (100 - percent) / percent)) s left"
+  fi
+  if [ -t 2 ]; then
+    bar=$(printf '%*s' $((percent * 3 / 10)) '')
+    printf '\r\033[K[%-30s] %.*s' "${bar// /#}" $(($(tput cols 2>/dev/null || echo 80) - 36)) "$text$left" >&2 || true
+  elif [ $((percent / 20)) -gt "${shown#*:}" ]; then
+    shown=$phase:$((percent / 20))
+    say "  $text$left"
+  fi
+}
+apt() { as_root apt-get -q -y -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=3 "$@"; }
+failed() {
+  cat "$work/log" >&2
+  die "\`$*\` failed; to do it by hand:  apt-get install ${missing[*]}"
+}
+
+say "fetching the lists of packages"
+apt update || failed apt-get update
 # What only CI wants may be absent from a distribution; the tests that use it say that they skip.
 wanted=()
 for package in "${missing[@]}"; do
-  if [ -n "$(apt-cache -q policy "$package" 2>/dev/null | sed -n 's/^ *Candidate: (none)$//p; s/^ *Candidate: //p')" ]; then
+  if [ -n "$(LC_ALL=C apt-cache -q policy "$package" 2>/dev/null | sed -n 's/^ *Candidate: (none)$//p; s/^ *Candidate: //p')" ]; then
     wanted+=("$package")
   else
     say "  $package is not in this distribution; going on without it"
   fi
 done
-[ ${#wanted[@]} -eq 0 ] || apt install --no-install-recommends "${wanted[@]}"
+[ ${#wanted[@]} -gt 0 ] || exit 0
+size=$(LC_ALL=C apt-get -s -q -o Debug::NoLocking=1 install --no-install-recommends "${wanted[@]}" 2>/dev/null | grep -c '^Inst ' || true)
+say "installing: ${wanted[*]}; with what they need $size packages"
+install() { apt install --no-install-recommends "${wanted[@]}"; }
+if ! install; then
+  grep -qE 'dpkg --configure -a|fix-broken' "$work/log" || failed apt-get install
+  say "an earlier installation on this machine was interrupted; finishing that first"
+  as_root dpkg --configure -a || true   # it fails where a package lacks another that only the next step fetches
+  apt --fix-broken install || failed apt-get --fix-broken install
+  install || failed apt-get install
+fi
+find_missing "$@"
+for package in "${wanted[@]}"; do
+  [[ " ${missing[*]} " != *" $package "* ]] || {
+    say "kassette: $package is installed, and still not found:"
+    cat "$work/why.txt" >&2
+    exit 1
+  }
+done
 say "installed"

@@ -4,33 +4,44 @@
 # Linked by the library's objects, never seen by a consumer.
 add_library(kassette_third_party INTERFACE)
 
+if((CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+    OR (CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14))
+  message(FATAL_ERROR "kassette needs g++ 12 or clang 14, and ${CMAKE_CXX_COMPILER} is version ${CMAKE_CXX_COMPILER_VERSION}; "
+    "install a newer one (apt-get install g++-12) and name it: CXX=g++-12")
+endif()
+include(${CMAKE_CURRENT_LIST_DIR}/find.cmake)
 find_package(Threads REQUIRED)
-find_package(spdlog 1.9 REQUIRED)
-
-# Header-only, found by path: Debian's CMake package of xsimd 8 drags in xtl and a language standard.
-find_path(KASSETTE_XSIMD_INCLUDE xsimd/xsimd.hpp REQUIRED)
-
-# Header-only as well; one source of ours reads keras.json with it.
-find_path(KASSETTE_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
-
-# Compressed files and pictures.
-find_package(ZLIB REQUIRED)
-find_package(PNG REQUIRED)
-
-# The pthread flavour, by preference: the OpenMP one brings libgomp's threads beside our pool. The
-# library remembers where it was, since the system-wide alternative may point at another flavour.
-set(flavour openblas-pthread)
-# Not cblas.h: the reference BLAS has one too, without what we call beside the products.
-find_path(KASSETTE_BLAS_INCLUDE openblas_config.h
-  PATH_SUFFIXES ${CMAKE_LIBRARY_ARCHITECTURE}/${flavour} ${flavour} openblas REQUIRED)
-find_library(KASSETTE_BLAS_LIBRARY openblas PATH_SUFFIXES ${flavour} REQUIRED)
+kassette_find(build)
+if(KASSETTE_MISSING)
+  list(JOIN KASSETTE_MISSING " " packages)
+  message(FATAL_ERROR "kassette needs packages that are not here:\n${KASSETTE_MISSING_WHY}"
+    "On Debian and Ubuntu: apt-get install ${packages}; elsewhere CMAKE_PREFIX_PATH may name their folders.")
+endif()
 get_filename_component(blas_dir ${KASSETTE_BLAS_LIBRARY} DIRECTORY)
 if(NOT blas_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
   set(KASSETTE_BLAS_DIR ${blas_dir})
 endif()
 
-target_include_directories(kassette_third_party SYSTEM INTERFACE
-  ${KASSETTE_XSIMD_INCLUDE} ${KASSETTE_JSON_INCLUDE} ${KASSETTE_BLAS_INCLUDE})
+# Links to what was chosen: /usr/include itself cannot be put before /usr/local/include, which may have an older
+# xsimd, or a folder of several cblas.h before another.
+set(headers ${PROJECT_BINARY_DIR}/third_party/include)
+file(MAKE_DIRECTORY ${headers})
+file(CREATE_LINK ${KASSETTE_XSIMD_INCLUDE}/xsimd ${headers}/xsimd SYMBOLIC)
+file(CREATE_LINK ${KASSETTE_JSON_INCLUDE}/nlohmann ${headers}/nlohmann SYMBOLIC)
+file(CREATE_LINK ${KASSETTE_BLAS_INCLUDE}/cblas.h ${headers}/cblas.h SYMBOLIC)
+file(CREATE_LINK ${KASSETTE_BLAS_INCLUDE}/openblas_config.h ${headers}/openblas_config.h SYMBOLIC)
+target_include_directories(kassette_third_party SYSTEM INTERFACE ${headers})
+
+# Compilers search CPATH before that.
+string(REPLACE ":" ";" searched "$ENV{CPATH}")
+foreach(dir IN LISTS searched)
+  foreach(header cblas.h xsimd/xsimd.hpp nlohmann/json.hpp spdlog/spdlog.h zlib.h png.h)
+    if(dir AND EXISTS ${dir}/${header})
+      message(FATAL_ERROR "CPATH puts ${dir}/${header} before what was found; unset CPATH to configure and build "
+        "(CMAKE_PREFIX_PATH names folders to search)")
+    endif()
+  endforeach()
+endforeach()
 target_link_libraries(kassette_third_party INTERFACE
   ${KASSETTE_BLAS_LIBRARY} spdlog::spdlog ZLIB::ZLIB PNG::PNG Threads::Threads ${CMAKE_DL_LIBS})
 

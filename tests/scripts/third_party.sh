@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# tests/scripts/third_party.sh SOURCE BUILD - what third_party/install.sh counts as present, the build finds: neither
+# takes the reference BLAS for OpenBLAS or an old xsimd for the one that is wanted.
+set -euo pipefail
+source_dir=$(realpath "$1") build=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset CMAKE_PREFIX_PATH CPATH CXX
+bad=0
+complain() {
+  printf '%s\n' "$*"
+  bad=1
+}
+
+# An apostrophe in a reason would end the table.
+rows=$(grep -cE '^[a-z]+ *\|.*\|.*\|.*\|' "$source_dir/third_party/install.sh")
+listed=$("$source_dir/third_party/install.sh" --list | wc -l)
+[ "$rows" = "$listed" ] || complain "the table of packages: $rows rows, and --list shows $listed"
+
+missing() {  # missing "what" "package" [cmake options]: what the installer says is missing, and the build
+  local got options="$3" status=0
+  rm -rf "$work/asking" "$work/build/CMakeCache.txt"
+  got=$(KASSETTE_BUILD=$work/asking KASSETTE_CMAKE_OPTIONS="$options" "$source_dir/third_party/install.sh" --missing build | tr '\n' ' ') || true
+  [[ -n "$2" && " $got" == *" $2 "* || "$got" = "$2" ]] || complain "$1: the installer misses \"$got\", not \"$2\""
+  # shellcheck disable=SC2086  # options are words
+  env -u CPATH cmake -S "$source_dir" -B "$work/build" -DCMAKE_CXX_COMPILER_WORKS=1 -DKASSETTE_CUDA=OFF -DKASSETTE_TESTS=OFF -DKASSETTE_REPL=OFF $options >"$work/log" 2>&1 || status=$?
+  if [ -z "$2" ]; then
+    [ $status = 0 ] || complain "$1: configuring fails: $(cat "$work/log")"
+  else
+    # CMake breaks the lines of an error.
+    [[ $status = 1 && $(tr -s ' \n' ' ' <"$work/log") == *"apt-get install "*"$2"*"; elsewhere"* ]] || complain "$1: configuring does not name $2: $(cat "$work/log")"
+  fi
+}
+chosen() { readlink -f "$work/build/third_party/include/$1"; }
+
+missing "all is here" "" ""
+xsimd=$(dirname "$(chosen xsimd)") blas=$(dirname "$(chosen cblas.h)")
+
+mkdir -p "$work/old/include/xsimd/config" "$work/reference" "$work/other/include" "$work/other/lib"
+echo >"$work/old/include/xsimd/xsimd.hpp"
+printf '#define XSIMD_VERSION_MAJOR 7\n#define XSIMD_VERSION_MINOR 6\n' >"$work/old/include/xsimd/config/xsimd_config.hpp"
+missing "an old xsimd first" "" "-DCMAKE_PREFIX_PATH=$work/old"
+[ "$(chosen xsimd)" = "$xsimd/xsimd" ] || complain "an old xsimd first: the build takes $(chosen xsimd)"
+missing "only an old xsimd" "libxsimd-dev" "-DCMAKE_PREFIX_PATH=$work/old -DCMAKE_IGNORE_PATH=$xsimd"
+
+# The reference BLAS has a cblas.h; conda puts one where compilers look first.
+echo 'double cblas_ddot(int, const double*, int, const double*, int);' >"$work/reference/cblas.h"
+folders=$(find /usr/include /usr/local/include -maxdepth 3 -name openblas_config.h -printf '%h;' 2>/dev/null)$blas
+missing "only the reference BLAS" "libopenblas-pthread-dev" "-DCMAKE_IGNORE_PATH=$folders -DCMAKE_INCLUDE_PATH=$work/reference"
+CPATH=$work/reference missing "the reference BLAS in CPATH" "" ""
+CPATH=$work/reference missing "only that of CPATH" "libopenblas-pthread-dev" "-DCMAKE_IGNORE_PATH=$folders"
+rm "$work/build/CMakeCache.txt"
+CPATH=$work/reference cmake -S "$source_dir" -B "$work/build" -DKASSETTE_CUDA=OFF >"$work/log" 2>&1 && complain "the build takes another cblas.h from CPATH"
+[[ $(tr -s ' \n' ' ' <"$work/log") == *"CPATH puts $work/reference/cblas.h before what was found; unset CPATH"* ]] || complain "CPATH is not named: $(cat "$work/log")"
+
+# A library of that name without OpenBLAS in it.
+cp "$blas"/{cblas,openblas_config}.h "$work/other/include"
+echo 'extern "C" void cblas_dgemm() {}' | g++ -x c++ -shared -fPIC - -o "$work/other/lib/libopenblas.so"
+missing "an empty libopenblas" "libopenblas-pthread-dev" "-DCMAKE_IGNORE_PATH=$folders -DCMAKE_PREFIX_PATH=$work/other"
+exit $bad
