@@ -70,6 +70,76 @@ cat >plain.cpp <<'CPP'
 #include <cstdio>
 int main() { std::puts(kassette::version()); }
 CPP
+# What ends a script: what it printed before is written, and one line says what was thrown and where in the script.
+cat >thrown.h <<'CPP'
+#include <stdexcept>
+inline void throw_beside() {
+  throw std::runtime_error("in two\nlines");
+}
+CPP
+cat >ends.cpp <<'CPP'
+#include <kassette/backend.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+#include "thrown.h"
+namespace K = kassette::backend;
+struct Odd {};
+#line 100
+int deep(int n) { volatile char page[4096]; page[0] = char(n); return n < 0 ? 0 : deep(n + 1) + page[0]; }
+int main(int, char** argv) {
+  std::ios::sync_with_stdio(false);
+  std::printf("printed\n");
+  std::cout << "streamed\n";
+  std::string how = argv[1];
+  volatile int zero = 0;
+#line 200
+  if (how == "kassette") K::dot(K::zeros({2, 3}),
+                                K::zeros({2, 3}));
+#line 202
+  if (how == "beside") throw_beside();
+  if (how == "string") throw std::string("text");
+  if (how == "chars") throw "text";
+  if (how == "int") throw 42;
+  if (how == "odd") throw Odd();
+  if (how == "thread") std::thread([] { std::vector<int>().at(3); }).join();
+  if (how == "noexcept") []() noexcept { throw_beside(); }();
+  if (how == "SEGV") std::memset(reinterpret_cast<void*>(zero + 1), 1, 1);
+  if (how == "stack") return deep(0);
+  if (how == "ABRT") std::abort();
+  if (how == "FPE") return 7 / zero;
+  if (how == "exit") return 5;
+}
+CPP
+ends() {  # ends HOW "exit code" "line on stderr"
+  local status=0
+  ("$kassette" run ends.cpp "$1" >out 2>err || exit $?) 2>/dev/null || status=$?
+  check "a script that ends by $1" "$2 $(printf 'printed\nstreamed') $3" "$status $(sort out) $(cat err)"
+}
+ends exit 5 ""
+ends kassette 1 "ends.cpp:200: uncaught kassette::ValueError: dot: (2, 3) x (2, 3): inner dimensions differ, 3 against 2"
+ends beside 1 "thrown.h:3: uncaught std::runtime_error: in two lines"
+ends string 1 "ends.cpp:203: uncaught std::string: text"
+ends chars 1 "ends.cpp:204: uncaught char const*: text"
+ends int 1 "ends.cpp:205: uncaught int: 42"
+ends odd 1 "ends.cpp:206: uncaught Odd"
+ends thread 1 "ends.cpp:207: uncaught std::out_of_range: vector::_M_range_check: __n (which is 3) >= this->size() (which is 0)"
+ends noexcept 1 "thrown.h:3: uncaught std::runtime_error: in two lines"
+ends SEGV 139 "ends.cpp:209: segmentation fault: an address that is not valid, or a recursion without end"
+ends stack 139 "ends.cpp:100: segmentation fault: an address that is not valid, or a recursion without end"
+ends ABRT 134 "ends.cpp:211: aborted"
+ends FPE 136 "ends.cpp:212: arithmetic error: as by dividing an integer by 0"
+(cd / && "$kassette" run "$work/ends.cpp" int >/dev/null 2>"$work/err") && bad=1
+check "an exception, from elsewhere" "$work/ends.cpp:205: uncaught int: 42" "$(cat err)"
+PATH=$work/tools:$PATH
+mkdir tools && printf '#!/bin/sh\nexit 1\n' >tools/addr2line && chmod +x tools/addr2line
+ends int 1 "kassette: run: uncaught int: 42"
+rm -r tools
+
 # Typing mistakes.
 says() {  # says "what it says" arguments...
   local got status=0

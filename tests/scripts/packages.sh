@@ -31,7 +31,7 @@ version=$(dpkg-deb -f "$(package libkassette-dev)" Version)
 has libkassette0 'lib(/[^/]*)?/libkassette\.so\.0\.[0-9.]*' share/doc/libkassette0/copyright
 has libkassette-dev 'include/kassette/backend\.h' 'include/kassette/backend/reductions\.h' 'lib(/[^/]*)?/libkassette\.so' \
   'lib(/[^/]*)?/pkgconfig/kassette\.pc' 'lib(/[^/]*)?/cmake/kassette/kassetteConfig\.cmake'
-has kassette bin/kassette libexec/kassette/info
+has kassette bin/kassette libexec/kassette/info 'libexec/kassette/libkassette_script\.a'
 [[ $(depends libkassette0) == *libopenblas0* && $(depends libkassette0) == *libpng16* ]] || complain "libkassette0 depends on $(depends libkassette0)"
 [[ $(depends libkassette-dev) == "libkassette0 (= $version)" ]] || complain "libkassette-dev depends on $(depends libkassette-dev)"
 [[ $(depends kassette) == *"libkassette-dev (= $version)"* && $(depends kassette) == *g++* ]] || complain "kassette depends on $(depends kassette)"
