@@ -130,13 +130,17 @@ case ${1:-} in
     ;;
 esac
 find_missing "$@"
-[ ${#missing[@]} -gt 0 ] || exit 0
 if $only_list; then
+  [ ${#missing[@]} -gt 0 ] || exit 0
   printf '%s\n' "${missing[@]}"
   exit 1
 fi
+# What dpkg leaves here it has not finished: it runs, or was cut short.
+unfinished() { [ -n "$(ls -A /var/lib/dpkg/updates 2>/dev/null)" ] && command -v apt-get >/dev/null 2>&1; }
+may_mend() { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; }; }
+if [ ${#missing[@]} -eq 0 ] && ! { unfinished && may_mend; }; then exit 0; fi
 
-say "kassette needs ${#missing[@]} package(s) that are not on this machine:"
+[ ${#missing[@]} -eq 0 ] || say "kassette needs ${#missing[@]} package(s) that are not on this machine:"
 for reason in "${reasons[@]}"; do say "$reason"; done
 
 command -v apt-get >/dev/null 2>&1 ||
@@ -179,21 +183,27 @@ as_root() {
   $stopping && exit 130
   return "$status"
 }
-# Draws how far apt has come: the files fetched, then the packages set up.
+# Draws how far apt has come: the files fetched, then the packages unpacked and set up.
+size=0
 started=$SECONDS
 shown=
 draw() {
-  local line phase name percent text total left= bar
+  local line phase name percent text what done left='' bar
   line=$(tail -n 1 "$work/status" 2>/dev/null || true)
   IFS=: read -r phase name percent text <<<"$line"
   percent=${percent%.*}
-  [[ $phase =~ ^(dl|pm)status$ && $percent =~ ^[0-9]+$ ]] || return 0
+  [[ $size -gt 0 && $phase =~ ^(dl|pm)status$ && $percent =~ ^[0-9]+$ ]] || return 0
   if [ "$phase" = dlstatus ]; then
     [[ $text =~ file\ ([0-9]+)\ of\ ([0-9]+) ]] || return 0
     text="fetching file ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
   else
-    total=$(sed -n 's/.* \([0-9]*\) newly installed.*/\1/p' "$work/log" | tail -n 1)
-    text="package $(grep -c '^pmstatus:.*:Installed ' "$work/status" || true) of ${total:-?}: ${name%%:*}"
+    case $text in
+      Unpacking*) done=$(grep -c '^pmstatus:.*:Unpacking ' "$work/status" || true) what=unpacking ;;
+      Installed*) done=$(grep -c '^pmstatus:.*:Installed ' "$work/status" || true) what="setting up" ;;
+      *) return 0 ;;
+    esac
+    [ "$done" -le "$size" ] || return 0   # triggers
+    text="$what package $done of $size: ${name%%:*}"
   fi
   if [ "${shown%%:*}" != "$phase" ]; then
     started=$SECONDS
@@ -216,6 +226,18 @@ failed() {
   die "\`$*\` failed; to do it by hand:  apt-get install ${missing[*]}"
 }
 
+mend() {
+  say "an earlier installation on this machine was interrupted; finishing that first"
+  as_root dpkg --configure -a || true   # it fails where a package lacks another that only the next step fetches
+  apt --fix-broken install || [ ${#missing[@]} -eq 0 ] || failed apt-get --fix-broken install
+}
+if unfinished; then
+  # Waits for a dpkg that runs.
+  apt check || mend
+  find_missing "$@"
+  [ ${#missing[@]} -gt 0 ] || exit 0
+fi
+
 say "fetching the lists of packages"
 apt update || failed apt-get update
 # What only CI wants may be absent from a distribution; the tests that use it say that they skip.
@@ -233,9 +255,7 @@ say "installing: ${wanted[*]}; with what they need $size packages"
 install() { apt install --no-install-recommends "${wanted[@]}"; }
 if ! install; then
   grep -qE 'dpkg --configure -a|fix-broken' "$work/log" || failed apt-get install
-  say "an earlier installation on this machine was interrupted; finishing that first"
-  as_root dpkg --configure -a || true   # it fails where a package lacks another that only the next step fetches
-  apt --fix-broken install || failed apt-get --fix-broken install
+  mend
   install || failed apt-get install
 fi
 find_missing "$@"

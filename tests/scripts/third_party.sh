@@ -2,7 +2,7 @@
 # tests/scripts/third_party.sh SOURCE BUILD - what third_party/install.sh counts as present, the build finds: neither
 # takes the reference BLAS for OpenBLAS or an old xsimd for the one that is wanted.
 set -euo pipefail
-source_dir=$(realpath "$1") build=$(realpath "$2")
+source_dir=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset CMAKE_PREFIX_PATH CPATH CXX
@@ -57,4 +57,40 @@ CPATH=$work/reference cmake -S "$source_dir" -B "$work/build" -DKASSETTE_CUDA=OF
 cp "$blas"/{cblas,openblas_config}.h "$work/other/include"
 echo 'extern "C" void cblas_dgemm() {}' | g++ -x c++ -shared -fPIC - -o "$work/other/lib/libopenblas.so"
 missing "an empty libopenblas" "libopenblas-pthread-dev" "-DCMAKE_IGNORE_PATH=$folders -DCMAKE_PREFIX_PATH=$work/other"
+
+# An installation, with an apt-get of ours: Ctrl-C lets it finish, and one that was cut short is mended.
+mkdir "$work/bin"
+cat >"$work/bin/apt-get" <<SH
+#!/bin/bash
+case " \$* " in
+  *" -s "*) echo "Inst kassette-trial" ;;
+  *" install "*)
+    [ ! -e "$work/broken" ] || { echo "E: dpkg was interrupted, you must manually run 'dpkg --configure -a'"; exit 100; }
+    echo "dlstatus:1:50.0:Retrieving file 1 of 2 (0s remaining)" >&3
+    touch "$work/begun"
+    until [ -e "$work/go_on" ]; do sleep 0.05; done
+    cp "$work/bin/apt-get" "$work/bin/kassette-trial"
+    ;;
+esac
+SH
+printf '#!/bin/sh\necho "  Candidate: 1"\n' >"$work/bin/apt-cache"
+printf '#!/bin/sh\nrm "%s"\n' "$work/broken" >"$work/bin/dpkg"
+printf '#!/bin/sh\n[ "$1" != -v ] || exit 0\n[ "$1" != -n ] || shift\nexec "$@"\n' >"$work/bin/sudo"
+chmod +x "$work"/bin/*
+sed "s/^table='/&\ntrial | cmd kassette-trial | kassette-trial | any | a test/" "$source_dir/third_party/install.sh" >"$work/install.sh"
+set -m   # a process group of its own, as a terminal gives it
+PATH=$work/bin:$PATH bash "$work/install.sh" trial 2>"$work/log" &
+until [ -e "$work/begun" ]; do sleep 0.05; done
+kill -INT -- -$!
+# The signal has come when it is answered.
+until grep -q stopping "$work/log" || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+touch "$work/go_on"
+status=0
+wait $! || status=$?
+set +m
+[[ $status = 130 && -e $work/bin/kassette-trial ]] || complain "Ctrl-C while apt-get runs: ended with $status; $(cat "$work/log")"
+rm -f "$work/bin/kassette-trial"
+touch "$work/broken"
+PATH=$work/bin:$PATH bash "$work/install.sh" trial 2>"$work/log" || complain "after an interrupted installation: $(cat "$work/log")"
+grep -q 'was interrupted; finishing that first' "$work/log" && [ -e "$work/bin/kassette-trial" ] || complain "after an interrupted installation: $(cat "$work/log")"
 exit $bad
