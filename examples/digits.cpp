@@ -1,6 +1,9 @@
 // examples/digits.cpp - learns to read handwritten digits: 64-128-10, ReLU, Adam, 30 epochs. With the argument "function" it
 // trains through K::function, with placeholders and updates: the same numbers to the last bit.
+#include <kassette/comforts.h>
+
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <unistd.h>
 
@@ -46,6 +49,7 @@ int main(int argc, char** argv) {
       Tensor in = K::placeholder({K::None, 64}), target = K::placeholder({K::None}, K::None, "int32"), loss = loss_of(in, target);
       step = K::function({in, target}, {loss}, adam(loss));
     })();
+  std::vector<double> losses;
   std::printf("epoch    loss  held-out accuracy\n");
   for (int epoch = 1; epoch <= 30; ++epoch) {
     Tensor rows = K::constant(shuffled_rows(n_train, random), "int32");
@@ -56,10 +60,14 @@ int main(int argc, char** argv) {
       else adam(loss = loss_of(xb, yb));
       total += loss.item<double>() * double(pick.size());
     }
+    losses.push_back(total / n_train);
     double accuracy = K::mean(K::equal(K::argmax(logits(x_test)), K::cast(y_test, "int64"))).item<double>();
     if (isatty(2)) std::fprintf(stderr, "\repoch %d of 30%s", epoch, epoch == 30 ? "\n" : "");
-    if (epoch % 5 == 0) std::printf("%5d %7.4f  %6.2f %%\n", epoch, total / n_train, 100 * accuracy);
+    if (epoch % 5 == 0) std::printf("%5d %7.4f  %6.2f %%\n", epoch, losses.back(), 100 * accuracy);
   }
+  kassette::PictureOptions curve;
+  curve.title = "loss of each epoch", curve.width = 72, curve.height = 12;
+  std::cout << '\n' << kassette::plot(losses, curve) << '\n';
 
   std::vector<int> said = K::argmax(logits(x_test)).to_vector<int>(), truth = y_test.to_vector<int>();
   std::vector<float> drawn = x_test.to_vector<float>();
@@ -76,5 +84,13 @@ int main(int argc, char** argv) {
   for (int r = 0; r < 100; ++r) std::printf(table[r / 10][r % 10] ? "%s%4d" : "%s   .", r % 10 ? "" : "\n ", table[r / 10][r % 10]);
   double accuracy = double(right) / double(truth.size());
   std::printf("\n\n%d of %d held-out digits right: %.2f %%\n", right, int(truth.size()), 100 * accuracy);
+#ifdef KASSETTE_SCRIPT_FOLDER   // by `kassette run`
+  std::puts(R"(
+To try next:
+  ./kassette run examples/digits.cpp function   the same training through K::function, to the last bit
+  ./kassette run examples/ctc_digits.cpp        reads strings of digits, with a GRU and CTC
+  ./kassette repl                               a prompt: K::relu({-1, 2})
+The script is examples/digits.cpp; docs/first_steps.md says how to write one.)");
+#endif
   return accuracy >= 0.97 ? 0 : 1;
 }

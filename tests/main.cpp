@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "devices/plugin.h"
@@ -21,7 +22,8 @@ struct Counts {
 };
 
 Counts counts;
-bool skipping = false;
+std::string skipping;                    // the reason; empty where the test runs
+std::map<std::string, int> why_skipped;   // reasons, with how many tests each
 
 #if KASSETTE_CATCH2 >= 3
 using ListenerBase = Catch::EventListenerBase;
@@ -35,15 +37,16 @@ class Counter : public ListenerBase {
 
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     ListenerBase::testCaseStarting(info);
-    skipping = false;
+    skipping.clear();
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     ListenerBase::testCaseEnded(stats);
     if (stats.totals.testCases.failed > 0) {
       ++counts.failed;
-    } else if (skipping) {
+    } else if (!skipping.empty()) {
       ++counts.skipped;
+      ++why_skipped[skipping];
     } else {
       ++counts.passed;
     }
@@ -54,9 +57,11 @@ CATCH_REGISTER_LISTENER(Counter)
 
 }  // namespace
 
-void skip(const std::string& reason) {
-  skipping = true;
-  std::printf("skipped: %s\n", reason.c_str());
+void skip(const std::string& reason) { skipping = reason; }
+
+void print_counts() {
+  for (const auto& [reason, tests] : why_skipped) std::printf("skipped: %s (%d test%s)\n", reason.c_str(), tests, tests == 1 ? "" : "s");
+  std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
 }
 
 }  // namespace kassette::test
@@ -81,7 +86,6 @@ static void choose_cuda() {
 }
 
 int main(int argc, char** argv) {
-  using kassette::test::counts;
   // keras.json belongs to whoever runs this.
   std::string home = (std::filesystem::temp_directory_path() / "kassette_tests_XXXXXX").string();
   if (!mkdtemp(home.data())) return 2;
@@ -90,7 +94,7 @@ int main(int argc, char** argv) {
   unsetenv("KERAS_BACKEND");
   kassette::set_print_sink([](const char*) {});   // the sweeps print thousands of tensors
   const int result = Catch::Session().run(argc, argv);
-  std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
+  kassette::test::print_counts();
   std::filesystem::remove_all(home);
   return result;
 }
