@@ -79,6 +79,7 @@ void write_place(char* place, std::size_t size) {
     if (char* note = std::strstr(line, " (discriminator")) *note = 0;
     if (!is_own(line)) continue;
     if (length > 1 && std::strncmp(line, here, length) == 0 && line[length] == '/') line += length + 1;
+    if (std::strncmp(line, "./", 2) == 0) line += 2;
     std::snprintf(place, size, "%s: ", line);
     return;
   }
