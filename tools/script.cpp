@@ -8,12 +8,14 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <typeinfo>
 
 namespace {
 
