@@ -185,11 +185,16 @@ as_root() {
 }
 # Draws how far apt has come: the files fetched, then the packages unpacked and set up.
 size=0
+waiting=false
 started=$SECONDS
 shown=
 draw() {
   local line phase name percent text what done left='' bar
   line=$(tail -n 1 "$work/status" 2>/dev/null || true)
+  if ! $waiting && grep -q '^Waiting for cache lock' "$work/log" 2>/dev/null; then
+    say "another installation runs on this machine; waiting for it"
+    waiting=true
+  fi
   IFS=: read -r phase name percent text <<<"$line"
   percent=${percent%.*}
   [[ $size -gt 0 && $phase =~ ^(dl|pm)status$ && $percent =~ ^[0-9]+$ ]] || return 0
