@@ -1,11 +1,12 @@
 // core/io.h - arrays in files: npy, npz, safetensors, CSV, IDX and PNG. Opt-in: <kassette/io.h>.
 //
-// A file is written beside its final name and then renamed, so that a crash leaves the old file or the new one. A reader
-// believes nothing: a truncated or lying file is one ValueError that names it, before any memory is taken for it.
+// A file is written whole before it has its name, so that a crash leaves the old file or the new one. Readers validate their
+// input: a truncated or corrupt file is one ValueError that names it, before memory is taken for what it claims.
 #ifndef KASSETTE_IO_H
 #define KASSETTE_IO_H
 #include <initializer_list>
 #include <iosfwd>
+#include <utility>
 
 #include <kassette/api.h>
 
@@ -72,16 +73,37 @@ class KASSETTE_API NamedTensors {
   friend struct Access;
 };
 
+/// Names of some of the arrays in a file, borrowed for a call: {"w", "b"}, or a vector of strings.
+class KASSETTE_API Names {
+ public:
+  Names(std::initializer_list<Name> names) : list_(names.begin()), size_(static_cast<std::int64_t>(names.size())), at_(nullptr) {}
+  template <class List, class = decltype(std::declval<const List&>()[0].c_str())>
+  Names(const List& list)
+      : list_(&list), size_(static_cast<std::int64_t>(list.size())),
+        at_([](const void* l, std::int64_t i) { return Name((*static_cast<const List*>(l))[static_cast<decltype(list.size())>(i)]); }) {}
+  std::int64_t size() const { return size_; }
+  Name operator[](std::int64_t i) const { return at_ ? at_(list_, i) : static_cast<const Name*>(list_)[i]; }
+
+ private:
+  const void* list_;
+  std::int64_t size_;
+  Name (*at_)(const void*, std::int64_t);
+};
+
 struct LoadOptions {
   Named only_by_name{0};
   /// The elements stay in the file and come into memory as they are touched. The file may be replaced meanwhile (as the
   /// save functions do) but not changed in place. What cannot be used where it lies (compressed, the other byte or memory
   /// order, not aligned) is copied.
   bool mmap = false;
+  /// The most bytes that the arrays may take in memory together; a reader may need as much again while it works. 0 stands for
+  /// 8 times the size of the file, and at least 1 GiB. What is mapped does not count.
+  std::int64_t max_bytes = 0;
 };
 
-/// One array in NumPy's format (versions 1 to 3). NumPy's 2-byte void, which is how it keeps ml_dtypes' bfloat16, is bfloat16.
-/// Throws ValueError for what is no such file and for dtypes that a tensor has not (uint32, complex, structures, objects).
+/// One array in NumPy's format (versions 1 to 3). NumPy's 2-byte void, which is how it keeps ml_dtypes' bfloat16, is bfloat16;
+/// uint32 and uint64 come as int64. Throws ValueError for what is no such file, for dtypes that tensors do not support (complex,
+/// text, structures, objects) and for a uint64 above int64's largest.
 KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 
 struct NpyOptions {
@@ -93,6 +115,9 @@ KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options
 
 /// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are passed over.
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
+/// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError, with
+/// the names there are, where one is missing.
+KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 
 struct NpzOptions {
   Named only_by_name{0};
@@ -102,6 +127,8 @@ KASSETTE_API void save_npz(Name path, const NamedTensors& arrays, const NpzOptio
 
 /// The format of huggingface/safetensors: names, dtypes, shapes and texts in JSON, then the elements.
 KASSETTE_API NamedTensors load_safetensors(Name path, const LoadOptions& options = {});
+/// Those of the names alone, as load_npz does, and all the texts.
+KASSETTE_API NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options = {});
 KASSETTE_API void save_safetensors(Name path, const NamedTensors& tensors);
 
 struct LoadCsvOptions {
@@ -109,6 +136,7 @@ struct LoadCsvOptions {
   DType dtype = float64;
   char delimiter = ',';
   std::int64_t skip_rows = 0;   // lines to pass over at the beginning, such as the columns' names
+  std::int64_t max_bytes = 0;   // as in LoadOptions
 };
 /// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field is
 /// NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and column.
@@ -122,13 +150,17 @@ struct SaveCsvOptions {
 /// A matrix, or a vector as one column; each number with as many digits as give it back exactly.
 KASSETTE_API void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options = {});
 
+struct LoadLimits {
+  Named only_by_name{0};
+  std::int64_t max_bytes = 0;   // as in LoadOptions
+};
 /// The format of the MNIST files, compressed by gzip or not. Written as it is, of uint8, int8, int16, int32 and floats.
-KASSETTE_API Tensor load_idx(Name path);
+KASSETTE_API Tensor load_idx(Name path, const LoadLimits& limits = {});
 KASSETTE_API void save_idx(Name path, const Tensor& x);
 
 /// A picture, (height, width, channels), uint8, or uint16 for one of 16 bits: grey (1 channel), grey and alpha (2), RGB (3),
 /// RGBA (4). Palettes are looked up and less than 8 bits spread; colours are as they stand in the file.
-KASSETTE_API Tensor load_png(Name path);
+KASSETTE_API Tensor load_png(Name path, const LoadLimits& limits = {});
 /// (height, width) or (height, width, 1 to 4): uint8 and uint16 as they are, floats and bool with 0 black and 1 white
 /// (clipped; NaN is black).
 KASSETTE_API void save_png(Name path, const Tensor& x);

@@ -1,6 +1,10 @@
 // core/io/csv.cpp - matrices of numbers as text.
 #include <kassette/io.h>
 
+#include <locale.h>
+#include <stdlib.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -15,8 +19,12 @@
 namespace kassette {
 namespace {
 
-std::string_view trimmed(std::string_view s) {
+std::string_view without_lead(std::string_view s) {
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  return s;
+}
+std::string_view trimmed(std::string_view s) {
+  s = without_lead(s);
   while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
   return s;
 }
@@ -28,42 +36,72 @@ bool parse(std::string_view s, T& v) {
   auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
   if constexpr (std::is_floating_point_v<T>) {
     if (error == std::errc::result_out_of_range && end == s.data() + s.size()) {
-      // What is too large or too small for a double: from_chars leaves v as it was.
-      std::string copy(s);
-      bool tiny = copy.find("e-") != copy.npos || copy.find("E-") != copy.npos;
-      v = std::copysign(tiny ? 0 : std::numeric_limits<T>::infinity(), copy.front() == '-' ? -1 : 1);
+      // Infinity or zero: from_chars does not say which.
+      static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+      const std::string copy(s);
+      if constexpr (std::is_same_v<T, float>) v = strtof_l(copy.c_str(), nullptr, plain);
+      else v = strtod_l(copy.c_str(), nullptr, plain);
       return true;
     }
   }
   return error == std::errc() && end == s.data() + s.size();
 }
 
-/// Reads lines of fields into a growing column of T.
+/// Reads lines of fields, each as a T, and keeps them in the dtype that is asked for.
 template <class T>
 class Reader {
  public:
-  Reader(const io::InputFile& file, const LoadCsvOptions& options) : file_(file), options_(options) {}
+  Reader(const io::InputFile& file, const LoadCsvOptions& options) : file_(file), options_(options) {
+    if constexpr (std::is_integral_v<T>)
+      dispatch(options.dtype, [&](auto* p) {
+        using U = std::remove_pointer_t<decltype(p)>;
+        if constexpr (std::is_integral_v<U>) {
+          low_ = std::numeric_limits<U>::min();
+          high_ = std::numeric_limits<U>::max();
+        }
+      });
+  }
 
+  Tensor read() {
+    constexpr std::int64_t kPart = 1 << 18;
+    std::string text;   // what has been read and is no complete line
+    for (std::int64_t at = 0; at < file_.size();) {
+      const std::size_t old = text.size();
+      // As much again for a line that is longer: then looking for its end is linear.
+      const std::int64_t n = std::min(file_.size() - at, std::max(kPart, static_cast<std::int64_t>(old)));
+      text.resize(old + static_cast<std::size_t>(n));
+      file_.read(at, text.data() + old, n);
+      if (at == 0 && text.compare(0, 3, "\xef\xbb\xbf") == 0) text.erase(0, 3);   // a byte order mark
+      at += n;
+      const std::size_t end = at == file_.size() ? std::string::npos : std::string_view(text).substr(std::min(old, text.size())).rfind('\n');
+      const std::size_t whole = at == file_.size() ? text.size() : end == std::string::npos ? 0 : old + end + 1;
+      lines(std::string_view(text).substr(0, whole));
+      text.erase(0, whole);
+    }
+    store();
+    io::Fresh out = io::fresh(Spec(options_.dtype, {rows_, columns_}));
+    std::byte* to = out.data;
+    for (Block& b : blocks_) {
+      std::memcpy(to, b.data.get(), static_cast<std::size_t>(b.bytes));
+      to += b.bytes;
+      b.data.reset();
+    }
+    return out.tensor;
+  }
+
+ private:
   void lines(std::string_view all) {
-    if (all.substr(0, 3) == "\xef\xbb\xbf") all.remove_prefix(3);   // a byte order mark
-    for (std::int64_t skipped = 0; !all.empty();) {
+    while (!all.empty()) {
       std::size_t end = std::min(all.find('\n'), all.size());
       std::string_view line = all.substr(0, end);
       all.remove_prefix(std::min(end + 1, all.size()));
       ++line_;
       if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-      if (skipped < options_.skip_rows) {
-        ++skipped;
-        continue;
-      }
+      if (line_ <= options_.skip_rows) continue;
       line = line.substr(0, line.find('#'));
       if (!trimmed(line).empty()) row(line);
     }
   }
-  std::vector<T> values;
-  std::int64_t rows = 0, columns = 0;
-
- private:
   void row(std::string_view line) {
     std::int64_t column = 0;
     for (bool more = true; more;) {
@@ -72,13 +110,13 @@ class Reader {
       field(trimmed(line.substr(0, end)), ++column);
       line.remove_prefix(more ? end + 1 : end);
     }
-    if (rows == 0) columns = column;
-    if (column != columns) file_.refuse("line ", line_, ": ", column, " columns, expected ", columns);
-    ++rows;
+    if (rows_ == 0) columns_ = column;
+    if (column != columns_) file_.refuse("line ", line_, ": ", column, " columns, expected ", columns_);
+    ++rows_;
   }
   std::size_t field_end(std::string_view line) const {
     // Within quotes a delimiter is text; a number has no quotes inside.
-    std::string_view lead = trimmed(line);
+    std::string_view lead = without_lead(line);   // a look at the line's end for each field would be quadratic
     std::size_t from = 0;
     if (!lead.empty() && lead.front() == '"') {
       std::size_t open = line.find('"');
@@ -95,8 +133,18 @@ class Reader {
     } else {
       if (s.empty()) file_.refuse("line ", line_, ", column ", column, ": an empty field, and ", options_.dtype, " has no NaN");
       if (!parse(s, v)) bad(s, column);
+      if (v < low_ || v > high_) file_.refuse("line ", line_, ", column ", column, ": ", v, " does not fit ", options_.dtype);
     }
-    values.push_back(v);
+    parsed_[n_parsed_] = v;
+    if (++n_parsed_ == kParsed) store();
+  }
+  void store() {
+    const std::int64_t bytes = n_parsed_ * options_.dtype.size();
+    if (!n_parsed_) return;
+    file_.claim(bytes);
+    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)), bytes});
+    convert(blocks_.back().data.get(), options_.dtype, parsed_, dtype_of(static_cast<const T*>(nullptr)), n_parsed_);
+    n_parsed_ = 0;
   }
   [[noreturn]] void bad(std::string_view s, std::int64_t column) const {
     bool dots = s.size() > 40;
@@ -104,29 +152,23 @@ class Reader {
                  std::is_floating_point_v<T> ? "a number" : options_.dtype.is_bool() ? "0 or 1" : "an integer",
                  line_ == 1 && !options_.skip_rows ? "; {.skip_rows = 1} passes over a line of names" : "");
   }
+  struct Block {
+    std::unique_ptr<std::byte[]> data;
+    std::int64_t bytes;
+  };
+  static constexpr int kParsed = 1 << 14;
   const io::InputFile& file_;
   const LoadCsvOptions& options_;
-  std::int64_t line_ = 0;
+  T low_{}, high_{};   // for integers
+  std::int64_t line_ = 0, rows_ = 0, columns_ = 0;
+  std::vector<Block> blocks_;
+  int n_parsed_ = 0;
+  T parsed_[kParsed];
 };
 
 template <class T>
 Tensor load_as(const io::InputFile& file, const LoadCsvOptions& options) {
-  Reader<T> reader(file, options);
-  auto* text = reinterpret_cast<const char*>(file.map());
-  reader.lines(std::string_view(text, static_cast<std::size_t>(file.size())));
-  if constexpr (std::is_integral_v<T>)
-    dispatch(options.dtype, [&](auto* p) {
-      using U = std::remove_pointer_t<decltype(p)>;
-      if constexpr (std::is_integral_v<U>) {
-        constexpr T low = std::numeric_limits<U>::min(), high = std::numeric_limits<U>::max();
-        for (std::size_t i = 0; i < reader.values.size(); ++i)
-          if (reader.values[i] < low || reader.values[i] > high)
-            file.refuse("row ", i / reader.columns, ", column ", i % reader.columns + 1, ": ", reader.values[i], " does not fit ", options.dtype);
-      }
-    });
-  io::Fresh out = io::fresh(Spec(options.dtype, {reader.rows, reader.columns}));
-  convert(out.data, options.dtype, reader.values.data(), dtype_of(static_cast<const T*>(nullptr)), static_cast<std::int64_t>(reader.values.size()));
-  return out.tensor;
+  return std::make_unique<Reader<T>>(file, options)->read();
 }
 
 /// The shortest text that gives the element back.
@@ -149,7 +191,7 @@ void print(std::string& out, T v) {
 }  // namespace
 
 Tensor load_csv(Name path, const LoadCsvOptions& options) {
-  io::InputFile file("load_csv", path);
+  io::InputFile file("load_csv", path, options.max_bytes);
   if (!options.dtype.given()) fail<TypeError>("load_csv: no dtype");
   if (options.skip_rows < 0) fail<ValueError>("load_csv: skip_rows is ", options.skip_rows);
   if (std::strchr("+-.#\"\n\r0123456789", options.delimiter)) fail<ValueError>("load_csv: that delimiter occurs in numbers or lines");

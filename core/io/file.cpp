@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "core/convert.h"
@@ -26,14 +28,6 @@ const char* required(const char* what, const char* which, Name name) {
   return name.text();
 }
 
-std::string quotable(std::string message) {
-  constexpr std::size_t kLongest = 240;
-  if (message.size() > kLongest) message.replace(kLongest / 2, message.size() - kLongest, "...");
-  for (char& c : message)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return message;
-}
-
 // ---- reading -----------------------------------------------------------------------------------------------------------
 
 struct InputFile::Mapping {
@@ -47,19 +41,23 @@ struct InputFile::Mapping {
   }
 };
 
-InputFile::InputFile(const char* what, Name path) : what_(what), path_(required(what, "path", path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes) : what_(what), shown_(printable(required(what, "path", path))) {
+  if (max_bytes < 0) fail<ValueError>(what, ": max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
+  // Opening a pipe would wait for its writer.
+  descriptor_ = ::open(path.text(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
   if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
     int error = errno;
     if (descriptor_ >= 0) ::close(descriptor_);
-    fail<RuntimeError>(what, ": ", path_, ": ", std::strerror(error));
+    failed(std::strerror(error));
   }
   if (!S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    fail<RuntimeError>(what, ": ", path_, ": ", S_ISDIR(status.st_mode) ? "is a directory" : "is not a regular file");
+    failed(S_ISDIR(status.st_mode) ? "is a directory" : "is not a regular file");
   }
   size_ = status.st_size;
+  constexpr std::int64_t kLeast = 1 << 30, kMost = std::numeric_limits<std::int64_t>::max();
+  max_bytes_ = max_bytes ? max_bytes : std::max(kLeast, size_ < kMost / 8 ? 8 * size_ : kMost);
 }
 
 InputFile::~InputFile() {
@@ -67,17 +65,31 @@ InputFile::~InputFile() {
   ::close(descriptor_);
 }
 
-void InputFile::read(std::int64_t offset, void* to, std::int64_t n) const {
-  auto* at = static_cast<char*>(to);
-  while (n > 0) {
-    ssize_t got = ::pread(descriptor_, at, static_cast<std::size_t>(n), offset);
+void InputFile::failed(const std::string& why) const { fail<RuntimeError>(what_, ": ", shown_, ": ", why); }
+
+void InputFile::claim(std::int64_t bytes) const {
+  if (bytes > max_bytes_ - claimed_)
+    refuse("takes ", bytes, " bytes of memory", claimed_ ? text(" beside ", claimed_, " of other arrays") : std::string(), ", and max_bytes is ", max_bytes_,
+           "; {.max_bytes = ...} allows more");
+  claimed_ += bytes;
+}
+
+std::int64_t InputFile::read_some(std::int64_t offset, void* to, std::int64_t n) const noexcept {
+  std::int64_t done = 0;
+  while (done < n) {
+    ssize_t got = ::pread(descriptor_, static_cast<char*>(to) + done, static_cast<std::size_t>(n - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail<RuntimeError>(what_, ": ", path_, ": ", std::strerror(errno));
-    if (got == 0) refuse("ends at byte ", offset, ", while it was read");
-    at += got;
-    offset += got;
-    n -= got;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += got;
   }
+  return done;
+}
+
+void InputFile::read(std::int64_t offset, void* to, std::int64_t n) const {
+  std::int64_t got = read_some(offset, to, n);
+  if (got < 0) failed(std::strerror(errno));
+  if (got < n) refuse("ends at byte ", offset + got, ", while it was read");
 }
 
 std::string InputFile::read(std::int64_t offset, std::int64_t n) const {
@@ -93,7 +105,7 @@ const std::byte* InputFile::map() const {
     m->data = nullptr;
     if (size_) {
       void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-      if (p == MAP_FAILED) fail<RuntimeError>(what_, ": ", path_, ": cannot be mapped: ", std::strerror(errno));
+      if (p == MAP_FAILED) failed(text("cannot be mapped: ", std::strerror(errno)));
       m->data = p;
     }
     mapping_ = m.release();
@@ -197,6 +209,10 @@ std::int64_t claimed_bytes(const InputFile& file, const Spec& spec) {
   return empty ? 0 : bytes;
 }
 
+Fresh fresh(const InputFile& file, const Spec& spec) {
+  file.claim(spec.bytes());
+  return fresh(spec);
+}
 Fresh fresh(const Spec& spec) {
   Body b;
   b.set(spec);
@@ -237,6 +253,16 @@ void swap_bytes(std::byte* data, std::int64_t n, int size) {
   if (size == 2) all(static_cast<std::uint16_t*>(nullptr));
   if (size == 4) all(static_cast<std::uint32_t*>(nullptr));
   if (size == 8) all(static_cast<std::uint64_t*>(nullptr));
+}
+
+void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size) {
+  const std::byte* from = data + n * (8 - size);
+  for (std::int64_t i = 0; i < n; ++i) {
+    // Read before it is written over: element i ends where uint32 i + 1 begins at the latest.
+    std::uint64_t v = size == 4 ? load_le<std::uint32_t>(from + i * 4) : load_le<std::uint64_t>(from + i * 8);
+    if (v > std::uint64_t(INT64_MAX)) file.refuse(where, "element ", i, " is ", v, "; uint64 arrays are read as int64, which does not hold it");
+    std::memcpy(data + i * 8, &v, 8);
+  }
 }
 
 void clean_bools(std::byte* data, std::int64_t n) {

@@ -5,23 +5,27 @@
 #include <span>
 #include <string>
 
+#include "core/printable.h"
 #include "core/text.h"
 
 namespace kassette::io {
 
 using Bytes = std::span<const std::byte>;
 
-std::string quotable(std::string message);
-
 /// A regular file that is being read. Errors are ValueErrors in the name of `what`, with the path.
 class InputFile {
  public:
-  InputFile(const char* what, Name path);
+  /// `max_bytes` as in LoadOptions: what claim() allows in all.
+  InputFile(const char* what, Name path, std::int64_t max_bytes);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   std::int64_t size() const { return size_; }
+  /// Called before memory is taken for elements. ValueError where all claims together exceed max_bytes.
+  void claim(std::int64_t bytes) const;
+  /// As many bytes from `offset` on as there are, up to n; -1 with errno where reading fails.
+  std::int64_t read_some(std::int64_t offset, void* to, std::int64_t n) const noexcept;
   /// All of [offset, offset + n) into `to`; the range has been held against size().
   void read(std::int64_t offset, void* to, std::int64_t n) const;
   std::string read(std::int64_t offset, std::int64_t n) const;
@@ -34,16 +38,18 @@ class InputFile {
   /// what is long is cut.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
-    fail<ValueError>(what_, ": ", path_, ": ", quotable(text(parts...)));
+    fail<ValueError>(what_, ": ", shown_, ": ", excerpt(text(parts...)));
   }
   const char* what() const { return what_; }
 
  private:
   struct Mapping;
+  [[noreturn]] void failed(const std::string& why) const;
   const char* what_;
-  std::string path_;
+  std::string shown_;   // the path as messages have it
   int descriptor_ = -1;
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0, max_bytes_ = 0;
+  mutable std::int64_t claimed_ = 0;
   mutable Mapping* mapping_ = nullptr;
 };
 
@@ -83,6 +89,8 @@ struct Fresh {
   std::byte* data;
 };
 Fresh fresh(const Spec& spec);
+/// For elements of the file: their bytes are claimed.
+Fresh fresh(const InputFile& file, const Spec& spec);
 
 /// The value of what a writer was given, on the CPU, without history.
 class Source {
@@ -109,6 +117,9 @@ T swapped(T v) {
 }
 /// Turns round the bytes of n elements of `size` bytes (1, 2, 4 or 8).
 void swap_bytes(std::byte* data, std::int64_t n, int size);
+/// n elements of uint32 or uint64 (`size` 4 or 8), which are the last bytes of the n int64 at `data`, as int64 in their place.
+/// ValueError where one does not fit; `where` as in npy.h.
+void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size);
 /// Any byte but 0 becomes 1: what else a bool holds is undefined behaviour wherever it is read.
 void clean_bools(std::byte* data, std::int64_t n);
 

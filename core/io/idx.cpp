@@ -91,8 +91,8 @@ class Stream {
 
 }  // namespace
 
-Tensor load_idx(Name path) {
-  io::InputFile file("load_idx", path);
+Tensor load_idx(Name path, const LoadLimits& limits) {
+  io::InputFile file("load_idx", path, limits.max_bytes);
   if (file.size() < 4) file.refuse("not an IDX file: ", file.size(), " bytes");
   Stream in(file);
   unsigned char head[4];
@@ -110,7 +110,7 @@ Tensor load_idx(Name path) {
   }
   std::int64_t bytes = io::claimed_bytes(file, spec);
   if (bytes > in.limit()) file.refuse(spec.dtype, " ", spec, " takes ", bytes, " bytes, and the file has no more than ", in.limit());
-  io::Fresh raw = io::fresh(spec);
+  io::Fresh raw = io::fresh(file, spec);
   in.read(raw.data, bytes);
   in.finish();
   io::swap_bytes(raw.data, spec.numel(), spec.dtype.size());

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/printable.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -14,13 +15,15 @@ struct NamedTensors::Impl {
   std::vector<NamedTensor> items;             // their names are the keys of `places`
   std::unordered_map<std::string, std::size_t> places;
   std::vector<std::pair<std::string, std::string>> texts;
+  std::unordered_map<std::string, std::size_t> text_places;
 
   Impl() = default;
-  Impl(const Impl& other) : texts(other.texts) {
+  Impl(const Impl& other) : texts(other.texts), text_places(other.text_places) {
     for (const NamedTensor& item : other.items) set(item.name, item.tensor);
   }
   Impl& operator=(const Impl&) = delete;
   void set(const char* name, const Tensor& tensor) {
+    if (items.size() == items.capacity()) items.reserve(2 * items.size() + 1);   // nothing fails once the name has a place
     auto [at, added] = places.try_emplace(name, items.size());
     if (added) items.push_back({at->first.c_str(), tensor});
     else items[at->second].tensor = tensor;
@@ -69,9 +72,9 @@ const Tensor& NamedTensors::operator[](Name name) const {
       there += ", ...";
       break;
     }
-    there += text(there.empty() ? "" : ", ", "'", item.name, "'");
+    there += text(there.empty() ? "" : ", ", "'", excerpt(item.name), "'");
   }
-  fail<ValueError>("NamedTensors: no tensor is called '", text_of(name), "'; there ", size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
+  fail<ValueError>("NamedTensors: no tensor is called '", excerpt(text_of(name)), "'; there ", size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
 }
 void NamedTensors::set(Name name, const Tensor& tensor) {
   if (!tensor.defined()) fail<ValueError>("NamedTensors: '", text_of(name), "' is an undefined tensor");
@@ -85,18 +88,24 @@ Tensors NamedTensors::tensors() const {
 }
 
 const char* NamedTensors::metadata(Name key) const {
-  if (impl_)
-    for (const auto& [k, v] : impl_->texts)
-      if (k == text_of(key)) return v.c_str();
-  return nullptr;
+  if (!impl_) return nullptr;
+  auto at = impl_->text_places.find(text_of(key));
+  return at == impl_->text_places.end() ? nullptr : impl_->texts[at->second].second.c_str();
 }
 void NamedTensors::set_metadata(Name key, Name value) {
-  for (auto& [k, v] : make().texts)
-    if (k == text_of(key)) {
-      v = text_of(value);
-      return;
-    }
-  impl_->texts.emplace_back(text_of(key), text_of(value));
+  const char *k = text_of(key), *v = text_of(value);
+  Impl& impl = make();
+  if (auto at = impl.text_places.find(k); at != impl.text_places.end()) {
+    impl.texts[at->second].second = v;
+    return;
+  }
+  impl.texts.emplace_back(k, v);
+  try {
+    impl.text_places.emplace(k, impl.texts.size() - 1);
+  } catch (...) {
+    impl.texts.pop_back();
+    throw;
+  }
 }
 std::int64_t NamedTensors::metadata_size() const { return impl_ ? static_cast<std::int64_t>(impl_->texts.size()) : 0; }
 const char* NamedTensors::metadata_key(std::int64_t i) const {
@@ -108,7 +117,7 @@ std::ostream& operator<<(std::ostream& os, const NamedTensors& list) {
   os << '{';
   const char* separator = "";
   for (const NamedTensor& item : list) {
-    os << separator << item.name << ": " << item.tensor.shape() << ' ' << item.tensor.dtype();
+    os << separator << printable(item.name) << ": " << item.tensor.shape() << ' ' << item.tensor.dtype();
     separator = ", ";
   }
   return os << '}';

@@ -91,8 +91,14 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
     for (const Descr& d : kDescrs)
       if (descr.substr(1) == d.text) h.spec.dtype = d.dtype;
   }
+  for (int size : {4, 8})
+    if (descr.size() == 3 && descr[1] == 'u' && descr[2] == '0' + size && std::strchr("<>=", descr[0])) {
+      h.spec.dtype = int64;
+      h.stored_unsigned = size;
+    }
   if (!h.spec.dtype.given())
-    file.refuse(where, "elements of dtype '", descr, "', which a tensor has not; convert them in NumPy (x.astype)");
+    file.refuse(where, "elements of dtype '", descr, "', which tensors do not support; convert them in NumPy (x.astype)",
+                *where ? ", or name the arrays to load: {\"w\", \"b\"}" : "");
   if (h.spec.dtype.size() == 1) h.swapped = false;
 }
 
@@ -121,6 +127,7 @@ std::int64_t npy_header_end(const InputFile& file, const char* where, const std:
                                 : 12 + static_cast<std::int64_t>(load_le<std::uint32_t>(preamble.data() + 8));
   // No header is that short; readers count on having it to the end of the preamble.
   if (end < kNpyPreamble) file.refuse(where, "not an npy file");
+  if (end > kNpyLongest) file.refuse(where, "a header of ", end, " bytes; at most ", kNpyLongest, " are read");
   return end;
 }
 
@@ -154,9 +161,11 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
   in.end();
   if (!has_descr || !has_order || !has_shape) file.refuse(where, "the header lacks descr, fortran_order or shape");
   if (h.spec.rank < 2) h.fortran_order = false;
-  std::int64_t wanted = claimed_bytes(file, h.spec);
-  if (wanted > available)
-    file.refuse(where, h.spec.dtype, " ", h.spec, " takes ", wanted, " bytes, and the file has ", available, " for it");
+  h.bytes = claimed_bytes(file, h.spec);
+  if (h.stored_unsigned == 4) h.bytes /= 2;
+  if (h.bytes > available)
+    file.refuse(where, h.stored_unsigned == 4 ? "uint32" : h.stored_unsigned ? "uint64" : h.spec.dtype.name(), " ", h.spec, " takes ", h.bytes,
+                " bytes, and the file has ", available, " for it");
   return h;
 }
 
@@ -194,12 +203,13 @@ void by_size(int size, F&& f) {
 
 }  // namespace
 
-Tensor npy_ordered(const NpyHeader& h, Fresh raw) {
+Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw) {
   std::int64_t n = h.spec.numel();
-  if (h.swapped) swap_bytes(raw.data, n, h.spec.dtype.size());
+  if (h.swapped) swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
+  if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
-  Fresh ordered = fresh(h.spec);
+  Fresh ordered = fresh(h.spec);   // a copy besides: what max_bytes allows for
   by_size(h.spec.dtype.size(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));
@@ -226,15 +236,13 @@ std::string npy_header_text(const Spec& spec, bool fortran_order, bool big_endia
 }  // namespace io
 
 Tensor load_npy(Name path, const LoadOptions& options) {
-  io::InputFile file("load_npy", path);
+  io::InputFile file("load_npy", path, options.max_bytes);
   std::string preamble = file.read(0, std::min(file.size(), io::kNpyPreamble));
   std::int64_t end = io::npy_header_end(file, "", preamble);
   if (end > file.size()) file.refuse("ends within its header: ", file.size(), " bytes of ", end);
   io::NpyHeader h = io::npy_header(file, "", file.read(0, end), file.size() - end);
   if (options.mmap && h.plain() && h.data % h.spec.dtype.size() == 0) return file.mapped(h.spec, h.data);
-  io::Fresh raw = io::fresh(h.spec);
-  file.read(h.data, raw.data, h.spec.bytes());
-  return io::npy_ordered(h, raw);
+  return io::npy_elements(file, "", h, [&](std::byte* to, std::int64_t n) { file.read(h.data, to, n); });
 }
 
 void save_npy(Name path, const Tensor& x, const NpyOptions& options) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/io/npy.h"
+#include "core/io/wanted.h"
 #include "core/io/zip.h"
 
 namespace kassette {
@@ -20,26 +21,33 @@ Tensor read_entry(const io::InputFile& file, const io::ZipEntry& entry, const ch
   io::NpyHeader h = io::npy_header(file, where, head, entry.size - end);
   std::int64_t at = entry.data + h.data;
   if (mmap && !entry.deflated && h.plain() && at % h.spec.dtype.size() == 0) return file.mapped(h.spec, at);
-  io::Fresh raw = io::fresh(h.spec);
-  in.read(raw.data, h.spec.bytes());
-  in.finish();
-  return io::npy_ordered(h, raw);
+  return io::npy_elements(file, where, h, [&](std::byte* to, std::int64_t n) {
+    in.read(to, n);
+    in.finish();
+  });
 }
 
-}  // namespace
-
-NamedTensors load_npz(Name path, const LoadOptions& options) {
-  io::InputFile file("load_npz", path);
+/// All arrays, or those of the names.
+NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
+  io::InputFile file("load_npz", path, options.max_bytes);
+  io::Wanted wanted(names);
   NamedTensors arrays;
   for (const io::ZipEntry& entry : io::zip_entries(file)) {
     if (!std::string_view(entry.name).ends_with(kSuffix)) continue;
     std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
+    if (!wanted.take(name)) continue;
     if (name.find('\0') != name.npos) file.refuse("a name with a zero byte in it");
     if (arrays.contains(name)) file.refuse("two arrays of the name '", name, "'");
     arrays.set(name, read_entry(file, entry, ("'" + name + "': ").c_str(), options.mmap));
   }
+  wanted.check(file);
   return arrays;
 }
+
+}  // namespace
+
+NamedTensors load_npz(Name path, const LoadOptions& options) { return load(path, nullptr, options); }
+NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options) { return load(path, &names, options); }
 
 void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options) {
   io::OutputFile file("save_npz", path);

@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csetjmp>
 #include <cstring>
 #include <vector>
@@ -19,16 +20,19 @@ namespace {
 // what it fills belongs to the caller.
 
 constexpr std::size_t kMessage = 160;
+constexpr unsigned kMaxSide = 1'000'000;   // libpng's own default
 
 struct Picture {
-  // In, for reading.
-  const std::byte* file;
-  std::int64_t size, at;
+  // In, for reading: the file, and a part of it that is still to be taken.
+  const io::InputFile* file;
+  std::int64_t at;
+  std::byte buffer[1 << 15];
+  std::size_t next, filled;
   // In, for writing.
   io::OutputFile* out;
   // Both.
   std::int64_t height, width;
-  int channels, bits;
+  int channels, bits, passes;
   char message[kMessage];
 };
 
@@ -41,9 +45,21 @@ void ignore(png_structp, png_const_charp) {}
 
 void take(png_structp png, png_bytep to, std::size_t n) {
   auto* p = static_cast<Picture*>(png_get_io_ptr(png));
-  if (static_cast<std::int64_t>(n) > p->size - p->at) png_error(png, "the file is cut short");
-  std::memcpy(to, p->file + p->at, n);
-  p->at += static_cast<std::int64_t>(n);
+  while (n) {
+    if (p->next == p->filled) {
+      std::int64_t got = p->file->read_some(p->at, p->buffer, sizeof p->buffer);
+      if (got < 0) png_error(png, std::strerror(errno));
+      if (got == 0) png_error(png, "the file is cut short");
+      p->at += got;
+      p->next = 0;
+      p->filled = static_cast<std::size_t>(got);
+    }
+    std::size_t part = std::min(n, p->filled - p->next);
+    std::memcpy(to, p->buffer + p->next, part);
+    p->next += part;
+    to += part;
+    n -= part;
+  }
 }
 
 struct PngReader {
@@ -56,32 +72,42 @@ struct PngReader {
 bool read_header(PngReader& r, Picture& p) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_set_read_fn(r.png, &p, take);
-  png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);   // sizes are held against the file's below
+  png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);   // checked below, in words of ours
   png_set_chunk_malloc_max(r.png, 1 << 20);
-  png_set_keep_unknown_chunks(r.png, PNG_HANDLE_CHUNK_NEVER, nullptr, 0);
+  // -1: texts, profiles and the like are not kept either. A thousand of them may unpack to a megabyte each.
+  png_set_keep_unknown_chunks(r.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(r.png, r.info);
+  if (std::max(png_get_image_height(r.png, r.info), png_get_image_width(r.png, r.info)) > kMaxSide) {
+    std::strncpy(p.message, "more than 1000000 pixels a side", kMessage - 1);
+    return false;
+  }
+  // Before libpng takes memory for rows. Each row has a byte for its filter, interlaced or not.
+  std::int64_t packed = static_cast<std::int64_t>(png_get_rowbytes(r.png, r.info)) + 1;
+  if (__builtin_mul_overflow(packed, static_cast<std::int64_t>(png_get_image_height(r.png, r.info)), &packed) ||
+      packed / io::kMaxInflation > p.file->size()) {
+    std::strncpy(p.message, "the file is too short for the size that it claims", kMessage - 1);
+    return false;
+  }
   int color = png_get_color_type(r.png, r.info);
   if (color == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(r.png);
   if (color == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(r.png, r.info) < 8) png_set_expand_gray_1_2_4_to_8(r.png);
   if (png_get_valid(r.png, r.info, PNG_INFO_tRNS)) png_set_tRNS_to_alpha(r.png);
   if (png_get_bit_depth(r.png, r.info) == 16) png_set_swap(r.png);
-  png_set_interlace_handling(r.png);
-  std::int64_t packed_row = static_cast<std::int64_t>(png_get_rowbytes(r.png, r.info));
+  p.passes = png_set_interlace_handling(r.png);
   png_read_update_info(r.png, r.info);
   p.height = png_get_image_height(r.png, r.info);
   p.width = png_get_image_width(r.png, r.info);
   p.channels = png_get_channels(r.png, r.info);
   p.bits = png_get_bit_depth(r.png, r.info);
-  if (packed_row > p.size * io::kMaxInflation / std::max<std::int64_t>(p.height, 1)) {
-    std::strncpy(p.message, "the file is too short for the size that it claims", kMessage - 1);
-    return false;
-  }
   return true;
 }
 
-bool read_rows(PngReader& r, std::byte** rows) {
+bool read_rows(PngReader& r, const Picture& p, std::byte* data) {
   if (setjmp(png_jmpbuf(r.png))) return false;
-  png_read_image(r.png, reinterpret_cast<png_bytepp>(rows));
+  // Row by row: pointers to the rows would take more memory than a narrow picture.
+  const std::int64_t stride = p.width * p.channels * (p.bits / 8);
+  for (int pass = 0; pass < p.passes; ++pass)
+    for (std::int64_t y = 0; y < p.height; ++y) png_read_row(r.png, reinterpret_cast<png_bytep>(data + y * stride), nullptr);
   png_read_end(r.png, nullptr);
   return true;
 }
@@ -106,7 +132,7 @@ struct PngWriter {
 };
 
 /// 0, or 1 for libpng's own trouble and 2 for that of the file.
-int write_rows(PngWriter& w, Picture& p, std::byte** rows) {
+int write_rows(PngWriter& w, Picture& p, const std::byte* data) {
   if (int failed = setjmp(png_jmpbuf(w.png))) return failed;
   png_set_write_fn(w.png, &p, put, flush);
   constexpr int kColors[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
@@ -114,16 +140,10 @@ int write_rows(PngWriter& w, Picture& p, std::byte** rows) {
                PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(w.png, w.info);
   if (p.bits == 16) png_set_swap(w.png);
-  png_write_image(w.png, reinterpret_cast<png_bytepp>(rows));
+  const std::int64_t stride = p.width * p.channels * (p.bits / 8);
+  for (std::int64_t y = 0; y < p.height; ++y) png_write_row(w.png, reinterpret_cast<png_const_bytep>(data + y * stride));
   png_write_end(w.png, nullptr);
   return 0;
-}
-
-std::vector<std::byte*> row_pointers(std::byte* data, const Picture& p) {
-  std::vector<std::byte*> rows(static_cast<std::size_t>(p.height));
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    rows[i] = data + static_cast<std::int64_t>(i) * p.width * p.channels * (p.bits / 8);
-  return rows;
 }
 
 /// 0 to 1 as 0 to 255.
@@ -142,20 +162,19 @@ std::vector<std::byte> gray_levels(const io::Source& source) {
 
 }  // namespace
 
-Tensor load_png(Name path) {
-  io::InputFile file("load_png", path);
+Tensor load_png(Name path, const LoadLimits& limits) {
+  io::InputFile file("load_png", path, limits.max_bytes);
+  png_byte signature[8];
+  if (file.read_some(0, signature, 8) < 8 || png_sig_cmp(signature, 0, 8)) file.refuse("not a PNG file");
   Picture p{};
-  p.file = file.map();
-  p.size = file.size();
-  if (p.size < 8 || png_sig_cmp(reinterpret_cast<png_const_bytep>(p.file), 0, 8)) file.refuse("not a PNG file");
+  p.file = &file;
   PngReader r;
   r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &p, note, ignore);
   if (r.png) r.info = png_create_info_struct(r.png);
   if (!r.info) fail<RuntimeError>("load_png: libpng could not start");
   if (!read_header(r, p)) file.refuse(p.message);
-  io::Fresh raw = io::fresh(Spec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
-  auto rows = row_pointers(raw.data, p);
-  if (!read_rows(r, rows.data())) file.refuse(p.message);
+  io::Fresh raw = io::fresh(file, Spec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
+  if (!read_rows(r, p, raw.data)) file.refuse(p.message);
   return raw.tensor;
 }
 
@@ -169,9 +188,9 @@ void save_png(Name path, const Tensor& x) {
   p.bits = spec.dtype == uint16 ? 16 : 8;
   if (!p.channels || !p.height || !p.width)
     fail<ValueError>("save_png: a tensor of shape ", spec, "; (height, width) or (height, width, 1 to 4) is expected, and not empty");
-  if (std::max(p.height, p.width) > 1'000'000) fail<ValueError>("save_png: a picture of ", spec, "; libpng writes up to 1000000 a side");
+  if (std::max(p.height, p.width) > kMaxSide) fail<ValueError>("save_png: a picture of ", spec, "; libpng writes up to 1000000 a side");
   std::vector<std::byte> levels;
-  auto* data = const_cast<std::byte*>(source.data());
+  const std::byte* data = source.data();
   if (spec.dtype.is_float() || spec.dtype.is_bool()) {
     levels = gray_levels(source);
     data = levels.data();
@@ -184,8 +203,7 @@ void save_png(Name path, const Tensor& x) {
   w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &p, note, ignore);
   if (w.png) w.info = png_create_info_struct(w.png);
   if (!w.info) fail<RuntimeError>("save_png: libpng could not start");
-  auto rows = row_pointers(data, p);
-  if (int failed = write_rows(w, p, rows.data())) {
+  if (int failed = write_rows(w, p, data)) {
     if (failed == 2) fail<RuntimeError>(p.message);
     fail<RuntimeError>("save_png: ", p.message);
   }

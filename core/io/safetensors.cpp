@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/file.h"
+#include "core/io/wanted.h"
 
 namespace kassette {
 namespace {
@@ -29,14 +30,16 @@ struct Entry {
   std::string name;
   Spec spec;
   std::int64_t begin = -1, end = -1;
-  bool has_shape = false;
+  bool has_shape = false, wanted = true;
+  std::string foreign;         // a dtype that tensors do not support
+  int stored_unsigned = 0;     // 4 or 8: the bytes of a U32 or U64, which becomes an int64
 };
 
 /// Takes the header as it is parsed and refuses whatever has another form, so that no header takes more memory than its
 /// tensors do.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit HeaderReader(const InputFile& file) : file_(file) {}
+  HeaderReader(const InputFile& file, io::Wanted& wanted) : file_(file), wanted_(wanted) {}
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, std::string>> texts;
 
@@ -56,6 +59,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       if (!in_texts_) {
         entries.emplace_back();
         entries.back().name = name;
+        entries.back().wanted = wanted_.take(name);
       }
     } else {
       field_ = name;
@@ -65,7 +69,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (--depth_ == 1 && !in_texts_) {
       const Entry& e = entries.back();
-      if (!e.spec.dtype.given() || !e.has_shape || e.end < 0) file_.refuse("'", e.name, "' lacks dtype, shape or data_offsets");
+      if ((!e.spec.dtype.given() && e.foreign.empty()) || !e.has_shape || e.end < 0) file_.refuse("'", e.name, "' lacks dtype, shape or data_offsets");
     }
     return true;
   }
@@ -106,10 +110,17 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       return true;
     }
     Entry& e = entries.back();
-    if (field_ != "dtype" || e.spec.dtype.given()) bad();
+    if (field_ != "dtype" || e.spec.dtype.given() || !e.foreign.empty()) bad();
     for (const DTypeName& d : kNames)
       if (s == d.name) e.spec.dtype = d.dtype;
-    if (!e.spec.dtype.given()) file_.refuse("'", e.name, "' has elements of dtype ", s, ", which a tensor has not");
+    if (s == "U32" || s == "U64") {
+      e.spec.dtype = int64;
+      e.stored_unsigned = s == "U32" ? 4 : 8;
+    }
+    if (e.spec.dtype.given()) return true;
+    if (e.wanted)
+      file_.refuse("'", e.name, "' has elements of dtype ", s, ", which tensors do not support; name the arrays to load: {\"w\", \"b\"}");
+    e.foreign = s.empty() ? "?" : s;
     return true;
   }
   bool null() override { bad(); }
@@ -131,6 +142,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     bool empty_key = true;
   };
   const InputFile& file_;
+  io::Wanted& wanted_;
   Key key_;
   std::string field_;
   std::vector<std::int64_t> numbers_;
@@ -150,30 +162,37 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
   std::int64_t at = 0;
   for (std::size_t i : order) {
     const Entry& e = entries[i];
-    std::int64_t bytes = io::claimed_bytes(file, e.spec);
     if (e.begin != at || e.end < e.begin || e.end > available)
       file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, ", expected from ", at, " to at most ", available);
-    if (e.end - e.begin != bytes)
-      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ", e.spec.dtype, " ", e.spec, " takes ", bytes);
     at = e.end;
+    if (!e.foreign.empty()) continue;   // whose size only the format's own package knows
+    std::int64_t bytes = io::claimed_bytes(file, e.spec);
+    if (e.stored_unsigned == 4) bytes /= 2;
+    if (e.end - e.begin != bytes)
+      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ", e.stored_unsigned == 4 ? "uint32" : e.stored_unsigned ? "uint64" : e.spec.dtype.name(),
+                  " ", e.spec, " takes ", bytes);
   }
   if (at != available) file.refuse(available - at, " bytes belong to no tensor");
 }
 
 }  // namespace
 
-NamedTensors load_safetensors(Name path, const LoadOptions& options) {
-  InputFile file("load_safetensors", path);
+namespace {
+
+NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
+  InputFile file("load_safetensors", path, options.max_bytes);
+  io::Wanted wanted(names);
   if (file.size() < 8) file.refuse("not a safetensors file: ", file.size(), " bytes");
   std::int64_t length = io::load_le<std::int64_t>(file.read(0, 8).data());
   if (length < 2 || length > kMaxHeader || length > file.size() - 8)
     file.refuse("not a safetensors file, or one that is cut short: its header claims ", static_cast<std::uint64_t>(length), " bytes");
   std::string header = file.read(8, length);
   if (header[0] != '{') file.refuse("not a safetensors file: its header does not begin with '{'");
-  HeaderReader reader(file);
+  HeaderReader reader(file, wanted);
   nlohmann::json::sax_parse(header, &reader);
   std::int64_t data = 8 + length;
   check_places(file, reader.entries, file.size() - data);
+  wanted.check(file);
 
   NamedTensors tensors;
   for (const auto& [key, value] : reader.texts) {
@@ -181,17 +200,25 @@ NamedTensors load_safetensors(Name path, const LoadOptions& options) {
     tensors.set_metadata(key, value);
   }
   for (const Entry& e : reader.entries) {
-    if (options.mmap && !e.spec.dtype.is_bool() && (data + e.begin) % e.spec.dtype.size() == 0) {
+    if (!e.wanted) continue;
+    if (options.mmap && !e.spec.dtype.is_bool() && !e.stored_unsigned && (data + e.begin) % e.spec.dtype.size() == 0) {
       tensors.set(e.name, file.mapped(e.spec, data + e.begin));
       continue;
     }
-    io::Fresh raw = io::fresh(e.spec);
-    file.read(data + e.begin, raw.data, e.end - e.begin);
+    io::Fresh raw = io::fresh(file, e.spec);
+    const std::int64_t n = e.end - e.begin;
+    file.read(data + e.begin, raw.data + (e.spec.bytes() - n), n);
+    if (e.stored_unsigned) io::unsigned_to_int64(file, ("'" + e.name + "': ").c_str(), raw.data, e.spec.numel(), e.stored_unsigned);
     if (e.spec.dtype.is_bool()) io::clean_bools(raw.data, e.spec.numel());
     tensors.set(e.name, raw.tensor);
   }
   return tensors;
 }
+
+}  // namespace
+
+NamedTensors load_safetensors(Name path, const LoadOptions& options) { return load(path, nullptr, options); }
+NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options) { return load(path, &names, options); }
 
 void save_safetensors(Name path, const NamedTensors& tensors) {
   constexpr const char* what = "save_safetensors";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "core/io/crc.h"
 
@@ -77,7 +78,12 @@ void read_extra64(const InputFile& file, const std::string& d, std::int64_t at, 
 std::vector<ZipEntry> zip_entries(const InputFile& file) {
   Directory dir = directory(file);
   std::string d = file.read(dir.at, dir.size);
+  struct Place {
+    std::int64_t begin, end;
+    std::size_t entry;
+  };
   std::vector<ZipEntry> entries;
+  std::vector<Place> places;
   std::int64_t at = 0;
   for (std::int64_t i = 0; i < dir.count; ++i) {
     if (dir.size - at < kCentralSize || u32(d, at) != kCentral) file.refuse("a damaged zip file: entry ", i, " of its directory");
@@ -92,23 +98,31 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
     e.size = u32(d, at + 24);
     std::int64_t header = u32(d, at + 42);
     read_extra64(file, d, at + kCentralSize + name, extra, {&e.size, &e.packed, &header});
-    if (flags & 1) file.refuse("'", e.name, "' is encrypted");
-    if (method != 0 && method != 8) file.refuse("'", e.name, "' is compressed by method ", method, "; stored and deflated entries are read");
+    e.encrypted = flags & 1;
+    e.method = method;
     e.deflated = method == 8;
     if (header < 0 || header > dir.at - kLocalSize) file.refuse("'", e.name, "' is not inside the file");
     std::string local = file.read(header, kLocalSize);
     if (u32(local, 0) != kLocal) file.refuse("'", e.name, "' is not where the directory says");
     e.data = header + kLocalSize + u16(local, 26) + u16(local, 28);
     if (e.packed < 0 || e.size < 0 || e.data > dir.at || e.packed > dir.at - e.data) file.refuse("'", e.name, "' is cut short");
-    if (e.deflated ? e.size / kMaxInflation > e.packed : e.size != e.packed)
+    if (e.deflated ? e.size / kMaxInflation > e.packed : method == 0 && !e.encrypted && e.size != e.packed)
       file.refuse("'", e.name, "' cannot hold the ", e.size, " bytes that it claims");
+    places.push_back({header, e.data + e.packed, entries.size()});
     entries.push_back(std::move(e));
     at = next;
   }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return std::pair(a.begin, a.entry) < std::pair(b.begin, b.entry); });
+  for (std::size_t i = 1; i < places.size(); ++i)
+    if (places[i].begin < places[i - 1].end)
+      file.refuse("'", entries[places[i - 1].entry].name, "' and '", entries[places[i].entry].name, "' overlap in the file");
   return entries;
 }
 
 ZipReader::ZipReader(const InputFile& file, const ZipEntry& entry) : file_(file), entry_(entry), at_(entry.data) {
+  if (entry.encrypted) file.refuse("'", entry.name, "' is encrypted");
+  if (entry.method != 0 && entry.method != 8)
+    file.refuse("'", entry.name, "' is compressed by method ", entry.method, "; stored and deflated entries are read");
   if (!entry.deflated) return;
   auto stream = std::make_unique<z_stream>();
   std::memset(stream.get(), 0, sizeof(z_stream));

@@ -12,17 +12,21 @@ namespace kassette::io {
 struct ZipEntry {
   std::string name;
   bool deflated = false;
+  bool encrypted = false;
+  int method = 0;                      // as the file has it; ZipReader reads 0 and 8
   std::uint32_t crc = 0;
   std::int64_t packed = 0, size = 0;   // bytes in the file, and of what comes out
   std::int64_t data = 0;               // where they begin
 };
 
-/// The entries of an archive, in its order. Sizes and places have been held against the file.
+/// The entries of an archive, in its order. Sizes and places have been held against the file, and no two entries share a byte:
+/// then together they hold no more than the file can.
 std::vector<ZipEntry> zip_entries(const InputFile& file);
 
 /// What an entry holds, read once from its beginning; the checksum is tested by finish().
 class ZipReader {
  public:
+  /// ValueError where the entry is encrypted, or compressed in a way other than by deflate.
   ZipReader(const InputFile& file, const ZipEntry& entry);
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;

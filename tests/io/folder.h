@@ -1,5 +1,7 @@
 // tests/io/folder.h - a folder for files of one test, and the arrays that tests/data/files/make.py writes too.
 #pragma once
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -61,6 +63,30 @@ void check_damaged(const std::string& what, const std::string& whole, F&& load) 
       changed[i] = static_cast<char>(changed[i] ^ mask);
       (void)refusal(what, changed, load);
     }
+}
+
+/// Runs f in a child whose address space may grow by so many bytes; false where that was not enough, or f threw.
+template <class F>
+bool within(std::int64_t bytes, F&& f) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    bool done = false;
+    try {
+#ifndef __SANITIZE_ADDRESS__
+      long pages = 0;
+      std::ifstream("/proc/self/statm") >> pages;
+      const rlimit limit = {static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE) + bytes), RLIM_INFINITY};
+      ::setrlimit(RLIMIT_AS, &limit);
+#endif
+      f();
+      done = true;
+    } catch (...) {
+    }
+    ::_exit(done ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  return status == 0;
 }
 
 /// A file that NumPy, safetensors or Pillow wrote; KASSETTE_FILES names a folder where they did so just now.

@@ -1,9 +1,14 @@
 // tests/io/formats_test.cpp - CSV, IDX and PNG.
 #include <kassette/io.h>
 
+#include <sys/stat.h>
+#include <zlib.h>
+
 #include <clocale>
 #include <cstring>
+#include <filesystem>
 #include <limits>
+#include <thread>
 
 #include "tests/io/folder.h"
 
@@ -58,13 +63,66 @@ TEST_CASE("csv reads numbers of every kind, NaN for empty fields, comments and q
   CHECK(printed(load_csv(File("").path).shape()) == "(0, 0)");
 }
 
+TEST_CASE("csv numbers that are too large or too small for the dtype are infinite or zero, however they are written", "[io]") {
+  auto zeros = [](int n) { return std::string(static_cast<std::size_t>(n), '0'); };
+  const LoadCsvOptions single{.dtype = float32};
+  CHECK(csv("0." + zeros(46) + "1", single) == row({0}));
+  CHECK(csv("-0." + zeros(46) + "1,1e39,-1" + zeros(39) + ",1e-46", single) == row({0, INFINITY, -INFINITY, 0}));
+  CHECK(std::signbit(csv("-0." + zeros(46) + "1", single)[0]));
+  CHECK(csv("1" + zeros(500) + "e-5,-1" + zeros(500) + "e-5,1" + zeros(500) + "e-500,0." + zeros(500) + "1e5,0." + zeros(500) + "1e501") ==
+        row({INFINITY, -INFINITY, 1, 0, 1}));
+  CHECK(csv("1e99999999999999999999,1e-99999999999999999999,0e99999999999999999999,+1E400") == row({INFINITY, 0, 0, INFINITY}));
+  CHECK(csv("1.401298464324817e-45,1.1754942e-38", single) == row({double(std::numeric_limits<float>::denorm_min()), double(1.1754942e-38f)}));
+  CHECK(csv("4.9406564584124654e-324,1.7976931348623157e308") == row({5e-324, std::numeric_limits<double>::max()}));
+}
+
+TEST_CASE("csv of one line that is longer than what is read at a time, and of many", "[io]") {
+  std::string line, lines, expected;
+  std::vector<double> v;
+  for (int i = 0; i < 200000; ++i) {
+    line += (i ? "," : "") + std::to_string(i);
+    lines += std::to_string(i) + (i % 3 ? "\r\n" : "\n");
+    v.push_back(i);
+  }
+  CHECK(csv(line) == v);
+  CHECK(csv(line + "\n") == v);
+  CHECK(csv(lines, {.dtype = int32}) == v);
+  CHECK(csv("\xef\xbb\xbf" + lines, {.dtype = float32}) == v);
+}
+
+TEST_CASE("csv of many fields before many blanks takes no more time than its length", "[io]") {
+  std::string text = "1";
+  for (int i = 0; i < 400000; ++i) text += ",1";
+  CHECK(csv(text + std::string(400000, ' ') + "\n").size() == 400001);   // 70 s where each field looks at the end of the line
+}
+
+TEST_CASE("csv and png that become shorter while they are loaded are no signal", "[io]") {
+  Folder folder;
+  const std::string path = folder / "x";
+  std::string text, line = std::string(98, '1') + ",1\n";
+  for (int i = 0; i < 20000; ++i) text += line;
+  write_file(path, text);
+  bool clean = within(256 << 20, [&] {
+    for (int i = 0; i < 40; ++i) {
+      write_file(path, text);
+      std::thread cut([&] { std::filesystem::resize_file(path, 5000); });
+      try {
+        (void)load_csv(path);
+      } catch (const ValueError&) {
+      }
+      cut.join();
+    }
+  });
+  CHECK(clean);
+}
+
 TEST_CASE("csv says in which line and column something is wrong", "[io]") {
   CHECK(csv_error("1,2\n3\n") == "line 2: 1 columns, expected 2");
   CHECK(csv_error("1,2\n\n3,x y\n") == "line 3, column 2: 'x y' is not a number");
   CHECK(csv_error("name,size\n1,2\n") == "line 1, column 1: 'name' is not a number; {.skip_rows = 1} passes over a line of names");
   CHECK(csv_error("1,2.5", {.dtype = int32}) == "line 1, column 2: '2.5' is not an integer; {.skip_rows = 1} passes over a line of names");
   CHECK(csv_error("1\n\"\"", {.dtype = int32}) == "line 2, column 1: an empty field, and int32 has no NaN");
-  CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "row 1, column 2: 256 does not fit uint8");
+  CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "line 2, column 2: 256 does not fit uint8");
   CHECK(csv_error("1 2\n") == "line 1, column 1: '1 2' is not a number; {.skip_rows = 1} passes over a line of names");
   CHECK(csv_error("1\n", {.delimiter = '.'}) == "load_csv: that delimiter occurs in numbers or lines");
   CHECK(csv_error("1\n", {.skip_rows = -1}) == "load_csv: skip_rows is -1");
@@ -161,6 +219,93 @@ TEST_CASE("png goes out and comes back", "[io]") {
         "save_png: a tensor of shape (2, 2, 5); (height, width) or (height, width, 1 to 4) is expected, and not empty");
   CHECK(error_of<TypeError>([&] { save_png(folder / "x.png", K::zeros({2, 2}, int64)); }) == "save_png: int64; uint8, uint16, bool and floats from 0 to 1 are possible");
   CHECK(error_of<RuntimeError>([&] { save_png("/dev/full", K::zeros({300, 300})); }) == "save_png: /dev/full: cannot be written: No space left on device");
+}
+
+namespace {
+
+std::string big_endian(std::uint32_t v) {
+  v = __builtin_bswap32(v);
+  return std::string(reinterpret_cast<const char*>(&v), 4);
+}
+std::string chunk(const std::string& type, const std::string& data) {
+  const std::string all = type + data;
+  return big_endian(static_cast<std::uint32_t>(data.size())) + all +
+         big_endian(static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(all.data()), static_cast<uInt>(all.size()))));
+}
+std::string deflated(const std::string& data) {
+  uLongf n = compressBound(data.size());
+  std::string out(n, '\0');
+  ::compress2(reinterpret_cast<Bytef*>(out.data()), &n, reinterpret_cast<const Bytef*>(data.data()), data.size(), 9);
+  out.resize(n);
+  return out;
+}
+std::string png(std::uint32_t width, std::uint32_t height, char bits, char color, const std::string& rows, const std::string& more = "") {
+  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", big_endian(width) + big_endian(height) + bits + color + std::string(3, '\0')) + more +
+         chunk("IDAT", deflated(rows)) + chunk("IEND", "");
+}
+std::string png_error(const std::string& bytes, const LoadLimits& limits = {}) {
+  return refusal("load_png", bytes, [&](const std::string& path) { load_png(path, limits); });
+}
+
+}  // namespace
+
+TEST_CASE("png takes no more memory than the file can hold", "[io]") {
+  CHECK(png_error(png(1, 1, 8, 0, std::string(2, '\0'))) == "no error");
+  CHECK(png_error(png(0x7fffffff, 1, 8, 6, "")) == "more than 1000000 pixels a side");
+  CHECK(png_error(png(1, 0x7fffffff, 1, 0, "")) == "more than 1000000 pixels a side");
+  CHECK(png_error(png(1000000, 1000000, 16, 6, "")) == "the file is too short for the size that it claims");
+  // 8 bytes more for each of the rows would be 8 MB.
+  const std::string thin = png(1, 1000000, 1, 0, std::string(2000000, '\0'));
+  Folder folder;
+  write_file(folder / "thin.png", thin);
+  CHECK(within(6 << 20, [&] { load_png(folder / "thin.png"); }));
+  // A thousand texts of a megabyte each, of which nobody asked for one.
+  std::string texts;
+  for (int i = 0; i < 1000; ++i) texts += chunk("zTXt", std::string("k\0\0", 3) + deflated(std::string(999000, 'x')));
+  write_file(folder / "texts.png", png(1, 1, 8, 0, std::string(2, '\0'), texts));
+  CHECK(within(32 << 20, [&] { load_png(folder / "texts.png"); }));
+}
+
+TEST_CASE("every loader keeps to max_bytes, and says so in one line", "[io]") {
+  Folder folder;
+  const std::string path = folder / "x";
+  const Tensor a = array(float32, {100}), b = array(float64, {10});
+  auto said = [&](auto&& load) {
+    const std::string message = error_of<ValueError>(load);
+    return message.substr(std::min(message.size(), message.find(path + ": ") + path.size() + 2));
+  };
+  const std::string over = "takes 400 bytes of memory, and max_bytes is 399; {.max_bytes = ...} allows more";
+  save_npy(path, a);
+  CHECK(said([&] { load_npy(path, {.max_bytes = 399}); }) == over);
+  CHECK(load_npy(path, {.max_bytes = 400}).size() == 100);
+  CHECK(load_npy(path, {.mmap = true, .max_bytes = 1}).size() == 100);
+  CHECK(error_of<ValueError>([&] { load_npy(path, {.max_bytes = -1}); }) ==
+        "load_npy: max_bytes is -1; 0 stands for 8 times the file's size and at least 1 GiB");
+  for (bool compress : {false, true}) {
+    save_npz(path, {{"a", a}, {"b", b}}, {.compress = compress});
+    CHECK(said([&] { load_npz(path, {.max_bytes = 399}); }) == over);
+    CHECK(said([&] { load_npz(path, {.max_bytes = 479}); }) == "takes 80 bytes of memory beside 400 of other arrays, and max_bytes is 479; {.max_bytes = ...} allows more");
+    CHECK(load_npz(path, {.max_bytes = 480}).size() == 2);
+    CHECK(load_npz(path, {"b"}, {.max_bytes = 80}).size() == 1);
+  }
+  save_safetensors(path, {{"a", a}});
+  CHECK(said([&] { load_safetensors(path, {.max_bytes = 399}); }) == over);
+  save_csv(path, a);
+  CHECK(said([&] { load_csv(path, {.dtype = float32, .max_bytes = 399}); }) == over);
+  CHECK(load_csv(path, {.dtype = float32, .max_bytes = 400}).size() == 100);
+  save_idx(path, a);
+  CHECK(said([&] { load_idx(path, {.max_bytes = 399}); }) == over);
+  save_png(path, K::zeros({20, 20}));
+  CHECK(said([&] { load_png(path, {.max_bytes = 399}); }) == over);
+  CHECK(load_png(path, {.max_bytes = 400}).size() == 400);
+}
+
+TEST_CASE("a pipe or a device in place of a file is refused at once", "[io]") {
+  Folder folder;
+  ::mkfifo((folder / "pipe").c_str(), 0600);
+  CHECK(error_of<RuntimeError>([&] { load_npy(folder / "pipe"); }) == "load_npy: " + folder / "pipe" + ": is not a regular file");
+  CHECK(error_of<RuntimeError>([&] { load_csv("/dev/zero"); }) == "load_csv: /dev/zero: is not a regular file");
+  CHECK(error_of<RuntimeError>([&] { load_csv("no\nsuch\x1b[2Jfile\xc2\x9b"); }) == "load_csv: no?such?[2Jfile??: No such file or directory");
 }
 
 TEST_CASE("every png cut short or with one byte changed is refused or read", "[io]") {

@@ -59,11 +59,87 @@ TEST_CASE("npy versions 2 and 3, special numbers and bfloat16 come in", "[io]") 
   }
 }
 
-TEST_CASE("a dtype that a tensor has not is refused by name", "[io]") {
-  CHECK_THROWS_WITH(load_npy(foreign("uint32.npy")), Catch::Contains("elements of dtype '<u4', which a tensor has not; convert them in NumPy (x.astype)"));
-  CHECK_THROWS_WITH(load_npy(foreign("complex.npy")), Catch::Contains("elements of dtype '<c8'"));
+TEST_CASE("a dtype that tensors do not support is refused by name", "[io]") {
+  CHECK_THROWS_WITH(load_npy(foreign("complex.npy")), Catch::Contains("elements of dtype '<c8', which tensors do not support; convert them in NumPy (x.astype)"));
   CHECK_THROWS_WITH(load_npy(foreign("object.npy")), Catch::Contains("elements of dtype '|O'"));
   CHECK_THROWS_WITH(load_npy(foreign("structure.npy")), Catch::Contains("an array of structures"));
+}
+
+TEST_CASE("uint32 and uint64 come as int64 where their values fit", "[io]") {
+  Folder folder;
+  auto load = [&](const std::string& header, const std::string& data, bool mmap = false) {
+    write_file(folder / "x.npy", npy("{'descr': '" + header + ", }", 0) + data);
+    Tensor x = load_npy(folder / "x.npy", {.mmap = mmap});
+    CHECK(x.dtype() == int64);
+    return values<std::int64_t>(x);
+  };
+  using V = std::vector<std::int64_t>;
+  const std::string six("\0\0\0\0\1\0\0\0\xff\xff\xff\xff\3\0\0\0\4\0\0\0\5\0\0\x80", 24);
+  for (bool mmap : {false, true}) {
+    CHECK(load("<u4', 'fortran_order': False, 'shape': (6,)", six, mmap) == V{0, 1, 4294967295, 3, 4, 2147483653});
+    CHECK(load("<u4', 'fortran_order': True, 'shape': (2, 3)", six, mmap) == V{0, 4294967295, 4, 1, 3, 2147483653});
+    CHECK(load(">u4', 'fortran_order': False, 'shape': (1, 1)", std::string("\1\2\3\4", 4), mmap) == V{0x01020304});
+    CHECK(load("<u8', 'fortran_order': False, 'shape': (2,)", std::string("\1\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\x7f", 16), mmap) == V{1, INT64_MAX});
+    CHECK(load(">u8', 'fortran_order': False, 'shape': ()", std::string("\0\0\0\0\0\0\1\2", 8), mmap) == V{258});
+    CHECK(load("<u4', 'fortran_order': False, 'shape': (0, 3)", "", mmap).empty());
+  }
+  CHECK(refused(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }", 0) + std::string("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80", 16)) ==
+        "element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
+  CHECK(refused(npy("{'descr': '<u4', 'fortran_order': False, 'shape': (7,), }", 0) + six) == "uint32 (7,) takes 28 bytes, and the file has 24 for it");
+  CHECK(load_npy(foreign("uint32.npy")).dtype() == int64);
+  for (const char* no : {"|u4", "<u5", "<u44", "u4", "<u"}) CHECK(refused(npy(std::string("{'descr': '") + no + "', 'fortran_order': False, 'shape': (1,), }", 8)) != "no error");
+}
+
+TEST_CASE("arrays of an npz are read by name, whatever else it holds", "[io]") {
+  // NumPy: savez(w=float32 [0, 1, 2], u=uint32 [0, 1, 2], t=['a', 'b'], big=uint64 [1, 2 ** 63])
+  const std::string path = foreign("mixed.npz");
+  CHECK_THROWS_WITH(load_npz(path), "load_npz: " + path + ": 't': elements of dtype '<U1', which tensors do not support; convert them in NumPy (x.astype), "
+                                    "or name the arrays to load: {\"w\", \"b\"}");
+  NamedTensors two = load_npz(path, {"u", "w"});
+  REQUIRE(two.size() == 2);
+  CHECK(std::string(two.begin()->name) == "w");   // in the order of the file
+  CHECK(two["w"].dtype() == float32);
+  CHECK(values(two["w"]) == std::vector<double>{0, 1, 2});
+  CHECK(two["u"].dtype() == int64);
+  CHECK(values(two["u"]) == std::vector<double>{0, 1, 2});
+  const std::vector<std::string> names = {"w"};
+  CHECK(load_npz(path, names).size() == 1);
+  CHECK(load_npz(path, std::vector<std::string>()).empty());
+  CHECK(load_npz(path, {"w", "w"}, {.mmap = true}).size() == 1);
+  CHECK_THROWS_WITH(load_npz(path, {"big"}),
+                    "load_npz: " + path + ": 'big': element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
+  CHECK_THROWS_WITH(load_npz(path, {"w", "v"}), "load_npz: " + path + ": no array is called 'v'; there are 'w', 'u', 't', 'big'");
+  CHECK_THROWS_AS(load_npz(path, {"w", None}), ValueError);
+}
+
+TEST_CASE("entries of an npz that share bytes are refused", "[io]") {
+  Folder folder;
+  save_npz(folder / "x.npz", {{"a1", array(int8, {5})}, {"a2", array(int8, {5})}});
+  std::string s = read_file(folder / "x.npz");
+  const std::size_t first = s.find("PK\1\2"), second = s.find("PK\1\2", first + 1);
+  REQUIRE(second != s.npos);
+  for (std::size_t i = 0; i < 4; ++i) s[second + 42 + i] = s[first + 42 + i];   // the second array is where the first one is
+  CHECK(refusal("load_npz", s, [](const std::string& path) { load_npz(path); }) == "'a1.npy' and 'a2.npy' overlap in the file");
+}
+
+TEST_CASE("an encrypted or otherwise compressed entry is passed over unless it is asked for", "[io]") {
+  Folder folder;
+  save_npz(folder / "x.npz", {{"a1", array(int8, {5})}, {"a2", array(int8, {5})}});
+  for (bool encrypted : {false, true}) {
+    std::string s = read_file(folder / "x.npz");
+    const std::size_t second = s.find("PK\1\2", s.find("PK\1\2") + 1);
+    if (encrypted) s[second + 8] |= 1;
+    else s[second + 10] = 14;
+    write_file(folder / "y.npz", s);
+    CHECK(load_npz(folder / "y.npz", {"a1"}).size() == 1);
+    CHECK_THROWS_WITH(load_npz(folder / "y.npz"), Catch::Contains(encrypted ? "'a2.npy' is encrypted" : "'a2.npy' is compressed by method 14"));
+  }
+}
+
+TEST_CASE("names of a file neither break a line nor steer a terminal", "[io]") {
+  NamedTensors list{{"a\n\x1b[2J", array(int8, {5})}};
+  CHECK(printed(list) == "{a??[2J: (5,) int8}");
+  CHECK(error_of<ValueError>([&] { list["b\r"]; }) == "NamedTensors: no tensor is called 'b?'; there is 'a??[2J'");
 }
 
 TEST_CASE("npy files of ours come back in both memory orders and byte orders", "[io]") {
@@ -135,6 +211,7 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refused(npy(good, 24)) == "no error");
   CHECK(refused(npy("{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}", 24)) == "no error");
   CHECK(refused(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }", 24)) == "no error");
+  CHECK(refused(std::string("\x93NUMPY\x02\x00\x00\x00\x10\x00", 12) + std::string(1 << 20, ' ')) == "a header of 1048588 bytes; at most 65547 are read");
   CHECK(refused("") == "not an npy file");
   CHECK(refused("\x93NUMPX\x01\x00 and so on") == "not an npy file");
   CHECK(refused(std::string("\x93NUMPY\x09\x00\x10\x00{}", 12)) == "version 9 of the npy format; 1 to 3 are known");
@@ -151,7 +228,7 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refused(npy("[1]", 24)) == "the header is not one of an array, at its byte 0");
   // Text of the file in a message stays on its line and within bounds.
   CHECK(refused(npy(std::string("{'descr': '<\n\0', 'fortran_order': False, 'shape': (2,), }", 57), 8)) ==
-        "elements of dtype '<?\?', which a tensor has not; convert them in NumPy (x.astype)");
+        "elements of dtype '<?\?', which tensors do not support; convert them in NumPy (x.astype)");
   CHECK(refused(npy("{'descr': '<" + std::string(5000, 'x') + "', 'fortran_order': False, 'shape': (2,), }", 8)).size() < 250);
   // Two sizes whose product wraps around to what is there.
   CHECK_THAT(refused(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8)), Catch::Contains("is too large to address"));

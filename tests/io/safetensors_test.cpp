@@ -74,7 +74,8 @@ TEST_CASE("safetensors that lie are refused in one line", "[io]") {
   CHECK(refused(file_of("{\"w\":1}", 0)) == "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of("{\"w\":{\"dtype\":\"F32\"}}", 0)) == "'w' lacks dtype, shape or data_offsets");
   CHECK(refused(file_of("{\"w\":{\"shape\":[[[[[[[[1]]]]]]]]}}", 0)) == "the header's entry 'w' is not one of a tensor");
-  CHECK(refused(file_of(one("F8_E4M3", "[2]", "[0,2]"), 2)) == "'w' has elements of dtype F8_E4M3, which a tensor has not");
+  CHECK(refused(file_of(one("F8_E4M3", "[2]", "[0,2]"), 2)) ==
+        "'w' has elements of dtype F8_E4M3, which tensors do not support; name the arrays to load: {\"w\", \"b\"}");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,20]"), 20)) == "'w' has 20 bytes, and float32 (2, 3) takes 24");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]"), 25)) == "1 bytes belong to no tensor");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]"), 23)) == "'w' lies at 0 to 24, expected from 0 to at most 23");
@@ -94,4 +95,40 @@ TEST_CASE("safetensors that lie are refused in one line", "[io]") {
 TEST_CASE("a header of a million brackets takes no memory and no stack", "[io]") {
   CHECK(refused(file_of("{\"w\":" + std::string(1 << 20, '[') + "}", 0)) == "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of("{\"w\":" + std::string(1 << 20, '{') + "}", 0)) != "no error");
+}
+
+TEST_CASE("tensors of a safetensors file are read by name, and U32 and U64 as int64", "[io]") {
+  Folder folder;
+  write_file(folder / "m", file_of("{\"f\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]},\"u\":{\"dtype\":\"U32\",\"shape\":[2],\"data_offsets\":[2,10]},"
+                                   "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[10,18]},\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[18,19]}}", 0) +
+                               std::string("\7\7\1\0\0\0\xff\xff\xff\xff\2\0\0\0\0\0\0\0\5", 19));
+  CHECK_THROWS_WITH(load_safetensors(folder / "m"), Catch::Contains("'f' has elements of dtype F8_E4M3"));
+  for (bool mmap : {false, true}) {
+    NamedTensors some = load_safetensors(folder / "m", {"u", "v", "b"}, {.mmap = mmap});
+    REQUIRE(some.size() == 3);
+    CHECK(some["u"].dtype() == int64);
+    CHECK(values(some["u"]) == std::vector<double>{1, 4294967295.0});
+    CHECK(values(some["v"]) == std::vector<double>{2});
+    CHECK(values(some["b"]) == std::vector<double>{5});
+  }
+  CHECK_THROWS_WITH(load_safetensors(folder / "m", {"w"}), Catch::Contains("no array is called 'w'; there are 'f', 'u', 'v', 'b'"));
+  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 0) + std::string(8, '\xff')) ==
+        "'v': element 0 is 18446744073709551615; uint64 arrays are read as int64, which does not hold it");
+  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8)) == "'v' has 8 bytes, and uint32 (1,) takes 4");
+}
+
+TEST_CASE("many texts, and many tensors, take no more time than their number", "[io]") {
+  const int n = 200000;   // minutes where each is looked for among all
+  std::string header = "{\"__metadata__\":{";
+  for (int i = 0; i < n; ++i) header += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":\"v" + std::to_string(i) + "\"";
+  Folder folder;
+  write_file(folder / "m", file_of(header + ",\"k7\":\"again\"}}", 0));
+  NamedTensors texts = load_safetensors(folder / "m");
+  CHECK(texts.metadata_size() == n);
+  CHECK(texts.metadata("k199999") == std::string("v199999"));
+  CHECK(texts.metadata("k7") == std::string("again"));
+  NamedTensors copy = texts;
+  copy.set_metadata("k7", "mine");
+  CHECK(copy.metadata("k7") == std::string("mine"));
+  CHECK(texts.metadata("k7") == std::string("again"));
 }

@@ -100,6 +100,8 @@ def write(folder):
         np.lib.format.write_array(f, array("float32", (2, 3)), version=(2, 0))
     with open(f"{folder}/version3.npy", "wb") as f:
         np.lib.format.write_array(f, np.asfortranarray(array("int16", (2, 3, 4))), version=(3, 0))
+    np.savez(f"{folder}/mixed.npz", w=np.arange(3, dtype="float32"), u=np.arange(3, dtype="uint32"), t=np.array(["a", "b"]),
+             big=np.array([1, 2**63], dtype="uint64"))
     np.save(f"{folder}/uint32.npy", np.arange(3, dtype="uint32"))
     np.save(f"{folder}/structure.npy", np.zeros(2, dtype=[("a", "f4"), ("b", "i4")]))
     np.save(f"{folder}/complex.npy", np.zeros(2, dtype="complex64"))

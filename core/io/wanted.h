@@ -1,0 +1,42 @@
+// core/io/wanted.h - which of a file's arrays are asked for.
+#pragma once
+#include <kassette/io.h>
+
+#include <map>
+#include <string>
+
+#include "core/io/file.h"
+
+namespace kassette::io {
+
+/// Those of a list of names, or all.
+class Wanted {
+ public:
+  /// Null: all.
+  explicit Wanted(const Names* names) : all_(!names) {
+    for (std::int64_t i = 0; names && i < names->size(); ++i) {
+      if (!(*names)[i].text()) fail<ValueError>("load: None is not a name of an array");
+      found_[(*names)[i].text()] = false;
+    }
+  }
+  /// Called for each array of the file: is it asked for?
+  bool take(const std::string& name) {
+    if (all_) return true;
+    if (there_.size() <= kShown) there_ += text(there_.empty() ? "" : ", ", there_.size() < kShown ? "'" + name + "'" : "...");
+    auto at = found_.find(name);
+    return at != found_.end() && (at->second = true);
+  }
+  /// ValueError where a name was not there.
+  void check(const InputFile& file) const {
+    for (const auto& [name, found] : found_)
+      if (!found) file.refuse("no array is called '", name, "'; there are ", there_.empty() ? "none" : there_);
+  }
+
+ private:
+  static constexpr std::size_t kShown = 160;
+  bool all_;
+  std::map<std::string, bool> found_;
+  std::string there_;
+};
+
+}  // namespace kassette::io
