@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/text.h"
+#include "nn_backend/trust.h"
 
 namespace kassette {
 namespace {
@@ -32,7 +34,7 @@ Registry& registry() {
 constexpr const char* kEntry = "kassette_engine";
 
 [[noreturn]] void fail_import(const std::string& name, const std::string& why) {
-  fail<ValueError>("Unable to import backend : ", name, ": ", why);
+  fail<ValueError>("Unable to import backend : ", printable(name), ": ", printable(why));
 }
 
 std::string folder_of(const std::string& file) {
@@ -40,42 +42,55 @@ std::string folder_of(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, slash);
 }
 
+struct Folder {
+  std::string path;
+  bool ours;   // whoever can write there can change the program itself
+};
+
 /// KASSETTE_BACKEND_PATH, the folder of the program, that of the library, and kassette/ in it.
-std::vector<std::string> search_path() {
-  std::vector<std::string> folders;
-  std::string given = std::getenv("KASSETTE_BACKEND_PATH") ? std::getenv("KASSETTE_BACKEND_PATH") : "";
+std::vector<Folder> search_path() {
+  std::vector<Folder> folders;
+  const char* variable = secure_getenv("KASSETTE_BACKEND_PATH");
+  std::string given = variable ? variable : "";
   for (std::size_t at = 0; at < given.size();) {
     std::size_t end = std::min(given.find(':', at), given.size());
-    if (end > at) folders.push_back(given.substr(at, end - at));
+    if (end > at) folders.push_back({given.substr(at, end - at), false});
     at = end + 1;
   }
   char program[4096];
   ssize_t n = ::readlink("/proc/self/exe", program, sizeof program);
-  if (n > 0) folders.push_back(folder_of(std::string(program, static_cast<std::size_t>(n))));
+  if (n > 0) folders.push_back({folder_of(std::string(program, static_cast<std::size_t>(n))), true});
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&backend::load_backend), &info) && info.dli_fname) {
-    folders.push_back(folder_of(info.dli_fname));
-    folders.push_back(folder_of(info.dli_fname) + "/kassette");
+    folders.push_back({folder_of(info.dli_fname), true});
+    folders.push_back({folder_of(info.dli_fname) + "/kassette", true});
   }
   return folders;
+}
+
+/// The file, where nobody else can have put it or can change it.
+std::string trusted(const std::string& name, const std::string& file) {
+  const backend::Found found = backend::look_up(file, /*open=*/false);
+  if (!found.distrust.empty()) fail_import(name, text(file, " is not loaded, because ", found.distrust));
+  return file;
 }
 
 /// my_package.my_module is my_package/my_module.so or my_package/libmy_module.so in a folder of the search path; what has a slash
 /// is a file.
 std::string library_file(const std::string& name, const std::string& source) {
-  if (name.find('/') != std::string::npos) return name;
+  if (name.find('/') != std::string::npos) return trusted(name, name);
   std::string path = name;
   for (char& c : path)
     if (c == '.') c = '/';
   std::size_t slash = path.rfind('/');
   std::size_t base = slash == std::string::npos ? 0 : slash + 1;
   std::string tried;
-  for (const std::string& folder : search_path()) {
+  for (const Folder& folder : search_path()) {
     for (const char* prefix : {"", "lib"}) {
-      std::string file = folder + '/' + path.substr(0, base) + prefix + path.substr(base) + ".so";
-      if (::access(file.c_str(), F_OK) == 0) return file;
+      std::string file = folder.path + '/' + path.substr(0, base) + prefix + path.substr(base) + ".so";
+      if (::access(file.c_str(), F_OK) == 0) return folder.ours ? file : trusted(name, file);
     }
-    tried += (tried.empty() ? "" : ", ") + folder;
+    tried += (tried.empty() ? "" : ", ") + folder.path;
   }
   fail_import(name, text("no ", path, ".so in ", tried, " (KASSETTE_BACKEND_PATH adds folders; the name comes from ", source,
                          ", and KERAS_BACKEND=tensorflow overrides it)"));

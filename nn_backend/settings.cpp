@@ -1,24 +1,25 @@
 // nn_backend/settings.cpp - reading keras.json, and writing it once; the one file that knows nlohmann-json.
 #include "nn_backend/settings.h"
 
-#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
+#include <utility>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "core/io/file.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/text.h"
+#include "nn_backend/trust.h"
 
 namespace kassette {
 namespace backend {
@@ -36,7 +37,7 @@ constexpr std::string_view kDefaults = R"({
 
 /// The home of a user; of whoever runs this for an empty name. Empty where there is none.
 std::string home_of(const std::string& user) {
-  const char* home = std::getenv("HOME");
+  const char* home = secure_getenv("HOME");
   if (user.empty() && home && *home) return home;
   std::vector<char> buffer(1 << 14);
   passwd entry, *found = nullptr;
@@ -52,49 +53,42 @@ std::string expand_user(const std::string& path) {
   return home.empty() ? path : home + path.substr(end);
 }
 
-bool exists(const std::string& file) {
-  struct stat s;
-  return ::stat(file.c_str(), &s) == 0;
-}
+constexpr std::size_t kLongest = 1 << 20, kLongestName = 1000;   // bytes; the defaults are 120
 
-std::string contents(const std::string& file) {
-  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+/// What the descriptor, which is closed, has to read.
+std::string contents(const std::string& file, int descriptor) {
   std::string all;
   char part[4096];
-  ssize_t n = fd < 0 ? -1 : 1;
-  while (n > 0)
-    if ((n = ::read(fd, part, sizeof part)) > 0) all.append(part, static_cast<std::size_t>(n));
+  ssize_t n = 1;
+  while (n > 0 && all.size() <= kLongest)
+    if ((n = ::read(descriptor, part, sizeof part)) > 0) all.append(part, static_cast<std::size_t>(n));
     else if (n < 0 && errno == EINTR) n = 1;
   int error = errno;
-  if (fd >= 0) ::close(fd);
+  ::close(descriptor);
   if (n < 0) fail<RuntimeError>("keras.json: cannot read ", file, ": ", std::strerror(error));
+  if (all.size() > kLongest) fail<RuntimeError>("keras.json: cannot read ", file, ": it has more than ", kLongest, " bytes");
   return all;
-}
-
-bool write_new(const std::string& file) {
-  int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return false;
-  bool written = ::write(fd, kDefaults.data(), kDefaults.size()) == static_cast<ssize_t>(kDefaults.size());
-  return (::close(fd) == 0) && written;
 }
 
 /// Writes the file with the defaults, whole or not at all, and never over another: a reader sees no half of it, and of two
 /// that write at once one wins. What goes wrong is no error: the defaults hold without a file.
-void write_defaults(const std::string& directory, const std::string& file) noexcept {
+void write_defaults(const std::string& file) noexcept {
   try {
-    std::error_code ignored;
-    if (!exists(directory)) std::filesystem::create_directories(directory, ignored);
-    if (exists(file)) return;
-    std::string temporary = text(file, '.', ::getpid(), '.', ::syscall(SYS_gettid), ".tmp");
-    if (write_new(temporary) && ::link(temporary.c_str(), file.c_str()) != 0 && errno != EEXIST)
-      write_new(file);   // a file system without links
-    ::unlink(temporary.c_str());
+    // Whatever the umask: nobody else may write what is to be read again.
+    for (std::size_t at = file.find('/', 1); at != file.npos; at = file.find('/', at + 1)) ::mkdir(file.substr(0, at).c_str(), 0755);
+    io::OutputFile out("keras.json", file, 0644);
+    out.write(std::string(kDefaults));
+    out.commit(io::OutputFile::Existing::keep);
   } catch (const std::exception& e) {
     log_debug(text("keras.json: not written: ", e.what()));
   }
 }
 
-std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+/// A value as a message has it. Lists and objects by their kind: to write them out takes a stack as deep as they are.
+std::string shown(const Json& value) {
+  if (value.is_structured()) return std::string("an ") + value.type_name();
+  return excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
 
 /// The text of a field that takes one of a few words.
 std::string word(const std::string& file, const Json& config, const char* field, std::initializer_list<const char*> words) {
@@ -130,8 +124,9 @@ std::string with_short_integers(const std::string& json, std::map<std::string, s
   return out;
 }
 
-void apply_file(const std::string& file, Settings& s) {
-  const std::string all = contents(file);
+}  // namespace
+
+void apply_settings(const std::string& all, const std::string& file, Settings& s) {
   std::map<std::string, std::string> whole;
   // Python's json refuses a byte order mark, which Json reads over.
   const bool marked = all.compare(0, 3, "\xef\xbb\xbf") == 0;
@@ -147,7 +142,7 @@ void apply_file(const std::string& file, Settings& s) {
     if (!epsilon.is_number_float()) {
       const std::string given = shown(epsilon);
       const auto cut = whole.find(given);
-      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? given : cut->second, "; it takes a float such as 1e-07 or 1.0");
+      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? given : excerpt(cut->second), "; it takes a float such as 1e-07 or 1.0");
     }
     s.epsilon = epsilon.get<double>();
   }
@@ -155,15 +150,17 @@ void apply_file(const std::string& file, Settings& s) {
     s.channels_first = word(file, config, "image_data_format", {"channels_last", "channels_first"}) == "channels_first";
   if (config.contains("backend")) {
     if (!config["backend"].is_string()) fail<TypeError>(file, ": backend is ", config["backend"].type_name(), ", not a name");
-    s.backend = config["backend"].get<std::string>();
+    std::string name = config["backend"].get<std::string>();
+    // Whoever can write a name into the file is not to choose what code runs: libraries are found in folders that the user named.
+    if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos || name.size() > kLongestName)
+      fail<ValueError>("Unable to import backend : ", excerpt(name), ": ", file, " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path");
+    s.backend = std::move(name);
     s.source = file;
   }
 }
 
-}  // namespace
-
 std::string keras_directory() {
-  if (const char* given = std::getenv("KERAS_HOME")) return expand_user(given);
+  if (const char* given = secure_getenv("KERAS_HOME")) return expand_user(given);
   std::string home = home_of("");
   if (home.empty() || ::access(home.c_str(), W_OK) != 0) home = "/tmp";
   return home + "/.keras";
@@ -171,10 +168,16 @@ std::string keras_directory() {
 
 Settings read_settings() {
   Settings s;
+  if (elevated()) return s;
   std::string directory = keras_directory(), file = directory.empty() ? "keras.json" : directory + "/keras.json";
-  if (exists(file)) apply_file(file, s);
-  else write_defaults(directory, file);
-  const char* name = std::getenv("KERAS_BACKEND");
+  const std::string shown = printable(file);
+  Found found = look_up(file, /*open=*/true);
+  if (!found.distrust.empty()) log_warning(text("keras.json: ", shown, " is not read and the defaults are used, because ", found.distrust));
+  else if (found.error && found.regular) fail<RuntimeError>("keras.json: cannot read ", shown, ": ", std::strerror(found.error));
+  else if (found.error) write_defaults(file);
+  else if (found.descriptor < 0) fail<RuntimeError>("keras.json: cannot read ", shown, ": ", found.directory ? "Is a directory" : "is not a regular file");
+  else apply_settings(contents(shown, found.descriptor), shown, s);
+  const char* name = secure_getenv("KERAS_BACKEND");
   if (name && *name) {
     s.backend = name;
     s.source = "KERAS_BACKEND";

@@ -252,11 +252,11 @@ namespace {
 /// FOLDER/NAME without an ending.
 std::string golden_path(Name name, const GoldenOptions& o) {
   if (!name.text() || !*name.text()) fail<ValueError>("compare_golden: no name");
-  const char* folder = o.folder.text() ? o.folder.text() : std::getenv("KASSETTE_GOLDEN_DIR");
+  const char* folder = o.folder.text() ? o.folder.text() : secure_getenv("KASSETTE_GOLDEN_DIR");
   return text(folder ? folder : "golden", '/', name.text());
 }
 bool updating() {
-  const char* v = std::getenv("KASSETTE_UPDATE_GOLDEN");
+  const char* v = secure_getenv("KASSETTE_UPDATE_GOLDEN");
   return v && *v && std::string(v) != "0";
 }
 bool exists(const std::string& path) {

@@ -2,6 +2,7 @@
 #include "core/io/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,10 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "core/convert.h"
 
@@ -130,34 +133,112 @@ Tensor InputFile::mapped(const Spec& spec, std::int64_t offset) const {
 
 // ---- writing -----------------------------------------------------------------------------------------------------------
 
-OutputFile::OutputFile(const char* what, Name path) : what_(what), path_(required(what, "path", path)) {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+/// Removes what a writer of ours that was killed left under the name: a living one holds its lock.
+void remove_orphan(const std::string& name) {
+  int left = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (left < 0) return;
+  struct stat locked, there;
+  if (::flock(left, LOCK_EX | LOCK_NB) == 0 && ::fstat(left, &locked) == 0 && S_ISREG(locked.st_mode) && locked.st_uid == ::geteuid() &&
+      ::lstat(name.c_str(), &there) == 0 && there.st_ino == locked.st_ino && there.st_dev == locked.st_dev)
+    ::unlink(name.c_str());
+  ::close(left);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(const char* what, Name path, unsigned mode) : what_(what), path_(required(what, "path", path)), mode_(mode) {
   struct stat status;
   bool there = ::stat(path_.c_str(), &status) == 0;
-  if (there && S_ISDIR(status.st_mode)) fail<RuntimeError>(what, ": ", path_, ": is a directory");
-  if (there && !S_ISREG(status.st_mode)) {
+  if (there && S_ISDIR(status.st_mode)) fail<RuntimeError>(what, ": ", printable(path_), ": is a directory");
+  direct_ = there && !S_ISREG(status.st_mode);
+  if (direct_) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     // A link stays a link: what it points at is replaced.
     if (there)
       if (std::unique_ptr<char, decltype(&std::free)> real(::realpath(path_.c_str(), nullptr), &std::free); real) path_ = real.get();
-    static std::atomic<unsigned> count{0};
-    for (int attempt = 0; attempt < 100 && descriptor_ < 0; ++attempt) {
-      temporary_ = text(path_, ".", ::getpid(), "-", count.fetch_add(1), ".tmp");
-      descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (descriptor_ < 0 && errno != EEXIST) break;
+    descriptor_ = ::open(folder_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode_);
+    if (descriptor_ >= 0 && ::access(self().c_str(), F_OK) != 0) {   // without /proc it could not be given a name
+      ::close(descriptor_);
+      descriptor_ = -1;
     }
-    if (descriptor_ < 0) temporary_.clear();
-    else if (there) (void)::fchmod(descriptor_, status.st_mode & 07777);
+    if (descriptor_ < 0) (void)take_name();
+    if (descriptor_ >= 0 && there) (void)::fchmod(descriptor_, status.st_mode & 07777);
   }
   if (descriptor_ < 0) failed("cannot be written");
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void OutputFile::failed(const char* doing) const { fail<RuntimeError>(what_, ": ", path_, ": ", doing, ": ", std::strerror(errno)); }
+/// How linkat() reaches the open file.
+std::string OutputFile::self() const { return text("/proc/self/fd/", descriptor_); }
+
+/// Gives the file a name beside its final one; opens it where it is not open yet. False with errno where that fails.
+bool OutputFile::take_name() {
+  const bool open_already = descriptor_ >= 0;
+  if (open_already) (void)::flock(descriptor_, LOCK_EX | LOCK_NB);
+  for (int i = 0; i < 100;) {
+    const std::string name = text(path_, ".kassette-", i, ".tmp");
+    remove_orphan(name);
+    if (open_already) {
+      if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+        temporary_ = name;
+        return true;
+      }
+    } else if (int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_); made >= 0) {
+      struct stat status;
+      (void)::flock(made, LOCK_EX);
+      if (::fstat(made, &status) == 0 && status.st_nlink == 0) {   // taken for an orphan before it was locked
+        ::close(made);
+        continue;
+      }
+      descriptor_ = made;
+      temporary_ = name;
+      return true;
+    }
+    if (errno != EEXIST) return false;
+    ++i;   // somebody is writing there
+  }
+  return false;
+}
+
+/// Under its final name. False with errno.
+bool OutputFile::put_in_place(Existing existing) {
+  if (temporary_.empty()) {
+    if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+    if (errno != EEXIST) return false;
+    if (existing == Existing::keep) return true;
+    if (!take_name()) return false;
+  } else if (existing == Existing::keep) {
+    // A file system without links may have this.
+    return ::link(temporary_.c_str(), path_.c_str()) == 0 || errno == EEXIST ||
+           ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST;
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return false;
+  temporary_.clear();
+  return true;
+}
+
+/// Without it a crash may take the name back.
+void OutputFile::sync_folder() const {
+  int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;   // may be written and not read
+  bool lost = ::fsync(folder) != 0 && errno == EIO;   // other errors: the file system has no such thing
+  ::close(folder);
+  if (lost) fail<RuntimeError>(what_, ": ", printable(path_), ": written, but its folder cannot be synced: ", std::strerror(EIO));
+}
+
+void OutputFile::failed(const char* doing) const { fail<RuntimeError>(what_, ": ", printable(path_), ": ", doing, ": ", std::strerror(errno)); }
 
 void OutputFile::put(const char* data, std::int64_t n) {
   while (n > 0) {
@@ -181,18 +262,15 @@ void OutputFile::write(const void* data, std::int64_t n) {
   else if (n) buffer_.append(static_cast<const char*>(data), static_cast<std::size_t>(n));
 }
 
-void OutputFile::commit() {
+void OutputFile::commit(Existing existing) {
   flush();
-  if (!temporary_.empty()) {
-    // Renamed before its bytes are on the disk, a crash would leave an empty file under the final name.
+  if (!direct_) {
+    // In its place before its bytes are on the disk, a crash would leave an empty file under the final name.
     if (::fsync(descriptor_) != 0) failed("cannot be written");
+    if (!put_in_place(existing)) failed("cannot be put in its place");
+    sync_folder();
   }
-  int closed = ::close(descriptor_);
-  descriptor_ = -1;
-  if (closed != 0) failed("cannot be written");
-  if (temporary_.empty()) return;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) failed("cannot be renamed to");
-  temporary_.clear();
+  if (::close(std::exchange(descriptor_, -1)) != 0 && direct_) failed("cannot be written");
 }
 
 // ---- elements ----------------------------------------------------------------------------------------------------------

@@ -53,11 +53,12 @@ class InputFile {
   mutable Mapping* mapping_ = nullptr;
 };
 
-/// A file that is being written: under a name of its own until commit() renames it. Without commit() nothing is left.
-/// What is no regular file (a pipe, /dev/stdout) is written to directly.
+/// A file that is being written: without a name where the file system can do that, else under one of its own, until commit()
+/// puts it in its place. Without commit() nothing is left; of a process that is killed at most a name, which the next save
+/// of the same file removes. What is no regular file (a pipe, /dev/stdout) is written to directly.
 class OutputFile {
  public:
-  OutputFile(const char* what, Name path);
+  OutputFile(const char* what, Name path, unsigned mode = 0666);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -65,17 +66,25 @@ class OutputFile {
   void write(const void* data, std::int64_t n);
   void write(const std::string& text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
   std::int64_t written() const { return written_; }
-  void commit();
+  enum class Existing { replace, keep };
+  /// With `keep`, a file that is there by now stays.
+  void commit(Existing existing = Existing::replace);
   const char* what() const { return what_; }
 
  private:
+  bool take_name();
+  bool put_in_place(Existing existing);
+  void sync_folder() const;
+  std::string self() const;
   void flush();
   void put(const char* data, std::int64_t n);
   [[noreturn]] void failed(const char* doing) const;
   const char* what_;
   std::string path_, temporary_;
   std::string buffer_;
+  unsigned mode_;
   int descriptor_ = -1;
+  bool direct_ = false;
   std::int64_t written_ = 0;
 };
 

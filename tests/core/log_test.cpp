@@ -1,33 +1,12 @@
 // tests/core/log_test.cpp - what the log says on stderr, and from which level on.
-#include <unistd.h>
-
-#include <cstdio>
-#include <string>
-
 #include "core/log.h"
 #include "tests/catch.h"
+#include "tests/stderr_of.h"
 
 using namespace kassette;
+using kassette::test::stderr_of;
 
 namespace {
-
-/// What f writes to stderr.
-template <class F>
-std::string stderr_of(F f) {
-  std::fflush(stderr);
-  std::FILE* file = std::tmpfile();
-  int kept = dup(2);
-  dup2(fileno(file), 2);
-  f();
-  std::fflush(stderr);
-  dup2(kept, 2);
-  close(kept);
-  std::rewind(file);
-  std::string text(4096, '\0');
-  text.resize(std::fread(&text[0], 1, text.size(), file));
-  std::fclose(file);
-  return text;
-}
 
 struct Level {
   explicit Level(LogLevel level) : before(log_level()) { set_log_level(level); }

@@ -1,9 +1,15 @@
 // tests/io/numpy_test.cpp - npy and npz: what NumPy wrote, our own files back, and files that lie.
 #include <kassette/io.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "core/context.h"
+#include "core/io/file.h"
 #include "tests/io/folder.h"
 
 namespace K = kassette::backend;
@@ -298,6 +304,69 @@ TEST_CASE("a file that cannot be finished leaves the old one and nothing beside 
   CHECK_THROWS_AS(save_npz(folder / "x.npz", bad), ValueError);
   CHECK(folder.files() == 1);
   check_array(load_npz(folder / "x.npz")["w"], float32, {2, 3});
+}
+
+TEST_CASE("a save that is killed leaves the old file and nothing beside it", "[io]") {
+  Folder folder;
+  for (bool there : {false, true}) {
+    if (there) save_npy(folder / "x.npy", array(float32, {2, 3}));
+    pid_t child = ::fork();
+    if (child == 0) {
+      io::OutputFile file("save_npy", folder / "x.npy");
+      file.write(std::string(1 << 20, 'x'));
+      ::raise(SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    // Where the file system has no files without names, the next save of the same file removes what is left.
+    if (folder.files() != (there ? 1 : 0)) save_npy(folder / "x.npy", array(float32, {2, 3}));
+    CHECK(folder.files() <= 1);
+  }
+  check_array(load_npy(folder / "x.npy"), float32, {2, 3});
+}
+
+TEST_CASE("what a killed save left is removed by the next, and what a living one writes is not", "[io]") {
+  Folder folder;
+  const std::string left = folder / "x.npy.kassette-0.tmp";
+  save_npy(folder / "x.npy", array(int8, {5}));
+  write_file(left, "half a fi");
+  save_npy(folder / "x.npy", array(float32, {2, 3}));
+  CHECK(folder.files() == 1);
+  write_file(left, "of another process");
+  int held = ::open(left.c_str(), O_RDONLY);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  save_npy(folder / "x.npy", array(float64, {5}));
+  CHECK(read_file(left) == "of another process");
+  CHECK(folder.files() == 2);
+  ::close(held);
+  save_npy(folder / "x.npy", array(float32, {2, 3}));
+  CHECK(folder.files() == 1);
+  check_array(load_npy(folder / "x.npy"), float32, {2, 3});
+}
+
+TEST_CASE("threads that save one file at once leave one of theirs, whole", "[io]") {
+  Folder folder;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 25; ++i) save_npy(folder / "x.npy", array(float32, {t + 1, 100}));
+    });
+  for (std::thread& t : threads) t.join();
+  CHECK(folder.files() == 1);
+  const Tensor x = load_npy(folder / "x.npy");
+  check_array(x, float32, {static_cast<int>(x.shape()[0]), 100});
+}
+
+TEST_CASE("a file that is there by now stays where that is asked for", "[io]") {
+  Folder folder;
+  for (const char* expected : {"first", "first"}) {
+    io::OutputFile file("test", folder / "x", 0640);
+    file.write(std::string(folder.files() ? "second" : "first"));
+    file.commit(io::OutputFile::Existing::keep);
+    CHECK(read_file(folder / "x") == expected);
+  }
+  CHECK(folder.files() == 1);
 }
 
 TEST_CASE("a link stays a link, and a file keeps its permissions", "[io]") {

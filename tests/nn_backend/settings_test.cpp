@@ -16,6 +16,7 @@
 #include "tests/catch.h"
 #include "tests/environment.h"
 #include "tests/sources.h"
+#include "tests/stderr_of.h"
 
 namespace K = kassette::backend;
 namespace fs = std::filesystem;
@@ -204,6 +205,172 @@ TEST_CASE("a file without permission to read is an error of one line", "[setting
   Home locked("{}");
   fs::permissions(locked.file(), fs::perms::none);
   CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + locked.file().string() + ": Permission denied");
+}
+
+namespace {
+
+/// The warnings of read_settings(), and what it read.
+struct Read {
+  std::string said;
+  K::Settings settings;
+};
+Read read() {
+  Read r;
+  r.said = kassette::test::stderr_of([&] { r.settings = K::read_settings(); });
+  return r;
+}
+void check_distrusted(const fs::path& file, const std::string& why) {
+  Read r = read();
+  CHECK(r.said == "kassette: warning: keras.json: " + file.string() + " is not read and the defaults are used, because " + why + '\n');
+  CHECK(r.settings.floatx == float32);
+  CHECK(r.settings.backend == "tensorflow");
+}
+
+}  // namespace
+
+TEST_CASE("a file that others can write is not read", "[settings]") {
+  Home home(R"({"floatx": "float64", "backend": "kassette"})");
+  CHECK(read().said == "");
+  CHECK(read().settings.floatx == float64);
+  const std::string file = home.file().string(), folder = home.file().parent_path().string();
+  fs::permissions(home.file(), fs::perms(0646));
+  check_distrusted(home.file(), file + " can be written by everybody; chmod o-w " + file);
+  fs::permissions(home.file(), fs::perms(0666));
+  fs::permissions(folder, fs::perms(0757));
+  check_distrusted(home.file(), "the folder " + folder + " can be written by everybody; chmod o-w " + folder);
+  fs::permissions(folder, fs::perms(01777));
+  fs::permissions(home.file(), fs::perms(0644));
+  CHECK(read().said == "");   // as in /tmp
+  fs::permissions(folder, fs::perms(0755));
+  fs::permissions(home.folder, fs::perms(0707));   // above the folder
+  check_distrusted(home.file(), "the folder " + home.folder.string() + " can be written by everybody; chmod o-w " + home.folder.string());
+  fs::permissions(home.folder, fs::perms(0755));
+  // Through a link, the folders of what it points at count too.
+  fs::create_directories(home.folder / "real");
+  fs::rename(home.file(), home.folder / "real" / "k.json");
+  fs::create_symlink("../real/k.json", home.file());
+  CHECK(read().settings.floatx == float64);
+  fs::permissions(home.folder / "real", fs::perms(0777));
+  check_distrusted(home.file(), "the folder " + (home.folder / "real").string() + " can be written by everybody; chmod o-w " + (home.folder / "real").string());
+}
+
+TEST_CASE("a file, folder or link of another user is not read, and nothing is written there", "[settings]") {
+  if (geteuid() != 0) return kassette::test::skip("only root can give a file away");
+  const uid_t other = 65534;   // nobody
+  Home home(R"({"floatx": "float64"})");
+  const std::string file = home.file().string(), folder = home.file().parent_path().string();
+  auto belongs = [](const std::string& what) {
+    return what + " belongs to nobody, not to root; use a folder of your own (KERAS_HOME, KASSETTE_BACKEND_PATH)";
+  };
+  REQUIRE(::chown(file.c_str(), other, other) == 0);
+  check_distrusted(home.file(), belongs(file));
+  REQUIRE(::chown(folder.c_str(), other, other) == 0);
+  REQUIRE(::chown(file.c_str(), 0, 0) == 0);
+  check_distrusted(home.file(), belongs("the folder " + folder));
+  fs::remove(home.file());
+  check_distrusted(home.file(), belongs("the folder " + folder));
+  CHECK(!fs::exists(home.file()));
+  REQUIRE(::chown(folder.c_str(), 0, 0) == 0);
+  std::ofstream(home.folder / "mine.json") << "{}";
+  fs::create_symlink(home.folder / "mine.json", home.file());
+  REQUIRE(::lchown(file.c_str(), other, other) == 0);
+  check_distrusted(home.file(), belongs("the link " + file));
+  // A pipe of another's in a folder for all would hang whoever opens it.
+  fs::remove(home.file());
+  fs::permissions(folder, fs::perms(01777));
+  REQUIRE(::mkfifo(file.c_str(), 0666) == 0);
+  REQUIRE(::chown(file.c_str(), other, other) == 0);
+  check_distrusted(home.file(), belongs(file));
+}
+
+TEST_CASE("a folder of a group counts as one's own where the group has nobody else", "[settings]") {
+  if (geteuid() != 0) return kassette::test::skip("only root can give a file away");
+  Home home(R"({"floatx": "float64"})");
+  fs::permissions(home.file(), fs::perms(0664));
+  CHECK(read().settings.floatx == float64);   // the group root of root
+  REQUIRE(::chown(home.file().c_str(), 0, 1) == 0);
+  check_distrusted(home.file(), home.file().string() + " can be written by its group; chmod g-w " + home.file().string());
+}
+
+TEST_CASE("the file and the folder that are written are trusted afterwards, whatever the umask", "[settings]") {
+  Home home;
+  const mode_t before = ::umask(0);
+  read();
+  ::umask(before);
+  CHECK(home.text() == kDefaults);
+  CHECK(read().said == "");
+  home.write(R"({"floatx": "float64"})");
+  CHECK(read().settings.floatx == float64);
+}
+
+TEST_CASE("the file names a backend and no path", "[settings]") {
+  for (const char* name : {"/tmp/x.so", "../x", "a/b", "x\\u0000y", "x\\ny", "\\u001b[2J"}) {
+    Home home(std::string("{\"backend\": \"") + name + "\"}");
+    INFO(name);
+    try {
+      K::reload();
+      FAIL("no error");
+    } catch (const kassette::ValueError& e) {
+      const std::string said = e.what();
+      CHECK(said.rfind("Unable to import backend : ", 0) == 0);
+      CHECK(said.find(home.file().string() + " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path") != said.npos);
+      CHECK(said.find_first_of("\n\x1b") == said.npos);
+    }
+  }
+}
+
+TEST_CASE("libraries are loaded from folders of the user alone", "[settings]") {
+  Home home;
+  const fs::path library = home.folder / "someones.so";
+  std::ofstream(library) << "no library";
+  Environment path("KASSETTE_BACKEND_PATH", home.folder.c_str());
+  for (const std::string& name : {std::string("someones"), library.string()}) {
+    Environment backend("KERAS_BACKEND", name.c_str());
+    CHECK_THROWS_WITH(K::reload(), Catch::Contains("file too short") || Catch::Contains("invalid ELF header"));
+    fs::permissions(library, fs::perms(0666));
+    CHECK_THROWS_WITH(K::reload(), "Unable to import backend : " + name + ": " + library.string() + " is not loaded, because " + library.string() +
+                                       " can be written by everybody; chmod o-w " + library.string());
+    fs::permissions(library, fs::perms(0644));
+    fs::permissions(home.folder, fs::perms(0757));
+    CHECK_THROWS_WITH(K::reload(), "Unable to import backend : " + name + ": " + library.string() + " is not loaded, because the folder " + home.folder.string() +
+                                       " can be written by everybody; chmod o-w " + home.folder.string());
+    fs::permissions(home.folder, fs::perms(0755));
+  }
+}
+
+TEST_CASE("what is no file, or has no end, is an error of one line and no hang", "[settings]") {
+  Home home;
+  fs::create_directories(home.file().parent_path());
+  REQUIRE(::mkfifo(home.file().c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + home.file().string() + ": is not a regular file");
+  fs::remove(home.file());
+  fs::create_symlink("/dev/zero", home.file());
+  Read zero;   // readable and writable by everybody: not even looked at
+  CHECK_NOTHROW(zero = read());
+  CHECK(zero.said.find("/dev/zero can be written by everybody") != std::string::npos);
+  fs::remove(home.file());
+  std::ofstream(home.file()) << "{}";
+  fs::resize_file(home.file(), std::uintmax_t(1) << 40);
+  CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + home.file().string() + ": it has more than 1048576 bytes");
+  fs::resize_file(home.file(), 0);
+  home.write("{\"epsilon\": " + std::string(500000, '[') + std::string(500000, ']') + "}");
+  CHECK_THROWS_WITH(K::reload(), home.file().string() + ": epsilon is an array; it takes a float such as 1e-07 or 1.0");
+  home.write("{\"floatx\": \"" + std::string(1000, 'x') + "\"}");
+  try {
+    K::reload();
+    FAIL("no error");
+  } catch (const kassette::AssertionError& e) {
+    CHECK(std::string(e.what()).size() < 500);
+  }
+  home.write("{}");
+}
+
+TEST_CASE("control characters in a folder's name do not break the line", "[settings]") {
+  Home home;
+  Environment odd("KERAS_HOME", (home.folder / "a\n\x1b[2J").c_str());
+  fs::create_directories(home.folder / "a\n\x1b[2J");
+  std::ofstream(home.folder / "a\n\x1b[2J" / "keras.json") << "[]";
+  CHECK_THROWS_WITH(K::reload(), (home.folder / "a??[2J" / "keras.json").string() + ": holds array where an object is expected");
 }
 
 TEST_CASE("KERAS_BACKEND goes before the file, unless it is empty", "[settings]") {
