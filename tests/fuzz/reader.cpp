@@ -8,10 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "devices/cpu/gemv.h"
 #include "devices/plugin.h"
 
-// Of the ops, which are not linked: no device library is loaded here.
+// Of the ops, which are not linked: no device library is loaded here, and nothing is multiplied.
 void kassette::connect_plugin(const DevicePlugin&, HostServices*) {}
+namespace kassette {
+const GemvTable gemv_table_sse2 = {}, gemv_table_avx2 = {}, gemv_table_avx512 = {};
+}
 
 namespace {
 

@@ -5,8 +5,13 @@
 #include <kassette/io.h>
 #include <kassette/runtime.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
+
+#include "nn_backend/settings.h"
 
 namespace kassette::test {
 
@@ -27,6 +32,13 @@ inline std::string touch(const NamedTensors& list) {
   return wrong;
 }
 
+/// What no reader may exceed: max_bytes and as much again, or what the bytes of a file can unpack to and be spread to (a
+/// palette's bit becomes four bytes), and some for small blocks.
+inline constexpr std::int64_t kMaxBytes = 32 << 20;
+inline std::int64_t memory_allowed(std::size_t size) {
+  return std::min(static_cast<std::int64_t>(size) * 1032 * 32, 2 * kMaxBytes) + (4 << 20);
+}
+
 struct Reader {
   const char* name;
   /// The name of the format: that of the corpus.
@@ -34,30 +46,42 @@ struct Reader {
   std::string (*load)(const std::string& path);
 };
 inline const Reader kReaders[] = {
-    {"npy", "npy", [](const std::string& path) { return touch(load_npy(path)); }},
-    {"npy_mapped", "npy", [](const std::string& path) { return touch(load_npy(path, {.mmap = true})); }},
-    {"npz", "npz", [](const std::string& path) { return touch(load_npz(path)); }},
-    {"npz_mapped", "npz", [](const std::string& path) { return touch(load_npz(path, {.mmap = true})); }},
-    {"safetensors", "safetensors", [](const std::string& path) { return touch(load_safetensors(path)); }},
-    {"safetensors_mapped", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {.mmap = true})); }},
-    {"csv", "csv", [](const std::string& path) { return touch(load_csv(path)); }},
-    {"csv_int", "csv", [](const std::string& path) { return touch(load_csv(path, {.dtype = int8, .skip_rows = 1})); }},
-    {"idx", "idx", [](const std::string& path) { return touch(load_idx(path)); }},
-    {"png", "png", [](const std::string& path) { return touch(load_png(path)); }},
+    {"npy", "npy", [](const std::string& path) { return touch(load_npy(path, {.max_bytes = kMaxBytes})); }},
+    {"npy_mapped", "npy", [](const std::string& path) { return touch(load_npy(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
+    {"npz", "npz", [](const std::string& path) { return touch(load_npz(path, {.max_bytes = kMaxBytes})); }},
+    {"npz_mapped", "npz", [](const std::string& path) { return touch(load_npz(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
+    {"safetensors", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {.max_bytes = kMaxBytes})); }},
+    {"safetensors_mapped", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
+    {"npz_named", "npz", [](const std::string& path) { return touch(load_npz(path, {"w", "a", "arr_0"}, {.max_bytes = kMaxBytes})); }},
+    {"safetensors_named", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {"w", "a", "b"}, {.max_bytes = kMaxBytes})); }},
+    {"csv", "csv", [](const std::string& path) { return touch(load_csv(path, {.max_bytes = kMaxBytes})); }},
+    {"csv_single", "csv", [](const std::string& path) { return touch(load_csv(path, {.dtype = float32, .max_bytes = kMaxBytes})); }},
+    {"csv_int", "csv", [](const std::string& path) { return touch(load_csv(path, {.dtype = int8, .skip_rows = 1, .max_bytes = kMaxBytes})); }},
+    {"idx", "idx", [](const std::string& path) { return touch(load_idx(path, {.max_bytes = kMaxBytes})); }},
+    {"png", "png", [](const std::string& path) { return touch(load_png(path, {.max_bytes = kMaxBytes})); }},
+    {"keras_json", "json",
+     [](const std::string& path) {
+       std::ifstream in(path, std::ios::binary);
+       const std::string text((std::istreambuf_iterator<char>(in)), {});
+       backend::Settings s;
+       backend::apply_settings(text, path, s);
+       const bool wrong = !s.floatx.is_float() || s.backend.find_first_of("/\n") != s.backend.npos;
+       return std::string(wrong ? "settings that the file cannot have" : "");
+     }},
 };
 
-/// What no reader may exceed: what the bytes of a file can unpack to, and some for small blocks.
-inline std::int64_t memory_allowed(std::size_t size) { return static_cast<std::int64_t>(size) * 1032 * 2 + (4 << 20); }
-
-/// What a reader did wrong with a file of so many bytes, or "". A file is read, or refused by a ValueError of one line.
+/// What a reader did wrong with a file of so many bytes, or "". A file is read, or refused by a ValueError of one line; settings also
+/// by a TypeError or AssertionError.
 inline std::string fault(const Reader& reader, const std::string& path, std::size_t size) {
   empty_cache();
   reset_peak_memory();
   std::string wrong;
   try {
     wrong = reader.load(path);
-  } catch (const ValueError& e) {
-    if (std::strchr(e.what(), '\n')) wrong = std::string("a message of several lines: ") + e.what();
+  } catch (const Error& e) {
+    const bool right = dynamic_cast<const ValueError*>(&e) || (!std::strcmp(reader.format, "json") && (dynamic_cast<const TypeError*>(&e) || dynamic_cast<const AssertionError*>(&e)));
+    if (!right) wrong = std::string("an error of the wrong type: ") + e.what();
+    else if (std::strchr(e.what(), '\n')) wrong = std::string("a message of several lines: ") + e.what();
     else if (!std::strstr(e.what(), path.c_str())) wrong = std::string("a message that does not name the file: ") + e.what();
   }
   const std::int64_t peak = memory_stats().peak;

@@ -14,9 +14,9 @@ mkdir -p "$out/objects" "$out/corpus" tests/data/fuzz
 cxx="${CXX:-clang++} -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I. -Ibuild/include"
 
 # The part of the library that readers reach: no kernels.
-for source in core/*.cpp core/io/*.cpp devices/*.cpp devices/cpu/*.cpp; do
+for source in core/*.cpp core/io/*.cpp devices/*.cpp devices/cpu/*.cpp nn_backend/settings.cpp nn_backend/trust.cpp; do
   object=$out/objects/$(tr / - <<<"${source%.cpp}").o
-  [ "$object" -nt "$source" ] && [ -z "$(find core devices -name '*.h' -newer "$object" -print -quit)" ] || echo "$source $object"
+  [ "$object" -nt "$source" ] && [ -z "$(find core devices nn_backend/settings.h nn_backend/trust.h -name '*.h' -newer "$object" -print -quit)" ] || echo "$source $object"
 done | xargs -r -L1 -P"$(nproc)" bash -c "${cxx/fuzzer,/fuzzer-no-link,} -ftls-model=initial-exec -DKASSETTE_VERSION='\"fuzz\"' \
   -isystem /usr/include/x86_64-linux-gnu/openblas-pthread -c \$0 -o \$1"
 $cxx -Wno-c99-designator tests/fuzz/reader.cpp "$out"/objects/*.o -o "$out/reader" -lopenblas -lspdlog -lfmt -lz -lpng -lpthread -ldl
@@ -25,7 +25,7 @@ while read -r reader format; do formats[$reader]=$format; done < <(KASSETTE_READ
 
 # reader READER options...: its last lines.
 reader() {
-  (cd "$out" && KASSETTE_READER=$1 KASSETTE_LOG=off ./reader -timeout=120 -rss_limit_mb=2048 -max_len=65536 \
+  (cd "$out" && KASSETTE_READER=$1 KASSETTE_LOG=off ASAN_OPTIONS=quarantine_size_mb=8:allocator_may_return_null=1 ./reader -timeout=10 -rss_limit_mb=256 -max_len=16384 \
     -artifact_prefix="$out/$1-" "${@:2}" 2>&1 | grep -vE '^#|NEW_FUNC|^INFO: (Loaded|Seed)' | tail -n 8)
 }
 
