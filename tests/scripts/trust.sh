@@ -78,10 +78,12 @@ int main() {
 }
 CPP
 as() { setpriv --reuid "$1" --regid "$1" --clear-groups env -i HOME="$2" "${@:3}" 2>&1; }
-as 65534 /nonexistent "$work/settings" >/dev/null || { echo "the rest is left out: other users cannot read $build"; exit $bad; }
+as 65534 /nonexistent KERAS_HOME=/nonexistent "$work/settings" >/dev/null || { echo "the rest is left out: other users cannot read $build"; exit $bad; }
 
 # The home cannot be written, and in /tmp/.keras somebody else has put a name.
-if [ ! -e /tmp/.keras ]; then
+if [ -e /tmp/.keras ]; then
+  echo "left out: there is a /tmp/.keras already"
+else
   trap 'rm -rf "$work" /tmp/.keras' EXIT
   mkdir /tmp/.keras
   echo '{"floatx": "float64", "backend": "theirs"}' >/tmp/.keras/keras.json
