@@ -18,7 +18,7 @@ class Branches final : public Procedure {
     Tensors args;
     std::int64_t begin = taken ? 2 : 2 + n_yes_, end = taken ? 2 + n_yes_ : in.size();
     for (std::int64_t i = begin; i < end; ++i) args.push_back(in[i]);
-    return run_body(plan, args, step_keys(in[0], 0, taken ? 0 : yes_->n_sources(), plan.n_sources()));
+    return run_body(plan, args, step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
   }
   void specs(const Call&, Spec* out) const override { out->set(result_); }
   int n_out() const override { return 1; }
@@ -55,7 +55,11 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
   auto as_list = [](const Callable<Tensor()>& f) { return [&f](const Tensors&) { return Tensors(f()); }; };
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
   Spec result = common_spec(what, a.plan->output_spec(0), b.plan->output_spec(0));
-  Tensors in(key_input(a.plan->n_sources() + b.plan->n_sources() > 0, what));
+  Tensors in;
+  {
+    Scoped<bool> on(context().symbolic, true);
+    in.push_back(a.plan->sources().empty() && b.plan->sources().empty() ? no_key(what) : next_key(None, what));
+  }
   in.push_back(condition);
   for (const Tensor& t : a.captures) in.push_back(t);
   for (const Tensor& t : b.captures) in.push_back(t);

@@ -49,10 +49,19 @@ struct Traced {
 Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f);
 /// Runs a body: recorded where recording is on and an argument has history.
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
-/// Keys of the n random sources of a body at a step; `first` tells the bodies of one node apart.
-Tensors step_keys(const Tensor& key, std::int64_t step, int first, int n);
-/// The key input of a node: drawn where its bodies draw, else a dummy.
-Tensor key_input(bool needed, const char* what);
+/// Keys of the random sources of a body at a step; `first` tells the bodies of one node apart.
+Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first = 0);
+/// The key input of a node whose bodies draw nothing.
+Tensor no_key(const char* what);
+/// A step of a plain loop, for as long as it lives: Note [Series of draws].
+class PlainStep {
+ public:
+  PlainStep(std::int64_t step, std::int64_t steps) : PlainStep(context(), static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(steps)) {}
+
+ private:
+  PlainStep(Context& c, std::uint64_t step, std::uint64_t steps) : step_(c.loop_step, c.loop_step * steps + step), steps_(c.loop_steps, c.loop_steps * steps) {}
+  Scoped<std::uint64_t> step_, steps_;
+};
 
 // ---- loops and branches ------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopArity& arity) 
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), arity));
   for (const Plan::Step& s : body.steps_)
     if (s.source) p->keys.push_back(s.out);
+  p->sources = body.sources();
   for (const Plan::Feed& f : body.feeds_) p->args.push_back(f.slot);
   p->outs = body.outputs_;
   p->find_makers();
@@ -62,8 +63,7 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
                                            const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
   Symbolic on(context());
   Tensors keys;
-  for (const Plan::Step& s : body.steps_)
-    if (s.source) keys.push_back(stand_in(Spec(int64, {2}), cpu));
+  for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(Spec(int64, {2}), cpu));
   Tensors in = stand_ins(args), outs;
   try {
     outs = body.connect(in.begin(), static_cast<int>(in.size()), &keys);
@@ -145,6 +145,7 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
   const Plan& joint = p->plan();
   auto feed = joint.feeds_.begin();
   for (std::int64_t i = 0; i < keys.size(); ++i) p->keys.push_back((feed++)->slot);
+  p->sources = body.sources();
   for (std::int64_t i = 0; i < in.size(); ++i) p->args.push_back((feed++)->slot);
   p->sums.assign(static_cast<std::size_t>(arity.nc), -1);
   for (int i : to)

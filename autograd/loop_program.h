@@ -49,6 +49,7 @@ class LoopProgram {
 
   LoopArity arity;
   std::vector<int> keys, args, outs;   // slots; of keys those that are drawn, in order
+  std::vector<KeySource> sources;      // of the keys
   std::vector<int> dys, sums;          // slots of the cotangents of outputs and, so far, of captures; -1 where not used
   std::vector<int> forward;            // steps that the outputs need
   std::vector<Variant> variants;       // the first is that of the last step

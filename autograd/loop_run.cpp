@@ -353,7 +353,7 @@ void LoopRun::set_keys(std::int64_t t) {
   for (std::size_t i = 0; i < p.keys.size(); ++i) {
     Body& k = body(p.keys[i]);
     if (!ours(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
-    derive_key(key.data(), static_cast<std::uint64_t>(t), i, k.data());
+    derive_key(key.data(), static_cast<std::uint64_t>(t), static_cast<std::uint64_t>(call_.steps), i, p.sources[i], k.data());
   }
 }
 

@@ -152,7 +152,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::in
 /// Nobody sees a replay go from step to step, so its errors say where it was.
 Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
   try {
-    return run_body(*body_, args, step_keys(key, t, 0, body_->n_sources()));
+    return run_body(*body_, args, step_keys(key, t, steps, *body_));
   } catch (const Error&) {
     rethrow_edited([&](const char* message) { return text(message, " (step ", t + 1, " of ", steps, " of ", what_, ")"); });
   }
@@ -174,7 +174,7 @@ Tensors Scan::step_on_zeros(const Tensors& in) const {
     for (int k = 1; k < b.rank; ++k) part.dims[part.rank++] = b.dims[k];
     args.push_back(filled_tensor(scalar_tensor(Scalar(0), part.dtype), part, what_).to(b.device));
   }
-  return run_body(*body_, args, step_keys(in[0], 0, 0, body_->n_sources()));
+  return run_body(*body_, args, step_keys(in[0], 0, 1, *body_));
 }
 
 /// The ops of the steps, one by one on the tape of somebody else.
@@ -229,7 +229,10 @@ Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps)
     std::int64_t at = r.reverse ? steps - 1 - t : t;
     Tensors xs;
     for (Elements& e : elements) xs.push_back(e[at]);
-    Tensors out = step(xs, states);
+    Tensors out = [&] {
+      PlainStep now(t, steps);
+      return step(xs, states);
+    }();
     for (int i = 0; i < r.n_outputs; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
     for (std::int64_t i = 0; i < states.size(); ++i) {
       if (!out[r.n_outputs + i].defined()) fail<ValueError>(r.what, ": the function returned an empty Tensor");
@@ -311,8 +314,11 @@ Tensors scan(const ScanRequest& r, const ScanFn& step) {
         check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
     return out;
   });
-  bool draws = body.plan->n_sources() > 0;
-  Tensors in(draws && !symbolic ? next_key(None, r.what) : key_input(draws, r.what));
+  Tensors in;
+  {
+    Scoped<bool> on(context().symbolic, symbolic);
+    in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
+  }
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) in.push_back(t);
   for (const Tensor& t : body.captures) in.push_back(t);

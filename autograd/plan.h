@@ -9,6 +9,7 @@
 
 #include "autograd/hand_over.h"
 #include "ops/op.h"
+#include "ops/random.h"
 
 namespace kassette {
 
@@ -67,7 +68,8 @@ class Plan {
   int n_inputs() const { return static_cast<int>(inputs_.size()); }
   const Spec& input_spec(int i) const { return inputs_[static_cast<std::size_t>(i)].declared; }
   int n_results() const { return static_cast<int>(results_.size()); }
-  int n_sources() const { return n_sources_; }
+  /// Of a body of control flow: its random sources, in the order of their keys.
+  const std::vector<KeySource>& sources() const { return key_sources_; }
   bool has_effects() const { return !effects_.empty(); }
   /// Whether any output depends differentiably on that input.
   bool reaches(int input) const { return reaches_[static_cast<std::size_t>(input)]; }
@@ -158,9 +160,10 @@ class Plan {
 
   std::vector<Step> steps_;
   std::vector<int> ins_, dead_;
-  int n_slots_ = 0, first_tail_ = 0, n_sources_ = 0;
+  int n_slots_ = 0, first_tail_ = 0;
   std::vector<std::pair<int, Body>> constants_;
   std::vector<Leaf_> variables_, sources_, defaults_;
+  std::vector<KeySource> key_sources_;
   std::vector<Feed> feeds_;
   std::vector<Port> inputs_, results_;
   std::vector<int> outputs_, fetches_;

@@ -61,6 +61,7 @@ class PlanBuilder {
   void find_hand_overs();
   void find_deaths();
   void find_reach();
+  void find_sources();
 
   const Plan::Request& request_;
   Ref<Plan> plan_;
@@ -71,6 +72,7 @@ class PlanBuilder {
   std::unordered_map<const Node*, bool> seen_;
   std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;   // indices of the plan's
   std::vector<const Node*> listed_updates_;
+  std::unordered_map<int, KeySource> key_sources_;   // by the slot of the key
 };
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
@@ -232,12 +234,12 @@ void PlanBuilder::add_step(Node* n, int base) {
   s.out = base;
   s.n_out = static_cast<int>(n->n_out);
   s.source = n->op->traits & kSource;
+  if (s.source) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
   s.one = s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
   std::vector<int> ins;
   for (std::uint32_t i = 0; i < n->n_in; ++i) ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   plan_->ins_.insert(plan_->ins_.end(), ins.begin(), ins.end());
-  if (s.source) ++plan_->n_sources_;
   plan_->steps_.push_back(std::move(s));
   if (n->op->traits & kEffect && std::find(listed_updates_.begin(), listed_updates_.end(), n) == listed_updates_.end())
     add_effect(n);
@@ -339,6 +341,7 @@ Ref<Plan> PlanBuilder::build() {
   find_in_place();
   find_thin();
   find_reach();
+  find_sources();
   // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.
   return std::move(plan_);
 }
@@ -532,6 +535,11 @@ void PlanBuilder::find_reach() {
       if (!has_bit(it->op->shape_only, i)) reach[static_cast<std::size_t>(p.ins_[static_cast<std::size_t>(it->in + i)])] = 1;
   }
   for (const Plan::Feed& f : p.feeds_) p.reaches_.push_back(reach[static_cast<std::size_t>(f.slot)]);
+}
+
+void PlanBuilder::find_sources() {
+  for (const Plan::Step& s : plan_->steps_)
+    if (s.source) plan_->key_sources_.push_back(key_sources_.at(s.out));
 }
 
 Ref<Plan> Plan::build(const Request& request) { return PlanBuilder(request).build(); }

@@ -24,6 +24,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   Scoped<bool> on(c.symbolic, true);
   Scoped<std::uint8_t> deeper(c.depth, static_cast<std::uint8_t>(c.depth + 1));
   Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);   // no arguments: a branch
+  Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
   Tensors placeholders;
   for (const Spec& s : args) {
     Tensor p = make_leaf(Leaf::placeholder, s, device, {}, Name());
@@ -80,25 +81,20 @@ Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
   return tracked ? plan.connect(args.begin(), n, &keys) : plan.run(args.begin(), n, &keys);
 }
 
-Tensors step_keys(const Tensor& key, std::int64_t step, int first, int n) {
+Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first) {
   Tensors keys;
-  if (n == 0) return keys;
+  if (body.sources().empty()) return keys;
   Value v = read_value(Access::body(key));
-  for (int i = 0; i < n; ++i) {
+  std::size_t i = first;
+  for (const KeySource& source : body.sources()) {
     Tensor k = empty_tensor(Spec(int64, {2}));
-    derive_key(static_cast<const std::byte*>(v.storage->data) + v.offset, static_cast<std::uint64_t>(step),
-               static_cast<std::uint64_t>(first + i), Access::body(k).data());
+    derive_key(static_cast<const std::byte*>(v.storage->data) + v.offset, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(steps),
+               i++, source, Access::body(k).data());
     keys.push_back(k);
   }
   return keys;
 }
 
-Tensor key_input(bool needed, const char* what) {
-  if (needed) {
-    Scoped<bool> on(context().symbolic, true);
-    return next_key(None, what);
-  }
-  return scalar_tensor(Scalar(0), int64, what);
-}
+Tensor no_key(const char* what) { return scalar_tensor(Scalar(0), int64, what); }
 
 }  // namespace kassette

@@ -55,6 +55,8 @@ struct ScopeState {
   const char* name_scope = nullptr;      // "outer/inner/": what names begin with
   testing::Random* randoms = nullptr;    // those that are alive, innermost first
   std::int64_t checkpoint_steps = -1;    // how often loops keep their states: Note [Checkpoints], autograd/checkpoint.h
+  std::uint64_t loop_steps = 1;          // of the plain loops around, nested ones multiplied, with
+  std::uint64_t loop_step = 0;           // the step among them: Note [Series of draws], ops/random.h
 };
 
 struct Context : ScopeState {

@@ -63,7 +63,21 @@ void key_rule(const Call&, Spec* out) {
   out->rank = 1;
   out->dims[0] = kKeyBytes / 8;
 }
-void key_kernel(const Call& call) { make_key(*call.in[0].body->node->cell, call.out[0]->data()); }
+
+// Of a key's attributes: a whether the source has a seed of the user's, b and the bits of x the steps and the step of the plain
+// loops around it.
+std::uint64_t steps_of(const Attrs& attrs) { return static_cast<std::uint64_t>(attrs.b); }
+std::uint64_t step_of(const Attrs& attrs) { return std::bit_cast<std::uint64_t>(attrs.x); }
+
+void key_kernel(const Call& call) {
+  Cell& source = *call.in[0].body->node->cell;
+  const bool loop = call.n_in > 1;
+  const std::uint64_t n = loop ? static_cast<std::uint64_t>(call.in[1].dim(0)) : 1;
+  const std::uint64_t before = source.draws.fetch_add(n, std::memory_order_relaxed);
+  RandomKey key{source.seed, before * steps_of(call.attrs) + step_of(call.attrs) * n + 1};
+  if (loop) key.draw |= kCountsSteps;
+  std::memcpy(call.out[0]->data(), &key, sizeof key);
+}
 
 void draw_rule(const Call& call, Spec* out) {
   out->dtype = placed_dtype(call.attrs);
@@ -324,8 +338,8 @@ constexpr std::uint32_t kAllHost = 3;
 constinit const OpDef random_key_row{.name = "random_key",
                                      .rule = key_rule,
                                      .cpu = key_kernel,
-                                     .shape_only = 1,
-                                     .host = 1,
+                                     .shape_only = 3,
+                                     .host = 3,
                                      .traits = kSource};
 constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
 constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
@@ -347,28 +361,43 @@ void set_random_seed(std::uint64_t seed) {
   global.seeded = true;
 }
 
-std::uint64_t draw_counter(Cell& source) { return source.draws.fetch_add(1, std::memory_order_relaxed) + 1; }
-void make_key(Cell& source, void* out) {
-  RandomKey key{source.seed, draw_counter(source)};
-  std::memcpy(out, &key, sizeof key);
+KeySource key_source(const Node& key) {
+  return {key.attrs.a != 0, key.in()[0].node->cell->seed, steps_of(key.attrs), step_of(key.attrs)};
 }
-void derive_key(const void* key, std::uint64_t step, std::uint64_t source, void* out) {
-  RandomKey k;
-  std::memcpy(&k, key, sizeof k);
-  k = mix(k.seed, ~std::uint64_t(0), k.draw);   // no element of a draw has that block
-  k = mix(k.seed ^ source, step, k.draw);
+
+void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source, void* out) {
+  RandomKey of;
+  std::memcpy(&of, key, sizeof of);
+  const std::uint64_t at = (of.draw & ~kCountsSteps) - 1, n = (of.draw & kCountsSteps ? at : at * steps) + step;
+  RandomKey k{source.seed, n * source.steps + source.step + 1};
+  if (!source.seeded) {
+    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), of.draw);   // no element of a draw has that block
+    k.seed = mix(mixed.seed ^ index, step, mixed.draw).seed;
+  }
   std::memcpy(out, &k, sizeof k);
 }
 
-Tensor next_key(const Scalar& seed, const char* what) {
+namespace {
+
+Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
+  const Context& c = context();
   std::uint64_t s = seed_of(seed, what);
   Tensor leaf = make_leaf(Leaf::source, Spec(int64, {kKeyBytes / 8}), cpu, {}, None);
   Body& b = Access::body(leaf);
   b.flags |= kDraw;
-  b.level = context().depth;
+  b.level = c.depth;
   b.node->cell->seed = s;
-  return apply1(random_key_row, {leaf});
+  Attrs attrs;
+  attrs.a = !seed.is_none();
+  attrs.b = static_cast<std::int64_t>(c.loop_steps);
+  attrs.x = std::bit_cast<double>(c.loop_step);
+  return x.defined() ? apply1(random_key_row, attrs, {leaf, x}) : apply1(random_key_row, attrs, {leaf});
 }
+
+}  // namespace
+
+Tensor next_key(const Scalar& seed, const char* what) { return key_of_source(seed, what, Tensor()); }
+Tensor next_loop_key(const Tensor& x, const char* what) { return key_of_source(None, what, x); }
 
 void check_bounds(double low, double high, DType dtype) {
   DType computed = dtype == float64 ? float64 : float32;

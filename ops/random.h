@@ -7,21 +7,42 @@
 namespace kassette {
 
 // ---- sources and keys ------------------------------------------------------------------------------------------------
+// Note [Series of draws]
+// A source is asked for a key at each evaluation of what draws from it; its n-th key is (seed, n). A seeded draw gives that same
+// series wherever it stands. In a body of control flow its evaluations are those of the body, one call after the other and, in
+// a loop, one step after the other: evaluation e of a loop of n steps holds the evaluations e * n to e * n + n - 1 of its body.
+// The node that holds a body has a key of its own whose draw number says which evaluation this is; a source in the body that
+// has a seed yields (its seed, the number of the body's evaluation), another one takes a seed from the key of the node. So keys
+// are a function of the node's key and the step: an adjoint and a step that is played again find the masks of the forward pass.
+//
+// The number of steps may change from call to call. A loop in no other body therefore has a key that counts steps
+// (kCountsSteps); a loop inside a body does not know the lengths it had before, and if they vary its numbers may come twice.
+//
+// A plain loop calls the user's step again and again, which makes a source each time: in step t of n that one begins with number
+// t + 1 and goes on by n. That is what context().loop_step and loop_steps are, from the innermost body inwards.
+
 /// A key tensor is two int64 on the host: the words of a RandomKey.
 inline constexpr int kKeyBytes = 16;
 static_assert(sizeof(RandomKey) == kKeyBytes);
+/// In the draw number of a loop's key: it is that of the first step, not of the loop.
+inline constexpr std::uint64_t kCountsSteps = std::uint64_t(1) << 63;
 
 /// All later sources without a seed of their own follow from this one.
 void set_random_seed(std::uint64_t seed);
 /// The key of a new source's first draw, on the tape: whatever replays it asks the source anew. None takes the next seed of
 /// the global generator; an integer starts a sequence of its own. Throws TypeError for other numbers.
 Tensor next_key(const Scalar& seed, const char* what = "random");
-/// The number of the source's next draw: 1, 2, ...
-std::uint64_t draw_counter(Cell& source);
-/// The source's next key, kKeyBytes of it.
-void make_key(Cell& source, void* out);
-/// The key that source number `source` of a body has in step `step`, from the key of the body.
-void derive_key(const void* key, std::uint64_t step, std::uint64_t source, void* out);
+/// The key of a loop over axis 0 of x, which counts steps.
+Tensor next_loop_key(const Tensor& x, const char* what);
+/// How the node of a source yields keys.
+struct KeySource {
+  bool seeded = false;
+  std::uint64_t seed = 0;
+  std::uint64_t steps = 1, step = 0;   // of the plain loops that made it
+};
+KeySource key_source(const Node& key);
+/// The key that source number `index` of a body has in step `step` of `steps`, from the key of the body's node.
+void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source, void* out);
 
 // ---- draws -----------------------------------------------------------------------------------------------------------
 /// A key, a shape argument as a tensor (ops/dims.h), both on the host, and the dtype of the samples.

@@ -277,11 +277,7 @@ TEST_CASE("a source counts its draws", "[random]") {
   Tensor a = next_key(7), b = next_key(7);
   CHECK(std::vector<std::int64_t>(a.to_vector<std::int64_t>()) == std::vector<std::int64_t>{7, 1});
   CHECK(bytes_of(a) == bytes_of(b));
-  Cell& source = *Access::body(a).node->in()[0].node->cell;
-  std::int64_t key[2];
-  make_key(source, key);
-  CHECK((key[0] == 7 && key[1] == 2));
-  CHECK(draw_counter(source) == 3);
+  CHECK(Access::body(a).node->in()[0].node->cell->draws == 1);
 }
 
 TEST_CASE("seeds of the global generator are reproducible and distinct", "[random]") {
@@ -317,12 +313,27 @@ TEST_CASE("derived keys differ by key, step and source", "[random]") {
       for (std::uint64_t step = 0; step < 20; ++step)
         for (std::uint64_t source = 0; source < 5; ++source) {
           RandomKey key{seed, draw}, out, again;
-          derive_key(&key, step, source, &out);
-          derive_key(&key, step, source, &again);
+          derive_key(&key, step, 20, source, KeySource(), &out);
+          derive_key(&key, step, 20, source, KeySource(), &again);
           CHECK((out.seed == again.seed && out.draw == again.draw));
           keys.insert({out.seed, out.draw});
         }
   CHECK(keys.size() == 2 * 2 * 20 * 5);
+}
+
+TEST_CASE("derived keys of a seed count the evaluations of the body", "[random]") {
+  std::vector<std::uint64_t> numbers, counted;
+  for (std::uint64_t draw = 1; draw <= 2; ++draw)
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      RandomKey node{99, draw}, steps{99, (1 + 3 * (draw - 1)) | kCountsSteps}, out;
+      derive_key(&node, step, 3, 4, {true, 7, 1, 0}, &out);
+      CHECK(out.seed == 7);
+      numbers.push_back(out.draw);
+      derive_key(&steps, step, 3, 4, {true, 7, 1, 0}, &out);
+      counted.push_back(out.draw);
+    }
+  CHECK(numbers == std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6});
+  CHECK(counted == numbers);
 }
 
 TEST_CASE("dropout keeps, scales and zeroes", "[random]") {
