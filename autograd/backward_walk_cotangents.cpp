@@ -174,7 +174,8 @@ bool BackwardWalk::reduce_thin(const Node& n, const Tensor& dy, Tensor* din) con
 /// The adjoint of a product as it is, without a tensor made of each factor: most of what long chains of small ops do on the way back.
 bool BackwardWalk::multiply(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const {
   if (n.op != &binary_row<Multiply>() || !dy.defined()) return false;
-  bool by_seed = seed_.defined() && Access::impl(dy) == Access::impl(seed_);   // see Note [Thin cotangents]
+  // See Note [Thin cotangents]. The seed of an empty loss is empty, not one number: a factor is not its product with that.
+  bool by_seed = seed_.defined() && Access::impl(dy) == Access::impl(seed_) && Access::body(dy).numel() == 1;
   for (int i = 0; i < 2; ++i) {
     if (!wanted[i]) continue;
     const Body& factor = n.in()[1 - i];

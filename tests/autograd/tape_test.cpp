@@ -390,3 +390,19 @@ TEST_CASE("everything above leaves nothing on the tape", "[tape]") {
   CHECK(after.live_bytes == before.live_bytes);
   CHECK(after.saved_bytes == before.saved_bytes);
 }
+
+TEST_CASE("gradients by an empty tensor, of each order, are those of a tensor with elements", "[tape]") {
+  for (const Shape& shape : {Shape{0, 2}, Shape{0}, Shape{2, 0, 3}}) {
+    INFO(shape);
+    Tensor x = K::variable(K::zeros(shape)), p = K::placeholder(shape);
+    for (const Tensor& factor : {K::constant(2.0), K::constant(2.0, "float32", {1, 1, 1}), x + 1.0}) {
+      Tensor g = K::gradients(x * factor, {x})[0];
+      CHECK(g.shape() == shape);
+      CHECK(K::function({}, {g})({})[0].shape() == shape);
+      CHECK(K::gradients(g, {x})[0].defined() == (factor.shape() == shape));   // None of what is linear
+    }
+    Tensor g = K::gradients(p * 2.0, {p})[0];
+    CHECK(K::function({p}, {g})({K::eval(x)})[0].shape() == shape);
+    CHECK_FALSE(K::gradients(g, {p})[0].defined());
+  }
+}
