@@ -1,6 +1,7 @@
 // autograd/control.h - control flow on the tape: one node that holds its recorded body, and whose adjoint is such a node
 // again, so that any order of derivative works.
 #pragma once
+#include <string>
 #include <vector>
 
 #include <kassette/api.h>
@@ -78,9 +79,12 @@ struct ScanRequest {
   bool reverse = false;
   std::int64_t length = kUnknown;   // the number of elements where the caller said it
   bool as_node = false;    // one node on concrete tensors too
+  bool batched = false;    // an output has as many rows as an element
 };
 /// Throws unless the state that a step returned is what it was.
 void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);
+/// Throws unless what a step returned has a row for each sample.
+void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples);
 /// A loop of no steps on concrete tensors, as `recorded` makes a node of it; empty where that is not done. Note [No steps].
 Tensors of_no_steps(Callable<Tensors()> recorded);
 /// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else, and with checkpoints, one node.

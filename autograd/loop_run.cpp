@@ -264,7 +264,7 @@ Tensors LoopRun::forward(bool way_back) {
     } catch (const Error&) {
       fail_at(0, "");
     }
-    check_states();
+    check_shapes();
     play(0, call_.steps);
   }
   Tensors results;
@@ -484,8 +484,13 @@ void LoopRun::keep_row() {
 void LoopRun::collect_outputs() {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.ny; ++i)
-    if (int slot = p.outs[static_cast<std::size_t>(i)]; !has_stack(slot)) lists_[static_cast<std::size_t>(i)].push_back(held(body(slot)));
+    if (int slot = p.outs[static_cast<std::size_t>(i)]; !has_stack(slot)) {
+      if (call_.batched && dynamic_[static_cast<std::size_t>(slot)]) check_output(slot);
+      lists_[static_cast<std::size_t>(i)].push_back(held(body(slot)));
+    }
 }
+
+void LoopRun::check_output(int slot) { check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]); }
 
 void LoopRun::carry(const std::vector<Carried>& list) {
   moved_.clear();
@@ -514,7 +519,9 @@ void LoopRun::carry(const std::vector<Carried>& list) {
   }
 }
 
-void LoopRun::check_states() {
+void LoopRun::check_shapes() {
+  for (int i = 0; call_.batched && i < program_->arity.ny; ++i)
+    if (int slot = program_->outs[static_cast<std::size_t>(i)]; !dynamic_[static_cast<std::size_t>(slot)]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
     if (!dynamic_[static_cast<std::size_t>(states_[i].from)])
       check_state(call_.what, body(states_[i].to), body(states_[i].from), static_cast<std::int64_t>(i));

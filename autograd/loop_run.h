@@ -17,6 +17,7 @@ struct LoopCall {
   bool reverse = false;
   std::int64_t segment = 0;    // > 0: the way back computes this many steps anew at a time, from the states before them
   bool again = false;          // the steps ran before: what they print has been printed
+  bool batched = false;        // an output has as many rows as an element
 };
 
 /// The stack of no rows of that shape.
@@ -99,7 +100,8 @@ class LoopRun final : public Extra {
   void keep_row();
   void restore(std::int64_t t, std::int64_t begin);
   void carry(const std::vector<Carried>& list);
-  void check_states();
+  void check_shapes();
+  void check_output(int slot);
   void collect_outputs();
   void drop_temporaries(bool stacks_too);
   void seed(const Tensors& dys);

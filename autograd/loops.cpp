@@ -35,6 +35,11 @@ void check_state(const char* what, const Spec& before, const Spec& after, std::i
     fail<TypeError>(what, ": the step returned state ", i, " as ", after.dtype, ", it was ", before.dtype);
 }
 
+void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples) {
+  if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
+  fail<ValueError>(what, ": ", which, " has shape ", s, ", expected (", samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
+}
+
 namespace {
 
 /// Inputs: key, xs, states, captures.
@@ -42,7 +47,7 @@ class Scan final : public Procedure {
  public:
   /// `eager`: run at once, so that a way back on its own runs it for the second time.
   Scan(const ScanRequest& request, Traced body, bool eager)
-      : what_(request.what), body_(std::move(body.plan)), eager_(eager), nx_(static_cast<int>(request.xs.size())),
+      : what_(request.what), body_(std::move(body.plan)), eager_(eager), batched_(request.batched), nx_(static_cast<int>(request.xs.size())),
         ns_(static_cast<int>(request.states.size())), ny_(request.n_outputs), reverse_(request.reverse), length_(request.length),
         forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
@@ -65,7 +70,7 @@ class Scan final : public Procedure {
 
   const char* what_;
   Ref<Plan> body_;
-  bool eager_;
+  bool eager_, batched_;
   int nx_, ns_, ny_;
   bool reverse_;
   std::int64_t checkpoint_ = checkpoint_steps();
@@ -104,7 +109,7 @@ Tensors Scan::run(const Tensors& in) const {
   std::int64_t steps = length_of(what_, xs, length_);
   bool recorded = std::any_of(in.begin(), in.end(), [](const Tensor& t) { return Access::body(t).node; }) && context().recording;
   if (recorded || steps == 0) return run_recorded(in, steps);
-  return LoopRun(forward_, {what_, steps, reverse_}, values_of(in)).forward(/*way_back=*/false);
+  return LoopRun(forward_, {what_, steps, reverse_, 0, false, batched_}, values_of(in)).forward(/*way_back=*/false);
 }
 
 bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
@@ -115,7 +120,7 @@ bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
-  auto run = Ref<LoopRun>::adopt(new LoopRun(program, {what_, steps, reverse_, segment_of(checkpoint_, steps), /*again=*/eager_}, values));
+  auto run = Ref<LoopRun>::adopt(new LoopRun(program, {what_, steps, reverse_, segment_of(checkpoint_, steps), /*again=*/eager_, batched_}, values));
   tape.results = run->forward(/*way_back=*/true);
   tape.loop = Ref<Extra>(run.get());
   return true;
@@ -191,7 +196,10 @@ Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
     for (const Tensor& s : states) args.push_back(s);
     for (std::int64_t i = 1 + nx_ + ns_; i < in.size(); ++i) args.push_back(in[i]);
     Tensors out = run_step(args, t, steps, in[0]);
-    for (int i = 0; i < ny_; ++i) ys[static_cast<std::size_t>(i)].push_back(out[i]);
+    for (int i = 0; i < ny_; ++i) {
+      if (batched_) check_rows(what_, "an output", Access::body(out[i]), Access::body(args[0]).dims[0]);
+      ys[static_cast<std::size_t>(i)].push_back(out[i]);
+    }
     for (int i = 0; i < ns_; ++i) {
       const Tensor& next = out[ny_ + i];
       check_state(what_, Access::body(states[i]), Access::body(next), i);

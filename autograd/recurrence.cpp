@@ -33,6 +33,9 @@ Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, con
   return where(keep_of_rank(form, keep, Access::body(fresh).rank), fresh, before);
 }
 
+/// An output, which must have a row for each sample before a mask broadcasts it.
+Tensor of_samples(const LoopForm& form, const Tensor& output, const Tensors& xs) { return form.batched ? fitting(Fit::rows, output, xs[0]) : output; }
+
 /// The outputs that stand before the first: zeros. Their shape is that of what a step gives, which is recorded for its shape
 /// alone: no plan computes it.
 Tensors zeros_before(const Recurrence& r, const ScanFn& step, bool symbolic) {
@@ -82,6 +85,7 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
   s.reverse = r.reverse;
   s.length = r.length;
   s.as_node = true;
+  s.batched = r.batched;
   for (const Tensor& x : r.xs) s.xs.push_back(time_first(r, x));
   if (masks) s.xs.push_back(expand_dims(time_first(r, fitting(mask_fit(r), r.mask, r.xs[0])), -1));
   s.states = r.states;
@@ -100,7 +104,7 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
         if (same_value(got[i], got[ny + k])) same[static_cast<std::size_t>(i)] = k;
     if (!masks) return got;
     const Tensor& keep = xs[r.xs.size()];
-    for (std::int64_t i = 0; i < ny; ++i) got[i] = repeats ? masked(r, keep, got[i], states[ns + i]) : masked(r, keep, got[i], 0);
+    for (std::int64_t i = 0; i < ny; ++i) got[i] = repeats ? masked(r, keep, got[i], states[ns + i]) : masked(r, keep, of_samples(r, got[i], parts), 0);
     for (std::int64_t i = 0; i < ns; ++i) got[ny + i] = masked(r, keep, got[ny + i], now[i]);
     for (std::int64_t i = 0; repeats && i < ny; ++i) got.push_back(got[i]);
     return got;

@@ -28,13 +28,6 @@ void check_same(const LoopForm& form, const std::string& which, const Spec& befo
     fail<TypeError>(form.what, ": the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
 }
 
-/// Of a step of rnn: (samples, ...).
-void check_samples(const LoopForm& form, const std::string& which, const Spec& s, const Spec& x) {
-  if (s.rank < 0 || (s.rank > 0 && fits(s.dims[0], samples_of(form, x)))) return;
-  std::int64_t n = samples_of(form, x);
-  fail<ValueError>(form.what, ": ", which, " has shape ", s, ", expected (", n < 0 ? std::string("samples") : text(n), ", ...), a row for each sample");
-}
-
 }  // namespace
 
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
@@ -70,7 +63,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
     // The words are put together only where they are needed: this runs at each step.
     auto which = [&] { return is_state ? text("state ", i - form.n_outputs) : std::string("an output"); };
     if (was && !(same_shape(Access::body(*was), b) && Access::body(*was).dtype == b.dtype)) check_same(form, which(), Access::body(*was), b);
-    if (form.batched && (!is_state || masked) && !(b.rank > 0 && b.dims[0] == samples_of(form, x))) check_samples(form, which(), b, x);
+    if (form.batched && (!is_state || masked) && !(b.rank > 0 && b.dims[0] == samples_of(form, x))) check_rows(form.what, which(), b, samples_of(form, x));
   }
 }
 

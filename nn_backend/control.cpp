@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
+#include "ops/like.h"
 #include "ops/named.h"
 #include "ops/operand.h"
 
@@ -46,21 +47,30 @@ Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression
   return in_name_of("switch_", [&] { return where(c, yes, no); });
 }
 
-/// Two tensors are held against each other whichever of them is taken; a number fits any.
-void check_branches(const Branch& a, const Branch& b) {
-  for (const Branch* x : {&a, &b})
-    if (Access::lazy(*x) || !is_tensor_operand(Access::value(*x)) || !tensor_of(Access::value(*x)).defined()) return;
-  common_spec("switch_", Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
+bool is_tensor(const Branch& b) {
+  return !Access::lazy(b) && is_tensor_operand(Access::value(b)) && tensor_of(Access::value(b)).defined();
 }
 
-bool on_tape(const Branch& b) {
-  return is_tensor_operand(Access::value(b)) && tensor_of(Access::value(b)).defined() && Access::body(tensor_of(Access::value(b))).node;
+/// Two tensors are held against each other whichever of them is taken; a number fits any.
+void check_branches(const Branch& a, const Branch& b, const char* what) {
+  if (is_tensor(a) && is_tensor(b)) common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
 }
+
+bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
 
 /// Of two values, both of which are there: which it is may be asked anew.
 Tensor choose_at_replay(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
   DType dtype = dtype_of_branches(yes, no);
-  return in_name_of(what, [&] { return where(condition, force(yes, dtype, what), force(no, dtype, what)); });
+  return in_name_of(what, [&] {
+    Tensor a = force(yes, dtype, what), b = force(no, dtype, what);
+    return where(condition, a, is_tensor(yes) && is_tensor(no) ? fitting(Fit::branches, b, a) : b);
+  });
+}
+
+/// The branch that is taken, `value`; a number takes the shape of the tensor that it stands beside.
+Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what) {
+  if (Access::lazy(taken) || is_tensor(taken) || !is_tensor(other)) return value;
+  return in_name_of(what, [&] { return broadcast_like(value, tensor_of(Access::value(other))); });
 }
 
 Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
@@ -70,7 +80,7 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
   if (!condition.symbolic() && !(context().symbolic && c.node)) {
     bool taken;
     in_name_of(what, [&] { condition.item(&taken, bool_); });
-    return force(taken ? yes : no, dtype, what);
+    return beside(force(taken ? yes : no, dtype, what), taken ? yes : no, taken ? no : yes, what);
   }
   if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
   return branch(what, condition, [&] { return force(yes, dtype, what); }, [&] { return force(no, dtype, what); });
@@ -105,7 +115,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, "switch_");
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
-  if (given.body().rank == 0) check_branches(then_expression, else_expression);
+  if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   const Tensor truth = in_name_of("switch_", [&] { return cast(given, bool_); });
   if (given.body().rank == 0 && tensors && (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
@@ -123,12 +133,17 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
   if (phase.ndim() != 0) fail<ValueError>(what, ": training has shape ", phase.shape(), ", expected a scalar");
   DType dtype = dtype_of_branches(x, alt);
   bool unset = training.is_none() && phase.symbolic();
+  if (!unset && !is_tensor_operand(training)) {   // of a phase that the host knows the other branch is not looked at
+    bool taken;
+    in_name_of(what, [&] { cast(phase, bool_).item(&taken, bool_); });
+    return force(taken ? x : alt, dtype, what);
+  }
+  check_branches(x, alt, what);
   if (unset && !context().symbolic) {
     // Eager: the unset phase is test. Where alt turns out symbolic, both branches are traced and the phase may be fed.
     Tensor test = force(alt, dtype, what);
-    bool symbolic = test.symbolic() || (!Access::lazy(x) && is_tensor_operand(Access::value(x)) &&
-                                        tensor_of(Access::value(x)).symbolic());
-    if (!symbolic) return test;
+    bool symbolic = test.symbolic() || (is_tensor(x) && tensor_of(Access::value(x)).symbolic());
+    if (!symbolic) return beside(test, alt, x, what);
   }
   return choose(in_name_of(what, [&] { return cast(phase, bool_); }), x, alt, what);
 }

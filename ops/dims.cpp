@@ -209,6 +209,7 @@ Spec shape_from(const Tensor& dims, DType dtype, const char* what) {
 
 DimValues read_dims(const Call& call, int i) {
   const Array& a = call.in[i];
+  if (a.body->rank > 1) fail<ValueError>(call.op.name, ": the shape is a tensor of shape ", static_cast<const Spec&>(*a.body), "; it must have one axis");
   if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
   DimValues v;
   read_values(*a.body, a.data, v);

@@ -23,18 +23,22 @@ void check_indices(const char* op, const Spec& s) {
 void gather_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
+  const bool one = static_cast<Wrap>(call.attrs.b) == Wrap::negative;   // x[i]: the index is a scalar, also where its rank is not known yet
+  if (one && indices.rank > 0)
+    fail<ValueError>("index: a tensor of shape ", indices, "; a tensor that indexes is an integer scalar; K::gather takes rows");
+  const int more = one ? 0 : indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank == 0) fail<ValueError>("gather: a scalar has no axis to select along");
   if (x.rank < 0) return;
   int axis = place_axis("gather", call.attrs.a, x);
-  if (indices.rank < 0) return;
-  int rank = x.rank - 1 + indices.rank;
+  if (more < 0) return;
+  int rank = x.rank - 1 + more;
   if (rank > kMaxRank)
     fail<ValueError>("gather: ", x, " by indices of shape ", indices, " gives ", rank, " axes; there are at most ", kMaxRank);
   out->rank = static_cast<std::int8_t>(rank);
   for (int i = 0; i < rank; ++i)
-    out->dims[i] = i < axis ? x.dims[i] : i < axis + indices.rank ? indices.dims[i - axis] : x.dims[i - indices.rank + 1];
+    out->dims[i] = i < axis ? x.dims[i] : i < axis + more ? indices.dims[i - axis] : x.dims[i - more + 1];
 }
 
 /// Where the selected parts stand: `outer` times `size` parts of `inner` elements.

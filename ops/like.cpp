@@ -73,6 +73,8 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
   if (x.rank < 0 || like.rank < 0) return true;
   if (fit == Fit::bound_of_clip) {
     if (x.rank > like.rank) return false;
+  } else if (fit == Fit::rows) {
+    return x.rank > 0 && (like.rank == 0 || x.dims[0] == like.dims[0] || x.dims[0] < 0 || like.dims[0] < 0);
   } else if (is_mask(fit)) {
     auto same = [&](int i) { return x.dims[i] == like.dims[i] || x.dims[i] < 0 || like.dims[i] < 0; };
     return x.rank == 2 && like.rank >= 2 && same(0) && same(1);
@@ -93,6 +95,10 @@ void fitting_rule(const Call& call, Spec* out) {
   check_fit(fit, x, like);
   out->set(x);
   if (fit == Fit::bound_of_clip || fit == Fit::class_ids || like.rank < 0) return;
+  if (fit == Fit::rows) {
+    if (x.rank > 0 && like.rank > 0 && x.dims[0] < 0) out->dims[0] = like.dims[0];
+    return;
+  }
   if (x.rank < 0) {
     out->set(like);
     if (is_mask(fit)) out->rank = 2;
@@ -140,6 +146,8 @@ void check_fit(Fit fit, const Spec& x, const Spec& like) {
   if (is_mask(fit))
     fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == Fit::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
+  if (fit == Fit::branches) fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
+  if (fit == Fit::rows) fail<ValueError>("rnn: an output has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
   const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
                      : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"
                                                      : "categorical_crossentropy";

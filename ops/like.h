@@ -12,9 +12,9 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// What must hold of two shapes, for which function.
-enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, mask, mask_time_major };
-/// Throws unless x has the shape of `like`; a bound may broadcast to it, class ids may have another rank, and a mask has its first two
-/// sizes.
+enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, branches, rows, mask, mask_time_major };
+/// Throws unless x has the shape of `like`; a bound may broadcast to it, class ids may have another rank, rows are as many, and a
+/// mask has its first two sizes.
 void check_fit(Fit fit, const Spec& x, const Spec& like);
 /// The same now and, where sizes are unknown, again when they are known: gives x.
 Tensor fitting(Fit fit, const Tensor& x, const Tensor& like);
