@@ -223,3 +223,25 @@ TEST_CASE("gradients of both orders see the masks of the forward pass", "[draws]
     check(body(v, way), v, [](const Tensors& t) { return t; });
   }
 }
+
+TEST_CASE("a draw that a function uses is drawn anew at each call; what was computed from one, or detached, is a value", "[draws]") {
+  Tensor p = K::placeholder({kWidth}), zero = K::constant(0, "float32", {kWidth});
+  Tensor noise = K::random_normal({kWidth}), held = K::eval(noise), detached = noise.detach(), twice = noise * 2;
+  CHECK(values(held) == values(noise));
+  auto f = K::function({p}, {p + noise, noise, p + held, p + detached, p + twice});
+  Tensors a = f({zero}), b = f({zero});
+  CHECK(values(a[0]) == values(a[1]));   // one draw in a call
+  CHECK(values(a[0]) != values(b[0]));
+  CHECK(values(a[0]) != values(noise));
+  for (std::int64_t i : {2, 3}) {
+    CHECK(values(a[i]) == values(noise));
+    CHECK(values(b[i]) == values(noise));
+  }
+  CHECK(values(a[4]) == values(twice));
+  CHECK(values(b[4]) == values(twice));
+  Tensor seeded = dropped(ones({kWidth}));   // the series goes on from the value that it has
+  auto g = K::function({p}, {p + seeded});
+  CHECK(rows(seeded) == part(0, 1));
+  CHECK(rows(g({zero})[0]) == part(1, 1));
+  CHECK(rows(g({zero})[0]) == part(2, 1));
+}
