@@ -132,7 +132,6 @@ void batch_set_value(std::initializer_list<ValuePair> tuples) {
   for (const ValuePair& p : tuples) Access::body(p.variable).node->cell->store(std::move(values[i++]));
 }
 void batch_set_value(const Tensors& variables, const Tensors& list) {
-  KASSETTE_DISPATCH(batch_set_value, variables, list);
   if (variables.size() != list.size())
     fail<ValueError>("batch_set_value: ", variables.size(), " variables, ", list.size(), " values");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});

@@ -11,6 +11,7 @@
 
 #include "ops/dispatch.h"
 #include "tests/catch.h"
+#include "tests/results.h"
 #include "tests/sources.h"
 
 namespace K = kassette::backend;
@@ -19,15 +20,18 @@ using namespace kassette::test;
 
 namespace {
 
-std::vector<std::string> reached;
+using Texts = std::vector<std::string>;
+Texts reached, boxed;
 
-/// A backend that offers every name, notes which was asked for, and answers nothing.
+/// A backend that offers every name, notes which was asked for and with what, and answers nothing.
 struct Recorder {
   Recorder() {
     reached.clear();
+    boxed.clear();
     backend.name = "recorder";
     backend.any = [](const engine::Call& call) {
       reached.push_back(call.name());
+      for (int i = 0; i < call.size(); ++i) boxed.push_back(printed(call[i]));
       return engine::Value();
     };
     K::floatx();
@@ -37,65 +41,129 @@ struct Recorder {
   ExternalBackend backend;
 };
 
-/// An argument of each type; the recorder looks at none.
+/// Argument number i of a call, of each type, and what the backend gets for it: neighbours are never alike.
 template <class T>
-struct Any {
-  static T make() { return T(1); }
+struct Given;
+
+template <class T>
+struct GivenNumber {
+  static T value(int i) { return T(100 + i); }
+  static Texts texts(int i) { return {std::to_string(100 + i)}; }
 };
 template <>
-struct Any<Tensor> {
-  static Tensor make() { return Tensor(); }
+struct Given<int> : GivenNumber<int> {};
+template <>
+struct Given<std::int64_t> : GivenNumber<std::int64_t> {};
+template <>
+struct Given<Scalar> : GivenNumber<Scalar> {};
+template <>
+struct Given<bool> {
+  static bool value(int i) { return i % 2; }
+  static Texts texts(int i) { return {i % 2 ? "True" : "False"}; }
+};
+template <class T>
+struct GivenFraction {
+  static T value(int i) { return T(i + 0.5); }
+  static Texts texts(int i) { return {std::to_string(i) + ".5"}; }
 };
 template <>
-struct Any<Tensors> {
-  static Tensors make() { return Tensors(); }
+struct Given<double> : GivenFraction<double> {};
+template <>
+struct Given<Operand> : GivenFraction<Operand> {};
+template <>
+struct Given<Branch> : GivenFraction<Branch> {};
+template <>
+struct Given<Tensor> {
+  static Tensor value(int i) {
+    engine::Native ours;
+    return K::constant(1000 + i, int32);
+  }
+  static Texts texts(int i) { return {std::to_string(1000 + i) + " () int32 cpu"}; }
 };
 template <>
-struct Any<DType> {
-  static DType make() { return float32; }
+struct Given<Tensors> {
+  static Tensors value(int i) { return {Given<Tensor>::value(2 * i), Given<Tensor>::value(2 * i + 1)}; }
+  static Texts texts(int i) { return {"[" + Given<Tensor>::texts(2 * i)[0] + ", " + Given<Tensor>::texts(2 * i + 1)[0] + "]"}; }
 };
 template <>
-struct Any<Name> {
-  static Name make() { return "name"; }
+struct Given<DType> {
+  static inline const std::string kNames[] = {"float64", "int32", "uint8", "float16", "int64", "bool", "int8"};
+  static DType value(int i) { return DType(kNames[i % 7]); }
+  static Texts texts(int i) { return {"'" + kNames[i % 7] + "'"}; }
 };
 template <>
-struct Any<K::Updates> {
-  static K::Updates make() { return {}; }
+struct Given<Name> {
+  static inline const std::string kNames[] = {"zero", "one", "two", "three", "four", "five", "six"};
+  static Name value(int i) { return kNames[i]; }
+  static Texts texts(int i) { return {"'" + kNames[i] + "'"}; }
 };
 template <>
-struct Any<K::FunctionOptions> {
-  static K::FunctionOptions make() { return {}; }
+struct Given<Dims> {
+  static Dims value(int i) { return {20 + i, K::None, 3}; }
+  static Texts texts(int i) { return {"[" + std::to_string(20 + i) + ", None, 3]"}; }
 };
 template <>
-struct Any<std::initializer_list<K::ValuePair>> {
-  static std::initializer_list<K::ValuePair> make() { return {}; }
-};
-template <class F>
-struct Any<KeptCallable<F>> {
-  static KeptCallable<F> make() { return None; }
+struct Given<Axes> {
+  static Axes value(int i) { return {-1, i}; }
+  static Texts texts(int i) { return {"[-1, " + std::to_string(i) + "]"}; }
 };
 template <>
-struct Any<Branch> {
-  static Branch make() { return Branch(1.0); }
+struct Given<K::Updates> {
+  static K::Updates value(int i) { return {{Given<Tensor>::value(3 * i), Given<Tensor>::value(3 * i + 1)}, Given<Tensor>::value(3 * i + 2)}; }
+  static Texts texts(int i) {
+    auto text = [&](int k) { return Given<Tensor>::texts(3 * i + k)[0]; };
+    return {"[[" + text(0) + ", " + text(1) + "], " + text(2) + "]"};
+  }
+};
+template <>
+struct Given<K::FunctionOptions> {
+  static K::FunctionOptions value(int i) {
+    return {.updates = Given<K::Updates>::value(i), .fetches = Given<Tensors>::value(i + 10), .feed_dict = Given<K::Updates>::value(i + 20)};
+  }
+  static Texts texts(int i) { return {Given<K::Updates>::texts(i)[0], Given<Tensors>::texts(i + 10)[0], Given<K::Updates>::texts(i + 20)[0]}; }
+};
+template <>
+struct Given<std::initializer_list<K::ValuePair>> {
+  static std::initializer_list<K::ValuePair> value(int) {
+    static const std::initializer_list<K::ValuePair> pairs{{Given<Tensor>::value(0), 0.5}, {Given<Tensor>::value(1), 1.5}};
+    return pairs;
+  }
+  static Texts texts(int) { return {"[[" + Given<Tensor>::texts(0)[0] + ", 0.5], [" + Given<Tensor>::texts(1)[0] + ", 1.5]]"}; }
+};
+struct GivenCode {
+  static Texts texts(int) { return {"<code>"}; }
 };
 template <class R, class... A>
-struct Any<K::ElementFn<R(A...)>> {
+struct Given<KeptCallable<R(A...)>> : GivenCode {
+  static KeptCallable<R(A...)> value(int) {
+    return [](A...) { return R(); };
+  }
+};
+template <class R, class... A>
+struct Given<K::ElementFn<R(A...)>> : GivenCode {
   static R never(const Tensors&, A...) { return R(); }
-  static K::ElementFn<R(A...)> make() { return never; }
+  static K::ElementFn<R(A...)> value(int) { return never; }
 };
 template <class R, class... A>
-struct Any<Callable<R(A...)>> {
+struct Given<Callable<R(A...)>> : GivenCode {
   static R never(A...) { return R(); }
-  static Callable<R(A...)> make() { return Callable<R(A...)>(never); }
+  static Callable<R(A...)> value(int) { return Callable<R(A...)>(never); }
 };
 
 struct Reach {
   const char* name;
   std::function<void()> call;
+  Texts texts;   // of all arguments
 };
+template <class R, class... A, std::size_t... I>
+Reach reach_each(const char* name, R (*f)(A...), std::index_sequence<I...>) {
+  Texts all;
+  for (const Texts& one : std::initializer_list<Texts>{Given<std::decay_t<A>>::texts(static_cast<int>(I))...}) all.insert(all.end(), one.begin(), one.end());
+  return {name, [f] { static_cast<void>(f(Given<std::decay_t<A>>::value(static_cast<int>(I))...)); }, all};
+}
 template <class R, class... A>
 Reach reach(const char* name, R (*f)(A...)) {
-  return {name, [f] { static_cast<void>(f(Any<std::decay_t<A>>::make()...)); }};
+  return reach_each(name, f, std::index_sequence_for<A...>());
 }
 #define REACH(f) reach(#f, &K::f)
 
@@ -110,7 +178,9 @@ const std::vector<Reach>& functions() {
       REACH(update), REACH(update_add), REACH(update_sub), REACH(moving_average_update),
       REACH(eval), REACH(get_value), REACH(batch_get_value), REACH(set_value),
       reach("batch_set_value", static_cast<void (*)(std::initializer_list<K::ValuePair>)>(&K::batch_set_value)),
-      reach("batch_set_value", static_cast<void (*)(const Tensors&, const Tensors&)>(&K::batch_set_value)),
+      // Two lists are pairs to a backend, as Keras has them.
+      {"batch_set_value", [] { K::batch_set_value(Given<Tensors>::value(0), Given<Tensors>::value(1)); },
+       {"[[1000 () int32 cpu, 1002 () int32 cpu], [1001 () int32 cpu, 1003 () int32 cpu]]"}},
       REACH(dot), REACH(batch_dot), REACH(transpose), REACH(gather),
       REACH(max), REACH(min), REACH(sum), REACH(prod), REACH(mean), REACH(var), REACH(std), REACH(any), REACH(all),
       REACH(argmax), REACH(argmin), REACH(logsumexp), REACH(cumsum), REACH(cumprod),
@@ -142,7 +212,7 @@ const std::set<std::string> kOurs{"backend", "reload", "epsilon", "set_epsilon",
 
 }  // namespace
 
-TEST_CASE("every K function reaches an external backend", "[engine]") {
+TEST_CASE("every K function reaches an external backend, with all its arguments in their order", "[engine]") {
   std::set<std::string> seen;
   for (const Reach& f : functions()) {
     Recorder recorder;
@@ -152,6 +222,7 @@ TEST_CASE("every K function reaches an external backend", "[engine]") {
     }
     INFO(f.name);
     CHECK(reached == std::vector<std::string>{f.name});
+    CHECK(boxed == f.texts);
     seen.insert(f.name);
   }
   for (const std::string& name : declared_functions()) {
