@@ -16,6 +16,12 @@ double log_sum(double a, double b) {
   if (!(least - most > -40)) return a != a || b != b ? a + b : most;   // below the last place, or both are zero
   return most + std::log1p(std::exp(least - most));
 }
+/// The order of candidates: what came first wins a tie. A heap by it has the worst on top.
+constexpr auto kBetter = [](const auto& a, const auto& b) {
+  if (a.total != b.total) return a.total > b.total;
+  if ((a.symbol < 0) != (b.symbol < 0)) return a.symbol < 0;
+  return a.member != b.member ? a.member < b.member : a.symbol < b.symbol;
+};
 std::uint64_t mixed(std::int32_t parent, std::int32_t symbol) {
   std::uint64_t h = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(parent)) << 32 | static_cast<std::uint32_t>(symbol)) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 29;
@@ -29,13 +35,9 @@ BeamSearch::BeamSearch(std::int64_t classes, std::int64_t width)
 void BeamSearch::step(const double* log_q) {
   advance_members(log_q);
   extend_members(log_q);
-  // Whoever is not kept leaves; all get their places, best first. What came first wins a tie.
+  // Whoever is not kept leaves; all get their places, best first.
   for (const Member& m : beam_) prefixes_[static_cast<std::size_t>(m.prefix)].place = -1;
-  std::sort(kept_.begin(), kept_.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.total != b.total) return a.total > b.total;
-    if ((a.symbol < 0) != (b.symbol < 0)) return a.symbol < 0;
-    return a.member != b.member ? a.member < b.member : a.symbol < b.symbol;
-  });
+  std::sort(kept_.begin(), kept_.end(), kBetter);
   next_.clear();
   for (const Candidate& c : kept_) {
     const Member& from = beam_[static_cast<std::size_t>(c.member)];
@@ -75,22 +77,18 @@ void BeamSearch::advance_members(const double* log_q) {
   }
 }
 
-namespace {
-constexpr auto kWorstOnTop = [](const auto& a, const auto& b) { return a.total > b.total; };
-}
-
 /// Keeps it where there is room, or where it is better than the worst, which goes.
 void BeamSearch::offer(const Candidate& c) {
   if (full()) {
     if (!(c.total > kept_.front().total)) return;
-    std::pop_heap(kept_.begin(), kept_.end(), kWorstOnTop);
+    std::pop_heap(kept_.begin(), kept_.end(), kBetter);
     if (kept_.back().symbol < 0) fate_[static_cast<std::size_t>(kept_.back().member)] = Fate::gone;
     kept_.back() = c;
-    std::push_heap(kept_.begin(), kept_.end(), kWorstOnTop);
+    std::push_heap(kept_.begin(), kept_.end(), kBetter);
     return;
   }
   kept_.push_back(c);
-  if (full()) std::make_heap(kept_.begin(), kept_.end(), kWorstOnTop);
+  if (full()) std::make_heap(kept_.begin(), kept_.end(), kBetter);
 }
 
 /// Members with one more symbol; members come best first. As TensorFlow has it, a member that goes is still extended, unless its parent
@@ -98,7 +96,7 @@ void BeamSearch::offer(const Candidate& c) {
 void BeamSearch::extend_members(const double* log_q) {
   child_of_.assign(static_cast<std::size_t>(classes_), -1);
   fate_.assign(beam_.size(), Fate::stays);
-  if (full()) std::make_heap(kept_.begin(), kept_.end(), kWorstOnTop);
+  if (full()) std::make_heap(kept_.begin(), kept_.end(), kBetter);
   const auto n = static_cast<std::int32_t>(beam_.size()), symbols = static_cast<std::int32_t>(classes_ - 1);
   for (std::int32_t i = 0; i < n; ++i) {
     const Member& m = beam_[static_cast<std::size_t>(i)];

@@ -168,3 +168,36 @@ TEST_CASE("what ctc_decode gives can be printed", "[ctc]") {
   CHECK(os.str().find("CtcDecoded(decoded=") == 0);
   CHECK(os.str().find("log_prob=") != std::string::npos);
 }
+
+TEST_CASE("the first of equal classes is read greedily, and one before the blank", "[ctc]") {
+  for (DType dtype : {float32, float64}) {
+    // Classes 0, 1 and the blank.
+    Tensor y = K::constant({{{.4, .4, .2}, {.4, .4, .2}, {.2, .4, .4}, {.4, .2, .4}, {.3, .3, .4}, {.3, .3, .3}}}, dtype);
+    auto [decoded, score] = K::ctc_decode(y, K::constant({6}, int32));
+    CHECK(testing::compare(decoded[0], K::constant({{0, 1, 0, 0}}, int64)).message == "");
+    CHECK(score.item<double>() == Approx(-(5 * std::log(.4) + std::log(.3))).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("of prefixes that are as probable the beam keeps and returns what came first", "[ctc]") {
+  auto search = [](const Tensor& y, int steps, int width, int paths) {
+    std::vector<Ints> labels;
+    for (const Tensor& t : K::ctc_decode(y, K::constant({steps}, int32), false, width, paths).decoded) labels.push_back(t.to_vector<std::int64_t>());
+    return labels;
+  };
+  using Labels = std::vector<Ints>;
+  for (DType dtype : {float32, float64}) {
+    Tensor even = K::constant(1, dtype, {1, 2, 3});
+    CHECK(search(even, 1, 5, 3) == Labels{{}, {0}, {1}});   // 1/3 each: what stays, then by class
+    CHECK(search(even, 1, 2, 2) == Labels{{}, {0}});
+    CHECK(search(even, 1, 1, 1) == Labels{{}});
+    CHECK(search(even, 2, 9, 5) == Labels{{0}, {1}, {}, {0, 1}, {1, 0}});   // 3/9, 3/9, and 1/9 each
+    CHECK(search(even, 2, 2, 2) == Labels{{0}, {}});
+    // After a step {} has .4, 0 and 1 have .3 each. Then {} is left with .21, [2] comes with .19, and one of the equal two leaves: the later.
+    Tensor y = K::constant({{{.3, .3, 0, .4}, {0, 0, .47, .53}}}, dtype);
+    CHECK(search(y, 2, 3, 3) == Labels{{}, {2}, {0}});
+    // The same with six equal ones, of which two leave.
+    Tensor many = K::constant({{{.3, .3, .3, .3, .3, .3, 0, 0, .4}, {0, 0, 0, 0, 0, 0, .47, .46, .53}}}, dtype);
+    CHECK(search(many, 2, 7, 7) == Labels{{}, {6}, {7}, {0}, {1}, {2}, {3}});
+  }
+}
