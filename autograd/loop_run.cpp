@@ -6,7 +6,7 @@
 
 #include "autograd/control.h"
 #include "core/check_interrupt.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "devices/cpu/threads.h"
 #include "ops/expr.h"
 #include "ops/matmul.h"
@@ -211,9 +211,14 @@ void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_
   else backend_of(device).copy(to, from, bytes);
 }
 
-Tensor empty_stack(const Spec& row) {
+/// The rank of `row` with an axis for the steps before it.
+static std::int8_t stacked_rank(const char* what, const Spec& row) {
+  return checked_rank(what, row.rank + 1, "outputs of shape ", row, ", stacked");
+}
+
+Tensor empty_stack(const char* what, const Spec& row) {
   Spec none;
-  none.rank = static_cast<std::int8_t>(row.rank + 1);
+  none.rank = stacked_rank(what, row);
   none.dtype = row.dtype;
   none.dims[0] = 0;
   for (int k = 0; k < row.rank; ++k) none.dims[k + 1] = row.dims[k] < 0 ? 0 : row.dims[k];
@@ -271,7 +276,7 @@ Tensors LoopRun::forward(bool way_back) {
   for (int i = 0; i < p.arity.ny; ++i) {
     int slot = p.outs[static_cast<std::size_t>(i)];
     if (call_.steps == 0) {
-      results.push_back(empty_stack(plan_.output_spec(i)));
+      results.push_back(empty_stack(call_.what, plan_.output_spec(i)));
     } else if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[static_cast<std::size_t>(i)]));
     } else {
@@ -279,7 +284,7 @@ Tensors LoopRun::forward(bool way_back) {
       const Body& row = body(slot);
       b.dtype = row.dtype;
       b.device = row.device;
-      b.rank = static_cast<std::int8_t>(row.rank + 1);
+      b.rank = stacked_rank(call_.what, row);
       b.dims[0] = call_.steps;
       for (int k = 0; k < row.rank; ++k) b.dims[k + 1] = row.dims[k];
       b.storage = stacks_[static_cast<std::size_t>(slot)];

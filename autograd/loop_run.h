@@ -21,7 +21,7 @@ struct LoopCall {
 };
 
 /// The stack of no rows of that shape.
-Tensor empty_stack(const Spec& row);
+Tensor empty_stack(const char* what, const Spec& row);
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
 

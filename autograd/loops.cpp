@@ -10,7 +10,7 @@
 #include "autograd/loop_run.h"
 #include "core/convert.h"
 #include "core/sparse.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/expr.h"
 #include "ops/named.h"
 #include "ops/operand.h"
@@ -209,7 +209,7 @@ Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   Tensors results;
   Tensors like = steps == 0 && ny_ > 0 ? step_on_zeros(in) : Tensors();
   for (int i = 0; i < ny_; ++i)
-    results.push_back(steps == 0 ? empty_stack(Access::body(like[i])) : stack_for(what_, ys[static_cast<std::size_t>(i)]));
+    results.push_back(steps == 0 ? empty_stack(what_, Access::body(like[i])) : stack_for(what_, ys[static_cast<std::size_t>(i)]));
   for (const Tensor& s : states) results.push_back(s);
   return results;
 }
@@ -221,7 +221,7 @@ void Scan::specs(const Call& call, Spec* out) const {
   for (int i = 0; i < ny_; ++i) {
     const Spec& s = body_->output_spec(i);
     out[i].dtype = s.dtype;
-    out[i].rank = static_cast<std::int8_t>(s.rank < 0 ? -1 : s.rank + 1);
+    out[i].rank = s.rank < 0 ? s.rank : checked_rank(what_, s.rank + 1, "outputs of shape ", s, ", stacked");
     out[i].dims[0] = steps;
     for (int k = 0; k < s.rank; ++k) out[i].dims[k + 1] = s.dims[k];
   }

@@ -3,7 +3,7 @@
 
 #include "core/convert.h"
 #include "core/sparse.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -146,7 +146,7 @@ Tensors Steps::results_of_none(const Tensors& out) {
     const Body& b = Access::body(out[i]);
     Spec s;
     s.dtype = b.dtype;
-    s.rank = static_cast<std::int8_t>(b.rank + 1);
+    s.rank = checked_rank(form_.what, b.rank + 1, "outputs of shape ", static_cast<const Spec&>(b), ", stacked");
     for (int k = 0; k < s.rank; ++k) s.dims[k] = k < form_.axis ? b.dims[k] : k == form_.axis ? 0 : b.dims[k - 1];
     found.push_back(zeros_of_shape(s, b.device));
   }

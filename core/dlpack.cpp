@@ -5,7 +5,7 @@
 
 #include "core/convert.h"
 #include "core/sparse.h"
-#include "core/text.h"
+#include "core/rank.h"
 
 namespace kassette {
 namespace {
@@ -48,9 +48,9 @@ Device imported_device(DLDevice d) {
 
 Spec imported_spec(const DLTensor& t) {
   Spec spec(imported_dtype(t.dtype), {});
-  if (t.ndim < 0 || t.ndim > kMaxRank) fail<ValueError>("from_dlpack: ", t.ndim, " axes; a tensor has at most ", kMaxRank);
+  const std::int8_t rank = checked_rank("from_dlpack", t.ndim);
   if (t.ndim && !t.shape) fail<ValueError>("from_dlpack: ", t.ndim, " axes and no shape");
-  spec.rank = static_cast<std::int8_t>(t.ndim);
+  spec.rank = rank;
   for (int i = 0; i < t.ndim; ++i) {
     if (t.shape[i] < 0) fail<ValueError>("from_dlpack: a size of ", t.shape[i], " along axis ", i);
     spec.dims[i] = t.shape[i];

@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include "core/text.h"
+#include "core/rank.h"
 
 namespace kassette {
 
@@ -18,16 +18,17 @@ std::ostream& operator<<(std::ostream& os, Extent extent) {
 
 Shape::Shape() : dims_(), rank_(0) {}
 Shape::Shape(std::initializer_list<std::int64_t> dims) : dims_(), rank_(0) {
-  if (dims.size() > kMaxRank) fail<ValueError>("shape: rank ", dims.size(), ", at most ", kMaxRank);
+  (void)checked_rank("shape", static_cast<std::int64_t>(dims.size()));
   for (std::int64_t d : dims) dims_[rank_++] = d;
 }
-Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank) {
+// -1 stands for an unknown rank.
+Shape::Shape(const std::int64_t* dims, int rank) : dims_(), rank_(rank == -1 ? -1 : checked_rank("shape", rank)) {
   for (int i = 0; i < rank; ++i) dims_[i] = dims[i];
 }
 Extent Shape::operator[](int axis) const {
   if (rank_ < 0) fail<ValueError>("shape: the rank is unknown until the function is called");
-  int i = axis < 0 ? axis + rank_ : axis;
-  if (i < 0 || i >= rank_) fail<ValueError>("shape: axis ", axis, " of a shape of rank ", rank_);
+  int i = from_front(axis, rank_);
+  if (i < 0) fail<ValueError>("shape: axis ", axis, " is out of range for ", *this, " of rank ", rank_);
   return Extent(dims_[i]);
 }
 bool Shape::known() const {
@@ -73,6 +74,18 @@ std::int64_t Spec::checked_empty(const char* what) const {
   return 0;
 }
 
+int place_axis(const char* op, std::int64_t axis, const Spec& x, int added) {
+  int at = from_front(axis, x.rank + added);
+  if (at < 0) fail_axis(op, axis, x, added);
+  return at;
+}
+void fail_axis(const char* op, std::int64_t axis, const Spec& x, int added) {
+  if (x.rank < 0) fail<ValueError>(op, ": axis ", axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
+  int n = x.rank + added;
+  fail<ValueError>(op, ": axis ", axis, " is out of range for ", x, " of rank ", int(x.rank),
+                   added ? text("; it lies between ", -n, " and ", n - 1) : "");
+}
+
 void fail_size(const Spec& spec, const char* what) {
   fail<ValueError>(what, ": a result of shape ", spec, " and dtype ", spec.dtype, " is too large to address");
 }
@@ -92,7 +105,7 @@ Dims::Dims(std::initializer_list<Dim> dims) : size_(0), whole_(nullptr) {
   for (const Dim& d : dims) push(d);
 }
 void Dims::push(const Dim& dim) {
-  if (size_ == kMaxRank) fail<ValueError>("shape: more than ", kMaxRank, " dimensions");
+  (void)checked_rank("shape", size_ + 1);
   dims_[size_++] = dim;
 }
 

@@ -60,8 +60,8 @@ Shape xshape(const E& e) {
   std::int64_t dims[kMaxRank];
   int rank = 0;
   for (auto n : e.shape()) {
-    if (rank == kMaxRank) throw ValueError("from_xtensor: an array of more than 8 axes");
-    dims[rank++] = static_cast<std::int64_t>(n);
+    if (rank < kMaxRank) dims[rank] = static_cast<std::int64_t>(n);
+    ++rank;
   }
   return Shape(dims, rank);
 }

@@ -2,7 +2,7 @@
 #include <kassette/backend/creation.h>
 
 #include "core/convert.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "nn_backend/settings.h"
 #include "ops/dispatch.h"
 #include "ops/like.h"
@@ -94,8 +94,7 @@ void declare(const Dims& shape, const Scalar& ndim, Spec& spec) {
   }
   if (Access::kind(ndim) != Scalar::kInt) fail<TypeError>("placeholder: ndim is not an integer");
   std::int64_t n = Access::int_value(ndim);
-  if (n < 0 || n > kMaxRank) fail<ValueError>("placeholder: ndim ", n, "; a rank lies between 0 and ", kMaxRank);
-  spec.rank = static_cast<std::int8_t>(n);
+  spec.rank = checked_rank("placeholder", n);
   for (int i = 0; i < n; ++i) spec.dims[i] = kUnknown;
 }
 

@@ -3,7 +3,7 @@
 
 #include <kassette/backend/config.h>
 
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/axes.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
@@ -56,7 +56,7 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
 /// x with `axis` moved to the end.
 Tensor axis_to_end(const Tensor& x, int axis) {
   int rank = Access::body(x).rank;
-  if (axis < 0) axis += rank;
+  axis = place_axis("sparse_categorical_crossentropy", axis, Access::body(x));
   if (axis == rank - 1) return x;
   Axes order(None);
   order.size_ = 0;

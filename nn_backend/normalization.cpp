@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/axes.h"
 #include "ops/binary.h"
 #include "ops/dispatch.h"
@@ -65,7 +65,7 @@ class Parameter {
       fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const Spec&>(b),
                        " cannot be put along axis ", axis, "; declare it in the placeholder");
     Dims shape(None);
-    shape.size_ = rank - (axis < 0 ? axis + rank : axis);
+    shape.size_ = rank - place_axis(what, axis, Access::body(x));
     shape.dims_[0] = Dim(-1);
     for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
     return reshape(t.defined() ? t : p, shape);
@@ -95,7 +95,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   const char* what = "batch_normalization";
   Arg x(operand, DType(), what);
   check_float(x, what);
-  if (x.body().rank > 0 && axis != -1) checked_axes(what, x, axis, false);
+  if (axis != -1) checked_axes(what, x, axis, false);
   return in_name_of(what, [&] {
     Parameter center(mean, "mean", what, x, axis);
     Tensor scale = rsqrt(Parameter(var, "var", what, x, axis), epsilon);

@@ -14,7 +14,7 @@
 
 #include "core/context.h"
 #include "core/convert.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "nn_backend/testing_report.h"
 #include "ops/operand.h"
 
@@ -161,7 +161,7 @@ namespace detail {
 
 Tensor writable(DType dtype, const std::int64_t* dims, int rank, void*& data) {
   Spec spec(dtype, {});
-  spec.rank = static_cast<std::int8_t>(rank);
+  spec.rank = checked_rank("Array", rank);
   std::copy(dims, dims + rank, spec.dims);
   (void)spec.checked_bytes("Array");
   Tensor x = empty_tensor(spec);
@@ -169,7 +169,6 @@ Tensor writable(DType dtype, const std::int64_t* dims, int rank, void*& data) {
   return x;
 }
 void fail_ragged() { fail<ValueError>("Array: rows of different lengths"); }
-void fail_rank() { fail<ValueError>("Array: more than ", kMaxRank, " dimensions"); }
 void check_error_text(const char* what, Name expected) {
   if (expected.text() && std::string(what).find(expected.text()) == std::string::npos)
     throw AssertionError(text("expect_error: \"", what, "\", expected \"", expected.text(), "\" in it").c_str());

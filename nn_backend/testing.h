@@ -46,14 +46,13 @@ KASSETTE_API Tensor weighted_sum(const Tensors& ys);
 /// A fresh tensor of that shape and the place of its elements.
 KASSETTE_API Tensor writable(DType dtype, const std::int64_t* dims, int rank, void*& data);
 [[noreturn]] KASSETTE_API void fail_ragged();
-[[noreturn]] KASSETTE_API void fail_rank();
 
 struct Dimensions {
   std::int64_t dims[8] = {};
   int rank = 0;
-  void push(std::int64_t n) {
-    if (rank == 8) fail_rank();
-    dims[rank++] = n;
+  void push(std::int64_t n) {   // a rank above 8 is refused by writable()
+    if (rank < 8) dims[rank] = n;
+    ++rank;
   }
 };
 /// The sizes of nested containers, which have to be even; `level` is the depth of c.
@@ -62,7 +61,7 @@ void measure(const C& c, Dimensions& d, int level) {
   std::int64_t n = 0;
   for (auto at = c.begin(); at != c.end(); ++at) ++n;
   if (d.rank == level) d.push(n);
-  else if (d.dims[level] != n) fail_ragged();
+  else if (level < 8 && d.dims[level] != n) fail_ragged();
   if constexpr (IsRange<ValueOf<C>>::value)
     for (const auto& row : c) measure(row, d, level + 1);
 }

@@ -1,14 +1,11 @@
 // ops/axes.cpp - axes of reductions.
 #include "ops/axes.h"
 
-#include "core/text.h"
+#include "core/rank.h"
 
 namespace kassette {
 namespace {
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_range(const char* what, int axis, const Spec& x) {
-  fail<ValueError>(what, ": axis ", axis, " is out of range for ", x, " of rank ", int(x.rank));
-}
 [[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const Spec& x) {
   fail<ValueError>(what, ": axis ", axis, " is given twice for ", x);
 }
@@ -20,7 +17,7 @@ std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bo
   if (axes.size_ < 0) return code | kAllAxes;
   for (int i = 0; i < axes.size_; ++i) {
     int axis = axes.axes_[i];
-    if (axis < -kMaxRank || axis >= kMaxRank) fail_range(what, axis, x.defined() ? Access::body(x) : Spec());
+    if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, x.defined() ? Access::body(x) : Spec());
     std::int64_t bit = std::int64_t(1) << (axis >= 0 ? axis : 7 - axis);
     if (code & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : Spec());
     code |= bit;
@@ -40,11 +37,10 @@ unsigned axes_mask(const char* what, std::int64_t code, const Spec& x) {
   unsigned whole = (1u << x.rank) - 1;
   if (code & kAllAxes) return whole;
   unsigned mask = static_cast<unsigned>(code & 0xff);
-  if (mask & ~whole) fail_range(what, 31 - __builtin_clz(mask & ~whole), x);
+  if (mask & ~whole) fail_axis(what, 31 - __builtin_clz(mask & ~whole), x);
   for (unsigned negative = static_cast<unsigned>(code >> 8 & 0xff); negative; negative &= negative - 1) {
     int axis = -1 - __builtin_ctz(negative);
-    if (x.rank + axis < 0) fail_range(what, axis, x);
-    unsigned bit = 1u << (x.rank + axis);
+    unsigned bit = 1u << place_axis(what, axis, x);
     if (mask & bit) fail_twice(what, axis, x);
     mask |= bit;
   }

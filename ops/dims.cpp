@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "core/convert.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
@@ -23,14 +23,14 @@ std::int64_t element(const std::byte* p, DType dtype, std::int64_t i) {
 /// Values of an integer tensor of rank 0 or 1; false where there are more than a shape has.
 bool read_values(const Spec& s, const std::byte* data, DimValues& v) {
   std::int64_t n = s.rank == 0 ? 1 : s.dims[0];
-  if (n > kMaxRank) return false;
+  if (!is_rank(n)) return false;
   v.rank = static_cast<int>(n);
   for (int i = 0; i < v.rank; ++i) v.at[i] = element(data, s.dtype, i);
   return true;
 }
 
 void append(DimValues& v, const DimValues& more) {
-  if (v.rank < 0 || more.rank < 0 || v.rank + more.rank > kMaxRank) {
+  if (v.rank < 0 || more.rank < 0 || !is_rank(v.rank + more.rank)) {
     v.rank = -1;
     return;
   }
@@ -68,7 +68,7 @@ DimValues peek(const Body& b, int depth) {
   }
   v = DimValues();
   if (b.rank == 0) v.rank = 1;
-  if (b.rank == 1 && b.dims[0] >= 0 && b.dims[0] <= kMaxRank) v.rank = static_cast<int>(b.dims[0]);
+  if (b.rank == 1 && is_rank(b.dims[0])) v.rank = static_cast<int>(b.dims[0]);
   if (v.rank > 0) v.unknown = static_cast<std::uint8_t>((1u << v.rank) - 1);
   return v;
 }
@@ -182,7 +182,7 @@ std::ostream& operator<<(std::ostream& os, const DimValues& dims) {
 namespace {
 
 void check_count(const char* what, const DimValues& v, const Spec& dims) {
-  if (v.rank < 0) fail<ValueError>(what, ": a shape of ", dims.dims[0], " sizes; there are at most ", kMaxRank);
+  if (v.rank < 0) (void)checked_rank(what, dims.dims[0]);
 }
 void to_shape(const char* what, const DimValues& v, Spec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
@@ -218,11 +218,5 @@ DimValues read_dims(const Call& call, int i) {
 }
 
 void dims_from(const Call& call, int i, Spec* out) { to_shape(call.op.name, read_dims(call, i), out); }
-
-int place_axis(const char* op, std::int64_t axis, const Spec& x) {
-  if (axis < -x.rank || axis >= x.rank)
-    fail<ValueError>(op, ": axis ", axis, " of a tensor of shape ", x, "; it has ", int(x.rank), x.rank == 1 ? " axis" : " axes");
-  return static_cast<int>(axis < 0 ? axis + x.rank : axis);
-}
 
 }  // namespace kassette

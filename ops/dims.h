@@ -2,6 +2,7 @@
 #pragma once
 #include <iosfwd>
 
+#include "core/rank.h"
 #include "ops/op.h"
 
 namespace kassette {
@@ -34,8 +35,5 @@ std::ostream& operator<<(std::ostream& os, const DimValues& dims);
 DimValues read_dims(const Call& call, int i);
 /// The same as a shape: rank and dims of `out`. Throws ValueError for negative numbers.
 void dims_from(const Call& call, int i, Spec* out);
-
-/// Axis `axis` of `x` counted from 0. Throws ValueError unless it lies in [-rank, rank).
-int place_axis(const char* op, std::int64_t axis, const Spec& x);
 
 }  // namespace kassette

@@ -8,7 +8,7 @@
 
 #include <kassette/interrupt.h>
 
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -131,7 +131,7 @@ DType Unbox<DType>::from(const Boxed& v) { return v.is_none() ? DType() : DType(
 Shape Unbox<Shape>::from(const Boxed& v) {
   if (v.is_none()) return Shape(nullptr, -1);
   std::int64_t dims[kMaxRank];
-  if (v.size() > kMaxRank) fail<ValueError>("engine: rank ", v.size());
+  (void)checked_rank("engine", v.size());
   for (int i = 0; i < v.size(); ++i) dims[i] = v[i].is_none() ? kUnknown : v[i].as_int();
   return Shape(dims, v.size());
 }

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/convert.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "devices/cpu/threads.h"
 #include "ops/elementwise.h"
 #include "ops/shaping.h"
@@ -34,9 +34,7 @@ void gather_rule(const Call& call, Spec* out) {
   int axis = place_axis("gather", call.attrs.a, x);
   if (more < 0) return;
   int rank = x.rank - 1 + more;
-  if (rank > kMaxRank)
-    fail<ValueError>("gather: ", x, " by indices of shape ", indices, " gives ", rank, " axes; there are at most ", kMaxRank);
-  out->rank = static_cast<std::int8_t>(rank);
+  out->rank = checked_rank("gather", rank, x, " by indices of shape ", indices);
   for (int i = 0; i < rank; ++i)
     out->dims[i] = i < axis ? x.dims[i] : i < axis + more ? indices.dims[i - axis] : x.dims[i - more + 1];
 }
@@ -171,9 +169,8 @@ void gather_grad_gradient(const Rewind& r) { r.din(0) = apply1(gather_row, r.att
 void one_hot_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
   if (!x.dtype.is_integer()) fail<TypeError>("one_hot: the indices are ", x.dtype, "; they are integers (K::cast)");
-  if (x.rank == kMaxRank) fail<ValueError>("one_hot: ", x, " has ", kMaxRank, " axes already, and there are no more");
   out->dtype = float32;
-  out->rank = static_cast<std::int8_t>(x.rank < 0 ? -1 : x.rank + 1);
+  out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];
   if (x.rank >= 0) out->dims[x.rank] = call.attrs.a;
 }

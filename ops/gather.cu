@@ -1,6 +1,7 @@
 // ops/gather.cu - selecting along an axis by integers, adding back, one_hot, and the adjoints of repeat_elements and tile on CUDA.
 #include <iterator>
 
+#include "core/rank.h"
 #include "ops/ids.cuh"
 #include "ops/teams.cuh"
 
@@ -10,11 +11,11 @@ namespace {
 /// `outer` times `size` parts of `inner` elements, as in gather.cpp.
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
-  Parts(const Spec& x, std::int64_t axis) {
-    if (axis < 0) axis += x.rank;
+  Parts(const Spec& x, std::int64_t raw_axis) {
+    const int axis = place_axis("gather", raw_axis, x);
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
-    for (int i = static_cast<int>(axis) + 1; i < x.rank; ++i) inner *= x.dims[i];
+    for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
   }
 };
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/operand.h"
 #include "ops/region.h"
 #include "ops/shaping.h"
@@ -38,8 +38,9 @@ void place_slice(const Part& p, std::int64_t n, Region& r, int axis) {
 }
 
 void put(Spec& out, std::int64_t n, const char* op, const Spec& x) {
-  if (out.rank == kMaxRank) fail<ValueError>(op, ": indexing a tensor of shape ", x, " gives more than ", kMaxRank, " axes");
-  out.dims[out.rank++] = n;
+  int last = out.rank;
+  out.rank = checked_rank(op, last + 1, x);
+  out.dims[last] = n;
 }
 
 void place_int(const char* op, std::int64_t i, const Spec& x, int axis, Region& r) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/index.h"
 #include "ops/like.h"
 #include "ops/shaping.h"
@@ -25,7 +25,7 @@ void merge(const Call& call, int first, std::int64_t axis, Spec* out) {
       continue;
     }
     bool same = s.rank == out->rank;
-    std::int64_t skip = axis < 0 ? axis + s.rank : axis;
+    int skip = from_front(axis, s.rank);
     for (int i = 0; same && i < s.rank; ++i) {
       if (i == skip) continue;
       if (out->dims[i] < 0) out->dims[i] = s.dims[i];
@@ -141,27 +141,20 @@ void split_gradient(const Rewind& r) { r.din(0) = concatenate(cotangents(r), sta
 
 // ---- stack and unstack -----------------------------------------------------------------------------------------------
 
-int stacking_axis(const char* op, std::int64_t axis, const Spec& part) {
-  if (axis < -(part.rank + 1) || axis > part.rank)
-    fail<ValueError>(op, ": axis ", axis, " for tensors of shape ", part, "; it lies between ", -(part.rank + 1), " and ", int(part.rank));
-  return static_cast<int>(axis < 0 ? axis + part.rank + 1 : axis);
-}
-
 void stack_rule(const Call& call, Spec* out) {
   Spec part;
   merge(call, 0, INT64_MIN, &part);
   out->dtype = part.dtype;
   out->rank = -1;
   if (part.rank < 0) return;
-  int axis = stacking_axis("stack", call.attrs.a, part);
-  if (part.rank == kMaxRank) fail<ValueError>("stack: ", part, " has ", kMaxRank, " axes already, and there are no more");
-  out->rank = static_cast<std::int8_t>(part.rank + 1);
+  int axis = place_axis("stack", call.attrs.a, part, /*added=*/1);
+  out->rank = checked_rank("stack", part.rank + 1, part);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? part.dims[i] : i == axis ? call.n_in : part.dims[i - 1];
 }
 
 void stack_kernel(const Call& call) {
   Body& out = *call.out[0];
-  int axis = stacking_axis("stack", call.attrs.a, call.spec(0)), size = out.dtype.size();
+  int axis = place_axis("stack", call.attrs.a, call.spec(0), /*added=*/1), size = out.dtype.size();
   Cut cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
     copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
@@ -243,7 +236,7 @@ Tensors unstack_slices(const Tensor& x, int n, int axis) {
   for (int begin = 0; begin < n; begin += kMaxOutputs) {
     int end = std::min(n, begin + kMaxOutputs);
     auto list = Ref<IndexList>::adopt(new IndexList);
-    for (int i = axis < 0 ? axis + b.rank : axis; i > 0; --i) list->push({});
+    for (int i = b.rank < 0 ? axis : place_axis("unstack", axis, b); i > 0; --i) list->push({});
     list->push({IndexList::kSlice, true, true, begin, end, 1});
     for (const Tensor& part : unstack(index(x, Ref<Extra>(list.get())), end - begin, axis)) parts.push_back(part);
   }

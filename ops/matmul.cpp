@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "core/convert.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
 #include "ops/contraction.h"
@@ -348,7 +348,7 @@ Tensor dot(const Tensor& x, const Tensor& y) {
 Form dot_form(const Spec& x, const Spec& y) {
   int rx = x.rank, ry = y.rank;
   if (rx < 1 || ry < 1) fail<ValueError>("dot: ", x, " x ", y, ": both need at least one axis; use * for a number");
-  if (rx + ry - 2 > kMaxRank) fail<ValueError>("dot: ", x, " x ", y, ": the result has rank ", rx + ry - 2, ", and 8 is the most");
+  (void)checked_rank("dot", rx + ry - 2, x, " x ", y);
   Form f;
   f.user = User::dot;
   for (int i = 0; i < rx; ++i) f.a.push(i);
@@ -370,14 +370,14 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
 Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis) {
   int rx = x.rank, ry = y.rank;
   if (rx < 2 || ry < 2) fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
-  auto normal = [](int axis, int rank, const char* which) {
-    if (axis < -rank || axis >= rank) fail<ValueError>("batch_dot: axis ", axis, " is out of range for ", which, " of rank ", rank);
-    if (axis == 0 || axis == -rank) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis; it takes part in no sum");
-    return axis < 0 ? axis + rank : axis;
+  auto summed = [](int axis, const Spec& s, const char* which) {
+    int at = place_axis("batch_dot", axis, s);
+    if (at == 0) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis; it takes part in no sum");
+    return at;
   };
-  x_axis = normal(x_axis, rx, "x");
-  y_axis = normal(y_axis == kUsualAxis ? ry == 2 ? -1 : -2 : y_axis, ry, "y");
-  if (rx + ry - 3 > kMaxRank) fail<ValueError>("batch_dot: ", x, " x ", y, ": the result has rank ", rx + ry - 3, ", and 8 is the most");
+  x_axis = summed(x_axis, x, "x");
+  y_axis = summed(y_axis == kUsualAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
+  (void)checked_rank("batch_dot", rx + ry - 3, x, " x ", y);
   Form f;
   f.user = User::batch_dot;
   for (int i = 0; i < rx; ++i) {

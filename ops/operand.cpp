@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "core/convert.h"
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/cast.h"
 #include "ops/dispatch.h"
 #include "ops/named.h"
@@ -32,8 +32,9 @@ void measure(const Operand& x, Spec& s, const char* what) {
     Scalar::Kind kind = Access::kind(*o);
     if (kind != Scalar::kList && kind != Scalar::kArray) return;
     std::int64_t n = static_cast<std::int64_t>(Access::count(*o));
-    if (s.rank == kMaxRank) fail<ValueError>(what, ": a list nested deeper than ", kMaxRank);
-    s.dims[s.rank++] = n;
+    int level = s.rank;
+    s.rank = checked_rank(what, level + 1, "a nested list");
+    s.dims[level] = n;
     if (kind == Scalar::kArray || n == 0) return;
     o = items(*o);
   }

@@ -1,5 +1,5 @@
 // ops/reshape.cpp - ops that keep the elements and their order: the result shares the storage.
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/elementwise.h"
 #include "ops/like.h"
 #include "ops/shaping.h"
@@ -72,12 +72,8 @@ void expand_dims_rule(const Call& call, Spec* out) {
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank < 0) return;
-  std::int64_t axis = call.attrs.a;
-  if (axis < -(x.rank + 1) || axis > x.rank)
-    fail<ValueError>("expand_dims: axis ", axis, " for a tensor of shape ", x, "; it lies between ", -(x.rank + 1), " and ", int(x.rank));
-  if (x.rank == kMaxRank) fail<ValueError>("expand_dims: ", x, " has ", kMaxRank, " axes already, and there are no more");
-  if (axis < 0) axis += x.rank + 1;
-  out->rank = static_cast<std::int8_t>(x.rank + 1);
+  int axis = place_axis("expand_dims", call.attrs.a, x, /*added=*/1);
+  out->rank = checked_rank("expand_dims", x.rank + 1, x);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? x.dims[i] : i == axis ? 1 : x.dims[i - 1];
 }
 

@@ -1,5 +1,5 @@
 // ops/reverse.cpp - axes read backwards.
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/axes.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
@@ -47,7 +47,7 @@ Tensor reverse(const Tensor& x, const Axes& axes) {
   Attrs attrs;
   attrs.b = axes.size_;
   for (int k = 0; k < axes.size_; ++k) {
-    if (axes.axes_[k] < -kMaxRank || axes.axes_[k] >= kMaxRank) fail<ValueError>("reverse: axis ", axes.axes_[k], "; a tensor has at most ", kMaxRank, " axes");
+    if (from_front(axes.axes_[k], kMaxRank) < 0) fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : Spec());
     attrs.a |= static_cast<std::int64_t>(static_cast<std::uint8_t>(axes.axes_[k])) << 8 * k;
   }
   return apply1(reverse_row, attrs, {x});

@@ -1,5 +1,5 @@
 // ops/transpose.cpp - permutations of axes.
-#include "core/text.h"
+#include "core/rank.h"
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
@@ -84,8 +84,8 @@ Tensor permute(const Tensor& x, const Axes& pattern) {
   attrs.b = pattern.size_;
   std::uint32_t seen = 0;
   for (int i = 0; i < pattern.size_; ++i) {
-    int a = pattern.axes_[i] < 0 ? pattern.axes_[i] + pattern.size_ : pattern.axes_[i];
-    if (a < 0 || a >= pattern.size_ || seen >> a & 1) fail_pattern(pattern);
+    int a = from_front(pattern.axes_[i], pattern.size_);
+    if (a < 0 || seen >> a & 1) fail_pattern(pattern);
     seen |= 1u << a;
     attrs.a |= static_cast<std::int64_t>(a) << 4 * i;
   }

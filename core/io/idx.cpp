@@ -10,6 +10,7 @@
 
 #include "core/io/file.h"
 #include "core/io/zip.h"
+#include "core/rank.h"
 
 namespace kassette {
 namespace {
@@ -101,7 +102,7 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
   for (const Code& c : kCodes)
     if (c.code == head[2]) spec.dtype = c.dtype;
   if (head[0] || head[1] || !spec.dtype.given()) file.refuse("not an IDX file");
-  if (head[3] > kMaxRank) file.refuse("an array of ", int(head[3]), " dimensions; at most ", kMaxRank, " are possible");
+  if (!is_rank(head[3])) file.refuse("an array of ", int(head[3]), " dimensions; at most ", kMaxRank, " are possible");
   spec.rank = static_cast<std::int8_t>(head[3]);
   for (int i = 0; i < spec.rank; ++i) {
     std::uint32_t n;

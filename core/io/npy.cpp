@@ -1,5 +1,6 @@
 // core/io/npy.cpp - NumPy's array format (numpy/lib/format: versions 1.0, 2.0 and 3.0).
 #include "core/io/npy.h"
+#include "core/rank.h"
 
 #include <kassette/io.h>
 
@@ -110,7 +111,7 @@ void set_shape(const InputFile& file, const char* where, Literal& in, Spec& spec
     if (rank && in.take(')')) break;
     std::int64_t n = in.integer();
     if (n < 0) file.refuse(where, "a negative size, ", n);
-    if (rank >= kMaxRank) file.refuse(where, "an array of more than ", kMaxRank, " dimensions");
+    if (!is_rank(rank + 1)) file.refuse(where, "an array of more than ", kMaxRank, " dimensions");
     spec.dims[rank] = n;
   }
   spec.rank = static_cast<std::int8_t>(rank);

@@ -11,6 +11,7 @@
 
 #include "core/io/file.h"
 #include "core/io/wanted.h"
+#include "core/rank.h"
 
 namespace kassette {
 namespace {
@@ -96,10 +97,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_unsigned(number_unsigned_t v) override {
     if (!in_array_ || v > std::uint64_t(INT64_MAX)) bad();
-    if (numbers_.size() >= (field_ == "shape" ? std::size_t(kMaxRank) : 2u)) {
-      if (field_ == "shape") file_.refuse("'", key_.name, "' has more than ", kMaxRank, " dimensions");
-      bad();
-    }
+    if (field_ == "shape" && !is_rank(static_cast<std::int64_t>(numbers_.size()) + 1))
+      file_.refuse("'", key_.name, "' has more than ", kMaxRank, " dimensions");
+    if (field_ != "shape" && numbers_.size() == 2) bad();
     numbers_.push_back(static_cast<std::int64_t>(v));
     return true;
   }

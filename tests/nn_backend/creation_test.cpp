@@ -51,7 +51,7 @@ TEST_CASE("a placeholder has the declared shape", "[creation]") {
   CHECK(K::int_shape(K::placeholder({})) == Shape{});
   CHECK(K::ndim(K::placeholder()) == None);
   CHECK_THROWS_WITH(K::placeholder({-1, 2}), "placeholder: a size of -1; an unknown size is K::None");
-  CHECK_THROWS_WITH(K::placeholder(None, 9), "placeholder: ndim 9; a rank lies between 0 and 8");
+  CHECK_THROWS_WITH(K::placeholder(None, 9), "placeholder: rank 9; a tensor has 0 to 8 axes");
 }
 
 TEST_CASE("a variable of a symbolic tensor is refused", "[creation]") {

@@ -59,7 +59,7 @@ TEST_CASE("ellipsis and new axes", "[indexing]") {
   CHECK(K::constant(3)(newaxis).shape() == Shape{1});
   CHECK_THROWS_WITH(x(ellipsis, ellipsis), "index: more than one ellipsis");
   Tensor eight = K::reshape(x, {2, 3, 4, 1, 1, 1, 1, 1});
-  CHECK_THROWS_WITH(eight[newaxis], "index: indexing a tensor of shape (2, 3, 4, 1, 1, 1, 1, 1) gives more than 8 axes");
+  CHECK_THROWS_WITH(eight[newaxis], "index: (2, 3, 4, 1, 1, 1, 1, 1): rank 9; a tensor has 0 to 8 axes");
 }
 
 TEST_CASE("an index may be text", "[indexing]") {
