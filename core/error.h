@@ -20,7 +20,7 @@ class KASSETTE_API Error : public std::exception {
   char* message_;
 };
 
-/// A bad value or shape (the specification's ValueError).
+/// A bad value or shape (Keras' ValueError).
 class KASSETTE_API ValueError : public Error {
  public:
   using Error::Error;
@@ -32,7 +32,7 @@ class KASSETTE_API TypeError : public Error {
   using Error::Error;
   ~TypeError() override;
 };
-/// A structural precondition (the specification's AssertionError).
+/// A structural precondition (Keras' AssertionError).
 class KASSETTE_API AssertionError : public Error {
  public:
   using Error::Error;

@@ -1,4 +1,4 @@
-// nn_backend/activations.h - activation functions (specification section 2.15).
+// nn_backend/activations.h - activation functions.
 #ifndef KASSETTE_BACKEND_ACTIVATIONS_H
 #define KASSETTE_BACKEND_ACTIVATIONS_H
 #include <kassette/tensor.h>
@@ -6,7 +6,7 @@
 namespace kassette {
 namespace backend {
 
-// Elementwise, in the dtype of x, a float dtype; else a TypeError. Specification 2.15, gradients 3.2.
+// Elementwise, in the dtype of x, a float dtype; else a TypeError.
 
 /// x where x >= threshold, but at most max_value and then at least 0; alpha * (x - threshold) below. The gradient is 0 at 0
 /// without alpha, alpha with it, and passes at max_value (6 too). NaN stays. Without options integers are taken.

@@ -1,4 +1,4 @@
-// nn_backend/comparison.h - comparisons (specification section 2.8).
+// nn_backend/comparison.h - comparisons.
 #ifndef KASSETTE_BACKEND_COMPARISON_H
 #define KASSETTE_BACKEND_COMPARISON_H
 #include <kassette/tensor.h>
@@ -7,7 +7,7 @@ namespace kassette {
 namespace backend {
 
 // Element by element, broadcasting, as bool; exact, and false where NaN takes part, but not_equal is true. Both have one dtype,
-// or one is a number or list that takes the other's; else a TypeError. No gradient. Specification 2.8.
+// or one is a number or list that takes the other's; else a TypeError. No gradient.
 
 /// x == y.
 KASSETTE_API Tensor equal(const Operand& x, const Operand& y);

@@ -1,4 +1,4 @@
-// nn_backend/config.h - what holds for all functions: backend, epsilon, floatx, data format, counters (specification 2.1).
+// nn_backend/config.h - what holds for all functions: backend, epsilon, floatx, data format, counters.
 #ifndef KASSETTE_BACKEND_CONFIG_H
 #define KASSETTE_BACKEND_CONFIG_H
 #include <kassette/print.h>
@@ -8,7 +8,7 @@ namespace kassette {
 namespace backend {
 
 // The first use of any K function reads keras.json and KERAS_BACKEND and loads the backend that they name. Throws ValueError
-// where it cannot be loaded, AssertionError on a bad value in the file. Specification 0.
+// where it cannot be loaded, AssertionError on a bad value in the file.
 
 /// The name of the active backend, as it was configured. docs/engines.md lists what there is.
 KASSETTE_API Text backend();
@@ -24,21 +24,21 @@ KASSETTE_API void set_epsilon(double e);
 KASSETTE_API DType floatx();
 /// "float16", "float32" or "float64"; throws ValueError on another name, and the old value stays.
 KASSETTE_API void set_floatx(Name floatx);
-/// x converted to floatx: a number or list as a tensor of it. Specification 2.1.
+/// x converted to floatx: a number or list as a tensor of it.
 KASSETTE_API Tensor cast_to_floatx(const Operand& x);
 
 /// "channels_last" (unless set) or "channels_first".
 KASSETTE_API Text image_data_format();
 /// Throws ValueError on another name, and the old value stays.
 KASSETTE_API void set_image_data_format(Name data_format);
-/// A data format in lower case; None gives image_data_format(). Throws ValueError on another name. Specification 2.0.6.
+/// A data format in lower case; None gives image_data_format(). Throws ValueError on another name.
 KASSETTE_API Text normalize_data_format(Name value = None);
 
 /// With true, variables made from now on have no value until K::set_value or K::update gives them one; reading one is a
-/// RuntimeError, in functions too. Specification 2.1.
+/// RuntimeError, in functions too.
 KASSETTE_API void manual_variable_initialization(bool value);
 
-/// 1, 2, ... for each prefix. Specification 2.1.
+/// 1, 2, ... for each prefix.
 KASSETTE_API std::int64_t get_uid(Name prefix = "");
 /// The next get_uid of every prefix is 1 again.
 KASSETTE_API void reset_uids();

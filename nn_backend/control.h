@@ -1,4 +1,4 @@
-// nn_backend/control.h - control flow that can be differentiated (specification section 2.14).
+// nn_backend/control.h - control flow that can be differentiated.
 #ifndef KASSETTE_BACKEND_CONTROL_H
 #define KASSETTE_BACKEND_CONTROL_H
 #include <kassette/api.h>

@@ -1,4 +1,4 @@
-// nn_backend/creation.h - making tensors: variables, placeholders, constants (specification section 2.2).
+// nn_backend/creation.h - making tensors: variables, placeholders, constants.
 #ifndef KASSETTE_BACKEND_CREATION_H
 #define KASSETTE_BACKEND_CREATION_H
 #include <kassette/kept.h>
@@ -18,10 +18,10 @@ namespace backend {
 /// where the value is symbolic. A sparse value gives a sparse tensor with the dtype it has, which is no variable. Section 2.2.
 KASSETTE_API Tensor variable(const Operand& value, DType dtype = None, Name name = None, const Constraint& constraint = None);
 /// A tensor with that value and no history: floatx unless dtype is given. With a shape, a number fills it and a list or
-/// tensor is reshaped; throws ValueError where the counts differ. Specification 2.2.
+/// tensor is reshaped; throws ValueError where the counts differ.
 KASSETTE_API Tensor constant(const Operand& value, DType dtype = None, const Dims& shape = None, Name name = None);
 /// A tensor without a value, to be fed to a function: of `shape`, whose unknown sizes are None, or of rank `ndim`, or of
-/// unknown rank; floatx unless dtype is given. A sparse one, of any known rank, is fed sparse tensors. Specification 2.2.
+/// unknown rank; floatx unless dtype is given. A sparse one, of any known rank, is fed sparse tensors.
 KASSETTE_API Tensor placeholder(const Dims& shape = None, Scalar ndim = None, DType dtype = None, bool sparse = false,
                                 Name name = None);
 /// Variables of zeros and of ones; plain tensors where the shape depends on a placeholder. floatx unless dtype is given.

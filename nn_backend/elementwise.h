@@ -1,4 +1,4 @@
-// nn_backend/elementwise.h - elementwise math (specification section 2.7).
+// nn_backend/elementwise.h - elementwise math.
 #ifndef KASSETTE_BACKEND_ELEMENTWISE_H
 #define KASSETTE_BACKEND_ELEMENTWISE_H
 #include <kassette/tensor.h>
@@ -7,7 +7,7 @@ namespace kassette {
 namespace backend {
 
 // Results have the dtype of x. Where only floats are taken, integers and bool are a TypeError. Integers wrap around. Two operands
-// broadcast and have one dtype, or one is a number or list that takes the other's; else a TypeError. Specification 2.7, 3.1.
+// broadcast and have one dtype, or one is a number or list that takes the other's; else a TypeError.
 
 /// x * x.
 KASSETTE_API Tensor square(const Operand& x);

@@ -1,4 +1,4 @@
-// nn_backend/graph.h - gradients, functions and the scopes of the tape (specification sections 2.1, 2.13; design of the tape).
+// nn_backend/graph.h - gradients, functions and the scopes of the tape.
 #ifndef KASSETTE_BACKEND_GRAPH_H
 #define KASSETTE_BACKEND_GRAPH_H
 #include <kassette/api.h>

@@ -1,4 +1,4 @@
-// nn_backend/introspection.h - asking tensors what they are (specification section 2.3).
+// nn_backend/introspection.h - asking tensors what they are.
 #ifndef KASSETTE_BACKEND_INTROSPECTION_H
 #define KASSETTE_BACKEND_INTROSPECTION_H
 #include <kassette/tensor.h>
@@ -33,7 +33,7 @@ KASSETTE_API Extent ndim(const Operand& x);
 KASSETTE_API DType dtype(const Operand& x);
 /// x with another dtype; x itself where it has it, the value of a variable. Floats to integers truncate towards 0 and saturate, NaN gives 0; to bool:
 /// what is not 0, NaN too, is true; integers to integers wrap. Of a sparse tensor the values. Gradients flow between float
-/// dtypes only. Specification 2.3.
+/// dtypes only.
 KASSETTE_API Tensor cast(const Operand& x, DType dtype);
 /// The number of elements. Throws ValueError where a size is unknown.
 KASSETTE_API std::int64_t count_params(const Operand& x);

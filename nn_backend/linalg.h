@@ -1,4 +1,4 @@
-// nn_backend/linalg.h - products of tensors (specification section 2.5).
+// nn_backend/linalg.h - products of tensors.
 #ifndef KASSETTE_BACKEND_LINALG_H
 #define KASSETTE_BACKEND_LINALG_H
 #include <kassette/tensor.h>
@@ -10,7 +10,7 @@ namespace backend {
 /// (a.., b.., m); every index of a with every index of b. Rank 1 as in NumPy: (k) x (k) gives (). Integers wrap. Throws
 /// ValueError where inner sizes differ or an operand has no axis, TypeError on bool or two dtypes. A sparse matrix times a dense
 /// matrix or vector, either way round, is dense; gradients flow to both, to the sparse one's values. What a placeholder of unknown
-/// rank gives is decided when the function is called; beside a sparse matrix it is a matrix. Specification 2.5.
+/// rank gives is decided when the function is called; beside a sparse matrix it is a matrix.
 KASSETTE_API Tensor dot(const Operand& x, const Operand& y);
 
 /// For each sample of axis 0, axis axes[0] of x with axes[1] of y; the result has the batch, the rest of x, the rest of y, and

@@ -1,4 +1,4 @@
-// nn_backend/reductions.h - reductions over axes (specification section 2.6).
+// nn_backend/reductions.h - reductions over axes.
 #ifndef KASSETTE_BACKEND_REDUCTIONS_H
 #define KASSETTE_BACKEND_REDUCTIONS_H
 #include <kassette/tensor.h>
@@ -9,18 +9,18 @@ namespace backend {
 // `axis` is one axis, a list, or None for all; {} reduces nothing. With keepdims the reduced axes stay with size 1. An axis out of
 // range or given twice is a ValueError.
 
-/// The sum over axes, in the dtype of x: integers wrap. Of nothing: 0. Throws TypeError on bool. Specification 2.6.
+/// The sum over axes, in the dtype of x: integers wrap. Of nothing: 0. Throws TypeError on bool.
 KASSETTE_API Tensor sum(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The largest element; NaN where there is one. Of nothing: -inf, or the lowest integer. Throws TypeError on bool.
 KASSETTE_API Tensor max(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The smallest element; NaN where there is one. Of nothing: inf, or the largest integer. Throws TypeError on bool.
 KASSETTE_API Tensor min(const Operand& x, const Axes& axis = None, bool keepdims = false);
-/// The arithmetic mean; bool and integers are cast to floatx first. Of nothing: NaN. Specification 2.6.
+/// The arithmetic mean; bool and integers are cast to floatx first. Of nothing: NaN.
 KASSETTE_API Tensor mean(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The product over axes; integers wrap. Of nothing: 1. Throws TypeError on bool.
 KASSETTE_API Tensor prod(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The mean of the squared deviations from the mean (divided by n, not n - 1); bool and integers are cast to floatx first. Of
-/// nothing: NaN. Specification 2.6.
+/// nothing: NaN.
 KASSETTE_API Tensor var(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The square root of var. Its gradient is 0 where all elements are equal.
 KASSETTE_API Tensor std(const Operand& x, const Axes& axis = None, bool keepdims = false);
@@ -29,11 +29,11 @@ KASSETTE_API Tensor any(const Operand& x, const Axes& axis = None, bool keepdims
 /// bool: whether no element is zero. Of nothing: true.
 KASSETTE_API Tensor all(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// int64: the index of the first largest element along one axis; None: in the flattened tensor. The axis goes. NaN counts as the
-/// largest. Throws ValueError where there is nothing along the axis. Specification 2.6.
+/// largest. Throws ValueError where there is nothing along the axis.
 KASSETTE_API Tensor argmax(const Operand& x, const Axes& axis = -1);
 /// int64: the index of the first smallest element, as argmax.
 KASSETTE_API Tensor argmin(const Operand& x, const Axes& axis = -1);
-/// log(sum(exp(x))) over axes, of floats, without overflow. Of nothing: -inf. Specification 2.6.
+/// log(sum(exp(x))) over axes, of floats, without overflow. Of nothing: -inf.
 KASSETTE_API Tensor logsumexp(const Operand& x, const Axes& axis = None, bool keepdims = false);
 /// The running sum along an axis, of the shape of x.
 KASSETTE_API Tensor cumsum(const Operand& x, int axis = 0);

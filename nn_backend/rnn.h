@@ -1,4 +1,4 @@
-// nn_backend/rnn.h - recurrence over time (specification section 2.14.1).
+// nn_backend/rnn.h - recurrence over time.
 #ifndef KASSETTE_BACKEND_RNN_H
 #define KASSETTE_BACKEND_RNN_H
 #include <kassette/api.h>
@@ -86,7 +86,7 @@ struct RnnOptions {
 /// C++ `if` in the step is decided while it is recorded, and stays so; K::switch_ decides at each time. `unroll` records
 /// each time instead. Without any time, outputs are empty, and last_output is zeros of the shape that a step on zeros gives.
 /// Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states that change their number or
-/// shape, unroll over an unknown time; TypeError for states that change dtype. Specification 2.14.1.
+/// shape, unroll over an unknown time; TypeError for states that change dtype.
 KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, bool go_backwards = false,
                            const Operand& mask = None, const Tensors& constants = None, bool unroll = false,
                            const Operand& input_length = None, bool time_major = false, bool zero_output_for_mask = false);
@@ -95,7 +95,7 @@ KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Te
 /// fn(elems[i]) for each i along axis 0, stacked: (n, ...). Of several elems of one length fn takes `const Tensors&`. The
 /// result has `dtype`, or that of elems (the first of them); fn has to return it. On placeholders one node of the tape which
 /// holds fn, recorded once (see rnn). Throws ValueError for a scalar and where shapes change from one call to the next,
-/// TypeError for another dtype. Specification 2.14.4.
+/// TypeError for another dtype.
 KASSETTE_API Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name = None, DType dtype = None);
 
 }  // namespace backend

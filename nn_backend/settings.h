@@ -1,4 +1,4 @@
-// nn_backend/settings.h - keras.json, the file that Python's Keras and kassette share (specification section 0).
+// nn_backend/settings.h - keras.json, the file that Python's Keras and kassette share.
 #pragma once
 #include <string>
 

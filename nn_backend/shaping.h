@@ -1,4 +1,4 @@
-// nn_backend/shaping.h - ops on shapes (specification sections 2.5 and 2.10). Axes may be negative.
+// nn_backend/shaping.h - ops on shapes. Axes may be negative.
 #ifndef KASSETTE_BACKEND_SHAPING_H
 #define KASSETTE_BACKEND_SHAPING_H
 #include <kassette/tensor.h>

@@ -1,4 +1,4 @@
-// nn_backend/softmax.h - softmax (specification section 2.15).
+// nn_backend/softmax.h - softmax.
 #ifndef KASSETTE_BACKEND_SOFTMAX_H
 #define KASSETTE_BACKEND_SOFTMAX_H
 #include <kassette/tensor.h>
@@ -7,7 +7,6 @@ namespace kassette {
 namespace backend {
 
 /// exp(x) / sum(exp(x)) along an axis, without overflow, of floats of rank 1 or more. Throws ValueError for an axis out of range.
-/// Specification 2.15.
 KASSETTE_API Tensor softmax(const Operand& x, int axis = -1);
 
 }  // namespace backend

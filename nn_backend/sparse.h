@@ -1,4 +1,4 @@
-// nn_backend/sparse.h - sparse tensors (specification sections 2.3 and 2.20).
+// nn_backend/sparse.h - sparse tensors.
 #ifndef KASSETTE_BACKEND_SPARSE_H
 #define KASSETTE_BACKEND_SPARSE_H
 #include <kassette/tensor.h>

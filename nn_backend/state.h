@@ -1,4 +1,4 @@
-// nn_backend/state.h - reading and changing variables (specification sections 2.4 and 2.12).
+// nn_backend/state.h - reading and changing variables.
 #ifndef KASSETTE_BACKEND_STATE_H
 #define KASSETTE_BACKEND_STATE_H
 #include <kassette/api.h>
@@ -21,7 +21,7 @@ KASSETTE_API Tensor moving_average_update(const Tensor& x, const Operand& value,
 KASSETTE_API Tensor eval(const Operand& x);
 /// x as a new tensor. Each time it is computed - now, if x has a value, else at each call of a function or step of a loop that needs
 /// it - a line is written: the message, a space, the value as NumPy prints it. To standard output, or where set_print_sink
-/// (<kassette/print.h>) says. The gradient passes, and writes nothing. Specification 2.12.
+/// (<kassette/print.h>) says. The gradient passes, and writes nothing.
 KASSETTE_API Tensor print_tensor(const Operand& x, Name message = "");
 /// The value of a variable (or of any tensor), as eval.
 KASSETTE_API Tensor get_value(const Operand& x);

@@ -30,6 +30,8 @@ for header in "${all[@]}"; do
     complain "$header: a public header includes <kassette/...>, not files of the repository"
   grep -nE '\bthread_local\b|\bcall_once\b' "$header" | grep -vE '^[0-9]+: *//' | sed "s|^|$header:|" | grep . &&
     complain "$header: no thread_local or call_once; interpreters cannot link them"
+  grep -nE '//.*[Ss]pecification[^.]* [0-9]' "$header" | sed "s|^|$header:|" | grep . &&
+    complain "$header: users do not have the specification; say what it says"
 done
 
 # Whatever prints has its place in repl.h: show() for our prompt and clang's, printValue() for cling's.
