@@ -39,7 +39,7 @@
     if (!words) return;
     if (!index) build();
     var found = find(words).slice(0, 30);
-    if (!found.length) results.textContent = "Nothing is called or says " + query.value + ".";
+    if (!found.length) results.textContent = "No results for " + query.value + ".";
     found.forEach(function (hit) {
       var d = documents[hit.ref], link = document.createElement("a"), text = document.createElement("p");
       link.href = base + "/" + d.location;
