@@ -1,4 +1,4 @@
-// core/borrow.h - tensors over memory of somebody else.
+// core/borrow.h - tensors over memory owned by others.
 #ifndef KASSETTE_CORE_BORROW_H
 #define KASSETTE_CORE_BORROW_H
 
@@ -7,7 +7,7 @@
 namespace kassette {
 
 /// What happens to the owner of borrowed memory: `release` when the last tensor over it is gone, on whichever thread that
-/// is; `discard` instead where no tensor came to be. Neither may throw.
+/// is; `discard` instead if no tensor was created. Neither may throw.
 struct BorrowOwner {
   void (*release)(void* state);
   void (*discard)(void* state);

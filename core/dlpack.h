@@ -12,17 +12,22 @@
 namespace kassette {
 namespace dlpack {
 
-enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };   // those that we know
+/// Where the elements are; those of DLPack's devices that kassette knows.
+enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 };
+/// A device and its number.
 struct DLDevice {
   DLDeviceType device_type;
   std::int32_t device_id;
 };
+/// What kind of number an element is.
 enum DLDataTypeCode : std::uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+/// An element type: a DLDataTypeCode, its bits, and how many numbers an element holds (1 for tensors).
 struct DLDataType {
   std::uint8_t code;
   std::uint8_t bits;
   std::uint16_t lanes;
 };
+/// An array of another library: memory, shape and strides, which it does not own.
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -32,18 +37,22 @@ struct DLTensor {
   std::int64_t* strides;   // in elements; null: row-major
   std::uint64_t byte_offset;
 };
+/// A DLTensor and its owner's deleter, which the receiver calls once.
 struct DLManagedTensor {
   DLTensor dl_tensor;
   void* manager_ctx;
   void (*deleter)(DLManagedTensor* self);
 };
 
+/// The version of the structs that a producer wrote.
 struct DLPackVersion {
   std::uint32_t major;
   std::uint32_t minor;
 };
+/// Flags of DLManagedTensorVersioned.
 inline constexpr std::uint64_t kReadOnly = 1;   // DLPACK_FLAG_BITMASK_READ_ONLY
 inline constexpr std::uint64_t kIsCopied = 2;   // DLPACK_FLAG_BITMASK_IS_COPIED
+/// As DLManagedTensor, with a version and flags.
 struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;
@@ -57,8 +66,8 @@ struct DLManagedTensorVersioned {
 /// The tensor that DLPack describes, over the same memory; the producer's deleter is called once, when the last tensor over it
 /// is gone, on whichever thread that is. What a tensor cannot lie over (strides, a misaligned address, a bool that is neither 0
 /// nor 1) is copied on the CPU, and the deleter called at once. The elements have to be there already and must not change. Throws
-/// TypeError for dtypes that a tensor has not and for vectors (lanes), DeviceError for devices other than CPU and CUDA, ValueError
-/// for what cannot be; `managed` then still belongs to the caller.
+/// TypeError for dtypes that tensors do not support and for vectors (lanes), DeviceError for devices other than CPU and CUDA, ValueError
+/// for invalid structs; `managed` then still belongs to the caller.
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
 

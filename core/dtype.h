@@ -66,6 +66,7 @@ class KASSETTE_API DType {
   std::uint8_t code_;
 };
 
+/// The element types.
 inline constexpr DType bool_{DType::kBool}, uint8{DType::kUint8}, uint16{DType::kUint16}, int8{DType::kInt8},
     int16{DType::kInt16}, int32{DType::kInt32}, int64{DType::kInt64}, float16{DType::kFloat16},
     bfloat16{DType::kBfloat16}, float32{DType::kFloat32}, float64{DType::kFloat64};

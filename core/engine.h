@@ -1,4 +1,4 @@
-// core/engine.h - backends of others: how a library or a program offers K functions that run elsewhere.
+// core/engine.h - external backends: how a library or a program provides K functions that run elsewhere.
 //
 // K::relu(x) under KERAS_BACKEND=my_package.my_module calls that backend's entry "relu" with its arguments boxed, all of
 // them, in the order of the signature. docs/engines.md shows one whole.
@@ -13,12 +13,12 @@ struct EngineAccess;   // the library's way into these classes
 
 namespace engine {
 
-/// Counts up whenever something in this header changes. A library of another number is refused.
+/// Incremented whenever something in this header changes. A library built with another number is rejected.
 inline constexpr std::uint32_t kAbi = 1;
 
 class Value;
 
-/// Something that can be called: what a Value of kind kCode holds. `release` is called once, when nobody holds it any more.
+/// Something that can be called: what a Value of kind kCode holds. `release` is called once, when the last copy is gone.
 struct Code {
   Value (*run)(void* state, const Value* args, int n_args);
   void (*release)(void* state);
@@ -26,7 +26,7 @@ struct Code {
 };
 
 /// An argument or a result: nothing, a number, text (names and dtypes are text), a tensor, a list of values, or code. Copies
-/// share. What an as_... function does not find is a TypeError.
+/// share. The as_... functions throw TypeError for a value of another kind.
 class KASSETTE_API Value {
  public:
   enum Kind : std::uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kCode };
@@ -106,18 +106,19 @@ struct Entry {
   Value (*run)(const Call& call);
 };
 /// What a backend offers; placeholder, variable and function at least. A library hands it over in
-/// `extern "C" const kassette::engine::Table* kassette_engine()`; it stays as it is for ever.
+/// `extern "C" const kassette::engine::Table* kassette_engine()`; it must stay valid and unchanged while the process runs.
 struct Table {
   std::uint32_t abi;   // kAbi
   int n_entries;
   const Entry* entries;
 };
 
+/// Returns the table of a backend that a program registers.
 using Factory = const Table* (*)();
-/// Makes a backend of the program known under a name that KERAS_BACKEND or keras.json may have; before the first K function. Throws
-/// ValueError for a name of ours.
+/// Registers a backend of the program under a name that KERAS_BACKEND or keras.json may have; before the first K function. Throws
+/// ValueError for a name that kassette uses itself.
 KASSETTE_API void register_backend(Name name, Factory factory);
-/// Calls a function of the backend in use, one beside those of K too. Throws NotImplementedError where it has none of that name.
+/// Calls a function of the backend in use, which may be one that is not part of K. Throws NotImplementedError where it has none of that name.
 KASSETTE_API Value call(Name name, std::initializer_list<Value> args = {});
 
 /// How a backend's tensors print and end.
@@ -127,7 +128,7 @@ struct TensorKind {
   Text (*text)(const void* handle);    // how it prints; may be null
 };
 /// A Tensor that stands for something of the backend's: opaque to our engine, which refuses it with a clear error. Shape and dtype
-/// are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` stays for ever.
+/// are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` must stay valid while the process runs.
 KASSETTE_API Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype);
 /// The handle, or null where x is not of that kind.
 KASSETTE_API void* unwrap(const Tensor& x, const TensorKind* kind);

@@ -7,7 +7,7 @@
 
 namespace kassette {
 
-/// Base of all errors thrown by kassette. Destructors live in the library, so that catch matches across its border.
+/// Base of all errors thrown by kassette. Destructors live in the library, so that catch matches across library boundaries.
 class KASSETTE_API Error : public std::exception {
  public:
   explicit Error(const char* message);
@@ -38,7 +38,7 @@ class KASSETTE_API AssertionError : public Error {
   using Error::Error;
   ~AssertionError() override;
 };
-/// Something that exists by name but cannot be done.
+/// Something that has a name in the API but is not supported.
 class KASSETTE_API NotImplementedError : public Error {
  public:
   using Error::Error;
@@ -56,7 +56,7 @@ class KASSETTE_API DeviceError : public Error {
   using Error::Error;
   ~DeviceError() override;
 };
-/// An allocation that did not fit; says what was asked and what is held.
+/// An allocation that failed; the message says how much was asked for and how much is held.
 class KASSETTE_API MemoryError : public Error {
  public:
   using Error::Error;

@@ -19,7 +19,7 @@ struct NamedTensor {
 };
 
 /// Tensors under names, in the order they were given, and texts under names (safetensors' metadata). Zero bytes are the
-/// empty list; copies are whole.
+/// empty list; copies are deep.
 ///
 ///     NamedTensors model = load_safetensors("model.safetensors");
 ///     Tensor w = model["dense/kernel"];
@@ -49,7 +49,7 @@ class KASSETTE_API NamedTensors {
   std::int64_t size() const;
   bool empty() const { return size() == 0; }
   bool contains(Name name) const;
-  /// Throws ValueError, with the names there are, where there is none such.
+  /// Throws ValueError, listing the names there are, if there is no tensor of that name.
   const Tensor& operator[](Name name) const;
   /// Adds a tensor, or replaces the one of that name.
   void set(Name name, const Tensor& tensor);
@@ -90,6 +90,7 @@ class KASSETTE_API Names {
   Name (*at_)(const void*, std::int64_t);
 };
 
+/// How to load npy, npz and safetensors files.
 struct LoadOptions {
   Named only_by_name{0};
   /// The elements stay in the file and come into memory as they are touched. The file may be replaced meanwhile (as the
@@ -106,23 +107,27 @@ struct LoadOptions {
 /// text, structures, objects) and for a uint64 above int64's largest.
 KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 
+/// How save_npy lays out the elements.
 struct NpyOptions {
   Named only_by_name{0};
   bool fortran_order = false;   // the first index varies fastest in the file
   bool big_endian = false;
 };
+/// One array in NumPy's format.
 KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options = {});
 
-/// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are passed over.
+/// Several arrays under names: a zip file of npy files, stored or deflated. Other files in it are ignored.
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
 /// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError, with
 /// the names there are, where one is missing.
 KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 
+/// How save_npz stores the entries.
 struct NpzOptions {
   Named only_by_name{0};
   bool compress = false;   // as numpy.savez_compressed
 };
+/// Several arrays under names, as numpy.savez.
 KASSETTE_API void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options = {});
 
 /// The format of huggingface/safetensors: names, dtypes, shapes and texts in JSON, then the elements.
@@ -131,17 +136,19 @@ KASSETTE_API NamedTensors load_safetensors(Name path, const LoadOptions& options
 KASSETTE_API NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options = {});
 KASSETTE_API void save_safetensors(Name path, const NamedTensors& tensors);
 
+/// What load_csv expects.
 struct LoadCsvOptions {
   Named only_by_name{0};
   DType dtype = float64;
   char delimiter = ',';
-  std::int64_t skip_rows = 0;   // lines to pass over at the beginning, such as the columns' names
+  std::int64_t skip_rows = 0;   // lines to skip at the beginning, such as column names
   std::int64_t max_bytes = 0;   // as in LoadOptions
 };
 /// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field is
 /// NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and column.
 KASSETTE_API Tensor load_csv(Name path, const LoadCsvOptions& options = {});
 
+/// What save_csv writes.
 struct SaveCsvOptions {
   Named only_by_name{0};
   Name header = None;           // a first line: the columns' names

@@ -9,6 +9,7 @@
 namespace kassette {
 
 class Tensor;
+/// The most axes that a tensor has.
 inline constexpr int kMaxRank = 8;
 
 /// One size of a shape: a number, or None where it is unknown until a function is called.
@@ -102,7 +103,7 @@ class KASSETTE_API Dims {
   void push(const Dim& dim);
 };
 
-/// An axis argument: one axis, a list, or None for all. {} reduces nothing. bool is refused: sum(x, true) is a slip.
+/// An axis argument: one axis, a list, or None for all. {} reduces nothing. bool does not compile: sum(x, true) is a mistake.
 class KASSETTE_API Axes {
  public:
   Axes(NoneType);

@@ -1,4 +1,4 @@
-// core/tensor.h - Tensor, lists of tensors, and what stands where a tensor is expected.
+// core/tensor.h - Tensor, lists of tensors, and what is accepted where a tensor is expected.
 #ifndef KASSETTE_TENSOR_H
 #define KASSETTE_TENSOR_H
 #include <cstddef>
@@ -51,7 +51,7 @@ class KASSETTE_API Scalar {
 };
 
 /// How arrays of another library become tensors where an operand is expected. A specialisation has `static DType dtype()` and
-/// `static Tensor tensor(const void* array)`, whose result is let go before the call returns. <kassette/xtensor.h> has xtensor's.
+/// `static Tensor tensor(const void* array)`, whose result is released before the call returns. <kassette/xtensor.h> has xtensor's.
 template <class C, class = void>
 struct ArrayOf;
 namespace detail {
@@ -64,7 +64,7 @@ template <class C>
 struct HasOwnShape<C, std::enable_if_t<!C::IsVectorAtCompileTime>> : std::true_type {};   // a matrix of Eigen's
 }  // namespace detail
 
-/// What stands where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the dtype of the
+/// What is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the dtype of the
 /// tensor beside it), a nested list of both, a contiguous container of numbers (copied), an array that ArrayOf knows (copied),
 /// or None where that is allowed.
 class KASSETTE_API Operand : public Scalar {
@@ -153,7 +153,7 @@ class KASSETTE_API Tensor {
     return value;
   }
   void item(void* value, DType dtype) const;
-  /// All elements converted to T: converts to std::vector<T>, or is walked as it is.
+  /// All elements converted to T: converts to std::vector<T>, or is iterated over directly.
   template <class T>
   Values<T> to_vector() const;
   /// The same value without history: nothing before it is kept alive.
@@ -234,7 +234,7 @@ class KASSETTE_API Tensors {
     other.data_ = nullptr;
     other.size_ = other.capacity_ = 0;
   }
-  /// Any container of tensors that is walked with begin() and end().
+  /// Any container of tensors with begin() and end().
   template <class C, class = decltype(static_cast<const Tensor&>(*std::declval<const C&>().begin()))>
   Tensors(const C& c) : Tensors() {
     for (const Tensor& t : c) push_back(t);

@@ -33,7 +33,9 @@ struct Description {
 /// Two passes over the elements; of a sparse tensor, over its entries.
 KASSETTE_API Description describe(const Operand& x);
 
+/// How a picture is drawn as text; automatic: as the terminal allows.
 enum class Style : std::uint8_t { automatic, ascii, unicode, color };
+/// How a picture is drawn.
 struct PictureOptions {
   Named only_by_name{0};
   Name title = None;
@@ -83,9 +85,10 @@ struct Timing {
   double median = 0, least = 0, spread = 0;   // spread: between the quartiles
   std::int64_t runs = 0, loops = 0;           // timed runs, calls in each
   std::int64_t allocations = 0;               // blocks of memory that a call took from the system, rounded up
-  std::int64_t kept_bytes = 0, kept_nodes = 0;   // what a call left alive: a loop that grows its tape
+  std::int64_t kept_bytes = 0, kept_nodes = 0;   // what a call left alive: more than 0 if its tape grows
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Timing& t);
 };
+/// How long and how often timeit calls.
 struct TimeitOptions {
   Named only_by_name{0};
   double seconds = 0.5;   // for all runs
@@ -106,15 +109,15 @@ Device call_for_device(F& f) {
   }
 }
 }  // namespace detail
-/// Calls f some times first, then until the time is up. Of a function that returns a tensor on a CUDA device its work there is
-/// waited for, once a run.
+/// Calls f some times first, then until the time is up. If f returns a tensor on a CUDA device, each run
+/// waits for its work there.
 template <class F>
 Timing timeit(F&& f, const TimeitOptions& options = {}) {
   auto call = [&f] { return detail::call_for_device(f); };
   return detail::timed(call, options);
 }
 
-/// A line on standard error that says how far a loop is; nothing where that is no terminal.
+/// A line on standard error that shows the progress of a loop; nothing where that is not a terminal.
 class KASSETTE_API ProgressBar {
  public:
   /// total < 0: not known.

@@ -79,8 +79,8 @@ KASSETTE_API Function function(Callable<Tensors(const Tensors&)> func, const Ten
 /// Tensor where the loss does not depend on v. Gradients are tensors on the tape themselves: any order. Throws ValueError
 /// where v was never recorded (a constant). Section 2.13.2.
 KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables);
-/// The same for a loss that is given up, a temporary or std::move(loss): where nobody holds another tensor behind it, memory
-/// is given back as the pass goes; should a gradient be differentiated later, the values are computed again.
+/// The same for a loss that is no longer needed, a temporary or std::move(loss): memory that no other tensor holds is freed during
+/// the pass; if a gradient is differentiated later, the values are recomputed.
 KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables);
 
 /// The same value, through which no gradient flows. Section 2.13.3.

@@ -128,7 +128,7 @@ class KASSETTE_API Array {
   friend struct ArrayAccess;
 };
 
-/// |actual - expected| <= atol + rtol * |expected|. What is negative is chosen by the coarser of the two dtypes: 1e-12 for
+/// |actual - expected| <= atol + rtol * |expected|. A negative tolerance gets the default of the less precise of the two dtypes: 1e-12 for
 /// float64, 1e-5 float32, 2e-3 float16, 1.6e-2 bfloat16, 0 for integers and bool.
 struct Tolerance {
   Named only_by_name{0};
@@ -136,7 +136,7 @@ struct Tolerance {
   bool equal_nan = true;   // NaN equals NaN
 };
 
-/// What a comparison found. Tests as a bool; prints as its report.
+/// What a comparison found. Converts to bool; prints as its report.
 struct Comparison {
   bool ok = true;
   std::int64_t count = 0;             // elements that differ by more than is allowed
@@ -144,7 +144,7 @@ struct Comparison {
   double worst = 0;                   // that difference
   std::int64_t where_relative = -1;   // and where it is in proportion to what is expected
   double worst_relative = 0;
-  std::string message;                // one line, empty where all is well
+  std::string message;                // one line, empty if all elements agree
   std::string report;                 // the same and more in some lines
   explicit operator bool() const { return ok; }
 };
@@ -161,19 +161,20 @@ KASSETTE_API void assert_close(const Array& actual, const Array& expected, const
 /// A function of tensors that is to be differentiated; it may return one tensor or a list.
 using Differentiable = Callable<Tensors(const Tensors&)>;
 
+/// The step of the differences, and the tolerances of the comparison.
 struct GradcheckOptions {
   Named only_by_name{0};
   double step = 1e-5, rtol = 1e-6, atol = 1e-6;
 };
 /// The gradients of a weighted sum of what f returns, for every float64 input, against central differences of it. An input
-/// that f does not depend on differentiably (an empty gradient) is held to a difference of 0.
+/// that f does not depend on differentiably (an empty gradient) must have differences of 0.
 KASSETTE_API Comparison gradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
 /// The gradients of a weighted sum of the gradients that gradcheck looks at, in the same way.
 KASSETTE_API Comparison gradgradcheck(Differentiable f, const Tensors& inputs, const GradcheckOptions& options = {});
 
 // ---- random tensors ------------------------------------------------------------------------------------------------------
 
-/// Draws that a failure can be repeated with: while one lives, the reports of this thread's comparisons name its seed. Without
+/// Reproducible random tensors: while one lives, the reports of this thread's comparisons name its seed. Without
 /// a seed of its own it is that of the environment variable KASSETTE_TEST_SEED, or 0.
 class KASSETTE_API Random {
  public:
@@ -196,6 +197,7 @@ class KASSETTE_API Random {
 
 // ---- golden files --------------------------------------------------------------------------------------------------------
 
+/// Tolerances as in Tolerance, and where the files are.
 struct GoldenOptions {
   Named only_by_name{0};
   double rtol = -1, atol = -1;
@@ -216,7 +218,7 @@ namespace detail {
 KASSETTE_API void check_error_text(const char* what, Name text);
 [[noreturn]] KASSETTE_API void fail_no_error(Name text);
 }  // namespace detail
-/// Calls f, which has to throw an E whose message has that text in it; else AssertionError. Other exceptions go on.
+/// Calls f, which has to throw an E whose message has that text in it; else AssertionError. Other exceptions propagate.
 template <class E = Error, class F>
 void expect_error(Name text, F&& f) {
   bool thrown = false;

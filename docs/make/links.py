@@ -27,7 +27,7 @@ def pages(source):
 def check_markdown(source):
     complaints, count = [], 0
     # The pages that docs/make/site.py makes of a header and its examples.
-    made = {f"docs/reference/{h.name}.md": {f.name for f in h.functions} for h in headers.read_headers(source)}
+    made = {f"docs/reference/{h.name}.md": {e.name.lower() for e in h.entries} for h in headers.read_headers(source)}
     made["docs/reference/index.md"] = set()
     anchors = {page.relative_to(source).as_posix(): {anchor_of(s.title) for s in markdown.sections(page.read_text())} for page in pages(source)} | made
     for page in pages(source):

@@ -22,6 +22,27 @@ class Section:
         return [part for part in self.parts if isinstance(part, Block) and part.language == language]
 
 
+class Names:
+    """A heading of level 2 of a page of docs/api, which lists names, with all sections down to the next such heading."""
+
+    def __init__(self, section):
+        self.names, self.sections = section.title.split(", "), [section]
+
+    def blocks(self, language):
+        return [block for section in self.sections for block in section.blocks(language)]
+
+
+def entries(all_sections):
+    """The entries of a page of docs/api."""
+    out = []
+    for section in all_sections:
+        if section.level == 2:
+            out.append(Names(section))
+        elif out:
+            out[-1].sections.append(section)
+    return out
+
+
 def sections(text):
     """The sections of a page, one per heading of any level."""
     out = [Section(0, "")]

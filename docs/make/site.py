@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """docs/make/site.py SOURCE OUT [--pages] - builds the documentation as static HTML with search into OUT/html, by mkdocs.
 
-The pages of docs/ go in as they are; the pages reference/<header>.md are made here, of the comments in the public headers and the
+The pages of docs/ go in as they are; the pages reference/<header>.md are made here, from the comments in the public headers and the
 examples in docs/api. --pages stops before mkdocs.
 """
 import json
@@ -20,10 +20,15 @@ GUIDE = ["first_steps", "from_keras", "from_pytorch", "gradients", "memory", "re
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "random", "graph", "control", "rnn", "ctc", "config"]
+LIBRARY = ["tensor", "shape", "dtype", "device", "print", "error", "runtime", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
+           "engine", "api", "kept", "repl", "show_config", "version"]
 
 
 def prose(comment):
-    """A comment as Markdown: what looks like markup is text, unless it stands in backticks."""
+    """A comment as Markdown: what looks like markup is text, unless it stands in backticks or is code, which is indented."""
+    code = re.search(r"(?m)(?:^    .*\n?)+", comment)
+    if code:
+        return f"{prose(comment[:code.start()])}\n\n{code[0]}\n{prose(comment[code.end():])}".strip("\n")
     text = re.sub(r"\s*(Specification|Section) \d[\d., and]*", " ", " ".join(comment.split(" ")))
     parts = re.split(r"(`[^`]*`)", text)
     parts[::2] = [re.sub(r"([*\\|_#\[\]])", r"\\\1", p).replace("<", "&lt;").replace(">", "&gt;") for p in parts[::2]]
@@ -58,36 +63,65 @@ def keras_line(name, index):
     return ""
 
 
-def reference_page(source, header, index):
-    examples = markdown.sections((source / f"docs/api/{header.name}.md").read_text())
-    out = [f"# {next(s.title for s in examples if s.level == 1)}", "", f"`#include <kassette/backend.h>`, declared in `<kassette/backend/{header.name}.h>`", ""]
+def reached(source):
+    """The headers that <kassette/backend.h> includes, directly or not."""
+    found, waiting = set(), ["backend.h"]
+    while waiting:
+        name = waiting.pop()
+        path = next((source / folder / name for folder in ("core", "devices", "nn_backend") if (source / folder / name).exists()))
+        for included in re.findall(r"#include <kassette/(?:backend/)?(\w+\.h)>", path.read_text()):
+            if included not in found:
+                found.add(included)
+                waiting.append(included)
+    return found
+
+
+def declaration(entry):
+    """What the reference shows of a declaration: of a class what is public."""
+    if entry.kind == "function":
+        return "\n".join(map(wrapped, entry.signatures))
+    text = re.sub(r"(?ms)^ (?:private|protected):.*?(?=^ public:|^\};)", "", entry.code)
+    text = re.sub(r"KASSETTE_API |\binline (?=constexpr)", "", text)
+    return "\n".join(line for line in text.splitlines() if not re.match(r"\s*friend struct \w*Access;", line))
+
+
+def reference_page(header, page, index, includes):
+    sections = markdown.sections(page)
+    out = [f"# {next(s.title for s in sections if s.level == 1)}", ""]
+    if header.family:
+        out += [f"`#include <kassette/backend.h>`, declared in `<kassette/backend/{header.name}.h>`", ""]
+    else:
+        out += [f"`#include <kassette/{header.name}.h>`" + (", which `<kassette/backend.h>` includes" if f"{header.name}.h" in includes else ""), ""]
     out += [prose(remark) + "\n" for remark in header.remarks]
-    for f in header.functions:
-        out += [f"## {f.name}", "", "```cpp", *map(wrapped, f.signatures), "```", "", prose(f.comment), ""]
-        for part in next(s for s in examples if s.title == f.name).parts:
-            if isinstance(part, markdown.Block):
-                out += [f"```{part.language}", *part.lines, "```"]
-            else:
-                out.append(part)
-        out += ["", keras_line(f.name, index), ""]
-    if header.types:
-        out += ["## Types", ""]
-        for t in header.types:
-            public = re.sub(r"(?ms)^ private:.*?(?=^\};)", "", t.code).replace("KASSETTE_API ", "")
-            public = "\n".join(line for line in public.splitlines() if "struct FunctionAccess" not in line)
-            out += [f"### {t.name}", "", prose(t.comment), "", "```cpp", public, "```", ""]
+    for entry in markdown.entries(sections):
+        declared = [e for name in entry.names for e in header.entries if e.name == name and (not e.forward or e.comment)]
+        out += [*(f'<a id="{name.lower()}"></a>' for name in entry.names if len(entry.names) > 1), "", f"## {', '.join(entry.names)}", ""]
+        out += ["```cpp", *dict.fromkeys(map(declaration, declared)), "```", "", *(prose(c) + "\n" for c in dict.fromkeys(e.comment for e in declared)), ""]
+        for section in entry.sections:
+            if section.level > 2:
+                out += ["#" * section.level + " " + section.title, ""]
+            for part in section.parts:
+                out += [f"```{part.language}", *part.lines, "```"] if isinstance(part, markdown.Block) else [part]
+        if header.family:
+            out += ["", keras_line(entry.names[0], index), ""]
     return "\n".join(out) + "\n"
 
 
-def reference_index(found, index):
-    where = {f.name: header.name for header in found for f in header.functions}
-    out = ["# All functions", "", "What Keras 2.3 has, in its groups, and what kassette adds. Each leads to its explanation and example.", ""]
+def reference_index(found, index, titles):
+    where = {f.name: header.name for header in found for f in header.entries if f.in_backend()}
+    out = ["# All names", "", "The functions of Keras 2.3, in its groups, and what kassette adds. Each leads to its explanation and example.", ""]
     groups = dict.fromkeys(line[2] for line in index)
     for group in groups:
         names = [line[1] if line[1] != "switch" else "switch_" for line in index if line[2] == group]
         there = [f"[`{n}`]({where[n]}.md#{n})" for n in names if n in where]
         missing = [f"`{n}`" for n in names if n not in where]
         out += [f"**{group}.** " + " ".join(there) + (f" Not yet: {' '.join(missing)}" if missing else ""), ""]
+    out += ["## The library", "", "Classes, options and functions in `namespace kassette`, by header.", ""]
+    listed = {line[1].rstrip("_") for line in index}
+    for header in found:
+        names = [n for n in titles[header.name][1] if not header.family or n.rstrip("_") not in listed]
+        if names:
+            out += [f"**{titles[header.name][0]}.** " + " ".join(f"[`{n}`]({header.name}.md#{n.lower()})" for n in names), ""]
     return "\n".join(out)
 
 
@@ -118,14 +152,23 @@ def main():
     for name in ["index", *GUIDE]:
         shutil.copy(source / f"docs/{name}.md", pages)
     index, found = index_of(source), headers.read_headers(source)
+    found = [header for header in found if (source / f"docs/api/{header.name}.md").exists()]
+    examples = {header.name: (source / f"docs/api/{header.name}.md").read_text() for header in found}
+    includes = reached(source)
     for header in found:
-        (pages / f"reference/{header.name}.md").write_text(reference_page(source, header, index))
-    (pages / "reference/index.md").write_text(reference_index(found, index))
+        (pages / f"reference/{header.name}.md").write_text(reference_page(header, examples[header.name], index, includes))
+    shown = {name: markdown.sections(page) for name, page in examples.items()}
+    listed = {name: (s[1].title, [n for entry in markdown.entries(s) for n in entry.names]) for name, s in shown.items()}
+    (pages / "reference/index.md").write_text(reference_index(found, index, listed))
 
-    families = sorted((h.name for h in found), key=lambda n: FAMILIES.index(n) if n in FAMILIES else len(FAMILIES))
+    def in_order(names, order):
+        return sorted(names, key=lambda n: order.index(n) if n in order else len(order))
+    families = in_order((h.name for h in found if h.family), FAMILIES)
+    library = in_order((h.name for h in found if not h.family), LIBRARY)
     titles = {"parity": "Parity with Keras"}
     nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in GUIDE]},
-           {"Reference": [{"All functions": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]}]
+           {"Functions of K": [{"All names": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]},
+           {"The library": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in library]}]
     config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,
               # A theme of our own: Debian's mkdocs has lost files that its readthedocs theme names.
               "theme": {"name": None, "custom_dir": str(source / "docs/make/theme")},
