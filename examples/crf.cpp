@@ -1,6 +1,6 @@
 // examples/crf.cpp - a linear-chain conditional random field (Lafferty, McCallum, Pereira 2001) that reads noisy speech: which
-// of three speakers talks at each moment of a conversation? What is heard is often wrong; who may follow whom helps. The partition
-// function is a fold, and gradients do the rest: that of log Z is the marginals, that of the best score is the best path.
+// of three speakers talks at each moment of a conversation? Observations are often wrong; the transition scores help. The partition
+// function is a fold, and gradients give the rest: that of log Z is the marginals, that of the best score is the best path.
 #include <kassette/backend.h>
 
 #include <cmath>

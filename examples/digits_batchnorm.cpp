@@ -1,5 +1,5 @@
-// examples/digits_batchnorm.cpp - the digits as one would learn them with Keras: batch normalisation, dropout, smoothed labels,
-// gradients clipped by their norm, Adam; one network, which the learning phase makes one for training or one for testing.
+// examples/digits_batchnorm.cpp - handwritten digits as one would train them in Keras: batch normalisation, dropout, smoothed labels,
+// gradients clipped by their norm, Adam. The learning phase switches the one network between training and testing.
 #include <cmath>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// examples/gru.cpp - a GRU written with K alone, trained eagerly on sequences of unequal length. It learns to remember two numbers
-// and to add them; what lies beyond a sequence's end is masked.
+// examples/gru.cpp - a GRU written with K alone, trained eagerly on sequences of different lengths. It learns to remember two numbers
+// and to add them; steps beyond the end of a sequence are masked.
 #include <cmath>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// examples/mc_dropout.cpp - how sure a network is (Gal and Ghahramani 2016): dropout stays on, and the same digits are read a
-// thousand times. Where the readings differ, the network does not know: as with pictures that are two digits at once.
+// examples/mc_dropout.cpp - how certain a network is (Gal and Ghahramani 2016): dropout stays on, and the same digits are classified a
+// thousand times. Where the results differ, the network is uncertain, as for images of two overlapping digits.
 #include <chrono>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // examples/segmentation.cpp - finding rare pixels: binary cross-entropy, Dice (Milletari, Navab and Ahmadi 2016), Tversky (Salehi,
-// Erdogmus and Gholipour 2017) and focal loss (Lin et al. 2017) on discs that fill some three per cent of noisy pictures.
+// Erdogmus and Gholipour 2017) and focal loss (Lin et al. 2017) on discs that cover about three per cent of noisy images.
 #include <cmath>
 #include <cstdio>
 #include <functional>

@@ -1,5 +1,5 @@
 // examples/vae.cpp - a variational auto-encoder (Kingma and Welling 2014) of handwritten digits, with two latent numbers per digit.
-// With the name of a file it draws what it generates: the plane of latent numbers, walked in even steps of probability.
+// Given a file name, it draws samples over the latent plane, in equal steps of probability.
 #include <cmath>
 #include <cstdio>
 #include <kassette/io.h>

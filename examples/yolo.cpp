@@ -1,4 +1,4 @@
-// examples/yolo.cpp - the loss of YOLOv3 (Redmon and Farhadi 2018) with K: boxes told from a grid of cells, each with two anchors.
+// examples/yolo.cpp - the loss of YOLOv3 (Redmon and Farhadi 2018) with K: boxes predicted on a grid of cells, each with two anchors.
 // A small dense network learns to find rectangles and rings, and to tell them apart.
 #include <cmath>
 #include <cstdio>

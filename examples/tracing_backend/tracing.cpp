@@ -1,8 +1,8 @@
-// examples/tracing_backend/tracing.cpp - a backend that counts, times and checks every op, and lets kassette's own engine do it.
+// examples/tracing_backend/tracing.cpp - a backend that counts, times and checks every op, and runs it on the built-in engine.
 //
 //   KERAS_BACKEND=tracing ./kassette run script.cpp      prints a table to stderr when the program ends
 //
-// kassette::engine::call("trace_report") gives the table as text at any time, "trace_reset" starts anew.
+// kassette::engine::call("trace_report") returns the table as text at any time, "trace_reset" starts over.
 #include <kassette/backend.h>
 #include <kassette/engine.h>
 
