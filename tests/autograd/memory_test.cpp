@@ -253,3 +253,27 @@ TEST_CASE("history that grows from step to step is warned about once, in words t
   CHECK(said.find("x.detach()") != std::string::npos);
   CHECK(said.find('\n') == said.size() - 1);
 }
+
+TEST_CASE("ten thousand eager loops leave nothing alive, and the process as large as it was") {
+  Tensor w = K::variable({{0.5}}), x = K::ones({2, 3, 1}), start = K::zeros({2, 1});
+  const auto all_loops = [&] {
+    K::foldl([&](const Tensor& sum, const Tensor& e) { return sum + e * w; }, x, K::zeros({3, 1}));
+    K::map_fn([&](const Tensor& e) { return e * w; }, x);
+    auto [last, outputs, states] = K::rnn(
+        [&](const Tensor& in, const Tensors& s) {
+          Tensor h = K::tanh(K::dot(in, w) + s[0]);
+          return K::Step{h, {h}};
+        },
+        x, {start});
+    K::gradients(K::sum(last), {w});
+  };
+  for (int i = 0; i < 500; ++i) all_loops();
+  auto warm = kassette::totals();
+  std::int64_t reserved = kassette::pool_reserved();
+  for (int i = 0; i < 10000; ++i) all_loops();
+  auto later = kassette::totals();
+  CHECK(later.live_nodes == warm.live_nodes);
+  CHECK(later.live_bytes == warm.live_bytes);
+  CHECK(later.live_tensors == warm.live_tensors);
+  CHECK(kassette::pool_reserved() == reserved);
+}

@@ -10,6 +10,7 @@
 
 #include "tests/catch.h"
 #include "tests/nn_backend/keras_cases.h"
+#include "tests/results.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -200,4 +201,27 @@ TEST_CASE("of prefixes that are as probable the beam keeps and returns what came
     Tensor many = K::constant({{{.3, .3, .3, .3, .3, .3, 0, 0, .4}, {0, 0, 0, 0, 0, 0, .47, .46, .53}}}, dtype);
     CHECK(search(many, 2, 7, 7) == Labels{{}, {6}, {7}, {0}, {1}, {2}, {3}});
   }
+}
+
+TEST_CASE("of equal scores ctc_decode reads the first class, as np.argmax does, and of equal paths the first", "[ctc]") {
+  // Classes 0 and 1 tie, then 1 and the blank, then all three.
+  Tensor y = K::constant({{{.4, .4, .2}, {.2, .4, .4}, {.5, .25, .25}, {1 / 3., 1 / 3., 1 / 3.}}}, float64), steps = K::constant({4}, int32);
+  for (DType dtype : {float32, float64}) {
+    auto [decoded, score] = K::ctc_decode(K::cast(y, dtype), steps);
+    CHECK(values<std::int64_t>(decoded[0]) == Ints{0, 1, 0});
+    CHECK(testing::compare(score, K::cast(K::constant({{-std::log(.4 * .4 * .5 / 3)}}, float64), dtype), {.atol = 2e-6}).message == "");
+  }
+  // One step: the labels are the classes, and none for the blank; equals come in the order of the classes, whatever the width.
+  Tensor one = K::constant({{{.25, .25, .25, .1, .15}}}, float64);
+  for (int width : {4, 5, 100}) {
+    auto [decoded, score] = K::ctc_decode(one, K::constant({1}, int32), false, width, 4);
+    CHECK(values<std::int64_t>(decoded[0]) == Ints{0});
+    CHECK(values<std::int64_t>(decoded[1]) == Ints{1});
+    CHECK(values<std::int64_t>(decoded[2]) == Ints{2});
+    CHECK(decoded[3].shape() == Shape{1, 0});
+    CHECK(testing::compare(score, K::constant({{std::log(.25), std::log(.25), std::log(.25), std::log(.15)}}, float64), {.atol = 1e-6}).message == "");
+  }
+  // A beam of one keeps the shorter of two that tie, then the lower class.
+  CHECK(K::ctc_decode(K::constant({{{.25, .25, .5}, {.25, .25, .5}}}, float64), K::constant({2}, int32), false, 1, 1).decoded[0].shape() == Shape{1, 0});
+  CHECK(values<std::int64_t>(K::ctc_decode(K::constant({{{.4, .4, .2}}}, float64), K::constant({1}, int32), false, 1, 1).decoded[0]) == Ints{0});
 }

@@ -255,3 +255,81 @@ TEST_CASE("operators and indexing reach an external backend", "[engine]") {
                                             "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not",
                                             "index", "index", "index", "control_dependencies"});
 }
+
+namespace {
+
+std::string asked;
+
+/// A backend that writes down what it was asked for with which arguments, and answers nothing.
+struct Writer {
+  Writer() {
+    asked.clear();
+    backend.name = "writer";
+    backend.any = [](const engine::Call& call) {
+      std::ostringstream os;
+      os << call.name() << '(';
+      for (int i = 0; i < call.size(); ++i) {
+        os << (i ? ", " : "");
+        if (call[i].kind() == engine::Value::kCode) os << "code";
+        else os << call[i];
+      }
+      asked = os.str() + ")";
+      return engine::Value();
+    };
+    K::floatx();
+    use_backend(&backend);
+  }
+  ~Writer() { use_backend(nullptr); }
+  ExternalBackend backend;
+};
+
+/// What the backend was asked for by f, whatever becomes of its answer.
+template <class F>
+std::string asked_by(F&& f) {
+  asked.clear();
+  try {
+    f();
+  } catch (const Error&) {
+  }
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("a backend gets every argument by its value, in the order of the specification", "[engine]") {
+  Tensor x = K::constant(2.0, int32), y = K::constant(3, int32), z = K::constant(5, int32);
+  Writer writer;
+  const auto scalar = [](const Tensor& t) {
+    std::ostringstream os;
+    os << engine::Value(t);
+    return os.str();
+  };
+  const std::string xs = scalar(x), ys = scalar(y), zs = scalar(z);
+  REQUIRE(xs != ys);
+  // The updates of a function: pairs of a variable and its value, and of feed_dict likewise.
+  CHECK(asked_by([&] { K::function({x}, {y}, {{x, z}, {y, x}}); }) ==
+        "function([" + xs + "], [" + ys + "], [[" + xs + ", " + zs + "], [" + ys + ", " + xs + "]])");
+  CHECK(asked_by([&] { K::function({x}, {y}, {.updates = {{z, y}}, .fetches = {x}, .feed_dict = {{y, z}}}); }) ==
+        "function([" + xs + "], [" + ys + "], [[" + zs + ", " + ys + "]], [" + xs + "], [[" + ys + ", " + zs + "]])");
+  CHECK(asked_by([&] { K::function([](const Tensors& in) { return in; }, {x, y}); }) == "function(code, [" + xs + ", " + ys + "])");
+  // Numbers, bools, text, None, axes, shapes, dtypes: as they were given, and their defaults.
+  CHECK(asked_by([&] { K::dropout(x, 0.25, {2, 3}, 7); }) == "dropout(" + xs + ", 0.25, [2, 3], 7)");
+  CHECK(asked_by([&] { K::sum(x, {0, -1}, true); }) == "sum(" + xs + ", [0, -1], True)");
+  CHECK(asked_by([&] { K::sum(x); }) == "sum(" + xs + ", None, False)");
+  CHECK(asked_by([&] { K::random_uniform({2, 3}, -1.5, 4, "float64", 9); }) == "random_uniform([2, 3], -1.5, 4, 'float64', 9)");
+  CHECK(asked_by([&] { K::reshape(x, {2, -1}); }) == "reshape(" + xs + ", [2, -1])");
+  CHECK(asked_by([&] { K::cast(x, "int8"); }) == "cast(" + xs + ", 'int8')");
+  CHECK(asked_by([&] { K::clip(x, 1, 2); }) == "clip(" + xs + ", 1, 2)");
+  CHECK(asked_by([&] { K::batch_normalization(x, y, z, x, y, 1, 0.5); }) ==
+        "batch_normalization(" + xs + ", " + ys + ", " + zs + ", " + xs + ", " + ys + ", 1, 0.5)");
+  CHECK(asked_by([&] { K::concatenate({x, y}, 1); }) == "concatenate([" + xs + ", " + ys + "], 1)");
+  CHECK(asked_by([&] { K::gradients(x, {y, z}); }) == "gradients(" + xs + ", [" + ys + ", " + zs + "])");
+  CHECK(asked_by([&] { K::switch_(x, y, z); }) == "switch_(" + xs + ", " + ys + ", " + zs + ")");
+  CHECK(asked_by([&] { K::in_train_phase(x, y, true); }) == "in_train_phase(" + xs + ", " + ys + ", True)");
+  CHECK(asked_by([&] { K::categorical_crossentropy(x, y, true, 1); }) == "categorical_crossentropy(" + xs + ", " + ys + ", True, 1)");
+  CHECK(asked_by([&] { K::ctc_decode(x, y, false, 9, 2, true); }) == "ctc_decode(" + xs + ", " + ys + ", False, 9, 2, True)");
+  CHECK(asked_by([&] { K::update_add(x, y); }) == "update_add(" + xs + ", " + ys + ")");
+  CHECK(asked_by([&] { K::set_value(x, 4); }) == "set_value(" + xs + ", 4)");
+  CHECK(asked_by([&] { x - y; }) == "subtract(" + xs + ", " + ys + ")");
+  CHECK(asked_by([&] { x / 2; }) == "divide(" + xs + ", 2)");
+}

@@ -412,3 +412,25 @@ TEST_CASE("functions, lambdas with auto and std::function are steps", "[rnn]") {
   CHECK(values(K::rnn(f, {x, x}, {h}).last_output) == Vec{1, 1});
   CHECK(values(K::rnn([n = 0](const Tensor& in, const Tensors& s) mutable { return K::Step{in * ++n, s}; }, x, {h}).outputs) == Vec{1, 2, 3, 1, 2, 3});
 }
+
+TEST_CASE("over no steps a step may read its values: it is called on zeros, for shape and dtype alone", "[rnn]") {
+  Tensor x = K::zeros({2, 0, 3}, "float64"), start = K::constant({{1, 2}, {3, 4}}, "float64");
+  int calls = 0;
+  auto [last, outputs, states] = K::rnn(
+      [&](const Tensor& in, const Tensors& s) {
+        ++calls;
+        CHECK(in.shape() == kassette::Shape{2, 3});
+        double total = K::eval(K::sum(in)).item<double>();   // of zeros
+        CHECK(total == 0);
+        Tensor h = s[0] + total;
+        if (in(0, 0).item<double>() > 0) return K::Step{h, {h + 1}};   // a step of values may branch
+        return K::Step{K::concatenate({h, h}, 1), {h}};
+      },
+      x, {start});
+  CHECK(calls >= 1);
+  CHECK(last.shape() == kassette::Shape{2, 4});
+  CHECK(last.dtype() == "float64");
+  CHECK(values(last) == Vec(8, 0.0));
+  CHECK(outputs.shape() == kassette::Shape{2, 0, 4});
+  CHECK(values(states[0]) == Vec{1, 2, 3, 4});
+}

@@ -210,3 +210,53 @@ TEST_CASE("gradcheck finds a wrong gradient, and gradgradcheck a wrong second on
   CHECK(gradgradcheck([](const Tensors& in) { return K::square(in[0]); }, {x}));
   CHECK(gradgradcheck(linear, {x}).message.find("second order: input 0: ") == 0);
 }
+
+TEST_CASE("gradcheck sees faults that cancel between outputs, and between elements", "[testing]") {
+  Tensor x = K::constant({0.5, 0.75, -2.0}, "float64");
+  // Each output has the value of x; the gradients are 1 + 1 and 1 - 1, whose sum is right.
+  auto outputs = [](const Tensors& in) {
+    Tensor none = in[0] - K::stop_gradient(in[0]);
+    return Tensors{in[0] + none, in[0] - none};
+  };
+  CHECK_FALSE(gradcheck(outputs, {x}));
+  CHECK(gradcheck([&](const Tensors& in) { return Tensors{in[0], in[0]}; }, {x}));
+  // d y[i] / d x[j] is moved from one element to the next: all columns of the Jacobian keep their sums.
+  auto elements = [](const Tensors& in) {
+    Tensor none = in[0] - K::stop_gradient(in[0]);
+    return Tensors{in[0] - none + K::concatenate({none(slice(1, None)), none(slice(None, 1))}, 0)};
+  };
+  CHECK_FALSE(gradcheck(elements, {x}));
+  // A second gradient that is wrong in two outputs alike, with opposite signs: 2 x^2 against the square's 0 and 2.
+  auto second = [](const Tensors& in) {
+    Tensor s = K::stop_gradient(in[0]), bent = K::square(in[0]) - (2.0 * s * in[0] - s * s);
+    return Tensors{K::square(in[0]) + bent, K::square(in[0]) - bent};
+  };
+  CHECK(gradcheck(second, {x}));
+  CHECK_FALSE(gradgradcheck(second, {x}));
+}
+
+TEST_CASE("an updated golden file leaves nothing behind of what came before", "[testing]") {
+  Folder folder;
+  std::string where = folder / "golden";
+  Tensor x = K::constant({1, 2});
+  Environment elsewhere("KASSETTE_GOLDEN_DIR", "/nowhere");   // the option goes before it
+  for (const char* update : {"1", "yes"}) {
+    {
+      Environment as_usual("KASSETTE_UPDATE_GOLDEN", "1");
+      CHECK(compare_golden("a", x, {.folder = where}));
+      CHECK(compare_golden("b", NamedTensors{{"x", x}}, {.folder = where}));
+    }
+    Environment as_usual("KASSETTE_UPDATE_GOLDEN", "0");
+    CHECK_FALSE(compare_golden("a", x + 1, {.folder = where}));
+    CHECK_FALSE(compare_golden("b", NamedTensors{{"x", x + 1}}, {.folder = where}));
+    CHECK(std::filesystem::exists(where + "/a.actual.npy"));
+    CHECK(std::filesystem::exists(where + "/b.actual.npz"));
+    CHECK(compare(load_npz(where + "/b.actual.npz")["x"], x + 1));
+    Environment taken("KASSETTE_UPDATE_GOLDEN", update);
+    CHECK(compare_golden("a", x + 1, {.folder = where}));
+    CHECK(compare_golden("b", NamedTensors{{"x", x + 1}}, {.folder = where}));
+    CHECK_FALSE(std::filesystem::exists(where + "/a.actual.npy"));
+    CHECK_FALSE(std::filesystem::exists(where + "/b.actual.npz"));
+    CHECK(compare(load_npy(where + "/a.npy"), x + 1));
+  }
+}
