@@ -30,7 +30,7 @@ void check_state(const char* what, const Spec& before, const Spec& after, std::i
   for (int k = 0; ok && before.rank >= 0 && k < before.rank && k < after.rank; ++k)
     ok = before.dims[k] < 0 || after.dims[k] < 0 || before.dims[k] == after.dims[k];
   if (!ok)
-    fail<ValueError>(what, ": the step returned state ", i, " of shape ", after, ", it was ", before, "; shapes must stay");
+    fail<ValueError>(what, ": the step returned state ", i, " of shape ", after, ", it was ", before, "; the shape must stay the same");
   if (before.dtype != after.dtype)
     fail<TypeError>(what, ": the step returned state ", i, " as ", after.dtype, ", it was ", before.dtype);
 }
@@ -92,7 +92,7 @@ std::int64_t length_of(const char* what, const Tensors& xs, std::int64_t said) {
   std::int64_t n = said;
   for (const Tensor& x : xs) {
     const Body& b = Access::body(x);
-    if (b.rank == 0) fail<ValueError>(what, ": elements are a scalar; they need an axis to go along");
+    if (b.rank == 0) fail<ValueError>(what, ": elements are a scalar; they need an axis to iterate over");
     std::int64_t d = b.rank < 0 ? kUnknown : b.dims[0];
     if (n >= 0 && d >= 0 && n != d) {
       if (n == said) fail<ValueError>(what, ": input_length is ", n, ", the inputs have ", d, " steps");
@@ -251,7 +251,7 @@ Tensors eager_scan(const ScanRequest& r, const ScanFn& step, std::int64_t steps)
   }
   Tensors results;
   for (const Tensors& y : ys) {
-    if (y.empty()) fail<ValueError>(r.what, ": no elements, and so no output to know the shape of");
+    if (y.empty()) fail<ValueError>(r.what, ": there are no elements, so the shape of the output is unknown");
     results.push_back(stack_for(r.what, y));
   }
   for (const Tensor& s : states) results.push_back(s);

@@ -85,7 +85,7 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
   for (int part : {kIndices, kValues, kDenseShape}) {
     const Body& b = fed_part(Access::body(t), part);
     if (!b.node)
-      fail<ValueError>(request_.what, ": input ", i, " is a sparse tensor of shape ", declared, " that is no placeholder; make it with ",
+      fail<ValueError>(request_.what, ": input ", i, " is a sparse tensor of shape ", declared, " that is not a placeholder; make it with ",
                        "K::placeholder(shape, None, dtype, /*sparse=*/true)");
     add_feed(Access::wrap(b), i);
   }

@@ -23,7 +23,7 @@ std::int64_t samples_of(const LoopForm& form, const Spec& x) { return x.rank < 2
 
 void check_same(const LoopForm& form, const std::string& which, const Spec& before, const Spec& after) {
   if (!same_shape(before, after))
-    fail<ValueError>(form.what, ": the step returned ", which, " of shape ", after, ", it was ", before, "; shapes must stay");
+    fail<ValueError>(form.what, ": the step returned ", which, " of shape ", after, ", it was ", before, "; the shape must stay the same");
   if (before.dtype != after.dtype)
     fail<TypeError>(form.what, ": the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
 }
@@ -35,7 +35,7 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   for (const Tensor& x : xs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) continue;
-    if (b.rank <= form.axis) fail<ValueError>(form.what, ": elements are a scalar; they need an axis to go along");
+    if (b.rank <= form.axis) fail<ValueError>(form.what, ": elements are a scalar; they need an axis to iterate over");
     std::int64_t d = b.dims[form.axis];
     if (!fits(n, d)) {
       if (n == form.length) fail<ValueError>(form.what, ": input_length is ", n, ", the inputs have ", d, " steps");

@@ -91,7 +91,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int6
   Context& c = context();
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)
-      fail<ValueError>(what, ": not inside a body of control flow; return the new value from it and update outside");
+      fail<ValueError>(what, ": not allowed inside a body of control flow; return the new value from it and update outside");
     Scoped<bool> on(c.symbolic, true);
     Tensor op = apply1(update_row, attrs, {x, value});
     if (c.updates) c.updates->push_back(op);

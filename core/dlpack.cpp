@@ -132,7 +132,7 @@ Tensor imported(M* managed) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(spec.dtype.size()) == 0;
   const bool row_major = empty || is_row_major(t, spec);
   if (!on_cpu && !(row_major && aligned))
-    fail<ValueError>("from_dlpack: ", spec, " ", spec.dtype, " on ", device, " is not row-major in one aligned piece; make it contiguous where it comes from");
+    fail<ValueError>("from_dlpack: ", spec, " ", spec.dtype, " on ", device, " is not row-major in one aligned piece; make it contiguous first");
   Body b;
   if (on_cpu && !(row_major && aligned && (!spec.dtype.is_bool() || holds_bools(data, spec.numel())))) {
     b = copied(t, spec, data);

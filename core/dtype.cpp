@@ -36,7 +36,7 @@ constexpr Words kWords = [] {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const char* name) {
   if (!std::strcmp(name, "string"))
-    fail<TypeError>("dtype 'string': tensors hold numbers and bool, no text; feed integers instead, ids of words or bytes as uint8");
+    fail<TypeError>("dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
   fail<TypeError>("dtype '", name,
                   "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
                   "float32, float64");

@@ -167,7 +167,7 @@ const Value& Call::operator[](int i) const {
   return args_[i];
 }
 Value Call::native() const {
-  if (!native_) fail<NotImplementedError>(name_, ": is no function of kassette's own engine");
+  if (!native_) fail<NotImplementedError>(name_, ": not a function of the built-in engine");
   Native scope;
   try {
     return run_native_(native_);
@@ -230,7 +230,7 @@ const char* foreign_backend(const Body& b) { return engine::handle_of(b).kind->b
 
 void fail_foreign(const char* what, const Body& b) {
   fail<ValueError>(what, ": a tensor ", b.shape(), " of the backend '", foreign_backend(b),
-                   "' is opaque to kassette's own engine; that backend's get_value or eval may give its value");
+                   "' is opaque to the built-in engine; use that backend's get_value or eval");
 }
 
 std::ostream& describe_foreign(std::ostream& os, const Body& b) {

@@ -9,7 +9,7 @@ namespace kassette {
 
 Extent::operator std::int64_t() const {
   if (value_ < 0)
-    fail<ValueError>("int_shape: this dimension is unknown until the function is called; K::shape(x)[i] stands for it");
+    fail<ValueError>("int_shape: this dimension is unknown until the function is called; use K::shape(x)[i]");
   return value_;
 }
 std::ostream& operator<<(std::ostream& os, Extent extent) {
@@ -38,7 +38,7 @@ bool Shape::known() const {
   return true;
 }
 std::int64_t Shape::numel() const {
-  if (!known()) fail<ValueError>("shape: ", *this, " has an unknown size; K::size(x) stands for it");
+  if (!known()) fail<ValueError>("shape: ", *this, " has an unknown size; use K::size(x)");
   std::uint64_t n = 1;   // wraps beside a 0, and gives 0: see Spec::numel
   for (std::int64_t d : *this) n *= static_cast<std::uint64_t>(d);
   return static_cast<std::int64_t>(n);

@@ -37,7 +37,7 @@ Shape Tensor::shape() const { return body_of(*this, "shape").shape(); }
 int Tensor::ndim() const { return body_of(*this, "ndim").rank; }
 std::int64_t Tensor::size() const {
   const Body& b = body_of(*this, "size");
-  if (!b.known()) fail<ValueError>("size: ", b.shape(), " has an unknown size; K::size(x) stands for it");
+  if (!b.known()) fail<ValueError>("size: ", b.shape(), " has an unknown size; use K::size(x)");
   return b.numel();
 }
 DType Tensor::dtype() const { return body_of(*this, "dtype").dtype; }

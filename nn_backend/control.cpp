@@ -91,7 +91,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   Arg elems(elements, DType(), what);
   if (!elems.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, elems);
-  if (elems.body().rank == 0) fail<ValueError>(what, ": elems is a scalar; it needs an axis to go along");
+  if (elems.body().rank == 0) fail<ValueError>(what, ": elems is a scalar; it needs an axis to iterate over");
   ScanRequest request;
   request.what = what;
   request.reverse = reverse;
@@ -169,7 +169,7 @@ Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& e
 }
 
 CheckpointScope::CheckpointScope(std::int64_t steps) : old_(kassette::checkpoint_steps()) {
-  if (steps < 0) fail<ValueError>("checkpoint_steps: ", steps, " steps; it is a positive number, or 0 for the root of their number");
+  if (steps < 0) fail<ValueError>("checkpoint_steps: ", steps, " steps; it must be positive, or 0 for the square root of the length");
   set_checkpoint_steps(steps);
 }
 CheckpointScope::~CheckpointScope() { set_checkpoint_steps(old_); }

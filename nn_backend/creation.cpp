@@ -64,7 +64,7 @@ Tensor with_shape(const Tensor& value, const Spec& to) {
 /// to, rules see as well.
 Tensor sparse_placeholder(const Spec& declared, Name name) {
   if (declared.rank < 1)
-    fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()", "; it has a known rank of at least 1");
+    fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()", "; its rank must be known and at least 1");
   Tensor values = named_leaf(Leaf::placeholder, Spec(declared.dtype, {kUnknown}), context().place, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
   const char* own = Access::body(values).node->cell->name;
@@ -112,7 +112,7 @@ struct HeldConstraint final : Extra {
 Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& constraint) {
   KASSETTE_DISPATCH(variable, value, dtype, name, constraint);
   if (is_tensor_operand(value) && is_sparse(tensor_of(value))) {
-    if (constraint.defined()) fail<ValueError>("variable: a sparse value takes no constraint; what comes of it is no variable");
+    if (constraint.defined()) fail<ValueError>("variable: a sparse value takes no constraint; the result is not a variable");
     return sparse_value(tensor_of(value));
   }
   Tensor v = as_variable(value_as(value, dtype, "variable"), name);

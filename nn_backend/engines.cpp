@@ -116,7 +116,7 @@ const engine::Table& table_of(const std::string& name, engine::Factory factory, 
   } catch (const std::exception& e) {
     threw = e.what();
   } catch (...) {
-    threw = "something that is no std::exception";
+    threw = "something that is not a std::exception";
   }
   if (!threw.empty()) fail_import(name, text(file, ": ", kEntry, " threw: ", threw.substr(0, threw.find('\n'))));
   if (!table) fail_import(name, text(file, ": ", kEntry, " returned nothing"));
@@ -157,7 +157,7 @@ bool is_ours(const std::string& name) {
   if (!banner) return false;
   log_info(banner);
   if (name == "theano" || name == "cntk")
-    log_warning(text("backend '", name, "' runs on kassette's own engine, as TensorFlow would; docs/engines.md has the differences"));
+    log_warning(text("backend '", name, "' runs on the built-in engine, with TensorFlow's semantics; docs/engines.md lists the differences"));
   return true;
 }
 
@@ -199,7 +199,7 @@ void register_backend(Name name, Factory factory) {
 Value call(Name name, std::initializer_list<Value> args) {
   load_configuration();
   const char* function = name.text() ? name.text() : "";
-  if (!external_backend()) fail<NotImplementedError>(function, ": kassette's own engine has no functions beside those of K");
+  if (!external_backend()) fail<NotImplementedError>(function, ": the built-in engine has no functions other than those of K");
   return call_backend(function, args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
 }
 

@@ -336,10 +336,10 @@ Tensor learning_phase() {
 
 void set_learning_phase(Scalar value) {
   KASSETTE_DISPATCH(set_learning_phase, value);
-  if (value.is_none()) fail<ValueError>("set_learning_phase: None; it is 0 (test) or 1 (train)");
+  if (value.is_none()) fail<ValueError>("set_learning_phase: None; it must be 0 (test) or 1 (train)");
   double v;
   write_scalar(&v, float64, value, "set_learning_phase");
-  if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it is 0 (test) or 1 (train)");
+  if (v != 0 && v != 1) fail<ValueError>("set_learning_phase: ", v, "; it must be 0 (test) or 1 (train)");
   frozen_phase.store(static_cast<int>(v), std::memory_order_relaxed);
 }
 
@@ -350,7 +350,7 @@ void clear_session() {
 }
 
 LearningPhaseScope::LearningPhaseScope(int value) : value_(value), old_(context().phase) {
-  if (value != 0 && value != 1) fail<ValueError>("LearningPhaseScope: ", value, "; it is 0 (test) or 1 (train)");
+  if (value != 0 && value != 1) fail<ValueError>("LearningPhaseScope: ", value, "; it must be 0 (test) or 1 (train)");
   context().phase = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(value + 1));
 }
 LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }

@@ -50,7 +50,7 @@ Tensor repeat(const Operand& x, int n) {
   if (!t.tensor().defined()) fail<ValueError>("repeat: an empty Tensor (an uninitialised variable?)");
   if (t.body().rank != 2)
     fail<AssertionError>("repeat: a tensor of shape ", static_cast<const Spec&>(t.body()), "; it must have rank 2");
-  if (n < 1) fail<ValueError>("repeat: n ", n, "; it is at least 1");
+  if (n < 1) fail<ValueError>("repeat: n ", n, "; it must be at least 1");
   return in_name_of("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
 }
 Tensor tile(const Operand& x, const Dims& n) {

@@ -45,7 +45,7 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what);
   if (!t.defined()) fail<ValueError>(what, ": ", which, " are an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, t);
-  if (!t.dtype().is_integer()) fail<TypeError>(what, ": ", which, " are ", t.dtype(), "; they are integers (K::cast)");
+  if (!t.dtype().is_integer()) fail<TypeError>(what, ": ", which, " are ", t.dtype(), "; they must be integers (K::cast)");
   return t;
 }
 
@@ -66,7 +66,7 @@ Tensor checked_shape(const Dims& dims, const char* what) {
 
 const std::int64_t* host_integers(const Tensor& t, const char* which) {
   if (t.symbolic()) fail<ValueError>("sparse_csr: ", which, " are symbolic; K::sparse_coo takes indices that depend on placeholders");
-  if (t.ndim() != 1) fail<ValueError>("sparse_csr: ", which, " of shape ", t.shape(), "; they are a list");
+  if (t.ndim() != 1) fail<ValueError>("sparse_csr: ", which, " of shape ", t.shape(), "; they must be a vector");
   return t.data<std::int64_t>();
 }
 
@@ -86,7 +86,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64).to(cpu), at = cast(integers_of(columns, what, "the columns"), int64).to(cpu);
   const std::int64_t *start = host_integers(starts, "the row starts"), *column = host_integers(at, "the columns");
   Spec matrix = shape_from(shape, v.dtype(), what);
-  if (matrix.rank != 2) fail<ValueError>(what, ": a dense shape of ", int(matrix.rank), " axes; compressed rows are of a matrix");
+  if (matrix.rank != 2) fail<ValueError>(what, ": a dense shape of ", int(matrix.rank), " axes; compressed rows describe a matrix");
   std::int64_t n = at.size(), rows = starts.size() - 1;
   if (rows != matrix.dims[0])
     fail<ValueError>(what, ": ", rows + 1, " row starts for the dense shape ", matrix, "; there are ", matrix.dims[0] + 1, ", one more than rows");

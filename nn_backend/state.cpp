@@ -92,7 +92,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
   Tensor target = in_dtype(value, dtype, what), m = in_dtype(momentum, dtype, what);
-  if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it is a number or a scalar");
+  if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return in_name_of(what, [&] {
     return kassette::update(x, (x - fitting(Fit::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, kMovingAverage);

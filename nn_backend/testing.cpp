@@ -54,7 +54,7 @@ Comparison failed(std::string message, std::string more) {
   Comparison c;
   c.ok = false;
   c.message = std::move(message);
-  for (Random* r = context().randoms; r; r = ArrayAccess::outer(r)) more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " gives them again");
+  for (Random* r = context().randoms; r; r = ArrayAccess::outer(r)) more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " reproduces them");
   c.report = c.message + more;
   return c;
 }

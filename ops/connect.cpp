@@ -41,7 +41,7 @@ void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
         row->cuda = kernel.run;
         known = true;
       }
-    if (!known) log_warning(std::string("libkassette_cuda.so has a kernel for \"") + kernel.op + "\", which is no op of this library");
+    if (!known) log_warning(std::string("libkassette_cuda.so has a kernel for \"") + kernel.op + "\", which is not an op of this library");
   }
 }
 

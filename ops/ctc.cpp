@@ -18,7 +18,7 @@ namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
 void check_rank(const Spec& x, int rank, const char* which, const char* axes) {
-  if (x.rank >= 0 && x.rank != rank) fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it is (", axes, ")");
+  if (x.rank >= 0 && x.rank != rank) fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it must be (", axes, ")");
 }
 /// What is known of the number of samples.
 std::int64_t samples(const Call& call) {
@@ -43,7 +43,7 @@ std::int64_t check(const Call& call) {
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
     const Spec& x = call.spec(i);
     check_rank(x, 2, name, "samples, 1");
-    if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1) fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it is (samples, 1)");
+    if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1) fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kCtcName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
   return samples(call);
@@ -191,15 +191,15 @@ void grad_grad_kernel(const Call& call) {
 void mask_rule(const Call& call, Spec* out) {
   const Spec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
-  if (labels.rank >= 0 && labels.rank != 2) fail<ValueError>(name, ": labels of shape ", labels, "; they are (samples, labels)");
-  if (lengths.rank >= 0 && lengths.rank != 1) fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they are (samples,)");
+  if (labels.rank >= 0 && labels.rank != 2) fail<ValueError>(name, ": labels of shape ", labels, "; they must be (samples, labels)");
+  if (lengths.rank >= 0 && lengths.rank != 1) fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they must be (samples,)");
   out->dtype = bool_;
   out->rank = 2;
   out->dims[0] = labels.rank < 0 ? kUnknown : labels.dims[0];
   out->dims[1] = labels.rank < 0 ? kUnknown : labels.dims[1];
   if (lengths.rank < 0 || lengths.dims[0] < 0) return;
   if (out->dims[0] >= 0 && out->dims[0] != lengths.dims[0])
-    fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0], " label_lengths; there is one for each sample");
+    fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0], " label_lengths; there must be one for each sample");
   out->dims[0] = lengths.dims[0];
 }
 void mask_kernel(const Call& call) {

@@ -18,8 +18,8 @@ constexpr const char* kName = "ctc_decode";
 void decode_rule(const Call& call, Spec* out) {
   const Spec &y = call.spec(0), &steps = call.spec(1);
   if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
-  if (y.rank >= 0 && y.rank != 3) fail<ValueError>(kName, ": y_pred of shape ", y, "; it is (samples, time steps, classes)");
-  if (steps.rank >= 0 && steps.rank != 1) fail<ValueError>(kName, ": input_length of shape ", steps, "; it is (samples,)");
+  if (y.rank >= 0 && y.rank != 3) fail<ValueError>(kName, ": y_pred of shape ", y, "; it must be (samples, time steps, classes)");
+  if (steps.rank >= 0 && steps.rank != 1) fail<ValueError>(kName, ": input_length of shape ", steps, "; it must be (samples,)");
   if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>(kName, ": y_pred of shape ", y, " has no time steps");
   if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
   std::int64_t n = y.rank < 0 ? kUnknown : y.dims[0], m = steps.rank < 0 ? kUnknown : steps.dims[0];
@@ -136,7 +136,7 @@ void beam_kernel(const Call& call) {
   });
   for (std::int64_t i = 0; i < n; ++i) {   // here, so that the first sample is named, whichever thread had it
     const std::int64_t f = found[static_cast<std::size_t>(i)];
-    if (f == 0) fail<ValueError>(kName, ": y_pred of sample ", i, " has a score that is negative or no number");
+    if (f == 0) fail<ValueError>(kName, ": y_pred of sample ", i, " has a score that is negative or NaN");
     if (f < paths) fail<ValueError>(kName, ": top_paths is ", paths, ", and the beam of sample ", i, " ends with ", f, f == 1 ? " label" : " labels");
   }
   for (std::int64_t p = 0; p < paths; ++p) write_padded(labels[static_cast<std::size_t>(p)], *call.out[p], call.device);

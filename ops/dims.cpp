@@ -156,7 +156,7 @@ Tensor dims_tensor(const Dims& dims, const char* what) {
       fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const Spec&>(b), "; it must have one axis");
     return on_host(t);
   }
-  if (dims.size_ < 0) fail<ValueError>(what, ": None is no shape here; the rank must be known");
+  if (dims.size_ < 0) fail<ValueError>(what, ": the shape is None; its rank must be known here");
   for (int i = 0; i < dims.size_; ++i)
     if (dims.dims_[i].tensor_) return in_name_of(what, [&] { return packed(dims, what); });
   Tensor t = empty_tensor(Spec(int64, {dims.size_}));
@@ -188,7 +188,7 @@ void to_shape(const char* what, const DimValues& v, Spec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
-      fail<ValueError>(what, ": shape ", v, ": sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
+      fail<ValueError>(what, ": shape ", v, ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }
 }

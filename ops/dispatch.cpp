@@ -180,7 +180,7 @@ Boxed guarded(const char* name, F f) {
     fail<RuntimeError>(name, ": the backend '", backend, "' failed: ", first_line(e.what()));
   } catch (...) {
     if (frame.passing == std::current_exception()) throw;
-    fail<RuntimeError>(name, ": the backend '", backend, "' threw something that is no std::exception");
+    fail<RuntimeError>(name, ": the backend '", backend, "' threw something that is not a std::exception");
   }
 }
 

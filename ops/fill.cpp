@@ -62,7 +62,7 @@ void arange_rule(const Call& call, Spec* out) {
   out->rank = 1;
   out->dims[0] = kUnknown;
   for (int i = 0; i < 3; ++i)
-    if (call.spec(i).rank > 0) fail<ValueError>("arange: an argument of shape ", call.spec(i), "; they are scalars");
+    if (call.spec(i).rank > 0) fail<ValueError>("arange: an argument of shape ", call.spec(i), "; they must be scalars");
   if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>("arange: a step of 0");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
@@ -96,7 +96,7 @@ void arange_kernel(const Call& call) {
 void eye_rule(const Call& call, Spec* out) {
   dims_from(call, 0, out);
   out->dtype = placed_dtype(call.attrs);
-  if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; there are one or two");
+  if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; it takes one or two");
 }
 void eye_kernel(const Call& call) {
   Body& out = *call.out[0];

@@ -17,7 +17,7 @@ constexpr std::int64_t kGrainBytes = 1 << 15;
 
 void check_indices(const char* op, const Spec& s) {
   if (s.dtype != int32 && s.dtype != int64)
-    fail<TypeError>(op, ": the indices are ", s.dtype, "; they are int32 or int64 (K::cast)");
+    fail<TypeError>(op, ": the indices are ", s.dtype, "; they must be int32 or int64 (K::cast)");
 }
 
 void gather_rule(const Call& call, Spec* out) {
@@ -168,7 +168,7 @@ void gather_grad_gradient(const Rewind& r) { r.din(0) = apply1(gather_row, r.att
 
 void one_hot_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
-  if (!x.dtype.is_integer()) fail<TypeError>("one_hot: the indices are ", x.dtype, "; they are integers (K::cast)");
+  if (!x.dtype.is_integer()) fail<TypeError>("one_hot: the indices are ", x.dtype, "; they must be integers (K::cast)");
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];

@@ -83,9 +83,9 @@ class Parser {
 void add_tensor(Expression& e, const Tensor& t) {
   if (!t.defined()) fail<ValueError>("index: an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(t);
-  if (!b.dtype.is_integer()) fail<TypeError>("index: a tensor of ", b.dtype, "; a tensor that indexes is an integer scalar");
+  if (!b.dtype.is_integer()) fail<TypeError>("index: a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
   if (b.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", static_cast<const Spec&>(b), "; a tensor that indexes is an integer scalar; K::gather takes rows");
+    fail<ValueError>("index: a tensor of shape ", static_cast<const Spec&>(b), "; an index tensor must be an integer scalar; K::gather takes rows");
   if (e.n_tensors == kMaxRank) fail<ValueError>("index: more than ", kMaxRank, " tensors");
   e.tensors[e.n_tensors++] = {&t, e.list->n};
   e.list->push({});
@@ -144,7 +144,7 @@ Tensor evaluate(const Tensor& x, const Expression& e) {
 
 std::int64_t bound(const Scalar& s) {
   Scalar::Kind kind = Access::kind(s);
-  if (kind != Scalar::kInt && kind != Scalar::kUint) fail<TypeError>("slice: a bound is an integer or None");
+  if (kind != Scalar::kInt && kind != Scalar::kUint) fail<TypeError>("slice: a bound must be an integer or None");
   return Access::int_value(s);
 }
 

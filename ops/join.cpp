@@ -190,7 +190,7 @@ void unstack_kernel(const Call& call) {
 void unstack_gradient(const Rewind& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.b)); }
 
 void check_parts(const char* op, const Tensors& parts) {
-  if (parts.empty()) fail<ValueError>(op, ": an empty list; there must be a tensor at least");
+  if (parts.empty()) fail<ValueError>(op, ": an empty list; at least one tensor is needed");
 }
 
 }  // namespace

@@ -372,7 +372,7 @@ Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis) {
   if (rx < 2 || ry < 2) fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
   auto summed = [](int axis, const Spec& s, const char* which) {
     int at = place_axis("batch_dot", axis, s);
-    if (at == 0) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis; it takes part in no sum");
+    if (at == 0) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
     return at;
   };
   x_axis = summed(x_axis, x, "x");

@@ -54,7 +54,7 @@ constinit const OpDef pad_row{.name = "pad", .rule = pad_rule, .cpu = pad_kernel
 
 Tensor pad(const Tensor& x, const Pads& amounts) {
   for (int i = 0; i < amounts.rank; ++i)
-    if (amounts.before[i] < 0 || amounts.after[i] < 0) fail<ValueError>("pad: an amount is not negative; K::slice cuts");
+    if (amounts.before[i] < 0 || amounts.after[i] < 0) fail<ValueError>("pad: amounts must not be negative; K::slice removes elements");
   Attrs attrs;
   attrs.extra = Ref<Extra>::adopt(new Amounts(amounts));
   return apply1(pad_row, attrs, {x});

@@ -52,7 +52,7 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
     case Scalar::kInt:
     case Scalar::kUint: return static_cast<std::uint64_t>(Access::int_value(seed));
     case Scalar::kFloat: fail<TypeError>(what, ": seed ", Access::float_value(seed), " is not an integer");
-    default: fail<TypeError>(what, ": the seed is an integer or None");
+    default: fail<TypeError>(what, ": the seed must be an integer or None");
   }
 }
 
@@ -92,7 +92,7 @@ void float_draw_rule(const Call& call, Spec* out) {
 void integer_draw_rule(const Call& call, Spec* out) {
   draw_rule(call, out);
   for (int i = 2; i < call.n_in; ++i)
-    if (call.spec(i).rank > 0) fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i), "; a bound of integers is a scalar");
+    if (call.spec(i).rank > 0) fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i), "; integer bounds must be scalars");
 }
 
 double rounded_to(DType dtype, double v) {

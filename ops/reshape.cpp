@@ -41,7 +41,7 @@ void reshape_rule(const Call& call, Spec* out) {
   for (int i = 0; i < d.rank; ++i) {
     out->dims[i] = d.is_unknown(i) ? kUnknown : d.at[i];
     if (d.is_unknown(i) || d.at[i] >= 0) continue;
-    if (d.at[i] != -1) fail<ValueError>("reshape: ", x, " to ", d, ": a size is -1 (inferred) or not negative");
+    if (d.at[i] != -1) fail<ValueError>("reshape: ", x, " to ", d, ": a size must not be negative, except one -1 to be inferred");
     if (infer >= 0) fail<ValueError>("reshape: ", x, " to ", d, ": only one size can be inferred");
     infer = i;
   }

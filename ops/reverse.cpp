@@ -43,7 +43,7 @@ constinit const OpDef reverse_row{
     .name = "reverse", .rule = reverse_rule, .cpu = reverse_kernel, .vjp = reverse_gradient, .cuda = reverse_kernel};
 
 Tensor reverse(const Tensor& x, const Axes& axes) {
-  if (axes.size_ < 0) fail<ValueError>("reverse: the axes are None; they are listed");
+  if (axes.size_ < 0) fail<ValueError>("reverse: the axes are None; list them");
   Attrs attrs;
   attrs.b = axes.size_;
   for (int k = 0; k < axes.size_; ++k) {

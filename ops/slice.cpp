@@ -16,8 +16,8 @@ void slice_region(const Spec& x, const DimValues& start, const DimValues& size, 
     std::int64_t n = x.rank < 0 ? kUnknown : x.dims[i];
     bool starts = start.rank >= 0 && !start.is_unknown(i), sizes = size.rank >= 0 && !size.is_unknown(i);
     std::int64_t s = starts ? start.at[i] : 0, z = sizes ? size.at[i] : kUnknown;
-    if (starts && s < 0) fail_bounds(x, start, size, "a start is not negative");
-    if (sizes && z < -1) fail_bounds(x, start, size, "a size is not negative, or -1 for the rest");
+    if (starts && s < 0) fail_bounds(x, start, size, "a start must not be negative");
+    if (sizes && z < -1) fail_bounds(x, start, size, "a size must not be negative, except -1 for the rest");
     if (sizes && z == -1 && starts && n >= 0) z = n - s;
     if (starts && n >= 0 && (s > n || (z >= 0 && z > n - s))) fail_bounds(x, start, size, "beyond the end");
     r.start[i] = s;

@@ -85,7 +85,7 @@ Spec matrix_shape(const Call& call, int i) {
 }
 void check_matrix(const Call& call, int i) {
   const Spec& s = call.spec(i);
-  if (s.rank == 0 || s.rank > 2) fail<ValueError>("dot: a dense operand of shape ", s, "; beside a sparse matrix it is a matrix or vector");
+  if (s.rank == 0 || s.rank > 2) fail<ValueError>("dot: a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
 }
 /// A vector is a matrix of one column.
 std::int64_t dim(const Spec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }

@@ -116,7 +116,7 @@ void tile_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
   DimValues times = read_dims(call, 1);
   for (int i = 0; i < times.rank; ++i)
-    if (!times.is_unknown(i) && times.at[i] < 0) fail<ValueError>("tile: ", x, " by ", times, ": a factor is not negative");
+    if (!times.is_unknown(i) && times.at[i] < 0) fail<ValueError>("tile: ", x, " by ", times, ": factors must not be negative");
   out->set(x);
   if (x.rank < 0) return;
   if (times.rank > x.rank)
@@ -200,7 +200,7 @@ constinit const OpDef broadcast_to_row{
     .name = "broadcast_to", .rule = broadcast_to_rule, .cpu = broadcast_to_kernel, .vjp = broadcast_to_gradient, .host = 2, .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
-  if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it is at least 1");
+  if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it must be at least 1");
   Attrs attrs;
   attrs.a = times;
   attrs.b = axis;

@@ -71,7 +71,7 @@ void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs)
 [[noreturn]] void fail_pattern(const Axes& pattern) {
   std::string axes;
   for (int i = 0; i < pattern.size_; ++i) axes += text(i ? ", " : "", pattern.axes_[i]);
-  fail<ValueError>("permute_dimensions: pattern (", axes, ") is no permutation of the axes 0 to ", pattern.size_ - 1);
+  fail<ValueError>("permute_dimensions: pattern (", axes, ") is not a permutation of the axes 0 to ", pattern.size_ - 1);
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs)
 constinit const OpDef permute_row{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
-  if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it lists every axis");
+  if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it must list every axis");
   Attrs attrs;
   attrs.b = pattern.size_;
   std::uint32_t seen = 0;

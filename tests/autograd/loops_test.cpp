@@ -261,7 +261,7 @@ TEST_CASE("a step that fails says which one it was, on the way there and back", 
     CHECK(message_of([&] { s({K::ones({4, 2}, "float64")}); }) == "multiply: shapes (2,) and (3,) do not broadcast: 2 against 3 (step 1 of 4 of foldl)");
   }
   CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), K::constant(Vec{1.0}, "float64")}); }) ==
-        "foldl: the step returned state 0 of shape (3,), it was (1,); shapes must stay");
+        "foldl: the step returned state 0 of shape (3,), it was (1,); the shape must stay the same");
 }
 
 TEST_CASE("two threads run one loop and its gradient, with shapes of their own", "[loops]") {
@@ -405,7 +405,7 @@ TEST_CASE("10,000 steps rewind within a megabyte where all of them would take fo
   CHECK(peak_of(function_of(), &thrifty) < 1000000);
   CHECK(values(plain[0]) == values(thrifty[0]));
   CHECK(values(plain[1]) == values(thrifty[1]));
-  CHECK_THROWS_WITH(K::checkpoint_steps(-3), "checkpoint_steps: -3 steps; it is a positive number, or 0 for the root of their number");
+  CHECK_THROWS_WITH(K::checkpoint_steps(-3), "checkpoint_steps: -3 steps; it must be positive, or 0 for the square root of the length");
 }
 
 TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops]") {

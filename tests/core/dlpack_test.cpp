@@ -210,7 +210,7 @@ TEST_CASE("a tensor on a CUDA device goes out and comes back there", "[dlpack][d
   auto* strided = to_dlpack(x);
   std::swap(strided->dl_tensor.shape[0], strided->dl_tensor.shape[1]);
   std::swap(strided->dl_tensor.strides[0], strided->dl_tensor.strides[1]);
-  CHECK_THROWS_WITH(from_dlpack(strided), "from_dlpack: (3, 2) float32 on cuda:0 is not row-major in one aligned piece; make it contiguous where it comes from");
+  CHECK_THROWS_WITH(from_dlpack(strided), "from_dlpack: (3, 2) float32 on cuda:0 is not row-major in one aligned piece; make it contiguous first");
   strided->deleter(strided);
 }
 

@@ -395,7 +395,7 @@ TEST_CASE("timeit tells how long a call takes", "[comforts]") {
   CHECK(shown(grows).find("leaves 1 node ") != std::string::npos);
   Timing made{.median = 1.5e-5, .least = 1.25e-5, .spread = 2e-7, .runs = 7, .loops = 100};
   CHECK(shown(made) == "15 us a call (least 12.5 us, half of the runs within 200 ns; 7 runs of 100)");
-  CHECK_THROWS_WITH(timeit([] {}, {.runs = -1}), "timeit: runs -1, loops 0, seconds 0.5; none is negative");
+  CHECK_THROWS_WITH(timeit([] {}, {.runs = -1}), "timeit: runs -1, loops 0, seconds 0.5; none may be negative");
 }
 
 TEST_CASE("progress gives the elements and is silent off a terminal", "[comforts]") {

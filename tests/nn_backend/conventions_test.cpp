@@ -40,7 +40,7 @@ TEST_CASE("what is made without a dtype has floatx, integers and bool too", "[co
   CHECK_THROWS_AS(K::zeros({2}, "none"), TypeError);
   // TensorFlow's dtype for text, in placeholders and identity alone: tensors hold none here.
   CHECK_THROWS_WITH(K::placeholder({}, None, "string"),
-                    "dtype 'string': tensors hold numbers and bool, no text; feed integers instead, ids of words or bytes as uint8");
+                    "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
 }
 
 TEST_CASE("tensors are not promoted; numbers and arrays take the dtype of the tensor beside them", "[conventions]") {

@@ -66,7 +66,7 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK(K::constant(std::vector<float>{1, 2}, "float32", {2, 1}).shape() == Shape{2, 1});
   CHECK_THROWS_WITH(K::constant({1, 2, 3}, None, {2, 2}), "constant: a value of shape (3,) does not fill (2, 2)");
   CHECK_THROWS_WITH(K::constant(1, None, {K::None, 2}),
-                    "constant: shape (-1, 2): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
+                    "constant: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::constant(1, None, {K::shape(K::placeholder({K::None}))[0]}),
                     "constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
   CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
@@ -93,7 +93,7 @@ TEST_CASE("zeros and ones are variables, of a symbolic shape tensors", "[creatio
   CHECK_FALSE(K::is_variable(dynamic));
   CHECK(K::int_shape(dynamic) == Shape{-1, 2});
   CHECK(values(K::function({p}, {dynamic})({K::zeros({2, 3})})[0]) == std::vector<double>(4, 1));
-  CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
+  CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::zeros({1L << 40, 1L << 40}),
                     "zeros: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
 }
@@ -104,7 +104,7 @@ TEST_CASE("eye is a variable with ones on the diagonal", "[creation]") {
   CHECK(values(K::eye({2, 3}, "int64")) == std::vector<double>{1, 0, 0, 0, 1, 0});
   CHECK(K::is_variable(K::eye(3)));
   CHECK(K::eye(0).shape() == Shape{0, 0});
-  CHECK_THROWS_WITH(K::eye({1, 2, 3}), "eye: 3 sizes; there are one or two");
+  CHECK_THROWS_WITH(K::eye({1, 2, 3}), "eye: 3 sizes; it takes one or two");
 }
 
 TEST_CASE("zeros_like and ones_like have floatx and the run-time shape", "[creation]") {
@@ -147,7 +147,7 @@ TEST_CASE("arange counts", "[creation]") {
   CHECK(values(f({3})[0]) == std::vector<double>{0, 1, 2});
   CHECK(f({-1})[0].shape() == Shape{0});
   CHECK_THROWS_WITH(K::arange(0, 5, 0), "arange: a step of 0");
-  CHECK_THROWS_WITH(K::arange(K::constant({1.0, 2.0})), "arange: an argument of shape (2,); they are scalars");
+  CHECK_THROWS_WITH(K::arange(K::constant({1.0, 2.0})), "arange: an argument of shape (2,); they must be scalars");
   CHECK_THROWS_WITH(K::arange(3000000000, 3000000002), "arange: 3000000000 does not fit int32; ask for int64");
   CHECK_THROWS_WITH(K::arange(300, None, 1, "uint8"), "arange: 299 does not fit uint8; ask for int64");
   CHECK_THROWS_WITH(K::arange(2, None, 1, "bool"), "arange: bool is not a number");

@@ -154,12 +154,12 @@ TEST_CASE("ctc_decode says what does not fit", "[ctc]") {
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({6, 5}, int32)), "ctc_decode: input_length 6 of sample 0; y_pred has 5 time steps");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, -1}, int32), false), "ctc_decode: input_length -1 of sample 1; y_pred has 5 time steps");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5}, int32)), "ctc_decode: y_pred (2, 5, 4) has 2 samples, input_length (1,) has 1");
-  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({{5}, {5}}, int32)), "ctc_decode: input_length of shape (2, 1); it is (samples,)");
+  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({{5}, {5}}, int32)), "ctc_decode: input_length of shape (2, 1); it must be (samples,)");
   CHECK_THROWS_WITH(K::ctc_decode(K::zeros({2, 0, 4}), steps), "ctc_decode: y_pred of shape (2, 0, 4) has no time steps");
-  CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 3, 4), "ctc_decode: top_paths is 4; it is from 1 to the beam_width, 3");
-  CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 0), "ctc_decode: beam_width is 0; it is at least 1");
+  CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 3, 4), "ctc_decode: top_paths is 4; it must be between 1 and beam_width, 3");
+  CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 0), "ctc_decode: beam_width is 0; it must be at least 1");
   CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, 0}, int32), false, 9, 2), "ctc_decode: top_paths is 2, and the beam of sample 1 ends with 1 label");
-  CHECK_THROWS_WITH(K::ctc_decode(y - 1.0, steps, false), "ctc_decode: y_pred of sample 0 has a score that is negative or no number");
+  CHECK_THROWS_WITH(K::ctc_decode(y - 1.0, steps, false), "ctc_decode: y_pred of sample 0 has a score that is negative or NaN");
   CHECK_THROWS_WITH(K::ctc_decode(steps, steps), "ctc_decode: y_pred is int32, not a float dtype; cast it first (K::cast)");
 }
 

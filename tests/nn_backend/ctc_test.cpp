@@ -274,7 +274,7 @@ TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played"
   CHECK(error_of(K::constant({{0, 7, 2}, {1, 1, 0}}, int32), y, steps, lengths) ==
         "ctc_batch_cost: label 2 at position 2 of sample 0 follows 7, which ends the label: y_pred has 3 classes and the blank");
   CHECK(error_of(labels, y, steps, column({3, 2, 1})) == "ctc_batch_cost: input_length (2, 1) has 2 samples, label_length (3, 1) has 3");
-  CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) == "ctc_batch_cost: input_length of shape (2, 2); it is (samples, 1)");
+  CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) == "ctc_batch_cost: input_length of shape (2, 2); it must be (samples, 1)");
   CHECK(error_of(labels, K::zeros({2, 5, 0}), steps, lengths) == "ctc_batch_cost: y_pred of shape (2, 5, 0) has no classes; the last one is the blank");
 }
 
@@ -294,5 +294,5 @@ TEST_CASE("ctc_label_dense_to_sparse keeps the labels within their lengths, in r
   auto [all, same, wide] = K::sparse_parts(K::ctc_label_dense_to_sparse(K::constant({{0, 2}, {4, 5}}), K::constant({9, 0})));
   CHECK(testing::compare(same, K::constant({0., 2.})).message == "");   // a label of 0 is one
   CHECK_THROWS_WITH(K::ctc_label_dense_to_sparse(K::zeros({2, 3}), K::zeros({3})),
-                    "ctc_label_dense_to_sparse: labels (2, 3) and 3 label_lengths; there is one for each sample");
+                    "ctc_label_dense_to_sparse: labels (2, 3) and 3 label_lengths; there must be one for each sample");
 }

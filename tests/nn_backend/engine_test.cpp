@@ -161,7 +161,7 @@ TEST_CASE("what a backend throws or answers wrongly is one line", "[engine]") {
   Tensor w = word("w");
   CHECK_THROWS_WITH(K::log(w), "log: the backend 'my.words' failed: it is");
   CHECK_THROWS_AS(K::log(w), kassette::RuntimeError);
-  CHECK_THROWS_WITH(K::sin(w), "sin: the backend 'my.words' threw something that is no std::exception");
+  CHECK_THROWS_WITH(K::sin(w), "sin: the backend 'my.words' threw something that is not a std::exception");
   CHECK_THROWS_WITH(K::cos(w), "cos: no such luck");
   CHECK_THROWS_AS(K::cos(w), kassette::ValueError);
   CHECK_THROWS_WITH(K::exp(w), "exp: the backend 'my.words' returned 1.5: a float where a tensor is expected");
@@ -179,7 +179,7 @@ TEST_CASE("a backend's tensors are opaque to our own engine, print, and are free
     Tensor w = word("a word"), copy = w;
     CHECK(printed(w) == "a word (2, 3) float32 words");
     CHECK(w.shape() == Shape{2, 3});
-    std::string refused = ": a tensor (2, 3) of the backend 'words' is opaque to kassette's own engine; that backend's get_value or eval may give its value";
+    std::string refused = ": a tensor (2, 3) of the backend 'words' is opaque to the built-in engine; use that backend's get_value or eval";
     CHECK_THROWS_WITH(K::square(w), "square" + refused);
     CHECK_THROWS_WITH(w + K::ones({2, 3}), "add" + refused);
     CHECK_THROWS_WITH(K::concatenate({w, w}), "concatenate" + refused);

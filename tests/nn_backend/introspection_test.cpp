@@ -48,7 +48,7 @@ TEST_CASE("what is unknown is None", "[introspection]") {
   CHECK(K::ndim(3.0) == 0);
   CHECK(K::int_shape(rows)[0] == None);
   CHECK_THROWS_AS(std::int64_t(K::int_shape(rows)[0]), ValueError);
-  CHECK_THROWS_WITH(K::count_params(any), "count_params: (...) has an unknown size; K::size(x) stands for it");
+  CHECK_THROWS_WITH(K::count_params(any), "count_params: (...) has an unknown size; use K::size(x)");
   CHECK_THROWS_WITH(K::int_shape(Tensor()), "int_shape: an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::ndim(Tensor()), "ndim: an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dtype(Tensor()), "dtype: an empty Tensor (an uninitialised variable?)");
@@ -92,7 +92,7 @@ TEST_CASE("tensors know what they are", "[introspection]") {
   CHECK(K::int_shape({{1, 2, 3}, {4, 5, 6}}) == Shape{2, 3});
   CHECK(K::ndim(p) == 2);
   CHECK(K::dtype(v) == float32);
-  CHECK_THROWS_WITH(K::count_params(p), "count_params: (None, 2) has an unknown size; K::size(x) stands for it");
+  CHECK_THROWS_WITH(K::count_params(p), "count_params: (None, 2) has an unknown size; use K::size(x)");
 }
 
 TEST_CASE("what there is nothing to compute of is the value that a variable has then", "[introspection]") {

@@ -134,7 +134,7 @@ TEST_CASE("random variables take shapes that are known, in numbers or tensors", 
   CHECK_THROWS_WITH(K::random_normal_variable(K::shape(unknown_rows()), 0, 1),
                     "random_normal_variable: shape (None, 3) depends on a placeholder; a variable has known sizes");
   CHECK_THROWS_WITH(K::random_uniform_variable({K::None, 2}, 0, 1),
-                    "random_uniform_variable: shape (-1, 2): sizes are known and not negative (None reads -1); K::shape(x)[i] stands for an unknown one");
+                    "random_uniform_variable: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
 }
 
 TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and its gradient has the shape of x", "[partial]") {
@@ -311,5 +311,5 @@ TEST_CASE("products of placeholders of unknown rank are decided at each call, gr
   CHECK(values(sparse({{{1, 2}, {3, 4}}})[1]) == Vec{6, 2, 12, 6});
   CHECK(values(sparse({{1, 2}})[0]) == Vec{4, 3});
   CHECK(values(sparse({{1, 2}})[1]) == Vec{6, 2});
-  CHECK(message([&] { sparse({1}); }) == "dot: a dense operand of shape (); beside a sparse matrix it is a matrix or vector");
+  CHECK(message([&] { sparse({1}); }) == "dot: a dense operand of shape (); with a sparse matrix it must be a matrix or a vector");
 }

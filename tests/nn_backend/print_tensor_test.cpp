@@ -127,10 +127,10 @@ TEST_CASE("a variable keeps its constraint, which updates do not apply", "[print
   CHECK(constraint_of(K::variable(1, K::None, K::None, clipped))(K::constant(-2)).item<double>() == 0);
 }
 
-TEST_CASE("a sparse value takes no constraint: what comes of it is no variable", "[constraint][sparse]") {
+TEST_CASE("a sparse value takes no constraint: the result is not a variable", "[constraint][sparse]") {
   Tensor sparse = K::sparse_coo({{0, 1}}, {-1}, {2, 2});
   CHECK_THROWS_AS(K::variable(sparse, K::None, K::None, clipped), ValueError);
-  CHECK_THROWS_WITH(K::variable(sparse, K::None, K::None, clipped), "variable: a sparse value takes no constraint; what comes of it is no variable");
+  CHECK_THROWS_WITH(K::variable(sparse, K::None, K::None, clipped), "variable: a sparse value takes no constraint; the result is not a variable");
   CHECK_FALSE(K::is_variable(K::variable(sparse, K::None, K::None, K::None)));
 }
 

@@ -301,7 +301,7 @@ TEST_CASE("integer bounds may be scalar tensors, also of sizes that only a call 
   CHECK_THROWS_WITH(f({K::ones({0, 2})}), "random_uniform: minval 0 is not below maxval 0");
   CHECK_THROWS_WITH(K::random_uniform({2}, K::constant(5, "int32"), 5, "int32"), "random_uniform: minval 5 is not below maxval 5");
   CHECK_THROWS_WITH(K::random_uniform({2}, K::constant({1, 2}, "int32"), 5, "int32"),
-                    "random_uniform: minval has shape (2,); a bound of integers is a scalar");
+                    "random_uniform: minval has shape (2,); integer bounds must be scalars");
   CHECK_THROWS_WITH(K::random_uniform({2}, 0, K::constant(5, "int64"), "int32"),
                     "random_uniform: maxval is int64 and the samples are int32; cast it (K::cast) or give dtype");
 }

@@ -93,7 +93,7 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
   auto step = [&](const std::function<K::Step(const Tensor&, const Tensors&)>& f) { return [&, f](const Tensor& in) { K::rnn(f, in, {h}); }; };
   refuses(x, "rnn: the step returned 2 states, it was given 1", step([](const Tensor& t, const Tensors& s) { return K::Step{t, {s[0], t}}; }));
   refuses(x, "rnn: the step returned 0 states, it was given 1", step([](const Tensor& t, const Tensors&) { return K::Step{t, {}}; }));
-  refuses(x, "rnn: the step returned state 0 of shape (2, 4), it was (2, 2); shapes must stay",
+  refuses(x, "rnn: the step returned state 0 of shape (2, 4), it was (2, 2); the shape must stay the same",
           step([](const Tensor& t, const Tensors& s) { return K::Step{t, {K::concatenate({s[0], t})}}; }));
   refuses(x, "rnn: the step returned state 0 as float64, it was float32", step([](const Tensor& t, const Tensors& s) { return K::Step{t, {K::cast(s[0], "float64")}}; }));
   refuses(x, "rnn: an output has shape (), expected (2, ...), a row for each sample", step([](const Tensor& t, const Tensors& s) { return K::Step{K::sum(t), s}; }));
@@ -108,7 +108,7 @@ TEST_CASE("rnn refuses states and outputs that do not stay what they were, eager
   // What changes from step to step is seen only where steps are run one by one.
   int calls = 0;
   auto grows = [&](const Tensor& t, const Tensors& s) { return K::Step{++calls == 3 ? K::concatenate({t, t}) : t, s}; };
-  CHECK(error_of([&] { K::rnn(grows, x, {h}); }) == "rnn: the step returned an output of shape (2, 4), it was (2, 2); shapes must stay");
+  CHECK(error_of([&] { K::rnn(grows, x, {h}); }) == "rnn: the step returned an output of shape (2, 4), it was (2, 2); the shape must stay the same");
   calls = 0;
   auto forgets = [&](const Tensor& t, const Tensors& s) { return ++calls == 2 ? K::Step{t, {}} : K::Step{t, s}; };
   CHECK(error_of([&] { K::rnn(forgets, x, {h}); }) == "rnn: the step returned 0 states, it was given 1");
@@ -172,7 +172,7 @@ TEST_CASE("map_fn maps slices in order: several elems, other dtypes, unknown and
 TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbolic in the same words", "[map_fn][bad]") {
   Tensor x = K::ones({2, 3}), one = K::ones({});
   auto same = [](const Tensor& t) { return t; };
-  refuses(one, "map_fn: elements are a scalar; they need an axis to go along", [&](const Tensor& in) { K::map_fn(same, in); });
+  refuses(one, "map_fn: elements are a scalar; they need an axis to iterate over", [&](const Tensor& in) { K::map_fn(same, in); });
   refuses(x, "map_fn: the function returned float64, expected float32, the dtype of elems; name the other one as dtype",
           [](const Tensor& in) { K::map_fn([](const Tensor& t) { return K::cast(t, "float64"); }, in); });
   refuses(x, "map_fn: the function returned float32, expected int32, the dtype asked for", [&](const Tensor& in) { K::map_fn(same, in, K::None, "int32"); });
@@ -180,8 +180,8 @@ TEST_CASE("map_fn and folds refuse what they cannot go through, eager and symbol
   refuses(x, "map_fn: 2 tensors to go through, and a function of one; let it take `const Tensors&`", [&](const Tensor& in) { K::map_fn(same, {in, x}); });
   refuses(x, "map_fn: elements of length 2 and 3", [](const Tensor& in) { K::map_fn([](const Tensors& t) { return t[0]; }, {in, K::ones({3})}); });
   auto plus = [](const Tensor& a, const Tensor& e) { return a + e; };
-  refuses(one, "foldl: elems is a scalar; it needs an axis to go along", [&](const Tensor& in) { K::foldl(plus, in); });
-  refuses(x, "foldr: the step returned state 0 of shape (1, 3), it was (3,); shapes must stay",
+  refuses(one, "foldl: elems is a scalar; it needs an axis to iterate over", [&](const Tensor& in) { K::foldl(plus, in); });
+  refuses(x, "foldr: the step returned state 0 of shape (1, 3), it was (3,); the shape must stay the same",
           [](const Tensor& in) { K::foldr([](const Tensor& a, const Tensor& e) { return K::expand_dims(a + e, 0); }, in); });
   refuses(K::ones({0, 3}), "foldl: no elements and no initializer", [&](const Tensor& in) { K::foldl(plus, in); });
 }

@@ -45,7 +45,7 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
   CHECK_THROWS_WITH(K::reshape(x, {4, 2}), "reshape: (2, 3) has 6 elements, which do not make (4, 2)");
   CHECK_THROWS_WITH(K::reshape(x, {-1, 4}), "reshape: (2, 3) has 6 elements, which do not make (-1, 4)");
   CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: (2, 3) to (-1, -1): only one size can be inferred");
-  CHECK_THROWS_WITH(K::reshape(x, {-2, 3}), "reshape: (2, 3) to (-2, 3): a size is -1 (inferred) or not negative");
+  CHECK_THROWS_WITH(K::reshape(x, {-2, 3}), "reshape: (2, 3) to (-2, 3): a size must not be negative, except one -1 to be inferred");
   CHECK_THROWS_WITH(K::reshape(counted({0, 3}, 0), {-1, 0}),
                     "reshape: (0, 3) to (-1, 0): with no elements, any size fits in place of -1");
   CHECK_THROWS_WITH(K::reshape(x, {1L << 40, 1L << 40}),
@@ -54,7 +54,7 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
   CHECK_THROWS_WITH(K::reshape(x, K::constant({2.0, 3.0})), "reshape: the shape is a tensor of float32; it must be of integers");
   CHECK_THROWS_WITH(K::reshape(x, K::constant({{2, 3}}, "int32")),
                     "reshape: the shape is a tensor of shape (1, 2); it must have one axis");
-  CHECK_THROWS_WITH(K::reshape(x, None), "reshape: None is no shape here; the rank must be known");
+  CHECK_THROWS_WITH(K::reshape(x, None), "reshape: the shape is None; its rank must be known here");
   CHECK_THROWS_WITH(K::reshape(Tensor(), {2}), "reshape: argument 1 is an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::reshape(x, {Tensor(), 2}), "reshape: a size is an empty Tensor (an uninitialised variable?)");
 }
@@ -114,7 +114,7 @@ TEST_CASE("permute_dimensions moves axes", "[shaping]") {
   CHECK(K::ndim(K::permute_dimensions(K::placeholder(), {1, 0})) == 2);
   CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1}), "permute_dimensions: a pattern of 2 axes for a tensor of shape (2, 3, 4)");
   CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1, 1}),
-                    "permute_dimensions: pattern (0, 1, 1) is no permutation of the axes 0 to 2");
+                    "permute_dimensions: pattern (0, 1, 1) is not a permutation of the axes 0 to 2");
 }
 
 TEST_CASE("permute_dimensions is right for every size and pattern", "[shaping]") {
@@ -158,7 +158,7 @@ TEST_CASE("concatenate joins along an axis", "[shaping]") {
   CHECK(K::int_shape(K::concatenate({p, q})) == Shape{4, -1});
   CHECK(K::int_shape(K::concatenate({p, q}, 0)) == Shape{-1, 3});
   CHECK(K::int_shape(K::concatenate({K::placeholder(), q}, 0)) == Shape{-1, -1});
-  CHECK_THROWS_WITH(K::concatenate({}), "concatenate: an empty list; there must be a tensor at least");
+  CHECK_THROWS_WITH(K::concatenate({}), "concatenate: an empty list; at least one tensor is needed");
   CHECK_THROWS_WITH(K::concatenate({a, b}, 0), "concatenate: shapes (2, 2) and (2, 1) differ elsewhere than along axis 0");
   CHECK_THROWS_WITH(K::concatenate({a, a}, 2), "concatenate: axis 2 is out of range for (2, 2) of rank 2");
   CHECK_THROWS_WITH(K::concatenate({a, K::constant({{1}, {2}}, "int32")}),
@@ -176,7 +176,7 @@ TEST_CASE("stack joins along a new axis, unstack is its inverse", "[shaping]") {
   CHECK(values(K::stack({1, 2, 3})) == Doubles{1, 2, 3});
   CHECK_THROWS_WITH(K::stack({a, K::transpose(b)}), "stack: shapes (2, 3) and (3, 2) differ");
   CHECK_THROWS_WITH(K::stack({a, b}, 3), "stack: axis 3 is out of range for (2, 3) of rank 2; it lies between -3 and 2");
-  CHECK_THROWS_WITH(K::stack({}), "stack: an empty list; there must be a tensor at least");
+  CHECK_THROWS_WITH(K::stack({}), "stack: an empty list; at least one tensor is needed");
 }
 
 TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
@@ -198,10 +198,10 @@ TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
   CHECK(K::int_shape(K::repeat_elements(p, 3, 1)) == Shape{-1, 12});
   CHECK(K::tile(counted({3, 4}, 12), {0, 2}).shape() == Shape{0, 8});
   CHECK_THROWS_WITH(K::tile({1, 2}, {2, 3}), "tile: (2,) by (2, 3): more factors than axes; K::expand_dims makes axes");
-  CHECK_THROWS_WITH(K::tile({1, 2}, -1), "tile: (2,) by (-1,): a factor is not negative");
+  CHECK_THROWS_WITH(K::tile({1, 2}, -1), "tile: (2,) by (-1,): factors must not be negative");
   CHECK_THROWS_WITH(K::repeat({1, 2}, 3), "repeat: a tensor of shape (2,); it must have rank 2");
   CHECK_THROWS_AS(K::repeat({1, 2}, 3), AssertionError);
-  CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep 0; it is at least 1");
+  CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep 0; it must be at least 1");
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 2, 1), "repeat_elements: axis 1 is out of range for (2,) of rank 1");
   CHECK_THROWS_WITH(K::tile({1, 2}, {1L << 62}), "tile: 2 elements of (2,) 4611686018427387904 times are too many to address");
 }
@@ -232,7 +232,7 @@ TEST_CASE("slice takes a window", "[shaping]") {
                     "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4): they have an entry for each axis");
   CHECK_THROWS_WITH(K::slice(x, {3, 0}, {2, 4}), "slice: start (3, 0) and size (2, 4) of a tensor of shape (4, 4): beyond the end");
   CHECK_THROWS_WITH(K::slice(x, {-1, 0}, {1, 4}),
-                    "slice: start (-1, 0) and size (1, 4) of a tensor of shape (4, 4): a start is not negative");
+                    "slice: start (-1, 0) and size (1, 4) of a tensor of shape (4, 4): a start must not be negative");
   CHECK_THROWS_AS(K::slice(x, {1, 0}, {INT64_MAX, 4}), ValueError);
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("one_hot is float32 and ignores indices out of range", "[shaping]") {
   CHECK(values(h) == Doubles{1, 0, 0, 0, 0, 1, 0, 0, 0});
   CHECK(K::one_hot(K::constant({{1}, {3}}, "uint8"), 2).shape() == Shape{2, 1, 2});
   CHECK(K::int_shape(K::one_hot(K::placeholder({K::None}, None, "int32"), 4)) == Shape{-1, 4});
-  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2), "one_hot: the indices are float32; they are integers (K::cast)");
+  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2), "one_hot: the indices are float32; they must be integers (K::cast)");
   CHECK_THROWS_WITH(K::one_hot({1}, -2), "one_hot: num_classes -2 is negative");
 }
 
@@ -258,6 +258,6 @@ TEST_CASE("gather selects rows", "[shaping]") {
   CHECK(K::int_shape(K::gather(K::placeholder({K::None, 5}), K::placeholder({K::None, 2}, None, "int64"))) == Shape{-1, 2, 5});
   CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: index 3 is out of range for an axis of size 3");
   CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: index -1 is out of range for an axis of size 3");
-  CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})), "gather: the indices are float32; they are int32 or int64 (K::cast)");
+  CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})), "gather: the indices are float32; they must be int32 or int64 (K::cast)");
   CHECK_THROWS_WITH(K::gather(1.0, {0}), "gather: a scalar has no axis to select along");
 }

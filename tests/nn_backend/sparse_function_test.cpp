@@ -71,9 +71,9 @@ TEST_CASE("what is fed to sparse and dense placeholders is checked in one line",
   CHECK_THROWS_WITH(f({None, dense}), "function: input 0 is an empty Tensor, and the sparse placeholder (None, 3) has no default");
   CHECK_THROWS_WITH(f({sparse}), "function: 1 value for 2 inputs");
   CHECK_THROWS_WITH(K::eval(p), "eval: the placeholder 'indices of graph' (None, 2) is not fed; list it among the inputs of a K::function");
-  CHECK_THROWS_WITH(K::function({sparse}, {d}), Catch::Contains("input 0 is a sparse tensor of shape (2, 3) that is no placeholder"));
-  CHECK_THROWS_WITH(K::placeholder(None, None, None, true), "placeholder: a sparse placeholder of unknown rank; it has a known rank of at least 1");
-  CHECK_THROWS_WITH(K::placeholder({}, None, None, true), "placeholder: a sparse placeholder of shape (); it has a known rank of at least 1");
+  CHECK_THROWS_WITH(K::function({sparse}, {d}), Catch::Contains("input 0 is a sparse tensor of shape (2, 3) that is not a placeholder"));
+  CHECK_THROWS_WITH(K::placeholder(None, None, None, true), "placeholder: a sparse placeholder of unknown rank; its rank must be known and at least 1");
+  CHECK_THROWS_WITH(K::placeholder({}, None, None, true), "placeholder: a sparse placeholder of shape (); its rank must be known and at least 1");
   CHECK(K::int_shape(K::placeholder(None, 3, "int32", true)) == Shape{-1, -1, -1});
 }
 

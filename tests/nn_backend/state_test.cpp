@@ -91,7 +91,7 @@ TEST_CASE("updates refuse what is no variable, other shapes and other dtypes, an
   CHECK_THROWS_WITH(K::moving_average_update(x, {1, 2, 3}, 0.9),
                     "moving_average_update: the variable is (2, 3), the value (3,); shapes must be equal");
   CHECK_THROWS_WITH(K::moving_average_update(x, x, {0.9, 0.9, 0.9}),
-                    "moving_average_update: momentum has shape (3,); it is a number or a scalar");
+                    "moving_average_update: momentum has shape (3,); it must be a number or a scalar");
   CHECK_THROWS_WITH(K::moving_average_update(x, Tensor(), 0.9), "moving_average_update: an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::update(n, K::constant({1.0, 2.0})), "update: the variable is int32, the value float32");
   CHECK_THROWS_AS(K::update(n, {1.5, 2}), TypeError);

@@ -106,7 +106,7 @@ TEST_CASE("random tensors come again with their seed, and failures name it", "[t
     Random random(42);
     first = random.uniform({2, 3}, -1, 1);
     CHECK(!compare(first, random.uniform({2, 3}, -1, 1)));
-    CHECK_THAT(report(first, 5), Catch::Contains("random tensors: KASSETTE_TEST_SEED=42 gives them again"));
+    CHECK_THAT(report(first, 5), Catch::Contains("random tensors: KASSETTE_TEST_SEED=42 reproduces them"));
     CHECK(K::all(first >= -1).item<bool>());
     CHECK(compare(Random(42).uniform({2, 3}, -1, 1), first));
     CHECK(!compare(Random(43).uniform({2, 3}, -1, 1), first));

@@ -45,7 +45,7 @@ TEST_CASE("slices are clipped and step both ways", "[indexing]") {
   CHECK(x[slice(None, None, INT64_MIN)].item<float>() == 5);
   CHECK(values(counted({2, 3}, 6)(all, slice(None, None, 2))) == Doubles{0, 2, 3, 5});
   CHECK_THROWS_WITH(slice(0, 1, 0), "slice: a step of 0");
-  CHECK_THROWS_WITH(slice(0.5, 1), "slice: a bound is an integer or None");
+  CHECK_THROWS_WITH(slice(0.5, 1), "slice: a bound must be an integer or None");
 }
 
 TEST_CASE("ellipsis and new axes", "[indexing]") {
@@ -84,7 +84,7 @@ TEST_CASE("a scalar integer tensor is an index", "[indexing]") {
   CHECK(values(x(ellipsis, i, last)) == values(x(ellipsis, 1, 3)));
   CHECK(values(x(slice(1, None), newaxis, i, slice(0, 2))) == values(x(slice(1, None), newaxis, 1, slice(0, 2))));
   CHECK_THROWS_WITH(x[K::constant(2, "int32")], "index: index 2 is out of range for an axis of size 2");
-  CHECK_THROWS_WITH(x[K::constant(1.0)], "index: a tensor of float32; a tensor that indexes is an integer scalar");
+  CHECK_THROWS_WITH(x[K::constant(1.0)], "index: a tensor of float32; an index tensor must be an integer scalar");
   CHECK_THROWS_AS(x[K::constant({1}, "int32")], ValueError);
 }
 

@@ -285,8 +285,8 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({3, 4})), "batch_dot: (2, 3, 4) x (3, 4): batch sizes differ, 2 against 3");
   CHECK_THROWS_WITH(K::batch_dot(K::ones({1, 4}), K::ones({2, 4})), "batch_dot: (1, 4) x (2, 4): batch sizes differ, 1 against 2");
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2, 5, 3}), 2), "batch_dot: (2, 3, 4) x (2, 5, 3): inner dimensions differ, 4 against 3");
-  CHECK_THROWS_WITH(K::batch_dot(x, x, 0), "batch_dot: axis 0 of x is the batch axis; it takes part in no sum");
-  CHECK_THROWS_WITH(K::batch_dot(x, x, {2, -3}), "batch_dot: axis -3 of y is the batch axis; it takes part in no sum");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, 0), "batch_dot: axis 0 of x is the batch axis, which cannot be summed over");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, {2, -3}), "batch_dot: axis -3 of y is the batch axis, which cannot be summed over");
   CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axis 3 is out of range for (2, 3, 4) of rank 3");
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})), "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
   CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}), "batch_dot: 3 axes given; it takes one of x and one of y, or one that stands for both");

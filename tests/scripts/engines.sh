@@ -39,7 +39,7 @@ check "no banner without asking" "" "$(cat "$work/err")"
 KASSETTE_LOG=info "$work/program" >/dev/null 2>"$work/err"
 check "the banner in the log" "*Using TensorFlow backend.*" "$(cat "$work/err")"
 check "theano" "theano \[0. 2.\]*" "$(KERAS_BACKEND=theano "$work/program" 2>"$work/err")"
-check "one line says what theano is" "kassette: *: backend 'theano' runs on kassette's own engine*" "$(cat "$work/err")"
+check "one line says what theano is" "kassette: *: backend 'theano' runs on the built-in engine*" "$(cat "$work/err")"
 
 if [ -e "$build/lib/kassette/tracing.so" ]; then
   got=$(KERAS_BACKEND=tracing "$work/program" 2>"$work/err")
