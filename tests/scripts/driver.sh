@@ -107,7 +107,7 @@ int main(int, char** argv) {
   if (how == "chars") throw "text";
   if (how == "int") throw 42;
   if (how == "odd") throw Odd();
-  if (how == "thread") std::thread([] { std::vector<int>().at(3); }).join();
+  if (how == "thread") std::thread([] { (void)std::vector<int>().at(3); }).join();
   if (how == "noexcept") never_throws();
   if (how == "SEGV") std::memset(reinterpret_cast<void*>(zero + 1), 1, 1);
   if (how == "stack") return deep(0);
