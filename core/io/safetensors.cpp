@@ -238,24 +238,28 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
     begin[i] = at;
     at += sources[i].spec().bytes();
   }
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  for (std::int64_t i = 0; i < tensors.metadata_size(); ++i)
-    header["__metadata__"][tensors.metadata_key(i)] = tensors.metadata(std::string(tensors.metadata_key(i)));
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    const Spec& spec = sources[i].spec();
-    const char* dtype = "";
-    for (const DTypeName& d : kNames)
-      if (d.dtype == spec.dtype) dtype = d.name;
-    auto shape = nlohmann::ordered_json::array();
-    for (int d = 0; d < spec.rank; ++d) shape.push_back(spec.dims[d]);
-    header[tensors.begin()[i].name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {begin[i], begin[i] + spec.bytes()}}};
-  }
-  std::string json;
+  // As text: nlohmann's ordered objects look for each new key among all others.
+  std::string json = "{", separator;
   try {
-    json = header.dump();
+    for (std::int64_t i = 0; i < tensors.metadata_size(); ++i) {
+      const std::string key = tensors.metadata_key(i);
+      json += text(i ? "," : "\"__metadata__\":{", nlohmann::json(key).dump(), ':', nlohmann::json(tensors.metadata(key)).dump());
+      separator = "},";
+    }
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const Spec& spec = sources[i].spec();
+      const char* dtype = "";
+      for (const DTypeName& d : kNames)
+        if (d.dtype == spec.dtype) dtype = d.name;
+      json += text(separator, nlohmann::json(tensors.begin()[i].name).dump(), ":{\"dtype\":\"", dtype, "\",\"shape\":[");
+      for (int d = 0; d < spec.rank; ++d) json += text(d ? "," : "", spec.dims[d]);
+      json += text("],\"data_offsets\":[", begin[i], ',', begin[i] + spec.bytes(), "]}");
+      separator = ",";
+    }
   } catch (const nlohmann::json::type_error&) {
     fail<ValueError>(what, ": a name or text is not UTF-8");
   }
+  json += separator == "}," ? "}}" : "}";
   json.resize((json.size() + 8 + 63) / 64 * 64 - 8, ' ');
   io::OutputFile file(what, path);
   std::int64_t length = static_cast<std::int64_t>(json.size());

@@ -131,4 +131,29 @@ TEST_CASE("many texts, and many tensors, take no more time than their number", "
   copy.set_metadata("k7", "mine");
   CHECK(copy.metadata("k7") == std::string("mine"));
   CHECK(texts.metadata("k7") == std::string("again"));
+  NamedTensors model = texts;
+  for (int i = 0; i < 50000; ++i) model.set("t" + std::to_string(i), array(int8, {}));
+  save_safetensors(folder / "m", model);
+  NamedTensors back = load_safetensors(folder / "m");
+  CHECK(back.metadata("k199999") == std::string("v199999"));
+  CHECK(back.metadata_size() == n);
+  CHECK(back.size() == 50000);
+}
+
+TEST_CASE("the header that is written is JSON, whatever is in names and texts", "[io]") {
+  Folder folder;
+  NamedTensors model{{"a\"b\\\n", array(int8, {2, 3})}, {"c", array(float32, {})}};
+  save_safetensors(folder / "m", model);
+  auto header = [&] {
+    const std::string s = read_file(folder / "m").substr(8);
+    return s.substr(0, s.find_last_of('}') + 1);
+  };
+  // As JSON's grammar has it (RFC 8259, 7).
+  CHECK(header().substr(0, 130) == R"({"a\"b\\\n":{"dtype":"I8","shape":[2,3],"data_offsets":[4,10]},"c":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})");
+  model = {};
+  model.set_metadata("k\"", "v\t");
+  save_safetensors(folder / "m", model);
+  CHECK(header() == R"({"__metadata__":{"k\"":"v\t"}})");
+  save_safetensors(folder / "m", {});
+  CHECK(header() == "{}");
 }
