@@ -84,21 +84,61 @@ void write_defaults(const std::string& file) noexcept {
   }
 }
 
-/// A value as a message has it. Lists and objects by their kind: to write them out takes a stack as deep as they are.
-std::string shown(const Json& value) {
-  if (value.is_structured()) return std::string("an ") + value.type_name();
-  return excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+/// A field of the file: what kind it is, and its text as JSON; of a text, the text alone too.
+struct Field {
+  enum Kind { kText, kFloat, kOther } kind = kOther;
+  std::string json, text;
+  const char* type = "null";   // in messages
+  double number = 0;
+};
+
+/// The fields of an object. Events, and no Json object: one cannot be destroyed where there is no memory, it ends the program.
+class Fields final : public nlohmann::json_sax<Json> {
+ public:
+  std::map<std::string, Field> fields;
+  const char* type = "null";   // of the whole
+
+  const Field* find(const char* name) const {
+    auto at = fields.find(name);
+    return at == fields.end() ? nullptr : &at->second;
+  }
+  bool null() override { return value({Field::kOther, "null", "", "null"}); }
+  bool boolean(bool b) override { return value({Field::kOther, b ? "true" : "false", "", "boolean"}); }
+  bool number_integer(number_integer_t n) override { return value({Field::kOther, text(n), "", "number"}); }
+  bool number_unsigned(number_unsigned_t n) override { return value({Field::kOther, text(n), "", "number"}); }
+  bool number_float(number_float_t n, const string_t&) override { return value({Field::kFloat, Json(n).dump(), "", "number", n}); }
+  bool string(string_t& s) override { return value({Field::kText, Json(s).dump(-1, ' ', false, Json::error_handler_t::replace), s, "string"}); }
+  bool binary(binary_t&) override { return false; }
+  // Lists and objects are shown by their kind: what they hold is of no use here.
+  bool start_object(std::size_t) override { return value({Field::kOther, "an object", "", "object"}) && ++depth_; }
+  bool start_array(std::size_t) override { return value({Field::kOther, "an array", "", "array"}) && ++depth_; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1) name_ = name;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool value(Field f) {
+    if (depth_ == 0) type = f.type;
+    if (depth_ == 1) fields[name_] = std::move(f);
+    return true;
+  }
+
+  int depth_ = 0;
+  std::string name_;
+};
 
 /// The text of a field that takes one of a few words.
-std::string word(const std::string& file, const Json& config, const char* field, std::initializer_list<const char*> words) {
-  const Json& value = config.at(field);
+std::string word(const std::string& file, const char* field, const Field& value, std::initializer_list<const char*> words) {
   std::string known;
   for (const char* w : words) {
-    if (value == w) return w;
+    if (value.kind == Field::kText && value.text == w) return w;
     known += text(known.empty() ? "" : " or ", '"', w, '"');
   }
-  fail<AssertionError>(file, ": ", field, " is ", shown(value), "; it takes ", known);
+  fail<AssertionError>(file, ": ", field, " is ", excerpt(value.json), "; it takes ", known);
 }
 
 /// The text with its long integers cut to what fits 64 bits: Python's have no end, and Json would take them for floats. Nobody
@@ -130,31 +170,29 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
   std::map<std::string, std::string> whole;
   // Python's json refuses a byte order mark, which Json reads over.
   const bool marked = all.compare(0, 3, "\xef\xbb\xbf") == 0;
-  Json config = marked ? Json(Json::value_t::discarded) : Json::parse(with_short_integers(all, whole), nullptr, /*allow_exceptions=*/false);
-  if (config.is_discarded()) {
+  Fields config;
+  if (marked || !Json::sax_parse(with_short_integers(all, whole), &config)) {
     log_info(text(file, " is no JSON; the defaults hold"));
     return;
   }
-  if (!config.is_object()) fail<TypeError>(file, ": holds ", config.type_name(), " where an object is expected");
-  if (config.contains("floatx")) s.floatx = DType(Name(word(file, config, "floatx", {"float16", "float32", "float64"})));
-  if (config.contains("epsilon")) {
-    const Json& epsilon = config["epsilon"];
-    if (!epsilon.is_number_float()) {
-      const std::string given = shown(epsilon);
-      const auto cut = whole.find(given);
-      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? given : excerpt(cut->second), "; it takes a float such as 1e-07 or 1.0");
+  if (std::string_view(config.type) != "object") fail<TypeError>(file, ": holds ", config.type, " where an object is expected");
+  if (const Field* floatx = config.find("floatx")) s.floatx = DType(Name(word(file, "floatx", *floatx, {"float16", "float32", "float64"})));
+  if (const Field* epsilon = config.find("epsilon")) {
+    if (epsilon->kind != Field::kFloat) {
+      const auto cut = whole.find(epsilon->json);
+      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second), "; it takes a float such as 1e-07 or 1.0");
     }
-    s.epsilon = epsilon.get<double>();
+    s.epsilon = epsilon->number;
   }
-  if (config.contains("image_data_format"))
-    s.channels_first = word(file, config, "image_data_format", {"channels_last", "channels_first"}) == "channels_first";
-  if (config.contains("backend")) {
-    if (!config["backend"].is_string()) fail<TypeError>(file, ": backend is ", config["backend"].type_name(), ", not a name");
-    std::string name = config["backend"].get<std::string>();
+  if (const Field* format = config.find("image_data_format"))
+    s.channels_first = word(file, "image_data_format", *format, {"channels_last", "channels_first"}) == "channels_first";
+  if (const Field* backend = config.find("backend")) {
+    if (backend->kind != Field::kText) fail<TypeError>(file, ": backend is ", backend->type, ", not a name");
+    const std::string& name = backend->text;
     // Whoever can write a name into the file is not to choose what code runs: libraries are found in folders that the user named.
     if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos || name.size() > kLongestName)
       fail<ValueError>("Unable to import backend : ", excerpt(name), ": ", file, " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path");
-    s.backend = std::move(name);
+    s.backend = name;
     s.source = file;
   }
 }

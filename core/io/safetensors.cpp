@@ -175,6 +175,15 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
   if (at != available) file.refuse(available - at, " bytes belong to no tensor");
 }
 
+// The header is put together as text: an object of nlohmann-json's cannot be destroyed where there is no memory, it ends the program.
+std::string quoted(const char* what, const std::string& words) {
+  try {
+    return nlohmann::json(words).dump();
+  } catch (const nlohmann::json::type_error&) {
+    fail<ValueError>(what, ": a name or text is not UTF-8");
+  }
+}
+
 }  // namespace
 
 namespace {
@@ -238,28 +247,23 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
     begin[i] = at;
     at += sources[i].spec().bytes();
   }
-  // As text: nlohmann's ordered objects look for each new key among all others.
-  std::string json = "{", separator;
-  try {
-    for (std::int64_t i = 0; i < tensors.metadata_size(); ++i) {
-      const std::string key = tensors.metadata_key(i);
-      json += text(i ? "," : "\"__metadata__\":{", nlohmann::json(key).dump(), ':', nlohmann::json(tensors.metadata(key)).dump());
-      separator = "},";
-    }
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const Spec& spec = sources[i].spec();
-      const char* dtype = "";
-      for (const DTypeName& d : kNames)
-        if (d.dtype == spec.dtype) dtype = d.name;
-      json += text(separator, nlohmann::json(tensors.begin()[i].name).dump(), ":{\"dtype\":\"", dtype, "\",\"shape\":[");
-      for (int d = 0; d < spec.rank; ++d) json += text(d ? "," : "", spec.dims[d]);
-      json += text("],\"data_offsets\":[", begin[i], ',', begin[i] + spec.bytes(), "]}");
-      separator = ",";
-    }
-  } catch (const nlohmann::json::type_error&) {
-    fail<ValueError>(what, ": a name or text is not UTF-8");
+  std::string json = "{";
+  if (tensors.metadata_size() > 0) json += "\"__metadata__\":{";
+  for (std::int64_t i = 0; i < tensors.metadata_size(); ++i) {
+    const std::string key = tensors.metadata_key(i);
+    json += text(i ? "," : "", quoted(what, key), ':', quoted(what, tensors.metadata(key)));
   }
-  json += separator == "}," ? "}}" : "}";
+  if (tensors.metadata_size() > 0) json += sources.empty() ? "}" : "},";
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Spec& spec = sources[i].spec();
+    const char* dtype = "";
+    for (const DTypeName& d : kNames)
+      if (d.dtype == spec.dtype) dtype = d.name;
+    json += text(i ? "," : "", quoted(what, tensors.begin()[i].name), ":{\"dtype\":\"", dtype, "\",\"shape\":[");
+    for (int d = 0; d < spec.rank; ++d) json += text(d ? "," : "", spec.dims[d]);
+    json += text("],\"data_offsets\":[", begin[i], ',', begin[i] + spec.bytes(), "]}");
+  }
+  json += '}';
   json.resize((json.size() + 8 + 63) / 64 * 64 - 8, ' ');
   io::OutputFile file(what, path);
   std::int64_t length = static_cast<std::int64_t>(json.size());
