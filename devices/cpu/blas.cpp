@@ -2,16 +2,26 @@
 #include "devices/cpu/blas.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <climits>
+#include <mutex>
+#include <vector>
 
 #include <cblas.h>
 
 #include "core/check_interrupt.h"
 #include "core/storage.h"
+#include "devices/bytes_text.h"
 #include "devices/cpu/gemv.h"
 #include "devices/cpu/threads.h"
+
+// OpenBLAS exports what it calls itself for a buffer.
+extern "C" {
+[[gnu::weak]] void* blas_memory_alloc(int);
+[[gnu::weak]] void blas_memory_free(void*);
+}
 
 namespace kassette {
 namespace {
@@ -58,15 +68,87 @@ constexpr std::int64_t kOneBlock = 128;
 void use_one_thread() { openblas_set_num_threads(1); }
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
+// Note [OpenBLAS' buffers]
+// A call packs its operands in a buffer of OpenBLAS' own, of which it makes one for each call that runs at the same time, and keeps
+// them. Where it cannot map one it tries again for ever, with a lock held. So each thread's first call asks whether there is room for a
+// buffer, throws MemoryError where there is none, and has the buffer made then: threads make one call at a time, so there are as many
+// buffers as calls from then on.
+constexpr std::int64_t kBuffer = std::int64_t(128) << 20;   // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
+constexpr std::size_t kMostBuffers = 64;                    // OpenBLAS ends the process where it has to make too many
+
+class Buffers {
+ public:
+  void enter() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (threads_ == made_.size() && made_.size() < kMostBuffers) {
+      made_.reserve(made_.size() + 1);
+      std::vector<void*> held;
+      held.reserve(made_.size() + 1);
+      // The first time OpenBLAS' own threads may want one as well.
+      check_room(made_.empty() ? 2 * kBuffer : kBuffer);
+      if (blas_memory_alloc && blas_memory_free) make(held);
+    }
+    ++threads_;
+  }
+  void leave() noexcept {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --threads_;
+  }
+
+ private:
+  static void check_room(std::int64_t bytes) {
+    void* p = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) fail_memory(cpu, bytes, memory_stats(cpu));
+    munmap(p, static_cast<std::size_t>(bytes));
+  }
+  /// Those that are there and idle are taken first, so one more than there are makes a new one.
+  void make(std::vector<void*>& held) {
+    for (bool known = true; known;) {
+      void* buffer = blas_memory_alloc(0);
+      if (!buffer) break;
+      known = std::find(made_.begin(), made_.end(), buffer) != made_.end();
+      if (!known) made_.push_back(buffer);
+      held.push_back(buffer);
+    }
+    for (void* buffer : held) blas_memory_free(buffer);
+  }
+
+  std::mutex mutex_;
+  std::size_t threads_ = 0;    // that live and have called OpenBLAS
+  std::vector<void*> made_;
+};
+/// Never destroyed: threads may end after main.
+Buffers& buffers() {
+  static auto* all = new Buffers;
+  return *all;
+}
+
+struct Entered {
+  bool yes = false;
+  ~Entered() {
+    if (yes) buffers().leave();
+  }
+};
+thread_local Entered entered;
+
+/// Before each call of OpenBLAS: there is a buffer for this thread.
+inline void take_part() {
+  if (entered.yes) return;
+  buffers().enter();
+  entered.yes = true;
+}
+
 enum class Into { fresh, sum };
 
 void blas_gemm(const Product& p, const float* a, const float* b, float* out, Into into) {
+  take_part();
   cblas_sgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0f, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
               into == Into::sum ? 1.0f : 0.0f, out,
               static_cast<int>(p.ldo));
 }
 void blas_gemm(const Product& p, const double* a, const double* b, double* out, Into into) {
+  take_part();
   cblas_dgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
               into == Into::sum ? 1.0 : 0.0, out,
@@ -75,11 +157,13 @@ void blas_gemm(const Product& p, const double* a, const double* b, double* out, 
 /// y = a x or a^T x for a row-major (rows x cols).
 void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const float* a, std::int64_t lda, const float* x, std::int64_t incx, float* y,
                std::int64_t incy) {
+  take_part();
   cblas_sgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0f, a, static_cast<int>(lda),
               x, static_cast<int>(incx), 1.0f, y, static_cast<int>(incy));
 }
 void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const double* a, std::int64_t lda, const double* x, std::int64_t incx,
                double* y, std::int64_t incy) {
+  take_part();
   cblas_dgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0, a, static_cast<int>(lda),
               x, static_cast<int>(incx), 1.0, y, static_cast<int>(incy));
 }
