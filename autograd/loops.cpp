@@ -277,6 +277,7 @@ Tensors of_no_steps(Callable<Tensors()> recorded) {
 }
 
 Tensors scan(const ScanRequest& r, const ScanFn& step) {
+  SeedScope seeds;
   bool symbolic = context().symbolic;
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) {

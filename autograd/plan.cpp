@@ -305,6 +305,34 @@ Tensor Plan::take(Frame& f, int slot) const {
   return Access::wrap(std::move(b));
 }
 
+namespace {
+
+/// A call that throws draws nothing: sources that it has drawn from go back, unless another call drew from them meanwhile.
+template <class Sources>
+class SourcesBefore {
+ public:
+  SourcesBefore(const Sources& sources, const Tensors* keys) : sources_(sources), exceptions_(std::uncaught_exceptions()) {
+    if (keys) return;   // a body's draws follow from the key of its node
+    for (const auto& leaf : sources) draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
+  }
+  ~SourcesBefore() {
+    if (std::uncaught_exceptions() == exceptions_) return;
+    for (std::size_t i = 0; i < draws_.size(); ++i) {
+      std::uint64_t drawn = draws_[i] + 1;
+      sources_[i].node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
+    }
+  }
+  SourcesBefore(const SourcesBefore&) = delete;
+  SourcesBefore& operator=(const SourcesBefore&) = delete;
+
+ private:
+  const Sources& sources_;
+  int exceptions_;
+  std::vector<std::uint64_t> draws_;
+};
+
+}  // namespace
+
 Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
@@ -335,6 +363,7 @@ Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
   }
   f.keys = keys;
   f.next_key = 0;
+  const SourcesBefore before(sources_, keys);
   fill(f, args, n_args);
   run_steps(f, 0, first_tail_);
   Tensors results;

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
+#include "ops/random.h"
 
 namespace kassette {
 namespace {
@@ -139,6 +140,7 @@ Tensors unrolled(const Recurrence& r, const ScanFn& step) {
 }
 
 Tensors recur(const Recurrence& r, const ScanFn& step) {
+  SeedScope seeds;
   bool symbolic = context().symbolic || (r.mask.defined() && r.mask.symbolic());
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) {

@@ -159,15 +159,18 @@ void set_random_seed(Scalar seed) {
 
 Tensor random_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(random_normal, shape, mean, stddev, dtype, seed);
+  SeedScope scope;
   return normal("random_normal", kassette::random_normal, shape, mean, stddev, dtype, seed);
 }
 Tensor truncated_normal(const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(truncated_normal, shape, mean, stddev, dtype, seed);
+  SeedScope scope;
   return normal("truncated_normal", kassette::truncated_normal, shape, mean, stddev, dtype, seed);
 }
 
 Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& maxval, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(random_uniform, shape, minval, maxval, dtype, seed);
+  SeedScope scope;
   Sample s("random_uniform", shape, dtype);
   if (s.dtype.is_integer()) return uniform_integers(s, minval, maxval, seed);
   s.check_float();
@@ -185,6 +188,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
 
 Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar seed) {
   KASSETTE_DISPATCH(random_binomial, shape, p, dtype, seed);
+  SeedScope scope;
   Sample s("random_binomial", shape, dtype);
   if (is_number(p)) return in_name_of(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
   Tensor share = as_tensor(p, default_float(), s.what);
@@ -200,6 +204,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
 
 Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar seed) {
   KASSETTE_DISPATCH(dropout, x, level, noise_shape, seed);
+  SeedScope scope;
   Arg t(x, DType(), "dropout");
   if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level ", level, " is not in [0, 1)");
   if (!t.tensor().defined()) fail<ValueError>("dropout: x is an empty Tensor (an uninitialised variable?)");
@@ -212,6 +217,7 @@ Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar s
 
 Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype, Name name, Scalar seed) {
   KASSETTE_DISPATCH(random_uniform_variable, shape, low, high, dtype, name, seed);
+  SeedScope scope;
   const char* what = "random_uniform_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);
@@ -223,6 +229,7 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
   KASSETTE_DISPATCH(random_normal_variable, shape, mean, scale, dtype, name, seed);
+  SeedScope scope;
   const char* what = "random_normal_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <exception>
 #include <mutex>
 #include <random>
 
@@ -27,6 +28,8 @@ struct Global {
   std::mutex mutex;
   bool seeded = false;
   RandomKey key{};
+  const void* last_taker = nullptr;   // the thread that took the last seeds, and how many in a row
+  std::uint64_t taken_in_turn = 0;
 };
 constinit Global global;
 
@@ -36,6 +39,8 @@ RandomKey mix(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
   return {std::uint64_t(r.w[1]) << 32 | r.w[0], std::uint64_t(r.w[3]) << 32 | r.w[2]};
 }
 
+thread_local std::uint64_t seeds_taken = 0;   // by this thread
+
 std::uint64_t next_seed() {
   std::lock_guard<std::mutex> lock(global.mutex);
   if (!global.seeded) {
@@ -43,6 +48,10 @@ std::uint64_t next_seed() {
     global.key = {std::uint64_t(entropy()) << 32 | entropy(), 0};
     global.seeded = true;
   }
+  if (global.last_taker != &seeds_taken) global.taken_in_turn = 0;
+  global.last_taker = &seeds_taken;
+  ++global.taken_in_turn;
+  ++seeds_taken;
   return mix(global.key.seed, global.key.draw++, 0).seed;
 }
 
@@ -355,10 +364,22 @@ constinit const OpDef dropout_row{.name = "dropout",
                                   .host = 6,
                                   .traits = kDraws};
 
+SeedScope::SeedScope() : taken_(seeds_taken), exceptions_(std::uncaught_exceptions()) {}
+SeedScope::~SeedScope() {
+  const std::uint64_t since = seeds_taken - taken_;
+  if (since == 0 || std::uncaught_exceptions() == exceptions_) return;
+  std::lock_guard<std::mutex> lock(global.mutex);
+  if (global.last_taker != &seeds_taken || global.taken_in_turn < since) return;   // another thread has drawn meanwhile
+  global.key.draw -= since;
+  global.taken_in_turn -= since;
+  seeds_taken -= since;
+}
+
 void set_random_seed(std::uint64_t seed) {
   std::lock_guard<std::mutex> lock(global.mutex);
   global.key = {seed, 0};
   global.seeded = true;
+  global.taken_in_turn = 0;
 }
 
 KeySource key_source(const Node& key) {

@@ -43,6 +43,18 @@ struct KeySource {
 KeySource key_source(const Node& key);
 /// The key that source number `index` of a body has in step `step` of `steps`, from the key of the body's node.
 void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source, void* out);
+/// What throws draws nothing: the seeds that this thread has taken meanwhile are given back, unless another thread drew between.
+class SeedScope {
+ public:
+  SeedScope();
+  ~SeedScope();
+  SeedScope(const SeedScope&) = delete;
+  SeedScope& operator=(const SeedScope&) = delete;
+
+ private:
+  std::uint64_t taken_;
+  int exceptions_;
+};
 
 // ---- draws -----------------------------------------------------------------------------------------------------------
 /// A key, a shape argument as a tensor (ops/dims.h), both on the host, and the dtype of the samples.
