@@ -1,0 +1,89 @@
+// tests/fuzz/calls.h - random calls of K functions: what one is, and the numbers that it is made of.
+#pragma once
+#include <kassette/backend.h>
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace kassette::test {
+
+/// The same numbers for the same seed on every machine (splitmix64).
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+  int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
+  bool one_in(int n) { return below(n) == 0; }
+  template <class T>
+  T of(std::initializer_list<T> list) {
+    return list.begin()[below(static_cast<int>(list.size()))];
+  }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// What the callables of a call throw at times; it has to come out as it is.
+struct Thrown {};
+
+/// A call that is made again and again: at once, and recorded on placeholders in the place of its tensors.
+struct Call {
+  std::string text;   // as a person would write it
+  Tensors in;
+  std::function<Tensors(const Tensors& in)> run;
+  bool draws = false;        // the values differ from call to call
+  bool only_eager = false;   // it makes variables, or asks for values
+};
+
+/// Makes the arguments of one call.
+class Arguments {
+ public:
+  Arguments(Random& r, Call& call) : random(r), call_(call) {}
+  /// Places in call.in: a tensor of any kind, one that often fits those before it, integers, or numbers for a shape.
+  int any();
+  int like(int other);
+  int ints(int below);
+  int shape_tensor();
+  int condition();
+  int matrix_beside(int other);   // for a product
+  int with(const Shape& asked, DType dtype);
+
+  int axis();
+  std::vector<int> axes();
+  bool all_axes() { return random.one_in(4); }
+  std::vector<std::int64_t> sizes();   // a shape argument: with -1, too many, too large, negative ones
+  int count();
+  double number();
+  DType dtype();
+  DType float_dtype();
+  Shape shape();
+  const Shape& shape_of(int place) const { return shapes_[static_cast<std::size_t>(place)]; }
+  Random& random;
+  bool long_axes = true;   // sizes of 2^40 beside a 0; loops would go over them
+  void say(const std::string& words) { call_.text += words; }
+
+ private:
+  Tensor filled(const Shape& shape, DType dtype);
+  Call& call_;
+  std::vector<Shape> shapes_;
+};
+
+struct Kind {
+  const char* name;   // of the K function
+  void (*make)(Arguments& a, Call& call);
+};
+/// Every K function that takes or makes tensors.
+const std::vector<Kind>& kinds();
+
+Call random_call(std::uint64_t seed);
+
+}  // namespace kassette::test

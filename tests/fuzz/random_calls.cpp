@@ -1,0 +1,229 @@
+// tests/fuzz/random_calls.cpp - calls K functions at random for some seconds: `kassette_random_calls [seconds [seed [how many]]]`.
+// Nothing but an Error comes out of them, or what a callable throws; played by a function they give what they give at once. A
+// finding is printed with the seed of its call: `kassette_random_calls 0 SEED 1` makes that one again, and only that.
+#include <kassette/backend.h>
+#include <kassette/print.h>
+#include <kassette/runtime.h>
+#include <kassette/testing.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <new>
+
+#include "core/impl.h"
+#include "tests/fuzz/calls.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+constexpr std::int64_t kMemory = 64 << 20;   // bytes of all tensors
+constexpr unsigned kLongest = 30;            // seconds of one call
+
+/// What the alarm and a fatal signal say before the process ends.
+char now[4096];
+
+void say_where(int signal) {
+  const char* why = signal == SIGALRM ? "\nrandom_calls: no end of " : "\nrandom_calls: a fatal signal in ";
+  (void)!write(2, why, std::strlen(why));
+  (void)!write(2, now, std::strlen(now));
+  (void)!write(2, "\n", 1);
+  if (signal == SIGALRM) _exit(1);
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+/// What came of a call: values, or the first line of what was thrown.
+struct Outcome {
+  Tensors values;
+  std::string thrown;
+  bool failed = false, wrong = false, thrown_by_callable = false, no_memory = false;
+};
+
+template <class F>
+Outcome outcome_of(F f) {
+  Outcome o;
+  try {
+    o.values = f();
+    return o;
+  } catch (const Thrown&) {
+    o.thrown = "what the callable throws";
+    o.thrown_by_callable = true;
+  } catch (const MemoryError& e) {
+    o.thrown = e.what();
+    o.no_memory = true;
+  } catch (const Error& e) {
+    o.thrown = e.what();
+    o.wrong = o.thrown.empty() || o.thrown.find('\n') != std::string::npos;
+  } catch (const std::bad_alloc&) {
+    o.thrown = "bad_alloc";
+    o.no_memory = true;
+  } catch (const std::exception& e) {
+    o.thrown = std::string("no kassette::Error: ") + e.what();
+    o.wrong = true;
+  } catch (...) {
+    o.thrown = "an exception of another kind";
+    o.wrong = true;
+  }
+  o.failed = true;
+  return o;
+}
+
+enum class Knows { sizes, some, ranks, nothing };
+const char* words(Knows k) {
+  return k == Knows::sizes ? "known sizes" : k == Knows::some ? "some sizes" : k == Knows::ranks ? "ranks" : "no rank";
+}
+
+Tensor placeholder_for(const Tensor& x, Knows knows, Random& r) {
+  if (knows == Knows::nothing) return K::placeholder(None, None, x.dtype());
+  if (knows == Knows::ranks) return K::placeholder(None, x.ndim(), x.dtype());
+  std::int64_t dims[kMaxRank];
+  int rank = 0;
+  for (std::int64_t n : x.shape()) dims[rank++] = knows == Knows::some && r.one_in(2) ? -1 : n;
+  return K::placeholder(Shape(dims, rank), None, x.dtype());
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return testing::compare(a, b, {.rtol = 0, .atol = 0}).message.empty() && a.dtype() == b.dtype() && a.shape() == b.shape();
+}
+
+/// What a function of placeholders that know less may refuse while it is made.
+bool has_one_of(const std::string& said, std::initializer_list<const char*> words) {
+  for (const char* w : words)
+    if (said.find(w) != std::string::npos) return true;
+  return false;
+}
+/// What is decided where a function is made: a step or a branch is recorded whether it will run or not; unknown ranks are not lists.
+bool differs_by_nature(const Call& call, const std::string& said) {
+  const bool unrun = call.text.compare(0, 4, "fold") == 0 && call.in[0].ndim() > 0 && call.in[0].shape()[0] <= 1;
+  return unrun || has_one_of(said, {"they are (entries, axes)", "does not fit int32", "(step "});
+}
+/// What the eager call alone says; to be said at replay too.
+constexpr std::initializer_list<const char*> kOnlyEager = {"a row for each sample", "the branches have shapes", "shapes must stay"};
+bool asks_for_more(const std::string& said) {
+  return has_one_of(said, {"known", "declare", "None", "(...)", "placeholder"});
+}
+
+/// The same tensor may be given twice: so may its placeholder.
+std::int64_t first_use(const Tensors& in, const Tensor& x) {
+  std::int64_t i = 0;
+  while (Access::impl(in[i]) != Access::impl(x)) ++i;
+  return i;
+}
+
+/// A placeholder once, in its first place.
+Tensors once(const Tensors& list, const Tensors& places) {
+  Tensors found;
+  for (std::int64_t i = 0; i < places.size(); ++i)
+    if (first_use(places, places[i]) == i) found.push_back(list[i]);
+  return found;
+}
+
+/// Empty, or what is wrong.
+std::string replayed(const Call& call, const Outcome& eager, Knows knows, Random& r) {
+  Tensors xs;
+  for (const Tensor& x : call.in) {
+    std::int64_t same_as = first_use(call.in, x);
+    xs.push_back(same_as < xs.size() ? xs[same_as] : placeholder_for(x, knows, r));
+  }
+  Function f;
+  Tensors ys;
+  Outcome made = outcome_of([&] {
+    ys = call.run(xs);
+    Tensors wanted;
+    for (const Tensor& y : ys)
+      if (y.defined()) wanted.push_back(y);
+    f = K::function(once(xs, xs), wanted);
+    return Tensors();
+  });
+  if (made.wrong) return "making the function: " + made.thrown;
+  if (made.failed) {
+    bool fair = eager.failed || made.no_memory || made.thrown_by_callable || differs_by_nature(call, made.thrown) || (knows != Knows::sizes && asks_for_more(made.thrown));
+    return fair ? "" : "making the function: " + made.thrown + ", and eagerly there is a value";
+  }
+  Outcome played = outcome_of([&] { return f(once(call.in, xs)); });
+  if (played.wrong) return "played: " + played.thrown;
+  if (played.no_memory || eager.no_memory || eager.thrown_by_callable || played.thrown_by_callable) return "";
+  if (played.failed != eager.failed && (differs_by_nature(call, played.thrown + eager.thrown) || has_one_of(eager.thrown, kOnlyEager))) return "";
+  if (played.failed != eager.failed)
+    return played.failed ? "played: " + played.thrown + ", and eagerly there is a value" : "played there is a value, and eagerly " + eager.thrown;
+  if (played.failed || call.draws) return "";
+  std::string wrong;
+  (void)outcome_of([&] {   // there may be no memory for it
+    std::int64_t k = 0;
+    for (std::int64_t i = 0; i < eager.values.size() && i < ys.size() && wrong.empty(); ++i) {
+      if (!ys[i].defined()) continue;
+      const Tensor& got = played.values[k++];
+      if (eager.values[i].defined() && !same(got, eager.values[i]))
+        wrong = "result " + std::to_string(i) + ": " + testing::compare(got, eager.values[i], {.rtol = 0, .atol = 0}).message + " played against eager";
+    }
+    return Tensors();
+  });
+  return wrong;
+}
+
+std::string finding(const Call& call, std::uint64_t seed) {
+  Random r(seed ^ 0x5eed);
+  Outcome eager = outcome_of([&] {
+    Call again = call;
+    Tensors in;
+    if (!call.only_eager)   // variables, so that gradients may be asked for
+      for (const Tensor& x : call.in) {
+        std::int64_t same_as = first_use(call.in, x);
+        in.push_back(same_as < in.size() ? in[same_as] : x.dtype().is_float() ? K::variable(x, x.dtype()) : x);
+      }
+    else in = call.in;
+    Tensors ys = call.run(in);
+    for (Tensor& y : ys)
+      if (y.defined()) y = K::eval(y);
+    return ys;
+  });
+  if (eager.wrong) return "eagerly: " + eager.thrown;
+  if (call.only_eager) return "";
+  for (Knows knows : {Knows::sizes, Knows::some, Knows::ranks, Knows::nothing})
+    if (std::string wrong = replayed(call, eager, knows, r); !wrong.empty()) return std::string("with ") + words(knows) + " " + wrong;
+  return "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
+  std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : static_cast<std::uint64_t>(time(nullptr)) << 20;
+  const std::int64_t most = argc > 3 ? std::atoll(argv[3]) : INT64_MAX;
+  set_print_sink([](const char*) {});
+  set_memory_limit(kMemory);
+  for (int signal : {SIGALRM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, say_where);
+  std::printf("random_calls: %g s from seed %llu\n", seconds, static_cast<unsigned long long>(seed));
+  std::map<std::string, int> findings;   // by function
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::int64_t n = 0;
+  for (; n < most && (argc > 3 || std::chrono::steady_clock::now() < end); ++n, ++seed) {
+    std::snprintf(now, sizeof now, "the making of the call of seed %llu", static_cast<unsigned long long>(seed));
+    alarm(kLongest);
+    Call call = random_call(seed);
+    std::snprintf(now, sizeof now, "seed %llu: %s", static_cast<unsigned long long>(seed), call.text.c_str());
+    if (argc > 3) std::puts(now);
+    const std::int64_t nodes = live_nodes();
+    std::string wrong = finding(call, seed);
+    if (wrong.empty() && live_nodes() > nodes + 1) wrong = std::to_string(live_nodes() - nodes) + " nodes stay behind";
+    if (wrong.empty()) continue;
+    if (++findings[call.text.substr(0, call.text.find('('))] <= 3) std::printf("%s\n  %s\n", now, wrong.c_str());
+    std::fflush(stdout);
+  }
+  alarm(0);
+  int all = 0;
+  for (const auto& [name, count] : findings) all += count;
+  std::printf("random_calls: %lld calls, %d findings\n", static_cast<long long>(n), all);
+  return all ? 1 : 0;
+}
