@@ -26,6 +26,7 @@ void write_print(const std::string& line);
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream os;
+  os.exceptions(std::ios_base::badbit);   // else an allocation that fails cuts the text short
   (os << ... << parts);
   return os.str();
 }
