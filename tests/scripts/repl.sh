@@ -46,6 +46,10 @@ printf '#include <cstdio>\nint g(int);\nint main(int argc, char** argv) { std::p
 status=0
 got=$("$repl" program.cpp one 2>err) || status=$?
 check "a program with main" "7 one 2" "$status $got"
+printf '#include <iostream>\nextern "C" int labelled(int) __asm__("abs");\nint main() { asm("nop"); std::cout << labelled(-3) << std::endl; }\n' >labels.cpp
+status=0
+got=$("$repl" labels.cpp 2>err) || status=$?
+check "a program with <iostream>, labels and instructions of the assembler" "0 3 " "$status $got $(cat err)"
 status=0
 printf 'auto x = K::ones({\n2\n' | "$repl" >out 2>err || status=$?
 check "a pipe that ends too early" "1 <stdin>:1: error: the input ends inside of what begins here, with a { open" "$status $(cat err)"

@@ -148,6 +148,24 @@ t.line("#include <kassette/testing.h>")
 check("Ctrl-C within scopes", "interrupted", interrupt('{ auto names = K::name_scope("gone"); kassette::testing::Random seeded(7); for (;;) {} }')[1])
 check("the name after Ctrl-C within scopes", '"w"', t.line('K::placeholder({2}, None, None, false, "w")'))
 check("the seed after Ctrl-C within scopes", "true", t.line('kassette::testing::compare(x, x * 7.0).report.find("SEED") == std::string::npos'))
+# While the compiler works on what would take it for ever.
+t.line("template <int n, int m> struct Tree : Tree<n - 1, 2 * m>, Tree<n - 1, 2 * m + 1> {}; template <int m> struct Tree<0, m> {};")
+t.type("sizeof(Tree<40, 1>)\r")
+t.expect("\n")
+time.sleep(1)
+t.type("\x03")
+check("Ctrl-C in the compiler", "interrupted", t.expect("kassette> "))
+check("after Ctrl-C in the compiler", "1", t.line("sizeof(Tree<2, 1>) > 0 ? 1 : 0"))
+# Help fits, and breaks between words.
+fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 44, 0, 0))
+for page in (".help", "?K::softmax", "?K::rnn"):
+    shown = t.line(page).split("\n")[:-1]
+    broken = [text for text in shown if len(text) > 44 and " " in text.strip()]
+    if broken:
+        bad = 1
+        print(f"{page} in 44 columns: too wide: {broken}")
+check("help in 44 columns", "functions of Keras", " ".join(t.line(".help").split()))
+fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
 print(f"Ctrl-C answers within {slowest:.2f} s of {limit:.2f}")
 if slowest > limit:
     bad = 1

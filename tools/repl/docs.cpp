@@ -175,4 +175,28 @@ std::string documentation(const std::vector<Entry>& entries, std::string name) {
   return "there is no documentation of " + name + (near.empty() ? "" : "; did you mean " + near + "?") + '\n';
 }
 
+std::string wrapped(const std::string& text, std::size_t width) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t gap = line.find("  ", indent);
+    std::size_t column = gap == std::string::npos ? indent + 4 : line.find_first_not_of(' ', gap);
+    if (column == std::string::npos || column > width / 2) column = std::min(indent + 4, width / 2);
+    for (bool first = true; line.size() > width; first = false) {
+      std::size_t at = line.rfind(' ', width);   // a word that is too long stays whole
+      if (at == std::string::npos || at < (first ? indent + 1 : column + 1)) at = line.find(' ', width);
+      if (at == std::string::npos) break;
+      const std::size_t next = line.find_first_not_of(' ', at);
+      out += line.substr(0, line.find_last_not_of(' ', at) + 1) + '\n';
+      line = next == std::string::npos ? "" : std::string(column, ' ') + line.substr(next);
+    }
+    out += line + '\n';
+  }
+  if (!text.empty() && text.back() != '\n' && !out.empty()) out.pop_back();
+  return out;
+}
+
 }  // namespace repl

@@ -93,7 +93,7 @@ Editor::Editor(const std::string& history_file, Complete complete) : impl_(new I
   el_set(impl_->line, EL_EDITOR, "emacs");
   el_set(impl_->line, EL_HIST, history, impl_->history);
   el_set(impl_->line, EL_ADDFN, "kassette-tab", "completes a name", on_tab);
-  el_set(impl_->line, EL_ADDFN, "kassette-cancel", "gives the line up", on_cancel);
+  el_set(impl_->line, EL_ADDFN, "kassette-cancel", "cancels the line", on_cancel);
   el_set(impl_->line, EL_ADDFN, "kassette-suspend", "stops the program", on_suspend);
   el_set(impl_->line, EL_BIND, "\t", "kassette-tab", nullptr);
   el_set(impl_->line, EL_BIND, "^R", "em-inc-search-prev", nullptr);

@@ -16,6 +16,7 @@
 #include <exception>
 #include <ctime>
 #include <typeinfo>
+#include <utility>
 
 #include <kassette/interrupt.h>
 #include <kassette/repl.h>
@@ -181,6 +182,11 @@ int kassette_repl_enter() {
   repl::in_user_code = 1;
   return 0;
 }
+namespace {
+bool else_is_next = false;
+}
+void kassette_repl_else() { else_is_next = true; }
+bool kassette_repl_take_else() { return std::exchange(else_is_next, false); }
 int kassette_repl_leave() {
   repl::in_user_code = 0;
   return 0;

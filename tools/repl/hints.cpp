@@ -32,7 +32,7 @@ bool has_comma_tuple(const Input& in) {
 
 }  // namespace
 
-std::string hint_for(const std::string& error, const std::function<bool(const std::string&)>& in_k) {
+std::string hint_for(const std::string& error, const std::string& code, const std::function<bool(const std::string&)>& in_k) {
   auto quoted = [&](const char* before) -> std::string {
     auto at = error.find(before);
     if (at == std::string::npos) return "";
@@ -61,6 +61,9 @@ std::string hint_for(const std::string& error, const std::function<bool(const st
     static const std::set<std::string> kArguments = {"axis", "keepdims", "dtype", "shape", "name", "alpha", "padding", "strides", "training", "seed"};
     if (kArguments.count(name)) return line("C++ has no arguments by name: they stand in their order, which ?function shows");
     if (in_k(name)) return line("K::" + name);
+    // Only what could be a variable: not what is called, or names a scope or a template.
+    for (const Input in = read_input(code); const Token& t : in.tokens)
+      if (t.text == name && &t != &in.tokens.back() && (*(&t + 1)).begin == t.end && ((&t + 1)->text == "(" || (&t + 1)->text == "::" || (&t + 1)->text == "<")) return "";
     return line("a new variable is declared: auto " + name + " = ...;");
   }
   if (std::string name = quoted("variable '"); has("cannot be implicitly captured") || has("cannot be captured")) {

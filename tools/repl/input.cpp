@@ -14,7 +14,7 @@ bool in(const std::string& word, const std::set<std::string>& set) { return set.
 
 const std::set<std::string> kStatements = {"for",    "if",     "while",  "do",      "switch",    "return", "using",  "namespace", "struct",
                                            "class",  "union",  "enum",   "template", "typedef",  "extern", "static", "constexpr", "inline",
-                                           "try",    "goto",   "break",  "continue", "else",     "auto",   "const",  "static_assert"};
+                                           "try",    "goto",   "break",  "continue", "else",     "auto",   "const",  "static_assert", "{"};
 // What may stand before a name that is declared, beside identifiers.
 const std::set<std::string> kTypeWords = {"auto",  "bool",   "char",     "double", "float",  "int",    "long",  "short", "signed",
                                           "unsigned", "void", "struct",  "class",  "union",  "enum",   "using", "const", "constexpr"};
@@ -53,7 +53,13 @@ std::vector<Token> lex(const std::string& text, std::string* unfinished) {
 /// `if (...)` and the like without a body.
 bool lacks_body(const std::vector<Token>& tokens) {
   const Token& first = tokens[0];
-  if (in(first.text, {"do", "else", "try"})) return tokens.size() == 1;
+  if (first.text == "else" && tokens.size() > 1 && tokens[1].text == "if") return lacks_body({tokens.begin() + 1, tokens.end()});
+  if (first.text == "else") return tokens.size() == 1;
+  if (first.text == "try" || first.text == "do")
+    return std::none_of(tokens.begin(), tokens.end(), [&](const Token& t) { return t.depth == 0 && t.text == (first.text == "try" ? "catch" : "while"); });
+  if (in(first.text, {"struct", "class", "union", "enum", "namespace"}))
+    return std::none_of(tokens.begin(), tokens.end(), [](const Token& t) { return in(t.text, {"{", ";", "="}); }) &&
+           (tokens.size() <= 2 || first.text == "namespace");
   if (first.text == "template") return std::none_of(tokens.begin(), tokens.end(), [](const Token& t) { return t.text == "{" || t.text == ";"; });
   if (!in(first.text, {"if", "for", "while", "switch"})) return false;
   for (std::size_t i = 1; i < tokens.size(); ++i)
@@ -91,6 +97,132 @@ std::vector<Input::Name> declared(const std::string& text, const std::vector<Tok
   return out;
 }
 
+// ---- statements ---------------------------------------------------------------------------------------------------------
+
+/// The index of the first token behind the bracket that opens at i.
+std::size_t behind_bracket(const std::vector<Token>& tokens, std::size_t i) {
+  if (i >= tokens.size() || !tokens[i].bracket) return i;
+  const int depth = tokens[i].depth;
+  for (++i; i < tokens.size(); ++i)
+    if (tokens[i].bracket && tokens[i].depth == depth) return i + 1;
+  return i;
+}
+
+/// The index of the first token behind the statement that begins at i.
+std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
+  auto is = [&](std::size_t at, const char* text) { return at < tokens.size() && tokens[at].text == text; };
+  if (i >= tokens.size()) return i;
+  if (is(i, "{")) return behind_bracket(tokens, i);
+  if (is(i, "if")) {
+    const std::size_t end = behind_statement(tokens, behind_bracket(tokens, is(i + 1, "constexpr") ? i + 2 : i + 1));
+    return is(end, "else") ? behind_statement(tokens, end + 1) : end;
+  }
+  if (is(i, "for") || is(i, "while") || is(i, "switch")) return behind_statement(tokens, behind_bracket(tokens, i + 1));
+  if (is(i, "do")) {
+    const std::size_t end = behind_statement(tokens, i + 1);
+    return is(end, "while") ? behind_bracket(tokens, end + 1) + 1 : end;
+  }
+  if (is(i, "try")) {
+    std::size_t end = behind_bracket(tokens, i + 1);
+    while (is(end, "catch")) end = behind_bracket(tokens, behind_bracket(tokens, end + 1));
+    return end;
+  }
+  const int depth = tokens[i].depth;
+  while (i < tokens.size() && !(tokens[i].text == ";" && tokens[i].depth == depth)) ++i;
+  return i + 1;
+}
+
+/// Whether an `else` may follow the statement that begins at i and ends the input. Not where a loop would have it inside.
+bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
+  if (i >= tokens.size() || tokens[i].text != "if") return false;
+  const std::size_t body = behind_bracket(tokens, i + 1 < tokens.size() && tokens[i + 1].text == "constexpr" ? i + 2 : i + 1);
+  if (body >= tokens.size()) return false;
+  const std::size_t end = behind_statement(tokens, body);
+  if (end < tokens.size()) return tokens[end].text == "else" && takes_else(tokens, end + 1);
+  if (tokens[body].text == "if") return takes_else(tokens, body);
+  return tokens[body].text == "{" || (tokens.back().text == ";" && !in(tokens[body].text, {"for", "while", "do", "switch", "try"}));
+}
+
+/// Whether no declaration begins like this.
+bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
+  const std::string& first = tokens[i].text;
+  if (first == "[") return i + 1 < tokens.size() && tokens[i + 1].text != "[";
+  if (in(first, {"if", "for", "while", "do", "switch", "try", "throw", "new", "delete", "this", "sizeof", "true", "false", "nullptr", "static_cast",
+                 "const_cast", "reinterpret_cast", "dynamic_cast", "typeid", "noexcept", "alignof", "not", "compl", "goto", "break", "continue", "return"}))
+    return true;
+  if (!tokens[i].word && first != "::") return !in(first, {"#", ";", "}", ")", "]"});
+  for (; i + 2 < tokens.size() && (tokens[i].text == "::" || tokens[i + 1].text == "::"); ++i)
+    if (tokens[i].text != "::" && !tokens[i].word) return false;
+  if (!tokens[i].word || in(tokens[i].text, kTypeWords)) return false;
+  if (i + 1 >= tokens.size() || tokens[i + 1].text == ";") return !in(tokens[i].text, kStatements);
+  const std::string& next = tokens[i + 1].text;
+  if (first == "asm" || first == "__asm__" || first == "__asm") {   // with operands it stands in functions only
+    const std::size_t end = std::min(behind_statement(tokens, i), tokens.size());
+    return next != "(" || std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.begin() + static_cast<std::ptrdiff_t>(end),
+                                      [&](const Token& t) { return t.depth == tokens[i].depth + 1 && (t.text == ":" || t.text == "::"); });
+  }
+  // A call may be of a macro that declares something, but hardly with a lambda among its arguments.
+  if (next == "(" && !in(first, kStatements)) {
+    const std::size_t end = std::min(behind_statement(tokens, i), tokens.size());
+    for (std::size_t j = i + 2; j < end; ++j)
+      if (tokens[j].text == "[" && in(tokens[j - 1].text, {"(", ",", "=", "return"})) return true;
+  }
+  return in(next, kAssignments) || in(next, {".", "->", "++", "--", "<<", ">>", "==", "!=", "+", "-", "/", "%", "?", "||"}) ||
+         (next == "[" && i + 2 < tokens.size() && tokens[i + 2].text != "[" && !in(first, {"auto"}));
+}
+
+/// The index of the first token behind the declaration, or what may be one, that begins at i.
+std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) {
+  const bool type = in(tokens[i].text, {"struct", "class", "union", "enum", "typedef", "using"});
+  const bool space = in(tokens[i].text, {"namespace", "extern"}) || (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
+  bool value = false, body = space;
+  if (tokens[i].text == "template" && i + 1 < tokens.size() && tokens[i + 1].text == "<") {   // with default arguments, maybe
+    int angles = 0;
+    for (++i; i < tokens.size(); ++i) {
+      angles += tokens[i].text == "<" ? 1 : tokens[i].text == ">" ? -1 : tokens[i].text == ">>" ? -2 : 0;
+      if (angles <= 0) break;
+    }
+    if (i < tokens.size()) ++i;
+    return i < tokens.size() ? behind_declaration(tokens, i) : i;
+  }
+  for (; i < tokens.size(); ++i) {
+    const Token& t = tokens[i];
+    if (t.depth != 0) continue;
+    if (t.text == ";") return i + 1;
+    if (t.text == "=") value = true;
+    if (t.text == "->" && !value) body = true;
+    if (t.text == "{" && i > 0 && in(tokens[i - 1].text, {")", "const", "noexcept", "override", "final", "try", "else"})) body = true;
+    if (t.text == "}" && body && !type && !value && !(i + 1 < tokens.size() && in(tokens[i + 1].text, {"catch", ";", ",", ".", "("}))) return i + 1;
+  }
+  return i;
+}
+
+std::vector<Input::Piece> sure_statements(const std::vector<Token>& tokens, bool* open_if, std::size_t* last) {
+  std::vector<Input::Piece> out;
+  for (std::size_t i = 0; i < tokens.size();) {
+    const bool sure = begins_sure_statement(tokens, i);
+    const std::size_t end = std::max(i + 1, sure ? behind_statement(tokens, i) : behind_declaration(tokens, i));
+    if (sure) out.push_back({tokens[i].begin, end <= tokens.size() ? tokens[end - 1].end : tokens.back().end});
+    *last = i;
+    *open_if = sure && end >= tokens.size() && takes_else(tokens, i);
+    i = end;
+  }
+  return out;
+}
+
+/// How many `#if` are open.
+int open_conditionals(const std::vector<Token>& tokens, const std::string& text) {
+  int open = 0;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].text != "#") continue;
+    const std::size_t line = text.rfind('\n', tokens[i].begin);
+    if (text.find_first_not_of(" \t", line == std::string::npos ? 0 : line + 1) != tokens[i].begin) continue;
+    if (in(tokens[i + 1].text, {"if", "ifdef", "ifndef"})) ++open;
+    if (tokens[i + 1].text == "endif") --open;
+  }
+  return open;
+}
+
 }  // namespace
 
 Input read_input(const std::string& text) {
@@ -108,6 +240,10 @@ Input read_input(const std::string& text) {
   if (tokens.empty()) return in_;
   if (tokens[0].text == "#") {
     in_.closed = true;
+    if (open_conditionals(tokens, text) > 0) {
+      in_.open = true;
+      in_.opener = "#if";
+    }
     return in_;
   }
   std::vector<std::string> brackets;
@@ -141,24 +277,20 @@ Input read_input(const std::string& text) {
     in_.opener = brackets.back();
   }
   const Token& last = tokens.back();
-  if (in(last.text, kGoesOn) || lacks_body(tokens)) in_.open = true;
+  std::size_t start = 0;   // of the last statement
+  if (!in_.open) in_.statements = sure_statements(tokens, &in_.takes_else, &start);
+  if (in(last.text, kGoesOn) || lacks_body({tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end()})) in_.open = true;
   if (in_.open) return in_;
 
   in_.closed = last.text == ";";
   in_.names = declared(text, tokens);
   if (last.text == ";") return in_;
-  std::size_t start = 0;
-  if (!in(tokens[0].text, {"for", "if", "while", "do", "template", "namespace", "try", "switch"}))
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (tokens[i].text == ";" && tokens[i].depth == 0) start = i + 1;
   if (in(tokens[start].text, kStatements)) return in_;
   for (std::size_t i = start; i < tokens.size(); ++i)
     if (tokens[i].depth == 0 && in(tokens[i].text, kAssignments)) return in_;
   in_.shown = tokens[start].begin;
   return in_;
 }
-
-bool begins_statement(const std::string& word) { return in(word, kStatements); }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& among) {
   std::string best;

@@ -25,12 +25,15 @@ struct Input {
     std::string name, type;
   };
   std::vector<Name> names;
+  /// Statements at the outer level that cannot be declarations, and where in the input they are.
+  struct Piece {
+    std::size_t begin, end;
+  };
+  std::vector<Piece> statements;
+  bool takes_else = false;   // the last of them is an `if` that an `else` may still follow
 };
 
 Input read_input(const std::string& text);
-
-/// Whether a word begins a statement or declaration that is no expression: `for`, `struct`, `using`.
-bool begins_statement(const std::string& word);
 
 /// The word of `among` that is nearest to a misspelt one; empty where none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& among);

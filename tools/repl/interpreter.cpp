@@ -2,22 +2,33 @@
 #include "tools/repl/interpreter.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "clang/AST/Attr.h"
 #include "clang/AST/Mangle.h"
 #include "clang/Interpreter/Interpreter.h"
 #include "clang/Interpreter/PartialTranslationUnit.h"
 #include "llvm/Demangle/Demangle.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
 
+#include "tools/repl/checker.h"
 #include "tools/repl/guard.h"
 #include "tools/repl/hints.h"
 #include "tools/repl/input.h"
@@ -34,16 +45,6 @@ bool has_lambda(const Input& in) {
   return false;
 }
 
-/// Whether statements that end with `;` are expressions, as far as their first words tell.
-bool is_expression(const Input& in) {
-  bool first = true;
-  for (const Token& t : in.tokens) {
-    if (first && begins_statement(t.text)) return false;
-    first = t.depth == 0 && t.text == ";";
-  }
-  return first;
-}
-
 }  // namespace
 
 struct Interpreter::Impl {
@@ -51,21 +52,32 @@ struct Interpreter::Impl {
   std::optional<Names> names;
   Messages* messages = nullptr;
   int serial = 0;
+  bool else_may_follow = false;   // the last input ended in an `if`
+  std::string input;   // what the user typed
   std::string where;   // "file:line: " of what runs, where messages carry it
   bool locations = false, colour = false;
 
   clang::CompilerInstance& compiler() { return *clang_->getCompilerInstance(); }
   clang::ASTContext& context() { return compiler().getASTContext(); }
 
+  /// The symbols that a module needs and does not define, each followed by a newline.
+  static std::string undefined(const llvm::Module& m) {
+    std::string out;
+    for (auto& g : m.global_values())
+      if (g.isDeclaration() && !g.use_empty() && !g.getName().starts_with("llvm.") && g.getName() != "__dso_handle" && !g.hasExternalWeakLinkage())
+        out += g.getName().str() + '\n';
+    return out;
+  }
+
   /// A module with an unresolved symbol must not reach the JIT: every inline function in it would stay unusable for good.
-  std::string unlinkable(llvm::Module& m) {
-    for (auto& g : m.global_values()) {
-      if (!g.isDeclaration() || g.use_empty() || g.getName().starts_with("llvm.") || g.getName() == "__dso_handle") continue;
-      if (g.hasExternalWeakLinkage() || dlsym(RTLD_DEFAULT, g.getName().str().c_str())) continue;
-      auto address = clang_->getSymbolAddress(g.getName());
+  std::string unlinkable(const std::string& undefined) {
+    for (std::size_t begin = 0, end; (end = undefined.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const std::string name = undefined.substr(begin, end - begin);
+      if (dlsym(RTLD_DEFAULT, name.c_str())) continue;
+      auto address = clang_->getSymbolAddress(name);
       if (address) continue;
       llvm::consumeError(address.takeError());
-      return "declared but defined nowhere: " + llvm::demangle(g.getName().str()) + "; a function is defined before the line that calls it";
+      return "declared but defined nowhere: " + llvm::demangle(name) + "; a function is defined before the line that calls it";
     }
     return "";
   }
@@ -106,29 +118,111 @@ struct Interpreter::Impl {
     std::cerr << (colour ? "\033[1;31m" : "") << where << (colour ? "\033[0m" : "") << text << std::endl;
   }
 
-  /// What clang has to say, and its first error alone.
-  struct Refusal {
-    std::string text, error;
-  };
-  Refusal refusal;
-  void show(const Refusal& r) {
+  Messages::Shown refusal;
+  void show(const Messages::Shown& r) {
     std::cout.flush();
     std::cerr << r.text << hint(r.error) << std::flush;
   }
 
-  enum Result { kRan, kNotParsed, kFailed };
-  /// Parses, then runs. Only the errors of an attempt that is not `quiet` are shown.
-  Result execute(const std::string& code, bool quiet = false) {
-    auto parsed = clang_->Parse(code);
-    refusal = {messages->take(), messages->take_first()};
+  /// What the assembler has to say of `asm` in a module; it would end the process that hands it over.
+  static std::string assembled(llvm::Module& m) {
+    bool any = !m.getModuleInlineAsm().empty();
+    for (const llvm::Function& f : m)
+      for (const llvm::BasicBlock& block : f)
+        for (const llvm::Instruction& i : block)
+          if (auto* call = llvm::dyn_cast<llvm::CallBase>(&i)) any = any || call->isInlineAsm();
+    if (!any) return "";
+    auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+    if (!builder) return llvm::toString(builder.takeError());
+    auto machine = builder->createTargetMachine();
+    if (!machine) return llvm::toString(machine.takeError());
+    static std::string said;
+    m.getContext().setDiagnosticHandlerCallBack([](const llvm::DiagnosticInfo* info, void*) {
+      if (info->getSeverity() != llvm::DS_Error || !said.empty()) return;
+      llvm::raw_string_ostream stream(said);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info->print(printer);
+    });
+    auto object = llvm::orc::SimpleCompiler(**machine)(m);
+    if (!object && said.empty()) return llvm::toString(object.takeError());
+    return said;
+  }
+
+  // ---- in the checker, see Note [The checker]: "ok" or "failed" of the input before, a newline, the folder, a newline, the code ----
+  clang::TranslationUnitDecl* checked = nullptr;
+  std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
+    const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
+    if (checked) names->declared(checked, request.compare(0, first, "ok") == 0);
+    if (chdir(request.substr(first + 1, second - first - 1).c_str()) != 0) {   // then no file is found from there
+    }
+    messages->on_error = [&](bool first_error) {
+      if (!first_error) _exit(1);   // all that is shown is known
+      report(messages->text());
+    };
+    auto parsed = clang_->Parse(request.substr(second + 1));
     if (!parsed) {
+      llvm::consumeError(parsed.takeError());
+      report(messages->text());
+      return std::nullopt;
+    }
+    messages->take();
+    checked = parsed->TUPart;
+    if (!parsed->TheModule) return "";
+    export_internal(parsed->TUPart, *parsed->TheModule);
+    std::string needs = undefined(*parsed->TheModule);
+    if (std::string said = assembled(*parsed->TheModule); !said.empty()) {
+      report("error: " + said + "\n");
+      return std::nullopt;
+    }
+    return needs;
+  }
+  Checker checker{[this](const std::string& request, const Checker::Report& report) { return check(request, report); }};
+  bool last_ok = true;
+
+  enum Result { kRan, kNotParsed, kFailed };
+  /// Tries, parses, then runs. Only the errors of an attempt that is not `quiet` are shown.
+  Result execute(const std::string& code, bool quiet = false, bool check_first = true) {
+    refusal = {};
+    std::string missing;
+    if (check_first) {
+      std::error_code error;
+      const std::string folder = std::filesystem::current_path(error).string();
+      const Checker::Verdict verdict = checker.check((last_ok ? "ok\n" : "failed\n") + folder + '\n' + code);
+      static const char* const kUnchanged = "; nothing was run, and the session is as it was before\n";
+      switch (verdict.end) {
+        case Checker::Verdict::kPassed: missing = unlinkable(verdict.text); break;
+        case Checker::Verdict::kNoCopy: break;
+        case Checker::Verdict::kRefused: refusal = Messages::shown(verdict.text); break;
+        case Checker::Verdict::kCrashed:
+          refusal.text = where + "error: the compiler crashes on this input (" + strsignal(verdict.signal) + ")" + kUnchanged;
+          break;
+        case Checker::Verdict::kEndless:
+          refusal.text = where + "error: the compiler does not finish this input, or needs more memory than there is" + kUnchanged;
+          show(refusal);
+          return kFailed;
+        case Checker::Verdict::kInterrupted: say("interrupted"); return kFailed;
+      }
+      if (!missing.empty()) {
+        checker.stop();
+        say("error: " + missing);
+        return kFailed;
+      }
+      if (verdict.end == Checker::Verdict::kRefused || verdict.end == Checker::Verdict::kCrashed) {
+        if (!quiet) show(refusal);
+        return kNotParsed;
+      }
+    }
+    auto parsed = clang_->Parse(code);
+    refusal = messages->take();
+    if (!parsed) {   // a file that is included has changed since the checker read it
+      checker.stop();
       llvm::consumeError(parsed.takeError());
       if (!quiet) show(refusal);
       return kNotParsed;
     }
     std::cerr << refusal.text << std::flush;   // warnings
     if (parsed->TheModule) export_internal(parsed->TUPart, *parsed->TheModule);
-    std::string missing = parsed->TheModule ? unlinkable(*parsed->TheModule) : "";
+    if (parsed->TheModule && !check_first) missing = unlinkable(undefined(*parsed->TheModule));
     bool ok = missing.empty();
     if (!ok) say("error: " + missing);
     if (ok && parsed->TheModule) {
@@ -144,20 +238,22 @@ struct Interpreter::Impl {
       ok = result.ok;
     }
     names->declared(parsed->TUPart, ok);
+    last_ok = ok;
     return ok ? kRan : kFailed;
   }
 
   std::string hint(const std::string& error) {
-    return hint_for(error, [&](const std::string& name) { return names->has_member("K", name); });
+    return hint_for(error, input, [&](const std::string& name) { return names->has_member("K", name); });
   }
 };
 
 Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
+  llvm::InitializeNativeTargetAsmParser();   // `asm` in a line or a header
   static std::string include = "-I" + settings.include_dir;
   // Without the last, a template parameter of a template takes what it should not, and xtensor is ambiguous.
-  std::vector<const char*> arguments = {"-std=c++17", "-xc++", include.c_str(), "-Wno-unused-value", "-Wno-c++20-extensions", "-Wno-undefined-inline",
+  std::vector<const char*> arguments = {"-std=c++17", "-xc++", include.c_str(), "-Wno-unused-value", "-Wno-dangling-else", "-Wno-c++20-extensions", "-Wno-undefined-inline",
                                         "-fno-relaxed-template-template-args"};
   clang::IncrementalCompilerBuilder builder;
   builder.SetCompilerArgs(arguments);
@@ -181,7 +277,7 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   impl_->messages = new Messages(options);
   impl_->messages->BeginSourceFile(impl_->compiler().getLangOpts(), &impl_->compiler().getPreprocessor());
   diagnostics.setClient(impl_->messages, true);
-  if (impl_->execute(settings.prelude) != Impl::kRan) throw std::runtime_error("the headers of kassette do not compile");
+  if (impl_->execute(settings.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan) throw std::runtime_error("the headers of kassette do not compile");
   impl_->names->keep_all();
   impl_->in_user_code = true;
 }
@@ -191,6 +287,7 @@ Interpreter::~Interpreter() = default;
 bool Interpreter::run(const std::string& code, const std::string& file, int line) {
   Impl& self = *impl_;
   if (self.locations) self.where = file + ":" + std::to_string(line) + ": ";
+  self.input = code;
   Input in = read_input(code);
   if (in.tokens.empty()) return true;
   auto mark = [&](std::size_t offset) {
@@ -198,10 +295,24 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   };
   // An initialiser as well: `f();` at the top may be read as a declaration.
   auto enter = [&] { return "const int shown_" + std::to_string(++self.serial) + " = kassette_repl_enter();\n"; };
-  if (in.tokens[0].text == "#") return self.execute(mark(0) + code) == Impl::kRan;
-  // Note [Initialisers]
-  // An expression runs as an initialiser, and one with a lambda inside of a namespace: clang 19 crashes on a lambda in a statement at
-  // the top that begins with a parenthesis, and on an error inside of a lambda whose class lies at the top.
+  if (in.tokens[0].text == "#") {
+    // The lines of a header that is pasted are no file; clang 19 crashes on it.
+    if (in.tokens.size() == 3 && in.tokens[1].text == "pragma" && in.tokens[2].text == "once") return true;
+    return self.execute(enter() + mark(0) + code) == Impl::kRan;
+  }
+  const bool else_may_follow = std::exchange(self.else_may_follow, false);
+  if (in.tokens[0].text == "else") {
+    if (!else_may_follow) {
+      self.say("error: there is no `if` in the line before that this `else` could belong to");
+      return false;
+    }
+    const bool again = in.tokens.size() > 1 && in.tokens[1].text == "if";
+    const std::string rest = std::string(in.tokens[0].end, ' ') + code.substr(in.tokens[0].end);
+    return run("if (::kassette_repl_take_else())" + std::string(again ? "\n" : " {\n") + rest + (again ? "" : "\n}"), file, line - 1);
+  }
+  // Note [Statements]
+  // clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda inside, or an error
+  // inside of a lambda. So what is a statement beyond doubt, and what is shown, becomes the body of a function, called by an initialiser.
   const bool lambda = has_lambda(in);
   if (!in.broken.empty()) {
     self.say("error: " + in.broken);
@@ -212,49 +323,57 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     return false;
   }
   std::cerr << hints_on_commas(in) << std::flush;
-  auto initialiser = [&](const std::string& before, std::size_t begin, std::size_t end, const std::string& after) {
-    std::string number = std::to_string(++self.serial);
-    std::string text = "const int shown_" + number + " = (" + before + "(\n" + mark(begin) + code.substr(begin, end - begin) + "\n)" + after + ", 0);";
-    return enter() + (lambda ? "inline namespace line_" + number + " {\n" + text + "\n}" : text);
+  // Not a const variable: those are initialised before the others of their input.
+  auto function = [&](std::size_t begin, std::size_t end, const char* after = "", const char* before = "") {
+    std::string name = "shown_" + std::to_string(++self.serial), value = "shown_" + std::to_string(++self.serial);
+    return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after + "\n;}\nint " + value + " = (" + name + "(), 0);\n";
   };
-  std::string body = mark(0) + code;
+  std::size_t begin = 0;
   if (in.shown != std::string::npos) {
     if (in.shown > 0 && !run(code.substr(0, in.shown), file, line)) return false;
-    auto result = self.execute(initialiser("::kassette::repl::show(", in.shown, code.size(), ")"), /*quiet=*/true);
+    self.input = code;
+    begin = in.shown;
+    auto result = self.execute(enter() + function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"), /*quiet=*/true);
     if (result != Impl::kNotParsed) return result == Impl::kRan;
-    Impl::Refusal refusal = self.refusal;
-    const bool ours = refusal.text.find("shown_") != std::string::npos || refusal.text.find("\n)), 0);") != std::string::npos;
-    if (in.names.empty() && ours) {   // speaks of what stands around the user's words
-      result = self.execute(enter() + mark(in.shown) + code.substr(in.shown) + "\n;", /*quiet=*/true);
-      if (result == Impl::kRan) return true;
+    Messages::Shown refusal = self.refusal;
+    // Speaks of what stands around the user's words, or of nothing that could be said.
+    const bool ours = refusal.text.find("shown_") != std::string::npos || refusal.text.find("::kassette::repl::show((") != std::string::npos || refusal.error.empty();
+    if (in.names.empty() && ours) {
+      const bool sure = !in.statements.empty() && in.statements.back().begin == in.shown;
+      result = self.execute(enter() + (sure ? function(in.shown, code.size()) : mark(in.shown) + code.substr(in.shown) + "\n;"), /*quiet=*/true);
+      if (result != Impl::kNotParsed) return result == Impl::kRan;
       refusal = self.refusal;
     }
     if (in.names.empty()) {   // of type void?
-      result = self.execute(initialiser("", in.shown, code.size(), ""), /*quiet=*/true);
+      result = self.execute(enter() + function(in.shown, code.size(), "\n)", "(\n"), /*quiet=*/true);
       if (result == Impl::kNotParsed) self.show(refusal);
       return result == Impl::kRan;
     }
-    body = mark(in.shown) + code.substr(in.shown);
-  } else if (lambda && in.names.empty() && is_expression(in)) {
-    for (std::size_t i = 0, begin = in.tokens[0].begin; i < in.tokens.size(); ++i) {
-      if (in.tokens[i].text != ";" || in.tokens[i].depth != 0) continue;
-      if (self.execute(initialiser("", begin, in.tokens[i].begin, "")) != Impl::kRan) return false;
-      begin = in.tokens[i].end;
-    }
-    return true;
   }
-  if (!in.closed) body += "\n;";
+  std::vector<Input::Piece> statements;
+  for (const Input::Piece& piece : in.statements)
+    if (piece.begin >= begin && in.shown == std::string::npos) statements.push_back(piece);
+  std::string body;
+  for (const Input::Piece& piece : statements) {
+    if (code.find_first_not_of(" \t\n", begin) < piece.begin) body += mark(begin) + code.substr(begin, piece.begin - begin) + "\n";
+    body += function(piece.begin, piece.end, in.takes_else && &piece == &statements.back() ? "\nelse ::kassette_repl_else();" : "");
+    begin = piece.end;
+  }
+  const bool rest = code.find_first_not_of(" \t\n", begin) != std::string::npos;
+  if (rest) body += mark(begin) + code.substr(begin) + (in.closed ? "" : "\n;");
   // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that. See Note [Closures].
   const std::string& first = in.tokens[0].text;
   if (!in.names.empty() && (first == "auto" || first == "const" || first == "static")) body = "[[gnu::used]]\n" + body;
   if (self.names->redefines(in) || (lambda && !in.names.empty())) body = "inline namespace line_" + std::to_string(++self.serial) + " {\n" + body + "\n}";
-  return self.execute(enter() + body) == Impl::kRan;
+  const bool ran = self.execute(enter() + body) == Impl::kRan;
+  self.else_may_follow = ran && in.takes_else;
+  return ran;
 }
 
 bool Interpreter::run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments, int* status) {
   Impl& self = *impl_;
   self.where = file + ": ";
-  if (self.execute("#line 1 \"" + file + "\"\n" + code) != Impl::kRan) return false;
+  if (self.execute("#line 1 \"" + file + "\"\n" + code, /*quiet=*/false, /*check_first=*/false) != Impl::kRan) return false;
   static std::vector<const char*> argv;
   argv.clear();
   for (const std::string& a : arguments) argv.push_back(a.c_str());
@@ -269,7 +388,10 @@ bool Interpreter::run_program(const std::string& code, const std::string& file, 
          Impl::kRan;
 }
 
-std::string Interpreter::undo() { return impl_->names->undo(); }
+std::string Interpreter::undo() {
+  impl_->checker.stop();   // it does not know of this
+  return impl_->names->undo();
+}
 std::vector<Interpreter::Completion> Interpreter::complete(const std::string& text) { return impl_->names->complete(text); }
 std::string Interpreter::declaration(const std::string& name) { return impl_->names->declaration(name); }
 

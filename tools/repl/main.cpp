@@ -1,4 +1,5 @@
 // tools/repl/main.cpp - `kassette repl`: a prompt, scripts and pipes.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,9 +27,11 @@ constexpr const char* kPrelude = R"(
 #include <string>
 #include <vector>
 extern "C" int kassette_repl_enter();
+extern "C" void kassette_repl_else();
+extern "C" bool kassette_repl_take_else();
 )";
 
-constexpr const char* kHelp = R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C gives the line up.
+constexpr const char* kHelp = R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C cancels the line.
 
   Tensor x = K::constant({{1, 2}, {3, 4}});
   K::softmax(x)                  the functions of Keras are in K::
@@ -84,6 +87,13 @@ bool complete_file(const std::string& before, std::vector<std::pair<std::string,
   return true;
 }
 
+/// Writes a page, in a terminal with lines that fit.
+void put_page(const std::string& text) {
+  winsize size{};
+  const bool narrow = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
+  std::cout << (narrow ? repl::wrapped(text, size.ws_col) : text) << std::flush;
+}
+
 class Session {
  public:
   Session(const Options& options, bool locations) : options_(options), interpreter_({options.include_dir, kPrelude, isatty(2) != 0 && !options.echo, locations}) {}
@@ -111,7 +121,7 @@ class Session {
     while (!bare.empty() && (bare.back() == ')' || bare.back() == '?' || bare.back() == ';')) bare.pop_back();
     if (text.rfind("there is no documentation", 0) == 0)
       if (std::string declared = interpreter_.declaration(bare); !declared.empty()) text = declared;
-    std::cout << text << std::flush;
+    put_page(text);
     return true;
   }
 
@@ -131,7 +141,7 @@ class Session {
     if (name == ".quit" || name == ".q" || name == ".exit") {
       quits_ = true;
     } else if (name == ".help") {
-      if (rest.empty()) std::cout << kHelp << std::flush;
+      if (rest.empty()) put_page(kHelp);
       else help(rest);
     } else if (name == ".time") {
       if (!rest.empty()) return time(rest, file, line);

@@ -1,6 +1,7 @@
 // tools/repl/messages.h - what clang has to say of an input.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "clang/Basic/DiagnosticOptions.h"
@@ -21,30 +22,45 @@ class Messages : public clang::DiagnosticConsumer {
     DiagnosticConsumer::HandleDiagnostic(level, info);
     if (level == clang::DiagnosticsEngine::Warning && errors_) return;
     if (level >= clang::DiagnosticsEngine::Error) ++errors_;
-    if (errors_ > 1) return;   // the rest mostly follows from the first
-    llvm::SmallString<200> message;
-    info.FormatDiagnostic(message);
-    if (level >= clang::DiagnosticsEngine::Error && first_.empty()) first_ = message.str();
-    printer_.HandleDiagnostic(level, info);
-  }
-  std::string take() {
-    stream_.flush();
-    // Every input counts as included from the one before; nobody wants to know.
-    std::string out;
-    for (std::size_t begin = 0; begin < text_.size();) {
-      std::size_t end = std::min(text_.find('\n', begin), text_.size() - 1) + 1;
-      std::string line = text_.substr(begin, end - begin);
-      if (line.rfind("In included file", 0) != 0 && line.find("<<< inputs >>>") == std::string::npos) out += line;
-      begin = end;
+    if (errors_ > 1) {   // the rest mostly follows from the first
+      if (on_error) on_error(/*first=*/false);
+      return;
     }
+    printer_.HandleDiagnostic(level, info);
+    if (on_error && errors_) on_error(/*first=*/true);
+  }
+  /// Called after the first error and each of its notes, and at the second error, from which on nothing is added.
+  std::function<void(bool first)> on_error;
+  const std::string& text() {
+    stream_.flush();
+    return text_;
+  }
+  /// What is shown of an input, and its first error alone.
+  struct Shown {
+    std::string text, error;
+  };
+  Shown take() {
+    Shown out = shown(text());
     text_.clear();
     errors_ = 0;
     return out;
   }
-  std::string take_first() { return std::move(first_); }
+  static Shown shown(const std::string& text) {
+    Shown out;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+      const std::string line = text.substr(begin, end - begin);
+      begin = end;
+      // Every input counts as included from the one before; nobody wants to know.
+      if (line.rfind("In included file", 0) == 0 || line.find("<<< inputs >>>") != std::string::npos) continue;
+      out.text += line;
+      if (out.error.empty() && line.find("error: ") != std::string::npos) out.error = line.substr(line.find("error: ") + 7);
+    }
+    return out;
+  }
 
  private:
-  std::string text_, first_;
+  std::string text_;
   llvm::raw_string_ostream stream_;
   clang::TextDiagnosticPrinter printer_;
   int errors_ = 0;

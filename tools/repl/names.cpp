@@ -233,6 +233,7 @@ std::string Names::declaration(const std::string& name) {
       clang::PrintingPolicy policy = context().getPrintingPolicy();
       policy.TerseOutput = true;
       d->print(os, policy);
+      if (const char* ours = "[[gnu::used]] "; out.rfind(ours, 0) == 0) out.erase(0, std::string(ours).size());   // see Interpreter::run
       out += '\n';
     }
   }

@@ -1,0 +1,202 @@
+// tools/repl/checker.cpp - a second process that compiles each input first.
+#include "tools/repl/checker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "tools/repl/guard.h"
+
+namespace repl {
+namespace {
+
+constexpr int kMostSeconds = 120;   // of computing, for one input
+constexpr int kLookMs = 100;        // how often Ctrl-C is looked for; it mostly ends the wait by itself
+constexpr int kChannel = 3;         // in the copy
+
+bool write_all(int fd, const void* data, std::size_t size) {
+  for (auto* at = static_cast<const char*>(data); size > 0;) {
+    const ssize_t n = send(fd, at, size, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+/// A record: its kind, its size, its text.
+enum Kind : char { kRequest, kReport, kDone };
+constexpr std::size_t kHead = 1 + sizeof(std::uint32_t);
+bool write_record(int fd, Kind kind, const std::string& text) {
+  const auto size = static_cast<std::uint32_t>(text.size());
+  std::string record(1, kind);
+  record.append(reinterpret_cast<const char*>(&size), sizeof size);
+  return write_all(fd, (record + text).data(), record.size() + text.size());
+}
+/// The first record of what has come, once it is whole.
+bool take_record(std::string* bytes, Kind* kind, std::string* text) {
+  std::uint32_t size;
+  if (bytes->size() < kHead) return false;
+  std::memcpy(&size, bytes->data() + 1, sizeof size);
+  if (bytes->size() < kHead + size) return false;
+  *kind = static_cast<Kind>((*bytes)[0]);
+  *text = bytes->substr(kHead, size);
+  bytes->erase(0, kHead + size);
+  return true;
+}
+
+void limit_computing(int seconds) {
+  itimerval t = {};
+  t.it_value.tv_sec = seconds;
+  setitimer(ITIMER_PROF, &t, nullptr);
+}
+
+/// The copy lives as long as the session goes on without a mistake: it must not hold the memory of tensors, which are what lies in
+/// huge pages.
+void give_back_tensors() {
+  std::ifstream maps("/proc/self/smaps");
+  unsigned long begin = 0, end = 0;
+  std::vector<std::pair<unsigned long, unsigned long>> huge;
+  for (std::string line; std::getline(maps, line);) {
+    if (unsigned long a, b; std::sscanf(line.c_str(), "%lx-%lx ", &a, &b) == 2) begin = a, end = b;
+    else if (line.rfind("VmFlags:", 0) == 0 && line.find(" hg") != std::string::npos) huge.push_back({begin, end});
+  }
+  for (auto [from, to] : huge) munmap(reinterpret_cast<void*>(from), to - from);
+}
+
+/// It dies of what it meets, silently and without a core file, before others where memory is short, and with the session.
+void become_copy(int channel, bool keep_all) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF, SIGTERM, SIGPIPE, SIGCHLD}) std::signal(signal, SIG_DFL);
+  for (int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);   // the session decides
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (const int score = open("/proc/self/oom_score_adj", O_WRONLY); score >= 0) {
+    if (write(score, "1000", 4) < 0) {   // then it is as expendable as any
+    }
+    close(score);
+  }
+  if (!keep_all) give_back_tensors();
+  if (channel != kChannel) dup2(channel, kChannel);
+  syscall(SYS_close_range, kChannel + 1, ~0U, 0);
+  if (const int null = open("/dev/null", O_RDWR); null >= 0) {
+    for (int fd : {0, 1, 2}) dup2(null, fd);
+    close(null);
+  }
+  prctl(PR_SET_DUMPABLE, 0);
+}
+
+}  // namespace
+
+void Checker::serve(int channel) {
+  become_copy(channel, keeps_all_);
+  std::string bytes, request;
+  for (char buffer[1 << 16];;) {
+    Kind kind;
+    while (!take_record(&bytes, &kind, &request)) {
+      const ssize_t n = read(kChannel, buffer, sizeof buffer);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) _exit(0);
+      bytes.append(buffer, static_cast<std::size_t>(n));
+    }
+    limit_computing(kMostSeconds);
+    auto answer = body_(request, [](const std::string& reason) {
+      write_record(kChannel, kReport, reason);
+      limit_computing(1);
+    });
+    limit_computing(0);
+    if (!answer || !write_record(kChannel, kDone, *answer)) _exit(1);
+  }
+}
+
+bool Checker::start() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  copy_ = fork();
+  if (copy_ == 0) serve(ends[1]);
+  close(ends[1]);
+  if (copy_ < 0) {
+    close(ends[0]);
+    return false;
+  }
+  channel_ = ends[0];
+  fresh_ = true;
+  return true;
+}
+
+void Checker::stop() {
+  if (copy_ < 0) return;
+  kill(copy_, SIGKILL);
+  close(channel_);
+  status_ = 0;
+  while (waitpid(copy_, &status_, 0) < 0 && errno == EINTR) {
+  }
+  copy_ = channel_ = -1;
+}
+
+Checker::Verdict Checker::check(const std::string& request) {
+  Verdict verdict = ask(request);
+  if (verdict.end != Verdict::kCrashed || !fresh_ || keeps_all_) return verdict;
+  // An allocator that asks for huge pages as well would have lost the compiler's own memory.
+  keeps_all_ = true;
+  verdict = ask(request);
+  keeps_all_ = verdict.end != Verdict::kCrashed;
+  return verdict;
+}
+
+Checker::Verdict Checker::ask(const std::string& request) {
+  if (copy_ >= 0 && !write_record(channel_, kRequest, request)) stop();   // somebody has killed it
+  if (copy_ < 0 && !(start() && write_record(channel_, kRequest, request))) {
+    stop();
+    return {Verdict::kNoCopy, ""};
+  }
+  std::string bytes, text, report;
+  bool reported = false;
+  for (char buffer[1 << 16];;) {
+    pollfd wait = {channel_, POLLIN, 0};
+    const int ready = poll(&wait, 1, kLookMs);
+    if (take_interrupt()) {
+      stop();
+      return {Verdict::kInterrupted, ""};
+    }
+    if (ready <= 0) continue;
+    const ssize_t n = read(channel_, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    bytes.append(buffer, static_cast<std::size_t>(n));
+    for (Kind kind; take_record(&bytes, &kind, &text);) {
+      if (kind == kDone) {
+        fresh_ = false;
+        return {Verdict::kPassed, text};
+      }
+      report = text;
+      reported = true;
+    }
+  }
+  // What ended it is to be known: it has ended, or is about to.
+  siginfo_t ended = {};
+  while (waitid(P_PID, static_cast<id_t>(copy_), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  stop();
+  if (reported) return {Verdict::kRefused, report};
+  const int signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : SIGABRT;
+  return {signal == SIGPROF || signal == SIGKILL ? Verdict::kEndless : Verdict::kCrashed, "", signal};
+}
+
+}  // namespace repl
