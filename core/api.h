@@ -27,11 +27,10 @@ class Callable<R(A...)> {
 /// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed.
 class KASSETTE_API Branch {
  public:
-  // A function would be a bool as an operand.
-  template <class T, class = std::enable_if_t<!std::is_function<std::remove_pointer_t<T>>::value, decltype(Operand(std::declval<const T&>()))>>
+  template <class T, class = std::enable_if_t<std::is_convertible<const T&, Operand>::value>>
   Branch(const T& value) : value_(value), lazy_(false), f_(&nothing) {}
-  template <class F, class = decltype(Tensor(std::declval<const F&>()())), class = void>
-  Branch(const F& f) : value_(None), lazy_(true), f_(f) {}
+  template <class F, class = decltype(Tensor(std::declval<F&>()())), class = void>
+  Branch(F&& f) : value_(None), lazy_(true), f_(f) {}
   Branch(std::initializer_list<Operand> items) : value_(items), lazy_(false), f_(&nothing) {}
 
  private:

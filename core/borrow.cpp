@@ -1,23 +1,33 @@
 // core/borrow.cpp - tensors over memory of somebody else.
 #include <kassette/borrow.h>
 
+#include "core/convert.h"
 #include "core/text.h"
 
 namespace kassette {
 namespace {
 
-Spec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
-  Spec spec(dtype, {count});
-  if (shape.size_ < 0 && !shape.whole_) return spec;
-  if (shape.whole_) fail<TypeError>("borrow: the shape is a tensor; it takes numbers");
+/// The spec of a dtype and a shape of numbers.
+Spec numbers_of(const char* what, DType dtype, const Dims& shape) {
+  if (!dtype.given()) fail<TypeError>(what, ": no dtype was given");
+  Spec spec(dtype, {});
+  if (shape.whole_) fail<TypeError>(what, ": the shape is a tensor; it takes numbers");
+  if (shape.size_ < 0) fail<ValueError>(what, ": no shape was given");
   spec.rank = static_cast<std::int8_t>(shape.size_);
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];
-    if (d.tensor_) fail<TypeError>("borrow: the shape holds a tensor; it takes numbers");
-    if (d.value_ < 0) fail<ValueError>("borrow: a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
+    if (d.tensor_) fail<TypeError>(what, ": the shape holds a tensor; it takes numbers");
+    if (d.value_ < 0) fail<ValueError>(what, ": a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
     spec.dims[i] = d.value_;
   }
-  if (spec.checked_bytes("borrow") != count * dtype.size())
+  return spec;
+}
+
+Spec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
+  if (shape.size_ < 0 && !shape.whole_ && count != detail::kOfShape) return Spec(dtype, {count});
+  Spec spec = numbers_of("borrow", dtype, shape);
+  std::int64_t bytes = spec.checked_bytes("borrow");
+  if (count != detail::kOfShape && bytes != count * dtype.size())
     fail<ValueError>("borrow: ", count, " elements for the shape ", spec, ", which takes ", spec.numel());
   return spec;
 }
@@ -27,9 +37,13 @@ Spec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
 Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner) {
   Body b;
   try {
-    if (count < 0) fail<ValueError>("borrow: ", count, " elements");
+    if (count < 0 && count != detail::kOfShape) fail<ValueError>("borrow: ", count, " elements");
     b.set(borrowed_spec(count, dtype, shape));
-    if (!data && count) fail<ValueError>("borrow: a null pointer for ", count, " elements");
+    if (!data && b.numel()) fail<ValueError>("borrow: a null pointer for ", b.numel(), " elements");
+    if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(dtype.size()) != 0)
+      fail<ValueError>("borrow: the address is not aligned for ", dtype, "; from_memory copies");
+    if (count == detail::kOfShape && dtype.is_bool() && !holds_bools(static_cast<const std::byte*>(data), b.numel()))
+      fail<ValueError>("borrow: a byte that is neither 0 nor 1 for bool; from_memory copies");
     b.device = cpu;
     b.storage = Storage::borrow(data, b.bytes(), {owner.release, owner.state});
   } catch (...) {
@@ -38,6 +52,33 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
   }
   return Access::wrap(std::move(b));
 }
+
+Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
+  Spec spec = numbers_of("from_memory", dtype, shape);
+  std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
+  if (strides.whole_) fail<TypeError>("from_memory: the strides are a tensor; they are numbers");
+  const bool given = strides.size_ >= 0;
+  if (given && strides.size_ != spec.rank)
+    fail<ValueError>("from_memory: ", strides.size_, " strides for the shape ", spec, "; there is one for each axis");
+  for (int i = 0; i < strides.size_; ++i) {
+    const Dim& d = strides.dims_[i];
+    if (d.tensor_ || d.value_ == Dim::kNoneDim) fail<TypeError>("from_memory: a stride is ", d.tensor_ ? "a tensor" : "None", "; it is a number of elements");
+    apart[i] = d.value_;
+  }
+  if (!data && bytes) fail<ValueError>("from_memory: a null pointer for the shape ", spec);
+  Body b;
+  b.set(spec);
+  b.device = cpu;
+  b.storage = Storage::allocate(bytes, cpu);
+  copy_strided(b.data(), spec, static_cast<const std::byte*>(data), given ? apart : nullptr);
+  return Access::wrap(std::move(b));
+}
+
+void detail::fail_ragged(int depth, std::int64_t size, std::int64_t first) {
+  fail<ValueError>("array: a nested container is ragged: at depth ", depth + 1, " a size is ", size, ", and ", first, " before it");
+}
+void detail::fail_depth() { fail<ValueError>("array: a container nested deeper than ", kMaxRank); }
+void detail::fail_element(std::uint64_t value) { fail<ValueError>("array: ", value, " does not fit int64"); }
 
 Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
   Body b;

@@ -13,12 +13,16 @@ struct BorrowOwner {
   void (*discard)(void* state);
   void* state;
 };
-/// The call behind borrow(). `shape` None stands for (count,).
+/// The call behind borrow(). `shape` None stands for (count,), and a count of detail::kOfShape for what the shape says.
 KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner);
 
+/// A copy of an array whose dtype is known only when the program runs, such as one of another language's: from_memory(p, "int16", {2, 3}).
+/// `strides` say for each axis how many elements lie from one index to the next, negative or 0 too; None: row-major. The address need not be
+/// aligned. Throws ValueError where a size is None or negative or the numbers of sizes and strides differ, TypeError without a dtype.
+KASSETTE_API Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides = None);
+
 namespace detail {
-/// A fresh tensor on the CPU and the place of its elements, to be filled before anybody else sees it.
-KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data);
+inline constexpr std::int64_t kOfShape = INT64_MIN;
 template <class F>
 auto run_owner(F& f, int) -> decltype(static_cast<void>(f())) {
   f();
@@ -74,6 +78,13 @@ template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(null
 Tensor borrow(const C& span, O&& owner) {
   static_assert(!detail::IsShape<typename detail::Plain<O>::type>::value, "borrow(span, shape, owner): the owner is missing");
   return borrow(span, Dims(None), static_cast<O&&>(owner));
+}
+/// The same over row-major memory whose dtype is known only when the program runs: borrow(p, "int16", {2, 3}, owner). Throws ValueError
+/// where the address is not aligned for the dtype and where a byte of a bool is neither 0 nor 1; from_memory copies these.
+template <class O>
+Tensor borrow(const void* data, DType dtype, const Dims& shape, O&& owner) {
+  using Kept = detail::Held<typename detail::Plain<O>::type>;
+  return borrow_memory(data, detail::kOfShape, dtype, shape, {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
 }
 
 }  // namespace kassette

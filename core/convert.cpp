@@ -51,6 +51,40 @@ void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::
   });
 }
 
+namespace {
+
+/// Element by element, in bytes.
+void gather(const Spec& spec, const std::int64_t* strides, int axis, const std::byte* from, std::byte*& to) {
+  const int size = spec.dtype.size();
+  if (axis == spec.rank) {
+    std::memcpy(to, from, static_cast<std::size_t>(size));
+    to += size;
+    return;
+  }
+  for (std::int64_t i = 0; i < spec.dims[axis]; ++i) gather(spec, strides, axis + 1, from + i * strides[axis] * size, to);
+}
+
+}  // namespace
+
+void copy_strided(std::byte* to, const Spec& spec, const std::byte* from, const std::int64_t* strides) {
+  std::byte *end = to, *begin = to;
+  if (spec.numel() == 0) return;
+  if (strides) {
+    gather(spec, strides, 0, from, end);
+  } else {
+    std::memcpy(to, from, static_cast<std::size_t>(spec.bytes()));
+    end += spec.bytes();
+  }
+  if (spec.dtype.is_bool())
+    for (std::byte* p = begin; p < end; ++p) *p = *p == std::byte(0) ? std::byte(0) : std::byte(1);
+}
+
+bool holds_bools(const std::byte* p, std::int64_t n) {
+  unsigned bits = 0;
+  for (std::int64_t i = 0; i < n; ++i) bits |= static_cast<unsigned>(p[i]);
+  return bits <= 1;
+}
+
 void write_scalar(void* to, DType dtype, const Scalar& s, const char* what) {
   Scalar::Kind kind = Access::kind(s);
   if (kind > Scalar::kFloat) fail<TypeError>(what, ": a number was expected");

@@ -34,6 +34,12 @@ inline To convert_one(From v) {
 /// n elements at `from` into `to`; no overlap.
 void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
 
+/// The elements of a tensor of that spec from memory where they lie `strides` elements apart, null: row-major. Need not be aligned;
+/// any byte but 0 is true.
+void copy_strided(std::byte* to, const Spec& spec, const std::byte* from, const std::int64_t* strides);
+/// Whether n bytes are 0 or 1: what else a bool holds is undefined behaviour wherever it is read.
+bool holds_bools(const std::byte* p, std::int64_t n);
+
 /// A host number into one element at `to`. Throws TypeError for a fraction into an integer dtype and for None, ValueError
 /// where it does not fit, in the name of `what`.
 void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);

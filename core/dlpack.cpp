@@ -69,37 +69,12 @@ bool is_row_major(const DLTensor& t, const Spec& spec) {
   return true;
 }
 
-/// Element by element, in bytes: the address need not be aligned.
-void gather(const DLTensor& t, const Spec& spec, int axis, const std::byte* from, std::byte*& to) {
-  const int size = spec.dtype.size();
-  if (axis == spec.rank) {
-    std::memcpy(to, from, static_cast<std::size_t>(size));
-    to += size;
-    return;
-  }
-  std::int64_t stride = size;
-  if (t.strides) stride *= t.strides[axis];
-  else
-    for (int i = axis + 1; i < spec.rank; ++i) stride *= spec.dims[i];
-  for (std::int64_t i = 0; i < spec.dims[axis]; ++i) gather(t, spec, axis + 1, from + i * stride, to);
-}
-
-/// Any byte but 0 becomes 1: what else a bool holds is undefined behaviour wherever it is read.
-bool holds_bools(const std::byte* p, std::int64_t n) {
-  unsigned all = 0;
-  for (std::int64_t i = 0; i < n; ++i) all |= static_cast<unsigned>(p[i]);
-  return all <= 1;
-}
-
 Body copied(const DLTensor& t, const Spec& spec, const std::byte* from) {
   Body b;
   b.set(spec);
   b.device = cpu;
   b.storage = Storage::allocate(spec.bytes(), cpu);
-  std::byte* to = b.data();
-  gather(t, spec, 0, from, to);
-  if (spec.dtype.is_bool())
-    for (std::byte* p = b.data(); p < to; ++p) *p = *p == std::byte(0) ? std::byte(0) : std::byte(1);
+  copy_strided(b.data(), spec, from, t.strides);
   return b;
 }
 

@@ -17,25 +17,23 @@ constexpr const char* kNames[DType::kCount] = {"none",  "bool",    "uint8",    "
 
 /// Up to eight characters as a number, 0 for more: a dtype is named in many calls, and a comparison of texts for each of the names
 /// costs as much as an op.
-constexpr std::uint64_t word(const char* text) {
+constexpr std::uint64_t word(const char* text, std::size_t size) {
+  if (size > 8) return 0;
   std::uint64_t w = 0;
-  for (int i = 0; i < 8; ++i) {
-    if (!text[i]) return w;
-    w |= std::uint64_t(static_cast<unsigned char>(text[i])) << (8 * i);
-  }
-  return text[8] ? 0 : w;
+  for (std::size_t i = 0; i < size; ++i) w |= std::uint64_t(static_cast<unsigned char>(text[i])) << (8 * i);
+  return w;
 }
 struct Words {
   std::uint64_t of[DType::kCount] = {};
 };
 constexpr Words kWords = [] {
   Words words;
-  for (int i = 1; i < DType::kCount; ++i) words.of[i] = word(kNames[i]);
+  for (int i = 1; i < DType::kCount; ++i) words.of[i] = word(kNames[i], std::char_traits<char>::length(kNames[i]));
   return words;
 }();
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const char* name) {
-  if (!std::strcmp(name, "string"))
+[[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const std::string& name) {
+  if (name == "string")
     fail<TypeError>("dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
   fail<TypeError>("dtype '", name,
                   "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
@@ -44,26 +42,28 @@ constexpr Words kWords = [] {
 
 }  // namespace
 
+std::size_t Name::size() const { return text_ ? strnlen(text_, bound_) : 0; }
+
 const char* DType::name() const { return kNames[code_]; }
 
 DType DType::parse(Name name) {
-  if (!name.text()) return DType();
-  std::uint64_t w = word(name.text());
+  if (!name.given()) return DType();
+  std::uint64_t w = word(name.data(), name.size());
   for (int i = kCount - 1; w && i > 0; --i)   // floats are named most
     if (w == kWords.of[i]) return DType(static_cast<Code>(i));
-  fail_unknown(name.text());
+  fail_unknown(string_of(name));
 }
 
 std::ostream& operator<<(std::ostream& os, DType dtype) { return os << dtype.name(); }
 
 Device Device::parse(Name name) {
-  const char* t = name.text();
-  if (!t) return Device();
-  if (!std::strcmp(t, "cpu")) return cpu;
-  if (!std::strcmp(t, "cuda")) return Device(kCuda, 0);
-  if (!std::strncmp(t, "cuda:", 5) && t[5]) {
+  if (!name.given()) return Device();
+  const std::string t = string_of(name);
+  if (t == "cpu") return cpu;
+  if (t == "cuda") return Device(kCuda, 0);
+  if (t.size() > 5 && t.compare(0, 5, "cuda:") == 0) {
     char* end;
-    long index = std::strtol(t + 5, &end, 10);
+    long index = std::strtol(t.c_str() + 5, &end, 10);
     if (!*end && index >= 0 && index < 256) return Device(kCuda, static_cast<std::uint8_t>(index));
   }
   fail<DeviceError>("device '", t, "' is unknown; there are 'cpu' and 'cuda:N'");

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <type_traits>
 #include <utility>
 
 #include <kassette/export.h>
@@ -16,20 +17,40 @@ struct NoneType {
 };
 inline constexpr NoneType None{0};
 
-/// A piece of text: a string literal or anything with c_str(), borrowed for the call. No pointers, so that 0 is not a name.
-class Name {
+namespace detail {
+template <class S, class = void>
+struct IsTextView : std::false_type {};
+template <class S>
+struct IsTextView<S, std::void_t<typename S::traits_type, decltype(static_cast<const char*>(std::declval<const S&>().data()), std::declval<const S&>().size())>>
+    : std::true_type {};
+template <class P>
+using IsTextPointer = std::integral_constant<bool, std::is_same<P, const char*>::value || std::is_same<P, char*>::value>;
+}  // namespace detail
+
+/// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, or anything else
+/// with c_str(). It ends at the first NUL. A null pointer is no name, as None; 0 and nullptr do not compile.
+class KASSETTE_API Name {
  public:
-  constexpr Name() : text_(nullptr) {}
-  constexpr Name(NoneType) : text_(nullptr) {}
+  constexpr Name() : text_(nullptr), bound_(0) {}
+  constexpr Name(NoneType) : Name() {}
   template <std::size_t N>
-  constexpr Name(const char (&text)[N]) : text_(text) {}
-  template <class S, class = decltype(std::declval<const S&>().c_str())>
-  Name(const S& s) : text_(s.c_str()) {}
-  /// The characters, or null where no name was given.
-  constexpr const char* text() const { return text_; }
+  constexpr Name(const char (&text)[N]) : text_(text), bound_(N) {}
+  // What is deduced is the type of a pointer, which 0 does not have.
+  template <class P, std::enable_if_t<detail::IsTextPointer<P>::value, int> = 0>
+  constexpr Name(const P& text) : text_(text), bound_(SIZE_MAX) {}
+  template <class S, std::enable_if_t<detail::IsTextView<S>::value, int> = 0>
+  constexpr Name(const S& s) : text_(s.size() ? s.data() : ""), bound_(s.size()) {}
+  template <class S, std::enable_if_t<!detail::IsTextView<S>::value, int> = 0, class = decltype(std::declval<const S&>().c_str())>
+  Name(const S& s) : text_(s.c_str()), bound_(SIZE_MAX) {}
+  /// Whether there is one.
+  constexpr bool given() const { return text_ != nullptr; }
+  /// The characters: size() of them, and not always a NUL behind them. Null where no name was given.
+  constexpr const char* data() const { return text_; }
+  std::size_t size() const;
 
  private:
   const char* text_;
+  std::size_t bound_;   // the text ends here, or at a NUL before
 };
 
 /// An element type. Made from a constant (kassette::float32) or a name ("float32"); zero means "not given".

@@ -51,9 +51,9 @@ const char* kind_name(Value::Kind kind) {
 }  // namespace
 
 Value::Value(Name text) : Value() {
-  if (!text.text()) return;
+  if (!text.given()) return;
   auto* object = new TextObject;
-  object->text = text.text();
+  object->text = string_of(text);
   object_ = static_cast<Object*>(object);
   kind_ = kText;
 }

@@ -38,8 +38,8 @@ class KASSETTE_API Value {
   Value(long long v) noexcept : kind_(kInt), int_(v) {}
   Value(double v) noexcept : kind_(kFloat), float_(v) {}
   Value(const void*) = delete;   // else every pointer would be a bool
-  template <std::size_t N>
-  Value(const char (&text)[N]) : Value(Name(text)) {}
+  template <class N, class = decltype(Name(std::declval<const N&>()))>
+  Value(const N& text) : Value(Name(text)) {}
   Value(Name text);              // None where no name was given
   Value(const Tensor& tensor);   // None for the empty Tensor
   Value(const Tensors& list);

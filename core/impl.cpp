@@ -95,7 +95,7 @@ Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name n
   cell->spec.set(spec);
   cell->device = device;
   cell->value = std::move(value);
-  if (name.text()) cell->name = strdup(name.text());
+  if (name.given()) cell->name = strndup(name.data(), name.size());
   Node* node = Node::make(nullptr, 0, 1, 0);
   node->cell = std::move(cell);
   node->seq = ++context().clock;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <new>
+#include <string>
 #include <type_traits>
 
 #include <kassette/tensor.h>
@@ -280,6 +281,9 @@ struct Access {
   static std::int64_t stop(const Index& i) { return i.stop_; }
   static std::int64_t step(const Index& i) { return i.step_; }
   static const void* pointer(const Index& i) { return i.pointer_; }
+  static std::string text(const Index& i) {
+    return std::string(i.pointer_ ? static_cast<const char*>(i.pointer_) : "", static_cast<std::size_t>(i.stop_));
+  }
 
   static bool lazy(const Branch& b);
   static const Operand& value(const Branch& b);

@@ -50,11 +50,14 @@ class KASSETTE_API NamedTensors {
   bool empty() const { return size() == 0; }
   bool contains(Name name) const;
   /// Throws ValueError, listing the names there are, if there is no tensor of that name.
-  const Tensor& operator[](Name name) const;
+  const Tensor& operator[](Name name) const&;
+  Tensor operator[](Name name) &&;
   /// Adds a tensor, or replaces the one of that name.
   void set(Name name, const Tensor& tensor);
-  const NamedTensor* begin() const;
-  const NamedTensor* end() const;
+  const NamedTensor* begin() const&;
+  const NamedTensor* end() const&;
+  const NamedTensor* begin() const&& = delete;   // two calls of load_npz() give two lists
+  const NamedTensor* end() const&& = delete;
   /// The tensors alone, in order: K::batch_set_value(ws, named.tensors()).
   Tensors tensors() const;
 

@@ -195,8 +195,8 @@ std::ostream& operator<<(std::ostream& os, const PrintOptions& o) {
 // ---- text --------------------------------------------------------------------------------------------------------------
 
 Text::Text(Name text) : chars_(nullptr) {
-  if (!text.text()) return;
-  chars_ = strdup(text.text());
+  if (!text.given()) return;
+  chars_ = strndup(text.data(), text.size());
   if (!chars_) throw std::bad_alloc();
 }
 Text::Text(const Text& other) : Text(other.chars_ ? Name(other) : Name()) {}
@@ -207,7 +207,7 @@ Text& Text::operator=(Text&& other) noexcept {
 }
 Text::~Text() { std::free(chars_); }
 std::size_t Text::size() const { return std::strlen(c_str()); }
-bool operator==(const Text& a, const Name& b) { return b.text() && std::strcmp(a.c_str(), b.text()) == 0; }
+bool operator==(const Text& a, const Name& b) { return b.given() && a.size() == b.size() && std::memcmp(a.c_str(), b.data(), b.size()) == 0; }
 std::ostream& operator<<(std::ostream& os, const Text& text) { return os << text.c_str(); }
 
 }  // namespace kassette

@@ -1,6 +1,7 @@
 // core/shape.cpp - Shape, Dims, Axes.
 #include <kassette/shape.h>
 
+#include <climits>
 #include <ostream>
 
 #include "core/rank.h"
@@ -114,9 +115,10 @@ Axes::Axes(int one) : size_(1), axes_{one} {}
 Axes::Axes(std::initializer_list<int> list) : size_(0), axes_() {
   for (int a : list) push(a);
 }
-void Axes::push(int axis) {
+void Axes::push(std::int64_t axis) {
   if (size_ == kMaxRank) fail<ValueError>("axis: more than ", kMaxRank, " axes");
-  axes_[size_++] = axis;
+  if (axis < INT_MIN || axis > INT_MAX) fail<ValueError>("axis: ", axis, " of a tensor of at most ", kMaxRank, " axes");
+  axes_[size_++] = static_cast<int>(axis);
 }
 
 }  // namespace kassette

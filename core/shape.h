@@ -28,7 +28,8 @@ class KASSETTE_API Extent {
   std::int64_t value_;
 };
 
-/// The static shape of a tensor: up to eight sizes, each known or None. A rank may be unknown too.
+/// The static shape of a tensor: up to eight sizes, each known or None. A rank may be unknown too. It converts to a container of
+/// integers, None being -1: `std::vector<std::int64_t> dims = x.shape();`.
 class KASSETTE_API Shape {
  public:
   Shape();
@@ -43,8 +44,16 @@ class KASSETTE_API Shape {
   bool known() const;
   /// The product of the sizes. Throws ValueError where one is unknown.
   std::int64_t numel() const;
-  const std::int64_t* begin() const { return dims_; }
-  const std::int64_t* end() const { return dims_ + size(); }
+  /// The sizes, -1 where one is unknown. Not of a temporary: begin() and end() of two calls of x.shape() are of two copies.
+  const std::int64_t* begin() const& { return dims_; }
+  const std::int64_t* end() const& { return dims_ + size(); }
+  const std::int64_t* begin() const&& = delete;
+  const std::int64_t* end() const&& = delete;
+  template <class C, class = decltype(C(std::declval<const std::int64_t*>(), std::declval<const std::int64_t*>())),
+            class = std::enable_if_t<std::is_integral<typename C::value_type>::value && sizeof(typename C::value_type) >= 4>>
+  operator C() const {
+    return C(dims_, dims_ + size());
+  }
   friend KASSETTE_API bool operator==(const Shape& a, const Shape& b);
   friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
   /// None: the rank is unknown.
@@ -77,17 +86,21 @@ class Dim {
 };
 
 /// A shape argument: {2, K::None}, one integer, a Shape, one integer tensor, or numbers and scalar tensors mixed.
-/// {} is rank 0; None is an unknown rank. Throws ValueError above rank 8.
+/// {} is rank 0; None is an unknown rank. One that is put together while the program runs is a container of integers, or, where a
+/// size may be unknown or a tensor, a `std::vector<kassette::Dim>`. Throws ValueError above rank 8.
 class KASSETTE_API Dims {
  public:
   Dims(NoneType);
   Dims(int one);
   Dims(long one);
+  Dims(unsigned one) : Dims({Dim(one)}) {}
+  Dims(unsigned long one) : Dims({Dim(one)}) {}
+  Dims(long long one) : Dims({Dim(one)}) {}
+  Dims(Extent one) : Dims({Dim(one)}) {}
   Dims(const Tensor& integers);
   Dims(const Shape& shape);
   Dims(std::initializer_list<Dim> dims);
-  /// Any contiguous container of int32 or int64.
-  template <class C, class = decltype(std::declval<const C&>().size(), *std::declval<const C&>().data() + 0)>
+  template <class C, class = decltype(std::declval<const C&>().size(), Dim(*std::declval<const C&>().data()))>
   Dims(const C& c) : Dims(None) {
     size_ = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(Dim(c.data()[i]));
@@ -109,18 +122,22 @@ class KASSETTE_API Axes {
   Axes(NoneType);
   Axes(int one);
   Axes(bool) = delete;
+  template <class I, class = std::enable_if_t<std::is_integral<I>::value>>
+  Axes(I one) : size_(0) {
+    push(one);
+  }
   Axes(std::initializer_list<int> list);
   template <class C, class = decltype(std::declval<const C&>().size(), *std::declval<const C&>().data() + 0)>
   Axes(const C& c) : Axes(None) {
     size_ = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(static_cast<int>(c.data()[i]));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(c.data()[i]);
   }
 
   int size_;   // -1: all
   int axes_[kMaxRank];
 
  private:
-  void push(int axis);
+  void push(std::int64_t axis);
 };
 
 }  // namespace kassette

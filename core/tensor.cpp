@@ -23,6 +23,9 @@ const Body& body_of(const Tensor& t, const char* what) {
 Operand::Operand(std::initializer_list<Operand> items)
     : Scalar(kList, DType(), items.size(), static_cast<const void*>(items.begin())) {}
 
+Index::Index(Name text, int)
+    : kind_(kText), has_(0), start_(0), stop_(static_cast<std::int64_t>(text.size())), step_(1), pointer_(text.data()) {}
+
 Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
   if (impl_) impl_->count.fetch_add(1, std::memory_order_relaxed);
 }

@@ -8,12 +8,14 @@
 #include <type_traits>
 #include <utility>
 
+#include <kassette/containers.h>
 #include <kassette/device.h>
 #include <kassette/dtype.h>
 #include <kassette/shape.h>
 
 namespace kassette {
 
+class Operand;
 class Tensor;
 class Tensors;
 struct TensorImpl;
@@ -33,7 +35,11 @@ class KASSETTE_API Scalar {
   constexpr Scalar(unsigned long long v) : kind_(kUint), dtype_(), count_(0), int_(static_cast<std::int64_t>(v)) {}
   constexpr Scalar(float v) : kind_(kFloat), dtype_(), count_(0), float_(v) {}
   constexpr Scalar(double v) : kind_(kFloat), dtype_(), count_(0), float_(v) {}
+  constexpr Scalar(long double v) : Scalar(static_cast<double>(v)) {}
+  Scalar(Extent v) : Scalar(static_cast<std::int64_t>(v)) {}
   Scalar(const void*) = delete;   // else every pointer and string would be a bool
+  template <class F, class = std::enable_if_t<std::is_function<std::remove_pointer_t<std::decay_t<F>>>::value>>
+  Scalar(F&&) = delete;           // and a function too
   constexpr bool is_none() const { return kind_ == kNone; }
 
  protected:
@@ -50,32 +56,39 @@ class KASSETTE_API Scalar {
   friend struct Access;
 };
 
-/// How arrays of another library become tensors where an operand is expected. A specialisation has `static DType dtype()` and
-/// `static Tensor tensor(const void* array)`, whose result is released before the call returns. <kassette/xtensor.h> has xtensor's.
-template <class C, class = void>
-struct ArrayOf;
-namespace detail {
-// What has a shape of its own is no flat list: its elements in the order of memory would be a wrong tensor.
-template <class C, class = void>
-struct HasOwnShape : std::false_type {};
-template <class C>
-struct HasOwnShape<C, std::void_t<decltype(std::declval<const C&>().shape())>> : std::true_type {};
-template <class C>
-struct HasOwnShape<C, std::enable_if_t<!C::IsVectorAtCompileTime>> : std::true_type {};   // a matrix of Eigen's
-}  // namespace detail
+/// The arithmetic of tensors, and of whatever else is or becomes an Operand.
+struct Arithmetic {
+  friend KASSETTE_API Tensor operator+(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator-(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator*(const Operand& a, const Operand& b);
+  /// True division: integers give float64 (8- and 16-bit ones float32).
+  friend KASSETTE_API Tensor operator/(const Operand& a, const Operand& b);
+  /// The remainder with the divisor's sign.
+  friend KASSETTE_API Tensor operator%(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator<(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator<=(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator>(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator>=(const Operand& a, const Operand& b);
+  /// Logical, on bool.
+  friend KASSETTE_API Tensor operator&(const Operand& a, const Operand& b);
+  friend KASSETTE_API Tensor operator|(const Operand& a, const Operand& b);
+};
 
 /// What is accepted where a tensor is expected: a Tensor (borrowed for the call), a number (weak dtype: it takes the dtype of the
-/// tensor beside it), a nested list of both, a contiguous container of numbers (copied), an array that ArrayOf knows (copied),
-/// or None where that is allowed.
-class KASSETTE_API Operand : public Scalar {
+/// tensor beside it), a nested list of both, a container of numbers, nested ones too (copied; ValueError where rows differ in
+/// length), a matrix of Eigen's, an array that ArrayOf knows (copied), or None where that is allowed.
+class KASSETTE_API Operand : public Scalar, private Arithmetic {
  public:
   using Scalar::Scalar;
   Operand(const Tensor& tensor) : Scalar(kTensor, DType(), 0, &tensor) {}
-  template <class C, class = std::enable_if_t<!detail::HasOwnShape<C>::value>, class = decltype(dtype_of(std::declval<const C&>().data()))>
+  template <class C, std::enable_if_t<detail::IsFlat<C>::value, int> = 0>
   Operand(const C& c) : Scalar(kArray, dtype_of(c.data()), c.size(), c.data()) {}
   template <class C, class = decltype(ArrayOf<C>::tensor(nullptr))>
   Operand(const C& c) : Scalar(kShaped, ArrayOf<C>::dtype(), reinterpret_cast<std::size_t>(&ArrayOf<C>::tensor), __builtin_addressof(c)) {}   // xtensor overloads &
   Operand(std::initializer_list<Operand> items);
+  friend KASSETTE_API Tensor operator~(const Operand& a);
+  friend KASSETTE_API Tensor operator-(const Operand& a);
+  friend KASSETTE_API Tensor operator+(const Operand& a);
 };
 
 /// One index of x(...): an int, a scalar integer tensor, slice(a, b, step), all, ellipsis, newaxis, or text: "..., 1:5".
@@ -86,18 +99,22 @@ class KASSETTE_API Index {
   constexpr Index(int i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
   constexpr Index(long i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
   constexpr Index(long long i) : kind_(kInt), has_(0), start_(i), stop_(0), step_(1), pointer_(nullptr) {}
+  constexpr Index(unsigned long i) : Index(i > INT64_MAX ? INT64_MAX : static_cast<long>(i)) {}
+  constexpr Index(unsigned i) : Index(static_cast<long>(i)) {}
+  Index(Extent i) : Index(static_cast<long>(i)) {}
   constexpr Index(NoneType) : kind_(kNewAxis), has_(0), start_(0), stop_(0), step_(1), pointer_(nullptr) {}
   Index(const Tensor& i) : kind_(kTensor), has_(0), start_(0), stop_(0), step_(1), pointer_(&i) {}
-  template <std::size_t N>
-  Index(const char (&text)[N]) : kind_(kText), has_(0), start_(0), stop_(0), step_(1), pointer_(text) {}
+  template <class N, class = decltype(Name(std::declval<const N&>()))>
+  Index(const N& text) : Index(Name(text), 0) {}
   constexpr Index(Kind kind, std::uint8_t has, std::int64_t start, std::int64_t stop, std::int64_t step)
       : kind_(kind), has_(has), start_(start), stop_(stop), step_(step), pointer_(nullptr) {}
 
  private:
+  Index(Name text, int);
   Kind kind_;
   std::uint8_t has_;   // bit 0: start given, bit 1: stop given
   std::int64_t start_, stop_, step_;
-  const void* pointer_;   // the tensor or the text
+  const void* pointer_;   // the tensor or the text, whose size is stop_
   friend struct Access;
 };
 
@@ -112,7 +129,7 @@ class Values;
 
 /// A dense, row-major, immutable array with a dtype and a device, and the place it has on the tape. One pointer; copies
 /// share. Zero bytes are the empty object: defined() is false, and it prints as "Tensor()".
-class KASSETTE_API Tensor {
+class KASSETTE_API Tensor : private Arithmetic {
  public:
   Tensor() noexcept : impl_(nullptr) {}
   Tensor(NoneType) noexcept : impl_(nullptr) {}
@@ -166,20 +183,6 @@ class KASSETTE_API Tensor {
   Tensor operator()(const Index& i0, const Index& i1 = {}, const Index& i2 = {}, const Index& i3 = {},
                     const Index& i4 = {}, const Index& i5 = {}, const Index& i6 = {}, const Index& i7 = {}) const;
 
-  friend KASSETTE_API Tensor operator+(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator-(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator*(const Operand& a, const Operand& b);
-  /// True division: integers give float64 (8- and 16-bit ones float32).
-  friend KASSETTE_API Tensor operator/(const Operand& a, const Operand& b);
-  /// The remainder with the divisor's sign.
-  friend KASSETTE_API Tensor operator%(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator<(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator<=(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator>(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator>=(const Operand& a, const Operand& b);
-  /// Logical, on bool.
-  friend KASSETTE_API Tensor operator&(const Operand& a, const Operand& b);
-  friend KASSETTE_API Tensor operator|(const Operand& a, const Operand& b);
   friend KASSETTE_API Tensor operator~(const Tensor& a);
   friend KASSETTE_API Tensor operator-(const Tensor& a);
   friend KASSETTE_API Tensor operator+(const Tensor& a);
@@ -200,11 +203,15 @@ template <class T>
 class Values {
  public:
   explicit Values(Tensor owner) : owner_(static_cast<Tensor&&>(owner)), data_(owner_.template data<T>()), size_(owner_.size()) {}
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
+  // Not of a temporary: x.to_vector<T>().begin() and end() are of two copies.
+  const T* begin() const& { return data_; }
+  const T* end() const& { return data_ + size_; }
+  const T* begin() const&& = delete;
+  const T* end() const&& = delete;
   const T* data() const { return data_; }
   std::size_t size() const { return static_cast<std::size_t>(size_); }
-  const T& operator[](std::size_t i) const { return data_[i]; }
+  const T& operator[](std::size_t i) const& { return data_[i]; }
+  T operator[](std::size_t i) const&& { return data_[i]; }
   template <class C, class = decltype(C(std::declval<const T*>(), std::declval<const T*>()))>
   operator C() const {
     return C(begin(), end());
@@ -251,15 +258,48 @@ class KASSETTE_API Tensors {
   void push_back(Tensor tensor);
   void reserve(std::int64_t n);
   void clear();
-  const Tensor* begin() const { return data_; }
-  const Tensor* end() const { return data_ + size_; }
-  Tensor* begin() { return data_; }
-  Tensor* end() { return data_ + size_; }
+  // Not of a temporary: f({x}).begin() and f({x}).end() are of two lists.
+  const Tensor* begin() const& { return data_; }
+  const Tensor* end() const& { return data_ + size_; }
+  Tensor* begin() & { return data_; }
+  Tensor* end() & { return data_ + size_; }
+  const Tensor* begin() const&& = delete;
+  const Tensor* end() const&& = delete;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Tensors& list);
 
  private:
   Tensor* data_;
   std::int64_t size_, capacity_;
+};
+
+namespace detail {
+/// The elements, in the order of their indices, whatever the order in memory. A matrix that is a vector by its type has one axis.
+template <class C>
+Tensor copied(const C& c) {
+  using T = CopiedElement<C>;
+  Sizes s;
+  void* data = nullptr;
+  if constexpr (IsMatrix<C>::value) {
+    auto rows = static_cast<std::int64_t>(c.rows()), cols = static_cast<std::int64_t>(c.cols());
+    if (IsVector<C>::value) s.push(rows * cols);
+    else s.push(rows), s.push(cols);
+    Tensor x = writable_memory(Shape(s.dims, s.rank), dtype_of(static_cast<const T*>(nullptr)), data);
+    fill_matrix(evaluated(c, 0), rows, cols, static_cast<T*>(data));
+    return x;
+  } else {
+    measure(c, s, 0);
+    Tensor x = writable_memory(Shape(s.dims, s.rank), dtype_of(static_cast<const T*>(nullptr)), data);
+    T* to = static_cast<T*>(data);
+    fill(c, to);
+    return x;
+  }
+}
+}  // namespace detail
+/// Nested containers, C arrays and matrices, copied.
+template <class C>
+struct ArrayOf<C, std::enable_if_t<detail::IsCopied<C>::value>> {
+  static DType dtype() { return dtype_of(static_cast<const detail::CopiedElement<C>*>(nullptr)); }
+  static Tensor tensor(const void* array) { return detail::copied(*static_cast<const C*>(array)); }
 };
 
 }  // namespace kassette

@@ -23,6 +23,9 @@ std::ostream& operator<<(std::ostream& os, const Spec& spec);
 /// A line of K::print_tensor, to the print sink. The one thing that the library writes on stdout: it was asked to.
 void write_print(const std::string& line);
 
+/// A copy of a name; empty where none was given.
+inline std::string string_of(Name name) { return name.given() ? std::string(name.data(), name.size()) : std::string(); }
+
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream os;

@@ -34,11 +34,11 @@ constinit std::atomic<const std::string*> backend_name{nullptr};
 constinit std::mutex uids_mutex;
 constinit std::map<std::string, std::int64_t>* uids = nullptr;
 
-const char* quoted(Name name) { return name.text() ? name.text() : "None"; }
+std::string quoted(Name name) { return name.given() ? string_of(name) : "None"; }
 
-bool is_channels_first(const char* text, const char* what, Name given) {
-  if (text && !std::strcmp(text, kFirst)) return true;
-  if (!text || std::strcmp(text, kLast))
+bool is_channels_first(const std::string& text, const char* what, Name given) {
+  if (text == kFirst) return true;
+  if (text != kLast)
     fail<ValueError>(what, ": unknown data format '", quoted(given), "'; expected 'channels_first' or 'channels_last'");
   return false;
 }
@@ -110,7 +110,7 @@ DType floatx() {
 void set_floatx(Name floatx) {
   ensure_loaded();
   for (DType d : {float16, float32, float64})
-    if (floatx.text() && !std::strcmp(floatx.text(), d.name())) {
+    if (string_of(floatx) == d.name()) {
       set_default_float(d);
       return;
     }
@@ -130,13 +130,13 @@ Text image_data_format() {
 }
 void set_image_data_format(Name data_format) {
   ensure_loaded();
-  channels_first.store(is_channels_first(data_format.text(), "set_image_data_format", data_format), std::memory_order_relaxed);
+  channels_first.store(is_channels_first(string_of(data_format), "set_image_data_format", data_format), std::memory_order_relaxed);
 }
 Text normalize_data_format(Name value) {
-  if (!value.text()) return image_data_format();
-  std::string lower = value.text();
+  if (!value.given()) return image_data_format();
+  std::string lower = string_of(value);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return is_channels_first(lower.c_str(), "normalize_data_format", value) ? Text(kFirst) : Text(kLast);
+  return is_channels_first(lower, "normalize_data_format", value) ? Text(kFirst) : Text(kLast);
 }
 
 bool initialises_variables() { return !manual_initialization.load(std::memory_order_relaxed); }
@@ -149,7 +149,7 @@ std::int64_t get_uid(Name prefix) {
   KASSETTE_DISPATCH(get_uid, prefix);
   std::lock_guard<std::mutex> lock(uids_mutex);
   if (!uids) uids = new std::map<std::string, std::int64_t>;
-  return ++(*uids)[prefix.text() ? prefix.text() : ""];
+  return ++(*uids)[string_of(prefix)];
 }
 void reset_uids() {
   KASSETTE_DISPATCH(reset_uids);

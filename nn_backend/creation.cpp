@@ -33,7 +33,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
 
 /// A leaf whose name, if it was given one, has those of the scopes before it.
 Tensor named_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name) {
-  if (!name.text()) return make_leaf(kind, spec, device, std::move(value), name);
+  if (!name.given()) return make_leaf(kind, spec, device, std::move(value), name);
   return make_leaf(kind, spec, device, std::move(value), scoped_name(name));
 }
 

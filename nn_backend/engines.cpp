@@ -187,7 +187,7 @@ const ExternalBackend* load_backend(const std::string& name, const std::string& 
 namespace engine {
 
 void register_backend(Name name, Factory factory) {
-  std::string n = name.text() ? name.text() : "";
+  std::string n = string_of(name);
   for (const char* ours : {"", "tensorflow", "kassette", "theano", "cntk"})
     if (n == ours) fail<ValueError>("register_backend: the name '", n, "' is taken");
   if (!factory) fail<ValueError>("register_backend: no factory for '", n, "'");
@@ -198,9 +198,9 @@ void register_backend(Name name, Factory factory) {
 
 Value call(Name name, std::initializer_list<Value> args) {
   load_configuration();
-  const char* function = name.text() ? name.text() : "";
+  const std::string function = string_of(name);
   if (!external_backend()) fail<NotImplementedError>(function, ": the built-in engine has no functions other than those of K");
-  return call_backend(function, args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
+  return call_backend(function.c_str(), args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
 }
 
 }  // namespace engine

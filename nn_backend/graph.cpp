@@ -438,12 +438,12 @@ ControlDependencies::~ControlDependencies() {
 
 std::string scoped_name(Name name) {
   const char* prefix = context().name_scope;
-  return text(prefix ? prefix : "", name.text());
+  return text(prefix ? prefix : "", string_of(name));
 }
 
 NameScope::NameScope(Name name) : prefix_(nullptr), old_(context().name_scope) {
-  if (!name.text() || !*name.text()) fail<ValueError>("name_scope: the name is empty");
-  prefix_ = strdup(text(old_ ? old_ : "", name.text(), '/').c_str());
+  if (name.size() == 0) fail<ValueError>("name_scope: the name is empty");
+  prefix_ = strdup(text(old_ ? old_ : "", string_of(name), '/').c_str());
   if (!prefix_) throw std::bad_alloc();
   context().name_scope = prefix_;
 }

@@ -105,7 +105,7 @@ Tensor eval(const Operand& x) {
 }
 Tensor print_tensor(const Operand& x, Name message) {
   KASSETTE_DISPATCH(print_tensor, x, message);
-  return kassette::print_tensor(Arg(x, DType(), "print_tensor"), message.text());
+  return kassette::print_tensor(Arg(x, DType(), "print_tensor"), string_of(message));
 }
 Tensor get_value(const Operand& x) {
   KASSETTE_DISPATCH(get_value, x);

@@ -159,22 +159,12 @@ class Difference {
 
 namespace detail {
 
-Tensor writable(DType dtype, const std::int64_t* dims, int rank, void*& data) {
-  Spec spec(dtype, {});
-  spec.rank = checked_rank("Array", rank);
-  std::copy(dims, dims + rank, spec.dims);
-  (void)spec.checked_bytes("Array");
-  Tensor x = empty_tensor(spec);
-  data = Access::body(x).data();
-  return x;
-}
-void fail_ragged() { fail<ValueError>("Array: rows of different lengths"); }
 void check_error_text(const char* what, Name expected) {
-  if (expected.text() && std::string(what).find(expected.text()) == std::string::npos)
-    throw AssertionError(text("expect_error: \"", what, "\", expected \"", expected.text(), "\" in it").c_str());
+  if (std::string(what).find(string_of(expected)) == std::string::npos)
+    throw AssertionError(text("expect_error: \"", what, "\", expected \"", string_of(expected), "\" in it").c_str());
 }
 void fail_no_error(Name expected) {
-  throw AssertionError(text("expect_error: nothing was thrown, expected \"", expected.text() ? expected.text() : "", "\"").c_str());
+  throw AssertionError(text("expect_error: nothing was thrown, expected \"", string_of(expected), "\"").c_str());
 }
 
 }  // namespace detail
@@ -250,9 +240,9 @@ namespace {
 
 /// FOLDER/NAME without an ending.
 std::string golden_path(Name name, const GoldenOptions& o) {
-  if (!name.text() || !*name.text()) fail<ValueError>("compare_golden: no name");
-  const char* folder = o.folder.text() ? o.folder.text() : secure_getenv("KASSETTE_GOLDEN_DIR");
-  return text(folder ? folder : "golden", '/', name.text());
+  if (name.size() == 0) fail<ValueError>("compare_golden: no name");
+  const Name folder = o.folder.given() ? o.folder : Name(static_cast<const char*>(secure_getenv("KASSETTE_GOLDEN_DIR")));
+  return text(folder.given() ? string_of(folder) : "golden", '/', string_of(name));
 }
 bool updating() {
   const char* v = secure_getenv("KASSETTE_UPDATE_GOLDEN");

@@ -12,104 +12,43 @@
 #include <kassette/error.h>
 #include <kassette/io.h>
 
+// Catch2 3, whose recommended headers say neither their version nor what a matcher derives from.
+#if (defined(CATCH_TEST_MACROS_HPP_INCLUDED) || defined(CATCH_MATCHERS_HPP_INCLUDED)) && !defined(CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED)
+#include <catch2/matchers/catch_matchers_templated.hpp>
+#endif
+
 namespace kassette {
 namespace testing {
 
 namespace detail {
 
-template <class T, class = void>
-struct Element {   // what a tensor has no dtype for
-  using type = std::conditional_t<std::is_floating_point<T>::value, double, std::int64_t>;
-};
-template <class T>
-struct Element<T, std::void_t<decltype(dtype_of(static_cast<const T*>(nullptr)))>> {
-  using type = T;
-};
+using kassette::detail::IsMatrix;
+using kassette::detail::IsRange;
+/// An array with a shape of its own, as xtensor's, walked in the order of its indices.
 template <class C>
-using ValueOf = std::decay_t<decltype(*std::declval<const C&>().begin())>;
-template <class C, class = void>
-struct IsRange : std::false_type {};
+Tensor shaped(const C& c) {
+  using T = kassette::detail::CopiedElement<C>;
+  kassette::detail::Sizes s;
+  for (auto n : c.shape()) s.push(static_cast<std::int64_t>(n));
+  void* data = nullptr;
+  Tensor x = kassette::detail::writable_memory(Shape(s.dims, s.rank), dtype_of(static_cast<const T*>(nullptr)), data);
+  T* to = static_cast<T*>(data);
+  kassette::detail::fill(c, to);
+  return x;
+}
 template <class C>
-struct IsRange<C, std::void_t<ValueOf<C>>> : std::true_type {};
-template <class C, class = void>
-struct IsMatrix : std::false_type {};
-template <class C>
-struct IsMatrix<C, std::void_t<decltype(std::declval<const C&>()(std::declval<const C&>().rows() - 1, std::declval<const C&>().cols() - 1))>>
-    : std::true_type {};
-template <class C, class = void>
-struct HasShape : std::false_type {};
-template <class C>
-struct HasShape<C, std::void_t<decltype(std::declval<const C&>().shape().begin())>> : std::true_type {};
+Tensor copied(const C& c) {
+  if constexpr (kassette::detail::HasShape<C>::value && !IsMatrix<C>::value) return shaped(c);
+  else return kassette::detail::copied(c);
+}
 
 /// The sum of all float outputs, each weighted, so that no two elements can stand in for each other.
 KASSETTE_API Tensor weighted_sum(const Tensors& ys);
-/// A fresh tensor of that shape and the place of its elements.
-KASSETTE_API Tensor writable(DType dtype, const std::int64_t* dims, int rank, void*& data);
-[[noreturn]] KASSETTE_API void fail_ragged();
-
-struct Dimensions {
-  std::int64_t dims[8] = {};
-  int rank = 0;
-  void push(std::int64_t n) {   // a rank above 8 is refused by writable()
-    if (rank < 8) dims[rank] = n;
-    ++rank;
-  }
-};
-/// The sizes of nested containers, which have to be even; `level` is the depth of c.
-template <class C>
-void measure(const C& c, Dimensions& d, int level) {
-  std::int64_t n = 0;
-  for (auto at = c.begin(); at != c.end(); ++at) ++n;
-  if (d.rank == level) d.push(n);
-  else if (level < 8 && d.dims[level] != n) fail_ragged();
-  if constexpr (IsRange<ValueOf<C>>::value)
-    for (const auto& row : c) measure(row, d, level + 1);
-}
-template <class C, bool range = IsRange<C>::value>
-struct Leaf {
-  using type = C;
-};
-template <class C>
-struct Leaf<C, true> : Leaf<ValueOf<C>> {};
-template <class C, class T>
-void fill(const C& c, T*& to) {
-  if constexpr (IsRange<ValueOf<C>>::value)
-    for (const auto& row : c) fill(row, to);
-  else
-    for (auto at = c.begin(); at != c.end(); ++at) *to++ = static_cast<T>(*at);
-}
-/// Containers, nested ones, xtensor's arrays and Eigen's matrices as tensors.
-template <class C>
-Tensor copied(const C& c) {
-  Dimensions d;
-  void* data = nullptr;
-  if constexpr (IsMatrix<C>::value) {
-    using T = typename Element<std::decay_t<decltype(c(0, 0))>>::type;
-    d.push(c.rows());
-    d.push(c.cols());
-    Tensor x = writable(dtype_of(static_cast<const T*>(nullptr)), d.dims, d.rank, data);
-    auto* to = static_cast<T*>(data);
-    for (std::int64_t i = 0; i < d.dims[0]; ++i)
-      for (std::int64_t j = 0; j < d.dims[1]; ++j) *to++ = static_cast<T>(c(i, j));
-    return x;
-  } else {
-    using T = typename Element<typename Leaf<C>::type>::type;
-    if constexpr (HasShape<C>::value) {
-      for (auto n : c.shape()) d.push(static_cast<std::int64_t>(n));
-    } else {
-      measure(c, d, 0);
-    }
-    Tensor x = writable(dtype_of(static_cast<const T*>(nullptr)), d.dims, d.rank, data);
-    auto* to = static_cast<T*>(data);
-    fill(c, to);
-    return x;
-  }
-}
-
 }  // namespace detail
 
 /// What is compared: a Tensor, a number or nested list, or an array of another library: containers (nested ones too) with
-/// begin() and end(), those with a shape() as xtensor's, and matrices with rows(), cols() and m(i, j) as Eigen's.
+/// begin() and end(), those with a shape() as xtensor's, and matrices with rows(), cols() and m(i, j) as Eigen's, of which a
+/// vector has one axis.
 class KASSETTE_API Array {
  public:
   Array(const Tensor& x) : tensor_(x), kind_(kTensor) {}
@@ -117,7 +56,8 @@ class KASSETTE_API Array {
   template <class T, class = std::enable_if_t<std::is_arithmetic<T>::value>, class = void>
   Array(T number) : Array(Operand(number), 0) {}
   template <class C, class = std::enable_if_t<!std::is_convertible<const C&, const Tensor&>::value &&
-                                              (detail::IsRange<C>::value || detail::IsMatrix<C>::value)>>
+                                              (detail::IsRange<C>::value || detail::IsMatrix<C>::value) &&
+                                              kassette::detail::ElementOf<C>::known>>
   Array(const C& c) : tensor_(detail::copied(c)), kind_(kForeign) {}
 
  private:
@@ -243,10 +183,10 @@ class KASSETTE_API LeakCheck {
 /// Calls f twice (the first time may fill caches) and throws AssertionError where the second leaves nodes or bytes alive.
 KASSETTE_API void expect_no_leaks(Callable<void()> f);
 
-// ---- matchers for Catch2, version 2 or 3, where its header came before this one --------------------------------------------
+// ---- matchers for Catch2, version 2 or 3, where one of its headers came before this one ------------------------------------
 
-#ifdef CATCH_VERSION_MAJOR
-#if CATCH_VERSION_MAJOR >= 3
+#if defined(CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED) || defined(CATCH_VERSION_MAJOR)
+#ifdef CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED
 using MatcherBase = Catch::Matchers::MatcherGenericBase;
 #else
 using MatcherBase = Catch::Matchers::Impl::MatcherUntypedBase;

@@ -2,6 +2,7 @@
 #include "ops/compare.h"
 
 #include "ops/dispatch.h"
+#include "ops/operand.h"
 
 namespace kassette {
 namespace {
@@ -104,5 +105,6 @@ Tensor operator~(const Tensor& a) {
   KASSETTE_ROUTE(logical_not_row.name, ~a, a);
   return logical_not(a);
 }
+Tensor operator~(const Operand& a) { return ~Arg(a, bool_, logical_not_row.name).tensor(); }
 
 }  // namespace kassette

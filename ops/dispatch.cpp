@@ -96,7 +96,7 @@ Boxed box(const Index& v) {
   switch (Access::kind(v)) {
     case Index::kInt: return Access::start(v);
     case Index::kTensor: return *static_cast<const Tensor*>(Access::pointer(v));
-    case Index::kText: return Boxed(Name(std::string(static_cast<const char*>(Access::pointer(v)))));
+    case Index::kText: return Boxed(Name(Access::text(v)));
     case Index::kEllipsis: return "...";
     case Index::kNewAxis: return "newaxis";
     default: break;

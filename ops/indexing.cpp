@@ -30,7 +30,7 @@ struct Expression {
 
 class Parser {
  public:
-  Parser(const char* text, IndexList& list) : text_(text), at_(text), list_(list) {}
+  Parser(std::string text, IndexList& list) : whole_(std::move(text)), text_(whole_.c_str()), at_(text_), list_(list) {}
   void run() {
     do {
       part();
@@ -75,6 +75,7 @@ class Parser {
   void space() {
     while (*at_ == ' ') ++at_;
   }
+  std::string whole_;
   const char* text_;
   const char* at_;
   IndexList& list_;
@@ -109,7 +110,7 @@ void add(Expression& e, const Index& i) {
       break;
     case Index::kEllipsis: p.kind = IndexList::kEllipsis; break;
     case Index::kNewAxis: p.kind = IndexList::kNewAxis; break;
-    case Index::kText: return Parser(static_cast<const char*>(Access::pointer(i)), *e.list).run();
+    case Index::kText: return Parser(Access::text(i), *e.list).run();
   }
   e.list->push(p);
 }

@@ -106,7 +106,7 @@ struct Writer {
 
 /// A copy in that dtype: what ArrayOf made may lie in the user's array.
 Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
-  Tensor array = foreign_array(x);
+  Tensor array = in_name_of(what, [&] { return foreign_array(x); });
   const Body& b = Access::body(array);
   Spec spec = b;
   spec.dtype = dtype;

@@ -40,9 +40,9 @@ constinit const OpDef print_tensor_row{.name = "print_tensor",
                                        .traits = kView | kPrints,
                                        .cuda = kernel};
 
-Tensor print_tensor(const Tensor& x, const char* message) {
+Tensor print_tensor(const Tensor& x, std::string message) {
   auto extra = Ref<Message>::adopt(new Message);
-  extra->text = message ? message : "";
+  extra->text = std::move(message);
   Attrs attrs;
   attrs.extra = Ref<Extra>(extra.get());
   return apply1(print_tensor_row, attrs, {x});

@@ -3,6 +3,7 @@
 
 #include "core/convert.h"
 #include "ops/dispatch.h"
+#include "ops/operand.h"
 
 namespace kassette {
 namespace {
@@ -53,6 +54,8 @@ Tensor operator-(const Tensor& a) {
   return unary<Negative>(a);
 }
 Tensor operator+(const Tensor& a) { return a; }
+Tensor operator-(const Operand& a) { return -Arg(a, DType(), Negative::name).tensor(); }
+Tensor operator+(const Operand& a) { return Arg(a, DType(), "positive").tensor(); }
 Tensor abs(const Tensor& x) { return unary<Abs>(x); }
 Tensor sign(const Tensor& x) { return unary<Sign>(x); }
 Tensor square(const Tensor& x) { return unary<Square>(x); }

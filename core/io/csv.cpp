@@ -207,7 +207,7 @@ void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
   std::int64_t columns = spec.rank == 2 ? spec.dims[1] : 1;
   io::OutputFile file("save_csv", path);
   std::string out;
-  if (options.header.text()) out = std::string(options.header.text()) + '\n';
+  if (options.header.given()) out = string_of(options.header) + '\n';
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     auto* at = reinterpret_cast<const T*>(source.data());

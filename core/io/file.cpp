@@ -26,9 +26,9 @@ constexpr std::size_t kBuffer = 1 << 16;
 
 }  // namespace
 
-const char* required(const char* what, const char* which, Name name) {
-  if (!name.text()) fail<ValueError>(what, ": no ", which, " was given");
-  return name.text();
+std::string required(const char* what, const char* which, Name name) {
+  if (!name.given()) fail<ValueError>(what, ": no ", which, " was given");
+  return string_of(name);
 }
 
 // ---- reading -----------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ struct InputFile::Mapping {
 InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes) : what_(what), shown_(printable(required(what, "path", path))) {
   if (max_bytes < 0) fail<ValueError>(what, ": max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
   // Opening a pipe would wait for its writer.
-  descriptor_ = ::open(path.text(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  descriptor_ = ::open(string_of(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
   if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
     int error = errno;

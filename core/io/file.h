@@ -115,7 +115,7 @@ class Source {
 };
 
 /// The C string of a name; ValueError for None.
-const char* required(const char* what, const char* which, Name name);
+std::string required(const char* what, const char* which, Name name);
 
 template <class T>
 T swapped(T v) {

@@ -32,9 +32,9 @@ struct NamedTensors::Impl {
 
 namespace {
 
-const char* text_of(Name name) {
-  if (!name.text()) fail<ValueError>("NamedTensors: None is not a name");
-  return name.text();
+std::string text_of(Name name) {
+  if (!name.given()) fail<ValueError>("NamedTensors: None is not a name");
+  return string_of(name);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ NamedTensors::Impl& NamedTensors::make() {
 NamedTensors::NamedTensors(std::initializer_list<Item> items) : impl_(nullptr) {
   NamedTensors made;
   for (const Item& item : items) {
-    if (made.contains(item.name)) fail<ValueError>("NamedTensors: the name '", item.name.text(), "' is given twice");
+    if (made.contains(item.name)) fail<ValueError>("NamedTensors: the name '", string_of(item.name), "' is given twice");
     made.set(item.name, item.tensor);
   }
   std::swap(impl_, made.impl_);
@@ -61,11 +61,12 @@ NamedTensors::NamedTensors(const NamedTensors& other) : impl_(other.impl_ ? new 
 NamedTensors::~NamedTensors() { delete impl_; }
 
 std::int64_t NamedTensors::size() const { return impl_ ? static_cast<std::int64_t>(impl_->items.size()) : 0; }
-const NamedTensor* NamedTensors::begin() const { return impl_ ? impl_->items.data() : nullptr; }
-const NamedTensor* NamedTensors::end() const { return begin() + size(); }
+const NamedTensor* NamedTensors::begin() const& { return impl_ ? impl_->items.data() : nullptr; }
+const NamedTensor* NamedTensors::end() const& { return begin() + size(); }
 bool NamedTensors::contains(Name name) const { return impl_ && impl_->places.count(text_of(name)); }
-const Tensor& NamedTensors::operator[](Name name) const {
-  if (contains(name)) return impl_->items[impl_->places.at(name.text())].tensor;
+Tensor NamedTensors::operator[](Name name) && { return static_cast<const NamedTensors&>(*this)[name]; }
+const Tensor& NamedTensors::operator[](Name name) const& {
+  if (contains(name)) return impl_->items[impl_->places.at(string_of(name))].tensor;
   std::string there;
   for (const NamedTensor& item : *this) {
     if (there.size() > 200) {
@@ -78,7 +79,7 @@ const Tensor& NamedTensors::operator[](Name name) const {
 }
 void NamedTensors::set(Name name, const Tensor& tensor) {
   if (!tensor.defined()) fail<ValueError>("NamedTensors: '", text_of(name), "' is an undefined tensor");
-  make().set(text_of(name), tensor);
+  make().set(text_of(name).c_str(), tensor);
 }
 Tensors NamedTensors::tensors() const {
   Tensors list;
@@ -93,7 +94,7 @@ const char* NamedTensors::metadata(Name key) const {
   return at == impl_->text_places.end() ? nullptr : impl_->texts[at->second].second.c_str();
 }
 void NamedTensors::set_metadata(Name key, Name value) {
-  const char *k = text_of(key), *v = text_of(value);
+  const std::string k = text_of(key), v = text_of(value);
   Impl& impl = make();
   if (auto at = impl.text_places.find(k); at != impl.text_places.end()) {
     impl.texts[at->second].second = v;

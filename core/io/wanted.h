@@ -15,8 +15,8 @@ class Wanted {
   /// Null: all.
   explicit Wanted(const Names* names) : all_(!names) {
     for (std::int64_t i = 0; names && i < names->size(); ++i) {
-      if (!(*names)[i].text()) fail<ValueError>("load: None is not a name of an array");
-      found_[(*names)[i].text()] = false;
+      if (!(*names)[i].given()) fail<ValueError>("load: None is not a name of an array");
+      found_[string_of((*names)[i])] = false;
     }
   }
   /// Called for each array of the file: is it asked for?

@@ -7,6 +7,7 @@
 #include "nn_backend/comforts/drawing.h"
 #include "nn_backend/comforts/looked_at.h"
 #include "core/sparse.h"
+#include "core/text.h"
 
 namespace kassette {
 
@@ -30,7 +31,7 @@ void check(const char* what, const PictureOptions& o) {
 
 /// What would move the cursor or break the line does not belong into a title.
 Text printable(Name title) {
-  std::string s = title.text() ? title.text() : "";
+  std::string s = string_of(title);
   for (char& c : s)
     if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
   return Text(s);

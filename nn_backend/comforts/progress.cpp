@@ -8,6 +8,7 @@
 
 #include <kassette/comforts.h>
 
+#include "core/text.h"
 #include "nn_backend/comforts/progress_text.h"
 #include "nn_backend/comforts/terminal.h"
 
@@ -75,7 +76,7 @@ struct ProgressBar::State {
 ProgressBar::ProgressBar(std::int64_t total, Name label) : state_(nullptr) {
   if (!isatty(STDERR_FILENO)) return;
   state_ = new State;
-  state_->name = label.text() ? label.text() : "";
+  state_->name = string_of(label);
   state_->total = total;
   state_->show("");
 }

@@ -1,15 +1,50 @@
 // tests/scripts/api_lines.cpp - lines as users write them: none may be ambiguous or warn, with g++ and clang, C++17 and
 // C++20. Compiled by api_lines.sh, never run.
 #include <kassette/backend.h>
+#include <kassette/io.h>
 
 #include <array>
+#include <deque>
+#include <list>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace K = kassette::backend;
 using kassette::Tensor;
 using kassette::Tensors;
+
+template <class T = void>
+Tensor of_operands(const kassette::Operand& a, const kassette::Operand& b) {
+  return (a + b * 2 - a / b) % 3 + -a + +b + K::cast((a < b) | ~(a >= b), "float32");
+}
+Tensor nothing_yet();
+
+void arguments(Tensor x, Tensor c, int argc, char** argv, const char* name, char* changeable, std::string_view view, std::string text) {
+  // branches: with and without captures, functions, what changes itself
+  K::in_train_phase([] { return K::zeros({2}); }, x); K::in_train_phase(x, [] { return K::zeros({2}); }); K::in_test_phase([] { return K::zeros({2}); }, [&] { return x; });
+  K::switch_(c, [] { return K::zeros({2}); }, [] { return K::ones({2}); }); K::switch_(c, nothing_yet, &nothing_yet); K::switch_(c, [n = 1]() mutable { return K::zeros({++n}); }, x);
+  K::switch_(c, []() -> Tensor { return nothing_yet(); }, 1.5); K::switch_(c, {1, 2}, [] { return K::ones({2}); });
+  auto f = K::function([](const Tensors& in) { return in; }, {x}); K::map_fn([](const Tensor& t) { return t; }, x); K::variable(1, {}, {}, [](const Tensor& w) { return w; });
+  // operands: templates, sizes, numbers of every kind, containers of containers, C arrays
+  of_operands(x, 1); of_operands(1, 2.5); of_operands({1, 2}, x); x * x.shape()[0]; x / K::int_shape(x)[0]; x + 1.0L; K::clip(x, 0, x.shape()[0]); kassette::slice(0, x.shape()[0]);
+  K::constant(std::vector<std::vector<double>>{{1}, {2}}); K::variable(std::vector<std::array<float, 2>>{{1, 2}}); x + std::vector<std::vector<float>>{{1}}; K::dot(std::vector<std::vector<int>>{{1}}, x);
+  const double flat[] = {1, 2}; const int table[2][2] = {{1, 2}, {3, 4}}; K::constant(flat); K::constant(table, "int32"); K::constant(std::list<double>{1}); K::constant(std::deque<std::list<int>>{{1}});
+  K::constant(std::vector<bool>{true}, "bool"); K::constant(std::vector<unsigned>{1}); K::sum(std::vector<std::vector<double>>{{1, 2}}, 0); K::set_value(x, std::vector<std::vector<double>>{{1}});
+  // names, dtypes, devices and indices
+  K::cast(x, name); K::cast(x, changeable); K::cast(x, view); K::cast(x, text); K::cast(x, argc > 1 ? "float32" : "int8"); K::zeros({2}, name, view); x.to(name); x.to(view); x[name]; x[view]; x[text];
+  kassette::load_npz(argv[1]); kassette::load_npy(view); kassette::save_npz(name, {{name, x}, {view, x}, {"c", x}}); kassette::NamedTensors named; named.set(view, x); named[name]; named.contains(view);
+  K::dtype(x) == name; K::dtype(x) != view; K::set_floatx(name); auto scope = K::name_scope(view); kassette::DType d = view; kassette::Device on = name; d == kassette::float32; on == kassette::cpu;
+  // shapes and what is walked
+  std::vector<kassette::Dim> some{2, K::None, K::shape(x)[0]}; some.push_back(K::None); K::placeholder(some); K::zeros(std::vector<Tensor>{K::shape(x)[0]}); K::zeros(argc); K::zeros(text.size()); K::zeros(x.shape()[0]);
+  K::sum(x, text.size()); K::sum(x, -1L); K::sum(x, std::vector<long>{0, 1}); std::vector<std::int64_t> dims = x.shape(); std::vector<int> small = K::int_shape(x); x[text.size() - 1]; x(x.shape()[0] - 1);
+  for (auto n : x.shape()) dims.push_back(n);
+  for (float v : x.to_vector<float>()) small.push_back(static_cast<int>(v));
+  for (const Tensor& t : f({x})) some.push_back(t.shape()[0]);
+  // memory whose dtype is known at run time
+  kassette::from_memory(argv, name, {2, 3}); kassette::from_memory(flat, view, {2, 1}, {1, 0}); kassette::from_memory(flat, "float64", dims, small); kassette::borrow(flat, name, {2}, 0); kassette::borrow(flat, "float64", dims, [] {});
+}
 
 void lines(std::ostream& os, Tensor x, Tensor y, Tensor z, Tensor w, Tensor b, Tensor c, Tensor loss) {
   // reductions: all, one axis, several, none
