@@ -1,8 +1,11 @@
 // tests/nn_backend/repl_test.cpp - the text of values at a prompt.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +35,14 @@ template <class T>
 std::string shown(const T& value) {
   std::ostringstream os;
   repl::show(value, &os);
+  return os.str();
+}
+
+/// What operator<< writes.
+template <class T>
+std::string text_of(const T& value) {
+  std::ostringstream os;
+  os << value;
   return os.str();
 }
 
@@ -109,6 +120,121 @@ TEST_CASE("a prompt shows tensors as operator<< does", "[repl]") {
   CHECK(shown(named) == list.str());
   CHECK(cling::printValue(&named) == list.str());
   CHECK(shown(Function()) == cling::printValue(std::make_unique<Function>().get()));
+}
+
+namespace {
+
+/// What a line of the prompt writes on standard output.
+template <class T>
+std::string line_of(const T& value) {
+  std::fflush(stdout);
+  std::FILE* file = std::tmpfile();
+  const int terminal = dup(STDOUT_FILENO);
+  dup2(fileno(file), STDOUT_FILENO);
+  repl::show(value);
+  std::fflush(stdout);
+  dup2(terminal, STDOUT_FILENO);
+  close(terminal);
+  std::rewind(file);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
+}
+/// Inside of a container, as a line, and in cling: the same text.
+template <class T>
+void check_shown(const T& value, const std::string& expected) {
+  INFO(expected);
+  CHECK(shown(value) == expected);
+  CHECK(line_of(value) == expected + '\n');
+  CHECK(cling::printValue(&value) == expected);
+}
+
+}  // namespace
+
+TEST_CASE("a prompt shows each kind of result", "[repl]") {
+  Tensor x = K::constant({1, 2});
+  const std::string x_text = "[1. 2.] (2,) float32 cpu";
+  check_shown(x, x_text);
+  check_shown(Tensor(), "Tensor()");
+  check_shown(Tensors{x, x}, "[" + x_text + ",\n " + x_text + "]");
+  check_shown(Shape{2, 3}, "(2, 3)");
+  check_shown(K::placeholder({None, 3}).shape(), "(None, 3)");
+  check_shown(Extent(3), "3");
+  check_shown(K::placeholder({None}).shape()[0], "None");
+  check_shown(float32, "float32");
+  check_shown(DType(), "none");
+  check_shown(cpu, "cpu");
+  check_shown(Device("cuda:3"), "cuda:3");
+  check_shown(None, "None");
+  check_shown(Half{0x3e00}, "1.5");
+  check_shown(BFloat16{0x3fc0}, "1.5");
+  check_shown(Text("as it is"), "as it is");
+  check_shown(Timing{.median = 1.5e-5, .least = 1.25e-5, .spread = 2e-7, .runs = 7, .loops = 100},
+              "15 us a call (least 12.5 us, half of the runs within 200 ns; 7 runs of 100)");
+  check_shown(Timing{.median = 2, .least = 1, .spread = 0.5, .runs = 5, .loops = 1, .allocations = 1},
+              "2 s a call (least 1 s, half of the runs within 500 ms; 5 runs of 1), 1 block of memory from the system");
+  check_shown(Timing{.median = 2e-3, .least = 1e-3, .spread = 0, .runs = 5, .loops = 2, .allocations = 3, .kept_bytes = 2048, .kept_nodes = 2},
+              "2 ms a call (least 1 ms, half of the runs within 0 ns; 5 runs of 2), 3 blocks of memory from the system, leaves 2 nodes and 2.0 KiB alive");
+  Description d = describe(x);
+  check_shown(d, text_of(d));
+  MemoryReport report;
+  report.nodes = 1;
+  report.saved = 1024;
+  check_shown(report, text_of(report));
+  CHECK(shown(report).find("tape: 1 node, 1.0 KiB kept for gradients and replays") != std::string::npos);
+  check_shown(memory_stats(), text_of(memory_stats()));
+  CHECK(shown(MemoryStats{4096, 1024, 8192, 0, 3}) == text_of(MemoryStats{4096, 1024, 8192, 0, 3}));
+  Picture picture = plot({1, 2, 3}, {.width = 30, .height = 5, .style = Style::ascii});
+  check_shown(picture, text_of(picture));
+  CHECK(shown(picture).find('\n') != std::string::npos);
+  check_shown(Picture(), text_of(Picture()));
+  check_shown(PrintOptions(), text_of(PrintOptions()));
+  CHECK(shown(PrintOptions()).find("PrintOptions(precision=") == 0);
+  Function f = K::function({K::placeholder({2})}, {x});
+  check_shown(f, text_of(f));
+  check_shown(Constraint([](const Tensor& w) { return w; }), text_of(Constraint([](const Tensor& w) { return w; })));
+  check_shown(K::Step{x, {x}}, text_of(K::Step{x, {x}}));
+  K::RnnResult rnn{x, x + 1, {x}};
+  check_shown(rnn, text_of(rnn));
+  CHECK(shown(rnn).find("[2. 3.]") != std::string::npos);
+  K::NormalizedBatch batch{x, x, x};
+  check_shown(batch, text_of(batch));
+  K::CtcDecoded decoded{{x}, x};
+  check_shown(decoded, text_of(decoded));
+  K::SparseParts parts = K::sparse_parts(K::to_sparse(x));
+  check_shown(parts, text_of(parts));
+  check_shown(testing::compare(1, 1), "equal within the tolerance");
+  check_shown(testing::compare(x, x + 1), testing::compare(x, x + 1).report);
+  check_shown(engine::Value("text"), "'text'");
+  check_shown(engine::Value(2.5), text_of(engine::Value(2.5)));
+}
+
+TEST_CASE("a prompt shows every kind of number, inside of a container and alone", "[repl]") {
+  auto both = [](const auto& value, const std::string& expected) {
+    CHECK(shown(value) == expected);
+    CHECK(line_of(value) == expected + '\n');
+  };
+  both(false, "false");
+  both('\'', "'\\''");
+  both(static_cast<signed char>(-3), "-3");
+  both(static_cast<unsigned char>(255), "255");
+  both(static_cast<short>(-300), "-300");
+  both(static_cast<unsigned short>(65535), "65535");
+  both(INT32_MIN, "-2147483648");
+  both(UINT32_MAX, "4294967295");
+  both(std::int64_t(INT64_MIN), "-9223372036854775808");
+  both(std::uint64_t(UINT64_MAX), "18446744073709551615");
+  both(static_cast<long long>(-1), "-1");
+  both(static_cast<unsigned long long>(1), "1");
+  both(0.1f, "0.1");
+  both(1e300, "1e+300");
+  both(0.1L, "0.1");
+  both(std::numeric_limits<double>::quiet_NaN(), "nan");
+  both(-std::numeric_limits<float>::infinity(), "-inf");
+  both(static_cast<const char*>("quoted\t"), "\"quoted\\t\"");
+  both(static_cast<const char*>(nullptr), "nullptr");
+  both(nullptr, "nullptr");
 }
 
 TEST_CASE("after a jump out of a line its scopes are over", "[repl]") {

@@ -4,6 +4,7 @@
 #include <kassette/testing.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <deque>
 #include <xtensor/xarray.hpp>
@@ -77,7 +78,8 @@ TEST_CASE("arrays of other libraries are compared as they are", "[testing]") {
   CHECK(compare(x, {{1, 2, 3}, {4, 5, 6}}));
   CHECK(compare(K::zeros({4, 4}), 0));
   CHECK(report(x[0], std::vector<int>{1, 2}) == "shape (3,), expected (2,)");
-  CHECK(error_of<ValueError>([&] { compare(std::vector<std::vector<int>>{{1}, {1, 2}}, x); }) == "Array: rows of different lengths");
+  CHECK(error_of<ValueError>([&] { compare(std::vector<std::vector<int>>{{1}, {1, 2}}, x); }) ==
+        "array: a nested container is ragged: at depth 2 a size is 2, and 1 before it");
   // 0.1 as a float is what a float tensor holds of it.
   CHECK(compare(K::constant({0.1}), {0.1}, {.rtol = 0, .atol = 0}));
   CHECK(compare(K::constant({0.1}), 0.1, {.rtol = 0, .atol = 0}));
@@ -147,6 +149,39 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
   CHECK(!std::filesystem::exists(where + "/a.actual.npy"));
   CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}}, {.folder = where}).report, Catch::Contains("'y' is missing"));
   CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}).report, Catch::Contains("'y': 2 of 2 elements differ"));
+  // What an earlier failure left is no longer true of a file that is written anew.
+  CHECK(!compare_golden("a", x + 1, {.folder = where}));
+  CHECK(!compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}));
+  CHECK(std::filesystem::exists(where + "/a.actual.npy"));
+  CHECK(std::filesystem::exists(where + "/both.actual.npz"));
+  {
+    Environment off("KASSETTE_UPDATE_GOLDEN", "0");   // is not set
+    CHECK(!compare_golden("a", x + 1, {.folder = where}));
+    CHECK(compare(load_npy(where + "/a.npy"), x));
+  }
+  {
+    Environment update("KASSETTE_UPDATE_GOLDEN", "1");
+    CHECK(compare_golden("a", x + 2, {.folder = where}));
+    CHECK(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}));
+  }
+  CHECK(compare(load_npy(where + "/a.npy"), x + 2));
+  CHECK(!std::filesystem::exists(where + "/a.actual.npy"));
+  CHECK(!std::filesystem::exists(where + "/both.actual.npz"));
+  CHECK(compare_golden("a", x + 2, {.folder = where}));
+  // The tolerance that was given counts, and the largest difference is said.
+  CHECK(compare_golden("a", x + 2.5, {.rtol = 0, .atol = 0.6, .folder = where}));
+  CHECK(!compare_golden("a", x + 2.5, {.rtol = 0, .atol = 0.4, .folder = where}));
+  CHECK(!compare_golden("a", x + 2.5, {.rtol = 0.01, .atol = 0, .folder = where}));
+  {
+    Environment update("KASSETTE_UPDATE_GOLDEN", "1");
+    expect_golden("nan", K::constant({double(NAN)}), {.folder = where});
+    expect_golden("a", x, {.folder = where});
+  }
+  CHECK(compare_golden("nan", K::constant({double(NAN)}), {.folder = where}));
+  CHECK(!compare_golden("nan", K::constant({double(NAN)}), {.equal_nan = false, .folder = where}));
+  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}, {"z", x}}, {.folder = where}).report, Catch::Contains("'z' is not in the golden file"));
+  CHECK(error_of<ValueError>([&] { compare_golden("", x); }) == "compare_golden: no name");
+  CHECK(error_of<ValueError>([&] { compare_golden(K::None, x); }) == "compare_golden: no name");
   Environment elsewhere("KASSETTE_GOLDEN_DIR", where.c_str());
   CHECK(compare_golden("a", x));
   CHECK_THAT(x, MatchesGolden("a"));
@@ -181,6 +216,53 @@ TEST_CASE("gradcheck names the worst element, gradgradcheck the order", "[testin
   CHECK_THAT(c.message, Catch::Contains("input 0: 4 of 4 elements differ, most at (1, 1): gradient"));
   CHECK(c.where == 3);
   CHECK(gradcheck([](const Tensors& v) { return v[0]; }, {K::cast(x, "float32")}).message == "gradcheck: differences need float64, input 0 is float32");
+}
+
+TEST_CASE("gradcheck finds faults that cancel between outputs or elements", "[testing]") {
+  // Nothing in value; a fault of the gradient that is as large as `by`.
+  auto fault = [](const Tensor& x, const Operand& by) { return by * (x - K::stop_gradient(x)); };
+  Tensor x = K::constant({0.5, 0.75, 1.25}, "float64");
+  auto two = [&](const Tensors& in) { return Tensors{K::exp(in[0]) + fault(in[0], 1), K::square(in[0]) + fault(in[0], -1)}; };
+  auto three = [&](const Tensors& in) { return Tensors{K::exp(in[0]) + fault(in[0], 1), K::square(in[0]) + fault(in[0], -2), in[0] + fault(in[0], 1)}; };
+  // One number that every element of the output depends on.
+  auto elements = [&](const Tensors& in) { return K::constant({1, 1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, -1, -1, 1}); };
+  auto curve = [&](const Tensors& in) { return K::constant({1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, -2, 1}); };
+  auto far = [&](const Tensors& in) { return K::constant({1, 1, 1, 1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, 0, 0, -1, 0, 0}); };
+  CHECK_FALSE(gradcheck(two, {x}));
+  CHECK_FALSE(gradcheck(three, {x}));
+  for (double at : {0.5, -1.0, 2.0}) {
+    CHECK_FALSE(gradcheck(elements, {K::constant(at, "float64")}));
+    CHECK_FALSE(gradcheck(curve, {K::constant(at, "float64")}));
+    CHECK_FALSE(gradcheck(far, {K::constant(at, "float64")}));
+  }
+  // The same of second gradients: the gradient's fault is of value 0.
+  auto second_fault = [&](const Tensor& v, double by) { return by * K::square(v - K::stop_gradient(v)); };
+  auto second = [&](const Tensors& in) {
+    return Tensors{K::exp(in[0]) + second_fault(in[0], 1), K::square(in[0]) + second_fault(in[0], -2), in[0] + second_fault(in[0], 1)};
+  };
+  CHECK(gradcheck(second, {x}));
+  CHECK_FALSE(gradgradcheck(second, {x}));
+  // And of two inputs whose faults cancel.
+  auto inputs = [&](const Tensors& in) { return in[0] * in[1] + fault(in[0], 1) + fault(in[1], -1); };
+  CHECK_FALSE(gradcheck(inputs, {x, x}));
+}
+
+TEST_CASE("no small integer combination of gradcheck's cotangents cancels", "[testing]") {
+  // The cotangents themselves: the gradients of the weighted sum.
+  Tensors ys;
+  for (int k = 0; k < 4; ++k) ys.push_back(K::variable(K::zeros({6}, "float64"), "float64"));
+  std::vector<double> w;
+  for (const Tensor& g : K::gradients(testing::detail::weighted_sum(ys), ys))
+    for (double v : K::eval(g).to_vector<double>()) w.push_back(v);
+  REQUIRE(w.size() == 24);
+  for (std::size_t i = 0; i < w.size(); ++i)
+    for (std::size_t j = 0; j < w.size(); ++j)
+      for (std::size_t k = 0; k < w.size(); ++k) {
+        if (i == j || j == k || i == k) continue;
+        CAPTURE(i, j, k);
+        // REQUIRE alone: 12,000 of each.
+        if (std::abs(w[i] - w[j]) < 1e-4 || std::abs(w[i] - 2 * w[j] + w[k]) < 1e-6 || std::abs(w[i] + w[j] - w[k]) < 1e-6) FAIL("they cancel");
+      }
 }
 
 TEST_CASE("matchers say what differs", "[testing]") {
