@@ -32,6 +32,19 @@ if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$library/pkgconfig g++ -std=c++17 "$source_dir/tests/consumer/main.cpp" \
     $(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs kassette) -o "$work/with_pkg_config"
   LD_LIBRARY_PATH=$library "$work/with_pkg_config"
+  # Where the loader does not look by itself, the program says where the library is, if it was asked to.
+  if "$work/with_pkg_config" 2>/dev/null; then
+    echo "a program without an rpath finds the library; which one?"
+    bad=1
+  fi
+  # shellcheck disable=SC2046  # flags are words
+  PKG_CONFIG_PATH=$library/pkgconfig g++ -std=c++17 "$source_dir/tests/consumer/main.cpp" \
+    $(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs kassette) \
+    $(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --variable=rpath kassette) -o "$work/with_rpath"
+  "$work/with_rpath" || {
+    echo "the rpath of kassette.pc does not lead to the library"
+    bad=1
+  }
 else
   echo "not tried with pkg-config, which is not here"
 fi
