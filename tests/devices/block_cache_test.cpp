@@ -162,3 +162,16 @@ TEST_CASE("the runtime header reports memory", "[memory]") {
   CHECK(bytes_text(512) == "512 bytes");
   CHECK(bytes_text(3 << 19) == "1.5 MiB");
 }
+
+TEST_CASE("what is kept free shrinks to the peak since reset_peak at the next release", "[memory]") {
+  if (!kCaches) return;
+  BlockCache& cache = fresh_cache();
+  const std::int64_t large = std::int64_t(200) << 20, small = 1 << 20;
+  void *a = cache.allocate(large), *b = cache.allocate(small);
+  cache.release(a, large);
+  CHECK(cache.stats().cached >= large);
+  cache.reset_peak();
+  cache.release(b, small);
+  CHECK(cache.stats().live == 0);
+  CHECK(cache.stats().cached <= 64 << 20);   // what is always kept
+}

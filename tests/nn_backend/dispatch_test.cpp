@@ -2,6 +2,7 @@
 #include <kassette/backend.h>
 #include <kassette/engine.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <regex>
@@ -332,4 +333,84 @@ TEST_CASE("a backend gets every argument by its value, in the order of the speci
   CHECK(asked_by([&] { K::set_value(x, 4); }) == "set_value(" + xs + ", 4)");
   CHECK(asked_by([&] { x - y; }) == "subtract(" + xs + ", " + ys + ")");
   CHECK(asked_by([&] { x / 2; }) == "divide(" + xs + ", 2)");
+}
+
+TEST_CASE("what a backend hands back to our own engine is computed of the same arguments in the same order", "[engine]") {
+  struct Passing {
+    Passing() {
+      backend.name = "passing";
+      backend.any = [](const engine::Call& call) { return call.native(); };
+      K::floatx();
+      use_backend(&backend);
+    }
+    ~Passing() { use_backend(nullptr); }
+    ExternalBackend backend;
+  };
+  Tensor x = K::constant({7.5, -2.5, 9}), y = K::constant({2, 4, -5}), z = K::constant({1.5, 0.5, 3}), m = K::constant({{1, 2, 3}, {4, 5, 6}});
+  // Every pair of arguments that could be swapped is of different values; expected are the numbers of NumPy.
+  const auto check = [](const Tensor& got, const std::vector<double>& wanted) {
+    auto v = K::eval(got).to_vector<double>();
+    REQUIRE(static_cast<std::size_t>(v.size()) == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(v.data()[i] == Approx(wanted[i]).epsilon(1e-6));
+  };
+  Passing backend;
+  check(x + y, {9.5, 1.5, 4});
+  check(x - y, {5.5, -6.5, 14});
+  check(x * y, {15, -10, -45});
+  check(x / y, {3.75, -0.625, -1.8});
+  check(x % y, {1.5, 1.5, -1});
+  check(kassette::floor_divide(x, y), {3, -1, -2});
+  check(-x, {-7.5, 2.5, -9});
+  check(x < y, {0, 1, 0});
+  check(x <= y, {0, 1, 0});
+  check(x > y, {1, 0, 1});
+  check(x >= y, {1, 0, 1});
+  check(K::maximum(x, y), {7.5, 4, 9});
+  check(K::minimum(x, y), {2, -2.5, -5});
+  check(K::less(x, y), {0, 1, 0});
+  check(K::greater_equal(x, y), {1, 0, 1});
+  check(K::pow(z, 2), {2.25, 0.25, 9});
+  check(K::clip(x, -1, 8), {7.5, -1, 8});
+  check(K::switch_(K::constant(0), x, y), {2, 4, -5});
+  check(K::in_train_phase(x, y, false), {2, 4, -5});
+  check(K::in_test_phase(x, y, false), {7.5, -2.5, 9});
+  check(K::dot(m, K::reshape(x, {3, 1})), {29.5, 71.5});
+  check(K::sum(m, 0), {5, 7, 9});
+  check(K::concatenate({x, y}, 0), {7.5, -2.5, 9, 2, 4, -5});
+  check(K::gather(x, K::constant({2, 0}, int32)), {9, 7.5});
+  check(K::repeat_elements(y, 2, 0), {2, 2, 4, 4, -5, -5});
+  check(K::permute_dimensions(m, {1, 0}), {1, 4, 2, 5, 3, 6});
+  check(x(slice(1, 3)), {-2.5, 9});
+  check(K::foldl([](const Tensor& a, const Tensor& e) { return a - e; }, x, K::constant(1.0)), {-13});
+  check(K::foldr([](const Tensor& a, const Tensor& e) { return a * 2.0 - e; }, x, K::constant(0.0)), {-38.5});
+}
+
+TEST_CASE("answers of several tensors come back from a backend in their order", "[engine]") {
+  struct Passing {
+    Passing() {
+      backend.name = "passing";
+      backend.any = [](const engine::Call& call) { return call.native(); };
+      K::floatx();
+      use_backend(&backend);
+    }
+    ~Passing() { use_backend(nullptr); }
+    ExternalBackend backend;
+  };
+  Tensor x = K::constant({{1, 2}, {5, 10}}), sparse = K::to_sparse(K::constant({{0, 7}}));
+  Passing backend;
+  K::NormalizedBatch n = K::normalize_batch_in_training(x, None, None, {0}, 0.0);
+  CHECK(n.mean.to_vector<double>()[0] == Approx(3));
+  CHECK(n.variance.to_vector<double>()[0] == Approx(4));
+  CHECK(n.normalized.to_vector<double>()[0] == Approx(-1));
+  K::SparseParts parts = K::sparse_parts(sparse);
+  CHECK(parts.indices.to_vector<double>()[1] == 1);
+  CHECK(parts.values.to_vector<double>()[0] == 7);
+  CHECK(parts.dense_shape.to_vector<double>()[1] == 2);
+  K::CtcDecoded ctc = K::ctc_decode(K::constant({{{.75, .25}}}), K::constant({1}, int32));
+  CHECK(ctc.decoded[0].to_vector<double>()[0] == 0);
+  CHECK(ctc.log_prob.to_vector<double>()[0] == Approx(-std::log(.75)).epsilon(1e-5));
+  K::RnnResult r = K::rnn([](const Tensor& in, const Tensors& s) { return K::Step{in * 2, {s[0] + in}}; }, K::constant({{{1}, {2}}}), {K::constant({{10}})});
+  CHECK(r.last_output.to_vector<double>()[0] == 4);
+  CHECK(r.outputs.to_vector<double>()[0] == 2);
+  CHECK(r.new_states[0].to_vector<double>()[0] == 13);
 }

@@ -359,3 +359,13 @@ TEST_CASE("parts of a sparse tensor that are sparse themselves are refused", "[s
   CHECK(error_of([&] { K::sparse_csr(integers, {0, 1}, values, {1, 3}); }) == csr);
   CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, integers, values, {2, 3}); }) == csr);
 }
+
+TEST_CASE("indices of three axes are refused, and sparse tensors of computed values have their gradients in any order", "[sparse]") {
+  CHECK_THROWS_WITH(K::sparse_coo(K::zeros({1, 1, 2}, "int32"), {1}, {3, 4}), "sparse_coo: indices of shape (1, 1, 2); they are (entries, axes)");
+  Tensor v = K::variable({0.5, -1.0}, "float64"), m = K::constant({{1, 2}, {3, 4}}, "float64");
+  Tensor s = K::sparse_coo({{0, 1}, {1, 0}}, K::exp(v) * 2.0, {2, 2});
+  Tensor g = K::gradients(K::sum(K::dot(s, m)), {v})[0];   // 2 e^v[0] (3 + 4), 2 e^v[1] (1 + 2)
+  testing::assert_close(g, K::constant({14 * std::exp(0.5), 6 * std::exp(-1.0)}, "float64"), {.rtol = 1e-12});
+  Tensor dense = K::to_dense(s);
+  testing::assert_close(K::gradients(K::sum(K::square(dense)), {v})[0], K::constant({8 * std::exp(1.0), 8 * std::exp(-2.0)}, "float64"), {.rtol = 1e-12});
+}
