@@ -195,22 +195,3 @@ TEST_CASE("a small network trains on a CUDA device as on the CPU, by function to
     for (int i = 0; i < 5; ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(1e-12));
   }
 }
-
-TEST_CASE("negative indices on a device count from the end, in gradients too; a view is moved and reshaped as what it shows", "[device]") {
-  if (!has_device("cuda:0")) return;
-  Tensor here = K::constant({{1, 2}, {3, 4}, {5, 6}}), x = K::variable(here.to("cuda:0")), at = K::constant({-1, 0, -3}, int32).to("cuda:0");
-  Tensor y = x(at);
-  CHECK(floats(y) == std::vector<float>{5, 6, 1, 2, 1, 2});
-  Tensor g = K::gradients(K::sum(y * K::constant({{1, 2}, {10, 20}, {100, 200}}).to("cuda:0")), {x})[0];
-  CHECK(floats(g) == std::vector<float>{110, 220, 0, 0, 1, 2});
-  // Parts of a tensor keep their place in its memory.
-  Tensor there = here.to("cuda:0"), part = there(slice(1, 3));
-  CHECK(floats(K::reshape(part, {4})) == std::vector<float>{3, 4, 5, 6});
-  CHECK(floats(K::reshape(part(1), {2, 1})) == std::vector<float>{5, 6});
-  CHECK(floats(K::stop_gradient(part)) == std::vector<float>{3, 4, 5, 6});
-  CHECK(floats(K::expand_dims(part, 0)) == std::vector<float>{3, 4, 5, 6});
-  CHECK(floats(K::squeeze(part(slice(1, 2)), 0)) == std::vector<float>{5, 6});
-  CHECK(floats(K::permute_dimensions(part, {0, 1})) == std::vector<float>{3, 4, 5, 6});
-  CHECK(floats(K::sum(there(slice(1, 2)), 0)) == std::vector<float>{3, 4});
-  CHECK(floats(K::cast(part, float32)) == std::vector<float>{3, 4, 5, 6});
-}
