@@ -149,7 +149,7 @@ check("Ctrl-C within scopes", "interrupted", interrupt('{ auto names = K::name_s
 check("the name after Ctrl-C within scopes", '"w"', t.line('K::placeholder({2}, None, None, false, "w")'))
 check("the seed after Ctrl-C within scopes", "true", t.line('kassette::testing::compare(x, x * 7.0).report.find("SEED") == std::string::npos'))
 # While the compiler works on what would take it for ever.
-t.line("template <int n, int m> struct Tree : Tree<n - 1, 2 * m>, Tree<n - 1, 2 * m + 1> {}; template <int m> struct Tree<0, m> {};")
+t.line("template <int n, long m> struct Tree : Tree<n - 1, 2 * m>, Tree<n - 1, 2 * m + 1> {}; template <long m> struct Tree<0, m> {};")
 t.type("sizeof(Tree<40, 1>)\r")
 t.expect("\n")
 time.sleep(1)
