@@ -25,7 +25,7 @@ void gather_rule(const Call& call, Spec* out) {
   check_indices("gather", indices);
   const bool one = static_cast<Wrap>(call.attrs.b) == Wrap::negative;   // x[i]: the index is a scalar, also where its rank is not known yet
   if (one && indices.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", indices, "; a tensor that indexes is an integer scalar; K::gather takes rows");
+    fail<ValueError>("index: a tensor of shape ", indices, "; an index tensor must be an integer scalar; K::gather takes rows");
   const int more = one ? 0 : indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;

@@ -12,7 +12,7 @@ namespace {
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
   Parts(const Spec& x, std::int64_t raw_axis) {
-    const int axis = place_axis("gather", raw_axis, x);
+    const int axis = from_front(raw_axis, x.rank);   // the rule has looked at it
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];

@@ -101,7 +101,7 @@ TEST_CASE("a template over operands computes with them", "[arguments]") {
   CHECK(values(x[slice(0, x.shape()[0])]) == Vec{1, 2});
   CHECK(values(x * 2.0L) == Vec{2, 4});
   CHECK_THROWS_WITH(x * K::placeholder({None}).shape()[0],
-                    "int_shape: this dimension is unknown until the function is called; K::shape(x)[i] stands for it");
+                    "int_shape: this dimension is unknown until the function is called; use K::shape(x)[i]");
   CHECK_THROWS_AS(x[SIZE_MAX], ValueError);
 }
 

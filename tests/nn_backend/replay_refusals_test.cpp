@@ -39,7 +39,7 @@ Tensor ints(const kassette::Operand& v) { return K::constant(v, "int32"); }
 }  // namespace
 
 TEST_CASE("an index that is no scalar is refused when its shape is known", "[bad][index]") {
-  const std::string said = "index: a tensor of shape (2,); a tensor that indexes is an integer scalar; K::gather takes rows";
+  const std::string said = "index: a tensor of shape (2,); an index tensor must be an integer scalar; K::gather takes rows";
   Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}), i = ints({0, 1});
   check_refused(said, {x, i}, [](const Tensors& t) { return t[0][t[1]]; });
   check_refused(said, {x, i}, [](const Tensors& t) { return t[0](kassette::all, t[1]); });
