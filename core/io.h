@@ -160,6 +160,7 @@ struct SaveCsvOptions {
 /// A matrix, or a vector as one column; each number with as many digits as give it back exactly.
 KASSETTE_API void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options = {});
 
+/// What load_idx and load_png may take.
 struct LoadLimits {
   Named only_by_name{0};
   std::int64_t max_bytes = 0;   // as in LoadOptions

@@ -20,7 +20,7 @@ GUIDE = ["first_steps", "from_keras", "from_pytorch", "gradients", "memory", "re
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "random", "graph", "control", "rnn", "ctc", "config"]
-LIBRARY = ["tensor", "shape", "dtype", "device", "print", "error", "runtime", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
+LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "print", "error", "runtime", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
            "engine", "api", "kept", "repl", "show_config", "version"]
 
 
