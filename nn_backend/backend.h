@@ -6,6 +6,7 @@
 #include <kassette/backend/control.h>
 #include <kassette/backend/activations.h>
 #include <kassette/backend/comparison.h>
+#include <kassette/backend/convolution.h>
 #include <kassette/backend/creation.h>
 #include <kassette/backend/ctc.h>
 #include <kassette/backend/elementwise.h>
@@ -13,6 +14,7 @@
 #include <kassette/backend/introspection.h>
 #include <kassette/backend/losses.h>
 #include <kassette/backend/normalization.h>
+#include <kassette/backend/padding.h>
 #include <kassette/backend/random.h>
 #include <kassette/backend/linalg.h>
 #include <kassette/backend/reductions.h>

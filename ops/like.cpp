@@ -67,10 +67,15 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
 }
 
 bool is_mask(Fit fit) { return fit >= Fit::mask; }
+bool is_bias(Fit fit) { return fit == Fit::bias_last || fit == Fit::bias_first; }
 
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
 bool fits(Fit fit, const Spec& x, const Spec& like) {
   if (x.rank < 0 || like.rank < 0) return true;
+  if (is_bias(fit)) {
+    const std::int64_t channels = like.rank == 0 ? 0 : like.dims[fit == Fit::bias_first && like.rank > 2 ? 1 : like.rank - 1];
+    return x.rank == 1 && (x.dims[0] == channels || x.dims[0] < 0 || channels < 0);
+  }
   if (fit == Fit::bound_of_clip) {
     if (x.rank > like.rank) return false;
   } else if (fit == Fit::rows) {
@@ -94,7 +99,7 @@ void fitting_rule(const Call& call, Spec* out) {
   auto fit = static_cast<Fit>(call.attrs.a);
   check_fit(fit, x, like);
   out->set(x);
-  if (fit == Fit::bound_of_clip || fit == Fit::class_ids || like.rank < 0) return;
+  if (fit == Fit::bound_of_clip || fit == Fit::class_ids || is_bias(fit) || like.rank < 0) return;
   if (fit == Fit::rows) {
     if (x.rank > 0 && like.rank > 0 && x.dims[0] < 0) out->dims[0] = like.dims[0];
     return;
@@ -143,6 +148,7 @@ void check_fit(Fit fit, const Spec& x, const Spec& like) {
   if (fits(fit, x, like)) return;
   if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
   if (fit == Fit::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
+  if (is_bias(fit)) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has one number for each channel");
   if (is_mask(fit))
     fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == Fit::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");

@@ -4,15 +4,18 @@
 #include "ops/binary.h"
 #include "ops/cast.h"
 #include "ops/compare.h"
+#include "ops/conv.h"
 #include "ops/ctc.h"
 #include "ops/dims.h"
 #include "ops/like.h"
 #include "ops/matmul.h"
 #include "ops/normalization.h"
+#include "ops/pool.h"
 #include "ops/print_tensor.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reduce_arg.h"
+#include "ops/resize.h"
 #include "ops/scan.h"
 #include "ops/shaping.h"
 #include "ops/softmax.h"
@@ -30,6 +33,9 @@ std::vector<const OpDef*> all_rows() {
       &shape_row, &size_row, &pack_row,
       &broadcast_like_row, &sum_to_like_row, &fitting_row,
       &matmul_row, &unranked_product_row,
+      &convolution_row, &convolution_input_gradient_row, &convolution_kernel_gradient_row,
+      &max_pool_row, &max_pool_spread_row, &max_pool_pick_row, &avg_pool_row, &avg_pool_spread_row,
+      &resize_bilinear_row, &resize_bilinear_gradient_row,
       &random_key_row, &random_uniform_row, &random_between_row, &random_integers_row, &random_normal_row, &truncated_normal_row,
       &bernoulli_row, &dropout_row,
       &sum_row, &prod_row, &max_row, &min_row, &mean_row, &var_row, &std_row, &spread_row, &ties_row,

@@ -19,7 +19,7 @@ GUIDE = ["first_steps", "from_keras", "from_pytorch", "gradients", "memory", "re
          "sparse", "engines", "security", "parity", "house"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
-            "softmax", "losses", "normalization", "random", "graph", "control", "rnn", "ctc", "config"]
+            "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
 LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "print", "error", "runtime", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
            "engine", "api", "kept", "repl", "show_config", "version"]
 

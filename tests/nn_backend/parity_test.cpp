@@ -69,12 +69,14 @@ void read_header(const fs::path& path, std::multimap<std::string, Declaration>& 
     if (depth == 0 && !ends && c != '}') statement += c;
     if (!ends) continue;
     statement = std::regex_replace(trim(statement), std::regex("\\s+"), " ");
-    statement = std::regex_replace(statement, std::regex("(KASSETTE_API|inline|\\[\\[nodiscard\\]\\]|template <class [A-Z]>) "), "");
+    statement = std::regex_replace(statement, std::regex("(KASSETTE_API|inline|\\[\\[nodiscard\\]\\]|template <class [A-Z]>|template <int = 0>) "), "");
     if (c == '{' && statement.find('(') == std::string::npos) statement.clear();   // a class
     std::smatch m;
     // Defaults such as `= {}` hold braces; the statement goes on behind them.
     if (c == '{' && std::count(statement.begin(), statement.end(), '(') > std::count(statement.begin(), statement.end(), ')')) {
-      std::size_t close = text.find('}', at);
+      std::size_t close = at;
+      for (int open = 0; close < text.size(); ++close)
+        if ((open += (text[close] == '{') - (text[close] == '}')) == 0) break;
       statement = trim(statement) + ' ' + text.substr(at, close + 1 - at);
       at = close;
       --depth;
@@ -177,6 +179,12 @@ Row row_of(const Entry& e, const std::multimap<std::string, Declaration>& all, c
 std::string default_of(const std::string& text) {
   static const std::map<std::string, std::string> kPython = {{"False", "false"}, {"True", "true"}, {"''", "\"\""}};
   if (auto it = kPython.find(text); it != kPython.end()) return it->second;
+  if (text.size() > 2 && text[0] == '\'') return '"' + text.substr(1, text.size() - 2) + '"';
+  if (!text.empty() && text[0] == '(') {   // a tuple
+    std::string list = text;
+    for (char& c : list) c = c == '(' ? '{' : c == ')' ? '}' : c;
+    return list;
+  }
   char* end = nullptr;
   double v = std::strtod(text.c_str(), &end);
   return !text.empty() && !*end ? std::to_string(v) : text;

@@ -1,0 +1,116 @@
+// nn_backend/padding.cpp - zeros around sequences and images, and enlarging images.
+#include <kassette/backend/padding.h>
+
+#include <kassette/backend/config.h>
+
+#include "core/convert.h"
+#include "core/text.h"
+#include "nn_backend/windows.h"
+#include "ops/dispatch.h"
+#include "ops/named.h"
+#include "ops/operand.h"
+#include "ops/arithmetic.h"
+#include "ops/resize.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace backend {
+namespace {
+
+/// Pairs of amounts for `axes` axes from axis `first` on; one axis takes a pair by itself.
+Tensor padded(const char* what, const Operand& operand, const Operand& amounts, int axes, int first) {
+  Arg x(operand, DType(), what);
+  dense(what, "x", x);
+  const Spec& s = x.body();
+  if (s.rank >= 0 && s.rank != axes + 2) fail<ValueError>(what, ": x has shape ", s, "; it takes rank ", axes + 2);
+  if (amounts.is_none()) fail<AssertionError>(what, ": padding is None");
+  Arg given(amounts, int64, what);
+  const Tensor& pairs = dense(what, "padding", given);
+  const Spec& p = Access::body(pairs);
+  const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
+  if (!right) fail<AssertionError>(what, ": padding has shape ", p, "; expected ", axes == 1 ? "two numbers" : axes == 2 ? "two pairs" : "three pairs");
+  if (!p.dtype.is_integer()) fail<TypeError>(what, ": padding is ", p.dtype, "; it is integers");
+  if (Access::body(pairs).symbolic()) fail<ValueError>(what, ": padding depends on a placeholder; it is numbers");
+  const Tensor numbers = pairs.device() == cpu ? pairs : pairs.to(cpu);
+  const Value value = read_value(Access::body(numbers));
+  std::int64_t at[6];
+  convert(at, int64, static_cast<const std::byte*>(value.storage->data) + value.offset, p.dtype, 2 * axes);
+  Pads pads;
+  pads.rank = axes + 2;
+  for (int i = 0; i < axes; ++i) {
+    for (int k = 0; k < 2; ++k)
+      if (at[2 * i + k] < 0) fail<ValueError>(what, ": padding holds ", at[2 * i + k], "; amounts are not negative");
+    pads.before[first + i] = at[2 * i];
+    pads.after[first + i] = at[2 * i + 1];
+  }
+  return pad(x, pads);
+}
+
+/// The first axis of space. Not None, and in lower case.
+int first_axis(const char* what, Name data_format) {
+  const std::string name = string_of(data_format);
+  if (name == "channels_first") return 2;
+  if (name == "channels_last") return 1;
+  fail<ValueError>(what, ": data_format is ", quoted(data_format), "; it is \"channels_last\" or \"channels_first\"");
+}
+void check_factors(const char* what, std::initializer_list<int> factors) {
+  for (int f : factors)
+    if (f < 1) fail<ValueError>(what, ": a factor is ", f, "; it is at least 1");
+}
+void check_rank(const char* what, const Spec& s, int rank) {
+  if (s.rank >= 0 && s.rank != rank) fail<ValueError>(what, ": x has shape ", s, "; it takes rank ", rank);
+}
+
+}  // namespace
+
+Tensor temporal_padding(const Operand& x, const Operand& padding) {
+  KASSETTE_DISPATCH(temporal_padding, x, padding);
+  return in_name_of("temporal_padding", [&] { return padded("temporal_padding", x, padding, 1, 1); });
+}
+Tensor spatial_2d_padding(const Operand& x, const Operand& padding, Name data_format) {
+  KASSETTE_DISPATCH(spatial_2d_padding, x, padding, data_format);
+  const char* what = "spatial_2d_padding";
+  return in_name_of(what, [&] { return padded(what, x, padding, 2, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
+}
+Tensor spatial_3d_padding(const Operand& x, const Operand& padding, Name data_format) {
+  KASSETTE_DISPATCH(spatial_3d_padding, x, padding, data_format);
+  const char* what = "spatial_3d_padding";
+  return in_name_of(what, [&] { return padded(what, x, padding, 3, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
+}
+
+Tensor resize_images(const Operand& operand, int height_factor, int width_factor, Name data_format, Name interpolation) {
+  KASSETTE_DISPATCH(resize_images, operand, height_factor, width_factor, data_format, interpolation);
+  const char* what = "resize_images";
+  return in_name_of(what, [&] {
+    const int axis = first_axis(what, data_format);
+    check_factors(what, {height_factor, width_factor});
+    const std::string name = string_of(interpolation);
+    const bool bilinear = name == "bilinear";
+    if (!bilinear && name != "nearest")
+      fail<ValueError>(what, ": interpolation is ", quoted(interpolation), "; it is \"nearest\" or \"bilinear\"");
+    Arg x(operand, DType(), what);
+    check_rank(what, Access::body(dense(what, "x", x)), 4);
+    if (bilinear) {
+      const DType d = x.body().dtype;
+      return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32), height_factor, width_factor, axis == 2);
+    }
+    if (x.body().rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
+    return kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 1), height_factor, axis);
+  });
+}
+Tensor resize_volumes(const Operand& operand, int depth_factor, int height_factor, int width_factor, Name data_format) {
+  KASSETTE_DISPATCH(resize_volumes, operand, depth_factor, height_factor, width_factor, data_format);
+  const char* what = "resize_volumes";
+  return in_name_of(what, [&] {
+    const int axis = first_axis(what, data_format);
+    check_factors(what, {depth_factor, height_factor, width_factor});
+    Arg x(operand, DType(), what);
+    check_rank(what, Access::body(dense(what, "x", x)), 5);
+    if (x.body().rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
+    Tensor wide = kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
+    return kassette::repeat_elements(wide, depth_factor, axis);
+  });
+}
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,218 @@
+// nn_backend/pooling.cpp - pooling, local convolution and bias; the arguments that convolution and pooling share.
+#include <string>
+
+#include <kassette/backend/config.h>
+#include <kassette/backend/convolution.h>
+
+#include "core/sparse.h"
+#include "core/text.h"
+#include "nn_backend/windows.h"
+#include "ops/dispatch.h"
+#include "ops/expr.h"
+#include "ops/index.h"
+#include "ops/like.h"
+#include "ops/named.h"
+#include "ops/operand.h"
+#include "ops/pool.h"
+
+namespace kassette {
+namespace backend {
+
+void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
+  if (given.whole_) fail<TypeError>(what, ": ", name, " are numbers, not a tensor");
+  if (given.size_ != axes && given.size_ != 1)
+    fail<ValueError>(what, ": ", name, given.size_ < 0 ? " are None" : "", "; expected ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
+  for (int i = 0; i < axes; ++i) {
+    const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
+    if (d.tensor_) fail<TypeError>(what, ": ", name, " are numbers, not tensors");
+    if (d.value_ == Dim::kNoneDim || d.value_ < 1)
+      fail<ValueError>(what, ": ", name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_), "; they are at least 1");
+    if (d.value_ > INT32_MAX) fail<ValueError>(what, ": ", name, " hold ", d.value_, "; they are at most ", INT32_MAX);
+    to[i] = d.value_;
+  }
+}
+
+std::string quoted(Name name) { return name.given() ? text('"', string_of(name), '"') : "None"; }
+
+Padding padding_of(const char* what, Name padding, bool causal) {
+  const std::string name = string_of(padding);
+  if (name == "valid") return Padding::valid;
+  if (name == "same") return Padding::same;
+  if (name == "causal" && causal) return Padding::causal;
+  fail<ValueError>(what, ": padding is ", quoted(padding), "; it is \"valid\"", causal ? ", \"same\" or \"causal\"" : " or \"same\"");
+}
+
+const Tensor& dense(const char* what, const char* name, const Tensor& t) {
+  if (!t.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
+  refuse_sparse(what, t);
+  return t;
+}
+
+
+namespace {
+
+Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
+  ConvForm form;
+  form.axes = axes;
+  form.channels_first = normalize_data_format(data_format) == "channels_first";
+  const Padding kind = padding_of(what, padding, /*causal=*/false);
+  std::int64_t size[3], stride[3];
+  numbers_for(what, "pool_size", pool_size, axes, size);
+  numbers_for(what, "strides", strides, axes, stride);
+  for (int i = 0; i < axes; ++i) form.window[i] = {.size = size[i], .stride = stride[i], .dilation = 1, .padding = kind};
+  const std::string mode = string_of(pool_mode);
+  const bool max = mode == "max";
+  if (!max && mode != "avg")
+    fail<ValueError>(what, ": pool_mode is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
+  Arg x(operand, DType(), what);
+  dense(what, "x", x);
+  return max ? max_pool(x, form) : avg_pool(x, form);
+}
+
+std::int64_t known_size(const char* what, const Body& b, int axis) {
+  if (b.rank != 3) fail<ValueError>(what, ": the kernel has shape ", static_cast<const Spec&>(b), "; it takes rank 3: (places, features, output channels)");
+  if (b.dims[axis] < 0) fail<ValueError>(what, ": the kernel has shape ", static_cast<const Spec&>(b), "; its sizes have to be known");
+  return b.dims[axis];
+}
+
+/// x at the places that a tap of a patch stands on: `count` of them from `first` on, `step` apart, along axes `axis`, axis + 1, ...
+Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first, const std::int64_t* step, const std::int64_t* count) {
+  auto list = Ref<IndexList>::adopt(new IndexList);
+  for (int i = 0; i < axis; ++i) list->push({});
+  for (int i = 0; i < axes; ++i)
+    list->push({.kind = IndexList::kSlice, .has_start = true, .has_stop = true, .start = first[i], .stop = first[i] + (count[i] - 1) * step[i] + 1, .step = step[i]});
+  return index(x, Ref<Extra>(list.get()));
+}
+
+/// The taps of all patches beside one another are a matrix for each place, (places, batch, features): times the kernel of that place.
+Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size, const std::int64_t* stride,
+             const std::int64_t* places, bool channels_first) {
+  const DType dtype = dtype_beside(inputs, kernel);
+  Arg x(inputs, dtype, what), w(kernel, dtype, what);
+  dense(what, "inputs", x);
+  const Body &b = x.body(), &k = Access::body(dense(what, "the kernel", w));
+  if (!b.dtype.is_float()) fail<TypeError>(what, ": inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
+  if (b.dtype != k.dtype) fail<TypeError>(what, ": inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
+  if (b.rank >= 0 && b.rank != axes + 2) fail<ValueError>(what, ": inputs have shape ", static_cast<const Spec&>(b), "; it takes rank ", axes + 2);
+  std::int64_t all = 1, taps = 1;
+  for (int i = 0; i < axes; ++i) all *= places[i], taps *= size[i];
+  const std::int64_t features = known_size(what, k, 1), filters = known_size(what, k, 2);
+  if (known_size(what, k, 0) != all)
+    fail<ValueError>(what, ": the kernel ", static_cast<const Spec&>(k), " has ", k.dims[0], " places, and output_shape asks for ", all);
+  const int space = channels_first ? 2 : 1, channel_axis = channels_first ? 1 : axes + 1;
+  const std::int64_t channels = b.rank < 0 ? kUnknown : b.dims[channel_axis];
+  if (features % taps != 0 || (channels >= 0 && features != taps * channels))
+    fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " and a kernel ", static_cast<const Spec&>(k), ": patches have ", taps,
+                     " elements of each channel, the kernel takes ", features, " features");
+  for (int i = 0; i < axes && b.rank >= 0; ++i) {
+    const std::int64_t n = b.dims[space + i];
+    if (n >= 0 && (places[i] - 1) * stride[i] + size[i] > n)
+      fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ",
+                       (places[i] - 1) * stride[i] + size[i]);
+  }
+  Tensors parts;
+  std::int64_t at[2] = {};
+  for (at[0] = 0; at[0] < size[0]; ++at[0])
+    for (at[1] = 0; at[1] < (axes > 1 ? size[1] : 1); ++at[1]) parts.push_back(under_tap(x, space, axes, at, stride, places));
+  // (batch, places..., taps, channels), or channels before space and taps last.
+  Tensor patches = kassette::stack(parts, channels_first ? axes + 2 : axes + 1);
+  if (channels_first) {
+    if (axes == 1) patches = permute(patches, {2, 0, 3, 1});   // features are positions first: one axis has no other order
+    else patches = permute(patches, {2, 3, 0, 1, 4});          // places..., batch, channels, taps
+  } else {
+    patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});
+  }
+  // A size that is inferred would hide a wrong number of channels.
+  const Tensor batch = channels < 0 ? shape_of(x, int64)[0] : Tensor();
+  patches = kassette::reshape(patches, {all, batch.defined() ? Dim(batch) : Dim(None), features});
+  Tensor y = matmul(patches, w);   // (places, batch, filters)
+  if (channels_first) {
+    y = permute(y, {1, 2, 0});
+    return axes == 1 ? y : kassette::reshape(y, {None, filters, places[0], places[1]});
+  }
+  y = permute(y, {1, 0, 2});
+  return axes == 1 ? y : kassette::reshape(y, {None, places[0], places[1], filters});
+}
+
+}  // namespace
+
+Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
+  KASSETTE_DISPATCH(pool2d, x, pool_size, strides, padding, data_format, pool_mode);
+  return in_name_of("pool2d", [&] { return pool("pool2d", 2, x, pool_size, strides, padding, data_format, pool_mode); });
+}
+Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
+  KASSETTE_DISPATCH(pool3d, x, pool_size, strides, padding, data_format, pool_mode);
+  return in_name_of("pool3d", [&] { return pool("pool3d", 3, x, pool_size, strides, padding, data_format, pool_mode); });
+}
+
+Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, Name data_format) {
+  KASSETTE_DISPATCH(local_conv1d, inputs, kernel, kernel_size, strides, data_format);
+  const char* what = "local_conv1d";
+  return in_name_of(what, [&] {
+    std::int64_t size, stride;
+    const bool channels_first = normalize_data_format(data_format) == "channels_first";
+    numbers_for(what, "kernel_size", kernel_size, 1, &size);
+    numbers_for(what, "strides", strides, 1, &stride);
+    Arg w(kernel, dtype_beside(inputs, kernel), what);
+    const std::int64_t places = known_size(what, Access::body(dense(what, "the kernel", w)), 0);
+    return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
+  });
+}
+Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, const Dims& output_shape, Name data_format) {
+  KASSETTE_DISPATCH(local_conv2d, inputs, kernel, kernel_size, strides, output_shape, data_format);
+  const char* what = "local_conv2d";
+  return in_name_of(what, [&] {
+    std::int64_t size[2], stride[2], places[2];
+    const bool channels_first = normalize_data_format(data_format) == "channels_first";
+    numbers_for(what, "kernel_size", kernel_size, 2, size);
+    numbers_for(what, "strides", strides, 2, stride);
+    numbers_for(what, "output_shape", output_shape, 2, places);
+    return local(what, 2, inputs, kernel, size, stride, places, channels_first);
+  });
+}
+
+Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data_format) {
+  KASSETTE_DISPATCH(bias_add, x_operand, bias_operand, data_format);
+  const char* what = "bias_add";
+  return in_name_of(what, [&] {
+    const bool channels_first = normalize_data_format(data_format) == "channels_first";
+    const DType dtype = dtype_beside(x_operand, bias_operand);
+    Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
+    dense(what, "x", x);
+    const Spec &s = x.body(), &b = Access::body(dense(what, "the bias", bias));
+    if (b.rank < 0) fail<ValueError>(what, ": the rank of the bias is unknown; declare it in the placeholder");
+    if (s.rank >= 0 && b.rank != 1 && b.rank != s.rank - 1)
+      fail<ValueError>(what, ": a bias of shape ", b, " for x of shape ", s, "; it has rank 1 or ", int(s.rank) - 1);
+    if (b.rank == 1 && (!channels_first || s.rank >= 0)) {
+      Tensor fitted = fitting(channels_first ? Fit::bias_first : Fit::bias_last, bias, x);
+      if (!channels_first || s.rank == 2) return x.tensor() + fitted;
+      Dims shape(None);
+      shape.size_ = s.rank - 1;
+      shape.dims_[0] = Dim(-1);
+      for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
+      return x.tensor() + kassette::reshape(fitted, shape);
+    }
+    if (s.rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
+    // Stored as (space..., channels) whatever the format.
+    std::int64_t sizes[kMaxRank];
+    for (int i = 0; i < b.rank; ++i) {
+      const int from = channels_first ? (i == 0 ? b.rank - 1 : i - 1) : i;
+      sizes[i] = b.dims[from];
+      const std::int64_t n = s.dims[i + 1];
+      if (sizes[i] >= 0 && n >= 0 && sizes[i] != n) fail<ValueError>(what, ": a bias of shape ", b, " for x of shape ", s, "; sizes differ");
+    }
+    if (!channels_first) return x.tensor() + bias.tensor();
+    Dims shape(None);
+    shape.size_ = b.rank;
+    int unknown = 0;
+    for (int i = 0; i < b.rank; ++i) {
+      shape.dims_[i] = Dim(sizes[i] < 0 ? -1 : sizes[i]);
+      unknown += sizes[i] < 0;
+    }
+    if (unknown > 1) fail<ValueError>(what, ": a bias of shape ", b, " has more than one unknown size");
+    return x.tensor() + kassette::reshape(bias, shape);
+  });
+}
+
+}  // namespace backend
+}  // namespace kassette

@@ -1,0 +1,188 @@
+// ops/conv.cpp - convolution and its gradients: shapes, messages, adjoints. The kernels are in conv_cpu.cpp and conv.cu.
+#include "ops/conv.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "ops/conv_kernels.h"
+#include "ops/dims.h"
+
+namespace kassette {
+namespace {
+
+
+bool known(std::int64_t n) { return n >= 0; }
+bool differ(std::int64_t a, std::int64_t b) { return known(a) && known(b) && a != b; }
+
+void check_floats(const Spec& x, const Spec& w) {
+  if (!x.dtype.is_float()) fail<TypeError>("convolution: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (x.dtype != w.dtype)
+    fail<TypeError>("convolution: x is ", x.dtype, ", the kernel is ", w.dtype, "; cast one of them (K::cast), tensors are not promoted");
+}
+
+/// Rank and sizes of a kernel, none of which may be 0, against channels of its input.
+void check_kernel(const ConvForm& how, const Spec& w, std::int64_t channels, const Spec& x, int of_kernel) {
+  if (w.rank < 0) return;
+  if (w.rank != how.axes + 2)
+    fail<ValueError>("convolution: the kernel has shape ", w, "; it takes rank ", how.axes + 2, ": (size of each axis..., ",
+                     how.depthwise ? "channels, multiplier)" : of_kernel == how.axes ? "input channels, output channels)" : "output channels, input channels)");
+  for (int i = 0; i < w.rank; ++i)
+    if (w.dims[i] == 0) fail<ValueError>("convolution: the kernel has shape ", w, "; no size of a kernel is 0");
+  for (int i = 0; how.pointwise && i < how.axes; ++i)
+    if (known(w.dims[i]) && w.dims[i] != 1) fail<ValueError>("convolution: the pointwise kernel has shape ", w, "; its spatial sizes are 1");
+  if (channels == 0) fail<ValueError>("convolution: x has shape ", x, "; it has no channels");
+  if (differ(w.dims[of_kernel], channels))
+    fail<ValueError>("convolution: x ", x, " has ", channels, " channels, and the kernel ", w, " takes ", w.dims[of_kernel]);
+}
+
+/// The window along an axis whose kernel size is known; throws where it spans more than can be addressed.
+WindowAxis window_of(const ConvForm& how, int axis, const Spec& w) {
+  WindowAxis window = how.window[axis];
+  window.size = w.dims[axis];
+  std::int64_t span;
+  if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMostBytes)
+    fail<ValueError>("convolution: a kernel of shape ", w, " with dilation ", window.dilation, " spans more than can be addressed");
+  return window;
+}
+
+/// Positions along an axis, kUnknown where a size is unknown.
+std::int64_t positions(const ConvForm& how, int axis, const Spec& x, const Spec& w) {
+  std::int64_t n = x.rank < 0 ? kUnknown : x.dims[how.space_axis(axis)];
+  WindowAxis window = how.window[axis];
+  if (w.rank >= 0 && known(w.dims[axis])) window = window_of(how, axis, w);
+  else if (window.padding == Padding::valid) return kUnknown;
+  if (!known(n)) return kUnknown;
+  if (window.padding == Padding::valid && n < window.extent())
+    fail<ValueError>("convolution: x ", x, " is smaller than the kernel ", w, window.dilation > 1 ? " with its dilation" : "",
+                     ": ", n, " against ", window.extent(), "; padding \"same\" takes any size");
+  return window.positions(n);
+}
+
+std::int64_t channels_out(const ConvForm& how, const Spec& w, const Spec& x, std::int64_t channels) {
+  if (w.rank < 0) return kUnknown;
+  if (!how.depthwise) return w.dims[how.axes + 1];
+  std::int64_t c = known(w.dims[how.axes]) ? w.dims[how.axes] : channels, m = w.dims[how.axes + 1], out;
+  if (!known(c) || !known(m)) return kUnknown;
+  if (__builtin_mul_overflow(c, m, &out)) fail<ValueError>("convolution: x ", x, " with a kernel ", w, " has more channels than can be addressed");
+  return out;
+}
+
+void rule(const Call& call, Spec* out) {
+  const ConvForm& how = form_of(call.attrs);
+  const Spec &x = call.spec(0), &w = call.spec(1);
+  check_floats(x, w);
+  check_rank("convolution", how, x, "x");
+  std::int64_t channels = x.rank < 0 ? kUnknown : x.dims[how.channel_axis()];
+  check_kernel(how, w, channels, x, how.axes);
+  out->dtype = x.dtype;
+  out->rank = static_cast<std::int8_t>(how.axes + 2);
+  out->dims[0] = x.rank < 0 ? kUnknown : x.dims[0];
+  out->dims[how.channel_axis()] = channels_out(how, w, x, channels);
+  for (int i = 0; i < how.axes; ++i) out->dims[how.space_axis(i)] = positions(how, i, x, w);
+}
+
+/// dy, w, the shape of the input.
+void input_gradient_rule(const Call& call, Spec* out) {
+  const ConvForm& how = form_of(call.attrs);
+  const Spec &dy = call.spec(0), &w = call.spec(1);
+  check_floats(dy, w);
+  check_rank("convolution", how, dy, "x");
+  const DimValues dims = read_dims(call, 2);
+  if (dims.rank >= 0 && dims.rank != how.axes + 2)
+    fail<ValueError>("convolution: output_shape ", dims, " has ", dims.rank, " entries; it takes ", how.axes + 2, ", the batch and the channels among them");
+  std::int64_t channels = dy.rank < 0 ? kUnknown : dy.dims[how.channel_axis()];
+  if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);
+  out->dtype = dy.dtype;
+  out->rank = static_cast<std::int8_t>(how.axes + 2);
+  auto entry = [&](int axis) { return dims.rank < 0 || dims.is_unknown(axis) ? kUnknown : dims.at[axis]; };
+  auto refuse = [&](auto... why) { fail<ValueError>("convolution: output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...); };
+  const std::int64_t batch = dy.rank < 0 ? kUnknown : dy.dims[0];
+  if (differ(entry(0), batch)) refuse("the batch is ", batch);
+  out->dims[0] = known(batch) ? batch : std::max(entry(0), kUnknown);
+  const int c = how.channel_axis();
+  const std::int64_t of_kernel = w.rank < 0 ? kUnknown : w.dims[how.axes];
+  if (differ(entry(c), of_kernel) || (known(of_kernel) && dims.rank >= 0 && !dims.is_unknown(c) && entry(c) < 0))
+    refuse("the kernel gives ", of_kernel, " channels");
+  out->dims[c] = known(of_kernel) ? of_kernel : entry(c);
+  for (int i = 0; i < how.axes; ++i) {
+    const int axis = how.space_axis(i);
+    std::int64_t n = entry(axis), have = dy.rank < 0 ? kUnknown : dy.dims[axis];
+    out->dims[axis] = n;
+    if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0) refuse("the sizes of space have to be given");
+    WindowAxis window = how.window[i];
+    if (!known(n) || !known(have)) continue;
+    if (w.rank >= 0 && known(w.dims[i])) window = window_of(how, i, w);
+    else if (window.padding == Padding::valid) continue;
+    if (window.positions(n) != have) refuse("a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ", have);
+  }
+}
+
+/// x, dy, w for its shape.
+void kernel_gradient_rule(const Call& call, Spec* out) {
+  out->set(call.spec(2));
+  out->dtype = call.spec(0).dtype;
+}
+
+// ---- adjoints --------------------------------------------------------------------------------------------------------
+
+Tensor input_gradient_of(const Rewind& r, const Tensor& dy, const Tensor& w, const Tensor& x) {
+  return apply1(convolution_input_gradient_row, r.attrs, {dy, w, shape_of(x, int64)});
+}
+Tensor kernel_gradient_of(const Rewind& r, const Tensor& x, const Tensor& dy, const Tensor& w) {
+  return apply1(convolution_kernel_gradient_row, r.attrs, {x, dy, w});
+}
+
+void vjp(const Rewind& r) {
+  if (r.wants(0)) r.din(0) = input_gradient_of(r, r.dy(), r.in(1), r.in(0));
+  if (r.wants(1)) r.din(1) = kernel_gradient_of(r, r.in(0), r.dy(), r.in(1));
+}
+void input_gradient_vjp(const Rewind& r) {
+  if (r.wants(0)) r.din(0) = apply1(convolution_row, r.attrs, {r.dy(), r.in(1)});
+  if (r.wants(1)) r.din(1) = kernel_gradient_of(r, r.dy(), r.in(0), r.in(1));
+}
+void kernel_gradient_vjp(const Rewind& r) {
+  if (r.wants(0)) r.din(0) = input_gradient_of(r, r.in(1), r.dy(), r.in(0));
+  if (r.wants(1)) r.din(1) = apply1(convolution_row, r.attrs, {r.in(0), r.dy()});
+}
+
+}  // namespace
+
+constinit const OpDef convolution_row{
+    .name = "convolution", .rule = rule, .cpu = run_convolution, .vjp = vjp, .saves_in = 3};
+constinit const OpDef convolution_input_gradient_row{.name = "convolution_input_gradient",
+                                                     .rule = input_gradient_rule,
+                                                     .cpu = run_convolution_input_gradient,
+                                                     .vjp = input_gradient_vjp,
+                                                     .saves_in = 3,
+                                                     .host = 4};
+constinit const OpDef convolution_kernel_gradient_row{.name = "convolution_kernel_gradient",
+                                                      .rule = kernel_gradient_rule,
+                                                      .cpu = run_convolution_kernel_gradient,
+                                                      .vjp = kernel_gradient_vjp,
+                                                      .saves_in = 3,
+                                                      .shape_only = 4};
+
+bool ConvAttrs::equals(const Extra& other) const {
+  auto* o = dynamic_cast<const ConvAttrs*>(&other);
+  return o && o->axes == axes && o->channels_first == channels_first && o->depthwise == depthwise && o->pointwise == pointwise && std::equal(window, window + axes, o->window);
+}
+
+Attrs window_attrs(const ConvForm& form) {
+  Attrs attrs;
+  attrs.extra = Ref<Extra>::adopt(new ConvAttrs(form));
+  return attrs;
+}
+
+void check_rank(const char* op, const ConvForm& form, const Spec& s, const char* which) {
+  if (s.rank >= 0 && s.rank != form.axes + 2)
+    fail<ValueError>(op, ": ", which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ", form.channels_first ? "(batch, channels" : "(batch",
+                     form.axes == 1 ? ", steps" : form.axes == 2 ? ", rows, columns" : ", depth, rows, columns", form.channels_first ? ")" : ", channels)");
+}
+
+Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how) { return apply1(convolution_row, window_attrs(how), {x, w}); }
+
+Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& dims, const ConvForm& how) {
+  return apply1(convolution_input_gradient_row, window_attrs(how), {dy, w, dims});
+}
+
+}  // namespace kassette

@@ -1,0 +1,236 @@
+// ops/pool.cpp - pooling: shapes, adjoints and kernels on the CPU.
+#include "ops/pool.h"
+
+#include <memory>
+#include <vector>
+
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/conv_boxes.h"
+#include "ops/fold.h"
+#include "ops/pool_loops.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+void check_float(const Spec& x) {
+  if (!x.dtype.is_float()) fail<TypeError>("pool: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+}
+
+void rule(const Call& call, Spec* out) {
+  const ConvForm& form = form_of(call.attrs);
+  const Spec& x = call.spec(0);
+  check_float(x);
+  check_rank("pool", form, x, "x");
+  out->dtype = x.dtype;
+  out->rank = static_cast<std::int8_t>(form.axes + 2);
+  out->dims[0] = x.rank < 0 ? kUnknown : x.dims[0];
+  out->dims[form.channel_axis()] = x.rank < 0 ? kUnknown : x.dims[form.channel_axis()];
+  for (int i = 0; i < form.axes; ++i) {
+    const WindowAxis& w = form.window[i];
+    const std::int64_t n = x.rank < 0 ? kUnknown : x.dims[form.space_axis(i)];
+    if (n >= 0 && w.padding == Padding::valid && n < w.size)
+      fail<ValueError>("pool: x ", x, " is smaller than the window: ", n, " against ", w.size, "; padding \"same\" takes any size");
+    out->dims[form.space_axis(i)] = n < 0 ? kUnknown : w.positions(n);
+  }
+}
+void like_first_rule(const Call& call, Spec* out) { out->set(call.spec(0)); }
+void like_second_rule(const Call& call, Spec* out) {
+  out->set(call.spec(1));
+  out->dtype = call.spec(0).dtype;
+}
+
+// ---- kernels ---------------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kChannels = 64;   // of a part: enough parts for many threads
+
+template <class T>
+const PoolLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(pool_table).f32;
+  else return KASSETTE_PICK(pool_table).f64;
+}
+
+/// A tensor of images as pooling uses it: on the side of the windows, or with a point for each window.
+struct Side {
+  enum Use { reads, writes, adds };   // adds: it begins as zeros
+  Images images;
+  bool windows;
+  Use use;
+};
+
+/// Some channels of a whole image as T, channels last: as it stands, or a copy.
+template <class T>
+class Image {
+ public:
+  explicit Image(const Side& side) : side_(side), direct_(side.images.channels_last() && side.images.dtype.size() == static_cast<int>(sizeof(T))) {}
+  void begin(std::int64_t image, std::int64_t channel, std::int64_t channels) {
+    const Images& from = side_.images;
+    box_ = Box{.image = image, .low = {}, .count = {from.size[0], from.size[1], from.size[2]}, .channel = channel, .channels = channels};
+    const std::int64_t points = box_.points();
+    if (direct_) {
+      data_ = reinterpret_cast<T*>(from.data) + from.offset(image, box_.low, channel);
+      step_ = from.channels;
+    } else {
+      if (points * channels > room_) {
+        buffer_.reset(new Scratch<T>(points * channels));
+        spare_.reset(new Scratch<std::uint16_t>(from.dtype.size() == 2 ? points * channels : 1));
+        room_ = points * channels;
+      }
+      data_ = buffer_->get();
+      step_ = channels;
+      if (side_.use == Side::reads) read_box(from, box_, 1, channels, data_, spare_->get());
+    }
+    if (side_.use == Side::adds)
+      for (std::int64_t i = 0; i < points; ++i) std::fill_n(data_ + i * step_, channels, T(0));
+  }
+  T* at(std::int64_t point) const { return data_ + point * step_; }
+  std::int64_t step() const { return step_; }
+  void end() {
+    if (!direct_ && side_.use != Side::reads) write_box(side_.images, box_, step_, static_cast<const T*>(data_), spare_->get());
+  }
+
+ private:
+  const Side& side_;
+  bool direct_;
+  Box box_{};
+  std::int64_t room_ = 0, step_ = 0;
+  std::unique_ptr<Scratch<T>> buffer_;
+  std::unique_ptr<Scratch<std::uint16_t>> spare_;
+  T* data_ = nullptr;
+};
+
+/// f(window, pointers) for each window of one image whose points are `step` elements apart; the pointer of a side of windows is that of the element
+/// from which w.at counts.
+template <class T, class F>
+void each_window(const ConvShape& s, std::int64_t step, std::int64_t channels, F&& f) {
+  const WindowAxis* w = s.window;
+  const std::int64_t before[3] = {w[0].before(s.in[0]), w[1].before(s.in[1]), w[2].before(s.in[2])};
+  const std::int64_t stride[3] = {s.in[1] * s.in[2] * step, s.in[2] * step, step};
+  std::int64_t first[3], last[3];
+  std::vector<std::int64_t> whole, cut;
+  auto list = [&](std::vector<std::int64_t>& to) {
+    to.clear();
+    for (std::int64_t a = first[0]; a < last[0]; ++a)
+      for (std::int64_t b = first[1]; b < last[1]; ++b)
+        for (std::int64_t c = first[2]; c < last[2]; ++c) to.push_back(a * stride[0] + b * stride[1] + c * stride[2]);
+  };
+  for (int d = 0; d < 3; ++d) first[d] = 0, last[d] = w[d].size;
+  list(whole);
+  auto clip = [&](int d, std::int64_t p) {
+    const std::int64_t low = p * w[d].stride - before[d];
+    first[d] = std::max<std::int64_t>(0, -low);
+    last[d] = std::min(w[d].size, s.in[d] - low);
+    return low;
+  };
+  std::int64_t result = 0;
+  for (std::int64_t a = 0; a < s.out[0]; ++a) {
+    const std::int64_t low_a = clip(0, a);
+    for (std::int64_t b = 0; b < s.out[1]; ++b) {
+      const std::int64_t low_b = clip(1, b);
+      const bool inner = first[0] == 0 && last[0] == w[0].size && first[1] == 0 && last[1] == w[1].size;
+      for (std::int64_t c = 0; c < s.out[2]; ++c, ++result) {
+        const std::int64_t low_c = clip(2, c);
+        const bool all = inner && first[2] == 0 && last[2] == w[2].size;
+        if (!all) list(cut);
+        const std::vector<std::int64_t>& at = all ? whole : cut;
+        f(PoolWindow<T>{at.data(), static_cast<std::int64_t>(at.size()), channels}, low_a * stride[0] + low_b * stride[1] + low_c * stride[2], result);
+      }
+    }
+  }
+}
+
+/// f(window, pointers) for each window: the pointers are those of the sides, which all have one dtype and format.
+template <class T, int kSides, class F>
+void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
+  const std::int64_t blocks = (s.c_in + kChannels - 1) / kChannels, work = s.in_size() * std::min(s.c_in, kChannels);
+  parallel_for(s.batch * blocks, std::max<std::int64_t>(1, (1 << 15) / work), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<Image<T>> images;
+    images.reserve(kSides);
+    for (const Side& side : sides) images.emplace_back(side);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t channel = i % blocks * kChannels, channels = std::min(kChannels, s.c_in - channel);
+      for (Image<T>& image : images) image.begin(i / blocks, channel, channels);
+      each_window<T>(s, images[0].step(), channels, [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
+        T* at[kSides];
+        for (int k = 0; k < kSides; ++k) at[k] = sides[k].windows ? images[static_cast<std::size_t>(k)].at(0) + origin : images[static_cast<std::size_t>(k)].at(result);
+        f(w, at);
+      });
+      for (Image<T>& image : images) image.end();
+    }
+  });
+}
+
+/// The geometry between a tensor of windows and one of results; run(0.0f) or run(0.0), which half types compute in.
+template <class F>
+void with_shape(const Call& call, const Spec& windows, const Spec& results, F&& run) {
+  if (call.out[0]->numel() == 0) return;
+  const ConvShape s(call.attrs, windows, results);
+  if (windows.dtype == float64) run(s, 0.0);
+  else run(s, 0.0f);
+}
+Side side(const ConvShape& s, const Body& b, const std::byte* data, bool windows, Side::Use use) {
+  return {Images(data, b.dtype, windows ? s.in : s.out, s.c_in, s.channels_first), windows, use};
+}
+Side input(const ConvShape& s, const Call& call, int i, bool windows) { return side(s, *call.in[i].body, call.in[i].data, windows, Side::reads); }
+Side output(const ConvShape& s, const Call& call, bool windows) {
+  return side(s, *call.out[0], call.out[0]->data(), windows, windows ? Side::adds : Side::writes);
+}
+
+void max_kernel(const Call& call) {
+  with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
+    using T = decltype(zero);
+    pool<T>(s, {input(s, call, 0, true), output(s, call, false)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().max(w, p[0], p[1]); });
+  });
+}
+void max_spread_kernel(const Call& call) {
+  with_shape(call, call.spec(0), call.spec(1), [&](const ConvShape& s, auto zero) {
+    using T = decltype(zero);
+    pool<T>(s, {input(s, call, 0, true), input(s, call, 1, false), output(s, call, true)},
+            [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_spread(w, p[0], p[1], p[2]); });
+  });
+}
+void max_pick_kernel(const Call& call) {
+  with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
+    using T = decltype(zero);
+    pool<T>(s, {input(s, call, 0, true), input(s, call, 1, true), output(s, call, false)},
+            [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_pick(w, p[0], p[1], p[2]); });
+  });
+}
+void avg_kernel(const Call& call) {
+  with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
+    using T = decltype(zero);
+    pool<T>(s, {input(s, call, 0, true), output(s, call, false)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
+  });
+}
+void avg_spread_kernel(const Call& call) {
+  with_shape(call, *call.out[0], call.spec(0), [&](const ConvShape& s, auto zero) {
+    using T = decltype(zero);
+    pool<T>(s, {input(s, call, 0, false), output(s, call, true)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_spread(w, p[0], p[1]); });
+  });
+}
+
+// ---- adjoints --------------------------------------------------------------------------------------------------------
+
+void max_vjp(const Rewind& r) { r.din(0) = apply1(max_pool_spread_row, r.attrs, {r.in(0), r.dy()}); }
+void max_spread_vjp(const Rewind& r) {
+  if (r.wants(1)) r.din(1) = apply1(max_pool_pick_row, r.attrs, {r.in(0), r.dy()});
+}
+void max_pick_vjp(const Rewind& r) {
+  if (r.wants(1)) r.din(1) = apply1(max_pool_spread_row, r.attrs, {r.in(0), r.dy()});
+}
+void avg_vjp(const Rewind& r) { r.din(0) = apply1(avg_pool_spread_row, r.attrs, {r.dy(), r.in(0)}); }
+void avg_spread_vjp(const Rewind& r) { r.din(0) = apply1(avg_pool_row, r.attrs, {r.dy()}); }
+
+}  // namespace
+
+constinit const OpDef max_pool_row{.name = "max_pool", .rule = rule, .cpu = max_kernel, .vjp = max_vjp, .saves_in = 1};
+constinit const OpDef max_pool_spread_row{.name = "max_pool_spread", .rule = like_first_rule, .cpu = max_spread_kernel, .vjp = max_spread_vjp, .saves_in = 1};
+constinit const OpDef max_pool_pick_row{.name = "max_pool_pick", .rule = rule, .cpu = max_pick_kernel, .vjp = max_pick_vjp, .saves_in = 1};
+constinit const OpDef avg_pool_row{.name = "avg_pool", .rule = rule, .cpu = avg_kernel, .vjp = avg_vjp};
+constinit const OpDef avg_pool_spread_row{.name = "avg_pool_spread", .rule = like_second_rule, .cpu = avg_spread_kernel, .vjp = avg_spread_vjp, .shape_only = 2};
+
+Tensor max_pool(const Tensor& x, const ConvForm& form) { return apply1(max_pool_row, window_attrs(form), {x}); }
+Tensor avg_pool(const Tensor& x, const ConvForm& form) { return apply1(avg_pool_row, window_attrs(form), {x}); }
+
+}  // namespace kassette

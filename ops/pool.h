@@ -1,0 +1,17 @@
+// ops/pool.h - pooling: the greatest or the mean of what a window shows of each channel.
+#pragma once
+#include "ops/conv.h"
+
+namespace kassette {
+
+/// The greatest element of each window, among those that are no padding. NaN wins.
+Tensor max_pool(const Tensor& x, const ConvForm& form);
+/// The mean of the elements of each window that are no padding.
+Tensor avg_pool(const Tensor& x, const ConvForm& form);
+
+// Maximum pooling takes one place of each window, the first of the greatest in row-major order. Both rows of its gradients ask x for it anew:
+// max_pool_spread(x, dy) puts dy there, in the shape of x, and max_pool_pick(x, z) takes z from there; each is the adjoint of the other.
+// avg_pool_spread(dy, x), which reads the shape of x alone, is the adjoint of avg_pool, and the other way round.
+extern const OpDef max_pool_row, max_pool_spread_row, max_pool_pick_row, avg_pool_row, avg_pool_spread_row;
+
+}  // namespace kassette

@@ -1,0 +1,141 @@
+// ops/resize.cpp - bilinear enlargement of images: shapes, kernels on the CPU, adjoints.
+#include "ops/resize.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "devices/cpu/threads.h"
+#include "ops/fold.h"
+
+namespace kassette {
+namespace {
+
+const ResizeAttrs& attrs_of(const Attrs& attrs) { return static_cast<const ResizeAttrs&>(*attrs.extra); }
+
+void rule(const Call& call, Spec* out) {
+  const ResizeAttrs& how = attrs_of(call.attrs);
+  const Spec& x = call.spec(0);
+  if (x.dtype != float32 && x.dtype != float64) fail<TypeError>("resize_bilinear: x is ", x.dtype, "; it is float32 or float64");
+  if (x.rank >= 0 && x.rank != 4) fail<ValueError>("resize_bilinear: x has shape ", x, "; it takes images of rank 4");
+  const int rows = how.channels_first ? 2 : 1;
+  out->rank = 4;
+  out->dtype = x.dtype;
+  for (int i = 0; i < 4; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[i];
+  for (int i = 0; i < 2; ++i) {
+    std::int64_t& n = out->dims[rows + i];
+    if (n >= 0 && __builtin_mul_overflow(n, i == 0 ? how.rows : how.columns, &n))
+      fail<ValueError>("resize_bilinear: x ", x, " enlarged by ", how.rows, " and ", how.columns, " is too large to address");
+  }
+}
+void gradient_rule(const Call& call, Spec* out) {
+  const ResizeAttrs& how = attrs_of(call.attrs);
+  out->set(call.spec(0));
+  const int rows = how.channels_first ? 2 : 1;
+  if (out->rank < 0) return;
+  for (int i = 0; i < 2; ++i)
+    if (out->dims[rows + i] > 0) out->dims[rows + i] /= i == 0 ? how.rows : how.columns;
+}
+
+constexpr std::int64_t kGrain = 1 << 15;
+
+/// to = a + (b - a) * t
+template <class T>
+void blend(const T* a, const T* b, T t, std::int64_t n, T* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] + (b[i] - a[i]) * t;
+}
+template <class T>
+void add_scaled(const T* x, T t, std::int64_t n, T* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += x[i] * t;
+}
+/// Parts of [0, n) blended: `inner` elements of the one before and the one after.
+template <class T>
+void widen(const T* x, const ResizeShape& s, T* to) {
+  const auto f = static_cast<T>(s.column_factor);
+  for (std::int64_t c = 0; c < s.columns; ++c) {
+    const T *a = x + c * s.inner, *b = c + 1 < s.columns ? a + s.inner : a;
+    for (std::int64_t k = 0; k < s.column_factor; ++k, to += s.inner) blend(a, b, static_cast<T>(k) / f, s.inner, to);
+  }
+}
+/// The adjoint.
+template <class T>
+void narrow(const T* x, const ResizeShape& s, T* to) {
+  const std::int64_t f = s.column_factor;
+  for (std::int64_t c = 0; c < s.columns; ++c, to += s.inner) {
+    std::fill_n(to, s.inner, T(0));
+    for (std::int64_t k = 1; c > 0 && k < f; ++k) add_scaled(x + ((c - 1) * f + k) * s.inner, static_cast<T>(k) / static_cast<T>(f), s.inner, to);
+    for (std::int64_t k = 0; k < f; ++k)
+      add_scaled(x + (c * f + k) * s.inner, c + 1 < s.columns ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), s.inner, to);
+  }
+}
+
+template <class T>
+void enlarge(const ResizeShape& s, const T* x, T* y) {
+  const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
+  parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
+    Scratch<T> lines(2 * out);
+    T *above = lines.get(), *below = above + out;
+    std::int64_t ready = -1;   // whose line `above` holds
+    for (std::int64_t i = begin; i < end; ++i) {
+      const bool last = i % s.rows == s.rows - 1;
+      if (ready != i) widen(x + i * in, s, above);
+      if (!last) widen(x + (i + 1) * in, s, below);
+      for (std::int64_t k = 0; k < f; ++k)
+        blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out, y + (i * f + k) * out);
+      std::swap(above, below);
+      ready = last ? -1 : i + 1;
+    }
+  });
+}
+template <class T>
+void enlarge_gradient(const ResizeShape& s, const T* dy, T* dx) {
+  const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
+  parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
+    Scratch<T> line(out);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i % s.rows;
+      std::fill_n(line.get(), out, T(0));
+      for (std::int64_t k = 1; row > 0 && k < f; ++k) add_scaled(dy + ((i - 1) * f + k) * out, static_cast<T>(k) / static_cast<T>(f), out, line.get());
+      for (std::int64_t k = 0; k < f; ++k)
+        add_scaled(dy + (i * f + k) * out, row + 1 < s.rows ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), out, line.get());
+      narrow(line.get(), s, dx + i * in);
+    }
+  });
+}
+
+void kernel(const Call& call) {
+  if (call.out[0]->numel() == 0) return;
+  const ResizeShape s(call.attrs, call.spec(0));
+  if (call.out[0]->dtype == float64) enlarge(s, call.in[0].as<double>(), call.out_as<double>());
+  else enlarge(s, call.in[0].as<float>(), call.out_as<float>());
+}
+void gradient_kernel(const Call& call) {
+  if (call.out[0]->numel() == 0) return;
+  const ResizeShape s(call.attrs, *call.out[0]);
+  if (call.out[0]->dtype == float64) enlarge_gradient(s, call.in[0].as<double>(), call.out_as<double>());
+  else enlarge_gradient(s, call.in[0].as<float>(), call.out_as<float>());
+}
+
+void vjp(const Rewind& r) { r.din(0) = apply1(resize_bilinear_gradient_row, r.attrs, {r.dy()}); }
+void gradient_vjp(const Rewind& r) { r.din(0) = apply1(resize_bilinear_row, r.attrs, {r.dy()}); }
+
+}  // namespace
+
+constinit const OpDef resize_bilinear_row{.name = "resize_bilinear", .rule = rule, .cpu = kernel, .vjp = vjp};
+constinit const OpDef resize_bilinear_gradient_row{.name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
+
+bool ResizeAttrs::equals(const Extra& other) const {
+  auto* o = dynamic_cast<const ResizeAttrs*>(&other);
+  return o && o->rows == rows && o->columns == columns && o->channels_first == channels_first;
+}
+
+Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first) {
+  Attrs attrs;
+  auto* how = new ResizeAttrs;
+  attrs.extra = Ref<Extra>::adopt(how);
+  how->rows = rows;
+  how->columns = columns;
+  how->channels_first = channels_first;
+  return apply1(resize_bilinear_row, attrs, {x});
+}
+
+}  // namespace kassette

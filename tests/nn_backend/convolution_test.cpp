@@ -1,0 +1,388 @@
+// tests/nn_backend/convolution_test.cpp - convolution, pooling, padding and enlarging: the specification's vectors, seven plain loops, refusals.
+#include <kassette/backend.h>
+#include <kassette/testing.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/ops/levels.h"
+#include "tests/results.h"
+
+namespace K = kassette::backend;
+using namespace kassette;
+using namespace kassette::test;
+
+namespace {
+
+using List = std::vector<double>;
+
+List flat(const Tensor& t) { return K::cast(t, float64).to_vector<double>(); }
+Tensor line(std::initializer_list<double> v) { return K::constant(std::vector<double>(v), float64, {1, static_cast<long>(v.size()), 1}); }
+Tensor kernel(std::initializer_list<double> v) { return K::constant(std::vector<double>(v), float64, {static_cast<long>(v.size()), 1, 1}); }
+/// 1, 2, ... as an image of one channel.
+Tensor image(int rows, int columns) { return K::reshape(K::arange(1, rows * columns + 1, 1, "float64"), {1, rows, columns, 1}); }
+Tensor taps(int rows, int columns) { return K::reshape(K::arange(1, rows * columns + 1, 1, "float64"), {rows, columns, 1, 1}); }
+
+int below(std::mt19937& random, int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
+
+/// A convolution by its definition, in double: seven loops, which also give both gradients of sum(y * dy).
+struct Reference {
+  int axes;
+  bool channels_first, depthwise;
+  std::int64_t batch, c_in, c_out, in[3], k[3], stride[3], dilation[3], out[3], before[3];   // c_out of depthwise: c_in * multiplier
+
+  List y, dx, dw;
+  void run(const List& x, const List& w, const List& dy) {
+    const std::int64_t in_n = in[0] * in[1] * in[2], out_n = out[0] * out[1] * out[2], filters = depthwise ? c_out / c_in : c_out;
+    auto at = [&](std::int64_t image, std::int64_t point, std::int64_t c, std::int64_t points, std::int64_t channels) {
+      return static_cast<std::size_t>(channels_first ? (image * channels + c) * points + point : (image * points + point) * channels + c);
+    };
+    y.assign(static_cast<std::size_t>(batch * out_n * c_out), 0);
+    dx.assign(x.size(), 0);
+    dw.assign(w.size(), 0);
+    for (std::int64_t n = 0; n < batch; ++n)
+      for (std::int64_t p = 0; p < out_n; ++p)
+        for (std::int64_t t = 0; t < k[0] * k[1] * k[2]; ++t) {
+          const std::int64_t where[3] = {p / out[2] / out[1] * stride[0] + t / k[2] / k[1] * dilation[0] - before[0],
+                                         p / out[2] % out[1] * stride[1] + t / k[2] % k[1] * dilation[1] - before[1],
+                                         p % out[2] * stride[2] + t % k[2] * dilation[2] - before[2]};
+          bool inside = true;
+          for (int d = 0; d < 3; ++d) inside &= where[d] >= 0 && where[d] < in[d];
+          if (!inside) continue;
+          const std::int64_t q = (where[0] * in[1] + where[1]) * in[2] + where[2];
+          for (std::int64_t c = 0; c < c_in; ++c)
+            for (std::int64_t f = 0; f < filters; ++f) {
+              const std::size_t i = at(n, q, c, in_n, c_in), j = static_cast<std::size_t>((t * c_in + c) * filters + f),
+                                o = at(n, p, depthwise ? c * filters + f : f, out_n, c_out);
+              y[o] += x[i] * w[j];
+              dx[i] += dy[o] * w[j];
+              dw[j] += x[i] * dy[o];
+            }
+        }
+  }
+};
+
+/// Largest difference as a share of the largest element.
+double apart(const Tensor& t, const List& expected) {
+  const List got = flat(t);
+  REQUIRE(got.size() == expected.size());
+  double most = 0, size = 1e-300;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    most = std::isnan(got[i]) ? 1e300 : std::max(most, std::abs(got[i] - expected[i]));
+    size = std::max(size, std::abs(expected[i]));
+  }
+  return most / size;
+}
+
+Tensor drawn(const std::vector<std::int64_t>& shape, DType dtype) { return K::cast(K::random_uniform(Dims(shape), -1.0, 1.0, "float64"), dtype); }
+
+/// One convolution of random geometry and its gradients against the loops; how far off, in units of the dtype's tolerance.
+double one_geometry(std::mt19937& random) {
+  Reference r{};
+  r.axes = 1 + below(random, 3);
+  r.channels_first = below(random, 2);
+  r.depthwise = r.axes == 2 && below(random, 3) == 0;
+  const DType dtype = below(random, 10) == 0 ? float16 : below(random, 2) ? float32 : float64;
+  const bool same = below(random, 2), dilated = below(random, 2), causal = r.axes == 1 && !r.channels_first && below(random, 3) == 0;
+  r.batch = 1 + below(random, 3);
+  r.c_in = below(random, 6) ? 1 + below(random, 20) : 30 + below(random, 40);
+  const std::int64_t filters = 1 + below(random, r.depthwise ? 3 : 40);
+  r.c_out = r.depthwise ? r.c_in * filters : filters;
+  std::vector<std::int64_t> x_shape{r.batch}, w_shape, strides, dilations;
+  for (int d = 0; d < 3; ++d) {
+    r.in[d] = r.out[d] = r.k[d] = r.stride[d] = r.dilation[d] = 1;
+    r.before[d] = 0;
+    if (d < 3 - r.axes) continue;
+    r.k[d] = 1 + below(random, r.axes == 3 ? 3 : 5);
+    r.stride[d] = dilated ? 1 : 1 + below(random, 3);
+    r.dilation[d] = dilated ? 1 + below(random, 3) : 1;
+    const std::int64_t span = (r.k[d] - 1) * r.dilation[d] + 1;
+    r.in[d] = 1 + below(random, r.axes == 3 ? 7 : r.axes == 2 ? 14 : 60);
+    if (causal) {
+      r.before[d] = span - 1;
+      r.out[d] = (r.in[d] - 1) / r.stride[d] + 1;
+    } else if (same) {
+      r.out[d] = (r.in[d] + r.stride[d] - 1) / r.stride[d];
+      r.before[d] = std::max<std::int64_t>(0, (r.out[d] - 1) * r.stride[d] + span - r.in[d]) / 2;
+    } else {
+      r.in[d] = std::max(r.in[d], span);
+      r.out[d] = (r.in[d] - span) / r.stride[d] + 1;
+    }
+    w_shape.push_back(r.k[d]);
+    strides.push_back(r.stride[d]);
+    dilations.push_back(r.dilation[d]);
+  }
+  if (r.channels_first) x_shape.push_back(r.c_in);
+  for (int d = 3 - r.axes; d < 3; ++d) x_shape.push_back(r.in[d]);
+  if (!r.channels_first) x_shape.push_back(r.c_in);
+  w_shape.push_back(r.c_in);
+  w_shape.push_back(filters);
+
+  Tensor x = K::variable(drawn(x_shape, dtype), dtype), w = K::variable(drawn(w_shape, dtype), dtype);
+  const std::string padding = causal ? "causal" : same ? "same" : "valid", format = r.channels_first ? "channels_first" : "channels_last";
+  Tensor y = r.depthwise      ? K::depthwise_conv2d(x, w, strides, padding, format, dilations)
+             : r.axes == 1 ? K::conv1d(x, w, strides, padding, format, dilations)
+             : r.axes == 2 ? K::conv2d(x, w, strides, padding, format, dilations)
+                           : K::conv3d(x, w, strides, padding, format, dilations);
+  const Shape shape = y.shape();
+  Tensor dy = drawn(std::vector<std::int64_t>(shape.begin(), shape.end()), dtype);
+  Tensors g = K::gradients(K::sum(y * dy), {x, w});
+  r.run(flat(x), flat(w), flat(dy));
+  const double tolerance = dtype == float64 ? 1e-13 : dtype == float32 ? 2e-6 : 1e-3;
+  return std::max({apart(y, r.y), apart(g[0], r.dx), apart(g[1], r.dw)}) / tolerance;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of random geometry and their gradients are those of seven loops, at every CPU level", "[conv]") {
+  at_every_level([&](Level level) {
+    std::mt19937 random(11);
+    for (int i = 0; i < 250; ++i) {
+      CAPTURE(level_name(level), i);
+      CHECK(one_geometry(random) < 1);
+    }
+  });
+}
+
+TEST_CASE("tiles of large images and blocks of many channels", "[conv]") {
+  // A kernel of ones counts: every result is the number of elements under the window.
+  Tensor x = K::ones({1, 300, 70, 130}), w = K::ones({3, 3, 130, 40});
+  Tensor y = K::conv2d(x, w, 1, "same");
+  CHECK(y(0, 0, 0, 0).item<double>() == 4 * 130);
+  CHECK(y(0, 150, 69, 39).item<double>() == 6 * 130);
+  CHECK(K::sum(K::cast(y, float64)).item<double>() == 40.0 * 130 * (300 * 3 - 2) * (70 * 3 - 2));
+  Tensor deep = K::conv2d(K::ones({2, 3, 3, 5000}), K::ones({3, 3, 5000, 3}), 1, "valid");
+  CHECK(flat(deep) == List(6, 45000));
+}
+
+TEST_CASE("sizes and values of convolution along one axis", "[conv]") {
+  Tensor x = line({1, 2, 3, 4, 5});
+  auto conv = [&](std::initializer_list<double> k, int stride, const char* padding, int dilation = 1) {
+    return flat(K::conv1d(x, kernel(k), stride, std::string(padding), None, dilation));
+  };
+  CHECK(conv({1, 10}, 1, "valid") == List{21, 32, 43, 54});
+  CHECK(conv({1, 10}, 2, "valid") == List{21, 43});
+  CHECK(conv({1, 10}, 1, "same") == List{21, 32, 43, 54, 5});
+  CHECK(conv({1, 10}, 2, "same") == List{21, 43, 5});
+  CHECK(conv({1, 10, 100}, 1, "valid") == List{321, 432, 543});
+  CHECK(conv({1, 10, 100}, 1, "same") == List{210, 321, 432, 543, 54});
+  CHECK(conv({1, 10, 100}, 2, "same") == List{210, 432, 54});
+  CHECK(conv({1, 10, 100}, 2, "valid") == List{321, 543});
+  CHECK(conv({1, 10, 100}, 1, "valid", 2) == List{531});
+  CHECK(conv({1, 10, 100}, 1, "same", 2) == List{310, 420, 531, 42, 53});
+  CHECK(conv({1, 10, 100}, 1, "causal") == List{100, 210, 321, 432, 543});
+  CHECK(conv({1, 10, 100}, 1, "causal", 2) == List{100, 200, 310, 420, 531});
+}
+
+TEST_CASE("values of convolution along two axes", "[conv]") {
+  Tensor x = image(4, 4), k = taps(2, 2);
+  CHECK(flat(K::conv2d(x, k, 1, "same")) == List{44, 54, 64, 28, 84, 94, 104, 44, 124, 134, 144, 60, 41, 44, 47, 16});
+  CHECK(flat(K::conv2d(x, k, 2, "same")) == List{44, 64, 124, 144});
+  CHECK(flat(K::conv2d(x, k, 2)) == List{44, 64, 124, 144});
+  CHECK(flat(K::conv2d(x, k, 3, "same")) == List{44, 28, 41, 16});
+  CHECK(flat(K::conv2d(x, k, 3)) == List{44});
+  CHECK(flat(K::conv2d(x, taps(3, 3), 2, "same")) == List{348, 252, 274, 175});
+  CHECK(flat(K::conv2d(image(5, 5), taps(3, 3), {.strides = {2, 2}, .padding = "same"})) == List{128, 241, 184, 441, 681, 453, 320, 457, 280});
+  CHECK(flat(K::conv2d(x, k, {.data_format = "channels_last", .dilation_rate = 3})) == List{1 + 2 * 4 + 3 * 13 + 4 * 16.});
+}
+
+TEST_CASE("values of transposed convolution", "[conv]") {
+  Tensor x = image(2, 2), k = taps(2, 2), k3 = taps(3, 3);
+  auto transposed = [&](const Tensor& w, int n, int stride, const char* padding) {
+    return flat(K::conv2d_transpose(x, w, {1, n, n, 1}, stride, std::string(padding)));
+  };
+  CHECK(transposed(k, 3, 1, "valid") == List{1, 4, 4, 6, 20, 16, 9, 24, 16});
+  CHECK(transposed(k, 4, 2, "valid") == List{1, 2, 2, 4, 3, 4, 6, 8, 3, 6, 4, 8, 9, 12, 12, 16});
+  const List five{1, 2, 5, 4, 6, 4, 5, 14, 10, 12, 10, 14, 36, 24, 30, 12, 15, 34, 20, 24, 21, 24, 55, 32, 36};
+  CHECK(transposed(k3, 5, 2, "valid") == five);
+  List six(36, 0);
+  for (std::size_t i = 0; i < 25; ++i) six[i / 5 * 6 + i % 5] = five[i];
+  CHECK(transposed(k3, 6, 2, "valid") == six);
+  CHECK(transposed(k3, 4, 2, "same") == List{1, 2, 5, 4, 4, 5, 14, 10, 10, 14, 36, 24, 12, 15, 34, 20});
+  CHECK(transposed(k3, 3, 2, "same") == List{5, 14, 10, 14, 36, 24, 15, 34, 20});
+  CHECK(transposed(k3, 2, 1, "same") == List{23, 33, 53, 63});
+  CHECK(flat(K::conv2d_transpose(x, K::ones({1, 1, 1, 1}, "float64"), {1, 5, 5, 1}, 3, "same"))[4] == 0);   // nothing is written between windows
+  // The shape as a tensor, and a batch of None.
+  Tensor p = K::placeholder({None, 2, 2, 1}, None, "float64");
+  auto f = K::function({p}, {K::conv2d_transpose(p, k, {None, 3, 3, 1}), K::conv2d_transpose(p, k, K::constant({1, 3, 3, 1}, "int32"))});
+  Tensors both = f({x});
+  CHECK(flat(both[0]) == List{1, 4, 4, 6, 20, 16, 9, 24, 16});
+  CHECK(flat(both[1]) == flat(both[0]));
+}
+
+TEST_CASE("volumes: conv3d of ones counts, and conv3d_transpose is its adjoint", "[conv]") {
+  CHECK(flat(K::conv3d(K::ones({1, 2, 2, 3, 2}, "float64"), K::ones({2, 2, 2, 2, 1}, "float64"))) == List{16, 16});
+  for (const char* padding : {"valid", "same"})
+    for (int stride : {1, 2}) {
+      Tensor x = drawn({2, 5, 4, 6, 3}, float64), w = drawn({2, 3, 2, 3, 4}, float64);
+      Tensor y = K::conv3d(x, w, stride, padding), z = drawn(y.shape(), float64);
+      Tensor back = K::conv3d_transpose(z, w, x.shape(), stride, padding);
+      CHECK(K::sum(y * z).item<double>() == Approx(K::sum(x * back).item<double>()).epsilon(1e-12));
+    }
+}
+
+TEST_CASE("depthwise filters and separable convolution", "[conv]") {
+  Tensor x = K::constant({{{{1, 10}, {2, 20}}, {{3, 30}, {4, 40}}}}, float64);
+  Tensor w = K::constant({{{{1, 2}, {3, 4}}}}, float64);   // one tap, two channels, two filters
+  CHECK(flat(K::depthwise_conv2d(x, w)) == List{1, 2, 30, 40, 2, 4, 60, 80, 3, 6, 90, 120, 4, 8, 120, 160});
+  Tensor point = K::constant({{{{1}, {1}, {1}, {1}}}}, float64);
+  CHECK(flat(K::separable_conv2d(x, w, point)) == List{73, 146, 219, 292});
+  CHECK(flat(K::separable_conv1d(line({1, 2, 3}), K::constant({{{1.0, 2.0}}, {{10.0, 20.0}}}, float64), K::constant({{{1.0}, {100.0}}}, float64))) ==
+        List{21 + 4200, 32 + 6400});
+}
+
+TEST_CASE("values of pooling", "[conv]") {
+  Tensor x = image(4, 4), block = x(all, kassette::slice(0, 3), kassette::slice(0, 3));
+  CHECK(flat(K::pool2d(block, 3, 1, "same")) == List{6, 7, 7, 10, 11, 11, 10, 11, 11});
+  CHECK(flat(K::pool2d(block, 3, 1, "same", None, "avg")) == List{3.5, 4, 4.5, 5.5, 6, 6.5, 7.5, 8, 8.5});
+  Tensor other = K::constant({{1, 2, 3}, {6, 7, 8}, {11, 12, 13}}, float64, {1, 3, 3, 1});
+  CHECK(flat(K::pool2d(other, 2, 2, "same")) == List{7, 8, 12, 13});
+  CHECK(flat(K::pool2d(other, 2, 2, "same", None, "avg")) == List{4, 5.5, 11.5, 13});
+  CHECK(flat(K::pool2d(x, 3, 2, "same")) == List{11, 12, 15, 16});
+  CHECK(flat(K::pool2d(x, 3, 2, "same", None, "avg")) == List{6, 7.5, 12, 13.5});
+  CHECK(flat(K::pool3d(K::reshape(x, {1, 2, 2, 4, 1}), 2)) == List{14, 15, 16});
+}
+
+TEST_CASE("maximum pooling: ties, NaN and minus infinity", "[conv]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), low = -std::numeric_limits<double>::infinity();
+  for (DType dtype : {float32, float64, float16})
+    for (const char* format : {"channels_last", "channels_first"}) {
+      auto of = [&](std::initializer_list<double> v) { return K::constant(std::vector<double>(v), dtype, std::string(format) == "channels_last" ? Dims{1, 2, 2, 1} : Dims{1, 1, 2, 2}); };
+      auto pooled = [&](const Tensor& x) { return K::pool2d(x, 2, 1, "valid", std::string(format)); };
+      Tensor tie = K::variable(of({3, 3, 3, 3}), dtype), x = K::variable(of({1, nan, 5, nan}), dtype), y = K::variable(of({low, low, low, low}), dtype);
+      CHECK(flat(K::gradients(K::sum(pooled(tie)), tie)[0]) == List{1, 0, 0, 0});
+      CHECK(std::isnan(pooled(x).item<double>()));
+      CHECK(flat(K::gradients(K::sum(pooled(x)), x)[0]) == List{0, 1, 0, 0});
+      CHECK(pooled(y).item<double>() == low);
+      CHECK(flat(K::gradients(K::sum(pooled(y)), y)[0]) == List{1, 0, 0, 0});
+    }
+}
+
+TEST_CASE("images enlarged", "[conv]") {
+  Tensor x = K::constant({{1, 2}, {3, 4}}, float64, {1, 2, 2, 1});
+  const List twice{1, 1.5, 2, 2, 2, 2.5, 3, 3, 3, 3.5, 4, 4, 3, 3.5, 4, 4};
+  CHECK(flat(K::resize_images(x, 2, 2, "channels_last", "bilinear")) == twice);
+  CHECK(flat(K::resize_images(K::reshape(x, {1, 1, 2, 2}), 2, 2, "channels_first", "bilinear")) == twice);
+  CHECK(flat(K::resize_images(K::constant({0, 3}, float32, {1, 1, 2, 1}), 1, 3, "channels_last", "bilinear")) == List{0, 1, 2, 3, 3, 3});
+  CHECK(flat(K::resize_images(K::constant({0, 3, 6}, "int32", {1, 1, 3, 1}), 1, 2, "channels_last", "bilinear")) == List{0, 1.5, 3, 4.5, 6, 6});
+  CHECK(K::resize_images(x, 2, 2, "channels_last", "bilinear").dtype() == float64);
+  CHECK(K::resize_images(K::cast(x, "int32"), 2, 2, "channels_last", "bilinear").dtype() == float32);
+  CHECK(flat(K::resize_images(K::cast(x, "int32"), 2, 1, "channels_last")) == List{1, 2, 1, 2, 3, 4, 3, 4});
+  CHECK(flat(K::resize_volumes(K::reshape(x, {1, 1, 2, 2, 1}), 2, 1, 2, "channels_last")) == List{1, 1, 2, 2, 3, 3, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4});
+}
+
+TEST_CASE("zeros around sequences, images and volumes", "[conv]") {
+  CHECK(flat(K::temporal_padding(line({1, 2}), {1, 2})) == List{0, 1, 2, 0, 0});
+  CHECK(flat(K::temporal_padding(line({1, 2}))) == List{0, 1, 2, 0});
+  CHECK(flat(K::spatial_2d_padding(image(1, 2), {{1, 0}, {0, 2}})) == List{0, 0, 0, 0, 1, 2, 0, 0});
+  CHECK(flat(K::spatial_2d_padding(K::reshape(image(1, 2), {1, 1, 1, 2}), {{0, 1}, {1, 0}}, "channels_first")) == List{0, 1, 2, 0, 0, 0});
+  CHECK(K::spatial_3d_padding(K::ones({1, 2, 3, 4, 5})).shape() == Shape{1, 4, 5, 6, 5});
+  CHECK(K::int_shape(K::spatial_2d_padding(K::placeholder({1, None, None, 1}), {{1, 2}, {2, 1}})) == Shape{1, -1, -1, 1});
+  CHECK_THROWS_AS(K::temporal_padding(line({1, 2}), {1, 2, 3}), AssertionError);
+  CHECK_THROWS_AS(K::spatial_2d_padding(image(2, 2), {1, 1}), AssertionError);
+  CHECK_THROWS_WITH(K::spatial_2d_padding(image(2, 2), {1, 1}), "spatial_2d_padding: padding has shape (2,); expected two pairs");
+  CHECK_THROWS_AS(K::spatial_2d_padding(image(2, 2), {{1, 1}, {1, 1}}, "channels_middle"), ValueError);
+}
+
+TEST_CASE("local convolution", "[conv]") {
+  CHECK(flat(K::local_conv1d(line({1, 2, 3, 4}), K::constant({{{1}, {10}}, {{2}, {20}}, {{3}, {30}}}, float64), 2, 1)) == List{21, 64, 129});
+  // The order of a patch's elements: a kernel that reads them as digits.
+  Tensor x = K::constant({{{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}}, float64);
+  Tensor digits = K::constant({1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}, float64, {1, 8, 1});
+  CHECK(K::local_conv2d(x, digits, 2, 1, 1).item<double>() == 12345678);
+  CHECK(K::local_conv2d(K::permute_dimensions(x, {0, 3, 1, 2}), digits, 2, 1, 1, "channels_first").item<double>() == 13572468);
+  Tensor first = K::permute_dimensions(line({1, 2, 3, 4}), {0, 2, 1});
+  CHECK(flat(K::local_conv1d(first, K::constant({{{1}, {10}}, {{2}, {20}}, {{3}, {30}}}, float64), 2, 1, "channels_first")) == List{21, 64, 129});
+}
+
+TEST_CASE("bias for channels and for places", "[conv]") {
+  Tensor x = K::zeros({1, 2, 3}, "float64"), full = K::constant({{0, 1, 2}, {3, 4, 5}}, float64);
+  CHECK(flat(K::bias_add(x, K::constant({1, 2, 3}, float64))) == List{1, 2, 3, 1, 2, 3});
+  CHECK(flat(K::bias_add(K::zeros({1, 3, 2}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) == List{1, 1, 2, 2, 3, 3});
+  CHECK(flat(K::bias_add(x, full)) == List{0, 1, 2, 3, 4, 5});
+  CHECK(flat(K::bias_add(K::zeros({1, 3, 2}, "float64"), full, "channels_first")) == List{0, 1, 2, 3, 4, 5});   // reshaped, not transposed
+  CHECK(flat(K::bias_add(K::zeros({2, 3}, "float64"), K::constant({1, 2, 3}, float64), "channels_first")) == List{1, 2, 3, 1, 2, 3});
+  CHECK_THROWS_WITH(K::bias_add(x, K::constant({1}, float64)), "bias_add: a bias of shape (1,) for x of shape (1, 2, 3); it has one number for each channel");
+  Tensor p = K::placeholder({None, None, None}, None, "float64");
+  auto f = K::function({p}, {K::bias_add(p, K::constant({1}, float64))});
+  CHECK_THROWS_AS(f({x}), ValueError);
+  CHECK_THROWS_AS(K::bias_add(x, K::ones({1, 2, 3}, "float64")), ValueError);
+  CHECK_THROWS_AS(K::bias_add(x, full, "last"), ValueError);
+}
+
+TEST_CASE("what convolution and pooling refuse is one line, and the same on placeholders", "[conv][bad]") {
+  Tensor x = K::ones({2, 5, 6, 3}), w = K::ones({3, 3, 3, 4});
+  auto refused = [](auto&& f) {
+    try {
+      f();
+    } catch (const ValueError& e) {
+      return std::string(e.what());
+    } catch (const TypeError& e) {
+      return "TypeError " + std::string(e.what());
+    }
+    return std::string("nothing");
+  };
+  CHECK(refused([&] { K::conv2d(x, K::ones({7, 3, 3, 4})); }) == "conv2d: x (2, 5, 6, 3) is smaller than the kernel (7, 3, 3, 4): 5 against 7; padding \"same\" takes any size");
+  CHECK(refused([&] { K::conv2d(x, K::ones({3, 3, 2, 4})); }) == "conv2d: x (2, 5, 6, 3) has 3 channels, and the kernel (3, 3, 2, 4) takes 2");
+  CHECK(refused([&] { K::conv2d(x, w, 0); }) == "conv2d: strides hold 0; they are at least 1");
+  CHECK(refused([&] { K::conv2d(x, w, {1, -2}); }) == "conv2d: strides hold -2; they are at least 1");
+  CHECK(refused([&] { K::conv2d(x, w, 1, "same", None, 0); }) == "conv2d: dilation_rate hold 0; they are at least 1");
+  CHECK(refused([&] { K::conv2d(x, w, 2, "same", None, 2); }) == "conv2d: strides and dilation_rate are both above 1; one of them has to be 1");
+  CHECK(refused([&] { K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {2, 10, 12, 4}, 2, "same", None, 2); }) ==
+        "conv2d_transpose: strides and dilation_rate are both above 1; one of them has to be 1");
+  CHECK(refused([&] { K::conv2d(x, w, 1, "full"); }) == "conv2d: padding is \"full\"; it is \"valid\" or \"same\"");
+  CHECK(refused([&] { K::conv2d(x, w, 1, "causal"); }) == "conv2d: padding is \"causal\"; it is \"valid\" or \"same\"");
+  CHECK(refused([&] { K::conv1d(K::ones({2, 5, 3}), K::ones({2, 3, 4}), 1, "causal", "channels_first"); }) == "conv1d: padding \"causal\" takes channels_last");
+  CHECK(refused([&] { K::conv2d(K::ones({5, 6, 3}), w); }) == "conv2d: x has shape (5, 6, 3); it takes rank 4: (batch, rows, columns, channels)");
+  CHECK(refused([&] { K::conv2d(K::ones({2, 5, 6, 0}), K::ones({3, 3, 0, 4})); }) == "conv2d: the kernel has shape (3, 3, 0, 4); no size of a kernel is 0");
+  CHECK(refused([&] { K::conv2d(K::cast(x, "int32"), K::cast(w, "int32")); }) == "TypeError conv2d: x is int32, not a float dtype; cast it first (K::cast)");
+  CHECK(refused([&] { K::conv2d(x, K::cast(w, "float64")); }) ==
+        "TypeError conv2d: x is float32, the kernel is float64; cast one of them (K::cast), tensors are not promoted");
+  CHECK(refused([&] { K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {2, 9, 9, 4}, 2, "same"); }) ==
+        "conv2d_transpose: output_shape (2, 9, 9, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3): a convolution of 9 elements with this stride and padding gives 5, x has 6");
+  CHECK(refused([&] { K::conv2d_transpose(x, K::ones({3, 3, 4, 3}), {3, 10, 12, 4}, 2, "same"); }) ==
+        "conv2d_transpose: output_shape (3, 10, 12, 4) for x (2, 5, 6, 3) and a kernel (3, 3, 4, 3): the batch is 2");
+  CHECK(refused([&] { K::separable_conv2d(x, K::ones({3, 3, 3, 1}), K::ones({1, 2, 3, 4})); }) ==
+        "separable_conv2d: the pointwise kernel has shape (1, 2, 3, 4); its spatial sizes are 1");
+  for (const char* format : {"channels_middle", ""}) CHECK(refused([&] { K::conv2d(x, w, 1, "same", std::string(format)); }).find("conv2d: ") == 0);
+  CHECK(refused([&] { K::pool2d(x, 2, 1, "twice"); }) == "pool2d: padding is \"twice\"; it is \"valid\" or \"same\"");
+  CHECK(refused([&] { K::pool2d(x, 2, 1, "same", None, "median"); }) == "pool2d: pool_mode is \"median\"; it is \"max\" or \"avg\"");
+  CHECK(refused([&] { K::pool2d(x, 6); }) == "pool2d: x (2, 5, 6, 3) is smaller than the window: 5 against 6; padding \"same\" takes any size");
+  CHECK(refused([&] { K::resize_images(x, 2, 2, None); }) == "resize_images: data_format is None; it is \"channels_last\" or \"channels_first\"");
+  CHECK(refused([&] { K::resize_images(x, 0, 2, "channels_last"); }) == "resize_images: a factor is 0; it is at least 1");
+  CHECK(refused([&] { K::resize_images(x, 1 << 30, 1 << 30, "channels_last", "bilinear"); }).find("too large to address") != std::string::npos);
+  // Unknown sizes: refused when they are known, in the same words.
+  Tensor p = K::placeholder({None, None, None, None}), k = K::placeholder({None, None, None, None});
+  auto f = K::function({p, k}, {K::conv2d(p, k)});
+  CHECK(refused([&] { f({x, K::ones({7, 3, 3, 4})}); }) == "conv2d: x (2, 5, 6, 3) is smaller than the kernel (7, 3, 3, 4): 5 against 7; padding \"same\" takes any size");
+  CHECK(refused([&] { f({x, K::ones({3, 3, 2, 4})}); }) == "conv2d: x (2, 5, 6, 3) has 3 channels, and the kernel (3, 3, 2, 4) takes 2");
+  CHECK(f({x, w})[0].shape() == Shape{2, 3, 4, 4});
+}
+
+TEST_CASE("empty batches and empty space", "[conv]") {
+  Tensor x = K::variable(K::ones({0, 5, 6, 3})), w = K::variable(K::ones({3, 3, 3, 4}));
+  Tensor y = K::conv2d(x, w, 1, "same");
+  CHECK(y.shape() == Shape{0, 5, 6, 4});
+  Tensors g = K::gradients(K::sum(y), {x, w});
+  CHECK(g[0].shape() == Shape{0, 5, 6, 3});
+  CHECK(flat(g[1]) == List(108, 0));
+  CHECK(K::conv2d(K::ones({2, 0, 6, 3}), w, 1, "same").shape() == Shape{2, 0, 6, 4});
+  CHECK(K::pool2d(K::ones({0, 4, 4, 2}), 2).shape() == Shape{0, 3, 3, 2});
+}
+
+TEST_CASE("the same bits for any number of threads and any batch", "[conv][threads]") {
+  Tensor x = drawn({3, 37, 41, 19}, float32), w = drawn({3, 3, 19, 37}, float32);
+  const int before = num_threads();
+  set_num_threads(1);
+  Tensor one = K::conv2d(x, w, 1, "same"), alone = K::conv2d(x(kassette::slice(1, 2)), w, 1, "same");
+  Tensor v = K::variable(w);
+  Tensor dw = K::gradients(K::sum(K::conv2d(x, v, 2)), v)[0];
+  set_num_threads(5);
+  CHECK(flat(K::conv2d(x, w, 1, "same")) == flat(one));
+  CHECK(flat(K::gradients(K::sum(K::conv2d(x, v, 2)), v)[0]) == flat(dw));
+  set_num_threads(before);
+  CHECK(flat(one(kassette::slice(1, 2))) == flat(alone));
+}
