@@ -67,7 +67,7 @@ void check_damaged(const std::string& what, const std::string& whole, F&& load) 
 
 /// Runs f in a child whose address space may grow by so many bytes; false where that was not enough, or f threw.
 template <class F>
-bool within(std::int64_t bytes, F&& f) {
+bool within([[maybe_unused]] std::int64_t bytes, F&& f) {
   pid_t child = ::fork();
   if (child == 0) {
     bool done = false;
