@@ -106,7 +106,7 @@ bool has_one_of(const std::string& said, std::initializer_list<const char*> word
 /// What is decided where a function is made: a step or a branch is recorded whether it will run or not; unknown ranks are not lists.
 bool differs_by_nature(const Call& call, const std::string& said) {
   const bool unrun = call.text.compare(0, 4, "fold") == 0 && call.in[0].ndim() > 0 && call.in[0].shape()[0] <= 1;
-  return unrun || has_one_of(said, {"they are (entries, axes)", "does not fit int32", "(step "});
+  return unrun || has_one_of(said, {"must be (entries, axes)", "does not fit int32", "(step "});
 }
 /// What the eager call alone says; to be said at replay too.
 constexpr std::initializer_list<const char*> kOnlyEager = {"a row for each sample", "the branches have shapes", "shapes must stay"};
