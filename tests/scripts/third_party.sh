@@ -79,11 +79,15 @@ printf '#!/bin/sh\n[ "$1" != -v ] || exit 0\n[ "$1" != -n ] || shift\nexec "$@"\
 chmod +x "$work"/bin/*
 sed "s/^table='/&\ntrial | cmd kassette-trial | kassette-trial | any | a test/" "$source_dir/third_party/install.sh" >"$work/install.sh"
 set -m   # a process group of its own, as a terminal gives it
-PATH=$work/bin:$PATH bash "$work/install.sh" trial 2>"$work/log" &
-until [ -e "$work/begun" ]; do sleep 0.05; done
+# What runs the tests may ignore SIGINT, as a shell's background jobs do, and bash cannot trap what it was told to ignore.
+PATH=$work/bin:$PATH env --default-signal=INT bash "$work/install.sh" trial 2>"$work/log" &
+for ((i = 0; i < 1200; ++i)); do [ ! -e "$work/begun" ] || break; sleep 0.05; done
 kill -INT -- -$!
 # The signal has come when it is answered.
-until grep -q stopping "$work/log" || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+for ((i = 0; i < 1200; ++i)); do
+  ! grep -q stopping "$work/log" && kill -0 $! 2>/dev/null || break
+  sleep 0.05
+done
 touch "$work/go_on"
 status=0
 wait $! || status=$?
