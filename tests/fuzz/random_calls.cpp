@@ -109,7 +109,7 @@ bool differs_by_nature(const Call& call, const std::string& said) {
   return unrun || has_one_of(said, {"must be (entries, axes)", "does not fit int32", "(step "});
 }
 /// What the eager call alone says; to be said at replay too.
-constexpr std::initializer_list<const char*> kOnlyEager = {"a row for each sample", "the branches have shapes", "shapes must stay"};
+constexpr std::initializer_list<const char*> kOnlyEager = {"a row for each sample", "the branches have shapes", "must stay the same"};
 bool asks_for_more(const std::string& said) {
   return has_one_of(said, {"known", "declare", "None", "(...)", "placeholder"});
 }
