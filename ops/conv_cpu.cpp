@@ -117,7 +117,9 @@ Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64
   return t;
 }
 
-/// Where the stretches of a window begin: one for each tap, or one for all taps of a row where these are neighbours.
+/// Where the stretches of a window begin: one for all taps of a row where these are neighbours and hold `channels` each, else one for each tap; kApart:
+/// one for each tap always.
+constexpr std::int64_t kApart = -1;
 struct Stretches {
   std::vector<std::int64_t> offsets;
   std::int64_t length;
@@ -366,8 +368,7 @@ void correlate_depthwise(const Line* line, const Images& x, const Images& y, std
       slab.read(from);
       results.begin(to);
       const std::int64_t* stride = slab.stride();
-      Line apart[3] = {line[0], line[1], line[2]};
-      const Stretches window(apart, stride, -1);   // one for each tap
+      const Stretches window(line, stride, kApart);
       for (std::int64_t a = 0; a < n[0]; ++a)
         for (std::int64_t b = 0; b < n[1]; ++b) {
           T* row = results.row(a, b);
@@ -400,12 +401,11 @@ void add_partials(T* partial, std::int64_t parts, std::int64_t size) {
 
 /// The gradient, taps x input channels x output channels, as T.
 template <class T>
-void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, std::int64_t repeat, bool depthwise, Scratch<T>& to, std::int64_t parts,
+void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t repeat, bool depthwise, Scratch<T>& to, std::int64_t parts,
                      const Tiling& tiles) {
   const ConvLoops<T>& loop = loops<T>();
   const std::int64_t c_in = x.channels, c_out = dy.channels, taps = line[0].taps * line[1].taps * line[2].taps;
   const std::int64_t size = depthwise ? taps * c_out : taps * c_in * c_out, vector = loop.columns / 2;
-  static_cast<void>(images);
   // Few parts of the batch: columns are shared among threads too.
   const std::int64_t panels = depthwise ? 1 : ceil_div(c_out, loop.columns), groups = std::min(panels, ceil_div(kTiles / 2, parts));
   parallel_for(parts * groups, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -424,7 +424,7 @@ void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, std::
         slopes.read(of);
         const std::int64_t *stride = slab.stride(), *of_dy = slopes.stride(), a_step = line[2].step * stride[2];
         if (depthwise) {
-          const Stretches window(line, stride, -1);
+          const Stretches window(line, stride, kApart);
           for (std::int64_t a = 0; a < n[0]; ++a)
             for (std::int64_t b = 0; b < n[1]; ++b)
               loop.depthwise_gradient({.a = slab.data() + a * line[0].step * stride[0] + b * line[1].step * stride[1],
@@ -529,7 +529,7 @@ void kernel_gradient_of(const Call& call) {
   const std::int64_t parts = std::clamp<std::int64_t>(kPartialBytes / (n * kItem), 1, std::min<std::int64_t>(tiles.count(), kTiles / 2));
   Scratch<T> sums(parts * n);
   zero_bytes(reinterpret_cast<std::byte*>(sums.get()), parts * n * kItem);
-  kernel_gradient<T>(line, x, dy, images, repeat, s.depthwise, sums, parts, tiles);
+  kernel_gradient<T>(line, x, dy, repeat, s.depthwise, sums, parts, tiles);
   if (dw.dtype.size() == static_cast<int>(sizeof(T))) std::copy_n(sums.get(), n, reinterpret_cast<T*>(dw.data()));
   else cast_elements(dw.data(), dw.dtype, sums.get(), float32, n);
 }

@@ -36,77 +36,70 @@ struct RowsOf {
   }
 };
 
+/// A tile of results in registers: kM rows of kV vectors.
 template <class T, int kM, int kV>
-void conv_tile(const ConvTile<T>& t) {
+struct Sums {
   using X = Vec<T>;
   using V = typename X::V;
-  constexpr std::int64_t w = X::kWidth;
   V sum[kM][kV];
-  KASSETTE_UNROLL
-  for (int i = 0; i < kM; ++i) {
+  KASSETTE_FN Sums() {
     KASSETTE_UNROLL
-    for (int j = 0; j < kV; ++j) sum[i][j] = V(T(0));
+    for (int i = 0; i < kM; ++i) {
+      KASSETTE_UNROLL
+      for (int j = 0; j < kV; ++j) sum[i][j] = V(T(0));
+    }
   }
+  /// Row i gains a(i) times the vectors at b.
+  template <class A>
+  KASSETTE_FN void add(const T* b, A a) {
+    V column[kV];
+    KASSETTE_UNROLL
+    for (int j = 0; j < kV; ++j) column[j] = X::load(b + j * X::kWidth);
+    KASSETTE_UNROLL
+    for (int i = 0; i < kM; ++i) {
+      const V x(a(i));
+      KASSETTE_UNROLL
+      for (int j = 0; j < kV; ++j) sum[i][j] = xsimd::fma(x, column[j], sum[i][j]);
+    }
+  }
+  /// To rows `step` apart, of which `columns` elements are written; in addition to what is there where `add`.
+  KASSETTE_FN void store(T* out, std::int64_t step, std::int64_t columns, bool add) const {
+    KASSETTE_UNROLL
+    for (int i = 0; i < kM; ++i) {
+      KASSETTE_UNROLL
+      for (int j = 0; j < kV; ++j) {
+        const Part<T> part{columns - j * X::kWidth};
+        T* to = out + i * step + j * X::kWidth;
+        part.store(to, add ? sum[i][j] + part.load(to) : sum[i][j]);
+      }
+    }
+  }
+};
+
+template <class T, int kM, int kV>
+void conv_tile(const ConvTile<T>& t) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  Sums<T, kM, kV> sum;
   const T* b = t.b;
   for (std::int64_t r = 0; r < t.runs; ++r) {
     const RowsOf<T, kM> a(t.a + t.offsets[r], t.a_step);
     for (std::int64_t l = 0; l < t.run; ++l, b += kVectors * w) {
-      V column[kV];
-      KASSETTE_UNROLL
-      for (int j = 0; j < kV; ++j) column[j] = X::load(b + j * w);
-      KASSETTE_UNROLL
-      for (int i = 0; i < kM; ++i) {
-        const V x(a(i, l));
-        KASSETTE_UNROLL
-        for (int j = 0; j < kV; ++j) sum[i][j] = xsimd::fma(x, column[j], sum[i][j]);
-      }
+      sum.add(b, [&](int i) __attribute__((always_inline)) { return a(i, l); });
     }
   }
-  KASSETTE_UNROLL
-  for (int i = 0; i < kM; ++i) {
-    KASSETTE_UNROLL
-    for (int j = 0; j < kV; ++j) {
-      const Part<T> part{t.columns - j * w};
-      T* to = t.out + i * t.out_step + j * w;
-      part.store(to, t.add ? sum[i][j] + part.load(to) : sum[i][j]);
-    }
-  }
+  sum.store(t.out, t.out_step, t.columns, t.add);
 }
 
 template <class T, int kM, int kV>
 void kernel_gradient_tile(const KernelGradientTile<T>& t) {
-  using X = Vec<T>;
-  using V = typename X::V;
-  constexpr std::int64_t w = X::kWidth;
-  V sum[kM][kV];
-  KASSETTE_UNROLL
-  for (int i = 0; i < kM; ++i) {
-    KASSETTE_UNROLL
-    for (int j = 0; j < kV; ++j) sum[i][j] = V(T(0));
-  }
+  Sums<T, kM, kV> sum;
   for (std::int64_t line = 0; line < t.lines; ++line) {
     const T *a = t.a + line * t.a_line, *b = t.b + line * t.b_line;
     for (std::int64_t p = 0; p < t.pixels; ++p, a += t.a_step, b += t.b_step) {
-      V column[kV];
-      KASSETTE_UNROLL
-      for (int j = 0; j < kV; ++j) column[j] = X::load(b + j * w);
-      KASSETTE_UNROLL
-      for (int i = 0; i < kM; ++i) {
-        const V x(a[i]);
-        KASSETTE_UNROLL
-        for (int j = 0; j < kV; ++j) sum[i][j] = xsimd::fma(x, column[j], sum[i][j]);
-      }
+      sum.add(b, [&](int i) __attribute__((always_inline)) { return a[i]; });
     }
   }
-  KASSETTE_UNROLL
-  for (int i = 0; i < kM; ++i) {
-    KASSETTE_UNROLL
-    for (int j = 0; j < kV; ++j) {
-      const Part<T> part{t.columns - j * w};
-      T* to = t.out + i * t.out_step + j * w;
-      part.store(to, sum[i][j] + part.load(to));
-    }
-  }
+  sum.store(t.out, t.out_step, t.columns, /*add=*/true);
 }
 
 /// kP pixels by one vector of channels.

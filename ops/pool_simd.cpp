@@ -34,7 +34,8 @@ void max(const PoolWindow<T>& w, const T* x, T* y) {
 template <class T, class F>
 KASSETTE_FN void at_greatest(const PoolWindow<T>& w, const T* x, std::int64_t c, const Part<T>& part, F f) {
   const auto best = greatest(w, x, c, part);
-  auto open = best == best || best != best || xsimd::isnan(best);   // all lanes
+  auto open = best == best;
+  open = open | !open;   // all lanes: those that have not found theirs
   for (std::int64_t i = 0; i < w.taps; ++i) {
     const auto v = part.load(x + w.at[i] + c);
     const auto here = open & ((v == best) | xsimd::isnan(v));

@@ -205,7 +205,7 @@ std::string argument_list(const std::string& parameters) {
 
 constexpr const char* kHead = R"(# The functions of Keras' backend, and where they are here
 
-`K` is `kassette::backend`. Functions are numbered for reference; those marked "not yet" are not implemented.
+`K` is `kassette::backend`. Functions are numbered for reference.
 Names, order and defaults of arguments are Keras', except where a note says so. Two tests are named for each function. In addition,
 every function of tensors has a line in tests/op_samples.h, and the sweeps (tests/sweeps) call it with every dtype, with invalid
 input, on placeholders of every size and, for gradients, compare it with central differences.
