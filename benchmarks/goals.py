@@ -43,6 +43,11 @@ GOALS = [
     (r"train\.lstm_fb?", "peer", 1.2),
     (r"train\.lstm_fb?\.fn", "peer", 1.0),
     (r"train\.adam_1e7", "limit", 1.3),
+    (r"(conv|pool)\.(?!.*_n\d).*", "peer", 1.3),
+    (r"conv\..*_n\d.*", "peer", 1.4),
+    (r"train\.cnn_b64", "torch", 0.8),
+    (r"train\.cnn_b64\.fn", "peer", 0.8),
+    (r"mem\.cnn_b64(\.fn)?", "torch", 1.0),
     (r"io\.(npz|safetensors|npy)", "io.copy", 1 / 0.7),
     (r"look\.print_1e7", "ns", 1e6),
     (r"compile\.hello", "s", 0.6),
@@ -51,6 +56,9 @@ GOALS = [
     (r"mem\.record_op\.t[12]", "bytes", 600),
     (r"mem\.mlp50_b1024", "torch", 1.0),
 ]
+
+# (regular expression of our row names, largest geometric mean of their ratios to the fastest peer).
+MEANS = [(r"(conv|pool)\..*", 1.0)]
 
 # Programs that are no peers: the machine itself, and OpenBLAS without a tensor library around it.
 YARDSTICKS = ("limits", "openblas-system", "openblas-wheel")
@@ -121,4 +129,21 @@ def judge(rows, row):
             verdicts.append((f"? <= {most:g} {against}", None))
         else:
             verdicts.append((f"{figure:.3g} <= {most:g} {against}", figure <= most))
+    return verdicts
+
+
+def judge_means(rows):
+    """[(regular expression, number of rows, mean, met)] for every goal of MEANS that has rows."""
+    verdicts = []
+    for pattern, most in MEANS:
+        ratios = [
+            r
+            for row in rows
+            if re.fullmatch(pattern, row)
+            and (ours := rows[row].get("kassette"))
+            and (r := ratio(ours, references(rows, row)["peer"].values(), unit_of(row)))
+        ]
+        if ratios:
+            mean = statistics.geometric_mean(ratios)
+            verdicts.append((pattern, len(ratios), mean, mean <= most))
     return verdicts

@@ -123,7 +123,7 @@ def all_programs(build, folder):
                 os.path.join(work, peer),
                 sorted(glob.glob(os.path.join(PEERS, peer, "*.cpp"))),
                 ["-O2", *flags[0], *flags[1]],
-                [timer],
+                [timer, os.path.join(PEERS, peer, "rows.h")],
             )
             found.append(Program(peer, [exe], env=stubs(folder) if peer == "torch" else None))
             if peer == "mlx":
@@ -132,11 +132,11 @@ def all_programs(build, folder):
                 )
     compiled = r"^(train|ew\.chain10|small\.add$)"
     for name, venv, script, options, rows in [
-        ("torch-compile", "torch", "torch_compile_bench.py", [], compiled + "|^(ew|idx|nn)"),
+        ("torch-compile", "torch", "torch_compile_bench.py", [], compiled + "|^(ew|idx|nn|conv|pool)"),
         ("jax", "jax", "jax_bench.py", [], ".*"),
         ("tf-eager", "tf", "tf_bench.py", ["--mode", "eager"], ".*"),
-        ("tf-fn", "tf", "tf_bench.py", ["--mode", "fn"], compiled + "|^(ew|idx|nn)"),
-        ("tf-xla", "tf", "tf_bench.py", ["--mode", "xla"], compiled),
+        ("tf-fn", "tf", "tf_bench.py", ["--mode", "fn"], compiled + "|^(ew|idx|nn|conv|pool)"),
+        ("tf-xla", "tf", "tf_bench.py", ["--mode", "xla"], compiled + "|^(conv|pool)"),
     ]:
         if folder and package(folder, venv, ""):
             python = os.path.join(folder, venv, "bin", "python")

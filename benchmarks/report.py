@@ -60,6 +60,15 @@ def table(rows):
     return out
 
 
+def means(rows):
+    """A line for each geometric mean that has a goal."""
+    return [
+        f"geometric mean of {count} ratios to the best peer, rows {pattern}: {mean:.2f}"
+        + ("" if met else " MISSED")
+        for pattern, count, mean, met in goals.judge_means(rows)
+    ]
+
+
 def everything(rows, programs):
     """Every program's figure in every row."""
     out = [["row"] + programs]
@@ -126,6 +135,8 @@ def document(data):
             "are growth of the resident set at its peak.",
             "",
             as_markdown(table(rows)),
+            "",
+            *(line + "." for line in means(rows)),
             "",
             "## Every program",
             "",

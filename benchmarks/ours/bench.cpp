@@ -288,6 +288,7 @@ int main(int argc, char** argv) {
   kassette::set_num_threads(options.threads);
   small(), train(), tape(), loops(), elementwise(), matmul(), draws();
   kernel_rows();
+  convolution_rows();
   file_rows();
   std::ostringstream config;
   kassette::show_config(config);

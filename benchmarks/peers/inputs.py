@@ -17,6 +17,19 @@ PRODUCTS = {  # mm.<name>: the shapes of the operands
     "dot_2d": ((2048, 256), (256, 256)),
     "dot_3d": ((32, 64, 256), (256, 256)),
 }
+CONVOLUTIONS = {  # conv.<name>: x, channels last; the kernel as Keras has it; the stride
+    "c3x3_56x64": ((8, 56, 56, 64), (3, 3, 64, 64), 1),
+    "c3x3_56x64_n1": ((1, 56, 56, 64), (3, 3, 64, 64), 1),
+    "c3x3_56x64_n64": ((64, 56, 56, 64), (3, 3, 64, 64), 1),
+    "c7x7_112x3": ((8, 112, 112, 3), (7, 7, 3, 64), 2),
+    "c3x3_28x128": ((8, 28, 28, 128), (3, 3, 128, 128), 1),
+    "c1x1_14x256": ((8, 14, 14, 256), (1, 1, 256, 1024), 1),
+    "dw3x3_56x64": ((8, 56, 56, 64), (3, 3, 64, 1), 1),  # depthwise
+    "c1d_k5": ((32, 1000, 64), (5, 64, 128), 1),  # causal; "same" where the channels are first
+    "c3d_k3": ((2, 16, 56, 56, 16), (3, 3, 3, 16, 32), 1),
+    "t4x4_28x64": ((8, 28, 28, 64), (4, 4, 32, 64), 2),  # transposed
+}
+IMAGES = (8, 56, 56, 64)  # of the rows pool.*
 
 rng = np.random.default_rng(1)
 
@@ -25,8 +38,12 @@ def uniform(*shape):
     return rng.random(shape, dtype=np.float32) + np.float32(0.1)
 
 
-def weights(m, n):
-    return rng.standard_normal((m, n)).astype(np.float32) * np.float32(0.05)
+def channels_first(shape):
+    return (shape[0], shape[-1], *shape[1:-1])
+
+
+def weights(*shape):
+    return rng.standard_normal(shape).astype(np.float32) * np.float32(0.05)
 
 
 def integers(most, *shape):

@@ -40,6 +40,23 @@ timer.row("small.create4", lambda: lambda: jnp.asarray([1.0, 2.0, 3.0, 4.0], dty
 timer.row("small.reshape", lambda: jitted(lambda a: a.reshape(2, 2), ones))
 
 
+def descent(loss, parameters, x, labels):
+    """One step of plain gradient descent."""
+
+    def step(ps, x, labels):
+        value, gradients = jax.value_and_grad(loss)(ps, x, labels)
+        return value, [p - 0.01 * g for p, g in zip(ps, gradients)]
+
+    compiled = jax.jit(step, donate_argnums=(0,))
+    state = [parameters]
+
+    def run():
+        _, state[0] = compiled(state[0], x, labels)
+        jax.block_until_ready(state[0])
+
+    return run
+
+
 def mlp_step(batch, widths):
     parameters = []
     for m, n in zip(widths, widths[1:]):
@@ -52,19 +69,7 @@ def mlp_step(batch, widths):
         logits = jax.nn.log_softmax(h @ ps[-2] + ps[-1])
         return -jnp.mean(jnp.take_along_axis(logits, labels[:, None], 1))
 
-    def step(ps, x, labels):
-        value, gradients = jax.value_and_grad(loss)(ps, x, labels)
-        return value, [p - 0.01 * g for p, g in zip(ps, gradients)]
-
-    compiled = jax.jit(step, donate_argnums=(0,))
-    x, labels = uniform(batch, widths[0]), integers(widths[-1], batch)
-    state = [parameters]
-
-    def run():
-        _, state[0] = compiled(state[0], x, labels)
-        jax.block_until_ready(state[0])
-
-    return run
+    return descent(loss, parameters, uniform(batch, widths[0]), integers(widths[-1], batch))
 
 
 def mlp_loop():
@@ -244,5 +249,88 @@ timer.row(
         uniform(32, 56, 56, 64),
     ),
 )
+
+
+
+def forward_and_back(name, layout, f, *shapes):
+    """f and its gradients, from a cotangent that is given."""
+
+    def back():
+        operands = [uniform(*s) - 0.6 for s in shapes]
+        ones = jnp.ones_like(f(*operands))
+
+        def both(dy, *operands):
+            y, pullback = jax.vjp(f, *operands)
+            return y, pullback(dy)
+
+        return jitted(both, ones, *operands)
+
+    timer.row(f"{name}_f{layout}", lambda: jitted(f, *(uniform(*s) - 0.6 for s in shapes)))
+    timer.row(f"{name}_fb{layout}", back)
+
+
+def convolution(name, x, kernel, stride, layout):
+    space = "DHW"[5 - len(x) :]
+    data = f"N{space}C" if layout == ".cl" else f"NC{space}"
+    numbers = (data, f"{space}IO", data)
+    depthwise, transposed = name.startswith("dw"), name.startswith("t4x4")
+    padding = [(4, 0)] if name == "c1d_k5" and layout == ".cl" else "SAME"
+    if depthwise:
+        kernel = (*kernel[:2], 1, kernel[2])
+    if transposed:  # jax has the input channels before the output channels here as well
+        kernel = (*kernel[:2], kernel[3], kernel[2])
+
+    def f(x, k):
+        if transposed:
+            return jax.lax.conv_transpose(x, k, (stride, stride), padding, dimension_numbers=numbers)
+        groups = x.shape[data.index("C")] if depthwise else 1
+        return jax.lax.conv_general_dilated(
+            x, k, (stride,) * len(space), padding, dimension_numbers=numbers, feature_group_count=groups
+        )
+
+    shape = x if layout == ".cl" else inputs.channels_first(x)
+    forward_and_back(f"conv.{name}", layout, f, shape, kernel)
+
+
+def pooled(x, start, op):
+    return jax.lax.reduce_window(x, start, op, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+def max_pool(x):
+    return pooled(x, -jnp.inf, jax.lax.max)
+
+
+for name, (x, kernel, stride) in inputs.CONVOLUTIONS.items():
+    for layout in (".cl", ".cf"):
+        convolution(name, x, kernel, stride, layout)
+forward_and_back("pool.max2_56x64", ".cl", max_pool, inputs.IMAGES)
+forward_and_back("pool.avg2_56x64", ".cl", lambda x: pooled(x, 0.0, jax.lax.add) / 4, inputs.IMAGES)
+forward_and_back(
+    "pool.resize2_56x64",
+    ".cl",
+    lambda x: jax.image.resize(x, (8, 112, 112, 64), "bilinear"),
+    inputs.IMAGES,
+)
+
+
+def cnn_step():
+    parameters = []
+    for shape in ((3, 3, 1, 32), (3, 3, 32, 64), (1600, 128), (128, 10)):
+        parameters += [jnp.asarray(inputs.weights(*shape)), jnp.zeros(shape[-1])]
+
+    def convolved(x, kernel, bias):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        y = jax.lax.conv_general_dilated(x, kernel, (1, 1), "VALID", dimension_numbers=numbers)
+        return max_pool(jax.nn.relu(y + bias))
+
+    def loss(ps, x, labels):
+        h = convolved(convolved(x, ps[0], ps[1]), ps[2], ps[3]).reshape(64, 1600)
+        h = jax.nn.relu(h @ ps[4] + ps[5])
+        return sparse_cross_entropy(h @ ps[6] + ps[7], labels)
+
+    return descent(loss, parameters, uniform(64, 28, 28, 1), integers(10, 64))
+
+
+timer.row("train.cnn_b64", cnn_step)
 
 timer.run(o, peer="jax", version=jax.__version__)

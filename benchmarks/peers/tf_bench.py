@@ -58,23 +58,46 @@ timer.row("small.sum4", lambda: call(tf.reduce_sum, ones))
 timer.row("small.reshape", lambda: call(lambda a: tf.reshape(a, (2, 2)), ones))
 
 
-def mlp_step(batch, widths):
+def descent(logits_of, shapes, x, labels):
+    """One step of plain gradient descent on kernels of these shapes, and a bias for each."""
     ps = []
-    for m, n in zip(widths, widths[1:]):
-        ps += [tf.Variable(inputs.weights(m, n)), tf.Variable(tf.zeros(n))]
+    for shape in shapes:
+        ps += [tf.Variable(inputs.weights(*shape)), tf.Variable(tf.zeros(shape[-1]))]
 
     def step(x, labels):
         with tf.GradientTape() as tape:
-            h = x
-            for i in range(0, len(ps) - 2, 2):
-                h = tf.nn.relu(tf.nn.bias_add(tf.matmul(h, ps[i]), ps[i + 1]))
-            logits = tf.nn.bias_add(tf.matmul(h, ps[-2]), ps[-1])
+            logits = logits_of(x, ps)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         for p, g in zip(ps, tape.gradient(loss, ps)):
             p.assign_sub(0.01 * g)
         return loss
 
-    return call(step, uniform(batch, widths[0]), integers(widths[-1], batch))
+    return call(step, x, labels)
+
+
+def mlp_step(batch, widths):
+    def logits(x, ps):
+        h = x
+        for i in range(0, len(ps) - 2, 2):
+            h = tf.nn.relu(tf.nn.bias_add(tf.matmul(h, ps[i]), ps[i + 1]))
+        return tf.nn.bias_add(tf.matmul(h, ps[-2]), ps[-1])
+
+    x, labels = uniform(batch, widths[0]), integers(widths[-1], batch)
+    return descent(logits, zip(widths, widths[1:]), x, labels)
+
+
+def cnn_step():
+    def convolved(x, kernel, bias):
+        h = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, kernel, 1, "VALID"), bias))
+        return tf.nn.max_pool2d(h, 2, 2, "VALID")
+
+    def logits(x, ps):
+        h = convolved(convolved(x, ps[0], ps[1]), ps[2], ps[3])
+        h = tf.nn.relu(tf.nn.bias_add(tf.matmul(tf.reshape(h, (64, 1600)), ps[4]), ps[5]))
+        return tf.nn.bias_add(tf.matmul(h, ps[6]), ps[7])
+
+    shapes = ((3, 3, 1, 32), (3, 3, 32, 64), (1600, 128), (128, 10))
+    return descent(logits, shapes, uniform(64, 28, 28, 1), integers(10, 64))
 
 
 def mlp_loop():
@@ -99,6 +122,7 @@ def lstm(backward):
 timer.row("train.lstm_f", lambda: lstm(False))
 timer.row("train.lstm_fb", lambda: lstm(True))
 timer.row("train.mlp_b32", lambda: mlp_step(32, [64, 128, 10]))
+timer.row("train.cnn_b64", cnn_step)
 timer.own_process("mem.mlp_b32_1000", mlp_loop)
 
 
@@ -291,5 +315,46 @@ timer.row(
     ),
 )
 timer.row("nn.bn_56x64_b.cl", normalised_back)
+
+
+
+def forward_and_back(name, f, *shapes):
+    """f and its gradients, from a cotangent that is given. Channels last: there is no other on the CPU."""
+
+    def back():
+        operands = [uniform(*s) - 0.6 for s in shapes]
+        ones = tf.ones_like(f(*operands))
+
+        def both(dy, *operands):
+            with tf.GradientTape() as tape:
+                tape.watch(operands)
+                y = f(*operands)
+            return y, tape.gradient(y, operands, output_gradients=dy)
+
+        return call(both, ones, *operands)
+
+    timer.row(f"{name}_f.cl", lambda: call(f, *(uniform(*s) - 0.6 for s in shapes)))
+    timer.row(f"{name}_fb.cl", back)
+
+
+def convolution(name, stride):
+    if name == "c1d_k5":
+        return lambda x, k: tf.nn.conv1d(tf.pad(x, ((0, 0), (4, 0), (0, 0))), k, 1, "VALID")
+    if name == "c3d_k3":
+        return lambda x, k: tf.nn.conv3d(x, k, (1,) * 5, "SAME")
+    if name.startswith("dw"):
+        return lambda x, k: tf.nn.depthwise_conv2d(x, k, (1,) * 4, "SAME")
+    if name.startswith("t4x4"):
+        return lambda x, k: tf.nn.conv2d_transpose(x, k, (8, 56, 56, 32), stride, "SAME")
+    return lambda x, k: tf.nn.conv2d(x, k, stride, "SAME")
+
+
+for name, (x, kernel, stride) in inputs.CONVOLUTIONS.items():
+    forward_and_back(f"conv.{name}", convolution(name, stride), x, kernel)
+forward_and_back("pool.max2_56x64", lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), inputs.IMAGES)
+forward_and_back("pool.avg2_56x64", lambda x: tf.nn.avg_pool2d(x, 2, 2, "VALID"), inputs.IMAGES)
+forward_and_back(
+    "pool.resize2_56x64", lambda x: tf.raw_ops.ResizeBilinear(images=x, size=(112, 112)), inputs.IMAGES
+)
 
 timer.run(o, peer=f"tf-{mode}", version=tf.__version__)

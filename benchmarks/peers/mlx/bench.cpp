@@ -4,6 +4,7 @@
 #include <mlx/version.h>
 
 #include "../../timer.h"
+#include "rows.h"
 
 namespace mx = mlx::core;
 using Array = mx::array;
@@ -153,7 +154,7 @@ int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   compiled = options.library == "compiled";
   mx::set_default_device(mx::Device::cpu);
-  small(), train(), elementwise();
+  small(), train(), elementwise(), convolution_rows();
   return bench::run(options, std::string("\"peer\": \"mlx") + (compiled ? "-compiled" : "") +
                                  "\", \"version\": \"" + mx::version() + "\"");
 }

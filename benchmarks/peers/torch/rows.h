@@ -3,3 +3,5 @@
 
 /// The rows of kernels.cpp.
 void kernel_rows();
+/// The rows of convolution.cpp.
+void convolution_rows();
