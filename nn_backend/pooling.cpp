@@ -204,12 +204,13 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     if (!channels_first) return x.tensor() + bias.tensor();
     Dims shape(None);
     shape.size_ = b.rank;
-    int unknown = 0;
+    const Tensor stored = shape_of(bias, int64);
+    Tensors unknown;
+    unknown.reserve(b.rank);   // a Dim borrows its tensor
     for (int i = 0; i < b.rank; ++i) {
-      shape.dims_[i] = Dim(sizes[i] < 0 ? -1 : sizes[i]);
-      unknown += sizes[i] < 0;
+      if (sizes[i] < 0) unknown.push_back(stored[i == 0 ? b.rank - 1 : i - 1]);
+      shape.dims_[i] = sizes[i] < 0 ? Dim(unknown[-1]) : Dim(sizes[i]);
     }
-    if (unknown > 1) fail<ValueError>(what, ": a bias of shape ", b, " has more than one unknown size");
     return x.tensor() + kassette::reshape(bias, shape);
   });
 }

@@ -11,7 +11,8 @@ namespace kassette {
 Images::Images(const std::byte* bytes, DType type, const std::int64_t* sizes, std::int64_t n_channels, bool channels_first)
     : data(const_cast<std::byte*>(bytes)), dtype(type), channels(n_channels) {
   std::copy_n(sizes, 3, size);
-  const std::int64_t points = size[0] * size[1] * size[2], unit = channels_first ? 1 : channels;
+  // A single point has its channels behind one another in both formats, and then images are as in channels_last.
+  const std::int64_t points = size[0] * size[1] * size[2], unit = channels_first && points != 1 ? 1 : channels;
   channel_stride = channels_first ? points : 1;
   stride[2] = unit;
   stride[1] = size[2] * unit;

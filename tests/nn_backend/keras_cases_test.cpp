@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tests/catch.h"
-#include "tests/nn_backend/keras_cases.h"
+#include "tests/nn_backend/case_runs.h"
 #include "tests/results.h"
 
 namespace K = kassette::backend;
@@ -188,97 +188,6 @@ const std::map<std::string, Call> kCalls = {
 
 Tensor call(const Tensors& in, const KerasCase& c) { return kCalls.at(c.function)(in, c); }
 
-/// How far results may be from the digits of the file (specification 2.24).
-testing::Tolerance tolerance(DType dtype) {
-  testing::Tolerance t;
-  t.rtol = dtype == float64 ? 1e-9 : dtype == float32 ? 1e-5 : dtype == float16 ? 4e-3 : dtype == bfloat16 ? 2.4e-2 : 0;
-  t.atol = dtype == float64 ? 1e-11 : dtype == float32 ? 2e-6 : dtype == float16 ? 2e-3 : dtype == bfloat16 ? 1.2e-2 : 0;
-  return t;
-}
-
-/// What differs from the file, or nothing.
-std::string difference(const Tensor& y, const Tensors& gradients, const KerasCase& c) {
-  if (auto d = testing::compare(y, c.out.value(), tolerance(y.dtype())); !d) return d.message;
-  for (std::size_t i = 0; i < c.gradients.size(); ++i) {
-    const GivenTensor& g = c.gradients[i];
-    if (!g.dtype.given() && c.find("body")) continue;   // where nothing flows through it a loop may give zeros
-    std::string which = "gradient " + std::to_string(i) + ": ";
-    const Tensor& ours = gradients[static_cast<std::int64_t>(i)];
-    if (auto d = testing::compare(ours, g.dtype.given() ? g.value() : Tensor(), tolerance(g.dtype)); !d) return which + d.message;
-  }
-  return "";
-}
-
-/// The gradients that the file has: of the float inputs, element i of the result weighted with 1 + 0.5 (i mod 3).
-Tensors gradients_of(const Tensor& y, const Tensors& in, const KerasCase& c) {
-  Tensors floats;
-  for (const Tensor& x : in)
-    if (x.dtype().is_float()) floats.push_back(x);
-  std::vector<double> w(static_cast<std::size_t>(c.out.shape.numel()));
-  for (std::size_t i = 0; i < w.size(); ++i) w[i] = 1 + 0.5 * static_cast<double>(i % 3);
-  return K::gradients(K::sum(y * K::constant(w, y.dtype(), c.out.shape)), floats);
-}
-
-const char* category(const std::exception& e) {
-  if (dynamic_cast<const ValueError*>(&e)) return "ValueError";
-  if (dynamic_cast<const TypeError*>(&e)) return "TypeError";
-  if (dynamic_cast<const AssertionError*>(&e)) return "AssertionError";
-  if (dynamic_cast<const NotImplementedError*>(&e)) return "NotImplementedError";
-  return "another error";
-}
-
-/// What is wrong with a case, run by `run`, which gives the result and fills the gradients.
-template <class Run>
-std::string wrong(const KerasCase& c, std::string* said, Run&& run) {
-  try {
-    Tensors gradients;
-    Tensor y = run(&gradients);
-    if (!c.error.empty()) return "no " + c.error;
-    return difference(y, gradients, c);
-  } catch (const std::exception& e) {
-    *said = e.what();
-    if (c.error.empty()) return std::string("threw ") + e.what();
-    if (category(e) != c.error) return std::string(category(e)) + " instead of " + c.error + ": " + e.what();
-    return said->find('\n') == std::string::npos ? "" : "more than one line: " + *said;
-  }
-}
-
-std::string wrong_eagerly(const KerasCase& c, std::string* said) {
-  return wrong(c, said, [&](Tensors* gradients) {
-    Tensors in;
-    for (const GivenTensor& t : c.in) in.push_back(t.dtype.is_float() ? K::variable(t.value(), t.dtype) : t.value());
-    Tensor y = call(in, c);
-    if (c.has_gradients) *gradients = gradients_of(y, in, c);
-    return y;
-  });
-}
-
-enum class Known { sizes, rank, nothing };
-
-/// On placeholders, fed afterwards.
-std::string wrong_on_placeholders(const KerasCase& c, Known what, std::string* said) {
-  return wrong(c, said, [&](Tensors* gradients) {
-    Tensors in, values;
-    for (const GivenTensor& t : c.in) {
-      Dims shape = what == Known::nothing ? Dims(None) : Dims(what == Known::sizes ? t.shape : t.of_unknown_sizes());
-      in.push_back(K::placeholder(shape, None, t.dtype));
-      values.push_back(t.value());
-    }
-    Tensor y = call(in, c);
-    Tensors outputs = y;
-    if (c.has_gradients)
-      for (const Tensor& g : gradients_of(y, in, c)) outputs.push_back(g.defined() ? g : K::constant(0));
-    Tensors results = K::function(in, outputs)(values);
-    for (std::int64_t i = 1; i < results.size(); ++i)
-      gradients->push_back(c.gradients[static_cast<std::size_t>(i - 1)].dtype.given() ? results[i] : Tensor());
-    Shape known = y.shape(), real = results[0].shape();
-    if (known.rank() >= 0 && known.rank() != real.rank()) FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
-    for (int i = 0; i < known.rank(); ++i)
-      if (known[i] != None && std::int64_t(known[i]) != std::int64_t(real[i])) FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
-    return results[0];
-  });
-}
-
 std::string wrong_statically(const KerasCase& c) {
   try {
     Tensors in;
@@ -298,7 +207,7 @@ TEST_CASE("K gives the values, gradients and errors of TensorFlow's Keras", "[ke
   for (const KerasCase& c : keras_cases()) {
     std::string said;
     if (c.is_static || !c.note.empty()) continue;
-    if (std::string w = wrong_eagerly(c, &said); !w.empty()) FAIL_CHECK(c.line << "\n  " << w);
+    if (std::string w = wrong_eagerly(c, call, &said); !w.empty()) FAIL_CHECK(c.line << "\n  " << w);
   }
 }
 
@@ -306,9 +215,9 @@ TEST_CASE("K gives the same on placeholders, of known and of unknown sizes, and 
   for (const KerasCase& c : keras_cases()) {
     if (c.is_static || !c.note.empty()) continue;
     std::string eager, known, unknown;
-    wrong_eagerly(c, &eager);
-    if (std::string w = wrong_on_placeholders(c, Known::sizes, &known); !w.empty()) FAIL_CHECK(c.line << "\n  sizes known: " << w);
-    if (std::string w = wrong_on_placeholders(c, Known::rank, &unknown); !w.empty()) FAIL_CHECK(c.line << "\n  sizes unknown: " << w);
+    wrong_eagerly(c, call, &eager);
+    if (std::string w = wrong_on_placeholders(c, call, Known::sizes, &known); !w.empty()) FAIL_CHECK(c.line << "\n  sizes known: " << w);
+    if (std::string w = wrong_on_placeholders(c, call, Known::rank, &unknown); !w.empty()) FAIL_CHECK(c.line << "\n  sizes unknown: " << w);
     if (known != eager) FAIL_CHECK(c.line << "\n  eager says: " << eager << "\n  placeholders say: " << known);
   }
 }
@@ -316,7 +225,7 @@ TEST_CASE("K gives the same on placeholders, of known and of unknown sizes, and 
 TEST_CASE("K gives the same on placeholders of unknown rank, or asks for the rank", "[keras]") {
   for (const KerasCase& c : keras_cases()) {
     if (c.is_static || !c.note.empty()) continue;
-    std::string said, w = wrong_on_placeholders(c, Known::nothing, &said);
+    std::string said, w = wrong_on_placeholders(c, call, Known::nothing, &said);
     bool asks = said.find("rank") != std::string::npos || said.find("(...)") != std::string::npos;
     if (!w.empty() && !asks) FAIL_CHECK(c.line << "\n  " << w);
   }
@@ -336,7 +245,7 @@ TEST_CASE("K differs from TensorFlow's Keras where the specification does", "[ke
     if (c.note.empty()) continue;
     seen.insert(c.note);
     if (!kNotes.count(c.note)) FAIL_CHECK("no note " << c.note << ": " << c.line);
-    std::string w = c.is_static ? wrong_statically(c) : wrong_eagerly(c, &said);
+    std::string w = c.is_static ? wrong_statically(c) : wrong_eagerly(c, call, &said);
     if (c.error.empty() && w.empty()) FAIL_CHECK("no difference: " << c.line);
     if (!c.error.empty() && !w.empty()) FAIL_CHECK(c.line << "\n  " << w);   // refused here, not there
   }
