@@ -27,13 +27,6 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kSlabBytes = 256 << 10;      // what a tile reads: a fraction of a second-level cache
-constexpr std::int64_t kPanelBytes = 192 << 10;     // packed weights of one panel of columns
-constexpr std::int64_t kPackedBytes = 16 << 20;     // packed weights at a time
-constexpr std::int64_t kPartialBytes = 32 << 20;    // of a kernel's gradient, by parts of the batch
-constexpr std::int64_t kTiles = 32;                 // enough for many threads
-constexpr std::int64_t kGrainProducts = 1 << 17;    // worth a thread
-
 template <class T>
 const ConvLoops<T>& loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(conv_table).f32;
@@ -98,7 +91,7 @@ struct Tiling {
 /// Tiles whose input, `bytes` a point, fits the slab; and enough of them.
 Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t least_columns) {
   Tiling t{.results = {line[0].results, line[1].results, line[2].results}, .size = {1, 1, line[2].results}, .number = {}, .images = images};
-  auto fits = [&] { return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= kSlabBytes; };
+  auto fits = [&] { return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= conv_limits.slab_bytes; };
   while (!fits() && t.size[2] > least_columns) t.size[2] = std::max(least_columns, (t.size[2] + 1) / 2);
   while (t.size[1] < t.results[1]) {
     const std::int64_t before = t.size[1];
@@ -112,8 +105,8 @@ Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64
     for (int d = 0; d < 3; ++d) t.number[d] = ceil_div(t.results[d], t.size[d]);
     return t.count();
   };
-  while (count() < kTiles && t.size[1] > 1) t.size[1] = (t.size[1] + 1) / 2;
-  while (count() < kTiles && t.size[2] > 4 * least_columns) t.size[2] = (t.size[2] + 1) / 2;
+  while (count() < conv_limits.tiles && t.size[1] > 1) t.size[1] = (t.size[1] + 1) / 2;
+  while (count() < conv_limits.tiles && t.size[2] > 4 * least_columns) t.size[2] = (t.size[2] + 1) / 2;
   return t;
 }
 
@@ -271,10 +264,10 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
   const std::int64_t width = loop.columns, taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = y.channels;
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   // Channels of the input a block at a time, so that the weights of one panel stay in a cache.
-  const std::int64_t blocks = ceil_div(c_in, std::max<std::int64_t>(8, kPanelBytes / (taps * width * kItem)));
+  const std::int64_t blocks = ceil_div(c_in, std::max<std::int64_t>(8, conv_limits.panel_bytes / (taps * width * kItem)));
   auto block_begin = [&](std::int64_t b) { return c_in * b / blocks; };
   const std::int64_t panels = ceil_div(c_out, width), panel_size = taps * c_in * width;
-  const std::int64_t panels_at_once = std::clamp<std::int64_t>(kPackedBytes / (panel_size * kItem), 1, panels);
+  const std::int64_t panels_at_once = std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size * kItem), 1, panels);
   const Tiling tiles = cut(line, images, ceil_div(c_in, blocks) * kItem, loop.rows);
   const std::int64_t tile_points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   Scratch<T> packed(panels_at_once * panel_size);
@@ -289,9 +282,9 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
     });
 
     // Few tiles: columns are shared among threads too.
-    const std::int64_t groups = std::min(n_panels, ceil_div(kTiles / 2, tiles.count()));
+    const std::int64_t groups = std::min(n_panels, ceil_div(conv_limits.tiles / 2, tiles.count()));
     const std::int64_t products = std::max<std::int64_t>(1, tile_points * panel_size * n_panels / groups);
-    parallel_for(tiles.count() * groups, std::max<std::int64_t>(1, kGrainProducts / products), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(tiles.count() * groups, std::max<std::int64_t>(1, conv_limits.grain / products), [&](std::int64_t begin, std::int64_t end) {
       Slab<T> slab(x, 1, 1);
       Results<T> results(y, tile_points, std::min(c_out, (ceil_div(n_panels, groups)) * width));
       for (std::int64_t i = begin; i < end; ++i) {
@@ -354,7 +347,7 @@ void correlate_depthwise(const Line* line, const Images& x, const Images& y, std
   const std::int64_t points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   Scratch<T> weights(taps * channels);
   order_taps(line, w, channels, weights.get());
-  parallel_for(tiles.count(), std::max<std::int64_t>(1, kGrainProducts / (8 * taps * channels * points)), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * taps * channels * points)), [&](std::int64_t begin, std::int64_t end) {
     Slab<T> slab(x, sums ? 1 : repeat, 1);
     Results<T> results(y, points, y.channels);
     const bool folds = sums && repeat > 1;
@@ -407,7 +400,7 @@ void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::i
   const std::int64_t c_in = x.channels, c_out = dy.channels, taps = line[0].taps * line[1].taps * line[2].taps;
   const std::int64_t size = depthwise ? taps * c_out : taps * c_in * c_out, vector = loop.columns / 2;
   // Few parts of the batch: columns are shared among threads too.
-  const std::int64_t panels = depthwise ? 1 : ceil_div(c_out, loop.columns), groups = std::min(panels, ceil_div(kTiles / 2, parts));
+  const std::int64_t panels = depthwise ? 1 : ceil_div(c_out, loop.columns), groups = std::min(panels, ceil_div(conv_limits.tiles / 2, parts));
   parallel_for(parts * groups, 1, [&](std::int64_t begin, std::int64_t end) {
     Slab<T> slab(x, repeat, 1), slopes(dy, 1, depthwise ? 1 : vector);
     for (std::int64_t i = begin; i < end; ++i) {
@@ -526,7 +519,7 @@ void kernel_gradient_of(const Call& call) {
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t n = dw.numel(), repeat = s.depthwise ? s.c_out / s.c_in : 1;
   const Tiling tiles = cut(line, images, s.c_in * repeat * kItem, 8);
-  const std::int64_t parts = std::clamp<std::int64_t>(kPartialBytes / (n * kItem), 1, std::min<std::int64_t>(tiles.count(), kTiles / 2));
+  const std::int64_t parts = std::clamp<std::int64_t>(conv_limits.partial_bytes / (n * kItem), 1, std::min<std::int64_t>(tiles.count(), conv_limits.tiles / 2));
   Scratch<T> sums(parts * n);
   zero_bytes(reinterpret_cast<std::byte*>(sums.get()), parts * n * kItem);
   kernel_gradient<T>(line, x, dy, repeat, s.depthwise, sums, parts, tiles);
@@ -544,6 +537,8 @@ bool nothing(const Call& call) {
 }
 
 }  // namespace
+
+constinit ConvLimits conv_limits;
 
 void run_convolution(const Call& call) {
   if (nothing(call)) return;
