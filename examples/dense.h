@@ -22,8 +22,8 @@ inline kassette::Tensors weights_of(std::initializer_list<Dense> layers) {
   return weights;
 }
 
-/// Kingma and Ba 2015, as updates for a function.
-inline kassette::Tensors adam(const kassette::Tensor& loss, const kassette::Tensors& weights, double rate = 0.001, double b1 = 0.9, double b2 = 0.999) {
+/// Kingma and Ba 2015, as updates for a function; `rate` may be a variable.
+inline kassette::Tensors adam(const kassette::Tensor& loss, const kassette::Tensors& weights, const kassette::Operand& rate = 0.001, double b1 = 0.9, double b2 = 0.999) {
   namespace K = kassette::backend;
   using kassette::Tensor;
   kassette::Tensors gradients = K::gradients(loss, weights), updates;
