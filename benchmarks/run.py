@@ -263,7 +263,8 @@ def main():
             f"{len(ours)} rows, {len(missed)} miss a goal"
             + (": " + ", ".join(missed) if missed else "")
         )
-        print(*report.means(rows), sep="\n")
+        for line in report.means(rows):
+            print(line)
     if options.out != "-":
         out = options.out or os.path.join(programs.HERE, "results", time.strftime("%Y-%m-%d-%H%M"))
         for ending, text in (
