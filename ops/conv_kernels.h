@@ -12,9 +12,10 @@ struct ConvLimits {
   std::int64_t slab_bytes = 256 << 10;     // what a tile reads: a fraction of a second-level cache
   std::int64_t panel_bytes = 192 << 10;    // packed weights of one panel of columns
   std::int64_t packed_bytes = 16 << 20;    // packed weights at a time
-  std::int64_t partial_bytes = 32 << 20;   // of a kernel's gradient, by parts of the batch
+  std::int64_t partial_bytes = 16 << 20;   // of a kernel's gradient, by parts of the batch
   std::int64_t tiles = 32;                 // enough for many threads
   std::int64_t grain = 1 << 17;            // products that are worth a thread
+  std::int64_t dot_columns = 4;            // results of up to so many channels are dot products along windows
 };
 extern ConvLimits conv_limits;
 

@@ -23,6 +23,10 @@ struct ConvTile {
   bool add;               // to what is in `out`
 };
 
+/// The same for few columns, as dot products along the windows. The weights are packed otherwise: for as many values of a stretch as a vector
+/// holds, a vector of each column, with zeros behind the end of the stretch.
+inline constexpr int kDotColumns = 4;
+
 /// A part of the gradient of a kernel: out[i][j] += sum over pixels p of a_p[i] * b_p[j], i < rows, j < columns. Pixels are those of `lines`
 /// lines of `pixels` each.
 template <class T>
@@ -36,25 +40,25 @@ struct KernelGradientTile {
   std::int64_t columns;
 };
 
-/// Depthwise: out[p][c] = sum over taps of a_p[offsets[tap]][c] * b[tap][c], c < channels.
+/// Depthwise: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], c < channels.
 template <class T>
 struct DepthwiseLine {
   const T* a;
   std::int64_t a_step;
-  const std::int64_t* offsets;
+  const std::int64_t *offsets, *weights;
   std::int64_t taps;
-  const T* b;                    // taps x channels
+  const T* b;
   T* out;
   std::int64_t out_step;
   std::int64_t pixels, channels;
 };
 
-/// Depthwise: out[tap][c] += sum over pixels of a_p[offsets[tap]][c] * b_p[c].
+/// Depthwise: out[weights[tap] + c] += sum over pixels of a_p[offsets[tap] + c] * b_p[c].
 template <class T>
 struct DepthwiseGradientLine {
   const T *a, *b;
   std::int64_t a_step, b_step;
-  const std::int64_t* offsets;
+  const std::int64_t *offsets, *weights;
   std::int64_t taps;
   T* out;
   std::int64_t pixels, channels;
@@ -63,7 +67,9 @@ struct DepthwiseGradientLine {
 template <class T>
 struct ConvLoops {
   int rows, columns;   // the largest tile
+  int dots;            // the most results of one call of dot_products
   void (*tile)(const ConvTile<T>& t, std::int64_t pixels);
+  void (*dot_products)(const ConvTile<T>& t, std::int64_t pixels);
   void (*kernel_gradient)(const KernelGradientTile<T>& t, std::int64_t rows);
   void (*depthwise)(const DepthwiseLine<T>& t);
   void (*depthwise_gradient)(const DepthwiseGradientLine<T>& t);

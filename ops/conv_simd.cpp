@@ -17,6 +17,8 @@ constexpr int kRows = 12;
 constexpr int kRows = 6;
 #endif
 constexpr int kVectors = 2;
+// Sums of a tile of dot products; of AVX-512's 32 registers, 12 and what is multiplied.
+constexpr int kDots = kRows == 12 ? 12 : 8;
 
 #define KASSETTE_UNROLL _Pragma("GCC unroll 16")
 
@@ -30,9 +32,9 @@ struct RowsOf {
     KASSETTE_UNROLL
     for (int g = 0; g < kGroups; ++g) at[g] = a + 4 * g * step;
   }
-  KASSETTE_FN T operator()(int i, std::int64_t l) const {
+  KASSETTE_FN const T* operator()(int i, std::int64_t l) const {
     const T* p = at[i / 4] + l;
-    return i % 4 == 0 ? p[0] : i % 4 == 1 ? p[step] : i % 4 == 2 ? p[2 * step] : p[three];
+    return i % 4 == 0 ? p : i % 4 == 1 ? p + step : i % 4 == 2 ? p + 2 * step : p + three;
   }
 };
 
@@ -59,7 +61,7 @@ struct Sums {
     for (int i = 0; i < kM; ++i) {
       const V x(a(i));
       KASSETTE_UNROLL
-      for (int j = 0; j < kV; ++j) sum[i][j] = xsimd::fma(x, column[j], sum[i][j]);
+      for (int j = 0; j < kV; ++j) sum[i][j] = m::fma(x, column[j], sum[i][j]);
     }
   }
   /// To rows `step` apart, of which `columns` elements are written; in addition to what is there where `add`.
@@ -84,10 +86,55 @@ void conv_tile(const ConvTile<T>& t) {
   for (std::int64_t r = 0; r < t.runs; ++r) {
     const RowsOf<T, kM> a(t.a + t.offsets[r], t.a_step);
     for (std::int64_t l = 0; l < t.run; ++l, b += kVectors * w) {
-      sum.add(b, [&](int i) __attribute__((always_inline)) { return a(i, l); });
+      sum.add(b, [&](int i) __attribute__((always_inline)) { return *a(i, l); });
     }
   }
   sum.store(t.out, t.out_step, t.columns, t.add);
+}
+
+/// The sum of the lanes: hadd is what reduce_add was called until xsimd 9.
+template <class V>
+KASSETTE_FN auto sum_lanes(const V& v) {
+  if constexpr (requires { reduce_add(v); }) return reduce_add(v);
+  else return hadd(v);
+}
+
+/// kM windows by kN columns, the values of a window in the lanes. Lanes behind a stretch meet weights that are zeros.
+template <class T, int kM, int kN>
+void dot_tile(const ConvTile<T>& t) {
+  using X = Vec<T>;
+  using V = typename X::V;
+  V sum[kM][kN];
+  KASSETTE_UNROLL
+  for (int i = 0; i < kM; ++i) {
+    KASSETTE_UNROLL
+    for (int j = 0; j < kN; ++j) sum[i][j] = V(T(0));
+  }
+  const T* b = t.b;
+  for (std::int64_t r = 0; r < t.runs; ++r) {
+    const T* a = t.a + t.offsets[r];
+    auto add = [&](auto load) __attribute__((always_inline)) {
+      V column[kN];
+      KASSETTE_UNROLL
+      for (int j = 0; j < kN; ++j) column[j] = X::load(b + j * X::kWidth);
+      KASSETTE_UNROLL
+      for (int i = 0; i < kM; ++i) {
+        const V x = load(a + i * t.a_step);
+        KASSETTE_UNROLL
+        for (int j = 0; j < kN; ++j) sum[i][j] = m::fma(x, column[j], sum[i][j]);
+      }
+      a += X::kWidth;
+      b += kN * X::kWidth;
+    };
+    std::int64_t left = t.run;
+    for (; left >= X::kWidth; left -= X::kWidth) add([](const T* p) __attribute__((always_inline)) { return X::load(p); });
+    if (left > 0) add([&](const T* p) __attribute__((always_inline)) { return X::load_part(p, left); });
+  }
+  KASSETTE_UNROLL
+  for (int i = 0; i < kM; ++i) {
+    KASSETTE_UNROLL
+    for (int j = 0; j < kN; ++j) t.out[i * t.out_step + j] = sum_lanes(sum[i][j]);
+  }
 }
 
 template <class T, int kM, int kV>
@@ -109,27 +156,30 @@ KASSETTE_FN void depthwise_pixels(const DepthwiseLine<T>& t, std::int64_t first,
   V sum[kP];
   KASSETTE_UNROLL
   for (int i = 0; i < kP; ++i) sum[i] = V(T(0));
-  const T* a = t.a + first * t.a_step + c;
+  const RowsOf<T, kP> a(t.a + first * t.a_step + c, t.a_step);
   for (std::int64_t tap = 0; tap < t.taps; ++tap) {
-    const V weight = part.load(t.b + tap * t.channels + c);
+    const V weight = part.load(t.b + t.weights[tap] + c);
+    const std::int64_t at = t.offsets[tap];
     KASSETTE_UNROLL
-    for (int i = 0; i < kP; ++i) sum[i] = xsimd::fma(part.load(a + t.offsets[tap] + i * t.a_step), weight, sum[i]);
+    for (int i = 0; i < kP; ++i) sum[i] = m::fma(part.load(a(i, at)), weight, sum[i]);
   }
   KASSETTE_UNROLL
   for (int i = 0; i < kP; ++i) part.store(t.out + (first + i) * t.out_step + c, sum[i]);
 }
 template <class T>
 void depthwise_line(const DepthwiseLine<T>& t) {
-  constexpr std::int64_t w = Vec<T>::kWidth, kP = 4;
-  for (std::int64_t p = 0; p < t.pixels;) {
-    const bool four = p + kP <= t.pixels;
-    for (std::int64_t c = 0; c < t.channels; c += w) {
-      const Part<T> part{t.channels - c};
-      if (four) depthwise_pixels<T, kP>(t, p, c, part);
-      else depthwise_pixels<T, 1>(t, p, c, part);
-    }
-    p += four ? kP : 1;
-  }
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  constexpr int kP = kRows == 12 ? 8 : 4;
+  auto pixels = [&](auto count, std::int64_t p) __attribute__((always_inline)) {
+    std::int64_t c = 0;
+    for (; c + w <= t.channels; c += w) depthwise_pixels<T, count>(t, p, c, Part<T>{w});
+    if (c < t.channels) depthwise_pixels<T, count>(t, p, c, Part<T>{t.channels - c});
+  };
+  // The last ones of a line overlap the ones before.
+  if (t.pixels >= kP)
+    for (std::int64_t p = 0; p < t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), std::min(p, t.pixels - kP));
+  else
+    for (std::int64_t p = 0; p < t.pixels; ++p) pixels(std::integral_constant<int, 1>(), p);
 }
 
 /// kTaps taps of one vector of channels, over all pixels of a line.
@@ -140,27 +190,30 @@ KASSETTE_FN void depthwise_taps(const DepthwiseGradientLine<T>& t, std::int64_t 
   const T* at[kTaps];
   KASSETTE_UNROLL
   for (int i = 0; i < kTaps; ++i) {
-    sum[i] = part.load(t.out + (first + i) * t.channels + c);
+    sum[i] = part.load(t.out + t.weights[first + i] + c);
     at[i] = t.a + t.offsets[first + i] + c;
   }
   const T* b = t.b + c;
   for (std::int64_t p = 0; p < t.pixels; ++p, b += t.b_step) {
     const V dy = part.load(b);
     KASSETTE_UNROLL
-    for (int i = 0; i < kTaps; ++i) sum[i] = xsimd::fma(part.load(at[i] + p * t.a_step), dy, sum[i]);
+    for (int i = 0; i < kTaps; ++i) sum[i] = m::fma(part.load(at[i] + p * t.a_step), dy, sum[i]);
   }
   KASSETTE_UNROLL
-  for (int i = 0; i < kTaps; ++i) part.store(t.out + (first + i) * t.channels + c, sum[i]);
+  for (int i = 0; i < kTaps; ++i) part.store(t.out + t.weights[first + i] + c, sum[i]);
 }
 template <class T>
 void depthwise_gradient_line(const DepthwiseGradientLine<T>& t) {
   constexpr std::int64_t w = Vec<T>::kWidth;
-  for (std::int64_t c = 0; c < t.channels; c += w) {
-    const Part<T> part{t.channels - c};
+  auto taps = [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) {
     std::int64_t tap = 0;
+    for (; tap + 9 <= t.taps; tap += 9) depthwise_taps<T, 9>(t, tap, c, part);
     for (; tap + 3 <= t.taps; tap += 3) depthwise_taps<T, 3>(t, tap, c, part);
     for (; tap < t.taps; ++tap) depthwise_taps<T, 1>(t, tap, c, part);
-  }
+  };
+  std::int64_t c = 0;
+  for (; c + w <= t.channels; c += w) taps(c, Part<T>{w});
+  if (c < t.channels) taps(c, Part<T>{t.channels - c});
 }
 
 /// Loops for 1 to kRows rows and for as many vectors as the columns fill.
@@ -185,6 +238,20 @@ void run_tile(const ConvTile<T>& t, std::int64_t pixels) {
   static constexpr auto loops = loops_of<T, ConvTile<T>, TileLoop>(std::make_integer_sequence<int, kRows * kVectors>());
   loops[loop_index<T>(pixels, t.columns)](t);
 }
+/// By number of columns, then of windows.
+template <class T, int kN, int... i>
+constexpr std::array<void (*)(const ConvTile<T>&), kDots> dot_loops_of(std::integer_sequence<int, i...>) {
+  return {&dot_tile<T, i + 1, kN>...};
+}
+template <class T, int... n>
+constexpr std::array<std::array<void (*)(const ConvTile<T>&), kDots>, kDotColumns> all_dot_loops(std::integer_sequence<int, n...>) {
+  return {dot_loops_of<T, n + 1>(std::make_integer_sequence<int, kDots / (n + 1)>())...};
+}
+template <class T>
+void run_dots(const ConvTile<T>& t, std::int64_t pixels) {
+  static constexpr auto loops = all_dot_loops<T>(std::make_integer_sequence<int, kDotColumns>());
+  loops[static_cast<std::size_t>(t.columns - 1)][static_cast<std::size_t>(pixels - 1)](t);
+}
 template <class T>
 void run_kernel_gradient(const KernelGradientTile<T>& t, std::int64_t rows) {
   static constexpr auto loops = loops_of<T, KernelGradientTile<T>, GradientLoop>(std::make_integer_sequence<int, kRows * kVectors>());
@@ -192,7 +259,7 @@ void run_kernel_gradient(const KernelGradientTile<T>& t, std::int64_t rows) {
 }
 
 template <class T>
-constexpr ConvLoops<T> all_loops{kRows, static_cast<int>(kVectors* Vec<T>::kWidth), run_tile<T>, run_kernel_gradient<T>, depthwise_line<T>,
+constexpr ConvLoops<T> all_loops{kRows, static_cast<int>(kVectors* Vec<T>::kWidth), kDots, run_tile<T>, run_dots<T>, run_kernel_gradient<T>, depthwise_line<T>,
                                  depthwise_gradient_line<T>};
 
 }  // namespace

@@ -255,6 +255,7 @@ ConvLimits small_limits(unsigned seed) {
   limits.partial_bytes = dice.from(1, 64) << 10;
   limits.tiles = dice.from(2, 40);
   limits.grain = 1;
+  limits.dot_columns = dice.from(0, 4);
   return limits;
 }
 

@@ -1,0 +1,344 @@
+// ops/conv_tiles.h - convolution on the CPU in tiles: one axis of a correlation, the tiles of its results, what a tile reads and writes.
+//
+// Note [Correlations]
+// A convolution and its input gradient are sums of the same kind: result p of an axis reads the elements p * step + start + t * tap_step,
+// t < taps. For the input gradient of a convolution with stride s the results of one remainder modulo s form a correlation each, with
+// every s-th tap of the kernel. So one driver serves both, and depthwise convolution differs in the loop inside alone.
+//
+// A tile is a box of results of one image. What it reads is taken from x as it stands where no padding is touched and channels are last; else
+// it is copied into a buffer of some 256 KB, padded (conv_boxes.h). Results of twelve neighbouring pixels (six without AVX-512) by two
+// vectors of channels stay in registers while the window's values are multiplied with packed weights (conv_loops.h): no matrix of patches
+// exists. The order in which products are summed depends on the shape of the kernel alone, so the bits do not depend on the number of
+// threads, on the batch or on where an image was cut. Where results have few channels, the values of a window are in the lanes instead.
+#pragma once
+#include <cassert>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "ops/conv_boxes.h"
+#include "ops/conv_kernels.h"
+#include "ops/conv_loops.h"
+#include "ops/fold.h"
+
+namespace kassette {
+
+template <class T>
+const ConvLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(conv_table).f32;
+  else return KASSETTE_PICK(conv_table).f64;
+}
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+/// One axis of a correlation: Note [Correlations]. Result p stands at out_start + p * out_step. Tap t has weight weight_start + t *
+/// weight_step of the kernel.
+struct Line {
+  std::int64_t results, step, start, taps, tap_step;
+  std::int64_t out_start = 0, out_step = 1, weight_start = 0, weight_step = 1;
+
+  std::int64_t weight(std::int64_t tap) const { return weight_start + tap * weight_step; }
+  std::int64_t low(std::int64_t first) const { return first * step + start; }
+  /// Elements that `count` neighbouring results span.
+  std::int64_t span(std::int64_t count) const { return (count - 1) * step + (taps - 1) * tap_step + 1; }
+};
+
+inline Line forward_line(const WindowAxis& w, std::int64_t in, std::int64_t out) {
+  return {.results = out, .step = w.stride, .start = -w.before(in), .taps = w.size, .tap_step = w.dilation};
+}
+
+/// The results that are `phase` modulo the stride. Without a tap where the stride is larger than the kernel.
+inline Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t phase) {
+  assert(w.stride == 1 || w.dilation == 1);
+  const std::int64_t before = w.before(in);
+  if (w.stride == 1)
+    return {.results = in, .step = 1, .start = before - (w.size - 1) * w.dilation, .taps = w.size, .tap_step = w.dilation,
+            .weight_start = w.size - 1, .weight_step = -1};
+  const std::int64_t tap = (phase + before) % w.stride, at = (phase + before) / w.stride;
+  const std::int64_t taps = tap < w.size ? ceil_div(w.size - tap, w.stride) : 0;
+  return {.results = in > phase ? ceil_div(in - phase, w.stride) : 0, .step = 1, .start = at - (taps - 1), .taps = taps, .tap_step = 1,
+          .out_start = phase, .out_step = w.stride, .weight_start = tap + w.stride * (taps - 1), .weight_step = -w.stride};
+}
+
+/// The kernel as a correlation reads it: strides of its taps, of the channels that are summed over and of the results' channels.
+template <class T>
+struct Weights {
+  const T* data;
+  std::int64_t tap[3], in, out;
+  /// Where the weights of a tap of a correlation begin.
+  const T* of(const Line* line, std::int64_t a, std::int64_t b, std::int64_t c) const {
+    return data + line[0].weight(a) * tap[0] + line[1].weight(b) * tap[1] + line[2].weight(c) * tap[2];
+  }
+};
+
+/// How results are cut into tiles of one image each.
+struct Tiling {
+  std::int64_t results[3], size[3], number[3], images;
+
+  std::int64_t count() const { return images * number[0] * number[1] * number[2]; }
+  /// Tile i: first and number of results of each axis; returns the image.
+  std::int64_t place(std::int64_t i, std::int64_t* first, std::int64_t* n) const {
+    for (int d = 2; d >= 0; --d) {
+      const std::int64_t k = i % number[d];
+      i /= number[d];
+      // Of nearly the same size each.
+      first[d] = results[d] * k / number[d];
+      n[d] = results[d] * (k + 1) / number[d] - first[d];
+    }
+    return i;
+  }
+};
+
+/// Tiles whose input, `bytes` a point, fits the slab; at least `enough` of them where there are so many results.
+inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t least_columns, std::int64_t enough) {
+  Tiling t{.results = {line[0].results, line[1].results, line[2].results}, .size = {1, 1, line[2].results}, .number = {}, .images = images};
+  auto fits = [&] { return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= conv_limits.slab_bytes; };
+  while (!fits() && t.size[2] > least_columns) t.size[2] = std::max(least_columns, (t.size[2] + 1) / 2);
+  while (t.size[1] < t.results[1]) {
+    const std::int64_t before = t.size[1];
+    t.size[1] = std::min(t.results[1], t.size[1] * 2);
+    if (!fits()) {
+      t.size[1] = before;
+      break;
+    }
+  }
+  auto count = [&] {
+    for (int d = 0; d < 3; ++d) t.number[d] = ceil_div(t.results[d], t.size[d]);
+    return t.count();
+  };
+  while (count() < enough && t.size[1] > 1) t.size[1] = (t.size[1] + 1) / 2;
+  while (count() < enough && t.size[2] > 4 * least_columns) t.size[2] = (t.size[2] + 1) / 2;
+  return t;
+}
+
+/// Where the stretches of a window begin in what a tile reads: one for each tap, or, `joined`, one for the taps of a row, which are neighbours.
+struct Stretches {
+  std::vector<std::int64_t> offsets;
+  std::int64_t length;
+
+  Stretches(const Line* line, const std::int64_t* stride, std::int64_t channels, bool joined) : length(joined ? line[2].taps * channels : channels) {
+    offsets.reserve(static_cast<std::size_t>(line[0].taps * line[1].taps * (joined ? 1 : line[2].taps)));
+    for (std::int64_t a = 0; a < line[0].taps; ++a)
+      for (std::int64_t b = 0; b < line[1].taps; ++b)
+        for (std::int64_t c = 0; c < (joined ? 1 : line[2].taps); ++c)
+          offsets.push_back(a * line[0].tap_step * stride[0] + b * line[1].tap_step * stride[1] + c * line[2].tap_step * stride[2]);
+  }
+  std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
+};
+
+/// Neighbouring results of a line whose windows have the same taps inside the input: tap i stands at[i] elements after the origin, and `weight[i]`
+/// is where its weight is.
+struct WindowRun {
+  const std::int64_t *at, *weight;
+  std::int64_t taps, first, count;
+  std::int64_t origin;   // of the window of the first, which may lie before the input
+};
+
+/// Walks over lines of results in runs: windows that the border cuts are a run each.
+class WindowWalk {
+ public:
+  /// The input has `size` points, `stride` elements apart; the weights of a tap of axis d are weight_step[d] apart, from weight_start on.
+  WindowWalk(const Line* line, const std::int64_t* size, const std::int64_t* stride, const std::int64_t* weight_step, std::int64_t weight_start)
+      : line_(line), size_(size), stride_(stride), weight_step_(weight_step), weight_start_(weight_start) {}
+
+  /// f(run) for results [first, first + n) of line (a, b).
+  template <class F>
+  void line(std::int64_t a, std::int64_t b, std::int64_t first, std::int64_t n, F&& f) {
+    const std::int64_t low[2] = {line_[0].low(a), line_[1].low(b)};
+    Range taps[3] = {inside(0, low[0]), inside(1, low[1]), {0, line_[2].taps}};
+    const Line& l = line_[2];
+    const std::int64_t end = first + n, room = size_[2] - 1 - l.start - (l.taps - 1) * l.tap_step;
+    const std::int64_t whole = std::clamp(l.start < 0 ? ceil_div(-l.start, l.step) : 0, first, end);
+    const std::int64_t whole_end = std::clamp(room < 0 ? 0 : room / l.step + 1, whole, end);
+    auto run = [&](std::int64_t p, std::int64_t count) {
+      list(taps);
+      f(WindowRun{at_.data(), weight_.data(), static_cast<std::int64_t>(at_.size()), p, count, low[0] * stride_[0] + low[1] * stride_[1] + l.low(p) * stride_[2]});
+    };
+    auto cut = [&](std::int64_t p) {
+      taps[2] = inside(2, l.low(p));
+      run(p, 1);
+    };
+    for (std::int64_t p = first; p < whole; ++p) cut(p);
+    taps[2] = {0, l.taps};
+    if (whole < whole_end) run(whole, whole_end - whole);
+    for (std::int64_t p = whole_end; p < end; ++p) cut(p);
+  }
+
+ private:
+  struct Range {
+    std::int64_t begin, end;
+    bool operator==(const Range&) const = default;
+  };
+  /// The taps of a window that begins at element `low` of axis d.
+  Range inside(int d, std::int64_t low) const {
+    const Line& l = line_[d];
+    const std::int64_t begin = low < 0 ? std::min(l.taps, ceil_div(-low, l.tap_step)) : 0, end = low < size_[d] ? (size_[d] - 1 - low) / l.tap_step + 1 : 0;
+    return {begin, std::clamp(end, begin, l.taps)};
+  }
+  void list(const Range* taps) {
+    if (std::equal(taps, taps + 3, listed_)) return;
+    std::copy_n(taps, 3, listed_);
+    at_.clear();
+    weight_.clear();
+    for (std::int64_t a = taps[0].begin; a < taps[0].end; ++a)
+      for (std::int64_t b = taps[1].begin; b < taps[1].end; ++b)
+        for (std::int64_t c = taps[2].begin; c < taps[2].end; ++c) {
+          at_.push_back(a * line_[0].tap_step * stride_[0] + b * line_[1].tap_step * stride_[1] + c * line_[2].tap_step * stride_[2]);
+          weight_.push_back(weight_start_ + a * weight_step_[0] + b * weight_step_[1] + c * weight_step_[2]);
+        }
+  }
+  const Line* line_;
+  const std::int64_t *size_, *stride_, *weight_step_;
+  std::int64_t weight_start_;
+  Range listed_[3] = {};
+  std::vector<std::int64_t> at_, weight_;
+};
+
+/// What a tile reads: x itself, or a copy of a box of it with padding.
+template <class T>
+class Slab {
+ public:
+  Slab(const Images& x, std::int64_t repeat, std::int64_t align) : x_(x), repeat_(repeat), align_(align) {}
+  /// Whether x has the elements as they are wanted, but for padding.
+  bool direct() const { return x_.dtype.size() == static_cast<int>(sizeof(T)) && repeat_ == 1 && x_.channels_last(); }
+  /// Afterwards the first element of the box is at data(), and its points have strides().
+  void read(const Box& box) {
+    const std::int64_t wide = round_up(box.channels * repeat_, align_);
+    if (direct() && wide == box.channels && box.inside(x_)) {
+      data_ = reinterpret_cast<const T*>(x_.data) + x_.offset(box.image, box.low, box.channel);
+      std::copy_n(x_.stride, 3, stride_);
+      return;
+    }
+    const std::int64_t n = box.points() * wide;
+    if (n > room_) {
+      room_ = 0;
+      buffer_.reset(new Scratch<T>(n));
+      if (x_.dtype.size() != static_cast<int>(sizeof(T))) spare_.reset(new Scratch<std::uint16_t>(n));
+      room_ = n;
+    }
+    read_box(x_, box, repeat_, wide, buffer_->get(), spare_ ? spare_->get() : nullptr);
+    data_ = buffer_->get();
+    stride_[2] = wide;
+    stride_[1] = box.count[2] * wide;
+    stride_[0] = box.count[1] * stride_[1];
+  }
+  const T* data() const { return data_; }
+  const std::int64_t* stride() const { return stride_; }
+
+ private:
+  const Images& x_;
+  std::int64_t repeat_, align_, room_ = 0;
+  std::unique_ptr<Scratch<T>> buffer_;
+  std::unique_ptr<Scratch<std::uint16_t>> spare_;
+  const T* data_ = nullptr;
+  std::int64_t stride_[3] = {};
+};
+
+/// The results of a tile: in y itself, or in a buffer that is written to y in the end.
+template <class T>
+class Results {
+ public:
+  Results(const Images& y, std::int64_t points, std::int64_t channels) : y_(y), direct_(y.channels_last() && y.dtype.size() == static_cast<int>(sizeof(T))) {
+    if (direct_) return;
+    buffer_.reset(new Scratch<T>(points * channels));
+    if (y.dtype.size() != static_cast<int>(sizeof(T))) spare_.reset(new Scratch<std::uint16_t>(points * channels));
+  }
+  void begin(const Box& box) {
+    box_ = box;
+    if (direct_) {
+      data_ = reinterpret_cast<T*>(y_.data) + y_.offset(box.image, box.low, box.channel);
+      for (int d = 0; d < 3; ++d) stride_[d] = y_.stride[d] * box.step[d];
+      return;
+    }
+    data_ = buffer_->get();
+    stride_[2] = box.channels;
+    stride_[1] = box.count[2] * stride_[2];
+    stride_[0] = box.count[1] * stride_[1];
+  }
+  T* row(std::int64_t a, std::int64_t b) const { return data_ + a * stride_[0] + b * stride_[1]; }
+  std::int64_t step() const { return stride_[2]; }
+  void end() const {
+    if (!direct_) write_box(y_, box_, box_.channels, data_, spare_ ? spare_->get() : nullptr);
+  }
+
+ private:
+  const Images& y_;
+  bool direct_;
+  Box box_{};
+  std::unique_ptr<Scratch<T>> buffer_;
+  std::unique_ptr<Scratch<std::uint16_t>> spare_;
+  T* data_ = nullptr;
+  std::int64_t stride_[3] = {};
+};
+
+inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n) {
+  Box box{.image = image, .low = {}, .count = {}, .channel = 0, .channels = 0};
+  for (int d = 0; d < 3; ++d) {
+    box.low[d] = line[d].low(first[d]);
+    box.count[d] = line[d].span(n[d]);
+  }
+  return box;
+}
+inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n) {
+  Box box{.image = image, .low = {}, .count = {n[0], n[1], n[2]}, .channel = 0, .channels = 0};
+  for (int d = 0; d < 3; ++d) {
+    box.low[d] = line[d].out_start + first[d] * line[d].out_step;
+    box.step[d] = line[d].out_step;
+  }
+  return box;
+}
+
+/// What a tile of depthwise convolution reads: all channels, and padding only where x is copied anyway.
+template <class T>
+class DepthwiseTile {
+ public:
+  /// Results [first, first + n) of each axis.
+  DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
+                const std::int64_t* weight_step, std::int64_t weight_start)
+      : walk_(line_, size_, stride_, weight_step, weight_start) {
+    Box box = input_box(line, image, first, n);
+    box.channels = x.channels;
+    const bool direct = slab.direct();
+    if (!direct) slab.read(box);
+    for (int d = 0; d < 3; ++d) {
+      line_[d] = line[d];
+      line_[d].start = direct ? box.low[d] : 0;   // results count from those of the tile
+      size_[d] = direct ? x.size[d] : box.count[d];
+      stride_[d] = direct ? x.stride[d] : slab.stride()[d];
+    }
+    data_ = direct ? reinterpret_cast<const T*>(x.data) + image * x.batch_stride : slab.data();
+  }
+  DepthwiseTile(const DepthwiseTile&) = delete;
+  DepthwiseTile& operator=(const DepthwiseTile&) = delete;
+  /// f(a, b, origin, elements from window to window, run) for all runs of all lines (a, b).
+  template <class F>
+  void each_run(const std::int64_t* n, F&& f) const {
+    for (std::int64_t a = 0; a < n[0]; ++a)
+      for (std::int64_t b = 0; b < n[1]; ++b)
+        walk_.line(a, b, 0, n[2], [&](const WindowRun& run) { f(a, b, data_ + run.origin, line_[2].step * stride_[2], run); });
+  }
+
+ private:
+  Line line_[3];
+  std::int64_t size_[3], stride_[3];
+  mutable WindowWalk walk_;
+  const T* data_;
+};
+
+/// Axes along which windows do not overlap and nothing is skipped are one long row of pixels.
+void join_axes(Line* line, Images& x, Images& y, std::int64_t& images);
+
+/// y is the correlation of x with w.
+template <class T>
+void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w);
+/// Depthwise: x has c channels, each of which is read `repeat` times; y has c * repeat or, where `sums`, c / repeat of those of x.
+template <class T>
+void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights<T>& w, std::int64_t repeat, bool sums);
+/// The gradient of a kernel, taps x input channels x output channels, as T.
+template <class T>
+void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to);
+/// Depthwise: taps x output channels.
+template <class T>
+void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, T* to);
+
+}  // namespace kassette
