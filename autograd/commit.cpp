@@ -96,6 +96,13 @@ void Plan::commit(Frame& f) const {
     }
   }
   const Ref<Storage> partial = joined < 0 ? Ref<Storage>() : Storage::allocate(partial_bytes(f.waiting.n), cpu);
+  replaced.reserve(effects_.size());
+  for (int k = first_tail_, end = static_cast<int>(steps_.size()); k < end; ++k)
+    f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(step(k).n_in)));
+  std::vector<Ref<Storage>> room;   // of sums that are no steps, should they not be alone
+  for (const Effect& e : effects_)
+    if (e.step < 0 && e.mode != Effect::kSet) room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
+  auto next_room = room.begin();
   // From here on nothing fails.
   Uninterrupted whole;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -122,7 +129,7 @@ void Plan::commit(Frame& f) const {
       for (const Leaf_& v : variables_)   // our snapshot would keep the cell from being alone
         if (v.node->cell == e.cell && !root_[static_cast<std::size_t>(v.slot)])
           f.own[static_cast<std::size_t>(v.slot)].storage = {};
-      accumulate(*e.cell, from, e.mode == Effect::kSubtract);
+      accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(*next_room++));
     }
   }
 }

@@ -52,7 +52,7 @@ const char* update_name(const Attrs& attrs) {
   return attrs.a == Effect::kSet ? "update" : attrs.a == Effect::kAdd ? "update_add" : "update_sub";
 }
 
-void accumulate(Cell& cell, const Body& increment, bool subtract) {
+void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room) {
   const OpDef& row = row_of(subtract ? Effect::kSubtract : Effect::kAdd);
   struct Unlock {
     Cell& c;
@@ -67,7 +67,12 @@ void accumulate(Cell& cell, const Body& increment, bool subtract) {
   Body out = old;
   // Two counts are ours, one is the cell's: nobody else sees these bytes change.
   bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
-  if (!alone) allocate_output(out, old.device);
+  if (!alone && room) {
+    out.storage = std::move(room);
+    out.offset = 0;
+  } else if (!alone) {
+    allocate_output(out, old.device);
+  }
   Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
   Uninterrupted whole;
   run_binary(row, in, out, old.device);

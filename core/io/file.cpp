@@ -108,6 +108,7 @@ const std::byte* InputFile::map() const {
     m->data = nullptr;
     if (size_) {
       void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+      if (p == MAP_FAILED && errno == ENOMEM) fail<MemoryError>(what_, ": ", shown_, ": cannot be mapped: ", std::strerror(errno));
       if (p == MAP_FAILED) failed(text("cannot be mapped: ", std::strerror(errno)));
       m->data = p;
     }
@@ -188,11 +189,11 @@ bool OutputFile::take_name() {
   const bool open_already = descriptor_ >= 0;
   if (open_already) (void)::flock(descriptor_, LOCK_EX | LOCK_NB);
   for (int i = 0; i < 100;) {
-    const std::string name = text(path_, ".kassette-", i, ".tmp");
+    std::string name = text(path_, ".kassette-", i, ".tmp");
     remove_orphan(name);
     if (open_already) {
       if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-        temporary_ = name;
+        temporary_ = std::move(name);   // a copy may fail, and the file would stay
         return true;
       }
     } else if (int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_); made >= 0) {
@@ -203,7 +204,7 @@ bool OutputFile::take_name() {
         continue;
       }
       descriptor_ = made;
-      temporary_ = name;
+      temporary_ = std::move(name);   // a copy may fail, and the file would stay
       return true;
     }
     if (errno != EEXIST) return false;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,7 +64,9 @@ void* __wrap_calloc(std::size_t n, std::size_t m) { return refused() ? nullptr :
 void* __wrap_realloc(void* p, std::size_t n) { return refused() ? nullptr : __real_realloc(p, n); }
 void* __wrap_aligned_alloc(std::size_t a, std::size_t n) { return refused() ? nullptr : __real_aligned_alloc(a, n); }
 void* __wrap_mmap(void* at, std::size_t n, int protection, int flags, int fd, off_t offset) {
-  return refused() ? MAP_FAILED : __real_mmap(at, n, protection, flags, fd, offset);
+  if (!refused()) return __real_mmap(at, n, protection, flags, fd, offset);
+  errno = ENOMEM;
+  return MAP_FAILED;
 }
 }
 void* operator new(std::size_t n) { return made(n); }
@@ -163,7 +166,9 @@ constexpr Scenario kScenarios[] = {
     {"a function, made and called",
      [] {
        Tensor x = ramp({20, 30}), w = K::variable(ramp({30, 20}));
+       const Bits start = bits({w});
        return std::function<Bits()>([=] {
+         if (bits({w}) != start) std::printf("  the variable has changed\n"), std::abort();
          Tensor in = K::placeholder({K::None, 30});
          Tensor loss = K::sum(K::relu(K::dot(in, w)), 1), g = K::gradients(loss, {w})[0];
          auto f = K::function({in}, {loss, K::cumsum(g)}, {{w, w - g}});
@@ -171,6 +176,23 @@ constexpr Scenario kScenarios[] = {
          left = 0;   // w has changed
          K::set_value(w, ramp({30, 20}));
          return bits(out);
+       });
+     }},
+    {"a function with updates of every kind, called",
+     [] {
+       Tensor x = ramp({20, 30}), w = K::variable(ramp({30, 20})), v = K::variable(ramp({20, 30})), n = K::variable(K::ones({200, 100}, "int32"), "int32"), m = K::variable(7, "int32");
+       const Bits start = bits({w, v, n, m});
+       return std::function<Bits()>([=] {
+         if (bits({w, v, n, m}) != start) std::printf("  the variables have changed\n"), std::abort();
+         Tensor in = K::placeholder({20, 30}), one = K::cast(K::max(in), "int32") * 0 + 1, many = K::ones({200, 100}, "int32") * one;
+         auto f = K::function({in}, {}, {K::update_add(n, many), K::update(w, K::transpose(in) * 0.5 + w), K::update_sub(v, in * 3), K::update_add(m, one), K::update_add(n, many * 2)});
+         const Tensor before = K::identity(n);   // shares its bytes
+         f({x});
+         const std::int64_t left_then = left.exchange(0);
+         Bits b = bits({w, v, n, m, before});
+         K::batch_set_value({w, v, n, m}, {ramp({30, 20}), ramp({20, 30}), K::ones({200, 100}, "int32"), 7});
+         left = left_then;
+         return b;
        });
      }},
     {"a function with draws, called",
@@ -260,6 +282,20 @@ constexpr Scenario kScenarios[] = {
          NamedTensors all = load_safetensors(p);
          return bits({all["w"], all["b"]});
        });
+     }},
+    {"npz, compressed", [] {
+       NamedTensors t;
+       t.set("w", ramp({20, 30}));
+       return file("c.npz", [t](const std::string& p) { save_npz(p, t, {.compress = true}); }, [](const std::string& p) { return bits({load_npz(p)["w"]}); });
+     }},
+    {"npz, mapped, by name", [] {
+       NamedTensors t;
+       t.set("w", ramp({20, 30}));
+       t.set("b", ramp({7}));
+       return file("b.npz", [t](const std::string& p) { save_npz(p, t); }, [](const std::string& p) { return bits({load_npz(p, {"w"}, {.mmap = true})["w"]}); });
+     }},
+    {"idx", [] {
+       return file("a.idx", [x = K::cast(ramp({20, 30}), "int32")](const std::string& p) { save_idx(p, x); }, [](const std::string& p) { return bits({load_idx(p)}); });
      }},
     {"csv", [] {
        return file("a.csv", [x = ramp({20, 3})](const std::string& p) { save_csv(p, x); }, [](const std::string& p) { return bits({load_csv(p)}); });
