@@ -106,7 +106,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
                      " elements of each channel, the kernel takes ", features, " features");
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
-    if (n >= 0 && (places[i] - 1) * stride[i] + size[i] > n)
+    if (n >= 0 && places[i] > 0 && (places[i] - 1) * stride[i] + size[i] > n)
       fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ",
                        (places[i] - 1) * stride[i] + size[i]);
   }
@@ -122,16 +122,19 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   } else {
     patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});
   }
-  // A size that is inferred would hide a wrong number of channels.
-  const Tensor batch = channels < 0 ? shape_of(x, int64)[0] : Tensor();
-  patches = kassette::reshape(patches, {all, batch.defined() ? Dim(batch) : Dim(None), features});
+  // Sizes that are inferred would hide a wrong number of channels, and cannot be where there are no elements.
+  const bool known_batch = b.rank >= 0 && b.dims[0] >= 0;
+  const Tensor size_now = known_batch ? Tensor() : shape_of(x, int64)[0];
+  const Dim batch = known_batch ? Dim(b.dims[0]) : Dim(size_now);
+  const Tensor features_now = channels < 0 ? shape_of(x, int64)[channel_axis] * taps : Tensor();
+  patches = kassette::reshape(patches, {all, batch, channels < 0 ? Dim(features_now) : Dim(features)});
   Tensor y = matmul(patches, w);   // (places, batch, filters)
   if (channels_first) {
     y = permute(y, {1, 2, 0});
-    return axes == 1 ? y : kassette::reshape(y, {None, filters, places[0], places[1]});
+    return axes == 1 ? y : kassette::reshape(y, {batch, filters, places[0], places[1]});
   }
   y = permute(y, {1, 0, 2});
-  return axes == 1 ? y : kassette::reshape(y, {None, places[0], places[1], filters});
+  return axes == 1 ? y : kassette::reshape(y, {batch, places[0], places[1], filters});
 }
 
 }  // namespace
@@ -194,24 +197,17 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     }
     if (s.rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
     // Stored as (space..., channels) whatever the format.
-    std::int64_t sizes[kMaxRank];
-    for (int i = 0; i < b.rank; ++i) {
-      const int from = channels_first ? (i == 0 ? b.rank - 1 : i - 1) : i;
-      sizes[i] = b.dims[from];
-      const std::int64_t n = s.dims[i + 1];
-      if (sizes[i] >= 0 && n >= 0 && sizes[i] != n) fail<ValueError>(what, ": a bias of shape ", b, " for x of shape ", s, "; sizes differ");
-    }
-    if (!channels_first) return x.tensor() + bias.tensor();
+    const Tensor fitted = fitting(channels_first ? Fit::bias_first : Fit::bias_last, bias, x);
+    if (!channels_first) return x.tensor() + fitted;
     Dims shape(None);
     shape.size_ = b.rank;
-    const Tensor stored = shape_of(bias, int64);
-    Tensors unknown;
-    unknown.reserve(b.rank);   // a Dim borrows its tensor
+    Tensor now[kMaxRank];   // of sizes that are unknown
     for (int i = 0; i < b.rank; ++i) {
-      if (sizes[i] < 0) unknown.push_back(stored[i == 0 ? b.rank - 1 : i - 1]);
-      shape.dims_[i] = sizes[i] < 0 ? Dim(unknown[-1]) : Dim(sizes[i]);
+      const int from = i == 0 ? b.rank - 1 : i - 1;
+      if (b.dims[from] < 0) now[i] = shape_of(bias, int64)[from];
+      shape.dims_[i] = b.dims[from] < 0 ? Dim(now[i]) : Dim(b.dims[from]);
     }
-    return x.tensor() + kassette::reshape(bias, shape);
+    return x.tensor() + kassette::reshape(fitted, shape);
   });
 }
 

@@ -197,9 +197,9 @@ void input_gradient(const Call& call) {
   bool gaps = false;
   for (int d = 0; d < 3; ++d) gaps |= window[d].stride > window[d].size;
   if (gaps) zero_bytes(dx.data(), dx.bytes());
-  for (std::int64_t a = 0; a < window[0].stride; ++a)
-    for (std::int64_t b = 0; b < window[1].stride; ++b)
-      for (std::int64_t c = 0; c < window[2].stride; ++c) {
+  for (std::int64_t a = 0; a < std::min(window[0].stride, s.in[0]); ++a)
+    for (std::int64_t b = 0; b < std::min(window[1].stride, s.in[1]); ++b)
+      for (std::int64_t c = 0; c < std::min(window[2].stride, s.in[2]); ++c) {
         Line line[3] = {backward_line(window[0], s.in[0], a), backward_line(window[1], s.in[1], b), backward_line(window[2], s.in[2], c)};
         if (line[0].taps * line[1].taps * line[2].taps == 0 || line[0].results * line[1].results * line[2].results == 0) continue;
         if (s.depthwise) correlate_depthwise<T>(line, dy, to, s.batch, weights_of(s, w.get(), s.c_out, 0, 1), s.c_out / s.c_in, /*sums=*/true);

@@ -26,8 +26,12 @@ void pad_rule(const Call& call, Spec* out) {
     fail<ValueError>("pad: amounts for ", p.rank, p.rank == 1 ? " axis" : " axes", ", a tensor of shape ", x);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(p.rank);
-  for (int i = 0; i < p.rank; ++i)
-    out->dims[i] = x.rank < 0 || x.dims[i] < 0 ? kUnknown : x.dims[i] + p.before[i] + p.after[i];
+  for (int i = 0; i < p.rank; ++i) {
+    std::int64_t n = x.rank < 0 || x.dims[i] < 0 ? 0 : x.dims[i];
+    if (__builtin_add_overflow(n, p.before[i], &n) || __builtin_add_overflow(n, p.after[i], &n) || n > kMostBytes)
+      fail<ValueError>("pad: amounts of ", p.before[i], " and ", p.after[i], " make axis ", i, " too large to address");
+    out->dims[i] = x.rank < 0 || x.dims[i] < 0 ? kUnknown : n;
+  }
 }
 void pad_kernel(const Call& call) {
   const Spec& x = call.spec(0);

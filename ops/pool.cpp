@@ -116,7 +116,7 @@ void each_window(const ConvShape& s, std::int64_t step, std::int64_t channels, F
         for (std::int64_t c = first[2]; c < last[2]; ++c) to.push_back(a * stride[0] + b * stride[1] + c * stride[2]);
   };
   for (int d = 0; d < 3; ++d) first[d] = 0, last[d] = w[d].size;
-  list(whole);
+  if (w[0].size <= s.in[0] && w[1].size <= s.in[1] && w[2].size <= s.in[2]) list(whole);   // a larger one is never whole
   auto clip = [&](int d, std::int64_t p) {
     const std::int64_t low = p * w[d].stride - before[d];
     first[d] = std::max<std::int64_t>(0, -low);

@@ -3,8 +3,10 @@
 #include <kassette/backend.h>
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -77,12 +79,36 @@ class Arguments {
   std::vector<Shape> shapes_;
 };
 
+/// As a person would write it.
+template <class T>
+std::string words(const T& x) {
+  std::ostringstream os;
+  os << x;
+  return os.str();
+}
+template <class T>
+std::string words(const std::vector<T>& list) {
+  std::string s = "{";
+  for (const T& x : list) s += (s.size() > 1 ? ", " : "") + words(x);
+  return s + "}";
+}
+
+/// How often a callable of this call may still run; new for each run of the call.
+inline thread_local int fuse = -1;
+inline void burn() {
+  if (fuse > 0 && --fuse == 0) throw Thrown();
+}
+
+/// What a call does, in a Kind's make.
+#define RUN call.run = [=](const Tensors& in) -> Tensors
+
 struct Kind {
   const char* name;   // of the K function
   void (*make)(Arguments& a, Call& call);
 };
 /// Every K function that takes or makes tensors.
 const std::vector<Kind>& kinds();
+void add_convolutions(std::vector<Kind>& kinds);
 
 Call random_call(std::uint64_t seed);
 

@@ -234,6 +234,8 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
   CHECK(refused([&] { K::pool2d(x, 2, 1, "same", None, "median"); }) == "pool2d: pool_mode is \"median\"; it is \"max\" or \"avg\"");
   CHECK(refused([&] { K::pool2d(x, 6); }) == "pool2d: x (2, 5, 6, 3) is smaller than the window: 5 against 6; padding \"same\" takes any size");
   CHECK(refused([&] { K::resize_images(x, 2, 2, None); }) == "resize_images: data_format is None; it is \"channels_last\" or \"channels_first\"");
+  CHECK(refused([&] { K::temporal_padding(K::ones({2, 2, 3}), {1, INT64_MAX}); }) ==
+        "temporal_padding: amounts of 1 and 9223372036854775807 make axis 1 too large to address");
   CHECK(refused([&] { K::resize_images(x, 0, 2, "channels_last"); }) == "resize_images: a factor is 0; it is at least 1");
   CHECK(refused([&] { K::resize_images(x, 1 << 30, 1 << 30, "channels_last", "bilinear"); }).find("too large to address") != std::string::npos);
   // Unknown sizes: refused when they are known, in the same words.
@@ -242,6 +244,41 @@ TEST_CASE("what convolution and pooling refuse is one line, and the same on plac
   CHECK(refused([&] { f({x, K::ones({7, 3, 3, 4})}); }) == "conv2d: x (2, 5, 6, 3) is smaller than the kernel (7, 3, 3, 4): 5 against 7; padding \"same\" takes any size");
   CHECK(refused([&] { f({x, K::ones({3, 3, 2, 4})}); }) == "conv2d: x (2, 5, 6, 3) has 3 channels, and the kernel (3, 3, 2, 4) takes 2");
   CHECK(f({x, w})[0].shape() == Shape{2, 3, 4, 4});
+}
+
+TEST_CASE("channels first where an image is one point", "[conv]") {
+  // Both orders are the same then.
+  Tensor x = K::constant({{{2.0}}, {{3.0}}}), w = K::constant({{{1.0, 10.0, 100.0}}});
+  CHECK(flat(K::conv1d(x, w, 1, "valid", "channels_first")) == List{2, 20, 200, 3, 30, 300});
+  Tensor v = K::variable(K::reshape(K::arange(6, None, 1, "float32"), {2, 3, 1, 1})), k = K::variable(K::constant({{{{1.0}, {10.0}, {100.0}}}}));
+  Tensor y = K::conv2d(v, k, 1, "same", "channels_first");
+  CHECK(flat(y) == List{210, 543});
+  Tensors g = K::gradients(K::sum(y), {v, k});
+  CHECK(flat(g[0]) == List{1, 10, 100, 1, 10, 100});
+  CHECK(flat(g[1]) == List{3, 5, 7});
+  CHECK(flat(K::pool2d(v, 1, 1, "same", "channels_first")) == List{0, 1, 2, 3, 4, 5});
+  CHECK(flat(K::pool2d(v, 3, 2, "same", "channels_first", "avg")) == List{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("local convolution and bias of no elements, with sizes that are unknown", "[conv]") {
+  Tensor p = K::placeholder({None, None, None}), q = K::placeholder({None, None, None, None}), b = K::placeholder({None, None, None});
+  auto local = K::function({p}, {K::local_conv1d(p, K::ones({2, 1, 3}), 1, 3)});
+  CHECK(local({K::ones({0, 4, 1})})[0].shape() == Shape{0, 2, 3});
+  CHECK_THROWS(local({K::ones({0, 4, 2})}));
+  CHECK(K::local_conv1d(K::ones({2, 4, 0}), K::ones({2, 0, 3}), 1, 3).shape() == Shape{2, 2, 3});
+  CHECK(K::local_conv2d(K::ones({0, 4, 4, 1}), K::ones({4, 1, 3}), 1, 3, 2, "channels_last").shape() == Shape{0, 2, 2, 3});
+  auto bias = K::function({q, b}, {K::bias_add(q, b, "channels_first")});
+  CHECK(bias({K::ones({2, 0, 3, 3}), K::ones({3, 3, 0})})[0].shape() == Shape{2, 0, 3, 3});
+  CHECK_THROWS_WITH(bias({K::ones({1, 5, 2, 2}), K::ones({1, 1, 1})}), "bias_add: a bias of shape (1, 1, 1) for x of shape (1, 5, 2, 2); sizes differ");
+  CHECK(flat(bias({K::zeros({1, 2, 1, 1}), K::constant({{{5.0, 6.0}}})})[0]) == List{5, 6});
+}
+
+TEST_CASE("a window larger than the image is cut to it", "[conv]") {
+  Tensor x = K::reshape(K::arange(1, 7, 1, "float32"), {1, 2, 3, 1});
+  CHECK(flat(K::pool2d(x, 2147483647, 2147483647, "same")) == List{6});
+  CHECK(flat(K::pool2d(x, 2147483647, 2147483647, "same", None, "avg")) == List{3.5});
+  Tensor v = K::variable(x), w = K::variable(K::ones({1, 1, 1, 1}));
+  CHECK(flat(K::gradients(K::sum(K::conv2d(v, w, 1 << 30, "same")), v)[0]) == List{1, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("empty batches and empty space", "[conv]") {
