@@ -110,6 +110,12 @@ template <class C, class = void>
 struct IsFlat : std::false_type {};
 template <class C>
 struct IsFlat<C, std::void_t<decltype(dtype_of(data_of(std::declval<const C&>())))>> : std::integral_constant<bool, !HasOwnShape<C>::value> {};
+/// Items of that type in one piece of memory.
+template <class C, class Item, class = void>
+struct IsListOf : std::false_type {};
+template <class C, class Item>
+struct IsListOf<C, Item, std::void_t<decltype(data_of(std::declval<const C&>()))>>
+    : std::is_same<decltype(data_of(std::declval<const C&>())), const Item*> {};
 /// The element of what copied() takes, and whether it takes it. Flat ones need no copy.
 template <class C, bool matrix = IsMatrix<C>::value>
 struct ElementOf : ElementType<typename LeafOf<C>::type> {};

@@ -86,6 +86,9 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   template <class C, class = decltype(ArrayOf<C>::tensor(nullptr))>
   Operand(const C& c) : Scalar(kShaped, ArrayOf<C>::dtype(), reinterpret_cast<std::size_t>(&ArrayOf<C>::tensor), __builtin_addressof(c)) {}   // xtensor overloads &
   Operand(std::initializer_list<Operand> items);
+  /// A list that is put together while the program runs: a std::vector<Operand>, which has to outlive the call.
+  template <class C, std::enable_if_t<detail::IsListOf<C, Operand>::value, int> = 0>
+  Operand(const C& items) : Scalar(kList, DType(), items.size(), static_cast<const void*>(items.data())) {}
   friend KASSETTE_API Tensor operator~(const Operand& a);
   friend KASSETTE_API Tensor operator-(const Operand& a);
   friend KASSETTE_API Tensor operator+(const Operand& a);
@@ -146,6 +149,8 @@ class KASSETTE_API Tensor : private Arithmetic {
 
   /// False for the empty object. (There is no operator bool: `if (K::all(x))` would ask this, not the value.)
   bool defined() const { return impl_ != nullptr; }
+  /// The same number for all copies of a tensor, and another for every other tensor that lives meanwhile: a key for tables.
+  std::uintptr_t id() const { return reinterpret_cast<std::uintptr_t>(impl_); }
   /// The static shape.
   Shape shape() const;
   int ndim() const;

@@ -237,4 +237,10 @@ Constraint constraint_of(const Tensor& variable) {
   return held ? held->constraint : Constraint();
 }
 
+Text name_of(const Tensor& x) {
+  if (!x.defined()) fail<ValueError>("name_of: an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(is_sparse(x) ? sparse_part(x, kValues) : x);
+  return b.flags & kLeaf ? Text(b.node->cell->name) : Text();
+}
+
 }  // namespace kassette

@@ -1,8 +1,7 @@
 // nn_backend/creation.h - making tensors: variables, placeholders, constants.
 #ifndef KASSETTE_BACKEND_CREATION_H
 #define KASSETTE_BACKEND_CREATION_H
-#include <kassette/kept.h>
-#include <kassette/tensor.h>
+#include <kassette/print.h>
 
 namespace kassette {
 
@@ -10,6 +9,9 @@ namespace kassette {
 using Constraint = KeptCallable<Tensor(const Tensor& w)>;
 /// The attribute `constraint` of a variable: what it was made with. Throws TypeError for what is not a variable.
 KASSETTE_API Constraint constraint_of(const Tensor& variable);
+/// The name that a variable or a placeholder was made with, behind those of the name scopes around it; empty for other tensors and
+/// for those without a name. Throws ValueError for an empty Tensor.
+KASSETTE_API Text name_of(const Tensor& x);
 
 namespace backend {
 

@@ -147,18 +147,24 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
   return r.backends.back().get();
 }
 
-/// True for the names that are our own engine; announces them.
+/// The names that are our own engine, and their banners. kassette.keras is the backend of Python's Keras, whose keras.json and environment
+/// C++ programs share.
+constexpr struct {
+  const char* name;
+  const char* banner;
+} kOurs[] = {{"tensorflow", "Using TensorFlow backend."}, {"kassette", "Using kassette backend."}, {"kassette.keras", "Using kassette backend."},
+             {"theano", "Using Theano backend."},         {"cntk", "Using CNTK backend"}};
+
+/// True for a name of our own engine; announces it.
 bool is_ours(const std::string& name) {
-  const char* banner = name == "tensorflow" ? "Using TensorFlow backend."
-                       : name == "kassette" ? "Using kassette backend."
-                       : name == "theano"   ? "Using Theano backend."
-                       : name == "cntk"     ? "Using CNTK backend"
-                                            : nullptr;
-  if (!banner) return false;
-  log_info(banner);
-  if (name == "theano" || name == "cntk")
-    log_warning(text("backend '", name, "' runs on the built-in engine, with TensorFlow's semantics; docs/engines.md lists the differences"));
-  return true;
+  for (const auto& ours : kOurs) {
+    if (name != ours.name) continue;
+    log_info(ours.banner);
+    if (name == "theano" || name == "cntk")
+      log_warning(text("backend '", name, "' runs on the built-in engine, with TensorFlow's semantics; docs/engines.md lists the differences"));
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -188,8 +194,9 @@ namespace engine {
 
 void register_backend(Name name, Factory factory) {
   std::string n = string_of(name);
-  for (const char* ours : {"", "tensorflow", "kassette", "theano", "cntk"})
-    if (n == ours) fail<ValueError>("register_backend: the name '", n, "' is taken");
+  bool taken = n.empty();
+  for (const auto& ours : kOurs) taken = taken || n == ours.name;
+  if (taken) fail<ValueError>("register_backend: the name '", n, "' is taken");
   if (!factory) fail<ValueError>("register_backend: no factory for '", n, "'");
   Registry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <ostream>
+#include <unordered_set>
 #include <vector>
 
 #include "autograd/plan.h"
@@ -101,6 +102,30 @@ std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
   if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
   return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_results() << " outputs)";
+}
+
+bool depends_on(const Tensor& y, const Tensor& x) {
+  if (!y.defined() || !x.defined()) fail<ValueError>("depends_on: an empty Tensor (an uninitialised variable?)");
+  const Body& from = Access::body(x);
+  if (y.id() == x.id()) return true;
+  if ((from.flags & kPhase) && (!from.node || (from.flags & kLeaf))) return Access::body(y).flags & kPhase;
+  if (!from.node) return false;
+  std::vector<const Body*> stack;
+  std::unordered_set<const Node*> seen;
+  auto look = [&](const Body& b) {
+    const Node* n = b.node.get();
+    if (n == from.node.get() && b.out == from.out) return true;
+    if (n && (n->seq >= from.node->seq || !n->op) && seen.insert(n).second) stack.push_back(&b);
+    return false;
+  };
+  if (look(Access::body(y))) return true;
+  while (!stack.empty()) {
+    const Node* n = stack.back()->node.get();
+    stack.pop_back();
+    for (std::uint32_t i = 0; i < n->n_in; ++i)
+      if (look(n->in()[i])) return true;
+  }
+  return false;
 }
 
 namespace backend {

@@ -28,6 +28,10 @@ class KASSETTE_API Function {
   friend struct FunctionAccess;
 };
 
+/// Whether y is computed from x: whether x, or for a placeholder or variable its value at a call, is among what the ops recorded for y
+/// read, in bodies of loops and functions too. True where they are the same tensor. Gradients may still be None between the two.
+KASSETTE_API bool depends_on(const Tensor& y, const Tensor& x);
+
 namespace backend {
 
 /// One update: an update op, or a variable and its new value.

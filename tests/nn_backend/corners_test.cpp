@@ -62,6 +62,7 @@ TEST_CASE("the log names the backend in use in the words of Keras, and says wher
   CHECK_THAT(said_of("tensorflow"), Catch::Contains("Using TensorFlow backend.") && !Catch::Contains("own engine"));
   CHECK_THAT(said_of("kassette"), Catch::Contains("Using kassette backend.") && !Catch::Contains("own engine"));
   CHECK_THAT(said_of("theano"), Catch::Contains("Using Theano backend.") && Catch::Contains("backend 'theano' runs on the built-in engine"));
+  CHECK_THAT(said_of("kassette.keras"), Catch::Contains("Using kassette backend.") && !Catch::Contains("runs on"));
   CHECK_THAT(said_of("cntk"), Catch::Contains("Using CNTK backend") && Catch::Contains("backend 'cntk' runs on the built-in engine"));
 }
 

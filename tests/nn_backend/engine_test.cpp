@@ -227,7 +227,8 @@ TEST_CASE("a factory that is broken is one line", "[engine]") {
   CHECK(why("old") == "Unable to import backend : old: registered by the program is built for version 2 of <kassette/engine.h>, this kassette has 1; build it anew");
   unsetenv("KERAS_BACKEND");
   K::reload();
-  CHECK_THROWS_WITH(engine::register_backend("theano", words), "register_backend: the name 'theano' is taken");
+  for (std::string name : {"", "tensorflow", "kassette", "kassette.keras", "theano", "cntk"})
+    CHECK_THROWS_WITH(engine::register_backend(name, words), "register_backend: the name '" + name + "' is taken");
 }
 
 TEST_CASE("boxed values are what they were made from", "[engine]") {

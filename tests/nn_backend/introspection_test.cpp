@@ -110,3 +110,68 @@ TEST_CASE("what there is nothing to compute of is the value that a variable has 
   K::update(v, {7, 8});
   CHECK(test::values(f()[0]) == std::vector<double>{7, 8});
 }
+
+TEST_CASE("an id is that of all copies of a tensor, and of no other", "[introspection]") {
+  Tensor a = K::constant({1, 2}), b = a, c = K::constant({1, 2});
+  CHECK(a.id() == b.id());
+  CHECK(a.id() != c.id());
+  CHECK(Tensor().id() == 0);
+  std::vector<Tensor> list{a, c};
+  CHECK(list[0].id() == a.id());
+}
+
+TEST_CASE("name_of gives back the names of variables and placeholders, with their scopes", "[introspection]") {
+  CHECK(name_of(K::variable(1, K::None, "w")) == "w");
+  auto outer = K::name_scope("encoder");
+  CHECK(name_of(K::variable(1, K::None, "w")) == "encoder/w");
+  CHECK(name_of(K::placeholder({2}, K::None, K::None, false, "x")) == "encoder/x");
+  CHECK(name_of(K::placeholder({2, 3}, K::None, K::None, true, "s")) == "encoder/s");
+  CHECK(name_of(K::variable(1)).empty());
+  CHECK(name_of(K::constant(1) + 1).empty());
+  CHECK_THROWS_WITH(name_of(Tensor()), "name_of: an empty Tensor (an uninitialised variable?)");
+}
+
+TEST_CASE("depends_on sees through ops, loops, branches and functions", "[introspection]") {
+  Tensor x = K::placeholder({K::None, 3, 2}), h = K::placeholder({K::None, 2}), w = K::variable({{1, 0}, {0, 1}}), other = K::variable(1);
+  Tensor y = K::dot(x, w);
+  CHECK(depends_on(y, x));
+  CHECK(depends_on(y, w));
+  CHECK(depends_on(y, y));
+  CHECK_FALSE(depends_on(y, other));
+  CHECK_FALSE(depends_on(x, y));
+  CHECK(depends_on(K::stop_gradient(y), x));   // no gradient, but the value
+  CHECK_FALSE(depends_on(K::constant(1), x));
+  CHECK_FALSE(depends_on(y, K::constant(1)));
+  // What only the step of a loop reads.
+  Tensor scale = K::placeholder({});
+  auto looped = K::rnn([&](const Tensor& x_t, const Tensors& states) { return K::Step{x_t * scale + states[0], {states[0]}}; }, {x}, {h});
+  CHECK(depends_on(looped.outputs, scale));
+  CHECK(depends_on(looped.outputs, h));
+  CHECK_FALSE(depends_on(looped.outputs, w));
+  Tensor chosen = K::switch_(K::placeholder({}, K::None, "bool"), [&] { return w * 2; }, [&] { return w * scale; });
+  CHECK(depends_on(chosen, scale));
+  auto f = K::function({h, scale}, {h * scale});
+  CHECK(depends_on(f({h + 1, scale})[0], scale));
+  CHECK(depends_on(K::to_dense(K::placeholder({2, 2}, K::None, K::None, true)) * scale, scale));
+  CHECK_THROWS_WITH(depends_on(y, Tensor()), "depends_on: an empty Tensor (an uninitialised variable?)");
+}
+
+TEST_CASE("depends_on the learning phase, where it is a symbol and where it is frozen", "[introspection]") {
+  Tensor x = K::placeholder({2});
+  Tensor y = K::in_train_phase([&] { return x * 2; }, x);
+  CHECK(depends_on(K::exp(y), K::learning_phase()));
+  CHECK_FALSE(depends_on(K::exp(x), K::learning_phase()));
+  Tensor sequence = K::placeholder({2, 3, 4}), h = K::placeholder({2, 4});
+  auto r = K::rnn([](const Tensor& x_t, const Tensors& s) { return K::Step{K::in_train_phase(x_t * 2, x_t), {s[0] + x_t}}; }, {sequence}, {h});
+  CHECK(depends_on(r.last_output, K::learning_phase()));
+  CHECK_FALSE(depends_on(r.new_states[0], x));
+}
+
+TEST_CASE("an operand is a list made at run time, of numbers, lists and tensors", "[introspection]") {
+  Tensor four = K::constant(4);
+  std::vector<Operand> row{1, 2.5, four}, other{7, 8, 9}, rows{row, other};
+  CHECK(K::eval(rows).to_vector<double>()[2] == 4);
+  CHECK(K::constant(std::vector<Operand>{1, 2, 3}, "int32").shape() == Shape({3}));
+  CHECK(K::eval(K::constant(1.0) + rows).shape() == Shape({2, 3}));
+  CHECK(K::constant(std::vector<Operand>{}).shape() == Shape({0}));
+}
