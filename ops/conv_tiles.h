@@ -1,9 +1,4 @@
-// ops/conv_tiles.h - convolution on the CPU in tiles: one axis of a correlation, the tiles of its results, what a tile reads and writes.
-//
-// Note [Correlations]
-// A convolution and its input gradient are sums of the same kind: result p of an axis reads the elements p * step + start + t * tap_step,
-// t < taps. For the input gradient of a convolution with stride s the results of one remainder modulo s form a correlation each, with
-// every s-th tap of the kernel. So one driver serves both, and depthwise convolution differs in the loop inside alone.
+// ops/conv_tiles.h - correlations on the CPU (Note [Correlations], window.h) in tiles: the tiles of the results, what a tile reads and writes.
 //
 // A tile is a box of results of one image. What it reads is taken from x as it stands where no padding is touched and channels are last; else
 // it is copied into a buffer of some 256 KB, padded (conv_boxes.h). Results of twelve neighbouring pixels (six without AVX-512) by two
@@ -11,7 +6,6 @@
 // exists. The order in which products are summed depends on the shape of the kernel alone, so the bits do not depend on the number of
 // threads, on the batch or on where an image was cut. Where results have few channels, the values of a window are in the lanes instead.
 #pragma once
-#include <cassert>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -20,6 +14,7 @@
 #include "ops/conv_kernels.h"
 #include "ops/conv_loops.h"
 #include "ops/fold.h"
+#include "ops/window.h"
 
 namespace kassette {
 
@@ -28,37 +23,7 @@ const ConvLoops<T>& loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(conv_table).f32;
   else return KASSETTE_PICK(conv_table).f64;
 }
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-
-/// One axis of a correlation: Note [Correlations]. Result p stands at out_start + p * out_step. Tap t has weight weight_start + t *
-/// weight_step of the kernel.
-struct Line {
-  std::int64_t results, step, start, taps, tap_step;
-  std::int64_t out_start = 0, out_step = 1, weight_start = 0, weight_step = 1;
-
-  std::int64_t weight(std::int64_t tap) const { return weight_start + tap * weight_step; }
-  std::int64_t low(std::int64_t first) const { return first * step + start; }
-  /// Elements that `count` neighbouring results span.
-  std::int64_t span(std::int64_t count) const { return (count - 1) * step + (taps - 1) * tap_step + 1; }
-};
-
-inline Line forward_line(const WindowAxis& w, std::int64_t in, std::int64_t out) {
-  return {.results = out, .step = w.stride, .start = -w.before(in), .taps = w.size, .tap_step = w.dilation};
-}
-
-/// The results that are `phase` modulo the stride. Without a tap where the stride is larger than the kernel.
-inline Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t phase) {
-  assert(w.stride == 1 || w.dilation == 1);
-  const std::int64_t before = w.before(in);
-  if (w.stride == 1)
-    return {.results = in, .step = 1, .start = before - (w.size - 1) * w.dilation, .taps = w.size, .tap_step = w.dilation,
-            .weight_start = w.size - 1, .weight_step = -1};
-  const std::int64_t tap = (phase + before) % w.stride, at = (phase + before) / w.stride;
-  const std::int64_t taps = tap < w.size ? ceil_div(w.size - tap, w.stride) : 0;
-  return {.results = in > phase ? ceil_div(in - phase, w.stride) : 0, .step = 1, .start = at - (taps - 1), .taps = taps, .tap_step = 1,
-          .out_start = phase, .out_step = w.stride, .weight_start = tap + w.stride * (taps - 1), .weight_step = -w.stride};
-}
 
 /// The kernel as a correlation reads it: strides of its taps, of the channels that are summed over and of the results' channels.
 template <class T>
