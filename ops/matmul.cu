@@ -2,6 +2,7 @@
 #include "ops/contraction.h"
 #include "ops/elementwise.cuh"
 #include "ops/moving.cuh"
+#include "ops/product.cuh"
 
 namespace kassette::cuda {
 namespace {
@@ -33,19 +34,12 @@ cudaDataType type_of(DType dtype) {
   return dtype == float64 ? CUDA_R_64F : dtype == float16 ? CUDA_R_16F : dtype == bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// The innermost repeats go to cuBLAS as one batch; the others are a loop. cuBLAS is column-major: it gets the transposed
-/// product, out^T = b^T a^T.
+/// The innermost repeats go to cuBLAS as one batch; the others are a loop.
 void multiply_floats(const Call& call, CudaBackend& device, const ContractionPlan& plan) {
-  const Product& p = plan.product;
   const Repeats& r = plan.repeats;
   const DType dtype = call.out[0]->dtype;
   const std::int64_t item = dtype.size(), batch = r.rank ? r.dims[r.rank - 1] : 1;
-  const cudaDataType type = type_of(dtype);
-  const float one = 1, zero = 0;
-  const double one_double = 1, zero_double = 0;
-  const void *alpha = dtype == float64 ? static_cast<const void*>(&one_double) : &one, *beta = dtype == float64 ? static_cast<const void*>(&zero_double) : &zero;
-  std::unique_lock<std::mutex> lock;
-  cublasHandle_t blas = device.blas(&lock);
+  auto last = [&](const std::int64_t* strides) { return r.rank ? strides[r.rank - 1] : 0; };
   for (std::int64_t outer = 0; outer < r.count / batch; ++outer) {
     std::int64_t at_a = 0, at_b = 0, at_out = 0, rest = outer;
     for (int d = r.rank - 2; d >= 0; --d) {
@@ -55,12 +49,8 @@ void multiply_floats(const Call& call, CudaBackend& device, const ContractionPla
       at_b += c * r.b[d];
       at_out += c * r.out[d];
     }
-    auto last = [&](const std::int64_t* strides) { return r.rank ? static_cast<long long>(strides[r.rank - 1]) : 0; };
-    check(cublasGemmStridedBatchedEx_64(blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha,
-                                        plan.b + at_b * item, type, p.ldb, last(r.b), plan.a + at_a * item, type, p.lda, last(r.a), beta,
-                                        call.out[0]->data() + at_out * item, type, p.ldo, last(r.out), batch,
-                                        dtype == float64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-          call.op.name);
+    multiply(call.op.name, device, {.of = plan.product, .dtype = dtype, .out_dtype = dtype, .a = plan.a + at_a * item, .b = plan.b + at_b * item,
+                                    .out = call.out[0]->data() + at_out * item, .batch = batch, .next_a = last(r.a), .next_b = last(r.b), .next_out = last(r.out)});
   }
 }
 
@@ -102,6 +92,22 @@ void run(const Call& call) {
 const PluginKernel kernels[] = {{"matmul", run}};
 
 }  // namespace
+
+// cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.
+void multiply(const char* what, CudaBackend& device, const BlasProduct& product) {
+  const Product& p = product.of;
+  const bool wide = product.dtype == float64;
+  const float scale = 1, keep = product.add ? 1 : 0;
+  const double wide_scale = scale, wide_keep = keep;
+  const void *alpha = wide ? static_cast<const void*>(&wide_scale) : &scale, *beta = wide ? static_cast<const void*>(&wide_keep) : &keep;
+  const cudaDataType type = type_of(product.dtype);
+  std::unique_lock<std::mutex> lock;
+  cublasHandle_t blas = device.blas(&lock);
+  check(cublasGemmStridedBatchedEx_64(blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha, product.b, type, p.ldb,
+                                      product.next_b, product.a, type, p.lda, product.next_a, beta, product.out, type_of(product.out_dtype), p.ldo,
+                                      product.next_out, product.batch, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        what);
+}
 
 Kernels matmul_kernels() { return {kernels, 1}; }
 

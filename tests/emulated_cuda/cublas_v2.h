@@ -1,4 +1,4 @@
-// tests/emulated_cuda/cublas_v2.h - the one product that ops/matmul.cu asks cuBLAS for, as plain loops.
+// tests/emulated_cuda/cublas_v2.h - the one product that ops/product.cuh asks cuBLAS for, as plain loops.
 #pragma once
 #include "cuda_runtime.h"
 
@@ -19,3 +19,6 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              long long stride_a, const void* b, cudaDataType b_type, std::int64_t ldb, long long stride_b,
                                              const void* beta, void* c, cudaDataType c_type, std::int64_t ldc, long long stride_c,
                                              std::int64_t count, cublasComputeType_t compute, int algorithm);
+
+/// The products of matrices so far, for tests, which look it up in the library.
+extern "C" __attribute__((visibility("default"))) std::int64_t emulated_products();
