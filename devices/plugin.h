@@ -9,6 +9,7 @@ namespace kassette {
 struct Call;      // ops/op.h
 struct Strided;   // ops/strided.h
 struct SparseView;   // ops/sparse_view.h
+struct DeviceConvLimits;   // ops/conv.h
 
 /// A kernel of the device library, by the name of its row.
 struct PluginKernel {
@@ -25,6 +26,7 @@ struct HostServices {
   /// Calls use(state, view) with a SparseView::Part of the indices that are input 0, in memory of the call's device; the dense shape
   /// is another input. What is seen lives until the kernels have run that `use` enqueues.
   void (*with_sparse_index)(const Call& call, int dense_shape, int part, void (*use)(void* state, const SparseView& view), void* state);
+  const DeviceConvLimits* convolution;
 };
 
 /// What ops are made of whose kernel is otherwise the same on every device (ops/strided.h, ops/tile.cpp); enqueued.

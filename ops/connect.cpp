@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "devices/plugin.h"
+#include "ops/conv.h"
 #include "ops/dims.h"
 #include "ops/rows.h"
 #include "ops/sparse_index.h"
@@ -30,7 +31,7 @@ void with_sparse_index(const Call& call, int dense_shape, int part, void (*use)(
 }  // namespace
 
 void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
-  *services = {allocate_output, share_input, with_sparse_index};
+  *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_rows();
   for (int i = 0; i < plugin.n_kernels; ++i) {

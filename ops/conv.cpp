@@ -162,6 +162,8 @@ constinit const OpDef convolution_kernel_gradient_row{.name = "convolution_kerne
                                                       .saves_in = 3,
                                                       .shape_only = 4};
 
+constinit DeviceConvLimits device_conv_limits;
+
 bool ConvAttrs::equals(const Extra& other) const {
   auto* o = dynamic_cast<const ConvAttrs*>(&other);
   return o && o->axes == axes && o->channels_first == channels_first && o->depthwise == depthwise && o->pointwise == pointwise && std::equal(window, window + axes, o->window);

@@ -75,6 +75,13 @@ Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how);
 /// batch is that of dy.
 Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& dims, const ConvForm& how);
 
+/// How convolution runs on devices. Constants but for tests.
+struct DeviceConvLimits {
+  enum Way : int { by_rule, direct, panels } way = by_rule;
+  std::int64_t workspace = std::int64_t(64) << 20;   // bytes that a call may take for itself
+};
+extern DeviceConvLimits device_conv_limits;
+
 /// convolution: x, w. input gradient: dy, w, dims of x. kernel gradient: x, dy, w for its shape alone.
 extern const OpDef convolution_row, convolution_input_gradient_row, convolution_kernel_gradient_row;
 

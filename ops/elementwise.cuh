@@ -186,7 +186,9 @@ struct Kernels {
 Kernels unary_kernels();
 Kernels binary_kernels();
 Kernels compare_kernels();
-Kernels conv_kernels();      // and pooling, and bilinear enlargement
+Kernels conv_kernels();
+Kernels pool_kernels();
+Kernels resize_kernels();
 Kernels reduce_kernels();
 Kernels moving_kernels();   // where, cast, broadcasting, ranges
 Kernels matmul_kernels();

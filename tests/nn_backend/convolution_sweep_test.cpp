@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "ops/conv.h"
 #include "ops/conv_kernels.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
@@ -318,13 +319,29 @@ TEST_CASE("the convolution family is what its definition says: 2,400 geometries 
   ways.check(2 * levels);
 }
 
-TEST_CASE("the convolution family is what its definition says on a CUDA device", "[conv][sweep][device]") {
+TEST_CASE("the convolution family is what its definition says on a CUDA device, by direct kernels and by panels of any size", "[conv][sweep][device]") {
   if (!has_device("cuda:0")) return;
+  struct Restored {
+    DeviceConvLimits before = device_conv_limits;
+    ~Restored() { device_conv_limits = before; }
+  } limits;
   Ways ways;
-  for (int i = 0; i < kGeometries; ++i) {
+  int by_panels = 0;
+  for (int i = 0; i < 2 * kGeometries; ++i) {
     const Problem p(static_cast<unsigned>(i));
-    if (std::string w = wrong(p, run(p, "cuda:0")); !w.empty()) FAIL_CHECK("geometry " << i << ", " << w);
-    ways.saw(p, "cuda");
+    if (i < kGeometries) {
+      device_conv_limits = {DeviceConvLimits::direct, limits.before.workspace};
+      if (std::string w = wrong(p, run(p, "cuda:0")); !w.empty()) FAIL_CHECK("geometry " << i << " by direct kernels, " << w);
+      ways.saw(p, "direct kernels");
+    }
+    if (p.kind != Kind::convolution && p.kind != Kind::transposed && p.kind != Kind::separable) continue;
+
+    // Room for some rows of a panel; now and then for all of them.
+    const Size widest = p.g.taps() * std::max({p.g.c_in, p.g.c_out, p.filters});
+    device_conv_limits = {DeviceConvLimits::panels, i % 8 ? 32 * widest * Dice(static_cast<unsigned>(i)).from(1, 6) : limits.before.workspace};
+    if (std::string w = wrong(p, run(p, "cuda:0")); !w.empty()) FAIL_CHECK("geometry " << i << " by panels, " << w);
+    ++by_panels;
   }
   ways.check(1);
+  CHECK(by_panels >= 2000);
 }

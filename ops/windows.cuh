@@ -1,0 +1,114 @@
+// ops/windows.cuh - windows over images on a CUDA device: which elements one shows, and which windows show an element.
+#pragma once
+#include "ops/conv.h"
+#include "ops/elementwise.cuh"
+
+namespace kassette::cuda {
+
+/// A ConvShape as direct kernels read it.
+struct Geometry {
+  WindowAxis window[3];
+  std::int64_t batch, c_in, c_out, in[3], out[3], before[3];
+  bool channels_first, depthwise;
+
+  explicit Geometry(const ConvShape& s) : batch(s.batch), c_in(s.c_in), c_out(s.c_out), channels_first(s.channels_first), depthwise(s.depthwise) {
+    for (int d = 0; d < 3; ++d) {
+      window[d] = s.window[d];
+      in[d] = s.in[d];
+      out[d] = s.out[d];
+      before[d] = s.window[d].before(s.in[d]);
+    }
+  }
+  KASSETTE_FN std::int64_t in_points() const { return in[0] * in[1] * in[2]; }
+  KASSETTE_FN std::int64_t out_points() const { return out[0] * out[1] * out[2]; }
+  KASSETTE_FN std::int64_t taps() const { return window[0].size * window[1].size * window[2].size; }
+  KASSETTE_FN std::int64_t x_at(std::int64_t image, std::int64_t point, std::int64_t c) const {
+    return channels_first ? (image * c_in + c) * in_points() + point : (image * in_points() + point) * c_in + c;
+  }
+  KASSETTE_FN std::int64_t y_at(std::int64_t image, std::int64_t point, std::int64_t c) const {
+    return channels_first ? (image * c_out + c) * out_points() + point : (image * out_points() + point) * c_out + c;
+  }
+  /// Elements from one input channel to the next, and from one channel of the results.
+  KASSETTE_FN std::int64_t x_step() const { return channels_first ? in_points() : 1; }
+  KASSETTE_FN std::int64_t y_step() const { return channels_first ? out_points() : 1; }
+  /// The kernel between input channel c and output channel f.
+  KASSETTE_FN std::int64_t w_at(std::int64_t tap, std::int64_t c, std::int64_t f) const { return depthwise ? tap * c_out + f : (tap * c_in + c) * c_out + f; }
+
+  /// f(tap, point of x) for the taps of the window at a point of the results that are no padding, in their order.
+  template <class F>
+  KASSETTE_FN void each_under(std::int64_t point, F f) const {
+    std::int64_t low[3];
+    for (int d = 2; d >= 0; --d) {
+      low[d] = point % out[d] * window[d].stride - before[d];
+      point /= out[d];
+    }
+    for (std::int64_t a = 0, i = low[0]; a < window[0].size; ++a, i += window[0].dilation) {
+      if (i < 0 || i >= in[0]) continue;
+      for (std::int64_t b = 0, j = low[1]; b < window[1].size; ++b, j += window[1].dilation) {
+        if (j < 0 || j >= in[1]) continue;
+        for (std::int64_t c = 0, k = low[2]; c < window[2].size; ++c, k += window[2].dilation)
+          if (k >= 0 && k < in[2]) f((a * window[1].size + b) * window[2].size + c, (i * in[1] + j) * in[2] + k);
+      }
+    }
+  }
+  /// f(tap, point of the results) for the windows that show a point of x, in their order: later taps belong to earlier windows.
+  template <class F>
+  KASSETTE_FN void each_over(std::int64_t point, F f) const {
+    std::int64_t high[3];
+    for (int d = 2; d >= 0; --d) {
+      high[d] = point % in[d] + before[d];
+      point /= in[d];
+    }
+    for (std::int64_t a = window[0].size - 1; a >= 0; --a) {
+      const std::int64_t i = over(0, high[0] - a * window[0].dilation);
+      if (i < 0) continue;
+      for (std::int64_t b = window[1].size - 1; b >= 0; --b) {
+        const std::int64_t j = over(1, high[1] - b * window[1].dilation);
+        if (j < 0) continue;
+        for (std::int64_t c = window[2].size - 1; c >= 0; --c) {
+          const std::int64_t k = over(2, high[2] - c * window[2].dilation);
+          if (k >= 0) f((a * window[1].size + b) * window[2].size + c, (i * out[1] + j) * out[2] + k);
+        }
+      }
+    }
+  }
+  /// How many elements the window at a point of the results shows.
+  KASSETTE_FN std::int64_t shown(std::int64_t point) const {
+    std::int64_t n = 1;
+    for (int d = 2; d >= 0; --d) {
+      const std::int64_t low = point % out[d] * window[d].stride - before[d], dilation = window[d].dilation;
+      const std::int64_t first = low < 0 ? ceil_div(-low, dilation) : 0, fit = (in[d] - low - 1) / dilation + 1;
+      n *= (fit < window[d].size ? fit : window[d].size) - first;
+      point /= out[d];
+    }
+    return n;
+  }
+
+ private:
+  /// The position along an axis whose window begins so far behind the first position's, or -1.
+  KASSETTE_FN std::int64_t over(int d, std::int64_t distance) const {
+    if (distance < 0) return -1;
+    const std::int64_t p = distance / window[d].stride;
+    return p * window[d].stride == distance && p < out[d] ? p : -1;
+  }
+};
+
+/// Image, point and channel of element t of a tensor of images.
+struct Place {
+  std::int64_t image, point, channel;
+  KASSETTE_FN Place(std::int64_t t, std::int64_t points, std::int64_t channels, bool channels_first) {
+    image = t / (points * channels);
+    const std::int64_t inner = t - image * points * channels;
+    point = channels_first ? inner % points : inner / channels;
+    channel = channels_first ? inner / points : inner % channels;
+  }
+};
+
+/// f with a null pointer of the dtype's type, unless there is no result.
+template <class F>
+void with_floats(const Call& call, F&& f) {
+  if (call.out[0]->numel() == 0) return;
+  for_dtype<Domain::floats>(call.out[0]->dtype, f);
+}
+
+}  // namespace kassette::cuda
