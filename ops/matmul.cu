@@ -93,6 +93,9 @@ const PluginKernel kernels[] = {{"matmul", run}};
 
 }  // namespace
 
+// cuBLAS has an axis of a grid for the products of a call, and some versions of it went wrong beyond its 65,535 (PyTorch's issue 45724).
+constexpr std::int64_t kMostProducts = 63 << 10;
+
 // cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.
 void multiply(const char* what, CudaBackend& device, const BlasProduct& product) {
   const Product& p = product.of;
@@ -103,10 +106,15 @@ void multiply(const char* what, CudaBackend& device, const BlasProduct& product)
   const cudaDataType type = type_of(product.dtype);
   std::unique_lock<std::mutex> lock;
   cublasHandle_t blas = device.blas(&lock);
-  check(cublasGemmStridedBatchedEx_64(blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha, product.b, type, p.ldb,
-                                      product.next_b, product.a, type, p.lda, product.next_a, beta, product.out, type_of(product.out_dtype), p.ldo,
-                                      product.next_out, product.batch, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        what);
+  const std::int64_t item = product.dtype.size(), out_item = product.out_dtype.size();
+  for (std::int64_t first = 0; first < product.batch; first += kMostProducts)
+    check(cublasGemmStridedBatchedEx_64(
+              blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha, product.b + first * product.next_b * item, type, p.ldb,
+              product.next_b, product.a + first * product.next_a * item, type, p.lda, product.next_a, beta, product.out + first * product.next_out * out_item,
+              type_of(product.out_dtype), p.ldo, product.next_out, std::min(kMostProducts, product.batch - first),
+              wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+          what);
+  device.launched(what);
 }
 
 Kernels matmul_kernels() { return {kernels, 1}; }
