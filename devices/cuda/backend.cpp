@@ -18,15 +18,24 @@ constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;   // what cuBLAS
 CudaBackend* devices[kMaxDevices];   // written once each, under the registry's lock, before the device is visible
 HostServices services;
 
-// After the driver has shut down, when the process ends, frees answer with an error; the memory is gone anyway.
-const MemorySource cuda_memory{
-    [](std::int64_t bytes) noexcept -> void* {
-      void* p = nullptr;
-      if (cudaMalloc(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
-      cudaGetLastError();   // out of memory is said by whoever asked
-      return nullptr;
-    },
-    [](void* block, std::int64_t) noexcept { cudaFree(block); }};
+void* take(std::int64_t bytes) noexcept {
+  void* p = nullptr;
+  const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
+  if (error == cudaSuccess) return p;
+  if (error == cudaErrorMemoryAllocation) cudaGetLastError();   // said by whoever asked; any other error waits for allocate()
+  return nullptr;
+}
+/// cudaFree waits for the kernels that still use the block: for those of the current device. After the driver has shut down, when the process ends,
+/// all of these answer with an error; the memory is gone anyway.
+void give(void* block, std::int64_t) noexcept {
+  int current = 0;
+  cudaPointerAttributes of = {};
+  const bool elsewhere = cudaGetDevice(&current) == cudaSuccess && cudaPointerGetAttributes(&of, block) == cudaSuccess && of.device != current &&
+                         cudaSetDevice(of.device) == cudaSuccess;
+  cudaFree(block);
+  if (elsewhere) cudaSetDevice(current);
+}
+const MemorySource cuda_memory{take, give};
 
 }  // namespace
 
@@ -58,9 +67,13 @@ void CudaBackend::use() { check(cudaSetDevice(index_), "cuda"); }
 
 void* CudaBackend::allocate(std::int64_t bytes) {
   use();
-  return cache_.allocate(bytes);
+  try {
+    return cache_.allocate(bytes);
+  } catch (const MemoryError&) {
+    check(cudaGetLastError(), "cuda");   // there may be memory: a kernel went astray
+    throw;
+  }
 }
-// The cache may give blocks back to the system here; cudaFree waits for the kernels that still use them.
 void CudaBackend::release(void* data, std::int64_t bytes) noexcept { cache_.release(data, bytes); }
 
 void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
@@ -76,11 +89,13 @@ void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
 void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
   use();
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "to");
+  launched("to");
 }
 void CudaBackend::zero(void* to, std::int64_t bytes) {
   if (bytes == 0) return;
   use();
   check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_), "cuda");
+  launched("cuda");
 }
 void CudaBackend::launched(const char* what) {
   if (waits_) check(cudaStreamSynchronize(stream_), what);
@@ -94,13 +109,19 @@ void CudaBackend::empty_cache() {
 cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
   *lock = std::unique_lock<std::mutex>(blas_mutex_);
   if (blas_) return blas_;
-  use();
+  // A workspace of our own: with its default one cuBLAS may give other bits from run to run.
+  if (!blas_workspace_) blas_workspace_ = allocate(kBlasWorkspace);
   cublasHandle_t handle;
   check(cublasCreate(&handle), "matmul");
-  check(cublasSetStream(handle, stream_), "matmul");
-  // A workspace of our own: with its default one cuBLAS may give other bits from run to run.
-  check(cublasSetWorkspace(handle, cache_.allocate(kBlasWorkspace), kBlasWorkspace), "matmul");
-  check(cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), "matmul");   // no TF32, no sums in half precision
+  try {
+    check(cublasSetStream(handle, stream_), "matmul");
+    check(cublasSetWorkspace(handle, blas_workspace_, kBlasWorkspace), "matmul");
+    // No TF32, which nothing asks for by default, and no sums in half precision. Tensor cores multiply half types.
+    check(cublasSetMathMode(handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)), "matmul");
+  } catch (...) {
+    cublasDestroy(handle);
+    throw;
+  }
   return blas_ = handle;
 }
 

@@ -30,7 +30,7 @@ class CudaBackend final : public Backend {
 
   /// Enqueued.
   void zero(void* to, std::int64_t bytes);
-  /// With KASSETTE_CUDA_SYNC=1 waits for the kernel, so that its errors are said in the name of its op and not of a later one.
+  /// With KASSETTE_CUDA_SYNC=1 waits for what was enqueued, so that its errors are said in the name of its op and not of a later one.
   void launched(const char* what);
   /// Makes this the device of the calling thread.
   void use();
@@ -44,6 +44,7 @@ class CudaBackend final : public Backend {
   BlockCache cache_;
   std::mutex blas_mutex_;
   cublasHandle_t blas_ = nullptr;
+  void* blas_workspace_ = nullptr;
 };
 
 /// The device that a call runs on, made current.

@@ -119,17 +119,38 @@ TEST_CASE("memory that a CUDA device does not have is an error, and what was the
   CHECK(K::sum(x).item<float>() == 10000);
 }
 
+TEST_CASE("a batch of more products than an axis of a grid is long", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor x = K::reshape(K::arange(0, 140000, 1, "float32"), {70000, 2, 1}), y = K::ones({70000, 1, 1}).to("cuda:0");
+  CHECK(same_bits(K::batch_dot(x.to("cuda:0"), y).to("cpu"), x));
+}
+
+TEST_CASE("memory of a device is freed on that device, and the one that was current stays", "[device]") {
+  if (!has_device("cuda:3")) return;
+  { Tensor x = K::ones({1 << 20}).to("cuda:3"); }
+  Tensor here = K::ones({2}).to("cuda:0");
+  const std::int64_t cached = memory_stats("cuda:3").cached;
+  set_memory_limit(1, "cuda:3");   // the emulated device refuses frees and work for another than the current device
+  set_memory_limit(0, "cuda:3");
+  CHECK(memory_stats("cuda:3").cached < cached);
+  CHECK(floats(here + 1) == std::vector<float>{2, 2});
+}
+
 TEST_CASE("an error of a kernel is said where somebody waits, with KASSETTE_CUDA_SYNC in the name of its op", "[device]") {
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
   auto said = [](Device device) {
     Tensor x = K::ones({2}).to(device), y;
+    K::exp(x);   // afterwards it finds memory without asking CUDA
     setenv("EMULATED_CUDA_FAULT", "1", 1);
     std::string at_once = error_of<DeviceError>([&] { y = K::exp(x); }), later = error_of<DeviceError>([&] { (y.defined() ? y : x).to("cpu"); });
     unsetenv("EMULATED_CUDA_FAULT");
     return at_once + " / " + later;
   };
   CHECK(said("cuda:0") == "no error / cuda: CUDA says: an illegal memory access was encountered");
+  setenv("EMULATED_CUDA_FAULT", "1", 1);   // and is not taken for a lack of memory
+  CHECK(error_of<DeviceError>([] { K::zeros({1 << 20}).to("cuda:0"); }) == "cuda: CUDA says: an illegal memory access was encountered");
+  unsetenv("EMULATED_CUDA_FAULT");
   // Read when a device is first used, as cuda:1 and cuda:2 are here.
   setenv("KASSETTE_CUDA_SYNC", "1", 1);
   CHECK(said("cuda:1").rfind("exp: CUDA says: an illegal memory access was encountered / ", 0) == 0);

@@ -48,6 +48,7 @@ std::int64_t products = 0;
 }  // namespace
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) { return *handle = new EmulatedBlas{}, CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasDestroy(cublasHandle_t handle) { return delete handle, CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) { return handle->stream = stream, CUBLAS_STATUS_SUCCESS; }
 
 std::int64_t emulated_products() { return products; }
@@ -59,7 +60,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   const bool wide = type == CUDA_R_64F, half = type == CUDA_R_16F || type == CUDA_R_16BF;
   const bool add = wide ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
   const Problem p{op_a == CUBLAS_OP_T, op_b == CUBLAS_OP_T, add, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count};
-  if (m < 1 || n < 1 || k < 1 || count < 1 || lda < (p.ta ? k : m) || ldb < (p.tb ? n : k) || ldc < m || b_type != type ||
+  if (m < 1 || n < 1 || k < 1 || count < 1 || count > 65535 || lda < (p.ta ? k : m) || ldb < (p.tb ? n : k) || ldc < m || b_type != type ||
       (c_type != type && !(half && c_type == CUDA_R_32F)) || compute != (wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F)) {
     std::fputs("emulated CUDA device: a product that cuBLAS would refuse, or that has nothing to do\n", stderr);
     std::abort();

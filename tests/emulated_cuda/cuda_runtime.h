@@ -3,7 +3,8 @@
 // on a machine without a GPU; about speed, or races between blocks, it says nothing.
 //   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once.
 //   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes.
-//   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream is told of an error, as after a kernel that went astray.
+//   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.
+//   Devices  Each thread has a current one: streams take work, and memory is freed, where theirs is.
 //   Blocks   One after the other. Their threads run one after the other as well, each up to a barrier, on fibers.
 #pragma once
 #include <algorithm>
@@ -40,10 +41,15 @@ struct cudaLaunchConfig_t {
 };
 
 const char* cudaGetErrorString(cudaError_t error);
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);
 inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int index);
+cudaError_t cudaGetDevice(int* index);
+struct cudaPointerAttributes {
+  int device;
+};
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* block);
 cudaError_t cudaMalloc(void** block, std::size_t bytes);
 cudaError_t cudaFree(void* block);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);

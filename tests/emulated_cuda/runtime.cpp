@@ -11,13 +11,15 @@
 #include <vector>
 
 struct EmulatedStream {
+  int device;
   std::deque<std::function<void()>> work;
 };
 
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
-constexpr int kDevices = 3;
+constexpr int kDevices = 4;
+thread_local int current = 0;
 constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
 
@@ -31,7 +33,11 @@ struct State {
   std::recursive_mutex mutex;
   std::byte* arena = nullptr;
   std::size_t used = 0;                             // bytes of the arena that were ever handed out
-  std::map<std::size_t, std::size_t> blocks;        // place, size asked for
+  struct Block {
+    std::size_t bytes;   // asked for
+    int device;
+  };
+  std::map<std::size_t, Block> blocks;              // by place
   std::multimap<std::size_t, std::size_t> free;     // pages' bytes, place
   std::vector<EmulatedStream*> streams;
   bool open = false;                                // the host could touch the arena
@@ -69,6 +75,7 @@ State& state() {
   return *s;
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
+cudaError_t fault() { return std::getenv("EMULATED_CUDA_FAULT") ? cudaErrorIllegalAddress : cudaSuccess; }
 
 }  // namespace
 
@@ -80,9 +87,24 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
-cudaError_t cudaSetDevice(int index) { return index < kDevices ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t cudaSetDevice(int index) {
+  if (index >= kDevices) return cudaErrorInvalidDevice;
+  current = index;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* index) { return *index = current, cudaSuccess; }
+cudaError_t cudaGetLastError() { return fault(); }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* block) {
+  State& s = state();
+  Lock lock(s.mutex);
+  auto found = s.blocks.find(static_cast<std::size_t>(static_cast<const std::byte*>(block) - s.arena));
+  if (found == s.blocks.end()) return cudaErrorInvalidDevice;
+  attributes->device = found->second.device;
+  return cudaSuccess;
+}
 
 cudaError_t cudaMalloc(void** block, std::size_t bytes) {
+  if (cudaError_t error = fault()) return error;
   State& s = state();
   Lock lock(s.mutex);
   std::size_t place, size = State::pages(bytes);
@@ -97,7 +119,7 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
     s.used += size;
     mprotect(s.arena + place, size, PROT_READ | PROT_WRITE);
   }
-  s.blocks[place] = bytes;
+  s.blocks[place] = {bytes, current};
   std::memset(s.arena + place, kFresh, std::min(bytes, kFilled));
   std::memset(s.arena + place + bytes, kCanary, size - bytes);
   s.close();
@@ -113,9 +135,10 @@ cudaError_t cudaFree(void* block) {
   auto place = static_cast<std::size_t>(static_cast<std::byte*>(block) - s.arena);
   auto found = s.blocks.find(place);
   if (found == s.blocks.end()) die("cudaFree of what cudaMalloc did not give");
-  std::size_t size = State::pages(found->second);
+  if (found->second.device != current) die("cudaFree while another device is current");
+  std::size_t size = State::pages(found->second.bytes);
   s.set_open(true);
-  s.check_canary(place, found->second);
+  s.check_canary(place, found->second.bytes);
   madvise(s.arena + place, size, MADV_DONTNEED);
   s.close();
   s.blocks.erase(found);
@@ -126,16 +149,17 @@ cudaError_t cudaFree(void* block) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   State& s = state();
   Lock lock(s.mutex);
-  s.streams.push_back(*stream = new EmulatedStream);
+  s.streams.push_back(*stream = new EmulatedStream{current, {}});
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   State& s = state();
   Lock lock(s.mutex);
   s.run(*stream);
-  return std::getenv("EMULATED_CUDA_FAULT") ? cudaErrorIllegalAddress : cudaSuccess;
+  return fault();
 }
 void emulated_enqueue(cudaStream_t stream, std::function<void()> work) {
+  if (stream->device != current) die("work for a stream while another device is current");
   Lock lock(state().mutex);
   stream->work.push_back(std::move(work));
 }
