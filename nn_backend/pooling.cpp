@@ -184,21 +184,17 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     dense(what, "x", x);
     const Spec &s = x.body(), &b = Access::body(dense(what, "the bias", bias));
     if (b.rank < 0) fail<ValueError>(what, ": the rank of the bias is unknown; declare it in the placeholder");
-    if (s.rank >= 0 && b.rank != 1 && b.rank != s.rank - 1)
-      fail<ValueError>(what, ": a bias of shape ", b, " for x of shape ", s, "; it has rank 1 or ", int(s.rank) - 1);
-    if (b.rank == 1 && (!channels_first || s.rank >= 0)) {
-      Tensor fitted = fitting(channels_first ? Fit::bias_first : Fit::bias_last, bias, x);
-      if (!channels_first || s.rank == 2) return x.tensor() + fitted;
+    Tensor fitted = fitting(channels_first ? Fit::bias_first : Fit::bias_last, bias, x);
+    if (!channels_first || s.rank == 2) return x.tensor() + fitted;
+    if (s.rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
+    if (b.rank == 1) {
       Dims shape(None);
       shape.size_ = s.rank - 1;
       shape.dims_[0] = Dim(-1);
       for (int i = 1; i < shape.size_; ++i) shape.dims_[i] = Dim(1);
       return x.tensor() + kassette::reshape(fitted, shape);
     }
-    if (s.rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
     // Stored as (space..., channels) whatever the format.
-    const Tensor fitted = fitting(channels_first ? Fit::bias_first : Fit::bias_last, bias, x);
-    if (!channels_first) return x.tensor() + fitted;
     Dims shape(None);
     shape.size_ = b.rank;
     Tensor now[kMaxRank];   // of sizes that are unknown

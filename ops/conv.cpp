@@ -108,7 +108,7 @@ void input_gradient_rule(const Call& call, Spec* out) {
     const int axis = how.space_axis(i);
     std::int64_t n = entry(axis), have = dy.rank < 0 ? kUnknown : dy.dims[axis];
     out->dims[axis] = n;
-    if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0) refuse("the sizes of space have to be given");
+    if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0) refuse("the sizes of space have to be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
     if (w.rank >= 0 && known(w.dims[i])) window = window_of(how, i, w);

@@ -72,17 +72,15 @@ bool is_bias(Fit fit) { return fit == Fit::bias_last || fit == Fit::bias_first; 
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
 bool fits(Fit fit, const Spec& x, const Spec& like) {
   if (x.rank < 0 || like.rank < 0) return true;
-  if (is_bias(fit) && x.rank > 1) {   // (space..., channels) in both formats
-    if (x.rank != like.rank - 1) return false;
+  if (is_bias(fit)) {
+    // Stored as (space..., channels) whatever the format; x of rank 2 has its channels last in both.
+    const bool first = fit == Fit::bias_first && like.rank > 2;
+    if (like.rank == 0 || (x.rank != 1 && x.rank != like.rank - 1)) return false;
     for (int i = 0; i < x.rank; ++i) {
-      const std::int64_t n = x.dims[i], m = like.dims[fit == Fit::bias_last ? i + 1 : i == x.rank - 1 ? 1 : i + 2];
-      if (n != m && n >= 0 && m >= 0) return false;
+      const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : first ? 1 : like.rank - 1;
+      if (x.dims[i] != like.dims[axis] && x.dims[i] >= 0 && like.dims[axis] >= 0) return false;
     }
     return true;
-  }
-  if (is_bias(fit)) {
-    const std::int64_t channels = like.rank == 0 ? 0 : like.dims[fit == Fit::bias_first && like.rank > 2 ? 1 : like.rank - 1];
-    return x.rank == 1 && (x.dims[0] == channels || x.dims[0] < 0 || channels < 0);
   }
   if (fit == Fit::bound_of_clip) {
     if (x.rank > like.rank) return false;
@@ -156,7 +154,11 @@ void check_fit(Fit fit, const Spec& x, const Spec& like) {
   if (fits(fit, x, like)) return;
   if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
   if (fit == Fit::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
-  if (is_bias(fit)) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; ", x.rank > 1 ? "sizes differ" : "it has one number for each channel");
+  if (is_bias(fit)) {
+    if (x.rank == 1) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has one number for each channel");
+    if (x.rank != like.rank - 1) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ", int(like.rank) - 1);
+    fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; sizes differ");
+  }
   if (is_mask(fit))
     fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == Fit::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
