@@ -91,9 +91,15 @@ Tensor Steps::masked(const Tensor& fresh, const Tensor& before, std::int64_t t) 
   return before.defined() ? where(keep, fresh, before) : where(keep, fresh, 0);
 }
 
-void Steps::take(Tensors out, std::int64_t t) {
+void Steps::take(Tensors out, const Tensors& xs, std::int64_t t) {
   check_step(form_, out, states_, t > 0 ? last_.begin() : nullptr, Access::body(xs_.begin()[0]), mask_.defined());
   auto n = static_cast<std::int64_t>(ys_.size());
+  // What a placeholder does not know yet is checked when it is known: of the first step alone, for the others are as it is.
+  for (std::int64_t i = 0; t == 0 && i < out.size(); ++i) {
+    Tensor& o = out.begin()[i];
+    if (i >= n) o = fitting(Fit::state, o, states_.begin()[i - n]);
+    else if (form_.batched) o = fitting(Fit::rows, o, xs.begin()[0]);
+  }
   if (mask_.defined())
     for (std::int64_t i = 0; i < out.size(); ++i) {
       Tensor& o = out.begin()[i];

@@ -30,7 +30,7 @@ class Steps {
     for (std::int64_t t = 0; t < size_; ++t) {
       xs.clear();
       for (Elements& e : elements_) xs.push_back(e[place(t)]);
-      take(call(step, xs, t), t);
+      take(call(step, xs, t), xs, t);
       ops.step_ends();
     }
     if (size_ > 0) return results();
@@ -45,7 +45,7 @@ class Steps {
     return step(xs, states_, t);
   }
   std::int64_t place(std::int64_t t) const { return form_.reverse ? size_ - 1 - t : t; }
-  void take(Tensors out, std::int64_t t);
+  void take(Tensors out, const Tensors& xs, std::int64_t t);
   const Tensor& mask_at(std::int64_t t, int rank);
   Tensor masked(const Tensor& fresh, const Tensor& before, std::int64_t t);
   Tensors results();

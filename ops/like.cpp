@@ -163,6 +163,7 @@ void check_fit(Fit fit, const Spec& x, const Spec& like) {
     fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == Fit::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
   if (fit == Fit::branches) fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
+  if (fit == Fit::state) fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like, "; the shape must stay the same");
   if (fit == Fit::rows) fail<ValueError>("rnn: an output has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
   const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
                      : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"

@@ -12,7 +12,7 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// What must hold of two shapes, for which function.
-enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, bias_last, bias_first, branches, rows, mask, mask_time_major };
+enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, bias_last, bias_first, branches, rows, state, mask, mask_time_major };
 /// Throws unless x has the shape of `like`; a bound may broadcast to it, class ids may have another rank, rows are as many, a
 /// mask has its first two sizes, and a bias the size of its channel axis, the last, or axis 1 where there are more than two; or those of space
 /// before it.

@@ -96,6 +96,22 @@ TEST_CASE("a step of rnn that loses rows is refused when the number of samples i
   CHECK(error_of<kassette::ValueError>([&] { f({x, s, 2}); }).substr(0, 33) == "rnn: an output has shape (6, 2), ");
 }
 
+TEST_CASE("an unrolled step that gives other shapes is refused when they are known", "[bad][rnn]") {
+  Tensor x = K::ones({3, 2, 2}), s = K::ones({3, 2}), one = K::ones({1, 2});
+  Tensor in = K::placeholder({K::None, 2, 2}), state = K::placeholder({K::None, 2}), other = K::placeholder({K::None, 2});
+  K::RnnOptions o;
+  o.unroll = true;
+  auto sum = [&](const Tensor& e, const Tensors& states) { return K::Step{e, {states[0] + e}}; };
+  auto f = K::function({in, state}, K::rnn(sum, in, {state}, o).new_states);
+  CHECK(values(f({x, s})[0]) == Vec{3, 3, 3, 3, 3, 3});
+  CHECK(error_of<kassette::ValueError>([&] { f({x, one}); }) == "rnn: the step returned a state of shape (3, 2), it was (1, 2); the shape must stay the same");
+  CHECK(error_of<kassette::ValueError>([&] { K::rnn(sum, x, {one}, o); }) == "rnn: the step returned state 0 of shape (3, 2), it was (1, 2); the shape must stay the same");
+  auto row = [&](const Tensor&, const Tensors& states) { return K::Step{other, states}; };
+  auto g = K::function({in, state, other}, {K::rnn(row, in, {state}, o).outputs});
+  CHECK(g({x, s, s})[0].shape() == Shape{3, 2, 2});
+  CHECK(error_of<kassette::ValueError>([&] { g({x, s, one}); }) == "rnn: an output has shape (1, 2), expected (3, ...), a row for each sample");
+}
+
 TEST_CASE("branches of two shapes are refused, at once and when a function learns the shapes", "[bad][phase]") {
   Tensor a = K::ones({2, 3}), b = K::ones({1, 3});
   const std::string said = ": the branches have shapes (2, 3) and (1, 3); they must be equal";
