@@ -50,6 +50,10 @@ printf '#include <iostream>\nextern "C" int labelled(int) __asm__("abs");\nint m
 status=0
 got=$("$repl" labels.cpp 2>err) || status=$?
 check "a program with <iostream>, labels and instructions of the assembler" "0 3 " "$status $got $(cat err)"
+printf 'int main() { return 0; }\nnamespace v1 { int x = }\n' >endless.cpp
+status=0
+timeout 60 "$repl" endless.cpp 2>err || status=$?
+check "a program that the compiler alone would not finish" "1 endless.cpp:2:" "$status $(head -c 14 err)"
 status=0
 printf 'auto x = K::ones({\n2\n' | "$repl" >out 2>err || status=$?
 check "a pipe that ends too early" "1 <stdin>:1: error: the input ends inside of what begins here, with a { open" "$status $(cat err)"

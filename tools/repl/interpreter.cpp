@@ -373,7 +373,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
 bool Interpreter::run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments, int* status) {
   Impl& self = *impl_;
   self.where = file + ": ";
-  if (self.execute("#line 1 \"" + file + "\"\n" + code, /*quiet=*/false, /*check_first=*/false) != Impl::kRan) return false;
+  if (self.execute("#line 1 \"" + file + "\"\n" + code) != Impl::kRan) return false;
   static std::vector<const char*> argv;
   argv.clear();
   for (const std::string& a : arguments) argv.push_back(a.c_str());
