@@ -66,12 +66,10 @@ std::ostream& operator<<(std::ostream& os, const Spec& spec) { return os << spec
 
 std::int64_t Spec::checked_empty(const char* what) const {
   std::int64_t n = dtype.size();
-  bool over = false, empty = n == 0;
-  for (int i = 0; i < rank; ++i) {
-    if (dims[i] == 0) empty = true;
-    else over |= __builtin_mul_overflow(n, dims[i], &n);
-  }
-  if (over || !empty || n > kMostBytes) fail_size(*this, what);
+  bool over = false;
+  for (int i = 0; i < rank; ++i)
+    if (dims[i] != 0) over |= __builtin_mul_overflow(n, dims[i], &n);
+  if (over || n > kMostBytes) fail_size(*this, what);
   return 0;
 }
 

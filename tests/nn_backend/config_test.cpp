@@ -163,6 +163,16 @@ TEST_CASE("clear_session forgets uids and the phase, and old values stay readabl
   K::reset_uids();
 }
 
+TEST_CASE("a learning phase that is set may be an input of a function, and what is fed for it does not count", "[config]") {
+  Tensor p = K::placeholder({2});
+  for (int phase : {1, 0}) {
+    K::set_learning_phase(phase);
+    auto f = K::function({p, K::learning_phase()}, {K::in_train_phase(p * 2, p)});
+    CHECK(f({K::constant({1, 2}), 1 - phase})[0].to_vector<float>()[1] == (phase ? 4 : 2));
+  }
+  K::clear_session();
+}
+
 TEST_CASE("name scopes nest, and end with an exception too", "[config]") {
   auto name = [](const Tensor& t) {
     std::ostringstream os;

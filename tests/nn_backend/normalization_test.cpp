@@ -364,6 +364,8 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
   // -2 is the rank of nothing: not the last axis of (3, 3), where it would go unnoticed.
   CHECK_THROWS_WITH(K::batch_normalization(K::placeholder(), K::ones({3}), 1, K::None, K::None, -2),
                     "batch_normalization: the rank of x is unknown, so mean (3,) cannot be put along axis -2; declare it in the placeholder");
+  CHECK_THROWS_WITH(K::batch_normalization(K::ones({2, 3, 4}), K::placeholder(K::None, K::None), 1, K::None, K::None, 1),
+                    "batch_normalization: the rank of mean is unknown, so mean (...) cannot be put along axis 1; declare it in the placeholder");
 }
 
 TEST_CASE("a normalised batch prints its three tensors", "[normalization]") {
