@@ -53,6 +53,7 @@ TEST_CASE("output_shape of a transposed convolution is numbers, with a batch of 
   CHECK(K::int_shape(of_unknown_rank) == Shape{-1, 6, 7, 5});
   CHECK(K::int_shape(fed) == Shape{-1, -1, -1, 5});
   CHECK(K::int_shape(grown) == Shape{-1, -1, -1, 5});
+  CHECK(K::int_shape(K::conv2d_transpose(p, w, {2, 6, 7, 5}, 2, "same")) == Shape{2, 6, 7, 5});
   check_bits(K::function({p, s}, {fed, none, grown})({x, one}), {y, y, y});
   check_bits(K::function({whole}, {of_unknown_rank})({x}), {y});
   check_bits(K::function({p, s}, with_gradients(fed, {p, w}))({x, one}), with_gradients(y, {x, w}));
@@ -80,6 +81,9 @@ TEST_CASE("one function of unknown sizes runs at many, with the bits of eager ca
     Tensor x = drawn(shape, 3);
     check_bits(f({x}), all(x));
   }
+  Tensor k = K::placeholder({None, 2, 3, None});   // the sizes of the kernel are not known
+  CHECK(K::int_shape(K::conv2d(K::ones({2, 9, 7, 3}), k)) == Shape{2, -1, 6, -1});
+  CHECK(K::int_shape(K::conv2d(K::ones({2, 9, 7, 3}), k, 2, "same")) == Shape{2, 5, 4, -1});
   CHECK(K::int_shape(K::conv2d(p, w, 2)) == Shape{-1, -1, -1, 4});
   CHECK(K::int_shape(K::conv2d(K::placeholder({None, 9, None, 3}), K::ones({3, 2, 3, 4}), 2)) == Shape{-1, 4, -1, 4});
   CHECK(K::int_shape(K::pool2d(K::placeholder({None, 3, 9, 8}), 2, 2, "same", "channels_first")) == Shape{-1, 3, 5, 4});

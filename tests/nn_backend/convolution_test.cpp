@@ -165,6 +165,7 @@ TEST_CASE("zeros around sequences, images and volumes", "[conv]") {
   CHECK(K::int_shape(K::spatial_2d_padding(K::placeholder({1, None, None, 1}), {{1, 2}, {2, 1}})) == Shape{1, -1, -1, 1});
   CHECK_THROWS_AS(K::temporal_padding(line({1, 2}), {1, 2, 3}), AssertionError);
   CHECK_THROWS_AS(K::spatial_2d_padding(image(2, 2), {1, 1}), AssertionError);
+  CHECK_THROWS_WITH(K::temporal_padding(line({1, 2}), Tensor()), Catch::Contains("temporal_padding: padding is an empty Tensor"));
   CHECK_THROWS_WITH(K::spatial_2d_padding(image(2, 2), {1, 1}), "spatial_2d_padding: padding has shape (2,); expected two pairs");
   CHECK_THROWS_AS(K::spatial_2d_padding(image(2, 2), {{1, 1}, {1, 1}}, "channels_middle"), ValueError);
 }
@@ -290,6 +291,15 @@ TEST_CASE("empty batches and empty space", "[conv]") {
   CHECK(flat(g[1]) == List(108, 0));
   CHECK(K::conv2d(K::ones({2, 0, 6, 3}), w, 1, "same").shape() == Shape{2, 0, 6, 4});
   CHECK(K::pool2d(K::ones({0, 4, 4, 2}), 2).shape() == Shape{0, 3, 3, 2});
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{0, 4, 3, 2}, {2, 0, 3, 2}, {2, 4, 0, 2}, {2, 4, 3, 0}})
+    for (const char* format : {"channels_last", "channels_first"}) {
+      Tensor e = K::variable(K::ones(shape));
+      for (const Tensor& r : {K::pool2d(e, 2, 2, "same", format), K::pool2d(e, {3, 2}, 1, "same", format, "avg"), K::resize_images(e, 2, 3, format, "bilinear"),
+                              K::resize_images(e, 2, 3, format), K::spatial_2d_padding(e, {{0, 0}, {0, 0}}, format)}) {
+        CHECK(r.size() == 0);
+        CHECK(K::gradients(K::sum(r), e)[0].shape() == e.shape());
+      }
+    }
 }
 
 TEST_CASE("the same bits for any number of threads and any batch", "[conv][threads]") {
