@@ -24,20 +24,25 @@ class Callable<R(A...)> {
   R (*call_)(void*, A...);
 };
 
-/// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed.
+/// One branch of switch_ or in_train_phase: an operand, or a callable without arguments that is called only if needed and returns a
+/// tensor or a number.
 class KASSETTE_API Branch {
  public:
   template <class T, class = std::enable_if_t<std::is_convertible<const T&, Operand>::value>>
-  Branch(const T& value) : value_(value), lazy_(false), f_(&nothing) {}
+  Branch(const T& value) : value_(value), lazy_(false), f_(&nothing), number_(&none) {}
   template <class F, class = decltype(Tensor(std::declval<F&>()())), class = void>
-  Branch(F&& f) : value_(None), lazy_(true), f_(f) {}
-  Branch(std::initializer_list<Operand> items) : value_(items), lazy_(false), f_(&nothing) {}
+  Branch(F&& f) : value_(None), lazy_(true), f_(f), number_(&none) {}
+  template <class F, std::enable_if_t<std::is_arithmetic<decltype(std::declval<F&>()())>::value, int> = 0>
+  Branch(F&& f) : value_(None), lazy_(true), returns_number_(true), f_(&nothing), number_(f) {}
+  Branch(std::initializer_list<Operand> items) : value_(items), lazy_(false), f_(&nothing), number_(&none) {}
 
  private:
   static Tensor nothing();
+  static Operand none() { return None; }
   Operand value_;
-  bool lazy_;
+  bool lazy_, returns_number_ = false;
   Callable<Tensor()> f_;
+  Callable<Operand()> number_;
   friend struct Access;
 };
 

@@ -110,6 +110,8 @@ Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name n
 bool Access::lazy(const Branch& b) { return b.lazy_; }
 const Operand& Access::value(const Branch& b) { return b.value_; }
 Tensor Access::call(const Branch& b) { return b.f_(); }
+bool Access::returns_number(const Branch& b) { return b.returns_number_; }
+Operand Access::number(const Branch& b) { return b.number_(); }
 Tensor Branch::nothing() { return Tensor(); }
 
 }  // namespace kassette

@@ -288,6 +288,8 @@ struct Access {
   static bool lazy(const Branch& b);
   static const Operand& value(const Branch& b);
   static Tensor call(const Branch& b);
+  static bool returns_number(const Branch& b);
+  static Operand number(const Branch& b);
 };
 
 }  // namespace kassette

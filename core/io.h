@@ -123,6 +123,7 @@ KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
 /// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError, with
 /// the names there are, where one is missing.
+template <int = 0>   // a template, so that {} is options
 KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 
 /// How save_npz stores the entries.
@@ -136,6 +137,7 @@ KASSETTE_API void save_npz(Name path, const NamedTensors& arrays, const NpzOptio
 /// The format of huggingface/safetensors: names, dtypes, shapes and texts in JSON, then the elements.
 KASSETTE_API NamedTensors load_safetensors(Name path, const LoadOptions& options = {});
 /// Those of the names alone, as load_npz does, and all the texts.
+template <int = 0>
 KASSETTE_API NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options = {});
 KASSETTE_API void save_safetensors(Name path, const NamedTensors& tensors);
 

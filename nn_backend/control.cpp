@@ -19,7 +19,8 @@ namespace {
 
 /// A branch as a tensor: its value, or what its callable returns.
 Tensor force(const Branch& b, DType dtype, const char* what) {
-  Tensor t = Access::lazy(b) ? Access::call(b) : as_tensor(Access::value(b), dtype, what);
+  const bool calls = Access::lazy(b) && !Access::returns_number(b);
+  Tensor t = calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, what);
   if (!t.defined()) fail<ValueError>(what, ": a branch is an empty Tensor (an uninitialised variable?)");
   return t;
 }
@@ -69,7 +70,7 @@ Tensor choose_at_replay(const Tensor& condition, const Branch& yes, const Branch
 
 /// The branch that is taken, `value`; a number takes the shape of the tensor that it stands beside.
 Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what) {
-  if (Access::lazy(taken) || is_tensor(taken) || !is_tensor(other)) return value;
+  if ((Access::lazy(taken) && !Access::returns_number(taken)) || is_tensor(taken) || !is_tensor(other)) return value;
   return in_name_of(what, [&] { return broadcast_like(value, tensor_of(Access::value(other))); });
 }
 
@@ -83,7 +84,8 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
     return beside(force(taken ? yes : no, dtype, what), taken ? yes : no, taken ? no : yes, what);
   }
   if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
-  return branch(what, condition, [&] { return force(yes, dtype, what); }, [&] { return force(no, dtype, what); });
+  return branch(what, condition, [&] { return beside(force(yes, dtype, what), yes, no, what); },
+                [&] { return beside(force(no, dtype, what), no, yes, what); });
 }
 
 Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements, const Operand& initializer,

@@ -101,7 +101,8 @@ Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
 std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
   if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
-  return os << "Function(" << f.plan_->n_inputs() << " inputs, " << f.plan_->n_results() << " outputs)";
+  const auto inputs = f.plan_->n_inputs(), outputs = f.plan_->n_results();
+  return os << "Function(" << inputs << (inputs == 1 ? " input, " : " inputs, ") << outputs << (outputs == 1 ? " output)" : " outputs)");
 }
 
 bool depends_on(const Tensor& y, const Tensor& x) {
@@ -225,6 +226,11 @@ Updates::Updates(const Tensors& ops) : Updates() {
 }
 Updates::Updates(const Updates& other) : Updates() {
   for (std::int64_t i = 0; i < other.size_; ++i) push_back(other.data_[i]);
+}
+Updates& Updates::operator=(Updates other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
 }
 void Updates::push_back(const Update& update) {
   Update added(update);   // it may stand in this list

@@ -51,7 +51,7 @@ class KASSETTE_API Updates {
   Updates(std::initializer_list<Update> list);
   Updates(const Tensors& ops);
   Updates(const Updates& other);
-  Updates& operator=(const Updates& other) = delete;
+  Updates& operator=(Updates other) noexcept;
   ~Updates();
   void push_back(const Update& update);
 
@@ -175,6 +175,7 @@ InScope<F, Scope::kEager> eager(F func) {
 class KASSETTE_API ControlDependencies {
  public:
   explicit ControlDependencies(const Tensors& updates);
+  explicit ControlDependencies(std::initializer_list<Tensor> updates) : ControlDependencies(Tensors(updates)) {}   // else ({add}) may be a copy
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
   ControlDependencies& operator=(const ControlDependencies&) = delete;

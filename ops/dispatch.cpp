@@ -112,7 +112,7 @@ Boxed box(const Index& v) {
 namespace {
 struct LazyBranch {
   Branch branch;
-  Tensor operator()() const { return Access::call(branch); }
+  Tensor operator()() const { return Access::returns_number(branch) ? as_tensor(Access::number(branch), DType(), "a branch") : Access::call(branch); }
 };
 }  // namespace
 Boxed box(const Branch& v) {

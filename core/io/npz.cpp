@@ -47,7 +47,11 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
 }  // namespace
 
 NamedTensors load_npz(Name path, const LoadOptions& options) { return load(path, nullptr, options); }
-NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options) { return load(path, &names, options); }
+template <int>
+NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options) {
+  return load(path, &names, options);
+}
+template NamedTensors load_npz<0>(Name, const Names&, const LoadOptions&);
 
 void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options) {
   io::OutputFile file("save_npz", path);

@@ -227,7 +227,11 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
 }  // namespace
 
 NamedTensors load_safetensors(Name path, const LoadOptions& options) { return load(path, nullptr, options); }
-NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options) { return load(path, &names, options); }
+template <int>
+NamedTensors load_safetensors(Name path, const Names& names, const LoadOptions& options) {
+  return load(path, &names, options);
+}
+template NamedTensors load_safetensors<0>(Name, const Names&, const LoadOptions&);
 
 void save_safetensors(Name path, const NamedTensors& tensors) {
   constexpr const char* what = "save_safetensors";

@@ -111,6 +111,7 @@ TEST_CASE("arrays of an npz are read by name, whatever else it holds", "[io]") {
   const std::vector<std::string> names = {"w"};
   CHECK(load_npz(path, names).size() == 1);
   CHECK(load_npz(path, std::vector<std::string>()).empty());
+  CHECK_THROWS_AS(load_npz(path, {}), ValueError);   // options: all of them, 't' too
   CHECK(load_npz(path, {"w", "w"}, {.mmap = true}).size() == 1);
   CHECK_THROWS_WITH(load_npz(path, {"big"}),
                     "load_npz: " + path + ": 'big': element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");

@@ -73,9 +73,7 @@ TEST_CASE("branches are values, functions, and lambdas with and without captures
   CHECK(calls == 1);
   CHECK(values(K::switch_(true, {1, 2}, x)) == Vec{1, 2});
   CHECK(values(K::switch_(true, x.shape()[0], 0)) == Vec{2});
-  // What returns a number is no tensor; it would be a pointer to a function, and that a bool.
-  auto number = [] { return 1.0; };
-  CHECK_FALSE(std::is_constructible_v<Branch, decltype(number)>);
+  // A callable that returns a number is called; as an operand it would be a pointer to a function, and that a bool.
   CHECK_FALSE(std::is_convertible_v<double (*)(double), Operand>);
   CHECK_FALSE(std::is_convertible_v<double (&)(double), Operand>);
   CHECK_FALSE(std::is_constructible_v<Operand, double (*)(double)>);
@@ -103,6 +101,52 @@ TEST_CASE("a template over operands computes with them", "[arguments]") {
   CHECK_THROWS_WITH(x * K::placeholder({None}).shape()[0],
                     "int_shape: this dimension is unknown until the function is called; use K::shape(x)[i]");
   CHECK_THROWS_AS(x[SIZE_MAX], ValueError);
+}
+
+TEST_CASE("a branch's callable may return a number, which is one as if it stood there", "[arguments]") {
+  Tensor x = K::constant({1, 2}, "float64");
+  int calls = 0;
+  auto half = [&] { ++calls; return 0.5; };
+  CHECK(values(K::switch_(true, x, half)) == Vec{1, 2});
+  CHECK(calls == 0);   // only the one that is taken is called
+  Tensor taken = K::switch_(false, x, half);
+  CHECK(values(taken) == Vec{0.5, 0.5});
+  CHECK(taken.dtype() == float64);
+  CHECK(calls == 1);
+  CHECK(values(K::switch_(K::constant({true, false}, "bool"), x, [] { return 7; })) == Vec{1, 7});
+  CHECK(values(K::switch_(true, [] { return true; }, [] { return 0; })) == Vec{1});
+  CHECK(values(K::in_train_phase(half, x, 1)) == values(K::in_train_phase(0.5, x, 1)));
+  CHECK(values(K::in_test_phase(half, x)) == Vec{0.5, 0.5});
+
+  Tensor in = K::placeholder({2}, None, "float64"), positive = K::sum(in) > 0;
+  Tensor y = K::switch_(positive, in * in, [] { return -1; });
+  auto f = K::function({in}, {y, K::gradients(y, {in})[0]});
+  CHECK(values(f({{1, 2}})[0]) == Vec{1, 4});
+  CHECK(values(f({{1, 2}})[1]) == Vec{2, 4});
+  CHECK(values(f({{-1, -2}})[0]) == Vec{-1, -1});
+  CHECK(values(f({{-1, -2}})[1]) == Vec{0, 0});
+}
+
+TEST_CASE("options of a function are filled member by member, and dependencies are listed in braces", "[arguments]") {
+  Tensor x = K::placeholder({}), scale = K::placeholder({}), n = K::variable(0), factor = K::variable(10);
+  K::FunctionOptions options;
+  options.updates = {{factor, 0}};
+  options.updates = {{n, n + x}};   // in place of those before
+  options.feed_dict = {{scale, factor}};
+  K::FunctionOptions same = options;
+  same.updates = K::Updates(same.updates);
+  auto f = K::function({x}, {x * scale}, same);
+  CHECK(values(f({3})[0]) == Vec{30});
+  CHECK(values(f({4})[0]) == Vec{40});
+  CHECK(values(n) == Vec{7});
+  CHECK(values(factor) == Vec{10});
+
+  Tensor add = K::update_add(n, x), after;
+  {
+    K::ControlDependencies scope({add});
+    after = 1 * n;
+  }
+  CHECK(values(K::function({x}, {after, add})({5})[0]) == Vec{12});
 }
 
 TEST_CASE("what is walked is not a temporary", "[arguments]") {

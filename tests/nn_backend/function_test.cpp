@@ -177,7 +177,7 @@ TEST_CASE("a symbolic argument connects a function to the tape", "[function]") {
 TEST_CASE("a function prints how many inputs and outputs it has; an empty one cannot be called", "[function]") {
   Function f;
   CHECK(printed(f) == "Function()");
-  CHECK(printed(K::function({K::placeholder({})}, {K::constant(1), K::constant(2)})) == "Function(1 inputs, 2 outputs)");
+  CHECK(printed(K::function({K::placeholder({})}, {K::constant(1), K::constant(2)})) == "Function(1 input, 2 outputs)");
   CHECK_FALSE(f.defined());
   CHECK_THROWS_WITH(f({1}), "function: an empty Function (an uninitialised variable?)");
 }

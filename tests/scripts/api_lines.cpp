@@ -26,6 +26,7 @@ void arguments(Tensor x, Tensor c, int argc, char** argv, const char* name, char
   K::in_train_phase([] { return K::zeros({2}); }, x); K::in_train_phase(x, [] { return K::zeros({2}); }); K::in_test_phase([] { return K::zeros({2}); }, [&] { return x; });
   K::switch_(c, [] { return K::zeros({2}); }, [] { return K::ones({2}); }); K::switch_(c, nothing_yet, &nothing_yet); K::switch_(c, [n = 1]() mutable { return K::zeros({++n}); }, x);
   K::switch_(c, []() -> Tensor { return nothing_yet(); }, 1.5); K::switch_(c, {1, 2}, [] { return K::ones({2}); });
+  K::switch_(c, [&] { return x; }, [] { return 0.5; }); K::switch_(c, [n = 1]() mutable { return ++n; }, x); K::in_train_phase([&] { return x.item<float>(); }, x); K::in_test_phase(x, [] { return true; });
   auto f = K::function([](const Tensors& in) { return in; }, {x}); K::map_fn([](const Tensor& t) { return t; }, x); K::variable(1, {}, {}, [](const Tensor& w) { return w; });
   // operands: templates, sizes, numbers of every kind, containers of containers, C arrays
   of_operands(x, 1); of_operands(1, 2.5); of_operands({1, 2}, x); x * x.shape()[0]; x / K::int_shape(x)[0]; x + 1.0L; K::clip(x, 0, x.shape()[0]); kassette::slice(0, x.shape()[0]);
@@ -35,6 +36,7 @@ void arguments(Tensor x, Tensor c, int argc, char** argv, const char* name, char
   // names, dtypes, devices and indices
   K::cast(x, name); K::cast(x, changeable); K::cast(x, view); K::cast(x, text); K::cast(x, argc > 1 ? "float32" : "int8"); K::zeros({2}, name, view); x.to(name); x.to(view); x[name]; x[view]; x[text];
   kassette::load_npz(argv[1]); kassette::load_npy(view); kassette::save_npz(name, {{name, x}, {view, x}, {"c", x}}); kassette::NamedTensors named; named.set(view, x); named[name]; named.contains(view);
+  kassette::load_npz(name, {}); kassette::load_npz(name, {"w"}); kassette::load_npz(name, {"w", "b"}, {}); kassette::load_safetensors(name, {}); kassette::load_safetensors(name, std::vector<std::string>{text});
   K::dtype(x) == name; K::dtype(x) != view; K::set_floatx(name); auto scope = K::name_scope(view); kassette::DType d = view; kassette::Device on = name; d == kassette::float32; on == kassette::cpu;
   // shapes and what is walked
   std::vector<kassette::Dim> some{2, K::None, K::shape(x)[0]}; some.push_back(K::None); K::placeholder(some); K::zeros(std::vector<Tensor>{K::shape(x)[0]}); K::zeros(argc); K::zeros(text.size()); K::zeros(x.shape()[0]);
@@ -73,6 +75,8 @@ void lines(std::ostream& os, Tensor x, Tensor y, Tensor z, Tensor w, Tensor b, T
   K::update(w, w - 0.1 * g); K::update_sub(w, 0.1 * g); K::update_add(b, 1); K::moving_average_update(w, x, 0.9);
   auto f = K::function({x}, {y}); auto f1 = K::function({x, K::learning_phase()}, {y, z}, {{w, w - g}});
   K::function({}, {}, {{w, 1.0}, {b, b + 1}}); K::function({x}, {y}, Tensors{w, b}); K::function(x, y);
+  K::FunctionOptions options; options.updates = {{w, w - g}, {b, 0}}; options.fetches = {x}; options.feed_dict = {{y, 1.0}}; options.updates = K::Updates(); K::function({x}, {y}, options);
+  { K::ControlDependencies one({w}), two({w, b}), all(gs), none({}); auto after = K::control_dependencies({w}); }
   f({x}); f({x, 1}); f({{1, 2}}); f({{{1, 2}, {3, 4}}}); f(gs); f({}); Tensors out = f({x}); f1({x, true})[0];
   K::switch_(c, x, y); K::switch_(c, 0.0, x); K::switch_(true, x, y); K::switch_(c, [&] { return x; }, [&] { return y; }); K::switch_(c, [&] { return x; }, 0); K::switch_(c, {1, 2}, x);
   K::in_train_phase(x, y); K::in_train_phase([&] { return x; }, y, 1); K::in_train_phase(x, y, c);
