@@ -46,9 +46,10 @@ void pack_dots(const Line* line, const Weights<T>& w, std::int64_t channels, std
       }
 }
 
-/// Whether so few channels of results are computed as dot products along windows whose stretches have `run` elements.
-bool dot_products(std::int64_t columns, std::int64_t run, std::int64_t vector) {
-  return columns <= std::min<std::int64_t>({conv_limits.dot_columns, kDotColumns, vector / 2}) && run >= vector / 2;
+/// Whether so few channels of results, of `products` products each, are computed as dot products along windows whose stretches have `run` elements.
+bool dot_products(std::int64_t columns, std::int64_t products, std::int64_t run, std::int64_t vector, std::int64_t item) {
+  return columns <= std::min<std::int64_t>({conv_limits.dot_columns, kDotColumns, vector / 2}) && run >= vector / 2 &&
+         products * columns * item <= conv_limits.panel_bytes;
 }
 
 }  // namespace
@@ -70,59 +71,74 @@ template <class T>
 void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w) {
   join_axes(line, x, y, images);
   const ConvLoops<T>& loop = loops<T>();
+  constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = y.channels, vector = loop.columns / 2;
   const bool neighbours = line[2].tap_step == 1;
   const std::int64_t run = neighbours ? line[2].taps * c_in : c_in;
-  const bool dots = dot_products(c_out, run, vector);
+  const bool dots = dot_products(c_out, taps * c_in, run, vector, kItem);
   const auto tile = dots ? loop.dot_products : loop.tile;
   const std::int64_t width = dots ? c_out : loop.columns, rows = dots ? loop.dots / c_out : loop.rows;
-  constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  // Channels of the input a block at a time, so that the weights of one panel stay in a cache.
-  const std::int64_t blocks = dots ? 1 : ceil_div(c_in, std::max<std::int64_t>(8, conv_limits.panel_bytes / (taps * width * kItem)));
-  auto block_begin = [&](std::int64_t b) { return c_in * b / blocks; };
+  // So that the weights of one panel stay in a cache.
+  const std::vector<Block> blocks = blocks_of(line, c_in, dots ? taps * c_in : conv_limits.panel_bytes / (width * kItem));
+  const auto n_blocks = static_cast<std::int64_t>(blocks.size());
+  Block largest = blocks[0];
+  for (const Block& b : blocks) {
+    for (int d = 0; d < 3; ++d) largest.line[d].taps = std::max(largest.line[d].taps, b.line[d].taps);
+    largest.channels = std::max(largest.channels, b.channels);
+  }
+  // Panels are packed before all tiles, or, where one alone takes too much, its blocks by each tile anew.
   const std::int64_t panels = ceil_div(c_out, width), panel_size = (dots ? taps * c_in / run * round_up(run, vector) : taps * c_in) * width;
-  const std::int64_t panels_at_once = std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size * kItem), 1, panels);
-  const Tiling tiles = cut(line, images, ceil_div(c_in, blocks) * kItem, rows, conv_limits.tiles);
+  const bool before = dots || panel_size * kItem <= conv_limits.packed_bytes;
+  const std::int64_t panels_at_once = before ? std::clamp<std::int64_t>(conv_limits.packed_bytes / (panel_size * kItem), 1, panels) : panels;
+  const std::int64_t most_columns = Results<T>::direct(y) ? c_out : std::min(c_out, 16 * width);   // of a buffer for results
+  const Tiling tiles = cut(largest.line, images, largest.channels * kItem, Results<T>::direct(y) ? 0 : most_columns * kItem, rows, conv_limits.tiles);
   const std::int64_t tile_points = tiles.size[0] * tiles.size[1] * tiles.size[2];
-  Scratch<T> packed(panels_at_once * panel_size);
+  Scratch<T> packed(before ? panels_at_once * panel_size : 0);
   if (dots) pack_dots(line, w, c_in, c_out, neighbours, vector, packed.get());
+  auto pack = [&](const Block& block, std::int64_t panel, T* to) {
+    pack_panel(block.line, w, block.channel, block.channels, panel * width, std::min(width, c_out - panel * width), width, to);
+  };
 
   for (std::int64_t first_panel = 0; first_panel < panels; first_panel += panels_at_once) {
     const std::int64_t n_panels = std::min(panels_at_once, panels - first_panel);
-    parallel_for(dots ? 0 : n_panels * blocks, std::max<std::int64_t>(1, (1 << 15) * blocks / panel_size), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t panel = i / blocks, from = block_begin(i % blocks), n = block_begin(i % blocks + 1) - from, column = (first_panel + panel) * width;
-        pack_panel(line, w, from, n, column, std::min(width, c_out - column), width, packed.get() + panel * panel_size + from * taps * width);
-      }
-    });
+    if (before && !dots)
+      parallel_for(n_panels * n_blocks, std::max<std::int64_t>(1, (1 << 15) * n_blocks / panel_size), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const Block& block = blocks[static_cast<std::size_t>(i % n_blocks)];
+          pack(block, first_panel + i / n_blocks, packed.get() + i / n_blocks * panel_size + block.before * width);
+        }
+      });
 
     // Few tiles: columns are shared among threads too.
-    const std::int64_t groups = std::min(n_panels, ceil_div(conv_limits.tiles / 2, tiles.count()));
+    const std::int64_t groups = std::min(n_panels, std::max(ceil_div(conv_limits.tiles / 2, tiles.count()), ceil_div(n_panels * width, most_columns)));
     const std::int64_t products = std::max<std::int64_t>(1, tile_points * panel_size * n_panels / groups);
     parallel_for(tiles.count() * groups, std::max<std::int64_t>(1, conv_limits.grain / products), [&](std::int64_t begin, std::int64_t end) {
       Slab<T> slab(x, 1, 1);
       Results<T> results(y, tile_points, std::min(c_out, (ceil_div(n_panels, groups)) * width));
+      Scratch<T> own(before ? 0 : largest.products() * width);
       for (std::int64_t i = begin; i < end; ++i) {
         std::int64_t first[3], n[3];
         const std::int64_t image = tiles.place(i / groups, first, n), group = i % groups;
         const std::int64_t panel_begin = n_panels * group / groups, panel_end = n_panels * (group + 1) / groups;
         const std::int64_t column = (first_panel + panel_begin) * width, columns = std::min(c_out, (first_panel + panel_end) * width) - column;
-        Box from = input_box(line, image, first, n), to = output_box(line, image, first, n);
+        Box to = output_box(line, image, first, n);
         to.channel = column;
         to.channels = columns;
         results.begin(to);
-        for (std::int64_t block = 0; block < blocks; ++block) {
-          from.channel = block_begin(block);
-          from.channels = block_begin(block + 1) - from.channel;
+        for (const Block& block : blocks) {
+          Box from = input_box(block.line, image, first, n);
+          from.channel = block.channel;
+          from.channels = block.channels;
           slab.read(from);
           const std::int64_t* stride = slab.stride();
-          const Stretches window(line, stride, from.channels, neighbours && stride[2] == from.channels);
+          const Stretches window(block.line, stride, block.channels, neighbours && stride[2] == block.channels);
           ConvTile<T> t{.a = nullptr, .a_step = line[2].step * stride[2], .offsets = window.offsets.data(), .runs = window.count(), .run = window.length,
-                        .b = nullptr, .out = nullptr, .out_step = results.step(), .columns = 0, .add = block > 0};
+                        .b = own.get(), .out = nullptr, .out_step = results.step(), .columns = 0, .add = block.before > 0};
           const std::int64_t pieces = ceil_div(n[2], rows);
           for (std::int64_t panel = panel_begin; panel < panel_end; ++panel) {
             const std::int64_t at = (panel - panel_begin) * width;
-            t.b = packed.get() + panel * panel_size + from.channel * taps * width;
+            if (before) t.b = packed.get() + panel * panel_size + block.before * width;
+            else pack(block, panel, own.get());
             t.columns = std::min(width, columns - at);
             for (std::int64_t a = 0; a < n[0]; ++a)
               for (std::int64_t b = 0; b < n[1]; ++b)

@@ -8,7 +8,7 @@ template <class T>
 void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights<T>& w, std::int64_t repeat, bool sums) {
   const std::int64_t channels = sums ? x.channels : x.channels * repeat, taps = line[0].taps * line[1].taps * line[2].taps;
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  const Tiling tiles = cut(line, images, channels * kItem, 4, conv_limits.tiles);
+  const Tiling tiles = cut(line, images, channels * kItem, 0, 4, conv_limits.tiles);
   const std::int64_t points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   const std::int64_t weight_step[3] = {line[0].weight_step * w.tap[0], line[1].weight_step * w.tap[1], line[2].weight_step * w.tap[2]};
   const std::int64_t weight_start = w.of(line, 0, 0, 0) - w.data;

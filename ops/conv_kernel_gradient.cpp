@@ -58,7 +58,7 @@ void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to
   const std::int64_t panels = ceil_div(c_out, loop.columns);
   Division d = divide(size, images * x.size[0] * x.size[1] * x.size[2] * c_in, panels);
   d.parts = std::min(d.parts, most_parts(size * kItem));
-  const Tiling tiles = cut(line, images, c_in * kItem, 8, d.parts);
+  const Tiling tiles = cut(line, images, c_in * kItem, Results<T>::direct(dy) ? 0 : ceil_div(panels, d.groups) * loop.columns * kItem, 8, d.parts);
   d.parts = std::min(d.parts, tiles.count());
   const Partials<T> partials(to, d.parts, size);
   parallel_for(d.parts * d.groups, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -102,7 +102,7 @@ template <class T>
 void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, T* to) {
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t c_out = dy.channels, size = line[0].taps * line[1].taps * line[2].taps * c_out;
-  const Tiling tiles = cut(line, images, c_out * kItem, 8, conv_limits.tiles);
+  const Tiling tiles = cut(line, images, c_out * kItem, 0, 8, conv_limits.tiles);
   const std::int64_t parts = std::min({most_parts(size * kItem), tiles.count(), conv_limits.tiles / 2});
   const std::int64_t weight_step[3] = {line[1].taps * line[2].taps * c_out, line[2].taps * c_out, c_out};
   const Partials<T> partials(to, parts, size);

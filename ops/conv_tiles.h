@@ -36,6 +36,41 @@ struct Weights {
   }
 };
 
+/// A part of what a result sums over: some of the taps of each axis, as lines of their own, and some channels.
+struct Block {
+  Line line[3];
+  std::int64_t channel, channels;
+  std::int64_t before;   // products of a result in earlier blocks
+
+  std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
+};
+/// Blocks of at most `most` products of a result: channels are divided down to 8, and then taps.
+inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most) {
+  const std::int64_t least = std::min<std::int64_t>(c_in, 8);
+  std::int64_t parts[3] = {1, 1, 1}, taps = 1;
+  auto count = [&] { return taps = ceil_div(line[0].taps, parts[0]) * ceil_div(line[1].taps, parts[1]) * ceil_div(line[2].taps, parts[2]); };
+  for (int d = 0; d < 3; ++d)
+    while (count() * least > most && parts[d] < line[d].taps) parts[d] = std::min(line[d].taps, 2 * parts[d]);
+  const std::int64_t channel_parts = ceil_div(c_in, std::max(least, most / taps)), all = parts[0] * parts[1] * parts[2] * channel_parts;
+  std::vector<Block> blocks;
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < all; ++i) {
+    const std::int64_t c = i % channel_parts;
+    Block b{.line = {line[0], line[1], line[2]}, .channel = c_in * c / channel_parts, .channels = 0, .before = before};
+    b.channels = c_in * (c + 1) / channel_parts - b.channel;
+    for (std::int64_t d = 2, rest = i / channel_parts; d >= 0; rest /= parts[d], --d) {
+      Line& l = b.line[d];
+      const std::int64_t part = rest % parts[d], first = line[d].taps * part / parts[d];
+      l.taps = line[d].taps * (part + 1) / parts[d] - first;
+      l.start += first * l.tap_step;
+      l.weight_start += first * l.weight_step;
+    }
+    before += b.products();
+    blocks.push_back(b);
+  }
+  return blocks;
+}
+
 /// How results are cut into tiles of one image each.
 struct Tiling {
   std::int64_t results[3], size[3], number[3], images;
@@ -54,11 +89,16 @@ struct Tiling {
   }
 };
 
-/// Tiles whose input, `bytes` a point, fits the slab; at least `enough` of them where there are so many results.
-inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t least_columns, std::int64_t enough) {
+/// Tiles whose input, `bytes` a point, fits the slab, and whose results, `result_bytes` a point, twice as much; at least `enough` of them where there are
+/// so many results. Less than `least_columns` neighbours only where they would not fit twice the slab.
+inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes, std::int64_t least_columns, std::int64_t enough) {
   Tiling t{.results = {line[0].results, line[1].results, line[2].results}, .size = {1, 1, line[2].results}, .number = {}, .images = images};
-  auto fits = [&] { return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= conv_limits.slab_bytes; };
+  auto fits_in = [&](std::int64_t room) {
+    return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= room && t.size[1] * t.size[2] * result_bytes <= 2 * room;
+  };
+  auto fits = [&] { return fits_in(conv_limits.slab_bytes); };
   while (!fits() && t.size[2] > least_columns) t.size[2] = std::max(least_columns, (t.size[2] + 1) / 2);
+  while (!fits_in(2 * conv_limits.slab_bytes) && t.size[2] > 1) t.size[2] = (t.size[2] + 1) / 2;
   while (t.size[1] < t.results[1]) {
     const std::int64_t before = t.size[1];
     t.size[1] = std::min(t.results[1], t.size[1] * 2);
@@ -203,7 +243,7 @@ class Slab {
 template <class T>
 class Results {
  public:
-  Results(const Images& y, std::int64_t points, std::int64_t channels) : y_(y), direct_(y.channels_last() && y.dtype.size() == static_cast<int>(sizeof(T))) {
+  Results(const Images& y, std::int64_t points, std::int64_t channels) : y_(y), direct_(direct(y)) {
     if (direct_) return;
     buffer_.reset(new Scratch<T>(points * channels));
     if (y.dtype.size() != static_cast<int>(sizeof(T))) spare_.reset(new Scratch<std::uint16_t>(points * channels));
@@ -220,6 +260,8 @@ class Results {
     stride_[1] = box.count[2] * stride_[2];
     stride_[0] = box.count[1] * stride_[1];
   }
+  /// Whether results of the type T stand in y as they are computed.
+  static bool direct(const Images& y) { return y.channels_last() && y.dtype.size() == static_cast<int>(sizeof(T)); }
   T* row(std::int64_t a, std::int64_t b) const { return data_ + a * stride_[0] + b * stride_[1]; }
   std::int64_t step() const { return stride_[2]; }
   void end() const {
