@@ -5,9 +5,12 @@
 #include "autograd/frame.h"
 #include "devices/cpu/threads.h"
 #include "ops/binary.h"
+#include "ops/conv.h"
+#include "ops/conv_kernels.h"
 #include "ops/fold.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
+#include "ops/unary.h"
 
 namespace kassette {
 namespace {
@@ -107,28 +110,38 @@ void Plan::run_item(Frame& f, const Item& item) const {
   (f.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Step k, a product, and step k + 1, which alone reads it and adds a bias to its rows, in one pass; false, and nothing done,
-/// where they are not that.
-bool Plan::run_onto_row(Frame& f, int k) const {
-  const Step &product = step(k), &sum = step(k + 1);
-  if (product.op != &matmul_row || sum.op != &binary_row<Add>() || product.need != 2 || sum.need != 2 || sum.tail || stays(product.out, k + 2))
-    return false;
+/// Step k, a product or a convolution, and step k + 1, which alone reads it and adds a bias to its rows, in one pass, with a relu behind that of a
+/// convolution. The number of steps, 0 and nothing done where they are not that.
+int Plan::run_onto_row(Frame& f, int k, int end) const {
+  const Step& product = step(k);
+  const bool convolves = product.op == &convolution_row;
+  if (k + 1 >= end || (!convolves && product.op != &matmul_row)) return 0;
+  const Step& sum = step(k + 1);
+  if (sum.op != &binary_row<Add>() || product.need != 2 || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
-  if (other == product.out || f.thin[static_cast<std::size_t>(other)]) return false;
+  if (other == product.out || f.thin[static_cast<std::size_t>(other)]) return 0;
   const Body& row = *f.at[static_cast<std::size_t>(other)];
-  Body &made = f.own[static_cast<std::size_t>(product.out)], &out = f.own[static_cast<std::size_t>(sum.out)];
-  if (f.device != cpu || row.device != cpu || !row.storage || out.storage) return false;
+  Body &made = f.own[static_cast<std::size_t>(product.out)], &summed = f.own[static_cast<std::size_t>(sum.out)];
+  if (f.device != cpu || row.device != cpu || !row.storage || summed.storage) return 0;
   for (int i = 0; i + 1 < row.rank; ++i)
-    if (row.dims[i] != 1) return false;
+    if (row.dims[i] != 1) return 0;
+  bool bends = false;
+  if (convolves && k + 2 < end) {
+    const Step& bend = step(k + 2);
+    bends = bend.op == &unary_row<Relu>() && bend.need == 2 && !bend.tail && input(bend, 0) == sum.out && !stays(sum.out, k + 3) &&
+            !f.own[static_cast<std::size_t>(bend.out)].storage;
+  }
+  Body& out = bends ? f.own[static_cast<std::size_t>(step(k + 2).out)] : summed;
   prepare(f, product);
   made.device = out.device = f.device;
   Body* to = &out;
   const Call call{*product.op, product.attrs, f.arrays.data(), product.n_in, &to, 1, f.device};
   product.op->rule(call, &made);
-  if (row.rank > made.rank) return false;
+  if (row.rank > made.rank) return 0;
   out.set(made);
   out.offset = 0;
-  return multiply_onto_row(call, row);
+  if (!(convolves ? convolve_onto_row(call, row, bends) : multiply_onto_row(call, row))) return 0;
+  return bends ? 3 : 2;
 }
 
 namespace {

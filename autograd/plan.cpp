@@ -286,7 +286,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
           continue;
         }
       }
-      const int n = k + 1 < end && run_onto_row(f, k) ? 2 : 1;
+      const int n = std::max(1, run_onto_row(f, k, end));
       if (n == 1) run_step(f, step(k));
       for (int i = 0; i < n; ++i) bury(f, step(k++));
     }

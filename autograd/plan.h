@@ -133,7 +133,7 @@ class Plan {
   Item gather(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const Item& item) const;
   void run_item(Frame& f, const Item& item) const;
-  bool run_onto_row(Frame& f, int k) const;
+  int run_onto_row(Frame& f, int k, int end) const;
   bool sums(const Step& s) const;
   bool sums_chain(Frame& f, const Item& item) const;
   void run_fused(Frame& f, const Item& item) const;

@@ -68,7 +68,7 @@ void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
 }
 
 template <class T>
-void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w) {
+void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w, const Finish<T>& finish) {
   join_axes(line, x, y, images);
   const ConvLoops<T>& loop = loops<T>();
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
@@ -81,11 +81,7 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
   // So that the weights of one panel stay in a cache.
   const std::vector<Block> blocks = blocks_of(line, c_in, dots ? taps * c_in : conv_limits.panel_bytes / (width * kItem));
   const auto n_blocks = static_cast<std::int64_t>(blocks.size());
-  Block largest = blocks[0];
-  for (const Block& b : blocks) {
-    for (int d = 0; d < 3; ++d) largest.line[d].taps = std::max(largest.line[d].taps, b.line[d].taps);
-    largest.channels = std::max(largest.channels, b.channels);
-  }
+  const Block largest = largest_of(blocks);
   // Panels are packed before all tiles, or, where one alone takes too much, its blocks by each tile anew.
   const std::int64_t panels = ceil_div(c_out, width), panel_size = (dots ? taps * c_in / run * round_up(run, vector) : taps * c_in) * width;
   const bool before = dots || panel_size * kItem <= conv_limits.packed_bytes;
@@ -140,6 +136,10 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
             if (before) t.b = packed.get() + panel * panel_size + block.before * width;
             else pack(block, panel, own.get());
             t.columns = std::min(width, columns - at);
+            if (&block == &blocks.back()) {
+              t.bias = finish.bias ? finish.bias + column + at : nullptr;
+              t.relu = finish.relu;
+            }
             for (std::int64_t a = 0; a < n[0]; ++a)
               for (std::int64_t b = 0; b < n[1]; ++b)
                 for (std::int64_t piece = 0; piece < pieces; ++piece) {
@@ -156,8 +156,8 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
   }
 }
 
-template void correlate(Line*, Images, Images, std::int64_t, const Weights<float>&);
-template void correlate(Line*, Images, Images, std::int64_t, const Weights<double>&);
+template void correlate(Line*, Images, Images, std::int64_t, const Weights<float>&, const Finish<float>&);
+template void correlate(Line*, Images, Images, std::int64_t, const Weights<double>&, const Finish<double>&);
 
 namespace {
 
@@ -192,7 +192,7 @@ Weights<T> weights_of(const ConvShape& s, const T* data, std::int64_t block, std
 }
 
 template <class T>
-void forward(const Call& call) {
+void forward(const Call& call, const Finish<T>& finish = {}) {
   const Body& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
   const AsWide<T> w(call.in[1].data, y.dtype, call.spec(1).numel());
@@ -200,7 +200,7 @@ void forward(const Call& call) {
   Line line[3];
   for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);
   if (s.depthwise) correlate_depthwise<T>(line, x, to, s.batch, weights_of(s, w.get(), s.c_out, 0, 1), s.c_out / s.c_in, /*sums=*/false);
-  else correlate<T>(line, x, to, s.batch, weights_of(s, w.get(), s.c_in * s.c_out, s.c_out, 1));
+  else correlate<T>(line, x, to, s.batch, weights_of(s, w.get(), s.c_in * s.c_out, s.c_out, 1), finish);
 }
 
 template <class T>
@@ -254,6 +254,16 @@ void run_convolution(const Call& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) forward<double>(call);
   else forward<float>(call);
+}
+bool convolve_onto_row(const Call& call, const Body& row, bool relu) {
+  Body& out = *call.out[0];
+  const ConvForm& form = form_of(call.attrs);
+  if (call.device != cpu || form.channels_first || form.depthwise || row.dtype != out.dtype || row.numel() != out.dims[out.rank - 1]) return false;
+  if ((out.dtype != float32 && out.dtype != float64) || out.numel() == 0 || call.spec(0).numel() == 0 || call.spec(1).numel() == 0) return false;
+  out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
+  if (out.dtype == float64) forward<double>(call, {reinterpret_cast<const double*>(row.data()), relu});
+  else forward<float>(call, {reinterpret_cast<const float*>(row.data()), relu});
+  return true;
 }
 void run_convolution_input_gradient(const Call& call) {
   if (nothing(call)) return;

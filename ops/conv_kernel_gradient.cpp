@@ -58,7 +58,9 @@ void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to
   const std::int64_t panels = ceil_div(c_out, loop.columns);
   Division d = divide(size, images * x.size[0] * x.size[1] * x.size[2] * c_in, panels);
   d.parts = std::min(d.parts, most_parts(size * kItem));
-  const Tiling tiles = cut(line, images, c_in * kItem, Results<T>::direct(dy) ? 0 : ceil_div(panels, d.groups) * loop.columns * kItem, 8, d.parts);
+  const std::vector<Block> blocks = blocks_of(line, c_in, conv_limits.slab_bytes / kItem);
+  const Block largest = largest_of(blocks);
+  const Tiling tiles = cut(largest.line, images, largest.channels * kItem, Results<T>::direct(dy) ? 0 : ceil_div(panels, d.groups) * loop.columns * kItem, 8, d.parts);
   d.parts = std::min(d.parts, tiles.count());
   const Partials<T> partials(to, d.parts, size);
   parallel_for(d.parts * d.groups, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -71,25 +73,34 @@ void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to
       for (std::int64_t tile = tiles.count() * part / d.parts; tile < tiles.count() * (part + 1) / d.parts; ++tile) {
         std::int64_t first[3], n[3];
         const std::int64_t image = tiles.place(tile, first, n);
-        Box from = input_box(line, image, first, n), of = output_box(line, image, first, n);
-        from.channels = c_in;
-        of.channels = c_out;
-        slab.read(from);
+        Box of = output_box(line, image, first, n);
+        of.channel = first_column;
+        of.channels = last_column - first_column;
         slopes.read(of);
-        const std::int64_t *stride = slab.stride(), *of_dy = slopes.stride();
-        const Stretches window(line, stride, c_in, line[2].tap_step == 1 && stride[2] == c_in);
-        for (std::int64_t r = 0; r < window.count(); ++r) {
-          const std::int64_t pieces = ceil_div(window.length, loop.rows);
-          for (std::int64_t piece = 0; piece < pieces; ++piece) {
-            const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
-            for (std::int64_t column = first_column; column < last_column; column += loop.columns)
-              for (std::int64_t a = 0; a < n[0]; ++a)
-                loop.kernel_gradient({.a = slab.data() + window.offsets[static_cast<std::size_t>(r)] + m + a * line[0].step * stride[0],
-                                      .b = slopes.data() + column + a * of_dy[0], .a_step = line[2].step * stride[2], .b_step = of_dy[2],
-                                      .a_line = line[1].step * stride[1], .b_line = of_dy[1], .lines = n[1], .pixels = n[2],
-                                      .out = sum + (r * window.length + m) * c_out + column, .out_step = c_out,
-                                      .columns = std::min<std::int64_t>(loop.columns, last_column - column)},
-                                     rows);
+        const std::int64_t* of_dy = slopes.stride();
+        for (const Block& block : blocks) {
+          Box from = input_box(block.line, image, first, n);
+          from.channel = block.channel;
+          from.channels = block.channels;
+          slab.read(from);
+          const std::int64_t* stride = slab.stride();
+          const bool joined = line[2].tap_step == 1 && blocks.size() == 1 && stride[2] == c_in;
+          const Stretches window(block.line, stride, block.channels, joined);
+          const std::int64_t pieces = ceil_div(window.length, loop.rows), taps_apart = joined ? 1 : block.line[2].taps;
+          for (std::int64_t r = 0; r < window.count(); ++r) {
+            const std::int64_t tap = (block.line[0].weight(r / taps_apart / block.line[1].taps) * line[1].taps +
+                                      block.line[1].weight(r / taps_apart % block.line[1].taps)) * line[2].taps + block.line[2].weight(r % taps_apart);
+            for (std::int64_t piece = 0; piece < pieces; ++piece) {
+              const std::int64_t m = window.length * piece / pieces, rows = window.length * (piece + 1) / pieces - m;
+              for (std::int64_t column = first_column; column < last_column; column += loop.columns)
+                for (std::int64_t a = 0; a < n[0]; ++a)
+                  loop.kernel_gradient({.a = slab.data() + window.offsets[static_cast<std::size_t>(r)] + m + a * line[0].step * stride[0],
+                                        .b = slopes.data() + (column - first_column) + a * of_dy[0], .a_step = line[2].step * stride[2], .b_step = of_dy[2],
+                                        .a_line = line[1].step * stride[1], .b_line = of_dy[1], .lines = n[1], .pixels = n[2],
+                                        .out = sum + (tap * c_in + block.channel + m) * c_out + column, .out_step = c_out,
+                                        .columns = std::min<std::int64_t>(loop.columns, last_column - column)},
+                                       rows);
+            }
           }
         }
       }

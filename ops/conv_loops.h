@@ -21,6 +21,8 @@ struct ConvTile {
   std::int64_t out_step;
   std::int64_t columns;   // at most ConvLoops::columns
   bool add;               // to what is in `out`
+  const T* bias = nullptr;   // added to the sums, one for each column
+  bool relu = false;         // and then zeros in place of what is below them
 };
 
 /// The same for few columns, as dot products along the windows. The weights are packed otherwise: for as many values of a stretch as a vector

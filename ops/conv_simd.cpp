@@ -6,6 +6,7 @@
 #include "ops/simd.h"
 
 #include "ops/conv_loops.h"
+#include "ops/unary.h"
 
 namespace kassette {
 namespace {
@@ -64,15 +65,16 @@ struct Sums {
       for (int j = 0; j < kV; ++j) sum[i][j] = m::fma(x, column[j], sum[i][j]);
     }
   }
-  /// To rows `step` apart, of which `columns` elements are written; in addition to what is there where `add`.
-  KASSETTE_FN void store(T* out, std::int64_t step, std::int64_t columns, bool add) const {
+  /// finish(sum, its place, the first of its columns, how many) to rows `step` apart, of which `columns` elements are written.
+  template <class F>
+  KASSETTE_FN void store(T* out, std::int64_t step, std::int64_t columns, F finish) const {
     KASSETTE_UNROLL
     for (int i = 0; i < kM; ++i) {
       KASSETTE_UNROLL
       for (int j = 0; j < kV; ++j) {
         const Part<T> part{columns - j * X::kWidth};
         T* to = out + i * step + j * X::kWidth;
-        part.store(to, add ? sum[i][j] + part.load(to) : sum[i][j]);
+        part.store(to, finish(sum[i][j], to, j * X::kWidth, part));
       }
     }
   }
@@ -89,7 +91,16 @@ void conv_tile(const ConvTile<T>& t) {
       sum.add(b, [&](int i) __attribute__((always_inline)) { return *a(i, l); });
     }
   }
-  sum.store(t.out, t.out_step, t.columns, t.add);
+  using V = typename Vec<T>::V;
+  auto whole = [&](const V& v, const T* at, const Part<T>& part) __attribute__((always_inline)) { return t.add ? v + part.load(at) : v; };
+  if (!t.bias) {
+    sum.store(t.out, t.out_step, t.columns, [&](const V& v, const T* at, std::int64_t, const Part<T>& part) __attribute__((always_inline)) { return whole(v, at, part); });
+    return;
+  }
+  sum.store(t.out, t.out_step, t.columns, [&](const V& v, const T* at, std::int64_t column, const Part<T>& part) __attribute__((always_inline)) {
+    const V y = whole(v, at, part) + part.load(t.bias + column);
+    return t.relu ? Relu::value(y, Params()) : y;
+  });
 }
 
 /// The sum of the lanes: hadd is what reduce_add was called until xsimd 9.
@@ -133,7 +144,11 @@ void dot_tile(const ConvTile<T>& t) {
   KASSETTE_UNROLL
   for (int i = 0; i < kM; ++i) {
     KASSETTE_UNROLL
-    for (int j = 0; j < kN; ++j) t.out[i * t.out_step + j] = sum_lanes(sum[i][j]);
+    for (int j = 0; j < kN; ++j) {
+      T y = sum_lanes(sum[i][j]);
+      if (t.bias) y += t.bias[j];
+      t.out[i * t.out_step + j] = t.relu ? Relu::value(y, Params()) : y;
+    }
   }
 }
 
@@ -146,7 +161,8 @@ void kernel_gradient_tile(const KernelGradientTile<T>& t) {
       sum.add(b, [&](int i) __attribute__((always_inline)) { return a[i]; });
     }
   }
-  sum.store(t.out, t.out_step, t.columns, /*add=*/true);
+  using V = typename Vec<T>::V;
+  sum.store(t.out, t.out_step, t.columns, [](const V& v, const T* at, std::int64_t, const Part<T>& part) __attribute__((always_inline)) { return v + part.load(at); });
 }
 
 /// kP pixels by one vector of channels.

@@ -71,6 +71,16 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
   return blocks;
 }
 
+/// As many taps of each axis and channels as any of the blocks has.
+inline Block largest_of(const std::vector<Block>& blocks) {
+  Block largest = blocks[0];
+  for (const Block& b : blocks) {
+    for (int d = 0; d < 3; ++d) largest.line[d].taps = std::max(largest.line[d].taps, b.line[d].taps);
+    largest.channels = std::max(largest.channels, b.channels);
+  }
+  return largest;
+}
+
 /// How results are cut into tiles of one image each.
 struct Tiling {
   std::int64_t results[3], size[3], number[3], images;
@@ -335,9 +345,15 @@ class DepthwiseTile {
 /// Axes along which windows do not overlap and nothing is skipped are one long row of pixels.
 void join_axes(Line* line, Images& x, Images& y, std::int64_t& images);
 
+/// What happens to a result before it is written.
+template <class T>
+struct Finish {
+  const T* bias = nullptr;   // of each channel
+  bool relu = false;
+};
 /// y is the correlation of x with w.
 template <class T>
-void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w);
+void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w, const Finish<T>& finish = {});
 /// Depthwise: x has c channels, each of which is read `repeat` times; y has c * repeat or, where `sums`, c / repeat of those of x.
 template <class T>
 void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights<T>& w, std::int64_t repeat, bool sums);

@@ -266,3 +266,38 @@ TEST_CASE("a bias that is added to a product goes into the product's pass, and g
       }
     }
 }
+
+TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass, and give the bits of all", "[fuse][conv]") {
+  auto make = [](const kassette::Dims& shape, std::int64_t n, std::uint64_t seed, DType dtype) {
+    return K::eval(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype));
+  };
+  at_every_level([&](kassette::Level) {
+    for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
+      for (int filters : {1, 3, 40}) {
+        INFO(dtype << ", " << filters);
+        Tensor a = make({2, 9, 14, 20}, 2 * 9 * 14 * 20, 1, dtype), w = make({3, 3, 20, filters}, 9 * 20 * filters, 2, dtype), b = make({filters}, filters, 3, dtype);
+        Tensor place = make({14, filters}, 14 * filters, 4, dtype);
+        auto sums = [&](const Tensor& x) {
+          Tensor y = K::bias_add(K::conv2d(x, w), b), z = K::conv2d(x, w, 1, "same"), u = K::conv2d(x, w) + b;
+          return Tensors{K::relu(K::bias_add(K::conv2d(x, w, 2), b)), y, K::relu(y), z + place, K::relu(b + z), z, K::relu(u) + u, K::relu(K::bias_add(z, b)) * 2.0};
+        };
+        Tensor x = K::placeholder({K::None, 9, 14, 20}, K::None, dtype);
+        Tensors eager = sums(a), got = K::function({x}, sums(x))({a});
+        for (std::int64_t i = 0; i < eager.size(); ++i) {
+          INFO("sum " << i);
+          CHECK(same(K::cast(got[i], "float64"), K::cast(eager[i], "float64")));
+        }
+      }
+  });
+}
+
+TEST_CASE("a convolution with bias and relu makes one tensor", "[fuse][conv]") {
+  Tensor a = K::eval(K::random_normal({4, 64, 64, 16})), w = K::eval(K::random_normal({1, 1, 16, 16})), b = K::eval(K::random_normal({16}));
+  Tensor x = K::placeholder({K::None, 64, 64, 16});
+  kassette::Function f = K::function({x}, {K::relu(K::bias_add(K::conv2d(x, w), b))});
+  f({a});
+  const std::int64_t before = kassette::memory_stats().live;
+  kassette::reset_peak_memory();
+  f({a});
+  CHECK(kassette::memory_stats().peak - before < 3 * 4 * 64 * 64 * 16 * 4 / 2);
+}

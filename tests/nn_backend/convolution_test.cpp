@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "ops/conv.h"
+#include "ops/dims.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"
@@ -314,4 +316,43 @@ TEST_CASE("the same bits for any number of threads and any batch", "[conv][threa
   CHECK(flat(K::gradients(K::sum(K::conv2d(x, v, 2)), v)[0]) == flat(dw));
   set_num_threads(before);
   CHECK(flat(one(kassette::slice(1, 2))) == flat(alone));
+}
+
+TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv]") {
+  const CpuSettings settings;
+  set_num_threads(8);
+  auto measured = [](const char* what, const OpDef& row, const ConvForm& how, std::initializer_list<In> in) {
+    const std::int64_t before = memory_stats().live;
+    reset_peak_memory();
+    Tensor y = apply1(row, window_attrs(how), in);
+    INFO(what);
+    CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
+    return y;
+  };
+  auto forward = [&](const ConvForm& how, const Tensor& x, const Tensor& w) { return measured("forward", convolution_row, how, {x, w}); };
+  auto input_gradient = [&](const ConvForm& how, const Tensor& dy, const Tensor& w, const Tensor& x) {
+    return measured("input gradient", convolution_input_gradient_row, how, {dy, w, shape_of(x, int64)});
+  };
+  auto kernel_gradient = [&](const ConvForm& how, const Tensor& x, const Tensor& dy, const Tensor& w) {
+    return measured("kernel gradient", convolution_kernel_gradient_row, how, {x, dy, w});
+  };
+  ConvForm line, last, first;
+  last.axes = first.axes = 2;
+  first.channels_first = true;
+  {   // 600,001 taps
+    Tensor x = K::ones({1, 600'016, 1}), w = K::ones({600'001, 1, 8}), y = forward(line, x, w);
+    CHECK(flat(y) == List(16 * 8, 600'001));
+    CHECK(K::max(kernel_gradient(line, x, y, w)).item<float>() == 16 * 600'001.0f);
+  }
+  {   // 600,000 channels
+    Tensor x = K::ones({1, 3, 2, 2}), w = K::ones({1, 1, 2, 600'000}), dy = K::ones({1, 3, 2, 600'000});
+    CHECK(flat(input_gradient(last, dy, w, x)) == List(12, 600'000));
+    CHECK(flat(forward(last, dy, K::ones({1, 1, 600'000, 2}))) == List(12, 600'000));
+  }
+  {   // many channels of results, through a buffer
+    Tensor x = K::ones({1, 2, 130, 130}), w = K::ones({3, 3, 2, 512}), y = forward(first, x, w);
+    CHECK(K::min(y).item<float>() == 18);
+    CHECK(K::max(kernel_gradient(first, x, y, w)).item<float>() == 18 * 128 * 128);
+    CHECK(K::max(input_gradient(first, y, w, x)).item<float>() == 18 * 9 * 512);
+  }
 }
