@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 # group | how to see that it is there | Debian package | version wanted | reason
-# `cmd` and `python`: one of these programs or modules; `find`: by find.cmake, as the build itself does.
+# `cmd` and `python`: one of these programs or modules; `header`: among Python's own; `find`: by find.cmake, as the build itself does.
 table='
 build | cmd c++ g++ clang++               | g++                     | 12     | compiles kassette and your scripts
 build | cmd cmake                         | cmake                   | 3.22   | configures the build
@@ -33,6 +33,8 @@ docs  | cmd mkdocs                        | mkdocs                  | 1.4    | t
 docs  | python pygments                   | python3-pygments        | 2.14   | colours in its code
 package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | finds what the Debian packages depend on
 package | cmd file                      | file                    | any    | tells it the programs from the rest
+python | python ensurepip                   | python3-venv            | any    | the folder with pip in which the Python package is built
+python | header Python.h                    | python3-dev             | 3.11   | the C API that the Python package is written for
 repl  | find clang                        | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
 repl  | find LLVM                         | llvm-19-dev             | 19     | what it makes code with
 repl  | find libedit                      | libedit-dev             | any    | the line that is typed: history, Tab
@@ -47,7 +49,7 @@ die() {
   exit 1
 }
 
-# present "cmd a b" or "python a b" (modules): one of them is enough.
+# present "cmd a b", "python a b" (modules) or "header a b" (of Python's): one of them is enough.
 present() {
   local kind=$1 name python
   shift
@@ -57,7 +59,11 @@ present() {
     else
       # The distribution puts modules beside its own python3, which need not be the first one found.
       for python in python3 /usr/bin/python3; do
-        "$python" -c "import $name" >/dev/null 2>&1 && return 0
+        if [ "$kind" = header ]; then
+          "$python" -c "import os, sysconfig; open(os.path.join(sysconfig.get_path('include'), '$name'))" >/dev/null 2>&1 && return 0
+        else
+          "$python" -c "import $name" >/dev/null 2>&1 && return 0
+        fi
       done
     fi
   done

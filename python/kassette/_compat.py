@@ -1,0 +1,82 @@
+"""What newer versions of Python, NumPy and h5py took away and Keras 2.3.1 uses, given back; each line says where.
+
+Known to work: Python 3.11 to 3.13, NumPy 1.24 to 2.x, h5py 3.
+"""
+import collections
+import collections.abc
+import functools
+import sys
+import warnings
+
+import numpy
+
+# Python 3.10 moved the abstract classes; keras/engine/training_utils.py asks for collections.Mapping and Container, keras/utils for others.
+for _name in collections.abc.__all__:
+    if not hasattr(collections, _name):
+        setattr(collections, _name, getattr(collections.abc, _name))
+
+# NumPy 1.24 removed the aliases of Python's types: keras/backend/numpy_backend.py, keras/utils, models that users wrote then.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")   # asking NumPy for such a name warns
+    for _name, _type in (("bool", bool), ("int", int), ("float", float), ("object", object)):
+        if not hasattr(numpy, _name):
+            setattr(numpy, _name, _type)
+
+# NumPy 2 removed the capital one: keras/callbacks/callbacks.py, EarlyStopping, ModelCheckpoint and ReduceLROnPlateau.
+if not hasattr(numpy, "Inf"):
+    numpy.Inf = numpy.inf
+
+# NumPy 2 removed second names: string_ in keras/utils/io_utils.py, reading a saved model, and unicode_ in keras_preprocessing, pad_sequences.
+if not hasattr(numpy, "string_"):
+    numpy.string_ = numpy.bytes_
+if not hasattr(numpy, "unicode_"):
+    numpy.unicode_ = numpy.str_
+
+
+class _Text(str):
+    """Text of an attribute in a file, which has what bytes had: keras/engine/saving.py decodes all attributes."""
+
+    def decode(self, encoding="utf-8", errors="strict"):
+        return str(self)
+
+
+def _give_decode_to_attributes():
+    # h5py 3 reads text as str, not as bytes.
+    try:
+        from h5py import AttributeManager
+    except ImportError:   # Keras works without it, but for saving
+        return
+    read = AttributeManager.__getitem__
+
+    def getitem(self, name):
+        value = read(self, name)
+        if isinstance(value, str):
+            return _Text(value)
+        if isinstance(value, numpy.ndarray) and value.dtype == object:   # a list of texts
+            return numpy.array([v.encode("utf-8") if isinstance(v, str) else v for v in value.flat]).reshape(value.shape)
+        return value
+
+    AttributeManager.__getitem__ = getitem
+
+
+def _open_files_in_memory_for_writing():
+    # h5py 3 opens for reading unless told otherwise; keras/utils/io_utils.py makes a file in memory and does not tell.
+    try:
+        from h5py import File
+    except ImportError:
+        return
+    init = File.__init__
+
+    def made(self, name, mode=None, *args, **kwargs):
+        if mode is None:
+            mode = "a" if kwargs.get("driver") == "core" else "r"
+        init(self, name, mode, *args, **kwargs)
+
+    File.__init__ = functools.update_wrapper(made, init)
+    if not hasattr(File, "fid"):   # the same file asks for its bytes by that name
+        File.fid = File.id
+
+
+if "keras" in sys.modules:
+    _give_decode_to_attributes()
+    _open_files_in_memory_for_writing()

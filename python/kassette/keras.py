@@ -1,0 +1,310 @@
+"""The Keras backend API on kassette: KERAS_BACKEND=kassette.keras, or "backend": "kassette.keras" in keras.json.
+
+Names, arguments and defaults are those of keras.backend in Keras 2.3. As there, functions record: an update happens, and a random
+number is drawn, when a function is called or a value is asked for.
+"""
+import functools
+import sys
+
+import numpy as np
+
+from . import _compat
+from . import _core
+from ._core import (
+    Tensor, abs, any, all, argmax, argmin, arange, batch_dot, batch_flatten, bias_add, clip, concatenate, control_dependencies,
+    conv2d_transpose, conv3d_transpose, cos, count_params, cumprod, cumsum, depthwise_conv2d, dot, dtype, elu, equal, eval, exp,
+    expand_dims, flatten, foldl, foldr, gather, get_uid, gradients, greater, greater_equal, hard_sigmoid, identity, in_top_k,
+    is_placeholder, is_sparse, is_tensor, is_variable, l2_normalize, less, less_equal, local_conv1d, local_conv2d, log, logsumexp,
+    manual_variable_initialization, map_fn, max, maximum, mean, min, minimum, name_scope, ndim, normalize_batch_in_training,
+    not_equal, one_hot, permute_dimensions, pool2d, pool3d, pow, print_tensor, prod, relu, repeat, reset_uids,
+    reshape, resize_images, resize_volumes, reverse, round, separable_conv1d, separable_conv2d, shape, sigmoid, sign, sin, size,
+    slice, softmax, softplus, softsign, spatial_2d_padding, spatial_3d_padding, sqrt, square, squeeze, stack, std,
+    stop_gradient, sum, tanh, temporal_padding, tile, to_dense, transpose, update, update_add, update_sub, var, moving_average_update,
+    batch_get_value, batch_set_value, ctc_label_dense_to_sparse, ctc_decode, cast, get_value, set_value,
+)
+
+
+# ---- settings: Keras keeps its own, and its functions to change them cannot be replaced ----------------------------------------
+
+_floatx, _epsilon, _data_format = "float32", 1e-7, "channels_last"
+
+
+def _follow_settings():
+    """Tells the library what Keras' settings are now."""
+    common = sys.modules.get("keras.backend.common")
+    if common is None:
+        return
+    global _floatx, _epsilon, _data_format
+    if common._FLOATX != _floatx:
+        _floatx = common._FLOATX
+        _core.set_floatx(_floatx)
+    if common._EPSILON != _epsilon:
+        _epsilon = common._EPSILON
+        _core.set_epsilon(_epsilon)
+    if common._IMAGE_DATA_FORMAT != _data_format:
+        _data_format = common._IMAGE_DATA_FORMAT
+        _core.set_image_data_format(_data_format)
+
+
+def _with_settings(function):
+    """function, which reads floatx, epsilon or the data format."""
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        _follow_settings()
+        return function(*args, **kwargs)
+    return wrapper
+
+
+def floatx():
+    _follow_settings()
+    return _floatx
+
+
+def epsilon():
+    _follow_settings()
+    return _epsilon
+
+
+def image_data_format():
+    _follow_settings()
+    return _data_format
+
+
+def _set(name, value):
+    common = sys.modules.get("keras.backend.common")
+    if common is not None:
+        getattr(common, "set_" + name)(value)
+        _follow_settings()
+        return True
+    getattr(_core, "set_" + name)(value)
+    return False
+
+
+def set_floatx(floatx):
+    global _floatx
+    if not _set("floatx", floatx):
+        _floatx = str(floatx)
+
+
+def set_epsilon(e):
+    global _epsilon
+    if not _set("epsilon", e):
+        _epsilon = float(e)
+
+
+def set_image_data_format(data_format):
+    global _data_format
+    if not _set("image_data_format", data_format):
+        _data_format = str(data_format)
+
+
+def cast_to_floatx(x):
+    return np.asarray(x, dtype=floatx())
+
+
+def normalize_data_format(value):
+    if value is None:
+        value = image_data_format()
+    data_format = value.lower()
+    if data_format not in ("channels_first", "channels_last"):
+        raise ValueError('The `data_format` argument must be one of "channels_first", "channels_last". Received: ' + str(value))
+    return data_format
+
+
+def backend():
+    return "kassette.keras"
+
+
+def symbolic(func):
+    return func
+
+
+def eager(func):
+    return func
+
+
+# Those with a dtype, a data format or an epsilon by default.
+for _name in ("conv1d conv2d conv3d conv2d_transpose conv3d_transpose depthwise_conv2d separable_conv1d separable_conv2d local_conv1d "
+              "local_conv2d pool2d pool3d bias_add spatial_2d_padding spatial_3d_padding constant zeros ones eye zeros_like ones_like "
+              "mean var std").split():
+    globals()[_name] = _with_settings(getattr(_core, _name))
+for _name in "categorical_crossentropy sparse_categorical_crossentropy ctc_batch_cost".split():
+    globals()[_name] = _with_settings(getattr(_core, _name))
+
+
+# ---- the learning phase --------------------------------------------------------------------------------------------------------
+
+_learning_phase = None
+
+
+def learning_phase():
+    """A scalar tensor to be fed, 0 for test (the default) and 1 for train, or the int that set_learning_phase chose."""
+    return _core.learning_phase() if _learning_phase is None else _learning_phase
+
+
+def set_learning_phase(value):
+    global _learning_phase
+    if value not in (0, 1):
+        raise ValueError("Expected learning phase to be 0 or 1.")
+    _learning_phase = int(value)
+
+
+def clear_session():
+    global _learning_phase
+    _learning_phase = None
+    _core.clear_session()
+
+
+def in_train_phase(x, alt, training=None):
+    uses_learning_phase = training is None
+    if uses_learning_phase:
+        training = learning_phase()
+    if isinstance(training, (bool, int, np.bool_, np.integer)):
+        chosen = x if training else alt
+        return chosen() if callable(chosen) else chosen
+    y = _core.in_train_phase(x, alt, training)
+    if uses_learning_phase:
+        y._uses_learning_phase = True
+    return y
+
+
+def in_test_phase(x, alt, training=None):
+    return in_train_phase(alt, x, training=training)
+
+
+# ---- tensors with Keras' attributes ---------------------------------------------------------------------------------------------
+
+def int_shape(x):
+    if hasattr(x, "_keras_shape"):
+        return x._keras_shape
+    return _core.static_shape(x)
+
+
+get_variable_shape = int_shape
+
+
+def is_keras_tensor(x):
+    if not is_tensor(x):
+        raise ValueError("Unexpectedly found an instance of type `" + str(type(x)) + "`. Expected a symbolic tensor instance.")
+    return hasattr(x, "_keras_history")
+
+
+@_with_settings
+def variable(value, dtype=None, name=None, constraint=None):
+    if hasattr(value, "tocoo"):
+        value = value.astype(dtype or _floatx)
+    v = _core.variable(value, dtype, name or "variable")
+    v._keras_shape = v.shape
+    v._uses_learning_phase = False
+    v.constraint = constraint
+    v.trainable = True   # as TensorFlow's: layers list variables that are set as their attributes by it
+    return v
+
+
+@_with_settings
+def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None):
+    x = _core.placeholder(shape, ndim, dtype, sparse, name)
+    x._keras_shape = x.shape
+    x._uses_learning_phase = False
+    return x
+
+
+# ---- random tensors: NumPy's generator seeds what has no seed, as with TensorFlow -------------------------------------------------
+
+def _seed(seed):
+    return np.random.randint(10e6) if seed is None else seed
+
+
+@_with_settings
+def random_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    return _core.random_normal(shape, mean, stddev, dtype, _seed(seed))
+
+
+@_with_settings
+def random_uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    return _core.random_uniform(shape, minval, maxval, dtype, _seed(seed))
+
+
+@_with_settings
+def random_binomial(shape, p=0.0, dtype=None, seed=None):
+    return _core.random_binomial(shape, p, dtype, _seed(seed))
+
+
+@_with_settings
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    return _core.truncated_normal(shape, mean, stddev, dtype, _seed(seed))
+
+
+@_with_settings
+def random_uniform_variable(shape, low, high, dtype=None, name=None, seed=None):
+    return variable(_core.random_uniform(shape, low, high, dtype, _seed(seed)), dtype, name)
+
+
+@_with_settings
+def random_normal_variable(shape, mean, scale, dtype=None, name=None, seed=None):
+    return variable(_core.random_normal(shape, mean, scale, dtype, _seed(seed)), dtype, name)
+
+
+def dropout(x, level, noise_shape=None, seed=None):
+    return _core.dropout(x, level, noise_shape, _seed(seed))
+
+
+# ---- differences from the C++ functions: Keras on TensorFlow rules here ------------------------------------------------------------
+
+batch_normalization = _core.batch_normalization
+
+
+def binary_crossentropy(target, output, from_logits=False):
+    if from_logits:
+        return _core.binary_crossentropy(target, output, True)
+    # TensorFlow adds epsilon once more to what is clipped by it.
+    small = epsilon()
+    output = clip(output, small, 1 - small)
+    return -(target * log(output + small) + (1 - target) * log(1 - output + small))
+
+
+def repeat_elements(x, rep, axis):
+    y = _core.repeat_elements(x, rep, axis)
+    sizes = list(int_shape(x))
+    if sizes[axis] is not None:
+        sizes[axis] *= rep
+    y._keras_shape = tuple(sizes)
+    return y
+
+
+# ---- functions and loops -----------------------------------------------------------------------------------------------------------
+
+def function(inputs, outputs, updates=None, **kwargs):
+    """A callable: a list of values for `inputs` gives the list of values of `outputs`, and then applies the updates."""
+    kwargs.pop("name", None)
+    fetches, feed_dict = kwargs.pop("fetches", None), kwargs.pop("feed_dict", None)
+    if kwargs:
+        raise ValueError("Invalid argument " + repr(next(iter(kwargs))) + " passed to K.function with the kassette backend")
+    inputs = [x for x in inputs if is_tensor(x)]
+    return _core.make_function(inputs, outputs, updates or [], fetches, feed_dict)
+
+
+def switch(condition, then_expression, else_expression):
+    if dtype(condition) != "bool":
+        condition = cast(condition, "bool")
+    return _core.switch(condition, then_expression, else_expression)
+
+
+def rnn(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, unroll=False, input_length=None):
+    # The first call is outside of the recorded step: what a layer keeps of it, such as a mask of dropout, is one for the sequence.
+    first = inputs[:, 0]
+    step_function(first, list(initial_states) + list(constants or []))
+    last_output, outputs, new_states = _core.rnn(
+        step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length)
+    phase = learning_phase()
+    if is_tensor(phase) and _core.depends_on(last_output, phase):
+        last_output._uses_learning_phase = True
+    return last_output, outputs, new_states
+
+
+# ---- what keras/backend/__init__.py takes from TensorFlow's backend alone ------------------------------------------------------------
+
+_package = sys.modules.get("keras.backend")
+if _package is not None:
+    for _name in ("clear_session", "manual_variable_initialization", "get_variable_shape", "set_learning_phase"):
+        setattr(_package, _name, globals()[_name])

@@ -1,0 +1,236 @@
+// python/src/control.cpp - functions, gradients, state, loops and branches.
+#include <kassette/runtime.h>
+
+#include <nanobind/stl/string.h>
+
+#include <memory>
+
+#include "convert.h"
+
+namespace kassette {
+namespace python {
+namespace {
+
+using nb::arg;
+
+/// A tensor of what a Python callable returned.
+Tensor tensor_from(nb::handle object) {
+  if (const Tensor* t = tensor_of(object)) return *t;
+  return K::constant(Value(object).operand());
+}
+
+/// One branch: a value, or a callable that is asked only if needed.
+class PythonBranch {
+ public:
+  explicit PythonBranch(nb::handle object) {
+    if (PyCallable_Check(object.ptr())) call_.function = object;
+    else value_.set(object);
+  }
+  Branch branch() {
+    if (call_.function.is_valid()) return Branch(call_);
+    return Branch(value_.operand());
+  }
+  Value& value() { return value_; }
+
+ private:
+  struct Call {
+    nb::handle function;
+    Tensor operator()() const { return tensor_from(function()); }
+  };
+  Call call_;
+  Value value_;
+};
+
+K::Step step_from(nb::handle result) {
+  if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) throw TypeError("rnn: the step returns a pair: the output, and the list of new states");
+  if (nb::len(result) != 2) throw ValueError("rnn: the step returns a pair: the output, and the list of new states");
+  return {tensor_from(result[0]), to_tensors(result[1], "rnn: the states that the step returned")};
+}
+
+/// What K.function returns.
+class PythonFunction {
+ public:
+  PythonFunction(nb::handle inputs, nb::handle outputs, nb::handle updates, nb::handle fetches, nb::handle feed_dict) {
+    Tensors in = to_tensors(inputs, "function: inputs"), out = to_tensors(outputs, "function: outputs");
+    for (const Tensor& t : in) dtypes_.push_back(t.dtype());
+    K::FunctionOptions options;
+    for (nb::handle u : nb::iter(updates)) {
+      if (const Tensor* op = tensor_of(u)) options.updates.push_back(*op);
+      else options.updates.push_back(K::Update(nb::cast<Tensor>(u[0]), tensor_from(u[1])));
+    }
+    if (!fetches.is_none()) options.fetches = to_tensors(fetches, "function: fetches");
+    if (!feed_dict.is_none())
+      for (nb::handle pair : nb::iter(feed_dict.attr("items")())) options.feed_dict.push_back(K::Update(nb::cast<Tensor>(pair[0]), tensor_from(pair[1])));
+    function_ = K::function(in, out, options);
+  }
+  nb::list operator()(nb::handle inputs) const {
+    if (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())) throw TypeError("function: the inputs are given as a list or a tuple");
+    Tensors feeds;
+    std::size_t n = nb::len(inputs), i = 0;
+    feeds.reserve(static_cast<std::int64_t>(n));
+    for (nb::handle item : nb::iter(inputs)) {
+      feeds.push_back(feed(item, i < dtypes_.size() ? dtypes_[i] : DType()));
+      ++i;
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();   // while the arrays were copied
+    Tensors results;
+    {
+      Computing now;
+      results = function_(feeds);
+    }
+    nb::list list;
+    for (const Tensor& t : results) list.append(to_numpy(t));
+    return list;
+  }
+
+ private:
+  static Tensor feed(nb::handle item, DType dtype) {
+    if (is_array(item)) return from_numpy(item);
+    if (const Tensor* t = tensor_of(item)) return t->symbolic() ? K::eval(*t) : *t;
+    if (item.is_none()) return Tensor();
+    Value v(item);
+    return v.is_sparse() ? v.sparse() : K::constant(v.operand(), dtype);
+  }
+  std::vector<DType> dtypes_;
+  Function function_;
+};
+
+/// A scope of C++ as a context manager of Python.
+template <class S, class A>
+class PythonScope {
+ public:
+  explicit PythonScope(A argument) : argument_(std::move(argument)) {}
+  void enter() { scope_ = std::make_unique<S>(argument_); }
+  void exit(nb::args) { scope_.reset(); }
+
+ private:
+  A argument_;
+  std::unique_ptr<S> scope_;
+};
+nb::object value_of(const Value& x) {
+  Tensor value;
+  {
+    Operand o = x.operand();
+    Computing now;
+    value = K::eval(o);
+  }
+  return to_numpy(value);
+}
+
+}  // namespace
+
+void bind_control(nb::module_& m) {
+  nb::class_<PythonFunction>(m, "Function").def("__call__", &PythonFunction::operator(), arg("inputs"));
+  m.def("make_function", [](nb::handle inputs, nb::handle outputs, nb::handle updates, nb::handle fetches, nb::handle feed_dict) {
+    return PythonFunction(inputs, outputs, updates, fetches, feed_dict);
+  }, arg("inputs").none(), arg("outputs").none(), arg("updates"), arg("fetches").none(), arg("feed_dict").none());
+
+  m.def("eval", &value_of, arg("x"));
+  m.def("get_value", &value_of, arg("x"));
+  m.def("batch_get_value", [](nb::handle ops) {
+    nb::list values;
+    for (nb::handle x : nb::iter(ops)) values.append(value_of(Value(x)));
+    return values;
+  }, arg("ops"));
+  m.def("set_value", [](const Tensor& x, const Value& value) { K::set_value(x, value.operand()); }, arg("x"), arg("value"));
+  m.def("batch_set_value", [](nb::handle tuples) {
+    Tensors variables, values;
+    for (nb::handle pair : nb::iter(tuples)) {
+      Tensor v = nb::cast<Tensor>(pair[0]);
+      Value x(pair[1]);
+      values.push_back(x.tensor() ? K::eval(*x.tensor()) : K::constant(x.operand(), v.dtype()));
+      variables.push_back(v);
+    }
+    K::batch_set_value(variables, values);
+  }, arg("tuples"));
+  m.def("count_params", [](const Tensor& x) { return K::count_params(x); }, arg("x"));
+
+  m.def("update", [](const Tensor& x, Value& new_x) { new_x.take(x.dtype()); Recorded on; return K::update(x, new_x.operand()); }, arg("x"), arg("new_x"));
+  m.def("update_add", [](const Tensor& x, Value& by) { by.take(x.dtype()); Recorded on; return K::update_add(x, by.operand()); }, arg("x"), arg("increment"));
+  m.def("update_sub", [](const Tensor& x, Value& by) { by.take(x.dtype()); Recorded on; return K::update_sub(x, by.operand()); }, arg("x"), arg("decrement"));
+  m.def("moving_average_update", [](const Tensor& x, Value& value, const Value& momentum) {
+    value.take(x.dtype());
+    Recorded on;
+    return K::moving_average_update(x, value.operand(), momentum.operand());
+  }, arg("x"), arg("value"), arg("momentum"));
+  m.def("print_tensor", [](const Value& x, const Label& message) { Recorded on; return K::print_tensor(x.operand(), message.name()); }, arg("x"),
+        arg("message") = "");
+
+  m.def("gradients", [](nb::handle loss, nb::handle variables) {
+    Recorded on;
+    Tensors losses = to_tensors(loss, "gradients"), of = to_tensors(variables, "gradients");
+    if (losses.empty()) throw ValueError("gradients: no loss");
+    Tensor sum = K::sum(losses[0]);
+    for (std::int64_t i = 1; i < losses.size(); ++i) sum = sum + K::sum(losses[i]);
+    return K::gradients(losses.size() == 1 ? losses[0] : sum, of);
+  }, arg("loss"), arg("variables"));
+  m.def("stop_gradient", [](nb::handle variables) -> nb::object {
+    Recorded on;
+    if (const Tensor* t = tensor_of(variables)) return to_python(K::stop_gradient(*t));
+    return to_list(K::stop_gradient(to_tensors(variables, "stop_gradient")));
+  }, arg("variables"));
+  m.def("depends_on", [](const Tensor& y, const Tensor& x) { return depends_on(y, x); }, arg("y"), arg("x"));
+
+  m.def("switch", [](const Value& condition, nb::handle yes, nb::handle no) {
+    PythonBranch then(yes), otherwise(no);
+    match({&then.value(), &otherwise.value()});
+    Recorded on;
+    return K::switch_(condition.operand(), then.branch(), otherwise.branch());
+  }, arg("condition"), arg("then_expression"), arg("else_expression"));
+  m.def("in_train_phase", [](nb::handle x, nb::handle alt, const Value& training) {
+    PythonBranch then(x), otherwise(alt);
+    match({&then.value(), &otherwise.value()});
+    Recorded on;
+    return K::in_train_phase(then.branch(), otherwise.branch(), training.operand());
+  }, arg("x"), arg("alt"), arg("training").none() = nb::none());
+  m.def("learning_phase", [] { return K::learning_phase(); });
+
+  m.def("rnn", [](nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, const Value& mask, nb::handle constants,
+                  bool unroll, const Value& input_length) {
+    Recorded on;
+    Tensors in = to_tensors(inputs, "rnn: inputs"), states = to_tensors(initial_states, "rnn: initial_states"), more = to_tensors(constants, "rnn: constants");
+    K::RnnResult r = in.size() == 1 && tensor_of(inputs)
+                         ? K::rnn([&](const Tensor& x, const Tensors& s) { return step_from(step(to_python(x), to_list(s))); }, in, states, go_backwards,
+                                  mask.operand(), more, unroll, input_length.operand())
+                         : K::rnn([&](const Tensors& x, const Tensors& s) { return step_from(step(to_list(x), to_list(s))); }, in, states, go_backwards,
+                                  mask.operand(), more, unroll, input_length.operand());
+    return nb::make_tuple(r.last_output, r.outputs, to_list(r.new_states));
+  }, arg("step_function"), arg("inputs"), arg("initial_states"), arg("go_backwards") = false, arg("mask").none() = nb::none(),
+        arg("constants").none() = nb::none(), arg("unroll") = false, arg("input_length").none() = nb::none());
+  m.def("map_fn", [](nb::callable fn, nb::handle elems, const Label& name, DType dtype) {
+    Recorded on;
+    Tensors in = to_tensors(elems, "map_fn");
+    if (tensor_of(elems) || is_array(elems)) return K::map_fn([&](const Tensor& x) { return tensor_from(fn(to_python(x))); }, in, name.name(), dtype);
+    return K::map_fn([&](const Tensors& x) { return tensor_from(fn(to_list(x))); }, in, name.name(), dtype);
+  }, arg("fn"), arg("elems"), arg("name").none() = nb::none(), arg("dtype").none() = nb::none());
+  auto fold = [&m](const char* name, auto f) {
+    m.def(name, [f](nb::callable fn, const Value& elems, const Value& initializer, const Label& label) {
+      Recorded on;
+      return f([&](const Tensor& acc, const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x))); }, elems.operand(), initializer.operand(),
+               label.name());
+    }, arg("fn"), arg("elems"), arg("initializer").none() = nb::none(), arg("name").none() = nb::none());
+  };
+  fold("foldl", [](auto&&... a) { return K::foldl(a...); });
+  fold("foldr", [](auto&&... a) { return K::foldr(a...); });
+
+  using Names = PythonScope<K::NameScope, std::string>;
+  nb::class_<Names>(m, "name_scope").def("__init__", [](Names* self, std::string name) { new (self) Names(std::move(name)); }, arg("name"))
+      .def("__enter__", &Names::enter).def("__exit__", &Names::exit);
+  using After = PythonScope<K::ControlDependencies, Tensors>;
+  nb::class_<After>(m, "control_dependencies").def("__init__", [](After* self, nb::handle updates) {
+        new (self) After(to_tensors(updates, "control_dependencies"));
+      }, arg("control_inputs").none())
+      .def("__enter__", &After::enter).def("__exit__", &After::exit);
+
+  m.def("set_epsilon", &K::set_epsilon);
+  m.def("set_floatx", [](const Label& name) { K::set_floatx(name.name()); });
+  m.def("set_image_data_format", [](const Label& name) { K::set_image_data_format(name.name()); });
+  m.def("clear_session", &K::clear_session);
+  m.def("get_uid", [](const Label& prefix) { return K::get_uid(prefix.name()); }, arg("prefix") = "");
+  m.def("reset_uids", &K::reset_uids);
+  m.def("manual_variable_initialization", &K::manual_variable_initialization, arg("value"));
+  m.def("live_nodes", &live_nodes);
+}
+
+}  // namespace python
+}  // namespace kassette

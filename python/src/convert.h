@@ -1,0 +1,173 @@
+// python/src/convert.h - Python objects to arguments of kassette, and tensors to Python objects.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <kassette/backend.h>
+#include <kassette/borrow.h>
+
+#include <string>
+#include <vector>
+
+namespace kassette {
+namespace python {
+
+namespace nb = nanobind;
+namespace K = kassette::backend;
+
+/// The Python object of a tensor: the one that it already has, with the attributes that Keras put there, or a new one. None for an
+/// empty Tensor.
+nb::object to_python(const Tensor& x);
+/// The tensor of a Python object, or null where it is none.
+const Tensor* tensor_of(nb::handle object);
+
+/// A copy of the value of a concrete tensor: a NumPy array, or a NumPy scalar where it has no axes.
+nb::object to_numpy(const Tensor& x);
+/// A copy of a NumPy array, in its own dtype, but unsigned integers of 32 and 64 bits as int64. Throws TypeError where tensors do not
+/// support its dtype.
+Tensor from_numpy(nb::handle array);
+bool is_array(nb::handle object);
+
+/// What is accepted where a tensor is expected: a tensor, a number, None, an array, or a list of these.
+class Value {
+ public:
+  Value() : number_(None) {}
+  explicit Value(nb::handle object) : Value() { set(object); }
+  void set(nb::handle object);
+  /// Points into this object.
+  Operand operand() const;
+  /// The tensor that was given, or null.
+  const Tensor* tensor() const { return kind_ == Kind::tensor ? &tensor_ : nullptr; }
+  bool is_none() const { return kind_ == Kind::number && number_.is_none(); }
+  /// Whether it was a matrix of SciPy's, and the tensor that was made of it.
+  bool is_sparse() const { return kind_ == Kind::array && K::is_sparse(tensor_); }
+  const Tensor& sparse() const { return tensor_; }
+  /// An array or a list takes that dtype.
+  void take(DType dtype);
+
+ private:
+  void set_list(nb::handle list);
+
+  enum class Kind { number, tensor, array, list };
+  Kind kind_ = Kind::number;
+  Scalar number_;
+  Tensor tensor_;   // of an array its copy
+  std::vector<Value> items_;
+  mutable std::vector<Operand> list_;
+};
+/// Arrays take the dtype of the first tensor among them.
+void match(std::initializer_list<Value*> values);
+
+/// A shape: a number, None, a tensor or an array of integers, or a list of numbers, None and scalar tensors.
+class Sizes {
+ public:
+  void set(nb::handle object);
+  /// Points into this object.
+  Dims dims() const;
+
+ private:
+  enum class Kind { none, number, list, tensor };
+  Kind kind_ = Kind::none;
+  std::int64_t number_ = 0;
+  Tensor whole_;
+  std::vector<Dim> dims_;
+  std::vector<Tensor> tensors_;   // what dims_ points to
+};
+
+/// Text or None; of a dtype its name.
+class Label {
+ public:
+  void set(nb::handle object);
+  Name name() const { return given_ ? Name(text_) : Name(None); }
+  bool given() const { return given_; }
+
+ private:
+  bool given_ = false;
+  std::string text_;
+};
+
+Tensors to_tensors(nb::handle list, const char* what);
+nb::list to_list(const Tensors& tensors);
+Axes to_axes(nb::handle object, const char* what);
+/// A dtype by its name or NumPy's; not given for None.
+DType to_dtype(nb::handle object);
+/// An integer of Python's or NumPy's. Throws TypeError for anything else.
+std::int64_t to_int(nb::handle object, const char* what);
+bool is_int(nb::handle object);
+/// A number or None.
+Scalar to_scalar(nb::handle object, const char* what);
+/// Python's shape: a tuple with None for unknown sizes, or None for an unknown rank.
+nb::object to_tuple(const Shape& shape);
+
+/// Keras builds graphs: what its functions do to variables is recorded, and done when a function is called.
+struct Recorded {
+  K::Scope scope{K::Scope::kSymbolic};
+};
+
+/// While it lives, other threads of Python run, and Ctrl-C reaches what this one computes.
+class Computing {
+ public:
+  Computing();
+  ~Computing();
+
+ private:
+  nb::gil_scoped_release others_;
+};
+
+void bind_tensor(nb::module_& m);
+void bind_math(nb::module_& m);
+void bind_networks(nb::module_& m);
+void bind_control(nb::module_& m);
+
+}  // namespace python
+}  // namespace kassette
+
+// Casters throw where an object is no such argument: kassette's line says more than a list of signatures.
+namespace nanobind {
+namespace detail {
+
+template <class T>
+struct set_caster {
+  NB_TYPE_CASTER(T, const_name("object"))
+  bool from_python(handle src, uint8_t, cleanup_list*) {
+    value.set(src);
+    return true;
+  }
+};
+template <>
+struct type_caster<kassette::python::Value> : set_caster<kassette::python::Value> {};
+template <>
+struct type_caster<kassette::python::Sizes> : set_caster<kassette::python::Sizes> {};
+template <>
+struct type_caster<kassette::python::Label> : set_caster<kassette::python::Label> {};
+
+template <>
+struct type_caster<kassette::DType> {
+  NB_TYPE_CASTER(kassette::DType, const_name("str"))
+  bool from_python(handle src, uint8_t, cleanup_list*) {
+    value = kassette::python::to_dtype(src);
+    return true;
+  }
+  static handle from_cpp(kassette::DType d, rv_policy, cleanup_list*) { return PyUnicode_InternFromString(d.name()); }
+};
+template <>
+struct type_caster<kassette::Tensor> {
+  NB_TYPE_CASTER(kassette::Tensor, const_name("Tensor"))
+  bool from_python(handle src, uint8_t, cleanup_list*) {
+    const kassette::Tensor* t = kassette::python::tensor_of(src);
+    if (t) value = *t;
+    return t != nullptr;
+  }
+  static handle from_cpp(const kassette::Tensor& t, rv_policy, cleanup_list*) { return kassette::python::to_python(t).release(); }
+};
+template <>
+struct type_caster<kassette::Tensors> {
+  NB_TYPE_CASTER(kassette::Tensors, const_name("list"))
+  bool from_python(handle src, uint8_t, cleanup_list*) {
+    value = kassette::python::to_tensors(src, "a list of tensors");
+    return true;
+  }
+  static handle from_cpp(const kassette::Tensors& t, rv_policy, cleanup_list*) { return kassette::python::to_list(t).release(); }
+};
+
+}  // namespace detail
+}  // namespace nanobind

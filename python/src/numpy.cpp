@@ -1,0 +1,297 @@
+// python/src/numpy.cpp - tensors and NumPy's arrays.
+#define KASSETTE_NUMPY_TABLE
+#include "numpy.h"
+
+#include <numpy/arrayscalars.h>
+
+#include <cstring>
+
+#include "convert.h"
+
+namespace kassette {
+namespace python {
+
+bool import_numpy() { return _import_array() >= 0; }
+
+bool is_array(nb::handle object) { return PyArray_Check(object.ptr()); }
+
+namespace {
+
+struct Kind {
+  int number;
+  DType dtype;
+};
+constexpr Kind kKinds[] = {{NPY_BOOL, bool_},    {NPY_UINT8, uint8},   {NPY_UINT16, uint16},   {NPY_INT8, int8},       {NPY_INT16, int16},
+                           {NPY_INT32, int32},   {NPY_INT64, int64},   {NPY_FLOAT16, float16}, {NPY_FLOAT32, float32}, {NPY_FLOAT64, float64},
+                           {NPY_LONGLONG, int64}};
+
+DType dtype_of_number(int number) {
+  for (const Kind& k : kKinds)
+    if (k.number == number) return k.dtype;
+  return None;
+}
+int number_of(DType dtype) {
+  for (const Kind& k : kKinds)
+    if (k.dtype == dtype) return k.number;
+  return NPY_NOTYPE;
+}
+
+nb::object checked(PyObject* object) {
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
+}  // namespace
+
+Tensor from_numpy(nb::handle object) {
+  auto* a = reinterpret_cast<PyArrayObject*>(object.ptr());
+  DType dtype = dtype_of_number(PyArray_TYPE(a));
+  if (!dtype.given()) {
+    int number = PyArray_TYPE(a);
+    if (number != NPY_UINT32 && number != NPY_UINT64 && number != NPY_ULONGLONG) {
+      nb::str name(nb::handle(reinterpret_cast<PyObject*>(PyArray_DESCR(a))));
+      throw TypeError((std::string("an array of dtype ") + name.c_str() + ": tensors do not support it").c_str());
+    }
+    return from_numpy(checked(PyArray_Cast(a, NPY_INT64)));
+  }
+  if (PyArray_ISBYTESWAPPED(a)) return from_numpy(checked(PyArray_Cast(a, PyArray_TYPE(a))));
+  int rank = PyArray_NDIM(a);
+  if (rank > kMaxRank) throw ValueError((std::string("an array of rank ") + std::to_string(rank) + "; a tensor has 0 to 8 axes").c_str());
+  std::int64_t sizes[kMaxRank], strides[kMaxRank];
+  for (int i = 0; i < rank; ++i) {
+    sizes[i] = PyArray_DIM(a, i);
+    if (PyArray_STRIDE(a, i) % dtype.size() != 0) return from_numpy(checked(PyArray_NewCopy(a, NPY_CORDER)));   // a field of a record
+    strides[i] = PyArray_STRIDE(a, i) / dtype.size();
+  }
+  struct List {
+    const std::int64_t* numbers;
+    int count;
+    const std::int64_t* data() const { return numbers; }
+    std::size_t size() const { return static_cast<std::size_t>(count); }
+  };
+  return from_memory(PyArray_DATA(a), dtype, List{sizes, rank}, PyArray_ISCARRAY_RO(a) ? Dims(None) : Dims(List{strides, rank}));
+}
+
+nb::object to_numpy(const Tensor& x) {
+  if (K::is_sparse(x)) return to_numpy(K::eval(x));
+  DType dtype = x.dtype() == bfloat16 ? float32 : x.dtype();
+  Tensor value = x.device() == cpu && dtype == x.dtype() ? x : host_copy(x, dtype);
+  npy_intp sizes[kMaxRank];
+  int rank = value.ndim();
+  Shape shape = value.shape();
+  for (int i = 0; i < rank; ++i) sizes[i] = shape.begin()[i];
+  const void* data = value.data(dtype);
+  if (rank == 0) {
+    nb::object descr = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number_of(dtype))));
+    return checked(PyArray_Scalar(const_cast<void*>(data), reinterpret_cast<PyArray_Descr*>(descr.ptr()), nullptr));
+  }
+  nb::object array = checked(PyArray_SimpleNew(rank, sizes, number_of(dtype)));
+  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  std::size_t bytes = static_cast<std::size_t>(PyArray_NBYTES(a));
+  if (bytes < 1 << 20) {
+    std::memcpy(PyArray_DATA(a), data, bytes);
+  } else {
+    nb::gil_scoped_release free;
+    std::memcpy(PyArray_DATA(a), data, bytes);
+  }
+  return array;
+}
+
+namespace {
+
+/// NumPy's numbers as Python's.
+nb::object plain(nb::handle object) {
+  if (PyArray_IsScalar(object.ptr(), Generic)) return object.attr("item")();
+  return nb::borrow(object);
+}
+
+Scalar scalar_of(nb::handle object, bool& is_number) {
+  PyObject* o = object.ptr();
+  is_number = true;
+  if (o == Py_None) return None;
+  if (PyBool_Check(o)) return Scalar(o == Py_True);
+  if (PyLong_Check(o)) {
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return Scalar(v);
+    unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+    if (overflow < 0 || PyErr_Occurred()) {
+      PyErr_Clear();
+      throw ValueError("an integer of more than 64 bits");
+    }
+    return Scalar(u);
+  }
+  if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
+  is_number = false;
+  return None;
+}
+
+}  // namespace
+
+Scalar to_scalar(nb::handle object, const char* what) {
+  bool is_number;
+  Scalar s = scalar_of(object, is_number);
+  if (is_number) return s;
+  nb::object number = plain(object);
+  if (is_array(number) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(number.ptr())) == 1) number = number.attr("item")();
+  s = scalar_of(number, is_number);
+  if (!is_number) throw TypeError((std::string(what) + ": a number is expected, not " + nb::repr(object.type()).c_str()).c_str());
+  return s;
+}
+
+bool is_int(nb::handle object) {
+  return PyLong_Check(object.ptr()) || PyArray_IsScalar(object.ptr(), Integer);
+}
+
+std::int64_t to_int(nb::handle object, const char* what) {
+  nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    nb::object whole = plain(object);   // Keras computes sizes with floats here and there
+    if (PyFloat_Check(whole.ptr()) && PyFloat_AS_DOUBLE(whole.ptr()) == static_cast<double>(static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()))))
+      return static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()));
+    throw TypeError((std::string(what) + ": an integer is expected, not " + nb::repr(object.type()).c_str()).c_str());
+  }
+  long long v = PyLong_AsLongLong(number.ptr());
+  if (v == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw ValueError((std::string(what) + ": an integer of more than 64 bits").c_str());
+  }
+  return v;
+}
+
+void Value::set(nb::handle object) {
+  if (const Tensor* t = tensor_of(object)) {
+    kind_ = Kind::tensor;
+    tensor_ = *t;
+    return;
+  }
+  bool is_number;
+  number_ = scalar_of(object, is_number);
+  kind_ = Kind::number;
+  if (is_number) return;
+  if (PyArray_IsScalar(object.ptr(), Generic)) {
+    number_ = to_scalar(object, "a number of NumPy's");
+    return;
+  }
+  if (is_array(object)) {
+    kind_ = Kind::array;
+    tensor_ = from_numpy(object);
+    return;
+  }
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return set_list(object);
+  if (nb::hasattr(object, "tocoo")) {   // of SciPy
+    nb::object coo = object.attr("tocoo")(), np = nb::module_::import_("numpy");
+    Tensor rows = from_numpy(np.attr("asarray")(coo.attr("row"), "int64")), columns = from_numpy(np.attr("asarray")(coo.attr("col"), "int64"));
+    Sizes shape;
+    shape.set(coo.attr("shape"));
+    kind_ = Kind::array;
+    Tensors both;
+    both.push_back(rows);
+    both.push_back(columns);
+    tensor_ = K::sparse_coo(K::stack(both, 1), from_numpy(coo.attr("data")), shape.dims());
+    return;
+  }
+  if (nb::hasattr(object, "__array__")) return set(nb::module_::import_("numpy").attr("asarray")(object));
+  throw TypeError((std::string("a tensor, a number or an array is expected, not ") + nb::repr(object.type()).c_str()).c_str());
+}
+
+void Value::set_list(nb::handle list) {
+  kind_ = Kind::list;
+  for (nb::handle item : list) items_.emplace_back(item);
+}
+
+Operand Value::operand() const {
+  switch (kind_) {
+    case Kind::tensor:
+    case Kind::array: return tensor_;
+    case Kind::list:
+      list_.clear();
+      for (const Value& item : items_) list_.push_back(item.operand());
+      return list_;
+    default: break;
+  }
+  // An operand is made of a number, not of a Scalar.
+  Operand o(None);
+  static_cast<Scalar&>(o) = number_;
+  return o;
+}
+
+void Value::take(DType dtype) {
+  if (kind_ == Kind::array && tensor_.dtype() != dtype) tensor_ = K::cast(tensor_, dtype);
+  for (Value& item : items_) item.take(dtype);
+}
+
+void match(std::initializer_list<Value*> values) {
+  for (Value* v : values)
+    if (v->tensor()) {
+      DType dtype = v->tensor()->dtype();
+      for (Value* w : values)
+        if (!w->tensor()) w->take(dtype);
+      return;
+    }
+}
+
+void Sizes::set(nb::handle object) {
+  kind_ = Kind::none;
+  if (object.is_none()) return;
+  if (const Tensor* t = tensor_of(object)) {
+    kind_ = Kind::tensor;
+    whole_ = *t;
+    return;
+  }
+  if (is_int(object)) {
+    kind_ = Kind::number;
+    number_ = to_int(object, "a shape");
+    return;
+  }
+  kind_ = Kind::list;
+  dims_.clear();
+  tensors_.clear();
+  for (nb::handle item : nb::iter(object)) {
+    tensors_.emplace_back();
+    if (item.is_none()) dims_.push_back(Dim(None));
+    else if (const Tensor* t = tensor_of(item)) dims_.push_back(Dim(0)), tensors_.back() = *t;
+    else dims_.push_back(Dim(static_cast<long>(to_int(item, "a shape"))));
+  }
+  for (std::size_t i = 0; i < dims_.size(); ++i)
+    if (tensors_[i].defined()) dims_[i] = Dim(tensors_[i]);
+}
+
+Dims Sizes::dims() const {
+  switch (kind_) {
+    case Kind::none: return None;
+    case Kind::tensor: return whole_;
+    case Kind::number: return static_cast<long>(number_);
+    default: return dims_;
+  }
+}
+
+void Label::set(nb::handle object) {
+  given_ = !object.is_none();
+  if (!given_) return;
+  if (!PyUnicode_Check(object.ptr())) throw TypeError((std::string("text is expected, not ") + nb::repr(object.type()).c_str()).c_str());
+  text_ = nb::borrow<nb::str>(object).c_str();
+}
+
+DType to_dtype(nb::handle object) {
+  if (object.is_none()) return None;
+  if (PyUnicode_Check(object.ptr())) return DType(nb::borrow<nb::str>(object).c_str());
+  PyArray_Descr* descr = nullptr;
+  if (!PyArray_DescrConverter(object.ptr(), &descr)) throw nb::python_error();
+  nb::object keep = nb::steal(reinterpret_cast<PyObject*>(descr));
+  DType dtype = dtype_of_number(descr->type_num);
+  if (!dtype.given()) throw TypeError((std::string("dtype ") + nb::str(keep).c_str() + ": tensors do not support it").c_str());
+  return dtype;
+}
+
+Axes to_axes(nb::handle object, const char* what) {
+  if (object.is_none()) return None;
+  if (is_int(object)) return static_cast<long>(to_int(object, what));
+  std::vector<std::int64_t> axes;
+  for (nb::handle item : nb::iter(object)) axes.push_back(to_int(item, what));
+  return axes;
+}
+
+}  // namespace python
+}  // namespace kassette

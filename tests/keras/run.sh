@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# tests/keras/run.sh [PYTEST_ARGUMENTS...] - runs the Python package's own tests, then the test suite of Keras 2.3.1 on it.
+# tests/keras/run.sh --examples - runs fifteen of Keras' examples, shortened.
+#
+# Wants the wheel of `./kassette python`. Keras, its sources and what its tests import are fetched once, into build/python/keras. A test that
+# fails is an error unless known.tsv lists it, with the reason.
+set -euo pipefail
+source=$(cd "$(dirname "$(readlink -f "$0")")/../.." && pwd)
+build=${KASSETTE_BUILD:-$source/build}
+folder=$build/python/keras
+unset OPENBLAS_CORETYPE
+
+wheels=("$build"/python/kassette-*.whl)
+[ -e "${wheels[0]}" ] || { echo "run.sh: no wheel in $build/python; make it with ./kassette python" >&2; exit 2; }
+mkdir -p "$folder"
+cd "$folder"
+[ -x env/bin/pip ] || python3 -m venv env
+pip=(env/bin/pip --quiet --disable-pip-version-check)
+if [ ! -e .installed ]; then
+  "${pip[@]}" install keras==2.3.1 keras_applications==1.0.8 keras_preprocessing==1.1.2 numpy scipy h5py pyyaml six pandas pillow \
+    requests pytest pytest-timeout flaky setuptools
+  "${pip[@]}" download --no-deps --no-binary keras keras==2.3.1
+  tar xf [Kk]eras-2.3.1.tar.gz
+  touch .installed
+fi
+"${pip[@]}" install --no-deps --force-reinstall "${wheels[0]}"
+rm -rf tests home
+cp -r [Kk]eras-2.3.1/tests tests
+python3 "$source/tests/keras/edits.py" tests
+
+export KERAS_HOME=$PWD/home KERAS_BACKEND=kassette.keras
+pytest=(env/bin/python -m pytest -q --timeout 300 -p no:cacheprovider --tb=short)
+
+if [ "${1:-}" = --examples ]; then
+  "${pip[@]}" install matplotlib
+  failed=0
+  mkdir -p examples
+  cd examples
+  for name in addition_rnn lstm_stateful variational_autoencoder mnist_mlp mnist_cnn mnist_siamese antirectifier imdb_lstm imdb_cnn reuters_mlp \
+    conv_lstm image_ocr deep_dream neural_style_transfer lstm_text_generation; do
+    started=$SECONDS
+    if ../env/bin/python "$source/tests/keras/examples.py" ../[Kk]eras-2.3.1/examples $name >$name.log 2>&1; then
+      echo "$name: ran, $((SECONDS - started)) s"
+    else
+      echo "$name: failed: $(tail -n 1 $name.log)"
+      failed=1
+    fi
+  done
+  exit $failed
+fi
+
+"${pytest[@]}" "$source/tests/python" >own.log 2>&1 || { tail -n 60 own.log >&2; exit 1; }
+echo "the package's own tests: $(tail -n 1 own.log)"
+
+# What needs a program, a package or a network that is not there; TensorBoard and several GPUs are TensorFlow's.
+[ $# -gt 0 ] || set -- tests/keras tests/keras/engine/layer_subclassing_tests.py tests/test_dynamic_trainability.py tests/test_loss_masking.py \
+  tests/test_loss_weighting.py tests/test_model_pickling.py tests/test_model_saving.py tests/test_multiprocessing.py \
+  tests/integration_tests/test_image_data_tasks.py tests/integration_tests/test_temporal_data_tasks.py tests/integration_tests/test_vector_data_tasks.py \
+  --ignore tests/keras/datasets --ignore tests/keras/utils/multi_gpu_test.py --ignore tests/keras/callbacks/tensorboard_test.py
+status=0
+"${pytest[@]}" --junitxml result.xml "$@" >pytest.log 2>&1 || status=$?
+[ $status -le 1 ] || { tail -n 40 pytest.log >&2; exit $status; }
+env/bin/python "$source/tests/keras/judge.py" result.xml "$source/tests/keras/known.tsv" pytest.log
