@@ -51,10 +51,10 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
   auto count = [&] { return taps = ceil_div(line[0].taps, parts[0]) * ceil_div(line[1].taps, parts[1]) * ceil_div(line[2].taps, parts[2]); };
   for (int d = 0; d < 3; ++d)
     while (count() * least > most && parts[d] < line[d].taps) parts[d] = std::min(line[d].taps, 2 * parts[d]);
-  const std::int64_t channel_parts = ceil_div(c_in, std::max(least, most / taps)), all = parts[0] * parts[1] * parts[2] * channel_parts;
+  const std::int64_t channel_parts = ceil_div(c_in, std::max(least, most / taps)), n_blocks = parts[0] * parts[1] * parts[2] * channel_parts;
   std::vector<Block> blocks;
   std::int64_t before = 0;
-  for (std::int64_t i = 0; i < all; ++i) {
+  for (std::int64_t i = 0; i < n_blocks; ++i) {
     const std::int64_t c = i % channel_parts;
     Block b{.line = {line[0], line[1], line[2]}, .channel = c_in * c / channel_parts, .channels = 0, .before = before};
     b.channels = c_in * (c + 1) / channel_parts - b.channel;

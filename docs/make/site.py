@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import headers
 import markdown
 
-GUIDE = ["first_steps", "from_keras", "from_pytorch", "gradients", "memory", "repl", "testing", "files", "errors", "pitfalls", "performance",
+GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "repl", "testing", "files", "errors", "pitfalls", "performance",
          "sparse", "engines", "security", "parity", "house"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
