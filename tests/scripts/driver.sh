@@ -153,7 +153,7 @@ says "run: a b is a folder" run 'a b'
 says "run: -O3 is not an option; what the script is given stands behind it:  kassette run FILE.cpp -O3" run -O3 plain.cpp
 says "run: it takes a file; lines from a pipe run in \`kassette repl\`" run -
 says "plain.cpp is not a command; to run it:  kassette run plain.cpp" plain.cpp
-says "rnu is not a command; there are run, repl, flags, info, build, test, bench, docs and package (kassette --help)" rnu plain.cpp
+says "rnu is not a command; there are run, repl, flags, info, build, test, bench, docs, package and python (kassette --help)" rnu plain.cpp
 says "info: it takes no arguments, and was given x" info x
 says "test: --sanitise is not an option; there is --sanitize=address and --sanitize=thread" test --sanitise
 says "test: one filter at a time, not a and b" test a b
