@@ -2,10 +2,12 @@
 #include "ops/resize.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/text.h"
 #include "devices/cpu/threads.h"
 #include "ops/fold.h"
+#include "ops/resize_loops.h"
 
 namespace kassette {
 namespace {
@@ -38,27 +40,34 @@ void gradient_rule(const Call& call, Spec* out) {
 
 constexpr std::int64_t kGrain = 1 << 15;
 
-/// to = a + (b - a) * t
 template <class T>
-void blend(const T* a, const T* b, T t, std::int64_t n, T* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] + (b[i] - a[i]) * t;
+const ResizeLoops<T>& loops() {
+  if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(resize_table).f32;
+  else return KASSETTE_PICK(resize_table).f64;
 }
-template <class T>
-void add_scaled(const T* x, T t, std::int64_t n, T* to) {
-  for (std::int64_t i = 0; i < n; ++i) to[i] += x[i] * t;
-}
+/// Below so many elements a call of a loop costs more than the loop.
+constexpr std::int64_t kShort = 8;
+
 /// Parts of [0, n) blended: `inner` elements of the one before and the one after.
-template <class T>
-void widen(const T* x, const ResizeShape& s, T* to) {
+template <class T, class Blend>
+void widen_by(const T* x, const ResizeShape& s, T* to, Blend blend) {
   const auto f = static_cast<T>(s.column_factor);
   for (std::int64_t c = 0; c < s.columns; ++c) {
     const T *a = x + c * s.inner, *b = c + 1 < s.columns ? a + s.inner : a;
     for (std::int64_t k = 0; k < s.column_factor; ++k, to += s.inner) blend(a, b, static_cast<T>(k) / f, s.inner, to);
   }
 }
-/// The adjoint.
 template <class T>
-void narrow(const T* x, const ResizeShape& s, T* to) {
+void widen(const T* x, const ResizeShape& s, T* to) {
+  if (s.inner > kShort)
+    return widen_by(x, s, to, [blend = loops<T>().blend](const T* a, const T* b, T t, std::int64_t n, T* y) { blend(a, b, t, n, y, false); });
+  widen_by(x, s, to, [](const T* a, const T* b, T t, std::int64_t n, T* y) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] + (b[i] - a[i]) * t;
+  });
+}
+/// The adjoint.
+template <class T, class Add>
+void narrow_by(const T* x, const ResizeShape& s, T* to, Add add_scaled) {
   const std::int64_t f = s.column_factor;
   for (std::int64_t c = 0; c < s.columns; ++c, to += s.inner) {
     std::fill_n(to, s.inner, T(0));
@@ -67,10 +76,20 @@ void narrow(const T* x, const ResizeShape& s, T* to) {
       add_scaled(x + (c * f + k) * s.inner, c + 1 < s.columns ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), s.inner, to);
   }
 }
+template <class T>
+void narrow(const T* x, const ResizeShape& s, T* to) {
+  if (s.inner > kShort) return narrow_by(x, s, to, loops<T>().add_scaled);
+  narrow_by(x, s, to, [](const T* from, T t, std::int64_t n, T* y) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] += from[i] * t;
+  });
+}
 
 template <class T>
 void enlarge(const ResizeShape& s, const T* x, T* y) {
   const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
+  // Past the caches where none holds the result, in lines long enough to be worth the fence behind each.
+  const std::int64_t line_bytes = out * static_cast<std::int64_t>(sizeof(T));
+  const bool stream = line_bytes >= 4096 && s.outer * s.rows * f >= (4 << 20) / line_bytes;
   parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
     Scratch<T> lines(2 * out);
     T *above = lines.get(), *below = above + out;
@@ -80,7 +99,7 @@ void enlarge(const ResizeShape& s, const T* x, T* y) {
       if (ready != i) widen(x + i * in, s, above);
       if (!last) widen(x + (i + 1) * in, s, below);
       for (std::int64_t k = 0; k < f; ++k)
-        blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out, y + (i * f + k) * out);
+        loops<T>().blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out, y + (i * f + k) * out, stream);
       std::swap(above, below);
       ready = last ? -1 : i + 1;
     }
@@ -94,9 +113,9 @@ void enlarge_gradient(const ResizeShape& s, const T* dy, T* dx) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % s.rows;
       std::fill_n(line.get(), out, T(0));
-      for (std::int64_t k = 1; row > 0 && k < f; ++k) add_scaled(dy + ((i - 1) * f + k) * out, static_cast<T>(k) / static_cast<T>(f), out, line.get());
+      for (std::int64_t k = 1; row > 0 && k < f; ++k) loops<T>().add_scaled(dy + ((i - 1) * f + k) * out, static_cast<T>(k) / static_cast<T>(f), out, line.get());
       for (std::int64_t k = 0; k < f; ++k)
-        add_scaled(dy + (i * f + k) * out, row + 1 < s.rows ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), out, line.get());
+        loops<T>().add_scaled(dy + (i * f + k) * out, row + 1 < s.rows ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), out, line.get());
       narrow(line.get(), s, dx + i * in);
     }
   });
