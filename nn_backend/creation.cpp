@@ -239,7 +239,8 @@ Constraint constraint_of(const Tensor& variable) {
 
 Text name_of(const Tensor& x) {
   if (!x.defined()) fail<ValueError>("name_of: an empty Tensor (an uninitialised variable?)");
-  const Body& b = Access::body(is_sparse(x) ? sparse_part(x, kValues) : x);
+  const Body& handle = Access::body(x);
+  const Body& b = is_sparse(handle) ? sparse_part(handle, kValues) : handle;
   return b.flags & kLeaf ? Text(b.node->cell->name) : Text();
 }
 
