@@ -184,12 +184,9 @@ KASSETTE_FN void depthwise_pixels(const DepthwiseLine<T>& t, std::int64_t first,
 }
 template <class T>
 void depthwise_line(const DepthwiseLine<T>& t) {
-  constexpr std::int64_t w = Vec<T>::kWidth;
   constexpr int kP = kRows == 12 ? 8 : 4;
   auto pixels = [&](auto count, std::int64_t p) __attribute__((always_inline)) {
-    std::int64_t c = 0;
-    for (; c + w <= t.channels; c += w) depthwise_pixels<T, count>(t, p, c, Part<T>{w});
-    if (c < t.channels) depthwise_pixels<T, count>(t, p, c, Part<T>{t.channels - c});
+    each_vector<T>(t.channels, [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) { depthwise_pixels<T, count>(t, p, c, part); });
   };
   // The last ones of a line overlap the ones before.
   if (t.pixels >= kP)
@@ -220,16 +217,12 @@ KASSETTE_FN void depthwise_taps(const DepthwiseGradientLine<T>& t, std::int64_t 
 }
 template <class T>
 void depthwise_gradient_line(const DepthwiseGradientLine<T>& t) {
-  constexpr std::int64_t w = Vec<T>::kWidth;
-  auto taps = [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) {
+  each_vector<T>(t.channels, [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) {
     std::int64_t tap = 0;
     for (; tap + 9 <= t.taps; tap += 9) depthwise_taps<T, 9>(t, tap, c, part);
     for (; tap + 3 <= t.taps; tap += 3) depthwise_taps<T, 3>(t, tap, c, part);
     for (; tap < t.taps; ++tap) depthwise_taps<T, 1>(t, tap, c, part);
-  };
-  std::int64_t c = 0;
-  for (; c + w <= t.channels; c += w) taps(c, Part<T>{w});
-  if (c < t.channels) taps(c, Part<T>{t.channels - c});
+  });
 }
 
 /// Loops for 1 to kRows rows and for as many vectors as the columns fill.

@@ -13,14 +13,6 @@ namespace {
 // Golub and LeVeque (1979) do, which loses nothing.
 constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
-/// f(column, part) for the vectors of a row.
-template <class T, class F>
-KASSETTE_FN void each(std::int64_t width, F f) {
-  constexpr std::int64_t w = Vec<T>::kWidth;
-  std::int64_t c = 0;
-  for (; c + w <= width; c += w) f(c, Part<T>{w});
-  if (c < width) f(c, Part<T>{width - c});
-}
 /// Whether every whole vector of the matrix at y may be written past the caches.
 template <class T>
 KASSETTE_FN bool streams(const T* y, const Rows& r) {
@@ -91,7 +83,7 @@ KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t wi
   std::int64_t r = 0;
   for (; r + kGroup <= n; r += kGroup) {
     ahead.start(r);
-    each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+    each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       V a[kGroup], b[kGroup];
       std::int64_t i = r * stride + c, asked = ahead.eight(c);
       for (int k = 0; k < kGroup; ++k, i += stride, asked += ahead.step()) {
@@ -104,7 +96,7 @@ KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t wi
     });
   }
   for (; r < n; ++r)
-    each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+    each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       V a, b;
       f(r * stride + c, c, part, a, b);
       part.store(sum_a + c, r ? part.load(sum_a + c) + a : a);
@@ -117,7 +109,7 @@ template <class T>
 KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, T* mean, T* squares) {
   using V = xsimd::batch<T>;
   alignas(64) T shift[kColumns], sum[kColumns];
-  each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+  each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
     V first = part.load(x + c);
     if (n >= kGroup) {
       V d[kGroup];
@@ -134,7 +126,7 @@ KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, 
       },
       [&](std::int64_t i) __attribute__((always_inline)) { prefetch(x, i); });
   const V share(T(1) / static_cast<T>(n));
-  each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+  each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
     V s = part.load(sum + c), beside = s * share, rest = part.load(squares + c) - s * beside;
     part.store(mean + c, part.load(shift + c) + beside);
     part.store(squares + c, xsimd::select(rest < V(T(0)), V(T(0)), rest));
@@ -157,7 +149,7 @@ void moments(const T* x, const Rows& m, T* mean, T* squares) {
       alignas(64) T next[kColumns], more[kColumns];
       block_moments(from, n, m.stride, width, next, more);
       const V share(static_cast<T>(n) / static_cast<T>(r + n)), both(static_cast<T>(r) * (static_cast<T>(n) / static_cast<T>(r + n)));
-      each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+      each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
         V old = part.load(to_mean + c), gap = part.load(next + c) - old;
         part.store(to_mean + c, old + gap * share);
         part.store(to_squares + c, (part.load(to_squares + c) + part.load(more + c)) + gap * gap * both);
@@ -185,7 +177,7 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
             prefetch(u, i);
             prefetch(from, i);
           });
-      each<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+      each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
         T *to = sum + at + c, *also = product + at + c;
         part.store(to, r ? part.load(to) + part.load(s + c) : part.load(s + c));
         part.store(also, r ? part.load(also) + part.load(p + c) : part.load(p + c));
@@ -203,7 +195,7 @@ KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value va
   for (std::int64_t r = 0; r < m.n; r += kGroup) {
     std::int64_t n = m.n - r < kGroup ? m.n - r : kGroup;
     ahead.start(r);
-    each<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+    each_vector<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       auto p = parameters(c, part);
       std::int64_t i = r * stride + c, asked = ahead.eight(c);
       for (std::int64_t k = 0; k < n; ++k, i += stride, asked += ahead.step()) {
@@ -219,7 +211,7 @@ KASSETTE_FN void by_rows(const Rows& m, T* y, Parameters parameters, Value value
   bool stream = streams(y, m);
   for (std::int64_t r = 0; r < m.n; ++r) {
     auto p = parameters(m.alike ? 0 : r);
-    each<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+    each_vector<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
       std::int64_t i = r * m.stride + c;
       part.store(y + i, value(i, part, p), stream);
     });

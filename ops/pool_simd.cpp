@@ -6,14 +6,6 @@
 namespace kassette {
 namespace {
 
-template <class T, class F>
-KASSETTE_FN void each_vector(std::int64_t channels, F f) {
-  constexpr std::int64_t w = Vec<T>::kWidth;
-  std::int64_t c = 0;
-  for (; c + w <= channels; c += w) f(c, Part<T>{w});
-  if (c < channels) f(c, Part<T>{channels - c});
-}
-
 /// A number that is NaN stays.
 template <class T>
 KASSETTE_FN typename Vec<T>::V greatest(const PoolWindow<T>& w, const T* x, std::int64_t c, const Part<T>& part) {

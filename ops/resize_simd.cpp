@@ -6,14 +6,6 @@
 namespace kassette {
 namespace {
 
-template <class T, class F>
-KASSETTE_FN void each_vector(std::int64_t n, F f) {
-  constexpr std::int64_t w = Vec<T>::kWidth;
-  std::int64_t i = 0;
-  for (; i + w <= n; i += w) f(i, Part<T>{w});
-  if (i < n) f(i, Part<T>{n - i});
-}
-
 template <class T>
 void blend(const T* a, const T* b, T t, std::int64_t n, T* to, bool stream) {
   const typename Vec<T>::V by(t);

@@ -103,6 +103,15 @@ struct Part {
   }
 };
 
+/// f(i, part) for the vectors of n elements: `part` has those from i on.
+template <class T, class F>
+KASSETTE_FN void each_vector(std::int64_t n, F f) {
+  constexpr std::int64_t w = Vec<T>::kWidth;
+  std::int64_t i = 0;
+  for (; i + w <= n; i += w) f(i, Part<T>{w});
+  if (i < n) f(i, Part<T>{n - i});
+}
+
 /// Outputs that no cache will hold are written past them: a plain store reads the line first, which makes an addition of 10^7
 /// floats 1.4 times as slow. In bytes, for one thread's part.
 constexpr std::int64_t kStreamed = 4 << 20;
