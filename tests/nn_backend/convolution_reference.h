@@ -78,51 +78,45 @@ struct RefResult {
 
 inline List zeros(const List& like) { return List(like.size(), 0.0); }
 
-/// x (n points) with a kernel (taps, c_in, c_out).
-inline RefResult ref_convolution(const RefWindows& g, const List& x, const List& w, const List& dy) {
+/// y is bilinear in x and w: each(f) calls f(i, j, o) for every product x[i] * w[j] that is a term of y[o].
+template <class Each>
+RefResult ref_bilinear(const List& x, const List& w, const List& dy, Each each) {
   RefResult r{zeros(dy), {zeros(x), zeros(w)}};
-  g.each([&](Size image, Size p, Size t, Size q) {
-    for (Size c = 0; c < g.c_in; ++c)
-      for (Size f = 0; f < g.c_out; ++f) {
-        const std::size_t i = g.in_at(image, q, c), j = static_cast<std::size_t>((t * g.c_in + c) * g.c_out + f), o = g.out_at(image, p, f);
-        r.y[o] += x[i] * w[j];
-        r.gradients[0][i] += dy[o] * w[j];
-        r.gradients[1][j] += x[i] * dy[o];
-      }
+  each([&](std::size_t i, std::size_t j, std::size_t o) {
+    r.y[o] += x[i] * w[j];
+    r.gradients[0][i] += dy[o] * w[j];
+    r.gradients[1][j] += x[i] * dy[o];
   });
   return r;
+}
+/// f(element with c_in channels, weight, element with c_out channels) for a kernel (taps, c_in, c_out).
+template <class F>
+void each_product(const RefWindows& g, F f) {
+  g.each([&](Size image, Size p, Size t, Size q) {
+    for (Size c = 0; c < g.c_in; ++c)
+      for (Size o = 0; o < g.c_out; ++o) f(g.in_at(image, q, c), static_cast<std::size_t>((t * g.c_in + c) * g.c_out + o), g.out_at(image, p, o));
+  });
+}
+
+/// x (n points) with a kernel (taps, c_in, c_out).
+inline RefResult ref_convolution(const RefWindows& g, const List& x, const List& w, const List& dy) {
+  return ref_bilinear(x, w, dy, [&](auto term) { each_product(g, term); });
 }
 
 /// Specification 2.18.4: each element of x, of the size that g.axis[].out says and with c_out channels, adds its kernel (taps, c_in, c_out) to a result of
 /// n points and c_in channels.
 inline RefResult ref_transposed(const RefWindows& g, const List& x, const List& w, const List& dy) {
-  RefResult r{zeros(dy), {zeros(x), zeros(w)}};
-  g.each([&](Size image, Size p, Size t, Size q) {
-    for (Size c = 0; c < g.c_out; ++c)
-      for (Size o = 0; o < g.c_in; ++o) {
-        const std::size_t i = g.out_at(image, p, c), j = static_cast<std::size_t>((t * g.c_in + o) * g.c_out + c), to = g.in_at(image, q, o);
-        r.y[to] += x[i] * w[j];
-        r.gradients[0][i] += dy[to] * w[j];
-        r.gradients[1][j] += x[i] * dy[to];
-      }
-  });
-  return r;
+  return ref_bilinear(x, w, dy, [&](auto term) { each_product(g, [&](std::size_t to, std::size_t j, std::size_t from) { term(from, j, to); }); });
 }
 
 /// Channel c with filter m is channel c * multiplier + m.
 inline RefResult ref_depthwise(const RefWindows& g, const List& x, const List& w, const List& dy) {
-  const Size multiplier = g.c_out / g.c_in;
-  RefResult r{zeros(dy), {zeros(x), zeros(w)}};
-  g.each([&](Size image, Size p, Size t, Size q) {
-    for (Size c = 0; c < g.c_in; ++c)
-      for (Size m = 0; m < multiplier; ++m) {
-        const std::size_t i = g.in_at(image, q, c), j = static_cast<std::size_t>((t * g.c_in + c) * multiplier + m), o = g.out_at(image, p, c * multiplier + m);
-        r.y[o] += x[i] * w[j];
-        r.gradients[0][i] += dy[o] * w[j];
-        r.gradients[1][j] += x[i] * dy[o];
-      }
+  return ref_bilinear(x, w, dy, [&](auto term) {
+    g.each([&](Size image, Size p, Size t, Size q) {
+      for (Size o = 0; o < g.c_out; ++o)
+        term(g.in_at(image, q, o / (g.c_out / g.c_in)), static_cast<std::size_t>(t * g.c_out + o), g.out_at(image, p, o));
+    });
   });
-  return r;
 }
 
 /// Depthwise, then a matrix (c_out, filters) at each point.
@@ -148,18 +142,15 @@ inline RefResult ref_separable(const RefWindows& g, const List& x, const List& w
 /// A kernel (places, features, c_out): features are positions before channels, or, of images with their channels first, channels before positions.
 inline RefResult ref_local(const RefWindows& g, const List& x, const List& w, const List& dy) {
   const bool channels_major = g.channels_first && g.axes == 2;
-  RefResult r{zeros(dy), {zeros(x), zeros(w)}};
-  g.each([&](Size image, Size p, Size t, Size q) {
-    for (Size c = 0; c < g.c_in; ++c)
-      for (Size f = 0; f < g.c_out; ++f) {
+  return ref_bilinear(x, w, dy, [&](auto term) {
+    g.each([&](Size image, Size p, Size t, Size q) {
+      for (Size c = 0; c < g.c_in; ++c) {
         const Size feature = channels_major ? c * g.taps() + t : t * g.c_in + c;
-        const std::size_t i = g.in_at(image, q, c), j = static_cast<std::size_t>((p * g.taps() * g.c_in + feature) * g.c_out + f), o = g.out_at(image, p, f);
-        r.y[o] += x[i] * w[j];
-        r.gradients[0][i] += dy[o] * w[j];
-        r.gradients[1][j] += x[i] * dy[o];
+        for (Size o = 0; o < g.c_out; ++o)
+          term(g.in_at(image, q, c), static_cast<std::size_t>((p * g.taps() * g.c_in + feature) * g.c_out + o), g.out_at(image, p, o));
       }
+    });
   });
-  return r;
 }
 
 /// The first of the greatest elements, NaN among them, takes the gradient.
