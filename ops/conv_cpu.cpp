@@ -117,15 +117,9 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
         const std::int64_t image = tiles.place(i / groups, first, n), group = i % groups;
         const std::int64_t panel_begin = n_panels * group / groups, panel_end = n_panels * (group + 1) / groups;
         const std::int64_t column = (first_panel + panel_begin) * width, columns = std::min(c_out, (first_panel + panel_end) * width) - column;
-        Box to = output_box(line, image, first, n);
-        to.channel = column;
-        to.channels = columns;
-        results.begin(to);
+        results.begin(output_box(line, image, first, n, column, columns));
         for (const Block& block : blocks) {
-          Box from = input_box(block.line, image, first, n);
-          from.channel = block.channel;
-          from.channels = block.channels;
-          slab.read(from);
+          slab.read(input_box(block.line, image, first, n, block.channel, block.channels));
           const std::int64_t* stride = slab.stride();
           const Stretches window(block.line, stride, block.channels, neighbours && stride[2] == block.channels);
           ConvTile<T> t{.a = nullptr, .a_step = line[2].step * stride[2], .offsets = window.offsets.data(), .runs = window.count(), .run = window.length,

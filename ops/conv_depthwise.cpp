@@ -20,9 +20,7 @@ void correlate_depthwise(const Line* line, const Images& x, const Images& y, std
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t first[3], n[3];
       const std::int64_t image = tiles.place(i, first, n);
-      Box to = output_box(line, image, first, n);
-      to.channels = y.channels;
-      results.begin(to);
+      results.begin(output_box(line, image, first, n, 0, y.channels));
       const DepthwiseTile<T> from(slab, line, x, image, first, n, weight_step, weight_start);
       from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
         T* row = results.row(a, b) + run.first * results.step();

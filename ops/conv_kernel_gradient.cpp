@@ -73,16 +73,10 @@ void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to
       for (std::int64_t tile = tiles.count() * part / d.parts; tile < tiles.count() * (part + 1) / d.parts; ++tile) {
         std::int64_t first[3], n[3];
         const std::int64_t image = tiles.place(tile, first, n);
-        Box of = output_box(line, image, first, n);
-        of.channel = first_column;
-        of.channels = last_column - first_column;
-        slopes.read(of);
+        slopes.read(output_box(line, image, first, n, first_column, last_column - first_column));
         const std::int64_t* of_dy = slopes.stride();
         for (const Block& block : blocks) {
-          Box from = input_box(block.line, image, first, n);
-          from.channel = block.channel;
-          from.channels = block.channels;
-          slab.read(from);
+          slab.read(input_box(block.line, image, first, n, block.channel, block.channels));
           const std::int64_t* stride = slab.stride();
           const bool joined = line[2].tap_step == 1 && blocks.size() == 1 && stride[2] == c_in;
           const Stretches window(block.line, stride, block.channels, joined);
@@ -125,9 +119,7 @@ void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& 
       for (std::int64_t tile = tiles.count() * part / parts; tile < tiles.count() * (part + 1) / parts; ++tile) {
         std::int64_t first[3], n[3];
         const std::int64_t image = tiles.place(tile, first, n);
-        Box of = output_box(line, image, first, n);
-        of.channels = c_out;
-        slopes.read(of);
+        slopes.read(output_box(line, image, first, n, 0, c_out));
         const DepthwiseTile<T> from(slab, line, x, image, first, n, weight_step, 0);
         const std::int64_t* of_dy = slopes.stride();
         from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {

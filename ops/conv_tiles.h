@@ -288,16 +288,17 @@ class Results {
   std::int64_t stride_[3] = {};
 };
 
-inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n) {
-  Box box{.image = image, .low = {}, .count = {}, .channel = 0, .channels = 0};
+/// What the results [first, first + n) of each axis read of an image, and where they stand.
+inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n, std::int64_t channel, std::int64_t channels) {
+  Box box{.image = image, .low = {}, .count = {}, .channel = channel, .channels = channels};
   for (int d = 0; d < 3; ++d) {
     box.low[d] = line[d].low(first[d]);
     box.count[d] = line[d].span(n[d]);
   }
   return box;
 }
-inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n) {
-  Box box{.image = image, .low = {}, .count = {n[0], n[1], n[2]}, .channel = 0, .channels = 0};
+inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n, std::int64_t channel, std::int64_t channels) {
+  Box box{.image = image, .low = {}, .count = {n[0], n[1], n[2]}, .channel = channel, .channels = channels};
   for (int d = 0; d < 3; ++d) {
     box.low[d] = line[d].out_start + first[d] * line[d].out_step;
     box.step[d] = line[d].out_step;
@@ -313,8 +314,7 @@ class DepthwiseTile {
   DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
                 const std::int64_t* weight_step, std::int64_t weight_start)
       : walk_(line_, size_, stride_, weight_step, weight_start) {
-    Box box = input_box(line, image, first, n);
-    box.channels = x.channels;
+    const Box box = input_box(line, image, first, n, 0, x.channels);
     const bool direct = slab.direct();
     if (!direct) slab.read(box);
     for (int d = 0; d < 3; ++d) {
