@@ -20,78 +20,68 @@ KASSETTE_FN std::int64_t greatest(const Geometry& g, const T* x, std::int64_t im
   });
   return best;
 }
+/// Results of maximum pooling, taken from x itself or from another tensor at the places of its maxima.
 template <class T>
-__global__ void max_each(Geometry g, const T* x, const T* from, T* y) {
-  const std::int64_t n = g.batch * g.out_points() * g.c_in;
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.out_points(), g.c_in, g.channels_first);
-    y[t] = from[g.x_at(p.image, greatest(g, x, p.image, p.point, p.channel), p.channel)];
-  }
-}
+struct Max {
+  Geometry g;
+  const T *x, *from;
+  KASSETTE_FN Wide<T> operator()(const Place& p) const { return load(from + g.x_at(p.image, greatest(g, x, p.image, p.point, p.channel), p.channel)); }
+};
 template <class T>
-__global__ void max_spread_each(Geometry g, const T* x, const T* dy, T* dx) {
-  const std::int64_t n = g.batch * g.in_points() * g.c_in;
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.in_points(), g.c_in, g.channels_first);
+struct MaxSpread {
+  Geometry g;
+  const T *x, *dy;
+  KASSETTE_FN Wide<T> operator()(const Place& p) const {
     Wide<T> sum = Wide<T>(0);
     g.each_over(p.point, [&](std::int64_t, std::int64_t at) {
       if (greatest(g, x, p.image, at, p.channel) == p.point) sum = sum + load(dy + g.y_at(p.image, at, p.channel));
     });
-    store(dx + t, sum);
+    return sum;
   }
-}
+};
 template <class T>
-__global__ void mean_each(Geometry g, const T* x, T* y) {
-  const std::int64_t n = g.batch * g.out_points() * g.c_in;
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.out_points(), g.c_in, g.channels_first);
+struct Mean {
+  Geometry g;
+  const T* x;
+  KASSETTE_FN Wide<T> operator()(const Place& p) const {
     Wide<T> sum = Wide<T>(0);
     g.each_under(p.point, [&](std::int64_t, std::int64_t at) { sum = sum + load(x + g.x_at(p.image, at, p.channel)); });
-    store(y + t, sum / static_cast<Wide<T>>(g.shown(p.point)));
+    return sum / static_cast<Wide<T>>(g.shown(p.point));
   }
-}
+};
 template <class T>
-__global__ void mean_spread_each(Geometry g, const T* dy, T* dx) {
-  const std::int64_t n = g.batch * g.in_points() * g.c_in;
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const Place p(t, g.in_points(), g.c_in, g.channels_first);
+struct MeanSpread {
+  Geometry g;
+  const T* dy;
+  KASSETTE_FN Wide<T> operator()(const Place& p) const {
     Wide<T> sum = Wide<T>(0);
     g.each_over(p.point, [&](std::int64_t, std::int64_t at) {
       sum = sum + load(dy + g.y_at(p.image, at, p.channel)) / static_cast<Wide<T>>(g.shown(at));
     });
-    store(dx + t, sum);
+    return sum;
   }
-}
-Geometry pool_geometry(const Call& call, const Spec& windows, const Spec& results) { return Geometry(ConvShape(call.attrs, windows, results)); }
+};
 
-void run_max(const Call& call) {
+/// Sets each of the n elements of images of `points` points to f of its place.
+template <class T, class F>
+__global__ void fill_each(F f, std::int64_t n, std::int64_t points, T* to) {
+  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) store(to + t, f(Place(t, points, f.g.c_in, f.g.channels_first)));
+}
+/// The output becomes F<T>{geometry, inputs...}(place), where the geometry is that between `windows` and `results`.
+template <template <class> class F, class... In>
+void fill_output(const Call& call, const Spec& windows, const Spec& results, In... inputs) {
   with_floats(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), max_each<T>, pool_geometry(call, call.spec(0), *call.out[0]),
-           call.in[0].as<T>(), call.in[call.n_in - 1].as<T>(), call.out_as<T>());
+    const Geometry g(ConvShape(call.attrs, windows, results));
+    const std::int64_t n = call.out[0]->numel(), points = &results == call.out[0] ? g.out_points() : g.in_points();
+    launch(call.op.name, device_of(call.device), blocks_for(n), fill_each<T, F<T>>, F<T>{g, call.in[inputs].template as<T>()...}, n, points, call.out_as<T>());
   });
 }
-void run_max_spread(const Call& call) {
-  with_floats(call, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), max_spread_each<T>, pool_geometry(call, call.spec(0), call.spec(1)),
-           call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
-  });
-}
-void run_mean(const Call& call) {
-  with_floats(call, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), mean_each<T>, pool_geometry(call, call.spec(0), *call.out[0]),
-           call.in[0].as<T>(), call.out_as<T>());
-  });
-}
-void run_mean_spread(const Call& call) {
-  with_floats(call, [&](auto* p) {
-    using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), mean_spread_each<T>, pool_geometry(call, *call.out[0], call.spec(0)),
-           call.in[0].as<T>(), call.out_as<T>());
-  });
-}
+
+void run_max(const Call& call) { fill_output<Max>(call, call.spec(0), *call.out[0], 0, call.n_in - 1); }
+void run_max_spread(const Call& call) { fill_output<MaxSpread>(call, call.spec(0), call.spec(1), 0, 1); }
+void run_mean(const Call& call) { fill_output<Mean>(call, call.spec(0), *call.out[0], 0); }
+void run_mean_spread(const Call& call) { fill_output<MeanSpread>(call, *call.out[0], call.spec(0), 0); }
 
 const PluginKernel kernels[] = {{"max_pool", run_max},
                                 {"max_pool_spread", run_max_spread},
