@@ -15,14 +15,14 @@ using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
 
-// A function of pictures (n, rows, columns, 1): how much they please, and pictures that please more, by a step up the gradient.
-kassette::Function ascent(const std::function<Tensor(const Tensor&)>& pleasure, double step) {
-  Tensor x = K::placeholder({K::None, K::None, K::None, 1}), value = pleasure(x), g = K::gradients(value, {x})[0];
+// A function of pictures (n, rows, columns, 1): their `objective`, and the pictures after a step of gradient ascent on it.
+kassette::Function ascent(const std::function<Tensor(const Tensor&)>& objective, double step) {
+  Tensor x = K::placeholder({K::None, K::None, K::None, 1}), value = objective(x), g = K::gradients(value, {x})[0];
   Tensor strength = K::sqrt(K::mean(K::square(g), {1, 2, 3}, /*keepdims=*/true));
   return K::function({x}, {value, K::clip(x + step * g / (strength + K::epsilon()), 0, 1)});
 }
 
-// `steps` steps; false where one of them did not please more.
+// Takes `steps` steps of gradient ascent and prints the first and the last value; false if a step did not raise it.
 bool climb(const kassette::Function& up, Tensor& x, int steps) {
   bool rises = true;
   double before = -1;

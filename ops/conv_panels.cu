@@ -71,7 +71,8 @@ void each_part(std::int64_t batch, std::int64_t points, std::int64_t most_rows, 
 struct alignas(16) Sixteen {
   std::uint64_t half[2];
 };
-/// Calls f with a null pointer of the widest element, and how many channels that is.
+/// Calls f with a null pointer whose type is what a thread copies at once, and the number of channels in it: 16 bytes where channels are last, their
+/// number is a multiple of that and both pointers are aligned, else one channel.
 template <class F>
 void with_width(const Images& x, const void* other, int item, F f) {
   const int lanes = 16 / item;

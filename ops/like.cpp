@@ -175,7 +175,7 @@ Tensor fitting(Fit fit, const Tensor& x, const Tensor& like) {
   const Body &a = Access::body(x), &b = Access::body(like);
   check_fit(fit, a, b);
   if (a.known() && b.known()) return x;
-  // Of what a bias of channels is added to, the size of that axis is all that matters.
+  // A bias of rank 1 needs nothing but the number of channels.
   if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[fit == Fit::bias_last || b.rank == 2 ? b.rank - 1 : 1] >= 0) return x;
   Attrs attrs;
   attrs.a = static_cast<std::int64_t>(fit);

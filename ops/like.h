@@ -13,9 +13,14 @@ Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// What must hold of two shapes, for which function.
 enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, bias_last, bias_first, branches, rows, state, mask, mask_time_major };
-/// Throws unless x has the shape of `like`; a bound may broadcast to it, class ids may have another rank, rows are as many, a
-/// mask has its first two sizes, and a bias the size of its channel axis, the last, or axis 1 where there are more than two; or those of space
-/// before it.
+/// Throws ValueError unless the shape of x fits that of `like`: it is equal, except that
+/// - bound_of_clip: x broadcasts to `like`;
+/// - class_ids: the ranks may differ;
+/// - rows: only the first sizes are equal;
+/// - mask, mask_time_major: x has rank 2 and the first two sizes of `like`;
+/// - bias_last, bias_first: x is (channels) or (space..., channels); the channels of `like` are its last axis or, for bias_first where it has
+///   more than two, axis 1.
+/// Unknown sizes fit.
 void check_fit(Fit fit, const Spec& x, const Spec& like);
 /// The same now and, where sizes are unknown, again when they are known: gives x.
 Tensor fitting(Fit fit, const Tensor& x, const Tensor& like);

@@ -104,7 +104,7 @@ struct Place {
   }
 };
 
-/// f with a null pointer of the dtype's type, unless there is no result.
+/// Calls f with a null pointer whose type is that of the output's elements. Does nothing where the output is empty.
 template <class F>
 void with_floats(const Call& call, F&& f) {
   if (call.out[0]->numel() == 0) return;

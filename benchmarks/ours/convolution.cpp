@@ -1,5 +1,5 @@
-// Rows of convolution, pooling and resizing, forward and with both gradients, in both data formats; and the step of a small
-// convolutional network.
+// Times convolution, pooling and resizing in both data formats, the forward pass alone and with the gradients of input and kernel, and a training
+// step of a small convolutional network.
 #include <functional>
 #include <string>
 #include <vector>

@@ -100,7 +100,7 @@ TEST_CASE("first and second gradients of the convolution family are central diff
     names.insert(name_of(c));
     const Tensors in = inputs(c);
     if (std::string w = testing::gradcheck([&](const Tensors& x) { return Tensors{c.f(x)}; }, in).message; !w.empty()) FAIL_CHECK(c.name << ": " << w);
-    // Squared, so that no second gradient is 0.
+    // The functions are linear in each argument, or piecewise so: their squares have second gradients that are not 0.
     auto squared = [&](const Tensors& x) { return Tensors{K::square(c.f(x))}; };
     if (std::string w = testing::gradcheck(squared, in).message; !w.empty()) FAIL_CHECK(c.name << " squared: " << w);
     if (std::string w = testing::gradgradcheck(squared, in).message; !w.empty()) FAIL_CHECK(c.name << ", second order: " << w);
@@ -114,7 +114,7 @@ TEST_CASE("third gradients of convolution, pooling and bilinear enlargement are 
     if (name != "conv2d same strided" && name != "conv2d_transpose same first" && name != "depthwise_conv2d" && name != "pool2d max" && name != "pool2d avg" &&
         name != "resize_images bilinear first")
       continue;
-    // The third power of what is linear has a third gradient.
+    // The third derivative of a linear function is 0, that of its cube is not.
     auto slopes = [&](const Tensors& x) {
       Tensor y = c.f(x);
       Tensors wanted;

@@ -203,7 +203,7 @@ const Refused kDTypes[] = {
     {"conv2d", {k2, {2, 2, 3, 4}}, {"float16", "float32"}, ON { return K::conv2d(X, K::cast(W, "float32")); }, float16, "TypeError"},
 };
 
-/// What f says, or what is wrong with how it fails.
+/// The message of the error that f throws, or, beginning with '!', how it differs from one line of the right type that begins with the function's name.
 template <class F>
 std::string said(const Refused& r, F&& f) {
   try {
@@ -229,7 +229,7 @@ void check(const Refused& r) {
     }
     const std::string eager = said(r, [&] { r.f(given); }), placed = said(r, [&] { K::function(known, {r.f(known)})(given); });
     const std::string called = said(r, [&] { K::function(unknown, {r.f(unknown)})(given); });
-    std::string all, of_ranks = eager;   // what ranks alone decide is said before there are sizes
+    std::string all, of_ranks = eager;   // the message where ranks alone are known: sizes are printed as None
     for (std::size_t i = 0; i < r.shapes.size(); ++i) {
       const std::string shape = printed(given[static_cast<std::int64_t>(i)].shape());
       all += shape + " ";
