@@ -18,7 +18,7 @@ namespace kassette {
 // Note [Order of a walk]
 // Nodes are handled from the newest to the oldest, so that every consumer comes before its producers and sums of cotangents
 // have one order, whatever the user wrote first: the shares of a loop's last step are added first, as a compiled loop adds
-// them. Where an expanded backward node is on the way that would not do, for its nodes are newer than its consumers; such a
+// them. Where an expanded deferred node is on the way that would not do, for its nodes are newer than its consumers; such a
 // walk goes in reverse postorder of the depth-first search.
 // Sequence numbers also cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a
 // chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
@@ -113,7 +113,7 @@ std::uint32_t BackwardWalk::add(Node* n) {
 
 template <class F>
 void BackwardWalk::for_each_input(const Node* n, F&& f) {
-  if (n->op == &backward_row) {
+  if (is_deferred(*n)) {
     for (const Tensor& t : expanded_[n])
       if (t.defined() && Access::body(t).node) f(Access::body(t).node.get());
     return;
@@ -135,8 +135,8 @@ void BackwardWalk::search(Node* root) {
     }
     if (n->seq < oldest_ || find(n) != kNone) continue;
     add(n);
-    if (n->op == &backward_row) {
-      expanded_[n] = expand_backward(*n);
+    if (is_deferred(*n)) {
+      expanded_[n] = expand(*n);
     } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability
       continue;
     }
@@ -161,7 +161,7 @@ void BackwardWalk::finish(Node* n) {
   order_.push_back(index);
 }
 
-void BackwardWalk::handle_backward(Entry& e) {
+void BackwardWalk::handle_deferred(Entry& e) {
   Tensors results = expanded_[e.node];
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const Tensor& r = results[i];
@@ -172,8 +172,8 @@ void BackwardWalk::handle_backward(Entry& e) {
 
 void BackwardWalk::handle(Entry& e) {
   Node& n = *e.node;
-  if (n.op == &backward_row) {
-    handle_backward(e);
+  if (is_deferred(n)) {
+    handle_deferred(e);
     return;
   }
   if (!n.op || !n.op->vjp) return;

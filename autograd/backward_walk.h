@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/deferred.h"
 #include "autograd/walk.h"
 #include "core/large_blocks.h"
 #include "ops/operand.h"
@@ -66,7 +67,7 @@ class BackwardWalk {
   template <class F>
   void for_each_input(const Node* n, F&& f);
   void handle(Entry& e);
-  void handle_backward(Entry& e);
+  void handle_deferred(Entry& e);
   // cotangents
   Tensor* slot_of(const Body& to);
   void give(const Body& to, Tensor g);

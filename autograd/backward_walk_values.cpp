@@ -29,7 +29,7 @@ bool BackwardWalk::find_leaves() {
     bool above = entries_[i].relevant;   // of what may be given back
     for (const Body *b = n.in(), *end = b + n.n_in; !above && b != end; ++b) above = computed(*b);
     if (!above) continue;
-    if (n.op == &backward_row || n.op->n_out == 0 || n.count.load(std::memory_order_acquire) != counts[i]) return false;
+    if (is_deferred(n) || n.op->n_out == 0 || n.count.load(std::memory_order_acquire) != counts[i]) return false;
     if (!entries_[i].relevant) continue;
     for (const Body *b = n.in(), *end = b + n.n_in; b != end; ++b) {
       if (!b->node) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autograd/control.h"
+#include "autograd/deferred.h"
 #include "autograd/frame.h"
 #include "core/check_interrupt.h"
 #include "core/convert.h"
@@ -334,6 +335,7 @@ class SourcesBefore {
 }  // namespace
 
 Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
+  if (nested_) return flat().run(args, n_args, keys);
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
@@ -407,10 +409,10 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
       concrete = concrete && !t.symbolic();
       in.push_back(In(t));
     }
-    if (s.op == &call_row && concrete) {   // control flow on a tape is the plain ops of its steps
+    if (s.op == &deferred_row || (s.op == &call_row && concrete)) {   // control flow on a tape is the plain ops of its steps
       Tensors values;
       for (int i = 0; i < s.n_in; ++i) values.push_back(at(input(s, i)));
-      Tensors results = run_call(s.attrs, values, hand_over(tapes, s));
+      Tensors results = s.op == &deferred_row ? deferred(s.attrs).again(values) : run_call(s.attrs, values, hand_over(tapes, s));
       for (int i = 0; i < s.n_out; ++i) at(s.out + i) = results[i];
     } else {
       RecordedAs named(s.function);

@@ -1,6 +1,7 @@
 // autograd/plan.h - playing: a segment of the tape as steps that run again with other inputs.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,7 +39,7 @@ class Chain;
 class Plan {
  public:
   std::atomic<std::int32_t> count{1};
-  static void destroy(Plan* p) noexcept { delete p; }
+  static void destroy(Plan* p) noexcept;
   ~Plan();
 
   struct Request {
@@ -50,7 +51,8 @@ class Plan {
     const char* what = "function";                     // for messages
     bool body = false;                                 // of control flow: updates are refused, keys are given
   };
-  static Ref<Plan> build(const Request& request);
+  /// `keeps_calls`: calls of large functions may stay steps until the first run, see Note [Nested functions].
+  static Ref<Plan> build(const Request& request, bool keeps_calls = false);
   /// The function that an external backend made: code that is called with the list of feeds; there are no steps.
   static Ref<Plan> external(engine::Value code);
   const engine::Value& code() const { return code_; }
@@ -59,6 +61,8 @@ class Plan {
   Tensors run(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
   /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
   Tensors connect(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
+  /// What connect() gives, perhaps as results of one deferred node.
+  Tensors call(const Tensor* args, int n_args);
   /// Casts what the caller gave to what was declared and checks the shapes; of a sparse tensor come the parts.
   Tensors check_feeds(const Tensors& args) const;
   /// What the caller gets for the outputs of a run: parts of sparse tensors put together.
@@ -74,7 +78,9 @@ class Plan {
   /// Whether any output depends differentiably on that input.
   bool reaches(int input) const { return reaches_[static_cast<std::size_t>(input)]; }
   /// Static specs of the outputs, as recorded.
-  const Spec& output_spec(int i) const { return output_specs_[static_cast<std::size_t>(i)]; }
+  const Spec& output_spec(int i) const { return outputs_as_recorded_[static_cast<std::size_t>(i)]; }
+  /// The same with devices.
+  const std::vector<Body>& output_bodies() const { return outputs_as_recorded_; }
 
  private:
   friend class PlanBuilder;
@@ -151,6 +157,8 @@ class Plan {
   }
   const Step& step(int k) const { return steps_[static_cast<std::size_t>(k)]; }
   int input(const Step& s, int i) const { return ins_[static_cast<std::size_t>(s.in + i)]; }
+  bool may_defer(const Tensor* args, int n_args) const;
+  const Plan& flat() const;
   HandOver hand_over(std::vector<Tape>& tapes, const Step& s) const;
   void prepare(Frame& f, const Step& s) const;
   void commit(Frame& f) const;
@@ -167,7 +175,7 @@ class Plan {
   std::vector<Feed> feeds_;
   std::vector<Port> inputs_, results_;
   std::vector<int> outputs_, fetches_;
-  std::vector<Spec> output_specs_;
+  std::vector<Body> outputs_as_recorded_;
   std::vector<Effect> effects_;
   std::vector<int> last_use_;       // per slot: the last step that reads it, or -1
   std::vector<char> root_;          // per slot: an output, a fetch or an effect
@@ -177,6 +185,16 @@ class Plan {
   std::string missing_;             // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep_;     // nodes whose attributes steps borrow nothing from, but whose cells they use
   engine::Value code_;
+  // See Note [Nested functions].
+  struct Nested {
+    std::mutex mutex;
+    Request request;   // until the first call
+    Ref<Plan> flat;
+  };
+  std::unique_ptr<Nested> nested_;         // where a step is a deferred call
+  bool deferrable_ = false;
+  std::vector<std::uint64_t> depends_;     // per output: which of the first 64 inputs it is computed from
+  Plan* next_dying_ = nullptr;
   mutable std::atomic<Frame*> spare_{nullptr};
 };
 

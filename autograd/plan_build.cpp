@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "autograd/control.h"
+#include "autograd/deferred.h"
 #include "autograd/plan.h"
 #include "autograd/update.h"
-#include "autograd/walk.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
@@ -18,7 +18,7 @@ namespace kassette {
 
 class PlanBuilder {
  public:
-  explicit PlanBuilder(const Plan::Request& request) : request_(request), plan_(Ref<Plan>::adopt(new Plan)) {}
+  PlanBuilder(const Plan::Request& request, bool keeps_calls) : request_(request), keeps_calls_(keeps_calls), plan_(Ref<Plan>::adopt(new Plan)) {}
   Ref<Plan> build();
 
  private:
@@ -38,9 +38,9 @@ class PlanBuilder {
   void add_fixed(const Body& key, const Body& value);
   Tensors output_parts();
   void visit(const Body& root);
-  void expand(Node* n);
-  /// Follows results of backward nodes to the recorded ops that give them.
-  const Body* resolve(const Body& b) const;
+  const Tensors& expanded(const Node* n);
+  /// Follows results of deferred nodes to the recorded ops that give them.
+  const Body* resolve(const Body& b);
   bool fed(const Body& b) const { return fed_.count({b.node.get(), b.out}) > 0; }
   /// An input that is read for its shape alone, which the tape knows: a plan needs nothing behind it.
   bool only_known_shape(const Node& n, std::uint32_t i) const {
@@ -62,12 +62,15 @@ class PlanBuilder {
   void find_deaths();
   void find_reach();
   void find_sources();
+  void find_deferrable();
 
   const Plan::Request& request_;
+  const bool keeps_calls_;
   Ref<Plan> plan_;
   std::unordered_map<Key, int, KeyHash> fed_;
   std::unordered_map<const Node*, int> base_;   // first slot
-  std::unordered_map<const Node*, Tensors> expanded_;
+  std::unordered_map<const Node*, Tensors> expanded_;   // deferred nodes; of those that stay steps nothing
+  bool nested_ = false;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;
   std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;   // indices of the plan's
@@ -127,30 +130,33 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
   plan_->feeds_.push_back(std::move(feed));
 }
 
-const Body* PlanBuilder::resolve(const Body& b) const {
+const Body* PlanBuilder::resolve(const Body& b) {
   const Body* at = &b;
-  while (at->node && at->node->op == &backward_row && !fed(*at)) {
-    auto it = expanded_.find(at->node.get());
-    if (it == expanded_.end()) break;
-    at = &Access::body(it->second[at->out]);
+  while (at->node && is_deferred(*at->node) && !fed(*at)) {
+    const Tensors& results = expanded(at->node.get());
+    if (results.empty()) break;
+    at = &Access::body(results.begin()[at->out]);
   }
   return at;
 }
 
-void PlanBuilder::expand(Node* n) {
-  if (expanded_.count(n)) return;
-  Scoped<bool> on(context().symbolic, true);
-  expanded_[n] = expand_backward(*n);
+/// The results of a deferred node as recorded ops; empty where the node stays a step.
+const Tensors& PlanBuilder::expanded(const Node* n) {
+  auto [it, fresh] = expanded_.try_emplace(n);
+  if (!fresh) return it->second;
+  if (keeps_calls_ && deferred(n->attrs).may_be_step()) {
+    nested_ = true;
+  } else {
+    Scoped<bool> on(context().symbolic, true);
+    it->second = expand(*n);
+  }
+  return it->second;
 }
 
 /// Depth first, inputs before the nodes that use them; stops at what is fed.
 void PlanBuilder::visit(const Body& raw) {
   auto prepare = [&](const Body& b) -> Node* {
-    const Body* at = &b;
-    while (at->node && at->node->op == &backward_row && !fed(*at)) {
-      expand(at->node.get());
-      at = &Access::body(expanded_[at->node.get()][at->out]);
-    }
+    const Body* at = resolve(b);
     return at->node && !fed(*at) ? at->node.get() : nullptr;
   };
   Node* root = prepare(raw);
@@ -324,9 +330,10 @@ Ref<Plan> PlanBuilder::build() {
   for (Effect& e : p.effects_) add_sum(e);
   for (const Tensor& t : outputs) {
     p.outputs_.push_back(slot_of(Access::body(t)));
-    Spec s;
-    s.set(Access::body(t));
-    p.output_specs_.push_back(s);
+    Body b;
+    b.set(Access::body(t));
+    b.device = Access::body(t).device;
+    p.outputs_as_recorded_.push_back(std::move(b));
   }
   for (const Tensor& t : fetches) p.fetches_.push_back(slot_of(Access::body(t)));
   std::vector<int> roots = p.outputs_;
@@ -342,6 +349,7 @@ Ref<Plan> PlanBuilder::build() {
   find_thin();
   find_reach();
   find_sources();
+  find_deferrable();
   // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.
   return std::move(plan_);
 }
@@ -542,6 +550,34 @@ void PlanBuilder::find_sources() {
     if (s.source) plan_->key_sources_.push_back(key_sources_.at(s.out));
 }
 
-Ref<Plan> Plan::build(const Request& request) { return PlanBuilder(request).build(); }
+/// Whether a call with symbolic tensors may be one node, see Note [Nested functions].
+void PlanBuilder::find_deferrable() {
+  constexpr std::size_t kLarge = 64;   // steps
+  Plan& p = *plan_;
+  if (nested_) {
+    p.nested_ = std::make_unique<Plan::Nested>();
+    p.nested_->request = request_;
+  }
+  if (request_.body || p.outputs_.empty() || p.outputs_.size() > kMaxOutputs || (!nested_ && p.steps_.size() <= kLarge)) return;
+  std::vector<std::uint64_t> inputs(static_cast<std::size_t>(p.n_slots_), 0);
+  for (std::size_t i = 0; i < p.feeds_.size() && i < 64; ++i) inputs[static_cast<std::size_t>(p.feeds_[i].slot)] = std::uint64_t(1) << i;
+  for (const Plan::Step& s : p.steps_) {
+    if (s.op->traits & (kSource | kDraws | kEffect | kPrints)) return;
+    std::uint64_t from = 0;
+    for (int i = 0; i < s.n_in; ++i) from |= inputs[static_cast<std::size_t>(p.input(s, i))];
+    std::fill_n(inputs.begin() + s.out, s.n_out, from);
+  }
+  std::vector<char> taken(static_cast<std::size_t>(p.n_slots_), 0);
+  for (std::size_t i = 0; i < p.outputs_.size(); ++i) {
+    auto slot = static_cast<std::size_t>(p.outputs_[i]);
+    const Body& b = p.outputs_as_recorded_[i];
+    bool shape = b.rank <= 1 && b.dtype.is_integer();   // the tape knows its dims from its ops
+    if (shape || slot < p.feeds_.size() || std::exchange(taken[slot], 1)) return;
+    p.depends_.push_back(inputs[slot]);
+  }
+  p.deferrable_ = true;
+}
+
+Ref<Plan> Plan::build(const Request& request, bool keeps_calls) { return PlanBuilder(request, keeps_calls).build(); }
 
 }  // namespace kassette

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "autograd/control.h"
+#include "autograd/deferred.h"
 #include "autograd/walk.h"
 #include "core/convert.h"
 #include "core/sparse.h"
@@ -60,7 +61,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
-    if (n->op == &backward_row) continue;   // expanded by the plan
+    if (is_deferred(*n)) continue;   // expanded by the plan
     for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) look(*b);
   }
   Plan::Request request;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autograd/backward_walk.h"
+#include "autograd/deferred.h"
 #include "autograd/plan.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -11,12 +12,14 @@
 namespace kassette {
 namespace {
 
-/// What a first-order backward pass was asked: enough to run it again, recorded.
-struct Held : Extra {
+/// What a first-order backward pass was asked: enough to run it again, recorded. That is what a second gradients() or a plan
+/// continues from.
+struct Held final : Deferred {
   Tensor loss;
   Tensors xs;
   Tensors leaves;   // of a loss that was given up: what it was computed from, with the values of then
-  bool equals(const Extra& other) const override { return this == &other; }
+  Tensors expand(const Node& node) const override;
+  Tensors computed_from(const Node&) const override { return loss; }
 };
 
 constexpr std::int64_t kWorthwhile = 1 << 20;   // bytes saved by this thread: see Note [Losses given up]
@@ -37,26 +40,21 @@ void watch_growth(Context& c, std::size_t visited) {
 
 }  // namespace
 
-constinit const OpDef backward_row{
-    .name = "gradients", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
-
 Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept) {
   return BackwardWalk(xs, kept).run(ys.begin(), seeds.begin(), ys.size());
 }
 
-Tensors expand_backward(const Node& node) {
-  auto& held = static_cast<const Held&>(*node.attrs.extra);
-  Context& c = context();
-  Scoped<bool> on(c.recording, true);
-  Tensors loss = held.loss;
-  if (!held.leaves.empty()) {
+Tensors Held::expand(const Node&) const {
+  Scoped<bool> on(context().recording, true);
+  Tensors ys = loss;
+  if (!leaves.empty()) {
     Plan::Request request;
-    request.inputs = held.leaves;
-    request.outputs = loss;
+    request.inputs = leaves;
+    request.outputs = ys;
     request.what = "gradients";
-    loss = Plan::build(request)->connect(held.leaves.begin(), static_cast<int>(held.leaves.size()));
+    ys = Plan::build(request)->connect(leaves.begin(), static_cast<int>(leaves.size()));
   }
-  return walk(loss, held.xs, seed_for(loss[0]));
+  return walk(ys, xs, seed_for(ys[0]));
 }
 
 Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
@@ -97,7 +95,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
   held->loss = loss;
   held->xs = xs;
   held->leaves = std::move(leaves);
-  auto node = Ref<Node>::adopt(Node::make(&backward_row, 0, static_cast<std::uint16_t>(xs.size()), 0));
+  auto node = Ref<Node>::adopt(Node::make(&deferred_row, 0, static_cast<std::uint16_t>(xs.size()), 0));
   node->attrs.extra = Ref<Extra>(held.get());
   std::uint64_t seq = std::max(c.clock, l.node->seq);
   node->seq = c.clock = seq + 1;

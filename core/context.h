@@ -10,6 +10,7 @@ namespace kassette {
 
 struct Node;
 class AfterUpdates;
+class Plan;
 class Tensors;
 class Waiting;
 namespace testing {
@@ -63,6 +64,8 @@ struct Context : ScopeState {
   std::uint64_t clock = 0;  // the largest sequence number this thread has given
   bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
   Node* dying = nullptr;
+  bool destroying_plans = false;   // the same of Plan::destroy
+  Plan* dying_plans = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
   int growing = 0;                       // successive calls of gradients over ever larger segments

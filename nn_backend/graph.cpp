@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "autograd/deferred.h"
 #include "autograd/plan.h"
 #include "autograd/update.h"
 #include "autograd/walk.h"
@@ -82,7 +83,7 @@ Tensors Function::operator()(const Tensors& feeds) const {
   if (!symbolic) return plan_->pack_results(plan_->run(args.begin(), static_cast<int>(args.size())));
   if (plan_->has_effects())
     fail<ValueError>("function: a symbolic argument connects the function to the tape, but it has updates; feed values");
-  return plan_->pack_results(plan_->connect(args.begin(), static_cast<int>(args.size())));
+  return plan_->pack_results(plan_->call(args.begin(), static_cast<int>(args.size())));
 }
 
 Tensors Function::operator()(std::initializer_list<Operand> feeds) const {
@@ -125,6 +126,9 @@ bool depends_on(const Tensor& y, const Tensor& x) {
     stack.pop_back();
     for (std::uint32_t i = 0; i < n->n_in; ++i)
       if (look(n->in()[i])) return true;
+    if (!is_deferred(*n)) continue;
+    for (const Tensor& t : deferred(n->attrs).computed_from(*n))
+      if (look(Access::body(t))) return true;
   }
   return false;
 }
@@ -260,7 +264,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
       fail<ValueError>("function: an output is an empty Tensor (an uninitialised variable, or a gradient of something ",
                        "the loss does not depend on?)");
   add_updates(request, updates);
-  return FunctionAccess::make(Plan::build(request));
+  return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
 
 Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options) {
@@ -277,7 +281,7 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
     request.feed_dict.push_back({UpdateAccess::first(*u), feed_value(UpdateAccess::first(*u), UpdateAccess::second(*u))});
-  return FunctionAccess::make(Plan::build(request));
+  return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
 
 Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs) {
@@ -299,7 +303,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   for (const Tensor& t : request.outputs)
     if (!t.defined()) fail<ValueError>("function: the callable returned an empty Tensor");
   request.update_ops = std::move(updates);
-  return FunctionAccess::make(Plan::build(request));
+  return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
 
 namespace {

@@ -1,0 +1,138 @@
+// autograd/nested.cpp - calls of functions with symbolic tensors, as a rule inside of other functions.
+#include <algorithm>
+#include <mutex>
+
+#include "autograd/deferred.h"
+#include "autograd/plan.h"
+
+namespace kassette {
+
+// Note [Nested functions]
+// A function called with symbolic tensors records its steps on the tape (Plan::connect). In a chain of n functions that each call the
+// previous one, this would copy O(n^2) steps. So a call of a large function is recorded as one deferred node, and its ops are recorded
+// once, when a backward walk or a plan that is to run needs them. K::function keeps such a node as a step: its plan can be
+// connected to the tape, and is only as large as what the function itself records. At the first call with values a plan of all
+// the ops is built (Plan::flat): it is the plan that there would be without deferred nodes.
+// The ops are recorded in the scope of the call (symbolic or eager). They are recorded at once where this would not be enough for
+// the same result: inside bodies of control flow and control_dependencies, for functions that draw or print, and where a result or
+// its shape can be known without the inputs.
+
+namespace {
+
+class FunctionCall final : public Deferred {
+ public:
+  FunctionCall(Ref<Plan> plan, bool symbolic) : plan_(std::move(plan)), symbolic_(symbolic) {}
+  static Tensors record(const Ref<Plan>& plan, const Tensor* args, int n_args);
+  Tensors expand(const Node& node) const override;
+  bool may_be_step() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return results_.empty();
+  }
+  Tensors again(const Tensors& in) const override { return record(plan_, in.begin(), static_cast<int>(in.size())); }
+
+ private:
+  Ref<Plan> plan_;
+  bool symbolic_;   // the scope
+  mutable std::mutex mutex_;
+  mutable Tensors results_;
+};
+
+/// What scopes are set while ops are recorded that belong to an earlier call: none of those that are open now.
+ScopeState scope_of_its_own(bool symbolic) {
+  ScopeState s;
+  s.symbolic = symbolic;
+  s.native = context().native;
+  s.engine_frame = context().engine_frame;
+  s.randoms = context().randoms;
+  return s;
+}
+
+Tensors FunctionCall::expand(const Node& node) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!results_.empty()) return results_;
+  Tensors args;
+  args.reserve(node.n_in);
+  for (const Body *b = node.in(), *end = b + node.n_in; b != end; ++b) args.push_back(Access::wrap(*b));
+  Scoped<ScopeState> own(context(), scope_of_its_own(symbolic_));
+  results_ = plan_->connect(args.begin(), static_cast<int>(args.size()));
+  return results_;
+}
+
+Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_args) {
+  Context& c = context();
+  const std::vector<Body>& outputs = plan->output_bodies();
+  auto node = Ref<Node>::adopt(Node::make(&deferred_row, static_cast<std::uint32_t>(n_args), static_cast<std::uint16_t>(outputs.size()), 0));
+  node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
+  std::uint64_t seq = c.clock;
+  std::uint8_t phase = 0;
+  for (int i = 0; i < n_args; ++i) {
+    const Body& b = node->in()[i] = Access::body(args[i]);
+    if (b.node) seq = std::max(seq, b.node->seq);
+    if (b.storage) node->saved += b.storage->bytes;
+    phase = static_cast<std::uint8_t>(phase | (b.flags & kPhase));
+  }
+  node->seq = c.clock = seq + 1;
+  c.saved_bytes.add(node->saved);
+  c.recorded.add(1);
+  Tensors results;
+  results.reserve(static_cast<std::int64_t>(outputs.size()));
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    Body b = outputs[k];
+    b.flags = static_cast<std::uint8_t>(kSymbolic | phase);
+    b.out = static_cast<std::uint16_t>(k);
+    b.node = node;
+    results.push_back(Access::wrap(std::move(b)));
+  }
+  return results;
+}
+
+}  // namespace
+
+constinit const OpDef deferred_row{.name = "deferred", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
+
+/// Whether a call with these arguments may be a deferred node: every result is symbolic, too, if its ops are recorded at once.
+bool Plan::may_defer(const Tensor* args, int n_args) const {
+  const Context& c = context();
+  if (!deferrable_ || c.depth > 0 || c.after || !missing_.empty()) return false;
+  std::uint64_t symbolic = 0;
+  for (int i = 0; i < n_args; ++i) {
+    const Feed& feed = feeds_[static_cast<std::size_t>(i)];
+    if (!args[i].defined() || feed.ignored) return false;
+    const Body& b = Access::body(args[i]);
+    if ((b.flags & (kDraw | kForeign | kSparse)) || b.level > 0 || !b.same_shape(feed.declared) || b.device != feed.device) return false;
+    if (i < 64 && (b.symbolic() || (c.symbolic && b.node))) symbolic |= std::uint64_t(1) << i;
+  }
+  for (std::uint64_t inputs : depends_)
+    if (!(inputs & symbolic)) return false;
+  return true;
+}
+
+Tensors Plan::call(const Tensor* args, int n_args) {
+  if (may_defer(args, n_args)) return FunctionCall::record(Ref<Plan>(this), args, n_args);
+  return flat().connect(args, n_args);
+}
+
+const Plan& Plan::flat() const {
+  if (!nested_) return *this;
+  std::lock_guard<std::mutex> lock(nested_->mutex);
+  if (!nested_->flat) {
+    Scoped<ScopeState> own(context(), scope_of_its_own(false));
+    nested_->flat = build(nested_->request);
+    nested_->request = {};
+  }
+  return *nested_->flat;
+}
+
+/// Frees along a list, not by recursion, like Node::destroy.
+void Plan::destroy(Plan* p) noexcept {
+  Context& c = context();
+  p->next_dying_ = std::exchange(c.dying_plans, p);
+  if (std::exchange(c.destroying_plans, true)) return;
+  while (Plan* next = c.dying_plans) {
+    c.dying_plans = next->next_dying_;
+    delete next;
+  }
+  c.destroying_plans = false;
+}
+
+}  // namespace kassette
