@@ -160,6 +160,19 @@ says "test: one filter at a time, not a and b" test a b
 CXX=no-such-compiler says "run: there is no compiler no-such-compiler; see CXX" run plain.cpp
 check "help behind a command" "$("$kassette" --help)" "$("$kassette" run --help)"
 
+# The tests that need a GPU share one line where there is none. A build folder in which nothing is left to build stands for the real one.
+mkdir -p 'built/tests'
+grep -E '^CMAKE_(HOME_DIRECTORY|GENERATOR|MAKE_PROGRAM|PROJECT_NAME)\b' "$KASSETTE_BUILD/CMakeCache.txt" >built/CMakeCache.txt
+echo 'build all: phony' >built/build.ninja
+echo 'all:' >built/Makefile
+printf "unit\t'%s'\n" "$KASSETTE_BUILD/tests/kassette_tests" >built/tests/list.tsv
+status=0
+env -u KASSETTE_CMAKE_OPTIONS -u KASSETTE_TEST_CUDA KASSETTE_BUILD="$work/built" "$kassette" test '[device]' >tested 2>&1 || status=$?
+wanted=1
+if "$kassette" info | grep -q '^devices .*cuda'; then wanted=0; fi
+check "kassette test '[device]'" "0 $wanted" "$status $(grep -cE 'CUDA|GPU|cuda' tested)"
+[[ $(tail -n 1 tested) =~ ^[0-9]+\ passed,\ 0\ failed,\ [0-9]+\ skipped$ ]] || check "its last line" "the counts" "$(tail -n 1 tested)"
+
 # Other ways to the same tool; a script that reads, in a folder with other letters; four at once.
 mkdir 'Übung "1"'
 cat >'Übung "1"/summe.cpp' <<'CPP'
