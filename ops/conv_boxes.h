@@ -18,6 +18,13 @@ struct Images {
   /// `size` along the spatial axes.
   Images(const std::byte* bytes, DType type, const std::int64_t* size, std::int64_t channels, bool channels_first);
   bool channels_last() const { return channel_stride == 1; }
+  /// The same images with n of their channels.
+  Images part(std::int64_t channel, std::int64_t n) const {
+    Images some = *this;
+    some.data += channel * channel_stride * dtype.size();
+    some.channels = n;
+    return some;
+  }
   /// Of an element, counted from the first.
   std::int64_t offset(std::int64_t image, const std::int64_t* place, std::int64_t channel) const {
     return image * batch_stride + place[0] * stride[0] + place[1] * stride[1] + place[2] * stride[2] + channel * channel_stride;

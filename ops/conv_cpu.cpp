@@ -12,15 +12,14 @@ constinit ConvLimits conv_limits;
 
 namespace {
 
-/// The weights of all taps and of channels [from, from + n) for one panel of columns.
-template <class T>
-void pack_panel(const Line* line, const Weights<T>& w, std::int64_t from, std::int64_t n, std::int64_t column, std::int64_t columns, std::int64_t width,
-                T* to) {
+template <class E>
+void copy_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, E* to) {
+  const E* data = reinterpret_cast<const E*>(w.data);
   for (std::int64_t a = 0; a < line[0].taps; ++a)
     for (std::int64_t b = 0; b < line[1].taps; ++b)
       for (std::int64_t c = 0; c < line[2].taps; ++c, to += n * width) {
-        const T* tap = w.of(line, a, b, c) + from * w.in + column * w.out;
-        if (columns < width) std::fill_n(to, n * width, T(0));
+        const E* tap = data + w.at(line, a, b, c);
+        if (columns < width) std::fill_n(to, n * width, E(0));
         if (w.out == 1) {
           for (std::int64_t k = 0; k < n; ++k) std::copy_n(tap + k * w.in, columns, to + k * width);
         } else {
@@ -31,19 +30,29 @@ void pack_panel(const Line* line, const Weights<T>& w, std::int64_t from, std::i
 }
 
 /// The weights for dot products: ConvLoops::dot_products says how they stand.
-template <class T>
-void pack_dots(const Line* line, const Weights<T>& w, std::int64_t channels, std::int64_t columns, bool joined, std::int64_t vector, T* to) {
+template <class E>
+void copy_dots(const Line* line, const Weights& w, std::int64_t channels, std::int64_t columns, bool joined, std::int64_t vector, E* to) {
+  const E* data = reinterpret_cast<const E*>(w.data);
   const std::int64_t taps = joined ? line[2].taps : 1, chunk = columns * vector, stretch = ceil_div(taps * channels, vector) * chunk;
   for (std::int64_t a = 0; a < line[0].taps; ++a)
     for (std::int64_t b = 0; b < line[1].taps; ++b)
       for (std::int64_t first = 0; first < line[2].taps; first += taps, to += stretch) {
-        std::fill_n(to, stretch, T(0));
+        std::fill_n(to, stretch, E(0));
         for (std::int64_t c = 0; c < taps; ++c) {
-          const T* tap = w.of(line, a, b, first + c);
+          const E* tap = data + w.at(line, a, b, first + c);
           for (std::int64_t k = 0; k < channels; ++k)
             for (std::int64_t j = 0, i = c * channels + k; j < columns; ++j) to[i / vector * chunk + j * vector + i % vector] = tap[k * w.in + j * w.out];
         }
       }
+}
+
+/// copy(to), which writes n elements of the dtype: as T.
+template <class T, class F>
+void as_wide(DType dtype, std::int64_t n, T* to, F copy) {
+  if (dtype.size() == static_cast<int>(sizeof(T))) return copy(to);
+  const Scratch<std::uint16_t> half(n);
+  copy(half.get());
+  cast_elements(to, float32, half.get(), dtype, n);
 }
 
 /// Whether so few channels of results, of `products` products each, are computed as dot products along windows whose stretches have `run` elements.
@@ -53,6 +62,11 @@ bool dot_products(std::int64_t columns, std::int64_t products, std::int64_t run,
 }
 
 }  // namespace
+
+template <class T>
+void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to) {
+  as_wide(w.dtype, line[0].taps * line[1].taps * line[2].taps * n * width, to, [&](auto* raw) { copy_panel(line, w, n, columns, width, raw); });
+}
 
 void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
   for (int d = 0; d < 3; ++d)
@@ -68,18 +82,21 @@ void join_axes(Line* line, Images& x, Images& y, std::int64_t& images) {
 }
 
 template <class T>
-void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w, const Finish<T>& finish) {
+void correlate(const Line* along, Images x, Images y, std::int64_t images, const Weights& w, const Finish<T>& finish) {
+  Line line[3] = {along[0], along[1], along[2]};
   join_axes(line, x, y, images);
   const ConvLoops<T>& loop = loops<T>();
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = y.channels, vector = loop.columns / 2;
-  const bool neighbours = line[2].tap_step == 1;
+  // Taps of a row that stand behind one another wherever a tile reads them: not where x has some channels of an image alone.
+  const bool neighbours = line[2].tap_step == 1 && (!x.channels_last() || x.stride[2] == c_in);
   const std::int64_t run = neighbours ? line[2].taps * c_in : c_in;
-  const bool dots = dot_products(c_out, taps * c_in, run, vector, kItem);
+  const double most_elements = static_cast<double>(conv_limits.slab_bytes / kItem);
+  const bool dots = dot_products(c_out, taps * c_in, run, vector, kItem) && blocks_of(line, c_in, taps * c_in, most_elements).size() == 1;
   const auto tile = dots ? loop.dot_products : loop.tile;
   const std::int64_t width = dots ? c_out : loop.columns, rows = dots ? loop.dots / c_out : loop.rows;
   // So that the weights of one panel stay in a cache.
-  const std::vector<Block> blocks = blocks_of(line, c_in, dots ? taps * c_in : conv_limits.panel_bytes / (width * kItem));
+  const std::vector<Block> blocks = blocks_of(line, c_in, dots ? taps * c_in : conv_limits.panel_bytes / (width * kItem), most_elements);
   const auto n_blocks = static_cast<std::int64_t>(blocks.size());
   const Block largest = largest_of(blocks);
   // Panels are packed before all tiles, or, where one alone takes too much, its blocks by each tile anew.
@@ -90,9 +107,10 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
   const Tiling tiles = cut(largest.line, images, largest.channels * kItem, Results<T>::direct(y) ? 0 : most_columns * kItem, rows, conv_limits.tiles);
   const std::int64_t tile_points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   Scratch<T> packed(before ? panels_at_once * panel_size : 0);
-  if (dots) pack_dots(line, w, c_in, c_out, neighbours, vector, packed.get());
+  if (dots) as_wide(w.dtype, panel_size, packed.get(), [&](auto* raw) { copy_dots(line, w, c_in, c_out, neighbours, vector, raw); });
   auto pack = [&](const Block& block, std::int64_t panel, T* to) {
-    pack_panel(block.line, w, block.channel, block.channels, panel * width, std::min(width, c_out - panel * width), width, to);
+    const std::int64_t column = panel * width;
+    pack_panel(block.line, w.from(block.channel * w.in + column * w.out), block.channels, std::min(width, c_out - column), width, to);
   };
 
   for (std::int64_t first_panel = 0; first_panel < panels; first_panel += panels_at_once) {
@@ -150,8 +168,10 @@ void correlate(Line* line, Images x, Images y, std::int64_t images, const Weight
   }
 }
 
-template void correlate(Line*, Images, Images, std::int64_t, const Weights<float>&, const Finish<float>&);
-template void correlate(Line*, Images, Images, std::int64_t, const Weights<double>&, const Finish<double>&);
+template void correlate(const Line*, Images, Images, std::int64_t, const Weights&, const Finish<float>&);
+template void correlate(const Line*, Images, Images, std::int64_t, const Weights&, const Finish<double>&);
+template void pack_panel(const Line*, const Weights&, std::int64_t, std::int64_t, std::int64_t, float*);
+template void pack_panel(const Line*, const Weights&, std::int64_t, std::int64_t, std::int64_t, double*);
 
 namespace {
 
@@ -161,48 +181,32 @@ Images images_of(const ConvShape& s, const std::byte* data, DType dtype, bool in
   return Images(data, dtype, input ? s.in : s.out, input ? s.c_in : s.c_out, s.channels_first);
 }
 
-/// The kernel's elements as T, which half types are converted to.
-template <class T>
-class AsWide {
- public:
-  AsWide(const std::byte* data, DType dtype, std::int64_t n) : data_(reinterpret_cast<const T*>(data)) {
-    if (dtype.size() == static_cast<int>(sizeof(T))) return;
-    wide_.reset(new Scratch<T>(n));
-    cast_elements(wide_->get(), float32, data, dtype, n);
-    data_ = wide_->get();
-  }
-  const T* get() const { return data_; }
-
- private:
-  const T* data_;
-  std::unique_ptr<Scratch<T>> wide_;
-};
-
-/// Strides of the taps of a kernel whose innermost block, both kinds of channels, has `block` elements.
-template <class T>
-Weights<T> weights_of(const ConvShape& s, const T* data, std::int64_t block, std::int64_t in, std::int64_t out) {
+/// The kernel at `data`; `in` and `out` are the strides of the channels that are summed over and of those of the results, unless
+/// each channel is by itself.
+Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::int64_t in, std::int64_t out) {
   const WindowAxis* w = s.window;
-  return {data, {w[1].size * w[2].size * block, w[2].size * block, block}, in, out};
+  const std::int64_t block = s.depthwise ? s.c_out : s.c_in * s.c_out;   // of a tap
+  return {const_cast<std::byte*>(data), dtype, {w[1].size * w[2].size * block, w[2].size * block, block}, s.depthwise ? 1 : in, s.depthwise ? 1 : out};
 }
 
 template <class T>
 void forward(const Call& call, const Finish<T>& finish = {}) {
   const Body& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
-  const AsWide<T> w(call.in[1].data, y.dtype, call.spec(1).numel());
   const Images x = images_of(s, call.in[0].data, y.dtype, true), to = images_of(s, y.data(), y.dtype, false);
   Line line[3];
   for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);
-  if (s.depthwise) correlate_depthwise<T>(line, x, to, s.batch, weights_of(s, w.get(), s.c_out, 0, 1), s.c_out / s.c_in, /*sums=*/false);
-  else correlate<T>(line, x, to, s.batch, weights_of(s, w.get(), s.c_in * s.c_out, s.c_out, 1), finish);
+  const Weights w = weights_of(s, call.in[1].data, y.dtype, s.c_out, 1);
+  if (s.depthwise) correlate_depthwise<T>(line, x, to, s.batch, w, s.c_out / s.c_in, /*sums=*/false);
+  else correlate<T>(line, x, to, s.batch, w, finish);
 }
 
 template <class T>
 void input_gradient(const Call& call) {
   const Body& dx = *call.out[0];
   const ConvShape s(call.attrs, dx, call.spec(1), call.spec(0));
-  const AsWide<T> w(call.in[1].data, dx.dtype, call.spec(1).numel());
   const Images dy = images_of(s, call.in[0].data, dx.dtype, false), to = images_of(s, dx.data(), dx.dtype, true);
+  const Weights w = weights_of(s, call.in[1].data, dx.dtype, 1, s.c_out);
   const WindowAxis* window = s.window;
   bool gaps = false;
   for (int d = 0; d < 3; ++d) gaps |= window[d].stride > window[d].size;
@@ -210,10 +214,10 @@ void input_gradient(const Call& call) {
   for (std::int64_t a = 0; a < std::min(window[0].stride, s.in[0]); ++a)
     for (std::int64_t b = 0; b < std::min(window[1].stride, s.in[1]); ++b)
       for (std::int64_t c = 0; c < std::min(window[2].stride, s.in[2]); ++c) {
-        Line line[3] = {backward_line(window[0], s.in[0], a), backward_line(window[1], s.in[1], b), backward_line(window[2], s.in[2], c)};
+        const Line line[3] = {backward_line(window[0], s.in[0], a), backward_line(window[1], s.in[1], b), backward_line(window[2], s.in[2], c)};
         if (line[0].taps * line[1].taps * line[2].taps == 0 || line[0].results * line[1].results * line[2].results == 0) continue;
-        if (s.depthwise) correlate_depthwise<T>(line, dy, to, s.batch, weights_of(s, w.get(), s.c_out, 0, 1), s.c_out / s.c_in, /*sums=*/true);
-        else correlate<T>(line, dy, to, s.batch, weights_of(s, w.get(), s.c_in * s.c_out, 1, s.c_out));
+        if (s.depthwise) correlate_depthwise<T>(line, dy, to, s.batch, w, s.c_out / s.c_in, /*sums=*/true);
+        else correlate<T>(line, dy, to, s.batch, w);
       }
 }
 
@@ -222,15 +226,11 @@ void kernel_gradient_of(const Call& call) {
   const Body& dw = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), dw, call.spec(1));
   const Images x = images_of(s, call.in[0].data, dw.dtype, true), dy = images_of(s, call.in[1].data, dw.dtype, false);
+  const Weights to = weights_of(s, dw.data(), dw.dtype, s.c_out, 1);
   Line line[3];
   for (int d = 0; d < 3; ++d) line[d] = forward_line(s.window[d], s.in[d], s.out[d]);
-  const std::int64_t n = dw.numel();
-  const bool same_type = dw.dtype.size() == static_cast<int>(sizeof(T));
-  Scratch<T> wide(same_type ? 0 : n);
-  T* to = same_type ? reinterpret_cast<T*>(dw.data()) : wide.get();
   if (s.depthwise) kernel_gradient_depthwise<T>(line, x, dy, s.batch, s.c_out / s.c_in, to);
   else kernel_gradient<T>(line, x, dy, s.batch, to);
-  if (!same_type) cast_elements(dw.data(), dw.dtype, to, float32, n);
 }
 
 /// Whether there is nothing to sum: the result is empty, or zeros.

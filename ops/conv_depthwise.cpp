@@ -1,45 +1,161 @@
-// ops/conv_depthwise.cpp - depthwise convolution on the CPU: a correlation of each channel by itself.
-#include "devices/cpu/threads.h"
-#include "ops/conv_tiles.h"
+// ops/conv_depthwise.cpp - depthwise convolution on the CPU, and the gradient of its kernel: a correlation of each channel by itself.
+#include "ops/conv_sums.h"
 
 namespace kassette {
+namespace {
+
+constexpr std::int64_t kMostTaps = 1 << 16;   // of a block: a thread lists them
+
+/// How depthwise convolution is divided, so that what it copies is bounded: some channels at a time, and blocks of taps.
+template <class T>
+class DepthwiseParts {
+ public:
+  /// Each of c channels is read `repeat` times, from x itself or, where `copied`, from a slab.
+  DepthwiseParts(const Line* line, std::int64_t c, std::int64_t repeat, bool copied) : line_(line), copied_(copied), taps_(line[0].taps * line[1].taps * line[2].taps) {
+    const std::int64_t vector = loops<T>().columns / 2;
+    at_once_ = std::clamp(kSlab / (repeat * (copied ? taps_ : 1)), std::min(c, ceil_div(vector, repeat)), c);
+  }
+  std::int64_t taps() const { return taps_; }
+  /// Channels of the kernel at a time.
+  std::int64_t at_once() const { return at_once_; }
+  /// Blocks of at most `most` taps for `channels` of the results.
+  std::vector<Block> blocks(std::int64_t channels, std::int64_t most) const {
+    return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps), copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
+  }
+  /// Tiles of those blocks. Where x is read as it stands, what lies between taps is not.
+  Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels, std::int64_t least_columns) const {
+    Block largest = largest_of(blocks);
+    for (Line& l : largest.line)
+      if (!copied_) l.tap_step = 1;
+    return cut(largest.line, images, channels * kItem, 0, least_columns, conv_limits.tiles);
+  }
+
+ private:
+  static constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t kSlab = conv_limits.slab_bytes / kItem;
+  const Line* line_;
+  bool copied_;
+  std::int64_t taps_, at_once_;
+};
 
 template <class T>
-void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights<T>& w, std::int64_t repeat, bool sums) {
-  const std::int64_t channels = sums ? x.channels : x.channels * repeat, taps = line[0].taps * line[1].taps * line[2].taps;
+void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const Images& y, std::int64_t images, const Weights& w, std::int64_t repeat, bool sums) {
+  const std::int64_t channels = sums ? x.channels : x.channels * repeat;
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  const Tiling tiles = cut(line, images, channels * kItem, 0, 4, conv_limits.tiles);
+  // Weights are packed before all tiles, or, where they take too much, those of a block by each tile anew.
+  const bool before = parts.taps() * channels * kItem <= conv_limits.packed_bytes;
+  const std::vector<Block> blocks = parts.blocks(channels, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem));
+  const Tiling tiles = parts.tiles(blocks, images, channels, 4);
   const std::int64_t points = tiles.size[0] * tiles.size[1] * tiles.size[2];
-  const std::int64_t weight_step[3] = {line[0].weight_step * w.tap[0], line[1].weight_step * w.tap[1], line[2].weight_step * w.tap[2]};
-  const std::int64_t weight_start = w.of(line, 0, 0, 0) - w.data;
-  parallel_for(tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * taps * channels * points)), [&](std::int64_t begin, std::int64_t end) {
+  Scratch<T> packed(before ? parts.taps() * channels : 0);
+  auto pack = [&](const Block& block, T* to) { pack_panel(block.line, w, 1, channels, channels, to); };
+  for (const Block& block : blocks)
+    if (before) pack(block, packed.get() + block.before * channels);
+  parallel_for(tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * parts.taps() * channels * points)), [&](std::int64_t begin, std::int64_t end) {
     Slab<T> slab(x, sums ? 1 : repeat, 1);
     Results<T> results(y, points, y.channels);
     const bool folds = sums && repeat > 1;
-    Scratch<T> wide(folds ? tiles.size[2] * channels : 0);
+    Scratch<T> wide(folds ? tiles.size[2] * channels : 0), own(before ? 0 : largest_of(blocks).products() * channels);
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t first[3], n[3];
       const std::int64_t image = tiles.place(i, first, n);
-      results.begin(output_box(line, image, first, n, 0, y.channels));
-      const DepthwiseTile<T> from(slab, line, x, image, first, n, weight_step, weight_start);
-      from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
-        T* row = results.row(a, b) + run.first * results.step();
-        loops<T>().depthwise({.a = origin, .a_step = a_step, .offsets = run.at, .weights = run.weight, .taps = run.taps, .b = w.data,
-                              .out = folds ? wide.get() : row, .out_step = folds ? channels : results.step(), .pixels = run.count, .channels = channels});
-        for (std::int64_t p = 0; folds && p < run.count; ++p)
-          for (std::int64_t c = 0; c < y.channels; ++c) {
-            const T* parts = wide.get() + p * channels + c * repeat;
-            T sum = parts[0];
-            for (std::int64_t k = 1; k < repeat; ++k) sum += parts[k];
-            row[p * results.step() + c] = sum;
-          }
-      });
+      results.begin(output_box(blocks[0].line, image, first, n, 0, y.channels));
+      for (const Block& block : blocks) {
+        const bool add = block.before > 0;
+        if (!before) pack(block, own.get());
+        const T* weights = before ? packed.get() + block.before * channels : own.get();
+        const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
+        from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
+          T* row = results.row(a, b) + run.first * results.step();
+          loops<T>().depthwise({.a = origin, .a_step = a_step, .offsets = run.at, .weights = run.weight, .taps = run.taps, .b = weights,
+                                .out = folds ? wide.get() : row, .out_step = folds ? channels : results.step(), .pixels = run.count, .channels = channels,
+                                .add = add && !folds});
+          for (std::int64_t p = 0; folds && p < run.count; ++p)
+            for (std::int64_t c = 0; c < y.channels; ++c) {
+              const T* products = wide.get() + p * channels + c * repeat;
+              T sum = products[0];
+              for (std::int64_t k = 1; k < repeat; ++k) sum += products[k];
+              T& to = row[p * results.step() + c];
+              to = add ? to + sum : sum;
+            }
+        });
+      }
       results.end();
     }
   });
 }
 
-template void correlate_depthwise(const Line*, const Images&, const Images&, std::int64_t, const Weights<float>&, std::int64_t, bool);
-template void correlate_depthwise(const Line*, const Images&, const Images&, std::int64_t, const Weights<double>&, std::int64_t, bool);
+/// The sums of a block of taps, (taps, channels).
+template <class T>
+void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& blocks, const Block& block, const Images& x, const Images& dy, std::int64_t images,
+                  std::int64_t repeat, T* to) {
+  const std::int64_t channels = dy.channels, size = block.products() * channels;
+  const Tiling tiles = parts.tiles(blocks, images, channels, 8);
+  const std::int64_t n_parts = std::min({most_parts<T>(size), tiles.count(), conv_limits.tiles / 2});
+  const Partials<T> partials(to, n_parts, size);
+  parallel_for(n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    Slab<T> slab(x, repeat, 1), slopes(dy, 1, 1);
+    for (std::int64_t part = begin; part < end; ++part) {
+      T* sum = partials.of(part);
+      std::fill_n(sum, size, T(0));
+      for (std::int64_t tile = tiles.count() * part / n_parts; tile < tiles.count() * (part + 1) / n_parts; ++tile) {
+        std::int64_t first[3], n[3];
+        const std::int64_t image = tiles.place(tile, first, n);
+        slopes.read(output_box(block.line, image, first, n, 0, channels));
+        const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
+        const std::int64_t* of_dy = slopes.stride();
+        from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
+          loops<T>().depthwise_gradient({.a = origin, .b = slopes.data() + a * of_dy[0] + b * of_dy[1] + run.first * of_dy[2], .a_step = a_step,
+                                         .b_step = of_dy[2], .offsets = run.at, .weights = run.weight, .taps = run.taps, .out = sum, .pixels = run.count,
+                                         .channels = channels});
+        });
+      }
+    }
+  });
+  partials.add();
+}
+
+}  // namespace
+
+template <class T>
+void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w, std::int64_t repeat, bool sums) {
+  const std::int64_t c = sums ? y.channels : x.channels;
+  auto side = [&](const Images& of, bool wide, std::int64_t first, std::int64_t n) { return wide ? of.part(first * repeat, n * repeat) : of.part(first, n); };
+  if (repeat > conv_limits.repeated) {   // a convolution of each channel
+    for (std::int64_t i = 0; i < c; ++i) correlate<T>(line, side(x, sums, i, 1), side(y, !sums, i, 1), images, w.from(i * repeat));
+    return;
+  }
+  const DepthwiseParts<T> parts(line, c, repeat, !Slab<T>(x, sums ? 1 : repeat, 1).direct());
+  for (std::int64_t first = 0; first < c; first += parts.at_once()) {
+    const std::int64_t n = std::min(parts.at_once(), c - first);
+    correlate_channels(parts, side(x, sums, first, n), side(y, !sums, first, n), images, w.from(first * repeat), repeat, sums);
+  }
+}
+
+template <class T>
+void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, const Weights& to) {
+  const std::int64_t c = x.channels;
+  if (repeat > conv_limits.repeated) {
+    for (std::int64_t i = 0; i < c; ++i) kernel_gradient<T>(line, x.part(i, 1), dy.part(i * repeat, repeat), images, to.from(i * repeat));
+    return;
+  }
+  const DepthwiseParts<T> parts(line, c, repeat, !Slab<T>(x, repeat, 1).direct());
+  const std::int64_t most = conv_limits.partial_bytes / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t first = 0; first < c; first += parts.at_once()) {
+    const std::int64_t n = std::min(parts.at_once(), c - first), channels = n * repeat;
+    const std::vector<Block> blocks = parts.blocks(channels, most / channels);
+    const Images from = x.part(first, n), slopes = dy.part(first * repeat, channels);
+    const KernelSums<T> sums(to, dy.channels == channels && blocks.size() == 1, largest_of(blocks).products() * channels);
+    for (const Block& block : blocks) {
+      sum_channels(parts, blocks, block, from, slopes, images, repeat, sums.get());
+      sums.write(block, first * repeat, channels);
+    }
+  }
+}
+
+template void correlate_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, const Weights&, std::int64_t, bool);
+template void correlate_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, const Weights&, std::int64_t, bool);
+template void kernel_gradient_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t, const Weights&);
+template void kernel_gradient_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t, const Weights&);
 
 }  // namespace kassette

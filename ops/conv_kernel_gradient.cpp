@@ -4,8 +4,7 @@
 // channels in groups, each of which reads x anew: how many of each depends on the shape alone, so the bits do not depend on the threads.
 #include <algorithm>
 
-#include "devices/cpu/threads.h"
-#include "ops/conv_tiles.h"
+#include "ops/conv_sums.h"
 
 namespace kassette {
 namespace {
@@ -23,48 +22,29 @@ Division divide(std::int64_t sums, std::int64_t read, std::int64_t panels) {
   }
   return d;
 }
-std::int64_t most_parts(std::int64_t sums_bytes) { return 1 + conv_limits.partial_bytes / sums_bytes; }
 
-/// Where each part sums: the first in the result itself. All begin as zeros.
+/// The gradient of a kernel, (taps, channels of x, channels of dy).
 template <class T>
-class Partials {
- public:
-  Partials(T* to, std::int64_t parts, std::int64_t size) : to_(to), parts_(parts), size_(size), others_((parts - 1) * size) {}
-  /// Part i of the parts, zeros.
-  T* of(std::int64_t part) const { return part == 0 ? to_ : others_.get() + (part - 1) * size_; }
-  /// Adds all to the first, in their order.
-  void add() const {
-    if (parts_ == 1) return;
-    parallel_for(size_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = 1; part < parts_; ++part)
-        for (std::int64_t i = begin; i < end; ++i) to_[i] += of(part)[i];
-    });
-  }
-
- private:
-  T* to_;
-  std::int64_t parts_, size_;
-  Scratch<T> others_;
-};
-
-}  // namespace
-
-template <class T>
-void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to) {
+void sum_kernel(const Block& kernel, Images x, Images dy, std::int64_t images, T* to) {
+  Line line[3] = {kernel.line[0], kernel.line[1], kernel.line[2]};
+  for (Line& l : line) l.weight_start = 0;
   join_axes(line, x, dy, images);
   const ConvLoops<T>& loop = loops<T>();
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t c_in = x.channels, c_out = dy.channels, taps = line[0].taps * line[1].taps * line[2].taps, size = taps * c_in * c_out;
-  const std::int64_t panels = ceil_div(c_out, loop.columns);
+  const std::int64_t panels = ceil_div(c_out, loop.columns), vector = loop.columns / 2;
   Division d = divide(size, images * x.size[0] * x.size[1] * x.size[2] * c_in, panels);
-  d.parts = std::min(d.parts, most_parts(size * kItem));
-  const std::vector<Block> blocks = blocks_of(line, c_in, conv_limits.slab_bytes / kItem);
+  d.parts = std::min(d.parts, most_parts<T>(size));
+  const bool copied = !Slab<T>(dy, 1, vector).direct() || c_out % vector != 0;   // dy, with whole vectors of channels
+  if (copied) d.groups = std::clamp(ceil_div(c_out * kItem, conv_limits.slab_bytes), d.groups, panels);
+  const std::int64_t most = conv_limits.slab_bytes / kItem;
+  const std::vector<Block> blocks = blocks_of(line, c_in, most, static_cast<double>(most));
   const Block largest = largest_of(blocks);
-  const Tiling tiles = cut(largest.line, images, largest.channels * kItem, Results<T>::direct(dy) ? 0 : ceil_div(panels, d.groups) * loop.columns * kItem, 8, d.parts);
+  const Tiling tiles = cut(largest.line, images, largest.channels * kItem, copied ? ceil_div(panels, d.groups) * loop.columns * kItem : 0, 8, d.parts);
   d.parts = std::min(d.parts, tiles.count());
   const Partials<T> partials(to, d.parts, size);
   parallel_for(d.parts * d.groups, 1, [&](std::int64_t begin, std::int64_t end) {
-    Slab<T> slab(x, 1, 1), slopes(dy, 1, loop.columns / 2);
+    Slab<T> slab(x, 1, 1), slopes(dy, 1, vector);
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t part = i / d.groups, group = i % d.groups;
       const std::int64_t first_column = panels * group / d.groups * loop.columns, last_column = std::min(c_out, panels * (group + 1) / d.groups * loop.columns);
@@ -103,39 +83,26 @@ void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to
   partials.add();
 }
 
+}  // namespace
+
 template <class T>
-void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, T* to) {
-  constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
-  const std::int64_t c_out = dy.channels, size = line[0].taps * line[1].taps * line[2].taps * c_out;
-  const Tiling tiles = cut(line, images, c_out * kItem, 0, 8, conv_limits.tiles);
-  const std::int64_t parts = std::min({most_parts(size * kItem), tiles.count(), conv_limits.tiles / 2});
-  const std::int64_t weight_step[3] = {line[1].taps * line[2].taps * c_out, line[2].taps * c_out, c_out};
-  const Partials<T> partials(to, parts, size);
-  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    Slab<T> slab(x, repeat, 1), slopes(dy, 1, 1);
-    for (std::int64_t part = begin; part < end; ++part) {
-      T* sum = partials.of(part);
-      std::fill_n(sum, size, T(0));
-      for (std::int64_t tile = tiles.count() * part / parts; tile < tiles.count() * (part + 1) / parts; ++tile) {
-        std::int64_t first[3], n[3];
-        const std::int64_t image = tiles.place(tile, first, n);
-        slopes.read(output_box(line, image, first, n, 0, c_out));
-        const DepthwiseTile<T> from(slab, line, x, image, first, n, weight_step, 0);
-        const std::int64_t* of_dy = slopes.stride();
-        from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
-          loops<T>().depthwise_gradient({.a = origin, .b = slopes.data() + a * of_dy[0] + b * of_dy[1] + run.first * of_dy[2], .a_step = a_step,
-                                         .b_step = of_dy[2], .offsets = run.at, .weights = run.weight, .taps = run.taps, .out = sum, .pixels = run.count,
-                                         .channels = c_out});
-        });
-      }
+void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t images, const Weights& to) {
+  const std::int64_t taps = line[0].taps * line[1].taps * line[2].taps, c_in = x.channels, c_out = dy.channels, columns = loops<T>().columns;
+  const bool whole = to.in == c_out && to.tap[2] == c_in * c_out && to.dtype.size() == static_cast<int>(sizeof(T));
+  // Where the sums are not the result itself, as many of them as there is room for at a time.
+  const std::int64_t most = whole ? INT64_MAX : conv_limits.partial_bytes / static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t at_once = std::clamp(most / (taps * c_in) / columns * columns, std::min(columns, c_out), c_out);
+  const std::vector<Block> blocks = blocks_of(line, c_in, most / at_once);
+  const KernelSums<T> sums(to, whole, whole ? 0 : largest_of(blocks).products() * at_once);
+  for (std::int64_t first = 0; first < c_out; first += at_once)
+    for (const Block& block : blocks) {
+      const std::int64_t n = std::min(at_once, c_out - first);
+      sum_kernel(block, x.part(block.channel, block.channels), dy.part(first, n), images, sums.get());
+      sums.write(block, first, n);
     }
-  });
-  partials.add();
 }
 
-template void kernel_gradient(Line*, Images, Images, std::int64_t, float*);
-template void kernel_gradient(Line*, Images, Images, std::int64_t, double*);
-template void kernel_gradient_depthwise(const Line*, const Images&, const Images&, std::int64_t, std::int64_t, float*);
-template void kernel_gradient_depthwise(const Line*, const Images&, const Images&, std::int64_t, std::int64_t, double*);
+template void kernel_gradient<float>(const Line*, const Images&, const Images&, std::int64_t, const Weights&);
+template void kernel_gradient<double>(const Line*, const Images&, const Images&, std::int64_t, const Weights&);
 
 }  // namespace kassette

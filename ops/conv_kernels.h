@@ -16,6 +16,7 @@ struct ConvLimits {
   std::int64_t tiles = 32;                 // enough for many threads
   std::int64_t grain = 1 << 17;            // products that are worth a thread
   std::int64_t dot_columns = 4;            // results of up to so many channels are dot products along windows
+  std::int64_t repeated = 1024;            // depthwise with more filters for each channel is a convolution of each channel
 };
 extern ConvLimits conv_limits;
 

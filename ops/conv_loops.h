@@ -42,7 +42,7 @@ struct KernelGradientTile {
   std::int64_t columns;
 };
 
-/// Depthwise: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], c < channels.
+/// Depthwise: out[p][c] = sum over taps of a_p[offsets[tap] + c] * b[weights[tap] + c], c < channels; `add`: plus what is in `out`.
 template <class T>
 struct DepthwiseLine {
   const T* a;
@@ -53,6 +53,7 @@ struct DepthwiseLine {
   T* out;
   std::int64_t out_step;
   std::int64_t pixels, channels;
+  bool add;
 };
 
 /// Depthwise: out[weights[tap] + c] += sum over pixels of a_p[offsets[tap] + c] * b_p[c].

@@ -171,7 +171,7 @@ KASSETTE_FN void depthwise_pixels(const DepthwiseLine<T>& t, std::int64_t first,
   using V = typename Vec<T>::V;
   V sum[kP];
   KASSETTE_UNROLL
-  for (int i = 0; i < kP; ++i) sum[i] = V(T(0));
+  for (int i = 0; i < kP; ++i) sum[i] = t.add ? part.load(t.out + (first + i) * t.out_step + c) : V(T(0));
   const RowsOf<T, kP> a(t.a + first * t.a_step + c, t.a_step);
   for (std::int64_t tap = 0; tap < t.taps; ++tap) {
     const V weight = part.load(t.b + t.weights[tap] + c);
@@ -188,11 +188,12 @@ void depthwise_line(const DepthwiseLine<T>& t) {
   auto pixels = [&](auto count, std::int64_t p) __attribute__((always_inline)) {
     each_vector<T>(t.channels, [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) { depthwise_pixels<T, count>(t, p, c, part); });
   };
-  // The last ones of a line overlap the ones before.
-  if (t.pixels >= kP)
-    for (std::int64_t p = 0; p < t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), std::min(p, t.pixels - kP));
-  else
-    for (std::int64_t p = 0; p < t.pixels; ++p) pixels(std::integral_constant<int, 1>(), p);
+  std::int64_t p = 0;
+  for (; p + kP <= t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), p);
+  if (p == t.pixels) return;
+  // The last ones of a line overlap the ones before, unless those were added already.
+  if (p > 0 && !t.add) return pixels(std::integral_constant<int, kP>(), t.pixels - kP);
+  for (; p < t.pixels; ++p) pixels(std::integral_constant<int, 1>(), p);
 }
 
 /// kTaps taps of one vector of channels, over all pixels of a line.

@@ -6,6 +6,7 @@
 // exists. The order in which products are summed depends on the shape of the kernel alone, so the bits do not depend on the number of
 // threads, on the batch or on where an image was cut. Where results have few channels, the values of a window are in the lanes instead.
 #pragma once
+#include <cmath>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -25,16 +26,26 @@ const ConvLoops<T>& loops() {
 }
 inline std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-/// The kernel as a correlation reads it: strides of its taps, of the channels that are summed over and of the results' channels.
-template <class T>
+/// A kernel as a correlation reads it, or the gradient of one: strides of its taps, of the channels that are summed over and of the results' channels.
 struct Weights {
-  const T* data;
+  std::byte* data;
+  DType dtype;
   std::int64_t tap[3], in, out;
-  /// Where the weights of a tap of a correlation begin.
-  const T* of(const Line* line, std::int64_t a, std::int64_t b, std::int64_t c) const {
-    return data + line[0].weight(a) * tap[0] + line[1].weight(b) * tap[1] + line[2].weight(c) * tap[2];
+  /// The element at which the weights of a tap of a correlation begin.
+  std::int64_t at(const Line* line, std::int64_t a, std::int64_t b, std::int64_t c) const {
+    return line[0].weight(a) * tap[0] + line[1].weight(b) * tap[1] + line[2].weight(c) * tap[2];
+  }
+  /// The same from an element on.
+  Weights from(std::int64_t element) const {
+    Weights some = *this;
+    some.data += element * dtype.size();
+    return some;
   }
 };
+/// Copies the weights of all taps of `line`, of n channels that are summed over and of `columns` channels of results, as T: a row of `width` for each
+/// tap and channel, with zeros behind the columns.
+template <class T>
+void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t columns, std::int64_t width, T* to);
 
 /// A part of what a result sums over: some of the taps of each axis, as lines of their own, and some channels.
 struct Block {
@@ -44,14 +55,29 @@ struct Block {
 
   std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
 };
-/// Blocks of at most `most` products of a result: channels are divided down to 8, and then taps.
-inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most) {
+/// Blocks of at most `most` products of a result: channels are divided down to 8, and then taps. Where taps are so far apart that a block would read a
+/// box of more than `most_elements` for one result, the widest axis of the box is divided first.
+inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most, double most_elements = HUGE_VAL) {
   const std::int64_t least = std::min<std::int64_t>(c_in, 8);
-  std::int64_t parts[3] = {1, 1, 1}, taps = 1;
-  auto count = [&] { return taps = ceil_div(line[0].taps, parts[0]) * ceil_div(line[1].taps, parts[1]) * ceil_div(line[2].taps, parts[2]); };
+  std::int64_t parts[3] = {1, 1, 1};
+  auto taps_of = [&](int d) { return ceil_div(line[d].taps, parts[d]); };
+  auto taps = [&] { return taps_of(0) * taps_of(1) * taps_of(2); };
+  auto divide = [&](int d) { parts[d] = std::min(line[d].taps, 2 * parts[d]); };
   for (int d = 0; d < 3; ++d)
-    while (count() * least > most && parts[d] < line[d].taps) parts[d] = std::min(line[d].taps, 2 * parts[d]);
-  const std::int64_t channel_parts = ceil_div(c_in, std::max(least, most / taps)), n_blocks = parts[0] * parts[1] * parts[2] * channel_parts;
+    while (taps() * least > most && parts[d] < line[d].taps) divide(d);
+  auto channels = [&] { return std::clamp(most / taps(), least, c_in); };
+  auto reach = [&](int d) { return (taps_of(d) - 1) * line[d].tap_step; };
+  auto elements = [&] {   // more, perhaps, than an integer holds
+    double n = static_cast<double>(channels());
+    for (int d = 0; d < 3; ++d) n *= static_cast<double>(reach(d) + 1);
+    return n;
+  };
+  while (elements() > most_elements) {
+    const int widest = reach(0) >= std::max(reach(1), reach(2)) ? 0 : reach(1) >= reach(2) ? 1 : 2;
+    if (reach(widest) == 0) break;
+    divide(widest);
+  }
+  const std::int64_t channel_parts = ceil_div(c_in, channels()), n_blocks = parts[0] * parts[1] * parts[2] * channel_parts;
   std::vector<Block> blocks;
   std::int64_t before = 0;
   for (std::int64_t i = 0; i < n_blocks; ++i) {
@@ -152,9 +178,9 @@ struct WindowRun {
 /// Walks over lines of results in runs: windows that the border cuts are a run each.
 class WindowWalk {
  public:
-  /// The input has `size` points, `stride` elements apart; the weights of a tap of axis d are weight_step[d] apart, from weight_start on.
-  WindowWalk(const Line* line, const std::int64_t* size, const std::int64_t* stride, const std::int64_t* weight_step, std::int64_t weight_start)
-      : line_(line), size_(size), stride_(stride), weight_step_(weight_step), weight_start_(weight_start) {}
+  /// The input has `size` points, `stride` elements apart; the weights of neighbouring taps of axis d are weight_step[d] apart.
+  WindowWalk(const Line* line, const std::int64_t* size, const std::int64_t* stride, const std::int64_t* weight_step)
+      : line_(line), size_(size), stride_(stride), weight_step_(weight_step) {}
 
   /// f(run) for results [first, first + n) of line (a, b).
   template <class F>
@@ -199,12 +225,11 @@ class WindowWalk {
       for (std::int64_t b = taps[1].begin; b < taps[1].end; ++b)
         for (std::int64_t c = taps[2].begin; c < taps[2].end; ++c) {
           at_.push_back(a * line_[0].tap_step * stride_[0] + b * line_[1].tap_step * stride_[1] + c * line_[2].tap_step * stride_[2]);
-          weight_.push_back(weight_start_ + a * weight_step_[0] + b * weight_step_[1] + c * weight_step_[2]);
+          weight_.push_back(a * weight_step_[0] + b * weight_step_[1] + c * weight_step_[2]);
         }
   }
   const Line* line_;
   const std::int64_t *size_, *stride_, *weight_step_;
-  std::int64_t weight_start_;
   Range listed_[3] = {};
   std::vector<std::int64_t> at_, weight_;
 };
@@ -310,10 +335,9 @@ inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* 
 template <class T>
 class DepthwiseTile {
  public:
-  /// Results [first, first + n) of each axis.
-  DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
-                const std::int64_t* weight_step, std::int64_t weight_start)
-      : walk_(line_, size_, stride_, weight_step, weight_start) {
+  /// Results [first, first + n) of each axis. The weights are `channels` for each tap, the taps in row-major order.
+  DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first, const std::int64_t* n, std::int64_t channels)
+      : weight_step_{line[1].taps * line[2].taps * channels, line[2].taps * channels, channels}, walk_(line_, size_, stride_, weight_step_) {
     const Box box = input_box(line, image, first, n, 0, x.channels);
     const bool direct = slab.direct();
     if (!direct) slab.read(box);
@@ -337,7 +361,7 @@ class DepthwiseTile {
 
  private:
   Line line_[3];
-  std::int64_t size_[3], stride_[3];
+  std::int64_t size_[3], stride_[3], weight_step_[3];
   mutable WindowWalk walk_;
   const T* data_;
 };
@@ -353,15 +377,15 @@ struct Finish {
 };
 /// y is the correlation of x with w.
 template <class T>
-void correlate(Line* line, Images x, Images y, std::int64_t images, const Weights<T>& w, const Finish<T>& finish = {});
+void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w, const Finish<T>& finish = {});
 /// Depthwise: x has c channels, each of which is read `repeat` times; y has c * repeat or, where `sums`, c / repeat of those of x.
 template <class T>
-void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights<T>& w, std::int64_t repeat, bool sums);
-/// The gradient of a kernel, taps x input channels x output channels, as T.
+void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w, std::int64_t repeat, bool sums);
+/// The gradient of a kernel, summed as T.
 template <class T>
-void kernel_gradient(Line* line, Images x, Images dy, std::int64_t images, T* to);
-/// Depthwise: taps x output channels.
+void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t images, const Weights& to);
+/// Depthwise.
 template <class T>
-void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, T* to);
+void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, const Weights& to);
 
 }  // namespace kassette

@@ -257,6 +257,7 @@ ConvLimits small_limits(unsigned seed) {
   limits.tiles = dice.from(2, 40);
   limits.grain = 1;
   limits.dot_columns = dice.from(0, 4);
+  limits.repeated = dice.from(1, 4);
   return limits;
 }
 

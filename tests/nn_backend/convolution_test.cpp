@@ -318,6 +318,24 @@ TEST_CASE("the same bits for any number of threads and any batch", "[conv][threa
   CHECK(flat(one(kassette::slice(1, 2))) == flat(alone));
 }
 
+TEST_CASE("taps that are 2^31 elements apart meet padding alone but for the one in the middle", "[conv]") {
+  const int far = 2147483647;
+  for (const char* format : {"channels_last", "channels_first"}) {
+    const bool first = format == std::string("channels_first");
+    Tensor x = K::variable(K::ones(first ? Dims{1, 2, 4, 4} : Dims{1, 4, 4, 2})), w = K::variable(drawn({3, 3, 2, 3}, float32));
+    Tensor middle = K::conv2d(x, w(kassette::slice(1, 2), kassette::slice(1, 2)), 1, "same", format);
+    Tensor y = K::conv2d(x, w, 1, "same", format, {far, far}), d = K::depthwise_conv2d(x, w, 1, "same", format, {far, far});
+    CHECK(flat(y) == flat(middle));
+    CHECK(K::sum(d).item<float>() == Approx(K::sum(middle).item<float>()).epsilon(1e-5));
+    Tensor dx = K::gradients(K::sum(y), x)[0], dw = K::gradients(K::sum(y), w)[0], dv = K::gradients(K::sum(d), w)[0];
+    CHECK(flat(dx) == flat(K::gradients(K::sum(middle), x)[0]));
+    for (const Tensor& g : {dw, dv}) {
+      CHECK(flat(g(1, 1)) == List(6, 16));
+      CHECK(K::sum(g).item<float>() == 96);
+    }
+  }
+}
+
 TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv]") {
   const CpuSettings settings;
   set_num_threads(8);
@@ -354,5 +372,38 @@ TEST_CASE("convolution takes at most 64 MiB beside its operands and its result",
     CHECK(K::min(y).item<float>() == 18);
     CHECK(K::max(kernel_gradient(first, x, y, w)).item<float>() == 18 * 128 * 128);
     CHECK(K::max(input_gradient(first, y, w, x)).item<float>() == 18 * 9 * 512);
+  }
+  ConvForm depthwise = last, dilated = last, dilated_first = first;
+  depthwise.depthwise = true;
+  for (ConvForm* form : {&dilated, &dilated_first})
+    for (int i = 0; i < 2; ++i) form->window[i].dilation = 150, form->window[i].padding = Padding::same;
+  {   // 33 million weights of a half type
+    Tensor x = K::ones({1, 1, 1, 4096}, float16), w = K::ones({1, 1, 4096, 8192}, float16), y = forward(last, x, w);
+    CHECK(flat(K::min(y)) == List{4096});
+    CHECK(flat(K::max(input_gradient(last, K::ones_like(y, float16), w, x))) == List{8192});
+    Tensor slope = K::reshape(K::arange(8192.0), {1, 1, 1, 8192}), dw = kernel_gradient(last, x, K::cast(slope, float16), w);
+    CHECK(flat(K::all(K::equal(dw, K::cast(slope, float16)))) == List{1});
+  }
+  for (int channels : {2, 1 << 22}) {   // 17 million of a depthwise kernel: few channels or many
+    Tensor x = K::ones({1, 2, 2, channels}, float16), w = K::ones({2, 2, channels, (1 << 22) / channels}, float16), y = forward(depthwise, x, w);
+    CHECK(flat(K::min(y)) == List{4});
+    CHECK(flat(K::max(kernel_gradient(depthwise, x, y, w))) == List{4});
+    CHECK(flat(K::max(input_gradient(depthwise, K::ones_like(y, float16) * (channels / 4194304.0), w, x))) == List{1});
+  }
+  for (const ConvForm& form : {dilated, dilated_first})   // taps far apart
+    for (bool each : {false, true}) {
+      ConvForm how = form;
+      how.depthwise = each;
+      const std::int64_t c = 64;
+      Tensor x = K::ones(how.channels_first ? Dims{1, c, 400, 400} : Dims{1, 400, 400, c}), w = K::ones(each ? Dims{3, 3, c, 1} : Dims{3, 3, c, c}), y = forward(how, x, w);
+      CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{each ? 4.0 : 4.0 * c, each ? 9.0 : 9.0 * c});
+      Tensor dw = kernel_gradient(how, x, K::ones_like(y), w);
+      CHECK(flat(K::stack({K::min(dw), K::max(dw)})) == List{250 * 250, 400 * 400});
+      Tensor dx = input_gradient(how, K::ones_like(y), w, x);
+      CHECK(flat(K::stack({K::min(dx), K::max(dx)})) == List{each ? 4.0 : 4.0 * c, each ? 9.0 : 9.0 * c});
+    }
+  {   // 1,000,000 cotangents of 40 channels, which are copied to whole vectors
+    Tensor x = K::ones({1, 1'000'000, 1}), w = K::ones({1, 1, 40});
+    CHECK(flat(kernel_gradient(line, x, K::ones({1, 1'000'000, 40}), w)) == List(40, 1e6));
   }
 }

@@ -1,0 +1,63 @@
+// ops/conv_sums.h - where the gradient of a convolution's kernel is summed on the CPU.
+#pragma once
+#include "devices/cpu/threads.h"
+#include "ops/cast.h"
+#include "ops/conv_tiles.h"
+
+namespace kassette {
+
+/// How many parts of the pixels may have sums of their own, of so many elements.
+template <class T>
+std::int64_t most_parts(std::int64_t sums) {
+  return 1 + conv_limits.partial_bytes / (sums * static_cast<std::int64_t>(sizeof(T)));
+}
+
+/// Where each part of the pixels sums: the first in the result itself. All begin as zeros.
+template <class T>
+class Partials {
+ public:
+  Partials(T* to, std::int64_t parts, std::int64_t size) : to_(to), parts_(parts), size_(size), others_((parts - 1) * size) {}
+  /// Part i of the parts, zeros.
+  T* of(std::int64_t part) const { return part == 0 ? to_ : others_.get() + (part - 1) * size_; }
+  /// Adds all to the first, in their order.
+  void add() const {
+    if (parts_ == 1) return;
+    parallel_for(size_, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = 1; part < parts_; ++part)
+        for (std::int64_t i = begin; i < end; ++i) to_[i] += of(part)[i];
+    });
+  }
+
+ private:
+  T* to_;
+  std::int64_t parts_, size_;
+  Scratch<T> others_;
+};
+
+/// The sums of a block of the kernel, (taps, channels, columns): in the gradient itself where that has their type and `whole` says that the block is all
+/// of it, else in a buffer of `most` elements.
+template <class T>
+class KernelSums {
+ public:
+  KernelSums(const Weights& to, bool whole, std::int64_t most) : to_(to), direct_(whole && to.dtype.size() == static_cast<int>(sizeof(T))), buffer_(direct_ ? 0 : most) {}
+  T* get() const { return direct_ ? reinterpret_cast<T*>(to_.data) : buffer_.get(); }
+  /// Writes them to the gradient, from one of its columns on.
+  void write(const Block& block, std::int64_t column, std::int64_t columns) const {
+    if (direct_) return;
+    const T* from = buffer_.get();
+    const bool rows_joined = columns == to_.in;
+    const std::int64_t rows = rows_joined ? 1 : block.channels, n = rows_joined ? block.channels * columns : columns;
+    for (std::int64_t a = 0; a < block.line[0].taps; ++a)
+      for (std::int64_t b = 0; b < block.line[1].taps; ++b)
+        for (std::int64_t c = 0; c < block.line[2].taps; ++c)
+          for (std::int64_t row = 0; row < rows; ++row, from += n)
+            cast_elements(to_.from(to_.at(block.line, a, b, c) + (block.channel + row) * to_.in + column).data, to_.dtype, from, sizeof(T) == 4 ? float32 : float64, n);
+  }
+
+ private:
+  Weights to_;
+  bool direct_;
+  Scratch<T> buffer_;
+};
+
+}  // namespace kassette
