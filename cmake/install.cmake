@@ -7,6 +7,9 @@ install(TARGETS kassette EXPORT kassetteTargets LIBRARY DESTINATION ${CMAKE_INST
 if(TARGET kassette_cuda)
   install(TARGETS kassette_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cuda)
 endif()
+if(TARGET kassette_mpi)
+  install(TARGETS kassette_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+endif()
 install(EXPORT kassetteTargets NAMESPACE kassette:: DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/kassetteConfig.cmake.in
   ${PROJECT_BINARY_DIR}/kassetteConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -61,8 +61,22 @@ if(cuda_sources AND KASSETTE_CUDA_FOUND)
   target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cudart_static)
 endif()
 
+if(KASSETTE_MPI_FOUND)
+  add_library(kassette_mpi SHARED
+    ${PROJECT_SOURCE_DIR}/devices/mpi/transport.cpp ${PROJECT_SOURCE_DIR}/devices/mpi/combine.cpp)
+  kassette_compile_options(kassette_mpi)
+  set_target_properties(kassette_mpi PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+    INSTALL_RPATH "$ORIGIN")
+  target_link_libraries(kassette_mpi PRIVATE MPI::MPI_CXX)
+endif()
+
 # What a script needs to run: `kassette run` builds this.
 add_custom_target(kassette_library ALL DEPENDS kassette)
 if(TARGET kassette_cuda)
   add_dependencies(kassette_library kassette_cuda)
+endif()
+if(TARGET kassette_mpi)
+  add_dependencies(kassette_library kassette_mpi)
 endif()

@@ -2,6 +2,7 @@
 #
 #   libkassette0       the library            libkassette-cuda0   the CUDA device library, where nvcc built one
 #   libkassette-dev    headers, CMake, .pc    kassette            the tool; brings the compiler
+#   libkassette-mpi0   jobs of several ranks, where MPI was found
 #   kassette-repl      the prompt, where clang's interpreter library was found
 #
 # Whoever builds packages for others puts a name and address into CPACK_PACKAGE_CONTACT.
@@ -51,6 +52,12 @@ if(TARGET kassette_cuda)
   set(CPACK_COMPONENT_CUDA_DESCRIPTION "CUDA devices. Needs NVIDIA's driver and cuBLAS where the program runs.")
 endif()
 
+if(TARGET kassette_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME libkassette-mpi${PROJECT_VERSION_MAJOR})
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "${library} (= ${full_version})")
+  set(CPACK_COMPONENT_MPI_DESCRIPTION "Jobs of several ranks, by MPI.")
+endif()
 if(TARGET kassette_repl)
   list(APPEND CPACK_COMPONENTS_ALL repl)
   set(CPACK_DEBIAN_REPL_PACKAGE_NAME kassette-repl)

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "devices/cpu/allocator.h"
 #include "devices/plugin.h"
+#include "devices/plugin_file.h"
 
 namespace kassette {
 namespace {
@@ -55,29 +56,11 @@ Cuda& cuda_state() {
   return *state;
 }
 
-/// The file beside the library that this code is in; else wherever the loader finds it.
 void* open_library(const std::string& stand_in, std::string* why) {
-  if (!stand_in.empty()) {
-    void* library = dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) *why = dlerror();
-    return library;
-  }
-  Dl_info info;
-  std::string beside;
-  if (dladdr(reinterpret_cast<void*>(&backend_of), &info) && info.dli_fname) {
-    std::string self = info.dli_fname;
-    std::size_t slash = self.rfind('/');
-    if (slash != std::string::npos) beside = self.substr(0, slash + 1) + kPluginFile;
-  }
-  for (const std::string& name : {beside, std::string(kPluginFile)}) {
-    if (name.empty()) continue;
-    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-    const char* error = dlerror();
-    bool missing = error && std::strstr(error, kPluginFile) && std::strstr(error, "No such file");
-    if (why->empty() || !missing) *why = missing ? std::string("there is no ") + kPluginFile + " beside the library" : error ? error : "it does not load";
-    if (!missing) return nullptr;
-  }
-  return nullptr;
+  if (stand_in.empty()) return open_beside(kPluginFile, why);
+  void* library = dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) *why = dlerror();
+  return library;
 }
 
 void load_plugin(Cuda& c) {

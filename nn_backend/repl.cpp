@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include <kassette/distributed.h>
 #include <kassette/engine.h>
 #include <kassette/io.h>
 #include <kassette/testing.h>
@@ -107,6 +108,7 @@ void show(const MemoryReport& value, std::ostream* inside) { put(value, inside);
 void show(const Picture& value, std::ostream* inside) { put(value, inside); }
 void show(const Timing& value, std::ostream* inside) { put(value, inside); }
 void show(const Function& value, std::ostream* inside) { put(value, inside); }
+void show(const distributed::World& value, std::ostream* inside) { put(value, inside); }
 void show(const backend::Step& value, std::ostream* inside) { put(value, inside); }
 void show(const backend::RnnResult& value, std::ostream* inside) { put(value, inside); }
 void show(const backend::NormalizedBatch& value, std::ostream* inside) { put(value, inside); }
@@ -203,6 +205,7 @@ KASSETTE_API std::string printValue(const kassette::MemoryReport* value) { retur
 KASSETTE_API std::string printValue(const kassette::Picture* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Timing* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Function* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::distributed::World* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::backend::Step* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::backend::RnnResult* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::backend::NormalizedBatch* value) { return kassette::repl::text_of(*value); }

@@ -16,6 +16,9 @@
 namespace kassette {
 
 class NamedTensors;   // <kassette/io.h>
+namespace distributed {
+class World;   // <kassette/distributed.h>
+}
 namespace testing {
 struct Comparison;   // <kassette/testing.h>
 }
@@ -47,6 +50,7 @@ KASSETTE_API void show(const MemoryReport& value, std::ostream* inside = nullptr
 KASSETTE_API void show(const Picture& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Timing& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const Function& value, std::ostream* inside = nullptr);
+KASSETTE_API void show(const distributed::World& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const backend::Step& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const backend::RnnResult& value, std::ostream* inside = nullptr);
 KASSETTE_API void show(const backend::NormalizedBatch& value, std::ostream* inside = nullptr);
@@ -227,6 +231,7 @@ KASSETTE_API std::string printValue(const kassette::MemoryReport* value);
 KASSETTE_API std::string printValue(const kassette::Picture* value);
 KASSETTE_API std::string printValue(const kassette::Timing* value);
 KASSETTE_API std::string printValue(const kassette::Function* value);
+KASSETTE_API std::string printValue(const kassette::distributed::World* value);
 KASSETTE_API std::string printValue(const kassette::backend::Step* value);
 KASSETTE_API std::string printValue(const kassette::backend::RnnResult* value);
 KASSETTE_API std::string printValue(const kassette::backend::NormalizedBatch* value);

@@ -3,6 +3,7 @@
 
 #include "ops/binary.h"
 #include "ops/cast.h"
+#include "ops/collective.h"
 #include "ops/compare.h"
 #include "ops/conv.h"
 #include "ops/ctc.h"
@@ -55,6 +56,8 @@ std::vector<const OpDef*> all_rows() {
       &ctc_batch_cost_row, &ctc_batch_cost_grad_row, &ctc_batch_cost_grad_grad_row, &ctc_label_mask_row, &ctc_greedy_row, &ctc_beam_row,
       &stop_gradient_row, &print_tensor_row,
       &where_row,
+      &all_reduce_row, &all_reduce_nonlinear_row, &broadcast_row, &reduce_row, &all_gather_row, &reduce_scatter_row, &reduce_scatter_nonlinear_row,
+      &shard_row, &unshard_like_row, &all_to_all_row, &send_row, &recv_row,
   };
   for (const OpDef& row : unary_rows) rows.push_back(&row);
   for (const OpDef& row : binary_rows) rows.push_back(&row);

@@ -2,6 +2,7 @@
 // called. An op row or K function that is in no sample fails a test (tests/sweeps/coverage_test.cpp), which also lists the
 // few that need none. To add one: a line here. What the members mean is in tests/sweeps/sample.h; x, y, z, w are the inputs.
 #pragma once
+#include "ops/collective.h"
 #include "ops/expr.h"
 #include "ops/matmul.h"
 #include "ops/softmax.h"
@@ -289,6 +290,17 @@ constexpr Sample kOpSamples[] = {
     {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", false, true, false, "sparse_coo"},
     {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {place_below(3), kReal, place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo to_dense"},
     {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo to_dense"},
+
+    // ---- collectives, among the one rank of this process; those of several ranks are in tests/ranks
+    {"all_reduce", kOne, CALL(kassette::all_reduce({x}, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", true, false},
+    {"all_reduce", "(2,3) (3) | (4,3) (1)", CALL(kassette::all_reduce({x, y}, Reduction::mean, all_ranks())), {kReal, {-2, 2, {}, true, false, true}}, kFloats, kSecond, 1, "", true, false},
+    {"all_reduce_nonlinear", kOne, CALL(kassette::all_reduce({x}, Reduction::prod, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", true, false, false, "all_reduce"},
+    {"broadcast", kOne, CALL(kassette::broadcast({x}, 0, all_ranks())), {kReal}, kAnything, kSecond, 1, "", true, false},
+    {"all_gather", kOne, CALL(kassette::all_gather(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "", true, false},
+    {"reduce_scatter", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "()", true, false},
+    {"reduce_scatter_nonlinear", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::max, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", true, false, false, "reduce_scatter"},
+    {"shard", kMatrix, CALL(kassette::shard(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", true, false},
+    {"all_to_all", kMatrix, CALL(kassette::all_to_all(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", true, false},
 
     // ---- ops that adjoints are made of
     {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", true, false},

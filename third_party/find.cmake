@@ -149,6 +149,14 @@ macro(kassette_find_test)
   kassette_found(dlpack KASSETTE_DLPACK_INCLUDE)
 endmacro()
 
+macro(kassette_find_mpi)
+  # Without the C++ bindings that MPI has given up.
+  set(MPI_CXX_SKIP_MPICXX TRUE)
+  find_package(MPI QUIET COMPONENTS CXX)
+  kassette_row(MPI)
+  kassette_found(MPI MPI_CXX_FOUND AND MPI_CXX_VERSION VERSION_GREATER_EQUAL kassette_wanted)
+endmacro()
+
 macro(kassette_find_repl)
   # By the libraries' full names: the packages have no libclang-cpp.so.
   find_path(KASSETTE_CLANG_INCLUDE clang/Interpreter/PartialTranslationUnit.h PATHS /usr/lib/llvm-19/include NO_DEFAULT_PATH)

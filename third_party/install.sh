@@ -4,6 +4,7 @@
 #   third_party/install.sh build         what building and running takes
 #   third_party/install.sh build test    and what the tests take
 #   third_party/install.sh build repl    and what the REPL takes (0.7 GB)
+#   third_party/install.sh build mpi     and what jobs of several ranks take
 #   third_party/install.sh --missing build test    only lists what is missing; ends with 1 if anything is
 #   third_party/install.sh --list        the table
 #
@@ -35,6 +36,8 @@ package | cmd dpkg-shlibdeps              | dpkg-dev                | any    | f
 package | cmd file                      | file                    | any    | tells it the programs from the rest
 python | python ensurepip                   | python3-venv            | any    | the folder with pip in which the Python package is built
 python | header Python.h                    | python3-dev             | 3.11   | the C API that the Python package is written for
+mpi   | find MPI                        | libopenmpi-dev          | 3.0    | messages between the ranks of a job; MPICH serves as well
+mpi   | cmd mpirun                      | openmpi-bin             | any    | starts the ranks
 repl  | find clang                        | libclang-19-dev | 19 | runs the lines that are typed at the prompt; on Ubuntu 24.04 in noble-updates
 repl  | find LLVM                         | llvm-19-dev             | 19     | what it makes code with
 repl  | find libedit                      | libedit-dev             | any    | the line that is typed: history, Tab
@@ -104,7 +107,7 @@ find_missing() {
     # shellcheck disable=SC2086  # a probe is a list of words
     [[ $probe == *' find '* ]] || present $probe || need
   done <<<"$table"
-  if ! [[ " $* " =~ \ (build|test|repl)\  ]]; then return; fi
+  if ! [[ " $* " =~ \ (build|test|repl|mpi)\  ]]; then return; fi
   # Before there are compiler and cmake, only dpkg knows.
   if present cmd cmake && present cmd ninja make && present cmd "${CXX:-c++}" g++ clang++; then
     ask_cmake "$@"

@@ -108,8 +108,11 @@ void flush() {
 }
 
 void write_line(const char* place, const char* what) {
-  char line[8192];
-  int length = std::snprintf(line, sizeof line - 1, "%s%s", place[0] ? place : "kassette: run: ", what);
+  char line[8192], rank[32] = "";
+  // One of several ranks says which: what mpirun sets.
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
+    if (const char* number = std::getenv(name); number && !rank[0]) std::snprintf(rank, sizeof rank, "rank %.20s: ", number);
+  int length = std::snprintf(line, sizeof line - 1, "%s%s%s", rank, place[0] ? place : "kassette: run: ", what);
   length = length < int(sizeof line) - 1 ? length : int(sizeof line) - 2;
   for (int i = 0; i < length; ++i)
     if (line[i] == '\n') line[i] = ' ';

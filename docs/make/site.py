@@ -15,12 +15,12 @@ sys.dont_write_bytecode = True
 import headers
 import markdown
 
-GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "repl", "testing", "files", "errors", "pitfalls", "performance",
+GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing", "files", "errors", "pitfalls", "performance",
          "sparse", "engines", "security", "parity", "house"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
-LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "print", "error", "runtime", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
+LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "print", "error", "runtime", "distributed", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
            "engine", "api", "kept", "repl", "show_config", "version"]
 
 

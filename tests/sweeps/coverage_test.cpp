@@ -69,6 +69,8 @@ constexpr Exempt kFunctions[] = {
 };
 constexpr Exempt kRows[] = {
     {"to", "copies to another device: on one it is the tensor itself"},
+    {"send", "goes to another rank: tests/ranks/messages_test.cpp"},
+    {"recv", "comes from another rank: tests/ranks/messages_test.cpp"},
 };
 
 template <std::size_t N>

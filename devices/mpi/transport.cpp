@@ -1,0 +1,314 @@
+// devices/mpi/transport.cpp - the transport of libkassette_mpi.so: MPI 3.
+#include "devices/transport.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "devices/mpi/combine.h"
+
+namespace kassette {
+namespace {
+
+// MPI 3 counts in ints: what is longer goes in pieces. Tests lower this to reach that.
+std::int64_t most_elements() {
+  static const std::int64_t most = [] {
+    const char* set = std::getenv("KASSETTE_MPI_PIECE");
+    const std::int64_t n = set ? std::atoll(set) : 0;
+    return n > 0 ? n : std::int64_t(1) << 30;
+  }();
+  return most;
+}
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw std::runtime_error(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+MPI_Datatype type_of(DType dtype) {
+  switch (dtype.code()) {
+    case DType::kBool:
+    case DType::kUint8: return MPI_UINT8_T;
+    case DType::kUint16: return MPI_UINT16_T;
+    case DType::kInt8: return MPI_INT8_T;
+    case DType::kInt16: return MPI_INT16_T;
+    case DType::kInt32: return MPI_INT32_T;
+    case DType::kInt64: return MPI_INT64_T;
+    case DType::kFloat32: return MPI_FLOAT;
+    case DType::kFloat64: return MPI_DOUBLE;
+    default: throw std::runtime_error(std::string("MPI has no sum of ") + (dtype.code() == DType::kFloat16 ? "float16" : "bfloat16"));
+  }
+}
+
+const void* at(const void* data, std::int64_t bytes) { return static_cast<const char*>(data) + bytes; }
+void* at(void* data, std::int64_t bytes) { return static_cast<char*>(data) + bytes; }
+
+/// Calls piece(first, count) over n elements, at most most_elements() a call; nothing for n = 0.
+template <class F>
+void in_pieces(std::int64_t n, F piece) {
+  for (std::int64_t first = 0; first < n; first += most_elements()) piece(first, static_cast<int>(std::min(most_elements(), n - first)));
+}
+
+constexpr int kTag = 0x6b;   // of all messages: one rank's to another arrive in order
+
+class MpiCommunicator final : public Communicator {
+ public:
+  explicit MpiCommunicator(MPI_Comm comm) : comm_(comm) {
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    all().push_back(this);
+  }
+  /// Those that were made, for the end.
+  static std::vector<MpiCommunicator*>& all() {
+    static auto* list = new std::vector<MpiCommunicator*>;
+    return *list;
+  }
+  /// Waits until every message has left.
+  void finish_sent() {
+    for (Sent& s : sent_) MPI_Waitall(static_cast<int>(s.requests.size()), s.requests.data(), MPI_STATUSES_IGNORE);
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void all_reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how) override {
+    clear_sent();
+    const MPI_Datatype type = type_of(dtype);
+    const MPI_Op op = op_for(dtype, how);
+    in_pieces(count, [&](std::int64_t first, int n) {
+      const std::int64_t skip = first * dtype.size();
+      check(MPI_Allreduce(in == out ? MPI_IN_PLACE : at(in, skip), at(out, skip), n, type, op, comm_), "MPI_Allreduce");
+    });
+  }
+
+  void broadcast(void* data, std::int64_t bytes, int root) override {
+    clear_sent();
+    in_pieces(bytes, [&](std::int64_t first, int n) { check(MPI_Bcast(at(data, first), n, MPI_BYTE, root, comm_), "MPI_Bcast"); });
+  }
+
+  void reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how, int root) override {
+    clear_sent();
+    const MPI_Datatype type = type_of(dtype);
+    const MPI_Op op = op_for(dtype, how);
+    in_pieces(count, [&](std::int64_t first, int n) {
+      const std::int64_t skip = first * dtype.size();
+      const void* from = in == out && rank_ == root ? MPI_IN_PLACE : at(in, skip);
+      check(MPI_Reduce(from, rank_ == root ? at(out, skip) : nullptr, n, type, op, root, comm_), "MPI_Reduce");
+    });
+  }
+
+  void all_gather(const void* in, void* out, const std::int64_t* bytes) override {
+    clear_sent();
+    const Parts parts(bytes, size_);
+    if (parts.total <= most_elements()) {
+      check(MPI_Allgatherv(in, parts.count(rank_), MPI_BYTE, out, parts.counts.data(), parts.begins.data(), MPI_BYTE, comm_),
+            "MPI_Allgatherv");
+      return;
+    }
+    std::int64_t begin = 0;
+    for (int r = 0; r < size_; begin += bytes[r++]) {
+      void* part = at(out, begin);
+      if (r == rank_ && bytes[r]) std::memmove(part, in, static_cast<std::size_t>(bytes[r]));
+      broadcast(part, bytes[r], r);
+    }
+  }
+
+  void reduce_scatter(const void* in, void* out, const std::int64_t* counts, DType dtype, Combine how) override {
+    clear_sent();
+    const Parts parts(counts, size_);
+    if (parts.total <= most_elements()) {
+      check(MPI_Reduce_scatter(in, out, parts.counts.data(), type_of(dtype), op_for(dtype, how), comm_), "MPI_Reduce_scatter");
+      return;
+    }
+    std::int64_t begin = 0;
+    for (int r = 0; r < size_; begin += counts[r++] * dtype.size()) reduce(at(in, begin), out, counts[r], dtype, how, r);
+  }
+
+  void all_to_all(const void* in, const std::int64_t* bytes_in, void* out, const std::int64_t* bytes_out) override {
+    clear_sent();
+    const Parts from(bytes_in, size_), to(bytes_out, size_);
+    // All ranks take the same way: the longest of all totals decides.
+    std::int64_t longest = std::max(from.total, to.total);
+    all_reduce(&longest, &longest, 1, DType(DType::kInt64), Combine::max);
+    if (longest <= most_elements()) {
+      check(MPI_Alltoallv(in, from.counts.data(), from.begins.data(), MPI_BYTE, out, to.counts.data(), to.begins.data(), MPI_BYTE, comm_),
+            "MPI_Alltoallv");
+      return;
+    }
+    std::vector<MPI_Request> requests;
+    std::int64_t begin = 0;
+    auto post = [&](std::int64_t bytes, auto start) {
+      in_pieces(bytes, [&](std::int64_t first, int n) {
+        requests.emplace_back();
+        start(begin + first, n, &requests.back());
+      });
+      begin += bytes;
+    };
+    for (int r = 0; r < size_; ++r)
+      post(bytes_out[r], [&](std::int64_t first, int n, MPI_Request* request) {
+        check(MPI_Irecv(at(out, first), n, MPI_BYTE, r, kTag + 1, comm_, request), "MPI_Irecv");
+      });
+    begin = 0;
+    for (int r = 0; r < size_; ++r)
+      post(bytes_in[r], [&](std::int64_t first, int n, MPI_Request* request) {
+        check(MPI_Isend(at(in, first), n, MPI_BYTE, r, kTag + 1, comm_, request), "MPI_Isend");
+      });
+    check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+
+  void barrier() override {
+    clear_sent();
+    check(MPI_Barrier(comm_), "MPI_Barrier");
+  }
+
+  void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to, void (*release)(void*),
+            void* state) override {
+    clear_sent();
+    sent_.push_back({{}, std::string(static_cast<const char*>(header), static_cast<std::size_t>(header_bytes)), release, state});
+    Sent& s = sent_.back();
+    auto start = [&](const void* from, int n) {
+      s.requests.emplace_back();
+      check(MPI_Isend(from, n, MPI_BYTE, to, kTag, comm_, &s.requests.back()), "MPI_Isend");
+    };
+    start(s.header.data(), static_cast<int>(header_bytes));
+    in_pieces(bytes, [&](std::int64_t first, int n) { start(at(data, first), n); });
+  }
+
+  void recv_header(void* header, std::int64_t header_bytes, int from) override {
+    clear_sent();
+    check(MPI_Recv(header, static_cast<int>(header_bytes), MPI_BYTE, from, kTag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+  }
+  void recv_data(void* data, std::int64_t bytes, int from) override {
+    in_pieces(bytes, [&](std::int64_t first, int n) {
+      check(MPI_Recv(at(data, first), n, MPI_BYTE, from, kTag, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+    });
+  }
+
+  Communicator* split(int colour, int key) override {
+    clear_sent();
+    MPI_Comm part;
+    check(MPI_Comm_split(comm_, colour < 0 ? MPI_UNDEFINED : colour, key, &part), "MPI_Comm_split");
+    return part == MPI_COMM_NULL ? nullptr : new MpiCommunicator(part);
+  }
+
+ private:
+  /// Counts and where each part begins, as MPI takes them; only meaningful where the total is small.
+  struct Parts {
+    std::vector<int> counts, begins;
+    std::int64_t total = 0;
+    Parts(const std::int64_t* sizes, int n) {
+      for (int r = 0; r < n; ++r) {
+        counts.push_back(static_cast<int>(std::min<std::int64_t>(sizes[r], INT32_MAX)));
+        begins.push_back(static_cast<int>(std::min<std::int64_t>(total, INT32_MAX)));
+        total += sizes[r];
+      }
+    }
+    int count(int r) const { return counts[static_cast<std::size_t>(r)]; }
+  };
+
+  /// A message on its way.
+  struct Sent {
+    std::vector<MPI_Request> requests;
+    std::string header;
+    void (*release)(void*);
+    void* state;
+  };
+
+  /// Lets go of the messages that have left, oldest first.
+  void clear_sent() {
+    while (!sent_.empty()) {
+      int done = 0;
+      Sent& s = sent_.front();
+      check(MPI_Testall(static_cast<int>(s.requests.size()), s.requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+      if (!done) return;
+      s.release(s.state);
+      sent_.pop_front();
+    }
+  }
+
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+  std::deque<Sent> sent_;   // addresses hold while messages are added
+};
+
+bool started_here = false;
+int thread_level = MPI_THREAD_SINGLE;
+
+bool over() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized;
+}
+
+void finish() {
+  if (over()) return;
+  for (MpiCommunicator* c : MpiCommunicator::all()) c->finish_sent();
+  if (started_here) MPI_Finalize();
+}
+
+Communicator* start(char* why, int why_bytes) {
+  auto failed = [&](const char* reason) -> Communicator* {
+    std::snprintf(why, static_cast<std::size_t>(why_bytes), "%s", reason);
+    return nullptr;
+  };
+  int running = 0;
+  MPI_Initialized(&running);
+  if (over()) return failed("the program has ended MPI (MPI_Finalize) already");
+  if (running) {
+    MPI_Query_thread(&thread_level);
+  } else {
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level) != MPI_SUCCESS) return failed("MPI_Init_thread failed");
+    started_here = true;
+  }
+  if (thread_level < MPI_THREAD_FUNNELED)
+    return failed("MPI was started by MPI_Init, for programs of one thread; start it by MPI_Init_thread, or leave that to init");
+  MPI_Comm all;
+  if (MPI_Comm_dup(MPI_COMM_WORLD, &all) != MPI_SUCCESS) return failed("MPI_Comm_dup failed");
+  try {
+    return new MpiCommunicator(all);
+  } catch (const std::exception& e) {
+    return failed(e.what());
+  }
+}
+
+int local_rank() {
+  static const int rank = [] {
+    MPI_Comm here;
+    int r = 0;
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) != MPI_SUCCESS) return 0;
+    MPI_Comm_rank(here, &r);
+    MPI_Comm_free(&here);
+    return r;
+  }();
+  return rank;
+}
+
+void abort_all(int status) {
+  if (!over()) MPI_Abort(MPI_COMM_WORLD, status);
+}
+
+const char* describe() {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  if (char* comma = std::strchr(text, ',')) *comma = 0;
+  return text;
+}
+
+constexpr Transport kTransport{kTransportAbi, start, local_rank, [] { return thread_level == MPI_THREAD_MULTIPLE; }, finish,
+                               abort_all, describe};
+
+}  // namespace
+}  // namespace kassette
+
+extern "C" __attribute__((visibility("default"))) const kassette::Transport* kassette_mpi_transport() { return &kassette::kTransport; }

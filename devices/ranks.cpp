@@ -1,0 +1,247 @@
+// devices/ranks.cpp - starting the transport, groups of ranks, and the comparison of what they call.
+#include "devices/ranks.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <stdexcept>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "devices/plugin_file.h"
+#include "devices/watch.h"
+
+namespace kassette {
+namespace {
+
+void announce(RankGroup& group, const std::string& what, bool watched) noexcept;
+
+constexpr const char* kTransportFile = "libkassette_mpi.so";
+
+struct Job {
+  std::mutex mutex;
+  std::deque<RankGroup> groups;             // addresses hold
+  std::atomic<bool> started{false};
+  const Transport* transport = nullptr;     // null: one rank
+  std::string stand_in;                     // a library of tests
+  bool compares = true;
+};
+Job& job() {
+  static Job* j = new Job;   // never destroyed: threads may wait in it
+  return *j;
+}
+
+/// What mpirun and the like set for each process that they start.
+bool launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_SIZE"})
+    if (std::getenv(name)) return true;
+  return false;
+}
+
+/// Whether the program has started MPI itself.
+bool runs_mpi() {
+  auto initialized = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, "MPI_Initialized"));
+  int flag = 0;
+  return initialized && initialized(&flag) == 0 && flag;
+}
+
+const Transport* load_transport(const std::string& stand_in) {
+  std::string why;
+  void* library = stand_in.empty() ? open_beside(kTransportFile, &why) : dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    fail<RuntimeError>("init: this process is one of several ranks, and the library for MPI does not load: ",
+                       stand_in.empty() ? why : std::string(dlerror()),
+                       "; install libopenmpi-dev (or libmpich-dev) and build kassette again");
+  using Entry = const Transport* (*)();
+  auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_mpi_transport"));
+  const Transport* transport = entry ? entry() : nullptr;
+  if (!transport || transport->abi != kTransportAbi)
+    fail<RuntimeError>("init: ", kTransportFile, " is of another version of kassette; build or install both together");
+  return transport;
+}
+
+/// As the program ends. A status other than 0 ends all ranks, for they may wait for this one; those that wait for it where it ends
+/// well get an error.
+void end_job(int status, void*) {
+  Job& j = job();
+  if (status) {
+    std::fflush(nullptr);
+    j.transport->abort(status);
+    return;
+  }
+  RankGroup& group = j.groups.front();
+  if (group.mutex.try_lock()) {   // else another thread is in a call
+    group.mutex.unlock();
+    announce(group, "the end of the program", /*watched=*/false);
+  }
+  j.transport->finish();
+}
+
+/// What nobody catches is said in one line, and ends all ranks.
+void end_uncaught() {
+  std::string what = "an exception";
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {
+  }
+  std::fflush(nullptr);
+  const std::string line = text("kassette: rank ", job().groups.front().rank, ": ", what, "\n");
+  [[maybe_unused]] ssize_t written = ::write(2, line.data(), line.size());
+  ::usleep(100000);   // so that mpirun passes it on before what it has to say itself
+  job().transport->abort(1);
+  std::abort();
+}
+
+RankGroup& add_group(Job& j, Communicator* comm) {
+  RankGroup& g = j.groups.emplace_back();
+  g.comm = comm;
+  g.id = static_cast<int>(j.groups.size()) - 1;
+  if (comm) {
+    g.rank = comm->rank();
+    g.size = comm->size();
+  }
+  return g;
+}
+
+}  // namespace
+
+RankGroup& all_ranks() {
+  Job& j = job();
+  if (j.started.load(std::memory_order_acquire)) return j.groups.front();
+  std::lock_guard<std::mutex> lock(j.mutex);
+  if (j.started.load(std::memory_order_relaxed)) return j.groups.front();
+  Communicator* comm = nullptr;
+  if (launched() || runs_mpi() || !j.stand_in.empty()) {
+    const Transport* transport = load_transport(j.stand_in);
+    char why[512] = "it does not start";
+    comm = transport->start(why, sizeof why);
+    if (!comm) fail<RuntimeError>("init: ", why);
+    j.transport = transport;
+    const char* set = std::getenv("KASSETTE_RANKS_CHECK");
+    j.compares = !set || std::strcmp(set, "0") != 0;
+    watch_ranks(*transport, comm->rank());
+    on_exit(end_job, nullptr);
+    // Programs that have a handler of their own keep it.
+    if (std::get_terminate() == __gnu_cxx::__verbose_terminate_handler) std::set_terminate(end_uncaught);
+    log_debug(text("rank ", comm->rank(), " of ", comm->size(), ", ", transport->describe()));
+  }
+  RankGroup& every = add_group(j, comm);
+  j.started.store(true, std::memory_order_release);
+  return every;
+}
+
+bool ranks_started() { return job().started.load(std::memory_order_acquire); }
+
+RankGroup& rank_group(int id) {
+  if (id == 0) return all_ranks();
+  Job& j = job();
+  std::lock_guard<std::mutex> lock(j.mutex);
+  return j.groups[static_cast<std::size_t>(id)];
+}
+
+RankGroup* split_ranks(RankGroup& group, int colour, int key) {
+  Job& j = job();
+  if (!group.comm) {
+    if (colour < 0) return nullptr;
+    std::lock_guard<std::mutex> lock(j.mutex);
+    return &add_group(j, nullptr);
+  }
+  const std::function<std::string()> describe = [&] { return std::string("split"); };
+  RankCall call(group, 0x73706c6974, describe);
+  Communicator* part = group.comm->split(colour, key);
+  std::lock_guard<std::mutex> lock(j.mutex);
+  return part ? &add_group(j, part) : nullptr;
+}
+
+int local_rank() {
+  all_ranks();
+  const Transport* t = job().transport;
+  return t ? t->local_rank() : 0;
+}
+
+std::string transport_name() {
+  all_ranks();
+  const Transport* t = job().transport;
+  return t ? t->describe() : "one rank";
+}
+
+void use_transport_library(const char* file) {
+  Job& j = job();
+  std::lock_guard<std::mutex> lock(j.mutex);
+  j.stand_in = file;
+}
+
+void rethrow_transport_error() {
+  try {
+    throw;
+  } catch (const std::runtime_error& e) {
+    fail<RuntimeError>(e.what());
+  }
+}
+
+// ---- one call --------------------------------------------------------------------------------------------------------
+
+RankCall::RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched)
+    : group_(group), describe_(describe), lock_(group.mutex) {
+  if (!group.comm) return;
+  if (watched) watched_ = watch(&describe_);
+  ++group.calls;
+  try {
+    if (job().compares) compare(call);
+  } catch (...) {
+    unwatch(watched_);
+    rethrow_transport_error();
+  }
+}
+RankCall::RankCall(RankGroup& group, const std::function<std::string()>& describe)
+    : group_(group), describe_(describe), lock_(group.mutex) {
+  if (group.comm) watched_ = watch(&describe_);
+}
+RankCall::~RankCall() { unwatch(watched_); }
+
+// Every rank gives a number for its call, and its negative; that the smallest of both are each other's negative says that all are
+// equal. The ranks exchange the words for it only where they differ.
+void RankCall::compare(std::uint64_t call) {
+  const auto number = static_cast<std::int64_t>(call >> 1);
+  std::int64_t least[2] = {number, -number};
+  group_.comm->all_reduce(least, least, 2, DType(DType::kInt64), Combine::min);
+  if (least[0] == -least[1]) return;
+  constexpr std::int64_t kText = 240;
+  char mine[kText] = {};
+  std::strncpy(mine, describe_().c_str(), kText - 1);
+  std::string every(static_cast<std::size_t>(kText * group_.size), '\0');
+  const std::vector<std::int64_t> sizes(static_cast<std::size_t>(group_.size), kText);
+  group_.comm->all_gather(mine, every.data(), sizes.data());
+  auto words = [&](int r) { return std::string(every.data() + r * kText); };
+  // Of thousands of ranks: the first, and the first that differs from it.
+  int other = 1;
+  while (other + 1 < group_.size && words(other) == words(0)) ++other;
+  fail<RuntimeError>("the ranks' calls differ: rank 0 has ", words(0), ", rank ", other, " has ", words(other),
+                     "; all ranks make the same calls in the same order");
+}
+
+namespace {
+
+/// This rank's call, for those that are in another one: they throw, and name it.
+void announce(RankGroup& group, const std::string& what, bool watched) noexcept {
+  if (!group.comm || !job().compares) return;
+  try {
+    const std::function<std::string()> describe = [&] { return what; };
+    RankCall call(group, std::hash<std::string>()(what), describe, watched);
+  } catch (...) {   // it is theirs
+  }
+}
+
+}  // namespace
+
+void refuse_call(RankGroup& group, const std::string& why) noexcept { announce(group, "an error: " + why, /*watched=*/true); }
+
+}  // namespace kassette

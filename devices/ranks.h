@@ -1,0 +1,68 @@
+// devices/ranks.h - the ranks of a job: groups of them, and what guards their calls.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "devices/transport.h"
+
+namespace kassette {
+
+/// A group of ranks, with the communicator that they share. Groups live until the process ends.
+struct RankGroup {
+  Communicator* comm = nullptr;   // null: this process alone
+  int rank = 0, size = 1;
+  int id = 0;
+  std::mutex mutex;               // one thread at a time
+  std::int64_t calls = 0;         // that this rank has begun
+};
+
+/// All ranks of the job. Starts the transport at the first call, where the process was started by mpirun or the like, or runs MPI
+/// itself. Throws RuntimeError where that cannot be done.
+RankGroup& all_ranks();
+bool ranks_started();
+RankGroup& rank_group(int id);
+/// The ranks of `group` that give the same colour, ordered by key, then rank; null for -1.
+RankGroup* split_ranks(RankGroup& group, int colour, int key);
+/// This rank among those of its machine.
+int local_rank();
+/// "Open MPI 4.1.4"; "one rank" where there is no transport.
+std::string transport_name();
+
+/// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
+void set_ranks_timeout(double seconds);
+double ranks_timeout();
+
+/// One call that all ranks of a group make. It holds the group, throws RuntimeError on every rank where their calls differ, and is
+/// named should it get stuck. Nothing of it costs in a group of one.
+class RankCall {
+ public:
+  /// `call`: a number that equal calls have in common. `describe` says in one line what this rank calls; it has to outlive the object.
+  /// Without `watched` it may wait for ever.
+  RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched = true);
+  /// A call of two ranks, which nobody checks.
+  RankCall(RankGroup& group, const std::function<std::string()>& describe);
+  ~RankCall();
+  RankCall(const RankCall&) = delete;
+  RankCall& operator=(const RankCall&) = delete;
+
+ private:
+  void compare(std::uint64_t call);
+  RankGroup& group_;
+  const std::function<std::string()>& describe_;
+  std::unique_lock<std::mutex> lock_;
+  int watched_ = -1;
+};
+
+/// Inside a catch: what a transport throws (std::runtime_error) as a RuntimeError, all else as it is.
+[[noreturn]] void rethrow_transport_error();
+
+/// Tells the ranks that wait in a call that this one will not come: they throw, naming `why`.
+void refuse_call(RankGroup& group, const std::string& why) noexcept;
+
+/// For tests: a transport library in place of libkassette_mpi.so.
+void use_transport_library(const char* file);
+
+}  // namespace kassette

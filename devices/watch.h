@@ -1,0 +1,16 @@
+// devices/watch.h - a thread that ends the job where a call waits for other ranks for too long.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "devices/transport.h"
+
+namespace kassette {
+
+/// Starts the thread. Once.
+void watch_ranks(const Transport& transport, int rank);
+/// From now on until unwatch(), a call waits; `describe` says which. Returns what unwatch() takes; -1 where too many wait already.
+int watch(const std::function<std::string()>* describe);
+void unwatch(int place);
+
+}  // namespace kassette

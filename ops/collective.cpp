@@ -1,0 +1,264 @@
+// ops/collective.cpp - ops that all ranks of a group run together: rules and adjoints. The kernels are in collective_kernels.cpp.
+#include "ops/collective.h"
+
+#include <algorithm>
+
+#include "ops/collective_kernels.h"
+#include "ops/elementwise.h"
+#include "ops/expr.h"
+#include "ops/named.h"
+#include "ops/region.h"
+
+namespace kassette {
+namespace {
+
+// attrs.a: the number of tensors of a list; attrs.b: group and reduction; attrs.x: a rank
+Attrs attrs_of(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum, int rank = 0) {
+  Attrs attrs;
+  attrs.a = n;
+  attrs.b = group.id << 8 | static_cast<int>(how);
+  attrs.x = rank;
+  return attrs;
+}
+const RankGroup& group_of(const Attrs& attrs) { return rank_group(static_cast<int>(attrs.b >> 8)); }
+Reduction reduction_of(const Attrs& attrs) { return static_cast<Reduction>(attrs.b & 255); }
+int rank_of(const Attrs& attrs) { return static_cast<int>(attrs.x); }
+bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction::mean; }
+
+// ---- rules ---------------------------------------------------------------------------------------------------------
+
+void check_reduced(const Call& call, DType dtype) {
+  const Reduction how = reduction_of(call.attrs);
+  if (how == Reduction::mean && !dtype.is_float()) fail<TypeError>(call.op.name, ": the mean of ", dtype, "; it takes floats (K::cast)");
+  if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
+    fail<TypeError>(call.op.name, ": the ", reduction_name(how), " of bool; it takes numbers (K::cast), or max and min, which are any and all");
+}
+
+void list_rule(const Call& call, Spec* out) {
+  for (int i = 0; i < call.n_in; ++i) {
+    if (&call.op != &broadcast_row) check_reduced(call, call.spec(i).dtype);
+    out[i].set(call.spec(i));
+  }
+}
+
+void all_gather_rule(const Call& call, Spec* out) {
+  out->set(call.spec(0));
+  const int size = group_of(call.attrs).size;
+  if (out->rank < 0) return;
+  if (out->rank == 0) {
+    out->rank = 1;
+    out->dims[0] = size;
+  } else if (size > 1) {
+    out->dims[0] = kUnknown;   // other ranks may have more rows, or fewer
+  }
+}
+
+void check_rows(const Call& call) {
+  if (call.spec(0).rank == 0) fail<ValueError>(call.op.name, ": a scalar has no rows");
+}
+
+void reduce_scatter_rule(const Call& call, Spec* out) {
+  check_rows(call);
+  check_reduced(call, call.spec(0).dtype);
+  out->set(call.n_in > 1 ? call.spec(1) : call.spec(0));
+  if (call.n_in > 1 || out->rank < 0 || out->dims[0] < 0) return;
+  const RankGroup& group = group_of(call.attrs);
+  const Rows rows = rows_of(out->dims[0], group.rank, group.size);
+  out->dims[0] = rows.end - rows.begin;
+}
+
+void all_to_all_rule(const Call& call, Spec* out) {
+  check_rows(call);
+  out->set(call.spec(0));
+  const int size = group_of(call.attrs).size;
+  if (out->rank > 0 && out->dims[0] % size > 0)
+    fail<ValueError>("all_to_all: ", call.spec(0), " has ", out->dims[0], " rows, which ", size, " ranks do not divide");
+}
+
+void send_rule(const Call& call, Spec* out) {
+  out->rank = 0;
+  out->dtype = call.spec(0).dtype;
+}
+
+// ---- a rank's rows ---------------------------------------------------------------------------------------------------
+
+Region shard_of(const Call& call, const Spec& x) {
+  const RankGroup& group = group_of(call.attrs);
+  Region r;
+  r.rank = x.rank;
+  r.out.set(x);
+  if (x.rank < 0) return r;
+  for (int i = 0; i < x.rank; ++i) {
+    r.start[i] = 0;
+    r.step[i] = 1;
+    r.count[i] = x.dims[i];
+  }
+  if (x.dims[0] < 0) return r;
+  const Rows rows = rows_of(x.dims[0], group.rank, group.size);
+  r.start[0] = rows.begin;
+  r.count[0] = r.out.dims[0] = rows.end - rows.begin;
+  return r;
+}
+
+void shard_rule(const Call& call, Spec* out) {
+  check_rows(call);
+  out->set(shard_of(call, call.spec(0)).out);
+}
+void shard_kernel(const Call& call) { take(call, shard_of(call, call.spec(0))); }
+void unshard_kernel(const Call& call) { embed(call, shard_of(call, call.spec(1))); }
+
+// ---- adjoints ------------------------------------------------------------------------------------------------------
+
+/// Calls together(those of dy that are there) and hands the results out: one list is one message.
+template <class F>
+void for_list(const Rewind& r, F together) {
+  Tensors given;
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) given.push_back(r.dy(i));
+  if (given.empty()) return;
+  const Tensors results = together(given);
+  std::int64_t next = 0;
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) r.din(i) = results[next++];
+}
+
+/// The product of the other ranks' x.
+Tensor product_of_others(const Tensor& x, const RankGroup& group) {
+  const Tensor every = all_gather(expand_dims(x, 0), group);
+  return prod(every[slice(0, group.rank)], 0) * prod(every[slice(group.rank + 1, None)], 0);
+}
+
+/// Which share of the cotangent of an extreme y comes to x: as much as to every other rank that has it.
+Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group) {
+  const Tensor here = cast(equal(x, y), x.dtype());
+  return here / all_reduce({here}, Reduction::sum, group)[0];
+}
+
+void all_reduce_vjp(const Rewind& r) {
+  for_list(r, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
+}
+/// What an extreme or a product over the ranks owes to x, given that and the cotangent of it.
+Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const Tensor& dy, const RankGroup& group) {
+  return dy * (how == Reduction::prod ? product_of_others(x, group) : share_of_extreme(x, y, group));
+}
+void all_reduce_nonlinear_vjp(const Rewind& r) {
+  const RankGroup& group = group_of(r.attrs);
+  for_list(r, [&](const Tensors& dy) { return all_reduce(dy, Reduction::sum, group); });
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) r.din(i) = nonlinear_gradient(reduction_of(r.attrs), r.in(i), r.out(i), r.din(i), group);
+}
+void reduce_scatter_nonlinear_vjp(const Rewind& r) {
+  const RankGroup& group = group_of(r.attrs);
+  r.din(0) = nonlinear_gradient(reduction_of(r.attrs), r.in(0), all_gather(r.out(), group), all_gather(r.dy(), group), group);
+}
+
+Tensors reduce(const Tensors& xs, int root, const RankGroup& group) {
+  return apply_all(reduce_row, attrs_of(xs.size(), group, Reduction::sum, root), xs);
+}
+
+void send_vjp(const Rewind& r) {
+  r.din(0) = recv(r.in(0), rank_of(r.attrs), group_of(r.attrs));
+}
+void recv_vjp(const Rewind& r) {
+  const Tensor sent = send(r.dy(), rank_of(r.attrs), group_of(r.attrs));
+  r.din(0) = broadcast_like(sent, r.in(0));
+}
+
+void check_rank(const char* what, int rank, const RankGroup& group) {
+  if (rank < 0 || rank >= group.size)
+    fail<ValueError>(what, ": there is no rank ", rank, "; the world has ", group.size, group.size == 1 ? " rank" : " ranks");
+}
+void check_peer(const char* what, int rank, const RankGroup& group) {
+  check_rank(what, rank, group);
+  if (rank == group.rank) fail<ValueError>(what, ": rank ", rank, " is this rank itself");
+  if (context().depth > 0)
+    fail<NotImplementedError>(what, ": inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
+}
+
+// Note [Ops of many ranks]
+// A kernel waits for other ranks, so it must not run while a variable is locked: kView takes the way on which values are counted, and
+// the kernels allocate their outputs. Adjoints run on all ranks or on none: where one rank's loss does not depend on a result, that
+// rank has to add 0 times it.
+constexpr std::uint8_t kTogether = kView;
+
+}  // namespace
+
+constinit const OpDef all_reduce_row{.name = "all_reduce", .rule = list_rule, .cpu = all_reduce_kernel, .vjp = all_reduce_vjp,
+                                     .traits = kTogether, .n_out = 0, .cuda = all_reduce_kernel};
+constinit const OpDef all_reduce_nonlinear_row{.name = "all_reduce_nonlinear", .rule = list_rule, .cpu = all_reduce_kernel,
+                                               .vjp = all_reduce_nonlinear_vjp, .saves_in = ~0u, .saves_out = ~0u, .traits = kTogether,
+                                               .n_out = 0, .cuda = all_reduce_kernel};
+constinit const OpDef broadcast_row{.name = "broadcast", .rule = list_rule, .cpu = broadcast_kernel,
+                                    .vjp = [](const Rewind& r) {
+                                      for_list(r, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
+                                    },
+                                    .traits = kTogether, .n_out = 0, .cuda = broadcast_kernel};
+constinit const OpDef reduce_row{.name = "reduce", .rule = list_rule, .cpu = reduce_kernel,
+                                 .vjp = [](const Rewind& r) {
+                                   for_list(r, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
+                                 },
+                                 .traits = kTogether, .n_out = 0, .cuda = reduce_kernel};
+constinit const OpDef all_gather_row{.name = "all_gather", .rule = all_gather_rule, .cpu = all_gather_kernel,
+                                     .vjp = [](const Rewind& r) {
+                                       const RankGroup& group = group_of(r.attrs);
+                                       if (r.spec(0).rank != 0) r.din(0) = reduce_scatter(r.dy(), Reduction::sum, group, r.in(0));
+                                       else r.din(0) = all_reduce({r.dy()}, Reduction::sum, group)[0][group.rank];
+                                     },
+                                     .traits = kTogether, .cuda = all_gather_kernel};
+constinit const OpDef reduce_scatter_row{.name = "reduce_scatter", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
+                                         .vjp = [](const Rewind& r) {
+                                           const RankGroup& group = group_of(r.attrs);
+                                           const Tensor every = all_gather(r.dy(), group);
+                                           r.din(0) = reduction_of(r.attrs) == Reduction::mean ? every / static_cast<double>(group.size) : every;
+                                         },
+                                         .shape_only = 2, .traits = kTogether, .cuda = reduce_scatter_kernel};
+constinit const OpDef reduce_scatter_nonlinear_row{.name = "reduce_scatter_nonlinear", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
+                                                   .vjp = reduce_scatter_nonlinear_vjp, .saves_in = 1, .saves_out = 1, .traits = kTogether,
+                                                   .cuda = reduce_scatter_kernel};
+constinit const OpDef shard_row{.name = "shard", .rule = shard_rule, .cpu = shard_kernel,
+                                .vjp = [](const Rewind& r) { r.din(0) = apply1(unshard_like_row, r.attrs, {r.dy(), r.in(0)}); },
+                                .traits = kView, .cuda = shard_kernel};
+constinit const OpDef unshard_like_row{.name = "unshard_like", .rule = embed_rule, .cpu = unshard_kernel,
+                                       .vjp = [](const Rewind& r) { r.din(0) = apply1(shard_row, r.attrs, {r.dy()}); },
+                                       .shape_only = 2, .cuda = unshard_kernel};
+constinit const OpDef all_to_all_row{.name = "all_to_all", .rule = all_to_all_rule, .cpu = all_to_all_kernel,
+                                     .vjp = [](const Rewind& r) { r.din(0) = all_to_all(r.dy(), group_of(r.attrs)); },
+                                     .traits = kTogether, .cuda = all_to_all_kernel};
+constinit const OpDef send_row{.name = "send", .rule = send_rule, .cpu = send_kernel, .vjp = send_vjp,
+                               .traits = kTogether | kPrints, .cuda = send_kernel};
+constinit const OpDef recv_row{.name = "recv", .rule = same_rule, .cpu = recv_kernel, .vjp = recv_vjp, .shape_only = 1,
+                               .traits = kTogether | kPrints, .cuda = recv_kernel};
+
+Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group) {
+  if (xs.empty()) return {};
+  return in_name_of("all_reduce", [&] { return apply_all(is_linear(how) ? all_reduce_row : all_reduce_nonlinear_row, attrs_of(xs.size(), group, how), xs); });
+}
+Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
+  check_rank("broadcast", root, group);
+  if (xs.empty()) return {};
+  return apply_all(broadcast_row, attrs_of(xs.size(), group, Reduction::sum, root), xs);
+}
+Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_row, attrs_of(0, group), {x}); }
+Tensor reduce_scatter(const Tensor& x, Reduction how, const RankGroup& group, const Tensor& like) {
+  const Attrs attrs = attrs_of(0, group, how);
+  if (like.defined()) return apply1(reduce_scatter_row, attrs, {x, like});
+  return in_name_of("reduce_scatter", [&] { return apply1(is_linear(how) ? reduce_scatter_row : reduce_scatter_nonlinear_row, attrs, {x}); });
+}
+Tensor shard(const Tensor& x, const RankGroup& group) { return apply1(shard_row, attrs_of(0, group), {x}); }
+Tensor all_to_all(const Tensor& x, const RankGroup& group) { return apply1(all_to_all_row, attrs_of(0, group), {x}); }
+Tensor send(const Tensor& x, int to, const RankGroup& group) {
+  check_peer("send", to, group);
+  return apply1(send_row, attrs_of(0, group, Reduction::sum, to), {x});
+}
+Tensor recv(const Tensor& like, int from, const RankGroup& group) {
+  check_peer("recv", from, group);
+  return apply1(recv_row, attrs_of(0, group, Reduction::sum, from), {like});
+}
+
+Rows rows_of(std::int64_t n, int rank, int size) {
+  const std::int64_t each = n / size, more = n % size;
+  const std::int64_t begin = rank * each + std::min<std::int64_t>(rank, more);
+  return {begin, begin + each + (rank < more)};
+}
+
+}  // namespace kassette

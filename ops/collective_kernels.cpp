@@ -1,0 +1,389 @@
+// ops/collective_kernels.cpp - kernels that exchange bytes with the other ranks of a group: staging, packing of lists, the comparison
+// of what the ranks call.
+#include "ops/collective_kernels.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "core/convert.h"
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+RankGroup& group_of(const Call& call) { return rank_group(static_cast<int>(call.attrs.b >> 8)); }
+Reduction reduction_of(const Call& call) { return static_cast<Reduction>(call.attrs.b & 255); }
+int rank_of(const Call& call) { return static_cast<int>(call.attrs.x); }
+
+Combine combine_of(Reduction how) {
+  switch (how) {
+    case Reduction::max: return Combine::max;
+    case Reduction::min: return Combine::min;
+    case Reduction::prod: return Combine::prod;
+    default: return Combine::sum;
+  }
+}
+
+// ---- what a rank calls, as a number and in words ---------------------------------------------------------------------
+
+void mix(std::uint64_t& hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  hash ^= hash >> 29;
+}
+/// Equal for calls that go together. Sizes of the first axis may differ where `rows_differ`.
+std::uint64_t number_of(const Call& call, bool rows_differ) {
+  std::uint64_t hash = 1469598103934665603u;
+  for (const char* c = call.op.name; *c; ++c) mix(hash, static_cast<unsigned char>(*c));
+  mix(hash, static_cast<std::uint64_t>(call.attrs.b & 255));
+  mix(hash, static_cast<std::uint64_t>(rank_of(call)));
+  mix(hash, static_cast<std::uint64_t>(call.n_in));
+  for (int i = 0; i < call.n_in; ++i) {
+    const Spec& s = call.spec(i);
+    mix(hash, s.dtype.code());
+    mix(hash, static_cast<std::uint64_t>(s.rank));
+    for (int k = rows_differ && s.rank > 0; k < s.rank; ++k) mix(hash, static_cast<std::uint64_t>(s.dims[k]));
+  }
+  return hash;
+}
+
+std::string words_of(const Call& call) {
+  const Reduction how = reduction_of(call);
+  std::string words = call.op.name;
+  if (auto end = words.find("_nonlinear"); end != std::string::npos) words.resize(end);
+  if (&call.op == &all_reduce_row || &call.op == &all_reduce_nonlinear_row || &call.op == &reduce_scatter_row ||
+      &call.op == &reduce_scatter_nonlinear_row)
+    words += text("(", reduction_name(how), ")");
+  if (&call.op == &broadcast_row) words += text(" from rank ", rank_of(call));
+  if (&call.op == &reduce_row) words += text(" to rank ", rank_of(call), ", the gradient of broadcast,");
+  words += " of ";
+  constexpr int kShown = 3;
+  for (int i = 0; i < std::min(call.n_in, kShown); ++i)
+    words += text(i ? ", " : "", call.spec(i).dtype, " ", shape_text(call.spec(i)));
+  if (call.n_in > kShown) words += text(" and ", call.n_in - kShown, " more");
+  return words;
+}
+
+/// exchange(group), while the group is this call's: compared with that of the other ranks, and named should it get stuck.
+template <class F>
+void together(const Call& call, bool rows_differ, F exchange) {
+  RankGroup& group = group_of(call);
+  const std::function<std::string()> words = [&] { return words_of(call); };
+  RankCall held(group, group.comm ? number_of(call, rows_differ) : 0, words);
+  try {
+    exchange(group);
+  } catch (...) {
+    rethrow_transport_error();
+  }
+}
+template <class F>
+void together(const Call& call, F exchange) {
+  together(call, /*rows_differ=*/false, exchange);
+}
+
+// ---- bytes on the host -----------------------------------------------------------------------------------------------
+
+Ref<Storage> host_block(std::int64_t bytes) { return Storage::allocate(bytes, cpu); }
+std::byte* bytes_of(const Ref<Storage>& block) { return static_cast<std::byte*>(static_cast<void*>(block->data)); }
+
+/// The elements of an input.
+class HostInput {
+ public:
+  HostInput(const Call& call, int i) : data_(call.in[i].data) {
+    const std::int64_t bytes = call.spec(i).bytes();
+    if (call.device == cpu || bytes == 0) return;
+    copy_ = host_block(bytes);
+    backend_of(call.device).copy_to_host(copy_->data, data_, bytes);
+    data_ = bytes_of(copy_);
+  }
+  const std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  Ref<Storage> copy_;
+};
+
+/// Room for an output, whose shape is known by now; goes where the output belongs at the end.
+class HostOutput {
+ public:
+  HostOutput(const Call& call, int i) : out_(*call.out[i]), device_(call.device) {
+    allocate_output(out_, device_);
+    if (device_ == cpu) return;
+    copy_ = host_block(out_.bytes());
+  }
+  std::byte* data() { return copy_ ? bytes_of(copy_) : out_.data(); }
+  void finish() {
+    if (copy_ && out_.bytes()) backend_of(device_).copy_from_host(out_.data(), copy_->data, out_.bytes());
+  }
+
+ private:
+  Body& out_;
+  Device device_;
+  Ref<Storage> copy_;
+};
+
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) {
+  if (bytes && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// Half types are combined as float32.
+DType combined_dtype(DType dtype) { return dtype == float16 || dtype == bfloat16 ? float32 : dtype; }
+
+void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
+  auto each = [&](auto* p) {
+    const auto d = static_cast<std::remove_pointer_t<decltype(p)>>(by);
+    for (std::int64_t i = 0; i < n; ++i) p[i] /= d;
+  };
+  if (dtype == float64) each(reinterpret_cast<double*>(data));
+  else each(reinterpret_cast<float*>(data));
+}
+
+// ---- lists in few messages -------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kBucket = std::int64_t(32) << 20;   // bytes of one message; a larger tensor is one of its own
+
+/// Exchanges every tensor of a list: those of one dtype are packed into buffers of up to kBucket bytes, in order; exchange(buffer to
+/// read, buffer to write, elements, dtype) is called for each. The same on all ranks, since their lists are alike.
+template <class Exchange>
+void exchange_list(const Call& call, DType (*as)(DType), Exchange exchange) {
+  struct Item {
+    HostInput in;
+    HostOutput out;
+    std::int64_t n;
+    DType dtype;
+    bool done;
+  };
+  std::vector<Item> items;
+  items.reserve(static_cast<std::size_t>(call.n_in));
+  for (int i = 0; i < call.n_in; ++i)
+    items.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype, call.spec(i).numel() == 0});
+  for (std::size_t first = 0; first < items.size(); ++first) {
+    if (items[first].done) continue;
+    const DType wire = as(items[first].dtype);
+    std::vector<Item*> bucket;
+    std::int64_t n = 0;
+    for (std::size_t k = first; k < items.size(); ++k) {
+      Item& item = items[k];
+      if (item.done || as(item.dtype) != wire || (n && (n + item.n) * wire.size() > kBucket)) continue;
+      bucket.push_back(&item);
+      item.done = true;
+      n += item.n;
+    }
+    if (bucket.size() == 1 && bucket[0]->dtype == wire) {
+      exchange(bucket[0]->in.data(), bucket[0]->out.data(), n, wire);
+      continue;
+    }
+    Ref<Storage> packed = host_block(n * wire.size());
+    std::byte* at = bytes_of(packed);
+    std::int64_t skip = 0;
+    for (Item* item : bucket) {
+      convert(at + skip, wire, item->in.data(), item->dtype, item->n);
+      skip += item->n * wire.size();
+    }
+    exchange(at, at, n, wire);
+    skip = 0;
+    for (Item* item : bucket) {
+      convert(item->out.data(), item->dtype, at + skip, wire, item->n);
+      skip += item->n * wire.size();
+    }
+  }
+  for (Item& item : items) item.out.finish();
+}
+
+DType itself(DType dtype) { return dtype; }
+
+}  // namespace
+
+const char* reduction_name(Reduction how) {
+  constexpr const char* names[] = {"sum", "mean", "max", "min", "prod"};
+  return names[static_cast<int>(how)];
+}
+
+void all_reduce_kernel(const Call& call) {
+  together(call, [&](RankGroup& group) {
+    const Reduction how = reduction_of(call);
+    exchange_list(call, combined_dtype, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
+      if (group.comm) group.comm->all_reduce(in, out, n, dtype, combine_of(how));
+      else copy_bytes(out, in, n * dtype.size());
+      if (how == Reduction::mean && group.size > 1) divide(out, dtype, n, group.size);
+    });
+  });
+}
+
+void broadcast_kernel(const Call& call) {
+  together(call, [&](RankGroup& group) {
+    exchange_list(call, itself, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
+      copy_bytes(out, in, n * dtype.size());
+      if (group.comm) group.comm->broadcast(out, n * dtype.size(), rank_of(call));
+    });
+  });
+}
+
+void reduce_kernel(const Call& call) {
+  together(call, [&](RankGroup& group) {
+    exchange_list(call, combined_dtype, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
+      if (!group.comm) return copy_bytes(out, in, n * dtype.size());
+      group.comm->reduce(in, out, n, dtype, Combine::sum, rank_of(call));
+      if (group.rank != rank_of(call) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
+    });
+  });
+}
+
+void all_gather_kernel(const Call& call) {
+  together(call, /*rows_differ=*/true, [&](RankGroup& group) {
+    const Spec& in = call.spec(0);
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(group.size), in.bytes());
+    Body& out = *call.out[0];
+    if (group.comm && in.rank > 0) {
+      std::vector<std::int64_t> rows(bytes.size());
+      const std::vector<std::int64_t> one(bytes.size(), sizeof(std::int64_t));
+      group.comm->all_gather(&in.dims[0], rows.data(), one.data());
+      std::int64_t row = in.dtype.size(), total = 0;
+      for (int i = 1; i < in.rank; ++i) row *= in.dims[i];
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        bytes[r] = rows[r] * row;
+        total += rows[r];
+      }
+      out.dims[0] = total;
+    }
+    const HostInput from(call, 0);
+    HostOutput to(call, 0);
+    if (group.comm) group.comm->all_gather(from.data(), to.data(), bytes.data());
+    else copy_bytes(to.data(), from.data(), in.bytes());
+    to.finish();
+  });
+}
+
+void reduce_scatter_kernel(const Call& call) {
+  together(call, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
+    const Spec &in = call.spec(0), &out = *call.out[0];
+    std::int64_t row = 1;
+    for (int i = 1; i < in.rank; ++i) row *= in.dims[i];
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size));
+    for (int r = 0; r < group.size; ++r) {
+      const Rows rows = rows_of(in.dims[0], r, group.size);
+      counts[static_cast<std::size_t>(r)] = rows.end - rows.begin;
+    }
+    if (call.n_in > 1 && group.comm) {
+      const std::vector<std::int64_t> one(counts.size(), sizeof(std::int64_t));
+      group.comm->all_gather(&out.dims[0], counts.data(), one.data());
+    }
+    for (std::int64_t& c : counts) c *= row;
+    const HostInput from(call, 0);
+    HostOutput to(call, 0);
+    const DType wire = combined_dtype(in.dtype);
+    const std::int64_t n_in = in.numel(), n_out = out.numel();
+    const bool mean = reduction_of(call) == Reduction::mean;
+    auto reduce = [&](const std::byte* x, std::byte* y) {
+      group.comm->reduce_scatter(x, y, counts.data(), wire, combine_of(reduction_of(call)));
+      if (mean) divide(y, wire, n_out, group.size);
+    };
+    if (!group.comm) {
+      copy_bytes(to.data(), from.data(), in.bytes());
+    } else if (wire == in.dtype) {
+      reduce(from.data(), to.data());
+    } else {
+      Ref<Storage> wide = host_block(n_in * wire.size()), part = host_block(n_out * wire.size());
+      convert(wide->data, wire, from.data(), in.dtype, n_in);
+      std::byte* y = bytes_of(part);
+      reduce(bytes_of(wide), y);
+      convert(to.data(), in.dtype, y, wire, n_out);
+    }
+    to.finish();
+  });
+}
+
+void all_to_all_kernel(const Call& call) {
+  together(call, [&](RankGroup& group) {
+    const HostInput from(call, 0);
+    HostOutput to(call, 0);
+    const std::int64_t bytes = call.spec(0).bytes();
+    if (group.comm) {
+      const std::vector<std::int64_t> parts(static_cast<std::size_t>(group.size), bytes / group.size);
+      group.comm->all_to_all(from.data(), parts.data(), to.data(), parts.data());
+    } else {
+      copy_bytes(to.data(), from.data(), bytes);
+    }
+    to.finish();
+  });
+}
+
+// ---- messages between two ranks --------------------------------------------------------------------------------------
+
+namespace {
+
+/// Goes before the elements.
+struct Header {
+  std::int64_t dims[kMaxRank];
+  std::int8_t rank;
+  DType dtype;
+  char padding[6];
+};
+static_assert(sizeof(Header) == 8 * kMaxRank + 8);
+
+Spec spec_of(const Header& h) {
+  Spec s;
+  s.rank = h.rank;
+  s.dtype = h.dtype;
+  std::copy(h.dims, h.dims + kMaxRank, s.dims);
+  return s;
+}
+
+/// exchange(group), a message to or from a rank; named should it get stuck.
+template <class F>
+void with_peer(const Call& call, const char* direction, F exchange) {
+  RankGroup& group = group_of(call);
+  const std::function<std::string()> words = [&] {
+    return text(call.op.name, " ", direction, " rank ", rank_of(call), " of ", call.spec(0).dtype, " ", shape_text(call.spec(0)));
+  };
+  RankCall held(group, words);
+  try {
+    exchange(*group.comm);
+  } catch (...) {
+    rethrow_transport_error();
+  }
+}
+
+}  // namespace
+
+void send_kernel(const Call& call) {
+  const Spec& in = call.spec(0);
+  Header header{};
+  std::copy(in.dims, in.dims + in.rank, header.dims);
+  header.rank = in.rank;
+  header.dtype = in.dtype;
+  HostOutput token(call, 0);
+  std::memset(token.data(), 0, static_cast<std::size_t>(in.dtype.size()));
+  token.finish();
+  // The message may leave later: it holds the elements until then.
+  const std::int64_t bytes = in.bytes();
+  Ref<Storage> held = host_block(bytes);
+  if (call.device != cpu && bytes) backend_of(call.device).copy_to_host(held->data, call.in[0].data, bytes);
+  else copy_bytes(bytes_of(held), call.in[0].data, bytes);
+  with_peer(call, "to", [&](Communicator& comm) {
+    const void* data = held->data;
+    comm.send(&header, sizeof header, data, bytes, rank_of(call), [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); },
+              held.release());
+  });
+}
+
+void recv_kernel(const Call& call) {
+  HostOutput to(call, 0);
+  with_peer(call, "from", [&](Communicator& comm) {
+    Header header;
+    comm.recv_header(&header, sizeof header, rank_of(call));
+    const Spec sent = spec_of(header);
+    const Body& out = *call.out[0];
+    if (sent.dtype != out.dtype || !sent.same_shape(out)) {
+      Ref<Storage> unread = host_block(sent.bytes());
+      comm.recv_data(unread->data, sent.bytes(), rank_of(call));   // so that the next message is the next
+      fail<ValueError>("recv: rank ", rank_of(call), " sends ", sent.dtype, " ", shape_text(sent), ", expected ", out.dtype, " ",
+                       shape_text(out));
+    }
+    comm.recv_data(to.data(), out.bytes(), rank_of(call));
+  });
+  to.finish();
+}
+
+}  // namespace kassette

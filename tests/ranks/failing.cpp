@@ -1,0 +1,29 @@
+// tests/ranks/failing.cpp - a rank that fails while the others wait for it: `failing throw`, kill, exit, leave, sleep.
+#include <kassette/backend.h>
+#include <kassette/distributed.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace K = kassette::backend;
+namespace D = kassette::distributed;
+
+int main(int argc, char** argv) {
+  const D::World world = D::init();
+  const std::string how = argc > 1 ? argv[1] : "";
+  const int steps = argc > 2 ? std::atoi(argv[2]) : 5;
+  std::printf("rank %d begins\n", world.rank());
+  for (int i = 0; i < steps; ++i) D::all_reduce(K::ones({1000}));
+  if (world.rank() == world.size() - 1) {
+    if (how == "throw") K::dot(K::ones({2, 3}), K::ones({2, 3}));
+    if (how == "kill") raise(SIGKILL);
+    if (how == "exit") return 3;
+    if (how == "leave") return 0;
+    if (how == "sleep") sleep(100);
+  }
+  D::all_reduce(K::ones({3}));
+  std::printf("rank %d ends\n", world.rank());
+}

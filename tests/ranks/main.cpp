@@ -1,0 +1,5 @@
+// tests/ranks/main.cpp - tests that run on several ranks at once: mpirun -n 3 kassette_ranks_tests. Every rank runs every test.
+#define CATCH_CONFIG_RUNNER
+#include "tests/catch.h"
+
+int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }

@@ -1,0 +1,95 @@
+// tests/ranks/mismatch_test.cpp - calls that differ between ranks: one error on every rank, and the world goes on.
+#include <random>
+
+#include "tests/ranks/ranks.h"
+
+namespace kassette::test {
+namespace {
+
+void check_world_works() {
+  const D::World world;
+  CHECK(numbers(D::all_reduce(K::constant(1, int32)))[0] == world.size());
+}
+
+}  // namespace
+
+TEST_CASE("calls that differ are an error on every rank that says how", "[ranks][mismatch]") {
+  const D::World world;
+  if (world.size() == 1) return;
+  const bool odd = world.rank() == 1;
+  const Tensor x = K::zeros({2, 3});
+  auto check = [&](const char* mine, const char* theirs, auto one, auto other) {
+    const std::string got = message_of([&] { odd ? other() : one(); });
+    CHECK(got.find(std::string("the ranks' calls differ: rank 0 has ") + mine + ", rank 1 has " + theirs +
+                   "; all ranks make the same calls in the same order") != std::string::npos);
+    check_world_works();
+  };
+  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float32 (3, 2)", [&] { D::all_reduce(x); }, [&] { D::all_reduce(K::zeros({3, 2})); });
+  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float64 (2, 3)", [&] { D::all_reduce(x); },
+        [&] { D::all_reduce(K::zeros({2, 3}, "float64")); });
+  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(max) of float32 (2, 3)", [&] { D::all_reduce(x); }, [&] { D::all_reduce(x, D::max); });
+  check("all_reduce(sum) of float32 (2, 3)", "all_gather of float32 (2, 3)", [&] { D::all_reduce(x); }, [&] { D::all_gather(x); });
+  check("all_gather of float32 (2, 3)", "all_gather of float32 (2, 4)", [&] { D::all_gather(x); }, [&] { D::all_gather(K::zeros({2, 4})); });
+  check("broadcast from rank 0 of float32 (2, 3)", "broadcast from rank 1 of float32 (2, 3)", [&] { D::broadcast(x, 0); },
+        [&] { D::broadcast(x, 1); });
+  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float32 (2, 3), float32 (2, 3)", [&] { D::all_reduce(x); },
+        [&] { D::all_reduce({x, x}); });
+  check("barrier", "reduce_scatter(mean) of float32 (2, 3)", [&] { world.barrier(); }, [&] { D::reduce_scatter(x, D::mean); });
+}
+
+TEST_CASE("what one rank refuses is an error on the others too", "[ranks][mismatch]") {
+  const D::World world;
+  if (world.size() == 1) return;
+  const bool odd = world.rank() == 1;
+  std::string got = message_of([&] { odd ? D::all_reduce(Tensor()) : D::all_reduce(K::zeros({2})); });
+  if (odd) CHECK(got == "all_reduce: an empty Tensor (an uninitialised variable?)");
+  else CHECK(got.find("rank 1 has an error: all_reduce: an empty Tensor") != std::string::npos);
+  check_world_works();
+  got = message_of([&] { odd ? D::all_reduce(K::equal(K::zeros({2}), 0)) : D::all_reduce(K::zeros({2})); });
+  CHECK(got.find("all_reduce: the sum of bool") != std::string::npos);
+  check_world_works();
+  // On all ranks alike nobody is told twice.
+  CHECK(message_of([&] { D::all_reduce(K::equal(K::zeros({2}), 0)); }).find("all_reduce: the sum of bool") == 0);
+  check_world_works();
+}
+
+TEST_CASE("random sequences of collectives, with wrong ones among them, never hang", "[ranks][mismatch][random]") {
+  const D::World world;
+  std::mt19937 shared(17);   // the same draws on all ranks
+  auto draw = [&](int n) { return static_cast<int>(shared() % static_cast<unsigned>(n)); };
+  constexpr DType kDtypes[] = {float16, float32, float64, int32, int64, uint8};
+  int errors = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const int op = draw(6), rows = draw(5), columns = draw(4), how = draw(5), root = draw(world.size());
+    const DType dtype = kDtypes[draw(6)];
+    const bool wrong = world.size() > 1 && draw(8) == 0;
+    const int liar = draw(world.size()), lie = draw(3);
+    const bool mine = wrong && liar == world.rank();
+    const DType sent = mine && lie == 0 ? (dtype == float32 ? float64 : float32) : dtype;
+    const int width = mine && lie == 1 ? columns + 1 : columns, called = mine && lie == 2 ? (op + 1) % 6 : op;
+    const std::int64_t n = op == 4 ? std::int64_t(rows) * world.size() : rows;
+    const Tensor x = tensor_of(world.rank(), {n, width}, sent);
+    auto reduction = static_cast<D::Reduction>(how == 1 && !dtype.is_float() ? 0 : how);
+    auto call = [&]() -> std::vector<double> {
+      switch (called) {
+        case 0: return numbers(D::all_reduce(x, reduction));
+        case 1: return numbers(D::broadcast(x, root));
+        case 2: return numbers(D::all_gather(x));
+        case 3: return numbers(D::reduce_scatter(x));
+        case 4: return numbers(D::all_to_all(x));
+        default: {
+          const Tensors both = D::all_reduce({x, x});
+          return numbers(both[1]);
+        }
+      }
+    };
+    const std::string message = message_of(call);
+    INFO("call " << i << ": " << message);
+    CHECK((message.empty() != wrong || world.size() == 1));
+    errors += !message.empty();
+  }
+  check_world_works();
+  if (world.size() > 1) CHECK(errors > 100);
+}
+
+}  // namespace kassette::test

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# tests/scripts/ranks.sh SOURCE BUILD - jobs of several ranks: the tests of tests/ranks with one to five, ranks that fail, and `kassette run --ranks`.
+set -euo pipefail
+source_dir=$(realpath "$1")
+build=$(realpath "$2")
+if ! command -v mpirun >/dev/null || [ ! -e "$build/lib/libkassette_mpi.so" ]; then
+  echo "skipped: there is no MPI (third_party/install.sh mpi)"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export KASSETTE_NUM_THREADS=1 KASSETTE_RANKS_TIMEOUT=60
+bad=0
+
+# Small pieces: what is longer than MPI counts in goes the same way. One rank of its own runs without mpirun.
+"$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 || { cat "$work/log"; bad=1; }
+for ranks in 1 2 3 4 5; do
+  piece=1073741824
+  [ $ranks != 3 ] || piece=101
+  KASSETTE_MPI_PIECE=$piece timeout 300 mpirun -n $ranks "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 && continue
+  echo "with $ranks ranks, pieces of $piece:"
+  cat "$work/log"
+  bad=1
+done
+
+# fails HOW "text that is said" SECONDS: all ranks end, in time. The status is whatever mpirun makes of it, but 0.
+fails() {
+  local how=$1 status=0 begin=$SECONDS
+  KASSETTE_RANKS_TIMEOUT=2 timeout 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
+  [ $status -ne 0 ] && grep -qF "$2" "$work/log" && [ $((SECONDS - begin)) -le "$3" ] && ! grep -q '^rank . ends' "$work/log" && return
+  echo "$how: status $status, expected a failure with \"$2\" within $3 s, took $((SECONDS - begin)) s:"
+  cat "$work/log"
+  bad=1
+}
+fails throw "kassette: rank 2: dot: (2, 3) x (2, 3): inner dimensions differ, 3 against 2" 5
+fails kill "signal 9" 5
+fails exit "rank 2 begins" 5
+fails leave "rank 2 has the end of the program" 5
+fails sleep "has waited for 2 s in all_reduce(sum) of float32 (3,)" 10
+
+# Killed from outside, at any point.
+for delay in 0.2 0.5 0.8; do
+  status=0
+  timeout 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" none 100000000 >"$work/log" 2>&1 &
+  job=$!
+  sleep $delay
+  pkill -KILL -n -f 'kassette_ranks_failing none' || true
+  begin=$SECONDS
+  wait $job || status=$?
+  [ $status -ne 0 ] && [ $((SECONDS - begin)) -le 5 ] || { echo "a rank killed after $delay s: status $status after $((SECONDS - begin)) s"; bad=1; }
+done
+
+# Ctrl-C ends all.
+timeout -s INT 1 mpirun -n 2 "$build/tests/kassette_ranks_failing" none 100000000 >"$work/log" 2>&1 && { echo "interrupted, and ended well"; bad=1; }
+for _ in {1..50}; do
+  pgrep -f 'kassette_ranks_failing none' >/dev/null || break
+  sleep 0.1
+done
+! pgrep -f 'kassette_ranks_failing none' || { echo "a rank lives on after an interrupt"; bad=1; }
+
+cat >"$work/script.cpp" <<'CPP'
+#include <kassette/backend.h>
+#include <kassette/distributed.h>
+#include <iostream>
+namespace K = kassette::backend;
+namespace D = kassette::distributed;
+int main(int argc, char** argv) {
+  D::World world = D::init();
+  K::Tensor sum = D::all_reduce(K::constant(world.rank() + 1));
+  if (world.rank() == 0) std::cout << argv[argc - 1] << " " << world.size() << " " << sum.item<int>() << "\n";
+  if (argc > 2 && world.rank() == 1)
+    K::dot(K::ones({2}), K::ones({3}));
+}
+CPP
+cd "$work"
+unset KASSETTE_NUM_THREADS
+export KASSETTE_BUILD=$build
+got=$("$source_dir/kassette" run --ranks 3 script.cpp x 2>"$work/log") || { cat "$work/log"; bad=1; }
+[ "$got" = "x 3 6" ] || { echo "run --ranks 3 printed \"$got\""; bad=1; }
+status=0
+"$source_dir/kassette" run --ranks 2 script.cpp a b >"$work/log" 2>&1 || status=$?
+[ $status -ne 0 ] && grep -q '^rank 1: script.cpp:11: uncaught kassette::ValueError: dot: ' "$work/log" || { echo "status $status, expected the script's line in:"; cat "$work/log"; bad=1; }
+status=0
+"$source_dir/kassette" run --ranks two script.cpp 2>"$work/log" || status=$?
+[ $status = 2 ] && grep -qF 'run: --ranks takes a number of processes, not "two"' "$work/log" || { echo "--ranks two: status $status"; cat "$work/log"; bad=1; }
+
+# mpirun without the library for MPI.
+mkdir -p "$work/lib"
+cp -P "$build"/lib/libkassette.so* "$work/lib"
+status=0
+LD_LIBRARY_PATH=$work/lib mpirun -n 2 "$build/tests/kassette_ranks_failing" >"$work/log" 2>&1 || status=$?
+[ $status -ne 0 ] && grep -q "init: .*install libopenmpi-dev" "$work/log" || { echo "without libkassette_mpi.so: status $status"; cat "$work/log"; bad=1; }
+exit $bad
