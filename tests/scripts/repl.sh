@@ -42,6 +42,15 @@ status=0
 got=$("$repl" script.cpp 2>err) || status=$?
 check "a script's exit code after an error" "1 " "$status $got"
 grep -q '^script.cpp:3:3: error: no member named' err || check "a script's error" "script.cpp:3:3: error" "$(cat err)"
+printf 'inline Tensor squared(const Tensor& x) {\n  return K::dot(x, x);\n}\n' >model.h
+printf '#include "model.h"\nTensor step(const Tensor& x) {\n  Tensor y = squared(x);\n  return y; }\nstep(K::ones({2, 2}));\n\nstep(K::ones({2, 3}));\n' >frames.cpp
+said="kassette::ValueError: dot: (2, 3) x (2, 3): inner dimensions differ, 3 against 2"
+check "the place of an exception in a header" "model.h:2: $said" "$("$repl" frames.cpp 2>&1)"
+check "the same at a prompt" "model.h:2: $said" "$("$repl" --echo <frames.cpp | tail -n 1)"
+sed 's/squared(x)/K::dot(x, x)/' frames.cpp >own.cpp
+check "the place of an exception in a function of the script" "own.cpp:3: $said" "$("$repl" own.cpp 2>&1)"
+printf '#include <kassette/backend.h>\nnamespace K = kassette::backend;\nint f(int n) {\n  return K::dot(K::ones({2, 3}), K::ones({2, n})).size();\n}\nint main() { return f(3); }\n' >main.cpp
+check "the place of an exception in a program" "main.cpp:4: $said" "$("$repl" main.cpp 2>&1)"
 printf '#include <cstdio>\nint g(int);\nint main(int argc, char** argv) { std::printf("%%s %%d", argv[1], g(argc)); std::fflush(stdout); return 7; }\nint g(int i) { return i; }\n' >program.cpp
 status=0
 got=$("$repl" program.cpp one 2>err) || status=$?

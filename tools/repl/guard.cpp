@@ -54,15 +54,18 @@ bool out_of_patience(long waited) {
   const long own = now_ms(CLOCK_THREAD_CPUTIME_ID) - first_own_ms;
   return own >= kPatienceMs || (waited >= kPatienceMs && own * 100 < waited * kAwakePercent);
 }
-bool in_own_code(void* context) {
+void* instruction(void* context) {
 #if defined(__x86_64__)
-  auto pc = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  return reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
-  auto pc = reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
+  return reinterpret_cast<void*>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
 #else
-  void* pc = nullptr;
   (void)context;
+  return nullptr;
 #endif
+}
+bool in_own_code(void* context) {
+  void* pc = instruction(context);
   Dl_info info;
   return pc && dladdr(pc, &info) == 0;
 }
@@ -94,8 +97,9 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
   errno = saved;
 }
 
-void on_crash(int signal, siginfo_t*, void*) {
-  if (in_user_code && pthread_equal(pthread_self(), main_thread)) {
+void on_crash(int signal, siginfo_t*, void* context) {
+  if (runs_user_code()) {
+    remember_address(instruction(context));
     in_user_code = 0;
     siglongjmp(prompt, signal);
   }
@@ -125,6 +129,8 @@ std::string type_name(const std::type_info& type) {
 
 }  // namespace
 
+bool runs_user_code() { return in_user_code && pthread_equal(pthread_self(), main_thread); }
+
 void install_signal_handlers() {
   main_thread = pthread_self();
   // A stack of its own: endless recursion has used up the other.
@@ -150,12 +156,13 @@ bool take_interrupt() {
 Guarded guarded(const std::function<bool()>& body) {
   if (take_interrupt()) return {false, name_of(SIGINT), false};   // while the line was compiled
   kassette::repl::remember_scopes();
+  forget_stack();
   if (int signal = sigsetjmp(prompt, 1)) {
     take_interrupt();
     kassette::repl::return_to_scopes();
     std::string text = name_of(signal);
     if (signal != SIGINT) text += "; the session goes on, but what the line was changing may be broken";
-    return {false, text, signal != SIGINT};
+    return {false, text, signal != SIGINT, signal != SIGINT ? remembered_place(nullptr) : Place()};
   }
   Guarded result{true, "", false};
   try {
@@ -163,12 +170,14 @@ Guarded guarded(const std::function<bool()>& body) {
   } catch (const kassette::Interrupted&) {
     result = {false, name_of(SIGINT), false};
   } catch (const std::exception& e) {
-    result = {false, type_name(typeid(e)) + ": " + e.what(), false};
+    in_user_code = 0;   // no jump out of what looks places up
+    result = {false, type_name(typeid(e)) + ": " + e.what(), false, remembered_place(dynamic_cast<const void*>(&e))};
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
+    in_user_code = 0;
     const std::type_info* type = abi::__cxa_current_exception_type();
-    result = {false, "an exception of type " + (type ? type_name(*type) : std::string("unknown")), false};
+    result = {false, "an exception of type " + (type ? type_name(*type) : std::string("unknown")), false, remembered_place(nullptr)};
   }
   in_user_code = 0;
   set_alarm(false);

@@ -3,9 +3,13 @@
 #include <functional>
 #include <string>
 
+#include "tools/repl/places.h"
+
 namespace repl {
 
 void install_signal_handlers();
+/// Whether this thread is in what the user typed.
+bool runs_user_code();
 /// Whether Ctrl-C was pressed since the last call.
 bool take_interrupt();
 
@@ -13,6 +17,7 @@ struct Guarded {
   bool ok;
   std::string error;   // one line, where not ok and the body has not said it itself
   bool crashed;        // a signal other than Ctrl-C
+  Place place = {};    // of the error
 };
 /// Signals come back only between enter_user_code() and leave_user_code(): a jump out of the compiler would break it.
 Guarded guarded(const std::function<bool()>& body);

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -116,6 +117,30 @@ struct Interpreter::Impl {
   void say(const std::string& text) {
     std::cout.flush();
     std::cerr << (colour ? "\033[1;31m" : "") << where << (colour ? "\033[0m" : "") << text << std::endl;
+  }
+
+  // At a prompt: the lines that were typed, by number, the file that they are of, and the first of the current input.
+  std::map<int, std::string> typed;
+  std::string prompt;
+  int first_line = 0;
+  void type(const std::string& code, const std::string& file, int line) {
+    prompt = file;
+    first_line = line;
+    std::istringstream lines(code);
+    for (std::string text; std::getline(lines, text); ++line) {
+      const auto begin = text.find_first_not_of(" \t");
+      if (begin != std::string::npos) typed.try_emplace(line, text.substr(begin));
+    }
+  }
+  /// An error of what ran, with its place: the file and line, or at a prompt the line itself, unless it is the only one of the input.
+  void say_at(const Place& place, const std::string& text) {
+    const bool at_prompt = !locations && place.file == prompt;
+    const std::string before = where;
+    if (place.line && !at_prompt) where = place.file + ":" + std::to_string(place.line) + ": ";
+    say(text);
+    where = before;
+    auto line = at_prompt ? typed.find(place.line) : typed.end();
+    if (line != typed.end() && (place.line < first_line || typed.count(first_line + 1))) std::cerr << "  at: " << line->second << std::endl;
   }
 
   Messages::Shown refusal;
@@ -234,7 +259,7 @@ struct Interpreter::Impl {
         return false;
       });
       std::cout.flush();
-      if (!result.error.empty()) say(result.error);
+      if (!result.error.empty()) say_at(result.place, result.error);
       ok = result.ok;
     }
     names->declared(parsed->TUPart, ok);
@@ -252,8 +277,8 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();   // `asm` in a line or a header
   static std::string include = "-I" + settings.include_dir;
-  // Without the last, a template parameter of a template takes what it should not, and xtensor is ambiguous.
-  std::vector<const char*> arguments = {"-std=c++17", "-xc++", include.c_str(), "-Wno-unused-value", "-Wno-dangling-else", "-Wno-c++20-extensions", "-Wno-undefined-inline",
+  // For Note [Places]: line tables. Without the last, a template parameter of a template takes what it should not, and xtensor is ambiguous.
+  std::vector<const char*> arguments = {"-std=c++17", "-gline-tables-only", "-xc++", include.c_str(), "-Wno-unused-value", "-Wno-dangling-else", "-Wno-c++20-extensions", "-Wno-undefined-inline",
                                         "-fno-relaxed-template-template-args"};
   clang::IncrementalCompilerBuilder builder;
   builder.SetCompilerArgs(arguments);
@@ -288,6 +313,7 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   Impl& self = *impl_;
   if (self.locations) self.where = file + ":" + std::to_string(line) + ": ";
   self.input = code;
+  if (!self.locations) self.type(code, file, line);
   Input in = read_input(code);
   if (in.tokens.empty()) return true;
   auto mark = [&](std::size_t offset) {
