@@ -110,8 +110,8 @@ void Plan::run_item(Frame& f, const Item& item) const {
   (f.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Step k, a product or a convolution, and step k + 1, which alone reads it and adds a bias to its rows, in one pass, with a relu behind that of a
-/// convolution. The number of steps, 0 and nothing done where they are not that.
+/// Step k, a product or a convolution, and step k + 1, which alone reads its value and adds a bias to its rows, in one pass, with a relu behind that of a
+/// convolution. The number of steps, 0 and nothing done where they are not that. What is not made has its shape, which adjoints read.
 int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Step& product = step(k);
   const bool convolves = product.op == &convolution_row;
@@ -138,6 +138,8 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Call call{*product.op, product.attrs, f.arrays.data(), product.n_in, &to, 1, f.device};
   product.op->rule(call, &made);
   if (row.rank > made.rank) return 0;
+  summed.set(made);
+  summed.device = f.device;
   out.set(made);
   out.offset = 0;
   if (!(convolves ? convolve_onto_row(call, row, bends) : multiply_onto_row(call, row))) return 0;
@@ -205,7 +207,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
     else chain.binary(*s.op, s.attrs, place(turned ? in : other), turned);
     acc = s.out;
     const Body& out = f.own[static_cast<std::size_t>(s.out)];
-    int last = last_use_[static_cast<std::size_t>(s.out)];
+    int last = last_value_use_[static_cast<std::size_t>(s.out)];
     if (!out.storage) {
       bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
       if (!next_alone && last > k) chain.store(kept[k - item.begin] = chain.new_chunk());
@@ -266,7 +268,7 @@ bool Plan::may_wait(const Frame& f, const Item& item) const {
   for (int k = item.begin; k < item.chain_end(); ++k)   // what is there until the tail has run, and not for this sum alone
     for (int i = 0; i < step(k).n_in; ++i) {
       const auto slot = static_cast<std::size_t>(input(step(k), i));
-      const bool own = f.at[slot] == &f.own[slot], until_then = last_use_[slot] >= first_tail_ || root_[slot];
+      const bool own = f.at[slot] == &f.own[slot], until_then = last_value_use_[slot] >= first_tail_ || root_[slot];
       if (own && f.own[slot].storage && !until_then) return false;
     }
   return !f.waiting.sums;

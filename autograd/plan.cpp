@@ -254,7 +254,7 @@ HandOver Plan::hand_over(std::vector<Tape>& tapes, const Step& s) const {
 }
 
 void Plan::bury(Frame& f, const Step& s) const {
-  for (int i = 0; i < s.n_dead; ++i) f.own[static_cast<std::size_t>(dead_[static_cast<std::size_t>(s.dead + i)])].storage = {};
+  for (int i = 0; i < s.n_spent; ++i) f.own[static_cast<std::size_t>(dead_[static_cast<std::size_t>(s.spent + i)])].storage = {};
 }
 
 /// The error of a step says what an eager call would; the log says where in the plan it was.

@@ -94,7 +94,8 @@ class Plan {
     std::int32_t function;   // in whose name it fails: Note [Names]
     int in, n_in;       // into ins_
     int out, n_out;     // slots
-    int dead, n_dead;   // into dead_
+    int dead, n_dead;     // into dead_: what no later step reads
+    int spent, n_spent;   // into dead_: of what no later step reads the value
     std::uint8_t need;  // 0 nothing, 1 shape, 2 value
     bool fusible, tail, source;
     bool one;           // elementwise, all inputs of one element as recorded
@@ -152,8 +153,9 @@ class Plan {
   bool spread_thin(Frame& f, const Step& s) const;
   void thicken(Frame& f, const Step& s) const;
   bool reads_thin(const Frame& f, const Step& s) const;
+  /// Whether a step from `end` on, or a caller, reads the value of a slot.
   bool stays(int slot, int end) const {
-    return root_[static_cast<std::size_t>(slot)] || last_use_[static_cast<std::size_t>(slot)] >= end;
+    return root_[static_cast<std::size_t>(slot)] || last_value_use_[static_cast<std::size_t>(slot)] >= end;
   }
   const Step& step(int k) const { return steps_[static_cast<std::size_t>(k)]; }
   int input(const Step& s, int i) const { return ins_[static_cast<std::size_t>(s.in + i)]; }
@@ -178,6 +180,7 @@ class Plan {
   std::vector<Body> outputs_as_recorded_;
   std::vector<Effect> effects_;
   std::vector<int> last_use_;       // per slot: the last step that reads it, or -1
+  std::vector<int> last_value_use_; // the same, of steps that read more than its shape
   std::vector<char> root_;          // per slot: an output, a fetch or an effect
   std::vector<char> reaches_;
   std::vector<std::vector<char>> tapes_;   // per tape that is handed over: which inputs its takers want

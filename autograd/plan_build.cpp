@@ -59,6 +59,8 @@ class PlanBuilder {
   void find_in_place();
   void find_thin();
   void find_hand_overs();
+  static bool reads_shape(const Plan::Step& s, int i);
+  void list_deaths(const std::vector<int>& last_use, int Plan::Step::* first, int Plan::Step::* count);
   void find_deaths();
   void find_reach();
   void find_sources();
@@ -354,6 +356,10 @@ Ref<Plan> PlanBuilder::build() {
   return std::move(plan_);
 }
 
+/// Whether step s reads of its input i the shape alone. A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even
+/// for a shape.
+bool PlanBuilder::reads_shape(const Plan::Step& s, int i) { return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i)); }
+
 /// What is needed of each slot: nothing, its shape, its value.
 void PlanBuilder::find_needs(const std::vector<int>& roots) {
   Plan& p = *plan_;
@@ -367,8 +373,7 @@ void PlanBuilder::find_needs(const std::vector<int>& roots) {
     // What a body gives may have sizes that only running it tells.
     if (s.op == &call_row) s.need = 2;
     for (int i = 0; i < s.n_in; ++i) {
-      // A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even for a shape.
-      bool shape = has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
+      const bool shape = reads_shape(s, i);
       std::uint8_t& n = at(p.ins_[static_cast<std::size_t>(s.in + i)]);
       n = std::max<std::uint8_t>(n, shape ? 1 : 2);
     }
@@ -472,22 +477,33 @@ void PlanBuilder::find_hand_overs() {
 void PlanBuilder::find_deaths() {
   Plan& p = *plan_;
   p.last_use_.assign(static_cast<std::size_t>(p.n_slots_), -1);
+  p.last_value_use_ = p.last_use_;
   for (std::size_t k = 0; k < p.steps_.size(); ++k)
-    for (int i = 0; i < p.steps_[k].n_in; ++i)
-      p.last_use_[static_cast<std::size_t>(p.ins_[static_cast<std::size_t>(p.steps_[k].in + i)])] = static_cast<int>(k);
+    for (int i = 0; i < p.steps_[k].n_in; ++i) {
+      const Plan::Step& s = p.steps_[k];
+      const auto slot = static_cast<std::size_t>(p.input(s, i));
+      p.last_use_[slot] = static_cast<int>(k);
+      if (!reads_shape(s, i)) p.last_value_use_[slot] = static_cast<int>(k);
+    }
+  list_deaths(p.last_use_, &Plan::Step::dead, &Plan::Step::n_dead);
+  list_deaths(p.last_value_use_, &Plan::Step::spent, &Plan::Step::n_spent);
+}
+
+/// Lists for each step the slots of which it is the last use.
+void PlanBuilder::list_deaths(const std::vector<int>& last_use, int Plan::Step::* first, int Plan::Step::* count) {
+  Plan& p = *plan_;
   std::vector<std::vector<int>> dead(p.steps_.size());
   for (int slot = 0; slot < p.n_slots_; ++slot) {
-    int last = p.last_use_[static_cast<std::size_t>(slot)];
+    int last = last_use[static_cast<std::size_t>(slot)];
     if (last >= 0 && !p.root_[static_cast<std::size_t>(slot)]) dead[static_cast<std::size_t>(last)].push_back(slot);
   }
   for (std::size_t k = 0; k < p.steps_.size(); ++k) {
     Plan::Step& s = p.steps_[k];
     // Outputs that nobody reads die with their step.
     for (int i = 0; i < s.n_out; ++i)
-      if (p.last_use_[static_cast<std::size_t>(s.out + i)] < 0 && !p.root_[static_cast<std::size_t>(s.out + i)])
-        dead[k].push_back(s.out + i);
-    s.dead = static_cast<int>(p.dead_.size());
-    s.n_dead = static_cast<int>(dead[k].size());
+      if (last_use[static_cast<std::size_t>(s.out + i)] < 0 && !p.root_[static_cast<std::size_t>(s.out + i)]) dead[k].push_back(s.out + i);
+    s.*first = static_cast<int>(p.dead_.size());
+    s.*count = static_cast<int>(dead[k].size());
     p.dead_.insert(p.dead_.end(), dead[k].begin(), dead[k].end());
   }
 }
