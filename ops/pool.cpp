@@ -161,6 +161,49 @@ void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
   });
 }
 
+/// The same for results of channels that stand before space and have the type of the sums: `whole` for lines of windows that padding does not cut along
+/// the last axis, where their stride is one that it knows; `cut` for the others. False, and nothing done, of other tensors.
+template <class T>
+bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*), void (*cut)(const PoolWindow<T>&, const T*, T*)) {
+  const WindowAxis* w = s.window;
+  if (x.images.channels_last() || x.images.dtype.size() != static_cast<int>(sizeof(T)) || w[2].stride > 2 || w[2].size < w[2].stride) return false;
+  const std::int64_t before[3] = {w[0].before(s.in[0]), w[1].before(s.in[1]), w[2].before(s.in[2])};
+  // Windows [low, high) of an axis are whole.
+  std::int64_t low[3], high[3];
+  for (int d = 0; d < 3; ++d) {
+    low[d] = std::min(s.out[d], ceil_div(before[d], w[d].stride));
+    high[d] = std::clamp(s.in[d] + before[d] < w[d].size ? 0 : (s.in[d] + before[d] - w[d].size) / w[d].stride + 1, low[d], s.out[d]);
+  }
+  parallel_for(s.batch * s.c_in, std::max<std::int64_t>(1, (1 << 15) / s.in_size()), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> rows, taps;
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      const T* from = reinterpret_cast<const T*>(x.images.data) + plane * s.in_size();
+      T* to = reinterpret_cast<T*>(y.images.data) + plane * s.out_size();
+      for (std::int64_t a = 0; a < s.out[0]; ++a)
+        for (std::int64_t b = 0, lines; b < s.out[1]; b += lines) {
+          lines = b == low[1] && high[1] > b ? high[1] - b : 1;
+          const std::int64_t first_a = a * w[0].stride - before[0], first_b = b * w[1].stride - before[1];
+          rows.clear();
+          for (std::int64_t i = std::max<std::int64_t>(0, first_a); i < std::min(s.in[0], first_a + w[0].size); ++i)
+            for (std::int64_t j = std::max<std::int64_t>(0, first_b); j < std::min(s.in[1], first_b + w[1].size); ++j) rows.push_back((i * s.in[1] + j) * s.in[2]);
+          const std::int64_t x_step = w[1].stride * s.in[2];
+          T* line = to + (a * s.out[1] + b) * s.out[2];
+          whole({rows.data(), static_cast<std::int64_t>(rows.size()), w[2].size, w[2].stride, lines, high[2] - low[2], x_step, s.out[2]},
+                from + low[2] * w[2].stride - before[2], line + low[2]);
+          for (std::int64_t c = low[2] > 0 ? 0 : high[2]; c < s.out[2]; c = c + 1 == low[2] ? high[2] : c + 1) {
+            const std::int64_t first_c = c * w[2].stride - before[2];
+            taps.clear();
+            for (std::int64_t row : rows)
+              for (std::int64_t k = std::max<std::int64_t>(0, first_c); k < std::min(s.in[2], first_c + w[2].size); ++k) taps.push_back(row + k);
+            for (std::int64_t l = 0; l < lines; ++l)
+              cut({taps.data(), static_cast<std::int64_t>(taps.size()), 1}, from + l * x_step, line + l * s.out[2] + c);
+          }
+        }
+    }
+  });
+  return true;
+}
+
 /// The geometry between a tensor of windows and one of results; run(0.0f) or run(0.0), which half types compute in.
 template <class F>
 void with_shape(const Call& call, const Spec& windows, const Spec& results, F&& run) {
@@ -180,7 +223,9 @@ Side output(const ConvShape& s, const Call& call, bool windows) {
 void max_kernel(const Call& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    pool<T>(s, {input(s, call, 0, true), output(s, call, false)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().max(w, p[0], p[1]); });
+    const Side x = input(s, call, 0, true), y = output(s, call, false);
+    if (pool_lines<T>(s, x, y, loops<T>().max_lines, loops<T>().max)) return;
+    pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().max(w, p[0], p[1]); });
   });
 }
 void max_spread_kernel(const Call& call) {
@@ -200,7 +245,9 @@ void max_pick_kernel(const Call& call) {
 void avg_kernel(const Call& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    pool<T>(s, {input(s, call, 0, true), output(s, call, false)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
+    const Side x = input(s, call, 0, true), y = output(s, call, false);
+    if (pool_lines<T>(s, x, y, loops<T>().mean_lines, loops<T>().mean)) return;
+    pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
   });
 }
 void avg_spread_kernel(const Call& call) {

@@ -1,4 +1,4 @@
-// ops/pool_loops.h - the inner loops of pooling at one CPU level: one window, all channels.
+// ops/pool_loops.h - the inner loops of pooling at one CPU level: one window and all channels, or lines of windows and one channel.
 #pragma once
 #include <cstdint>
 
@@ -12,6 +12,15 @@ struct PoolWindow {
   const std::int64_t* at;
   std::int64_t taps, channels;
 };
+/// Lines of windows that are whole along the last axis, where neighbouring elements belong to neighbouring columns: the windows of a line are `stride`,
+/// 1 or 2, elements apart, and show `columns` elements, at least as many as that, from each of the rows at[i].
+template <class T>
+struct PoolLines {
+  const std::int64_t* at;
+  std::int64_t rows, columns, stride;
+  std::int64_t lines, windows;     // of a line
+  std::int64_t x_step, y_step;     // from line to line
+};
 template <class T>
 struct PoolLoops {
   void (*max)(const PoolWindow<T>& w, const T* x, T* y);
@@ -19,6 +28,8 @@ struct PoolLoops {
   void (*max_pick)(const PoolWindow<T>& w, const T* x, const T* z, T* y);
   void (*mean)(const PoolWindow<T>& w, const T* x, T* y);
   void (*mean_spread)(const PoolWindow<T>& w, const T* dy, T* dx);              // adds to dx
+  void (*max_lines)(const PoolLines<T>& w, const T* x, T* y);
+  void (*mean_lines)(const PoolLines<T>& w, const T* x, T* y);
 };
 struct PoolTable {
   PoolLoops<float> f32;

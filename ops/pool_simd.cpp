@@ -1,4 +1,7 @@
 // ops/pool_simd.cpp - the inner loops of pooling; compiled once per CPU level.
+#include <algorithm>
+#include <utility>
+
 #include "ops/simd.h"
 
 #include "ops/pool_loops.h"
@@ -6,14 +9,15 @@
 namespace kassette {
 namespace {
 
-/// A number that is NaN stays.
+/// v where it is greater than `best`; a number that is NaN stays.
+template <class V>
+KASSETTE_FN V greater(const V& best, const V& v) {
+  return xsimd::select((v > best) | xsimd::isnan(v), v, best);
+}
 template <class T>
 KASSETTE_FN typename Vec<T>::V greatest(const PoolWindow<T>& w, const T* x, std::int64_t c, const Part<T>& part) {
   auto best = part.load(x + w.at[0] + c);
-  for (std::int64_t i = 1; i < w.taps; ++i) {
-    const auto v = part.load(x + w.at[i] + c);
-    best = xsimd::select((v > best) | xsimd::isnan(v), v, best);
-  }
+  for (std::int64_t i = 1; i < w.taps; ++i) best = greater(best, part.load(x + w.at[i] + c));
   return best;
 }
 
@@ -79,8 +83,58 @@ void mean_spread(const PoolWindow<T>& w, const T* dy, T* dx) {
   });
 }
 
+/// Elements kFirst, kFirst + 2, ... of two vectors.
+template <class T, int kFirst, int... i>
+KASSETTE_FN typename Vec<T>::V every_second(const typename Vec<T>::V& a, const typename Vec<T>::V& b, std::integer_sequence<int, i...>) {
+  using R = typename Vec<T>::V::register_type;
+  return typename Vec<T>::V(static_cast<R>(__builtin_shufflevector(static_cast<R>(a), static_cast<R>(b), (2 * i + kFirst)...)));
+}
+/// Elements 0, kStride, ... from p on, as many as the part has. Nothing behind the last of them is read if the next one before `p` may be.
+template <class T, int kStride>
+KASSETTE_FN typename Vec<T>::V columns(const T* p, bool first, const Part<T>& part) {
+  if constexpr (kStride == 1) return part.load(p);
+  constexpr int w = static_cast<int>(Vec<T>::kWidth);
+  const T* from = first ? p : p - 1;   // pairs of elements, of which those wanted are the first or the second
+  const auto a = Part<T>{2 * part.n}.load(from);
+  const auto b = 2 * part.n > w ? Part<T>{2 * part.n - w}.load(from + w) : a;
+  constexpr std::make_integer_sequence<int, w> all{};
+  return first ? every_second<T, 0>(a, b, all) : every_second<T, 1>(a, b, all);
+}
+/// y = finish(reduce(...reduce(first element, second)..., last)) of each window, its elements in row-major order.
+template <class T, int kStride, class Reduce, class Finish>
+KASSETTE_FN void reduce_lines(const PoolLines<T>& w, const T* x, T* y, Reduce reduce, Finish finish) {
+  for (std::int64_t line = 0; line < w.lines; ++line, x += w.x_step, y += w.y_step)
+    each_vector<T>(w.windows, [&](std::int64_t i, const Part<T>& part) __attribute__((always_inline)) {
+      const T* from = x + i * kStride;
+      auto v = columns<T, kStride>(from + w.at[0], true, part);
+      for (std::int64_t row = 0; row < w.rows; ++row)
+        for (std::int64_t c = row == 0 ? 1 : 0; c < w.columns; ++c) v = reduce(v, columns<T, kStride>(from + w.at[row] + c, c == 0, part));
+      part.store(y + i, finish(v));
+    });
+}
+template <class T, class Reduce, class Finish>
+KASSETTE_FN void reduce_lines(const PoolLines<T>& w, const T* x, T* y, Reduce reduce, Finish finish) {
+  if (w.stride == 1) reduce_lines<T, 1>(w, x, y, reduce, finish);
+  else reduce_lines<T, 2>(w, x, y, reduce, finish);
+}
 template <class T>
-constexpr PoolLoops<T> loops{max<T>, max_spread<T>, max_pick<T>, mean<T>, mean_spread<T>};
+void max_lines(const PoolLines<T>& w, const T* x, T* y) {
+  using V = typename Vec<T>::V;
+  reduce_lines(
+      w, x, y, [](const V& best, const V& v) __attribute__((always_inline)) { return greater(best, v); },
+      [](const V& v) __attribute__((always_inline)) { return v; });
+}
+template <class T>
+void mean_lines(const PoolLines<T>& w, const T* x, T* y) {
+  using V = typename Vec<T>::V;
+  const V n(static_cast<T>(w.rows * w.columns));
+  reduce_lines(
+      w, x, y, [](const V& sum, const V& v) __attribute__((always_inline)) { return sum + v; },
+      [&](const V& v) __attribute__((always_inline)) { return v / n; });
+}
+
+template <class T>
+constexpr PoolLoops<T> loops{max<T>, max_spread<T>, max_pick<T>, mean<T>, mean_spread<T>, max_lines<T>, mean_lines<T>};
 
 }  // namespace
 
