@@ -11,39 +11,36 @@ import numpy as np
 from . import _compat
 from . import _core
 from ._core import (
-    Tensor, abs, any, all, argmax, argmin, arange, batch_dot, batch_flatten, bias_add, clip, concatenate, control_dependencies,
-    conv2d_transpose, conv3d_transpose, cos, count_params, cumprod, cumsum, depthwise_conv2d, dot, dtype, elu, equal, eval, exp,
-    expand_dims, flatten, foldl, foldr, gather, get_uid, gradients, greater, greater_equal, hard_sigmoid, identity, in_top_k,
-    is_placeholder, is_sparse, is_tensor, is_variable, l2_normalize, less, less_equal, local_conv1d, local_conv2d, log, logsumexp,
-    manual_variable_initialization, map_fn, max, maximum, mean, min, minimum, name_scope, ndim, normalize_batch_in_training,
-    not_equal, one_hot, permute_dimensions, pool2d, pool3d, pow, print_tensor, prod, relu, repeat, reset_uids,
-    reshape, resize_images, resize_volumes, reverse, round, separable_conv1d, separable_conv2d, shape, sigmoid, sign, sin, size,
-    slice, softmax, softplus, softsign, spatial_2d_padding, spatial_3d_padding, sqrt, square, squeeze, stack, std,
-    stop_gradient, sum, tanh, temporal_padding, tile, to_dense, transpose, update, update_add, update_sub, var, moving_average_update,
-    batch_get_value, batch_set_value, ctc_label_dense_to_sparse, ctc_decode, cast, get_value, set_value,
+    Tensor, abs, all, any, arange, argmax, argmin, batch_dot, batch_flatten, batch_get_value, batch_set_value, cast, clip,
+    concatenate, control_dependencies, cos, count_params, ctc_label_dense_to_sparse, cumprod, cumsum, dot, dtype, elu,
+    equal, eval, exp, expand_dims, flatten, foldl, foldr, gather, get_uid, get_value, gradients, greater, greater_equal, hard_sigmoid,
+    identity, in_top_k, is_placeholder, is_sparse, is_tensor, is_variable, l2_normalize, less, less_equal, log, logsumexp,
+    manual_variable_initialization, map_fn, max, maximum, min, minimum, moving_average_update, name_scope, ndim,
+    normalize_batch_in_training, not_equal, one_hot, permute_dimensions, pow, print_tensor, prod, relu, repeat, reset_uids, reshape,
+    resize_images, resize_volumes, reverse, round, set_value, shape, sigmoid, sign, sin, size, slice, softmax, softplus, softsign,
+    sqrt, square, squeeze, stack, stop_gradient, sum, tanh, temporal_padding, tile, to_dense, transpose, update, update_add,
+    update_sub,
 )
 
 
 # ---- settings: Keras keeps its own, and its functions to change them cannot be replaced ----------------------------------------
 
-_floatx, _epsilon, _data_format = "float32", 1e-7, "channels_last"
+_seen = (None, None, None)   # what Keras' settings were when they were last looked at
 
 
 def _follow_settings():
     """Tells the library what Keras' settings are now."""
+    global _seen
     common = sys.modules.get("keras.backend.common")
     if common is None:
         return
-    global _floatx, _epsilon, _data_format
-    if common._FLOATX != _floatx:
-        _floatx = common._FLOATX
-        _core.set_floatx(_floatx)
-    if common._EPSILON != _epsilon:
-        _epsilon = common._EPSILON
-        _core.set_epsilon(_epsilon)
-    if common._IMAGE_DATA_FORMAT != _data_format:
-        _data_format = common._IMAGE_DATA_FORMAT
-        _core.set_image_data_format(_data_format)
+    now = common._FLOATX, common._EPSILON, common._IMAGE_DATA_FORMAT
+    if now == _seen:
+        return
+    for tell, before, value in zip((_core.set_floatx, _core.set_epsilon, _core.set_image_data_format), _seen, now):
+        if value != before:
+            tell(value)
+    _seen = now
 
 
 def _with_settings(function):
@@ -55,47 +52,25 @@ def _with_settings(function):
     return wrapper
 
 
-def floatx():
-    _follow_settings()
-    return _floatx
-
-
-def epsilon():
-    _follow_settings()
-    return _epsilon
-
-
-def image_data_format():
-    _follow_settings()
-    return _data_format
+floatx, epsilon, image_data_format = map(_with_settings, (_core.floatx, _core.epsilon, _core.image_data_format))
 
 
 def _set(name, value):
     common = sys.modules.get("keras.backend.common")
-    if common is not None:
-        getattr(common, "set_" + name)(value)
-        _follow_settings()
-        return True
-    getattr(_core, "set_" + name)(value)
-    return False
+    getattr(common or _core, "set_" + name)(value)
+    _follow_settings()
 
 
 def set_floatx(floatx):
-    global _floatx
-    if not _set("floatx", floatx):
-        _floatx = str(floatx)
+    _set("floatx", floatx)
 
 
 def set_epsilon(e):
-    global _epsilon
-    if not _set("epsilon", e):
-        _epsilon = float(e)
+    _set("epsilon", e)
 
 
 def set_image_data_format(data_format):
-    global _data_format
-    if not _set("image_data_format", data_format):
-        _data_format = str(data_format)
+    _set("image_data_format", data_format)
 
 
 def cast_to_floatx(x):
@@ -126,9 +101,7 @@ def eager(func):
 # Those with a dtype, a data format or an epsilon by default.
 for _name in ("conv1d conv2d conv3d conv2d_transpose conv3d_transpose depthwise_conv2d separable_conv1d separable_conv2d local_conv1d "
               "local_conv2d pool2d pool3d bias_add spatial_2d_padding spatial_3d_padding constant zeros ones eye zeros_like ones_like "
-              "mean var std").split():
-    globals()[_name] = _with_settings(getattr(_core, _name))
-for _name in "categorical_crossentropy sparse_categorical_crossentropy ctc_batch_cost".split():
+              "mean var std categorical_crossentropy sparse_categorical_crossentropy ctc_batch_cost ctc_decode").split():
     globals()[_name] = _with_settings(getattr(_core, _name))
 
 
@@ -192,7 +165,7 @@ def is_keras_tensor(x):
 @_with_settings
 def variable(value, dtype=None, name=None, constraint=None):
     if hasattr(value, "tocoo"):
-        value = value.astype(dtype or _floatx)
+        value = value.astype(dtype or floatx())
     v = _core.variable(value, dtype, name or "variable")
     v._keras_shape = v.shape
     v._uses_learning_phase = False

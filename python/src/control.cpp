@@ -222,9 +222,12 @@ void bind_control(nb::module_& m) {
       }, arg("control_inputs").none())
       .def("__enter__", &After::enter).def("__exit__", &After::exit);
 
-  m.def("set_epsilon", &K::set_epsilon);
-  m.def("set_floatx", [](const Label& name) { K::set_floatx(name.name()); });
-  m.def("set_image_data_format", [](const Label& name) { K::set_image_data_format(name.name()); });
+  m.def("epsilon", &K::epsilon);
+  m.def("floatx", &K::floatx);
+  m.def("image_data_format", [] { return nb::str(K::image_data_format().c_str()); });
+  m.def("set_epsilon", &K::set_epsilon, arg("e"));
+  m.def("set_floatx", [](const Label& name) { K::set_floatx(name.name()); }, arg("floatx"));
+  m.def("set_image_data_format", [](const Label& name) { K::set_image_data_format(name.name()); }, arg("data_format"));
   m.def("clear_session", &K::clear_session);
   m.def("get_uid", [](const Label& prefix) { return K::get_uid(prefix.name()); }, arg("prefix") = "");
   m.def("reset_uids", &K::reset_uids);
