@@ -150,7 +150,7 @@ def in_test_phase(x, alt, training=None):
 def int_shape(x):
     if hasattr(x, "_keras_shape"):
         return x._keras_shape
-    return _core.static_shape(x)
+    return _core.int_shape(x)
 
 
 get_variable_shape = int_shape
@@ -247,14 +247,36 @@ def repeat_elements(x, rep, axis):
 
 # ---- functions and loops -----------------------------------------------------------------------------------------------------------
 
-def function(inputs, outputs, updates=None, **kwargs):
-    """A callable: a list of values for `inputs` gives the list of values of `outputs`, and then applies the updates."""
-    kwargs.pop("name", None)
-    fetches, feed_dict = kwargs.pop("fetches", None), kwargs.pop("feed_dict", None)
+def function(inputs, outputs, updates=None, fetches=None, feed_dict=None, name=None, **kwargs):
+    """A callable: a list of values for `inputs` gives the list of values of `outputs`, and then applies the updates.
+
+    What is in `fetches` is computed as well, and not returned. `feed_dict` has values for further placeholders, read at each call. Of a
+    single tensor as `outputs` the callable returns the value itself.
+    """
     if kwargs:
         raise ValueError("Invalid argument " + repr(next(iter(kwargs))) + " passed to K.function with the kassette backend")
-    inputs = [x for x in inputs if is_tensor(x)]
-    return _core.make_function(inputs, outputs, updates or [], fetches, feed_dict)
+    if updates is not None and not isinstance(updates, (list, tuple)):
+        raise TypeError("function: updates: a list or a tuple is expected, not " + type(updates).__name__)
+    inputs = [inputs] if is_tensor(inputs) else list(inputs or ())
+    for x in inputs:
+        if not is_tensor(x):
+            raise TypeError("function: inputs: a tensor is expected, not " + type(x).__name__)
+    keys = list(feed_dict or ())
+    run = _core.function(inputs + keys, outputs, updates or [], fetches)
+    if keys:
+        run = _fed(run, len(inputs), keys, feed_dict)
+    return (lambda values: run(values)[0]) if is_tensor(outputs) else run
+
+
+def _fed(run, count, keys, feed_dict):
+    """run with values for its first `count` inputs; those of `keys` are in feed_dict."""
+    def fed(values):
+        if len(values) != count:
+            raise ValueError(f"function: {len(values)} values for {count} input" + "s" * (count != 1))
+        if list(feed_dict) != keys:
+            raise ValueError("function: feed_dict has other keys than when the function was made")
+        return run(list(values) + list(feed_dict.values()))
+    return fed
 
 
 def switch(condition, then_expression, else_expression):

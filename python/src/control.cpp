@@ -14,20 +14,19 @@ namespace {
 using nb::arg;
 
 /// A tensor of what a Python callable returned.
-Tensor tensor_from(nb::handle object) {
+Tensor tensor_from(nb::handle object, const char* what) {
   if (const Tensor* t = tensor_of(object)) return *t;
-  return K::constant(Value(object).operand());
+  return K::constant(Value(object, what).operand());
 }
 
 /// One branch: a value, or a callable that is asked only if needed.
 class PythonBranch {
  public:
-  explicit PythonBranch(nb::handle object) {
-    if (PyCallable_Check(object.ptr())) call_.function = object;
-    else value_.set(object);
+  PythonBranch(nb::handle object, const char* what) : call_{object, what} {
+    if (!PyCallable_Check(object.ptr())) value_ = Value(object, what);
   }
   Branch branch() {
-    if (call_.function.is_valid()) return Branch(call_);
+    if (PyCallable_Check(call_.function.ptr())) return Branch(call_);
     return Branch(value_.operand());
   }
   Value& value() { return value_; }
@@ -35,36 +34,42 @@ class PythonBranch {
  private:
   struct Call {
     nb::handle function;
-    Tensor operator()() const { return tensor_from(function()); }
+    const char* what;
+    Tensor operator()() const { return tensor_from(function(), what); }
   };
   Call call_;
   Value value_;
 };
 
+/// The first of a pair of a variable and its value.
+Tensor variable_of(nb::handle pair, const char* what) {
+  const bool is_pair = (PyTuple_Check(pair.ptr()) || PyList_Check(pair.ptr())) && nb::len(pair) == 2;
+  const Tensor* v = is_pair ? tensor_of(pair[0]) : nullptr;
+  if (!v) throw TypeError(behind(what, "a pair of a variable and a value is expected, not " + type_of(is_pair ? nb::handle(pair[0]) : pair)).c_str());
+  return *v;
+}
+
 K::Step step_from(nb::handle result) {
   if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) throw TypeError("rnn: the step returns a pair: the output, and the list of new states");
   if (nb::len(result) != 2) throw ValueError("rnn: the step returns a pair: the output, and the list of new states");
-  return {tensor_from(result[0]), to_tensors(result[1], "rnn: the states that the step returned")};
+  return {tensor_from(result[0], "rnn: the output that the step returned"), to_tensors(result[1], "rnn: the states that the step returned")};
 }
 
 /// What K.function returns.
 class PythonFunction {
  public:
-  PythonFunction(nb::handle inputs, nb::handle outputs, nb::handle updates, nb::handle fetches, nb::handle feed_dict) {
-    Tensors in = to_tensors(inputs, "function: inputs"), out = to_tensors(outputs, "function: outputs");
+  PythonFunction(const Tensors& in, const Tensors& out, nb::handle updates, const Tensors& fetches) {
     for (const Tensor& t : in) dtypes_.push_back(t.dtype());
     K::FunctionOptions options;
     for (nb::handle u : nb::iter(updates)) {
       if (const Tensor* op = tensor_of(u)) options.updates.push_back(*op);
-      else options.updates.push_back(K::Update(nb::cast<Tensor>(u[0]), tensor_from(u[1])));
+      else options.updates.push_back(K::Update(variable_of(u, "function: updates"), tensor_from(u[1], "function: updates")));
     }
-    if (!fetches.is_none()) options.fetches = to_tensors(fetches, "function: fetches");
-    if (!feed_dict.is_none())
-      for (nb::handle pair : nb::iter(feed_dict.attr("items")())) options.feed_dict.push_back(K::Update(nb::cast<Tensor>(pair[0]), tensor_from(pair[1])));
+    options.fetches = fetches;
     function_ = K::function(in, out, options);
   }
-  nb::list operator()(nb::handle inputs) const {
-    if (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())) throw TypeError("function: the inputs are given as a list or a tuple");
+  nb::list operator()(nb::handle inputs, nb::args more) const {
+    if (nb::len(more) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr()))) throw TypeError("function: the inputs are given as a list or a tuple");
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;
     feeds.reserve(static_cast<std::int64_t>(n));
@@ -120,10 +125,10 @@ nb::object value_of(const Value& x) {
 }  // namespace
 
 void bind_control(nb::module_& m) {
-  nb::class_<PythonFunction>(m, "Function").def("__call__", &PythonFunction::operator(), arg("inputs"));
-  m.def("make_function", [](nb::handle inputs, nb::handle outputs, nb::handle updates, nb::handle fetches, nb::handle feed_dict) {
-    return PythonFunction(inputs, outputs, updates, fetches, feed_dict);
-  }, arg("inputs").none(), arg("outputs").none(), arg("updates"), arg("fetches").none(), arg("feed_dict").none());
+  nb::class_<PythonFunction>(m, "Function").def("__call__", &PythonFunction::operator(), arg("inputs").none() = nb::none(), arg("more"));
+  m.def("function", [](const Tensors& inputs, const Tensors& outputs, nb::handle updates, const Tensors& fetches) {
+    return PythonFunction(inputs, outputs, updates, fetches);
+  }, arg("inputs"), arg("outputs"), arg("updates"), arg("fetches").none());
 
   m.def("eval", &value_of, arg("x"));
   m.def("get_value", &value_of, arg("x"));
@@ -136,8 +141,8 @@ void bind_control(nb::module_& m) {
   m.def("batch_set_value", [](nb::handle tuples) {
     Tensors variables, values;
     for (nb::handle pair : nb::iter(tuples)) {
-      Tensor v = nb::cast<Tensor>(pair[0]);
-      Value x(pair[1]);
+      Tensor v = variable_of(pair, "batch_set_value: tuples");
+      Value x(pair[1], "batch_set_value: tuples");
       values.push_back(x.tensor() ? K::eval(*x.tensor()) : K::constant(x.operand(), v.dtype()));
       variables.push_back(v);
     }
@@ -156,9 +161,8 @@ void bind_control(nb::module_& m) {
   m.def("print_tensor", [](const Value& x, const Label& message) { Recorded on; return K::print_tensor(x.operand(), message.name()); }, arg("x"),
         arg("message") = "");
 
-  m.def("gradients", [](nb::handle loss, nb::handle variables) {
+  m.def("gradients", [](const Tensors& losses, const Tensors& of) {
     Recorded on;
-    Tensors losses = to_tensors(loss, "gradients"), of = to_tensors(variables, "gradients");
     if (losses.empty()) throw ValueError("gradients: no loss");
     Tensor sum = K::sum(losses[0]);
     for (std::int64_t i = 1; i < losses.size(); ++i) sum = sum + K::sum(losses[i]);
@@ -172,23 +176,23 @@ void bind_control(nb::module_& m) {
   m.def("depends_on", [](const Tensor& y, const Tensor& x) { return depends_on(y, x); }, arg("y"), arg("x"));
 
   m.def("switch", [](const Value& condition, nb::handle yes, nb::handle no) {
-    PythonBranch then(yes), otherwise(no);
+    PythonBranch then(yes, "switch: then_expression"), otherwise(no, "switch: else_expression");
     match({&then.value(), &otherwise.value()});
     Recorded on;
     return K::switch_(condition.operand(), then.branch(), otherwise.branch());
   }, arg("condition"), arg("then_expression"), arg("else_expression"));
   m.def("in_train_phase", [](nb::handle x, nb::handle alt, const Value& training) {
-    PythonBranch then(x), otherwise(alt);
+    PythonBranch then(x, "in_train_phase: x"), otherwise(alt, "in_train_phase: alt");
     match({&then.value(), &otherwise.value()});
     Recorded on;
     return K::in_train_phase(then.branch(), otherwise.branch(), training.operand());
   }, arg("x"), arg("alt"), arg("training").none() = nb::none());
   m.def("learning_phase", [] { return K::learning_phase(); });
 
-  m.def("rnn", [](nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, const Value& mask, nb::handle constants,
+  m.def("rnn", [](nb::callable step, nb::handle inputs, const Tensors& states, bool go_backwards, const Value& mask, const Tensors& more,
                   bool unroll, const Value& input_length) {
     Recorded on;
-    Tensors in = to_tensors(inputs, "rnn: inputs"), states = to_tensors(initial_states, "rnn: initial_states"), more = to_tensors(constants, "rnn: constants");
+    Tensors in = to_tensors(inputs, "rnn: inputs");
     K::RnnResult r = in.size() == 1 && tensor_of(inputs)
                          ? K::rnn([&](const Tensor& x, const Tensors& s) { return step_from(step(to_python(x), to_list(s))); }, in, states, go_backwards,
                                   mask.operand(), more, unroll, input_length.operand())
@@ -200,13 +204,13 @@ void bind_control(nb::module_& m) {
   m.def("map_fn", [](nb::callable fn, nb::handle elems, const Label& name, DType dtype) {
     Recorded on;
     Tensors in = to_tensors(elems, "map_fn");
-    if (tensor_of(elems) || is_array(elems)) return K::map_fn([&](const Tensor& x) { return tensor_from(fn(to_python(x))); }, in, name.name(), dtype);
-    return K::map_fn([&](const Tensors& x) { return tensor_from(fn(to_list(x))); }, in, name.name(), dtype);
+    if (tensor_of(elems) || is_array(elems)) return K::map_fn([&](const Tensor& x) { return tensor_from(fn(to_python(x)), "map_fn: what fn returned"); }, in, name.name(), dtype);
+    return K::map_fn([&](const Tensors& x) { return tensor_from(fn(to_list(x)), "map_fn: what fn returned"); }, in, name.name(), dtype);
   }, arg("fn"), arg("elems"), arg("name").none() = nb::none(), arg("dtype").none() = nb::none());
   auto fold = [&m](const char* name, auto f) {
-    m.def(name, [f](nb::callable fn, const Value& elems, const Value& initializer, const Label& label) {
+    m.def(name, [f, what = std::string(name) + ": what fn returned"](nb::callable fn, const Value& elems, const Value& initializer, const Label& label) {
       Recorded on;
-      return f([&](const Tensor& acc, const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x))); }, elems.operand(), initializer.operand(),
+      return f([&](const Tensor& acc, const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x)), what.c_str()); }, elems.operand(), initializer.operand(),
                label.name());
     }, arg("fn"), arg("elems"), arg("initializer").none() = nb::none(), arg("name").none() = nb::none());
   };
@@ -214,13 +218,11 @@ void bind_control(nb::module_& m) {
   fold("foldr", [](auto&&... a) { return K::foldr(a...); });
 
   using Names = PythonScope<K::NameScope, std::string>;
-  nb::class_<Names>(m, "name_scope").def("__init__", [](Names* self, std::string name) { new (self) Names(std::move(name)); }, arg("name"))
-      .def("__enter__", &Names::enter).def("__exit__", &Names::exit);
+  nb::class_<Names>(m, "NameScope").def("__enter__", &Names::enter).def("__exit__", &Names::exit);
+  m.def("name_scope", [](const Label& name) { return Names(name.text()); }, arg("name"));
   using After = PythonScope<K::ControlDependencies, Tensors>;
-  nb::class_<After>(m, "control_dependencies").def("__init__", [](After* self, nb::handle updates) {
-        new (self) After(to_tensors(updates, "control_dependencies"));
-      }, arg("control_inputs").none())
-      .def("__enter__", &After::enter).def("__exit__", &After::exit);
+  nb::class_<After>(m, "ControlDependencies").def("__enter__", &After::enter).def("__exit__", &After::exit);
+  m.def("control_dependencies", [](const Tensors& updates) { return After(updates); }, arg("control_inputs").none());
 
   m.def("epsilon", &K::epsilon);
   m.def("floatx", &K::floatx);

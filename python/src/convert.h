@@ -32,6 +32,8 @@ class Value {
  public:
   Value() : number_(None) {}
   explicit Value(nb::handle object) : Value() { set(object); }
+  /// `what` stands before an error.
+  Value(nb::handle object, const char* what);
   void set(nb::handle object);
   /// Points into this object.
   Operand operand() const;
@@ -79,18 +81,24 @@ class Label {
   void set(nb::handle object);
   Name name() const { return given_ ? Name(text_) : Name(None); }
   bool given() const { return given_; }
+  const std::string& text() const { return text_; }
 
  private:
   bool given_ = false;
   std::string text_;
 };
 
+/// `what` stands before an error, unless null.
 Tensors to_tensors(nb::handle list, const char* what);
 nb::list to_list(const Tensors& tensors);
 Axes to_axes(nb::handle object, const char* what);
+/// A line with what it is about before it, if anything.
+std::string behind(const char* what, const std::string& line);
+/// What an object is, for errors.
+std::string type_of(nb::handle object);
 /// A dtype by its name or NumPy's; not given for None.
 DType to_dtype(nb::handle object);
-/// An integer of Python's or NumPy's. Throws TypeError for anything else.
+/// An integer of Python's or NumPy's. Throws TypeError for anything else; `what` stands before that, as in the functions below.
 std::int64_t to_int(nb::handle object, const char* what);
 bool is_int(nb::handle object);
 /// A number or None.
@@ -117,32 +125,33 @@ void bind_tensor(nb::module_& m);
 void bind_math(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_control(nb::module_& m);
+/// Has the functions of the module name the argument that does not fit.
+void explain_arguments(nb::module_& m);
 
 }  // namespace python
 }  // namespace kassette
 
-// Casters throw where an object is no such argument: kassette's line says more than a list of signatures.
+// Casters throw where an object is no such argument, and kassette._arguments puts before it which argument that is; it knows the names here.
 namespace nanobind {
 namespace detail {
 
-template <class T>
-struct set_caster {
-  NB_TYPE_CASTER(T, const_name("object"))
-  bool from_python(handle src, uint8_t, cleanup_list*) {
-    value.set(src);
-    return true;
-  }
-};
-template <>
-struct type_caster<kassette::python::Value> : set_caster<kassette::python::Value> {};
-template <>
-struct type_caster<kassette::python::Sizes> : set_caster<kassette::python::Sizes> {};
-template <>
-struct type_caster<kassette::python::Label> : set_caster<kassette::python::Label> {};
+#define KASSETTE_SET_CASTER(T, name)                              \
+  template <>                                                     \
+  struct type_caster<T> {                                         \
+    NB_TYPE_CASTER(T, const_name(name))                           \
+    bool from_python(handle src, uint8_t, cleanup_list*) {        \
+      value.set(src);                                             \
+      return true;                                                \
+    }                                                             \
+  };
+KASSETTE_SET_CASTER(kassette::python::Value, "Value")
+KASSETTE_SET_CASTER(kassette::python::Sizes, "Shape")
+KASSETTE_SET_CASTER(kassette::python::Label, "Text")
+#undef KASSETTE_SET_CASTER
 
 template <>
 struct type_caster<kassette::DType> {
-  NB_TYPE_CASTER(kassette::DType, const_name("str"))
+  NB_TYPE_CASTER(kassette::DType, const_name("DType"))
   bool from_python(handle src, uint8_t, cleanup_list*) {
     value = kassette::python::to_dtype(src);
     return true;
@@ -163,7 +172,7 @@ template <>
 struct type_caster<kassette::Tensors> {
   NB_TYPE_CASTER(kassette::Tensors, const_name("list"))
   bool from_python(handle src, uint8_t, cleanup_list*) {
-    value = kassette::python::to_tensors(src, "a list of tensors");
+    value = kassette::python::to_tensors(src, nullptr);
     return true;
   }
   static handle from_cpp(const kassette::Tensors& t, rv_policy, cleanup_list*) { return kassette::python::to_list(t).release(); }

@@ -10,11 +10,11 @@ using Unary = Tensor (*)(const Operand&);
 using Binary = Tensor (*)(const Operand&, const Operand&);
 using Reduction = Tensor (*)(const Operand&, const Axes&, bool);
 
-void unary(nb::module_& m, const char* name, Unary f) {
+void unary(nb::module_& m, const char* name, Unary f, const char* x_name = "x") {
   m.def(name, [f](const Value& x) {
     Recorded on;
     return f(x.operand());
-  }, arg("x").none());
+  }, arg(x_name).none());
 }
 void binary(nb::module_& m, const char* name, Binary f, const char* x_name = "x", const char* y_name = "y") {
   m.def(name, [f](Value& x, Value& y) {
@@ -24,9 +24,9 @@ void binary(nb::module_& m, const char* name, Binary f, const char* x_name = "x"
   }, arg(x_name).none(), arg(y_name).none());
 }
 void reduction(nb::module_& m, const char* name, Reduction f) {
-  m.def(name, [f, name](const Value& x, nb::handle axis, bool keepdims) {
+  m.def(name, [f, what = std::string(name) + ": axis"](const Value& x, nb::handle axis, bool keepdims) {
     Recorded on;
-    return f(x.operand(), to_axes(axis, name), keepdims);
+    return f(x.operand(), to_axes(axis, what.c_str()), keepdims);
   }, arg("x").none(), arg("axis").none() = nb::none(), arg("keepdims") = false);
 }
 
@@ -37,7 +37,7 @@ void bind_math(nb::module_& m) {
   unary(m, "round", &K::round), unary(m, "sign", &K::sign), unary(m, "sin", &K::sin), unary(m, "cos", &K::cos);
   unary(m, "transpose", &K::transpose), unary(m, "flatten", &K::flatten), unary(m, "batch_flatten", &K::batch_flatten);
   unary(m, "softplus", &K::softplus), unary(m, "softsign", &K::softsign), unary(m, "sigmoid", &K::sigmoid);
-  unary(m, "hard_sigmoid", &K::hard_sigmoid), unary(m, "tanh", &K::tanh), unary(m, "to_dense", &K::to_dense);
+  unary(m, "hard_sigmoid", &K::hard_sigmoid), unary(m, "tanh", &K::tanh), unary(m, "to_dense", &K::to_dense, "tensor");
   binary(m, "dot", &K::dot), binary(m, "pow", &K::pow, "x", "a"), binary(m, "maximum", &K::maximum), binary(m, "minimum", &K::minimum);
   binary(m, "equal", &K::equal), binary(m, "not_equal", &K::not_equal), binary(m, "greater", &K::greater);
   binary(m, "greater_equal", &K::greater_equal), binary(m, "less", &K::less), binary(m, "less_equal", &K::less_equal);
@@ -45,9 +45,9 @@ void bind_math(nb::module_& m) {
   reduction(m, "prod", &K::prod), reduction(m, "var", &K::var), reduction(m, "std", &K::std), reduction(m, "any", &K::any);
   reduction(m, "all", &K::all), reduction(m, "logsumexp", &K::logsumexp);
 
-  m.def("argmax", [](const Value& x, nb::handle axis) { Recorded on; return K::argmax(x.operand(), to_axes(axis, "argmax")); },
+  m.def("argmax", [](const Value& x, nb::handle axis) { Recorded on; return K::argmax(x.operand(), to_axes(axis, "argmax: axis")); },
         arg("x").none(), arg("axis").none() = -1);
-  m.def("argmin", [](const Value& x, nb::handle axis) { Recorded on; return K::argmin(x.operand(), to_axes(axis, "argmin")); },
+  m.def("argmin", [](const Value& x, nb::handle axis) { Recorded on; return K::argmin(x.operand(), to_axes(axis, "argmin: axis")); },
         arg("x").none(), arg("axis").none() = -1);
   m.def("cumsum", [](const Value& x, int axis) { Recorded on; return K::cumsum(x.operand(), axis); }, arg("x").none(), arg("axis") = 0);
   m.def("cumprod", [](const Value& x, int axis) { Recorded on; return K::cumprod(x.operand(), axis); }, arg("x").none(), arg("axis") = 0);
@@ -59,7 +59,7 @@ void bind_math(nb::module_& m) {
   m.def("batch_dot", [](Value& x, Value& y, nb::handle axes) {
     match({&x, &y});
     Recorded on;
-    return K::batch_dot(x.operand(), y.operand(), to_axes(axes, "batch_dot"));
+    return K::batch_dot(x.operand(), y.operand(), to_axes(axes, "batch_dot: axes"));
   }, arg("x").none(), arg("y").none(), arg("axes").none() = nb::none());
 
   m.def("constant", [](const Value& value, DType dtype, const Sizes& shape, const Label& name) {
@@ -71,7 +71,7 @@ void bind_math(nb::module_& m) {
     return K::variable(value.operand(), dtype, name.name());
   }, arg("value").none(), arg("dtype").none() = nb::none(), arg("name").none() = nb::none());
   m.def("placeholder", [](const Sizes& shape, nb::handle ndim, DType dtype, bool sparse, const Label& name) {
-    return K::placeholder(shape.dims(), to_scalar(ndim, "placeholder"), dtype, sparse, name.name());
+    return K::placeholder(shape.dims(), to_scalar(ndim, "placeholder: ndim"), dtype, sparse, name.name());
   }, arg("shape").none() = nb::none(), arg("ndim").none() = nb::none(), arg("dtype").none() = nb::none(), arg("sparse") = false,
         arg("name").none() = nb::none());
   m.def("zeros", [](const Sizes& shape, DType dtype, const Label& name) { Recorded on; return K::zeros(shape.dims(), dtype, name.name()); },
@@ -94,7 +94,7 @@ void bind_math(nb::module_& m) {
   m.def("shape", [](const Value& x) { Recorded on; return K::shape(x.operand()); }, arg("x"));
   m.def("size", [](const Value& x, const Label& name) { Recorded on; return K::size(x.operand(), name.name()); }, arg("x"),
         arg("name").none() = nb::none());
-  m.def("static_shape", [](const Value& x) { return to_tuple(K::int_shape(x.operand())); }, arg("x"));
+  m.def("int_shape", [](const Value& x) { return to_tuple(K::int_shape(x.operand())); }, arg("x"));
   m.def("ndim", [](const Value& x) -> nb::object {
     Extent n = K::ndim(x.operand());
     return n.known() ? nb::object(nb::int_(static_cast<std::int64_t>(n))) : nb::object(nb::none());
@@ -110,18 +110,18 @@ void bind_math(nb::module_& m) {
   m.def("reshape", [](const Value& x, const Sizes& shape) { Recorded on; return K::reshape(x.operand(), shape.dims()); }, arg("x"), arg("shape"));
   m.def("permute_dimensions", [](const Value& x, nb::handle pattern) {
     Recorded on;
-    return K::permute_dimensions(x.operand(), to_axes(pattern, "permute_dimensions"));
+    return K::permute_dimensions(x.operand(), to_axes(pattern, "permute_dimensions: pattern"));
   }, arg("x"), arg("pattern"));
   m.def("repeat_elements", [](const Value& x, nb::handle rep, int axis) {
     Recorded on;
-    return K::repeat_elements(x.operand(), static_cast<int>(to_int(rep, "repeat_elements")), axis);
+    return K::repeat_elements(x.operand(), static_cast<int>(to_int(rep, "repeat_elements: rep")), axis);
   }, arg("x"), arg("rep"), arg("axis"));
-  m.def("repeat", [](const Value& x, nb::handle n) { Recorded on; return K::repeat(x.operand(), static_cast<int>(to_int(n, "repeat"))); }, arg("x"),
+  m.def("repeat", [](const Value& x, nb::handle n) { Recorded on; return K::repeat(x.operand(), static_cast<int>(to_int(n, "repeat: n"))); }, arg("x"),
         arg("n"));
   m.def("tile", [](const Value& x, const Sizes& n) { Recorded on; return K::tile(x.operand(), n.dims()); }, arg("x"), arg("n"));
   m.def("expand_dims", [](const Value& x, int axis) { Recorded on; return K::expand_dims(x.operand(), axis); }, arg("x"), arg("axis") = -1);
   m.def("squeeze", [](const Value& x, int axis) { Recorded on; return K::squeeze(x.operand(), axis); }, arg("x"), arg("axis"));
-  m.def("reverse", [](const Value& x, nb::handle axes) { Recorded on; return K::reverse(x.operand(), to_axes(axes, "reverse")); }, arg("x"), arg("axes"));
+  m.def("reverse", [](const Value& x, nb::handle axes) { Recorded on; return K::reverse(x.operand(), to_axes(axes, "reverse: axes")); }, arg("x"), arg("axes"));
   m.def("slice", [](const Value& x, const Sizes& start, const Sizes& size) { Recorded on; return K::slice(x.operand(), start.dims(), size.dims()); },
         arg("x"), arg("start"), arg("size"));
   m.def("one_hot", [](const Value& indices, int classes) { Recorded on; return K::one_hot(indices.operand(), classes); }, arg("indices"),

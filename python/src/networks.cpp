@@ -35,9 +35,9 @@ void pooling(nb::module_& m, const char* name, F f, nb::object one) {
 }
 template <class F>
 void draw(nb::module_& m, const char* name, F f, const char* a_name, double a_default, const char* b_name, double b_default) {
-  m.def(name, [f, name](const Sizes& shape, const Value& a, const Value& b, DType dtype, nb::handle seed) {
+  m.def(name, [f, what = std::string(name) + ": seed"](const Sizes& shape, const Value& a, const Value& b, DType dtype, nb::handle seed) {
     Recorded on;
-    return f(shape.dims(), a.operand(), b.operand(), dtype, to_scalar(seed, name));
+    return f(shape.dims(), a.operand(), b.operand(), dtype, to_scalar(seed, what.c_str()));
   }, arg("shape"), arg(a_name) = a_default, arg(b_name) = b_default, arg("dtype").none() = nb::none(), arg("seed").none() = nb::none());
 }
 
@@ -47,7 +47,7 @@ void bind_networks(nb::module_& m) {
   nb::object one2 = nb::make_tuple(1, 1), one3 = nb::make_tuple(1, 1, 1), one1 = nb::int_(1);
   m.def("relu", [](const Value& x, double alpha, nb::handle max_value, double threshold) {
     Recorded on;
-    return K::relu(x.operand(), alpha, to_scalar(max_value, "relu"), threshold);
+    return K::relu(x.operand(), alpha, to_scalar(max_value, "relu: max_value"), threshold);
   }, arg("x"), arg("alpha") = 0.0, arg("max_value").none() = nb::none(), arg("threshold") = 0.0);
   m.def("elu", [](const Value& x, double alpha) { Recorded on; return K::elu(x.operand(), alpha); }, arg("x"), arg("alpha") = 1.0);
   m.def("softmax", [](const Value& x, int axis) { Recorded on; return K::softmax(x.operand(), axis); }, arg("x"), arg("axis") = -1);
@@ -67,17 +67,17 @@ void bind_networks(nb::module_& m) {
   }, arg("target"), arg("output"), arg("from_logits") = false);
   m.def("in_top_k", [](const Value& predictions, const Value& targets, nb::handle k) {
     Recorded on;
-    return K::in_top_k(predictions.operand(), targets.operand(), static_cast<int>(to_int(k, "in_top_k")));
+    return K::in_top_k(predictions.operand(), targets.operand(), static_cast<int>(to_int(k, "in_top_k: k")));
   }, arg("predictions"), arg("targets"), arg("k"));
   m.def("dropout", [](const Value& x, double level, const Sizes& noise_shape, nb::handle seed) {
     Recorded on;
-    return K::dropout(x.operand(), level, noise_shape.dims(), to_scalar(seed, "dropout"));
+    return K::dropout(x.operand(), level, noise_shape.dims(), to_scalar(seed, "dropout: seed"));
   }, arg("x"), arg("level"), arg("noise_shape").none() = nb::none(), arg("seed").none() = nb::none());
-  m.def("l2_normalize", [](const Value& x, nb::handle axis) { Recorded on; return K::l2_normalize(x.operand(), to_axes(axis, "l2_normalize")); },
+  m.def("l2_normalize", [](const Value& x, nb::handle axis) { Recorded on; return K::l2_normalize(x.operand(), to_axes(axis, "l2_normalize: axis")); },
         arg("x"), arg("axis").none() = nb::none());
   m.def("normalize_batch_in_training", [](const Value& x, const Value& gamma, const Value& beta, nb::handle axes, double epsilon) {
     Recorded on;
-    auto r = K::normalize_batch_in_training(x.operand(), gamma.operand(), beta.operand(), to_axes(axes, "normalize_batch_in_training"), epsilon);
+    auto r = K::normalize_batch_in_training(x.operand(), gamma.operand(), beta.operand(), to_axes(axes, "normalize_batch_in_training: reduction_axes"), epsilon);
     return nb::make_tuple(r.normalized, r.mean, r.variance);
   }, arg("x"), arg("gamma").none(), arg("beta").none(), arg("reduction_axes"), arg("epsilon") = 1e-3);
   m.def("batch_normalization", [](const Value& x, const Value& mean, const Value& var, const Value& beta, const Value& gamma, int axis, double epsilon) {
@@ -137,13 +137,13 @@ void bind_networks(nb::module_& m) {
   }, arg("x"), arg("padding") = nb::make_tuple(one2, one2, one2), arg("data_format").none() = nb::none());
   m.def("resize_images", [](const Value& x, nb::handle rows, nb::handle columns, const Label& data_format, const Label& interpolation) {
     Recorded on;
-    return K::resize_images(x.operand(), static_cast<int>(to_int(rows, "resize_images")), static_cast<int>(to_int(columns, "resize_images")),
+    return K::resize_images(x.operand(), static_cast<int>(to_int(rows, "resize_images: height_factor")), static_cast<int>(to_int(columns, "resize_images: width_factor")),
                             data_format.name(), interpolation.name());
   }, arg("x"), arg("height_factor"), arg("width_factor"), arg("data_format"), arg("interpolation") = "nearest");
   m.def("resize_volumes", [](const Value& x, nb::handle depth, nb::handle rows, nb::handle columns, const Label& data_format) {
     Recorded on;
-    return K::resize_volumes(x.operand(), static_cast<int>(to_int(depth, "resize_volumes")), static_cast<int>(to_int(rows, "resize_volumes")),
-                             static_cast<int>(to_int(columns, "resize_volumes")), data_format.name());
+    return K::resize_volumes(x.operand(), static_cast<int>(to_int(depth, "resize_volumes: depth_factor")), static_cast<int>(to_int(rows, "resize_volumes: height_factor")),
+                             static_cast<int>(to_int(columns, "resize_volumes: width_factor")), data_format.name());
   }, arg("x"), arg("depth_factor"), arg("height_factor"), arg("width_factor"), arg("data_format"));
 
   draw(m, "random_normal", &K::random_normal, "mean", 0.0, "stddev", 1.0);
@@ -151,15 +151,15 @@ void bind_networks(nb::module_& m) {
   draw(m, "truncated_normal", &K::truncated_normal, "mean", 0.0, "stddev", 1.0);
   m.def("random_binomial", [](const Sizes& shape, const Value& p, DType dtype, nb::handle seed) {
     Recorded on;
-    return K::random_binomial(shape.dims(), p.operand(), dtype, to_scalar(seed, "random_binomial"));
+    return K::random_binomial(shape.dims(), p.operand(), dtype, to_scalar(seed, "random_binomial: seed"));
   }, arg("shape"), arg("p") = 0.0, arg("dtype").none() = nb::none(), arg("seed").none() = nb::none());
   m.def("random_uniform_variable", [](const Sizes& shape, double low, double high, DType dtype, const Label& name, nb::handle seed) {
-    return K::random_uniform_variable(shape.dims(), low, high, dtype, name.name(), to_scalar(seed, "random_uniform_variable"));
+    return K::random_uniform_variable(shape.dims(), low, high, dtype, name.name(), to_scalar(seed, "random_uniform_variable: seed"));
   }, arg("shape"), arg("low"), arg("high"), arg("dtype").none() = nb::none(), arg("name").none() = nb::none(), arg("seed").none() = nb::none());
   m.def("random_normal_variable", [](const Sizes& shape, double mean, double scale, DType dtype, const Label& name, nb::handle seed) {
-    return K::random_normal_variable(shape.dims(), mean, scale, dtype, name.name(), to_scalar(seed, "random_normal_variable"));
+    return K::random_normal_variable(shape.dims(), mean, scale, dtype, name.name(), to_scalar(seed, "random_normal_variable: seed"));
   }, arg("shape"), arg("mean"), arg("scale"), arg("dtype").none() = nb::none(), arg("name").none() = nb::none(), arg("seed").none() = nb::none());
-  m.def("set_random_seed", [](nb::handle seed) { K::set_random_seed(to_scalar(seed, "set_random_seed")); }, arg("seed"));
+  m.def("set_random_seed", [](nb::handle seed) { K::set_random_seed(to_scalar(seed, "set_random_seed: seed")); }, arg("seed"));
 
   m.def("ctc_label_dense_to_sparse", [](const Value& labels, const Value& lengths) {
     Recorded on;

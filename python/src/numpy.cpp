@@ -13,6 +13,8 @@ namespace python {
 
 bool import_numpy() { return _import_array() >= 0; }
 
+std::string type_of(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
 bool is_array(nb::handle object) { return PyArray_Check(object.ptr()); }
 
 namespace {
@@ -97,6 +99,8 @@ nb::object to_numpy(const Tensor& x) {
   return array;
 }
 
+std::string behind(const char* what, const std::string& line) { return what ? std::string(what) + ": " + line : line; }
+
 namespace {
 
 /// NumPy's numbers as Python's.
@@ -135,7 +139,7 @@ Scalar to_scalar(nb::handle object, const char* what) {
   nb::object number = plain(object);
   if (is_array(number) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(number.ptr())) == 1) number = number.attr("item")();
   s = scalar_of(number, is_number);
-  if (!is_number) throw TypeError((std::string(what) + ": a number is expected, not " + nb::repr(object.type()).c_str()).c_str());
+  if (!is_number) throw TypeError(behind(what, "a number is expected, not " + type_of(object)).c_str());
   return s;
 }
 
@@ -150,12 +154,12 @@ std::int64_t to_int(nb::handle object, const char* what) {
     nb::object whole = plain(object);   // Keras computes sizes with floats here and there
     if (PyFloat_Check(whole.ptr()) && PyFloat_AS_DOUBLE(whole.ptr()) == static_cast<double>(static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()))))
       return static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()));
-    throw TypeError((std::string(what) + ": an integer is expected, not " + nb::repr(object.type()).c_str()).c_str());
+    throw TypeError(behind(what, "an integer is expected, not " + type_of(object)).c_str());
   }
   long long v = PyLong_AsLongLong(number.ptr());
   if (v == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    throw ValueError((std::string(what) + ": an integer of more than 64 bits").c_str());
+    throw ValueError(behind(what, "an integer of more than 64 bits").c_str());
   }
   return v;
 }
@@ -193,7 +197,17 @@ void Value::set(nb::handle object) {
     return;
   }
   if (nb::hasattr(object, "__array__")) return set(nb::module_::import_("numpy").attr("asarray")(object));
-  throw TypeError((std::string("a tensor, a number or an array is expected, not ") + nb::repr(object.type()).c_str()).c_str());
+  throw TypeError((std::string("a tensor, a number or an array is expected, not ") + type_of(object)).c_str());
+}
+
+Value::Value(nb::handle object, const char* what) : Value() {
+  try {
+    set(object);
+  } catch (const TypeError& e) {
+    throw TypeError(behind(what, e.what()).c_str());
+  } catch (const ValueError& e) {
+    throw ValueError(behind(what, e.what()).c_str());
+  }
 }
 
 void Value::set_list(nb::handle list) {
@@ -242,7 +256,7 @@ void Sizes::set(nb::handle object) {
   }
   if (is_int(object)) {
     kind_ = Kind::number;
-    number_ = to_int(object, "a shape");
+    number_ = to_int(object, nullptr);
     return;
   }
   kind_ = Kind::list;
@@ -252,7 +266,7 @@ void Sizes::set(nb::handle object) {
     tensors_.emplace_back();
     if (item.is_none()) dims_.push_back(Dim(None));
     else if (const Tensor* t = tensor_of(item)) dims_.push_back(Dim(0)), tensors_.back() = *t;
-    else dims_.push_back(Dim(static_cast<long>(to_int(item, "a shape"))));
+    else dims_.push_back(Dim(static_cast<long>(to_int(item, nullptr))));
   }
   for (std::size_t i = 0; i < dims_.size(); ++i)
     if (tensors_[i].defined()) dims_[i] = Dim(tensors_[i]);
@@ -270,7 +284,7 @@ Dims Sizes::dims() const {
 void Label::set(nb::handle object) {
   given_ = !object.is_none();
   if (!given_) return;
-  if (!PyUnicode_Check(object.ptr())) throw TypeError((std::string("text is expected, not ") + nb::repr(object.type()).c_str()).c_str());
+  if (!PyUnicode_Check(object.ptr())) throw TypeError((std::string("text is expected, not ") + type_of(object)).c_str());
   text_ = nb::borrow<nb::str>(object).c_str();
 }
 

@@ -54,7 +54,7 @@ Index to_index(nb::handle object) {
     return slice(bound("start"), bound("stop"), bound("step"));
   }
   if (is_int(object)) return static_cast<long>(to_int(object, "an index"));
-  throw TypeError((std::string("an index is an integer, a slice, ..., None or a scalar tensor, not ") + nb::repr(object.type()).c_str()).c_str());
+  throw TypeError((std::string("an index is an integer, a slice, ..., None or a scalar tensor, not ") + type_of(object)).c_str());
 }
 
 Tensor item(const Held& self, nb::handle key) {
@@ -114,12 +114,13 @@ Tensors to_tensors(nb::handle list, const char* what) {
   }
   std::vector<Value> values;
   DType first;   // that of the first tensor
+  if (!nb::hasattr(list, "__iter__")) throw TypeError(behind(what, "a list of tensors is expected, not " + type_of(list)).c_str());
   for (nb::handle item : nb::iter(list)) {
-    values.emplace_back(item);
+    values.emplace_back(item, what);
     if (!first.given() && values.back().tensor()) first = values.back().tensor()->dtype();
   }
   for (Value& v : values) {
-    if (v.is_none()) throw TypeError((std::string(what) + ": None where a tensor is expected").c_str());
+    if (v.is_none()) throw TypeError(behind(what, "None where a tensor is expected").c_str());
     if (v.tensor()) {
       tensors.push_back(*v.tensor());
       continue;

@@ -157,6 +157,26 @@ def test_updates_wait_for_the_function():
     assert K.eval(after).tolist() == [1, 1]
 
 
+def test_feed_dict_is_read_at_each_call_and_fetches_are_computed():
+    x, y = K.placeholder(()), K.placeholder(())
+    v, w = K.variable(10.0), K.variable(10.0)
+    values = {y: 1.0}
+    f = K.function([x], [x + y], updates=[(v, x + 10.0)], fetches=[K.update(w, y * 10.0)], feed_dict=values)
+    assert f([10.0]) == [11.0] and [K.get_value(v), K.get_value(w)] == [20.0, 10.0]
+    values[y] = np.float64(4)
+    assert f([20.0]) == [24.0] and [K.get_value(v), K.get_value(w)] == [30.0, 40.0]
+    with pytest.raises(ValueError, match="function: 2 values for 1 input"):
+        f([1.0, 2.0])
+    values[K.placeholder(())] = 1.0
+    with pytest.raises(ValueError, match="function: feed_dict has other keys"):
+        f([20.0])
+
+
+def test_a_single_output_gives_a_single_value():
+    x = K.placeholder((2,))
+    assert K.function([x], x * 2)([[1, 2]]).tolist() == [2, 4]
+
+
 def test_a_variable_takes_the_value_that_its_initialiser_has_now():
     v = K.variable(K.random_uniform((3,), seed=1))
     assert not v.symbolic and (K.get_value(v) == K.get_value(v)).all()
@@ -227,39 +247,6 @@ def test_sparse():
     np.testing.assert_array_equal(dense, m.toarray())
     np.testing.assert_array_equal(K.eval(K.variable(m)), m.toarray())
     assert K.is_sparse(x) and K.is_sparse(K.variable(m)) and not K.is_sparse(w)
-
-
-# ---- errors ------------------------------------------------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: K.dot(K.placeholder((2, 3)), K.placeholder((2, 3))), ValueError, "dot: .* inner dimensions differ"),
-    (lambda: K.variable("text"), TypeError, "a tensor, a number or an array is expected, not <class 'str'>"),
-    (lambda: K.variable(None), TypeError, "None"),
-    (lambda: K.variable([[1, 2], [3]]), ValueError, "ragged"),
-    (lambda: K.placeholder(ndim=9), ValueError, "rank 9|ndim"),
-    (lambda: K.placeholder((2, "a")), TypeError, "an integer is expected"),
-    (lambda: K.zeros((2, -3)), ValueError, ""),
-    (lambda: K.cast(K.variable(1.0), "float31"), TypeError, "float31"),
-    (lambda: K.sum(K.variable([1.0]), axis="x"), TypeError, "an integer is expected"),
-    (lambda: K.function([K.placeholder((2,))], [K.variable(1.0)])(np.ones(2)), TypeError, "a list or a tuple"),
-    (lambda: K.function([K.placeholder((2,))], [K.variable(1.0)])([np.ones(3)]), ValueError, r"\(3\)|\(3,\)"),
-    (lambda: K.function([K.placeholder((2,))], [K.variable(1.0)])([]), ValueError, ""),
-    (lambda: K.function([], [], bogus=1), ValueError, "bogus"),
-    (lambda: K.set_value(K.variable([1.0]), [1.0, 2.0]), ValueError, ""),
-    (lambda: K.update(K.constant(1.0), 2.0), TypeError, "variable"),
-    (lambda: K.concatenate([K.variable([1.0]), None]), TypeError, "None"),
-    (lambda: K.conv2d(K.placeholder((1, 5, 5, 2)), K.placeholder((3, 3, 3, 4))), ValueError, "conv2d: "),
-    (lambda: K.gradients(K.constant(1.0), [K.constant(1.0)]), ValueError, "not recorded"),
-    (lambda: K.is_keras_tensor(np.ones(2)), ValueError, "Expected a symbolic tensor"),
-    (lambda: K.variable(2 ** 70), ValueError, "64 bits"),
-    (lambda: K.rnn(lambda x, s: 3, K.placeholder((2, 3, 4)), [K.placeholder((2, 4))]), TypeError, "pair"),
-    (lambda: K.one_hot(K.variable([1], dtype="int32"), None), TypeError, ""),
-])
-def test_errors_are_pythons_with_one_line(call, error, words):
-    with pytest.raises(error, match=words) as caught:
-        call()
-    if error is not TypeError or "incompatible function arguments" not in str(caught.value):
-        assert "\n" not in str(caught.value)
 
 
 def test_exceptions_of_the_user_pass_through():
@@ -368,45 +355,3 @@ def test_nodes_are_freed():
     del x, w, loss, f
     gc.collect()
     assert _core.live_nodes() <= before
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_calls_give_results_or_python_exceptions(seed):
-    """Any function with any arguments: a result or one of the exceptions that are meant for it, and a library that goes on working."""
-    import inspect
-    r = np.random.RandomState(seed)
-    leave_out = {"set_floatx", "set_epsilon", "set_image_data_format", "manual_variable_initialization", "control_dependencies", "name_scope",
-                 "symbolic", "eager", "backend", "set_learning_phase", "clear_session"}
-    functions = [f for n, f in sorted(vars(K).items()) if callable(f) and not n.startswith("_") and not inspect.isclass(f) and n not in leave_out]
-    state = K.variable(np.ones((2, 3)))
-
-    def argument(depth=0):
-        kind = r.randint(16)
-        shape = tuple(r.randint(0, 4, size=r.randint(0, 5)))
-        if kind < 3:
-            return r.normal(size=shape).astype(r.choice(["float32", "float64", "float16", "int32", "int64", "bool", "uint8"]))
-        if kind < 5:
-            return K.placeholder(tuple(None if r.rand() < 0.3 else int(n) for n in shape), dtype=str(r.choice(["float32", "float64", "int32", "bool"])))
-        if kind < 7:
-            return K.variable(r.normal(size=shape))
-        if kind < 9:
-            return int(r.choice([-9, -2, -1, 0, 1, 2, 3, 8, 2 ** 31, -2 ** 63, 2 ** 64]))
-        if kind < 10:
-            return [None, True, 0.5, float("nan"), "same", "channels_first", "float32", b"x", object(), state][r.randint(10)]
-        if kind < 11:
-            return lambda *a: a[0] if a else state
-        if kind < 14 and depth < 3:
-            return (list if r.rand() < 0.5 else tuple)(argument(depth + 1) for _ in range(r.randint(0, 4)))
-        return shape
-
-    allowed = (ValueError, TypeError, AssertionError, NotImplementedError, RuntimeError, MemoryError, AttributeError, IndexError, KeyError, OverflowError)
-    for _ in range(1500):
-        f = functions[r.randint(len(functions))]
-        arguments = [argument() for _ in range(r.randint(1, 5))]
-        try:
-            y = f(*arguments)
-            if isinstance(y, kassette.Tensor) and not y.symbolic:
-                K.eval(y)
-        except allowed:
-            pass
-    assert K.eval(K.sum(K.constant([1.0, 2.0]))) == 3

@@ -1,0 +1,90 @@
+"""Arguments: signatures as Keras has them, and what is said about those that do not fit."""
+import ast
+import inspect
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+import kassette.keras as K
+
+X = K.placeholder((2, 3))
+DOUBLE = K.function([X], [X * 2])
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda: K.dot(X, X), ValueError, r"dot: \(2, 3\) x \(2, 3\): inner dimensions differ"),
+    (lambda: K.dot(X, [[1, 2], [3]]), ValueError, "dot: a nested list is ragged"),
+    (lambda: K.variable("text"), TypeError, "variable: value: a tensor, a number or an array is expected, not str"),
+    (lambda: K.variable(None), TypeError, "variable: None where a number or tensor is expected"),
+    (lambda: K.variable([[1, 2], [3]]), ValueError, "variable: a nested list is ragged"),
+    (lambda: K.variable(2 ** 70), ValueError, "variable: value: an integer of more than 64 bits"),
+    (lambda: K.placeholder(ndim=9), ValueError, "placeholder: .*ndim|placeholder: rank 9"),
+    (lambda: K.placeholder((2, "a")), TypeError, "placeholder: shape: an integer is expected, not str"),
+    (lambda: K.zeros((2, -3)), ValueError, r"zeros: shape \(2, -3\): sizes must be known and not negative"),
+    (lambda: K.cast(X, "float31"), TypeError, "cast: dtype: dtype 'float31' is unknown"),
+    (lambda: K.sum(X, axis="x"), TypeError, "sum: axis: an integer is expected, not str"),
+    (lambda: K.sum(X, keepdims=3), TypeError, "sum: keepdims: True or False is expected, not int"),
+    (lambda: K.relu(), TypeError, "relu: missing a required argument: 'x'"),
+    (lambda: K.relu(X, slope=2), TypeError, "relu: got an unexpected keyword argument 'slope'"),
+    (lambda: K.square(X, X), TypeError, "square: too many positional arguments"),
+    (lambda: K.elu(X, alpha=None), TypeError, "elu: alpha: a value is expected, not None"),
+    (lambda: K.cumsum(X, axis=1.5), TypeError, "cumsum: axis: an integer of 32 bits is expected, not float"),
+    (lambda: K.cumsum(X, axis=2 ** 40), TypeError, "cumsum: axis: an integer of 32 bits is expected, not int"),
+    (lambda: K.one_hot(X, None), TypeError, "one_hot: num_classes: a value is expected, not None"),
+    (lambda: K.foldl(3, X), TypeError, "foldl: fn: a function is expected, not int"),
+    (lambda: K.conv2d(X, X, padding=3), TypeError, "conv2d: padding: text is expected, not int"),
+    (lambda: K.conv2d(K.placeholder((1, 5, 5, 2)), K.placeholder((3, 3, 3, 4))), ValueError, "conv2d: "),
+    (lambda: K.random_normal((2,), seed="a"), TypeError, "random_normal: seed: a number is expected, not str"),
+    (lambda: K.map_fn(lambda row: "a", X), TypeError, "map_fn: what fn returned: a tensor, a number or an array is expected, not str"),
+    (lambda: K.in_train_phase(X, "a"), TypeError, "in_train_phase: alt: a tensor, a number or an array is expected, not str"),
+    (lambda: K.name_scope(3), TypeError, "name_scope: name: text is expected, not int"),
+    (lambda: K.control_dependencies(3), TypeError, "control_dependencies: control_inputs: a list of tensors is expected, not int"),
+    (lambda: K.concatenate([X, None]), TypeError, "concatenate: tensors: None where a tensor is expected"),
+    (lambda: DOUBLE(np.ones(2)), TypeError, "function: the inputs are given as a list or a tuple"),
+    (lambda: DOUBLE([1], [2]), TypeError, "function: the inputs are given as a list or a tuple"),
+    (lambda: DOUBLE([np.ones((2, 4))]), ValueError, r"function: .*\(2, 4\)"),
+    (lambda: DOUBLE([]), ValueError, "function: 0 values for 1 input"),
+    (lambda: K.function([], [], bogus=1), ValueError, "bogus"),
+    (lambda: K.function([X, 1], [X]), TypeError, "function: inputs: a tensor is expected, not int"),
+    (lambda: K.function([X], ["a"]), TypeError, "function: outputs: a tensor, a number or an array is expected, not str"),
+    (lambda: K.function([X], [X], updates=3), TypeError, "function: updates: a list or a tuple is expected, not int"),
+    (lambda: K.function([X], [X], updates=[(3, 4)]), TypeError, "function: updates: a pair of a variable and a value is expected, not int"),
+    (lambda: K.set_value(K.variable([1.0]), [1.0, 2.0]), ValueError, r"set_value: .*\(2,\)|set_value: .*\(2\)"),
+    (lambda: K.set_value(3, 4), TypeError, "set_value: x: a tensor is expected, not int"),
+    (lambda: K.batch_set_value([1]), TypeError, "batch_set_value: tuples: a pair of a variable and a value is expected, not int"),
+    (lambda: K.update(K.constant(1.0), 2.0), TypeError, "update: .*variable"),
+    (lambda: K.gradients(K.constant(1.0), [K.constant(1.0)]), ValueError, "gradients: .*not recorded"),
+    (lambda: K.is_keras_tensor(np.ones(2)), ValueError, "Expected a symbolic tensor"),
+    (lambda: K.rnn(lambda x, s: 3, K.placeholder((2, 3, 4)), [K.placeholder((2, 4))]), TypeError, "rnn: the step returns a pair"),
+    (lambda: K.set_floatx(3), (TypeError, ValueError), "text is expected|Unknown floatx"),
+])
+def test_errors_name_function_and_argument_in_one_line(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_functions_have_signatures_and_pickle():
+    assert str(inspect.signature(K.elu)) == "(x: 'Value', alpha: 'float' = 1.0)"
+    assert [p.default for p in inspect.signature(K.conv2d).parameters.values()][2:] == [(1, 1), "valid", None, (1, 1)]
+    assert K.sqrt.__name__ == "sqrt" and pickle.loads(pickle.dumps(K.sqrt)) is K.sqrt
+
+
+def test_signatures_are_those_of_keras():
+    keras = pytest.importorskip("keras")
+    with open(os.path.join(os.path.dirname(keras.__file__), "backend", "tensorflow_backend.py")) as source:
+        functions = [f for f in ast.parse(source.read()).body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")]
+    compared = 0
+    for f in functions:
+        if f.name in ("get_session", "set_session", "v1_variable_initialization", "is_symbolic"):   # TensorFlow's
+            continue
+        parameters = list(inspect.signature(getattr(K, f.name)).parameters.values())
+        if f.name == "function":   # `fetches`, `feed_dict` and `name` are among its **kwargs
+            parameters = parameters[:3]
+        defaults = [ast.literal_eval(d) for d in f.args.defaults]
+        assert [p.name for p in parameters] == [a.arg for a in f.args.args], f.name
+        assert [p.default for p in parameters if p.default is not p.empty] == defaults, f.name
+        compared += 1
+    assert compared > 140
