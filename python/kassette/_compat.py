@@ -1,5 +1,7 @@
 """What newer versions of Python, NumPy and h5py took away and Keras 2.3.1 uses, given back; each line says where.
 
+`infer_shapes_of_lambdas` at the end gives what Keras has for TensorFlow alone.
+
 Known to work: Python 3.11 to 3.13, NumPy 1.24 to 2.x, h5py 3.
 """
 import collections
@@ -75,6 +77,24 @@ def _open_files_in_memory_for_writing():
     File.__init__ = functools.update_wrapper(made, init)
     if not hasattr(File, "fid"):   # the same file asks for its bytes by that name
         File.fid = File.id
+
+
+def infer_shapes_of_lambdas(placeholder, int_shape):
+    """Has a Lambda layer find its output shape by a call: keras/layers/core.py does so on TensorFlow, and elsewhere takes the input's."""
+    layer = sys.modules["keras.layers.core"].Lambda
+    as_given = layer.compute_output_shape
+
+    @functools.wraps(as_given)
+    def compute_output_shape(self, input_shape):
+        if self._output_shape is not None:
+            return as_given(self, input_shape)
+        if isinstance(input_shape, list):
+            y = self.call([placeholder(shape, dtype=dtype) for shape, dtype in zip(input_shape, self._input_dtypes)])
+        else:
+            y = self.call(placeholder(input_shape, dtype=self._input_dtypes))
+        return [int_shape(x) for x in y] if isinstance(y, list) else int_shape(y)
+
+    layer.compute_output_shape = compute_output_shape
 
 
 if "keras" in sys.modules:

@@ -156,7 +156,14 @@ def int_shape(x):
 get_variable_shape = int_shape
 
 
+_infers_shapes_of_lambdas = False
+
+
 def is_keras_tensor(x):
+    global _infers_shapes_of_lambdas
+    if not _infers_shapes_of_lambdas and "keras.layers.core" in sys.modules:   # each layer asks, before it computes its shape
+        _infers_shapes_of_lambdas = True
+        _compat.infer_shapes_of_lambdas(placeholder, int_shape)
     if not is_tensor(x):
         raise ValueError("Unexpectedly found an instance of type `" + str(type(x)) + "`. Expected a symbolic tensor instance.")
     return hasattr(x, "_keras_history")
