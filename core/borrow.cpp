@@ -91,4 +91,13 @@ Tensor detail::writable_memory(const Shape& shape, DType dtype, void*& data) {
   return Access::wrap(std::move(b));
 }
 
+void* exclusive_data(const Tensor& x) {
+  if (!x.defined()) return nullptr;
+  const Body& b = Access::body(x);
+  if (!b.storage || b.node || b.device != cpu || b.storage->kind == Storage::kBorrowed) return nullptr;
+  std::byte* data = b.data();   // has an op that waits run: it holds the storage until then
+  const bool alone = Access::impl(x)->count.load(std::memory_order_acquire) == 1 && b.storage->count.load(std::memory_order_acquire) == 1;
+  return alone ? data : nullptr;
+}
+
 }  // namespace kassette

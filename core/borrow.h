@@ -21,6 +21,11 @@ KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dt
 /// aligned. Throws ValueError where a size is None or negative or the numbers of sizes and strides differ, TypeError without a dtype.
 KASSETTE_API Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides = None);
 
+/// The elements of x, row-major, for writing, where nothing else can see them: x is the only tensor over memory of the library's own on
+/// the CPU, it is no copy of another tensor, and nothing on the tape keeps it. Null otherwise. For a result that is handed to another
+/// library without a copy, with x kept as the owner.
+KASSETTE_API void* exclusive_data(const Tensor& x);
+
 namespace detail {
 inline constexpr std::int64_t kOfShape = INT64_MIN;
 template <class F>

@@ -20,7 +20,8 @@ nb::object to_python(const Tensor& x);
 /// The tensor of a Python object, or null where it is none.
 const Tensor* tensor_of(nb::handle object);
 
-/// A copy of the value of a concrete tensor: a NumPy array, or a NumPy scalar where it has no axes.
+/// The value of a concrete tensor: a NumPy array of its own, over the tensor's memory where nothing else sees that and else a copy, or a
+/// NumPy scalar where it has no axes.
 nb::object to_numpy(const Tensor& x);
 /// A copy of a NumPy array, in its own dtype, but unsigned integers of 32 and 64 bits as int64. Throws TypeError where tensors do not
 /// support its dtype.

@@ -74,10 +74,27 @@ Tensor from_numpy(nb::handle object) {
   return from_memory(PyArray_DATA(a), dtype, List{sizes, rank}, PyArray_ISCARRAY_RO(a) ? Dims(None) : Dims(List{strides, rank}));
 }
 
+namespace {
+
+/// Below this a copy costs less than an owner.
+constexpr std::size_t kLarge = 1 << 15;
+
+/// An array over x's own elements.
+nb::object array_over(const Tensor& x, void* data, int rank, npy_intp* sizes, int number) {
+  nb::capsule owner(new Tensor(x), [](void* t) noexcept { delete static_cast<Tensor*>(t); });
+  nb::object array = checked(PyArray_SimpleNewFromData(rank, sizes, number, data));
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.release().ptr()) != 0) throw nb::python_error();
+  return array;
+}
+
+}  // namespace
+
 nb::object to_numpy(const Tensor& x) {
   if (K::is_sparse(x)) return to_numpy(K::eval(x));
   DType dtype = x.dtype() == bfloat16 ? float32 : x.dtype();
-  Tensor value = x.device() == cpu && dtype == x.dtype() ? x : host_copy(x, dtype);
+  const bool there = x.device() == cpu && dtype == x.dtype();
+  Tensor copied = there ? Tensor() : host_copy(x, dtype);
+  const Tensor& value = there ? x : copied;
   npy_intp sizes[kMaxRank];
   int rank = value.ndim();
   Shape shape = value.shape();
@@ -87,9 +104,11 @@ nb::object to_numpy(const Tensor& x) {
     nb::object descr = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromType(number_of(dtype))));
     return checked(PyArray_Scalar(const_cast<void*>(data), reinterpret_cast<PyArray_Descr*>(descr.ptr()), nullptr));
   }
+  const std::size_t bytes = static_cast<std::size_t>(value.size() * dtype.size());
+  if (bytes >= kLarge)
+    if (void* own = exclusive_data(value)) return array_over(value, own, rank, sizes, number_of(dtype));
   nb::object array = checked(PyArray_SimpleNew(rank, sizes, number_of(dtype)));
   auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
-  std::size_t bytes = static_cast<std::size_t>(PyArray_NBYTES(a));
   if (bytes < 1 << 20) {
     std::memcpy(PyArray_DATA(a), data, bytes);
   } else {

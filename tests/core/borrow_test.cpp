@@ -1,6 +1,7 @@
 // tests/core/borrow_test.cpp - tensors over memory of somebody else.
 #include "core/storage.h"   // first: its names are not shadowed by those of borrow.h, which is an error here
 
+#include <kassette/backend.h>
 #include <kassette/borrow.h>
 #include <kassette/error.h>
 
@@ -61,6 +62,41 @@ TEST_CASE("borrow of nothing is an empty tensor", "[borrow]") {
   CHECK(borrow(none, {3, 0}, 0).size() == 0);
   std::array<float, 1> one{5};
   CHECK(borrow(one, {}, 0).item<float>() == 5);
+}
+
+TEST_CASE("elements that only one tensor sees may be written to", "[borrow]") {
+  Tensor x = from_memory(std::array<float, 6>{1, 2, 3, 4, 5, 6}.data(), float32, {2, 3});
+  auto* data = static_cast<float*>(exclusive_data(x));
+  REQUIRE(data == x.data<float>());
+  data[0] = 9;
+  CHECK(std::vector<float>(x.to_vector<float>()) == std::vector<float>{9, 2, 3, 4, 5, 6});
+  {
+    Tensor copy = x;
+    CHECK(exclusive_data(x) == nullptr);
+  }
+  {
+    Tensor row = x(0);
+    CHECK(exclusive_data(x) == nullptr);
+    CHECK(exclusive_data(row) == nullptr);
+  }
+  CHECK(exclusive_data(x) == data);
+}
+
+TEST_CASE("elements that others see or own are not given for writing", "[borrow]") {
+  namespace K = backend;
+  std::vector<float> numbers{1, 2};
+  CHECK(exclusive_data(borrow(numbers, 0)) == nullptr);
+  CHECK(exclusive_data(Tensor()) == nullptr);
+  Tensor v = K::variable({1.0, 2.0}), in = K::placeholder({2});
+  CHECK(exclusive_data(v) == nullptr);
+  CHECK(exclusive_data(in) == nullptr);
+  Tensor value = K::eval(v);
+  CHECK(exclusive_data(value) == nullptr);
+  CHECK(exclusive_data(K::square(v)) == nullptr);   // gradients may ask its node for it
+  Tensor c = K::constant({3.0, 4.0});
+  Tensors results = K::function({in}, {in * 2.0, v, in, c, K::reshape(v, {2, 1})})({c});
+  CHECK(exclusive_data(results[0]) == results[0].data<float>());
+  for (int i = 1; i < 5; ++i) CHECK(exclusive_data(results[i]) == nullptr);
 }
 
 TEST_CASE("a borrow that fails says why and calls nothing", "[borrow]") {

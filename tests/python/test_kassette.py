@@ -112,6 +112,25 @@ def test_arrays_are_copies():
     assert K.get_value(v).max() == 1 and f([array])[0].max() == 1
 
 
+def test_large_results_are_not_copied_where_nobody_else_sees_them():
+    array = np.random.RandomState(0).normal(size=(100, 200)).astype("float32")
+    x, v, c = K.placeholder((None, 200)), K.variable(array), K.constant(array)
+    twice = x * 2
+    f = K.function([x], [twice, twice, K.relu(x), v, x, c, K.reshape(v, (200, 100))])
+    results = f([array])
+    assert results[2].base is not None and all(y.flags.writeable and y.flags.c_contiguous for y in results)
+    want = [y.copy() for y in results]
+    for i, y in enumerate(results):   # none shares memory with another, a variable, the feed or a later result
+        y[:] = -7
+        assert all((other == w).all() for other, w in zip(results[i + 1:], want[i + 1:]))
+    assert all((a == b).all() for a, b in zip(f([array]), want))
+    assert (K.get_value(v) == array).all() and (K.eval(c) == array).all()
+    relu = f([array])[2]
+    del f, x, twice
+    gc.collect()
+    assert (relu == np.maximum(array, 0)).all()   # the array keeps its memory
+
+
 def test_unsigned_integers_and_what_tensors_do_not_hold():
     assert K.constant(np.array([1, 2], "uint32"), "int64").dtype == "int64"
     for bad in (np.array(["a"]), np.array([1j]), np.array([object()])):

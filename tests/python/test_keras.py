@@ -1,9 +1,13 @@
 """Keras itself on kassette, where its own tests do not look."""
+import gc
+import os
+
 import keras
 import numpy as np
 import pytest
 from keras import backend as K
 from keras import layers as L
+from kassette import _core
 
 
 def test_a_function_of_the_backend_makes_a_lambda_layer():
@@ -25,3 +29,43 @@ def test_a_lambda_layer_finds_its_output_shape():
     np.testing.assert_allclose(model.predict([x, y]), np.tile(want[:, None], 5))
     given = L.Lambda(lambda x: x, output_shape=(4, 3))(a)
     assert given._keras_shape == (None, 4, 3)
+
+
+def resident_megabytes():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2 ** 20
+
+
+def test_models_that_were_trained_and_dropped_leave_nothing():
+    def model(i):
+        images = L.Input((12, 12, 1))
+        x = L.Flatten()(L.MaxPooling2D()(L.Conv2D(4, 3, activation="relu")(images)))
+        steps = L.Input((6, 5))
+        y = L.Bidirectional(L.LSTM(7, dropout=0.2))(steps) if i % 2 else L.GRU(7)(steps)
+        z = L.BatchNormalization()(L.Dense(8)(L.concatenate([x, y])))
+        m = keras.Model([images, steps], L.Dense(3, activation="softmax")(L.Dropout(0.5)(z)))
+        m.compile("adam", "categorical_crossentropy", metrics=["accuracy"])
+        m.fit([np.ones((8, 12, 12, 1)), np.ones((8, 6, 5))], np.eye(3)[np.arange(8) % 3], epochs=1, verbose=0)
+        m.predict([np.ones((2, 12, 12, 1)), np.ones((2, 6, 5))])
+
+    def dropped(count):
+        for i in range(count):
+            model(i)
+            K.clear_session()
+            gc.collect()
+        return _core.live_nodes(), resident_megabytes()
+
+    nodes, megabytes = dropped(4)
+    nodes_after, megabytes_after = dropped(30)
+    assert nodes_after <= nodes and megabytes_after < megabytes + 5, (nodes, nodes_after, megabytes, megabytes_after)
+
+
+def test_dropout_is_reproducible_from_numpys_seed():
+    def weights():
+        np.random.seed(5)
+        m = keras.Sequential([L.Dense(16, activation="relu", input_shape=(6,)), L.Dropout(0.5), L.Dense(2, activation="softmax")])
+        m.compile("adam", "categorical_crossentropy")
+        m.fit(np.random.normal(size=(64, 6)), np.eye(2)[np.arange(64) % 2], epochs=2, batch_size=8, verbose=0)
+        return m.get_weights()
+
+    assert all((a == b).all() for a, b in zip(weights(), weights()))
