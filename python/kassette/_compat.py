@@ -97,6 +97,7 @@ def infer_shapes_of_lambdas(placeholder, int_shape):
     layer.compute_output_shape = compute_output_shape
 
 
-if "keras" in sys.modules:
+def for_keras():
+    """What changes h5py, for Keras alone."""
     _give_decode_to_attributes()
     _open_files_in_memory_for_writing()

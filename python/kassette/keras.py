@@ -34,6 +34,8 @@ def _follow_settings():
     common = sys.modules.get("keras.backend.common")
     if common is None:
         return
+    if not _met_keras:   # it was imported after this module
+        _meet_keras()
     now = common._FLOATX, common._EPSILON, common._IMAGE_DATA_FORMAT
     if now == _seen:
         return
@@ -41,6 +43,18 @@ def _follow_settings():
         if value != before:
             tell(value)
     _seen = now
+
+
+_met_keras = False
+
+
+def _meet_keras():
+    global _met_keras
+    _met_keras = True
+    _compat.for_keras()
+    # What keras/backend/__init__.py takes from TensorFlow's backend alone.
+    for name in ("clear_session", "manual_variable_initialization", "get_variable_shape", "set_learning_phase"):
+        setattr(sys.modules["keras.backend"], name, globals()[name])
 
 
 def _with_settings(function):
@@ -304,9 +318,5 @@ def rnn(step_function, inputs, initial_states, go_backwards=False, mask=None, co
     return last_output, outputs, new_states
 
 
-# ---- what keras/backend/__init__.py takes from TensorFlow's backend alone ------------------------------------------------------------
-
-_package = sys.modules.get("keras.backend")
-if _package is not None:
-    for _name in ("clear_session", "manual_variable_initialization", "get_variable_shape", "set_learning_phase"):
-        setattr(_package, _name, globals()[_name])
+if "keras.backend" in sys.modules:   # it is importing this module
+    _meet_keras()

@@ -48,8 +48,12 @@ K.set_floatx("float16")
 import keras   # its settings are those of keras.json
 keras.backend.set_floatx("float32")
 print(K.floatx(), K.zeros((1,)).dtype)
-"""
-    assert run_alone(program, tmp_path) == "float32 float32\n"
+keras.backend.clear_session()
+model = keras.Sequential([keras.layers.Dense(2, input_shape=(3,))])
+model.save("%s")
+print(keras.models.load_model("%s").output_shape)
+""" % ((tmp_path / "model.h5",) * 2)
+    assert run_alone(program, tmp_path) == "float32 float32\n(None, 2)\n"
 
 
 def test_settings_without_keras_can_be_changed(tmp_path):
