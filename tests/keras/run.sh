@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tests/keras/run.sh [PYTEST_ARGUMENTS...] - runs the Python package's own tests, then the test suite of Keras 2.3.1 on it.
-# tests/keras/run.sh --examples - runs fifteen of Keras' examples, shortened.
+# tests/keras/run.sh [PYTEST_ARGUMENTS...] - runs the Python package's own tests, random calls for a minute, then the test suite of
+# Keras 2.3.1. With a Python that has wheels of NumPy 1.26 its own tests run with that, too.
+# tests/keras/run.sh --examples [NAME...] - runs some of Keras' examples, shortened; without a name all fifteen.
 #
 # Wants the wheel of `./kassette python`. Keras, its sources and what its tests import are fetched once, into build/python/keras. A test that
 # fails is an error unless known.tsv lists it, with the reason.
@@ -36,8 +37,10 @@ if [ "${1:-}" = --examples ]; then
   failed=0
   mkdir -p examples
   cd examples
-  for name in addition_rnn lstm_stateful variational_autoencoder mnist_mlp mnist_cnn mnist_siamese antirectifier imdb_lstm imdb_cnn reuters_mlp \
-    conv_lstm image_ocr deep_dream neural_style_transfer lstm_text_generation; do
+  shift
+  [ $# -gt 0 ] || set -- addition_rnn lstm_stateful variational_autoencoder mnist_mlp mnist_cnn mnist_siamese antirectifier imdb_lstm imdb_cnn \
+    reuters_mlp conv_lstm image_ocr deep_dream neural_style_transfer lstm_text_generation
+  for name; do
     started=$SECONDS
     if ../env/bin/python "$source/tests/keras/examples.py" ../[Kk]eras-2.3.1/examples $name >$name.log 2>&1; then
       echo "$name: ran, $((SECONDS - started)) s"
@@ -49,8 +52,16 @@ if [ "${1:-}" = --examples ]; then
   exit $failed
 fi
 
-"${pytest[@]}" "$source/tests/python" >own.log 2>&1 || { tail -n 60 own.log >&2; exit 1; }
-echo "the package's own tests: $(tail -n 1 own.log)"
+own() {   # VERSION: NumPy's
+  "${pytest[@]}" "$source/tests/python" >own.log 2>&1 || { tail -n 60 own.log >&2; exit 1; }
+  echo "the package's own tests with NumPy $1: $(tail -n 1 own.log)"
+}
+own "$(env/bin/python -c 'import numpy; print(numpy.__version__)')"
+if [ -e numpy1/numpy ] || "${pip[@]}" install --no-deps --only-binary :all: --target numpy1 numpy==1.26.4 2>/dev/null; then
+  PYTHONPATH=$PWD/numpy1 own 1.26.4
+fi
+env/bin/python "$source/tests/python/fuzz.py" "${KASSETTE_FUZZ_SECONDS:-60}" >fuzz.log 2>&1 || { tail -n 40 fuzz.log >&2; exit 1; }
+grep "^fuzz.py:" fuzz.log
 
 # What needs a program, a package or a network that is not there; TensorBoard and several GPUs are TensorFlow's.
 [ $# -gt 0 ] || set -- tests/keras tests/keras/engine/layer_subclassing_tests.py tests/test_dynamic_trainability.py tests/test_loss_masking.py \
