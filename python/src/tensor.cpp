@@ -179,10 +179,9 @@ void bind_tensor(nb::module_& m) {
       .def("__iter__", [](nb::handle self) -> nb::object {
         const Tensor& x = *tensor_of(self);
         if (x.ndim() < 1 || !x.shape()[0].known()) throw TypeError("a tensor whose length is not known cannot be iterated over");
-        nb::list rows;
-        Recorded on;
-        for (std::int64_t i = 0; i < static_cast<std::int64_t>(x.shape()[0]); ++i) rows.append(to_python(x[static_cast<long>(i)]));
-        return nb::iter(rows);
+        // Each row is made when it is asked for: there may be 2^40.
+        nb::object length = nb::int_(static_cast<std::int64_t>(x.shape()[0])), builtins = nb::module_::import_("builtins");
+        return builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(length));
       })
       .def("__neg__", [](const Held& x) { Recorded on; return -x.tensor; })
       .def("__pos__", [](const Held& x) { Recorded on; return +x.tensor; })

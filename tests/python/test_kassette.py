@@ -52,6 +52,7 @@ def test_truth_length_and_iteration():
     assert bool(K.constant(1)) and not bool(K.constant(0))
     assert len(K.placeholder((3, 2))) == 3
     assert [K.int_shape(row) for row in K.placeholder((3, 2))] == [(2,)] * 3
+    assert K.int_shape(next(iter(K.placeholder((2 ** 40, 2))))) == (2,)   # a row is made when it is asked for
     assert np.asarray(K.constant([1, 2])).tolist() == [1, 2]
 
 
