@@ -36,8 +36,8 @@ def best(rounds):
     return {row: min(r[row] for r in rounds) for row in rounds[0]}
 
 
-def verdict(value, limit):
-    return f"<= {limit}, {'met' if value <= limit else 'missed'}"
+def verdict(value, limit, unit=""):
+    return f"<= {limit}{unit}, {'met' if value <= limit else 'missed'}"
 
 
 def table(fit, tf, python, cpp):
@@ -48,8 +48,8 @@ def table(fit, tf, python, cpp):
     yield "\n| a call | from Python | in C++ | above it | goal |\n|---|---|---|---|---|"
     for row, limit in CALLS.items():
         above = (python[row] - cpp[row]) * 1e6
-        yield f"| {row} | {python[row] * 1e6:.3f} us | {cpp[row] * 1e6:.3f} us | {above:.2f} us | {verdict(above, limit)} us |"
-    yield f"\nImporting `kassette._core` after NumPy: {python['import'] * 1e3:.1f} ms; {verdict(python['import'] * 1e3, IMPORT)} ms."
+        yield f"| {row} | {python[row] * 1e6:.3f} us | {cpp[row] * 1e6:.3f} us | {above:.2f} us | {verdict(above, limit, ' us')} |"
+    yield f"\nImporting `kassette._core` after NumPy: {python['import'] * 1e3:.1f} ms; {verdict(python['import'] * 1e3, IMPORT, ' ms')}."
 
 
 def main():
