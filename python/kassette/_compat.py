@@ -1,8 +1,6 @@
 """What newer versions of Python, NumPy and h5py took away and Keras 2.3.1 uses, given back; each line says where.
 
-`infer_shapes_of_lambdas` at the end gives what Keras has for TensorFlow alone.
-
-Known to work: Python 3.11 to 3.13, NumPy 1.24 to 2.x, h5py 3.
+`infer_shapes_of_lambdas` at the end gives what Keras has for TensorFlow alone. The versions that are known to work are in docs/python.md.
 """
 import collections
 import collections.abc
