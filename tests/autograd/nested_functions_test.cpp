@@ -273,6 +273,27 @@ TEST_CASE("nested functions in control dependencies, in bodies and in symbolic s
   }
 }
 
+TEST_CASE("loops and branches of a nested function are rewound to the second order", "[nested]") {
+  for (int padding : {kInline, kDeferred}) {
+    Tensor w = K::variable(0.5, "float64"), x = vector64();
+    Tensor product = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e * w; }, x, K::constant(1, "float64"));   // w^n x1 ... xn
+    Tensor chosen = K::switch_(K::sum(x) > 0.0, [&] { return product * w; }, [&] { return product; });
+    Function inner = K::function({x}, {pad(chosen, padding)});
+    Tensor p = vector64(), y = inner({p * 2.0})[0];
+    Tensor first = K::gradients(y, {w})[0];
+    Function f = K::function({p}, {y, first, K::gradients(first, {w})[0], K::gradients(y, {p})[0]});
+    Tensors o = f({{1, 2, 3}});   // 48 w^4
+    CHECK(number(o[0]) == Approx(3));
+    CHECK(number(o[1]) == Approx(24));
+    CHECK(number(o[2]) == Approx(144));
+    CHECK(values(o[3])[1] == Approx(1.5));
+    o = f({{-1, -2}});   // 8 w^2
+    CHECK(number(o[0]) == Approx(2));
+    CHECK(number(o[1]) == Approx(8));
+    CHECK(number(o[2]) == Approx(16));
+  }
+}
+
 TEST_CASE("the learning phase of a nested function is that of the call", "[nested]") {
   for (int padding : {kInline, kDeferred}) {
     Tensor x = vector64();
