@@ -12,6 +12,9 @@
 #include "ops/strided.h"
 
 namespace kassette {
+
+constinit PoolLimits pool_limits;
+
 namespace {
 
 void check_float(const Spec& x) {
@@ -59,14 +62,48 @@ struct Side {
   Use use;
 };
 
-/// Some channels of a whole image as T, channels last: as it stands, or a copy.
+/// Whether a tensor of images has its elements as pooling uses them: as T, channels last.
+template <class T>
+bool direct(const Images& x) {
+  return x.channels_last() && x.dtype.size() == static_cast<int>(sizeof(T));
+}
+
+/// Neighbouring results along an axis, the elements that their windows show, and those that are written on that side.
+struct Band {
+  int axis;
+  std::int64_t results[2], shown[2], own[2];   // first and last + 1
+};
+/// A band of whole images, or the i-th of n that share the results or, where `spreads`, the elements: then it has all windows that show one of its own.
+Band band_of(const ConvShape& s, std::int64_t i, std::int64_t n, bool spreads) {
+  Band band{.axis = s.in[0] > 1 ? 0 : 1, .results = {}, .shown = {}, .own = {}};
+  const WindowAxis& w = s.window[band.axis];
+  const std::int64_t in = s.in[band.axis], out = s.out[band.axis], before = w.before(in), total = spreads ? in : out;
+  const std::int64_t first = total * i / n, last = total * (i + 1) / n;
+  band.results[0] = spreads ? std::clamp<std::int64_t>(first + before < w.size ? 0 : ceil_div(first + before - w.size + 1, w.stride), 0, out) : first;
+  band.results[1] = spreads ? std::clamp((last - 1 + before) / w.stride + 1, band.results[0], out) : last;
+  band.shown[0] = std::max<std::int64_t>(0, band.results[0] * w.stride - before);
+  band.shown[1] = std::min(in, (band.results[1] - 1) * w.stride - before + w.size);
+  if (spreads) {
+    const bool empty = band.results[0] == band.results[1];
+    band.shown[0] = empty ? first : std::min(band.shown[0], first);
+    band.shown[1] = empty ? last : std::max(band.shown[1], last);
+  }
+  band.own[0] = spreads ? first : band.shown[0];
+  band.own[1] = spreads ? last : band.shown[1];
+  return band;
+}
+
+/// Some channels of a band of an image as T, channels last: the image as it stands, or a copy of the band.
 template <class T>
 class Image {
  public:
-  explicit Image(const Side& side) : side_(side), direct_(side.images.channels_last() && side.images.dtype.size() == static_cast<int>(sizeof(T))) {}
-  void begin(std::int64_t image, std::int64_t channel, std::int64_t channels) {
+  explicit Image(const Side& side) : side_(side), direct_(direct<T>(side.images)) {}
+  void begin(std::int64_t image, const Band& band, std::int64_t channel, std::int64_t channels) {
     const Images& from = side_.images;
     box_ = Box{.image = image, .low = {}, .count = {from.size[0], from.size[1], from.size[2]}, .channel = channel, .channels = channels};
+    const std::int64_t* part = side_.windows ? band.shown : band.results;
+    box_.low[band.axis] = part[0];
+    box_.count[band.axis] = part[1] - part[0];
     const std::int64_t points = box_.points();
     if (direct_) {
       data_ = reinterpret_cast<T*>(from.data) + from.offset(image, box_.low, channel);
@@ -86,27 +123,40 @@ class Image {
   }
   T* at(std::int64_t point) const { return data_ + point * step_; }
   std::int64_t step() const { return step_; }
-  void end() {
-    if (!direct_ && side_.use != Side::reads) write_box(side_.images, box_, step_, static_cast<const T*>(data_), spare_->get());
+  void end(const Band& band) {
+    if (direct_ || side_.use == Side::reads) return;
+    Box to = box_;
+    const T* from = data_;
+    if (side_.use == Side::adds) {
+      const std::int64_t row = box_.points() / box_.count[band.axis] * step_;   // axes before that one have size 1
+      from += (band.own[0] - box_.low[band.axis]) * row;
+      to.low[band.axis] = band.own[0];
+      to.count[band.axis] = band.own[1] - band.own[0];
+    }
+    write_box(side_.images, to, step_, from, spare_->get());
   }
 
  private:
   const Side& side_;
   bool direct_;
   Box box_{};
-  std::int64_t room_ = 0, step_ = 0;
+  std::int64_t room_ = -1, step_ = 0;
   std::unique_ptr<Scratch<T>> buffer_;
   std::unique_ptr<Scratch<std::uint16_t>> spare_;
   T* data_ = nullptr;
 };
 
-/// f(window, pointers) for each window of one image whose points are `step` elements apart; the pointer of a side of windows is that of the element
-/// from which w.at counts.
+/// f(window, origin, result) for each window of a band of one image, whose points are `step` elements apart: w.at counts from element `origin` of what the
+/// band shows, and `result` is the number of its result in the band.
 template <class T, class F>
-void each_window(const ConvShape& s, std::int64_t step, std::int64_t channels, F&& f) {
+void each_window(const ConvShape& s, const Band& band, std::int64_t step, std::int64_t channels, F&& f) {
   const WindowAxis* w = s.window;
   const std::int64_t before[3] = {w[0].before(s.in[0]), w[1].before(s.in[1]), w[2].before(s.in[2])};
-  const std::int64_t stride[3] = {s.in[1] * s.in[2] * step, s.in[2] * step, step};
+  const std::int64_t rows = band.axis == 1 ? band.shown[1] - band.shown[0] : s.in[1];
+  const std::int64_t stride[3] = {rows * s.in[2] * step, s.in[2] * step, step}, base = -band.shown[0] * stride[band.axis];
+  std::int64_t begin[2] = {0, 0}, end[2] = {s.out[0], s.out[1]};
+  begin[band.axis] = band.results[0];
+  end[band.axis] = band.results[1];
   std::int64_t first[3], last[3];
   std::vector<std::int64_t> whole, cut;
   auto list = [&](std::vector<std::int64_t>& to) {
@@ -124,9 +174,9 @@ void each_window(const ConvShape& s, std::int64_t step, std::int64_t channels, F
     return low;
   };
   std::int64_t result = 0;
-  for (std::int64_t a = 0; a < s.out[0]; ++a) {
+  for (std::int64_t a = begin[0]; a < end[0]; ++a) {
     const std::int64_t low_a = clip(0, a);
-    for (std::int64_t b = 0; b < s.out[1]; ++b) {
+    for (std::int64_t b = begin[1]; b < end[1]; ++b) {
       const std::int64_t low_b = clip(1, b);
       const bool inner = first[0] == 0 && last[0] == w[0].size && first[1] == 0 && last[1] == w[1].size;
       for (std::int64_t c = 0; c < s.out[2]; ++c, ++result) {
@@ -134,7 +184,7 @@ void each_window(const ConvShape& s, std::int64_t step, std::int64_t channels, F
         const bool all = inner && first[2] == 0 && last[2] == w[2].size;
         if (!all) list(cut);
         const std::vector<std::int64_t>& at = all ? whole : cut;
-        f(PoolWindow<T>{at.data(), static_cast<std::int64_t>(at.size()), channels}, low_a * stride[0] + low_b * stride[1] + low_c * stride[2], result);
+        f(PoolWindow<T>{at.data(), static_cast<std::int64_t>(at.size()), channels}, base + low_a * stride[0] + low_b * stride[1] + low_c * stride[2], result);
       }
     }
   }
@@ -143,26 +193,32 @@ void each_window(const ConvShape& s, std::int64_t step, std::int64_t channels, F
 /// f(window, pointers) for each window: the pointers are those of the sides, which all have one dtype and format.
 template <class T, int kSides, class F>
 void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
-  const std::int64_t blocks = (s.c_in + kChannels - 1) / kChannels, work = s.in_size() * std::min(s.c_in, kChannels);
-  parallel_for(s.batch * blocks, std::max<std::int64_t>(1, (1 << 15) / work), [&](std::int64_t begin, std::int64_t end) {
+  // Copies are made of bands that stay in a cache; what stands as it is wanted is one band.
+  const bool spreads = sides[kSides - 1].use == Side::adds, copied = !direct<T>(sides[0].images);
+  const std::int64_t blocks = ceil_div(s.c_in, kChannels), work = s.in_size() * std::min(s.c_in, kChannels);
+  const Band whole = band_of(s, 0, 1, spreads);
+  const std::int64_t bands = copied ? std::min(ceil_div(work, pool_limits.band), spreads ? s.in[whole.axis] : s.out[whole.axis]) : 1;
+  parallel_for(s.batch * blocks * bands, std::max<std::int64_t>(1, (1 << 15) * bands / work), [&](std::int64_t begin, std::int64_t end) {
     std::vector<Image<T>> images;
     images.reserve(kSides);
     for (const Side& side : sides) images.emplace_back(side);
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t channel = i % blocks * kChannels, channels = std::min(kChannels, s.c_in - channel);
-      for (Image<T>& image : images) image.begin(i / blocks, channel, channels);
-      each_window<T>(s, images[0].step(), channels, [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
+      const std::int64_t channel = i / bands % blocks * kChannels, channels = std::min(kChannels, s.c_in - channel);
+      Band band = band_of(s, i % bands, bands, spreads);
+      if (!copied) band.shown[0] = 0, band.shown[1] = s.in[band.axis];
+      for (Image<T>& image : images) image.begin(i / bands / blocks, band, channel, channels);
+      each_window<T>(s, band, images[0].step(), channels, [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
         T* at[kSides];
         for (int k = 0; k < kSides; ++k) at[k] = sides[k].windows ? images[static_cast<std::size_t>(k)].at(0) + origin : images[static_cast<std::size_t>(k)].at(result);
         f(w, at);
       });
-      for (Image<T>& image : images) image.end();
+      for (Image<T>& image : images) image.end(band);
     }
   });
 }
 
-/// The same for results of channels that stand before space and have the type of the sums: `whole` for lines of windows that padding does not cut along
-/// the last axis, where their stride is one that it knows; `cut` for the others. False, and nothing done, of other tensors.
+/// Pooling of x with the channels before space, read and written as it stands: `whole` computes lines of windows that padding does not cut along the
+/// last axis, and `cut` one of the other windows. Returns false, and does nothing, where T is not the type of x or `whole` does not know the stride.
 template <class T>
 bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*), void (*cut)(const PoolWindow<T>&, const T*, T*)) {
   const WindowAxis* w = s.window;

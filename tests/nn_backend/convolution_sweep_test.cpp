@@ -9,6 +9,7 @@
 
 #include "ops/conv.h"
 #include "ops/conv_kernels.h"
+#include "ops/pool.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/nn_backend/convolution_reference.h"
@@ -244,7 +245,8 @@ std::string wrong(const Problem& p, const Tensors& got) {
 /// At the end of the scope, the limits are as they were.
 struct LimitsRestored {
   ConvLimits before = conv_limits;
-  ~LimitsRestored() { conv_limits = before; }
+  PoolLimits pool_before = pool_limits;
+  ~LimitsRestored() { conv_limits = before, pool_limits = pool_before; }
 };
 /// So small that nearly every tensor is cut: into tiles, into blocks of channels, into groups of panels, into parts of a batch.
 ConvLimits small_limits(unsigned seed) {
@@ -300,11 +302,13 @@ TEST_CASE("the convolution family is what its definition says: 2,400 geometries 
     const Problem p(static_cast<unsigned>(i));
     at_every_level([&](Level level) {
       conv_limits = limits.before;
+      pool_limits = limits.pool_before;
       const std::string name = level_name(level);
       if (std::string w = wrong(p, run(p)); !w.empty()) FAIL_CHECK("geometry " << i << " at " << name << ", " << w);
       ways.saw(p, name);
 
       conv_limits = small_limits(static_cast<unsigned>(i));
+      pool_limits.band = 1 + i % 50;
       set_num_threads(1);
       const Tensors one = run(p);
       if (std::string w = wrong(p, one); !w.empty()) FAIL_CHECK("geometry " << i << " in small pieces at " << name << ", " << w);

@@ -161,6 +161,25 @@ TEST_CASE("pooling gives the same bits in both data formats", "[conv]") {
   });
 }
 
+TEST_CASE("pooling takes at most 64 MiB beside its operands and its result", "[conv]") {
+  const CpuSettings settings;
+  set_num_threads(8);
+  Tensor x = K::variable(K::ones({1, 512, 512, 64}, float16), float16);
+  for (const char* mode : {"max", "avg"}) {
+    auto measured = [&](auto f) {
+      const std::int64_t before = memory_stats().live;
+      reset_peak_memory();
+      Tensor y = f();
+      CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
+      return y;
+    };
+    Tensor y = measured([&] { return K::pool2d(x, 3, 2, "same", "channels_last", mode); });
+    CHECK(flat(K::min(y)) == List{1});
+    Tensor dx = measured([&] { return K::gradients(y, x)[0]; });
+    CHECK(K::sum(K::cast(dx, float32)).item<float>() == Approx(256 * 256 * 64).epsilon(1e-3));
+  }
+}
+
 TEST_CASE("images enlarged", "[conv]") {
   Tensor x = K::constant({{1, 2}, {3, 4}}, float64, {1, 2, 2, 1});
   const List twice{1, 1.5, 2, 2, 2, 2.5, 3, 3, 3, 3.5, 4, 4, 3, 3.5, 4, 4};
