@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "core/check_interrupt.h"
 #include "ops/expr.h"
@@ -82,8 +83,8 @@ void BackwardWalk::give_scratch(Scratch* s) {
   c.delete_walk_scratch = delete_scratch;
 }
 
-BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept)
-    : xs_(xs), kept_(kept), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
+BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept, Completions* told)
+    : xs_(xs), kept_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
       cotangents_(scratch_->cotangents) {
   do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
@@ -212,6 +213,35 @@ void BackwardWalk::sort_by_age() {
   std::inplace_merge(order_.begin(), tail, order_.end(), older);
 }
 
+Tensor BackwardWalk::result_of(const Tensor& x) {
+  const Body& b = Access::body(x);
+  std::uint32_t i = find(b.node.get());
+  Tensor g = i == kNone ? Tensor() : completed(entries_[i].first + b.out);
+  return unrecorded_ && g.defined() ? broadcast_like(g, x) : g;
+}
+
+/// A cotangent is complete when the last of the nodes that read the tensor has been handled.
+void BackwardWalk::find_completions() {
+  std::unordered_map<const Node*, std::size_t> last;
+  for (const Node* n : wanted_) last[n] = 0;
+  std::size_t handled = 0;
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    ++handled;
+    for_each_input(entries_[*it].node, [&](const Node* m) {
+      if (auto wanted = last.find(m); wanted != last.end()) wanted->second = handled;
+    });
+  }
+  for (std::int64_t i = 0; i < xs_.size(); ++i) completions_.push_back({last[Access::body(xs_[i]).node.get()], i});
+  std::sort(completions_.begin(), completions_.end());
+}
+
+void BackwardWalk::tell_up_to(std::size_t handled) {
+  for (; next_completion_ < completions_.size() && completions_[next_completion_].first <= handled; ++next_completion_) {
+    const std::int64_t i = completions_[next_completion_].second;
+    if (Tensor g = result_of(xs_[i]); g.defined()) told_->complete(i, g);
+  }
+}
+
 Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i)
     if (Access::body(ys[i]).node) search(Access::body(ys[i]).node.get());
@@ -226,18 +256,17 @@ Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
   constexpr std::size_t kLong = 64;
   std::optional<OpsMayWait> ops;
   if (unrecorded_ && order_.size() >= kLong) ops.emplace();
+  if (told_) find_completions();
+  std::size_t handled = 0;
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
     check_interrupt();
+    if (told_) tell_up_to(handled++);
     if (entries_[*it].has_cotangent) handle(entries_[*it]);
   }
+  if (told_) tell_up_to(handled);
   Tensors results;
   results.reserve(xs_.size());
-  for (const Tensor& x : xs_) {
-    const Body& b = Access::body(x);
-    std::uint32_t i = find(b.node.get());
-    Tensor g = i == kNone ? Tensor() : completed(entries_[i].first + b.out);
-    results.push_back(unrecorded_ && g.defined() ? broadcast_like(g, x) : std::move(g));
-  }
+  for (const Tensor& x : xs_) results.push_back(result_of(x));
   return results;
 }
 

@@ -19,7 +19,7 @@ Tensor seed_for(const Tensor& loss);
 
 class BackwardWalk {
  public:
-  explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything);
+  explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything, Completions* told = nullptr);
   ~BackwardWalk();
   BackwardWalk(const BackwardWalk&) = delete;
   BackwardWalk& operator=(const BackwardWalk&) = delete;
@@ -66,6 +66,9 @@ class BackwardWalk {
   void sort_by_age();
   template <class F>
   void for_each_input(const Node* n, F&& f);
+  void find_completions();
+  void tell_up_to(std::size_t handled);
+  Tensor result_of(const Tensor& x);
   void handle(Entry& e);
   void handle_deferred(Entry& e);
   // cotangents
@@ -93,6 +96,9 @@ class BackwardWalk {
 
   const Tensors& xs_;
   Kept kept_;
+  Completions* told_;
+  std::vector<std::pair<std::size_t, std::int64_t>> completions_;   // how many nodes are handled by then, and which of xs
+  std::size_t next_completion_ = 0;
   const bool unrecorded_ = !context().recording && !context().symbolic;   // see Note [Thin cotangents], Note [Cotangents in place]
   Tensor seed_;                         // the number 1, where it is what the pass began with
   Tensors leaves_;

@@ -40,8 +40,8 @@ void watch_growth(Context& c, std::size_t visited) {
 
 }  // namespace
 
-Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept) {
-  return BackwardWalk(xs, kept).run(ys.begin(), seeds.begin(), ys.size());
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept, Completions* told) {
+  return BackwardWalk(xs, kept, told).run(ys.begin(), seeds.begin(), ys.size());
 }
 
 Tensors Held::expand(const Node&) const {
@@ -57,7 +57,7 @@ Tensors Held::expand(const Node&) const {
   return walk(ys, xs, seed_for(ys[0]));
 }
 
-Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
+Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions* told) {
   if (!loss.defined()) fail<ValueError>("gradients: the loss is an empty Tensor (an uninitialised variable?)");
   const Body& l = Access::body(loss);
   if (!l.dtype.is_float()) fail<TypeError>("gradients: the loss is ", l.dtype, ", a float dtype is needed");
@@ -77,12 +77,12 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept) {
     for (std::int64_t i = 0; i < xs.size(); ++i) none.push_back(Tensor());
     return none;
   }
-  if (l.symbolic() || c.symbolic) return walk({loss}, xs, {seed_for(loss)});
+  if (l.symbolic() || c.symbolic) return walk({loss}, xs, {seed_for(loss)}, Kept::everything, told);
   if (c.saved_bytes.get() < kWorthwhile) kept = Kept::everything;
   Tensors raw, leaves;
   {
     Scoped<bool> off(c.recording, false);
-    BackwardWalk w(xs, kept);
+    BackwardWalk w(xs, kept, told);
     raw = w.run(loss);
     watch_growth(c, w.visited());
     leaves = w.leaves();

@@ -8,12 +8,21 @@ namespace kassette {
 /// Note [Losses given up]. `nothing`: nobody walks here again.
 enum class Kept : std::uint8_t { everything, leaves, nothing };
 
+/// Told of each of xs whose cotangent is complete, while the pass goes on over older ops.
+class Completions {
+ public:
+  virtual void complete(std::int64_t i, const Tensor& cotangent) = 0;
+
+ protected:
+  ~Completions() = default;
+};
+
 /// Cotangents of xs given `seeds`, the cotangents of ys; empty where ys do not depend on x. The adjoints' ops are recorded
 /// iff recording is on. xs must have nodes.
-Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept = Kept::everything);
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept = Kept::everything, Completions* told = nullptr);
 
 /// d(sum of loss)/dx for each x: K::gradients. Throws ValueError where x was never recorded. `leaves`: the caller gives up
 /// the loss, the only tensor through which it holds the segment.
-Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept = Kept::everything);
+Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept = Kept::everything, Completions* told = nullptr);
 
 }  // namespace kassette

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -66,13 +67,20 @@ const Transport* load_transport(const std::string& stand_in) {
   return transport;
 }
 
+/// Ends all ranks. Where several fail at once the first one does it: Open MPI's mpirun (4.1.4) may crash or hang on many requests at a time.
+void abort_job(int status) {
+  constexpr int kMicroseconds = 100000, kMost = 20;
+  ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(job().groups.front().rank, kMost))));   // and mpirun passes messages on first
+  job().transport->abort(status);
+}
+
 /// As the program ends. A status other than 0 ends all ranks, for they may wait for this one; those that wait for it where it ends
 /// well get an error.
 void end_job(int status, void*) {
   Job& j = job();
   if (status) {
     std::fflush(nullptr);
-    j.transport->abort(status);
+    abort_job(status);
     return;
   }
   RankGroup& group = j.groups.front();
@@ -95,8 +103,7 @@ void end_uncaught() {
   std::fflush(nullptr);
   const std::string line = text("kassette: rank ", job().groups.front().rank, ": ", what, "\n");
   [[maybe_unused]] ssize_t written = ::write(2, line.data(), line.size());
-  ::usleep(100000);   // so that mpirun passes it on before what it has to say itself
-  job().transport->abort(1);
+  abort_job(1);
   std::abort();
 }
 
@@ -160,6 +167,12 @@ RankGroup* split_ranks(RankGroup& group, int colour, int key) {
   std::lock_guard<std::mutex> lock(j.mutex);
   return part ? &add_group(j, part) : nullptr;
 }
+
+RankGroup& background_of(RankGroup& group) {
+  if (!group.background) group.background = split_ranks(group, 0, group.rank);
+  return *group.background;
+}
+bool ranks_are_concurrent() { return job().transport && job().transport->concurrent(); }
 
 int local_rank() {
   all_ranks();

@@ -17,6 +17,7 @@ struct RankGroup {
   int id = 0;
   std::mutex mutex;               // one thread at a time
   std::int64_t calls = 0;         // that this rank has begun
+  RankGroup* background = nullptr;
 };
 
 /// All ranks of the job. Starts the transport at the first call, where the process was started by mpirun or the like, or runs MPI
@@ -30,6 +31,11 @@ RankGroup* split_ranks(RankGroup& group, int colour, int key);
 int local_rank();
 /// "Open MPI 4.1.4"; "one rank" where there is no transport.
 std::string transport_name();
+
+/// A group of the same ranks for a second thread. Made at the first call, by all ranks.
+RankGroup& background_of(RankGroup& group);
+/// Whether two threads may be in two groups at once.
+bool ranks_are_concurrent();
 
 /// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
 void set_ranks_timeout(double seconds);

@@ -39,6 +39,8 @@ class Communicator {
   virtual void recv_data(void* data, std::int64_t bytes, int from) = 0;
   /// The ranks that give the same colour, ordered by key, then rank; null for colour -1.
   virtual Communicator* split(int colour, int key) = 0;
+  /// From now on all_reduce takes one way, which gives the same bits, whether it leaves the core to others while it waits or not.
+  virtual void set_background(bool leaves_core) = 0;
 
  protected:
   ~Communicator() = default;   // communicators live until the process ends

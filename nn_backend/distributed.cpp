@@ -3,10 +3,14 @@
 #include <kassette/distributed.h>
 
 #include <ostream>
+#include <utility>
+#include <vector>
 
+#include "autograd/walk.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/collective.h"
+#include "ops/reduce_job.h"
 
 namespace kassette {
 namespace distributed {
@@ -80,6 +84,92 @@ std::ostream& operator<<(std::ostream& os, const World& world) {
 Tensor all_reduce(const Tensor& x, Reduction how, const World& world) { return all_reduce(Tensors(x), how, world)[0]; }
 Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
   return together("all_reduce", xs, world, [&](RankGroup& g) { return kassette::all_reduce(xs, static_cast<kassette::Reduction>(how), g); });
+}
+
+namespace {
+
+/// Gradients as they become complete, in messages of a certain size.
+class Buckets final : public Completions {
+ public:
+  Buckets(const Tensors& variables, Reduction how, const GradientOptions& options, RankGroup& group)
+      : variables_(variables), how_(static_cast<kassette::Reduction>(how)), options_(options), group_(group) {}
+
+  void complete(std::int64_t i, const Tensor& g) override {
+    const Body &x = Access::body(variables_[i]), &b = Access::body(g);
+    members_.push_back(i);
+    values_.push_back(g);
+    now_ = now_ && b.storage && b.device == cpu && !context().symbolic;
+    bytes_ += x.known() ? x.bytes() : 0;
+    if (bytes_ >= options_.bucket_bytes) close(options_.overlap);
+  }
+
+  /// Those gradients, reduced.
+  Tensors reduce(Tensors gradients) {
+    const bool aside = options_.overlap && !buckets_.empty();   // of one bucket nothing is left to compute
+    close(aside);
+    Tensor token;
+    for (Bucket& bucket : buckets_) {
+      Tensors xs;
+      for (std::int64_t i : bucket.members) xs.push_back(gradients[i]);
+      token = all_reduce_start(xs, token, how_, group_, aside, std::move(bucket.job));
+      bucket.token = token;
+    }
+    for (Bucket& bucket : buckets_) {
+      Tensors xs;
+      for (std::int64_t i : bucket.members) xs.push_back(gradients[i]);
+      const Tensors results = all_reduce_wait(bucket.token, xs, how_, group_);
+      for (std::int64_t k = 0; k < xs.size(); ++k) gradients.begin()[bucket.members[static_cast<std::size_t>(k)]] = results[k];
+    }
+    return gradients;
+  }
+
+ private:
+  struct Bucket {
+    std::vector<std::int64_t> members;
+    Ref<ReduceJob> job;
+    Tensor token;
+  };
+  void close(bool aside) {
+    if (members_.empty()) return;
+    Ref<ReduceJob> job;
+    if (now_) job = ReduceJob::begin(values_, how_, group_, aside);
+    buckets_.push_back({std::move(members_), std::move(job), Tensor()});
+    members_.clear();
+    values_ = Tensors();
+    bytes_ = 0;
+    now_ = true;
+  }
+
+  const Tensors& variables_;
+  kassette::Reduction how_;
+  const GradientOptions& options_;
+  RankGroup& group_;
+  std::vector<std::int64_t> members_;
+  Tensors values_;
+  std::int64_t bytes_ = 0;
+  bool now_ = true;
+  std::vector<Bucket> buckets_;
+};
+
+Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world,
+                          Kept kept) {
+  check("gradients", loss);
+  return together("gradients", variables, world, [&](RankGroup& g) {
+    if (how != sum && how != mean) fail<ValueError>("gradients: gradients are added or averaged over the ranks, with sum or mean");
+    Buckets buckets(variables, how, options, g);
+    return buckets.reduce(kassette::gradients(loss, variables, kept, &buckets));
+  });
+}
+
+}  // namespace
+
+Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world) {
+  return reduced_gradients(loss, variables, how, options, world, Kept::everything);
+}
+Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world) {
+  const Tensor last = std::move(loss);
+  const bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
+  return reduced_gradients(last, variables, how, options, world, alone ? Kept::leaves : Kept::everything);
 }
 
 Tensor broadcast(const Tensor& x, int root, const World& world) { return broadcast(Tensors(x), root, world)[0]; }

@@ -1,7 +1,7 @@
 // nn_backend/distributed.h - the same program on many ranks: worlds, and what their ranks exchange.
 #ifndef KASSETTE_DISTRIBUTED_H
 #define KASSETTE_DISTRIBUTED_H
-#include <kassette/tensor.h>
+#include <kassette/api.h>
 
 namespace kassette {
 
@@ -51,6 +51,22 @@ KASSETTE_API Tensors all_reduce(const Tensors& xs, Reduction how = sum, const Wo
 /// Rank root's x, on all ranks. A variable takes that value and is returned. Differentiable: the gradient arrives at root.
 KASSETTE_API Tensor broadcast(const Tensor& x, int root = 0, const World& world = World());
 KASSETTE_API Tensors broadcast(const Tensors& xs, int root = 0, const World& world = World());
+
+/// The rarer arguments of `gradients`.
+struct GradientOptions {
+  Named named{0};
+  /// How many bytes of gradients are exchanged in one message.
+  std::int64_t bucket_bytes = 1 << 20;
+  /// Exchange them in a second thread while the backward pass goes on, where there is more than one message. The bits are the same without.
+  bool overlap = true;
+};
+/// all_reduce(K::gradients(loss, variables), how): a gradient is exchanged as soon as the backward pass has it, with others in buckets,
+/// while the rest is computed; in functions too. An empty Tensor where the loss does not depend on a variable.
+KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how = sum, const GradientOptions& options = {},
+                               const World& world = World());
+/// The same for a loss that is no longer needed, as K::gradients takes one.
+KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how = sum, const GradientOptions& options = {},
+                               const World& world = World());
 
 /// The rows of all ranks, in the order of ranks, along the first axis; how many rows a rank gives is its own affair. Scalars make a
 /// vector. Differentiable.

@@ -16,6 +16,7 @@
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/reduce_arg.h"
+#include "ops/reduce_job.h"
 #include "ops/resize.h"
 #include "ops/scan.h"
 #include "ops/shaping.h"
@@ -58,6 +59,7 @@ std::vector<const OpDef*> all_rows() {
       &where_row,
       &all_reduce_row, &all_reduce_nonlinear_row, &broadcast_row, &reduce_row, &all_gather_row, &reduce_scatter_row, &reduce_scatter_nonlinear_row,
       &shard_row, &unshard_like_row, &all_to_all_row, &send_row, &recv_row,
+      &all_reduce_start_row, &all_reduce_wait_row,
   };
   for (const OpDef& row : unary_rows) rows.push_back(&row);
   for (const OpDef& row : binary_rows) rows.push_back(&row);

@@ -4,12 +4,14 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "devices/mpi/combine.h"
@@ -87,8 +89,16 @@ class MpiCommunicator final : public Communicator {
     const MPI_Op op = op_for(dtype, how);
     in_pieces(count, [&](std::int64_t first, int n) {
       const std::int64_t skip = first * dtype.size();
-      check(MPI_Allreduce(in == out ? MPI_IN_PLACE : at(in, skip), at(out, skip), n, type, op, comm_), "MPI_Allreduce");
+      const void* from = in == out ? MPI_IN_PLACE : at(in, skip);
+      if (!in_background_) return check(MPI_Allreduce(from, at(out, skip), n, type, op, comm_), "MPI_Allreduce");
+      MPI_Request request;
+      check(MPI_Iallreduce(from, at(out, skip), n, type, op, comm_, &request), "MPI_Iallreduce");
+      wait_for(request);
     });
+  }
+  void set_background(bool aside) override {
+    in_background_ = true;
+    patient_ = aside;
   }
 
   void broadcast(void* data, std::int64_t bytes, int root) override {
@@ -224,6 +234,19 @@ class MpiCommunicator final : public Communicator {
     void* state;
   };
 
+  /// A patient one sleeps for an eighth of what it has waited already, and 300 us at most: the core is busy with what is computed meanwhile.
+  void wait_for(MPI_Request& request) {
+    using namespace std::chrono;
+    const auto begin = steady_clock::now();
+    for (int done = 0;;) {
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done) return;
+      if (!patient_) continue;
+      const auto waited = duration_cast<microseconds>(steady_clock::now() - begin);
+      std::this_thread::sleep_for(std::min(waited / 8, microseconds(300)));
+    }
+  }
+
   /// Lets go of the messages that have left, oldest first.
   void clear_sent() {
     while (!sent_.empty()) {
@@ -238,6 +261,7 @@ class MpiCommunicator final : public Communicator {
 
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
+  bool in_background_ = false, patient_ = false;
   std::deque<Sent> sent_;   // addresses hold while messages are added
 };
 

@@ -138,4 +138,86 @@ TEST_CASE("data parallel training: all ranks hold the weights of one rank with a
   for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i] == together[i % 4]);
 }
 
+namespace {
+
+/// A network of three layers, its loss on this rank's rows.
+struct Net {
+  Tensors w;
+  Net() {
+    for (auto [in, out] : {std::pair{6, 16}, {16, 16}, {16, 1}}) {
+      w.push_back(variable(smooth(in + out, {in, out}) * 0.3 - 0.2));
+      w.push_back(variable(smooth(3 * in + out, {out}) * 0.1));
+    }
+  }
+  Tensor loss(const Tensor& x) const {
+    Tensor h = x;
+    for (std::int64_t i = 0; i < w.size(); i += 2) h = K::tanh(K::dot(h, w[i]) + w[i + 1]);
+    return K::mean(K::square(h - K::sum(x, 1, true)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("D::gradients is all_reduce of K::gradients, for every size of bucket, with and without overlap", "[ranks][gradient][overlap]") {
+  const D::World world;
+  const Net net;
+  const Tensor x = smooth(world.rank(), {5, 6}), fed = K::placeholder({None, 6}, None, float64);
+  for (D::Reduction how : {D::sum, D::mean}) {
+    const Tensors plain = D::all_reduce(K::gradients(net.loss(x), net.w), how);
+    for (std::int64_t bytes : {0, 200, 1500, 1 << 20}) {
+      D::GradientOptions aside, inline_;
+      aside.bucket_bytes = inline_.bucket_bytes = bytes;
+      inline_.overlap = false;
+      const Tensors overlapped = D::gradients(net.loss(x), net.w, how, aside), straight = D::gradients(net.loss(x), net.w, how, inline_);
+      const Tensor loss = net.loss(x);
+      const Tensors kept = D::gradients(loss, net.w, how, aside);
+      const Function f = K::function({fed}, D::gradients(net.loss(fed), net.w, how, aside));
+      for (int call = 0; call < 3; ++call) {
+        const Tensors played = f({x});
+        for (std::int64_t i = 0; i < net.w.size(); ++i) {
+          const std::vector<double> a = numbers(overlapped[i]), b = numbers(plain[i]);
+          CHECK(a == numbers(straight[i]));
+          CHECK(a == numbers(kept[i]));
+          const std::vector<double> c = numbers(played[i]);
+          for (std::size_t k = 0; k < a.size(); ++k) {
+            CHECK(a[k] == Approx(b[k]).epsilon(1e-12));
+            CHECK(c[k] == Approx(b[k]).epsilon(1e-12));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("D::gradients: variables that are not reached, listed twice, or the loss itself", "[ranks][gradient][overlap]") {
+  const D::World world;
+  const Tensor a = variable(smooth(world.rank(), {3})), b = variable(smooth(1, {2})), h = a * 2.0, loss = K::sum(h * h);
+  const Tensors g = D::gradients(loss, {a, b, h, a, loss});
+  CHECK(!g[1].defined());
+  const Tensors expected = D::all_reduce(Tensors{8.0 * a, 4.0 * a});
+  CHECK(numbers(g[0]) == numbers(expected[0]));
+  CHECK(numbers(g[2]) == numbers(expected[1]));
+  CHECK(numbers(g[3]) == numbers(expected[0]));
+  CHECK(numbers(g[4])[0] == world.size());
+  CHECK(message_of([&] { D::gradients(loss, {a}, D::max); }) == "gradients: gradients are added or averaged over the ranks, with sum or mean");
+  CHECK(message_of([&] { D::gradients(loss, {K::constant({1., 2.})}); }).find("gradients: variable 0") == 0);
+}
+
+TEST_CASE("D::gradients can be differentiated, and put into a function afterwards", "[ranks][gradient][overlap]") {
+  const D::World world;
+  const Tensor x = variable(smooth(world.rank(), {3}));
+  auto second = [&](bool bucketed) {
+    const Tensor loss = K::sum(x * x * x);
+    const Tensor g = bucketed ? D::gradients(loss, {x})[0] : D::all_reduce(K::gradients(loss, {x})[0]);
+    return K::gradients(K::sum(g * g), {x})[0];
+  };
+  CHECK(numbers(second(true)) == numbers(second(false)));
+  const Tensor g = D::gradients(K::sum(x * x * x), {x})[0];
+  const Function f = K::function({}, {g});
+  CHECK(numbers(f({})[0]) == numbers(g));
+  K::update(x, x * 2.0);   // what is recorded is computed from the variable as it is
+  const std::vector<double> again = numbers(f({})[0]), expected = numbers(D::all_reduce(3.0 * x * x));
+  for (std::size_t i = 0; i < again.size(); ++i) CHECK(again[i] == Approx(expected[i]).epsilon(1e-12));
+}
+
 }  // namespace kassette::test

@@ -18,7 +18,7 @@ bad=0
 for ranks in 1 2 3 4 5; do
   piece=1073741824
   [ $ranks != 3 ] || piece=101
-  KASSETTE_MPI_PIECE=$piece timeout 300 mpirun -n $ranks "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 && continue
+  KASSETTE_MPI_PIECE=$piece timeout -k 5 300 mpirun -n $ranks "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 && continue
   echo "with $ranks ranks, pieces of $piece:"
   cat "$work/log"
   bad=1
@@ -27,7 +27,7 @@ done
 # fails HOW "text that is said" SECONDS: all ranks end, in time. The status is whatever mpirun makes of it, but 0.
 fails() {
   local how=$1 status=0 begin=$SECONDS
-  KASSETTE_RANKS_TIMEOUT=2 timeout 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
+  KASSETTE_RANKS_TIMEOUT=2 timeout -k 5 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
   [ $status -ne 0 ] && grep -qF "$2" "$work/log" && [ $((SECONDS - begin)) -le "$3" ] && ! grep -q '^rank . ends' "$work/log" && return
   echo "$how: status $status, expected a failure with \"$2\" within $3 s, took $((SECONDS - begin)) s:"
   cat "$work/log"
@@ -42,7 +42,7 @@ fails sleep "has waited for 2 s in all_reduce(sum) of float32 (3,)" 10
 # Killed from outside, at any point.
 for delay in 0.2 0.5 0.8; do
   status=0
-  timeout 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" none 100000000 >"$work/log" 2>&1 &
+  timeout -k 5 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" none 100000000 >"$work/log" 2>&1 &
   job=$!
   sleep $delay
   pkill -KILL -n -f 'kassette_ranks_failing none' || true
@@ -52,7 +52,7 @@ for delay in 0.2 0.5 0.8; do
 done
 
 # Ctrl-C ends all.
-timeout -s INT 1 mpirun -n 2 "$build/tests/kassette_ranks_failing" none 100000000 >"$work/log" 2>&1 && { echo "interrupted, and ended well"; bad=1; }
+timeout -k 10 -s INT 1 mpirun -n 2 "$build/tests/kassette_ranks_failing" none 100000000 >"$work/log" 2>&1 && { echo "interrupted, and ended well"; bad=1; }
 for _ in {1..50}; do
   pgrep -f 'kassette_ranks_failing none' >/dev/null || break
   sleep 0.1

@@ -70,6 +70,8 @@ constexpr Exempt kFunctions[] = {
 constexpr Exempt kRows[] = {
     {"to", "copies to another device: on one it is the tensor itself"},
     {"send", "goes to another rank: tests/ranks/messages_test.cpp"},
+    {"all_reduce_start", "of D::gradients: tests/ranks/gradients_test.cpp"},
+    {"all_reduce_wait", "of D::gradients: tests/ranks/gradients_test.cpp"},
     {"recv", "comes from another rank: tests/ranks/messages_test.cpp"},
 };
 

@@ -1,0 +1,197 @@
+// ops/reduce_job.cpp - an all_reduce that goes on while its rank computes: the thread that runs it, and its two ops.
+//
+// Note [Reductions in the background]
+// D::gradients begins to reduce a bucket of gradients as soon as the backward pass has them, and waits for all buckets at the end. In a
+// function that is two ops. all_reduce_start takes the gradients and the token of the bucket before, so that a plan, which computes what
+// an op reads in the order in which it reads it, starts the first bucket before it computes the second; its own token owns the job.
+// all_reduce_wait takes the token and, for their shapes and their gradients, the tensors that were reduced. The thread has a
+// communicator of its own, and reduces bucket by bucket, so that the bits are the same whether it runs aside or not.
+#include "ops/reduce_job.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <thread>
+
+#include "core/text.h"
+#include "ops/elementwise.h"
+
+namespace kassette {
+
+struct ReduceJob::State {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false, aside = false;
+  Tensors xs, results;
+  Reduction how = Reduction::sum;
+  RankGroup* group = nullptr;
+  std::exception_ptr error;
+};
+
+/// Runs jobs in the order in which they begin. One for the process.
+class ReduceThread {
+ public:
+  static ReduceThread& get() {
+    static ReduceThread* t = new ReduceThread;   // runs until the process ends
+    return *t;
+  }
+  void add(Ref<ReduceJob> job) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    jobs_.push_back(std::move(job));
+    more_.notify_one();
+  }
+
+ private:
+  ReduceThread() { std::thread([this] { run(); }).detach(); }
+  void run() {
+    for (;;) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      more_.wait(lock, [&] { return !jobs_.empty(); });
+      Ref<ReduceJob> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job->run();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable more_;
+  std::deque<Ref<ReduceJob>> jobs_;
+};
+
+ReduceJob::ReduceJob() : state_(new State) {}
+ReduceJob::~ReduceJob() { delete state_; }
+
+void ReduceJob::run() {
+  State& s = *state_;
+  try {
+    Scoped<bool> off(context().recording, false);
+    if (s.group->comm) s.group->comm->set_background(s.aside);
+    s.results = all_reduce(s.xs, s.how, *s.group);
+  } catch (...) {
+    s.error = std::current_exception();
+  }
+  std::lock_guard<std::mutex> lock(s.mutex);
+  s.done = true;
+  s.ended.notify_all();
+}
+
+Ref<ReduceJob> ReduceJob::begin(Tensors xs, Reduction how, RankGroup& group, bool aside) {
+  Ref<ReduceJob> job = Ref<ReduceJob>::adopt(new ReduceJob);
+  job->state_->xs = std::move(xs);
+  job->state_->how = how;
+  job->state_->group = group.comm ? &background_of(group) : &group;
+  job->state_->aside = aside && group.size > 1 && ranks_are_concurrent();
+  if (job->state_->aside) ReduceThread::get().add(job);
+  else job->run();
+  return job;
+}
+
+const Tensors& ReduceJob::wait() {
+  State& s = *state_;
+  std::unique_lock<std::mutex> lock(s.mutex);
+  s.ended.wait(lock, [&] { return s.done; });
+  if (s.error) std::rethrow_exception(s.error);
+  return s.results;
+}
+
+namespace {
+
+RankGroup& group_of(const Attrs& attrs) { return rank_group(static_cast<int>(attrs.b >> 8)); }
+Reduction reduction_of(const Attrs& attrs) { return static_cast<Reduction>(attrs.b & 255); }
+Attrs attrs_of(std::int64_t n, const RankGroup& group, Reduction how) {
+  Attrs attrs;
+  attrs.a = n;
+  attrs.b = group.id << 8 | static_cast<int>(how);
+  return attrs;
+}
+
+/// A job that has begun before its op was recorded: the first run takes it, replays begin their own.
+struct Begun final : Extra {
+  Ref<ReduceJob> job;
+  std::mutex mutex;
+  Ref<ReduceJob> take() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return std::move(job);
+  }
+  bool equals(const Extra& other) const override { return this == &other; }
+};
+
+/// attrs.a: how many of the inputs are reduced, the last ones; before them there may be a token. attrs.x: whether in the background.
+void start_rule(const Call&, Spec* out) { *out = Spec(uint8, {}); }
+void start_kernel(const Call& call) {
+  Ref<ReduceJob> job;
+  if (call.attrs.extra) job = static_cast<Begun&>(*call.attrs.extra).take();
+  if (!job) {
+    Tensors xs;
+    for (int i = call.n_in - static_cast<int>(call.attrs.a); i < call.n_in; ++i) {
+      Body b;
+      b.set(*call.in[i].body);
+      b.device = call.device;
+      Value v = read_value(*call.in[i].body);
+      b.storage = std::move(v.storage);
+      b.offset = v.offset;
+      xs.push_back(Access::wrap(std::move(b)));
+    }
+    job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs), call.device == cpu && call.attrs.x != 0);
+  }
+  // The token's storage is the job.
+  Body& token = *call.out[0];
+  ReduceJob* held = job.release();
+  token.storage = Storage::borrow(held, 1, {[](void* p) { Ref<ReduceJob>::drop(static_cast<ReduceJob*>(p)); }, held});
+  token.offset = 0;
+}
+
+void wait_rule(const Call& call, Spec* out) {
+  for (int i = 1; i < call.n_in; ++i) out[i - 1].set(call.spec(i));
+}
+void wait_kernel(const Call& call) {
+  auto* job = reinterpret_cast<ReduceJob*>(call.in[0].data);
+  const Tensors& results = job->wait();
+  for (int i = 0; i < call.n_out; ++i) {
+    const Body& b = Access::body(results[i]);
+    call.out[i]->storage = b.storage;
+    call.out[i]->offset = b.offset;
+  }
+}
+void wait_vjp(const Rewind& r) {
+  Tensors given;
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) given.push_back(r.dy(i));
+  if (given.empty()) return;
+  const Tensors results = all_reduce(given, reduction_of(r.attrs), group_of(r.attrs));
+  std::int64_t next = 0;
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) r.din(i + 1) = results[next++];
+}
+
+}  // namespace
+
+constinit const OpDef all_reduce_start_row{
+    .name = "all_reduce_start", .rule = start_rule, .cpu = start_kernel, .traits = kView, .cuda = start_kernel};
+constinit const OpDef all_reduce_wait_row{.name = "all_reduce_wait", .rule = wait_rule, .cpu = wait_kernel, .vjp = wait_vjp,
+                                          .shape_only = ~1u, .host = 1, .traits = kView, .n_out = 0, .cuda = wait_kernel};
+
+Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
+                        Ref<ReduceJob> begun) {
+  Attrs attrs = attrs_of(xs.size(), group, how);
+  attrs.x = aside;
+  if (begun) {
+    auto extra = Ref<Begun>::adopt(new Begun);
+    extra->job = std::move(begun);
+    attrs.extra = Ref<Extra>(extra.get());
+  }
+  std::vector<In> ins;
+  if (previous.defined()) ins.push_back(previous);
+  for (const Tensor& x : xs) ins.push_back(x);
+  Tensor token;
+  apply(all_reduce_start_row, attrs, ins.data(), static_cast<int>(ins.size()), &token, 1);
+  return token;
+}
+
+Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, const RankGroup& group) {
+  Tensors ins{token};
+  for (const Tensor& x : xs) ins.push_back(x);
+  return apply_all(all_reduce_wait_row, attrs_of(xs.size(), group, how), ins);
+}
+
+}  // namespace kassette
