@@ -68,6 +68,8 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
 
 bool is_mask(Fit fit) { return fit >= Fit::mask; }
 bool is_bias(Fit fit) { return fit == Fit::bias_last || fit == Fit::bias_first; }
+/// The axis of x whose length a bias of rank 1 has.
+int channel_axis(Fit fit, const Spec& x) { return fit == Fit::bias_first && x.rank > 2 ? 1 : x.rank - 1; }
 
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
 bool fits(Fit fit, const Spec& x, const Spec& like) {
@@ -77,7 +79,7 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
     const bool first = fit == Fit::bias_first && like.rank > 2;
     if (like.rank == 0 || (x.rank != 1 && x.rank != like.rank - 1)) return false;
     for (int i = 0; i < x.rank; ++i) {
-      const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : first ? 1 : like.rank - 1;
+      const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : channel_axis(fit, like);
       if (x.dims[i] != like.dims[axis] && x.dims[i] >= 0 && like.dims[axis] >= 0) return false;
     }
     return true;
@@ -176,7 +178,7 @@ Tensor fitting(Fit fit, const Tensor& x, const Tensor& like) {
   check_fit(fit, a, b);
   if (a.known() && b.known()) return x;
   // A bias of rank 1 needs nothing but the number of channels.
-  if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[fit == Fit::bias_last || b.rank == 2 ? b.rank - 1 : 1] >= 0) return x;
+  if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[channel_axis(fit, b)] >= 0) return x;
   Attrs attrs;
   attrs.a = static_cast<std::int64_t>(fit);
   return apply1(fitting_row, attrs, {x, like});

@@ -256,6 +256,14 @@ TEST_CASE("strides, dilations and sizes of windows that are no steps are refused
 TEST_CASE("channels, ranks and empty kernels that do not fit are refused", "[conv][bad]") {
   for (const Refused& r : kShapes) check(r);
 }
+TEST_CASE("a bias for x of rank 1 is held to the size that comes at a call", "[conv][bad]") {
+  const Tensor x = K::placeholder({None});
+  for (const char* format : {"channels_first", "channels_last"}) {
+    const Function f = K::function({x}, {K::bias_add(x, K::constant({1.}), format)});
+    CHECK_THROWS_WITH(f({K::ones({2})}), Catch::Contains("bias_add: a bias of shape (1,) for x of shape (2,)"));
+    CHECK(f({K::ones({1})})[0].item<double>() == 2);
+  }
+}
 TEST_CASE("unknown paddings, formats and modes are refused", "[conv][bad]") {
   for (const Refused& r : kWords) check(r);
 }
