@@ -98,7 +98,7 @@ void Steps::take(Tensors out, const Tensors& xs, std::int64_t t) {
   for (std::int64_t i = 0; t == 0 && i < out.size(); ++i) {
     Tensor& o = out.begin()[i];
     if (i >= n) o = fitting(Fit::state, o, states_.begin()[i - n]);
-    else if (form_.batched) o = fitting(Fit::rows, o, xs.begin()[0]);
+    if (form_.batched && (i < n || mask_.defined())) o = fitting(i < n ? Fit::rows : Fit::state_rows, o, xs.begin()[0]);
   }
   if (mask_.defined())
     for (std::int64_t i = 0; i < out.size(); ++i) {

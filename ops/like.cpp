@@ -66,6 +66,7 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
   return x.same_shape(y) && x.known();
 }
 
+bool is_rows(Fit fit) { return fit == Fit::rows || fit == Fit::state_rows; }
 bool is_mask(Fit fit) { return fit >= Fit::mask; }
 bool is_bias(Fit fit) { return fit == Fit::bias_last || fit == Fit::bias_first; }
 /// The axis of x whose length a bias of rank 1 has.
@@ -86,7 +87,7 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
   }
   if (fit == Fit::bound_of_clip) {
     if (x.rank > like.rank) return false;
-  } else if (fit == Fit::rows) {
+  } else if (is_rows(fit)) {
     return x.rank > 0 && (like.rank == 0 || x.dims[0] == like.dims[0] || x.dims[0] < 0 || like.dims[0] < 0);
   } else if (is_mask(fit)) {
     auto same = [&](int i) { return x.dims[i] == like.dims[i] || x.dims[i] < 0 || like.dims[i] < 0; };
@@ -108,7 +109,7 @@ void fitting_rule(const Call& call, Spec* out) {
   check_fit(fit, x, like);
   out->set(x);
   if (fit == Fit::bound_of_clip || fit == Fit::class_ids || is_bias(fit) || like.rank < 0) return;
-  if (fit == Fit::rows) {
+  if (is_rows(fit)) {
     if (x.rank > 0 && like.rank > 0 && x.dims[0] < 0) out->dims[0] = like.dims[0];
     return;
   }
@@ -166,7 +167,8 @@ void check_fit(Fit fit, const Spec& x, const Spec& like) {
                      " as they are, or the same with an axis of size 1 behind");
   if (fit == Fit::branches) fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
   if (fit == Fit::state) fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like, "; the shape must stay the same");
-  if (fit == Fit::rows) fail<ValueError>("rnn: an output has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
+  if (is_rows(fit))
+    fail<ValueError>("rnn: ", fit == Fit::rows ? "an output" : "a state", " has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
   const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
                      : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"
                                                      : "categorical_crossentropy";

@@ -110,6 +110,16 @@ TEST_CASE("an unrolled step that gives other shapes is refused when they are kno
   auto g = K::function({in, state, other}, {K::rnn(row, in, {state}, o).outputs});
   CHECK(g({x, s, s})[0].shape() == Shape{3, 2, 2});
   CHECK(error_of<kassette::ValueError>([&] { g({x, s, one}); }) == "rnn: an output has shape (1, 2), expected (3, ...), a row for each sample");
+  // A mask takes states by rows, too.
+  auto keep = [&](const Tensor& e, const Tensors& states) { return K::Step{e, states}; };
+  Tensor mask = K::placeholder({K::None, 2});
+  o.mask = mask;
+  auto h = K::function({in, state, mask}, K::rnn(keep, in, {state}, o).new_states);
+  CHECK(h({x, s, K::ones({3, 2})})[0].shape() == Shape{3, 2});
+  CHECK(error_of<kassette::ValueError>([&] { h({x, one, K::ones({3, 2})}); }) == "rnn: a state has shape (1, 2), expected (3, ...), a row for each sample");
+  Tensor seen = K::ones({3, 2});
+  o.mask = seen;
+  CHECK(error_of<kassette::ValueError>([&] { K::rnn(keep, x, {one}, o); }) == "rnn: state 0 has shape (1, 2), expected (3, ...), a row for each sample");
 }
 
 TEST_CASE("branches of two shapes are refused, at once and when a function learns the shapes", "[bad][phase]") {
