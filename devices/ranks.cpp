@@ -172,7 +172,13 @@ RankGroup& background_of(RankGroup& group) {
   if (!group.background) group.background = split_ranks(group, 0, group.rank);
   return *group.background;
 }
-bool ranks_are_concurrent() { return job().transport && job().transport->concurrent(); }
+
+bool ranks_overlap() {
+  const Transport* t = job().transport;
+  if (!t || !t->concurrent()) return false;
+  static const char* set = std::getenv("KASSETTE_RANKS_OVERLAP");
+  return set ? std::strcmp(set, "0") != 0 : t->local_size() < job().groups.front().size;
+}
 
 int local_rank() {
   all_ranks();

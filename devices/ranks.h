@@ -34,8 +34,9 @@ std::string transport_name();
 
 /// A group of the same ranks for a second thread. Made at the first call, by all ranks.
 RankGroup& background_of(RankGroup& group);
-/// Whether two threads may be in two groups at once.
-bool ranks_are_concurrent();
+/// Whether a second thread is to exchange while the first computes: where there are several machines, whose network takes time of its
+/// own, or KASSETTE_RANKS_OVERLAP is 1. Between ranks of one machine an exchange is work of the cores that compute.
+bool ranks_overlap();
 
 /// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
 void set_ranks_timeout(double seconds);

@@ -52,6 +52,7 @@ struct Transport {
   /// Starts the transport, once; null where that fails, then `why` has the reason.
   Communicator* (*start)(char* why, int why_bytes);
   int (*local_rank)();     // among the ranks of this machine
+  int (*local_size)();     // how many these are
   bool (*concurrent)();    // two threads may be in two communicators at once; known after start
   /// Ends the transport, where it started it: waits until every message has left.
   void (*finish)();

@@ -280,6 +280,22 @@ void finish() {
   if (started_here) MPI_Finalize();
 }
 
+/// The ranks of this machine.
+struct Local {
+  int rank = 0, size = 1;
+  Local() {
+    MPI_Comm here;
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) != MPI_SUCCESS) return;
+    MPI_Comm_rank(here, &rank);
+    MPI_Comm_size(here, &size);
+    MPI_Comm_free(&here);
+  }
+};
+const Local& local() {
+  static const Local l;   // asked for by all ranks when they start
+  return l;
+}
+
 Communicator* start(char* why, int why_bytes) {
   auto failed = [&](const char* reason) -> Communicator* {
     std::snprintf(why, static_cast<std::size_t>(why_bytes), "%s", reason);
@@ -298,23 +314,12 @@ Communicator* start(char* why, int why_bytes) {
     return failed("MPI was started by MPI_Init, for programs of one thread; start it by MPI_Init_thread, or leave that to init");
   MPI_Comm all;
   if (MPI_Comm_dup(MPI_COMM_WORLD, &all) != MPI_SUCCESS) return failed("MPI_Comm_dup failed");
+  local();
   try {
     return new MpiCommunicator(all);
   } catch (const std::exception& e) {
     return failed(e.what());
   }
-}
-
-int local_rank() {
-  static const int rank = [] {
-    MPI_Comm here;
-    int r = 0;
-    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) != MPI_SUCCESS) return 0;
-    MPI_Comm_rank(here, &r);
-    MPI_Comm_free(&here);
-    return r;
-  }();
-  return rank;
 }
 
 void abort_all(int status) {
@@ -329,7 +334,7 @@ const char* describe() {
   return text;
 }
 
-constexpr Transport kTransport{kTransportAbi, start, local_rank, [] { return thread_level == MPI_THREAD_MULTIPLE; }, finish,
+constexpr Transport kTransport{kTransportAbi, start, [] { return local().rank; }, [] { return local().size; }, [] { return thread_level == MPI_THREAD_MULTIPLE; }, finish,
                                abort_all, describe};
 
 }  // namespace
