@@ -24,6 +24,16 @@ for ranks in 1 2 3 4 5; do
   bad=1
 done
 
+for example in digits_distributed kmeans_distributed softmax_distributed ring_attention; do
+  [ -x "$build/examples/example_$example" ] || continue
+  for ranks in 1 2 3 4; do
+    timeout -k 5 300 mpirun -n $ranks "$build/examples/example_$example" >"$work/log" 2>&1 && continue
+    echo "$example with $ranks ranks:"
+    cat "$work/log"
+    bad=1
+  done
+done
+
 # again CHECK...: once more, and again, where it fails: Open MPI's mpirun (4.1.4) itself crashes or hangs at times when ranks fail.
 again() {
   local try
