@@ -67,11 +67,14 @@ fi
 env/bin/python "$source/tests/python/fuzz.py" "${KASSETTE_FUZZ_SECONDS:-60}" >fuzz.log 2>&1 || { tail -n 40 fuzz.log >&2; exit 1; }
 grep "^fuzz.py:" fuzz.log
 
-# What needs a program, a package or a network that is not there; TensorBoard and several GPUs are TensorFlow's.
+# What needs a program, a package or a network that is not there; TensorBoard and several GPUs are TensorFlow's. Threads of the test that is
+# deselected race for one generator; where it loses, as with Python 3.13, that generator stays with Keras, cannot be sent to processes, and the
+# tests behind it wait for ever.
 [ $# -gt 0 ] || set -- tests/keras tests/keras/engine/layer_subclassing_tests.py tests/test_dynamic_trainability.py tests/test_loss_masking.py \
   tests/test_loss_weighting.py tests/test_model_pickling.py tests/test_model_saving.py tests/test_multiprocessing.py \
   tests/integration_tests/test_image_data_tasks.py tests/integration_tests/test_temporal_data_tasks.py tests/integration_tests/test_vector_data_tasks.py \
-  --ignore tests/keras/datasets --ignore tests/keras/utils/multi_gpu_test.py --ignore tests/keras/callbacks/tensorboard_test.py
+  --ignore tests/keras/datasets --ignore tests/keras/utils/multi_gpu_test.py --ignore tests/keras/callbacks/tensorboard_test.py \
+  --deselect tests/keras/utils/data_utils_test.py::test_generator_enqueuer_fail_threads
 run() {   # RESULT.xml ARGUMENTS...
   local status=0
   "${pytest[@]}" -o junit_family=xunit1 --junitxml "$1" "${@:2}" >"${1%.xml}.log" 2>&1 || status=$?
