@@ -349,7 +349,8 @@ try:
 except KeyboardInterrupt:
     print('interrupted', K.eval(K.constant(1.0) + 1), time.time() - start < 0.7 + whole / 4)
 """
-    p = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    # What starts in the background of a shell ignores the signal, and passes that on.
+    p = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     assert p.stdout.readline() == "ready\n"
     time.sleep(0.7)
     p.send_signal(signal.SIGINT)
