@@ -1,5 +1,7 @@
 // nn_backend/pooling.cpp - pooling, local convolution and bias; the arguments that convolution and pooling share.
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <kassette/backend/config.h>
 #include <kassette/backend/convolution.h>
@@ -14,6 +16,7 @@
 #include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/pool.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace backend {
@@ -84,6 +87,15 @@ Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first,
   return index(x, Ref<Extra>(list.get()));
 }
 
+/// How many elements of an axis `places` patches take.
+std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64_t stride, std::int64_t size) {
+  std::int64_t extent;
+  if (places == 0) return 0;
+  if (__builtin_mul_overflow(places - 1, stride, &extent) || __builtin_add_overflow(extent, size, &extent))
+    fail<ValueError>(what, ": ", places, " patches with a stride of ", stride, " take more elements than a tensor can have");
+  return extent;
+}
+
 /// The taps of all patches beside one another are a matrix for each place, (places, batch, features): times the kernel of that place.
 Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size, const std::int64_t* stride,
              const std::int64_t* places, bool channels_first) {
@@ -94,8 +106,11 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   if (!b.dtype.is_float()) fail<TypeError>(what, ": inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype) fail<TypeError>(what, ": inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
   if (b.rank >= 0 && b.rank != axes + 2) fail<ValueError>(what, ": inputs have shape ", static_cast<const Spec&>(b), "; it takes rank ", axes + 2);
-  std::int64_t all = 1, taps = 1;
-  for (int i = 0; i < axes; ++i) all *= places[i], taps *= size[i];
+  std::int64_t all = 1, taps = 1, extent[2];
+  for (int i = 0; i < axes; ++i) {
+    all *= places[i], taps *= size[i];
+    extent[i] = extent_of_patches(what, places[i], stride[i], size[i]);
+  }
   const std::int64_t features = known_size(what, k, 1), filters = known_size(what, k, 2);
   if (known_size(what, k, 0) != all)
     fail<ValueError>(what, ": the kernel ", static_cast<const Spec&>(k), " has ", k.dims[0], " places, and output_shape asks for ", all);
@@ -106,14 +121,20 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
                      " elements of each channel, the kernel takes ", features, " features");
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
-    if (n >= 0 && places[i] > 0 && (places[i] - 1) * stride[i] + size[i] > n)
-      fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ",
-                       (places[i] - 1) * stride[i] + size[i]);
+    if (n >= 0 && extent[i] > n)
+      fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ", extent[i]);
+  }
+  // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
+  Tensor covered = x.tensor();
+  if (!b.known()) {
+    std::vector<std::int64_t> count(static_cast<std::size_t>(axes + 2), -1);
+    std::copy_n(extent, axes, count.begin() + space);
+    covered = slice_from(covered, std::vector<std::int64_t>(count.size(), 0), count);
   }
   Tensors parts;
   std::int64_t at[2] = {};
   for (at[0] = 0; at[0] < size[0]; ++at[0])
-    for (at[1] = 0; at[1] < (axes > 1 ? size[1] : 1); ++at[1]) parts.push_back(under_tap(x, space, axes, at, stride, places));
+    for (at[1] = 0; at[1] < (axes > 1 ? size[1] : 1); ++at[1]) parts.push_back(under_tap(covered, space, axes, at, stride, places));
   // (batch, places..., taps, channels), or channels before space and taps last.
   Tensor patches = kassette::stack(parts, channels_first ? axes + 2 : axes + 1);
   if (channels_first) {

@@ -146,3 +146,25 @@ TEST_CASE("a number takes the shape of the branch that it stands beside", "[phas
   check({1, 2}, [](const Tensor& t) { return K::in_train_phase(5, t); });
   check({5, 5}, [](const Tensor& t) { return K::in_test_phase(5, t); });
 }
+
+TEST_CASE("a local convolution of too few elements is refused when the sizes are known, without channels too", "[bad][convolution]") {
+  for (int channels : {0, 2}) {
+    INFO(channels << " channels");
+    Tensor x = K::ones({1, 3, channels}), kernel = K::ones({4, channels, 2});
+    auto run = [&](const Tensor& in) { return K::local_conv1d(in, kernel, 1, 1); };
+    CHECK(error_of<kassette::ValueError>([&] { run(x); }).find("have 3 elements along an axis, and 4 patches take 4") != std::string::npos);
+    for (const Tensor& in : {K::placeholder({K::None, K::None, channels}), K::placeholder(K::None, 3), K::placeholder()}) {
+      auto f = K::function({in}, {run(in)});
+      CHECK(error_of<kassette::ValueError>([&] { f({x}); }).find("slice: ") == 0);
+      CHECK(f({K::ones({1, 4, channels})})[0].shape() == Shape{1, 4, 2});
+    }
+    auto plane = [&](const Tensor& in) { return K::local_conv2d(in, K::ones({2 * 3, channels, 2}), {1, 1}, {1, 1}, {2, 3}, "channels_first"); };
+    Tensor in = K::placeholder({1, channels, K::None, K::None});
+    auto f = K::function({in}, {plane(in)});
+    CHECK(f({K::ones({1, channels, 2, 3})})[0].shape() == Shape{1, 2, 2, 3});
+    for (auto [rows, columns] : {std::pair{1, 3}, std::pair{2, 2}})
+      CHECK(error_of<kassette::ValueError>([&] { f({K::ones({1, channels, rows, columns})}); }) != "no error");
+  }
+  const std::string said = error_of<kassette::ValueError>([] { K::local_conv1d(K::placeholder({K::None, K::None, 0}), K::zeros({int64_t(1) << 40, 0, 1}), 1, 1 << 30); });
+  CHECK(said.find("more elements than a tensor can have") != std::string::npos);
+}
