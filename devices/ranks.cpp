@@ -30,7 +30,6 @@ struct Job {
   std::deque<RankGroup> groups;             // addresses hold
   std::atomic<bool> started{false};
   const Transport* transport = nullptr;     // null: one rank
-  std::string stand_in;                     // a library of tests
   bool compares = true;
 };
 Job& job() {
@@ -52,12 +51,11 @@ bool runs_mpi() {
   return initialized && initialized(&flag) == 0 && flag;
 }
 
-const Transport* load_transport(const std::string& stand_in) {
+const Transport* load_transport() {
   std::string why;
-  void* library = stand_in.empty() ? open_beside(kTransportFile, &why) : dlopen(stand_in.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = open_beside(kTransportFile, &why);
   if (!library)
-    fail<RuntimeError>("init: this process is one of several ranks, and the library for MPI does not load: ",
-                       stand_in.empty() ? why : std::string(dlerror()),
+    fail<RuntimeError>("init: this process is one of several ranks, and the library for MPI does not load: ", why,
                        "; install libopenmpi-dev (or libmpich-dev) and build kassette again");
   using Entry = const Transport* (*)();
   auto entry = reinterpret_cast<Entry>(dlsym(library, "kassette_mpi_transport"));
@@ -126,8 +124,8 @@ RankGroup& all_ranks() {
   std::lock_guard<std::mutex> lock(j.mutex);
   if (j.started.load(std::memory_order_relaxed)) return j.groups.front();
   Communicator* comm = nullptr;
-  if (launched() || runs_mpi() || !j.stand_in.empty()) {
-    const Transport* transport = load_transport(j.stand_in);
+  if (launched() || runs_mpi()) {
+    const Transport* transport = load_transport();
     char why[512] = "it does not start";
     comm = transport->start(why, sizeof why);
     if (!comm) fail<RuntimeError>("init: ", why);
@@ -145,8 +143,6 @@ RankGroup& all_ranks() {
   return every;
 }
 
-bool ranks_started() { return job().started.load(std::memory_order_acquire); }
-
 RankGroup& rank_group(int id) {
   if (id == 0) return all_ranks();
   Job& j = job();
@@ -162,7 +158,7 @@ RankGroup* split_ranks(RankGroup& group, int colour, int key) {
     return &add_group(j, nullptr);
   }
   const std::function<std::string()> describe = [&] { return std::string("split"); };
-  RankCall call(group, 0x73706c6974, describe);
+  RankCall call(group, call_number("split"), describe);
   Communicator* part = group.comm->split(colour, key);
   std::lock_guard<std::mutex> lock(j.mutex);
   return part ? &add_group(j, part) : nullptr;
@@ -192,18 +188,18 @@ std::string transport_name() {
   return t ? t->describe() : "one rank";
 }
 
-void use_transport_library(const char* file) {
-  Job& j = job();
-  std::lock_guard<std::mutex> lock(j.mutex);
-  j.stand_in = file;
-}
-
 void rethrow_transport_error() {
   try {
     throw;
   } catch (const std::runtime_error& e) {
     fail<RuntimeError>(e.what());
   }
+}
+
+std::uint64_t call_number(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325;   // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
 }
 
 // ---- one call --------------------------------------------------------------------------------------------------------
@@ -254,7 +250,7 @@ void announce(RankGroup& group, const std::string& what, bool watched) noexcept 
   if (!group.comm || !job().compares) return;
   try {
     const std::function<std::string()> describe = [&] { return what; };
-    RankCall call(group, std::hash<std::string>()(what), describe, watched);
+    RankCall call(group, call_number(what), describe, watched);
   } catch (...) {   // it is theirs
   }
 }

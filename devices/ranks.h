@@ -23,7 +23,6 @@ struct RankGroup {
 /// All ranks of the job. Starts the transport at the first call, where the process was started by mpirun or the like, or runs MPI
 /// itself. Throws RuntimeError where that cannot be done.
 RankGroup& all_ranks();
-bool ranks_started();
 RankGroup& rank_group(int id);
 /// The ranks of `group` that give the same colour, ordered by key, then rank; null for -1.
 RankGroup* split_ranks(RankGroup& group, int colour, int key);
@@ -41,6 +40,9 @@ bool ranks_overlap();
 /// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
 void set_ranks_timeout(double seconds);
 double ranks_timeout();
+
+/// A number for a call that is described by `text`, the same on every rank.
+std::uint64_t call_number(const std::string& text);
 
 /// One call that all ranks of a group make. It holds the group, throws RuntimeError on every rank where their calls differ, and is
 /// named should it get stuck. Nothing of it costs in a group of one.
@@ -68,8 +70,5 @@ class RankCall {
 
 /// Tells the ranks that wait in a call that this one will not come: they throw, naming `why`.
 void refuse_call(RankGroup& group, const std::string& why) noexcept;
-
-/// For tests: a transport library in place of libkassette_mpi.so.
-void use_transport_library(const char* file);
 
 }  // namespace kassette

@@ -73,7 +73,7 @@ World World::split(int colour, int key) const {
 
 void World::barrier() const {
   const std::function<std::string()> words = [] { return std::string("barrier"); };
-  RankCall call(*group_, 0x62617272, words);
+  RankCall call(*group_, call_number("barrier"), words);
   if (group_->comm) group_->comm->barrier();
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ops/collective_kernels.h"
+#include "ops/collective_parts.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/named.h"
@@ -12,17 +12,6 @@
 namespace kassette {
 namespace {
 
-// attrs.a: the number of tensors of a list; attrs.b: group and reduction; attrs.x: a rank
-Attrs attrs_of(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum, int rank = 0) {
-  Attrs attrs;
-  attrs.a = n;
-  attrs.b = group.id << 8 | static_cast<int>(how);
-  attrs.x = rank;
-  return attrs;
-}
-const RankGroup& group_of(const Attrs& attrs) { return rank_group(static_cast<int>(attrs.b >> 8)); }
-Reduction reduction_of(const Attrs& attrs) { return static_cast<Reduction>(attrs.b & 255); }
-int rank_of(const Attrs& attrs) { return static_cast<int>(attrs.x); }
 bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction::mean; }
 
 // ---- rules ---------------------------------------------------------------------------------------------------------
@@ -109,19 +98,6 @@ void unshard_kernel(const Call& call) { embed(call, shard_of(call, call.spec(1))
 
 // ---- adjoints ------------------------------------------------------------------------------------------------------
 
-/// Calls together(those of dy that are there) and hands the results out: one list is one message.
-template <class F>
-void for_list(const Rewind& r, F together) {
-  Tensors given;
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) given.push_back(r.dy(i));
-  if (given.empty()) return;
-  const Tensors results = together(given);
-  std::int64_t next = 0;
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) r.din(i) = results[next++];
-}
-
 /// The product of the other ranks' x.
 Tensor product_of_others(const Tensor& x, const RankGroup& group) {
   const Tensor every = all_gather(expand_dims(x, 0), group);
@@ -135,7 +111,7 @@ Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group
 }
 
 void all_reduce_vjp(const Rewind& r) {
-  for_list(r, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
+  list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
 }
 /// What an extreme or a product over the ranks owes to x, given that and the cotangent of it.
 Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const Tensor& dy, const RankGroup& group) {
@@ -143,7 +119,7 @@ Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const
 }
 void all_reduce_nonlinear_vjp(const Rewind& r) {
   const RankGroup& group = group_of(r.attrs);
-  for_list(r, [&](const Tensors& dy) { return all_reduce(dy, Reduction::sum, group); });
+  list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, Reduction::sum, group); });
   for (int i = 0; i < r.n_out(); ++i)
     if (r.dy(i).defined()) r.din(i) = nonlinear_gradient(reduction_of(r.attrs), r.in(i), r.out(i), r.din(i), group);
 }
@@ -153,7 +129,7 @@ void reduce_scatter_nonlinear_vjp(const Rewind& r) {
 }
 
 Tensors reduce(const Tensors& xs, int root, const RankGroup& group) {
-  return apply_all(reduce_row, attrs_of(xs.size(), group, Reduction::sum, root), xs);
+  return apply_all(reduce_row, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
 
 void send_vjp(const Rewind& r) {
@@ -190,12 +166,12 @@ constinit const OpDef all_reduce_nonlinear_row{.name = "all_reduce_nonlinear", .
                                                .n_out = 0, .cuda = all_reduce_kernel};
 constinit const OpDef broadcast_row{.name = "broadcast", .rule = list_rule, .cpu = broadcast_kernel,
                                     .vjp = [](const Rewind& r) {
-                                      for_list(r, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
+                                      list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
                                     },
                                     .traits = kTogether, .n_out = 0, .cuda = broadcast_kernel};
 constinit const OpDef reduce_row{.name = "reduce", .rule = list_rule, .cpu = reduce_kernel,
                                  .vjp = [](const Rewind& r) {
-                                   for_list(r, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
+                                   list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
                                  },
                                  .traits = kTogether, .n_out = 0, .cuda = reduce_kernel};
 constinit const OpDef all_gather_row{.name = "all_gather", .rule = all_gather_rule, .cpu = all_gather_kernel,
@@ -231,28 +207,28 @@ constinit const OpDef recv_row{.name = "recv", .rule = same_rule, .cpu = recv_ke
 
 Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group) {
   if (xs.empty()) return {};
-  return in_name_of("all_reduce", [&] { return apply_all(is_linear(how) ? all_reduce_row : all_reduce_nonlinear_row, attrs_of(xs.size(), group, how), xs); });
+  return in_name_of("all_reduce", [&] { return apply_all(is_linear(how) ? all_reduce_row : all_reduce_nonlinear_row, collective_attrs(xs.size(), group, how), xs); });
 }
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
   check_rank("broadcast", root, group);
   if (xs.empty()) return {};
-  return apply_all(broadcast_row, attrs_of(xs.size(), group, Reduction::sum, root), xs);
+  return apply_all(broadcast_row, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
-Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_row, attrs_of(0, group), {x}); }
+Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_row, collective_attrs(0, group), {x}); }
 Tensor reduce_scatter(const Tensor& x, Reduction how, const RankGroup& group, const Tensor& like) {
-  const Attrs attrs = attrs_of(0, group, how);
+  const Attrs attrs = collective_attrs(0, group, how);
   if (like.defined()) return apply1(reduce_scatter_row, attrs, {x, like});
   return in_name_of("reduce_scatter", [&] { return apply1(is_linear(how) ? reduce_scatter_row : reduce_scatter_nonlinear_row, attrs, {x}); });
 }
-Tensor shard(const Tensor& x, const RankGroup& group) { return apply1(shard_row, attrs_of(0, group), {x}); }
-Tensor all_to_all(const Tensor& x, const RankGroup& group) { return apply1(all_to_all_row, attrs_of(0, group), {x}); }
+Tensor shard(const Tensor& x, const RankGroup& group) { return apply1(shard_row, collective_attrs(0, group), {x}); }
+Tensor all_to_all(const Tensor& x, const RankGroup& group) { return apply1(all_to_all_row, collective_attrs(0, group), {x}); }
 Tensor send(const Tensor& x, int to, const RankGroup& group) {
   check_peer("send", to, group);
-  return apply1(send_row, attrs_of(0, group, Reduction::sum, to), {x});
+  return apply1(send_row, collective_attrs(0, group, Reduction::sum, to), {x});
 }
 Tensor recv(const Tensor& like, int from, const RankGroup& group) {
   check_peer("recv", from, group);
-  return apply1(recv_row, attrs_of(0, group, Reduction::sum, from), {like});
+  return apply1(recv_row, collective_attrs(0, group, Reduction::sum, from), {like});
 }
 
 Rows rows_of(std::int64_t n, int rank, int size) {

@@ -1,6 +1,6 @@
 // ops/collective_kernels.cpp - kernels that exchange bytes with the other ranks of a group: staging, packing of lists, the comparison
 // of what the ranks call.
-#include "ops/collective_kernels.h"
+#include "ops/collective_parts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,10 +12,6 @@
 
 namespace kassette {
 namespace {
-
-RankGroup& group_of(const Call& call) { return rank_group(static_cast<int>(call.attrs.b >> 8)); }
-Reduction reduction_of(const Call& call) { return static_cast<Reduction>(call.attrs.b & 255); }
-int rank_of(const Call& call) { return static_cast<int>(call.attrs.x); }
 
 Combine combine_of(Reduction how) {
   switch (how) {
@@ -34,10 +30,9 @@ void mix(std::uint64_t& hash, std::uint64_t value) {
 }
 /// Equal for calls that go together. Sizes of the first axis may differ where `rows_differ`.
 std::uint64_t number_of(const Call& call, bool rows_differ) {
-  std::uint64_t hash = 1469598103934665603u;
-  for (const char* c = call.op.name; *c; ++c) mix(hash, static_cast<unsigned char>(*c));
+  std::uint64_t hash = call_number(call.op.name);
   mix(hash, static_cast<std::uint64_t>(call.attrs.b & 255));
-  mix(hash, static_cast<std::uint64_t>(rank_of(call)));
+  mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));
   for (int i = 0; i < call.n_in; ++i) {
     const Spec& s = call.spec(i);
@@ -49,14 +44,14 @@ std::uint64_t number_of(const Call& call, bool rows_differ) {
 }
 
 std::string words_of(const Call& call) {
-  const Reduction how = reduction_of(call);
+  const Reduction how = reduction_of(call.attrs);
   std::string words = call.op.name;
   if (auto end = words.find("_nonlinear"); end != std::string::npos) words.resize(end);
   if (&call.op == &all_reduce_row || &call.op == &all_reduce_nonlinear_row || &call.op == &reduce_scatter_row ||
       &call.op == &reduce_scatter_nonlinear_row)
     words += text("(", reduction_name(how), ")");
-  if (&call.op == &broadcast_row) words += text(" from rank ", rank_of(call));
-  if (&call.op == &reduce_row) words += text(" to rank ", rank_of(call), ", the gradient of broadcast,");
+  if (&call.op == &broadcast_row) words += text(" from rank ", rank_of(call.attrs));
+  if (&call.op == &reduce_row) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
   words += " of ";
   constexpr int kShown = 3;
   for (int i = 0; i < std::min(call.n_in, kShown); ++i)
@@ -68,7 +63,7 @@ std::string words_of(const Call& call) {
 /// exchange(group), while the group is this call's: compared with that of the other ranks, and named should it get stuck.
 template <class F>
 void together(const Call& call, bool rows_differ, F exchange) {
-  RankGroup& group = group_of(call);
+  RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] { return words_of(call); };
   RankCall held(group, group.comm ? number_of(call, rows_differ) : 0, words);
   try {
@@ -202,7 +197,7 @@ const char* reduction_name(Reduction how) {
 
 void all_reduce_kernel(const Call& call) {
   together(call, [&](RankGroup& group) {
-    const Reduction how = reduction_of(call);
+    const Reduction how = reduction_of(call.attrs);
     exchange_list(call, combined_dtype, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       if (group.comm) group.comm->all_reduce(in, out, n, dtype, combine_of(how));
       else copy_bytes(out, in, n * dtype.size());
@@ -215,7 +210,7 @@ void broadcast_kernel(const Call& call) {
   together(call, [&](RankGroup& group) {
     exchange_list(call, itself, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       copy_bytes(out, in, n * dtype.size());
-      if (group.comm) group.comm->broadcast(out, n * dtype.size(), rank_of(call));
+      if (group.comm) group.comm->broadcast(out, n * dtype.size(), rank_of(call.attrs));
     });
   });
 }
@@ -224,8 +219,8 @@ void reduce_kernel(const Call& call) {
   together(call, [&](RankGroup& group) {
     exchange_list(call, combined_dtype, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       if (!group.comm) return copy_bytes(out, in, n * dtype.size());
-      group.comm->reduce(in, out, n, dtype, Combine::sum, rank_of(call));
-      if (group.rank != rank_of(call) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
+      group.comm->reduce(in, out, n, dtype, Combine::sum, rank_of(call.attrs));
+      if (group.rank != rank_of(call.attrs) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
     });
   });
 }
@@ -274,9 +269,9 @@ void reduce_scatter_kernel(const Call& call) {
     HostOutput to(call, 0);
     const DType wire = combined_dtype(in.dtype);
     const std::int64_t n_in = in.numel(), n_out = out.numel();
-    const bool mean = reduction_of(call) == Reduction::mean;
+    const bool mean = reduction_of(call.attrs) == Reduction::mean;
     auto reduce = [&](const std::byte* x, std::byte* y) {
-      group.comm->reduce_scatter(x, y, counts.data(), wire, combine_of(reduction_of(call)));
+      group.comm->reduce_scatter(x, y, counts.data(), wire, combine_of(reduction_of(call.attrs)));
       if (mean) divide(y, wire, n_out, group.size);
     };
     if (!group.comm) {
@@ -333,9 +328,9 @@ Spec spec_of(const Header& h) {
 /// exchange(group), a message to or from a rank; named should it get stuck.
 template <class F>
 void with_peer(const Call& call, const char* direction, F exchange) {
-  RankGroup& group = group_of(call);
+  RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] {
-    return text(call.op.name, " ", direction, " rank ", rank_of(call), " of ", call.spec(0).dtype, " ", shape_text(call.spec(0)));
+    return text(call.op.name, " ", direction, " rank ", rank_of(call.attrs), " of ", call.spec(0).dtype, " ", shape_text(call.spec(0)));
   };
   RankCall held(group, words);
   try {
@@ -363,7 +358,7 @@ void send_kernel(const Call& call) {
   else copy_bytes(bytes_of(held), call.in[0].data, bytes);
   with_peer(call, "to", [&](Communicator& comm) {
     const void* data = held->data;
-    comm.send(&header, sizeof header, data, bytes, rank_of(call), [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); },
+    comm.send(&header, sizeof header, data, bytes, rank_of(call.attrs), [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); },
               held.release());
   });
 }
@@ -372,16 +367,16 @@ void recv_kernel(const Call& call) {
   HostOutput to(call, 0);
   with_peer(call, "from", [&](Communicator& comm) {
     Header header;
-    comm.recv_header(&header, sizeof header, rank_of(call));
+    comm.recv_header(&header, sizeof header, rank_of(call.attrs));
     const Spec sent = spec_of(header);
     const Body& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());
-      comm.recv_data(unread->data, sent.bytes(), rank_of(call));   // so that the next message is the next
-      fail<ValueError>("recv: rank ", rank_of(call), " sends ", sent.dtype, " ", shape_text(sent), ", expected ", out.dtype, " ",
+      comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));   // so that the next message is the next
+      fail<ValueError>("recv: rank ", rank_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent), ", expected ", out.dtype, " ",
                        shape_text(out));
     }
-    comm.recv_data(to.data(), out.bytes(), rank_of(call));
+    comm.recv_data(to.data(), out.bytes(), rank_of(call.attrs));
   });
   to.finish();
 }

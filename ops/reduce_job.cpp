@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/text.h"
+#include "ops/collective_parts.h"
 #include "ops/elementwise.h"
 
 namespace kassette {
@@ -96,15 +97,6 @@ const Tensors& ReduceJob::wait() {
 
 namespace {
 
-RankGroup& group_of(const Attrs& attrs) { return rank_group(static_cast<int>(attrs.b >> 8)); }
-Reduction reduction_of(const Attrs& attrs) { return static_cast<Reduction>(attrs.b & 255); }
-Attrs attrs_of(std::int64_t n, const RankGroup& group, Reduction how) {
-  Attrs attrs;
-  attrs.a = n;
-  attrs.b = group.id << 8 | static_cast<int>(how);
-  return attrs;
-}
-
 /// A job that has begun before its op was recorded: the first run takes it, replays begin their own.
 struct Begun final : Extra {
   Ref<ReduceJob> job;
@@ -154,14 +146,7 @@ void wait_kernel(const Call& call) {
   }
 }
 void wait_vjp(const Rewind& r) {
-  Tensors given;
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) given.push_back(r.dy(i));
-  if (given.empty()) return;
-  const Tensors results = all_reduce(given, reduction_of(r.attrs), group_of(r.attrs));
-  std::int64_t next = 0;
-  for (int i = 0; i < r.n_out(); ++i)
-    if (r.dy(i).defined()) r.din(i + 1) = results[next++];
+  list_vjp(r, 1, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
 }
 
 }  // namespace
@@ -173,7 +158,7 @@ constinit const OpDef all_reduce_wait_row{.name = "all_reduce_wait", .rule = wai
 
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
                         Ref<ReduceJob> begun) {
-  Attrs attrs = attrs_of(xs.size(), group, how);
+  Attrs attrs = collective_attrs(xs.size(), group, how);
   attrs.x = aside;
   if (begun) {
     auto extra = Ref<Begun>::adopt(new Begun);
@@ -191,7 +176,7 @@ Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how
 Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, const RankGroup& group) {
   Tensors ins{token};
   for (const Tensor& x : xs) ins.push_back(x);
-  return apply_all(all_reduce_wait_row, attrs_of(xs.size(), group, how), ins);
+  return apply_all(all_reduce_wait_row, collective_attrs(xs.size(), group, how), ins);
 }
 
 }  // namespace kassette

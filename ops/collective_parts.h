@@ -1,0 +1,45 @@
+// ops/collective_parts.h - what collective.cpp, collective_kernels.cpp and reduce_job.cpp share: attributes, adjoints of lists, kernels.
+#pragma once
+#include "ops/collective.h"
+
+namespace kassette {
+
+const char* reduction_name(Reduction how);
+
+/// The attributes of a collective op. attrs.a: the number of tensors of a list; attrs.b: group and reduction; attrs.x: a rank.
+inline Attrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum, int rank = 0) {
+  Attrs attrs;
+  attrs.a = n;
+  attrs.b = group.id << 8 | static_cast<int>(how);
+  attrs.x = rank;
+  return attrs;
+}
+inline RankGroup& group_of(const Attrs& attrs) { return rank_group(static_cast<int>(attrs.b >> 8)); }
+inline Reduction reduction_of(const Attrs& attrs) { return static_cast<Reduction>(attrs.b & 255); }
+inline int rank_of(const Attrs& attrs) { return static_cast<int>(attrs.x); }
+
+/// The adjoint of an op over a list: calls together(the cotangents that are defined) and gives the results to the inputs from
+/// `first_in` on. One list is one message.
+template <class F>
+void list_vjp(const Rewind& r, int first_in, F together) {
+  Tensors given;
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) given.push_back(r.dy(i));
+  if (given.empty()) return;
+  const Tensors results = together(given);
+  std::int64_t next = 0;
+  for (int i = 0; i < r.n_out(); ++i)
+    if (r.dy(i).defined()) r.din(first_in + i) = results[next++];
+}
+
+// Kernels for all devices: tensors that are not on the host are copied there and back.
+void all_reduce_kernel(const Call& call);
+void broadcast_kernel(const Call& call);
+void reduce_kernel(const Call& call);
+void all_gather_kernel(const Call& call);
+void reduce_scatter_kernel(const Call& call);
+void all_to_all_kernel(const Call& call);
+void send_kernel(const Call& call);
+void recv_kernel(const Call& call);
+
+}  // namespace kassette
