@@ -15,10 +15,11 @@ complain() {
   bad=1
 }
 package() { echo "$work/$1"_[0-9]*.deb; }
-# has PACKAGE FILE...
+# has PACKAGE FILE...: these, and the copyright.
 has() {
   local name=$1 file
   shift
+  set -- "share/doc/$name/copyright" "$@"
   dpkg-deb -c "$(package "$name")" | awk '{ print $6 }' >"$work/files"
   for file in "$@"; do
     grep -qE "^\./usr/$file$" "$work/files" || complain "$name does not hold $file"
@@ -28,7 +29,7 @@ depends() { dpkg-deb -f "$(package "$1")" Depends; }
 
 version=$(dpkg-deb -f "$(package libkassette-dev)" Version)
 [[ $version == "$("$source/kassette" --version | sed 's/kassette //')"-1* ]] || complain "the version is $version"
-has libkassette0 'lib(/[^/]*)?/libkassette\.so\.0\.[0-9.]*' share/doc/libkassette0/copyright
+has libkassette0 'lib(/[^/]*)?/libkassette\.so\.0\.[0-9.]*'
 has libkassette-dev 'include/kassette/backend\.h' 'include/kassette/backend/reductions\.h' 'lib(/[^/]*)?/libkassette\.so' \
   'lib(/[^/]*)?/pkgconfig/kassette\.pc' 'lib(/[^/]*)?/cmake/kassette/kassetteConfig\.cmake'
 has kassette bin/kassette libexec/kassette/info 'libexec/kassette/libkassette_script\.a'
@@ -39,15 +40,16 @@ if [ -e "$build/lib/libkassette_cuda.so" ]; then
   has libkassette-cuda0 'lib(/[^/]*)?/libkassette_cuda\.so'
 fi
 
-if [ -x "$build/tools/kassette_repl" ]; then
-  has kassette-repl libexec/kassette/repl
-  [[ $(depends kassette-repl) == *libclang-cpp19* && $(depends kassette-repl) == *libclang-common-19-dev* ]] ||
-    complain "kassette-repl depends on $(depends kassette-repl)"
-  dpkg-deb -x "$(package kassette-repl)" "$work/root"
+if [ -e "$build/lib/libkassette_mpi.so" ]; then
+  has libkassette-mpi0 'lib(/[^/]*)?/libkassette_mpi\.so'
+  [[ $(depends libkassette-mpi0) == *"libkassette0 (= $version)"* ]] || complain "libkassette-mpi0 depends on $(depends libkassette-mpi0)"
 fi
 if [ -x "$build/tools/kassette_repl" ]; then
   has kassette-repl libexec/kassette/repl
-  [[ $(depends kassette-repl) == *"kassette (= $version)"* && $(depends kassette-repl) == *libclang-cpp* ]] || complain "kassette-repl depends on $(depends kassette-repl)"
+  for wanted in libclang-cpp19 libclang-common-19-dev "kassette (= $version)"; do
+    [[ $(depends kassette-repl) == *"$wanted"* ]] || complain "kassette-repl depends on $(depends kassette-repl)"
+  done
+  dpkg-deb -x "$(package kassette-repl)" "$work/root"
 fi
 
 # Unpacked they are enough for a script.
