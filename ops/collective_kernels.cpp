@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/convert.h"
@@ -77,6 +79,17 @@ void together(const Call& call, F exchange) {
   together(call, /*rows_differ=*/false, exchange);
 }
 
+/// make(), whose error the other ranks get too: they are about to wait for this one.
+template <class F>
+auto prepared(const Call& call, F make) {
+  try {
+    return make();
+  } catch (const std::exception& e) {
+    refuse_call(group_of(call.attrs), e.what());
+    throw;
+  }
+}
+
 // ---- bytes on the host -----------------------------------------------------------------------------------------------
 
 Ref<Storage> host_block(std::int64_t bytes) { return Storage::allocate(bytes, cpu); }
@@ -138,53 +151,74 @@ void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
 
 constexpr std::int64_t kBucket = std::int64_t(32) << 20;   // bytes of one message; a larger tensor is one of its own
 
-/// Exchanges every tensor of a list: those of one dtype are packed into buffers of up to kBucket bytes, in order; exchange(buffer to
-/// read, buffer to write, elements, dtype) is called for each. The same on all ranks, since their lists are alike.
-template <class Exchange>
-void exchange_list(const Call& call, DType (*as)(DType), Exchange exchange) {
+/// The tensors of a list and the buffers in which they travel: those of one dtype are packed into buffers of up to kBucket bytes, in
+/// order, the same on all ranks, since their lists are alike. Everything is allocated by the constructor.
+class Lists {
+ public:
+  /// `wire`: the dtype in which elements of a dtype travel.
+  Lists(const Call& call, DType (*wire)(DType)) {
+    items_.reserve(static_cast<std::size_t>(call.n_in));
+    for (int i = 0; i < call.n_in; ++i)
+      items_.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype, call.spec(i).numel() == 0});
+    for (std::size_t first = 0; first < items_.size(); ++first)
+      if (!items_[first].placed) buckets_.push_back(bucket_from(first, wire));
+  }
+
+  /// exchange(buffer to read, buffer to write, elements, dtype) for each buffer.
+  template <class Exchange>
+  void run(Exchange exchange) {
+    for (const Bucket& b : buckets_) {
+      if (!b.packed) {
+        exchange(b.items[0]->in.data(), b.items[0]->out.data(), b.n, b.dtype);
+        continue;
+      }
+      std::byte* at = bytes_of(b.packed);
+      for (Item* item : b.items) {
+        convert(at, b.dtype, item->in.data(), item->dtype, item->n);
+        at += item->n * b.dtype.size();
+      }
+      at = bytes_of(b.packed);
+      exchange(at, at, b.n, b.dtype);
+      for (Item* item : b.items) {
+        convert(item->out.data(), item->dtype, at, b.dtype, item->n);
+        at += item->n * b.dtype.size();
+      }
+    }
+    for (Item& item : items_) item.out.finish();
+  }
+
+ private:
   struct Item {
     HostInput in;
     HostOutput out;
     std::int64_t n;
     DType dtype;
-    bool done;
+    bool placed;   // in a bucket; empty tensors need none
   };
-  std::vector<Item> items;
-  items.reserve(static_cast<std::size_t>(call.n_in));
-  for (int i = 0; i < call.n_in; ++i)
-    items.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype, call.spec(i).numel() == 0});
-  for (std::size_t first = 0; first < items.size(); ++first) {
-    if (items[first].done) continue;
-    const DType wire = as(items[first].dtype);
-    std::vector<Item*> bucket;
+  struct Bucket {
+    std::vector<Item*> items;
     std::int64_t n = 0;
-    for (std::size_t k = first; k < items.size(); ++k) {
-      Item& item = items[k];
-      if (item.done || as(item.dtype) != wire || (n && (n + item.n) * wire.size() > kBucket)) continue;
-      bucket.push_back(&item);
-      item.done = true;
-      n += item.n;
+    DType dtype;
+    Ref<Storage> packed;   // null: the one item is sent from where it is
+  };
+
+  Bucket bucket_from(std::size_t first, DType (*wire)(DType)) {
+    Bucket b;
+    b.dtype = wire(items_[first].dtype);
+    for (std::size_t k = first; k < items_.size(); ++k) {
+      Item& item = items_[k];
+      if (item.placed || wire(item.dtype) != b.dtype || (b.n && (b.n + item.n) * b.dtype.size() > kBucket)) continue;
+      b.items.push_back(&item);
+      item.placed = true;
+      b.n += item.n;
     }
-    if (bucket.size() == 1 && bucket[0]->dtype == wire) {
-      exchange(bucket[0]->in.data(), bucket[0]->out.data(), n, wire);
-      continue;
-    }
-    Ref<Storage> packed = host_block(n * wire.size());
-    std::byte* at = bytes_of(packed);
-    std::int64_t skip = 0;
-    for (Item* item : bucket) {
-      convert(at + skip, wire, item->in.data(), item->dtype, item->n);
-      skip += item->n * wire.size();
-    }
-    exchange(at, at, n, wire);
-    skip = 0;
-    for (Item* item : bucket) {
-      convert(item->out.data(), item->dtype, at + skip, wire, item->n);
-      skip += item->n * wire.size();
-    }
+    if (b.items.size() > 1 || b.items[0]->dtype != b.dtype) b.packed = host_block(b.n * b.dtype.size());
+    return b;
   }
-  for (Item& item : items) item.out.finish();
-}
+
+  std::vector<Item> items_;
+  std::vector<Bucket> buckets_;
+};
 
 DType itself(DType dtype) { return dtype; }
 
@@ -196,9 +230,10 @@ const char* reduction_name(Reduction how) {
 }
 
 void all_reduce_kernel(const Call& call) {
+  Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
   together(call, [&](RankGroup& group) {
     const Reduction how = reduction_of(call.attrs);
-    exchange_list(call, combined_dtype, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
+    lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       if (group.comm) group.comm->all_reduce(in, out, n, dtype, combine_of(how));
       else copy_bytes(out, in, n * dtype.size());
       if (how == Reduction::mean && group.size > 1) divide(out, dtype, n, group.size);
@@ -207,8 +242,9 @@ void all_reduce_kernel(const Call& call) {
 }
 
 void broadcast_kernel(const Call& call) {
+  Lists lists = prepared(call, [&] { return Lists(call, itself); });
   together(call, [&](RankGroup& group) {
-    exchange_list(call, itself, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
+    lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       copy_bytes(out, in, n * dtype.size());
       if (group.comm) group.comm->broadcast(out, n * dtype.size(), rank_of(call.attrs));
     });
@@ -216,8 +252,9 @@ void broadcast_kernel(const Call& call) {
 }
 
 void reduce_kernel(const Call& call) {
+  Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
   together(call, [&](RankGroup& group) {
-    exchange_list(call, combined_dtype, [&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
+    lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       if (!group.comm) return copy_bytes(out, in, n * dtype.size());
       group.comm->reduce(in, out, n, dtype, Combine::sum, rank_of(call.attrs));
       if (group.rank != rank_of(call.attrs) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
@@ -225,7 +262,29 @@ void reduce_kernel(const Call& call) {
   });
 }
 
+namespace {
+
+/// make() in the midst of a call: where it fails on one rank it fails on all of them.
+template <class F>
+auto agreed(RankGroup& group, F make) {
+  std::optional<decltype(make())> made;
+  std::exception_ptr error;
+  try {
+    made.emplace(make());
+  } catch (...) {
+    error = std::current_exception();
+  }
+  std::int64_t all_made = !error;
+  if (group.comm) group.comm->all_reduce(&all_made, &all_made, 1, int64, Combine::min);
+  if (error) std::rethrow_exception(error);
+  if (!all_made) fail<RuntimeError>("all_gather: another rank has no memory for the result");
+  return std::move(*made);
+}
+
+}  // namespace
+
 void all_gather_kernel(const Call& call) {
+  const HostInput from = prepared(call, [&] { return HostInput(call, 0); });
   together(call, /*rows_differ=*/true, [&](RankGroup& group) {
     const Spec& in = call.spec(0);
     std::vector<std::int64_t> bytes(static_cast<std::size_t>(group.size), in.bytes());
@@ -242,8 +301,7 @@ void all_gather_kernel(const Call& call) {
       }
       out.dims[0] = total;
     }
-    const HostInput from(call, 0);
-    HostOutput to(call, 0);
+    HostOutput to = agreed(group, [&] { return HostOutput(call, 0); });
     if (group.comm) group.comm->all_gather(from.data(), to.data(), bytes.data());
     else copy_bytes(to.data(), from.data(), in.bytes());
     to.finish();
@@ -251,6 +309,18 @@ void all_gather_kernel(const Call& call) {
 }
 
 void reduce_scatter_kernel(const Call& call) {
+  const std::int64_t n_in = call.spec(0).numel(), n_out = call.out[0]->numel();
+  const DType dtype = call.spec(0).dtype, wire = combined_dtype(dtype);
+  struct Buffers {
+    HostInput from;
+    HostOutput to;
+    Ref<Storage> wide, part;   // where elements travel in another dtype
+  };
+  Buffers b = prepared(call, [&] {
+    const bool converts = wire != dtype && group_of(call.attrs).comm;
+    return Buffers{HostInput(call, 0), HostOutput(call, 0), converts ? host_block(n_in * wire.size()) : Ref<Storage>(),
+                   converts ? host_block(n_out * wire.size()) : Ref<Storage>()};
+  });
   together(call, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
     const Spec &in = call.spec(0), &out = *call.out[0];
     std::int64_t row = 1;
@@ -265,34 +335,28 @@ void reduce_scatter_kernel(const Call& call) {
       group.comm->all_gather(&out.dims[0], counts.data(), one.data());
     }
     for (std::int64_t& c : counts) c *= row;
-    const HostInput from(call, 0);
-    HostOutput to(call, 0);
-    const DType wire = combined_dtype(in.dtype);
-    const std::int64_t n_in = in.numel(), n_out = out.numel();
     const bool mean = reduction_of(call.attrs) == Reduction::mean;
     auto reduce = [&](const std::byte* x, std::byte* y) {
       group.comm->reduce_scatter(x, y, counts.data(), wire, combine_of(reduction_of(call.attrs)));
       if (mean) divide(y, wire, n_out, group.size);
     };
     if (!group.comm) {
-      copy_bytes(to.data(), from.data(), in.bytes());
-    } else if (wire == in.dtype) {
-      reduce(from.data(), to.data());
+      copy_bytes(b.to.data(), b.from.data(), in.bytes());
+    } else if (!b.wide) {
+      reduce(b.from.data(), b.to.data());
     } else {
-      Ref<Storage> wide = host_block(n_in * wire.size()), part = host_block(n_out * wire.size());
-      convert(wide->data, wire, from.data(), in.dtype, n_in);
-      std::byte* y = bytes_of(part);
-      reduce(bytes_of(wide), y);
-      convert(to.data(), in.dtype, y, wire, n_out);
+      convert(b.wide->data, wire, b.from.data(), dtype, n_in);
+      reduce(bytes_of(b.wide), bytes_of(b.part));
+      convert(b.to.data(), dtype, bytes_of(b.part), wire, n_out);
     }
-    to.finish();
+    b.to.finish();
   });
 }
 
 void all_to_all_kernel(const Call& call) {
+  const HostInput from = prepared(call, [&] { return HostInput(call, 0); });
+  HostOutput to = prepared(call, [&] { return HostOutput(call, 0); });
   together(call, [&](RankGroup& group) {
-    const HostInput from(call, 0);
-    HostOutput to(call, 0);
     const std::int64_t bytes = call.spec(0).bytes();
     if (group.comm) {
       const std::vector<std::int64_t> parts(static_cast<std::size_t>(group.size), bytes / group.size);

@@ -1,4 +1,8 @@
 // tests/ranks/mismatch_test.cpp - calls that differ between ranks: one error on every rank, and the world goes on.
+#include <sys/resource.h>
+
+#include <fstream>
+#include <functional>
 #include <random>
 
 #include "tests/ranks/ranks.h"
@@ -10,6 +14,25 @@ void check_world_works() {
   const D::World world;
   CHECK(numbers(D::all_reduce(K::constant(1, int32)))[0] == world.size());
 }
+
+/// While it lives, this process gets no more than `more` bytes of address space.
+class ShortOfMemory {
+ public:
+  explicit ShortOfMemory(rlim_t more) {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    rlimit low = before_;
+    low.rlim_cur = pages * 4096 + more;
+    setrlimit(RLIMIT_AS, &low);
+  }
+  ~ShortOfMemory() { setrlimit(RLIMIT_AS, &before_); }
+  ShortOfMemory(const ShortOfMemory&) = delete;
+  ShortOfMemory& operator=(const ShortOfMemory&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 }  // namespace
 
@@ -51,6 +74,33 @@ TEST_CASE("what one rank refuses is an error on the others too", "[ranks][mismat
   // On all ranks alike nobody is told twice.
   CHECK(message_of([&] { D::all_reduce(K::equal(K::zeros({2}), 0)); }).find("all_reduce: the sum of bool") == 0);
   check_world_works();
+}
+
+TEST_CASE("memory that one rank lacks is an error on the others too", "[ranks][mismatch]") {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const D::World world;
+  if (world.size() == 1) return;
+  const std::int64_t size = world.size();
+  const Tensor x = K::zeros({size, (std::int64_t(48) << 20) / size}), constant = x + 0, half = K::zeros({size, (std::int64_t(48) << 20) / size}, "float16");
+  const Tensor in = K::placeholder(x.shape());
+  const auto summed = K::function({in}, {D::all_reduce(in)});
+  using Run = std::function<Tensor()>;
+  for (const Run& run : {Run([&] { return D::all_reduce(x); }), Run([&] { return D::all_reduce({half, half})[1]; }), Run([&] { return D::broadcast(constant); }),
+                         Run([&] { return D::reduce_scatter(half); }), Run([&] { return D::all_gather(x); }), Run([&] { return D::all_to_all(x); }),
+                         Run([&] { return summed({x})[0]; })}) {
+    const std::string got = message_of([&] {
+      if (world.rank() != 1) {
+        run();
+        return;
+      }
+      const ShortOfMemory low(rlim_t(30) << 20);
+      run();
+    });
+    INFO("rank " << world.rank() << ": " << got);
+    CHECK(got != "");
+    check_world_works();
+  }
+#endif
 }
 
 TEST_CASE("random sequences of collectives, with wrong ones among them, never hang", "[ranks][mismatch][random]") {
