@@ -155,7 +155,7 @@ TEST_CASE("a local convolution of too few elements is refused when the sizes are
     CHECK(error_of<kassette::ValueError>([&] { run(x); }).find("have 3 elements along an axis, and 4 patches take 4") != std::string::npos);
     for (const Tensor& in : {K::placeholder({K::None, K::None, channels}), K::placeholder(K::None, 3), K::placeholder()}) {
       auto f = K::function({in}, {run(in)});
-      CHECK(error_of<kassette::ValueError>([&] { f({x}); }).find("slice: ") == 0);
+      CHECK(error_of<kassette::ValueError>([&] { f({x}); }).find("beyond the end") != std::string::npos);
       CHECK(f({K::ones({1, 4, channels})})[0].shape() == Shape{1, 4, 2});
     }
     auto plane = [&](const Tensor& in) { return K::local_conv2d(in, K::ones({2 * 3, channels, 2}), {1, 1}, {1, 1}, {2, 3}, "channels_first"); };
