@@ -188,6 +188,12 @@ std::string transport_name() {
   return t ? t->describe() : "one rank";
 }
 
+bool holds_on_all(const RankGroup& group, bool holds) {
+  std::int64_t least = holds;
+  if (group.comm) group.comm->all_reduce(&least, &least, 1, DType(DType::kInt64), Combine::min);
+  return least;
+}
+
 void rethrow_transport_error() {
   try {
     throw;

@@ -65,6 +65,9 @@ class RankCall {
   int watched_ = -1;
 };
 
+/// Within a call: whether `holds` is true on all ranks.
+bool holds_on_all(const RankGroup& group, bool holds);
+
 /// Inside a catch: what a transport throws (std::runtime_error) as a RuntimeError, all else as it is.
 [[noreturn]] void rethrow_transport_error();
 

@@ -2,7 +2,15 @@
 #include <kassette/backend/state.h>
 #include <kassette/distributed.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
 #include <ostream>
+#include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,7 +18,10 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/collective.h"
+#include "ops/expr.h"
+#include "ops/index.h"
 #include "ops/reduce_job.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace distributed {
@@ -56,6 +67,32 @@ auto together(const char* what, const X& x, const World& world, F run) {
 bool is_variable_tensor(const Tensor& x) {
   const Body& b = Access::body(x);
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable;
+}
+
+/// Runs f, then waits for the other ranks, as long as their files take. Where f throws on one rank all of them throw.
+template <class F>
+void all_or_none(RankGroup& group, const char* what, F f) {
+  std::string why;
+  std::exception_ptr error;
+  try {
+    f();
+  } catch (const std::exception& e) {
+    error = std::current_exception();
+    why = e.what();
+  }
+  const std::function<std::string()> words = [&] { return std::string(what); };
+  RankCall call(group, call_number(what), words, /*watched=*/false);
+  const bool all_well = holds_on_all(group, !error);
+  if (!all_well) {
+    constexpr std::int64_t kText = 480;
+    why.resize(kText - 1);
+    std::string every(static_cast<std::size_t>(kText * group.size), '\0');
+    const std::vector<std::int64_t> sizes(static_cast<std::size_t>(group.size), kText);
+    if (group.comm) group.comm->all_gather(why.c_str(), every.data(), sizes.data());
+    if (error) std::rethrow_exception(error);
+    for (int r = 0; r < group.size; ++r)
+      if (const char* said = every.data() + r * kText; *said) fail<RuntimeError>(what, ": rank ", r, ": ", said);
+  }
 }
 
 }  // namespace
@@ -206,6 +243,114 @@ Tensor recv(const Tensor& like, int from, const World& world) {
 Tensor shard(const Tensor& x, const World& world) {
   check("shard", x);
   return kassette::shard(x, group_of(world));
+}
+
+namespace {
+
+// In the metadata of a checkpoint: the number of files of shards; in all of its files: a text that no other checkpoint has.
+constexpr const char *kShardFiles = "kassette.shard_files", *kCheckpoint = "kassette.checkpoint";
+
+/// "model-00002-of-00004.safetensors", as Hugging Face numbers the parts of a model.
+std::string shard_file(const std::string& path, int part, int parts) {
+  const std::size_t folder = path.rfind('/'), dot = path.rfind('.');
+  const bool has_extension = dot != std::string::npos && dot > (folder == std::string::npos ? 0 : folder + 1);
+  const std::size_t end = has_extension ? dot : path.size();
+  char number[48];
+  std::snprintf(number, sizeof number, "-%05d-of-%05d", part + 1, parts);
+  return path.substr(0, end) + number + path.substr(end);
+}
+
+std::string in_quotes(const std::string& words) { return "'" + words + "'"; }
+
+/// A text that rank 0 draws.
+std::string new_checkpoint(RankGroup& group) {
+  const std::function<std::string()> words = [] { return std::string("save"); };
+  RankCall call(group, call_number("save"), words);
+  std::uint64_t drawn = (std::uint64_t(std::random_device()()) << 32) ^ static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  if (group.comm) group.comm->broadcast(&drawn, sizeof drawn, 0);
+  char hex[17];
+  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(drawn));
+  return hex;
+}
+
+std::string metadata_of(const NamedTensors& list, const char* key) {
+  const char* text = list.metadata(key);
+  return text ? text : "";
+}
+
+NamedTensors load_shards(const std::string& file, const std::string& checkpoint, const LoadOptions& options) {
+  NamedTensors shards = load_safetensors(file, options);
+  if (metadata_of(shards, kCheckpoint) != checkpoint) fail<ValueError>("load: ", in_quotes(file), " is of another checkpoint");
+  return shards;
+}
+
+/// This rank's rows of a shard that other ranks, in another number, have saved. `parts` are mapped: only what is taken is read.
+Tensor rows_of_parts(const char* name, const std::vector<NamedTensors>& parts, const RankGroup& group) {
+  std::int64_t n = 0;
+  for (const NamedTensors& part : parts) n += part[name].shape()[0];
+  const Rows mine = rows_of(n, group.rank, group.size);
+  Tensors pieces;
+  std::int64_t first = 0;
+  for (const NamedTensors& part : parts) {
+    const Tensor& x = part[name];
+    const std::int64_t rows = x.shape()[0], begin = std::clamp(mine.begin - first, std::int64_t(0), rows),
+                       end = std::clamp(mine.end - first, std::int64_t(0), rows);
+    if (begin < end) pieces.push_back(x[slice(begin, end)]);
+    first += rows;
+  }
+  if (pieces.empty()) return parts[0][name][slice(0, 0)] + 0;
+  return concatenate(pieces, 0);
+}
+
+}  // namespace
+
+void save(Name path, const NamedTensors& tensors, const NamedTensors& shards, const World& world) {
+  RankGroup& group = group_of(world);
+  const std::string file = string_of(path);
+  all_or_none(group, "save", [&] {
+    for (const NamedTensor& t : shards) {
+      check("save", t.tensor);
+      if (t.tensor.ndim() == 0) fail<ValueError>("save: ", in_quotes(t.name), " is a scalar, which has no rows");
+      if (tensors.contains(t.name)) fail<ValueError>("save: ", in_quotes(t.name), " is given twice");
+    }
+  });
+  const std::string checkpoint = new_checkpoint(group);
+  all_or_none(group, "save", [&] {
+    if (shards.empty()) return;
+    NamedTensors mine = shards;
+    mine.set_metadata(kCheckpoint, checkpoint);
+    save_safetensors(shard_file(file, group.rank, group.size), mine);
+  });
+  all_or_none(group, "save", [&] {
+    if (group.rank != 0) return;
+    NamedTensors whole = tensors;
+    whole.set_metadata(kCheckpoint, checkpoint);
+    whole.set_metadata(kShardFiles, text(shards.empty() ? 0 : group.size));
+    save_safetensors(path, whole);
+  });
+}
+
+NamedTensors load(Name path, const LoadOptions& options, const World& world) {
+  RankGroup& group = group_of(world);
+  NamedTensors loaded;
+  all_or_none(group, "load", [&] {
+    const std::string file = string_of(path);
+    loaded = load_safetensors(path, options);
+    const std::string checkpoint = metadata_of(loaded, kCheckpoint), files = metadata_of(loaded, kShardFiles);
+    const long parts = std::strtol(files.c_str(), nullptr, 10);
+    constexpr long kMostFiles = 99999;
+    if (parts < 0 || parts > kMostFiles) fail<ValueError>("load: ", in_quotes(file), " says that it has ", in_quotes(files), " files of shards");
+    if (parts == group.size) {
+      for (const NamedTensor& t : load_shards(shard_file(file, group.rank, group.size), checkpoint, options)) loaded.set(t.name, t.tensor);
+    } else if (parts > 0) {
+      LoadOptions mapped = options;
+      mapped.mmap = true;
+      std::vector<NamedTensors> all_parts;
+      for (int i = 0; i < parts; ++i) all_parts.push_back(load_shards(shard_file(file, i, static_cast<int>(parts)), checkpoint, mapped));
+      for (const NamedTensor& t : all_parts[0]) loaded.set(t.name, rows_of_parts(t.name, all_parts, group));
+    }
+  });
+  return loaded;
 }
 
 void set_timeout(double seconds) {

@@ -2,6 +2,7 @@
 #ifndef KASSETTE_DISTRIBUTED_H
 #define KASSETTE_DISTRIBUTED_H
 #include <kassette/api.h>
+#include <kassette/io.h>
 
 namespace kassette {
 
@@ -48,7 +49,8 @@ KASSETTE_API World init();
 KASSETTE_API Tensor all_reduce(const Tensor& x, Reduction how = sum, const World& world = World());
 KASSETTE_API Tensors all_reduce(const Tensors& xs, Reduction how = sum, const World& world = World());
 
-/// Rank root's x, on all ranks. A variable takes that value and is returned. Differentiable: the gradient arrives at root.
+/// Rank root's x, on all ranks. A variable is updated to that value, and the variable itself is returned. Differentiable: the gradient
+/// arrives at root.
 KASSETTE_API Tensor broadcast(const Tensor& x, int root = 0, const World& world = World());
 KASSETTE_API Tensors broadcast(const Tensors& xs, int root = 0, const World& world = World());
 
@@ -60,8 +62,9 @@ struct GradientOptions {
   /// Exchange them in a second thread while the backward pass goes on, where there is more than one message. The bits are the same without.
   bool overlap = true;
 };
-/// all_reduce(K::gradients(loss, variables), how): a gradient is exchanged as soon as the backward pass has it, with others in buckets,
-/// while the rest is computed; in functions too. An empty Tensor where the loss does not depend on a variable.
+/// Returns all_reduce(K::gradients(loss, variables), how), with sum or mean. Gradients are packed into buckets, and a bucket is exchanged
+/// as soon as the backward pass has completed it, while the rest is computed; in functions too. The gradient is an empty Tensor for a variable that
+/// the loss does not depend on.
 KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how = sum, const GradientOptions& options = {},
                                const World& world = World());
 /// The same for a loss that is no longer needed, as K::gradients takes one.
@@ -86,6 +89,17 @@ KASSETTE_API Tensor recv(const Tensor& like, int from, const World& world = Worl
 
 /// This rank's rows of x: each rank has the same number, the first ones one more where a remainder is to be spread. Differentiable.
 KASSETTE_API Tensor shard(const Tensor& x, const World& world = World());
+
+/// Writes a checkpoint in the format of safetensors. All ranks call it; what fails on one of them is an error on all. The file `path`
+/// holds the `tensors` of rank 0. Of `shards`, tensors whose rows are spread over the ranks, each rank writes its rows to a file of its own:
+/// for "model.safetensors" these are "model-00001-of-00004.safetensors" and so on. They are written first, and replace those of an
+/// earlier checkpoint of that name: a program that must survive a crash gives each checkpoint a path of its own. Throws ValueError for a
+/// scalar among the shards and for a name given twice, and the errors of save_safetensors.
+KASSETTE_API void save(Name path, const NamedTensors& tensors, const NamedTensors& shards = None, const World& world = World());
+/// Returns the tensors and the shards of a checkpoint. All ranks call it; what fails on one of them is an error on all. Of a shard each
+/// rank gets the rows that it saved or, where the number of ranks has changed, the rows that D::shard gives of the whole, and reads no
+/// others. Throws ValueError where a file of shards is missing or belongs to another checkpoint.
+KASSETTE_API NamedTensors load(Name path, const LoadOptions& options = {}, const World& world = World());
 
 /// How many seconds a rank waits for others before it ends the job with a line that says where it waits; 0: for ever. At the start what
 /// KASSETTE_RANKS_TIMEOUT says, else 600.

@@ -274,8 +274,7 @@ auto agreed(RankGroup& group, F make) {
   } catch (...) {
     error = std::current_exception();
   }
-  std::int64_t all_made = !error;
-  if (group.comm) group.comm->all_reduce(&all_made, &all_made, 1, int64, Combine::min);
+  const bool all_made = holds_on_all(group, !error);
   if (error) std::rethrow_exception(error);
   if (!all_made) fail<RuntimeError>("all_gather: another rank has no memory for the result");
   return std::move(*made);
