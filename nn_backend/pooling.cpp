@@ -81,9 +81,11 @@ std::int64_t known_size(const char* what, const Body& b, int axis) {
 /// x at the places that a tap of a patch stands on: `count` of them from `first` on, `step` apart, along axes `axis`, axis + 1, ...
 Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first, const std::int64_t* step, const std::int64_t* count) {
   auto list = Ref<IndexList>::adopt(new IndexList);
+  // A negative stop would count from the end.
+  const auto stop = [&](int i) { return count[i] == 0 ? first[i] : first[i] + (count[i] - 1) * step[i] + 1; };
   for (int i = 0; i < axis; ++i) list->push({});
   for (int i = 0; i < axes; ++i)
-    list->push({.kind = IndexList::kSlice, .has_start = true, .has_stop = true, .start = first[i], .stop = first[i] + (count[i] - 1) * step[i] + 1, .step = step[i]});
+    list->push({.kind = IndexList::kSlice, .has_start = true, .has_stop = true, .start = first[i], .stop = stop(i), .step = step[i]});
   return index(x, Ref<Extra>(list.get()));
 }
 

@@ -305,6 +305,10 @@ TEST_CASE("local convolution and bias of no elements, with sizes that are unknow
   CHECK_THROWS(local({K::ones({0, 4, 2})}));
   CHECK(K::local_conv1d(K::ones({2, 4, 0}), K::ones({2, 0, 3}), 1, 3).shape() == Shape{2, 2, 3});
   CHECK(K::local_conv2d(K::ones({0, 4, 4, 1}), K::ones({4, 1, 3}), 1, 3, 2, "channels_last").shape() == Shape{0, 2, 2, 3});
+  // No places at all: no patch, whatever the strides.
+  CHECK(K::local_conv1d(K::ones({2, 2, 1}), K::ones({0, 3, 5}), 3, 2).shape() == Shape{2, 0, 5});
+  Tensor none = K::placeholder({None, None, 1});
+  CHECK(K::function({none}, {K::local_conv1d(none, K::ones({0, 3, 5}), 3, 2)})(Tensors{K::ones({2, 2, 1})})[0].shape() == Shape{2, 0, 5});
   auto bias = K::function({q, b}, {K::bias_add(q, b, "channels_first")});
   CHECK(bias({K::ones({2, 0, 3, 3}), K::ones({3, 3, 0})})[0].shape() == Shape{2, 0, 3, 3});
   CHECK_THROWS_WITH(bias({K::ones({1, 5, 2, 2}), K::ones({1, 1, 1})}), "bias_add: a bias of shape (1, 1, 1) for x of shape (1, 5, 2, 2); sizes differ");
