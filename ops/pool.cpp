@@ -68,42 +68,64 @@ bool direct(const Images& x) {
   return x.channels_last() && x.dtype.size() == static_cast<int>(sizeof(T));
 }
 
-/// Neighbouring results along an axis, the elements that their windows show, and those that are written on that side.
-struct Band {
-  int axis;
+/// Along one axis: the results of a tile, the elements that their windows show, and those that the tile writes on that side.
+struct TileAxis {
   std::int64_t results[2], shown[2], own[2];   // first and last + 1
 };
-/// A band of whole images, or the i-th of n that share the results or, where `spreads`, the elements: then it has all windows that show one of its own.
-Band band_of(const ConvShape& s, std::int64_t i, std::int64_t n, bool spreads) {
-  Band band{.axis = s.in[0] > 1 ? 0 : 1, .results = {}, .shown = {}, .own = {}};
-  const WindowAxis& w = s.window[band.axis];
-  const std::int64_t in = s.in[band.axis], out = s.out[band.axis], before = w.before(in), total = spreads ? in : out;
-  const std::int64_t first = total * i / n, last = total * (i + 1) / n;
-  band.results[0] = spreads ? std::clamp<std::int64_t>(first + before < w.size ? 0 : ceil_div(first + before - w.size + 1, w.stride), 0, out) : first;
-  band.results[1] = spreads ? std::clamp((last - 1 + before) / w.stride + 1, band.results[0], out) : last;
-  band.shown[0] = std::max<std::int64_t>(0, band.results[0] * w.stride - before);
-  band.shown[1] = std::min(in, (band.results[1] - 1) * w.stride - before + w.size);
+struct Tile {
+  TileAxis axis[3];
+};
+/// The i-th of n parts of an axis that share the results or, where `spreads`, the elements: then it has all windows that show one of its own.
+TileAxis tile_axis(const WindowAxis& w, std::int64_t in, std::int64_t out, std::int64_t i, std::int64_t n, bool spreads) {
+  TileAxis t;
+  const std::int64_t before = w.before(in), total = spreads ? in : out, first = total * i / n, last = total * (i + 1) / n;
+  t.results[0] = spreads ? std::clamp<std::int64_t>(first + before < w.size ? 0 : ceil_div(first + before - w.size + 1, w.stride), 0, out) : first;
+  t.results[1] = spreads ? std::clamp((last - 1 + before) / w.stride + 1, t.results[0], out) : last;
+  t.shown[0] = std::max<std::int64_t>(0, t.results[0] * w.stride - before);
+  t.shown[1] = std::min(in, (t.results[1] - 1) * w.stride - before + w.size);
   if (spreads) {
-    const bool empty = band.results[0] == band.results[1];
-    band.shown[0] = empty ? first : std::min(band.shown[0], first);
-    band.shown[1] = empty ? last : std::max(band.shown[1], last);
+    const bool empty = t.results[0] == t.results[1];
+    t.shown[0] = empty ? first : std::min(t.shown[0], first);
+    t.shown[1] = empty ? last : std::max(t.shown[1], last);
   }
-  band.own[0] = spreads ? first : band.shown[0];
-  band.own[1] = spreads ? last : band.shown[1];
-  return band;
+  t.own[0] = spreads ? first : t.shown[0];
+  t.own[1] = spreads ? last : t.shown[1];
+  return t;
 }
 
-/// Some channels of a band of an image as T, channels last: the image as it stands, or a copy of the band.
+/// An image cut into tiles, the first axes first.
+struct Tiles {
+  const ConvShape& s;
+  bool spreads;
+  std::int64_t n[3];
+  Tiles(const ConvShape& shape, std::int64_t wanted, bool shares_elements) : s(shape), spreads(shares_elements) {
+    for (int d = 0; d < 3; ++d) {
+      n[d] = std::min(wanted, spreads ? s.in[d] : s.out[d]);
+      wanted = ceil_div(wanted, n[d]);
+    }
+  }
+  std::int64_t count() const { return n[0] * n[1] * n[2]; }
+  Tile operator[](std::int64_t i) const {
+    const std::int64_t at[3] = {i / n[2] / n[1], i / n[2] % n[1], i % n[2]};
+    Tile tile;
+    for (int d = 0; d < 3; ++d) tile.axis[d] = tile_axis(s.window[d], s.in[d], s.out[d], at[d], n[d], spreads);
+    return tile;
+  }
+};
+
+/// Some channels of a tile of an image as T, channels last: the image as it stands, or a copy of the tile.
 template <class T>
 class Image {
  public:
   explicit Image(const Side& side) : side_(side), direct_(direct<T>(side.images)) {}
-  void begin(std::int64_t image, const Band& band, std::int64_t channel, std::int64_t channels) {
+  void begin(std::int64_t image, const Tile& tile, std::int64_t channel, std::int64_t channels) {
     const Images& from = side_.images;
-    box_ = Box{.image = image, .low = {}, .count = {from.size[0], from.size[1], from.size[2]}, .channel = channel, .channels = channels};
-    const std::int64_t* part = side_.windows ? band.shown : band.results;
-    box_.low[band.axis] = part[0];
-    box_.count[band.axis] = part[1] - part[0];
+    box_ = Box{.image = image, .low = {}, .count = {}, .channel = channel, .channels = channels};
+    for (int d = 0; d < 3; ++d) {
+      const std::int64_t* part = side_.windows ? tile.axis[d].shown : tile.axis[d].results;
+      box_.low[d] = part[0];
+      box_.count[d] = part[1] - part[0];
+    }
     const std::int64_t points = box_.points();
     if (direct_) {
       data_ = reinterpret_cast<T*>(from.data) + from.offset(image, box_.low, channel);
@@ -123,17 +145,25 @@ class Image {
   }
   T* at(std::int64_t point) const { return data_ + point * step_; }
   std::int64_t step() const { return step_; }
-  void end(const Band& band) {
+  void end(const Tile& tile) {
     if (direct_ || side_.use == Side::reads) return;
+    if (side_.use == Side::writes) return write_box(side_.images, box_, step_, data_, spare_->get());
+    // The tile's own elements, in pieces that are contiguous in the buffer: planes, rows, or parts of rows.
     Box to = box_;
-    const T* from = data_;
-    if (side_.use == Side::adds) {
-      const std::int64_t row = box_.points() / box_.count[band.axis] * step_;   // axes before that one have size 1
-      from += (band.own[0] - box_.low[band.axis]) * row;
-      to.low[band.axis] = band.own[0];
-      to.count[band.axis] = band.own[1] - band.own[0];
+    std::int64_t by[3];   // size of a piece
+    bool whole = true;
+    for (int d = 2; d >= 0; --d) {
+      const std::int64_t own = tile.axis[d].own[1] - tile.axis[d].own[0];
+      to.count[d] = by[d] = whole ? own : 1;
+      whole &= own == box_.count[d];
     }
-    write_box(side_.images, to, step_, from, spare_->get());
+    const TileAxis* axis = tile.axis;
+    to.low[2] = axis[2].own[0];
+    for (to.low[0] = axis[0].own[0]; to.low[0] < axis[0].own[1]; to.low[0] += by[0])
+      for (to.low[1] = axis[1].own[0]; to.low[1] < axis[1].own[1]; to.low[1] += by[1]) {
+        const std::int64_t row = (to.low[0] - box_.low[0]) * box_.count[1] + to.low[1] - box_.low[1];
+        write_box(side_.images, to, step_, at(row * box_.count[2] + to.low[2] - box_.low[2]), spare_->get());
+      }
   }
 
  private:
@@ -146,17 +176,15 @@ class Image {
   T* data_ = nullptr;
 };
 
-/// f(window, origin, result) for each window of a band of one image, whose points are `step` elements apart: w.at counts from element `origin` of what the
-/// band shows, and `result` is the number of its result in the band.
+/// f(window, origin, result) for each window of a tile of one image, whose points are `step` elements apart: w.at counts from element `origin` of what the
+/// tile shows, and `result` is the number of its result in the tile.
 template <class T, class F>
-void each_window(const ConvShape& s, const Band& band, std::int64_t step, std::int64_t channels, F&& f) {
+void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::int64_t channels, F&& f) {
   const WindowAxis* w = s.window;
+  const TileAxis* axis = tile.axis;
   const std::int64_t before[3] = {w[0].before(s.in[0]), w[1].before(s.in[1]), w[2].before(s.in[2])};
-  const std::int64_t rows = band.axis == 1 ? band.shown[1] - band.shown[0] : s.in[1];
-  const std::int64_t stride[3] = {rows * s.in[2] * step, s.in[2] * step, step}, base = -band.shown[0] * stride[band.axis];
-  std::int64_t begin[2] = {0, 0}, end[2] = {s.out[0], s.out[1]};
-  begin[band.axis] = band.results[0];
-  end[band.axis] = band.results[1];
+  const std::int64_t row = (axis[2].shown[1] - axis[2].shown[0]) * step, stride[3] = {(axis[1].shown[1] - axis[1].shown[0]) * row, row, step};
+  const std::int64_t base = -axis[0].shown[0] * stride[0] - axis[1].shown[0] * stride[1] - axis[2].shown[0] * stride[2];
   std::int64_t first[3], last[3];
   std::vector<std::int64_t> whole, cut;
   auto list = [&](std::vector<std::int64_t>& to) {
@@ -174,12 +202,12 @@ void each_window(const ConvShape& s, const Band& band, std::int64_t step, std::i
     return low;
   };
   std::int64_t result = 0;
-  for (std::int64_t a = begin[0]; a < end[0]; ++a) {
+  for (std::int64_t a = axis[0].results[0]; a < axis[0].results[1]; ++a) {
     const std::int64_t low_a = clip(0, a);
-    for (std::int64_t b = begin[1]; b < end[1]; ++b) {
+    for (std::int64_t b = axis[1].results[0]; b < axis[1].results[1]; ++b) {
       const std::int64_t low_b = clip(1, b);
       const bool inner = first[0] == 0 && last[0] == w[0].size && first[1] == 0 && last[1] == w[1].size;
-      for (std::int64_t c = 0; c < s.out[2]; ++c, ++result) {
+      for (std::int64_t c = axis[2].results[0]; c < axis[2].results[1]; ++c, ++result) {
         const std::int64_t low_c = clip(2, c);
         const bool all = inner && first[2] == 0 && last[2] == w[2].size;
         if (!all) list(cut);
@@ -193,32 +221,35 @@ void each_window(const ConvShape& s, const Band& band, std::int64_t step, std::i
 /// f(window, pointers) for each window: the pointers are those of the sides, which all have one dtype and format.
 template <class T, int kSides, class F>
 void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
-  // Copies are made of bands that stay in a cache; what stands as it is wanted is one band.
+  // Copies are made of tiles that stay in a cache, of few channels where the window is large; what stands as it is wanted is one tile.
   const bool spreads = sides[kSides - 1].use == Side::adds, copied = !direct<T>(sides[0].images);
-  const std::int64_t blocks = ceil_div(s.c_in, kChannels), work = s.in_size() * std::min(s.c_in, kChannels);
-  const Band whole = band_of(s, 0, 1, spreads);
-  const std::int64_t bands = copied ? std::min(ceil_div(work, pool_limits.band), spreads ? s.in[whole.axis] : s.out[whole.axis]) : 1;
-  parallel_for(s.batch * blocks * bands, std::max<std::int64_t>(1, (1 << 15) * bands / work), [&](std::int64_t begin, std::int64_t end) {
+  std::int64_t shown = 1;   // by a tile of one result, or of one element
+  for (int d = 0; d < 3; ++d) shown *= std::min(spreads ? 2 * std::min(s.window[d].size, s.in[d]) - 1 : s.window[d].size, s.in[d]);
+  const std::int64_t at_once = copied ? std::clamp<std::int64_t>(pool_limits.window / shown, 1, kChannels) : kChannels;
+  const std::int64_t blocks = ceil_div(s.c_in, at_once), work = s.in_size() * std::min(s.c_in, at_once);
+  const Tiles tiles(s, copied ? ceil_div(work, std::max(pool_limits.tile, shown * at_once)) : 1, spreads);
+  const std::int64_t n = tiles.count();
+  parallel_for(s.batch * blocks * n, std::max<std::int64_t>(1, (1 << 15) * n / work), [&](std::int64_t begin, std::int64_t end) {
     std::vector<Image<T>> images;
     images.reserve(kSides);
     for (const Side& side : sides) images.emplace_back(side);
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t channel = i / bands % blocks * kChannels, channels = std::min(kChannels, s.c_in - channel);
-      Band band = band_of(s, i % bands, bands, spreads);
-      if (!copied) band.shown[0] = 0, band.shown[1] = s.in[band.axis];
-      for (Image<T>& image : images) image.begin(i / bands / blocks, band, channel, channels);
-      each_window<T>(s, band, images[0].step(), channels, [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
+      const std::int64_t channel = i / n % blocks * at_once, channels = std::min(at_once, s.c_in - channel);
+      Tile tile = tiles[i % n];
+      for (int d = 0; d < 3 && !copied; ++d) tile.axis[d].shown[0] = 0, tile.axis[d].shown[1] = s.in[d];
+      for (Image<T>& image : images) image.begin(i / n / blocks, tile, channel, channels);
+      each_window<T>(s, tile, images[0].step(), channels, [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
         T* at[kSides];
         for (int k = 0; k < kSides; ++k) at[k] = sides[k].windows ? images[static_cast<std::size_t>(k)].at(0) + origin : images[static_cast<std::size_t>(k)].at(result);
         f(w, at);
       });
-      for (Image<T>& image : images) image.end(band);
+      for (Image<T>& image : images) image.end(tile);
     }
   });
 }
 
-/// Pooling of x with the channels before space, read and written as it stands: `whole` computes lines of windows that padding does not cut along the
-/// last axis, and `cut` one of the other windows. Returns false, and does nothing, where T is not the type of x or `whole` does not know the stride.
+/// Pools images in channels_first without copying them: `whole` computes lines of windows that padding does not cut along the last axis, and `cut` a
+/// single window. Returns false, having done nothing, where the elements of x are not T or `whole` does not support the stride.
 template <class T>
 bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*), void (*cut)(const PoolWindow<T>&, const T*, T*)) {
   const WindowAxis* w = s.window;

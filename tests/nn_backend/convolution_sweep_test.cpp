@@ -308,7 +308,7 @@ TEST_CASE("the convolution family is what its definition says: 2,400 geometries 
       ways.saw(p, name);
 
       conv_limits = small_limits(static_cast<unsigned>(i));
-      pool_limits.band = 1 + i % 50;
+      pool_limits.tile = 1 + i % 50, pool_limits.window = 1 + i % 30;
       set_num_threads(1);
       const Tensors one = run(p);
       if (std::string w = wrong(p, one); !w.empty()) FAIL_CHECK("geometry " << i << " in small pieces at " << name << ", " << w);

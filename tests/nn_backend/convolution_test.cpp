@@ -8,6 +8,7 @@
 
 #include "ops/conv.h"
 #include "ops/dims.h"
+#include "ops/pool.h"
 #include "tests/catch.h"
 #include "tests/ops/levels.h"
 #include "tests/results.h"
@@ -441,6 +442,30 @@ TEST_CASE("convolution takes at most 64 MiB beside its operands and its result",
       Tensor dx = input_gradient(how, K::ones_like(y), w, x);
       CHECK(flat(K::stack({K::min(dx), K::max(dx)})) == List{each ? 4.0 : 4.0 * c, each ? 9.0 : 9.0 * c});
     }
+  struct Pooled {
+    const char* what;
+    Dims shape;
+    int axes;
+    std::int64_t window;
+  };
+  for (const Pooled& p : {Pooled{"volumes of a half type, whose planes are large", {1, 64, 3, 256, 512}, 3, 2}, Pooled{"a large window", {1, 64, 768, 768}, 2, 384},
+                          Pooled{"one long axis", {1, 64, 1, 200'000}, 2, 1}}) {
+    INFO(p.what);
+    ConvForm how;
+    how.axes = p.axes;
+    how.channels_first = true;
+    for (int i = 0; i < p.axes; ++i) how.window[i].size = p.window, how.window[i].stride = 2;
+    if (p.window > 2)
+      for (int i = 0; i < p.axes; ++i) how.window[i].stride = p.window;
+    Tensor x = K::ones(p.shape, float16), y = measured("max", max_pool_row, how, {x});
+    CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{1, 1});
+    CHECK(flat(K::max(measured("max, gradient", max_pool_spread_row, how, {x, y}))) == List{1});
+    y = measured("mean", avg_pool_row, how, {x});
+    CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{1, 1});
+    double taps = 1;
+    for (int i = 0; i < p.axes; ++i) taps *= static_cast<double>(p.window);
+    CHECK(flat(K::max(measured("mean, gradient", avg_pool_spread_row, how, {y, x}))) == flat(K::cast(K::constant({1 / taps}), float16)));
+  }
   {   // 1,000,000 cotangents of 40 channels, which are copied to whole vectors
     Tensor x = K::ones({1, 1'000'000, 1}), w = K::ones({1, 1, 40});
     CHECK(flat(kernel_gradient(line, x, K::ones({1, 1'000'000, 40}), w)) == List(40, 1e6));
