@@ -64,12 +64,12 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_ar
   auto node = Ref<Node>::adopt(Node::make(&deferred_row, static_cast<std::uint32_t>(n_args), static_cast<std::uint16_t>(outputs.size()), 0));
   node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
   std::uint64_t seq = c.clock;
-  std::uint8_t phase = 0;
+  unsigned phase = 0;
   for (int i = 0; i < n_args; ++i) {
     const Body& b = node->in()[i] = Access::body(args[i]);
     if (b.node) seq = std::max(seq, b.node->seq);
     if (b.storage) node->saved += b.storage->bytes;
-    phase = static_cast<std::uint8_t>(phase | (b.flags & kPhase));
+    phase |= b.flags & kPhase;
   }
   node->seq = c.clock = seq + 1;
   c.saved_bytes.add(node->saved);
@@ -78,7 +78,8 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_ar
   results.reserve(static_cast<std::int64_t>(outputs.size()));
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Body b = outputs[k];
-    b.flags = static_cast<std::uint8_t>(kSymbolic | phase);
+    const unsigned own_phase = plan->feeds_learning_phase() ? 0 : outputs[k].flags & kPhase;
+    b.flags = static_cast<std::uint8_t>(kSymbolic | phase | own_phase);
     b.out = static_cast<std::uint16_t>(k);
     b.node = node;
     results.push_back(Access::wrap(std::move(b)));

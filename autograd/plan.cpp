@@ -385,8 +385,9 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
     Body b;
     b.set(leaf.node->cell->spec);
     b.device = leaf.node->cell->device;
-    Leaf kind = leaf.node->cell->kind;
-    b.flags = static_cast<std::uint8_t>(kLeaf | (kind == Leaf::placeholder ? kSymbolic : kind == Leaf::source ? kDraw : 0));
+    const Leaf kind = leaf.node->cell->kind;
+    b.flags = static_cast<std::uint8_t>(kLeaf | (kind == Leaf::placeholder ? kSymbolic : kind == Leaf::source ? kDraw : 0) |
+                                        (leaf.node->cell->learning_phase ? kPhase : 0));
     b.node = leaf.node;
     at(leaf.slot) = Access::wrap(std::move(b));
   };

@@ -1,5 +1,6 @@
 // autograd/plan.h - playing: a segment of the tape as steps that run again with other inputs.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -68,6 +69,10 @@ class Plan {
   /// What the caller gets for the outputs of a run: parts of sparse tensors put together.
   Tensors pack_results(const Tensors& outputs) const;
 
+  /// Whether the learning phase is among the inputs.
+  bool feeds_learning_phase() const {
+    return std::any_of(feeds_.begin(), feeds_.end(), [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
+  }
   // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
   int n_inputs() const { return static_cast<int>(inputs_.size()); }
   const Spec& input_spec(int i) const { return inputs_[static_cast<std::size_t>(i)].declared; }

@@ -332,10 +332,10 @@ Ref<Plan> PlanBuilder::build() {
   for (Effect& e : p.effects_) add_sum(e);
   for (const Tensor& t : outputs) {
     p.outputs_.push_back(slot_of(Access::body(t)));
-    Body b;
+    Body& b = p.outputs_as_recorded_.emplace_back();
     b.set(Access::body(t));
     b.device = Access::body(t).device;
-    p.outputs_as_recorded_.push_back(std::move(b));
+    b.flags = Access::body(t).flags & kPhase;
   }
   for (const Tensor& t : fetches) p.fetches_.push_back(slot_of(Access::body(t)));
   std::vector<int> roots = p.outputs_;

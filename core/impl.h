@@ -218,6 +218,7 @@ struct Cell {
   Leaf kind;
   bool in_body = false;                  // a placeholder of a body of control flow
   bool trainable = true;
+  bool learning_phase = false;
   mutable std::atomic<std::uint8_t> lock_{0};
   Spec spec;                             // of what is fed or held
   Device device;

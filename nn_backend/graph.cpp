@@ -364,6 +364,7 @@ Tensor learning_phase() {
     Tensor zero = scalar_tensor(Scalar(0), int32, "learning_phase");
     Tensor t = make_leaf(Leaf::placeholder, Spec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
     Access::body(t).flags |= kPhase;
+    Access::body(t).node->cell->learning_phase = true;
     return new Tensor(t);
   }();
   return *symbol;

@@ -167,6 +167,29 @@ TEST_CASE("depends_on the learning phase, where it is a symbol and where it is f
   CHECK_FALSE(depends_on(r.new_states[0], x));
 }
 
+TEST_CASE("depends_on the learning phase through functions, short and long", "[introspection][nested]") {
+  Tensor x = K::placeholder({2}), phase = K::learning_phase();
+  for (int length : {1, 200}) {   // a long function is called as one node
+    INFO(length);
+    Tensor y = K::in_train_phase(x * 2, x), plain = x;
+    for (int i = 0; i < length; ++i) {
+      y = y + 1;
+      plain = plain + 1;
+    }
+    Tensor p = K::placeholder({2});
+    Tensors z = K::function({x}, {y, plain})({p});
+    CHECK(depends_on(z[0], phase));
+    CHECK_FALSE(depends_on(z[1], phase));
+    CHECK(depends_on(K::function({p}, {z[0]})({K::placeholder({2})})[0], phase));
+    // The phase is an input: what is given for it counts.
+    auto fed = K::function({x, phase}, {y});
+    CHECK_FALSE(depends_on(fed({p, 1})[0], phase));
+    CHECK(depends_on(fed({p, phase})[0], phase));
+    CHECK(K::function({p, phase}, {z[0]})({K::constant({1, 2}), 1})[0].to_vector<float>()[1] == 4.f + length);
+    CHECK(K::function({p, phase}, {z[0]})({K::constant({1, 2}), 0})[0].to_vector<float>()[1] == 2.f + length);
+  }
+}
+
 TEST_CASE("an operand is a list made at run time, of numbers, lists and tensors", "[introspection]") {
   Tensor four = K::constant(4);
   std::vector<Operand> row{1, 2.5, four}, other{7, 8, 9}, rows{row, other};
