@@ -22,7 +22,7 @@ class DepthwiseParts {
   std::vector<Block> blocks(std::int64_t channels, std::int64_t most) const {
     return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps), copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
   }
-  /// Tiles of those blocks. Where x is read as it stands, what lies between taps is not.
+  /// The tiles in which `blocks` are computed. Where x is read in place, without a copy, a tile needs no room for what lies between taps.
   Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels, std::int64_t least_columns) const {
     Block largest = largest_of(blocks);
     for (Line& l : largest.line)
