@@ -463,6 +463,8 @@ def record(options):
         status, text = call(out, ["[device]"] if suite == "device" else [], 600,
                             dict(environment, KASSETTE_MUTANTS_REACHED=str(shared), KASSETTE_MUTANTS_RECORD=str(lines)))
         (out / f"record.{suite}.log").write_text(text)
+        if not isinstance(status, int) or status < 0:
+            sys.exit(f"mutants.py record: the {suite} tests did not end by themselves ({status}); {out}/record.{suite}.log has what they said")
         first = None
         for line in open(lines):
             name, seconds, failed, ids = line.rstrip("\n").split("\t")

@@ -350,7 +350,7 @@ TEST_CASE("what is no file, or has no end, is an error of one line and no hang",
   CHECK(zero.said.find("/dev/zero can be written by everybody") != std::string::npos);
   fs::remove(home.file());
   std::ofstream(home.file()) << "{}";
-  fs::resize_file(home.file(), std::uintmax_t(1) << 40);
+  fs::resize_file(home.file(), std::uintmax_t(1) << 29);   // mostly a hole
   CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + home.file().string() + ": it has more than 1048576 bytes");
   fs::resize_file(home.file(), 0);
   home.write("{\"epsilon\": " + std::string(500000, '[') + std::string(500000, ']') + "}");
