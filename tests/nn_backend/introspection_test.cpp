@@ -10,6 +10,19 @@
 namespace K = kassette::backend;
 using namespace kassette;
 
+TEST_CASE("numbers are read as another dtype by the rules of cast", "[introspection]") {
+  const std::vector<double> given{NAN, 1e30, -1e30, 2.7, -2.7, 0};
+  auto as = [&](auto null) {
+    using T = decltype(null);
+    return std::vector<T>(K::constant(given, "float64").to_vector<T>());
+  };
+  CHECK(as(std::int32_t()) == std::vector<std::int32_t>{0, 2147483647, -2147483647 - 1, 2, -2, 0});
+  CHECK(as(std::uint8_t()) == std::vector<std::uint8_t>{0, 255, 0, 2, 0, 0});
+  CHECK(K::constant(NAN).item<std::int64_t>() == 0);
+  CHECK(K::constant(NAN).item<bool>());
+  CHECK(K::constant(1e300, "float64").item<float>() == INFINITY);
+}
+
 TEST_CASE("cast truncates, saturates and keeps; NaN is 0, or true", "[introspection]") {
   auto as = [](std::initializer_list<Operand> list, const char* from, const char* to) {
     return std::vector<double>(K::cast(K::constant(Operand(list), std::string(from)), std::string(to)).to_vector<double>());

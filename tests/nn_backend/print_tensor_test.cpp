@@ -124,6 +124,8 @@ TEST_CASE("a variable keeps its constraint, which updates do not apply", "[print
   K::update(w, constraint_of(w)(w));
   CHECK(w.to_vector<double>()[1] == 0.5);
   CHECK(constraint_of(w) == c);
+  CHECK_FALSE(constraint_of(w) != c);
+  CHECK(constraint_of(w) != Constraint(clipped));
   CHECK(constraint_of(K::variable(1, K::None, K::None, clipped))(K::constant(-2)).item<double>() == 0);
 }
 
