@@ -213,7 +213,7 @@ std::uint64_t call_number(const std::string& text) {
 RankCall::RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched)
     : group_(group), describe_(describe), lock_(group.mutex) {
   if (!group.comm) return;
-  if (watched) watched_ = watch(&describe_);
+  watched_ = watch(&describe_, /*timed=*/watched);
   ++group.calls;
   try {
     if (job().compares) compare(call);

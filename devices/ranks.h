@@ -49,7 +49,7 @@ std::uint64_t call_number(const std::string& text);
 class RankCall {
  public:
   /// `call`: a number that equal calls have in common. `describe` says in one line what this rank calls; it has to outlive the object.
-  /// Without `watched` it may wait for ever.
+  /// Without `watched` it may wait for ever, unless it is interrupted.
   RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched = true);
   /// A call of two ranks, which nobody checks.
   RankCall(RankGroup& group, const std::function<std::string()>& describe);

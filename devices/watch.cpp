@@ -1,14 +1,19 @@
-// devices/watch.cpp - a thread that ends the job where a call waits for other ranks for too long.
+// devices/watch.cpp - a thread that ends the job where a call waits for other ranks for too long, or is interrupted.
+//
+// A call that waits inside MPI cannot be given up by itself: the other ranks would wait for this one. It takes a request to stop (Note
+// [Interrupts]) only when they have come and its rank computes on, so where one stays untaken while a call waits, all ranks end.
 #include "devices/watch.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
 
+#include "core/check_interrupt.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "devices/ranks.h"
@@ -23,6 +28,7 @@ struct Place {
   std::mutex mutex;
   const std::function<std::string()>* describe = nullptr;   // null: free
   Clock::time_point since;
+  bool timed = true;
 };
 constexpr int kPlaces = 16;
 
@@ -35,22 +41,32 @@ Watch& state() {
   return *w;
 }
 
-[[noreturn]] void end_job(const Transport& transport, int rank, const std::string& what, double seconds) {
-  const std::string line = text("kassette: rank ", rank, " has waited for ", seconds, " s in ", what,
-                                "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)\n");
+constexpr int kInterruptedStatus = 130;   // what shells call an end by Ctrl-C
+
+[[noreturn]] void end_job(const Transport& transport, int rank, const std::string& why, int status) {
+  const std::string line = text("kassette: rank ", rank, why, "\n");
   [[maybe_unused]] ssize_t written = ::write(2, line.data(), line.size());
-  if (transport.concurrent()) transport.abort(1);
-  ::_exit(1);
+  if (transport.concurrent()) transport.abort(status);
+  ::_exit(status);
 }
 
 void run(const Transport& transport, int rank) {
+  constexpr auto kPause = std::chrono::milliseconds(200);
+  Clock::time_point wanted_since = Clock::time_point::max();   // when a request to stop was first seen that nobody has taken yet
   for (;;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(kPause);
+    const Clock::time_point now = Clock::now();
+    wanted_since = interrupt_wanted.load(std::memory_order_relaxed) ? std::min(wanted_since, now) : Clock::time_point::max();
+    const bool interrupted = wanted_since < now;
     const double seconds = state().seconds.load(std::memory_order_relaxed);
-    if (seconds <= 0) continue;
     for (Place& p : state().places) {
       std::lock_guard<std::mutex> lock(p.mutex);
-      if (p.describe && Clock::now() - p.since > std::chrono::duration<double>(seconds)) end_job(transport, rank, (*p.describe)(), seconds);
+      if (!p.describe) continue;
+      if (interrupted && p.since <= wanted_since)
+        end_job(transport, rank, text(" was interrupted while it waited in ", (*p.describe)()), kInterruptedStatus);
+      if (p.timed && seconds > 0 && now - p.since > std::chrono::duration<double>(seconds))
+        end_job(transport, rank,
+                text(" has waited for ", seconds, " s in ", (*p.describe)(), "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"), 1);
     }
   }
 }
@@ -67,13 +83,14 @@ void watch_ranks(const Transport& transport, int rank) {
   std::thread(run, std::cref(transport), rank).detach();
 }
 
-int watch(const std::function<std::string()>* describe) {
+int watch(const std::function<std::string()>* describe, bool timed) {
   for (int i = 0; i < kPlaces; ++i) {
     Place& p = state().places[i];
     std::lock_guard<std::mutex> lock(p.mutex);
     if (p.describe) continue;
     p.describe = describe;
     p.since = Clock::now();
+    p.timed = timed;
     return i;
   }
   return -1;

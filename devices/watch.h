@@ -1,4 +1,4 @@
-// devices/watch.h - a thread that ends the job where a call waits for other ranks for too long.
+// devices/watch.h - a thread that ends the job where a call waits for other ranks for too long, or is interrupted.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,8 +9,9 @@ namespace kassette {
 
 /// Starts the thread. Once.
 void watch_ranks(const Transport& transport, int rank);
-/// From now on until unwatch(), a call waits; `describe` says which. Returns what unwatch() takes; -1 where too many wait already.
-int watch(const std::function<std::string()>* describe);
+/// From now on until unwatch(), a call waits; `describe` says which. Unless `timed` it may wait for ever. Returns what unwatch() takes; -1
+/// where too many wait already.
+int watch(const std::function<std::string()>* describe, bool timed = true);
 void unwatch(int place);
 
 }  // namespace kassette

@@ -1,6 +1,8 @@
-// tests/ranks/failing.cpp - a rank that fails while the others wait for it: `failing throw`, kill, exit, leave, sleep.
+// tests/ranks/failing.cpp - a rank that fails while the others wait for it: `failing throw`, kill, exit, leave, sleep; interrupt: one is
+// asked to stop while it waits.
 #include <kassette/backend.h>
 #include <kassette/distributed.h>
+#include <kassette/interrupt.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,7 +24,12 @@ int main(int argc, char** argv) {
     if (how == "kill") raise(SIGKILL);
     if (how == "exit") return 3;
     if (how == "leave") return 0;
-    if (how == "sleep") sleep(100);
+    if (how == "sleep" || how == "interrupt") sleep(100);
+  }
+  if (how == "interrupt" && world.rank() == 0) {
+    // As a program that has a handler for Ctrl-C: Python's, a prompt's.
+    signal(SIGALRM, [](int) { kassette::request_interrupt(); });
+    ualarm(300000, 0);
   }
   D::all_reduce(K::ones({3}));
   std::printf("rank %d ends\n", world.rank());

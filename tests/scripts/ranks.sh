@@ -57,6 +57,7 @@ again fails kill "signal 9" 5
 again fails exit "rank 2 begins" 5
 again fails leave "rank 2 has the end of the program" 5
 again fails sleep "has waited for 2 s in all_reduce(sum) of float32 (3,)" 10
+again fails interrupt "rank 0 was interrupted while it waited in all_reduce(sum) of float32 (3,)" 5
 
 # Killed from outside, at any point.
 killed_after() {
