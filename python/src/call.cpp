@@ -95,18 +95,21 @@ void check(nb::module_& m, const char* name) {
 }  // namespace
 
 void explain_arguments(nb::module_& m) {
-  nb::object type = nb::steal(PyType_FromSpec(&spec));
-  if (!type.is_valid()) throw nb::python_error();
+  static PyObject* type = PyType_FromSpec(&spec);
+  if (!type) throw nb::python_error();
   nb::dict functions = nb::cast<nb::dict>(m.attr("__dict__"));
   for (nb::handle name : functions.keys()) {
     nb::object function = functions[name];
     if (!nb::hasattr(function, "__nb_signature__") || PyType_Check(function.ptr())) continue;
-    auto* c = PyObject_New(Call, reinterpret_cast<PyTypeObject*>(type.ptr()));
+    auto* c = PyObject_New(Call, reinterpret_cast<PyTypeObject*>(type));
     if (!c) throw nb::python_error();
     c->call = &call;
     c->function = function.release().ptr();
     functions[name] = nb::steal(reinterpret_cast<PyObject*>(c));
   }
+}
+
+void bind_checks(nb::module_& m) {
   check<Value>(m, "check_value"), check<Sizes>(m, "check_shape"), check<Label>(m, "check_text"), check<DType>(m, "check_dtype");
   check<Tensors>(m, "check_tensors");
 }

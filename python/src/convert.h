@@ -126,8 +126,11 @@ void bind_tensor(nb::module_& m);
 void bind_math(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_control(nb::module_& m);
-/// Has the functions of the module name the argument that does not fit.
+void bind_distributed(nb::module_& m);
+/// Has the functions of a module name the argument that does not fit.
 void explain_arguments(nb::module_& m);
+/// What kassette._arguments asks whether an argument fits.
+void bind_checks(nb::module_& m);
 
 }  // namespace python
 }  // namespace kassette

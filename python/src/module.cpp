@@ -75,6 +75,8 @@ NB_MODULE(_core, m) {
   py::bind_networks(m);
   py::bind_control(m);
   py::explain_arguments(m);
+  py::bind_checks(m);
+  py::bind_distributed(m);
   py::listen_for_interrupts();
   // Lines of print_tensor go where Python prints.
   kassette::set_print_sink([](const char* line) {
