@@ -1,4 +1,5 @@
 """What every rank of tests/python/test_distributed.py runs: ranks.py FOLDER. Expected values are NumPy's, of what each rank holds."""
+import hashlib
 import os
 import sys
 
@@ -173,9 +174,79 @@ def files():
     assert "no such file" in message_of(lambda: D.load(os.path.join(FOLDER, "none")), (OSError, ValueError, RuntimeError)).lower()
 
 
+# ---- Keras: the same global batches whatever the number of ranks ----------------------------------------------------------------------
+
+BATCH, STEPS, EPOCHS = 12, 5, 3
+
+
+def digest(arrays):
+    return np.frombuffer(hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).digest(), "int64")
+
+
+def same_on_all(arrays):
+    mine = digest(arrays)
+    equal(D.all_reduce(mine, D.max), D.all_reduce(mine, D.min))
+
+
+def data():
+    random = np.random.RandomState(3)
+    x, y = random.normal(size=(STEPS * BATCH, 6)), random.randint(0, 3, STEPS * BATCH)
+    # Of each global batch this rank's rows, in order.
+    mine = [np.concatenate([D.shard(batch) for batch in np.split(a, STEPS)]) for a in (x, y)]
+    assert len(mine[0]) * SIZE == len(x)
+    return mine
+
+
+def train(folder):
+    import keras
+    from kassette import keras_distributed as KD
+
+    def model(optimizer):
+        np.random.seed(10 + RANK)   # other weights on each rank, until they take those of rank 0
+        m = keras.Sequential([keras.layers.Dense(8, activation="tanh", input_shape=(6,)),
+                              keras.layers.Dense(3, activation="softmax", kernel_regularizer="l2")])
+        m.compile(KD.DistributedOptimizer(optimizer), "sparse_categorical_crossentropy", metrics=["accuracy"])
+        return m
+
+    x, y = data()
+    results = {}
+    for name, optimizer in (("momentum", keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)), ("clipped", keras.optimizers.Adam(0.01, clipnorm=0.05)),
+                            ("by name", "rmsprop")):
+        m = model(optimizer)
+        plateau = keras.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=0, min_delta=0.05)
+        history = m.fit(x, y, BATCH // SIZE, EPOCHS, verbose=0, shuffle=False, callbacks=[KD.BroadcastWeights(), KD.AverageMetrics(), plateau]).history
+        assert isinstance(m.optimizer, type(keras.optimizers.get(optimizer))) and len(m.optimizer.get_weights()) > 2
+        same_on_all(m.get_weights() + m.optimizer.get_weights())
+        logs = np.array([history[k] for k in ("loss", "accuracy", "lr")])
+        same_on_all([logs])
+        assert logs[2, -1] <= logs[2, 0]
+        for i, w in enumerate(m.get_weights() + [logs]):
+            results[f"{name} {i}"] = w
+        if RANK == 0:
+            m.save(os.path.join(folder, "model.h5"))
+        WORLD.barrier()
+        # Goes on, with the state of the optimizer.
+        loaded = KD.load_model(os.path.join(folder, "model.h5"))
+        assert isinstance(loaded.optimizer, KD._Averages)
+        for a, b in zip(m.optimizer.get_weights() + [K.get_value(m.optimizer.lr)], loaded.optimizer.get_weights() + [K.get_value(loaded.optimizer.lr)]):
+            equal(a, b)
+        for each in (m, loaded):
+            each.fit(x, y, BATCH // SIZE, 1, verbose=0, shuffle=False)
+            same_on_all(each.get_weights())
+        for a, b in zip(m.get_weights(), loaded.get_weights()):
+            equal(a, b)
+        assert not isinstance(keras.models.load_model(os.path.join(folder, "model.h5")).optimizer, KD._Averages)   # by a program of one rank
+        WORLD.barrier()   # until all have read it
+    optimizer = KD.DistributedOptimizer(keras.optimizers.SGD(0.1))
+    assert KD.DistributedOptimizer(optimizer).__class__ is optimizer.__class__ and optimizer.get_config() == keras.optimizers.SGD(0.1).get_config()
+    if RANK == 0:
+        np.savez(os.path.join(folder, "trained.npz"), **results)
+
+
 if __name__ == "__main__":
     FOLDER = sys.argv[1]
     for check in (world, all_reduce, broadcast, rows, messages, gradients, mismatch, arguments, files):
         check()
+    train(FOLDER)
     if RANK == 0:
         print(f"{SIZE} ranks agree")

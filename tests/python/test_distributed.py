@@ -1,4 +1,4 @@
-"""kassette.distributed: jobs of mpirun, whose ranks run ranks.py, and jobs that fail."""
+"""kassette.distributed and Keras on many ranks: jobs of mpirun, whose ranks run ranks.py, and jobs that fail."""
 import os
 import pathlib
 import re
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import kassette
@@ -34,9 +35,21 @@ def run(ranks, *arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("ranks", [0] + [pytest.param(n, marks=several_ranks) for n in (1, 2, 3)])
-def test_the_collectives_give_what_numpy_gives(ranks, tmp_path):
-    assert f"{max(ranks, 1)} ranks agree" in run(ranks, HERE / "ranks.py", tmp_path)
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The weights of each model, and the history, as a program of one rank has them."""
+    folder = tmp_path_factory.mktemp("alone")
+    assert "1 ranks agree" in run(0, HERE / "ranks.py", folder)
+    return np.load(folder / "trained.npz")
+
+
+@pytest.mark.parametrize("ranks", [pytest.param(n, marks=several_ranks) for n in (1, 2, 3)])
+def test_ranks_agree_with_one_another_and_with_one_rank(ranks, alone, tmp_path):
+    assert f"{ranks} ranks agree" in run(ranks, HERE / "ranks.py", tmp_path)
+    trained = np.load(tmp_path / "trained.npz")
+    assert sorted(trained) == sorted(alone)
+    for name in alone:
+        np.testing.assert_allclose(trained[name], alone[name], rtol=0, atol=1e-5, err_msg=name)
 
 
 FAILING = """
