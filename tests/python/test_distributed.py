@@ -52,6 +52,12 @@ def test_ranks_agree_with_one_another_and_with_one_rank(ranks, alone, tmp_path):
         np.testing.assert_allclose(trained[name], alone[name], rtol=0, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("ranks", [0, pytest.param(2, marks=several_ranks)])
+def test_the_example_learns(ranks):
+    said = run(ranks, HERE.parent.parent / "examples/digits_distributed.py")
+    assert re.search(rf"{max(ranks, 1)} ranks?: accuracy 0.9[5-9]\d*; weights differ by 0 between ranks", said), said
+
+
 FAILING = """
 import sys, time
 import numpy as np
