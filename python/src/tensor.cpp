@@ -33,8 +33,17 @@ Held::~Held() {
 
 PyTypeObject* tensor_type = nullptr;
 
-Tensor binary(nb::handle a, nb::handle b, Tensor (*f)(const Operand&, const Operand&)) {
-  Value x(a), y(b);
+/// Whether an operator is for us to try. All else Python asks itself, and then says which types do not go together.
+bool may_be_operand(nb::handle object) {
+  PyObject* o = object.ptr();
+  return tensor_of(object) || PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) || nb::hasattr(object, "__array__") ||
+         nb::hasattr(object, "tocoo");
+}
+
+/// `name` stands before an error about an operand.
+Tensor binary(const char* name, nb::handle a, nb::handle b, Tensor (*f)(const Operand&, const Operand&)) {
+  if (!may_be_operand(a) || !may_be_operand(b)) throw nb::next_overload();
+  Value x(a, name), y(b, name);
   match({&x, &y});
   Recorded on;
   return f(x.operand(), y.operand());
@@ -81,11 +90,14 @@ std::string text_of(const Tensor& t) {
   return os.str();
 }
 
-#define KASSETTE_OPERATOR(name, op) \
-  .def("__" name "__", [](const Held& a, nb::handle b) { return binary(to_python(a.tensor), b, [](const Operand& x, const Operand& y) { return op; }); }, nb::is_operator()) \
-  .def("__r" name "__", [](const Held& a, nb::handle b) { return binary(b, to_python(a.tensor), [](const Operand& x, const Operand& y) { return op; }); }, nb::is_operator())
-#define KASSETTE_COMPARISON(name, op) \
-  .def("__" name "__", [](const Held& a, nb::handle b) { return binary(to_python(a.tensor), b, [](const Operand& x, const Operand& y) { return op; }); }, nb::is_operator())
+// `as`: the op's name in errors.
+#define KASSETTE_BOUND(name, as, first, second, op) \
+  .def(name, [](const Held& a, nb::handle b) { \
+    const nb::object self = to_python(a.tensor); \
+    return binary(as, first, second, [](const Operand& x, const Operand& y) { return op; }); \
+  }, nb::is_operator())
+#define KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__" name "__", as, self, b, op)
+#define KASSETTE_OPERATOR(name, as, op) KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__r" name "__", as, b, self, op)
 
 }  // namespace
 
@@ -187,10 +199,11 @@ void bind_tensor(nb::module_& m) {
       .def("__pos__", [](const Held& x) { Recorded on; return +x.tensor; })
       .def("__abs__", [](const Held& x) { Recorded on; return K::abs(x.tensor); })
       .def("__invert__", [](const Held& x) { Recorded on; return ~x.tensor; })
-      KASSETTE_OPERATOR("add", x + y) KASSETTE_OPERATOR("sub", x - y) KASSETTE_OPERATOR("mul", x * y) KASSETTE_OPERATOR("truediv", x / y)
-      KASSETTE_OPERATOR("floordiv", floor_divide(x, y)) KASSETTE_OPERATOR("mod", x % y) KASSETTE_OPERATOR("pow", K::pow(x, y))
-      KASSETTE_OPERATOR("and", x & y) KASSETTE_OPERATOR("or", x | y) KASSETTE_OPERATOR("matmul", K::dot(x, y))
-      KASSETTE_COMPARISON("lt", x < y) KASSETTE_COMPARISON("le", x <= y) KASSETTE_COMPARISON("gt", x > y) KASSETTE_COMPARISON("ge", x >= y);
+      KASSETTE_OPERATOR("add", "add", x + y) KASSETTE_OPERATOR("sub", "subtract", x - y) KASSETTE_OPERATOR("mul", "multiply", x * y)
+      KASSETTE_OPERATOR("truediv", "divide", x / y) KASSETTE_OPERATOR("floordiv", "floor_divide", floor_divide(x, y))
+      KASSETTE_OPERATOR("mod", "remainder", x % y) KASSETTE_OPERATOR("pow", "pow", K::pow(x, y)) KASSETTE_OPERATOR("and", "logical_and", x & y)
+      KASSETTE_OPERATOR("or", "logical_or", x | y) KASSETTE_OPERATOR("matmul", "dot", K::dot(x, y)) KASSETTE_COMPARISON("lt", "less", x < y)
+      KASSETTE_COMPARISON("le", "less_equal", x <= y) KASSETTE_COMPARISON("gt", "greater", x > y) KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
   // NumPy's arrays leave arithmetic with tensors to them.
   type.attr("__array_ufunc__") = nb::none();
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());

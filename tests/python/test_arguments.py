@@ -46,7 +46,15 @@ DOUBLE = K.function([X], [X * 2])
     (lambda: DOUBLE([1], [2]), TypeError, "function: the inputs are given as a list or a tuple"),
     (lambda: DOUBLE([np.ones((2, 4))]), ValueError, r"function: .*\(2, 4\)"),
     (lambda: DOUBLE([]), ValueError, "function: 0 values for 1 input"),
-    (lambda: K.function([], [], bogus=1), ValueError, "bogus"),
+    (lambda: K.function([], [], bogus=1), ValueError, "Invalid argument 'bogus' passed to K.function with the kassette backend"),   # as on TensorFlow
+    (lambda: X + "a", TypeError, r"unsupported operand type\(s\) for \+: 'Tensor' and 'str'"),
+    (lambda: {} @ X, TypeError, r"unsupported operand type\(s\) for @: 'dict' and 'Tensor'"),
+    (lambda: X * None, TypeError, r"unsupported operand type\(s\) for \*: 'Tensor' and 'NoneType'"),
+    (lambda: 1j - X, TypeError, r"unsupported operand type\(s\) for -: 'complex' and 'Tensor'"),
+    (lambda: X < "a", TypeError, "'<' not supported between instances of 'Tensor' and 'str'"),
+    (lambda: X / np.array(["a"]), TypeError, "divide: an array of dtype <U1: tensors do not support it"),
+    (lambda: [1, "a", 3] - X, TypeError, "subtract: a tensor, a number or an array is expected, not str"),
+    (lambda: X + [[1, 2], [3]], ValueError, "add: a nested list is ragged"),
     (lambda: K.function([X, 1], [X]), TypeError, "function: inputs: a tensor is expected, not int"),
     (lambda: K.function([X], ["a"]), TypeError, "function: outputs: a tensor, a number or an array is expected, not str"),
     (lambda: K.function([X], [X], updates=3), TypeError, "function: updates: a list or a tuple is expected, not int"),
@@ -64,6 +72,18 @@ def test_errors_name_function_and_argument_in_one_line(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_operators_leave_what_they_do_not_know_to_the_other_side():
+    class Quantity:
+        def __radd__(self, x):
+            return "ours"
+
+        __rmatmul__ = __radd__
+
+    assert X + Quantity() == "ours" and X @ Quantity() == "ours"
+    with pytest.raises(TypeError, match="'Tensor' and 'Quantity'"):
+        X - Quantity()
 
 
 def test_functions_have_signatures_and_pickle():
