@@ -28,7 +28,7 @@ KASSETTE_API Tensor get_value(const Operand& x);
 KASSETTE_API Tensors batch_get_value(const Tensors& ops);
 /// x <- value, at once in every scope: converted to the dtype of x; throws ValueError unless the shapes are equal.
 KASSETTE_API void set_value(const Tensor& x, const Operand& value);
-/// One assignment of batch_set_value.
+/// One assignment of batch_set_value. Refers to the value: in a pair that is kept, not a list in braces, which ends with its line.
 struct ValuePair {
   ValuePair(const Tensor& v, const Operand& x) : variable(v), value(x) {}
   Tensor variable;
