@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 
 #include "core/check_interrupt.h"
 #include "ops/expr.h"
-#include "ops/index.h"
-#include "ops/matmul.h"
+#include "ops/binary.h"
+#include "ops/operand.h"
 #include "ops/shaping.h"
-#include "ops/waiting.h"
 
 namespace kassette {
 
@@ -166,7 +164,7 @@ void BackwardWalk::handle_deferred(Entry& e) {
   Tensors results = expanded_[e.node];
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const Tensor& r = results[i];
-    Tensor dy = completed(e.first + static_cast<std::uint32_t>(i));
+    Tensor dy = cotangents_[e.first + static_cast<std::uint32_t>(i)];
     if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), dy);
   }
 }
@@ -190,18 +188,77 @@ void BackwardWalk::handle(Entry& e) {
   std::uint32_t first = e.first;
   bool keep = e.wanted;
   for (int i = 0; i < n_out; ++i) {
-    Tensor& c = completed(first + static_cast<std::uint32_t>(i));
+    Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
     dy[i] = keep ? c : std::move(c);
   }
-  const Rewind r(&n, dy, din, wanted);
-  if (unrecorded_ && n.op == &index_row && dy[0].defined() && give_slice(n, dy[0])) wanted[0] = false;
-  if (unrecorded_ && n.op == &matmul_row) add_products(r, wanted);
-  if (std::any_of(wanted, wanted + n_in, [](bool w) { return w; }) &&
-      !(unrecorded_ && (reduce_thin(n, dy[0], din) || multiply(n, dy[0], din, wanted))))
-    n.op->vjp(r);
+  n.op->vjp(Rewind(&n, dy, din, wanted, unrecorded_ ? this : nullptr));
   for (int i = 0; i < n_in; ++i)
     if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
   if (kept_ != Kept::everything) release(n);
+}
+
+namespace {
+
+/// Whether `t` has memory that nobody else sees and that may be written into.
+bool exclusive(const Tensor& t) {
+  const Body& b = Access::body(t);
+  return b.device == cpu && b.storage && !b.node && !b.symbolic() && b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
+         b.storage->count.load(std::memory_order_acquire) == 1;
+}
+
+/// sum += g in the memory of sum; returns false where that is not done.
+bool add_in_place(Tensor& sum, const Tensor& g) {
+  Body& s = Access::body(sum);
+  const Body& b = Access::body(g);
+  if (!exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
+  Attrs none;
+  const Array in[] = {{&s, s.data()}, {&b, b.data()}};
+  Body* out = &s;
+  const OpDef& add = add_row();
+  add.cpu(Call{add, none, in, 2, &out, 1, cpu});
+  return true;
+}
+
+}  // namespace
+
+void BackwardWalk::give(const Body& to, Tensor g) {
+  Tensor* slot = slot_of(to);
+  if (!slot) return;
+  const Body& b = Access::body(g);
+  if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
+    Body shape_of;
+    shape_of.set(to);
+    shape_of.device = to.device;
+    shape_of.flags = to.flags;
+    shape_of.level = to.level;
+    shape_of.out = to.out;
+    shape_of.node = to.node;
+    g = sum_to_like(g, Access::wrap(std::move(shape_of)));
+  }
+  if (!slot->defined()) *slot = std::move(g);
+  else if (!unrecorded_ || !add_in_place(*slot, g)) *slot = *slot + g;
+}
+
+bool BackwardWalk::accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) {
+  constexpr int kMost = 3;
+  Tensor& sum = *slot_of(to);
+  if (n_in > kMost || !sum.defined() || !exclusive(sum)) return false;
+  Body& s = Access::body(sum);
+  Array arrays[kMost];
+  Value values[kMost];   // held while they are read
+  for (int i = 0; i < n_in; ++i) {
+    const Body& b = *in[i].body();
+    if (b.device != cpu || !b.known()) return false;
+    arrays[i] = {&b, nullptr};
+    if (has_bit(op.shape_only, i)) continue;
+    values[i] = read_value(b);
+    if (!values[i].storage) return false;
+    arrays[i].data = static_cast<std::byte*>(values[i].storage->data) + values[i].offset;
+  }
+  const Call call{op, attrs, arrays, n_in, nullptr, 0, cpu};
+  Spec made;
+  op.rule(call, &made);
+  return made.same_shape(s) && made.dtype == s.dtype && op.accumulate(call, s);
 }
 
 /// What the search leaves out of order stands in front, as a rule: what many nodes read, as the elements of a long loop do.
@@ -216,8 +273,7 @@ void BackwardWalk::sort_by_age() {
 Tensor BackwardWalk::result_of(const Tensor& x) {
   const Body& b = Access::body(x);
   std::uint32_t i = find(b.node.get());
-  Tensor g = i == kNone ? Tensor() : completed(entries_[i].first + b.out);
-  return unrecorded_ && g.defined() ? broadcast_like(g, x) : g;
+  return i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out];
 }
 
 /// A cotangent is complete when the last of the nodes that read the tensor has been handled.
@@ -252,10 +308,6 @@ Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
     leaves_.clear();
   }
   if (!in_order_ && expanded_.empty()) sort_by_age();
-  // What a long segment is made of are steps, as a rule: their adjoints wait as the steps did (Note [Waiting ops]).
-  constexpr std::size_t kLong = 64;
-  std::optional<OpsMayWait> ops;
-  if (unrecorded_ && order_.size() >= kLong) ops.emplace();
   if (told_) find_completions();
   std::size_t handled = 0;
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {

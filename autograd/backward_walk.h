@@ -1,5 +1,5 @@
-// autograd/backward_walk.h - one backward pass over a segment of the tape: the order of its nodes (backward_walk.cpp), the cotangents on
-// its way (backward_walk_cotangents.cpp), and what is left of the segment's saved values (backward_walk_values.cpp).
+// autograd/backward_walk.h - one backward pass over a segment of the tape: the order of its nodes and their cotangents (backward_walk.cpp),
+// and the saved values that it gives back on its way (backward_walk_values.cpp).
 #pragma once
 #include <unordered_map>
 #include <utility>
@@ -8,24 +8,16 @@
 #include "autograd/deferred.h"
 #include "autograd/walk.h"
 #include "core/large_blocks.h"
-#include "ops/operand.h"
-#include "ops/index.h"
-#include "ops/matmul.h"
 
 namespace kassette {
 
-/// Ones for a loss of any shape: what its cotangents begin with.
-Tensor seed_for(const Tensor& loss);
-
-class BackwardWalk {
+class BackwardWalk final : private Accumulator {
  public:
   explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything, Completions* told = nullptr);
   ~BackwardWalk();
   BackwardWalk(const BackwardWalk&) = delete;
   BackwardWalk& operator=(const BackwardWalk&) = delete;
   Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
-  /// The same from ones, one loss alone.
-  Tensors run(const Tensor& loss);
   std::size_t visited() const { return entries_.size(); }
   /// Empty if saved values were kept after all.
   const Tensors& leaves() const { return leaves_; }
@@ -51,13 +43,6 @@ class BackwardWalk {
   static void give_scratch(Scratch* s);
   static void delete_scratch(void* s) { delete static_cast<Scratch*>(s); }
 
-  /// Cotangents of slices of one tensor that do not overlap.
-  struct Slices {
-    std::vector<Embedded> parts;
-    Node* first;               // the node of the first
-    std::int64_t low, high;    // what lies between the first and the last
-  };
-
   // the segment
   std::uint32_t find(const Node* n) const;
   std::uint32_t add(Node* n);
@@ -74,17 +59,7 @@ class BackwardWalk {
   // cotangents
   Tensor* slot_of(const Body& to);
   void give(const Body& to, Tensor g);
-  bool give_slice(Node& n, const Tensor& dy);
-  void complete(Tensor& slot);
-  /// A cotangent for whoever reads it.
-  Tensor& completed(std::uint32_t i) {
-    complete(cotangents_[i]);
-    return cotangents_[i];
-  }
-  void put_slices(Tensor& slot);
-  void add_products(const Rewind& r, bool* wanted);
-  bool reduce_thin(const Node& n, const Tensor& dy, Tensor* din) const;
-  bool multiply(Node& n, const Tensor& dy, Tensor* din, const bool* wanted) const;
+  bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) override;
   // saved values
   bool computed(const Body& b) const {
     std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
@@ -99,8 +74,7 @@ class BackwardWalk {
   Completions* told_;
   std::vector<std::pair<std::size_t, std::int64_t>> completions_;   // how many nodes are handled by then, and which of xs
   std::size_t next_completion_ = 0;
-  const bool unrecorded_ = !context().recording && !context().symbolic;   // see Note [Thin cotangents], Note [Cotangents in place]
-  Tensor seed_;                         // the number 1, where it is what the pass began with
+  const bool unrecorded_ = !context().recording && !context().symbolic;   // cotangents are summed in place
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
@@ -110,8 +84,6 @@ class BackwardWalk {
   bool in_order_ = true;                // of sequence numbers
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;
-  std::unordered_map<const Tensor*, Slices> slices_;        // by the cotangent that they are of
-  std::unordered_map<const Tensor*, ProductShares> shares_;  // that are still to be added to a cotangent
   std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;
 };

@@ -36,18 +36,10 @@ class Branches final : public Procedure {
 
 Spec common_spec(const char* what, const Spec& yes, const Spec& no) {
   if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
+  if (!yes.compatible(no)) fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
   Spec s;
   s.set(yes);
-  if (yes.rank < 0 || no.rank < 0) {
-    if (yes.rank < 0) s.set(no);
-    return s;
-  }
-  bool ok = yes.rank == no.rank;
-  for (int i = 0; ok && i < yes.rank; ++i) {
-    ok = yes.dims[i] < 0 || no.dims[i] < 0 || yes.dims[i] == no.dims[i];
-    if (s.dims[i] < 0) s.dims[i] = no.dims[i];
-  }
-  if (!ok) fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
+  s.refine(no);
   return s;
 }
 

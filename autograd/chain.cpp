@@ -55,13 +55,12 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
 }
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
-  if (ChainStep step = table_.unary[d_][&op - unary_rows.data()]) add(step, {.chunk = 0}).params = params_of(attrs);
+  if (ChainStep step = unary_step(table_, d_, op)) add(step, {.chunk = 0}).params = params_of(attrs);
   else call(op, attrs, new_chunk());
 }
 
 void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
-  auto index = &op - binary_rows.data();
-  if (ChainStep step = (turned ? table_.turned : table_.binary)[d_][index]) {
+  if (ChainStep step = binary_step(table_, d_, op, turned)) {
     add(step, other);
     return;
   }

@@ -87,15 +87,6 @@ void Plan::commit(Frame& f) const {
     if (!value.same_shape(e.cell->spec))
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
-  const int joined = joined_item(f, items);
-  if (f.waiting.sums && joined < 0) {
-    try {
-      run_item(f, f.waiting);
-    } catch (...) {
-      fail_step(f.waiting.begin);
-    }
-  }
-  const Ref<Storage> partial = joined < 0 ? Ref<Storage>() : Storage::allocate(partial_bytes(f.waiting.n), cpu);
   replaced.reserve(effects_.size());
   for (int k = first_tail_, end = static_cast<int>(steps_.size()); k < end; ++k)
     f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(step(k).n_in)));
@@ -105,10 +96,7 @@ void Plan::commit(Frame& f) const {
   auto next_room = room.begin();
   // From here on nothing fails.
   Uninterrupted whole;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (static_cast<int>(i) == joined) run_summed(f, f.waiting, &items[i], partial->data);
-    else run_item(f, items[i]);
-  }
+  for (const Item& item : items) run_item(f, item);
   for (std::size_t i = 0; i < effects_.size(); ++i) {
     const Effect& e = effects_[i];
     if (in_place[i]) {

@@ -64,31 +64,7 @@ class PlainStep {
   Scoped<std::uint64_t> step_, steps_;
 };
 
-// ---- loops and branches ------------------------------------------------------------------------------------------------
-
-/// The n elements of x along an axis, and one tensor of them again, in the name of the loop that goes over them.
-Tensors unstack_for(const char* what, const Tensor& x, std::int64_t n, int axis = 0);
-Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
-
-/// A step: the slices of this step and the states -> outputs, then the new states.
-using ScanFn = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
-struct ScanRequest {
-  const char* what;        // the function's name, for messages
-  Tensors xs, states;      // xs: time is axis 0
-  int n_outputs = 0;       // outputs that are stacked; the results are those and the last states
-  bool reverse = false;
-  std::int64_t length = kUnknown;   // the number of elements where the caller said it
-  bool as_node = false;    // one node on concrete tensors too
-  bool batched = false;    // an output has as many rows as an element
-};
-/// Throws unless the state that a step returned is what it was.
-void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);
-/// Throws unless what a step returned has a row for each sample.
-void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples);
-/// A loop of no steps on concrete tensors, as `recorded` makes a node of it; empty where that is not done. Note [No steps].
-Tensors of_no_steps(Callable<Tensors()> recorded);
-/// Loops over axis 0. On concrete tensors outside of K::symbolic a plain loop; else, and with checkpoints, one node.
-Tensors scan(const ScanRequest& request, const ScanFn& step);
+// ---- branches ------------------------------------------------------------------------------------------------------------
 
 /// What both branches agree on. Throws where shapes or dtypes differ.
 Spec common_spec(const char* what, const Spec& yes, const Spec& no);

@@ -18,10 +18,6 @@ struct Frame {
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;
   bool leaves_set = false;
-  Plan::Item waiting{};   // a sum that runs with the tail, see Note [Sums beside updates]; `sums` is false where there is none
 };
-
-/// Memory for the sums of the rows of n elements, of the rows of these, and so on.
-std::int64_t partial_bytes(std::int64_t n);
 
 }  // namespace kassette

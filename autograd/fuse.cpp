@@ -4,20 +4,13 @@
 #include "autograd/chain.h"
 #include "autograd/frame.h"
 #include "devices/cpu/threads.h"
-#include "ops/binary.h"
-#include "ops/conv.h"
-#include "ops/conv_kernels.h"
 #include "ops/fold.h"
-#include "ops/matmul.h"
-#include "ops/reduce.h"
-#include "ops/unary.h"
 
 namespace kassette {
 namespace {
 
 constexpr std::int64_t kPartBytes = 32768;   // of one operand, worth a thread
 constexpr std::int64_t kLarge = 1 << 14;      // elements: chunks are of eight vectors, since few are left over
-constexpr std::int64_t kUpdateGrain = 2 * kFoldRow;   // elements of a sum beside an update
 
 // A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a
 // variable, whose line was read just now.
@@ -110,54 +103,61 @@ void Plan::run_item(Frame& f, const Item& item) const {
   (f.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Step k, a product or a convolution, and step k + 1, which alone reads its value and adds a bias to its rows, in one pass, with a relu behind that of a
-/// convolution. The number of steps, 0 and nothing done where they are not that. What is not made has its shape, which adjoints read.
+/// Step k, whose row has onto_row, with step k + 1, which alone reads its value and adds a bias, and perhaps a relu behind it, in one pass.
+/// Returns the number of steps that this was, or 0, with nothing done. What is not made has its shape, which adjoints read.
 int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Step& product = step(k);
-  const bool convolves = product.op == &convolution_row;
-  if (k + 1 >= end || (!convolves && product.op != &matmul_row)) return 0;
+  if (!product.op->onto_row || product.need != 2 || k + 1 >= end) return 0;
   const Step& sum = step(k + 1);
-  if (sum.op != &binary_row<Add>() || product.need != 2 || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
+  if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
   if (other == product.out || f.thin[static_cast<std::size_t>(other)]) return 0;
   const Body& row = *f.at[static_cast<std::size_t>(other)];
   Body &made = f.own[static_cast<std::size_t>(product.out)], &summed = f.own[static_cast<std::size_t>(sum.out)];
-  if (f.device != cpu || row.device != cpu || !row.storage || summed.storage) return 0;
+  if (row.device != cpu || !row.storage || summed.storage) return 0;
   for (int i = 0; i + 1 < row.rank; ++i)
     if (row.dims[i] != 1) return 0;
-  bool bends = false;
-  if (convolves && k + 2 < end) {
-    const Step& bend = step(k + 2);
-    bends = bend.op == &unary_row<Relu>() && bend.need == 2 && !bend.tail && input(bend, 0) == sum.out && !stays(sum.out, k + 3) &&
-            !f.own[static_cast<std::size_t>(bend.out)].storage;
-  }
-  Body& out = bends ? f.own[static_cast<std::size_t>(step(k + 2).out)] : summed;
   prepare(f, product);
-  made.device = out.device = f.device;
-  Body* to = &out;
-  const Call call{*product.op, product.attrs, f.arrays.data(), product.n_in, &to, 1, f.device};
-  product.op->rule(call, &made);
+  if (f.device != cpu) return 0;
+  auto call_to = [&](Body* const* out) { return Call{*product.op, product.attrs, f.arrays.data(), product.n_in, out, 1, f.device}; };
+  product.op->rule(call_to(nullptr), &made);
   if (row.rank > made.rank) return 0;
   summed.set(made);
-  summed.device = f.device;
-  out.set(made);
-  out.offset = 0;
-  if (!(convolves ? convolve_onto_row(call, row, bends) : multiply_onto_row(call, row))) return 0;
-  return bends ? 3 : 2;
+  made.device = summed.device = f.device;
+  if (k + 2 < end) {
+    const Step& relu = step(k + 2);
+    Body* out = &f.own[static_cast<std::size_t>(relu.out)];
+    if (relu.op->pattern == Pattern::relu && relu.need == 2 && !relu.tail && input(relu, 0) == sum.out && !stays(sum.out, k + 3) && !out->storage) {
+      out->set(made);
+      out->device = f.device;
+      out->offset = 0;
+      if (product.op->onto_row(call_to(&out), row, /*relu=*/true)) return 3;
+    }
+  }
+  Body* out = &summed;
+  out->offset = 0;
+  return product.op->onto_row(call_to(&out), row, /*relu=*/false) ? 2 : 0;
 }
 
 namespace {
 
 /// Of each row of what the chain makes the sum, to `partial`; the rows go out of the first-level cache.
 template <class T>
-void sum_rows(const Chain& chain, std::int64_t n, std::int64_t grain, T* partial) {
-  parallel_for((n + kFoldRow - 1) / kFoldRow, grain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
+void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
+  parallel_for((n + kFoldRow - 1) / kFoldRow, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) T block[kFoldRow];
     chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow, reinterpret_cast<std::byte*>(block),
                      [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
   });
 }
-/// What sum_rows left, and how fold_blocks goes on; but `partial` has room for all, so that nothing can fail.
+/// Memory for the sums of the rows of n elements, of the rows of these, and so on.
+std::int64_t partial_bytes(std::int64_t n) {
+  std::int64_t sums = 0;
+  for (std::int64_t m = n; m > 1;) sums += m = (m + kFoldRow - 1) / kFoldRow;
+  return sums * static_cast<std::int64_t>(sizeof(double));
+}
+
+/// What sum_rows left, and how fold_blocks goes on; `partial` has room for all.
 template <class T>
 void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
   std::int64_t m = (n + kFoldRow - 1) / kFoldRow;
@@ -170,12 +170,6 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
 }
 
 }  // namespace
-
-std::int64_t partial_bytes(std::int64_t n) {
-  std::int64_t sums = 0;
-  for (std::int64_t m = n; m > 1;) sums += m = (m + kFoldRow - 1) / kFoldRow;
-  return sums * static_cast<std::int64_t>(sizeof(double));
-}
 
 void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const {
   for (int k = item.begin; k < item.chain_end(); ++k)
@@ -224,8 +218,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
 
 void Plan::run_fused(Frame& f, const Item& item) const {
   if (item.sums) {
-    const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);
-    run_summed(f, item, nullptr, partial->data);
+    run_summed(f, item);
     return;
   }
   const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
@@ -236,72 +229,24 @@ void Plan::run_fused(Frame& f, const Item& item) const {
   parallel_for(item.n, kPartBytes / dtype.size(), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
 }
 
-/// A chain that is summed and, in the same pass, another one.
-void Plan::run_summed(Frame& f, const Item& item, const Item* beside, void* partial) const {
+/// A chain and the sum of what it makes.
+void Plan::run_summed(Frame& f, const Item& item) const {
   const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
+  const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);
   Chain chain(dtype, {.width = item.n}, table_for(item.n));
   fetch_operands(chain, f, item);
-  if (beside) fetch_operands(chain, f, *beside);
   add_steps(chain, f, item);
-  if (beside) add_steps(chain, f, *beside);
   chain.finish();
   const int last = item.chain_end();
   std::byte* out = f.own[static_cast<std::size_t>(step(last).out)].data();
   auto run = [&](auto zero) {
     using T = decltype(zero);
-    auto* sums = static_cast<T*>(partial);
-    sum_rows(chain, item.n, beside ? kUpdateGrain : kFoldGrain, sums);
-    join_sums(sums, item.n, step(last).op == &mean_row, reinterpret_cast<T*>(out));
+    auto* sums = static_cast<T*>(partial->data);
+    sum_rows(chain, item.n, sums);
+    join_sums(sums, item.n, step(last).op->pattern == Pattern::mean, reinterpret_cast<T*>(out));
   };
   if (dtype == float32) run(0.f);
   else run(0.);
-}
-
-// Note [Sums beside updates]
-// An optimiser's step reads a variable for the loss and again for its update, and of a large one nothing is in the caches by then. So
-// a sum of a chain that nothing reads but the caller waits for the tail, one in a call: where an item of it goes over the same
-// elements, both are one program, the sum's part first, and the variable is read once. With Adam on 10^7 floats memory moves six times
-// 40 MB instead of seven.
-
-bool Plan::may_wait(const Frame& f, const Item& item) const {
-  if (!item.sums || effects_.empty() || last_use_[static_cast<std::size_t>(step(item.chain_end()).out)] >= 0) return false;
-  for (int k = item.begin; k < item.chain_end(); ++k)   // what is there until the tail has run, and not for this sum alone
-    for (int i = 0; i < step(k).n_in; ++i) {
-      const auto slot = static_cast<std::size_t>(input(step(k), i));
-      const bool own = f.at[slot] == &f.own[slot], until_then = last_value_use_[slot] >= first_tail_ || root_[slot];
-      if (own && f.own[slot].storage && !until_then) return false;
-    }
-  return !f.waiting.sums;
-}
-
-/// The item of the tail that the waiting sum may run with, -1 where there is none.
-int Plan::joined_item(const Frame& f, const std::vector<Item>& items) const {
-  const Item& sum = f.waiting;
-  if (!sum.sums) return -1;
-  auto reads = [&](const Item& item, const Storage* s, std::int64_t least) {
-    for (int k = item.begin; k < item.chain_end(); ++k)
-      for (int i = 0; i < step(k).n_in; ++i) {
-        const Body& b = *f.at[static_cast<std::size_t>(input(step(k), i))];
-        if (b.storage.get() == s && b.numel() >= least) return true;
-      }
-    return false;
-  };
-  const DType dtype = f.own[static_cast<std::size_t>(step(sum.begin).out)].dtype;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const Item& item = items[i];
-    if (item.fused && item.n == sum.n && item.end - item.begin + sum.end - sum.begin <= Chain::kMaxSteps &&
-        f.own[static_cast<std::size_t>(step(item.begin).out)].dtype == dtype)
-      for (int k = sum.begin; k < sum.chain_end(); ++k)
-        for (int j = 0; j < step(k).n_in; ++j) {
-          const Body& b = *f.at[static_cast<std::size_t>(input(step(k), j))];
-          if (b.storage && b.numel() == sum.n && reads(item, b.storage.get(), sum.n)) return static_cast<int>(i);
-        }
-    for (int k = item.begin; k < item.end; ++k) {   // a variable that is overwritten before
-      const Body& out = f.own[static_cast<std::size_t>(step(k).out)];
-      if (out.storage && reads(sum, out.storage.get(), 0)) return -1;
-    }
-  }
-  return -1;
 }
 
 }  // namespace kassette

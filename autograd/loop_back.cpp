@@ -66,9 +66,9 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
     if (start < 0) continue;
     while (slot >= 0 && slot != start && reads[static_cast<std::size_t>(slot)] == 1) {
       int add = p.maker[static_cast<std::size_t>(slot)];
-      if (add < 0 || plan_.step(add).op != &binary_row<Add>() || !bounds_[static_cast<std::size_t>(add)].step) break;
+      if (add < 0 || plan_.step(add).op->pattern != Pattern::add || !bounds_[static_cast<std::size_t>(add)].step) break;
       int share = plan_.input(plan_.step(add), 1), product = p.maker[static_cast<std::size_t>(share)];
-      if (product < 0 || plan_.step(product).op != &matmul_row || reads[static_cast<std::size_t>(share)] != 1 || p.kept[static_cast<std::size_t>(share)]) break;
+      if (product < 0 || !plan_.step(product).op->accumulate || reads[static_cast<std::size_t>(share)] != 1 || p.kept[static_cast<std::size_t>(share)]) break;
       const Bound &a = bounds_[static_cast<std::size_t>(add)], &b = bounds_[static_cast<std::size_t>(product)];
       if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent || !body(share).same_shape(body(start))) break;
       adds.push_back(add);

@@ -89,7 +89,7 @@ bool LoopChains::takes(std::size_t i) {
   const Body& out = body(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0) return false;
   const ChainShape before = shape_;
-  bool taken = s.op == &index_row ? takes_slice(s) : s.op == &index_grad_like_row ? takes_embedding(s) : s.fusible && takes_elements(s);
+  bool taken = s.op->pattern == Pattern::slice ? takes_slice(s) : s.op->pattern == Pattern::embed ? takes_embedding(s) : s.fusible && takes_elements(s);
   if (!taken) {
     shape_ = before;
     return false;
@@ -125,7 +125,7 @@ bool LoopChains::takes_elements(const Plan::Step& s) {
   }
   Slot& made = slot(s.out);
   if (embedded) {
-    if (embedded != 2 || s.op != &binary_row<Add>() || in(s, 0) == in(s, 1)) return false;
+    if (embedded != 2 || s.op->pattern != Pattern::add || in(s, 0) == in(s, 1)) return false;
     const Slot &a = slot(in(s, 0)), &b = slot(in(s, 1));
     made.windows = a.windows;
     made.windows.insert(made.windows.end(), b.windows.begin(), b.windows.end());
@@ -202,7 +202,7 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
     } else if (made.role == kEmbedded) {
       if (made.uses == 0 ? !tiles(made) : made.uses != 1 || stays(s))
         for (std::size_t k = begin; k < end; ++k)   // what is embedded first goes
-          if (at(k).op == &index_grad_like_row && (k == i || made.windows.front().first == slot(at(k).out).windows.front().first)) return static_cast<std::ptrdiff_t>(k);
+          if (at(k).op->pattern == Pattern::embed && (k == i || made.windows.front().first == slot(at(k).out).windows.front().first)) return static_cast<std::ptrdiff_t>(k);
     }
   }
   return -1;
@@ -256,7 +256,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
   std::vector<std::size_t> order;   // of the items that have instructions
   for (std::size_t i = begin; i < end; ++i) {
     const Slot& made = slot(at(i).out);
-    if (made.role == kElements ? !wide(at(i).out) : at(i).op == &index_row || at(i).op == &index_grad_like_row) order.push_back(i);
+    if (made.role == kElements ? !wide(at(i).out) : at(i).op->pattern == Pattern::slice || at(i).op->pattern == Pattern::embed) order.push_back(i);
     if (made.role == kEmbedded && made.uses == 0) to.made.push_back(at(i).out);
   }
   int acc = -1;   // the slot whose value is in registers
@@ -269,7 +269,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       int from = in(s, 0), whole = s.out;
       while (slot(whole).uses)   // the sum that it is part of
         for (std::size_t i = begin; i < end; ++i)
-          if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op != &index_grad_like_row && (in(at(i), 0) == whole || in(at(i), 1) == whole)) {
+          if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op->pattern != Pattern::embed && (in(at(i), 0) == whole || in(at(i), 1) == whole)) {
             whole = at(i).out;
             break;
           }
@@ -278,7 +278,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       acc = from;
       if (slot(whole).windows.size() > 1) {
         auto* zero = dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
-        chain.binary(binary_row<Add>(), s.attrs, chain.repeated(zero), /*turned=*/false);
+        chain.binary(add_row(), s.attrs, chain.repeated(zero), /*turned=*/false);
         acc = -1;
       }
       chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));

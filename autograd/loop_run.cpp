@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "autograd/control.h"
+#include "autograd/recurrence.h"
 #include "core/check_interrupt.h"
 #include "core/rank.h"
 #include "devices/cpu/threads.h"
@@ -429,7 +429,7 @@ void LoopRun::add_product_to(const LoopItem& item) {
     sum.offset = 0;
   }
   Bound &product = bounds_[static_cast<std::size_t>(item.step)], &addition = bounds_[static_cast<std::size_t>(item.add)];
-  if (add_product(call_of(product), sum)) return;
+  if (const Call call = call_of(product); call.op.accumulate(call, sum)) return;
   execute(product);
   // The first of several additions reads the sum itself, the others what the one before them made: here the same.
   Body &to = body(addition.step->out), &from = body(plan_.input(*addition.step, 0));

@@ -30,7 +30,6 @@ void Frame::clear() {
     b.node = {};
   }
   for (Tape& t : tapes) t.clear();   // a call that threw leaves some
-  waiting = {};
 }
 
 Plan::~Plan() { delete spare_.load(); }
@@ -71,10 +70,7 @@ namespace {
 std::string input_text(int i, const std::string& name) { return text("input ", i, name.empty() ? name : " '" + name + "'"); }
 
 void check_shape(const Body& b, const Spec& declared, int i, const std::string& name) {
-  bool fits = b.rank == declared.rank || declared.rank < 0 || b.rank < 0;
-  if (declared.rank >= 0 && b.rank >= 0)
-    for (int k = 0; fits && k < b.rank; ++k) fits = declared.dims[k] < 0 || b.dims[k] < 0 || declared.dims[k] == b.dims[k];
-  if (!fits) fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
+  if (!b.compatible(declared)) fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
 }
 
 Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
@@ -270,7 +266,7 @@ void Plan::fail_step(int k) const {
   rethrow_as(function);
 }
 
-bool Plan::sums(const Step& s) const { return s.op == &sum_row || s.op == &mean_row; }
+bool Plan::sums(const Step& s) const { return s.op->pattern == Pattern::sum || s.op->pattern == Pattern::mean; }
 
 void Plan::run_steps(Frame& f, int begin, int end) const {
   int k = begin;
@@ -281,8 +277,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
         Item item = gather(f, k, end);
         if (item.fused) {
           allocate(f, item);
-          if (may_wait(f, item)) f.waiting = item;
-          else run_item(f, item);
+          run_item(f, item);
           for (; k < item.end; ++k) bury(f, step(k));
           continue;
         }

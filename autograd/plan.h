@@ -151,9 +151,7 @@ class Plan {
   void run_fused(Frame& f, const Item& item) const;
   void fetch_operands(Chain& chain, const Frame& f, const Item& item) const;
   void add_steps(Chain& chain, const Frame& f, const Item& item) const;
-  bool may_wait(const Frame& f, const Item& item) const;
-  int joined_item(const Frame& f, const std::vector<Item>& items) const;
-  void run_summed(Frame& f, const Item& item, const Item* beside, void* partial) const;
+  void run_summed(Frame& f, const Item& item) const;
   void bury(Frame& f, const Step& s) const;
   bool spread_thin(Frame& f, const Step& s) const;
   void thicken(Frame& f, const Step& s) const;

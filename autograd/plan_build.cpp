@@ -269,7 +269,7 @@ void PlanBuilder::add_sum(Effect& effect) {
   for (const Effect& other : p.effects_)
     if (&other != &effect && other.cell == effect.cell) return;
   Plan::Step s{};
-  s.op = effect.mode == Effect::kAdd ? &binary_row<Add>() : &binary_row<Subtract>();
+  s.op = &row_of(effect.mode);
   s.in = static_cast<int>(p.ins_.size());
   s.n_in = 2;
   effect.current = p.n_slots_++;
@@ -543,7 +543,7 @@ void PlanBuilder::find_thin() {
       if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[static_cast<std::size_t>(p.input(s, i))] = 0;
   for (Plan::Step& s : p.steps_) {
     auto out = static_cast<std::size_t>(s.out);
-    s.thin = (s.op == &spread_row || s.op == &broadcast_like_row) && s.need == 2 && readable[out] && !p.root_[out];
+    s.thin = s.op->repeated && s.need == 2 && readable[out] && !p.root_[out];
   }
 }
 

@@ -1,6 +1,8 @@
 // autograd/recurrence.cpp - loops along an axis of samples' times, with masks: as a plain loop, or as one node.
 #include "autograd/recurrence.h"
 
+#include <kassette/interrupt.h>
+
 #include "autograd/checkpoint.h"
 #include "autograd/steps.h"
 #include "core/convert.h"
@@ -39,7 +41,7 @@ Tensor of_samples(const LoopForm& form, const Tensor& output, const Tensors& xs)
 
 /// The outputs that stand before the first: zeros. Their shape is that of what a step gives, which is recorded for its shape
 /// alone: no plan computes it.
-Tensors zeros_before(const Recurrence& r, const ScanFn& step, bool symbolic) {
+Tensors zeros_before(const Recurrence& r, const StepOf& step, bool symbolic) {
   Scoped<bool> on(context().symbolic, symbolic);
   Tensors xs;
   for (const Tensor& x : r.xs) {
@@ -78,14 +80,13 @@ bool as_much_known(const Spec& stacked, const Spec& state) {
 }
 
 /// One node: masks are elements and outputs that masked samples repeat are states of a loop along axis 0.
-Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
+Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   bool masks = r.mask.defined(), repeats = masks && !r.zero_masked;
-  ScanRequest s;
+  Recurrence s;
   s.what = r.what;
   s.n_outputs = r.n_outputs;
   s.reverse = r.reverse;
   s.length = r.length;
-  s.as_node = true;
   s.batched = r.batched;
   for (const Tensor& x : r.xs) s.xs.push_back(time_first(r, x));
   if (masks) s.xs.push_back(expand_dims(time_first(r, fitting(mask_fit(r), r.mask, r.xs[0])), -1));
@@ -94,7 +95,7 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
     for (const Tensor& z : zeros_before(r, step, symbolic)) s.states.push_back(z);
   std::int64_t ny = r.n_outputs, ns = r.states.size();
   std::vector<std::int64_t> same(static_cast<std::size_t>(ny), -1);   // which state an output is
-  Tensors out = scan(s, [&](const Tensors& xs, const Tensors& states) {
+  Tensors out = scan(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
     Tensors parts, now;
     for (std::int64_t i = 0; i < r.xs.size(); ++i) parts.push_back(xs[i]);
     for (std::int64_t i = 0; i < ns; ++i) now.push_back(states[i]);
@@ -121,25 +122,43 @@ Tensors recorded(const Recurrence& r, const ScanFn& step, bool symbolic) {
   return results;
 }
 
-/// A node of the tape has one device, so the loop has.
+/// A node of the tape has one device, so the loop has. Numbers are moved there, as for any op.
 void check_devices(const Recurrence& r) {
   Device first = Access::body(r.xs[0]).device;
   auto check = [&](const Tensor& t) {
     Device d = Access::body(t).device;
-    if (d != first) fail<DeviceError>(r.what, ": one operand is on ", first, ", another on ", d, "; move one with .to(\"", first, "\")");
+    if (d != first && (d != cpu || Access::body(t).rank != 0)) fail<DeviceError>(r.what, ": one operand is on ", first, ", another on ", d, "; move one with .to(\"", first, "\")");
   };
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) check(t);
   if (r.mask.defined()) check(r.mask);
 }
 
+// Note [No steps]
+// The length of a loop may be data, so a loop of no steps has the gradients of any other: those of its elements and of what its step
+// captures are zeros, as they are where a function learns the length when it is called (and in TensorFlow's graphs; its eager loops
+// say None). A plain loop that does not run its step would never see the captures: the step is recorded once, and not run.
+// Where it cannot be recorded, for it asks for values, what it captures has no gradient.
+
+/// The loop of no steps as one node; empty where that is not done.
+Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
+  if (!context().recording) return {};
+  try {
+    return recorded(r, step, /*symbolic=*/false);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception&) {   // an Error, or what the user's step throws
+    return {};
+  }
+}
+
 }  // namespace
 
-Tensors unrolled(const Recurrence& r, const ScanFn& step) {
+Tensors unrolled(const Recurrence& r, const StepOf& step) {
   return Steps(r, r.xs, r.mask, r.states).run([&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
 }
 
-Tensors recur(const Recurrence& r, const ScanFn& step) {
+Tensors recur(const Recurrence& r, const StepOf& step) {
   SeedScope seeds;
   bool symbolic = context().symbolic || (r.mask.defined() && r.mask.symbolic());
   for (const Tensors* list : {&r.xs, &r.states})
@@ -152,7 +171,7 @@ Tensors recur(const Recurrence& r, const ScanFn& step) {
   check_devices(r);
   if (r.mask.defined()) check_fit(mask_fit(r), Access::body(r.mask), Access::body(r.xs[0]));
   if (symbolic || checkpoint_steps() != kNoCheckpoints) return recorded(r, step, symbolic);
-  Tensors out = steps == 0 ? of_no_steps([&] { return recorded(r, step, symbolic); }) : Tensors();
+  Tensors out = steps == 0 ? of_no_steps(r, step) : Tensors();
   return out.empty() ? unrolled(r, step) : out;
 }
 

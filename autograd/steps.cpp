@@ -5,6 +5,7 @@
 #include "core/sparse.h"
 #include "core/rank.h"
 #include "ops/expr.h"
+#include "ops/named.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -12,23 +13,32 @@ namespace {
 
 bool fits(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
 
-bool same_shape(const Spec& a, const Spec& b) {
-  if (a.rank < 0 || b.rank < 0) return true;
-  bool same = a.rank == b.rank;
-  for (int k = 0; same && k < a.rank; ++k) same = fits(a.dims[k], b.dims[k]);
-  return same;
-}
-
 std::int64_t samples_of(const LoopForm& form, const Spec& x) { return x.rank < 2 ? kUnknown : x.dims[1 - form.axis]; }
 
-void check_same(const LoopForm& form, const std::string& which, const Spec& before, const Spec& after) {
-  if (!same_shape(before, after))
-    fail<ValueError>(form.what, ": the step returned ", which, " of shape ", after, ", it was ", before, "; the shape must stay the same");
+void check_same(const char* what, const std::string& which, const Spec& before, const Spec& after) {
+  if (!before.compatible(after))
+    fail<ValueError>(what, ": the step returned ", which, " of shape ", after, ", it was ", before, "; the shape must stay the same");
   if (before.dtype != after.dtype)
-    fail<TypeError>(form.what, ": the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
+    fail<TypeError>(what, ": the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
 }
 
 }  // namespace
+
+Tensors unstack_for(const char* what, const Tensor& x, std::int64_t n, int axis) {
+  return in_name_of(what, [&] { return unstack(x, static_cast<int>(n), axis); });
+}
+Tensor stack_for(const char* what, const Tensors& list, int axis) {
+  return in_name_of(what, [&] { return stack(list, axis); });
+}
+
+void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i) {
+  check_same(what, text("state ", i), before, after);
+}
+
+void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples) {
+  if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
+  fail<ValueError>(what, ": ", which, " has shape ", s, ", expected (", samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
+}
 
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
   std::int64_t n = form.length;
@@ -62,7 +72,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
     const Tensor* was = is_state ? states.begin() + (i - form.n_outputs) : before ? before + i : nullptr;
     // The words are put together only where they are needed: this runs at each step.
     auto which = [&] { return is_state ? text("state ", i - form.n_outputs) : std::string("an output"); };
-    if (was && !(same_shape(Access::body(*was), b) && Access::body(*was).dtype == b.dtype)) check_same(form, which(), Access::body(*was), b);
+    if (was && !(Access::body(*was).compatible(b) && Access::body(*was).dtype == b.dtype)) check_same(form.what, which(), Access::body(*was), b);
     if (form.batched && (!is_state || masked) && !(b.rank > 0 && b.dims[0] == samples_of(form, x))) check_rows(form.what, which(), b, samples_of(form, x));
   }
 }

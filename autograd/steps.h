@@ -5,12 +5,9 @@
 #include "autograd/elements.h"
 #include "autograd/recurrence.h"
 #include "ops/like.h"
-#include "ops/waiting.h"
 
 namespace kassette {
 
-/// The number of elements along the axis of time, or kUnknown. Throws where tensors, or the caller's word, disagree.
-std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
 /// How a mask fits the elements.
 inline Fit mask_fit(const LoopForm& form) { return form.axis == 0 ? Fit::mask_time_major : Fit::mask; }
 /// Throws unless a step returned what it has to; `before`: the outputs of an earlier step, or null.
@@ -21,17 +18,15 @@ class Steps {
  public:
   Steps(const LoopForm& form, const Tensors& xs, Tensor mask, Tensors states);   // borrows form and xs
   std::int64_t size() const { return size_; }
-  /// Calls step(xs, states, t) for each step and returns what the loop returns.
+  /// Calls step(xs, states, t) for each step t and returns what the loop returns.
   template <class F>
   Tensors run(const F& step) {
     Tensors xs;
     xs.reserve(static_cast<std::int64_t>(elements_.size()));
-    OpsMayWait ops;
     for (std::int64_t t = 0; t < size_; ++t) {
       xs.clear();
       for (Elements& e : elements_) xs.push_back(e[place(t)]);
       take(call(step, xs, t), xs, t);
-      ops.step_ends();
     }
     if (size_ > 0) return results();
     // Nothing says what outputs would look like, but a step does: on zeros.

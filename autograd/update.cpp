@@ -17,16 +17,12 @@ void run_binary(const OpDef& row, const Array* in, Body& out, Device device) {
   (device == cpu ? row.cpu : row.cuda)(call);
 }
 
-const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? binary_row<Add>() : binary_row<Subtract>(); }
-
 void update_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
   if (x.dtype == bool_ && call.attrs.a != Effect::kSet) fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
-  bool ok = v.rank < 0 || v.rank == x.rank;
-  for (int i = 0; ok && i < v.rank; ++i) ok = v.dims[i] < 0 || v.dims[i] == x.dims[i];
-  if (!ok) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");
+  if (!v.compatible(x)) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");
   out->set(x);
 }
 
@@ -43,6 +39,8 @@ void update_kernel(const Call& call) {
 }
 
 }  // namespace
+
+const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_row() : subtract_row(); }
 
 constinit const OpDef update_row{
     .name = "update", .rule = update_rule, .cpu = update_kernel, .traits = kView | kEffect, .cuda = update_kernel};

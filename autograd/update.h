@@ -14,6 +14,8 @@ const char* update_name(const Attrs& attrs);
 /// recorded op, pure in value, whose effect a plan applies. `maker` is 0 or kMovingAverage.
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int64_t maker = 0);
 
+/// a + b or a - b: what changes a variable in that mode.
+const OpDef& row_of(Effect::Mode mode);
 /// cell <- cell +- increment, in place where the cell alone owns its bytes, else in `room` if it is given. The shapes agree.
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room = {});
 

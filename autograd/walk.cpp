@@ -8,6 +8,8 @@
 #include "autograd/plan.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "ops/like.h"
+#include "ops/operand.h"
 
 namespace kassette {
 namespace {
@@ -36,6 +38,12 @@ void watch_growth(Context& c, std::size_t visited) {
                      std::to_string(n) +
                      " ops long: something carries its history from one step to the next. Keep a value without history "
                      "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
+}
+
+/// Ones in the shape of a loss: the cotangent that a pass begins with.
+Tensor seed_for(const Tensor& loss) {
+  Tensor one = scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients");
+  return Access::body(loss).rank == 0 ? one : broadcast_like(one, loss);
 }
 
 }  // namespace
@@ -83,7 +91,8 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions*
   {
     Scoped<bool> off(c.recording, false);
     BackwardWalk w(xs, kept, told);
-    raw = w.run(loss);
+    const Tensor seed = seed_for(loss);
+    raw = w.run(&loss, &seed, 1);
     watch_growth(c, w.visited());
     leaves = w.leaves();
   }

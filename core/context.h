@@ -12,7 +12,6 @@ struct Node;
 class AfterUpdates;
 class Plan;
 class Tensors;
-class Waiting;
 namespace testing {
 class Random;
 }
@@ -49,7 +48,6 @@ struct ScopeState {
   std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Names], ops/named.h
   Device place = cpu;       // where new tensors are made (DeviceScope)
   const AfterUpdates* after = nullptr;   // inside control_dependencies
-  Waiting* waiting = nullptr;            // in a step of an eager loop: ops that may run later (Note [Waiting ops])
   const void* phase = nullptr;           // a scoped learning phase (autograd)
   void* engine_frame = nullptr;          // the innermost call into an external backend
   Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing

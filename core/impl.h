@@ -68,6 +68,20 @@ struct Spec {
       if (dims[i] != o.dims[i]) return false;
     return true;
   }
+  /// Whether one tensor may have both shapes: an unknown size or rank agrees with any.
+  bool compatible(const Spec& o) const {
+    bool agree = rank == o.rank || rank < 0 || o.rank < 0;
+    for (int i = 0; agree && i < rank && i < o.rank; ++i) agree = dims[i] == o.dims[i] || dims[i] < 0 || o.dims[i] < 0;
+    return agree;
+  }
+  /// Takes over the sizes that only `o` knows, a compatible shape.
+  void refine(const Spec& o) {
+    const DType own = dtype;
+    if (rank < 0) set(o);
+    dtype = own;
+    for (int i = 0; i < rank && i < o.rank; ++i)
+      if (dims[i] < 0) dims[i] = o.dims[i];
+  }
   /// Copies shape and dtype, and the dims that mean nothing with them: four vectors, where a loop would be a call of memcpy.
   void set(const Spec& o) { *this = o; }
   Shape shape() const { return Shape(dims, rank); }

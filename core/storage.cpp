@@ -8,11 +8,6 @@
 
 namespace kassette {
 
-std::uintptr_t Address::settled() const {
-  while (Late* l = late()) l->settle();
-  return at_.load(std::memory_order_acquire);
-}
-
 Ref<Storage> Storage::allocate_large(std::int64_t bytes, Device device) {
   Context& c = context();
   Backend& backend = backend_of(device);

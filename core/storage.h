@@ -44,50 +44,13 @@ struct Owner {
   void* state;
 };
 
-/// Ops that wait to be run: see Note [Waiting ops], ops/waiting.h. One is never freed: another thread may be about to ask it.
-class Late {
- public:
-  /// Runs them, so that the blocks that they fill are at their addresses.
-  virtual void settle() noexcept = 0;
-
- protected:
-  ~Late() = default;
-};
-
-/// Where the bytes of a block are. While the op that fills them waits, it stands for that op instead (the highest bit tells, which no
-/// address of a process has), and whoever asks for the bytes has it run.
-class Address {
- public:
-  Address(void* p) : at_(reinterpret_cast<std::uintptr_t>(p)) {}
-  operator void*() const {
-    const std::uintptr_t p = at_.load(std::memory_order_acquire);
-    return reinterpret_cast<void*>(__builtin_expect(static_cast<bool>(p & kLate), 0) ? settled() : p);
-  }
-  template <class T>
-  explicit operator T*() const {
-    return static_cast<T*>(operator void*());
-  }
-  /// Null where the bytes are there.
-  Late* late() const {
-    const std::uintptr_t p = at_.load(std::memory_order_acquire);
-    return p & kLate ? reinterpret_cast<Late*>(p & ~kLate) : nullptr;
-  }
-  void wait_for(Late* l) { at_.store(reinterpret_cast<std::uintptr_t>(l) | kLate, std::memory_order_release); }
-  void set(void* p) { at_.store(reinterpret_cast<std::uintptr_t>(p), std::memory_order_release); }
-
- private:
-  static constexpr std::uintptr_t kLate = std::uintptr_t(1) << (8 * sizeof(std::uintptr_t) - 1);
-  KASSETTE_API __attribute__((noinline, cold)) std::uintptr_t settled() const;   // called by libkassette_cuda too
-  std::atomic<std::uintptr_t> at_;
-};
-
 /// A block of bytes. Up to 4 KiB on the CPU: header and data are one pooled block.
 struct Storage {
   std::atomic<std::int32_t> count{1};
   Device device;
   enum Kind : std::uint8_t { kPooled, kDevice, kBorrowed } kind;
   std::int64_t bytes;
-  Address data;
+  void* data;
   Owner* owner = nullptr;
 
   static constexpr std::int64_t kMaxSmall = 4096;   // bytes of data in a pooled block

@@ -3,7 +3,7 @@
 #include <kassette/backend/graph.h>
 
 #include "autograd/checkpoint.h"
-#include "autograd/control.h"
+#include "autograd/recurrence.h"
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -94,7 +94,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   if (!elems.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, elems);
   if (elems.body().rank == 0) fail<ValueError>(what, ": elems is a scalar; it needs an axis to iterate over");
-  ScanRequest request;
+  Recurrence request;
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
@@ -108,7 +108,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
     request.states.push_back(as_tensor(initializer, elems.body().dtype, what));
     request.xs.push_back(elems);
   }
-  return scan(request, [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
+  return recur(request, [&](const Tensors& xs, const Tensors& states) { return Tensors(fn(states[0], xs[0])); })[0];
 }
 
 }  // namespace

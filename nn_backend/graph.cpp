@@ -186,10 +186,7 @@ Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
     fail<ValueError>("function: a ", key.defined() ? "value" : "key", " of feed_dict is an empty Tensor (an uninitialised variable?)");
   const Spec &declared = Access::body(key), &v = Access::body(value);
-  bool fits = v.rank == declared.rank || declared.rank < 0 || v.rank < 0;
-  for (int i = 0; fits && declared.rank >= 0 && i < v.rank; ++i)
-    fits = declared.dims[i] < 0 || v.dims[i] < 0 || v.dims[i] == declared.dims[i];
-  if (!fits) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
+  if (!v.compatible(declared)) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
   if (Access::body(value).flags & kLeaf) {
     if (v.dtype == declared.dtype) return value;
     fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);

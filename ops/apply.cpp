@@ -5,7 +5,6 @@
 #include "core/text.h"
 #include "ops/named.h"
 #include "ops/op.h"
-#include "ops/waiting.h"
 
 #include <cstddef>
 #include <cstring>
@@ -279,9 +278,8 @@ struct Unfinished {
   TensorImpl* finished() { return std::exchange(impl, nullptr); }
 };
 
-/// One output of a concrete call on the CPU: its shape by the rule, then fill(call), which gives it storage. Null where fill says false.
-template <class Fill>
-inline __attribute__((always_inline)) TensorImpl* make_filled(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c, Fill fill) {
+/// One output of a concrete call on the CPU: rule, storage, kernel.
+inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c) {
   check_interrupt();
   Unfinished made{TensorImpl::make(c)};
   Body* body = &made.impl->body;
@@ -289,21 +287,12 @@ inline __attribute__((always_inline)) TensorImpl* make_filled(const OpDef& op, c
   op.rule(call, body);
   body->device = cpu;
   try {
-    if (!fill(call)) return nullptr;
+    if (body->known()) body->storage = Storage::allocate(c, body->checked_bytes(op.name), cpu);
+    op.cpu(call);
   } catch (const MemoryError&) {
     rethrow_for(op.name);
   }
   return made.finished();
-}
-
-/// The same by storage and kernel.
-inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c) {
-  return make_filled(op, attrs, args, n_in, c, [&](const Call& call) __attribute__((always_inline)) {
-    Body& body = *call.out[0];
-    if (body.known()) body.storage = Storage::allocate(c, body.checked_bytes(op.name), cpu);
-    op.cpu(call);
-    return true;
-  });
 }
 
 // A kernel that runs here must not read its variables again (read_value): the lock would wait for itself. Only rows with
@@ -402,50 +391,6 @@ __attribute__((noinline)) TensorImpl* apply_tracked(const OpDef& op, const Attrs
   return out.finished();
 }
 
-/// A concrete call on the CPU whose arithmetic waits (Note [Waiting ops]). Null where it does not.
-__attribute__((noinline)) TensorImpl* apply_waiting(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Context& c) {
-  if (n_in > Waiting::kOperands || c.after || c.symbolic) return nullptr;
-  bool large = false;
-  for (int i = 0; i < n_in; ++i) {
-    const Body* b = inputs[i].body();
-    large = large || (b && b->rank == 2 && b->dims[0] * b->dims[1] >= Waiting::kFewestRead);
-  }
-  if (!large || !Waiting::may_wait(op)) return nullptr;
-  Array args[Waiting::kOperands];
-  Source from[Waiting::kOperands];
-  Waiting::Operand operands[Waiting::kOperands];
-  Ref<Storage> held[Waiting::kOperands];
-  bool tracked = false;
-  std::uint8_t level = 0;
-  for (int i = 0; i < n_in; ++i) {
-    const Body* b = inputs[i].body();
-    if (!b || (b->flags & ~kLeaf) || b->device != cpu || b->rank > 2) return nullptr;
-    std::int64_t offset = b->offset, version = 0;
-    held[i] = b->storage;
-    if (!held[i]) {
-      if (!(b->flags & kLeaf)) return nullptr;
-      Value v = b->node->cell->load();
-      offset = v.offset;
-      version = v.version;
-      held[i] = std::move(v.storage);
-      if (!held[i]) return nullptr;
-    }
-    tracked = tracked || b->node;
-    if (b->node && b->level > level) level = b->level;
-    from[i] = {b, held[i].get(), offset, version};
-    args[i] = {b, nullptr};
-    operands[i] = {b, &held[i], offset};
-  }
-  Unfinished out{make_filled(op, attrs, args, n_in, c, [&](const Call& call) { return c.waiting->take(call, operands); })};
-  if (!out.impl) return nullptr;
-  Body* body = &out.impl->body;
-  if (tracked && c.recording) {
-    body->level = level;
-    record(op, attrs, from, n_in, &body, 1, c);
-  }
-  return out.finished();
-}
-
 /// The common case without the questions: concrete tensors with a value, all on the CPU, one output. Null where that is
 /// not so.
 template <int kInputs>
@@ -475,8 +420,6 @@ TensorImpl* apply_plain(const OpDef& op, const Attrs& attrs, std::initializer_li
 
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
-  if (__builtin_expect(c.waiting != nullptr, 0))
-    if (TensorImpl* later = apply_waiting(op, attrs, in.begin(), static_cast<int>(in.size()), c)) return Access::adopt(later);
   Tensor out = Access::adopt(apply_plain(op, attrs, in, c));
   if (!out.defined()) apply(op, attrs, in.begin(), static_cast<int>(in.size()), &out, 1);
   return out;
@@ -494,6 +437,9 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   return out;
 }
 
+void Rewind::give(int i, const OpDef& op, const Attrs& a, std::initializer_list<In> in) const {
+  if (!accumulator_ || !op.accumulate || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), static_cast<int>(in.size()))) din(i) = apply1(op, a, in);
+}
 Tensor Rewind::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor Rewind::out(int i) const {
   Body b;

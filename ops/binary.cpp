@@ -2,6 +2,7 @@
 #include "ops/binary.h"
 
 #include "core/text.h"
+#include "ops/chain.h"
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 
@@ -60,6 +61,12 @@ constexpr auto make_rows(OpList<Ops...>) {
 }  // namespace
 
 constinit const std::array<OpDef, BinaryOps::size> binary_rows = make_rows(BinaryOps{});
+
+ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
+  return (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()];
+}
+const OpDef& add_row() { return binary_row<Add>(); }
+const OpDef& subtract_row() { return binary_row<Subtract>(); }
 
 namespace {
 

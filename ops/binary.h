@@ -15,6 +15,10 @@ KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
 
 /// The rows, in the order of BinaryOps.
 extern const std::array<OpDef, BinaryOps::size> binary_rows;
+/// Rows that the engine adds with.
+const OpDef& add_row();
+const OpDef& subtract_row();
+
 template <class Op>
 const OpDef& binary_row() {
   return binary_rows[IndexOf<Op, BinaryOps>::value];

@@ -43,6 +43,10 @@ struct ChainTable {
   void (*pad[2])(void* chunk, const void* from, std::int64_t n);
   void (*repeat[2])(void* chunk, const void* from);
 };
+/// The instruction for a row; null where `call` runs its loop. `is_double`: float64. `turned`: acc = operand op acc.
+ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
+ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
+
 struct ChainTables {
   const ChainTable &usual, &large;   // with chunks of four and of eight vectors
 };

@@ -148,7 +148,7 @@ void kernel_gradient_vjp(const Rewind& r) {
 }  // namespace
 
 constinit const OpDef convolution_row{
-    .name = "convolution", .rule = rule, .cpu = run_convolution, .vjp = vjp, .saves_in = 3};
+    .name = "convolution", .rule = rule, .cpu = run_convolution, .vjp = vjp, .saves_in = 3, .onto_row = convolve_onto_row};
 constinit const OpDef convolution_input_gradient_row{.name = "convolution_input_gradient",
                                                      .rule = input_gradient_rule,
                                                      .cpu = run_convolution_input_gradient,

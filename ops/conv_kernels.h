@@ -21,8 +21,7 @@ struct ConvLimits {
 extern ConvLimits conv_limits;
 
 void run_convolution(const Call& call);
-/// That convolution with a row, which has the length of its last axis, added to all of its pixels, and zeros in place of what is below them where
-/// `relu`: in one pass and with the bits of all; false, and nothing done, where that is not done. The result gets its storage here.
+/// OpDef::onto_row.
 bool convolve_onto_row(const Call& call, const Body& row, bool relu);
 void run_convolution_input_gradient(const Call& call);
 void run_convolution_kernel_gradient(const Call& call);

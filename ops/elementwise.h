@@ -1,5 +1,7 @@
 // ops/elementwise.h - running a loop over elements: broadcasting, half types, threads. What all elementwise families share.
 #pragma once
+#include <type_traits>
+
 #include "ops/math.h"
 #include "ops/op.h"
 
@@ -27,6 +29,11 @@ struct ElementwiseLoops {
 /// aside, see ternary.cpp), the output has the broadcast shape.
 void elementwise_kernel(const Call& call);
 
+struct Add;
+struct Relu;
+template <class Op>
+constexpr Pattern pattern_of = std::is_same_v<Op, Add> ? Pattern::add : std::is_same_v<Op, Relu> ? Pattern::relu : Pattern::none;
+
 /// The row of an op struct (unary_ops.h, binary_ops.h): name, gradient and what it reads are the struct's.
 template <class Op>
 constexpr OpDef elementwise_row(Rule rule, const ElementwiseLoops* loops) {
@@ -37,7 +44,8 @@ constexpr OpDef elementwise_row(Rule rule, const ElementwiseLoops* loops) {
           .saves_in = reads_in(Op::reads),
           .saves_out = reads_out(Op::reads),
           .traits = kElementwise,
-          .loops = loops};
+          .loops = loops,
+          .pattern = pattern_of<Op>};
 }
 
 /// Applies a binary row to operands: a number or list takes the dtype of the tensor beside it.

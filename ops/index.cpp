@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "core/rank.h"
+#include "devices/cpu/threads.h"
+#include "ops/binary.h"
 #include "ops/operand.h"
 #include "ops/region.h"
 #include "ops/shaping.h"
@@ -118,9 +120,31 @@ void index_kernel(const Call& call) {
   out.storage = std::move(v.storage);
   out.offset = v.offset + i * out.bytes();
 }
-void index_gradient(const Rewind& r) { r.din(0) = apply1(index_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
+void index_gradient(const Rewind& r) { r.give(0, index_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
 
 void index_grad_kernel(const Call& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
+/// Adds input 0 to the elements of `sum` that the index points at.
+bool index_grad_accumulate(const Call& call, Body& sum) {
+  constexpr std::int64_t kGrain = 1 << 14;   // elements that are worth a thread
+  Window w;
+  if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !window_of(call.attrs, sum, &w)) return false;
+  const Loop add = binary_row<Add>().loops->find(sum.dtype)->by[0];
+  const std::int64_t size = sum.dtype.size();
+  const Attrs none;
+  auto add_run = [&](std::int64_t row, std::int64_t begin, std::int64_t end) {
+    std::byte* to = sum.data() + (row * w.whole + w.first + begin) * size;
+    const void* in[] = {to, call.in[0].data + (row * w.width + begin) * size};
+    add(in, to, end - begin, none);
+  };
+  if (w.rows == 1) {
+    parallel_for(w.width, kGrain, [&](std::int64_t begin, std::int64_t end) { add_run(0, begin, end); });
+    return true;
+  }
+  parallel_for(w.rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, w.width)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) add_run(row, 0, w.width);
+  });
+  return true;
+}
 void index_grad_gradient(const Rewind& r) { r.din(0) = apply1(index_row, r.attrs, {r.dy()}); }
 
 }  // namespace
@@ -144,10 +168,10 @@ bool window_of(const Attrs& attrs, const Spec& x, Window* window) {
   return true;
 }
 
-constinit const OpDef index_row{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .cuda = index_kernel};
+constinit const OpDef index_row{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .pattern = Pattern::slice, .cuda = index_kernel};
 /// The adjoint of indexing: zeros with the shape of input 1, and input 0 where the index points.
 constinit const OpDef index_grad_like_row{
-    .name = "index_grad_like", .rule = embed_rule, .cpu = index_grad_kernel, .vjp = index_grad_gradient, .shape_only = 2, .cuda = index_grad_kernel};
+    .name = "index_grad_like", .rule = embed_rule, .cpu = index_grad_kernel, .vjp = index_grad_gradient, .shape_only = 2, .accumulate = index_grad_accumulate, .pattern = Pattern::embed, .cuda = index_grad_kernel};
 
 void IndexList::push(const Part& part) {
   if (n == kParts) fail<ValueError>("index: more than ", kParts, " indices");

@@ -32,16 +32,6 @@ struct Window {
 /// Of a row that takes from, or embeds in, a tensor of shape x; false where the index is of another kind.
 bool window_of(const Attrs& attrs, const Spec& x, Window* window);
 
-/// Tensors embedded in zeros, in windows of one geometry that do not overlap.
-struct Embedded {
-  Tensor part;
-  Window window;
-};
-/// Whether embed_sum takes parts of that kind: float32 and float64 on the CPU.
-bool embeds(const Body& part);
-/// Their sum, of shape and dtype `whole`, in one pass and with the bits of embedding two or more and adding.
-Tensor embed_sum(const Spec& whole, const std::vector<Embedded>& parts);
-
 /// x[part, part, ...]; the parts are kept.
 Tensor index(const Tensor& x, Ref<Extra> parts);
 

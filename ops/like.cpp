@@ -1,6 +1,8 @@
 // ops/like.cpp - broadcasting to the shape of another tensor, and its adjoint.
 #include "ops/like.h"
 
+#include <cstring>
+
 #include "core/text.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
@@ -48,6 +50,10 @@ void broadcast_like_kernel(const Call& call) {
   allocate_output(out, call.device);
   if (out.numel() == 0) return;
   repeat_runs(call.in[0].data, out.data(), out.dtype.size(), Runs(out, mask));
+}
+
+void broadcast_like_element(const Call& call, const Spec& out, std::byte* element) {
+  std::memcpy(element, call.in[0].data, static_cast<std::size_t>(out.dtype.size()));
 }
 
 void sum_to_like_kernel(const Call& call) {
@@ -135,7 +141,8 @@ constinit const OpDef broadcast_like_row{.name = "broadcast_like",
                                          .cpu = broadcast_like_kernel,
                                          .vjp = [](const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
                                          .shape_only = 2,
-                                         .traits = kView};
+                                         .traits = kView,
+                                         .repeated = broadcast_like_element};
 constinit const OpDef sum_to_like_row{.name = "sum_to_like",
                                       .rule = [](const Call& call, Spec* out) {
                                         check_domain(call, Domain::numbers);

@@ -173,32 +173,7 @@ void kernel(const Call& call) {
     });
 }
 
-// ---- adjoint ---------------------------------------------------------------------------------------------------------
-
-/// The form of the product that gives the cotangent of operand i.
-Form gradient_form(const Attrs& attrs, int i) {
-  Form f = decode(attrs);
-  std::swap(i == 0 ? f.a : f.b, f.out);
-  return f;
-}
-
-void vjp(const Rewind& r) {
-  if (r.wants(0)) r.din(0) = apply1(matmul_row, encode(gradient_form(r.attrs, 0)), {r.dy(), r.in(1)});
-  if (r.wants(1)) r.din(1) = apply1(matmul_row, encode(gradient_form(r.attrs, 1)), {r.in(0), r.dy()});
-}
-
-// ---- forms -----------------------------------------------------------------------------------------------------------
-
-int rank_of(const Tensor& x, const char* user, const char* which) {
-  if (!x.defined()) fail<ValueError>(user, ": ", which, " is an empty Tensor (an uninitialised variable?)");
-  return Access::body(x).rank;
-}
-const Spec& spec_of(const Tensor& x) { return Access::body(x); }
-
-}  // namespace
-
-constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3};
-
+/// sum += the product, in the passes that the product takes.
 bool add_product(const Call& call, Body& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
@@ -212,67 +187,9 @@ bool add_product(const Call& call, Body& sum) {
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
 }
 
-namespace {
-
-/// The call of a plain matmul on the CPU that gives the cotangent of operand i of the node, and what it reads.
-struct GradientCall {
-  Attrs attrs;
-  Tensor operands[2];
-  Value values[2];
-  Array in[2];
-  bool good = false;
-
-  GradientCall(const Rewind& r, int i) : attrs(encode(gradient_form(r.attrs, i))) {
-    if (!MatrixForm(attrs).plain) return;
-    operands[0] = i == 0 ? r.dy() : r.in(0);
-    operands[1] = i == 0 ? r.in(1) : r.dy();
-    for (int k = 0; k < 2; ++k) {
-      const Body& b = Access::body(operands[k]);
-      values[k] = read_value(b);
-      if (!values[k].storage || !b.known() || b.device != cpu) return;
-      in[k] = {&b, static_cast<std::byte*>(values[k].storage->data) + values[k].offset};
-    }
-    good = true;
-  }
-  Call call() const { return {matmul_row, attrs, in, 2, nullptr, 0, cpu}; }
-};
-
-}  // namespace
-
-ProductShares::Taken ProductShares::take(const Rewind& r, int i, Body& sum) {
-  constexpr std::int64_t kWorthwhile = 1 << 18;   // multiply-adds
-  if (full() || sum.device != cpu || sum.numel() == 0) return kNot;
-  GradientCall c(r, i);
-  if (!c.good) return kNot;
-  const std::byte *a = c.in[0].data, *b = c.in[1].data;
-  const Product p = product_of(c.call(), MatrixForm(c.attrs), sum, &a, &b);
-  const bool fits = n_ == 0 ? p.m * p.n * p.k >= kWorthwhile && (sum.dtype == float32 || sum.dtype == float64) && adds_products(p) : p == product_;
-  if (!fits) return n_ == 0 && add_product(c.call(), sum) ? kAdded : kNot;
-  product_ = p;
-  for (int k = 0; k < 2; ++k) held_[2 * n_ + k] = std::move(c.values[k].storage);
-  a_[n_] = a;
-  b_[n_++] = b;
-  return kKept;
-}
-
-void ProductShares::add_to(Body& sum) {
-  auto add = [&](auto* out) {
-    using T = std::remove_pointer_t<decltype(out)>;
-    const T *a[kMost], *b[kMost];
-    for (int k = 0; k < n_; ++k) {
-      a[k] = reinterpret_cast<const T*>(a_[k]);
-      b[k] = reinterpret_cast<const T*>(b_[k]);
-    }
-    add_products(product_, n_, a, b, out);
-  };
-  if (sum.dtype == float32) add(reinterpret_cast<float*>(sum.data()));
-  else add(reinterpret_cast<double*>(sum.data()));
-  for (Ref<Storage>& s : held_) s = Ref<Storage>();
-  n_ = 0;
-}
-
-bool multiply_onto_row(const Call& call, const Body& row) {
+bool multiply_onto_row(const Call& call, const Body& row, bool relu) {
   Body& out = *call.out[0];
+  if (relu) return false;
   if (call.device != cpu || out.rank == 0 || out.numel() == 0 || row.dtype != out.dtype || row.numel() != out.dims[out.rank - 1]) return false;
   if (call.spec(0).numel() == 0) return false;
   auto run = [&](auto zero) {
@@ -289,6 +206,32 @@ bool multiply_onto_row(const Call& call, const Body& row) {
   if (out.dtype == float32) return run(0.0f);
   return out.dtype == float64 && run(0.0);
 }
+
+// ---- adjoint ---------------------------------------------------------------------------------------------------------
+
+/// The form of the product that gives the cotangent of operand i.
+Form gradient_form(const Attrs& attrs, int i) {
+  Form f = decode(attrs);
+  std::swap(i == 0 ? f.a : f.b, f.out);
+  return f;
+}
+
+void vjp(const Rewind& r) {
+  if (r.wants(0)) r.give(0, matmul_row, encode(gradient_form(r.attrs, 0)), {r.dy(), r.in(1)});
+  if (r.wants(1)) r.give(1, matmul_row, encode(gradient_form(r.attrs, 1)), {r.in(0), r.dy()});
+}
+
+// ---- forms -----------------------------------------------------------------------------------------------------------
+
+int rank_of(const Tensor& x, const char* user, const char* which) {
+  if (!x.defined()) fail<ValueError>(user, ": ", which, " is an empty Tensor (an uninitialised variable?)");
+  return Access::body(x).rank;
+}
+const Spec& spec_of(const Tensor& x) { return Access::body(x); }
+
+}  // namespace
+
+constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product, .onto_row = multiply_onto_row};
 
 bool MatrixProduct::of(const Call& call, const Spec& out, MatrixProduct* to) {
   MatrixForm f(call.attrs);

@@ -15,34 +15,6 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 Tensor unranked_dot(const Tensor& x, const Tensor& y);
 Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 
-/// `sum` += what the matmul of that call gives, in one pass and with the bits of both; false, and nothing done, where that is not
-/// done. `sum` is ours alone and has the shape and dtype of the result.
-bool add_product(const Call& call, Body& sum);
-
-/// Cotangents of an operand of matmul nodes, on their way to a sum. Those of large products are added several at a time: one hand-over
-/// to other threads, and the sum stays in the caches. The bits are those of one after the other.
-class ProductShares {
- public:
-  enum Taken : std::uint8_t { kNot, kAdded, kKept };
-  /// Adds the cotangent of operand i of the node to `sum`, as add_product does, or keeps it for add_to. kNot, and nothing done, where it is
-  /// not done that way, or not with those that are kept.
-  Taken take(const Rewind& r, int i, Body& sum);
-  bool full() const { return n_ == kMost; }
-  /// Adds what is kept.
-  void add_to(Body& sum);
-
- private:
-  static constexpr int kMost = 4;
-  int n_ = 0;
-  Product product_;
-  Ref<Storage> held_[2 * kMost];
-  const std::byte *a_[kMost], *b_[kMost];
-};
-
-/// The matmul of that call with a row, which has the length of its last axis, added to all of its rows: in one pass and with the
-/// bits of both; false, where that is not done. The result, which has its shape, gets its storage here.
-bool multiply_onto_row(const Call& call, const Body& row);
-
 /// A product of two float matrices on the CPU, for whoever runs it in parts.
 struct MatrixProduct {
   Product p;

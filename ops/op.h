@@ -39,11 +39,24 @@ struct Call {
 using Rule = void (*)(const Call& call, Spec* out);
 using Kernel = void (*)(const Call& call);
 
+class In;
+
+/// Takes cotangents that are added to the sum of earlier ones, in its memory.
+class Accumulator {
+ public:
+  /// Adds op(in...) to the cotangent of `to`. Returns false, and does nothing, where that is not done in place.
+  virtual bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) = 0;
+
+ protected:
+  ~Accumulator() = default;
+};
+
 /// What an adjoint sees. Inputs and outputs come as tensors on the tape; only those that the row saves have a value.
 class Rewind {
  public:
-  Rewind(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted)
-      : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted) {}
+  /// `accumulator` may be null.
+  Rewind(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted, Accumulator* accumulator)
+      : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted), accumulator_(accumulator) {}
   Tensor in(int i) const;
   Tensor out(int i = 0) const;
   /// Empty where nothing depends on output i.
@@ -51,6 +64,8 @@ class Rewind {
   bool wants(int i) const { return wanted_[i]; }
   /// The engine undoes broadcasting: a cotangent may have the shape of the output.
   Tensor& din(int i) const { return din_[i]; }
+  /// din(i) = op(in...), or that added to the cotangent that input i has already, where op does that in place.
+  void give(int i, const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) const;
   const Spec& spec(int i) const { return node.in()[i]; }
   int n_in() const { return static_cast<int>(node.n_in); }
   int n_out() const { return static_cast<int>(node.n_out); }
@@ -61,6 +76,7 @@ class Rewind {
   const Tensor* dy_;
   Tensor* din_;
   const bool* wanted_;
+  Accumulator* accumulator_;
 };
 using Vjp = void (*)(const Rewind& r);
 
@@ -85,6 +101,16 @@ inline Device placed_device(const Attrs& attrs) {
 /// One elementwise op's loops by float dtype, for fusion.
 struct ElementwiseLoops;
 
+/// What fusion may make of a call, beside running its loops in a chain.
+enum class Pattern : std::uint8_t {
+  none,
+  add,          // elementwise: a + b
+  relu,         // elementwise: max(x, 0)
+  sum, mean,    // of input 0; where the output has one element, of all there is
+  slice,        // the elements of input 0 that window_of(attrs, input 0) says
+  embed,        // zeros, with input 0 where window_of(attrs, output) says
+};
+
 /// A row. An op's identity is its row's address; rows are not exported. Masks: bit i for input or output i, bit 31 for
 /// all from 31 on.
 struct OpDef {
@@ -99,6 +125,15 @@ struct OpDef {
   std::uint8_t traits = kPlain;
   std::uint8_t n_out = 1;         // 0: attrs.a says
   const ElementwiseLoops* loops = nullptr;
+  /// sum += the output of the call, in one pass over the sum and with the bits of op, then add; returns false, and does nothing,
+  /// where that is not done. `sum` has the output's shape and dtype, and nobody else sees it.
+  bool (*accumulate)(const Call& call, Body& sum) = nullptr;
+  Pattern pattern = Pattern::none;
+  /// The output plus `row`, which has the length of its last axis, then, if `relu`, the maximum with 0: in one pass and with the bits of
+  /// each by itself; returns false, and does nothing, where that is not done. The output has its shape and gets its storage here.
+  bool (*onto_row)(const Call& call, const Body& row, bool relu) = nullptr;
+  /// For rows that repeat input 0: where that has one element, the element that all of `out` repeat.
+  void (*repeated)(const Call& call, const Spec& out, std::byte* element) = nullptr;
   mutable Kernel cuda = nullptr;  // filled in by the CUDA library before its device is visible
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }

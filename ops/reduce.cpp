@@ -2,6 +2,7 @@
 #include "ops/reduce.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "core/text.h"
 #include "ops/elementwise.h"
@@ -107,8 +108,7 @@ void like_rule(const Call& call, Spec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-}  // namespace
-
+/// m numbers divided by `count`; of half types in float32.
 void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int64_t m, std::int64_t count) {
   with_wide(from, to, dtype, m, m, [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
@@ -116,8 +116,6 @@ void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int
     for (std::int64_t i = 0; i < m; ++i) out[i] = static_cast<T>(in[i] / divisor);
   });
 }
-
-namespace {
 
 /// attrs.b: divide by the number of repetitions, as the adjoint of mean does.
 void spread_kernel(const Call& call) {
@@ -140,6 +138,12 @@ void spread_kernel(const Call& call) {
     from = static_cast<const std::byte*>(divided->data);
   }
   repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.a, like)));
+}
+
+void spread_element(const Call& call, const Spec& out, std::byte* element) {
+  const int size = out.dtype.size();
+  if (call.attrs.b) divide_by_count(call.in[0].data, element, out.dtype, 1, out.numel());
+  else std::memcpy(element, call.in[0].data, static_cast<std::size_t>(size));
 }
 
 /// For the extremes y of x: 1 / k at the k places of a group where x is y, else 0. A group with NaN in it is equal to its extreme
@@ -198,7 +202,8 @@ Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
 constinit const OpDef sum_row{.name = "sum",
                               .rule = number_rule,
                               .cpu = fold_kernel<Fold::sum>,
-                              .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a); }};
+                              .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a); },
+                              .pattern = Pattern::sum};
 constinit const OpDef prod_row{
     .name = "prod",
     .rule = number_rule,
@@ -208,7 +213,8 @@ constinit const OpDef prod_row{
 constinit const OpDef mean_row{.name = "mean",
                                .rule = float_rule,
                                .cpu = fold_kernel<Fold::sum, true>,
-                               .vjp = [](const Rewind& r) { r.din(0) = apply1(spread_row, by(r.attrs.a, 1), {r.dy(), r.in(0)}); }};
+                               .vjp = [](const Rewind& r) { r.din(0) = apply1(spread_row, by(r.attrs.a, 1), {r.dy(), r.in(0)}); },
+                               .pattern = Pattern::mean};
 constinit const OpDef var_row{.name = "var",
                               .rule = float_rule,
                               .cpu = var_kernel<false>,
@@ -232,7 +238,8 @@ constinit const OpDef spread_row{
     .cpu = spread_kernel,
     .vjp = [](const Rewind& r) { r.din(0) = apply1(r.attrs.b ? mean_row : sum_row, by(r.attrs.a), {r.dy()}); },
     .shape_only = 2,
-    .traits = kView};
+    .traits = kView,
+    .repeated = spread_element};
 // Piecewise constant: nothing to differentiate.
 constinit const OpDef ties_row{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
 

@@ -18,8 +18,6 @@ Tensor stddev(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
 /// y, a reduction of something of the shape of `like`, repeated along the reduced axes; `code` as encode_axes gives it.
 Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code);
-/// What spread repeats where it is the adjoint of a mean: m elements over the number of repetitions.
-void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int64_t m, std::int64_t count);
 /// The sum by an encoded axis argument.
 Tensor sum_by(const Tensor& x, std::int64_t code);
 

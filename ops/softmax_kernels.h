@@ -101,14 +101,9 @@ inline constexpr std::int64_t kLastAxis = 1 << 8;   // as encoded by encode_axes
 
 /// What is known of the one shape that a and b must have.
 inline void one_shape(const char* op, const Spec& a, const Spec& b, Spec* out) {
+  if (!a.compatible(b)) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
   out->set(a.rank < 0 ? b : a);
-  if (a.rank < 0 || b.rank < 0) return;
-  bool same = a.rank == b.rank;
-  for (int i = 0; same && i < a.rank; ++i) {
-    if (a.dims[i] < 0) out->dims[i] = b.dims[i];
-    else same = b.dims[i] < 0 || a.dims[i] == b.dims[i];
-  }
-  if (!same) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
+  out->refine(b);
 }
 /// A loss per row, of int64 class ids and a float tensor.
 inline void class_rule(const Call& call, Spec* out) {

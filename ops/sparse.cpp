@@ -153,9 +153,7 @@ void to_dense_gradient(const Rewind& r) {
 void gather_rule(const Call& call, Spec* out) {
   const Spec &i = call.spec(0), &x = call.spec(2);
   Spec shape = dense_shape(call, 1);
-  bool fits = x.rank < 0 || shape.rank < 0 || x.rank == shape.rank;
-  for (int d = 0; fits && d < shape.rank && x.rank >= 0; ++d) fits = x.dims[d] < 0 || shape.dims[d] < 0 || x.dims[d] == shape.dims[d];
-  if (!fits) fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
+  if (!x.compatible(shape)) fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
   out->dtype = x.dtype;
   out->rank = 1;
   out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];

@@ -2,6 +2,7 @@
 #include "ops/unary.h"
 
 #include "core/convert.h"
+#include "ops/chain.h"
 #include "ops/dispatch.h"
 #include "ops/operand.h"
 
@@ -48,6 +49,8 @@ constexpr auto make_rows(OpList<Ops...>) {
 }  // namespace
 
 constinit const std::array<OpDef, UnaryOps::size> unary_rows = make_rows(UnaryOps{});
+
+ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) { return table.unary[is_double][&op - unary_rows.data()]; }
 
 Tensor operator-(const Tensor& a) {
   KASSETTE_ROUTE(Negative::name, -a, a);

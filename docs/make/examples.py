@@ -179,7 +179,6 @@ NO_ENTRY = {
     "Arithmetic": "the base class with the operators of Tensor and Operand, which their entries show",
     "KASSETTE_API": "marks what the library exports",
     "MatcherBase": "the base class of IsClose and MatchesGolden in the Catch2 that is there",
-    "settled": "exported for libkassette_cuda.so and the tests",
     "printValue": "cling looks for it by name; the test repl_cling calls it",
 }
 # Have an entry, but no example that runs here, or are no members for users.

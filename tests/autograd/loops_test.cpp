@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/control.h"
+#include "autograd/recurrence.h"
 #include "core/context.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
@@ -56,13 +56,13 @@ struct Loop {
 };
 
 Tensors run(const Loop& l, const Tensors& in) {
-  kassette::ScanRequest r;
+  kassette::Recurrence r;
   r.what = "foldl";
   r.xs = {in[0], in[1]};
   r.states = {in[2], in[3]};
   r.n_outputs = l.n_outputs;
   r.reverse = l.reverse;
-  return kassette::scan(r, [&](const Tensors& xs, const Tensors& states) { return l.step(xs, states, in[4]); });
+  return kassette::recur(r, [&](const Tensors& xs, const Tensors& states) { return l.step(xs, states, in[4]); });
 }
 
 Tensor loss_of(const Loop& l, const Tensors& results) {
@@ -157,7 +157,7 @@ TEST_CASE("states that change places, stand still or come from the elements", "[
   same_as_a_plain_loop({[](const Tensors&, const Tensors& s, const Tensor&) { return Tensors{s[1], s[0]}; }, 0, {1, 0}});
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[0] * w, s[0], x[0]}; }, 1, {1, 1, 1}});
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{x[0] * s[1], s[1] * w, s[1] * w}; }, 1, {1, 0, 1}});
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{x[0], w, s[0]}; }, 0, {1, 1}}, false);
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors&, const Tensor& w) { return Tensors{x[0], w}; }, 0, {1, 1}}, false);
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[1] + x[0], w}; }, 0, {1, 1}});
   // The last state does not depend on the states before: earlier steps get nothing.
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{K::exp(x[0]) * w, s[1]}; }, 0, {1, 0}});
@@ -209,11 +209,11 @@ TEST_CASE("masks drawn in a compiled loop are those of its way back, new in each
 
 TEST_CASE("an integer state counts beside a state that is differentiated", "[loops]") {
   Tensor x = K::placeholder({K::None}, K::None, "float64");
-  kassette::ScanRequest r;
+  kassette::Recurrence r;
   r.what = "foldl";
   r.xs = x;
   r.states = {K::constant(0, "int32"), K::constant(1.0, "float64")};
-  Tensors out = kassette::scan(r, [](const Tensors& xs, const Tensors& s) { return Tensors{s[0] + 1, s[1] * xs[0] * K::cast(s[0] + 1, "float64")}; });
+  Tensors out = kassette::recur(r, [](const Tensors& xs, const Tensors& s) { return Tensors{s[0] + 1, s[1] * xs[0] * K::cast(s[0] + 1, "float64")}; });
   auto f = K::function({x}, {out[0], out[1], K::gradients(out[1], {x})[0]});
   Tensors v = f({{2.0, 3.0, 5.0}});
   CHECK(number(v[0]) == 3);

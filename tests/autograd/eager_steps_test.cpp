@@ -1,11 +1,9 @@
-// tests/autograd/waiting_test.cpp - ops in a step of an eager loop wait, and nobody can tell.
+// tests/autograd/eager_steps_test.cpp - what a step of an eager loop may do: K::rnn against the same ops in a plain loop.
 #include <kassette/backend.h>
 #include <kassette/runtime.h>
 
-#include <atomic>
 #include <functional>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "core/borrow.h"
@@ -25,10 +23,7 @@ using namespace kassette::test;
 
 namespace {
 
-constexpr int kRows = 32, kUnits = 64;   // 2,048 elements: the fewest that wait
-constexpr int kSteps = 11;               // of more ops than wait at once
-
-bool waits(const Tensor& t) { return Access::body(t).storage && Access::body(t).storage->data.late(); }
+constexpr int kRows = 32, kUnits = 64, kSteps = 11;
 
 Tensor uniform(const Dims& shape, int seed, DType dtype = kassette::float32) {
   return K::eval(K::random_uniform(shape, -0.5, 0.5, dtype, seed));
@@ -36,7 +31,7 @@ Tensor uniform(const Dims& shape, int seed, DType dtype = kassette::float32) {
 
 using StepOf = std::function<K::Step(const Tensor&, const Tensors&)>;
 
-/// The outputs and the last states of a loop, by rnn or by hand. By hand nothing waits.
+/// The outputs and the last states of a loop, by rnn or by hand.
 Tensors by_rnn(const StepOf& step, const Tensor& xs, const Tensors& states) {
   K::RnnOptions o;
   o.time_major = true;
@@ -111,34 +106,14 @@ void in_a_step(const std::function<void(const Tensor&)>& f) {
 
 }  // namespace
 
-TEST_CASE("a cell in an eager loop has the bits of its ops one by one", "[waiting][rnn]") {
+TEST_CASE("a cell in an eager loop has the bits of its ops one by one", "[eager_steps][rnn]") {
   for (DType dtype : {kassette::float32, kassette::float64}) {
     Cell cell(dtype);
     check_both_ways([&](const Tensor& x, const Tensors& s) { return cell(x, s); }, cell.xs, {cell.h, cell.c}, {cell.recurrent, cell.bias});
   }
 }
 
-TEST_CASE("ops in a step wait, and are run at its end", "[waiting][rnn]") {
-  Tensor kept, view, inside;
-  in_a_step([&](const Tensor& one) {
-    kept = one * 3.0 + one;
-    CHECK(waits(kept));
-    view = kept[0];                     // asks where the bytes are
-    CHECK_FALSE(waits(kept));
-    Tensor more = kept * 1.0;
-    CHECK(waits(more));
-    inside = more(all, slice(1, 40));   // too few elements to wait: it reads
-    CHECK_FALSE(waits(more));
-    kept = kept + 0.0;
-    CHECK(waits(kept));
-  });
-  CHECK_FALSE(waits(kept));
-  CHECK(values(view) == std::vector<double>(kUnits, 4.0));
-  CHECK(values(inside) == std::vector<double>(kRows * 39, 4.0));
-  CHECK_FALSE(waits(kept + kept));   // outside of loops nothing waits
-}
-
-TEST_CASE("a value is there for whoever reads it within the step", "[waiting][rnn]") {
+TEST_CASE("a value is there for whoever reads it within the step", "[eager_steps][rnn]") {
   in_a_step([&](const Tensor& one) {
     Tensor a = one + 1.0, b = a * a, c = b - 0.5;
     CHECK(b.data<float>()[5] == 4.0f);
@@ -157,13 +132,12 @@ TEST_CASE("a value is there for whoever reads it within the step", "[waiting][rn
   });
 }
 
-TEST_CASE("what changes after an op that waits does not change its result", "[waiting][rnn]") {
+TEST_CASE("what changes after an op in a step does not change its result", "[eager_steps][rnn]") {
   std::vector<float> memory(kRows * kUnits, 1.0f);
   Tensor v = K::variable(K::ones({kRows, kUnits})), u = K::variable(K::ones({kRows, kUnits}));
   in_a_step([&](const Tensor& one) {
     Tensor lent = kassette::borrow(memory, {kRows, kUnits}, [] {});
     Tensor a = v * 2.0 + u, b = lent + one;
-    CHECK(waits(a));
     memory.assign(memory.size(), 5.0f);
     K::update(v, one * 7.0);
     K::update_add(u, one);
@@ -175,62 +149,19 @@ TEST_CASE("what changes after an op that waits does not change its result", "[wa
   });
 }
 
-TEST_CASE("an exception in a step leaves what was made before it", "[waiting][rnn]") {
+TEST_CASE("an exception in a step leaves what was made before it", "[eager_steps][rnn]") {
   Tensor kept, other = K::variable(K::ones({kRows, kUnits}));
   CHECK_THROWS_AS(in_a_step([&](const Tensor& one) {
     kept = K::tanh(one * 0.0 + other);
     throw std::runtime_error("enough");
   }), std::runtime_error);
-  CHECK(kassette::context().waiting == nullptr);
   CHECK(values(kept)[0] == values(K::tanh(K::ones({kRows, kUnits})))[0]);
   CHECK(values(K::gradients(K::sum(kept), {other})[0])[4] == Approx(0.419974).epsilon(1e-5));
   std::string said = error_of([&] { in_a_step([&](const Tensor& one) { K::dot(one + one, one); }); });
   CHECK(said == "dot: (32, 64) x (32, 64): inner dimensions differ, 64 against 32");
 }
 
-TEST_CASE("other threads read what waits", "[waiting][rnn][threads]") {
-  for (int turn = 0; turn < 20; ++turn) {
-    Tensor kept;
-    in_a_step([&](const Tensor& one) {
-      Tensor a = one + 2.0, b = a * one;
-      std::vector<double> seen;
-      std::atomic<bool> begun{false};
-      std::thread reader([&] {
-        begun = true;
-        seen = values(b + a);
-      });
-      while (!begun) std::this_thread::yield();
-      Tensor c = b * 2.0;
-      for (int i = 0; i < 100; ++i) c = c + one;
-      reader.join();
-      CHECK(seen == std::vector<double>(kRows * kUnits, 6.0));
-      kept = c;
-    });
-    CHECK(values(kept) == std::vector<double>(kRows * kUnits, 106.0));
-  }
-}
-
-TEST_CASE("threads in loops of their own read each other's waiting results", "[waiting][rnn][threads]") {
-  Tensor shared[2];
-  std::atomic<int> made{0};
-  std::vector<double> seen[2];
-  auto run = [&](int self) {
-    in_a_step([&](const Tensor& one) {
-      shared[self] = one * (self + 1.0) + one;
-      ++made;
-      while (made < 2) std::this_thread::yield();
-      seen[self] = values(shared[1 - self] + shared[self]);
-      ++made;
-      while (made < 4) std::this_thread::yield();
-    });
-  };
-  std::thread other(run, 1);
-  run(0);
-  other.join();
-  for (auto& s : seen) CHECK(s == std::vector<double>(kRows * kUnits, 5.0));
-}
-
-TEST_CASE("a loop in a step of a loop", "[waiting][rnn]") {
+TEST_CASE("a loop in a step of a loop", "[eager_steps][rnn]") {
   Cell cell;
   auto outer = [&](const std::function<Tensors(const StepOf&, const Tensor&, const Tensors&)>& loop) {
     return [&, loop](const Tensor& x, const Tensors& s) {
@@ -244,12 +175,12 @@ TEST_CASE("a loop in a step of a loop", "[waiting][rnn]") {
   check_same(by_rnn(outer(by_rnn), cell.xs, {cell.h, cell.c}), by_hand(outer(by_hand), cell.xs, {cell.h, cell.c}));
 }
 
-TEST_CASE("many ops, views, reshapes, numbers, rows and other shapes among what waits", "[waiting][rnn]") {
+TEST_CASE("many ops, views, reshapes, numbers, rows and other shapes in a step", "[eager_steps][rnn]") {
   Cell cell;
   Tensor narrow = K::variable(uniform({kUnits, 2 * kUnits}, 3)), tall = K::variable(uniform({2 * kRows, kUnits}, 4));
   auto step = [&](const Tensor& x, const Tensors& s) {
     Tensor h = s[0];
-    for (int i = 0; i < 40; ++i) h = K::tanh(h * 0.9 + h);   // more than one list holds
+    for (int i = 0; i < 40; ++i) h = K::tanh(h * 0.9 + h);
     Tensor z = K::dot(h, cell.recurrent) + x, same = z * z;
     Tensor part = z(all, slice(0, 2 * kUnits)), nested = part(all, slice(kUnits, 2 * kUnits));
     Tensor flat = K::reshape(z, {kRows * 2, 2 * kUnits}) * 2.0, back = K::reshape(flat, {kRows, 4 * kUnits})(all, slice(kUnits, 2 * kUnits));
@@ -264,7 +195,7 @@ TEST_CASE("many ops, views, reshapes, numbers, rows and other shapes among what 
   check_both_ways(step, cell.xs, {cell.h, cell.c}, {cell.recurrent, narrow, tall});
 }
 
-TEST_CASE("draws go on in a step, one for each", "[waiting][rnn]") {
+TEST_CASE("draws go on in a step, one for each", "[eager_steps][rnn]") {
   Cell cell;
   Tensors masks;
   Tensors out = by_rnn(
@@ -279,7 +210,7 @@ TEST_CASE("draws go on in a step, one for each", "[waiting][rnn]") {
   for (int t = 0; t < kSteps; ++t) CHECK(values(out[0][t]) == values(masks[t] * 3.0));
 }
 
-TEST_CASE("gradients within a step, and of second order through the loop", "[waiting][rnn]") {
+TEST_CASE("gradients within a step, and of second order through the loop", "[eager_steps][rnn]") {
   Cell cell(kassette::float64);
   auto step = [&](const Tensor& x, const Tensors& s) {
     Tensor y = K::sin(s[0] * x(all, slice(0, kUnits)));
