@@ -1,5 +1,6 @@
 // autograd/call.cpp - the `call` node of control flow, its adjoint, and how a tape goes from one to the other.
 #include <algorithm>
+#include <memory>
 
 #include "autograd/control.h"
 #include "autograd/loop_run.h"
@@ -14,9 +15,11 @@ class Rewinder final : public Procedure {
  public:
   Rewinder(Ref<Extra> of, std::vector<int> wanted, std::vector<char> has_dy, int n_in)
       : of_(std::move(of)), wanted_(std::move(wanted)), has_dy_(std::move(has_dy)), n_in_(n_in) {}
-  Tensors run(const Tensors& in) const override { return rewind(in, {}); }
-  Tensors rewind(const Tensors& in, const HandOver& h) const;
-  Tape record(const Tensors& in, const std::vector<char>& wanted, const HandOver& h) const;
+  Tensors run(const Tensors& in) const override;
+  /// With the tape of what this one rewinds.
+  Tensors rewind(const Tensors& in, Tape tape, bool consume) const;
+  /// The same, for adjoints of this one that want these inputs. `tape` may be null.
+  Tape record(const Tensors& in, const std::vector<char>& wanted, const Tape* tape) const;
   void specs(const Call& call, Spec* out) const override {
     for (std::size_t i = 0; i < wanted_.size(); ++i) out[i].set(call.spec(wanted_[i]));
   }
@@ -27,9 +30,10 @@ class Rewinder final : public Procedure {
 
  private:
   const Procedure& of() const { return static_cast<const Procedure&>(*of_); }
-  Tape tape_of(const Tensors& in, const std::vector<char>* also, const HandOver& h) const;
+  Tensors own_inputs(const Tensors& in) const;
+  Tape record_own(const Tensors& in, const std::vector<char>* also) const;
   Tensors walk_back(Tape tape, const Tensors& in, bool consume) const;
-  Tensors go_back(Tape tape, const Tensors& in) const;
+  Tensors go_back(const Tape& tape, const Tensors& in) const;
 
   Ref<Extra> of_;
   std::vector<int> wanted_;
@@ -39,7 +43,7 @@ class Rewinder final : public Procedure {
 
 namespace {
 
-const Procedure& procedure(const Attrs& attrs) { return static_cast<const Procedure&>(*attrs.extra); }
+const Procedure& procedure(const Attrs& attrs) { return procedure(*attrs.extra); }
 
 /// An input of a body that is run recorded: a node of its own even where one tensor is passed twice.
 constinit const OpDef argument_row{.name = "argument", .rule = nullptr, .cpu = nullptr};
@@ -63,8 +67,8 @@ class ForWalk {
   Scoped<bool> replays_, on_, eager_;
 };
 
-Tape record(const Procedure& p, const Tensors& in, const std::vector<char>& wanted, const HandOver& h) {
-  if (const Rewinder* v = p.as_rewinder()) return v->record(in, wanted, h);
+Tape record(const Procedure& p, const Tensors& in, const std::vector<char>& wanted, const Tape* from) {
+  if (const Rewinder* v = p.as_rewinder()) return v->record(in, wanted, from);
   Context& c = context();
   Tape tape;
   tape.args.reserve(in.size());
@@ -76,8 +80,22 @@ Tape record(const Procedure& p, const Tensors& in, const std::vector<char>& want
 }
 
 void call_rule(const Call& call, Spec* out) { procedure(call.attrs).specs(call, out); }
-
-void call_kernel(const Call& call) { run_call(call, HandOver()); }
+void call_kernel(const Call& call) {
+  Context& c = context();
+  Scoped<bool> off(c.recording, false);
+  Scoped<bool> eager(c.symbolic, false);
+  Tensors in;
+  in.reserve(call.n_in);
+  for (int i = 0; i < call.n_in; ++i) in.push_back(detached(*call.in[i].body));
+  Tensors results = run_call(call.attrs, in);
+  for (int i = 0; i < call.n_out; ++i) {
+    const Body& r = Access::body(results[i]);
+    Value v = read_value(r);
+    call.out[i]->set(r);
+    call.out[i]->storage = std::move(v.storage);
+    call.out[i]->offset = v.offset;
+  }
+}
 
 void call_gradient(const Rewind& r) {
   Tensors in;
@@ -101,19 +119,19 @@ void call_gradient(const Rewind& r) {
 
 }  // namespace
 
-/// The tape of what this one rewinds: handed over, or made now with what this step and the takers of its own tape want.
-Tape Rewinder::tape_of(const Tensors& in, const std::vector<char>* also, const HandOver& h) const {
-  if (h.of && !h.of->empty()) return h.last ? std::move(*h.of) : *h.of;
+Tensors Rewinder::own_inputs(const Tensors& in) const {
+  Tensors own;
+  own.reserve(n_in_);
+  for (int i = 0; i < n_in_; ++i) own.push_back(in[i]);
+  return own;
+}
+
+/// A tape of what this one rewinds, with history for what it wants and for `also`.
+Tape Rewinder::record_own(const Tensors& in, const std::vector<char>* also) const {
   std::vector<char> wanted(static_cast<std::size_t>(n_in_), 0);
   for (int i : wanted_) wanted[static_cast<std::size_t>(i)] = 1;
-  for (const std::vector<char>* more : {also, h.of ? h.of_wanted : nullptr})
-    for (std::size_t i = 0; more && i < wanted.size(); ++i) wanted[i] = wanted[i] || (*more)[i];
-  Tensors args;
-  args.reserve(n_in_);
-  for (int i = 0; i < n_in_; ++i) args.push_back(in[i]);
-  Tape tape = kassette::record(of(), args, wanted, {});
-  if (h.of && !h.last) *h.of = tape;
-  return tape;
+  for (std::size_t i = 0; also && i < wanted.size(); ++i) wanted[i] = wanted[i] || (*also)[i];
+  return kassette::record(of(), own_inputs(in), wanted, nullptr);
 }
 
 Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
@@ -125,7 +143,7 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
       seeds.push_back(in[next++]);
     }
   for (int i : wanted_) xs.push_back(tape.args[i]);
-  tape.clear();
+  tape = Tape();
   Tensors d = walk(ys, xs, seeds, consume ? Kept::nothing : Kept::everything);
   for (std::size_t k = 0; k < wanted_.size(); ++k) {
     Tensor& g = d[static_cast<std::int64_t>(k)];
@@ -135,7 +153,7 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
 }
 
 /// The same where a compiled loop ran.
-Tensors Rewinder::go_back(Tape tape, const Tensors& in) const {
+Tensors Rewinder::go_back(const Tape& tape, const Tensors& in) const {
   Tensors dys, d;
   std::int64_t next = n_in_;
   for (char has : has_dy_) dys.push_back(has ? in[next++] : Tensor());
@@ -147,27 +165,57 @@ Tensors Rewinder::go_back(Tape tape, const Tensors& in) const {
   return d;
 }
 
-Tensors Rewinder::rewind(const Tensors& in, const HandOver& h) const {
-  if (h.of && h.of->loop) return go_back(std::move(*h.of), in);
-  if (!context().recording && (!h.of || (h.of->empty() && h.last))) {
-    Tensors args;
-    args.reserve(n_in_);
-    for (int i = 0; i < n_in_; ++i) args.push_back(in[i]);
-    Tape tape;
-    if (of().run_for(args, rewound(), tape)) return go_back(std::move(tape), in);
-  }
-  return walk_back(tape_of(in, nullptr, h), in, /*consume=*/h.consume && !context().recording);
+Tensors Rewinder::run(const Tensors& in) const {
+  const bool recording = context().recording;
+  Tape tape;
+  if (!recording && of().run_for(own_inputs(in), rewound(), tape)) return go_back(tape, in);
+  return walk_back(record_own(in, nullptr), in, /*consume=*/!recording);
 }
 
-Tape Rewinder::record(const Tensors& in, const std::vector<char>& wanted, const HandOver& h) const {
+Tensors Rewinder::rewind(const Tensors& in, Tape tape, bool consume) const {
+  if (tape.loop) return go_back(tape, in);
+  return walk_back(std::move(tape), in, consume && !context().recording);
+}
+
+Tape Rewinder::record(const Tensors& in, const std::vector<char>& wanted, const Tape* taken) const {
   Context& c = context();
-  Tape of = tape_of(in, &wanted, h), tape;
+  Tape of = taken ? *taken : record_own(in, &wanted), tape;
   tape.args = of.args;
   for (std::int64_t i = n_in_; i < in.size(); ++i)
     tape.args.push_back(wanted[static_cast<std::size_t>(i)] ? argument(in[i], c.recording) : in[i]);
   ForWalk on(c);
   tape.results = walk_back(std::move(of), tape.args, /*consume=*/false);
   return tape;
+}
+
+Tensor tape_value(Tape tape) {
+  auto held = std::make_unique<Tape>(std::move(tape));
+  Body b;
+  b.set(Spec(int64, {}));
+  b.device = cpu;
+  b.storage = Storage::borrow(held.get(), sizeof(Tape), {[](void* state) { delete static_cast<Tape*>(state); }, held.get()});
+  static_cast<void>(held.release());
+  return Access::wrap(std::move(b));
+}
+Tape& tape_in(const Tensor& value) { return *static_cast<Tape*>(Access::body(value).storage->data); }
+
+Tensors TapedCall::run(const Tensors& in) const {
+  const Procedure& p = procedure(*of);
+  Tape* taken = takes ? &tape_in(in[in.size() - 1]) : nullptr;
+  Tensors own;
+  own.reserve(in.size());
+  for (std::int64_t i = 0; i < in.size() - takes; ++i) own.push_back(in[i]);
+  if (!keeps) return p.as_rewinder()->rewind(own, last ? std::move(*taken) : *taken, consumes);
+  Tape tape;
+  if (!rewinder || context().recording || !p.run_for(own, procedure(*rewinder).as_rewinder()->rewound(), tape)) tape = record(p, own, wanted, taken);
+  Tensors results = tape.loop ? std::exchange(tape.results, Tensors()) : tape.results;
+  results.push_back(tape_value(std::move(tape)));
+  return results;
+}
+
+void TapedCall::specs(const Call& call, Spec* out) const {
+  procedure(*of).specs(call, out);
+  if (keeps) out[call.n_out - 1].set(Spec(int64, {}));
 }
 
 Tensor detached(const Body& from) {
@@ -178,34 +226,6 @@ Tensor detached(const Body& from) {
   b.storage = std::move(v.storage);
   b.offset = v.offset;
   return Access::wrap(std::move(b));
-}
-
-Tensors run_call(const Attrs& attrs, const Tensors& in, const HandOver& h) {
-  const Procedure& p = procedure(attrs);
-  if (h.own) {
-    if (h.taker && !context().recording && p.run_for(in, rewound_by(*h.taker), *h.own)) return std::exchange(h.own->results, Tensors());
-    *h.own = record(p, in, *h.own_wanted, h);
-    return h.own->results;
-  }
-  const Rewinder* v = p.as_rewinder();
-  return v ? v->rewind(in, h) : p.run(in);
-}
-
-void run_call(const Call& call, const HandOver& h) {
-  Context& c = context();
-  Scoped<bool> off(c.recording, false);
-  Scoped<bool> eager(c.symbolic, false);
-  Tensors in;
-  in.reserve(call.n_in);
-  for (int i = 0; i < call.n_in; ++i) in.push_back(detached(*call.in[i].body));
-  Tensors results = run_call(call.attrs, in, h);
-  for (int i = 0; i < call.n_out; ++i) {
-    const Body& r = Access::body(results[i]);
-    Value v = read_value(r);
-    call.out[i]->set(r);
-    call.out[i]->storage = std::move(v.storage);
-    call.out[i]->offset = v.offset;
-  }
 }
 
 Rewound rewound_by(const Attrs& attrs) {

@@ -36,11 +36,11 @@ std::string name_of(const Effect& e) { return e.number < 0 ? e.what : text(e.wha
 
 /// An increment of a variable that has no value, nor gets one from an update before it in the list.
 void Plan::check_increments() const {
-  for (std::size_t i = 0; i < effects_.size(); ++i) {
-    const Effect& e = effects_[i];
+  for (std::size_t i = 0; i < program_.effects.size(); ++i) {
+    const Effect& e = program_.effects[i];
     if (e.step >= 0 || e.mode == Effect::kSet || e.cell->load().storage) continue;
     bool set = false;
-    for (std::size_t k = 0; k < i; ++k) set = set || (effects_[k].cell == e.cell && effects_[k].mode == Effect::kSet);
+    for (std::size_t k = 0; k < i; ++k) set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
     if (!set) fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
   }
 }
@@ -49,15 +49,15 @@ void Plan::commit(Frame& f) const {
   check_increments();
   std::vector<Value> replaced;   // old storage, released after the locks
   Locks locks;
-  for (const Effect& e : effects_)
+  for (const Effect& e : program_.effects)
     if (e.step >= 0) locks.add(e.cell.get());
   locks.lock();
-  for (const Effect& e : effects_)
+  for (const Effect& e : program_.effects)
     if (e.step >= 0 && !e.cell->value.storage)
       fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
-  std::vector<char> in_place(effects_.size(), 0);
-  for (std::size_t i = 0; i < effects_.size(); ++i) {
-    const Effect& e = effects_[i];
+  std::vector<char> in_place(program_.effects.size(), 0);
+  for (std::size_t i = 0; i < program_.effects.size(); ++i) {
+    const Effect& e = program_.effects[i];
     if (e.step < 0) continue;
     Body& current = f.own[static_cast<std::size_t>(e.current)];
     const Value& now = e.cell->value;
@@ -75,30 +75,30 @@ void Plan::commit(Frame& f) const {
     }
   }
   std::vector<Item> items;
-  for (int k = first_tail_, end = static_cast<int>(steps_.size()); k < end;) {
+  for (int k = program_.first_tail, end = static_cast<int>(program_.steps.size()); k < end;) {
     Item item = gather(f, k, end);
     allocate(f, item);
     items.push_back(item);
     k = item.end;
   }
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
-  for (const Effect& e : effects_) {
+  for (const Effect& e : program_.effects) {
     const Body& value = e.step >= 0 ? f.own[static_cast<std::size_t>(e.slot)] : *f.at[static_cast<std::size_t>(e.slot)];
     if (!value.same_shape(e.cell->spec))
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
-  replaced.reserve(effects_.size());
-  for (int k = first_tail_, end = static_cast<int>(steps_.size()); k < end; ++k)
+  replaced.reserve(program_.effects.size());
+  for (int k = program_.first_tail, end = static_cast<int>(program_.steps.size()); k < end; ++k)
     f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(step(k).n_in)));
   std::vector<Ref<Storage>> room;   // of sums that are no steps, should they not be alone
-  for (const Effect& e : effects_)
+  for (const Effect& e : program_.effects)
     if (e.step < 0 && e.mode != Effect::kSet) room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
   auto next_room = room.begin();
   // From here on nothing fails.
   Uninterrupted whole;
   for (const Item& item : items) run_item(f, item);
-  for (std::size_t i = 0; i < effects_.size(); ++i) {
-    const Effect& e = effects_[i];
+  for (std::size_t i = 0; i < program_.effects.size(); ++i) {
+    const Effect& e = program_.effects[i];
     if (in_place[i]) {
       e.cell->changed();
       continue;
@@ -114,8 +114,8 @@ void Plan::commit(Frame& f) const {
     if (e.mode == Effect::kSet) {
       e.cell->store({from.storage, from.offset});
     } else {
-      for (const Leaf_& v : variables_)   // our snapshot would keep the cell from being alone
-        if (v.node->cell == e.cell && !root_[static_cast<std::size_t>(v.slot)])
+      for (const LeafSlot& v : program_.variables)   // our snapshot would keep the cell from being alone
+        if (v.node->cell == e.cell && !program_.root[static_cast<std::size_t>(v.slot)])
           f.own[static_cast<std::size_t>(v.slot)].storage = {};
       accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(*next_room++));
     }

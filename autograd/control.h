@@ -6,12 +6,13 @@
 
 #include <kassette/api.h>
 
-#include "autograd/hand_over.h"
 #include "autograd/plan.h"
+#include "autograd/tape.h"
 
 namespace kassette {
 
 class Rewinder;
+class TapedCall;
 
 /// What a `call` node runs: tensors -> tensors. Input 0 is the key of its random sources, a host tensor, always there.
 class Procedure : public Extra {
@@ -30,10 +31,33 @@ class Procedure : public Extra {
     static_cast<void>(in), static_cast<void>(by), static_cast<void>(tape);
     return false;
   }
+  virtual const TapedCall* as_taped() const { return nullptr; }
   bool equals(const Extra& other) const override { return this == &other; }
+};
+inline const Procedure& procedure(const Extra& e) { return static_cast<const Procedure&>(e); }
+
+/// A call in a program that keeps a tape, its last result, or takes one, its last input, or both: Note [Tapes].
+class TapedCall final : public Procedure {
+ public:
+  explicit TapedCall(Ref<Extra> p) : of(std::move(p)) {}
+  Tensors run(const Tensors& in) const override;
+  void specs(const Call& call, Spec* out) const override;
+  int n_out() const override { return procedure(*of).n_out() + keeps; }
+  bool reaches(int i) const override { return procedure(*of).reaches(i); }
+  const TapedCall* as_taped() const override { return this; }
+
+  Ref<Extra> of;
+  bool keeps = false, takes = false;
+  bool last = false;          // no later step takes the tape that this one takes
+  bool consumes = false;      // nor any that was made from it: saved values may go as they are used
+  std::vector<char> wanted;   // keeps: which inputs need history
+  Ref<Extra> rewinder;        // keeps: the one step that takes the tape, where that keeps none; else null
 };
 
 extern const OpDef call_row;
+/// What a step of that row does on concrete tensors, recorded iff recording is on.
+inline Tensors run_call(const Attrs& attrs, const Tensors& in) { return procedure(*attrs.extra).run(in); }
+Rewound rewound_by(const Attrs& attrs);
 /// The node of a procedure: its results as symbolic tensors.
 Tensors call_node(Ref<Extra> procedure, const Tensors& in);
 /// The same on concrete tensors: runs, and is one node of the tape where an input has history.

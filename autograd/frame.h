@@ -7,13 +7,12 @@
 namespace kassette {
 
 struct Frame {
-  explicit Frame(const Plan& plan);
+  explicit Frame(const Program& program);
   void clear();
   std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
   std::vector<Body> own;
   std::vector<char> thin;        // per slot: one number stands for all, see Note [Thin results]
   std::vector<Array> arrays;     // inputs of the running step
-  std::vector<Tape> tapes;       // waiting for the steps that rewind them
   Device device;
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;

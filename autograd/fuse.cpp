@@ -201,7 +201,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
     else chain.binary(*s.op, s.attrs, place(turned ? in : other), turned);
     acc = s.out;
     const Body& out = f.own[static_cast<std::size_t>(s.out)];
-    int last = last_value_use_[static_cast<std::size_t>(s.out)];
+    int last = program_.last_value_use[static_cast<std::size_t>(s.out)];
     if (!out.storage) {
       bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
       if (!next_alone && last > k) chain.store(kept[k - item.begin] = chain.new_chunk());

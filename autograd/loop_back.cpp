@@ -42,10 +42,6 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
     b.set(specs_[i].back());
     specs_[i].pop_back();
   }
-  if (kept_tapes_.empty()) return;
-  std::vector<Tape>& kept = kept_tapes_[static_cast<std::size_t>(row_)];
-  for (std::size_t i = 0; i < tapes_.size(); ++i)
-    if (p.tape_kept[i]) std::swap(tapes_[i], kept[i]);
 }
 
 /// The steps of this variant, with products that are shares of a capture's cotangent and are read by their addition alone as
@@ -58,8 +54,8 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
   for (const std::vector<int>* roots : {&v.dx, &v.dstate, &v.dcapture})
     for (int slot : *roots)
       if (slot >= 0) ++reads[static_cast<std::size_t>(slot)];
-  std::vector<int> sum_of(plan_.steps_.size(), -1), product_of(plan_.steps_.size(), -1);
-  std::vector<char> gone(plan_.steps_.size(), 0);
+  std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
+  std::vector<char> gone(plan_.steps.size(), 0);
   for (int i = 0; i < p.arity.nc; ++i) {
     std::vector<int> adds;
     int slot = v.dcapture[static_cast<std::size_t>(i)], start = p.sums[static_cast<std::size_t>(i)];

@@ -15,14 +15,14 @@ constexpr double kZero64 = 0;
 
 }  // namespace
 
-LoopChains::LoopChains(const Plan& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
+LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
                        const std::vector<LoopItem>& items)
     : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(items), totals_(bodies.size()), slots_(bodies.size()),
       banned_(items.size()) {
   for (const LoopItem& item : items)
     for (int k : {item.step, item.add}) {
       if (k < 0) continue;
-      const Plan::Step& s = plan.step(k);
+      const Step& s = plan.step(k);
       for (int i = 0; i < s.n_in; ++i) totals_[static_cast<std::size_t>(in(s, i))] += reads(s, i);
     }
 }
@@ -84,7 +84,7 @@ std::size_t LoopChains::extend(std::size_t begin) {
 }
 
 bool LoopChains::takes(std::size_t i) {
-  const Plan::Step& s = at(i);
+  const Step& s = at(i);
   if (!plain_[static_cast<std::size_t>(items_[i].step)] || s.n_out != 1) return false;
   const Body& out = body(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0) return false;
@@ -111,7 +111,7 @@ bool LoopChains::repeats_rows(int operand, int out) const {
   return true;
 }
 
-bool LoopChains::takes_elements(const Plan::Step& s) {
+bool LoopChains::takes_elements(const Step& s) {
   std::int64_t n = body(s.out).numel();
   int embedded = 0;
   for (int i = 0; i < s.n_in; ++i) {
@@ -146,7 +146,7 @@ bool LoopChains::fits(const Window& w) {
   for (int s : early_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
-    const Plan::Step& made_by = plan_.step(slot(s).step);
+    const Step& made_by = plan_.step(slot(s).step);
     for (int i = 0; i < made_by.n_in; ++i)
       if (std::int64_t m = body(in(made_by, i)).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
@@ -154,7 +154,7 @@ bool LoopChains::fits(const Window& w) {
   return true;
 }
 
-bool LoopChains::takes_slice(const Plan::Step& s) {
+bool LoopChains::takes_slice(const Step& s) {
   Window w;
   int from = in(s, 0);
   Role role = slot(from).role;
@@ -166,7 +166,7 @@ bool LoopChains::takes_slice(const Plan::Step& s) {
   return true;
 }
 
-bool LoopChains::takes_embedding(const Plan::Step& s) {
+bool LoopChains::takes_embedding(const Step& s) {
   Window w;
   int from = in(s, 0);
   if (slot(from).role == kEmbedded || !window_of(s.attrs, body(s.out), &w)) return false;
@@ -224,7 +224,7 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
     return;
   }
   std::int64_t whole = slot(s).role == kOutside ? 0 : body(s).numel() / shape_.rows;
-  const Plan::Step& by = plan_.step(slot(s).step);
+  const Step& by = plan_.step(slot(s).step);
   auto outside = [&](int i) { return slot(in(by, i)).role == kOutside; };
   auto operand = [&](int i) { return place(in(by, i), to, body(in(by, i)).numel() == 1 ? 0 : first, whole); };
   auto bring = [&](int i) {
@@ -261,7 +261,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
   }
   int acc = -1;   // the slot whose value is in registers
   for (std::size_t k = 0; k < order.size(); ++k) {
-    const Plan::Step& s = at(order[k]);
+    const Step& s = at(order[k]);
     Slot& made = slot(s.out);
     if (!chain.has_room()) full_ = true;
     if (full_) return static_cast<std::ptrdiff_t>(order[k]);
@@ -304,7 +304,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     }
     bool next_alone = false;
     if (made.uses == 1 && k + 1 < order.size()) {
-      const Plan::Step& next = at(order[k + 1]);
+      const Step& next = at(order[k + 1]);
       for (int i = 0; i < next.n_in; ++i) next_alone = next_alone || (reads(next, i) && in(next, i) == s.out);
     }
     if (made.uses > 0 && !next_alone) {

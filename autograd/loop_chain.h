@@ -34,7 +34,7 @@ struct LoopChain {
 class LoopChains {
  public:
   /// `rooted`: slots that are read elsewhere. `plain`: per step of the plan, whether shapes are known and it runs on the CPU.
-  LoopChains(const Plan& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
+  LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
              const std::vector<LoopItem>& items);
   std::vector<LoopItem> find(std::vector<std::unique_ptr<LoopChain>>& chains);
 
@@ -51,17 +51,17 @@ class LoopChains {
 
   Slot& slot(int s) { return slots_[static_cast<std::size_t>(s)]; }
   const Body& body(int s) const { return bodies_[static_cast<std::size_t>(s)]; }
-  const Plan::Step& at(std::size_t i) const { return plan_.step(items_[i].step); }
-  int in(const Plan::Step& s, int i) const { return plan_.input(s, i); }
-  bool reads(const Plan::Step& s, int i) const { return !has_bit(s.op->shape_only, i); }
+  const Step& at(std::size_t i) const { return plan_.step(items_[i].step); }
+  int in(const Step& s, int i) const { return plan_.input(s, i); }
+  bool reads(const Step& s, int i) const { return !has_bit(s.op->shape_only, i); }
   bool wide(int s) const { return shape_.rows && body(s).numel() != shape_.numel(); }
   bool stays(int s) { return rooted_[static_cast<std::size_t>(s)] || totals_[static_cast<std::size_t>(s)] > slot(s).uses; }
 
   std::size_t extend(std::size_t begin);
   bool takes(std::size_t i);
-  bool takes_elements(const Plan::Step& s);
-  bool takes_slice(const Plan::Step& s);
-  bool takes_embedding(const Plan::Step& s);
+  bool takes_elements(const Step& s);
+  bool takes_slice(const Step& s);
+  bool takes_embedding(const Step& s);
   bool fits(const Window& w);
   bool repeats_rows(int operand, int out) const;
   bool tiles(const Slot& s) const;
@@ -71,7 +71,7 @@ class LoopChains {
   void slice_of(int s, std::int64_t first, LoopChain& to);
   void clear(std::size_t begin, std::size_t end);
 
-  const Plan& plan_;
+  const Program& plan_;
   const std::vector<Body>& bodies_;
   const std::vector<char>& plain_;
   const std::vector<char> rooted_;

@@ -8,7 +8,7 @@ namespace kassette {
 
 bool LoopRun::by_rows(Arrangement& s, const std::vector<Carried>& carried, LoopRows& to) {
   const LoopProgram& p = *program_;
-  if (!p.keys.empty() || !listed_.empty() || !kept_tapes_.empty()) return false;
+  if (!p.keys.empty() || !listed_.empty()) return false;
   auto multiplication = [&](int step, int out, LoopRows::Multiplication* m) {
     Bound& b = bounds_[static_cast<std::size_t>(step)];
     if (b.dynamic || b.views || !MatrixProduct::of(call_of(b), body(out), &m->product)) return false;

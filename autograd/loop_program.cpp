@@ -48,11 +48,11 @@ class Symbolic {
 
 Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopArity& arity) {
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), arity));
-  for (const Plan::Step& s : body.steps_)
+  for (const Step& s : body.program().steps)
     if (s.source) p->keys.push_back(s.out);
   p->sources = body.sources();
-  for (const Plan::Feed& f : body.feeds_) p->args.push_back(f.slot);
-  p->outs = body.outputs_;
+  for (const Feed& f : body.program().feeds) p->args.push_back(f.slot);
+  p->outs = body.program().outputs;
   p->find_makers();
   p->find_forward();
   p->find_varying();
@@ -68,7 +68,7 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
   try {
     outs = body.connect(in.begin(), static_cast<int>(in.size()), &keys);
   } catch (const Error&) {   // shapes that do not fit: the first step would say so
-    rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.what_, ")"); });
+    rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
   }
   int states = arity.nx, captures = arity.nx + arity.ns;
   // What the walk goes to: wanted elements and captures, and every state, for its cotangent goes on.
@@ -137,13 +137,13 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
     for (const Tensor& t : *list) request.inputs.push_back(t);
   for (const Tensor& t : dys)
     if (t.defined()) request.inputs.push_back(t);
-  request.what = body.what_;
+  request.what = body.program().what;
   request.body = true;
   Ref<Plan> built = Plan::build(request);
-  built->keep_.clear();   // stand-ins that no step looks at
+  built->forget_inputs();
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(std::move(built), arity));
-  const Plan& joint = p->plan();
-  auto feed = joint.feeds_.begin();
+  const Program& joint = p->plan();
+  auto feed = joint.feeds.begin();
   for (std::int64_t i = 0; i < keys.size(); ++i) p->keys.push_back((feed++)->slot);
   p->sources = body.sources();
   for (std::int64_t i = 0; i < in.size(); ++i) p->args.push_back((feed++)->slot);
@@ -151,12 +151,12 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
   for (int i : to)
     if (i >= captures) p->sums[static_cast<std::size_t>(i - captures)] = (feed++)->slot;
   for (const Tensor& t : dys) p->dys.push_back(t.defined() ? (feed++)->slot : -1);
-  p->outs.assign(joint.outputs_.begin(), joint.outputs_.begin() + outs.size());
+  p->outs.assign(joint.outputs.begin(), joint.outputs.begin() + outs.size());
   p->variants = std::move(variants);
   for (Variant& v : p->variants)
     for (std::vector<int>* list : {&v.dx, &v.dstate, &v.dcapture})
       for (int& at : *list)
-        if (at >= 0) at = joint.outputs_[static_cast<std::size_t>(at)];
+        if (at >= 0) at = joint.outputs[static_cast<std::size_t>(at)];
   p->find_makers();
   p->find_forward();
   p->find_varying();
@@ -165,37 +165,36 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
 }
 
 void LoopProgram::find_makers() {
-  maker.assign(static_cast<std::size_t>(plan_->n_slots_), -1);
-  for (std::size_t k = 0; k < plan_->steps_.size(); ++k) {
-    const Plan::Step& s = plan_->steps_[k];
+  maker.assign(static_cast<std::size_t>(plan().n_slots), -1);
+  for (std::size_t k = 0; k < plan().steps.size(); ++k) {
+    const Step& s = plan().step(static_cast<int>(k));
     for (int i = 0; i < s.n_out; ++i) maker[static_cast<std::size_t>(s.out + i)] = static_cast<int>(k);
   }
 }
 
 /// Per step of the plan, whether these slots depend on it.
 std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
-  std::vector<char> needed(plan_->steps_.size(), 0);
+  std::vector<char> needed(plan().steps.size(), 0);
   auto mark = [&](int slot) {
     if (slot >= 0 && maker[static_cast<std::size_t>(slot)] >= 0) needed[static_cast<std::size_t>(maker[static_cast<std::size_t>(slot)])] = 1;
   };
   for (int slot : roots) mark(slot);
-  for (std::size_t k = plan_->steps_.size(); k-- > 0;)
+  for (std::size_t k = plan().steps.size(); k-- > 0;)
     if (needed[k])
-      for (int i = 0; i < plan_->steps_[k].n_in; ++i) mark(plan_->input(plan_->steps_[k], i));
+      for (int i = 0; i < plan().step(static_cast<int>(k)).n_in; ++i) mark(plan().input(plan().step(static_cast<int>(k)), i));
   return needed;
 }
 
 void LoopProgram::find_forward() {
   std::vector<char> needed = needed_for(outs);
   for (std::size_t k = 0; k < needed.size(); ++k)
-    if (needed[k] && !plan_->steps_[k].source) forward.push_back(static_cast<int>(k));
-  kept.assign(static_cast<std::size_t>(plan_->n_slots_), 0);
+    if (needed[k] && !plan().step(static_cast<int>(k)).source) forward.push_back(static_cast<int>(k));
+  kept.assign(static_cast<std::size_t>(plan().n_slots), 0);
 }
 
 void LoopProgram::find_variants() {
-  std::vector<char> there(plan_->steps_.size(), 0);
+  std::vector<char> there(plan().steps.size(), 0);
   for (int k : forward) there[static_cast<std::size_t>(k)] = 1;
-  tape_kept.assign(plan_->tapes_.size(), 0);
   auto keep = [&](int slot) {
     if (slot < 0) return;
     int m = maker[static_cast<std::size_t>(slot)];
@@ -208,12 +207,9 @@ void LoopProgram::find_variants() {
     for (std::size_t k = 0; k < needed.size(); ++k) {
       if (!needed[k] || there[k]) continue;
       v.steps.push_back(static_cast<int>(k));
-      const Plan::Step& s = plan_->steps_[k];
+      const Step& s = plan().step(static_cast<int>(k));
       for (int i = 0; i < s.n_in; ++i)
-        if (!has_bit(s.op->shape_only, i)) keep(plan_->input(s, i));
-      if (s.of_tape >= 0)
-        for (int f : forward)
-          if (plan_->step(f).own_tape == s.of_tape) tape_kept[static_cast<std::size_t>(s.of_tape)] = 1;
+        if (!has_bit(s.op->shape_only, i)) keep(plan().input(s, i));
     }
     for (int r : roots) keep(r);
   }
@@ -221,16 +217,16 @@ void LoopProgram::find_variants() {
 
 /// Constants and captures stay as they are, and so does what is computed from them alone.
 void LoopProgram::find_varying() {
-  varies.assign(static_cast<std::size_t>(plan_->n_slots_), 0);
+  varies.assign(static_cast<std::size_t>(plan().n_slots), 0);
   auto mark = [&](int slot) {
     if (slot >= 0) varies[static_cast<std::size_t>(slot)] = 1;
   };
   for (const std::vector<int>* list : {&keys, &dys, &sums})
     for (int slot : *list) mark(slot);
   for (int i = 0; i < arity.nx + arity.ns; ++i) mark(args[static_cast<std::size_t>(i)]);
-  for (const Plan::Step& s : plan_->steps_) {
-    bool any = s.op->traits & kPrints || s.own_tape >= 0 || s.of_tape >= 0;
-    for (int i = 0; i < s.n_in; ++i) any = any || varies[static_cast<std::size_t>(plan_->input(s, i))];
+  for (const Step& s : plan().steps) {
+    bool any = s.op->traits & kPrints || (s.op == &call_row && procedure(*s.attrs.extra).as_taped());
+    for (int i = 0; i < s.n_in; ++i) any = any || varies[static_cast<std::size_t>(plan().input(s, i))];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);
   }
 }

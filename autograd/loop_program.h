@@ -45,7 +45,7 @@ class LoopProgram {
   static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps);
 
-  const Plan& plan() const { return *plan_; }
+  const Program& plan() const { return plan_->program(); }
 
   LoopArity arity;
   std::vector<int> keys, args, outs;   // slots; of keys those that are drawn, in order
@@ -56,7 +56,6 @@ class LoopProgram {
   std::vector<char> varies;            // per slot: not the same in every step
   std::vector<char> kept;              // per slot: read on the way back
   std::vector<int> maker;              // per slot: the step that makes it, or -1
-  std::vector<char> tape_kept;         // per tape of the plan: made on the way there and taken on the way back
   Arrangements arrangements;           // of lists of steps, for other runs
 
  private:

@@ -28,13 +28,13 @@ std::vector<LoopItem> items_of(const std::vector<int>& steps) {
 
 LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in)
     : program_(std::move(program)), plan_(program_->plan()), call_(call), in_(in), bodies_(program_->maker.size()),
-      bounds_(plan_.steps_.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()), tapes_(plan_.tapes_.size()) {
+      bounds_(plan_.steps.size()), dynamic_(bodies_.size()), stacks_(bodies_.size()) {
   const LoopProgram& p = *program_;
-  if (!plan_.missing_.empty()) fail<ValueError>(plan_.missing_);
+  if (!plan_.missing.empty()) fail<ValueError>(plan_.missing);
   if (call_.segment >= call_.steps) call_.segment = 0;
-  for (const auto& [slot, value] : plan_.constants_) body(slot) = value;
+  for (const auto& [slot, value] : plan_.constants) body(slot) = value;
   int n_in = 0, n_out = 0;
-  for (const Plan::Step& s : plan_.steps_) {
+  for (const Step& s : plan_.steps) {
     n_in += s.n_in;
     n_out += s.n_out;
   }
@@ -103,7 +103,7 @@ std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items
 /// Runs the rule on what is the same in every step, and says what has to wait for the values.
 void LoopRun::bind_step(int k) {
   const LoopProgram& p = *program_;
-  const Plan::Step& s = plan_.step(k);
+  const Step& s = plan_.step(k);
   running_ = &s;
   Bound& b = bounds_[static_cast<std::size_t>(k)];
   b.in = static_cast<int>(arrays_.size());
@@ -177,7 +177,6 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   listed_.clear();
   rows_.clear();
   specs_.clear();
-  kept_tapes_.clear();
   if (pass != Pass::keeping)
     for (int i = 0; i < p.arity.ny; ++i)
       if (int slot = p.outs[static_cast<std::size_t>(i)]; writes_rows(slot)) give_stack(slot, rows);
@@ -196,7 +195,6 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
       if (writes_rows(c.from)) give_stack(c.from, rows);
       else list(c.to);
     }
-    if (std::find(p.tape_kept.begin(), p.tape_kept.end(), 1) != p.tape_kept.end()) kept_tapes_.resize(static_cast<std::size_t>(rows));
     rows_.resize(listed_.size());
     specs_.resize(listed_.size());
   }
@@ -248,7 +246,7 @@ Tensor LoopRun::outlives(int slot) {
 }
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
-  if (running_) plan_.log_failure(static_cast<int>(running_ - plan_.steps_.data()));
+  if (running_) log_failure(plan_, static_cast<int>(running_ - plan_.steps.data()));
   const char* function = running_ ? function_name(running_->function) : nullptr;
   rethrow_edited([&](const char* message) {
     return text(renamed(message, !function && running_ && names_nobody(message) ? running_->op->name : function), " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
@@ -276,7 +274,7 @@ Tensors LoopRun::forward(bool way_back) {
   for (int i = 0; i < p.arity.ny; ++i) {
     int slot = p.outs[static_cast<std::size_t>(i)];
     if (call_.steps == 0) {
-      results.push_back(empty_stack(call_.what, plan_.output_spec(i)));
+      results.push_back(empty_stack(call_.what, plan_.outputs_as_recorded[static_cast<std::size_t>(i)]));
     } else if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[static_cast<std::size_t>(i)]));
     } else {
@@ -373,7 +371,7 @@ void LoopRun::execute(Arrangement& steps) {
 }
 
 Call LoopRun::call_of(Bound& b) {
-  const Plan::Step& s = *b.step;
+  const Step& s = *b.step;
   running_ = &s;
   Array* in = arrays_.data() + b.in;
   for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
@@ -397,7 +395,7 @@ void LoopRun::make_room(int slot) {
 
 inline void LoopRun::execute(Bound& b) {
   if (b.silent) return;
-  const Plan::Step& s = *b.step;
+  const Step& s = *b.step;
   const Call call = call_of(b);
   if (b.once) b.silent = true;
   if (b.dynamic) return execute_dynamic(call, s);
@@ -443,20 +441,18 @@ void LoopRun::add_product_to(const LoopItem& item) {
   if (&from != &sum) from.storage = {};
 }
 
-void LoopRun::run(const Call& call, const Plan::Step& s) {
+void LoopRun::run(const Call& call, const Step& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {   // computed anew, not printed anew
     Value v = read_value(*call.in[0].body);
     call.out[0]->storage = std::move(v.storage);
     call.out[0]->offset = v.offset;
-  } else if (s.own_tape >= 0 || s.of_tape >= 0) {
-    run_call(call, plan_.hand_over(tapes_, s));
   } else {
     (call.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda)(call);
   }
 }
 
 /// As Plan::run_step: the rule sees values, and memory is new.
-void LoopRun::execute_dynamic(const Call& call, const Plan::Step& s) {
+void LoopRun::execute_dynamic(const Call& call, const Step& s) {
   std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
   s.op->rule(call, specs.data());
   bool known = true;
@@ -479,11 +475,6 @@ void LoopRun::keep_row() {
     rows_[i].push_back({b.storage, b.offset});
     if (dynamic_[static_cast<std::size_t>(listed_[i])]) specs_[i].push_back(b);
   }
-  if (kept_tapes_.empty()) return;
-  std::vector<Tape>& kept = kept_tapes_[static_cast<std::size_t>(row_)];
-  kept.resize(tapes_.size());
-  for (std::size_t i = 0; i < tapes_.size(); ++i)
-    if (program_->tape_kept[i]) std::swap(kept[i], tapes_[i]);
 }
 
 void LoopRun::collect_outputs() {

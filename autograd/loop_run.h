@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/hand_over.h"
+#include "autograd/tape.h"
 #include "autograd/loop_chain.h"
 #include "autograd/loop_program.h"
 #include "autograd/loop_rows.h"
@@ -44,7 +44,7 @@ class LoopRun final : public Extra {
  private:
   /// A step of the plan with its operands in place.
   struct Bound {
-    const Plan::Step* step = nullptr;   // null: not bound yet
+    const Step* step = nullptr;   // null: not bound yet
     Kernel kernel = nullptr;
     Device device;
     int in = 0, out = 0;     // into arrays_ and results_
@@ -93,8 +93,8 @@ class LoopRun final : public Extra {
   void add_product_to(const LoopItem& item);
   Call call_of(Bound& b);
   void make_room(int slot);
-  void execute_dynamic(const Call& call, const Plan::Step& s);
-  void run(const Call& call, const Plan::Step& s);
+  void execute_dynamic(const Call& call, const Step& s);
+  void run(const Call& call, const Step& s);
   void set_elements(std::int64_t t);
   void set_keys(std::int64_t t);
   void keep_row();
@@ -116,7 +116,7 @@ class LoopRun final : public Extra {
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
 
   Ref<LoopProgram> program_;
-  const Plan& plan_;
+  const Program& plan_;
   LoopCall call_;
   Tensors in_;
   std::vector<Body> bodies_;               // per slot
@@ -129,8 +129,6 @@ class LoopRun final : public Extra {
   std::vector<std::vector<Row>> rows_;
   std::vector<std::vector<Spec>> specs_;   // their shapes, if they are dynamic
   std::vector<int> stacked_;               // slots of this pass that have a stack
-  std::vector<Tape> tapes_;
-  std::vector<std::vector<Tape>> kept_tapes_;
   std::vector<Carried> states_;
   std::vector<Row> moved_;                 // of carry()
   std::vector<std::vector<Row>> starts_;   // the states at the start of each segment
@@ -140,7 +138,7 @@ class LoopRun final : public Extra {
   std::unique_ptr<Arrangement> forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
-  const Plan::Step* running_ = nullptr;
+  const Step* running_ = nullptr;
 };
 
 }  // namespace kassette

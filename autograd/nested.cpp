@@ -91,13 +91,42 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_ar
 
 constinit const OpDef deferred_row{.name = "deferred", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
 
+/// Whether a call with symbolic tensors may be one node, see Note [Nested functions].
+void Plan::find_deferrable(bool body) {
+  constexpr std::size_t kLarge = 64;   // steps
+  const Program& p = program_;
+  if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.steps.size() <= kLarge)) return;
+  std::vector<std::uint64_t> inputs(static_cast<std::size_t>(p.n_slots), 0);
+  for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[static_cast<std::size_t>(p.feeds[i].slot)] = std::uint64_t(1) << i;
+  for (const Step& s : p.steps) {
+    if (s.op->traits & (kSource | kDraws | kEffect | kPrints)) return;
+    std::uint64_t from = 0;
+    for (int i = 0; i < s.n_in; ++i) from |= inputs[static_cast<std::size_t>(p.input(s, i))];
+    std::fill_n(inputs.begin() + s.out, s.n_out, from);
+  }
+  std::vector<char> taken(static_cast<std::size_t>(p.n_slots), 0);
+  for (std::size_t i = 0; i < p.outputs.size(); ++i) {
+    auto slot = static_cast<std::size_t>(p.outputs[i]);
+    const Body& b = p.outputs_as_recorded[i];
+    bool shape = b.rank <= 1 && b.dtype.is_integer();   // the tape knows its dims from its ops
+    if (shape || slot < p.feeds.size() || std::exchange(taken[slot], 1)) return;
+    depends_.push_back(inputs[slot]);
+  }
+  deferrable_ = true;
+}
+
+void Plan::keep_nested(const Request& request) {
+  nested_ = std::make_unique<Nested>();
+  nested_->request = request;
+}
+
 /// Whether a call with these arguments may be a deferred node: every result is symbolic, too, if its ops are recorded at once.
 bool Plan::may_defer(const Tensor* args, int n_args) const {
   const Context& c = context();
-  if (!deferrable_ || c.depth > 0 || c.after || !missing_.empty()) return false;
+  if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;
   std::uint64_t symbolic = 0;
   for (int i = 0; i < n_args; ++i) {
-    const Feed& feed = feeds_[static_cast<std::size_t>(i)];
+    const Feed& feed = program_.feeds[static_cast<std::size_t>(i)];
     if (!args[i].defined() || feed.ignored) return false;
     const Body& b = Access::body(args[i]);
     if ((b.flags & (kDraw | kForeign | kSparse)) || b.level > 0 || !b.same_shape(feed.declared) || b.device != feed.device) return false;

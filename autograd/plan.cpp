@@ -18,18 +18,16 @@
 
 namespace kassette {
 
-Frame::Frame(const Plan& p)
-    : at(static_cast<std::size_t>(p.n_slots_)), own(static_cast<std::size_t>(p.n_slots_)),
-      thin(static_cast<std::size_t>(p.n_slots_), 0), tapes(p.tapes_.size()) {
+Frame::Frame(const Program& p)
+    : at(static_cast<std::size_t>(p.n_slots)), own(static_cast<std::size_t>(p.n_slots)), thin(static_cast<std::size_t>(p.n_slots), 0) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
-  for (const auto& [slot, body] : p.constants_) at[static_cast<std::size_t>(slot)] = &body;
+  for (const auto& [slot, body] : p.constants) at[static_cast<std::size_t>(slot)] = &body;
 }
 void Frame::clear() {
   for (Body& b : own) {
     b.storage = {};
     b.node = {};
   }
-  for (Tape& t : tapes) t.clear();   // a call that threw leaves some
 }
 
 Plan::~Plan() { delete spare_.load(); }
@@ -46,7 +44,7 @@ namespace {
 class Borrowed {
  public:
   Borrowed(const Plan& plan, std::atomic<Frame*>& spare) : spare_(spare), frame_(spare.exchange(nullptr, std::memory_order_acquire)) {
-    if (!frame_) frame_ = new Frame(plan);
+    if (!frame_) frame_ = new Frame(plan.program());
   }
   ~Borrowed() {
     frame_->clear();
@@ -124,10 +122,10 @@ Tensors Plan::check_feeds(const Tensors& args) const {
     fail<ValueError>("function: ", args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(), n_inputs() == 1 ? " input" : " inputs",
                      n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
   Tensors checked;
-  checked.reserve(static_cast<std::int64_t>(feeds_.size()));
+  checked.reserve(static_cast<std::int64_t>(program_.feeds.size()));
   for (int i = 0; i < n_inputs(); ++i) {
-    const Port& port = inputs_[static_cast<std::size_t>(i)];
-    const Feed* feed = &feeds_[static_cast<std::size_t>(checked.size())];
+    const Port& port = program_.inputs[static_cast<std::size_t>(i)];
+    const Feed* feed = &program_.feeds[static_cast<std::size_t>(checked.size())];
     if (port.sparse) add_sparse_feed(port, feed, args.begin()[i], i, checked);
     else checked.push_back(check_feed(*feed, args.begin()[i], i));
   }
@@ -138,7 +136,7 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
   if (outputs.size() == n_results()) return outputs;
   Tensors results;
   const Tensor* at = outputs.begin();
-  for (const Port& port : results_) {
+  for (const Port& port : program_.results) {
     if (!port.sparse) {
       results.push_back(*at++);
       continue;
@@ -153,10 +151,10 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
 }
 
 void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
-  if (!missing_.empty()) fail<ValueError>(missing_);
-  for (const Feed& feed : feeds_) f.at[static_cast<std::size_t>(feed.slot)] = &f.own[static_cast<std::size_t>(feed.slot)];
+  if (!program_.missing.empty()) fail<ValueError>(program_.missing);
+  for (const Feed& feed : program_.feeds) f.at[static_cast<std::size_t>(feed.slot)] = &f.own[static_cast<std::size_t>(feed.slot)];
   for (int i = 0; i < n_args; ++i) {
-    const Feed& feed = feeds_[static_cast<std::size_t>(i)];
+    const Feed& feed = program_.feeds[static_cast<std::size_t>(i)];
     if (feed.ignored || !args[i].defined()) continue;
     const Body& b = Access::body(args[i]);
     auto slot = static_cast<std::size_t>(feed.slot);
@@ -172,26 +170,26 @@ void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
     own.offset = v.offset;
     f.at[slot] = &own;
   }
-  auto load = [&](const Leaf_& leaf) {
+  auto load = [&](const LeafSlot& leaf) {
     Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
     Value v = leaf.node->cell->load();
     if (!v.storage)
-      fail<RuntimeError>(what_, ": the variable ", static_cast<const Spec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
+      fail<RuntimeError>(program_.what, ": the variable ", static_cast<const Spec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
     own.storage = std::move(v.storage);
     own.offset = v.offset;
   };
-  for (const Leaf_& leaf : variables_) {
+  for (const LeafSlot& leaf : program_.variables) {
     auto slot = static_cast<std::size_t>(leaf.slot);
-    if (last_use_[slot] >= 0 || root_[slot]) load(leaf);
+    if (program_.last_use[slot] >= 0 || program_.root[slot]) load(leaf);
   }
-  for (const Leaf_& leaf : defaults_) load(leaf);
+  for (const LeafSlot& leaf : program_.defaults) load(leaf);
 }
 
 void Plan::prepare(Frame& f, const Step& s) const {
   f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(s.n_in)));
   f.device = Device();
   for (int i = 0; i < s.n_in; ++i) {
-    const Body* b = f.at[static_cast<std::size_t>(ins_[static_cast<std::size_t>(s.in + i)])];
+    const Body* b = f.at[static_cast<std::size_t>(program_.ins[static_cast<std::size_t>(s.in + i)])];
     f.arrays[static_cast<std::size_t>(i)] = {b, b->storage ? b->data() : nullptr};
     if (!f.device.given() && !has_bit(s.op->host, i)) f.device = b->device;
   }
@@ -232,35 +230,21 @@ void Plan::run_step(Frame& f, const Step& s) const {
       if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(s.op->name), f.device);
   Kernel kernel = f.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!kernel) fail<NotImplementedError>(s.op->name, ": not available on ", f.device);
-  if (s.own_tape >= 0 || s.of_tape >= 0) run_call(call, hand_over(f.tapes, s));
-  else kernel(call);
-}
-
-HandOver Plan::hand_over(std::vector<Tape>& tapes, const Step& s) const {
-  HandOver h;
-  auto at = [](auto& list, int i) { return i < 0 ? nullptr : &list[static_cast<std::size_t>(i)]; };
-  h.own = at(tapes, s.own_tape);
-  h.own_wanted = at(tapes_, s.own_tape);
-  h.of = at(tapes, s.of_tape);
-  h.of_wanted = at(tapes_, s.of_tape);
-  h.taker = s.taker < 0 ? nullptr : &step(s.taker).attrs;
-  h.last = s.last_taker;
-  h.consume = s.consumes;
-  return h;
+  kernel(call);
 }
 
 void Plan::bury(Frame& f, const Step& s) const {
-  for (int i = 0; i < s.n_spent; ++i) f.own[static_cast<std::size_t>(dead_[static_cast<std::size_t>(s.spent + i)])].storage = {};
+  for (int i = 0; i < s.n_spent; ++i) f.own[static_cast<std::size_t>(program_.dead[static_cast<std::size_t>(s.spent + i)])].storage = {};
 }
 
 /// The error of a step says what an eager call would; the log says where in the plan it was.
-void Plan::log_failure(int k) const {
+void log_failure(const Program& p, int k) {
   if (log_enabled(LogLevel::debug))
-    log_debug(text(what_, ": step ", k + 1, " of ", steps_.size(), ", ", step(k).op->name, ", failed"));
+    log_debug(text(p.what, ": step ", k + 1, " of ", p.steps.size(), ", ", p.step(k).op->name, ", failed"));
 }
 /// Inside a catch.
 void Plan::fail_step(int k) const {
-  log_failure(k);
+  log_failure(program_, k);
   const char* function = function_name(step(k).function);
   if (!function) rethrow_for(step(k).op->name);
   rethrow_as(function);
@@ -338,14 +322,14 @@ Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
   Frame& f = *borrowed;
   // Frames are made before the first call with the specs of the leaves; those never change.
   if (!f.leaves_set) {
-    for (const auto* list : {&variables_, &defaults_, &sources_})
-      for (const Leaf_& leaf : *list) {
+    for (const auto* list : {&program_.variables, &program_.defaults, &program_.sources})
+      for (const LeafSlot& leaf : *list) {
         Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
         const Spec& spec = leaf.node->cell->spec;
         own.set(spec);
         own.device = leaf.node->cell->device;
       }
-    for (const Effect& e : effects_)
+    for (const Effect& e : program_.effects)
       if (e.current >= 0) {
         Body& own = f.own[static_cast<std::size_t>(e.current)];
         own.set(e.cell->spec);
@@ -353,30 +337,30 @@ Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
       }
     f.leaves_set = true;
   }
-  for (const Leaf_& leaf : sources_) {
+  for (const LeafSlot& leaf : program_.sources) {
     Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
     own.flags = kLeaf;
     own.node = leaf.node;
   }
   f.keys = keys;
   f.next_key = 0;
-  const SourcesBefore before(sources_, keys);
+  const SourcesBefore before(program_.sources, keys);
   fill(f, args, n_args);
-  run_steps(f, 0, first_tail_);
+  run_steps(f, 0, program_.first_tail);
   Tensors results;
-  results.reserve(static_cast<std::int64_t>(outputs_.size()));
-  for (int o : outputs_) results.push_back(take(f, o));
-  if (!effects_.empty()) commit(f);
+  results.reserve(static_cast<std::int64_t>(program_.outputs.size()));
+  for (int o : program_.outputs) results.push_back(take(f, o));
+  if (!program_.effects.empty()) commit(f);
   return results;
 }
 
 Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const {
-  if (!missing_.empty()) fail<ValueError>(missing_);
-  std::vector<Tensor> slots(static_cast<std::size_t>(n_slots_));
+  if (!program_.missing.empty()) fail<ValueError>(program_.missing);
+  std::vector<Tensor> slots(static_cast<std::size_t>(program_.n_slots));
   auto at = [&](int slot) -> Tensor& { return slots[static_cast<std::size_t>(slot)]; };
-  for (int i = 0; i < n_args; ++i) at(feeds_[static_cast<std::size_t>(i)].slot) = args[i];
-  for (const auto& [slot, body] : constants_) at(slot) = Access::wrap(body);
-  auto leaf_tensor = [&](const Leaf_& leaf) {
+  for (int i = 0; i < n_args; ++i) at(program_.feeds[static_cast<std::size_t>(i)].slot) = args[i];
+  for (const auto& [slot, body] : program_.constants) at(slot) = Access::wrap(body);
+  auto leaf_tensor = [&](const LeafSlot& leaf) {
     Body b;
     b.set(leaf.node->cell->spec);
     b.device = leaf.node->cell->device;
@@ -386,12 +370,11 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
     b.node = leaf.node;
     at(leaf.slot) = Access::wrap(std::move(b));
   };
-  for (const Leaf_& leaf : variables_) leaf_tensor(leaf);
-  for (const Leaf_& leaf : defaults_) leaf_tensor(leaf);
-  for (const Leaf_& leaf : sources_) leaf_tensor(leaf);
+  for (const LeafSlot& leaf : program_.variables) leaf_tensor(leaf);
+  for (const LeafSlot& leaf : program_.defaults) leaf_tensor(leaf);
+  for (const LeafSlot& leaf : program_.sources) leaf_tensor(leaf);
   int key = 0;
   std::vector<In> in;
-  std::vector<Tape> tapes(tapes_.size());
   int k = 0;
   auto run_step = [&](const Step& s) {
     if (s.source && keys) {
@@ -408,21 +391,28 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
     if (s.op == &deferred_row || (s.op == &call_row && concrete)) {   // control flow on a tape is the plain ops of its steps
       Tensors values;
       for (int i = 0; i < s.n_in; ++i) values.push_back(at(input(s, i)));
-      Tensors results = s.op == &deferred_row ? deferred(s.attrs).again(values) : run_call(s.attrs, values, hand_over(tapes, s));
+      Tensors results = s.op == &deferred_row ? deferred(s.attrs).again(values) : run_call(s.attrs, values);
       for (int i = 0; i < s.n_out; ++i) at(s.out + i) = results[i];
     } else {
       RecordedAs named(s.function);
-      apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
+      if (const TapedCall* call = s.op == &call_row ? procedure(*s.attrs.extra).as_taped() : nullptr) {   // another program finds tapes of its own
+        Attrs attrs;
+        attrs.a = s.n_out - call->keeps;
+        attrs.extra = call->of;
+        apply(call_row, attrs, in.data(), s.n_in - call->takes, &at(s.out), s.n_out - call->keeps);
+      } else {
+        apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
+      }
     }
-    for (int i = 0; i < s.n_dead; ++i) at(dead_[static_cast<std::size_t>(s.dead + i)]) = Tensor();
+    for (int i = 0; i < s.n_dead; ++i) at(program_.dead[static_cast<std::size_t>(s.dead + i)]) = Tensor();
   };
   try {
-    for (; k < first_tail_; ++k) run_step(step(k));   // the tail serves updates alone
+    for (; k < program_.first_tail; ++k) run_step(step(k));   // the tail serves updates alone
   } catch (...) {
     fail_step(k);
   }
   Tensors results;
-  for (int o : outputs_) results.push_back(at(o));
+  for (int o : program_.outputs) results.push_back(at(o));
   return results;
 }
 

@@ -1,0 +1,142 @@
+// autograd/passes.cpp - what is found out about a program before it is run.
+#include "autograd/passes.h"
+
+#include <algorithm>
+
+#include "autograd/control.h"
+
+namespace kassette {
+
+/// Whether step s reads of its input i the shape alone. A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even
+/// for a shape.
+bool reads_shape(const Step& s, int i) { return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i)); }
+
+/// What is needed of each slot: nothing, its shape, its value.
+void find_needs(Program& p, const std::vector<int>& roots) {
+  std::vector<std::uint8_t> need(static_cast<std::size_t>(p.n_slots), 0);
+  auto at = [&](int slot) -> std::uint8_t& { return need[static_cast<std::size_t>(slot)]; };
+  for (int r : roots) at(r) = 2;
+  for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
+    Step& s = *it;
+    for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, at(s.out + i));
+    if (!s.need) continue;
+    // What a body gives may have sizes that only running it tells.
+    if (s.op == &call_row) s.need = 2;
+    for (int i = 0; i < s.n_in; ++i) {
+      const bool shape = reads_shape(s, i);
+      std::uint8_t& n = at(p.ins[static_cast<std::size_t>(s.in + i)]);
+      n = std::max<std::uint8_t>(n, shape ? 1 : 2);
+    }
+  }
+}
+
+// Note [Commit]
+// The tail of a plan are the elementwise steps that serve updates alone. They run when nothing can fail any more: outputs
+// are made, shapes are checked, memory is there. So they may write into the variables themselves, and a call that throws
+// leaves every variable as it was.
+void find_tail(Program& p) {
+  std::vector<char> only_tail(static_cast<std::size_t>(p.n_slots), 1);
+  for (int o : p.outputs) only_tail[static_cast<std::size_t>(o)] = 0;
+  for (int o : p.fetches) only_tail[static_cast<std::size_t>(o)] = 0;
+  for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
+    Step& s = *it;
+    s.tail = s.need == 2 && s.fusible && only_tail[static_cast<std::size_t>(s.out)];
+    if (!s.need) continue;
+    if (!s.tail)
+      for (int i = 0; i < s.n_in; ++i) only_tail[static_cast<std::size_t>(p.ins[static_cast<std::size_t>(s.in + i)])] = 0;
+  }
+  std::stable_partition(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.need && !s.tail; });
+  p.steps.erase(std::remove_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return !s.need; }), p.steps.end());
+  p.first_tail = 0;
+  while (p.first_tail < static_cast<int>(p.steps.size()) && !p.steps[static_cast<std::size_t>(p.first_tail)].tail) ++p.first_tail;
+  // Numbers first: the rate of an optimizer, computed between its moments and the weights, would cut one pass over memory in two.
+  std::stable_partition(p.steps.begin() + p.first_tail, p.steps.end(), [](const Step& s) { return s.one; });
+}
+
+namespace {
+
+/// Lists for each step the slots of which it is the last use.
+void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first, int Step::* count) {
+  std::vector<std::vector<int>> dead(p.steps.size());
+  for (int slot = 0; slot < p.n_slots; ++slot) {
+    int last = last_use[static_cast<std::size_t>(slot)];
+    if (last >= 0 && !p.root[static_cast<std::size_t>(slot)]) dead[static_cast<std::size_t>(last)].push_back(slot);
+  }
+  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+    Step& s = p.steps[k];
+    // Outputs that nobody reads die with their step.
+    for (int i = 0; i < s.n_out; ++i)
+      if (last_use[static_cast<std::size_t>(s.out + i)] < 0 && !p.root[static_cast<std::size_t>(s.out + i)]) dead[k].push_back(s.out + i);
+    s.*first = static_cast<int>(p.dead.size());
+    s.*count = static_cast<int>(dead[k].size());
+    p.dead.insert(p.dead.end(), dead[k].begin(), dead[k].end());
+  }
+}
+
+}  // namespace
+
+void find_deaths(Program& p) {
+  p.last_use.assign(static_cast<std::size_t>(p.n_slots), -1);
+  p.last_value_use = p.last_use;
+  for (std::size_t k = 0; k < p.steps.size(); ++k)
+    for (int i = 0; i < p.steps[k].n_in; ++i) {
+      const Step& s = p.steps[k];
+      const auto slot = static_cast<std::size_t>(p.input(s, i));
+      p.last_use[slot] = static_cast<int>(k);
+      if (!reads_shape(s, i)) p.last_value_use[slot] = static_cast<int>(k);
+    }
+  list_deaths(p, p.last_use, &Step::dead, &Step::n_dead);
+  list_deaths(p, p.last_value_use, &Step::spent, &Step::n_spent);
+}
+
+/// A set whose value a tail step computes may write in place if nobody reads the old value after that step. Steps before it
+/// have read it: all of it if they ran earlier, the same block if they are fused with it.
+void find_in_place(Program& p) {
+  for (Effect& effect : p.effects) {
+    for (int k = p.first_tail; effect.current >= 0 && k < static_cast<int>(p.steps.size()); ++k)
+      if (p.step(k).out == effect.slot) effect.step = k;
+    if (effect.mode != Effect::kSet) continue;
+    int same = 0, values = 0;
+    for (const Effect& other : p.effects) {
+      same += other.cell == effect.cell;
+      values += other.slot == effect.slot;
+    }
+    if (same != 1 || values != 1) continue;
+    for (int k = p.first_tail; k < static_cast<int>(p.steps.size()); ++k) {
+      if (p.step(k).out != effect.slot) continue;
+      for (const auto& v : p.variables) {
+        auto slot = static_cast<std::size_t>(v.slot);
+        if (v.node->cell != effect.cell || p.last_use[slot] > k || p.last_use[slot] < 0 || p.root[slot]) continue;
+        effect.step = k;
+        effect.current = v.slot;
+      }
+    }
+  }
+}
+
+/// Steps that repeat their input and whose result is no root and is read by elementwise steps alone, or for its shape.
+void find_thin(Program& p) {
+  std::vector<char> readable(static_cast<std::size_t>(p.n_slots), 1);
+  for (const Step& s : p.steps)
+    for (int i = 0; i < s.n_in; ++i)
+      if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[static_cast<std::size_t>(p.input(s, i))] = 0;
+  for (Step& s : p.steps) {
+    auto out = static_cast<std::size_t>(s.out);
+    s.thin = s.op->repeated && s.need == 2 && readable[out] && !p.root[out];
+  }
+}
+
+void find_reach(Program& p) {
+  std::vector<char> reach(static_cast<std::size_t>(p.n_slots), 0);
+  for (int o : p.outputs) reach[static_cast<std::size_t>(o)] = 1;
+  for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
+    bool any = false;
+    for (int i = 0; i < it->n_out; ++i) any = any || reach[static_cast<std::size_t>(it->out + i)];
+    if (!any || !it->op->vjp) continue;
+    for (int i = 0; i < it->n_in; ++i)
+      if (!has_bit(it->op->shape_only, i)) reach[static_cast<std::size_t>(p.ins[static_cast<std::size_t>(it->in + i)])] = 1;
+  }
+  for (const Feed& f : p.feeds) p.reaches.push_back(reach[static_cast<std::size_t>(f.slot)]);
+}
+
+}  // namespace kassette

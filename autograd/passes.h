@@ -1,0 +1,26 @@
+// autograd/passes.h - what is found out about a program before it is run. Each pass reads what those before it have filled in.
+#pragma once
+#include <vector>
+
+#include "autograd/program.h"
+
+namespace kassette {
+
+/// Whether step s reads of its input i the shape alone.
+bool reads_shape(const Step& s, int i);
+/// Step::need: what is needed of each step's outputs, where `roots` are the slots whose values are.
+void find_needs(Program& p, const std::vector<int>& roots);
+/// Drops steps that nothing needs, and puts last those that serve updates alone: first_tail, Note [Commit].
+void find_tail(Program& p);
+/// Gives the steps that run a body their tapes, and the steps that rewind it these: Note [Tapes].
+void find_tapes(Program& p);
+/// last_use, last_value_use, and per step the slots that die with it.
+void find_deaths(Program& p);
+/// Effect::step: updates whose value may be written into the variable itself.
+void find_in_place(Program& p);
+/// Step::thin, see Note [Thin results].
+void find_thin(Program& p);
+/// reaches: which feeds an output depends on differentiably.
+void find_reach(Program& p);
+
+}  // namespace kassette

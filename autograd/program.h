@@ -1,0 +1,93 @@
+// autograd/program.h - a segment of the tape as a list of steps over slots: plain data, which plan_build.cpp makes, passes.h completes, and
+// plans and loops run.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/op.h"
+#include "ops/random.h"
+
+namespace kassette {
+
+/// An update that a plan applies when everything else is done.
+struct Effect {
+  enum Mode : std::int64_t { kSet, kAdd, kSubtract };
+  Ref<Cell> cell;
+  int slot;   // kSet: the new value; else the increment
+  Mode mode;
+  const char* what;   // the function that the user called
+  int number = -1;    // of a pair in the list of updates
+  int step = -1;      // the tail step that makes the new value and may write it into the variable itself
+  int current = -1;   // the slot of the variable that this step reads; for adds, read anew under the lock
+};
+
+/// How much of a slot is read.
+enum Need : std::uint8_t { kNothing, kShape, kValue };
+
+struct Step {
+  const OpDef* op;
+  Attrs attrs;
+  std::int32_t function;   // in whose name it fails: Note [Names]
+  int in, n_in;            // into Program::ins
+  int out, n_out;          // slots
+  int dead, n_dead;        // into Program::dead: what no later step reads
+  int spent, n_spent;      // into Program::dead: of what no later step reads the value
+  std::uint8_t need;       // Need: of the outputs
+  bool fusible, tail, source;
+  bool one;                // elementwise, all inputs of one element as recorded
+  bool thin;               // its result may stay one number, see Note [Thin results]
+};
+
+struct Feed {
+  int slot;
+  Spec declared;
+  Device device;        // where the placeholder is; what is fed comes there
+  Ref<Cell> fallback;   // of an input with a default
+  bool ignored;         // a frozen learning phase
+  std::string name;
+};
+
+/// An input or output as the caller sees it: one slot or, sparse, those of its three parts.
+struct Port {
+  Spec declared;
+  bool sparse;
+};
+
+struct LeafSlot {
+  int slot;
+  Ref<Node> node;
+};
+
+struct Program {
+  std::vector<Step> steps;
+  std::vector<int> ins, dead;
+  int n_slots = 0, first_tail = 0;
+  std::vector<std::pair<int, Body>> constants;
+  std::vector<LeafSlot> variables, sources, defaults;
+  std::vector<KeySource> key_sources;
+  std::vector<Feed> feeds;
+  std::vector<Port> inputs, results;
+  std::vector<int> outputs, fetches;
+  std::vector<Body> outputs_as_recorded;   // shapes, dtypes, devices
+  std::vector<Effect> effects;
+  std::vector<int> last_use;         // per slot: the last step that reads it, or -1
+  std::vector<int> last_value_use;   // the same, of steps that read more than its shape
+  std::vector<char> root;            // per slot: an output, a fetch or an effect
+  std::vector<char> reaches;         // per feed: whether an output depends differentiably on it
+  const char* what = "function";     // whose program it is
+  std::string missing;               // the error of a placeholder that is needed and not fed
+  std::vector<Ref<Node>> keep;       // nodes whose attributes steps borrow nothing from, but whose cells they use
+
+  const Step& step(int k) const { return steps[static_cast<std::size_t>(k)]; }
+  Step& step(int k) { return steps[static_cast<std::size_t>(k)]; }
+  int input(const Step& s, int i) const { return ins[static_cast<std::size_t>(s.in + i)]; }
+  bool is_root(int slot) const { return root[static_cast<std::size_t>(slot)]; }
+  /// Whether a step from `end` on, or a caller, reads the value of a slot.
+  bool stays(int slot, int end) const { return is_root(slot) || last_value_use[static_cast<std::size_t>(slot)] >= end; }
+};
+
+/// Says in the log which step failed.
+void log_failure(const Program& program, int k);
+
+}  // namespace kassette

@@ -1,0 +1,140 @@
+// autograd/tape_pass.cpp - which steps of a program keep a tape, and which take it. See Note [Tapes].
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "autograd/control.h"
+#include "autograd/passes.h"
+
+namespace kassette {
+namespace {
+
+/// The run of a body: a step, known by its procedure and the slots of its inputs.
+using Run = std::pair<Extra*, std::vector<int>>;
+struct HashRun {
+  std::size_t operator()(const Run& r) const {
+    std::size_t h = std::hash<const void*>()(r.first);
+    for (int slot : r.second) h = h * 31 + static_cast<std::size_t>(slot);
+    return h;
+  }
+};
+using MakerOf = std::unordered_map<Run, int, HashRun>;   // the step
+
+Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
+  const int* ins = p.ins.data() + s.in;
+  return {procedure, {ins, ins + n_in}};
+}
+Rewound rewound(const Step& s) { return s.op == &call_row ? rewound_by(s.attrs) : Rewound{}; }
+
+TapedCall& taped(Step& s) {
+  if (!procedure(*s.attrs.extra).as_taped()) s.attrs.extra = Ref<Extra>(Ref<TapedCall>::adopt(new TapedCall(s.attrs.extra)).get());
+  return static_cast<TapedCall&>(*s.attrs.extra);
+}
+
+/// The steps that run what others rewind. Where nothing else needs such a run, a step for it is put before the tail.
+MakerOf find_makers(Program& p) {
+  MakerOf calls, makers;
+  for (int k = 0; k < p.first_tail; ++k)
+    if (const Step& s = p.step(k); s.op == &call_row) calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
+  for (int k = 0; k < p.first_tail; ++k) {   // those that are put there too
+    const Rewound r = rewound(p.step(k));
+    if (!r.of) continue;
+    const Run run = run_of(p, r.of, p.step(k), r.n_in);
+    const auto [maker, missing] = calls.try_emplace(run, p.first_tail);
+    makers.insert(*maker);
+    if (!missing) continue;
+    Step s = p.step(k);   // the first inputs of a rewinding step are those of the run
+    s.attrs.extra = Ref<Extra>(r.of);
+    s.n_in = r.n_in;
+    s.attrs.a = s.n_out = static_cast<int>(r.has_dy->size());
+    s.out = p.n_slots;
+    p.n_slots += s.n_out + 1;
+    p.steps.insert(p.steps.begin() + p.first_tail++, std::move(s));
+  }
+  p.root.resize(static_cast<std::size_t>(p.n_slots), 0);
+  return makers;
+}
+
+/// Moves each step that takes a tape behind the step that keeps it, as it may: all inputs of that are its own.
+void order(Program& p) {
+  std::unordered_map<int, bool> made;   // tapes, by slot
+  for (int k = 0; k < p.first_tail; ++k)
+    if (const Step& s = p.step(k); s.op == &call_row && procedure(*s.attrs.extra).as_taped() && taped(p.step(k)).keeps) made[s.out + s.n_out - 1] = false;
+  for (int k = 0; k < p.first_tail;) {
+    Step& s = p.step(k);
+    const bool is_taped = s.op == &call_row && procedure(*s.attrs.extra).as_taped();
+    const int tape = is_taped && taped(s).takes ? p.input(s, s.n_in - 1) : -1;
+    if (tape >= 0 && !made[tape]) {
+      int maker = k + 1;
+      while (p.step(maker).out + p.step(maker).n_out - 1 != tape) ++maker;
+      std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
+      continue;   // with the maker, which may take a tape itself
+    }
+    if (is_taped && taped(s).keeps) made[s.out + s.n_out - 1] = true;
+    ++k;
+  }
+}
+
+/// What takers want of a run, and who is the last of them.
+void find_takers(Program& p) {
+  struct Kept {
+    TapedCall* by;
+    int family;              // the tape from which this one goes on, step by step: the first
+    bool taken = false, consumed = false;
+  };
+  std::unordered_map<int, Kept> kept;
+  auto taken = [&](const Step& s) -> Kept& { return kept.at(p.input(s, s.n_in - 1)); };
+  std::vector<Step*> steps;
+  for (int k = 0; k < p.first_tail; ++k) {
+    Step& s = p.step(k);
+    if (s.op != &call_row || !procedure(*s.attrs.extra).as_taped()) continue;
+    steps.push_back(&s);
+    const int tape = s.out + s.n_out - 1;
+    if (TapedCall& t = taped(s); t.keeps) {
+      kept[tape] = {&t, t.takes ? taken(s).family : tape};
+      t.wanted.assign(static_cast<std::size_t>(s.n_in - t.takes), 0);
+    }
+  }
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {   // takers before what they take from
+    TapedCall& t = taped(**it);
+    if (!t.takes) continue;
+    Kept& from = taken(**it);
+    const Attrs own{.extra = t.of};
+    const Rewound r = rewound_by(own);
+    for (int i : *r.wanted) from.by->wanted[static_cast<std::size_t>(i)] = 1;
+    // What the takers of its own tape want of the inputs that it shares with the run.
+    for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[static_cast<std::size_t>(i)] |= t.wanted[static_cast<std::size_t>(i)];
+    t.last = !std::exchange(from.taken, true);
+    t.consumes = !std::exchange(kept.at(from.family).consumed, true);
+    from.by->rewinder = t.last && !t.keeps ? t.of : Ref<Extra>();
+  }
+}
+
+}  // namespace
+
+void find_tapes(Program& p) {
+  const MakerOf makers = find_makers(p);
+  if (makers.empty()) return;
+  std::vector<int> takes(static_cast<std::size_t>(p.first_tail), -1);   // per step: whose tape
+  for (int k = 0; k < p.first_tail; ++k)
+    if (const Rewound r = rewound(p.step(k)); r.of) takes[static_cast<std::size_t>(k)] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
+  for (const auto& [run, k] : makers) {
+    taped(p.step(k)).keeps = true;
+    p.step(k).attrs.a = ++p.step(k).n_out;
+  }
+  for (int k = 0; k < p.first_tail; ++k) {
+    const int maker = takes[static_cast<std::size_t>(k)];
+    if (maker < 0) continue;
+    Step& s = p.step(k);
+    taped(s).takes = true;
+    const int in = static_cast<int>(p.ins.size());
+    for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
+    p.ins.push_back(p.step(maker).out + p.step(maker).n_out - 1);
+    s.in = in;
+    ++s.n_in;
+  }
+  order(p);
+  find_takers(p);
+}
+
+}  // namespace kassette

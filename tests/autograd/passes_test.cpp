@@ -1,0 +1,154 @@
+// tests/autograd/passes_test.cpp - each pass over a program by itself, on programs written by hand.
+#include "autograd/passes.h"
+
+#include <initializer_list>
+#include <vector>
+
+#include "autograd/control.h"
+#include "ops/binary.h"
+#include "ops/like.h"
+#include "ops/reduce.h"
+#include "ops/unary.h"
+#include "tests/catch.h"
+
+using kassette::Body;
+using kassette::Effect;
+using kassette::OpDef;
+using kassette::Program;
+using kassette::Step;
+using Slots = std::vector<int>;
+
+namespace {
+
+const OpDef& add() { return kassette::binary_row<kassette::Add>(); }
+const OpDef& negative() { return kassette::unary_row<kassette::Negative>(); }
+
+/// A program whose first `n_feeds` slots are fed.
+Program feeds(int n_feeds) {
+  Program p;
+  for (int i = 0; i < n_feeds; ++i) p.feeds.push_back({p.n_slots++, kassette::Spec(kassette::float32, {4}), kassette::cpu, {}, false, {}});
+  return p;
+}
+
+/// Appends op(ins...), whose output it returns.
+int append(Program& p, const OpDef& op, std::initializer_list<int> ins, int n_out = 1) {
+  Step s{};
+  s.op = &op;
+  s.in = static_cast<int>(p.ins.size());
+  s.n_in = static_cast<int>(ins.size());
+  p.ins.insert(p.ins.end(), ins);
+  s.out = p.n_slots;
+  s.n_out = n_out;
+  s.fusible = op.loops && op.loops->arity <= 2;
+  p.n_slots += n_out;
+  p.steps.push_back(s);
+  return s.out;
+}
+
+void set_outputs(Program& p, const Slots& outputs) {
+  p.outputs = outputs;
+  p.root.assign(static_cast<std::size_t>(p.n_slots), 0);
+  for (int slot : outputs) p.root[static_cast<std::size_t>(slot)] = 1;
+}
+
+Slots makes(const Program& p) {
+  Slots outs;
+  for (const Step& s : p.steps) outs.push_back(s.out);
+  return outs;
+}
+Slots dying(const Program& p, int first, int n) { return {p.dead.begin() + first, p.dead.begin() + first + n}; }
+
+}  // namespace
+
+TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody reads nothing", "[passes]") {
+  Program p = feeds(2);
+  const int a = append(p, negative(), {0}), like = append(p, negative(), {a}), wide = append(p, kassette::broadcast_like_row, {1, like}), unused = append(p, add(), {wide, a});
+  set_outputs(p, {wide});
+  find_needs(p, p.outputs);
+  CHECK(p.step(0).need == kassette::kShape);   // of a shape only, through the shape of `like`
+  CHECK(p.step(1).need == kassette::kShape);
+  CHECK(p.step(2).need == kassette::kValue);
+  CHECK(p.step(3).need == kassette::kNothing);
+  CHECK(p.step(3).out == unused);
+}
+
+TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come last", "[passes]") {
+  Program p = feeds(1);
+  const int step = append(p, negative(), {0}), both = append(p, add(), {0, 0}), next = append(p, add(), {step, both}), out = append(p, negative(), {both});
+  append(p, add(), {out, out});   // nobody reads it
+  set_outputs(p, {out});
+  p.effects.push_back({{}, next, Effect::kSet, "update"});
+  p.root[static_cast<std::size_t>(next)] = 1;
+  find_needs(p, {out, next});
+  find_tail(p);
+  CHECK(makes(p) == Slots{both, out, step, next});
+  CHECK(p.first_tail == 2);
+}
+
+TEST_CASE("find_deaths: a slot dies with its last reader, its value with the last that reads more than the shape", "[passes]") {
+  Program p = feeds(2);
+  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, kassette::broadcast_like_row, {b, a});
+  append(p, kassette::sum_row, {c});
+  set_outputs(p, {c});
+  find_needs(p, {c, c + 1});
+  find_deaths(p);
+  CHECK(p.last_use == Slots{0, 1, 2, 2, 3, -1});
+  CHECK(p.last_value_use == Slots{0, 1, 1, 2, 3, -1});
+  CHECK(dying(p, p.step(1).dead, p.step(1).n_dead) == Slots{1});
+  CHECK(dying(p, p.step(1).spent, p.step(1).n_spent) == Slots{1, a});
+  CHECK(dying(p, p.step(2).dead, p.step(2).n_dead) == Slots{a, b});
+  CHECK(dying(p, p.step(3).dead, p.step(3).n_dead) == Slots{c + 1});   // c is an output, and nobody reads the sum
+}
+
+TEST_CASE("find_thin: a repeated number stays one where elementwise steps alone read it", "[passes]") {
+  Program p = feeds(2);
+  const int one = append(p, kassette::broadcast_like_row, {0, 1}), two = append(p, kassette::broadcast_like_row, {0, 1}), three = append(p, kassette::broadcast_like_row, {0, 1});
+  const int sum = append(p, kassette::sum_row, {two}), product = append(p, add(), {one, 1});
+  set_outputs(p, {sum, product, three});
+  find_needs(p, p.outputs);
+  find_thin(p);
+  CHECK(p.step(0).thin);
+  CHECK_FALSE(p.step(1).thin);   // a sum reads it
+  CHECK_FALSE(p.step(2).thin);   // the caller gets it
+}
+
+TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
+  Program p = feeds(3);
+  const int wide = append(p, kassette::broadcast_like_row, {0, 1}), sum = append(p, kassette::sum_row, {wide});
+  append(p, negative(), {2});
+  set_outputs(p, {sum});
+  find_reach(p);
+  CHECK(p.reaches == std::vector<char>{1, 0, 0});
+}
+
+namespace {
+
+/// A body that does nothing, for passes that look at who runs it and who rewinds it.
+class Nothing final : public kassette::Procedure {
+ public:
+  kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
+  void specs(const kassette::Call&, kassette::Spec*) const override {}
+  int n_out() const override { return 1; }
+  bool reaches(int) const override { return true; }
+};
+
+int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
+  const int out = append(p, kassette::call_row, ins);
+  ++p.n_slots;   // room for a tape
+  p.steps.back().attrs.extra = procedure;
+  p.steps.back().attrs.a = 1;
+  p.first_tail = static_cast<int>(p.steps.size());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("find_tapes: bodies that nobody rewinds keep no tape", "[passes]") {
+  Program p = feeds(2);
+  const kassette::Ref<kassette::Extra> body = kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
+  append_call(p, body, {0, 1});
+  set_outputs(p, {2});
+  find_tapes(p);
+  CHECK(p.step(0).n_out == 1);
+  CHECK(p.step(0).attrs.extra == body);
+}
