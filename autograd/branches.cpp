@@ -22,7 +22,7 @@ class Branches final : public Procedure {
   }
   void specs(const Call&, Spec* out) const override { out->set(result_); }
   int n_out() const override { return 1; }
-  bool reaches(int i) const override {
+  bool reaches(int i, Outputs) const override {
     return i >= 2 && (i < 2 + n_yes_ ? yes_->reaches(i - 2) : no_->reaches(i - 2 - n_yes_));
   }
 

@@ -24,7 +24,7 @@ class Rewinder final : public Procedure {
     for (std::size_t i = 0; i < wanted_.size(); ++i) out[i].set(call.spec(wanted_[i]));
   }
   int n_out() const override { return static_cast<int>(wanted_.size()); }
-  bool reaches(int i) const override { return i >= n_in_ || of().reaches(i); }
+  bool reaches(int i, Outputs) const override { return i >= n_in_ || of().reaches(i, ~Outputs(0)); }
   const Rewinder* as_rewinder() const override { return this; }
   Rewound rewound() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
 
@@ -101,9 +101,12 @@ void call_gradient(const Rewind& r) {
   Tensors in;
   std::vector<int> wanted;
   std::vector<char> has_dy;
+  Outputs with_dy = 0;
+  for (int k = 0; k < r.n_out(); ++k)
+    if (r.dy(k).defined()) with_dy |= output_bit(k);
   for (int i = 0; i < r.n_in(); ++i) {
     in.push_back(r.in(i));
-    if (r.wants(i) && r.spec(i).dtype.is_float() && procedure(r.attrs).reaches(i)) wanted.push_back(i);
+    if (r.wants(i) && r.spec(i).dtype.is_float() && procedure(r.attrs).reaches(i, with_dy)) wanted.push_back(i);
   }
   if (wanted.empty()) return;
   for (int k = 0; k < r.n_out(); ++k) {

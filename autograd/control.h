@@ -22,8 +22,8 @@ class Procedure : public Extra {
   /// Rule of the node: what is known of the outputs.
   virtual void specs(const Call& call, Spec* out) const = 0;
   virtual int n_out() const = 0;
-  /// Whether an output depends differentiably on input i.
-  virtual bool reaches(int i) const = 0;
+  /// Whether one of these outputs may depend differentiably on input i.
+  virtual bool reaches(int i, Outputs outputs) const = 0;
   /// The procedure whose tape this one rewinds, or null.
   virtual const Rewinder* as_rewinder() const { return nullptr; }
   /// Runs unrecorded and keeps what `by` needs to rewind it, once; false where that is not done and the ops have to be recorded.
@@ -43,7 +43,7 @@ class TapedCall final : public Procedure {
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;
   int n_out() const override { return procedure(*of).n_out() + keeps; }
-  bool reaches(int i) const override { return procedure(*of).reaches(i); }
+  bool reaches(int i, Outputs outputs) const override { return procedure(*of).reaches(i, outputs); }
   const TapedCall* as_taped() const override { return this; }
 
   Ref<Extra> of;

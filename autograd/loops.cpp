@@ -24,12 +24,11 @@ class Scan final : public Procedure {
   /// `eager`: run at once, so that a way back on its own runs it for the second time.
   Scan(const Recurrence& r, Traced body, bool eager)
       : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(static_cast<int>(r.xs.size())), ns_(static_cast<int>(r.states.size())),
-        ny_(r.n_outputs), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
+        ny_(r.n_outputs), reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;
   int n_out() const override { return ny_ + ns_; }
-  /// A state, by no step at all.
-  bool reaches(int i) const override { return i > 0 && ((i > nx_ && i <= nx_ + ns_) || body_->reaches(i - 1)); }
+  bool reaches(int i, Outputs outputs) const override { return i > 0 && (reaches_[static_cast<std::size_t>(i - 1)] & outputs); }
   bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const override;
 
  private:
@@ -43,12 +42,14 @@ class Scan final : public Procedure {
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   std::int64_t steps_of(const Tensors& in) const;
+  std::vector<Outputs> reach(const Recurrence& r) const;
 
   LoopForm form_;
   Ref<Plan> body_;
   bool eager_;
   int nx_, ns_, ny_;
   std::int64_t checkpoint_ = checkpoint_steps();
+  std::vector<Outputs> reaches_;   // per input but the key
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -59,6 +60,24 @@ Tensors values_of(const Tensors& in) {
   values.reserve(in.size());
   for (const Tensor& t : in) values.push_back(Access::body(t).storage && !Access::body(t).node ? t : detached(Access::body(t)));
   return values;
+}
+
+/// Which results depend on an input by any number of steps: through the outputs of a step, and through states that the next one reads.
+/// Where there may be no step at all, a state is the last one.
+std::vector<Outputs> Scan::reach(const Recurrence& r) const {
+  std::vector<Outputs> found;
+  const bool perhaps_none = loop_length(r, r.xs) <= 0;
+  for (int i = 0; i < body_->n_inputs(); ++i) {
+    Outputs to = body_->reaches(i);
+    for (Outputs before = 0; before != to;) {
+      before = to;
+      for (int s = 0; s < ns_; ++s)
+        if (to & output_bit(ny_ + s)) to |= body_->reaches(nx_ + s);
+    }
+    if (perhaps_none && i >= nx_ && i < nx_ + ns_) to |= output_bit(ny_ + i - nx_);
+    found.push_back(to);
+  }
+  return found;
 }
 
 std::int64_t Scan::steps_of(const Tensors& in) const {

@@ -127,16 +127,24 @@ void find_thin(Program& p) {
 }
 
 void find_reach(Program& p) {
-  std::vector<char> reach(static_cast<std::size_t>(p.n_slots), 0);
-  for (int o : p.outputs) reach[static_cast<std::size_t>(o)] = 1;
-  for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
-    bool any = false;
-    for (int i = 0; i < it->n_out; ++i) any = any || reach[static_cast<std::size_t>(it->out + i)];
-    if (!any || !it->op->vjp) continue;
-    for (int i = 0; i < it->n_in; ++i)
-      if (!has_bit(it->op->shape_only, i)) reach[static_cast<std::size_t>(p.ins[static_cast<std::size_t>(it->in + i)])] = 1;
+  std::vector<Outputs> reach(static_cast<std::size_t>(p.n_slots), 0);
+  auto at = [&](int slot) -> Outputs& { return reach[static_cast<std::size_t>(slot)]; };
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) at(p.outputs[k]) |= output_bit(static_cast<int>(k));
+  for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
+    Outputs from_all = 0;
+    for (int k = 0; k < s->n_out; ++k) from_all |= at(s->out + k);
+    if (!from_all || !s->op->vjp) continue;
+    for (int i = 0; i < s->n_in; ++i) {
+      Outputs from = has_bit(s->op->shape_only, i) ? 0 : from_all;
+      if (s->op == &call_row) {
+        from = 0;
+        for (int k = 0; k < s->n_out; ++k)
+          if (procedure(*s->attrs.extra).reaches(i, output_bit(k))) from |= at(s->out + k);
+      }
+      at(p.input(*s, i)) |= from;
+    }
   }
-  for (const Feed& f : p.feeds) p.reaches.push_back(reach[static_cast<std::size_t>(f.slot)]);
+  for (const Feed& f : p.feeds) p.reaches.push_back(at(f.slot));
 }
 
 }  // namespace kassette

@@ -69,8 +69,8 @@ class Plan {
   /// Of a body of control flow: its random sources, in the order of their keys.
   const std::vector<KeySource>& sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }
-  /// Whether any output depends differentiably on that input.
-  bool reaches(int input) const { return program_.reaches[static_cast<std::size_t>(input)]; }
+  /// Which outputs depend differentiably on that input.
+  Outputs reaches(int input) const { return program_.reaches[static_cast<std::size_t>(input)]; }
   /// Static specs of the outputs, as recorded.
   const Spec& output_spec(int i) const { return program_.outputs_as_recorded[static_cast<std::size_t>(i)]; }
   /// The same with devices.

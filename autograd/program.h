@@ -22,6 +22,10 @@ struct Effect {
   int current = -1;   // the slot of the variable that this step reads; for adds, read anew under the lock
 };
 
+/// A set of outputs, a bit for each. From the 63rd on they share one.
+using Outputs = std::uint64_t;
+inline Outputs output_bit(int k) { return Outputs(1) << (k < 63 ? k : 63); }
+
 /// How much of a slot is read.
 enum Need : std::uint8_t { kNothing, kShape, kValue };
 
@@ -74,7 +78,7 @@ struct Program {
   std::vector<int> last_use;         // per slot: the last step that reads it, or -1
   std::vector<int> last_value_use;   // the same, of steps that read more than its shape
   std::vector<char> root;            // per slot: an output, a fetch or an effect
-  std::vector<char> reaches;         // per feed: whether an output depends differentiably on it
+  std::vector<Outputs> reaches;      // per feed: which outputs depend differentiably on it
   const char* what = "function";     // whose program it is
   std::string missing;               // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep;       // nodes whose attributes steps borrow nothing from, but whose cells they use

@@ -128,6 +128,54 @@ TEST_CASE("folds nest, and gradients inside a body are differentiated") {
         }, w0));
 }
 
+TEST_CASE("a gradient is None where no number of steps connects two tensors, on placeholders as eagerly", "[control]") {
+  // Per loop: which of the gradients with respect to the elements, the first and the second state exist.
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor& xs, const Tensor& s, const Tensor& t)> loss;
+    std::vector<bool> defined;
+  };
+  auto rnn = [](const Tensor& xs, const Tensor& s, const Tensor& t, const auto& step) { return K::rnn(step, xs, {s, t}); };
+  const Case cases[] = {
+      {"an initializer that is not read", [](const Tensor& xs, const Tensor& s, const Tensor&) {
+         return K::sum(K::foldl([](const Tensor&, const Tensor& e) { return e * 2.0; }, xs(kassette::all, kassette::slice(0, 2)), s));
+       }, {true, false, false}},
+      {"a state that the loss never sees", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{x * 3.0, {h[0] * x, h[1]}}; }).outputs);
+       }, {true, false, false}},
+      {"a state that only feeds itself", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{h[0] + x, {h[0] * x, K::tanh(h[1])}}; }).outputs);
+       }, {true, true, false}},
+      {"a state that reaches the output two steps later", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{h[0] + x, {h[1] * 2.0, x}}; }).outputs);
+       }, {true, true, true}},
+      {"a last state alone", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{x, {h[0] * x, h[1] * h[1]}}; }).new_states[1]);
+       }, {false, false, true}},
+  };
+  const Tensor xs = f64(numbers(2 * 3 * 2, 5), {2, 3, 2}), s = f64(numbers(4, 6), {2, 2}), t = f64(numbers(4, 7), {2, 2});
+  for (const Case& c : cases) {
+    INFO(c.name);
+    Tensor vx = K::variable(xs, "float64"), vs = K::variable(s, "float64"), vt = K::variable(t, "float64");
+    const Tensors eager = K::gradients(c.loss(vx, vs, vt), {vx, vs, vt});
+    Tensor px = K::placeholder({2, 3, 2}, K::None, "float64"), ps = K::placeholder({2, 2}, K::None, "float64"), pt = K::placeholder({2, 2}, K::None, "float64");
+    const Tensors symbolic = K::gradients(c.loss(px, ps, pt), {px, ps, pt});
+    for (int i = 0; i < 3; ++i) {
+      INFO("gradient " << i);
+      CHECK(eager[i].defined() == c.defined[static_cast<std::size_t>(i)]);
+      REQUIRE(symbolic[i].defined() == c.defined[static_cast<std::size_t>(i)]);
+      if (symbolic[i].defined()) close(values(K::function({px, ps, pt}, {symbolic[i]})({xs, s, t})[0]), values(eager[i]), 1e-12);
+    }
+  }
+  // Without steps the initializer is the result: where the length is not known, its gradient exists.
+  Tensor open = K::placeholder({K::None, 2}, K::None, "float64"), start = K::placeholder({2}, K::None, "float64");
+  Tensor g = K::gradients(K::sum(K::foldl([](const Tensor&, const Tensor& e) { return e * 2.0; }, open, start)), {start})[0];
+  REQUIRE(g.defined());
+  auto at = K::function({open, start}, {g});
+  CHECK(values(at({K::zeros({0, 2}, "float64"), f64({1, 2}, {2})})[0]) == Vec{1, 1});
+  CHECK(values(at({K::zeros({3, 2}, "float64"), f64({1, 2}, {2})})[0]) == Vec{0, 0});
+}
+
 TEST_CASE("switch_ runs one branch, and its gradient goes there") {
   Tensor q = var64({3}, {}), c = K::placeholder({}, K::None, "bool");
   Tensor y = K::switch_(c, [&] { return K::log(q); }, [&] { return q * q; });

@@ -118,7 +118,7 @@ TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
   append(p, negative(), {2});
   set_outputs(p, {sum});
   find_reach(p);
-  CHECK(p.reaches == std::vector<char>{1, 0, 0});
+  CHECK(p.reaches == std::vector<kassette::Outputs>{1, 0, 0});
 }
 
 namespace {
@@ -129,7 +129,7 @@ class Nothing final : public kassette::Procedure {
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
   void specs(const kassette::Call&, kassette::Spec*) const override {}
   int n_out() const override { return 1; }
-  bool reaches(int) const override { return true; }
+  bool reaches(int, kassette::Outputs) const override { return true; }
 };
 
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
