@@ -13,6 +13,7 @@
 #include <string>
 
 #include "devices/plugin.h"
+#include "tests/sources.h"
 
 namespace kassette::test {
 namespace {
@@ -64,6 +65,15 @@ void print_counts() {
   std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
 }
 
+const char* source_folder() { return KASSETTE_SOURCE_DIR; }
+const char* emulated_cuda_library() {
+#ifdef KASSETTE_EMULATED_CUDA
+  return KASSETTE_EMULATED_CUDA;
+#else
+  return nullptr;
+#endif
+}
+
 }  // namespace kassette::test
 
 #ifdef __SANITIZE_THREAD__
@@ -73,16 +83,14 @@ extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 /// KASSETTE_TEST_CUDA=emulated: the device that tests/emulated_cuda makes of the host takes the place of a GPU.
 static void choose_cuda() {
-#ifdef KASSETTE_EMULATED_CUDA
   const char* wanted = std::getenv("KASSETTE_TEST_CUDA");
-  if (!wanted || std::strcmp(wanted, "emulated")) return;
+  if (!wanted || std::strcmp(wanted, "emulated") || !kassette::test::emulated_cuda_library()) return;
   std::puts("cuda:0 is an emulated CUDA device: kernels run on the host");
-  kassette::use_device_library(KASSETTE_EMULATED_CUDA);
+  kassette::use_device_library(kassette::test::emulated_cuda_library());
   if (const char* why = kassette::device_absent(kassette::Device("cuda:0"))) {
     std::printf("the emulated device is missing: %s\n", why);
     std::exit(1);
   }
-#endif
 }
 
 int main(int argc, char** argv) {

@@ -11,10 +11,15 @@
 
 namespace kassette::test {
 
+/// The folder that the program was built from, and the library of the emulated CUDA device, null without one. Defined in main.cpp: the
+/// one file that depends on where the tree lies, so that a compiler cache serves every clone.
+const char* source_folder();
+const char* emulated_cuda_library();
+
 /// KASSETTE_TEST_SOURCES: where the tree lies, for tests that were carried to another machine (tests/scripts/carry.sh).
 inline const std::filesystem::path kSourceTree = [] {
   const char* elsewhere = std::getenv("KASSETTE_TEST_SOURCES");
-  return elsewhere ? elsewhere : KASSETTE_SOURCE_DIR;
+  return elsewhere ? elsewhere : source_folder();
 }();
 
 inline std::string text_of(const std::filesystem::path& file) {

@@ -12,6 +12,7 @@
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"
+#include "tests/sources.h"
 #include "tests/sweeps/sample.h"
 
 using namespace kassette;
@@ -22,10 +23,8 @@ namespace {
 
 /// Products of matrices so far; -1 where a real cuBLAS multiplies, which does not count.
 std::int64_t products() {
-#ifdef KASSETTE_EMULATED_CUDA
-  static void* library = dlopen(KASSETTE_EMULATED_CUDA, RTLD_NOW | RTLD_NOLOAD);
+  static void* library = emulated_cuda_library() ? dlopen(emulated_cuda_library(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
   if (library) return reinterpret_cast<std::int64_t (*)()>(dlsym(library, "emulated_products"))();
-#endif
   return -1;
 }
 
