@@ -80,7 +80,7 @@ void check_even(const char* what, const std::function<void()>& run) {
 
 }  // namespace
 
-TEST_CASE("10,000 eager loops leave nothing", "[loops][memory]") {
+TEST_CASE("10,000 eager loops leave nothing", "[loops][memory][serial]") {
   Tensor x = K::variable(K::ones({3, 2})), batch = K::variable(K::ones({2, 3, 2})), w = K::variable({0.5, 0.25}), s = K::ones({2, 2}).detach();
   auto add = [&](const Tensor& a, const Tensor& e) { return a * w + e; };
   auto step = [&](const Tensor& e, const Tensors& states) { return K::Step{e * w + states[0], {states[0] + e}}; };

@@ -127,7 +127,7 @@ void same_as_a_plain_loop(const Loop& l, bool second = true) {
 
 }  // namespace
 
-TEST_CASE("gradients go through more parts than one op can give", "[loops]") {
+TEST_CASE("gradients go through more parts than one op can give", "[loops][serial]") {
   const int n = kassette::kMaxOutputs + 7;
   Vec wanted(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) wanted[static_cast<std::size_t>(i)] = 2 * (i % 11 - 5);
@@ -283,7 +283,7 @@ TEST_CASE("two threads run one loop and its gradient, with shapes of their own",
   CHECK(b == 50);
 }
 
-TEST_CASE("a long loop of numbers keeps one number a step for its way back", "[loops]") {
+TEST_CASE("a long loop of numbers keeps one number a step for its way back", "[loops][serial]") {
   constexpr int kSteps = 100000;
   Tensor x = K::placeholder({K::None}), w = K::variable(0.999);
   Tensor l = K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, K::constant(0.0));
@@ -385,7 +385,7 @@ TEST_CASE("a step that is computed again draws the same numbers and prints nothi
   close(values(K::sum(g, 0) / slope), values(z / std::tanh(2.0)));
 }
 
-TEST_CASE("10,000 steps rewind within a megabyte where all of them would take forty", "[loops]") {
+TEST_CASE("10,000 steps rewind within a megabyte where all of them would take forty", "[loops][serial]") {
   constexpr int kSteps = 10000, kSize = 500;
   Tensor x = K::placeholder({K::None}), w = K::placeholder({kSize});
   auto function_of = [&] {
@@ -408,7 +408,7 @@ TEST_CASE("10,000 steps rewind within a megabyte where all of them would take fo
   CHECK_THROWS_WITH(K::checkpoint_steps(-3), "checkpoint_steps: -3 steps; it must be positive, or 0 for the square root of the length");
 }
 
-TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops]") {
+TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops][serial]") {
   auto fold = [](const Tensor& x, const Tensor& w) {
     return K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, K::constant(0.0, "float64"));
   };
@@ -486,7 +486,7 @@ TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with
   }
 }
 
-TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second", "[loops]") {
+TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second", "[loops][serial]") {
   constexpr std::int64_t n = 100003;   // more than one op can cut x into
   Tensor x = K::variable(waves({n}, 0.4, n), "float64"), w = K::variable(0.5, "float64");
   Vec before = values(x);

@@ -254,7 +254,7 @@ TEST_CASE("history that grows from step to step is warned about once, in words t
   CHECK(said.find('\n') == said.size() - 1);
 }
 
-TEST_CASE("ten thousand eager loops leave nothing alive, and the process as large as it was") {
+TEST_CASE("ten thousand eager loops leave nothing alive, and the process as large as it was", "[serial]") {
   Tensor w = K::variable({{0.5}}), x = K::ones({2, 3, 1}), start = K::zeros({2, 1});
   const auto all_loops = [&] {
     K::foldl([&](const Tensor& sum, const Tensor& e) { return sum + e * w; }, x, K::zeros({3, 1}));

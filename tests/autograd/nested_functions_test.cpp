@@ -83,7 +83,7 @@ TEST_CASE("a chain of nested functions takes time and memory in proportion to it
   CHECK(many < 1000 * 20);
 }
 
-TEST_CASE("a chain of 20000 functions is called, rewound and freed on a small stack", "[nested]") {
+TEST_CASE("a chain of 20000 functions is called, rewound and freed on a small stack", "[nested][serial]") {
   const auto before = kassette::totals();
   constexpr int n = 20000;
   Vec got;

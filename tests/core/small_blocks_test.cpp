@@ -18,7 +18,7 @@ using kassette::Tensors;
 
 #ifndef KASSETTE_PLAIN_MALLOC
 
-TEST_CASE("lists of tensors of every length give their memory back") {
+TEST_CASE("lists of tensors of every length give their memory back", "[serial]") {
   Tensor x = K::constant(1.0);
   const auto round = [&] {
     for (int n = 1; n <= 40; ++n) {

@@ -5,7 +5,7 @@
 using namespace kassette;
 using namespace kassette::test;
 
-TEST_CASE("every file of the fuzzer's corpus is read or refused in one line", "[io][fuzz]") {
+TEST_CASE("every file of the fuzzer's corpus is read or refused in one line", "[io][fuzz][serial]") {
   Folder folder;
   const std::string path = folder / "file";
   for (const Reader& reader : kReaders) {

@@ -270,7 +270,7 @@ std::string png_error(const std::string& bytes, const LoadLimits& limits = {}) {
 
 }  // namespace
 
-TEST_CASE("png takes no more memory than the file can hold", "[io]") {
+TEST_CASE("png takes no more memory than the file can hold", "[io][serial]") {
   CHECK(png_error(png(1, 1, 8, 0, std::string(2, '\0'))) == "no error");
   CHECK(png_error(png(0x7fffffff, 1, 8, 6, "")) == "more than 1000000 pixels a side");
   CHECK(png_error(png(1, 0x7fffffff, 1, 0, "")) == "more than 1000000 pixels a side");
@@ -329,6 +329,6 @@ TEST_CASE("a pipe or a device in place of a file is refused at once", "[io]") {
   CHECK(error_of<RuntimeError>([&] { load_csv("no\nsuch\x1b[2Jfile\xc2\x9b"); }) == "load_csv: no?such?[2Jfile??: No such file or directory");
 }
 
-TEST_CASE("every png cut short or with one byte changed is refused or read", "[io]") {
+TEST_CASE("every png cut short or with one byte changed is refused or read", "[io][serial]") {
   check_damaged("load_png", read_file(foreign("rgb_8_interlaced.png")), [](const std::string& path) { (void)load_png(path); });
 }

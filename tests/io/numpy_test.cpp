@@ -250,7 +250,7 @@ TEST_CASE("bytes of a bool other than 0 and 1 are true", "[io]") {
   CHECK(x.data<bool>()[2] + 0 == 1);
 }
 
-TEST_CASE("every npz cut short or with one byte changed is refused or read, never more", "[io]") {
+TEST_CASE("every npz cut short or with one byte changed is refused or read, never more", "[io][serial]") {
   Folder folder;
   for (bool compress : {false, true}) {
     save_npz(folder / "x.npz", {{"w", array(float32, {2, 3})}}, {.compress = compress});

@@ -117,7 +117,7 @@ TEST_CASE("tensors of a safetensors file are read by name, and U32 and U64 as in
   CHECK(refused(file_of("{\"v\":{\"dtype\":\"U32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8)) == "'v' has 8 bytes, and uint32 (1,) takes 4");
 }
 
-TEST_CASE("many texts, and many tensors, take no more time than their number", "[io]") {
+TEST_CASE("many texts, and many tensors, take no more time than their number", "[io][serial]") {
   const int n = 200000;   // minutes where each is looked for among all
   std::string header = "{\"__metadata__\":{";
   for (int i = 0; i < n; ++i) header += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":\"v" + std::to_string(i) + "\"";

@@ -376,7 +376,7 @@ TEST_CASE("taps that are 2^31 elements apart meet padding alone but for the one 
   }
 }
 
-TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv]") {
+TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv][serial]") {
   const CpuSettings settings;
   set_num_threads(8);
   auto measured = [](const char* what, const OpDef& row, const ConvForm& how, std::initializer_list<In> in) {

@@ -121,11 +121,12 @@ const FirstUse kFirstUses[] = {
     {"another library's tensor", [](const std::string&) { return from_dlpack(to_dlpack(made())).dtype() == float32 && is64(K::constant(1)); }},
 };
 
-/// The use of that number in a process of its own; 0 where all was well.
-int run_alone(std::size_t i, const std::string& folder) {
+/// The use of that number in a process of its own, whose output goes to a file; returns its status, 0 where all was well.
+int run_alone(std::size_t i, const std::string& folder, const std::string& output) {
   Environment number("KASSETTE_FIRST_USE", std::to_string(i).c_str()), where("KASSETTE_FIRST_USE_FOLDER", folder.c_str());
   pid_t child = fork();
   if (child == 0) {
+    if (!std::freopen(output.c_str(), "w", stdout)) _exit(126);
     execl("/proc/self/exe", "kassette_tests", "[.first_use]", static_cast<char*>(nullptr));
     _exit(127);
   }
@@ -147,11 +148,13 @@ TEST_CASE("the first use in a process of its own", "[.first_use]") {
   CHECK(first.use(folder));
 }
 
-TEST_CASE("whatever a process does first, the settings of keras.json hold", "[first_use]") {
+TEST_CASE("whatever a process does first, the settings of keras.json hold", "[first_use][serial]") {
   Folder folder;
   std::ofstream(folder / "keras.json") << kSettings;
   for (std::size_t i = 0; i < std::size(kFirstUses); ++i) {
-    INFO(kFirstUses[i].name);
-    CHECK(run_alone(i, folder / ".") == 0);
+    const std::string output = folder / "output";
+    const int status = run_alone(i, folder / ".", output);
+    INFO(kFirstUses[i].name << ":\n" << text_of(output));
+    CHECK(status == 0);
   }
 }
