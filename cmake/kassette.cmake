@@ -120,6 +120,13 @@ function(kassette_cuda_sources)
   endforeach()
 endfunction()
 
+# kassette_nccl_sources(file.cu file.cpp ...): sources of libkassette_nccl.so; nothing without NCCL.
+function(kassette_nccl_sources)
+  foreach(source IN LISTS ARGN)
+    set_property(GLOBAL APPEND PROPERTY KASSETTE_NCCL_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
+endfunction()
+
 # kassette_public_headers(<subdir> file.h ...): visible as <kassette/subdir/file.h>, installed or
 # not; subdir "." is the top.
 function(kassette_public_headers subdir)

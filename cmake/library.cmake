@@ -39,26 +39,43 @@ foreach(target IN LISTS objects)
 endforeach()
 target_link_libraries(kassette_objects INTERFACE kassette_third_party)
 
-get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
-if(cuda_sources AND KASSETTE_CUDA_FOUND)
-  add_library(kassette_cuda SHARED ${cuda_sources})
-  kassette_compile_options(kassette_cuda)
+# Flags of a library of kernels.
+function(kassette_cuda_options target)
+  kassette_compile_options(${target})
   # -fmad=false: the same bits as the CPU, where contraction is off as well. 186: "pointless
   # comparison of unsigned integer with zero", in what is written for all dtypes at once.
-  target_compile_options(kassette_cuda PRIVATE
+  target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
     $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false --expt-relaxed-constexpr --diag-suppress=186 -Xcompiler=-Wall,-Wextra,-ffp-contract=off>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${KASSETTE_WERROR}>>:-Werror=all-warnings>)
-  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
-  set_target_properties(kassette_cuda PROPERTIES
+  set_target_properties(${target} PROPERTIES
     CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
     CUDA_ARCHITECTURES "${KASSETTE_CUDA_ARCHITECTURES}"
     POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+endfunction()
+
+get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
+if(cuda_sources AND KASSETTE_CUDA_FOUND)
+  add_library(kassette_cuda SHARED ${cuda_sources})
+  kassette_cuda_options(kassette_cuda)
+  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
+  set_target_properties(kassette_cuda PROPERTIES
     BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
     INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")
   target_link_libraries(kassette_cuda PRIVATE kassette CUDA::cublas CUDA::cudart_static)
+endif()
+
+get_property(nccl_sources GLOBAL PROPERTY KASSETTE_NCCL_SOURCES)
+if(KASSETTE_NCCL_FOUND)
+  add_library(kassette_nccl SHARED ${nccl_sources})
+  kassette_cuda_options(kassette_nccl)
+  get_filename_component(nccl_dir ${KASSETTE_NCCL_LIBRARY} DIRECTORY)
+  set_target_properties(kassette_nccl PROPERTIES
+    BUILD_RPATH "${nccl_dir}" INSTALL_RPATH "$ORIGIN;${nccl_dir}")
+  target_include_directories(kassette_nccl SYSTEM PRIVATE ${KASSETTE_NCCL_INCLUDE})
+  target_link_libraries(kassette_nccl PRIVATE ${KASSETTE_NCCL_LIBRARY} CUDA::cudart_static)
 endif()
 
 if(KASSETTE_MPI_FOUND)
@@ -76,6 +93,9 @@ endif()
 add_custom_target(kassette_library ALL DEPENDS kassette)
 if(TARGET kassette_cuda)
   add_dependencies(kassette_library kassette_cuda)
+endif()
+if(TARGET kassette_nccl)
+  add_dependencies(kassette_library kassette_nccl)
 endif()
 if(TARGET kassette_mpi)
   add_dependencies(kassette_library kassette_mpi)

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "core/log.h"
+#include "core/storage.h"
 #include "core/text.h"
 #include "devices/plugin_file.h"
 #include "devices/watch.h"
@@ -31,6 +32,7 @@ struct Job {
   std::atomic<bool> started{false};
   const Transport* transport = nullptr;     // null: one rank
   bool compares = true;
+  bool ended = false;
 };
 Job& job() {
   static Job* j = new Job;   // never destroyed: threads may wait in it
@@ -72,15 +74,27 @@ void abort_job(int status) {
   job().transport->abort(status);
 }
 
+/// Waits for what is enqueued on a GPU; what fails there has been said by whoever waited for a result.
+void finish_enqueued(Device gpu) noexcept {
+  try {
+    backend_of(gpu).synchronize();
+  } catch (...) {
+  }
+}
+
 /// As the program ends. A status other than 0 ends all ranks, for they may wait for this one; those that wait for it where it ends
 /// well get an error.
 void end_job(int status, void*) {
   Job& j = job();
+  if (j.ended) return;
+  j.ended = true;
   if (status) {
     std::fflush(nullptr);
     abort_job(status);
     return;
   }
+  for (RankGroup& group : j.groups)   // no other thread makes a world by now
+    if (group.gpus.comm) finish_enqueued(group.gpus.device);
   RankGroup& group = j.groups.front();
   if (group.mutex.try_lock()) {   // else another thread is in a call
     group.mutex.unlock();
@@ -174,6 +188,12 @@ bool ranks_overlap() {
   if (!t || !t->concurrent()) return false;
   static const char* set = std::getenv("KASSETTE_RANKS_OVERLAP");
   return set ? std::strcmp(set, "0") != 0 : t->local_size() < job().groups.front().size;
+}
+
+// Handlers of exit run last in, first out; CUDA's were put in when its libraries were loaded.
+void end_ranks_before_libraries() {
+  static const int registered = on_exit(end_job, nullptr);
+  static_cast<void>(registered);
 }
 
 int local_rank() {

@@ -1,14 +1,26 @@
 // devices/ranks.h - the ranks of a job: groups of them, and what guards their calls.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include <kassette/device.h>
+
 #include "devices/transport.h"
 
 namespace kassette {
+
+class DeviceCommunicator;   // devices/device_transport.h
+
+/// How the ranks of a group exchange between their GPUs, once they have met: devices/gpu_ranks.h.
+struct GpuRanks {
+  std::atomic<bool> met{false};
+  DeviceCommunicator* comm = nullptr;   // null: by way of the host
+  Device device;                        // this rank's
+};
 
 /// A group of ranks, with the communicator that they share. Groups live until the process ends.
 struct RankGroup {
@@ -18,6 +30,7 @@ struct RankGroup {
   std::mutex mutex;               // one thread at a time
   std::int64_t calls = 0;         // that this rank has begun
   RankGroup* background = nullptr;
+  GpuRanks gpus;
 };
 
 /// All ranks of the job. Starts the transport at the first call, where the process was started by mpirun or the like, or runs MPI
@@ -36,6 +49,10 @@ RankGroup& background_of(RankGroup& group);
 /// Whether a second thread is to exchange while the first computes: where there are several machines, whose network takes time of its
 /// own, or KASSETTE_RANKS_OVERLAP is 1. Between ranks of one machine an exchange is work of the cores that compute.
 bool ranks_overlap();
+
+/// From now on the program ends its part of the job before the libraries that are loaded now end theirs: what is enqueued on a GPU, which
+/// others wait for, is computed first.
+void end_ranks_before_libraries();
 
 /// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
 void set_ranks_timeout(double seconds);

@@ -10,12 +10,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/check_interrupt.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "devices/device_transport.h"
 #include "devices/ranks.h"
 
 namespace kassette {
@@ -32,8 +35,18 @@ struct Place {
 };
 constexpr int kPlaces = 16;
 
+/// Work that waits on a GPU, whether its thread does or not.
+struct Enqueued {
+  DeviceCommunicator* comm;
+  void* mark;
+  std::string words;
+  Clock::time_point since;
+};
+
 struct Watch {
   Place places[kPlaces];
+  std::mutex mutex;
+  std::deque<Enqueued> enqueued;   // in order
   std::atomic<double> seconds{600};
 };
 Watch& state() {
@@ -50,6 +63,11 @@ constexpr int kInterruptedStatus = 130;   // what shells call an end by Ctrl-C
   ::_exit(status);
 }
 
+/// Drops what has run, up to the first that has not.
+void drop_passed(std::deque<Enqueued>& enqueued) {
+  while (!enqueued.empty() && enqueued.front().comm->passed(enqueued.front().mark)) enqueued.pop_front();
+}
+
 void run(const Transport& transport, int rank) {
   constexpr auto kPause = std::chrono::milliseconds(200);
   Clock::time_point wanted_since = Clock::time_point::max();   // when a request to stop was first seen that nobody has taken yet
@@ -59,14 +77,22 @@ void run(const Transport& transport, int rank) {
     wanted_since = interrupt_wanted.load(std::memory_order_relaxed) ? std::min(wanted_since, now) : Clock::time_point::max();
     const bool interrupted = wanted_since < now;
     const double seconds = state().seconds.load(std::memory_order_relaxed);
+    auto check = [&](Clock::time_point since, bool timed, auto words) {
+      if (interrupted && since <= wanted_since)
+        end_job(transport, rank, text(" was interrupted while it waited in ", words()), kInterruptedStatus);
+      if (timed && seconds > 0 && now - since > std::chrono::duration<double>(seconds))
+        end_job(transport, rank,
+                text(" has waited for ", seconds, " s in ", words(), "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"), 1);
+    };
     for (Place& p : state().places) {
       std::lock_guard<std::mutex> lock(p.mutex);
-      if (!p.describe) continue;
-      if (interrupted && p.since <= wanted_since)
-        end_job(transport, rank, text(" was interrupted while it waited in ", (*p.describe)()), kInterruptedStatus);
-      if (p.timed && seconds > 0 && now - p.since > std::chrono::duration<double>(seconds))
-        end_job(transport, rank,
-                text(" has waited for ", seconds, " s in ", (*p.describe)(), "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"), 1);
+      if (p.describe) check(p.since, p.timed, *p.describe);
+    }
+    std::lock_guard<std::mutex> lock(state().mutex);
+    drop_passed(state().enqueued);
+    for (const Enqueued& e : state().enqueued) {
+      if (const std::string failure = e.comm->failure(); !failure.empty()) end_job(transport, rank, text(": ", e.words, ": ", failure), 1);
+      check(e.since, /*timed=*/true, [&] { return e.words; });
     }
   }
 }
@@ -101,6 +127,13 @@ void unwatch(int place) {
   Place& p = state().places[place];
   std::lock_guard<std::mutex> lock(p.mutex);
   p.describe = nullptr;
+}
+
+void watch_enqueued(DeviceCommunicator& comm, std::string words) {
+  Watch& w = state();
+  std::lock_guard<std::mutex> lock(w.mutex);
+  drop_passed(w.enqueued);
+  w.enqueued.push_back({&comm, comm.mark(), std::move(words), Clock::now()});
 }
 
 void set_ranks_timeout(double seconds) { state().seconds.store(seconds, std::memory_order_relaxed); }

@@ -1,93 +1,26 @@
-// ops/collective_kernels.cpp - kernels that exchange bytes with the other ranks of a group: staging, packing of lists, the comparison
-// of what the ranks call.
-#include "ops/collective_parts.h"
-
+// ops/collective_kernels.cpp - kernels that exchange bytes with the other ranks of a group by way of the host: staging, packing of lists.
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "ops/collective_call.h"
+#include "ops/collective_device.h"
 
 namespace kassette {
 namespace {
 
-Combine combine_of(Reduction how) {
-  switch (how) {
-    case Reduction::max: return Combine::max;
-    case Reduction::min: return Combine::min;
-    case Reduction::prod: return Combine::prod;
-    default: return Combine::sum;
+/// Among one rank every result is what was given.
+bool alone(const Call& call) {
+  if (group_of(call.attrs).size > 1) return false;
+  for (int i = 0; i < call.n_out; ++i) {
+    Value v = read_value(*call.in[i].body);
+    call.out[i]->storage = std::move(v.storage);
+    call.out[i]->offset = v.offset;
   }
-}
-
-// ---- what a rank calls, as a number and in words ---------------------------------------------------------------------
-
-void mix(std::uint64_t& hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-  hash ^= hash >> 29;
-}
-/// Equal for calls that go together. Sizes of the first axis may differ where `rows_differ`.
-std::uint64_t number_of(const Call& call, bool rows_differ) {
-  std::uint64_t hash = call_number(call.op.name);
-  mix(hash, static_cast<std::uint64_t>(call.attrs.b & 255));
-  mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
-  mix(hash, static_cast<std::uint64_t>(call.n_in));
-  for (int i = 0; i < call.n_in; ++i) {
-    const Spec& s = call.spec(i);
-    mix(hash, s.dtype.code());
-    mix(hash, static_cast<std::uint64_t>(s.rank));
-    for (int k = rows_differ && s.rank > 0; k < s.rank; ++k) mix(hash, static_cast<std::uint64_t>(s.dims[k]));
-  }
-  return hash;
-}
-
-std::string words_of(const Call& call) {
-  const Reduction how = reduction_of(call.attrs);
-  std::string words = call.op.name;
-  if (auto end = words.find("_nonlinear"); end != std::string::npos) words.resize(end);
-  if (&call.op == &all_reduce_row || &call.op == &all_reduce_nonlinear_row || &call.op == &reduce_scatter_row ||
-      &call.op == &reduce_scatter_nonlinear_row)
-    words += text("(", reduction_name(how), ")");
-  if (&call.op == &broadcast_row) words += text(" from rank ", rank_of(call.attrs));
-  if (&call.op == &reduce_row) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
-  words += " of ";
-  constexpr int kShown = 3;
-  for (int i = 0; i < std::min(call.n_in, kShown); ++i)
-    words += text(i ? ", " : "", call.spec(i).dtype, " ", shape_text(call.spec(i)));
-  if (call.n_in > kShown) words += text(" and ", call.n_in - kShown, " more");
-  return words;
-}
-
-/// exchange(group), while the group is this call's: compared with that of the other ranks, and named should it get stuck.
-template <class F>
-void together(const Call& call, bool rows_differ, F exchange) {
-  RankGroup& group = group_of(call.attrs);
-  const std::function<std::string()> words = [&] { return words_of(call); };
-  RankCall held(group, group.comm ? number_of(call, rows_differ) : 0, words);
-  try {
-    exchange(group);
-  } catch (...) {
-    rethrow_transport_error();
-  }
-}
-template <class F>
-void together(const Call& call, F exchange) {
-  together(call, /*rows_differ=*/false, exchange);
-}
-
-/// make(), whose error the other ranks get too: they are about to wait for this one.
-template <class F>
-auto prepared(const Call& call, F make) {
-  try {
-    return make();
-  } catch (const std::exception& e) {
-    refuse_call(group_of(call.attrs), e.what());
-    throw;
-  }
+  return true;
 }
 
 // ---- bytes on the host -----------------------------------------------------------------------------------------------
@@ -230,84 +163,57 @@ const char* reduction_name(Reduction how) {
 }
 
 void all_reduce_kernel(const Call& call) {
+  if (alone(call)) return;
+  if (DeviceCommunicator* comm = direct_way(call)) return direct_all_reduce(call, *comm);
   Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
   together(call, [&](RankGroup& group) {
     const Reduction how = reduction_of(call.attrs);
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
-      if (group.comm) group.comm->all_reduce(in, out, n, dtype, combine_of(how));
-      else copy_bytes(out, in, n * dtype.size());
-      if (how == Reduction::mean && group.size > 1) divide(out, dtype, n, group.size);
+      group.comm->all_reduce(in, out, n, dtype, combine_of(how));
+      if (how == Reduction::mean) divide(out, dtype, n, group.size);
     });
   });
 }
 
 void broadcast_kernel(const Call& call) {
+  if (alone(call)) return;
+  if (DeviceCommunicator* comm = direct_way(call)) return direct_broadcast(call, *comm);
   Lists lists = prepared(call, [&] { return Lists(call, itself); });
   together(call, [&](RankGroup& group) {
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
       copy_bytes(out, in, n * dtype.size());
-      if (group.comm) group.comm->broadcast(out, n * dtype.size(), rank_of(call.attrs));
+      group.comm->broadcast(out, n * dtype.size(), rank_of(call.attrs));
     });
   });
 }
 
 void reduce_kernel(const Call& call) {
+  if (alone(call)) return;
+  if (DeviceCommunicator* comm = direct_way(call)) return direct_reduce(call, *comm);
   Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
   together(call, [&](RankGroup& group) {
     lists.run([&](const std::byte* in, std::byte* out, std::int64_t n, DType dtype) {
-      if (!group.comm) return copy_bytes(out, in, n * dtype.size());
       group.comm->reduce(in, out, n, dtype, Combine::sum, rank_of(call.attrs));
       if (group.rank != rank_of(call.attrs) && n) std::memset(out, 0, static_cast<std::size_t>(n * dtype.size()));
     });
   });
 }
 
-namespace {
-
-/// make() in the midst of a call: where it fails on one rank it fails on all of them.
-template <class F>
-auto agreed(RankGroup& group, F make) {
-  std::optional<decltype(make())> made;
-  std::exception_ptr error;
-  try {
-    made.emplace(make());
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const bool all_made = holds_on_all(group, !error);
-  if (error) std::rethrow_exception(error);
-  if (!all_made) fail<RuntimeError>("all_gather: another rank has no memory for the result");
-  return std::move(*made);
-}
-
-}  // namespace
-
 void all_gather_kernel(const Call& call) {
+  if (alone(call)) return;
+  if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/true)) return direct_all_gather(call, *comm);
   const HostInput from = prepared(call, [&] { return HostInput(call, 0); });
   together(call, /*rows_differ=*/true, [&](RankGroup& group) {
-    const Spec& in = call.spec(0);
-    std::vector<std::int64_t> bytes(static_cast<std::size_t>(group.size), in.bytes());
-    Body& out = *call.out[0];
-    if (group.comm && in.rank > 0) {
-      std::vector<std::int64_t> rows(bytes.size());
-      const std::vector<std::int64_t> one(bytes.size(), sizeof(std::int64_t));
-      group.comm->all_gather(&in.dims[0], rows.data(), one.data());
-      std::int64_t row = in.dtype.size(), total = 0;
-      for (int i = 1; i < in.rank; ++i) row *= in.dims[i];
-      for (std::size_t r = 0; r < rows.size(); ++r) {
-        bytes[r] = rows[r] * row;
-        total += rows[r];
-      }
-      out.dims[0] = total;
-    }
+    const std::vector<std::int64_t> bytes = gathered_bytes(call, group);
     HostOutput to = agreed(group, [&] { return HostOutput(call, 0); });
-    if (group.comm) group.comm->all_gather(from.data(), to.data(), bytes.data());
-    else copy_bytes(to.data(), from.data(), in.bytes());
+    group.comm->all_gather(from.data(), to.data(), bytes.data());
     to.finish();
   });
 }
 
 void reduce_scatter_kernel(const Call& call) {
+  if (alone(call)) return;
+  if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/call.n_in > 1)) return direct_reduce_scatter(call, *comm);
   const std::int64_t n_in = call.spec(0).numel(), n_out = call.out[0]->numel();
   const DType dtype = call.spec(0).dtype, wire = combined_dtype(dtype);
   struct Buffers {
@@ -316,32 +222,17 @@ void reduce_scatter_kernel(const Call& call) {
     Ref<Storage> wide, part;   // where elements travel in another dtype
   };
   Buffers b = prepared(call, [&] {
-    const bool converts = wire != dtype && group_of(call.attrs).comm;
+    const bool converts = wire != dtype;
     return Buffers{HostInput(call, 0), HostOutput(call, 0), converts ? host_block(n_in * wire.size()) : Ref<Storage>(),
                    converts ? host_block(n_out * wire.size()) : Ref<Storage>()};
   });
   together(call, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
-    const Spec &in = call.spec(0), &out = *call.out[0];
-    std::int64_t row = 1;
-    for (int i = 1; i < in.rank; ++i) row *= in.dims[i];
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size));
-    for (int r = 0; r < group.size; ++r) {
-      const Rows rows = rows_of(in.dims[0], r, group.size);
-      counts[static_cast<std::size_t>(r)] = rows.end - rows.begin;
-    }
-    if (call.n_in > 1 && group.comm) {
-      const std::vector<std::int64_t> one(counts.size(), sizeof(std::int64_t));
-      group.comm->all_gather(&out.dims[0], counts.data(), one.data());
-    }
-    for (std::int64_t& c : counts) c *= row;
-    const bool mean = reduction_of(call.attrs) == Reduction::mean;
+    const std::vector<std::int64_t> counts = scattered_counts(call, group);
     auto reduce = [&](const std::byte* x, std::byte* y) {
       group.comm->reduce_scatter(x, y, counts.data(), wire, combine_of(reduction_of(call.attrs)));
-      if (mean) divide(y, wire, n_out, group.size);
+      if (reduction_of(call.attrs) == Reduction::mean) divide(y, wire, n_out, group.size);
     };
-    if (!group.comm) {
-      copy_bytes(b.to.data(), b.from.data(), in.bytes());
-    } else if (!b.wide) {
+    if (!b.wide) {
       reduce(b.from.data(), b.to.data());
     } else {
       convert(b.wide->data, wire, b.from.data(), dtype, n_in);
@@ -353,16 +244,13 @@ void reduce_scatter_kernel(const Call& call) {
 }
 
 void all_to_all_kernel(const Call& call) {
+  if (alone(call)) return;
+  if (DeviceCommunicator* comm = direct_way(call)) return direct_all_to_all(call, *comm);
   const HostInput from = prepared(call, [&] { return HostInput(call, 0); });
   HostOutput to = prepared(call, [&] { return HostOutput(call, 0); });
   together(call, [&](RankGroup& group) {
-    const std::int64_t bytes = call.spec(0).bytes();
-    if (group.comm) {
-      const std::vector<std::int64_t> parts(static_cast<std::size_t>(group.size), bytes / group.size);
-      group.comm->all_to_all(from.data(), parts.data(), to.data(), parts.data());
-    } else {
-      copy_bytes(to.data(), from.data(), bytes);
-    }
+    const std::vector<std::int64_t> parts(static_cast<std::size_t>(group.size), call.spec(0).bytes() / group.size);
+    group.comm->all_to_all(from.data(), parts.data(), to.data(), parts.data());
     to.finish();
   });
 }

@@ -1,48 +1,16 @@
 // ops/elementwise.cuh - running a function over elements on a CUDA device: broadcasting, half types, launches. What the .cu
 // files of the families share.
 #pragma once
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <type_traits>
 
+#include "devices/cuda/element.cuh"
 #include "devices/cuda/launch.cuh"
 #include "ops/math.h"
 #include "ops/moving.cuh"
 #include "ops/op.h"
 
 namespace kassette::cuda {
-
-// ---- elements: half types are computed in float ------------------------------------------------------------------------
-template <class T>
-__device__ inline T load(const T* p) {
-  return *p;
-}
-__device__ inline float load(const Half* p) { return __half2float(__ushort_as_half(p->bits)); }
-__device__ inline float load(const BFloat16* p) { return __bfloat162float(__ushort_as_bfloat16(p->bits)); }
-template <class T, class V>
-__device__ inline void store(T* p, V v) {
-  *p = static_cast<T>(v);
-}
-__device__ inline void store(Half* p, float v) { p->bits = __half_as_ushort(__float2half_rn(v)); }
-__device__ inline void store(BFloat16* p, float v) { p->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
-
-/// What an element type is computed in.
-template <class T>
-struct WideOf {
-  using type = T;
-};
-template <>
-struct WideOf<Half> {
-  using type = float;
-};
-template <>
-struct WideOf<BFloat16> {
-  using type = float;
-};
-template <class T>
-using Wide = typename WideOf<T>::type;
 
 /// Calls f with a null pointer of the dtype's type, for the dtypes of the domain.
 template <Domain kDomain, class F>

@@ -2,7 +2,8 @@
 // built a second time with it, and their kernels run on the host. It shows that kernels, indices, copies and allocations are right
 // on a machine without a GPU; about speed, or races between blocks, it says nothing.
 //   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once.
-//   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes.
+//   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes; an event, or a
+//            call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it.
 //   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.
 //   Devices  Each thread has a current one: streams take work, and memory is freed, where theirs is.
 //   Blocks   One after the other. Their threads run one after the other as well, each up to a barrier, on fibers.
@@ -25,10 +26,12 @@
 #define __shared__ static   // blocks run one at a time
 #define CUDART_VERSION 0
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorIllegalAddress = 700 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1 };
+enum { cudaEventDisableTiming = 2 };
 using cudaStream_t = struct EmulatedStream*;
+using cudaEvent_t = struct EmulatedEvent*;
 
 struct dim3 {
   unsigned x, y, z;
@@ -56,6 +59,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int index);
+cudaError_t cudaMallocHost(void** block, std::size_t bytes);
+cudaError_t cudaFreeHost(void* block);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
 
 // ---- what a thread sees ------------------------------------------------------------------------------------------------
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -96,6 +106,8 @@ using std::min;
 
 // ---- launches ----------------------------------------------------------------------------------------------------------
 void emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+/// Has a thread run what the stream holds.
+void emulated_start(cudaStream_t stream);
 void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
 
 template <class... P, class... A>

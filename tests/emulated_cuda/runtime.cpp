@@ -3,22 +3,28 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 struct EmulatedStream {
   int device;
   std::deque<std::function<void()>> work;
 };
+struct EmulatedEvent {
+  std::atomic<bool> passed{true};
+};
 
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
-constexpr int kDevices = 4;
+constexpr int kDevices = 8;
 thread_local int current = 0;
 constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
@@ -76,6 +82,27 @@ State& state() {
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
 cudaError_t fault() { return std::getenv("EMULATED_CUDA_FAULT") ? cudaErrorIllegalAddress : cudaSuccess; }
+
+/// Runs streams beside the threads that enqueue.
+struct Runner {
+  std::mutex mutex;
+  std::condition_variable more;
+  std::deque<EmulatedStream*> streams;
+  Runner() {
+    std::thread([this] {
+      for (;;) {
+        std::unique_lock<std::mutex> lock(mutex);
+        more.wait(lock, [&] { return !streams.empty(); });
+        EmulatedStream* stream = streams.front();
+        streams.pop_front();
+        lock.unlock();
+        State& s = state();
+        Lock held(s.mutex);
+        s.run(*stream);
+      }
+    }).detach();
+  }
+};
 
 }  // namespace
 
@@ -174,3 +201,30 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   emulated_enqueue(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
+void emulated_start(cudaStream_t stream) {
+  static Runner* runner = new Runner;   // its thread runs until the process ends
+  std::lock_guard<std::mutex> lock(runner->mutex);
+  runner->streams.push_back(stream);
+  runner->more.notify_one();
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int index) {
+  std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02x:00.0", index);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void** block, std::size_t bytes) {
+  *block = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  return *block ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFreeHost(void* block) { return std::free(block), cudaSuccess; }
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new EmulatedEvent, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->passed = false;
+  emulated_enqueue(stream, [event] { event->passed = true; });
+  emulated_start(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return event->passed ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }

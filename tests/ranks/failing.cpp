@@ -3,6 +3,7 @@
 #include <kassette/backend.h>
 #include <kassette/distributed.h>
 #include <kassette/interrupt.h>
+#include <kassette/runtime.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,11 +11,14 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/ranks/device.h"
+
 namespace K = kassette::backend;
 namespace D = kassette::distributed;
 
 int main(int argc, char** argv) {
   const D::World world = D::init();
+  const kassette::DeviceScope scope(kassette::test::rank_device());
   const std::string how = argc > 1 ? argv[1] : "";
   const int steps = argc > 2 ? std::atoi(argv[2]) : 5;
   std::printf("rank %d begins\n", world.rank());

@@ -15,10 +15,14 @@ void check_world_works() {
   CHECK(numbers(D::all_reduce(K::constant(1, int32)))[0] == world.size());
 }
 
-/// While it lives, this process gets no more than `more` bytes of address space.
+/// While it lives, this process gets no more than `more` bytes: of the GPU that its tensors are on, or of address space.
 class ShortOfMemory {
  public:
   explicit ShortOfMemory(rlim_t more) {
+    if (device_ != cpu) {
+      set_memory_limit(memory_stats(device_).live + static_cast<std::int64_t>(more), device_);
+      return;
+    }
     rlim_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
     getrlimit(RLIMIT_AS, &before_);
@@ -26,11 +30,15 @@ class ShortOfMemory {
     low.rlim_cur = pages * 4096 + more;
     setrlimit(RLIMIT_AS, &low);
   }
-  ~ShortOfMemory() { setrlimit(RLIMIT_AS, &before_); }
+  ~ShortOfMemory() {
+    if (device_ != cpu) set_memory_limit(0, device_);
+    else setrlimit(RLIMIT_AS, &before_);
+  }
   ShortOfMemory(const ShortOfMemory&) = delete;
   ShortOfMemory& operator=(const ShortOfMemory&) = delete;
 
  private:
+  const Device device_ = rank_device();
   rlimit before_{};
 };
 
@@ -43,7 +51,10 @@ TEST_CASE("calls that differ are an error on every rank that says how", "[ranks]
   const Tensor x = K::zeros({2, 3});
   auto check = [&](const char* mine, const char* theirs, auto one, auto other) {
     const std::string got = message_of([&] { odd ? other() : one(); });
-    CHECK(got.find(std::string("the ranks' calls differ: rank 0 has ") + mine + ", rank 1 has " + theirs +
+    const char* where = rank_device() == cpu ? "" : " on a GPU";
+    const auto words = [&](const char* call) { return std::string(call) + (std::string(call) == "barrier" ? "" : where); };
+    INFO(got);
+    CHECK(got.find("the ranks' calls differ: rank 0 has " + words(mine) + ", rank 1 has " + words(theirs) +
                    "; all ranks make the same calls in the same order") != std::string::npos);
     check_world_works();
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/ranks/device.h"
 
 namespace kassette::test {
 

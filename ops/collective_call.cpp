@@ -1,0 +1,95 @@
+// ops/collective_call.cpp - one call of an op that all ranks run together: a number and words for it, and which rank has how much.
+#include "ops/collective_call.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace kassette {
+namespace {
+
+void mix(std::uint64_t& hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  hash ^= hash >> 29;
+}
+
+}  // namespace
+
+std::uint64_t number_of(const Call& call, bool rows_differ) {
+  std::uint64_t hash = call_number(call.op.name);
+  mix(hash, static_cast<std::uint64_t>(call.attrs.b & 255));
+  mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
+  mix(hash, static_cast<std::uint64_t>(call.n_in));
+  mix(hash, call.device.type());   // of the same kind on all ranks: they take one way
+  for (int i = 0; i < call.n_in; ++i) {
+    const Spec& s = call.spec(i);
+    mix(hash, s.dtype.code());
+    mix(hash, static_cast<std::uint64_t>(s.rank));
+    for (int k = rows_differ && s.rank > 0; k < s.rank; ++k) mix(hash, static_cast<std::uint64_t>(s.dims[k]));
+  }
+  return hash;
+}
+
+std::string words_of(const Call& call) {
+  const Reduction how = reduction_of(call.attrs);
+  std::string words = call.op.name;
+  if (auto end = words.find("_nonlinear"); end != std::string::npos) words.resize(end);
+  if (&call.op == &all_reduce_row || &call.op == &all_reduce_nonlinear_row || &call.op == &reduce_scatter_row ||
+      &call.op == &reduce_scatter_nonlinear_row)
+    words += text("(", reduction_name(how), ")");
+  if (&call.op == &broadcast_row) words += text(" from rank ", rank_of(call.attrs));
+  if (&call.op == &reduce_row) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
+  words += " of ";
+  constexpr int kShown = 3;
+  for (int i = 0; i < std::min(call.n_in, kShown); ++i)
+    words += text(i ? ", " : "", call.spec(i).dtype, " ", shape_text(call.spec(i)));
+  if (call.n_in > kShown) words += text(" and ", call.n_in - kShown, " more");
+  if (call.device != cpu) words += " on a GPU";   // which one is each rank's own affair
+  return words;
+}
+
+Combine combine_of(Reduction how) {
+  switch (how) {
+    case Reduction::max: return Combine::max;
+    case Reduction::min: return Combine::min;
+    case Reduction::prod: return Combine::prod;
+    default: return Combine::sum;
+  }
+}
+
+std::vector<std::int64_t> gathered_bytes(const Call& call, RankGroup& group) {
+  const Spec& in = call.spec(0);
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(group.size), in.bytes());
+  if (in.rank == 0) return bytes;
+  std::vector<std::int64_t> rows(bytes.size());
+  const std::vector<std::int64_t> one(bytes.size(), sizeof(std::int64_t));
+  group.comm->all_gather(&in.dims[0], rows.data(), one.data());
+  std::int64_t row = in.dtype.size(), total = 0;
+  for (int i = 1; i < in.rank; ++i) row *= in.dims[i];
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    bytes[r] = rows[r] * row;
+    total += rows[r];
+  }
+  call.out[0]->dims[0] = total;
+  return bytes;
+}
+
+std::vector<std::int64_t> scattered_counts(const Call& call, RankGroup& group) {
+  const Spec &in = call.spec(0), &out = *call.out[0];
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size));
+  if (call.n_in > 1) {
+    const std::vector<std::int64_t> one(counts.size(), sizeof(std::int64_t));
+    group.comm->all_gather(&out.dims[0], counts.data(), one.data());
+  } else {
+    for (int r = 0; r < group.size; ++r) {
+      const Rows rows = rows_of(in.dims[0], r, group.size);
+      counts[static_cast<std::size_t>(r)] = rows.end - rows.begin;
+    }
+  }
+  std::int64_t row = 1;
+  for (int i = 1; i < in.rank; ++i) row *= in.dims[i];
+  for (std::int64_t& c : counts) c *= row;
+  return counts;
+}
+
+}  // namespace kassette

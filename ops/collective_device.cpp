@@ -1,0 +1,119 @@
+// ops/collective_device.cpp - collectives between the memories of GPUs, without the host.
+//
+// Note [Between GPUs]
+// The ranks meet by MPI: they compare their calls and tell each other counts of rows there, in host memory, as they do for tensors of the
+// CPU. The elements go from GPU to GPU, by work that is enqueued on the stream that computes, so that no rank waits on the host. All
+// memory is allocated before the ranks compare: from then on every rank enqueues its part, and a kernel that waits for the other GPUs gets
+// what it waits for. What is enqueued may still get stuck, or fail; the thread of devices/watch.cpp looks after it.
+// Messages (send, recv) go by way of the host even so: NCCL's send holds the stream until the receiver comes, and ours returns at once.
+#include "ops/collective_device.h"
+
+#include <functional>
+#include <vector>
+
+#include "devices/gpu_ranks.h"
+#include "devices/watch.h"
+#include "ops/collective_call.h"
+
+namespace kassette {
+
+DeviceCommunicator* direct_way(const Call& call, bool rows_differ) {
+  if (call.device == cpu) return nullptr;
+  GpuRanks& gpus = group_of(call.attrs).gpus;
+  if (!gpus.met.load(std::memory_order_acquire)) together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
+  if (gpus.comm && gpus.device != call.device)
+    prepared(call, [&]() -> DeviceCommunicator* {
+      fail<ValueError>(words_of(call), ": it is on ", call.device, ", and this world exchanges from ", gpus.device,
+                       "; another GPU takes a world of its own, by split");
+    });
+  return gpus.comm;
+}
+
+namespace {
+
+/// exchange(group), which enqueues work, as `together` does it; then the work is watched.
+template <class F>
+void directly(const Call& call, DeviceCommunicator& comm, bool rows_differ, F exchange) {
+  together(call, rows_differ, [&](RankGroup& group) {
+    exchange(group);
+    watch_enqueued(comm, words_of(call));
+  });
+}
+template <class F>
+void directly(const Call& call, DeviceCommunicator& comm, F exchange) {
+  directly(call, comm, /*rows_differ=*/false, exchange);
+}
+
+/// The tensors of a list, with outputs, and room for what is combined otherwise than as it is.
+class Parts {
+ public:
+  Parts(const Call& call, int n) {
+    for (int i = 0; i < n; ++i) {
+      allocate_output(*call.out[i], call.device);
+      parts_.push_back({call.in[i].data, call.out[i]->data(), call.spec(i).numel(), call.spec(i).dtype, nullptr});
+    }
+  }
+  Parts(const Call& call, int n, Combine how) : Parts(call, n) {
+    for (DevicePart& part : parts_) {
+      const int size = packed_size(part.dtype, how);
+      if (!size || !part.count) continue;
+      rooms_.push_back(Storage::allocate(part.count * size, call.device));   // goes back in the order of the stream
+      part.room = rooms_.back()->data;
+    }
+  }
+  const DevicePart* data() const { return parts_.data(); }
+  int size() const { return static_cast<int>(parts_.size()); }
+
+ private:
+  std::vector<DevicePart> parts_;
+  std::vector<Ref<Storage>> rooms_;
+};
+
+int divisor_of(const Call& call, const RankGroup& group) { return reduction_of(call.attrs) == Reduction::mean ? group.size : 1; }
+
+}  // namespace
+
+void direct_all_reduce(const Call& call, DeviceCommunicator& comm) {
+  const Combine how = combine_of(reduction_of(call.attrs));
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, how); });
+  directly(call, comm, [&](RankGroup& group) { comm.all_reduce(parts.data(), parts.size(), how, divisor_of(call, group)); });
+}
+
+void direct_broadcast(const Call& call, DeviceCommunicator& comm) {
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in); });
+  directly(call, comm, [&](RankGroup&) { comm.broadcast(parts.data(), parts.size(), rank_of(call.attrs)); });
+}
+
+void direct_reduce(const Call& call, DeviceCommunicator& comm) {
+  const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, Combine::sum); });
+  directly(call, comm, [&](RankGroup&) { comm.reduce(parts.data(), parts.size(), rank_of(call.attrs)); });
+}
+
+void direct_all_gather(const Call& call, DeviceCommunicator& comm) {
+  directly(call, comm, /*rows_differ=*/true, [&](RankGroup& group) {
+    const std::vector<std::int64_t> bytes = gathered_bytes(call, group);
+    agreed(group, [&] {
+      allocate_output(*call.out[0], call.device);
+      return true;
+    });
+    comm.all_gather(call.in[0].data, call.out[0]->data(), bytes.data());
+  });
+}
+
+void direct_reduce_scatter(const Call& call, DeviceCommunicator& comm) {
+  const Combine how = combine_of(reduction_of(call.attrs));
+  const Parts parts = prepared(call, [&] { return Parts(call, 1, how); });
+  directly(call, comm, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
+    const std::vector<std::int64_t> counts = scattered_counts(call, group);
+    comm.reduce_scatter(parts.data()[0], counts.data(), how, divisor_of(call, group));
+  });
+}
+
+void direct_all_to_all(const Call& call, DeviceCommunicator& comm) {
+  const Parts parts = prepared(call, [&] { return Parts(call, 1); });
+  directly(call, comm, [&](RankGroup& group) {
+    comm.all_to_all(parts.data()[0].in, parts.data()[0].out, call.spec(0).bytes() / group.size);
+  });
+}
+
+}  // namespace kassette
