@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/check_interrupt.h"
+#include "core/fast_paths.h"
 #include "ops/expr.h"
 #include "ops/binary.h"
 #include "ops/operand.h"
@@ -210,12 +211,13 @@ bool exclusive(const Tensor& t) {
 bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
-  if (!exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
+  if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
   Attrs none;
   const Array in[] = {{&s, s.data()}, {&b, b.data()}};
   Body* out = &s;
   const OpDef& add = add_row();
   add.cpu(Call{add, none, in, 2, &out, 1, cpu});
+  count_taken(FastPath::added_in_place);
   return true;
 }
 
@@ -242,7 +244,7 @@ void BackwardWalk::give(const Body& to, Tensor g) {
 bool BackwardWalk::accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) {
   constexpr int kMost = 3;
   Tensor& sum = *slot_of(to);
-  if (n_in > kMost || !sum.defined() || !exclusive(sum)) return false;
+  if (!may_take(FastPath::accumulated) || n_in > kMost || !sum.defined() || !exclusive(sum)) return false;
   Body& s = Access::body(sum);
   Array arrays[kMost];
   Value values[kMost];   // held while they are read
@@ -258,7 +260,9 @@ bool BackwardWalk::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   const Call call{op, attrs, arrays, n_in, nullptr, 0, cpu};
   Spec made;
   op.rule(call, &made);
-  return made.same_shape(s) && made.dtype == s.dtype && op.accumulate(call, s);
+  if (!made.same_shape(s) || made.dtype != s.dtype || !op.accumulate(call, s)) return false;
+  count_taken(FastPath::accumulated);
+  return true;
 }
 
 /// What the search leaves out of order stands in front, as a rule: what many nodes read, as the elements of a long loop do.
@@ -307,6 +311,7 @@ Tensors BackwardWalk::run(const Tensor* ys, const Tensor* seeds, std::int64_t n)
     kept_ = Kept::everything;
     leaves_.clear();
   }
+  if (kept_ == Kept::leaves) count_taken(FastPath::loss_given_up);
   if (!in_order_ && expanded_.empty()) sort_by_age();
   if (told_) find_completions();
   std::size_t handled = 0;

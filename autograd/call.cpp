@@ -4,7 +4,9 @@
 
 #include "autograd/control.h"
 #include "autograd/loop_run.h"
+#include "autograd/shadow.h"
 #include "autograd/walk.h"
+#include "core/fast_paths.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -165,6 +167,7 @@ Tensors Rewinder::go_back(const Tape& tape, const Tensors& in) const {
     const Tensor& g = found[i - 1];
     d.push_back(g.defined() ? g : zeros_of(in[i]));
   }
+  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop("the way back of a loop", d, [&] { return walk_back(record_own(in, nullptr), in, /*consume=*/false); });
   return d;
 }
 
@@ -208,6 +211,7 @@ Tensors TapedCall::run(const Tensors& in) const {
   Tensors own;
   own.reserve(in.size());
   for (std::int64_t i = 0; i < in.size() - takes; ++i) own.push_back(in[i]);
+  if (taken) count_taken(FastPath::tape_taken);
   if (!keeps) return p.as_rewinder()->rewind(own, last ? std::move(*taken) : *taken, consumes);
   Tape tape;
   if (!rewinder || context().recording || !p.run_for(own, procedure(*rewinder).as_rewinder()->rewound(), tape)) tape = record(p, own, wanted, taken);

@@ -8,10 +8,10 @@
 #include <emmintrin.h>
 #endif
 
+#include "core/fast_paths.h"
+
 namespace kassette {
 namespace {
-
-constexpr std::int64_t kFetched = 1 << 20;   // operands of so many bytes are asked for ahead
 
 void end_stream() {
 #if defined(__x86_64__)
@@ -41,7 +41,7 @@ Place Chain::repeated(const std::byte* one, int source) {
 
 /// Processors see ahead in one stream; with several to follow beside results that are written, they are helped.
 void Chain::fetch(const Place& p) {
-  if (!p.base || shape_.numel() * element_ < kFetched) return;
+  if (!p.base || shape_.numel() * element_ < fast_path_thresholds.fetched) return;
   for (int i = 0; i < n_fetch_; ++i)
     if (code_[i].operand == p.base) return;
   add(table_.fetch[d_], p);

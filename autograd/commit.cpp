@@ -4,6 +4,7 @@
 #include "autograd/frame.h"
 #include "autograd/update.h"
 #include "core/check_interrupt.h"
+#include "core/fast_paths.h"
 #include "core/text.h"
 
 namespace kassette {
@@ -66,12 +67,13 @@ void Plan::commit(Frame& f) const {
       current.offset = now.offset;
     }
     // Alone: the cell and our frame hold the only counts, and the cell's lock keeps others from taking one.
-    if (current.storage == now.storage && now.storage->kind != Storage::kBorrowed &&
+    if (may_take(FastPath::updated_in_place) && current.storage == now.storage && now.storage->kind != Storage::kBorrowed &&
         now.storage->count.load(std::memory_order_acquire) == 2) {
       Body& out = f.own[static_cast<std::size_t>(step(e.step).out)];
       out.storage = current.storage;
       out.offset = current.offset;
       in_place[i] = 1;
+      count_taken(FastPath::updated_in_place);
     }
   }
   std::vector<Item> items;

@@ -3,22 +3,18 @@
 
 #include "autograd/chain.h"
 #include "autograd/frame.h"
+#include "core/fast_paths.h"
 #include "devices/cpu/threads.h"
 #include "ops/fold.h"
 
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kPartBytes = 32768;   // of one operand, worth a thread
-constexpr std::int64_t kLarge = 1 << 14;      // elements: chunks are of eight vectors, since few are left over
-
-// A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a
-// variable, whose line was read just now.
-constexpr std::int64_t kStreamed = 16 << 20;
+constexpr std::int64_t kLine = 64;   // bytes: what is written past the caches begins with one
 
 const ChainTable& table_for(std::int64_t n) {
   const ChainTables& tables = KASSETTE_PICK(chain_tables);
-  return n < kLarge ? tables.usual : tables.large;
+  return n < fast_path_thresholds.long_chunks ? tables.usual : tables.large;
 }
 
 }  // namespace
@@ -31,7 +27,7 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
   bool thins = false;
   for (int k = begin; k < end && k - begin < Chain::kMaxSteps; ++k) {
     const Step& s = step(k);
-    if (!s.fusible || s.need != 2) break;
+    if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
     prepare(f, s);
     if (k > begin && f.device != cpu) break;
     Body& out = f.own[static_cast<std::size_t>(s.out)];
@@ -73,7 +69,7 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
 bool Plan::sums_chain(Frame& f, const Item& item) const {
   const Step& s = step(item.end);
   const int from = step(item.end - 1).out;
-  if (!sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, item.end + 1) || item.n <= kFoldRow) return false;
+  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, item.end + 1) || item.n <= kFoldRow) return false;
   prepare(f, s);
   Body& out = f.own[static_cast<std::size_t>(s.out)];
   out.device = f.device;
@@ -107,7 +103,7 @@ void Plan::run_item(Frame& f, const Item& item) const {
 /// Returns the number of steps that this was, or 0, with nothing done. What is not made has its shape, which adjoints read.
 int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Step& product = step(k);
-  if (!product.op->onto_row || product.need != 2 || k + 1 >= end) return 0;
+  if (!may_take(FastPath::onto_row) || !product.op->onto_row || product.need != 2 || k + 1 >= end) return 0;
   const Step& sum = step(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
@@ -131,12 +127,17 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
       out->set(made);
       out->device = f.device;
       out->offset = 0;
-      if (product.op->onto_row(call_to(&out), row, /*relu=*/true)) return 3;
+      if (product.op->onto_row(call_to(&out), row, /*relu=*/true)) {
+        count_taken(FastPath::onto_row_relu);
+        return 3;
+      }
     }
   }
   Body* out = &summed;
   out->offset = 0;
-  return product.op->onto_row(call_to(&out), row, /*relu=*/false) ? 2 : 0;
+  if (!product.op->onto_row(call_to(&out), row, /*relu=*/false)) return 0;
+  count_taken(FastPath::onto_row);
+  return 2;
 }
 
 namespace {
@@ -208,7 +209,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
       continue;
     }
     bool read_here = last > k && last < item.end, alone = out.storage->count.load(std::memory_order_relaxed) == 1;
-    bool streams = alone && !read_here && last < item.end && item.n * out.dtype.size() >= kStreamed &&
+    bool streams = alone && !read_here && last < item.end && item.n * out.dtype.size() >= fast_path_thresholds.streamed &&
                    reinterpret_cast<std::uintptr_t>(out.data()) % 64 == 0;
     if (streams) chain.stream(chain.memory(out.data()));
     else chain.store(chain.memory(out.data()));
@@ -221,16 +222,18 @@ void Plan::run_fused(Frame& f, const Item& item) const {
     run_summed(f, item);
     return;
   }
+  count_taken(step(item.begin).tail ? FastPath::chain_of_update : FastPath::chain);
   const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
   Chain chain(dtype, {.width = item.n}, table_for(item.n));
   fetch_operands(chain, f, item);
   add_steps(chain, f, item);
   chain.finish();
-  parallel_for(item.n, kPartBytes / dtype.size(), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
+  parallel_for(item.n, std::max<std::int64_t>(kLine, fast_path_thresholds.chain_part) / dtype.size(), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
 }
 
 /// A chain and the sum of what it makes.
 void Plan::run_summed(Frame& f, const Item& item) const {
+  count_taken(FastPath::chain_summed);
   const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
   const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);
   Chain chain(dtype, {.width = item.n}, table_for(item.n));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/loop_run.h"
+#include "core/fast_paths.h"
 #include "core/text.h"
 #include "ops/binary.h"
 #include "ops/expr.h"
@@ -56,7 +57,7 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
       if (slot >= 0) ++reads[static_cast<std::size_t>(slot)];
   std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
   std::vector<char> gone(plan_.steps.size(), 0);
-  for (int i = 0; i < p.arity.nc; ++i) {
+  for (int i = 0; i < p.arity.nc && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
     int slot = v.dcapture[static_cast<std::size_t>(i)], start = p.sums[static_cast<std::size_t>(i)];
     if (start < 0) continue;
@@ -185,6 +186,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
   Context& c = context();
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *program_;
+  count_taken(FastPath::loop_rewound);
   dx_.resize(static_cast<std::size_t>(p.arity.nx));
   backs_.resize(p.variants.size());
   std::vector<char> shares(static_cast<std::size_t>(p.arity.nc), 0);
@@ -243,6 +245,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 
 /// Plays the segment that ends with step t, and keeps what its way back reads; its first step.
 std::int64_t LoopRun::play_again(std::int64_t t) {
+  count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const Row& start = starts_[static_cast<std::size_t>(begin / call_.segment)][i];

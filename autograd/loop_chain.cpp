@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "core/fast_paths.h"
 #include "ops/shaping.h"
 
 namespace kassette {
 namespace {
-
-constexpr std::int64_t kLeastRow = 256, kLeastBytes = 1024;   // below, a chain costs more than it saves
 
 constexpr float kZero32 = 0;
 constexpr double kZero64 = 0;
@@ -77,7 +76,7 @@ std::size_t LoopChains::extend(std::size_t begin) {
         if (shape_.rows == 1) shape_ = {.rows = shape_.width / n, .width = n};
         else if (shape_.width != n) same = std::min(same, i);
       }
-  bool small = shape_.width * dtype_.size() < kLeastRow || shape_.numel() * dtype_.size() < kLeastBytes;
+  bool small = shape_.width * dtype_.size() < fast_path_thresholds.loop_chain_row || shape_.numel() * dtype_.size() < fast_path_thresholds.loop_chain;
   if (small) same = begin;
   clear(same, end);
   return same;
@@ -142,7 +141,7 @@ bool LoopChains::takes_elements(const Step& s) {
 bool LoopChains::fits(const Window& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
-  if (w.width * dtype_.size() < kLeastRow || w.rows * w.width * dtype_.size() < kLeastBytes) return false;
+  if (w.width * dtype_.size() < fast_path_thresholds.loop_chain_row || w.rows * w.width * dtype_.size() < fast_path_thresholds.loop_chain) return false;
   for (int s : early_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;

@@ -3,6 +3,7 @@
 
 #include "autograd/loop_rows.h"
 #include "autograd/loop_run.h"
+#include "core/fast_paths.h"
 
 namespace kassette {
 
@@ -90,13 +91,14 @@ void LoopRun::carry_on(const std::vector<Carried>& carried, const std::vector<Tr
 /// Plays steps [t, end) of the pass that began with `begin`, if that goes by rows; how many it played.
 std::int64_t LoopRun::play_rows(std::int64_t t, std::int64_t begin, std::int64_t end) {
   const LoopProgram& p = *program_;
-  if (end - t < 2) return 0;
+  if (end - t < 2 || !may_take(FastPath::loop_rows)) return 0;
   for (int i = 0; pass_ != Pass::keeping && i < p.arity.ny; ++i)
     if (!has_stack(p.outs[static_cast<std::size_t>(i)])) return 0;
   LoopRows rows;
   if (!by_rows(*forward_, states_, rows)) return 0;
   std::vector<Track> tracks = tracks_from(t, begin, 1);
   if (!follow(states_, tracks)) return 0;
+  count_taken(FastPath::loop_rows);
   rows.run(end - t, tracks, bodies_);
   carry_on(states_, tracks, end - t);
   return end - t;
@@ -105,7 +107,7 @@ std::int64_t LoopRun::play_rows(std::int64_t t, std::int64_t begin, std::int64_t
 /// The same back from step t to `end`, the last of them, with cotangents of that variant.
 std::int64_t LoopRun::rewind_rows(const Variant& v, Back& back, const Tensors& dys, std::int64_t t, std::int64_t begin, std::int64_t end) {
   const LoopProgram& p = *program_;
-  if (t - end < 1) return 0;
+  if (t - end < 1 || !may_take(FastPath::loop_rows_back)) return 0;
   for (std::size_t i = 0; i < dx_.size(); ++i)
     if (dx_[i] && !back.in_place[i]) return 0;
   LoopRows rows;
@@ -126,6 +128,7 @@ std::int64_t LoopRun::rewind_rows(const Variant& v, Back& back, const Tensors& d
   }
   if (!follow(back.carried, tracks) || !rows.sums_last(tracks)) return 0;
   const std::int64_t steps = t - end + 1;
+  count_taken(FastPath::loop_rows_back);
   rows.run(steps, tracks, bodies_);
   carry_on(back.carried, tracks, steps);
   return steps;

@@ -6,6 +6,7 @@
 
 #include "autograd/recurrence.h"
 #include "core/check_interrupt.h"
+#include "core/fast_paths.h"
 #include "core/rank.h"
 #include "devices/cpu/threads.h"
 #include "ops/expr.h"
@@ -83,7 +84,10 @@ std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items
     if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(item);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
-  if (std::unique_ptr<Arrangement> kept = p.arrangements.take(of)) return kept;
+  if (std::unique_ptr<Arrangement> kept = may_take(FastPath::arrangement) ? p.arrangements.take(of) : nullptr) {
+    count_taken(FastPath::arrangement);
+    return kept;
+  }
   std::vector<char> rooted = p.kept;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
@@ -149,7 +153,7 @@ bool LoopRun::writes_rows(int slot) const {
 
 void LoopRun::find_swaps(std::vector<Carried>& list) const {
   for (Carried& c : list)
-    c.swaps = writes_rows(c.from) && !has_stack(c.from) &&
+    c.swaps = may_take(FastPath::loop_swapped) && writes_rows(c.from) && !has_stack(c.from) &&
               std::count_if(list.begin(), list.end(), [&](const Carried& o) { return o.from == c.from; }) == 1;
 }
 
@@ -258,6 +262,7 @@ Tensors LoopRun::forward(bool way_back) {
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *program_;
   bool segments = way_back && call_.segment > 0;
+  count_taken(FastPath::loop);
   lists_.resize(static_cast<std::size_t>(p.arity.ny));
   if (call_.steps > 0) {
     try {
@@ -405,12 +410,12 @@ inline void LoopRun::execute(Bound& b) {
 }
 
 void LoopRun::execute(LoopChain& c) {
-  constexpr std::int64_t kPart = 1 << 16;   // instructions on an element that are worth a thread
   running_ = &plan_.step(c.first);
   for (int slot : c.made) make_room(slot);
   c.chain.place_sources([&](int slot) { return body(slot).data(); });
   const ChainShape& shape = c.chain.shape();
-  std::int64_t part = std::max<std::int64_t>(1, kPart / c.chain.length());
+  count_taken(shape.rows > 1 ? FastPath::loop_chain_of_rows : FastPath::loop_chain);
+  std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.loop_chain_part / c.chain.length());
   if (shape.rows == 1)
     parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
   else
@@ -427,7 +432,10 @@ void LoopRun::add_product_to(const LoopItem& item) {
     sum.offset = 0;
   }
   Bound &product = bounds_[static_cast<std::size_t>(item.step)], &addition = bounds_[static_cast<std::size_t>(item.add)];
-  if (const Call call = call_of(product); call.op.accumulate(call, sum)) return;
+  if (const Call call = call_of(product); call.op.accumulate(call, sum)) {
+    count_taken(FastPath::loop_accumulated);
+    return;
+  }
   execute(product);
   // The first of several additions reads the sum itself, the others what the one before them made: here the same.
   Body &to = body(addition.step->out), &from = body(plan_.input(*addition.step, 0));
@@ -501,6 +509,7 @@ void LoopRun::carry(const std::vector<Carried>& list) {
     }
     Body& from = body(c.from);
     if (c.swaps) {
+      count_taken(FastPath::loop_swapped);
       std::swap(from.storage, to.storage);
       std::swap(from.offset, to.offset);
     } else if (has_stack(c.from)) {

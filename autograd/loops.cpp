@@ -5,8 +5,10 @@
 #include "autograd/checkpoint.h"
 #include "autograd/control.h"
 #include "autograd/loop_run.h"
+#include "autograd/shadow.h"
 #include "autograd/steps.h"
 #include "core/convert.h"
+#include "core/fast_paths.h"
 #include "core/sparse.h"
 #include "core/rank.h"
 #include "ops/expr.h"
@@ -89,18 +91,21 @@ std::int64_t Scan::steps_of(const Tensors& in) const {
 Tensors Scan::run(const Tensors& in) const {
   const std::int64_t steps = steps_of(in);
   bool recorded = std::any_of(in.begin(), in.end(), [](const Tensor& t) { return Access::body(t).node; }) && context().recording;
-  if (recorded || steps == 0) return run_recorded(in, steps);
-  return LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in)).forward(/*way_back=*/false);
+  if (recorded || steps == 0 || !may_take(FastPath::loop)) return run_recorded(in, steps);
+  Tensors results = LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in)).forward(/*way_back=*/false);
+  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, results, [&] { return run_recorded(in, steps); });
+  return results;
 }
 
 bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
   const std::int64_t steps = steps_of(in);
-  if (steps == 0) return false;
+  if (steps == 0 || !may_take(FastPath::loop_rewound)) return false;
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
   auto run = Ref<LoopRun>::adopt(new LoopRun(program, {form_.what, steps, form_.reverse, segment_of(checkpoint_, steps), /*again=*/eager_, form_.batched}, values));
   tape.results = run->forward(/*way_back=*/true);
+  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, tape.results, [&] { return run_recorded(in, steps); });
   tape.loop = Ref<Extra>(run.get());
   return true;
 }
@@ -125,7 +130,10 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::in
   std::lock_guard<std::mutex> lock(mutex_);
   auto same = [](const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; };
   for (const Known& k : known_)
-    if (k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), same)) return k.program;
+    if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), same)) {
+      count_taken(FastPath::loop_program);
+      return k.program;
+    }
   LoopArity arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
   Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy, steps)};
   if (known_.size() == kPrograms) known_.erase(known_.begin());
@@ -173,6 +181,27 @@ void Scan::specs(const Call& call, Spec* out) const {
 
 }  // namespace
 
+namespace {
+
+/// What a body captures, with values: ops on captures alone were recorded while it was traced, and a loop that runs at once does them
+/// at once. As they are, where one needs a placeholder.
+Tensors computed(const char* what, const Tensors& captures) {
+  Plan::Request request;
+  for (const Tensor& t : captures)
+    if (t.symbolic()) request.outputs.push_back(t);
+  if (request.outputs.empty()) return captures;
+  request.what = what;
+  const Ref<Plan> plan = Plan::build(request);
+  if (!plan->program().missing.empty()) return captures;
+  const Tensors values = plan->connect(nullptr, 0);
+  Tensors all;
+  std::int64_t next = 0;
+  for (const Tensor& t : captures) all.push_back(t.symbolic() ? values[next++] : t);
+  return all;
+}
+
+}  // namespace
+
 Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   std::vector<Spec> args;
   Device device = cpu;
@@ -208,7 +237,7 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   }
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) in.push_back(t);
-  for (const Tensor& t : body.captures) in.push_back(t);
+  for (const Tensor& t : symbolic ? body.captures : computed(r.what, body.captures)) in.push_back(t);
   auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
   return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);
 }

@@ -4,6 +4,7 @@
 
 #include "autograd/deferred.h"
 #include "autograd/plan.h"
+#include "core/fast_paths.h"
 
 namespace kassette {
 
@@ -59,6 +60,7 @@ Tensors FunctionCall::expand(const Node& node) const {
 }
 
 Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_args) {
+  count_taken(FastPath::function_as_node);
   Context& c = context();
   const std::vector<Body>& outputs = plan->output_bodies();
   auto node = Ref<Node>::adopt(Node::make(&deferred_row, static_cast<std::uint32_t>(n_args), static_cast<std::uint16_t>(outputs.size()), 0));
@@ -93,9 +95,9 @@ constinit const OpDef deferred_row{.name = "deferred", .rule = nullptr, .cpu = n
 
 /// Whether a call with symbolic tensors may be one node, see Note [Nested functions].
 void Plan::find_deferrable(bool body) {
-  constexpr std::size_t kLarge = 64;   // steps
+  const auto large = static_cast<std::size_t>(fast_path_thresholds.function_node);
   const Program& p = program_;
-  if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.steps.size() <= kLarge)) return;
+  if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.steps.size() <= large)) return;
   std::vector<std::uint64_t> inputs(static_cast<std::size_t>(p.n_slots), 0);
   for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[static_cast<std::size_t>(p.feeds[i].slot)] = std::uint64_t(1) << i;
   for (const Step& s : p.steps) {

@@ -5,6 +5,7 @@
 
 #include "autograd/control.h"
 #include "autograd/passes.h"
+#include "core/fast_paths.h"
 
 namespace kassette {
 namespace {
@@ -113,6 +114,7 @@ void find_takers(Program& p) {
 }  // namespace
 
 void find_tapes(Program& p) {
+  if (!may_take(FastPath::tape_taken)) return;
   const MakerOf makers = find_makers(p);
   if (makers.empty()) return;
   std::vector<int> takes(static_cast<std::size_t>(p.first_tail), -1);   // per step: whose tape

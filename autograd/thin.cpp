@@ -1,6 +1,7 @@
 // autograd/thin.cpp - results that are one number, repeated.
 #include "autograd/frame.h"
 #include "core/convert.h"
+#include "core/fast_paths.h"
 #include "ops/repeat.h"
 
 namespace kassette {
@@ -15,8 +16,9 @@ bool Plan::spread_thin(Frame& f, const Step& s) const {
   auto slot = static_cast<std::size_t>(s.out);
   const Body& in = *f.arrays[0].body;
   Body& out = f.own[slot];
-  f.thin[slot] = f.device == cpu && in.numel() == 1 && out.numel() > 1;
+  f.thin[slot] = may_take(FastPath::repeated) && f.device == cpu && in.numel() == 1 && out.numel() > 1;
   if (!f.thin[slot]) return false;
+  count_taken(FastPath::repeated);
   out.storage = Storage::allocate(out.dtype.size(), cpu);
   out.offset = 0;
   s.op->repeated(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, cpu}, out, out.data());

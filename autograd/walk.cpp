@@ -6,6 +6,8 @@
 #include "autograd/backward_walk.h"
 #include "autograd/deferred.h"
 #include "autograd/plan.h"
+#include "autograd/shadow.h"
+#include "core/fast_paths.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "ops/like.h"
@@ -23,8 +25,6 @@ struct Held final : Deferred {
   Tensors expand(const Node& node) const override;
   Tensors computed_from(const Node&) const override { return loss; }
 };
-
-constexpr std::int64_t kWorthwhile = 1 << 20;   // bytes saved by this thread: see Note [Losses given up]
 
 constinit WarnOnce growing;
 
@@ -86,8 +86,9 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions*
     return none;
   }
   if (l.symbolic() || c.symbolic) return walk({loss}, xs, {seed_for(loss)}, Kept::everything, told);
-  if (c.saved_bytes.get() < kWorthwhile) kept = Kept::everything;
-  Tensors raw, leaves;
+  if (c.saved_bytes.get() < fast_path_thresholds.given_up) kept = Kept::everything;
+  Tensors raw, leaves, before;
+  if (__builtin_expect(shadow != nullptr, 0)) before = shadow->before_pass(loss, xs, seed_for(loss));
   {
     Scoped<bool> off(c.recording, false);
     BackwardWalk w(xs, kept, told);
@@ -96,6 +97,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions*
     watch_growth(c, w.visited());
     leaves = w.leaves();
   }
+  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_pass(before, raw);
   if (!c.recording) return raw;
   // Note [Lazy backward]
   // The pass ran unrecorded. Should somebody differentiate its results, or put them in a plan, this one node gives what is

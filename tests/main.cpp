@@ -13,6 +13,7 @@
 #include <string>
 
 #include "devices/plugin.h"
+#include "tests/shadow.h"
 #include "tests/sources.h"
 
 namespace kassette::test {
@@ -101,7 +102,8 @@ int main(int argc, char** argv) {
   choose_cuda();
   unsetenv("KERAS_BACKEND");
   kassette::set_print_sink([](const char*) {});   // the sweeps print thousands of tensors
-  const int result = Catch::Session().run(argc, argv);
+  kassette::test::start_shadow();
+  const int result = kassette::test::end_shadow(Catch::Session().run(argc, argv));
   kassette::test::print_counts();
   std::filesystem::remove_all(home);
   return result;

@@ -1,0 +1,188 @@
+// tests/shadow.cpp - KASSETTE_TEST_SHADOW=1: while the unit tests run, each call of a function is also played op by op on the tape, each
+// compiled loop is also recorded, there and back, and each eager backward pass is also run expanded; bits are compared, the sign of
+// zero apart. What a test itself checks does not count then, for some count nodes, bytes or calls: the program fails by differences alone.
+#define CATCH_CONFIG_EXTERNAL_INTERFACES   // of Catch2 2: its listeners
+#include "tests/shadow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autograd/plan.h"
+#include "autograd/shadow.h"
+#include "autograd/walk.h"
+#include "core/context.h"
+#include "core/impl.h"
+#include "tests/catch.h"
+
+namespace kassette::test {
+namespace {
+
+const char* const kWays[] = {"calls of functions", "loops", "backward passes"};
+
+class Comparing final : public Shadow {
+ public:
+  Tensors call(const Plan& plan, const Tensors& args) override {
+    if (inside_ || !ours() || prints(plan)) return plan.run(args.begin(), static_cast<int>(args.size()));
+    // The tape first: variables are as they are at entry. Sources draw the same again.
+    Tensors wanted;
+    std::string thrown;
+    {
+      const Inside in(*this);
+      std::vector<std::uint64_t> draws;
+      for (const LeafSlot& s : plan.program().sources) draws.push_back(s.node->cell->draws.load());
+      try {
+        Scoped<bool> on(context().recording, true);
+        wanted = plan.connect(args.begin(), static_cast<int>(args.size()));
+      } catch (const std::exception& e) {
+        thrown = e.what();
+      }
+      std::size_t i = 0;
+      for (const LeafSlot& s : plan.program().sources) s.node->cell->draws.store(draws[i++]);
+    }
+    Tensors got;
+    try {
+      got = plan.run(args.begin(), static_cast<int>(args.size()));
+    } catch (const std::exception& e) {
+      if (thrown.empty() && !plan.has_effects()) differs(kWays[0], std::string("throws ") + e.what() + "; op by op it does not");
+      throw;
+    }
+    if (thrown.empty()) compare(0, got, wanted);
+    else differs(kWays[0], "op by op it throws " + thrown);
+    return got;
+  }
+
+  Tensors before_pass(const Tensor& loss, const Tensors& xs, const Tensor& seed) override {
+    if (inside_ || !ours()) return {};
+    const Inside in(*this);
+    Scoped<bool> on(context().recording, true);
+    try {
+      return walk({loss}, xs, {seed});
+    } catch (const std::exception&) {
+      return {};   // the pass itself says so
+    }
+  }
+  void after_pass(const Tensors& before, const Tensors& gradients) override {
+    if (!before.empty()) compare(2, gradients, before);
+  }
+
+  void after_loop(const char* which, const Tensors& results, const Callable<Tensors()>& recorded) override {
+    if (inside_ || !ours()) return;
+    const Inside in(*this);
+    Scoped<bool> on(context().recording, true), eager(context().symbolic, false);
+    try {
+      compare(1, results, recorded());
+    } catch (const std::exception& e) {
+      differs(which, std::string("recorded it throws ") + e.what());
+    }
+  }
+
+  int report() const {
+    std::printf("shadow: compared");
+    for (std::size_t i = 0; i < 3; ++i) std::printf("%s %lld %s", i ? "," : "", compared_[i], kWays[i]);
+    std::printf("; %d differences\n", differences_);
+    return differences_;
+  }
+  std::string test;
+
+ private:
+  struct Inside {
+    explicit Inside(Comparing& c) : shadow(c) { shadow.inside_ = true; }
+    ~Inside() { shadow.inside_ = false; }
+    Comparing& shadow;
+  };
+  /// Other threads change variables while a call goes on.
+  static bool ours() { return &context() == main_; }
+  static bool prints(const Plan& plan) {
+    const auto& steps = plan.program().steps;
+    return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op->traits & (kPrints | kEffect); });
+  }
+
+  static bool same_element(const std::byte* a, const std::byte* b, DType dtype) {
+    if (dtype == float32 || dtype == float64) {
+      double x, y;
+      if (dtype == float64) {
+        std::memcpy(&x, a, sizeof x);
+        std::memcpy(&y, b, sizeof y);
+      } else {
+        float f, g;
+        std::memcpy(&f, a, sizeof f);
+        std::memcpy(&g, b, sizeof g);
+        x = f;
+        y = g;
+      }
+      return x == y || (std::isnan(x) && std::isnan(y));
+    }
+    return std::memcmp(a, b, static_cast<std::size_t>(dtype.size())) == 0;
+  }
+  /// What the elements of `got` are not; empty where all are the same.
+  static std::string difference(const Tensor& got, const Tensor& wanted) {
+    if (!got.defined() || !wanted.defined()) return "";   // None and zeros: tests say which
+    const Value x = read_value(Access::body(got)), y = read_value(Access::body(wanted));
+    const Body &a = Access::body(got), &b = Access::body(wanted);
+    if (!x.storage || !y.storage) return "";
+    if (!a.same_shape(b) || a.dtype != b.dtype) return "another shape or dtype";
+    if (a.device != cpu || b.device != cpu || a.dtype == float16 || a.dtype == bfloat16) return "";
+    const auto* p = static_cast<const std::byte*>(x.storage->data) + x.offset;
+    const auto* q = static_cast<const std::byte*>(y.storage->data) + y.offset;
+    for (std::int64_t i = 0, n = a.numel(), size = a.dtype.size(); i < n; ++i)
+      if (!same_element(p + i * size, q + i * size, a.dtype)) return "element " + std::to_string(i) + " of " + std::to_string(n);
+    return "";
+  }
+  void compare(std::size_t way, const Tensors& got, const Tensors& wanted) {
+    ++compared_[way];
+    if (got.size() != wanted.size()) return differs(kWays[way], "another number of results");
+    for (std::int64_t i = 0; i < got.size(); ++i)
+      if (std::string d = difference(got[i], wanted[i]); !d.empty()) return differs(kWays[way], "result " + std::to_string(i) + ", " + d);
+  }
+  void differs(const char* what, const std::string& how) {
+    ++differences_;
+    if (++said_[test] <= 3) std::printf("shadow: %s: %s: %s\n", test.c_str(), what, how.c_str());
+  }
+
+  static inline const Context* const main_ = &context();
+  bool inside_ = false;
+  long long compared_[3] = {};
+  int differences_ = 0;
+  std::map<std::string, int> said_;
+};
+
+Comparing* comparing = nullptr;
+
+#if KASSETTE_CATCH2 >= 3
+using ListenerBase = Catch::EventListenerBase;
+#else
+using ListenerBase = Catch::TestEventListenerBase;
+#endif
+
+/// Says in which test a difference is.
+class Naming : public ListenerBase {
+ public:
+  using ListenerBase::ListenerBase;
+  void testCaseStarting(const Catch::TestCaseInfo& info) override {
+    ListenerBase::testCaseStarting(info);
+    if (comparing) comparing->test = info.name;
+  }
+};
+CATCH_REGISTER_LISTENER(Naming)
+
+}  // namespace
+
+void start_shadow() {
+  const char* wanted = std::getenv("KASSETTE_TEST_SHADOW");
+  if (!wanted || !*wanted) return;
+  static Comparing one;
+  shadow = comparing = &one;
+}
+int end_shadow(int result) {
+  if (!comparing) return result;
+  shadow = nullptr;
+  return comparing->report() > 0;
+}
+
+}  // namespace kassette::test
