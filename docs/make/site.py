@@ -16,7 +16,7 @@ import headers
 import markdown
 
 GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing", "files", "errors", "pitfalls", "performance",
-         "sparse", "engines", "security", "parity", "house"]
+         "sparse", "engines", "security", "parity", "architecture"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
