@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <unordered_map>
 
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
+#include "core/few.h"
 #include "ops/expr.h"
 #include "ops/binary.h"
 #include "ops/operand.h"
@@ -25,39 +25,6 @@ namespace kassette {
 namespace {
 
 std::atomic<std::uint32_t> next_walk{1};
-
-/// Cotangents of one node: on the stack for the usual op, and no more of them than it has.
-class Slots {
- public:
-  Slots(int n_in, int n_out) : n_in_(n_in), n_(n_in + n_out) {
-    if (n_ <= kFew) {
-      tensors_ = reinterpret_cast<Tensor*>(few_);
-      wanted_ = few_wanted_;
-    } else {
-      many_.reset(new std::byte[static_cast<std::size_t>(n_) * (sizeof(Tensor) + 1)]);
-      tensors_ = reinterpret_cast<Tensor*>(many_.get());
-      wanted_ = reinterpret_cast<bool*>(tensors_ + n_);
-    }
-    for (int i = 0; i < n_; ++i) new (tensors_ + i) Tensor;
-  }
-  ~Slots() {
-    for (int i = 0; i < n_; ++i) tensors_[i].~Tensor();
-  }
-  Slots(const Slots&) = delete;
-  Slots& operator=(const Slots&) = delete;
-  Tensor* din() { return tensors_; }
-  Tensor* dy() { return tensors_ + n_in_; }
-  bool* wanted() { return wanted_; }
-
- private:
-  static constexpr int kFew = 8;
-  int n_in_, n_;
-  Tensor* tensors_;
-  bool* wanted_;
-  alignas(Tensor) std::byte few_[kFew * sizeof(Tensor)];
-  bool few_wanted_[kFew];
-  std::unique_ptr<std::byte[]> many_;
-};
 
 }  // namespace
 
@@ -178,9 +145,9 @@ void BackwardWalk::handle(Entry& e) {
   }
   if (!n.op || !n.op->vjp) return;
   auto n_in = static_cast<int>(n.n_in), n_out = static_cast<int>(n.n_out);
-  Slots slots(n_in, n_out);
-  Tensor *din = slots.din(), *dy = slots.dy();
-  bool* wanted = slots.wanted();
+  Few<Tensor, 8> cotangents(n_in + n_out);
+  Few<bool, 8> wanted(n_in);
+  Tensor *din = cotangents.get(), *dy = din + n_in;
   for (int i = 0; i < n_in; ++i) {
     const Node* m = n.in()[i].node.get();
     std::uint32_t k = m ? find(m) : kNone;
@@ -192,7 +159,7 @@ void BackwardWalk::handle(Entry& e) {
     Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
     dy[i] = keep ? c : std::move(c);
   }
-  n.op->vjp(Rewind(&n, dy, din, wanted, unrecorded_ ? this : nullptr));
+  n.op->vjp(Rewind(&n, dy, din, wanted.get(), unrecorded_ ? this : nullptr));
   for (int i = 0; i < n_in; ++i)
     if (wanted[i] && din[i].defined()) give(n.in()[i], std::move(din[i]));
   if (kept_ != Kept::everything) release(n);
@@ -228,13 +195,8 @@ void BackwardWalk::give(const Body& to, Tensor g) {
   if (!slot) return;
   const Body& b = Access::body(g);
   if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
-    Body shape_of;
-    shape_of.set(to);
-    shape_of.device = to.device;
-    shape_of.flags = to.flags;
-    shape_of.level = to.level;
-    shape_of.out = to.out;
-    shape_of.node = to.node;
+    Body shape_of = to;
+    shape_of.storage = {};
     g = sum_to_like(g, Access::wrap(std::move(shape_of)));
   }
   if (!slot->defined()) *slot = std::move(g);

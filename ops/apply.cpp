@@ -1,61 +1,96 @@
 // ops/apply.cpp - running one op.
+#include "ops/apply.h"
+
 #include "core/check_interrupt.h"
 #include "core/engine_access.h"
+#include "core/few.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/named.h"
-#include "ops/op.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace kassette {
 namespace {
 
-/// n objects on the stack up to N, else on the heap.
-template <class T, int N>
-class Few {
+/// An input as it was read.
+struct Source {
+  const Body* body;
+  Storage* storage;
+  std::int64_t offset;
+  std::int64_t version;   // of a variable
+  std::byte* data() const { return static_cast<std::byte*>(storage->data) + offset; }
+};
+
+/// The values of variables while an op reads them. The first small one is read under its lock: a count up and down would be two more
+/// atomic operations, a fifth of a small op. Any other is counted.
+class Reading {
  public:
-  explicit Few(int n) : data_(n <= N ? fixed_ : new T[static_cast<std::size_t>(n)]) {}
-  ~Few() {
-    if (data_ != fixed_) delete[] data_;
+  /// `counted`: room for one more than there are inputs.
+  explicit Reading(Storage** counted) : counted_(counted) {}
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading() {
+    if (locked_) locked_->unlock();
+    for (int i = 0; i < n_counted_; ++i) Ref<Storage>::drop(counted_[i]);
   }
-  Few(const Few&) = delete;
-  Few& operator=(const Few&) = delete;
-  T& operator[](int i) { return data_[i]; }
-  T* get() { return data_; }
+  static bool small(const Storage* s) { return s->bytes <= kSmall; }
+  /// Without storage where there is no value.
+  __attribute__((always_inline)) Source read(const Body& b) {
+    Storage* s = b.storage.get();
+    std::int64_t offset = b.offset, version = 0;
+    if (!s && (b.flags & (kLeaf | kSymbolic)) == kLeaf) s = read(*b.node->cell, offset, version);
+    return {&b, s, offset, version};
+  }
+  /// Gives the lock back for a count: who goes on may read the variable again.
+  void count() {
+    if (!locked_) return;
+    Ref<Storage> value = locked_->value.storage;
+    std::exchange(locked_, nullptr)->unlock();
+    hold(std::move(value));
+  }
 
  private:
-  T fixed_[N];
-  T* data_;
-};
-
-/// Storage read from variables: held until the op is recorded.
-struct Loaded {
-  static constexpr int kFew = 4;
-  Storage* few[kFew];
-  int n = 0;
-  std::unique_ptr<Loaded> more;
-  Loaded() {}
-  ~Loaded() {
-    for (int i = 0; i < n; ++i) Ref<Storage>::drop(few[i]);
-  }
-  Storage* hold(Ref<Storage> s) {
-    if (n == kFew) {
-      if (!more) more = std::make_unique<Loaded>();
-      return more->hold(std::move(s));
+  static constexpr std::int64_t kSmall = 1024;   // bytes: a lock is held for tens of nanoseconds
+  __attribute__((always_inline)) Storage* read(const Cell& cell, std::int64_t& offset, std::int64_t& version) {
+    if (!any_) {
+      any_ = true;
+      cell.lock();
+      Storage* s = cell.value.storage.get();
+      if (s && small(s)) {
+        locked_ = &cell;
+        offset = cell.value.offset;
+        version = cell.value.version;
+        return s;
+      }
+      cell.unlock();
     }
-    return few[n++] = s.release();
+    return read_counted(cell, offset, version);
   }
-};
+  __attribute__((noinline)) Storage* read_counted(const Cell& cell, std::int64_t& offset, std::int64_t& version) {
+    if (locked_ == &cell) {
+      offset = cell.value.offset;
+      version = cell.value.version;
+      return cell.value.storage.get();
+    }
+    count();   // never wait for a lock with another in hand
+    Value v = cell.load();
+    offset = v.offset;
+    version = v.version;
+    return hold(std::move(v.storage));
+  }
+  Storage* hold(Ref<Storage> s) { return counted_[n_counted_++] = s.release(); }
 
-struct Seen {
-  std::uint8_t flags = 0, level = 0;
-  bool tracked = false, draw = false;
-  Device device;
+  Storage** counted_;
+  const Cell* locked_ = nullptr;
+  bool any_ = false;
+  int n_counted_ = 0;
 };
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_undefined(const OpDef& op, int i) {
@@ -106,13 +141,6 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
   apply(op, attrs, moved.get(), n_in, out, n_out);
 }
 
-struct Source {
-  const Body* body;
-  Storage* storage;
-  std::int64_t offset;
-  std::int64_t version;   // of a variable
-};
-
 // Shape, dtype, device, flags, level and output of a body; its offset, storage and node follow.
 constexpr std::size_t kBodyHead = sizeof(Body) - sizeof(std::int64_t) - 2 * sizeof(void*);
 
@@ -135,9 +163,12 @@ inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
   return 1;
 }
 
-inline __attribute__((always_inline)) void record(const OpDef& op, const Attrs& attrs, const Source* from, int n_in, Body* const* out, int n_out, Context& c) {
-  int kept = kept_of(op, out, n_out);
-  Node* node = Node::make_raw(c, &op, attrs, static_cast<std::uint32_t>(n_in), static_cast<std::uint16_t>(n_out),
+/// How many inputs and outputs the call has is said again, for it may be known when this is compiled.
+inline __attribute__((always_inline)) void record(const Call& call, const Source* from, int n_in, int n_out, Context& c) {
+  const OpDef& op = call.op;
+  Body* const* out = call.out;
+  const int kept = kept_of(op, out, n_out);
+  Node* node = Node::make_raw(c, &op, call.attrs, static_cast<std::uint32_t>(n_in), static_cast<std::uint16_t>(n_out),
                               static_cast<std::uint16_t>(kept));
   Body* in = node->in();
   std::uint64_t seq = c.clock;
@@ -183,91 +214,110 @@ void allocate_output(Body& out, Device device) {
   out.offset = 0;
 }
 
-void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out, int n_out) {
-  check_interrupt();
-  Context& c = context();
-  Few<Array, 6> args(n_in);
-  Few<Source, 6> from(n_in);
-  Loaded loaded;
-  Seen seen;
-  for (int i = 0; i < n_in; ++i) {
-    const Body* b = inputs[i].body();
-    if (!b) fail_undefined(op, i);
-    if (c.after) b = c.after->substitute(b);
-    Storage* s = b->storage.get();
-    std::int64_t offset = b->offset, version = 0;
-    if (b->node) {
-      if (!s && (b->flags & (kLeaf | kSymbolic)) == kLeaf) {
-        Value v = b->node->cell->load();
-        offset = v.offset;
-        version = v.version;
-        s = v.storage ? loaded.hold(std::move(v.storage)) : nullptr;
-      }
-      if (b->flags & kDraw) seen.draw = true;
-      else seen.tracked = true;
-      if (b->level > seen.level) seen.level = b->level;
-    }
-    seen.flags |= b->flags;
-    if (is_sparse(*b)) fail_sparse(op.name, *b);
-    if (!has_bit(op.host, i) && b->device != seen.device) {
-      if (seen.device.given()) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
-      seen.device = b->device;
-    }
-    from[i] = {b, s, offset, version};
-    args[i] = {b, s ? static_cast<std::byte*>(s->data) + offset : nullptr};
-  }
-  if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
-  if (!seen.device.given()) seen.device = op.traits & kPlaced ? placed_device(attrs) : cpu;
-  bool symbolic = seen.flags & kSymbolic;
-  if (c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)))) symbolic = true;
-  if (op.traits & (kDraws | kSource) && c.depth > seen.level) seen.level = c.depth;
-  if (symbolic && c.floor > seen.level) seen.level = c.floor;
-
-  Body* bodies[4];
-  std::unique_ptr<Body*[]> many;
-  Body** outs = bodies;
-  if (n_out > 4) outs = (many = std::make_unique<Body*[]>(static_cast<std::size_t>(n_out))).get();
-  for (int i = 0; i < n_out; ++i) {
-    out[i] = make_output(c);
-    outs[i] = &Access::body(out[i]);
-  }
-  Call call{op, attrs, args.get(), n_in, outs, n_out, seen.device};
-  if (n_out == 1) {
-    op.rule(call, outs[0]);
-  } else {
-    auto specs = std::make_unique<Spec[]>(static_cast<std::size_t>(n_out));
-    op.rule(call, specs.get());
-    for (int i = 0; i < n_out; ++i) outs[i]->set(specs[i]);
-  }
-  for (int i = 0; i < n_out; ++i) {
-    Body& b = *outs[i];
-    b.device = seen.device;
-    b.flags = static_cast<std::uint8_t>((seen.flags & kPhase) | (symbolic ? kSymbolic : 0));
-    b.level = seen.level;
-  }
-  if (!symbolic) {
-    for (int i = 0; i < n_in; ++i)
-      if (!args[i].data && !has_bit(op.shape_only, i) && (!from[i].storage)) fail_no_value(op, *from[i].body);
-    Kernel kernel = seen.device.type() == Device::kCpu ? op.cpu : op.cuda;
-    if (!kernel) fail<NotImplementedError>(op.name, ": not available on ", seen.device);
-    try {
-      if (!(op.traits & kView))
-        for (int i = 0; i < n_out; ++i)
-          if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(op.name), seen.device);
-      kernel(call);
-    } catch (const MemoryError&) {
-      rethrow_for(op.name);
-    }
-  }
-  bool draws = op.traits & (kDraws | kSource);
-  if (symbolic || (seen.tracked && c.recording) || draws) record(op, attrs, from.get(), n_in, outs, n_out, c);
-  if (draws && !symbolic && !(seen.tracked && c.recording))
-    for (int i = 0; i < n_out; ++i) outs[i]->flags |= kDraw;
+Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Context& c) {
+  const bool makes = op.traits & (kDraws | kSource), recorded = seen.tracked && c.recording;
+  const bool in_scope = c.symbolic && (seen.tracked || (op.traits & (kSource | kDraws | kEffect | kPrints)));
+  Decision d;
+  d.symbolic = in_scope || (seen.flags & kSymbolic);
+  d.records = d.symbolic || recorded || makes;
+  d.draw = makes && !d.symbolic && !recorded;
+  d.level = std::max({seen.level, makes ? c.depth : seen.level, d.symbolic ? c.floor : seen.level});
+  d.device = seen.device.given() ? seen.device : op.traits & kPlaced ? placed_device(attrs) : cpu;
+  return d;
 }
 
 namespace {
 
-constexpr int kPlainInputs = 3;
+inline __attribute__((always_inline)) void compute_on(Kernel kernel, const Call& call, int n_out, Device device, Context& c) {
+  try {
+    for (int i = 0; i < n_out; ++i)
+      if (Body& b = *call.out[i]; b.known()) b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), device);
+    kernel(call);
+  } catch (const MemoryError&) {
+    rethrow_for(call.op.name);
+  }
+}
+
+/// Reads the inputs. False where they are on several devices.
+bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& reading, Seen& seen) {
+  const AfterUpdates* after = context().after;
+  for (int i = 0; i < n_in; ++i) {
+    const Body* b = inputs[i].body();
+    if (!b) fail_undefined(op, i);
+    if (after) b = after->substitute(b);
+    if (b->node) {
+      seen.tracked = seen.tracked || !(b->flags & kDraw);
+      seen.level = std::max(seen.level, b->level);
+    }
+    seen.flags |= b->flags;
+    if (is_sparse(*b)) fail_sparse(op.name, *b);
+    if (!has_bit(op.host, i)) {
+      if (seen.device.given() && b->device != seen.device) return false;
+      seen.device = b->device;
+    }
+    from[i] = reading.read(*b);
+  }
+  return true;
+}
+
+}  // namespace
+
+void infer(const Call& call) {
+  if (call.n_out == 1) {
+    call.op.rule(call, call.out[0]);
+  } else {
+    auto specs = std::make_unique<Spec[]>(call.n_out);
+    call.op.rule(call, specs.get());
+    for (int i = 0; i < call.n_out; ++i) call.out[i]->set(specs[i]);
+  }
+  for (int i = 0; i < call.n_out; ++i) call.out[i]->device = call.device;
+}
+
+void compute(const Call& call) {
+  const Kernel kernel = call.device.type() == Device::kCpu ? call.op.cpu : call.op.cuda;
+  if (!kernel) fail<NotImplementedError>(call.op.name, ": not available on ", call.device);
+  compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, call.device, context());
+}
+
+__attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out, int n_out) {
+  check_interrupt();
+  Context& c = context();
+  Few<Source, 6> from(n_in);
+  Few<Array, 6> args(n_in);
+  Few<Body*, 4> outs(n_out);
+  Few<Storage*, 6> counted(n_in + 1);
+  Reading reading(counted.get());
+  Seen seen;
+  const bool together = gather(op, inputs, n_in, from.get(), reading, seen);
+  reading.count();
+  if (!together) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
+  if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
+  const Decision d = decide(op, attrs, seen, c);
+  for (int i = 0; i < n_in; ++i) args[i] = {from[i].body, from[i].storage ? from[i].data() : nullptr};
+  for (int i = 0; i < n_out; ++i) {
+    out[i] = make_output(c);
+    outs[i] = &Access::body(out[i]);
+  }
+  const Call call{op, attrs, args.get(), n_in, outs.get(), n_out, d.device};
+  infer(call);
+  for (int i = 0; i < n_out; ++i) {
+    outs[i]->flags = static_cast<std::uint8_t>((seen.flags & kPhase) | (d.symbolic ? kSymbolic : 0));
+    outs[i]->level = d.level;
+  }
+  if (!d.symbolic) {
+    for (int i = 0; i < n_in; ++i)
+      if (!from[i].storage && !has_bit(op.shape_only, i)) fail_no_value(op, *from[i].body);
+    compute(call);
+  }
+  if (d.records) record(call, from.get(), n_in, n_out, c);
+  for (int i = 0; d.draw && i < n_out; ++i) outs[i]->flags |= kDraw;
+}
+
+namespace {
+
+// The fast path: apply without its questions. One output, some inputs, all of them on the CPU with a value; nothing symbolic, no
+// draws. Null where that is not so. A kernel that runs here must not read its variables again (read_value), for the lock would wait
+// for itself: rows with kView do that, and take the long way.
 
 /// What a throw in the midst of an op frees.
 struct Unfinished {
@@ -278,149 +328,67 @@ struct Unfinished {
   TensorImpl* finished() { return std::exchange(impl, nullptr); }
 };
 
-/// One output of a concrete call on the CPU: rule, storage, kernel.
-inline __attribute__((always_inline)) TensorImpl* run_plain(const OpDef& op, const Attrs& attrs, const Array* args, int n_in, Context& c) {
-  check_interrupt();
-  Unfinished made{TensorImpl::make(c)};
-  Body* body = &made.impl->body;
-  Call call{op, attrs, args, n_in, &body, 1, cpu};
-  op.rule(call, body);
-  body->device = cpu;
-  try {
-    if (body->known()) body->storage = Storage::allocate(c, body->checked_bytes(op.name), cpu);
-    op.cpu(call);
-  } catch (const MemoryError&) {
-    rethrow_for(op.name);
-  }
-  return made.finished();
-}
-
-// A kernel that runs here must not read its variables again (read_value): the lock would wait for itself. Only rows with
-// kView do that, and those take the long way.
-
-/// The values of variables while an op reads them. A small value of a single variable is read under its lock: a count up and
-/// down would be two more atomic operations, a fifth of a small op. Anything else is counted.
-class Held {
- public:
-  Held() = default;
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() {
-    if (locked_) locked_->unlock();
-    for (int i = 0; i < n_counted_; ++i) Ref<Storage>::drop(counted_[i]);
-  }
-  /// Gives the lock back for a count.
-  void count() {
-    if (!locked_) return;
-    Ref<Storage> value = locked_->value.storage;
-    std::exchange(locked_, nullptr)->unlock();
-    hold(std::move(value));
-  }
-  static bool small(const Storage* s) { return s->bytes <= kSmall; }
-  /// Null where the variable has no value.
-  Storage* read(const Cell& cell, std::int64_t& offset, std::int64_t& version) {
-    if (!any_) {
-      any_ = true;
-      cell.lock();
-      Storage* s = cell.value.storage.get();
-      if (s && small(s)) {
-        locked_ = &cell;
-        offset = cell.value.offset;
-        version = cell.value.version;
-        return s;
-      }
-      cell.unlock();
-    }
-    return read_counted(cell, offset, version);
-  }
-
- private:
-  static constexpr std::int64_t kSmall = 1024;   // bytes: a lock is held for tens of nanoseconds
-  __attribute__((noinline)) Storage* read_counted(const Cell& cell, std::int64_t& offset, std::int64_t& version) {
-    if (locked_ == &cell) {
-      offset = cell.value.offset;
-      version = cell.value.version;
-      return cell.value.storage.get();
-    }
-    count();   // a second variable: never wait for a lock with another in hand
-    Value v = cell.load();
-    offset = v.offset;
-    version = v.version;
-    return hold(std::move(v.storage));
-  }
-  Storage* hold(Ref<Storage> s) { return counted_[n_counted_++] = s.release(); }
-
-  const Cell* locked_ = nullptr;
-  bool any_ = false;
-  int n_counted_ = 0;
-  Storage* counted_[kPlainInputs + 1];
-};
-
-/// The same where some inputs have history, variables among them; nothing symbolic, no draws. Null where that is not so.
 template <int kInputs>
-__attribute__((noinline)) TensorImpl* apply_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
-  if (c.symbolic) return nullptr;
-  Array args[kInputs];
+TensorImpl* fast_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c);
+
+/// `kTracked`: some inputs have history, variables among them.
+template <int kInputs, bool kTracked>
+inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
   Source from[kInputs];
-  Held held;
-  bool small = true;
+  Array args[kInputs];
+  Storage* counted[kInputs + 1];
+  [[maybe_unused]] std::conditional_t<kTracked, Reading, Storage**> reading{counted};
   std::uint8_t level = 0;
+  bool small = true;
 #pragma GCC unroll 3
   for (int i = 0; i < kInputs; ++i) {
     const Body* b = inputs[i].body();
-    if (!b || (b->flags & ~kLeaf) || b->device != cpu) return nullptr;
-    Storage* s = b->storage.get();
-    std::int64_t offset = b->offset, version = 0;
-    if (!s) {
-      if (!(b->flags & kLeaf)) return nullptr;
-      s = held.read(*b->node->cell, offset, version);
-      if (!s) return nullptr;
+    if constexpr (kTracked) {
+      if (!b || (b->flags & ~kLeaf) || b->device != cpu) return nullptr;
+      from[i] = reading.read(*b);
+      if (!from[i].storage) return nullptr;
+      small = small && Reading::small(from[i].storage);
+      level = std::max(level, b->level);
+      args[i] = {b, from[i].data()};
+    } else {
+      if (b && b->node) return fast_tracked<kInputs>(op, attrs, inputs, c);
+      if (!b || b->flags || !b->storage || b->device != cpu) return nullptr;
+      args[i] = {b, b->data()};
     }
-    small = small && Held::small(s);
-    if (b->level > level) level = b->level;
-    from[i] = {b, s, offset, version};
-    args[i] = {b, static_cast<std::byte*>(s->data) + offset};
   }
-  if (!small) held.count();
-  Unfinished out{run_plain(op, attrs, args, kInputs, c)};
-  if (c.recording) {
-    Body* body = &out.impl->body;
+  if constexpr (kTracked)
+    if (!small) reading.count();
+  check_interrupt();
+  Unfinished out{TensorImpl::make(c)};
+  Body* body = &out.impl->body;
+  const Call call{op, attrs, args, kInputs, &body, 1, cpu};
+  op.rule(call, body);
+  body->device = cpu;
+  compute_on(op.cpu, call, 1, cpu, c);
+  if (kTracked && c.recording) {
     body->level = level;
-    record(op, attrs, from, kInputs, &body, 1, c);
+    record(call, from, kInputs, 1, c);
   }
   return out.finished();
 }
 
-/// The common case without the questions: concrete tensors with a value, all on the CPU, one output. Null where that is
-/// not so.
+/// A function of its own: the other has no need of its frame.
 template <int kInputs>
-TensorImpl* apply_plain(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
-  Array args[kInputs];
-#pragma GCC unroll 3
-  for (int i = 0; i < kInputs; ++i) {
-    const Body* b = inputs[i].body();
-    if (b && b->node) return apply_tracked<kInputs>(op, attrs, inputs, c);
-    if (!b || b->flags || !b->storage || b->device != cpu) return nullptr;
-    args[i] = {b, b->data()};
-  }
-  return run_plain(op, attrs, args, kInputs, c);
-}
-
-TensorImpl* apply_plain(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in, Context& c) {
-  if (c.after || (op.traits & ~kElementwise)) return nullptr;
-  switch (in.size()) {
-    case 1: return apply_plain<1>(op, attrs, in.begin(), c);
-    case 2: return apply_plain<2>(op, attrs, in.begin(), c);
-    case kPlainInputs: return apply_plain<kPlainInputs>(op, attrs, in.begin(), c);
-    default: return nullptr;
-  }
+__attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
+  return c.symbolic ? nullptr : fast<kInputs, true>(op, attrs, inputs, c);
 }
 
 }  // namespace
 
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
-  Tensor out = Access::adopt(apply_plain(op, attrs, in, c));
+  TensorImpl* made = nullptr;
+  if (!c.after && !(op.traits & ~kElementwise)) switch (in.size()) {
+      case 1: made = fast<1, false>(op, attrs, in.begin(), c); break;
+      case 2: made = fast<2, false>(op, attrs, in.begin(), c); break;
+      case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;
+    }
+  Tensor out = Access::adopt(made);
   if (!out.defined()) apply(op, attrs, in.begin(), static_cast<int>(in.size()), &out, 1);
   return out;
 }
