@@ -15,10 +15,8 @@ class Branches final : public Procedure {
     bool taken;
     in[1].item(&taken, bool_);
     const Plan& plan = taken ? *yes_ : *no_;
-    Tensors args;
-    std::int64_t begin = taken ? 2 : 2 + n_yes_, end = taken ? 2 + n_yes_ : in.size();
-    for (std::int64_t i = begin; i < end; ++i) args.push_back(in[i]);
-    return run_body(plan, args, step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
+    const Tensor *yes = in.begin() + 2, *no = yes + n_yes_;
+    return run_body(plan, taken ? std::span(yes, no) : std::span(no, in.end()), step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
   }
   void specs(const Call&, Spec* out) const override { out->set(result_); }
   int n_out() const override { return 1; }
@@ -37,8 +35,7 @@ class Branches final : public Procedure {
 Spec common_spec(const char* what, const Spec& yes, const Spec& no) {
   if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
   if (!yes.compatible(no)) fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
-  Spec s;
-  s.set(yes);
+  Spec s = yes;
   s.refine(no);
   return s;
 }
@@ -53,8 +50,8 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
     in.push_back(a.plan->sources().empty() && b.plan->sources().empty() ? no_key(what) : next_key(None, what));
   }
   in.push_back(condition);
-  for (const Tensor& t : a.captures) in.push_back(t);
-  for (const Tensor& t : b.captures) in.push_back(t);
+  append(in, a.captures);
+  append(in, b.captures);
   return call_node(Ref<Extra>::adopt(new Branches(std::move(a), std::move(b), result)), in)[0];
 }
 

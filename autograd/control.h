@@ -1,6 +1,7 @@
 // autograd/control.h - control flow on the tape: one node that holds its recorded body, and whose adjoint is such a node
 // again, so that any order of derivative works.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,10 @@ Rewound rewound_by(const Attrs& attrs);
 Tensors call_node(Ref<Extra> procedure, const Tensors& in);
 /// The same on concrete tensors: runs, and is one node of the tape where an input has history.
 Tensors call_now(Ref<Extra> procedure, const Tensors& in);
+
+inline void append(Tensors& to, std::span<const Tensor> list) {
+  for (const Tensor& t : list) to.push_back(t);
+}
 
 // ---- bodies ------------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/rank.h"
+#include "core/text.h"
 #include "ops/expr.h"
 #include "ops/named.h"
 
@@ -14,6 +16,22 @@ namespace {
 constexpr std::int64_t kTogether = 16384;
 
 }  // namespace
+
+Spec element_spec(const Spec& x, int axis) {
+  Spec s(x.dtype, {});
+  for (int k = 0; k < x.rank; ++k)
+    if (k != axis) s.dims[s.rank++] = x.dims[k];
+  return s;
+}
+
+Spec stacked_spec(const char* what, const Spec& element, std::int64_t n, int axis) {
+  Spec s = element;
+  if (s.rank < 0) return s;
+  s.rank = checked_rank(what, element.rank + 1, "outputs of shape ", element, ", stacked");
+  std::copy_backward(s.dims + axis, s.dims + element.rank, s.dims + s.rank);
+  s.dims[axis] = n;
+  return s;
+}
 
 Elements::Elements(const char* what, const Tensor& x, std::int64_t size, int axis) : what_(what), axis_(axis) {
   in_name_of(what, [&] {

@@ -4,6 +4,10 @@
 
 namespace kassette {
 
+/// The shape of an element of x along an axis, and of n such elements stacked.
+Spec element_spec(const Spec& x, int axis = 0);
+Spec stacked_spec(const char* what, const Spec& element, std::int64_t n, int axis = 0);
+
 /// x cut along an axis. Of a very long x the parts are made as the loop comes to them, thousands at a time: those that are done with
 /// are gone before the last are made, and so are their cotangents on the way back.
 class Elements {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "autograd/elements.h"
 #include "autograd/loop_run.h"
 #include "core/fast_paths.h"
 #include "core/text.h"
@@ -20,16 +21,16 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   set_keys(t);
   for (int slot : stacked_) body(slot).offset = row_ * body(slot).bytes();
   for (const Carried& c : states_) {
-    if (!p.kept[static_cast<std::size_t>(c.to)] || !has_stack(c.from)) continue;
+    if (!p.kept[c.to] || !has_stack(c.from)) continue;
     Body& to = body(c.to);
     if (row_ > 0) {
-      if (!(to.storage == stacks_[static_cast<std::size_t>(c.from)])) to.storage = stacks_[static_cast<std::size_t>(c.from)];
+      if (!(to.storage == stacks_[c.from])) to.storage = stacks_[c.from];
       to.offset = (row_ - 1) * to.bytes();
       continue;
     }
-    auto i = static_cast<std::size_t>(&c - states_.data());
-    const Body& first = Access::body(in_[1 + p.arity.nx + static_cast<std::int64_t>(i)]);
-    Row start = starts_.empty() ? Row{first.storage, first.offset} : starts_[static_cast<std::size_t>(begin / call_.segment)][i];
+    const auto i = &c - states_.data();
+    const Body& first = Access::body(in_[1 + p.arity.nx + i]);
+    Row start = starts_.empty() ? Row{first.storage, first.offset} : starts_[begin / call_.segment][i];
     to.storage = start.storage;
     to.offset = start.offset;
   }
@@ -51,39 +52,37 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);
   for (int k : v.steps)
-    for (int i = 0; i < plan_.step(k).n_in; ++i) ++reads[static_cast<std::size_t>(plan_.input(plan_.step(k), i))];
-  for (const std::vector<int>* roots : {&v.dx, &v.dstate, &v.dcapture})
-    for (int slot : *roots)
-      if (slot >= 0) ++reads[static_cast<std::size_t>(slot)];
+    for (int i = 0; i < plan_.step(k).n_in; ++i) ++reads[plan_.input(plan_.step(k), i)];
+  for (int slot : v.din)
+    if (slot >= 0) ++reads[slot];
   std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
   std::vector<char> gone(plan_.steps.size(), 0);
   for (int i = 0; i < p.arity.nc && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
-    int slot = v.dcapture[static_cast<std::size_t>(i)], start = p.sums[static_cast<std::size_t>(i)];
+    int slot = v.din[p.arity.nx + p.arity.ns + i], start = p.sums[i];
     if (start < 0) continue;
-    while (slot >= 0 && slot != start && reads[static_cast<std::size_t>(slot)] == 1) {
-      int add = p.maker[static_cast<std::size_t>(slot)];
-      if (add < 0 || plan_.step(add).op->pattern != Pattern::add || !bounds_[static_cast<std::size_t>(add)].step) break;
-      int share = plan_.input(plan_.step(add), 1), product = p.maker[static_cast<std::size_t>(share)];
-      if (product < 0 || !plan_.step(product).op->accumulate || reads[static_cast<std::size_t>(share)] != 1 || p.kept[static_cast<std::size_t>(share)]) break;
-      const Bound &a = bounds_[static_cast<std::size_t>(add)], &b = bounds_[static_cast<std::size_t>(product)];
+    while (slot >= 0 && slot != start && reads[slot] == 1) {
+      int add = p.maker[slot];
+      if (add < 0 || plan_.step(add).op->pattern != Pattern::add || !bounds_[add].step) break;
+      int share = plan_.input(plan_.step(add), 1), product = p.maker[share];
+      if (product < 0 || !plan_.step(product).op->accumulate || reads[share] != 1 || p.kept[share]) break;
+      const Bound &a = bounds_[add], &b = bounds_[product];
       if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent || !body(share).same_shape(body(start))) break;
       adds.push_back(add);
       slot = plan_.input(plan_.step(add), 0);
     }
-    if (slot != start || reads[static_cast<std::size_t>(start)] != 1) continue;
+    if (slot != start || reads[start] != 1) continue;
     for (int add : adds) {
-      int product = p.maker[static_cast<std::size_t>(plan_.input(plan_.step(add), 1))];
-      sum_of[static_cast<std::size_t>(add)] = start;
-      product_of[static_cast<std::size_t>(add)] = product;
-      gone[static_cast<std::size_t>(product)] = 1;
+      int product = p.maker[plan_.input(plan_.step(add), 1)];
+      sum_of[add] = start;
+      product_of[add] = product;
+      gone[product] = 1;
     }
   }
   std::vector<LoopItem> items;
   for (int k : v.steps) {
-    auto at = static_cast<std::size_t>(k);
-    if (sum_of[at] >= 0) items.push_back({.step = product_of[at], .sum = sum_of[at], .add = k});
-    else if (!gone[at]) items.push_back({.step = k});
+    if (sum_of[k] >= 0) items.push_back({.step = product_of[k], .sum = sum_of[k], .add = k});
+    else if (!gone[k]) items.push_back({.step = k});
   }
   return items;
 }
@@ -99,37 +98,37 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
     return std::any_of(items.begin(), items.end(), [&](const LoopItem& item) { return item.sum == sum; });
   };
   for (int i = 0; i < p.arity.ns; ++i)
-    if (int to = p.dys[static_cast<std::size_t>(p.arity.ny + i)]; to >= 0) back.carried.push_back({v.dstate[static_cast<std::size_t>(i)], to});
+    if (int to = p.dys[p.arity.ny + i]; to >= 0) back.carried.push_back({v.din[p.arity.nx + i], to});
   for (int i = 0; i < p.arity.nc; ++i)
-    if (int from = v.dcapture[static_cast<std::size_t>(i)], to = p.sums[static_cast<std::size_t>(i)]; from >= 0 && !in_place(to))
+    if (int from = v.din[p.arity.nx + p.arity.ns + i], to = p.sums[i]; from >= 0 && !in_place(to))
       back.carried.push_back({from, to});
-  back.in_place.assign(static_cast<std::size_t>(p.arity.nx), 0);
+  back.in_place.assign(p.arity.nx, 0);
   for (int i = 0; i < p.arity.nx; ++i) {
-    int slot = v.dx[static_cast<std::size_t>(i)];
+    int slot = v.din[i];
     if (slot < 0) continue;
-    Ref<Storage>& dx = dx_[static_cast<std::size_t>(i)];
+    Ref<Storage>& dx = dx_[i];
     if (!dx) {
       const Body& x = Access::body(in_[i + 1]);
       dx = Storage::allocate(x.bytes(), x.device);
       if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);   // steps before had nothing for it
     }
-    if (!writes_rows(slot) || p.kept[static_cast<std::size_t>(slot)] || has_stack(slot)) continue;
-    body(slot).storage = stacks_[static_cast<std::size_t>(slot)] = dx;
-    back.in_place[static_cast<std::size_t>(i)] = 1;
+    if (!writes_rows(slot) || p.kept[slot] || has_stack(slot)) continue;
+    body(slot).storage = stacks_[slot] = dx;
+    back.in_place[i] = 1;
   }
   find_swaps(back.carried);
 }
 
 void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {
-  const Body& x = body(program_->args[static_cast<std::size_t>(i)]);
+  const Body& x = body(program_->args[i]);
   std::int64_t bytes = x.bytes();
-  Storage& to = *dx_[static_cast<std::size_t>(i)];
+  Storage& to = *dx_[i];
   auto* data = static_cast<std::byte*>(to.data);
   if (to.device == cpu) {
     if (bytes) std::memset(data + begin * bytes, 0, static_cast<std::size_t>((end - begin) * bytes));
     return;
   }
-  Tensor zeros = zeros_of(held(x));
+  Tensor zeros = zeros_of(detached(x));
   for (std::int64_t k = begin; k < end; ++k) copy_bytes(to.device, data + k * bytes, Access::body(zeros).data(), bytes);
 }
 
@@ -137,11 +136,11 @@ void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
   for (std::size_t i = 0; i < dx_.size(); ++i) {
     if (!dx_[i] || back.in_place[i]) continue;
     std::int64_t at = index_of(t);
-    if (v.dx[i] < 0) {
+    if (v.din[i] < 0) {
       zero_rows(static_cast<int>(i), at, at + 1);
       continue;
     }
-    const Body& from = body(v.dx[i]);
+    const Body& from = body(v.din[i]);
     std::int64_t bytes = from.bytes();
     copy_bytes(from.device, static_cast<std::byte*>(dx_[i]->data) + at * bytes, from.data(), bytes);
   }
@@ -152,33 +151,16 @@ void LoopRun::seed(const Tensors& dys) {
   const LoopProgram& p = *program_;
   for (std::size_t k = 0; k < p.dys.size(); ++k) {
     if (p.dys[k] < 0) continue;
-    Body& d = body(p.dys[k]);
-    auto state = static_cast<std::int64_t>(k) - p.arity.ny;
-    const Tensor& dy = dys[static_cast<std::int64_t>(k)];
-    if (state >= 0) {
-      const Body& like = body(states_[static_cast<std::size_t>(state)].to);
-      d.set(like);
-      d.device = like.device;
-    } else {
-      const Body& whole = Access::body(dy);
-      d.dtype = whole.dtype;
-      d.device = whole.device;
-      d.rank = static_cast<std::int8_t>(whole.rank - 1);
-      for (int i = 0; i < d.rank; ++i) d.dims[i] = whole.dims[i + 1];
-    }
-    if (!dy.defined()) continue;
-    d.storage = Access::body(dy).storage;
-    d.offset = Access::body(dy).offset;
+    const Tensor& dy = dys[k];
+    const int state = static_cast<int>(k) - p.arity.ny;
+    const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
+    const Spec spec = state >= 0 ? Spec(like) : element_spec(like);
+    body(p.dys[k]) = dy.defined() ? plain_body(spec, like.device, Access::body(dy).storage, Access::body(dy).offset) : plain_body(spec, like.device);
   }
   for (std::size_t i = 0; i < p.sums.size(); ++i) {
     if (p.sums[i] < 0) continue;
-    const Tensor& capture = in_[1 + p.arity.nx + p.arity.ns + static_cast<std::int64_t>(i)];
-    Tensor zero = broadcast_like(number_like(-0.0, capture), capture);
-    Body& sum = body(p.sums[i]);
-    sum.set(Access::body(zero));
-    sum.device = Access::body(zero).device;
-    sum.storage = Access::body(zero).storage;
-    sum.offset = Access::body(zero).offset;
+    const Tensor& capture = in_[1 + p.arity.nx + p.arity.ns + i];
+    body(p.sums[i]) = Access::body(broadcast_like(number_like(-0.0, capture), capture));
   }
 }
 
@@ -187,23 +169,23 @@ Tensors LoopRun::backward(const Tensors& dys) {
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *program_;
   count_taken(FastPath::loop_rewound);
-  dx_.resize(static_cast<std::size_t>(p.arity.nx));
+  dx_.resize(p.arity.nx);
   backs_.resize(p.variants.size());
-  std::vector<char> shares(static_cast<std::size_t>(p.arity.nc), 0);
+  std::vector<char> shares(p.arity.nc, 0);
   seed(dys);
   int now = 0;
   std::int64_t t = call_.steps - 1, begin = 0;
   try {
     for (; t >= 0; --t) {
-      const Variant& v = p.variants[static_cast<std::size_t>(now)];
+      const Variant& v = p.variants[now];
       if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;   // nothing depends on earlier steps
       if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1)) begin = play_again(t);
       restore(t, begin);
-      Back& back = backs_[static_cast<std::size_t>(now)];
+      Back& back = backs_[now];
       if (!back.bound) bind_back(v, back);
       for (int k = 0; k < p.arity.ny; ++k)
-        if (v.has_dy[static_cast<std::size_t>(k)]) {
-          Body& d = body(p.dys[static_cast<std::size_t>(k)]);
+        if (v.has_dy[k]) {
+          Body& d = body(p.dys[k]);
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
         }
       row_ = index_of(t);
@@ -211,7 +193,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
       store_dx(v, back, t);
       carry(back.carried);
       if (v.next == now) t -= rewind_rows(v, back, dys, t - 1, begin, begin + 1);
-      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.dcapture[i] >= 0;
+      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.nx + p.arity.ns + i] >= 0;
       now = v.next;
     }
   } catch (const Error&) {
@@ -219,27 +201,20 @@ Tensors LoopRun::backward(const Tensors& dys) {
   }
   Tensors results;
   for (int i = 0; i < p.arity.nx; ++i) {
-    if (!dx_[static_cast<std::size_t>(i)]) {
+    if (!dx_[i]) {
       results.push_back(Tensor());
       continue;
     }
     for (std::int64_t k = 0; k <= t; ++k) zero_rows(i, index_of(k), index_of(k) + 1);
-    Body b;
-    b.set(Access::body(in_[i + 1]));
-    b.device = Access::body(in_[i + 1]).device;
-    b.storage = dx_[static_cast<std::size_t>(i)];
-    results.push_back(Access::wrap(std::move(b)));
+    const Body& x = Access::body(in_[i + 1]);
+    results.push_back(Access::wrap(plain_body(x, x.device, dx_[i])));
   }
   for (int i = 0; i < p.arity.ns; ++i) {
-    auto k = static_cast<std::size_t>(p.arity.ny + i);
-    if (!p.variants[static_cast<std::size_t>(now)].has_dy[k]) {
-      results.push_back(Tensor());
-      continue;
-    }
-    results.push_back(outlives(p.dys[k]));
+    const int k = p.arity.ny + i;
+    results.push_back(p.variants[now].has_dy[k] ? outlives(p.dys[k]) : Tensor());
   }
   for (int i = 0; i < p.arity.nc; ++i)
-    results.push_back(shares[static_cast<std::size_t>(i)] ? held(body(p.sums[static_cast<std::size_t>(i)])) : Tensor());
+    results.push_back(shares[i] ? detached(body(p.sums[i])) : Tensor());
   return results;
 }
 
@@ -248,7 +223,7 @@ std::int64_t LoopRun::play_again(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    const Row& start = starts_[static_cast<std::size_t>(begin / call_.segment)][i];
+    const Row& start = starts_[begin / call_.segment][i];
     body(states_[i].to).storage = start.storage;
     body(states_[i].to).offset = start.offset;
   }

@@ -22,7 +22,7 @@ LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, con
     for (int k : {item.step, item.add}) {
       if (k < 0) continue;
       const Step& s = plan.step(k);
-      for (int i = 0; i < s.n_in; ++i) totals_[static_cast<std::size_t>(in(s, i))] += reads(s, i);
+      for (int i = 0; i < s.n_in; ++i) totals_[in(s, i)] += reads(s, i);
     }
 }
 
@@ -40,7 +40,7 @@ std::vector<LoopItem> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>& 
           break;
         }
       }
-      banned_[static_cast<std::size_t>(bad)] = 1;
+      banned_[bad] = 1;
       clear(begin, end);
     }
     clear(begin, end);
@@ -84,7 +84,7 @@ std::size_t LoopChains::extend(std::size_t begin) {
 
 bool LoopChains::takes(std::size_t i) {
   const Step& s = at(i);
-  if (!plain_[static_cast<std::size_t>(items_[i].step)] || s.n_out != 1) return false;
+  if (!plain_[items_[i].step] || s.n_out != 1) return false;
   const Body& out = body(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0) return false;
   const ChainShape before = shape_;
@@ -248,6 +248,29 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   }
 }
 
+/// The value that an embedded one is part of in the end: a sum of them.
+int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
+  while (slot(s).uses)
+    for (std::size_t i = begin; i < end; ++i)
+      if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op->pattern != Pattern::embed && (in(at(i), 0) == s || in(at(i), 1) == s)) {
+        s = at(i).out;
+        break;
+      }
+  return s;
+}
+
+/// Stores what is in registers, the input of `s`, where it belongs; whether it is there still.
+bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
+  const Window& w = slot(s.out).windows.front();
+  const bool sums = slot(whole).windows.size() > 1;
+  if (sums) {
+    auto* zero = dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
+    to.chain.binary(add_row(), s.attrs, to.chain.repeated(zero), /*turned=*/false);
+  }
+  to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
+  return !sums;
+}
+
 /// Writes the program; the item for which there is no room any more, or -1.
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
@@ -265,22 +288,9 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     if (!chain.has_room()) full_ = true;
     if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     if (made.role == kEmbedded) {
-      int from = in(s, 0), whole = s.out;
-      while (slot(whole).uses)   // the sum that it is part of
-        for (std::size_t i = begin; i < end; ++i)
-          if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op->pattern != Pattern::embed && (in(at(i), 0) == whole || in(at(i), 1) == whole)) {
-            whole = at(i).out;
-            break;
-          }
-      const Window& w = made.windows.front();
+      const int from = in(s, 0);
       if (acc != from) chain.load(place(from, to));
-      acc = from;
-      if (slot(whole).windows.size() > 1) {
-        auto* zero = dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
-        chain.binary(add_row(), s.attrs, chain.repeated(zero), /*turned=*/false);
-        acc = -1;
-      }
-      chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
+      acc = store_embedded(s, sum_of(s.out, begin, end), to) ? from : -1;
       continue;
     }
     if (made.role == kSlice) {

@@ -49,13 +49,13 @@ class LoopChains {
     std::vector<Window> windows;  // of what is embedded
   };
 
-  Slot& slot(int s) { return slots_[static_cast<std::size_t>(s)]; }
-  const Body& body(int s) const { return bodies_[static_cast<std::size_t>(s)]; }
+  Slot& slot(int s) { return slots_[s]; }
+  const Body& body(int s) const { return bodies_[s]; }
   const Step& at(std::size_t i) const { return plan_.step(items_[i].step); }
   int in(const Step& s, int i) const { return plan_.input(s, i); }
   bool reads(const Step& s, int i) const { return !has_bit(s.op->shape_only, i); }
   bool wide(int s) const { return shape_.rows && body(s).numel() != shape_.numel(); }
-  bool stays(int s) { return rooted_[static_cast<std::size_t>(s)] || totals_[static_cast<std::size_t>(s)] > slot(s).uses; }
+  bool stays(int s) { return rooted_[s] || totals_[s] > slot(s).uses; }
 
   std::size_t extend(std::size_t begin);
   bool takes(std::size_t i);
@@ -67,6 +67,8 @@ class LoopChains {
   bool tiles(const Slot& s) const;
   std::ptrdiff_t unfit(std::size_t begin, std::size_t end);
   std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);
+  int sum_of(int s, std::size_t begin, std::size_t end);
+  bool store_embedded(const Step& s, int whole, LoopChain& to);
   Place place(int s, LoopChain& to, std::int64_t first = 0, std::int64_t whole = 0);
   void slice_of(int s, std::int64_t first, LoopChain& to);
   void clear(std::size_t begin, std::size_t end);

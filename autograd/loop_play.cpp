@@ -11,7 +11,7 @@ bool LoopRun::by_rows(Arrangement& s, const std::vector<Carried>& carried, LoopR
   const LoopProgram& p = *program_;
   if (!p.keys.empty() || !listed_.empty()) return false;
   auto multiplication = [&](int step, int out, LoopRows::Multiplication* m) {
-    Bound& b = bounds_[static_cast<std::size_t>(step)];
+    Bound& b = bounds_[step];
     if (b.dynamic || b.views || !MatrixProduct::of(call_of(b), body(out), &m->product)) return false;
     m->rows = plan_.input(*b.step, m->product.rows);
     m->columns = plan_.input(*b.step, m->product.columns);
@@ -21,11 +21,11 @@ bool LoopRun::by_rows(Arrangement& s, const std::vector<Carried>& carried, LoopR
   for (const LoopItem& item : s.items) {
     LoopRows::Multiplication m;
     if (item.chain >= 0) {
-      to.add(*s.chains[static_cast<std::size_t>(item.chain)]);
+      to.add(*s.chains[item.chain]);
     } else if (item.sum >= 0) {
       if (!multiplication(item.step, item.sum, &m)) return false;
       to.add_sum(m);
-    } else if (const Bound& b = bounds_[static_cast<std::size_t>(item.step)]; !b.silent) {
+    } else if (const Bound& b = bounds_[item.step]; !b.silent) {
       if (!multiplication(item.step, b.step->out, &m)) return false;
       to.add(m);
     }
@@ -44,17 +44,17 @@ std::vector<Track> LoopRun::tracks_from(std::int64_t t, std::int64_t begin, int 
     if (bodies_[i].storage) tracks[i].at[0] = tracks[i].at[1] = body(static_cast<int>(i)).data();
   const int by_index = call_.reverse ? -by : by;
   auto moves = [&](int slot, std::byte* first, int sign) {
-    tracks[static_cast<std::size_t>(slot)] = {{first, first}, sign * body(slot).bytes()};
+    tracks[slot] = {{first, first}, sign * body(slot).bytes()};
   };
   for (int i = 0; i < p.arity.nx; ++i) {
-    const int slot = p.args[static_cast<std::size_t>(i)];
+    const int slot = p.args[i];
     moves(slot, const_cast<std::byte*>(Access::body(in_[i + 1]).data()) + index_of(t) * body(slot).bytes(), by_index);
   }
-  auto stack = [&](int slot) { return static_cast<std::byte*>(stacks_[static_cast<std::size_t>(slot)]->data); };
+  auto stack = [&](int slot) { return static_cast<std::byte*>(stacks_[slot]->data); };
   for (int slot : stacked_) moves(slot, stack(slot) + (t - begin) * body(slot).bytes(), by);
   if (by > 0) return tracks;
   for (const Carried& c : states_)   // as restore() has them
-    if (p.kept[static_cast<std::size_t>(c.to)] && has_stack(c.from)) moves(c.to, stack(c.from) + (t - begin - 1) * body(c.to).bytes(), by);
+    if (p.kept[c.to] && has_stack(c.from)) moves(c.to, stack(c.from) + (t - begin - 1) * body(c.to).bytes(), by);
   return tracks;
 }
 
@@ -63,7 +63,7 @@ bool LoopRun::follow(const std::vector<Carried>& carried, std::vector<Track>& tr
   for (const Carried& c : carried) {
     if (c.from < 0 || (!c.swaps && !has_stack(c.from))) return false;
     Body& to = body(c.to);
-    Track &a = tracks[static_cast<std::size_t>(c.from)], &b = tracks[static_cast<std::size_t>(c.to)];
+    Track &a = tracks[c.from], &b = tracks[c.to];
     if (!c.swaps) {
       b = {{to.data(), to.data()}, a.next};
       continue;
@@ -80,7 +80,7 @@ void LoopRun::carry_on(const std::vector<Carried>& carried, const std::vector<Tr
   for (const Carried& c : carried) {
     Body &from = body(c.from), &to = body(c.to);
     if (!c.swaps) {
-      to.offset += steps * tracks[static_cast<std::size_t>(c.to)].next;
+      to.offset += steps * tracks[c.to].next;
     } else if (steps % 2) {
       std::swap(from.storage, to.storage);
       std::swap(from.offset, to.offset);
@@ -93,7 +93,7 @@ std::int64_t LoopRun::play_rows(std::int64_t t, std::int64_t begin, std::int64_t
   const LoopProgram& p = *program_;
   if (end - t < 2 || !may_take(FastPath::loop_rows)) return 0;
   for (int i = 0; pass_ != Pass::keeping && i < p.arity.ny; ++i)
-    if (!has_stack(p.outs[static_cast<std::size_t>(i)])) return 0;
+    if (!has_stack(p.outs[i])) return 0;
   LoopRows rows;
   if (!by_rows(*forward_, states_, rows)) return 0;
   std::vector<Track> tracks = tracks_from(t, begin, 1);
@@ -114,17 +114,17 @@ std::int64_t LoopRun::rewind_rows(const Variant& v, Back& back, const Tensors& d
   if (!by_rows(*back.steps, back.carried, rows)) return 0;
   std::vector<Track> tracks = tracks_from(t, begin, -1);
   for (int k = 0; k < p.arity.ny; ++k) {
-    if (!v.has_dy[static_cast<std::size_t>(k)]) continue;
-    const int slot = p.dys[static_cast<std::size_t>(k)];
+    if (!v.has_dy[k]) continue;
+    const int slot = p.dys[k];
     const std::int64_t bytes = body(slot).bytes();
     std::byte* at = const_cast<std::byte*>(Access::body(dys[k]).data()) + t * bytes;
-    tracks[static_cast<std::size_t>(slot)] = {{at, at}, -bytes};
+    tracks[slot] = {{at, at}, -bytes};
   }
   for (std::size_t i = 0; i < dx_.size(); ++i) {
     if (!dx_[i]) continue;
-    const std::int64_t bytes = body(v.dx[i]).bytes();
+    const std::int64_t bytes = body(v.din[i]).bytes();
     std::byte* at = static_cast<std::byte*>(dx_[i]->data) + index_of(t) * bytes;
-    tracks[static_cast<std::size_t>(v.dx[i])] = {{at, at}, call_.reverse ? bytes : -bytes};
+    tracks[v.din[i]] = {{at, at}, call_.reverse ? bytes : -bytes};
   }
   if (!follow(back.carried, tracks) || !rows.sums_last(tracks)) return 0;
   const std::int64_t steps = t - end + 1;

@@ -23,11 +23,7 @@ Tensor stand_in(const Spec& spec, Device device) {
 
 Tensors stand_ins(const std::vector<Body>& like) {
   Tensors list;
-  for (const Body& b : like) {
-    Spec s;
-    s.set(b);
-    list.push_back(stand_in(s, b.device));
-  }
+  for (const Body& b : like) list.push_back(stand_in(b, b.device));
   return list;
 }
 
@@ -59,104 +55,125 @@ Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopArity& arity) 
   return p;
 }
 
-Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
-                                           const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
-  Symbolic on(context());
-  Tensors keys;
+namespace {
+
+/// A body and its adjoint as they are recorded, on stand-ins, one way back after the other.
+class Recording {
+ public:
+  Recording(const Plan& body, const LoopArity& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps);
+  /// The ways back from a step whose outputs have these cotangents on; false where there are too many.
+  bool find_variants(const std::vector<char>& has_dy);
+  /// The plan of all; of variants what are outputs of it.
+  Ref<Plan> build(const char* what);
+
+  Tensors keys, in, outs, sums;   // the body's; so far the cotangents of captures
+  std::vector<int> to;            // the arguments to which the walk goes
+  std::vector<Tensor> dys;        // per output; empty where no way back has one
+  std::vector<Variant> variants;
+
+ private:
+  std::vector<char> add_variant(const std::vector<char>& has_dy);
+  bool is_capture(int arg) const { return arg >= arity_.nx + arity_.ns; }
+
+  const LoopArity& arity_;
+  Tensors xs_, results_;
+};
+
+Recording::Recording(const Plan& body, const LoopArity& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps)
+    : in(stand_ins(args)), arity_(arity) {
   for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(Spec(int64, {2}), cpu));
-  Tensors in = stand_ins(args), outs;
   try {
     outs = body.connect(in.begin(), static_cast<int>(in.size()), &keys);
   } catch (const Error&) {   // shapes that do not fit: the first step would say so
     rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
   }
-  int states = arity.nx, captures = arity.nx + arity.ns;
+  results_ = outs;
+  dys.resize(outs.size());
   // What the walk goes to: wanted elements and captures, and every state, for its cotangent goes on.
-  std::vector<int> to;
-  Tensors xs, sums;
-  for (int i = 0; i < captures + arity.nc; ++i) {
-    bool state = i >= states && i < captures;
-    if (!args[static_cast<std::size_t>(i)].dtype.is_float() || (!state && !wanted[static_cast<std::size_t>(i)])) continue;
+  for (int i = 0; i < static_cast<int>(args.size()); ++i) {
+    const bool state = i >= arity.nx && !is_capture(i);
+    if (!args[i].dtype.is_float() || (!state && !wanted[i])) continue;
     to.push_back(i);
-    xs.push_back(in[i]);
-    if (i >= captures) sums.push_back(stand_in(args[static_cast<std::size_t>(i)], args[static_cast<std::size_t>(i)].device));
+    xs_.push_back(in[i]);
+    if (is_capture(i)) sums.push_back(stand_in(args[i], args[i].device));
   }
-  std::vector<Tensor> dys(has_dy.size());
-  std::vector<Variant> variants;
-  Plan::Request request;
-  request.outputs = outs;
-  std::vector<char> now = has_dy;
-  for (;;) {
-    Variant v;
-    v.has_dy = now;
-    Tensors ys, seeds;
-    std::int64_t next_sum = 0;
-    for (std::size_t k = 0; k < to.size(); ++k)   // first, so that a step's shares are added to what is there already
-      if (to[k] >= captures) {
-        ys.push_back(xs[static_cast<std::int64_t>(k)]);
-        seeds.push_back(sums[next_sum++]);
-      }
-    for (std::size_t k = 0; k < now.size(); ++k) {
-      if (!now[k]) continue;
-      const Body& out = Access::body(outs[static_cast<std::int64_t>(k)]);
-      if (!dys[k].defined()) dys[k] = stand_in(out, out.device);
-      ys.push_back(outs[static_cast<std::int64_t>(k)]);
-      seeds.push_back(dys[k]);
-    }
-    Tensors d = walk(ys, xs, seeds);
-    v.dx.assign(static_cast<std::size_t>(arity.nx), -1);
-    v.dstate.assign(static_cast<std::size_t>(arity.ns), -1);
-    v.dcapture.assign(static_cast<std::size_t>(arity.nc), -1);
-    std::fill(now.begin() + arity.ny, now.end(), 0);
-    next_sum = 0;
-    for (std::size_t k = 0; k < to.size(); ++k) {
-      auto i = static_cast<std::size_t>(to[k]);
-      const Tensor& g = d[static_cast<std::int64_t>(k)];
-      auto at = static_cast<int>(request.outputs.size());   // an index for now, the slot is found below
-      if (to[k] >= captures) {
-        if (Access::impl(g) == Access::impl(sums[next_sum++])) continue;   // this step has no share
-        v.dcapture[i - static_cast<std::size_t>(captures)] = at;
-      } else if (!g.defined()) {
-        continue;
-      } else if (to[k] >= states) {
-        v.dstate[i - static_cast<std::size_t>(states)] = at;
-        now[i - static_cast<std::size_t>(states) + static_cast<std::size_t>(arity.ny)] = 1;
-      } else {
-        v.dx[i] = at;
-      }
-      request.outputs.push_back(g);
-    }
-    variants.push_back(std::move(v));
-    auto same = std::find_if(variants.begin(), variants.end(), [&](const Variant& w) { return w.has_dy == now; });
+}
+
+/// The way back through one step; the cotangents that the step before it has.
+std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
+  Variant v;
+  v.has_dy = has_dy;
+  v.din.assign(in.size(), -1);
+  std::vector<char> before = has_dy;
+  std::fill(before.begin() + arity_.ny, before.end(), 0);
+  // The sums first, so that a step's shares are added to what is there already.
+  const std::int64_t first_sum = xs_.size() - sums.size();
+  Tensors ys = std::span(xs_.begin() + first_sum, sums.size()), seeds = sums;
+  for (std::size_t k = 0; k < has_dy.size(); ++k) {
+    if (!has_dy[k]) continue;
+    const Body& out = Access::body(outs[k]);
+    if (!dys[k].defined()) dys[k] = stand_in(out, out.device);
+    ys.push_back(outs[k]);
+    seeds.push_back(dys[k]);
+  }
+  const Tensors d = walk(ys, xs_, seeds);
+  for (std::int64_t k = 0; k < d.size(); ++k) {
+    if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum]))) continue;   // this step has no share
+    v.din[to[k]] = static_cast<int>(results_.size());   // an index for now, the slot is found below
+    if (to[k] >= arity_.nx && !is_capture(to[k])) before[to[k] - arity_.nx + arity_.ny] = 1;
+    results_.push_back(d[k]);
+  }
+  variants.push_back(std::move(v));
+  return before;
+}
+
+bool Recording::find_variants(const std::vector<char>& has_dy) {
+  for (std::vector<char> now = has_dy;;) {
+    now = add_variant(now);
+    auto same = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.has_dy == now; });
     variants.back().next = static_cast<int>(same - variants.begin());
-    if (same != variants.end()) break;
-    if (static_cast<int>(variants.size()) == kMaxVariants) return {};
+    if (same != variants.end()) return true;
+    if (static_cast<int>(variants.size()) == kMaxVariants) return false;
   }
+}
+
+Ref<Plan> Recording::build(const char* what) {
+  Plan::Request request;
   request.inputs = keys;
-  for (const Tensors* list : {&in, &sums})
-    for (const Tensor& t : *list) request.inputs.push_back(t);
+  append(request.inputs, in);
+  append(request.inputs, sums);
   for (const Tensor& t : dys)
     if (t.defined()) request.inputs.push_back(t);
-  request.what = body.program().what;
+  request.outputs = results_;
+  request.what = what;
   request.body = true;
   Ref<Plan> built = Plan::build(request);
   built->forget_inputs();
-  auto p = Ref<LoopProgram>::adopt(new LoopProgram(std::move(built), arity));
-  const Program& joint = p->plan();
-  auto feed = joint.feeds.begin();
-  for (std::int64_t i = 0; i < keys.size(); ++i) p->keys.push_back((feed++)->slot);
+  for (Variant& v : variants)
+    for (int& at : v.din)
+      if (at >= 0) at = built->program().outputs[at];
+  return built;
+}
+
+}  // namespace
+
+Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
+                                           const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
+  Symbolic on(context());
+  Recording r(body, arity, args, wanted, steps);
+  if (!r.find_variants(has_dy)) return {};
+  auto p = Ref<LoopProgram>::adopt(new LoopProgram(r.build(body.program().what), arity));
+  auto feed = p->plan().feeds.begin();
+  for (std::int64_t i = 0; i < r.keys.size(); ++i) p->keys.push_back((feed++)->slot);
   p->sources = body.sources();
-  for (std::int64_t i = 0; i < in.size(); ++i) p->args.push_back((feed++)->slot);
-  p->sums.assign(static_cast<std::size_t>(arity.nc), -1);
-  for (int i : to)
-    if (i >= captures) p->sums[static_cast<std::size_t>(i - captures)] = (feed++)->slot;
-  for (const Tensor& t : dys) p->dys.push_back(t.defined() ? (feed++)->slot : -1);
-  p->outs.assign(joint.outputs.begin(), joint.outputs.begin() + outs.size());
-  p->variants = std::move(variants);
-  for (Variant& v : p->variants)
-    for (std::vector<int>* list : {&v.dx, &v.dstate, &v.dcapture})
-      for (int& at : *list)
-        if (at >= 0) at = joint.outputs[static_cast<std::size_t>(at)];
+  for (std::int64_t i = 0; i < r.in.size(); ++i) p->args.push_back((feed++)->slot);
+  p->sums.assign(arity.nc, -1);
+  for (int i : r.to)
+    if (i >= arity.nx + arity.ns) p->sums[i - arity.nx - arity.ns] = (feed++)->slot;
+  for (const Tensor& t : r.dys) p->dys.push_back(t.defined() ? (feed++)->slot : -1);
+  const std::vector<int>& outputs = p->plan().outputs;
+  p->outs.assign(outputs.begin(), outputs.begin() + r.outs.size());
+  p->variants = std::move(r.variants);
   p->find_makers();
   p->find_forward();
   p->find_varying();
@@ -165,10 +182,10 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
 }
 
 void LoopProgram::find_makers() {
-  maker.assign(static_cast<std::size_t>(plan().n_slots), -1);
+  maker.assign(plan().n_slots, -1);
   for (std::size_t k = 0; k < plan().steps.size(); ++k) {
     const Step& s = plan().step(static_cast<int>(k));
-    for (int i = 0; i < s.n_out; ++i) maker[static_cast<std::size_t>(s.out + i)] = static_cast<int>(k);
+    for (int i = 0; i < s.n_out; ++i) maker[s.out + i] = static_cast<int>(k);
   }
 }
 
@@ -176,7 +193,7 @@ void LoopProgram::find_makers() {
 std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
   std::vector<char> needed(plan().steps.size(), 0);
   auto mark = [&](int slot) {
-    if (slot >= 0 && maker[static_cast<std::size_t>(slot)] >= 0) needed[static_cast<std::size_t>(maker[static_cast<std::size_t>(slot)])] = 1;
+    if (slot >= 0 && maker[slot] >= 0) needed[maker[slot]] = 1;
   };
   for (int slot : roots) mark(slot);
   for (std::size_t k = plan().steps.size(); k-- > 0;)
@@ -189,21 +206,19 @@ void LoopProgram::find_forward() {
   std::vector<char> needed = needed_for(outs);
   for (std::size_t k = 0; k < needed.size(); ++k)
     if (needed[k] && !plan().step(static_cast<int>(k)).source) forward.push_back(static_cast<int>(k));
-  kept.assign(static_cast<std::size_t>(plan().n_slots), 0);
+  kept.assign(plan().n_slots, 0);
 }
 
 void LoopProgram::find_variants() {
   std::vector<char> there(plan().steps.size(), 0);
-  for (int k : forward) there[static_cast<std::size_t>(k)] = 1;
+  for (int k : forward) there[k] = 1;
   auto keep = [&](int slot) {
     if (slot < 0) return;
-    int m = maker[static_cast<std::size_t>(slot)];
-    if (m < 0 || there[static_cast<std::size_t>(m)]) kept[static_cast<std::size_t>(slot)] = 1;
+    int m = maker[slot];
+    if (m < 0 || there[m]) kept[slot] = 1;
   };
   for (Variant& v : variants) {
-    std::vector<int> roots;
-    for (const std::vector<int>* list : {&v.dx, &v.dstate, &v.dcapture}) roots.insert(roots.end(), list->begin(), list->end());
-    std::vector<char> needed = needed_for(roots);
+    std::vector<char> needed = needed_for(v.din);
     for (std::size_t k = 0; k < needed.size(); ++k) {
       if (!needed[k] || there[k]) continue;
       v.steps.push_back(static_cast<int>(k));
@@ -211,22 +226,22 @@ void LoopProgram::find_variants() {
       for (int i = 0; i < s.n_in; ++i)
         if (!has_bit(s.op->shape_only, i)) keep(plan().input(s, i));
     }
-    for (int r : roots) keep(r);
+    for (int slot : v.din) keep(slot);
   }
 }
 
 /// Constants and captures stay as they are, and so does what is computed from them alone.
 void LoopProgram::find_varying() {
-  varies.assign(static_cast<std::size_t>(plan().n_slots), 0);
+  varies.assign(plan().n_slots, 0);
   auto mark = [&](int slot) {
-    if (slot >= 0) varies[static_cast<std::size_t>(slot)] = 1;
+    if (slot >= 0) varies[slot] = 1;
   };
   for (const std::vector<int>* list : {&keys, &dys, &sums})
     for (int slot : *list) mark(slot);
-  for (int i = 0; i < arity.nx + arity.ns; ++i) mark(args[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < arity.nx + arity.ns; ++i) mark(args[i]);
   for (const Step& s : plan().steps) {
     bool any = s.op->traits & kPrints || (s.op == &call_row && procedure(*s.attrs.extra).as_taped());
-    for (int i = 0; i < s.n_in; ++i) any = any || varies[static_cast<std::size_t>(plan().input(s, i))];
+    for (int i = 0; i < s.n_in; ++i) any = any || varies[plan().input(s, i)];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);
   }
 }

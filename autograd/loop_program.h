@@ -27,10 +27,10 @@ struct LoopArity {
 
 /// One way back through the body: which outputs have cotangents there. A state has none where nothing depends on it.
 struct Variant {
-  std::vector<char> has_dy;               // per output of the body: stacked ones, then states
-  std::vector<int> dx, dstate, dcapture;  // slots of the cotangents, -1 where there is none
-  int next = -1;                          // the variant of the step before
-  std::vector<int> steps;                 // of the plan, in order
+  std::vector<char> has_dy;   // per output of the body: stacked ones, then states
+  std::vector<int> din;       // per argument (elements, states, captures): the slot of its cotangent, -1 where it has none
+  int next = -1;              // the variant of the step before
+  std::vector<int> steps;     // of the plan, in order
 };
 
 class LoopProgram {
@@ -60,7 +60,6 @@ class LoopProgram {
 
  private:
   explicit LoopProgram(Ref<Plan> plan, const LoopArity& a) : arity(a), plan_(std::move(plan)) {}
-  struct Needed;
   void find_makers();
   std::vector<char> needed_for(const std::vector<int>& roots) const;
   void find_forward();

@@ -23,13 +23,13 @@ bool LoopRows::find_blocks() {
 bool LoopRows::fits(const std::vector<Body>& bodies, const std::vector<char>& varies, const std::vector<int>& carried) {
   if (!find_blocks()) return false;
   std::vector<char> changes(bodies.size(), 0);   // made by these steps
-  for (int slot : carried) changes[static_cast<std::size_t>(slot)] = 1;
-  for (const Multiplication& m : products_) changes[static_cast<std::size_t>(m.out)] = 1;
+  for (int slot : carried) changes[slot] = 1;
+  for (const Multiplication& m : products_) changes[m.out] = 1;
   for (const Item& item : steps_)
     if (item.chain)
-      for (int slot : item.chain->made) changes[static_cast<std::size_t>(slot)] = 1;
+      for (int slot : item.chain->made) changes[slot] = 1;
   for (const Multiplication& m : products_)
-    if (m.product.p.ta || varies[static_cast<std::size_t>(m.columns)]) return false;
+    if (m.product.p.ta || varies[m.columns]) return false;
   return std::all_of(steps_.begin(), steps_.end(), [&](const Item& item) { return !item.chain || fits(*item.chain, bodies, changes); });
 }
 
@@ -37,10 +37,10 @@ bool LoopRows::fits(const std::vector<Body>& bodies, const std::vector<char>& va
 bool LoopRows::fits(const LoopChain& c, const std::vector<Body>& bodies, const std::vector<char>& changes) const {
   const ChainShape& shape = c.chain.shape();
   bool good = (shape.rows > 1 ? shape.rows : shape.width) % rows_ == 0;
-  auto changing = [&](int slot) { return changes[static_cast<std::size_t>(slot)] != 0; };
+  auto changing = [&](int slot) { return changes[slot] != 0; };
   c.chain.for_each_source(
       [&](const Place& p) {
-        const Body& b = bodies[static_cast<std::size_t>(p.source)];
+        const Body& b = bodies[p.source];
         const bool repeats = shape.rows > 1 && p.skip == -shape.width * b.dtype.size();
         if (repeats) good = good && !changing(p.source);
         else good = good && (shape.rows > 1 || (p.first == 0 && b.numel() == shape.width));
@@ -51,7 +51,7 @@ bool LoopRows::fits(const LoopChain& c, const std::vector<Body>& bodies, const s
 
 bool LoopRows::sums_last(const std::vector<Track>& tracks) const {
   auto stays = [&](int slot) {
-    const Track& t = tracks[static_cast<std::size_t>(slot)];
+    const Track& t = tracks[slot];
     return t.at[0] && t.at[0] == t.at[1] && t.next != 0;
   };
   auto alone = [&](int slot) {   // shares of two products take turns
@@ -67,8 +67,8 @@ void LoopRows::run(std::int64_t steps, const std::vector<Track>& tracks, const s
     run_block(begin * block_, std::min(rows_, end * block_), steps, tracks);
   });
   for (const Multiplication& m : sums_) {
-    const Track &a = tracks[static_cast<std::size_t>(m.rows)], &b = tracks[static_cast<std::size_t>(m.columns)];
-    m.product.add_to(const_cast<std::byte*>(bodies[static_cast<std::size_t>(m.out)].data()), steps, a(0), a.next, b(0), b.next);
+    const Track &a = tracks[m.rows], &b = tracks[m.columns];
+    m.product.add_to(const_cast<std::byte*>(bodies[m.out].data()), steps, a(0), a.next, b(0), b.next);
   }
 }
 
@@ -82,14 +82,14 @@ void LoopRows::run_block(std::int64_t begin, std::int64_t end, std::int64_t step
   }
   for (std::int64_t u = 0; u < steps; ++u) {
     check_interrupt();
-    auto base_of = [&](int slot) { return tracks[static_cast<std::size_t>(slot)](u); };
+    auto base_of = [&](int slot) { return tracks[slot](u); };
     auto part = parts.begin();
     for (const Item& item : steps_) {
       if (item.chain) {
         (*part)->place_sources(base_of);
         (*part++)->run();
       } else {
-        const Multiplication& m = products_[static_cast<std::size_t>(item.product)];
+        const Multiplication& m = products_[item.product];
         m.product.run_rows(begin, end, base_of(m.rows), base_of(m.columns), base_of(m.out));
       }
     }

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "autograd/elements.h"
 #include "autograd/recurrence.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/rank.h"
 #include "devices/cpu/threads.h"
+#include "ops/apply.h"
 #include "ops/expr.h"
 #include "ops/matmul.h"
 #include "ops/named.h"
@@ -39,25 +41,15 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     n_in += s.n_in;
     n_out += s.n_out;
   }
-  arrays_.reserve(static_cast<std::size_t>(n_in));   // steps point into them
-  results_.reserve(static_cast<std::size_t>(n_out));
+  arrays_.reserve(n_in);   // steps point into them
+  results_.reserve(n_out);
   for (std::size_t i = 0; i < p.args.size(); ++i) {
-    const Body& from = Access::body(in_[static_cast<std::int64_t>(i) + 1]);
-    Body& to = body(p.args[i]);
-    to.set(from);
-    to.device = from.device;
-    to.storage = from.storage;
-    to.offset = from.offset;
-    if (static_cast<int>(i) >= p.arity.nx) continue;
-    to.rank = static_cast<std::int8_t>(from.rank - 1);
-    for (int k = 0; k < to.rank; ++k) to.dims[k] = from.dims[k + 1];
+    const Body& from = Access::body(in_[i + 1]);
+    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.nx ? element_spec(from) : Spec(from), from.device, from.storage, from.offset);
   }
-  for (int slot : p.keys) {
-    body(slot).set(Spec(int64, {2}));
-    body(slot).device = cpu;
-  }
+  for (int slot : p.keys) body(slot) = plain_body(Spec(int64, {2}), cpu);
   for (int i = 0; i < p.arity.ns; ++i)
-    states_.push_back({p.outs[static_cast<std::size_t>(p.arity.ny + i)], p.args[static_cast<std::size_t>(p.arity.nx + i)]});
+    states_.push_back({p.outs[p.arity.ny + i], p.args[p.arity.nx + i]});
 }
 
 LoopRun::~LoopRun() {
@@ -69,7 +61,7 @@ LoopRun::~LoopRun() {
 
 void LoopRun::bind(const std::vector<int>& steps) {
   for (int k : steps)
-    if (!bounds_[static_cast<std::size_t>(k)].step) bind_step(k);
+    if (!bounds_[k].step) bind_step(k);
   running_ = nullptr;
 }
 
@@ -79,8 +71,8 @@ std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items
   Arranged of;
   of.plain.assign(bounds_.size(), 0);
   for (const LoopItem& item : items) {
-    const Bound& b = bounds_[static_cast<std::size_t>(item.step)];
-    of.plain[static_cast<std::size_t>(item.step)] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
+    const Bound& b = bounds_[item.step];
+    of.plain[item.step] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
     if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(item);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
@@ -91,11 +83,10 @@ std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items
   std::vector<char> rooted = p.kept;
   auto root = [&](const std::vector<int>& slots) {
     for (int slot : slots)
-      if (slot >= 0) rooted[static_cast<std::size_t>(slot)] = 1;
+      if (slot >= 0) rooted[slot] = 1;
   };
   root(p.outs);
-  for (const Variant& v : p.variants)
-    for (const std::vector<int>* slots : {&v.dx, &v.dstate, &v.dcapture}) root(*slots);
+  for (const Variant& v : p.variants) root(v.din);
   auto made = std::make_unique<Arrangement>();
   made->items = of.once;
   std::vector<LoopItem> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
@@ -109,45 +100,41 @@ void LoopRun::bind_step(int k) {
   const LoopProgram& p = *program_;
   const Step& s = plan_.step(k);
   running_ = &s;
-  Bound& b = bounds_[static_cast<std::size_t>(k)];
+  Bound& b = bounds_[k];
   b.in = static_cast<int>(arrays_.size());
   b.out = static_cast<int>(results_.size());
   b.views = s.op->traits & kView;
   for (int i = 0; i < s.n_in; ++i) {
     int slot = plan_.input(s, i);
     Body& in = body(slot);
-    bool fixed = !p.varies[static_cast<std::size_t>(slot)] && in.storage;
+    bool fixed = !p.varies[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
     if (!b.device.given() && !has_bit(s.op->host, i)) b.device = in.device;
-    b.dynamic = b.dynamic || dynamic_[static_cast<std::size_t>(slot)];
+    b.dynamic = b.dynamic || dynamic_[slot];
   }
   if (!b.device.given()) b.device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
   for (int i = 0; i < s.n_out; ++i) {
     results_.push_back(&body(s.out + i));
     results_.back()->device = b.device;
   }
-  b.once = s.n_out > 0 && !p.varies[static_cast<std::size_t>(s.out)];
+  b.once = s.n_out > 0 && !p.varies[s.out];
   b.kernel = b.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
   if (!b.kernel) fail<NotImplementedError>(s.op->name, ": not available on ", b.device);
   if (!b.dynamic) {
-    std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
-    s.op->rule({*s.op, s.attrs, arrays_.data() + b.in, s.n_in, results_.data() + b.out, s.n_out, b.device}, specs.data());
-    for (int i = 0; i < s.n_out; ++i) {
-      results_[static_cast<std::size_t>(b.out + i)]->set(specs[static_cast<std::size_t>(i)]);
-      b.dynamic = b.dynamic || !specs[static_cast<std::size_t>(i)].known();
-    }
+    infer({*s.op, s.attrs, arrays_.data() + b.in, s.n_in, results_.data() + b.out, s.n_out, b.device});
+    for (int i = 0; i < s.n_out; ++i) b.dynamic = b.dynamic || !results_[b.out + i]->known();
   }
   if (b.dynamic)
-    for (int i = 0; i < s.n_out; ++i) dynamic_[static_cast<std::size_t>(s.out + i)] = 1;
+    for (int i = 0; i < s.n_out; ++i) dynamic_[s.out + i] = 1;
   b.silent = !b.dynamic && s.need == 1;
   b.step = &s;
 }
 
 /// Whether a step makes that slot in memory that we give it, of a size that is known.
 bool LoopRun::writes_rows(int slot) const {
-  int m = slot < 0 ? -1 : program_->maker[static_cast<std::size_t>(slot)];
+  int m = slot < 0 ? -1 : program_->maker[slot];
   if (m < 0 || plan_.step(m).source) return false;
-  const Bound& b = bounds_[static_cast<std::size_t>(m)];
+  const Bound& b = bounds_[m];
   return b.step && !b.views && !b.dynamic && !b.once && !b.silent;
 }
 
@@ -160,12 +147,8 @@ void LoopRun::find_swaps(std::vector<Carried>& list) const {
 void LoopRun::give_stack(int slot, std::int64_t rows) {
   if (has_stack(slot)) return;
   Body& b = body(slot);
-  Spec whole;
-  whole.dtype = b.dtype;
-  whole.rank = 2;
-  whole.dims[0] = rows;
-  whole.dims[1] = b.numel();
-  b.storage = stacks_[static_cast<std::size_t>(slot)] = Storage::allocate(whole.checked_bytes(call_.what), b.device);
+  const Spec whole(b.dtype, {rows, b.numel()});
+  b.storage = stacks_[slot] = Storage::allocate(whole.checked_bytes(call_.what), b.device);
   stacked_.push_back(slot);
 }
 
@@ -174,7 +157,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   const LoopProgram& p = *program_;
   pass_ = pass;
   for (int slot : stacked_) {
-    stacks_[static_cast<std::size_t>(slot)] = {};
+    stacks_[slot] = {};
     body(slot).storage = {};
   }
   stacked_.clear();
@@ -183,21 +166,20 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   specs_.clear();
   if (pass != Pass::keeping)
     for (int i = 0; i < p.arity.ny; ++i)
-      if (int slot = p.outs[static_cast<std::size_t>(i)]; writes_rows(slot)) give_stack(slot, rows);
+      if (int slot = p.outs[i]; writes_rows(slot)) give_stack(slot, rows);
   if (pass != Pass::outputs) {
-    auto list = [&](int slot) { listed_.push_back(slot); };
     for (int k : p.forward) {
-      const Bound& b = bounds_[static_cast<std::size_t>(k)];
+      const Bound& b = bounds_[k];
       for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
-        if (!p.kept[static_cast<std::size_t>(slot)] || b.once || b.silent) continue;
+        if (!p.kept[slot] || b.once || b.silent) continue;
         if (writes_rows(slot)) give_stack(slot, rows);
-        else list(slot);
+        else listed_.push_back(slot);
       }
     }
     for (const Carried& c : states_) {   // a state is the row before of what made it
-      if (!p.kept[static_cast<std::size_t>(c.to)]) continue;
+      if (!p.kept[c.to]) continue;
       if (writes_rows(c.from)) give_stack(c.from, rows);
-      else list(c.to);
+      else listed_.push_back(c.to);
     }
     rows_.resize(listed_.size());
     specs_.resize(listed_.size());
@@ -213,38 +195,12 @@ void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_
   else backend_of(device).copy(to, from, bytes);
 }
 
-/// The rank of `row` with an axis for the steps before it.
-static std::int8_t stacked_rank(const char* what, const Spec& row) {
-  return checked_rank(what, row.rank + 1, "outputs of shape ", row, ", stacked");
-}
-
-Tensor empty_stack(const char* what, const Spec& row) {
-  Spec none;
-  none.rank = stacked_rank(what, row);
-  none.dtype = row.dtype;
-  none.dims[0] = 0;
-  for (int k = 0; k < row.rank; ++k) none.dims[k + 1] = row.dims[k] < 0 ? 0 : row.dims[k];
-  return empty_tensor(none);
-}
-
-Tensor LoopRun::held(const Body& from) const {
-  Body b;
-  b.set(from);
-  b.device = from.device;
-  b.storage = from.storage;
-  b.offset = from.offset;
-  return Access::wrap(std::move(b));
-}
-
 /// What was carried last; a copy where a whole stack would live with it.
 Tensor LoopRun::outlives(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
-  if (std::none_of(stacks_.begin(), stacks_.end(), in)) return held(b);
-  Body copy;
-  copy.set(b);
-  copy.device = b.device;
-  copy.storage = Storage::allocate(b.bytes(), b.device);
+  if (std::none_of(stacks_.begin(), stacks_.end(), in)) return detached(b);
+  Body copy = plain_body(b, b.device, Storage::allocate(b.bytes(), b.device));
   copy_bytes(b.device, copy.data(), b.data(), b.bytes());
   return Access::wrap(std::move(copy));
 }
@@ -263,35 +219,24 @@ Tensors LoopRun::forward(bool way_back) {
   const LoopProgram& p = *program_;
   bool segments = way_back && call_.segment > 0;
   count_taken(FastPath::loop);
-  lists_.resize(static_cast<std::size_t>(p.arity.ny));
-  if (call_.steps > 0) {
-    try {
-      bind(p.forward);
-      forward_ = arrange(items_of(p.forward));
-      start_pass(way_back && !segments ? Pass::both : Pass::outputs, call_.steps);
-    } catch (const Error&) {
-      fail_at(0, "");
-    }
-    check_shapes();
-    play(0, call_.steps);
+  lists_.resize(p.arity.ny);
+  try {
+    bind(p.forward);
+    forward_ = arrange(items_of(p.forward));
+    start_pass(way_back && !segments ? Pass::both : Pass::outputs, call_.steps);
+  } catch (const Error&) {
+    fail_at(0, "");
   }
+  check_shapes();
+  play(0, call_.steps);
   Tensors results;
   for (int i = 0; i < p.arity.ny; ++i) {
-    int slot = p.outs[static_cast<std::size_t>(i)];
-    if (call_.steps == 0) {
-      results.push_back(empty_stack(call_.what, plan_.outputs_as_recorded[static_cast<std::size_t>(i)]));
-    } else if (!has_stack(slot)) {
-      results.push_back(stack_for(call_.what, lists_[static_cast<std::size_t>(i)]));
+    int slot = p.outs[i];
+    if (!has_stack(slot)) {
+      results.push_back(stack_for(call_.what, lists_[i]));
     } else {
-      Body b;
       const Body& row = body(slot);
-      b.dtype = row.dtype;
-      b.device = row.device;
-      b.rank = stacked_rank(call_.what, row);
-      b.dims[0] = call_.steps;
-      for (int k = 0; k < row.rank; ++k) b.dims[k + 1] = row.dims[k];
-      b.storage = stacks_[static_cast<std::size_t>(slot)];
-      results.push_back(Access::wrap(std::move(b)));
+      results.push_back(Access::wrap(plain_body(stacked_spec(call_.what, row, call_.steps), row.device, stacks_[slot])));
     }
   }
   lists_.clear();
@@ -305,12 +250,12 @@ void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
     return std::any_of(states_.begin(), states_.end(),
-                       [&](const Carried& c) { return c.from == slot && p.kept[static_cast<std::size_t>(c.to)]; });
+                       [&](const Carried& c) { return c.from == slot && p.kept[c.to]; });
   };
   std::vector<int> stay;
   for (int slot : stacked_) {
-    if (!stacks_too && (p.kept[static_cast<std::size_t>(slot)] || history(slot))) stay.push_back(slot);
-    else stacks_[static_cast<std::size_t>(slot)] = {};
+    if (!stacks_too && (p.kept[slot] || history(slot))) stay.push_back(slot);
+    else stacks_[slot] = {};
   }
   stacked_ = std::move(stay);
   for (std::size_t slot = 0; slot < bodies_.size(); ++slot)
@@ -347,7 +292,7 @@ void LoopRun::play_step(std::int64_t t) {
 void LoopRun::set_elements(std::int64_t t) {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.nx; ++i) {
-    Body& x = body(p.args[static_cast<std::size_t>(i)]);
+    Body& x = body(p.args[i]);
     const Body& whole = Access::body(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
     x.offset = whole.offset + index_of(t) * x.bytes();
@@ -368,9 +313,9 @@ void LoopRun::set_keys(std::int64_t t) {
 void LoopRun::execute(Arrangement& steps) {
   check_interrupt();
   for (const LoopItem& item : steps.items) {
-    if (item.chain >= 0) execute(*steps.chains[static_cast<std::size_t>(item.chain)]);
+    if (item.chain >= 0) execute(*steps.chains[item.chain]);
     else if (item.sum >= 0) add_product_to(item);
-    else execute(bounds_[static_cast<std::size_t>(item.step)]);
+    else execute(bounds_[item.step]);
   }
   running_ = nullptr;
 }
@@ -431,7 +376,7 @@ void LoopRun::add_product_to(const LoopItem& item) {
     sum.storage = std::move(copy);
     sum.offset = 0;
   }
-  Bound &product = bounds_[static_cast<std::size_t>(item.step)], &addition = bounds_[static_cast<std::size_t>(item.add)];
+  Bound &product = bounds_[item.step], &addition = bounds_[item.add];
   if (const Call call = call_of(product); call.op.accumulate(call, sum)) {
     count_taken(FastPath::loop_accumulated);
     return;
@@ -455,42 +400,36 @@ void LoopRun::run(const Call& call, const Step& s) {
     call.out[0]->storage = std::move(v.storage);
     call.out[0]->offset = v.offset;
   } else {
-    (call.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda)(call);
+    compute(call);
   }
 }
 
 /// As Plan::run_step: the rule sees values, and memory is new.
 void LoopRun::execute_dynamic(const Call& call, const Step& s) {
-  std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
-  s.op->rule(call, specs.data());
+  infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) {
-    call.out[i]->set(specs[static_cast<std::size_t>(i)]);
     call.out[i]->storage = {};
     call.out[i]->offset = 0;
     known = known && call.out[i]->known();
   }
-  if (s.need == 1 && known) return;
-  if (!(s.op->traits & kView))
-    for (int i = 0; i < s.n_out; ++i)
-      if (call.out[i]->known()) call.out[i]->storage = Storage::allocate(call.out[i]->checked_bytes(s.op->name), call.device);
-  run(call, s);
+  if (s.need != 1 || !known) run(call, s);
 }
 
 void LoopRun::keep_row() {
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     const Body& b = body(listed_[i]);
     rows_[i].push_back({b.storage, b.offset});
-    if (dynamic_[static_cast<std::size_t>(listed_[i])]) specs_[i].push_back(b);
+    if (dynamic_[listed_[i]]) specs_[i].push_back(b);
   }
 }
 
 void LoopRun::collect_outputs() {
   const LoopProgram& p = *program_;
   for (int i = 0; i < p.arity.ny; ++i)
-    if (int slot = p.outs[static_cast<std::size_t>(i)]; !has_stack(slot)) {
-      if (call_.batched && dynamic_[static_cast<std::size_t>(slot)]) check_output(slot);
-      lists_[static_cast<std::size_t>(i)].push_back(held(body(slot)));
+    if (int slot = p.outs[i]; !has_stack(slot)) {
+      if (call_.batched && dynamic_[slot]) check_output(slot);
+      lists_[i].push_back(detached(body(slot)));
     }
 }
 
@@ -516,7 +455,7 @@ void LoopRun::carry(const std::vector<Carried>& list) {
       if (!(to.storage == from.storage)) to.storage = from.storage;
       to.offset = from.offset;
     } else {
-      if (dynamic_[static_cast<std::size_t>(c.from)] && &list == &states_)
+      if (dynamic_[c.from] && &list == &states_)
         check_state(call_.what, to, from, &c - list.data());
       to.storage = std::move(moved_[next].storage);
       to.offset = moved_[next++].offset;
@@ -526,9 +465,9 @@ void LoopRun::carry(const std::vector<Carried>& list) {
 
 void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < program_->arity.ny; ++i)
-    if (int slot = program_->outs[static_cast<std::size_t>(i)]; !dynamic_[static_cast<std::size_t>(slot)]) check_output(slot);
+    if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[static_cast<std::size_t>(states_[i].from)])
+    if (!dynamic_[states_[i].from])
       check_state(call_.what, body(states_[i].to), body(states_[i].from), static_cast<std::int64_t>(i));
 }
 

@@ -13,15 +13,12 @@ namespace kassette {
 /// What a loop is run with.
 struct LoopCall {
   const char* what;            // the function's name, for messages
-  std::int64_t steps = 0;
+  std::int64_t steps;          // at least one
   bool reverse = false;
   std::int64_t segment = 0;    // > 0: the way back computes this many steps anew at a time, from the states before them
   bool again = false;          // the steps ran before: what they print has been printed
   bool batched = false;        // an output has as many rows as an element
 };
-
-/// The stack of no rows of that shape.
-Tensor empty_stack(const char* what, const Spec& row);
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
 
@@ -70,10 +67,10 @@ class LoopRun final : public Extra {
   };
   enum class Pass : std::uint8_t { outputs, keeping, both };
 
-  Body& body(int slot) { return bodies_[static_cast<std::size_t>(slot)]; }
+  Body& body(int slot) { return bodies_[slot]; }
   std::int64_t index_of(std::int64_t t) const { return call_.reverse ? call_.steps - 1 - t : t; }
   bool writes_rows(int slot) const;
-  bool has_stack(int slot) const { return static_cast<bool>(stacks_[static_cast<std::size_t>(slot)]); }
+  bool has_stack(int slot) const { return static_cast<bool>(stacks_[slot]); }
   void bind(const std::vector<int>& steps);
   std::unique_ptr<Arrangement> arrange(const std::vector<LoopItem>& items);
   void bind_step(int k);
@@ -111,7 +108,6 @@ class LoopRun final : public Extra {
   std::vector<LoopItem> sums_of(const Variant& v);
   std::int64_t rewind_rows(const Variant& v, Back& back, const Tensors& dys, std::int64_t t, std::int64_t begin, std::int64_t end);
   void store_dx(const Variant& v, const Back& back, std::int64_t t);
-  Tensor held(const Body& b) const;
   Tensor outlives(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
 

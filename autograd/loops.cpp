@@ -4,15 +4,13 @@
 
 #include "autograd/checkpoint.h"
 #include "autograd/control.h"
+#include "autograd/elements.h"
 #include "autograd/loop_run.h"
 #include "autograd/shadow.h"
 #include "autograd/steps.h"
 #include "core/convert.h"
 #include "core/fast_paths.h"
-#include "core/sparse.h"
-#include "core/rank.h"
-#include "ops/expr.h"
-#include "ops/named.h"
+#include "core/text.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 
@@ -30,7 +28,7 @@ class Scan final : public Procedure {
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;
   int n_out() const override { return ny_ + ns_; }
-  bool reaches(int i, Outputs outputs) const override { return i > 0 && (reaches_[static_cast<std::size_t>(i - 1)] & outputs); }
+  bool reaches(int i, Outputs outputs) const override { return i > 0 && (reaches_[i - 1] & outputs); }
   bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const override;
 
  private:
@@ -82,11 +80,7 @@ std::vector<Outputs> Scan::reach(const Recurrence& r) const {
   return found;
 }
 
-std::int64_t Scan::steps_of(const Tensors& in) const {
-  Tensors xs;
-  for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
-  return loop_length(form_, xs);
-}
+std::int64_t Scan::steps_of(const Tensors& in) const { return loop_length(form_, std::span(in.begin() + 1, nx_)); }
 
 Tensors Scan::run(const Tensors& in) const {
   const std::int64_t steps = steps_of(in);
@@ -114,18 +108,11 @@ bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
 Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::int64_t steps) const {
   constexpr std::size_t kPrograms = 8;
   std::vector<Body> args;
-  std::vector<char> wanted(static_cast<std::size_t>(in.size() - 1), 0);
-  for (int i : *by.wanted) wanted[static_cast<std::size_t>(i - 1)] = 1;
+  std::vector<char> wanted(in.size() - 1, 0);
+  for (int i : *by.wanted) wanted[i - 1] = 1;
   for (std::int64_t i = 1; i < in.size(); ++i) {
-    const Body& from = Access::body(in[i]);
-    Body b;
-    b.set(from);
-    b.device = from.device;
-    if (i <= nx_) {
-      b.rank = static_cast<std::int8_t>(from.rank - 1);
-      for (int k = 0; k < b.rank; ++k) b.dims[k] = from.dims[k + 1];
-    }
-    args.push_back(std::move(b));
+    const Body& b = Access::body(in[i]);
+    args.push_back(plain_body(i <= nx_ ? element_spec(b) : Spec(b), b.device));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   auto same = [](const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; };
@@ -152,15 +139,13 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
 
 /// The ops of the steps, one by one on the tape of somebody else.
 Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
-  Tensors xs, states;
-  for (int i = 0; i < nx_; ++i) xs.push_back(in[1 + i]);
-  for (int i = 0; i < ns_; ++i) states.push_back(in[1 + nx_ + i]);
-  return Steps(form_, xs, Tensor(), states).run([&](const Tensors& x, const Tensors& s, std::int64_t t) {
+  const Tensor *xs = in.begin() + 1, *states = xs + nx_, *captures = states + ns_;
+  return run_steps(form_, std::span(xs, states), std::span(states, captures), [&](const Tensors& x, const Tensors& s, std::int64_t t) {
     Tensors args;
     args.reserve(in.size());
-    for (const Tensors* list : {&x, &s})
-      for (const Tensor& a : *list) args.push_back(a);
-    for (std::int64_t i = 1 + nx_ + ns_; i < in.size(); ++i) args.push_back(in[i]);
+    append(args, x);
+    append(args, s);
+    append(args, std::span(captures, in.end()));
     return run_step(args, t, std::max<std::int64_t>(steps, 1), in[0]);
   });
 }
@@ -169,13 +154,7 @@ void Scan::specs(const Call& call, Spec* out) const {
   std::int64_t steps = form_.length;
   for (int i = 0; i < nx_; ++i)
     if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
-  for (int i = 0; i < ny_; ++i) {
-    const Spec& s = body_->output_spec(i);
-    out[i].dtype = s.dtype;
-    out[i].rank = s.rank < 0 ? s.rank : checked_rank(form_.what, s.rank + 1, "outputs of shape ", s, ", stacked");
-    out[i].dims[0] = steps;
-    for (int k = 0; k < s.rank; ++k) out[i].dims[k + 1] = s.dims[k];
-  }
+  for (int i = 0; i < ny_; ++i) out[i].set(stacked_spec(form_.what, body_->output_spec(i), steps));
   for (int i = 0; i < ns_; ++i) out[ny_ + i].set(call.spec(1 + nx_ + i));
 }
 
@@ -208,26 +187,14 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   for (const Tensor& x : r.xs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) fail<ValueError>(r.what, ": the rank of the elements is unknown; declare it in the placeholder");
-    Spec s;
-    s.dtype = b.dtype;
-    s.rank = static_cast<std::int8_t>(b.rank - 1);
-    for (int k = 0; k < s.rank; ++k) s.dims[k] = b.dims[k + 1];
-    args.push_back(s);
+    args.push_back(element_spec(b));
     device = b.device;
   }
-  for (const Tensor& t : r.states) {
-    Spec s;
-    s.set(Access::body(t));
-    args.push_back(s);
-  }
-  std::int64_t nx = r.xs.size();
+  for (const Tensor& t : r.states) args.push_back(Access::body(t));
   Traced body = trace(r.what, args, device, [&](const Tensors& a) {
-    Tensors xs, states;
-    for (std::int64_t i = 0; i < a.size(); ++i) (i < nx ? xs : states).push_back(a[i]);
-    Tensors out = step(xs, states);
-    for (std::int64_t i = 0; i < states.size(); ++i)
-      if (out[r.n_outputs + i].defined())
-        check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
+    const Tensor* states = a.begin() + r.xs.size();
+    Tensors out = step(std::span(a.begin(), states), std::span(states, a.end()));
+    for (std::int64_t i = 0; i < r.states.size(); ++i) check_state(r.what, Access::body(states[i]), Access::body(out[r.n_outputs + i]), i);
     return out;
   });
   Tensors in;
@@ -235,9 +202,9 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
     Scoped<bool> on(context().symbolic, symbolic);
     in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
   }
-  for (const Tensors* list : {&r.xs, &r.states})
-    for (const Tensor& t : *list) in.push_back(t);
-  for (const Tensor& t : symbolic ? body.captures : computed(r.what, body.captures)) in.push_back(t);
+  append(in, r.xs);
+  append(in, r.states);
+  append(in, symbolic ? body.captures : computed(r.what, body.captures));
   auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
   return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);
 }

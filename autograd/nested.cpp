@@ -77,7 +77,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_ar
   c.saved_bytes.add(node->saved);
   c.recorded.add(1);
   Tensors results;
-  results.reserve(static_cast<std::int64_t>(outputs.size()));
+  results.reserve(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Body b = outputs[k];
     const unsigned own_phase = plan->feeds_learning_phase() ? 0 : outputs[k].flags & kPhase;
@@ -98,20 +98,20 @@ void Plan::find_deferrable(bool body) {
   const auto large = static_cast<std::size_t>(fast_path_thresholds.function_node);
   const Program& p = program_;
   if (body || p.outputs.empty() || p.outputs.size() > kMaxOutputs || (!nested_ && p.steps.size() <= large)) return;
-  std::vector<std::uint64_t> inputs(static_cast<std::size_t>(p.n_slots), 0);
-  for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[static_cast<std::size_t>(p.feeds[i].slot)] = std::uint64_t(1) << i;
+  std::vector<std::uint64_t> inputs(p.n_slots, 0);
+  for (std::size_t i = 0; i < p.feeds.size() && i < 64; ++i) inputs[p.feeds[i].slot] = std::uint64_t(1) << i;
   for (const Step& s : p.steps) {
     if (s.op->traits & (kSource | kDraws | kEffect | kPrints)) return;
     std::uint64_t from = 0;
-    for (int i = 0; i < s.n_in; ++i) from |= inputs[static_cast<std::size_t>(p.input(s, i))];
+    for (int i = 0; i < s.n_in; ++i) from |= inputs[p.input(s, i)];
     std::fill_n(inputs.begin() + s.out, s.n_out, from);
   }
-  std::vector<char> taken(static_cast<std::size_t>(p.n_slots), 0);
+  std::vector<char> taken(p.n_slots, 0);
   for (std::size_t i = 0; i < p.outputs.size(); ++i) {
-    auto slot = static_cast<std::size_t>(p.outputs[i]);
+    const int slot = p.outputs[i];
     const Body& b = p.outputs_as_recorded[i];
     bool shape = b.rank <= 1 && b.dtype.is_integer();   // the tape knows its dims from its ops
-    if (shape || slot < p.feeds.size() || std::exchange(taken[slot], 1)) return;
+    if (shape || slot < static_cast<int>(p.feeds.size()) || std::exchange(taken[slot], 1)) return;
     depends_.push_back(inputs[slot]);
   }
   deferrable_ = true;
@@ -128,7 +128,7 @@ bool Plan::may_defer(const Tensor* args, int n_args) const {
   if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;
   std::uint64_t symbolic = 0;
   for (int i = 0; i < n_args; ++i) {
-    const Feed& feed = program_.feeds[static_cast<std::size_t>(i)];
+    const Feed& feed = program_.feeds[i];
     if (!args[i].defined() || feed.ignored) return false;
     const Body& b = Access::body(args[i]);
     if ((b.flags & (kDraw | kForeign | kSparse)) || b.level > 0 || !b.same_shape(feed.declared) || b.device != feed.device) return false;

@@ -83,12 +83,12 @@ struct Program {
   std::string missing;               // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep;       // nodes whose attributes steps borrow nothing from, but whose cells they use
 
-  const Step& step(int k) const { return steps[static_cast<std::size_t>(k)]; }
-  Step& step(int k) { return steps[static_cast<std::size_t>(k)]; }
-  int input(const Step& s, int i) const { return ins[static_cast<std::size_t>(s.in + i)]; }
-  bool is_root(int slot) const { return root[static_cast<std::size_t>(slot)]; }
+  const Step& step(int k) const { return steps[k]; }
+  Step& step(int k) { return steps[k]; }
+  int input(const Step& s, int i) const { return ins[s.in + i]; }
+  bool is_root(int slot) const { return root[slot]; }
   /// Whether a step from `end` on, or a caller, reads the value of a slot.
-  bool stays(int slot, int end) const { return is_root(slot) || last_value_use[static_cast<std::size_t>(slot)] >= end; }
+  bool stays(int slot, int end) const { return is_root(slot) || last_value_use[slot] >= end; }
 };
 
 /// Says in the log which step failed.

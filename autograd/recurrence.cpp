@@ -25,19 +25,24 @@ Tensor time_first(const LoopForm& form, const Tensor& x) {
   return permute(x, axes);
 }
 
-/// The mask of a step, (samples, 1), with the rank of what it masks.
-Tensor keep_of_rank(const LoopForm& form, const Tensor& keep, int rank) {
+/// The mask of the elements, (samples, times, 1) with time along `axis`: an element more.
+Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) { return expand_dims(fitting(mask_fit(form), mask, x), -1); }
+
+/// `fresh` where `keep`, (samples, 1), says so, else `before`.
+Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
+  const int rank = Access::body(fresh).rank;
   if (rank < 0) fail<ValueError>(form.what, ": the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
   Tensor k = rank < 2 ? squeeze(keep, 1) : keep;
   for (int i = 2; i < rank; ++i) k = expand_dims(k, -1);
-  return k;
-}
-Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
-  return where(keep_of_rank(form, keep, Access::body(fresh).rank), fresh, before);
+  return where(k, fresh, before);
 }
 
-/// An output, which must have a row for each sample before a mask broadcasts it.
-Tensor of_samples(const LoopForm& form, const Tensor& output, const Tensors& xs) { return form.batched ? fitting(Fit::rows, output, xs[0]) : output; }
+/// What a step gave, where a mask says no: states stay, and outputs are those before, or zeros where there are none.
+void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, const Tensor* before, Tensors& got) {
+  const int n = form.n_outputs;
+  for (int i = 0; i < n; ++i) got[i] = before ? masked(form, keep, got[i], before[i]) : masked(form, keep, got[i], 0);
+  for (std::int64_t i = 0; i < states.size(); ++i) got[n + i] = masked(form, keep, got[n + i], states[i]);
+}
 
 /// The outputs that stand before the first: zeros. Their shape is that of what a step gives, which is recorded for its shape
 /// alone: no plan computes it.
@@ -82,43 +87,37 @@ bool as_much_known(const Spec& stacked, const Spec& state) {
 /// One node: masks are elements and outputs that masked samples repeat are states of a loop along axis 0.
 Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   bool masks = r.mask.defined(), repeats = masks && !r.zero_masked;
-  Recurrence s;
-  s.what = r.what;
-  s.n_outputs = r.n_outputs;
-  s.reverse = r.reverse;
-  s.length = r.length;
-  s.batched = r.batched;
+  Recurrence s{r};
+  s.axis = 0;
+  s.last = false;
+  s.mask = Tensor();
+  s.xs.clear();
   for (const Tensor& x : r.xs) s.xs.push_back(time_first(r, x));
-  if (masks) s.xs.push_back(expand_dims(time_first(r, fitting(mask_fit(r), r.mask, r.xs[0])), -1));
-  s.states = r.states;
-  if (repeats)
-    for (const Tensor& z : zeros_before(r, step, symbolic)) s.states.push_back(z);
+  if (masks) s.xs.push_back(time_first(r, mask_elements(r, r.mask, r.xs[0])));
+  if (repeats) append(s.states, zeros_before(r, step, symbolic));
   std::int64_t ny = r.n_outputs, ns = r.states.size();
-  std::vector<std::int64_t> same(static_cast<std::size_t>(ny), -1);   // which state an output is
+  std::vector<std::int64_t> same(ny, -1);   // which state an output is
   Tensors out = scan(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
-    Tensors parts, now;
-    for (std::int64_t i = 0; i < r.xs.size(); ++i) parts.push_back(xs[i]);
-    for (std::int64_t i = 0; i < ns; ++i) now.push_back(states[i]);
+    const Tensors parts = std::span(xs.begin(), r.xs.size()), now = std::span(states.begin(), ns);
     Tensors got = step(parts, now);
     check_step(r, got, now, nullptr, Access::body(r.xs[0]), masks);
     for (std::int64_t i = 0; i < ny; ++i)
       for (std::int64_t k = 0; k < ns; ++k)
-        if (same_value(got[i], got[ny + k])) same[static_cast<std::size_t>(i)] = k;
+        if (same_value(got[i], got[ny + k])) same[i] = k;
     if (!masks) return got;
-    const Tensor& keep = xs[r.xs.size()];
-    for (std::int64_t i = 0; i < ny; ++i) got[i] = repeats ? masked(r, keep, got[i], states[ns + i]) : masked(r, keep, of_samples(r, got[i], parts), 0);
-    for (std::int64_t i = 0; i < ns; ++i) got[ny + i] = masked(r, keep, got[ny + i], now[i]);
+    for (std::int64_t i = 0; !repeats && r.batched && i < ny; ++i) got[i] = fitting(Fit::rows, got[i], parts[0]);   // before a mask broadcasts it
+    mask_step(r, xs[r.xs.size()], now, repeats ? states.begin() + ns : nullptr, got);
     for (std::int64_t i = 0; repeats && i < ny; ++i) got.push_back(got[i]);
     return got;
   });
   Tensors results;
   for (std::int64_t i = 0; i < ny; ++i) results.push_back(time_first(r, out[i]));
   for (std::int64_t i = 0; r.last && i < ny; ++i) {
-    std::int64_t k = masks ? -1 : same[static_cast<std::size_t>(i)];
+    std::int64_t k = masks ? -1 : same[i];
     bool is_state = k >= 0 && as_much_known(Access::body(out[i]), Access::body(out[ny + k]));
     results.push_back(repeats ? out[ny + ns + i] : is_state ? zeros_without_steps(r, out[ny + k]) : last_of(out[i]));
   }
-  for (std::int64_t i = 0; i < ns; ++i) results.push_back(out[ny + i]);
+  append(results, std::span(out.begin() + ny, ns));
   return results;
 }
 
@@ -155,7 +154,19 @@ Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
 }  // namespace
 
 Tensors unrolled(const Recurrence& r, const StepOf& step) {
-  return Steps(r, r.xs, r.mask, r.states).run([&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
+  if (!r.mask.defined()) return run_steps(r, r.xs, r.states, [&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
+  Tensors elements = r.xs, before;   // the outputs
+  elements.push_back(mask_elements(r, r.mask, r.xs[0]));
+  return run_steps(r, elements, r.states, [&](const Tensors& xs, const Tensors& states, std::int64_t t) {
+    const Tensors parts = std::span(xs.begin(), r.xs.size());
+    Tensors got = step(parts, states);
+    const Tensor* last = before.empty() ? nullptr : before.begin();
+    check_step(r, got, states, last, Access::body(r.xs[0]), /*masked=*/true);
+    if (t == 0) fit_step(r, got, states, parts[0], /*masked=*/true);
+    mask_step(r, xs[r.xs.size()], states, r.zero_masked ? nullptr : last, got);
+    before = std::span(got.begin(), r.n_outputs);
+    return got;
+  });
 }
 
 Tensors recur(const Recurrence& r, const StepOf& step) {

@@ -39,8 +39,7 @@ void check_state(const char* what, const Spec& before, const Spec& after, std::i
 /// Throws unless what a step returned has a row for each sample.
 void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples);
 
-/// The n elements of x along an axis, and one tensor of them again, in the name of the loop that goes over them.
-Tensors unstack_for(const char* what, const Tensor& x, std::int64_t n, int axis = 0);
+/// One tensor of a loop's outputs, in its name.
 Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
 
 }  // namespace kassette

@@ -1,9 +1,11 @@
 // autograd/steps.cpp - what every loop does around its step.
 #include "autograd/steps.h"
 
+#include <vector>
+
+#include "autograd/elements.h"
 #include "core/convert.h"
 #include "core/sparse.h"
-#include "core/rank.h"
 #include "ops/expr.h"
 #include "ops/named.h"
 #include "ops/operand.h"
@@ -24,9 +26,6 @@ void check_same(const char* what, const std::string& which, const Spec& before, 
 
 }  // namespace
 
-Tensors unstack_for(const char* what, const Tensor& x, std::int64_t n, int axis) {
-  return in_name_of(what, [&] { return unstack(x, static_cast<int>(n), axis); });
-}
 Tensor stack_for(const char* what, const Tensors& list, int axis) {
   return in_name_of(what, [&] { return stack(list, axis); });
 }
@@ -77,60 +76,13 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
   }
 }
 
-Steps::Steps(const LoopForm& form, const Tensors& xs, Tensor mask, Tensors states)
-    : form_(form), xs_(xs), mask_(std::move(mask)), states_(std::move(states)), size_(loop_length(form, xs)), ys_(static_cast<std::size_t>(form.n_outputs)) {
-  if (mask_.defined()) mask_ = fitting(mask_fit(form), mask_, xs.begin()[0]);
-  for (const Tensor& x : xs) elements_.emplace_back(form.what, x, size_, form.axis);
-  for (Tensors& y : ys_) y.reserve(size_);
-}
-
-const Tensor& Steps::mask_at(std::int64_t t, int rank) {
-  if (rank < 0) fail<ValueError>(form_.what, ": the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
-  Tensors& steps = masks_[rank];
-  if (steps.empty()) {
-    Tensor m = mask_;
-    for (int i = 1; i < rank; ++i) m = expand_dims(m, -1);
-    steps = unstack_for(form_.what, m, size_, form_.axis);
-  }
-  return steps.begin()[place(t)];
-}
-
-/// Where the mask says so `fresh`, else `before`; of the first output nothing is before, or where zeros are wanted.
-Tensor Steps::masked(const Tensor& fresh, const Tensor& before, std::int64_t t) {
-  const Tensor& keep = mask_at(t, Access::body(fresh).rank);
-  return before.defined() ? where(keep, fresh, before) : where(keep, fresh, 0);
-}
-
-void Steps::take(Tensors out, const Tensors& xs, std::int64_t t) {
-  check_step(form_, out, states_, t > 0 ? last_.begin() : nullptr, Access::body(xs_.begin()[0]), mask_.defined());
-  auto n = static_cast<std::int64_t>(ys_.size());
-  // What a placeholder does not know yet is checked when it is known: of the first step alone, for the others are as it is.
-  for (std::int64_t i = 0; t == 0 && i < out.size(); ++i) {
+void fit_step(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked) {
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    const std::int64_t state = i - form.n_outputs;
     Tensor& o = out.begin()[i];
-    if (i >= n) o = fitting(Fit::state, o, states_.begin()[i - n]);
-    if (form_.batched && (i < n || mask_.defined())) o = fitting(i < n ? Fit::rows : Fit::state_rows, o, xs.begin()[0]);
+    if (state >= 0) o = fitting(Fit::state, o, states.begin()[state]);
+    if (form.batched && (state < 0 || masked)) o = fitting(state < 0 ? Fit::rows : Fit::state_rows, o, x);
   }
-  if (mask_.defined())
-    for (std::int64_t i = 0; i < out.size(); ++i) {
-      Tensor& o = out.begin()[i];
-      if (i >= n) o = masked(o, states_.begin()[i - n], t);
-      else o = masked(o, form_.zero_masked || t == 0 ? Tensor() : last_.begin()[i], t);
-    }
-  last_.clear();
-  for (std::int64_t i = 0; i < n; ++i) {
-    ys_[static_cast<std::size_t>(i)].push_back(out.begin()[i]);
-    last_.push_back(std::move(out.begin()[i]));
-  }
-  for (std::int64_t i = 0; i < states_.size(); ++i) states_.begin()[i] = std::move(out.begin()[n + i]);
-}
-
-Tensors Steps::results() {
-  Tensors found;
-  for (const Tensors& y : ys_) found.push_back(stack_for(form_.what, y, form_.axis));
-  if (form_.last)
-    for (const Tensor& y : last_) found.push_back(y);
-  for (const Tensor& s : states_) found.push_back(s);
-  return found;
 }
 
 namespace {
@@ -139,35 +91,56 @@ Tensor zeros_of_shape(const Spec& spec, Device device) {
   return filled_tensor(scalar_tensor(Scalar(0), spec.dtype, "zeros"), spec, "zeros").to(device);
 }
 
-}  // namespace
-
-Tensors Steps::zero_slices() const {
-  Tensors zeros;
-  for (const Tensor& x : xs_) {
-    const Body& b = Access::body(x);
-    Spec s;
-    s.dtype = b.dtype;
-    for (int k = 0; k < b.rank; ++k)
-      if (k != form_.axis) s.dims[s.rank++] = b.dims[k];
-    zeros.push_back(zeros_of_shape(s, b.device));
+/// What a loop without steps returns. Nothing says what outputs would look like, but a step does: on zeros. The last one is what stands
+/// before the first: zeros.
+Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& states,
+                        const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
+  Tensors found, out, zeros;
+  for (const Tensor& x : xs) zeros.push_back(zeros_of_shape(element_spec(Access::body(x), form.axis), Access::body(x).device));
+  if (form.n_outputs > 0) {
+    out = step(zeros, states, 0);
+    check_step(form, out, states, nullptr, Access::body(xs.begin()[0]), /*masked=*/false);
   }
-  return zeros;
+  for (int i = 0; i < form.n_outputs; ++i) {
+    const Body& b = Access::body(out[i]);
+    found.push_back(zeros_of_shape(stacked_spec(form.what, b, 0, form.axis), b.device));
+  }
+  for (int i = 0; form.last && i < form.n_outputs; ++i) found.push_back(zeros_of_shape(Access::body(out[i]), Access::body(out[i]).device));
+  append(found, states);
+  return found;
 }
 
-/// Outputs without steps; the last one is what stands before the first: zeros.
-Tensors Steps::results_of_none(const Tensors& out) {
-  if (form_.n_outputs > 0) check_step(form_, out, states_, nullptr, Access::body(xs_.begin()[0]), mask_.defined());
-  Tensors found;
-  for (int i = 0; i < form_.n_outputs; ++i) {
-    const Body& b = Access::body(out[i]);
-    Spec s;
-    s.dtype = b.dtype;
-    s.rank = checked_rank(form_.what, b.rank + 1, "outputs of shape ", static_cast<const Spec&>(b), ", stacked");
-    for (int k = 0; k < s.rank; ++k) s.dims[k] = k < form_.axis ? b.dims[k] : k == form_.axis ? 0 : b.dims[k - 1];
-    found.push_back(zeros_of_shape(s, b.device));
+}  // namespace
+
+Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
+                  const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
+  const std::int64_t size = loop_length(form, xs), n = form.n_outputs;
+  if (size == 0) return results_of_none(form, xs, states, step);
+  std::vector<Elements> elements;   // per input
+  for (const Tensor& x : xs) elements.emplace_back(form.what, x, size, form.axis);
+  std::vector<Tensors> ys(n);   // per output, per step
+  for (Tensors& y : ys) y.reserve(size);
+  Tensors now, last;   // the elements, and the outputs of the step before
+  for (std::int64_t t = 0; t < size; ++t) {
+    now.clear();
+    for (Elements& e : elements) now.push_back(e[form.reverse ? size - 1 - t : t]);
+    Tensors out = [&] {
+      PlainStep in(t, size);
+      return step(now, states, t);
+    }();
+    check_step(form, out, states, t > 0 ? last.begin() : nullptr, Access::body(xs.begin()[0]), /*masked=*/false);
+    if (t == 0) fit_step(form, out, states, now.begin()[0], /*masked=*/false);
+    last.clear();
+    for (std::int64_t i = 0; i < n; ++i) {
+      ys[i].push_back(out.begin()[i]);
+      last.push_back(std::move(out.begin()[i]));
+    }
+    for (std::int64_t i = 0; i < states.size(); ++i) states.begin()[i] = std::move(out.begin()[n + i]);
   }
-  for (int i = 0; form_.last && i < form_.n_outputs; ++i) found.push_back(zeros_of_shape(Access::body(out[i]), Access::body(out[i]).device));
-  for (const Tensor& s : states_) found.push_back(s);
+  Tensors found;
+  for (const Tensors& y : ys) found.push_back(stack_for(form.what, y, form.axis));
+  if (form.last) append(found, last);
+  append(found, states);
   return found;
 }
 

@@ -13,7 +13,7 @@ namespace kassette {
 
 /// Gives the step's slot its thin result, unless its input has several elements.
 bool Plan::spread_thin(Frame& f, const Step& s) const {
-  auto slot = static_cast<std::size_t>(s.out);
+  const int slot = s.out;
   const Body& in = *f.arrays[0].body;
   Body& out = f.own[slot];
   f.thin[slot] = may_take(FastPath::repeated) && f.device == cpu && in.numel() == 1 && out.numel() > 1;
@@ -27,14 +27,14 @@ bool Plan::spread_thin(Frame& f, const Step& s) const {
 
 bool Plan::reads_thin(const Frame& f, const Step& s) const {
   for (int i = 0; i < s.n_in; ++i)
-    if (f.thin[static_cast<std::size_t>(input(s, i))]) return true;
+    if (f.thin[input(s, i)]) return true;
   return false;
 }
 
 /// Writes the step's thin inputs out.
 void Plan::thicken(Frame& f, const Step& s) const {
   for (int i = 0; i < s.n_in; ++i) {
-    auto slot = static_cast<std::size_t>(input(s, i));
+    const int slot = input(s, i);
     if (!f.thin[slot]) continue;
     Body& b = f.own[slot];
     Ref<Storage> whole = Storage::allocate(b.bytes(), cpu);

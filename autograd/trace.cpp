@@ -66,7 +66,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   }
   Plan::Request request;
   request.inputs = placeholders;
-  for (const Tensor& t : traced.captures) request.inputs.push_back(t);
+  append(request.inputs, traced.captures);
   request.outputs = out;
   request.what = what;
   request.body = true;

@@ -1,6 +1,7 @@
 // autograd/update.cpp - changing variables: at once, or when a plan commits.
 #include "autograd/update.h"
 
+#include "autograd/tape.h"
 #include "core/check_interrupt.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -10,11 +11,11 @@
 namespace kassette {
 namespace {
 
-void run_binary(const OpDef& row, const Array* in, Body& out, Device device) {
+/// Tensors of one shape and dtype; `out` has its storage.
+void run_binary(const OpDef& row, const Array* in, Body& out) {
   Body* outs[] = {&out};
-  Attrs none;
-  Call call{row, none, in, 2, outs, 1, device};
-  (device == cpu ? row.cpu : row.cuda)(call);
+  const Attrs none;
+  (out.device == cpu ? row.cpu : row.cuda)(Call{row, none, in, 2, outs, 1, out.device});
 }
 
 void update_rule(const Call& call, Spec* out) {
@@ -35,7 +36,7 @@ void update_kernel(const Call& call) {
     return;
   }
   allocate_output(out, call.device);
-  run_binary(row_of(static_cast<Effect::Mode>(call.attrs.a)), call.in, out, call.device);
+  run_binary(row_of(static_cast<Effect::Mode>(call.attrs.a)), call.in, out);
 }
 
 }  // namespace
@@ -57,11 +58,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
     explicit Unlock(Cell& x) : c(x) { c.lock(); }
     ~Unlock() { c.unlock(); }
   } guard(cell);
-  Body old;
-  old.set(increment);
-  old.device = increment.device;
-  old.storage = cell.value.storage;
-  old.offset = cell.value.offset;
+  const Body old = plain_body(increment, increment.device, cell.value.storage, cell.value.offset);
   Body out = old;
   // Two counts are ours, one is the cell's: nobody else sees these bytes change.
   bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
@@ -73,7 +70,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
   }
   Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
   Uninterrupted whole;
-  run_binary(row, in, out, old.device);
+  run_binary(row, in, out);
   Value made{std::move(out.storage), out.offset};
   if (alone) cell.changed();
   else cell.set(made);
@@ -111,11 +108,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int6
     return x;
   }
   if (!cell.load().storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
-  Body increment;
-  increment.set(v);
-  increment.device = v.device;
-  increment.storage = std::move(now.storage);
-  increment.offset = now.offset;
+  const Body increment = plain_body(v, v.device, std::move(now.storage), now.offset);
   in_name_of(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;
 }
