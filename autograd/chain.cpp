@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <new>
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
@@ -22,7 +23,7 @@ void end_stream() {
 }  // namespace
 
 ChainCode& Chain::add(ChainStep step, const Place& p) {
-  ChainCode& c = code_[n_code_];
+  ChainCode& c = *new (&code_[n_code_]) ChainCode;
   from_[n_code_++] = p;
   c.step = step;
   c.operand = p.base;
@@ -40,8 +41,9 @@ Place Chain::repeated(const std::byte* one, int source) {
 }
 
 /// Processors see ahead in one stream; with several to follow beside results that are written, they are helped.
+bool Chain::fetches() const { return shape_.numel() * element_ >= fast_path_thresholds.fetched; }
 void Chain::fetch(const Place& p) {
-  if (!p.base || shape_.numel() * element_ < fast_path_thresholds.fetched) return;
+  if (!p.base) return;
   for (int i = 0; i < n_fetch_; ++i)
     if (code_[i].operand == p.base) return;
   add(table_.fetch[d_], p);
@@ -77,7 +79,7 @@ void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool
 void Chain::finish() { add(table_.end[d_], {.chunk = 0}); }
 
 void Chain::start(ChainCode* code, std::byte* chunks) const {
-  std::copy_n(code_, n_code_, code);
+  std::copy_n(code_.begin(), n_code_, code);
   for (int i = 0; i < n_code_; ++i)
     if (!code[i].operand) code[i].operand = chunks + from_[i].chunk * table_.chunk_bytes;
   code[n_code_ - 1].operand = reinterpret_cast<std::byte*>(code);
@@ -89,8 +91,8 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
   for (int i = 0; block && i < c.n_code_; ++i)
     if (c.from_[i].source >= 0) code_[i].operand = block - begin * c.element_;
   const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = begin + (end - begin) / chunk * chunk;
-  if (whole > begin) c.table_.run[c.d_](code_, begin * c.element_, whole * c.element_);
-  if (whole < end) c.run_rest(code_, chunks_, whole, end - whole);
+  if (whole > begin) c.table_.run[c.d_](code_.begin(), begin * c.element_, whole * c.element_);
+  if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);
   if (c.streams_) end_stream();
 }
 
@@ -98,7 +100,7 @@ void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run
 
 ChainRows::ChainRows(const Chain& chain, std::int64_t begin, std::int64_t end) : chain_(chain), begin_(begin), end_(end) {
   assert(chain.table_.chunk_bytes <= kMaxChunkBytes);
-  chain.start(code_, chunks_);
+  chain.start(code_.begin(), chunks_);
   for (int i = 0; i < chain.n_ones_; ++i) repeated_[i] = chain.ones_[i].from;
   for (int i = 0; i < chain.n_code_; ++i) {
     auto same = [&](int k) { return code_[k].operand == code_[i].operand; };
@@ -127,8 +129,8 @@ void ChainRows::run() {
       const std::byte* next = code_[moving_[i]].operand + c.from_[moving_[i]].skip + (at + width) * c.element_;
       for (std::int64_t k = 0; k < width * c.element_; k += 64) __builtin_prefetch(next + k);
     }
-    if (whole > 0) c.table_.run[c.d_](code_, at * c.element_, (at + whole) * c.element_);
-    if (whole < width) c.run_rest(code_, chunks_, at + whole, width - whole);
+    if (whole > 0) c.table_.run[c.d_](code_.begin(), at * c.element_, (at + whole) * c.element_);
+    if (whole < width) c.run_rest(code_.begin(), chunks_, at + whole, width - whole);
     for (int i = 0; i < n_skipping_; ++i) code_[skipping_[i]].operand += c.from_[skipping_[i]].skip;
   }
 }
@@ -137,7 +139,8 @@ void Chain::run_rows(std::int64_t begin, std::int64_t end) const { ChainRows(*th
 
 /// The last elements, fewer than a chunk: what moves is copied to a chunk, and back.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
-  ChainCode code[kMaxCode];
+  Unmade<ChainCode, kMaxCode> room;
+  ChainCode* const code = room.begin();
   std::copy_n(program, n_code_, code);
   const std::byte* copies[kMaxChunks];
   int n_copies = 0;

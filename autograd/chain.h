@@ -1,6 +1,7 @@
 // autograd/chain.h - the program of a chain of elementwise steps. See Note [Chains].
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
 #include "ops/chain.h"
 
@@ -13,6 +14,21 @@ struct Place {
   int source = -1;             // whose memory it is, to be said before each run
   std::int64_t first = 0;      // bytes from there on
   std::int64_t skip = 0;       // bytes between the end of a row and the start of the next; negative to read a row again
+};
+
+/// Memory for n of T, of which none is made: chains use a few of many, and most are made anew at each call.
+template <class T, int n>
+class Unmade {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  T& operator[](int i) { return *reinterpret_cast<T*>(bytes_ + i * static_cast<int>(sizeof(T))); }
+  const T& operator[](int i) const { return *reinterpret_cast<const T*>(bytes_ + i * static_cast<int>(sizeof(T))); }
+  T* begin() { return &(*this)[0]; }
+  const T* begin() const { return &(*this)[0]; }
+
+ private:
+  alignas(T) std::byte bytes_[sizeof(T) * n];
 };
 
 /// Elements, or rows of them.
@@ -35,6 +51,8 @@ class Chain {
   /// A chunk of one repeated element: of memory, or of a source.
   Place repeated(const std::byte* one, int source = -1);
 
+  /// Whether there is so much that operands are asked for ahead.
+  bool fetches() const;
   void fetch(const Place& p);
   void load(const Place& p) { add(table_.load[d_], p); }
   void store(const Place& p) { add(table_.store[d_], p); }
@@ -92,13 +110,13 @@ class Chain {
   /// The program with its chunks in place.
   class Running {
    public:
-    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_, chunks_); }
+    explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_.begin(), chunks_); }
     void run(std::int64_t begin, std::int64_t end, std::byte* block);
 
    private:
     const Chain& chain_;
     alignas(64) std::byte chunks_[kMaxChunks * kMaxLongChunkBytes];
-    ChainCode code_[kMaxCode];
+    Unmade<ChainCode, kMaxCode> code_;
   };
 
   ChainCode& add(ChainStep step, const Place& p);
@@ -111,9 +129,9 @@ class Chain {
   const ChainShape shape_;
   int n_code_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   bool streams_ = false;
-  ChainCode code_[kMaxCode];
-  Place from_[kMaxCode];
-  One ones_[2 * kMaxSteps];
+  Unmade<ChainCode, kMaxCode> code_;
+  Unmade<Place, kMaxCode> from_;
+  Unmade<One, 2 * kMaxSteps> ones_;
 };
 
 /// Rows of a chain, or of one of a single row elements, that are run again and again with sources that move.
@@ -142,7 +160,7 @@ class ChainRows {
   int skipping_[Chain::kMaxCode], moving_[Chain::kMaxCode];
   const std::byte* repeated_[2 * Chain::kMaxSteps];
   alignas(64) std::byte chunks_[Chain::kMaxChunks * kMaxChunkBytes];
-  ChainCode code_[Chain::kMaxCode];
+  Unmade<ChainCode, Chain::kMaxCode> code_;
 };
 
 }  // namespace kassette

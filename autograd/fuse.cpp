@@ -173,6 +173,7 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
 }  // namespace
 
 void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const {
+  if (!chain.fetches()) return;
   for (int k = item.begin; k < item.chain_end(); ++k)
     for (int i = 0; i < step(k).n_in; ++i) {
       const auto slot = static_cast<std::size_t>(input(step(k), i));
