@@ -11,6 +11,14 @@ namespace kassette {
 /// for a shape.
 bool reads_shape(const Step& s, int i) { return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i)); }
 
+void reorder(Program& p, std::vector<std::pair<int, int>> places) {
+  std::sort(places.begin(), places.end());
+  std::vector<Step> steps;
+  steps.reserve(places.size());
+  for (const auto& [at, k] : places) steps.push_back(std::move(p.step(k)));
+  p.steps = std::move(steps);
+}
+
 /// What is needed of each slot: nothing, its shape, its value.
 void find_needs(Program& p, const std::vector<int>& roots) {
   std::vector<std::uint8_t> need(static_cast<std::size_t>(p.n_slots), 0);

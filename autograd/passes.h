@@ -1,5 +1,6 @@
 // autograd/passes.h - what is found out about a program before it is run. Each pass reads what those before it have filled in.
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "autograd/program.h"
@@ -8,6 +9,8 @@ namespace kassette {
 
 /// Whether step s reads of its input i the shape alone.
 bool reads_shape(const Step& s, int i);
+/// Sorts the steps: for each of them, in any order, the place where it goes and which it is.
+void reorder(Program& p, std::vector<std::pair<int, int>> places);
 /// Step::need: what is needed of each step's outputs, where `roots` are the slots whose values are.
 void find_needs(Program& p, const std::vector<int>& roots);
 /// Drops steps that nothing needs, and puts last those that serve updates alone: first_tail, Note [Commit].

@@ -57,6 +57,7 @@ class PlanBuilder {
   void add_step(Node* n, int base);
   void add_effect(Node* n);
   void add_sum(Effect& effect);
+  void add_sums();
   void find_sources();
 
   const Plan::Request& request_;
@@ -274,6 +275,23 @@ void PlanBuilder::add_sum(Effect& effect) {
   p.steps.push_back(std::move(s));
 }
 
+/// Each sum right behind the step that makes its increment: what follows on one another is one chain.
+void PlanBuilder::add_sums() {
+  Program& p = program_;
+  std::vector<std::pair<int, int>> places(p.steps.size());   // where a step goes, and which it is
+  std::vector<int> maker(static_cast<std::size_t>(p.n_slots), -1);
+  for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
+    places[static_cast<std::size_t>(k)] = {k, k};
+    std::fill_n(maker.begin() + p.step(k).out, p.step(k).n_out, k);
+  }
+  for (Effect& e : p.effects) {
+    const int increment = e.slot;
+    add_sum(e);
+    if (e.slot != increment) places.push_back({maker[static_cast<std::size_t>(increment)], static_cast<int>(places.size())});
+  }
+  reorder(p, std::move(places));
+}
+
 /// What a pair of feed_dict puts in the place of a tensor.
 void PlanBuilder::add_fixed(const Body& key, const Body& value) {
   if (!key.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
@@ -322,7 +340,7 @@ Program PlanBuilder::build() {
     p.effects.push_back({variable->cell, slot_of(Access::body(pair->value)), Effect::kSet, request_.what, pair->number});
     ++pair;
   }
-  for (Effect& e : p.effects) add_sum(e);
+  add_sums();
   for (const Tensor& t : outputs) {
     p.outputs.push_back(slot_of(Access::body(t)));
     Body& b = p.outputs_as_recorded.emplace_back();
