@@ -13,6 +13,7 @@ namespace {
 /// Locks of several cells, taken in one order by everybody.
 class Locks {
  public:
+  explicit Locks(std::vector<Cell*>& cells) : cells_(cells) { cells_.clear(); }
   void add(Cell* cell) { cells_.push_back(cell); }
   void lock() {
     std::sort(cells_.begin(), cells_.end());
@@ -26,7 +27,7 @@ class Locks {
   }
 
  private:
-  std::vector<Cell*> cells_;
+  std::vector<Cell*>& cells_;
   bool locked_ = false;
 };
 
@@ -48,15 +49,15 @@ void Plan::check_increments() const {
 
 void Plan::commit(Frame& f) const {
   check_increments();
-  std::vector<Value> replaced;   // old storage, released after the locks
-  Locks locks;
+  auto& [cells, in_place, items, replaced] = f.commit;
+  Locks locks(cells);
   for (const Effect& e : program_.effects)
     if (e.step >= 0) locks.add(e.cell.get());
   locks.lock();
   for (const Effect& e : program_.effects)
     if (e.step >= 0 && !e.cell->value.storage)
       fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
-  std::vector<char> in_place(program_.effects.size(), 0);
+  in_place.assign(program_.effects.size(), 0);
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (e.step < 0) continue;
@@ -76,7 +77,7 @@ void Plan::commit(Frame& f) const {
       count_taken(FastPath::updated_in_place);
     }
   }
-  std::vector<Item> items;
+  items.clear();
   for (int k = program_.first_tail, end = static_cast<int>(program_.steps.size()); k < end;) {
     Item item = gather(f, k, end);
     allocate(f, item);

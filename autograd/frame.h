@@ -13,6 +13,13 @@ struct Frame {
   std::vector<Body> own;
   std::vector<char> thin;        // per slot: one number stands for all, see Note [Thin results]
   std::vector<Array> arrays;     // inputs of the running step
+  std::vector<Item> items;       // per step of a specialised program: what begins there, once it was found and where shapes alone decide
+  struct {
+    std::vector<Cell*> cells;
+    std::vector<char> in_place;    // per effect
+    std::vector<Item> items;
+    std::vector<Value> replaced;   // old storage, released after the locks
+  } commit;
   Device device;
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;

@@ -19,24 +19,40 @@ const ChainTable& table_for(std::int64_t n) {
 
 }  // namespace
 
-/// As many steps from `begin` on as go over the same number of elements of the same float dtype. Runs their rules, so that
-/// the slots have their shapes. One step alone is an item that is not fused, unless it reads thin results.
-Plan::Item Plan::gather(Frame& f, int begin, int end) const {
+/// Shape and device of the one output of a step.
+void Plan::infer(Frame& f, const Step& s) const {
+  if (s.known) return;
+  prepare(f, s);
+  Body& out = f.own[static_cast<std::size_t>(s.out)];
+  out.device = f.device;
+  s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
+}
+
+/// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no thin inputs.
+Item Plan::gather(Frame& f, int begin, int end) const {
+  const Item item = f.items.empty() || !f.items[static_cast<std::size_t>(begin)].end ? find_item(f, begin, end) : f.items[static_cast<std::size_t>(begin)];
+  if (!item.fused) thicken(f, step(begin));
+  return item;
+}
+
+/// As many steps from `begin` on as go over the same number of elements of the same float dtype. One step alone is an item that is not
+/// fused, unless it reads thin results.
+Item Plan::find_item(Frame& f, int begin, int end) const {
   Item item{begin, begin, 0, false, false};
+  bool known = true;   // all that decides
   DType dtype;
   bool thins = false;
   for (int k = begin; k < end && k - begin < Chain::kMaxSteps; ++k) {
     const Step& s = step(k);
     if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
-    prepare(f, s);
-    if (k > begin && f.device != cpu) break;
     Body& out = f.own[static_cast<std::size_t>(s.out)];
-    out.device = f.device;
-    s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
+    infer(f, s);
+    known = known && s.known;
+    if (k > begin && out.device != cpu) break;
     if (k == begin) {
       item.n = out.numel();
       dtype = out.dtype;
-      if (f.device != cpu || (dtype != float32 && dtype != float64) || item.n == 0) break;
+      if (out.device != cpu || (dtype != float32 && dtype != float64) || item.n == 0) break;
     }
     if (out.numel() != item.n || out.dtype != dtype) break;
     bool fits = true;
@@ -51,13 +67,14 @@ Plan::Item Plan::gather(Frame& f, int begin, int end) const {
     item.end = k + 1;
   }
   if (item.end == begin) {
-    thicken(f, step(begin));
     item.end = begin + 1;
   } else {
+    known = known && (item.end == end || step(item.end).known);
     item.sums = item.end < end && sums_chain(f, item);
     item.fused = item.end > begin + 1 || thins || item.sums;
     item.end += item.sums;
   }
+  if (known && !f.items.empty()) f.items[static_cast<std::size_t>(begin)] = item;
   return item;
 }
 
@@ -70,11 +87,8 @@ bool Plan::sums_chain(Frame& f, const Item& item) const {
   const Step& s = step(item.end);
   const int from = step(item.end - 1).out;
   if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, item.end + 1) || item.n <= kFoldRow) return false;
-  prepare(f, s);
-  Body& out = f.own[static_cast<std::size_t>(s.out)];
-  out.device = f.device;
-  s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
-  return out.numel() == 1;
+  infer(f, s);
+  return f.own[static_cast<std::size_t>(s.out)].numel() == 1;
 }
 
 /// Storage for what outlives the item. A slot that has storage already keeps it: the variable itself.
@@ -116,7 +130,7 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   prepare(f, product);
   if (f.device != cpu) return 0;
   auto call_to = [&](Body* const* out) { return Call{*product.op, product.attrs, f.arrays.data(), product.n_in, out, 1, f.device}; };
-  product.op->rule(call_to(nullptr), &made);
+  if (!product.known) product.op->rule(call_to(nullptr), &made);
   if (row.rank > made.rank) return 0;
   summed.set(made);
   made.device = summed.device = f.device;

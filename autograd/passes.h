@@ -26,4 +26,7 @@ void find_thin(Program& p);
 /// reaches: which feeds an output depends on differentiably.
 void find_reach(Program& p);
 
+/// The program for inputs of these shapes, from a complete one: Note [Plans for shapes].
+Program specialise(const Program& program, const std::vector<Body>& inputs);
+
 }  // namespace kassette

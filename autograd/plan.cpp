@@ -22,15 +22,25 @@ Frame::Frame(const Program& p)
     : at(static_cast<std::size_t>(p.n_slots)), own(static_cast<std::size_t>(p.n_slots)), thin(static_cast<std::size_t>(p.n_slots), 0) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
   for (const auto& [slot, body] : p.constants) at[static_cast<std::size_t>(slot)] = &body;
+  if (!p.specialised) return;
+  own = p.known;
+  items.resize(p.steps.size());
 }
 void Frame::clear() {
   for (Body& b : own) {
     b.storage = {};
     b.node = {};
   }
+  commit.replaced.clear();
 }
 
 Plan::~Plan() { delete spare_.load(); }
+
+Ref<Plan> Plan::of(Program program) {
+  Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
+  plan->program_ = std::move(program);
+  return plan;
+}
 
 Ref<Plan> Plan::external(engine::Value code) {
   Ref<Plan> plan = Ref<Plan>::adopt(new Plan);
@@ -214,7 +224,8 @@ void Plan::run_step(Frame& f, const Step& s) const {
     outs[i]->device = f.device;
   }
   Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, outs, s.n_out, f.device};
-  if (s.n_out == 1) {
+  if (s.known) {   // shapes are there
+  } else if (s.n_out == 1) {
     s.op->rule(call, outs[0]);
   } else {
     std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
@@ -315,6 +326,11 @@ class SourcesBefore {
 
 Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
   if (nested_) return flat().run(args, n_args, keys);
+  const Ref<Plan> shaped = shaped_.find(*this, args, n_args);
+  return (shaped ? *shaped : *this).play(args, n_args, keys);
+}
+
+Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);

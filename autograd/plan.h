@@ -10,6 +10,7 @@
 #include <kassette/engine.h>
 
 #include "autograd/program.h"
+#include "autograd/shaped_plans.h"
 
 namespace kassette {
 
@@ -40,6 +41,8 @@ class Plan {
   };
   /// `keeps_calls`: calls of large functions may stay steps until the first run, see Note [Nested functions].
   static Ref<Plan> build(const Request& request, bool keeps_calls = false);
+  /// A plan that runs this program.
+  static Ref<Plan> of(Program program);
   /// The function that an external backend made: code that is called with the list of feeds; there are no steps.
   static Ref<Plan> external(engine::Value code);
   const engine::Value& code() const { return code_; }
@@ -77,20 +80,15 @@ class Plan {
   const std::vector<Body>& output_bodies() const { return program_.outputs_as_recorded; }
 
  private:
-  /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
-  struct Item {
-    int begin, end;
-    std::int64_t n;
-    bool fused;   // several, or one that reads thin results
-    bool sums;    // the last step sums what the chain before it makes, see Note [Sums of chains]
-    int chain_end() const { return end - sums; }
-  };
   Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
   void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
+  Tensors play(const Tensor* args, int n_args, const Tensors* keys) const;
   void run_steps(Frame& f, int begin, int end) const;
   [[noreturn]] void fail_step(int k) const;
   void run_step(Frame& f, const Step& s) const;
+  void infer(Frame& f, const Step& s) const;
   Item gather(Frame& f, int begin, int end) const;
+  Item find_item(Frame& f, int begin, int end) const;
   void allocate(Frame& f, const Item& item) const;
   void run_item(Frame& f, const Item& item) const;
   int run_onto_row(Frame& f, int k, int end) const;
@@ -125,6 +123,7 @@ class Plan {
     Request request;   // until the first call
     Ref<Plan> flat;
   };
+  mutable ShapedPlans shaped_;
   std::unique_ptr<Nested> nested_;         // where a step is a deferred call
   bool deferrable_ = false;
   std::vector<std::uint64_t> depends_;     // per output: which of the first 64 inputs it is computed from

@@ -41,6 +41,16 @@ struct Step {
   bool fusible, tail, source;
   bool one;                // elementwise, all inputs of one element as recorded
   bool thin;               // its result may stay one number, see Note [Thin results]
+  bool known;              // the shapes of its outputs are in Program::known
+};
+
+/// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
+struct Item {
+  int begin, end;
+  std::int64_t n;
+  bool fused;   // several, or one that reads thin results
+  bool sums;    // the last step sums what the chain before it makes, see Note [Sums of chains]
+  int chain_end() const { return end - sums; }
 };
 
 struct Feed {
@@ -79,6 +89,8 @@ struct Program {
   std::vector<int> last_value_use;   // the same, of steps that read more than its shape
   std::vector<char> root;            // per slot: an output, a fetch or an effect
   std::vector<Outputs> reaches;      // per feed: which outputs depend differentiably on it
+  bool specialised = false;          // for inputs of certain shapes, see Note [Plans for shapes]
+  std::vector<Body> known;           // specialised: shape and device per slot, or rank -1 where a call tells
   const char* what = "function";     // whose program it is
   std::string missing;               // the error of a placeholder that is needed and not fed
   std::vector<Ref<Node>> keep;       // nodes whose attributes steps borrow nothing from, but whose cells they use

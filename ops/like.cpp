@@ -142,6 +142,7 @@ constinit const OpDef broadcast_like_row{.name = "broadcast_like",
                                          .vjp = [](const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
                                          .shape_only = 2,
                                          .traits = kView,
+                                         .pattern = Pattern::alias,
                                          .repeated = broadcast_like_element};
 constinit const OpDef sum_to_like_row{.name = "sum_to_like",
                                       .rule = [](const Call& call, Spec* out) {
@@ -151,13 +152,15 @@ constinit const OpDef sum_to_like_row{.name = "sum_to_like",
                                       .cpu = sum_to_like_kernel,
                                       .vjp = [](const Rewind& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
                                       .shape_only = 2,
-                                      .traits = kView};
+                                      .traits = kView,
+                                      .pattern = Pattern::alias};
 constinit const OpDef fitting_row{.name = "fitting",
                                   .rule = fitting_rule,
                                   .cpu = share_kernel,
                                   .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
                                   .shape_only = 2,
                                   .traits = kView,
+                                  .pattern = Pattern::alias,
                                   .cuda = share_kernel};
 
 void check_fit(Fit fit, const Spec& x, const Spec& like) {

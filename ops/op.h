@@ -106,6 +106,7 @@ enum class Pattern : std::uint8_t {
   none,
   add,          // elementwise: a + b
   relu,         // elementwise: max(x, 0)
+  alias,        // input 0 itself where that has the output's shape
   sum, mean,    // of input 0; where the output has one element, of all there is
   slice,        // the elements of input 0 that window_of(attrs, input 0) says
   embed,        // zeros, with input 0 where window_of(attrs, output) says

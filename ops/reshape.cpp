@@ -146,9 +146,9 @@ Tensor reshape_untracked(const Body& x, const Dims& shape) {
 
 }  // namespace
 
-constinit const OpDef reshape_row{.name = "reshape", .rule = reshape_rule, .cpu = share, .vjp = gradient, .host = 2, .traits = kView, .cuda = share};
+constinit const OpDef reshape_row{.name = "reshape", .rule = reshape_rule, .cpu = share, .vjp = gradient, .host = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
 constinit const OpDef reshape_like_row{
-    .name = "reshape_like", .rule = reshape_like_rule, .cpu = share, .vjp = gradient, .shape_only = 2, .traits = kView, .cuda = share};
+    .name = "reshape_like", .rule = reshape_like_rule, .cpu = share, .vjp = gradient, .shape_only = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
 constinit const OpDef expand_dims_row{.name = "expand_dims", .rule = expand_dims_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
 constinit const OpDef squeeze_row{.name = "squeeze", .rule = squeeze_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
 constinit const OpDef flatten_row{.name = "flatten", .rule = flatten_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
@@ -157,6 +157,7 @@ constinit const OpDef identity_row{.name = "identity",
                                    .cpu = share,
                                    .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
                                    .traits = kView,
+                                   .pattern = Pattern::alias,
                                    .cuda = share};
 
 Tensor reshape(const Tensor& x, const Dims& shape) {

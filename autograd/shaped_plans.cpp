@@ -1,0 +1,68 @@
+// autograd/shaped_plans.cpp - the plans for shapes that a plan was called with.
+#include "autograd/shaped_plans.h"
+
+#include <algorithm>
+
+#include <kassette/error.h>
+
+#include "autograd/passes.h"
+#include "autograd/plan.h"
+
+namespace kassette {
+
+struct ShapedPlans::Entry {
+  std::vector<Body> inputs;
+  int calls = 1;
+  Ref<Plan> plan;   // null too where a rule throws, as it does at every call
+};
+
+ShapedPlans::ShapedPlans() = default;
+ShapedPlans::~ShapedPlans() = default;
+
+namespace {
+
+bool same(const Body& known, const Tensor& arg) {
+  if (!arg.defined()) return known.rank < 0;
+  const Body& b = Access::body(arg);
+  return known.same_shape(b) && known.dtype == b.dtype && known.device == b.device;
+}
+
+std::vector<Body> shapes_of(const Tensor* args, int n_args) {
+  std::vector<Body> shapes(static_cast<std::size_t>(n_args));
+  for (int i = 0; i < n_args; ++i) {
+    Body& to = shapes[static_cast<std::size_t>(i)];
+    to.rank = -1;
+    if (!args[i].defined()) continue;
+    to.set(Access::body(args[i]));
+    to.device = Access::body(args[i]).device;
+  }
+  return shapes;
+}
+
+}  // namespace
+
+Ref<Plan> ShapedPlans::find(const Plan& plan, const Tensor* args, int n_args) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) { return std::equal(e.inputs.begin(), e.inputs.end(), args, args + n_args, same); });
+  if (known == kept_.end()) {
+    Entry first{shapes_of(args, n_args), 1, {}};
+    if (kept_.size() == kMost) {
+      if (kept_.back().plan) calls_ = std::min(2 * calls_, kMostCalls);
+      kept_.pop_back();
+    }
+    kept_.insert(kept_.begin(), std::move(first));
+    return {};
+  }
+  if (known != kept_.begin()) std::rotate(kept_.begin(), known, known + 1);
+  Entry& e = kept_.front();
+  if (!e.plan && e.calls < calls_ && ++e.calls == calls_) {
+    try {
+      e.plan = Plan::of(specialise(plan.program(), e.inputs));
+    } catch (const Error&) {
+      return {};
+    }
+  }
+  return e.plan;
+}
+
+}  // namespace kassette

@@ -1,0 +1,124 @@
+// autograd/specialise.cpp - a program for inputs whose shapes are known.
+#include <algorithm>
+#include <numeric>
+
+#include "autograd/control.h"
+#include "autograd/passes.h"
+
+namespace kassette {
+
+// Note [Plans for shapes]
+// A plan over a batch of any size runs each rule at each call, and its backward pass is full of steps that undo a broadcasting which there was not:
+// sum_to_like between tensors of one shape. So what is called again with the same shapes gets a program for these: shapes are inferred once, steps that
+// give their input as it is go, and the passes find what then can be fused. Values are the same to the last bit.
+// What cannot be known from the shapes of the inputs stays open, and all that is computed from it: a shape that is a value, what a body of control
+// flow gives, what depends on data. Steps that draw, print or run a body stay, needed or not.
+
+namespace {
+
+/// An input on the host of which a rule may read the value: known where it is a constant that nobody can write to.
+bool is_fixed_value(const Body& b) { return b.storage && b.storage->kind != Storage::kBorrowed; }
+
+void infer(Program& p, const std::vector<Body>& inputs) {
+  Body open;
+  open.rank = -1;
+  p.known.assign(static_cast<std::size_t>(p.n_slots), open);
+  auto at = [&](int slot) -> Body& { return p.known[static_cast<std::size_t>(slot)]; };
+  auto set = [&](int slot, const Spec& spec, Device device) {
+    at(slot).set(spec);
+    at(slot).device = device;
+  };
+  for (const auto& [slot, body] : p.constants) at(slot) = body;
+  for (std::size_t i = 0; i < inputs.size(); ++i) set(p.feeds[i].slot, inputs[i], inputs[i].device);
+  for (const auto* list : {&p.variables, &p.defaults, &p.sources})
+    for (const LeafSlot& leaf : *list) set(leaf.slot, leaf.node->cell->spec, leaf.node->cell->device);
+  for (const Effect& e : p.effects)
+    if (e.current >= 0) set(e.current, e.cell->spec, e.cell->device);
+  std::vector<Array> arrays;
+  std::vector<Spec> specs;
+  for (Step& s : p.steps) {
+    arrays.clear();
+    Device device;
+    bool known = s.op != &call_row;
+    for (int i = 0; i < s.n_in; ++i) {
+      const Body& b = at(p.input(s, i));
+      known = known && b.known() && (!has_bit(s.op->host, i) || has_bit(s.op->shape_only, i) || is_fixed_value(b));
+      arrays.push_back({&b, b.storage ? b.data() : nullptr});
+      if (!device.given() && !has_bit(s.op->host, i)) device = b.device;
+    }
+    if (!known) continue;
+    if (!device.given()) device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
+    specs.resize(static_cast<std::size_t>(s.n_out));
+    s.op->rule(Call{*s.op, s.attrs, arrays.data(), s.n_in, nullptr, s.n_out, device}, specs.data());
+    s.known = std::all_of(specs.begin(), specs.end(), [](const Spec& spec) { return spec.known(); });
+    for (int i = 0; s.known && i < s.n_out; ++i) set(s.out + i, specs[static_cast<std::size_t>(i)], device);
+  }
+  for (Body& b : p.known) b.storage = {};
+}
+
+void resolve_aliases(Program& p) {
+  std::vector<int> stands_for(static_cast<std::size_t>(p.n_slots));
+  std::iota(stands_for.begin(), stands_for.end(), 0);
+  auto resolve = [&](int& slot) { slot = stands_for[static_cast<std::size_t>(slot)]; };
+  for (const Step& s : p.steps) {
+    if (!s.known || s.op->pattern != Pattern::alias) continue;
+    int from = p.input(s, 0);
+    resolve(from);
+    const Body &a = p.known[static_cast<std::size_t>(from)], &b = p.known[static_cast<std::size_t>(s.out)];
+    if (a.same_shape(b) && a.dtype == b.dtype && a.device == b.device)
+      stands_for[static_cast<std::size_t>(s.out)] = from;
+  }
+  std::for_each(p.ins.begin(), p.ins.end(), resolve);
+  std::for_each(p.outputs.begin(), p.outputs.end(), resolve);
+  std::for_each(p.fetches.begin(), p.fetches.end(), resolve);
+  for (Effect& e : p.effects) resolve(e.slot);
+}
+
+/// Puts each step that repeats one number, which is no work and would end a chain, right behind what makes the number. Of what it
+/// is repeated like it needs the shape alone.
+void hoist_thin(Program& p) {
+  std::vector<int> maker(static_cast<std::size_t>(p.n_slots), -1);
+  std::vector<std::pair<int, int>> places;   // where a step goes, and which it is
+  for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
+    const Step& s = p.step(k);
+    std::fill_n(maker.begin() + s.out, s.n_out, k);
+    const bool moves = s.thin && s.known && p.known[static_cast<std::size_t>(p.input(s, 0))].numel() == 1 && p.known[static_cast<std::size_t>(s.out)].device == cpu;
+    places.push_back({moves ? maker[static_cast<std::size_t>(p.input(s, 0))] : k, k});
+  }
+  reorder(p, std::move(places));
+}
+
+}  // namespace
+
+Program specialise(const Program& program, const std::vector<Body>& inputs) {
+  Program p = program;
+  p.specialised = true;
+  infer(p, inputs);
+  resolve_aliases(p);
+  std::vector<int> roots = p.outputs;
+  roots.insert(roots.end(), p.fetches.begin(), p.fetches.end());
+  for (Effect& e : p.effects) {
+    roots.push_back(e.slot);
+    e.step = -1;
+    if (e.mode == Effect::kSet) e.current = -1;
+  }
+  p.root.assign(static_cast<std::size_t>(p.n_slots), 0);
+  for (int r : roots) p.root[static_cast<std::size_t>(r)] = 1;
+  for (Step& s : p.steps) {
+    if (s.op != &call_row && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
+    const auto ins = p.ins.begin() + s.in;
+    if (s.known && s.fusible) s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[static_cast<std::size_t>(slot)].numel() == 1; });
+  }
+  find_needs(p, roots);
+  for (Step& s : p.steps)
+    if (s.known && s.need == kShape) s.need = kNothing;   // the shape is here
+  find_tail(p);
+  find_thin(p);
+  hoist_thin(p);
+  p.dead.clear();
+  find_deaths(p);
+  find_in_place(p);
+  return p;
+}
+
+}  // namespace kassette
