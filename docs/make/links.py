@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""docs/make/links.py SOURCE [SITE] - finds links that lead nowhere: in README.md and docs/*.md, and in the HTML of a built site.
+"""docs/make/links.py SOURCE [SITE] - finds links that lead nowhere: in README.md and docs/*.md, and in the HTML of a built site;
+and files and functions that the contributors' guide names and the sources have not.
 
 A link inside goes to a file of the repository or the site, and to a heading of it behind `#`. Links outside are not followed.
 """
@@ -46,6 +47,22 @@ def check_markdown(source):
     return count, complaints
 
 
+def check_guide(source):
+    """Files and members that the contributors' guide names: `folder/file.cpp`, and `Class::member` in the sources."""
+    text = (source / "docs/architecture.md").read_text()
+    folders = "core|devices|ops|autograd|nn_backend|tests|benchmarks|tools|docs|examples"
+    files = set(re.findall(rf"(?<![\w/])(?:{folders})(?:/[\w.]+)*/[\w]+\.(?:cpp|h|cu|cuh|py|sh|tsv|md)\b", text))
+    members = set(re.findall(r"`(?!K::)(\w+::\w+)", text))
+    code = "\n".join(path.read_text() for folder in ("core", "devices", "ops", "autograd", "nn_backend")
+                     for path in sorted((source / folder).rglob("*.*")) if path.suffix in (".h", ".cpp"))
+    complaints = [f"docs/architecture.md: there is no {name}" for name in sorted(files) if not (source / name).exists()]
+    for name in sorted(members):
+        owner, member = name.split("::")
+        if not re.search(rf"\b{owner}\b", code) or not re.search(rf"\b{member}\(", code):
+            complaints.append(f"docs/architecture.md: no source has {name}")
+    return len(files) + len(members), complaints
+
+
 class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
@@ -81,12 +98,14 @@ def check_site(site):
 def main():
     source = pathlib.Path(sys.argv[1]).resolve()
     count, complaints = check_markdown(source)
+    named, missing = check_guide(source)
+    count, complaints = count + named, complaints + missing
     if len(sys.argv) > 2:
         more, found = check_site(pathlib.Path(sys.argv[2]).resolve())
         count, complaints = count + more, complaints + found
     for complaint in complaints:
         print(complaint)
-    print(f"{count} links, {len(complaints)} of them broken")
+    print(f"{count} links and names, {len(complaints)} of them lead nowhere")
     sys.exit(1 if complaints else 0)
 
 
