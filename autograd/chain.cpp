@@ -2,7 +2,6 @@
 #include "autograd/chain.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <new>
 #if defined(__x86_64__)
@@ -98,44 +97,29 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
 
 void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
-ChainRows::ChainRows(const Chain& chain, std::int64_t begin, std::int64_t end) : chain_(chain), begin_(begin), end_(end) {
-  assert(chain.table_.chunk_bytes <= kMaxChunkBytes);
-  chain.start(code_.begin(), chunks_);
-  for (int i = 0; i < chain.n_ones_; ++i) repeated_[i] = chain.ones_[i].from;
-  for (int i = 0; i < chain.n_code_; ++i) {
-    auto same = [&](int k) { return code_[k].operand == code_[i].operand; };
-    if (code_[i].moves && std::none_of(moving_, moving_ + n_moving_, same)) moving_[n_moving_++] = i;
-    if (chain.from_[i].skip) skipping_[n_skipping_++] = i;
-  }
-  for (int k = 0; k < n_skipping_; ++k) code_[skipping_[k]].operand += first_row() * chain.from_[skipping_[k]].skip;
-}
-
-void ChainRows::repeat(int i, const std::byte* from) {
-  if (repeated_[i] == from) return;
-  repeated_[i] = from;
-  chain_.table_.repeat[chain_.d_](chunks_ + chain_.ones_[i].chunk * chain_.table_.chunk_bytes, from);
-}
-
 /// Rows are short, and processors do not see from one to the next: they are asked for a row ahead (of a step of an LSTM on
-/// 32 x 128 cells, a third of the time). Sources are to be placed again before the next run.
-void ChainRows::run() {
+/// 32 x 128 cells, a third of the time).
+void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
   const Chain& c = chain_;
-  const bool rows = c.shape_.rows > 1;
-  const std::int64_t width = rows ? c.shape_.width : end_ - begin_, first = rows ? begin_ : 0, last = rows ? end_ : 1;
-  const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = width / chunk * chunk;
-  for (std::int64_t row = first; row < last; ++row) {
-    const std::int64_t at = rows ? row * width : begin_;
-    for (int i = 0; rows && i < n_moving_; ++i) {
-      const std::byte* next = code_[moving_[i]].operand + c.from_[moving_[i]].skip + (at + width) * c.element_;
-      for (std::int64_t k = 0; k < width * c.element_; k += 64) __builtin_prefetch(next + k);
+  int moving[kMaxCode], skipping[kMaxCode], n_moving = 0, n_skipping = 0;
+  for (int i = 0; i < c.n_code_; ++i) {
+    auto same = [&](int k) { return code_[k].operand == code_[i].operand; };
+    if (code_[i].moves && std::none_of(moving, moving + n_moving, same)) moving[n_moving++] = i;
+    if (c.from_[i].skip) skipping[n_skipping++] = i;
+  }
+  for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += begin * c.from_[skipping[i]].skip;
+  const std::int64_t width = c.shape_.width, row_bytes = width * c.element_;
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (int i = 0; i < n_moving; ++i) {
+      const std::byte* next = code_[moving[i]].operand + c.from_[moving[i]].skip + (row + 1) * row_bytes;
+      for (std::int64_t k = 0; k < row_bytes; k += 64) __builtin_prefetch(next + k);
     }
-    if (whole > 0) c.table_.run[c.d_](code_.begin(), at * c.element_, (at + whole) * c.element_);
-    if (whole < width) c.run_rest(code_.begin(), chunks_, at + whole, width - whole);
-    for (int i = 0; i < n_skipping_; ++i) code_[skipping_[i]].operand += c.from_[skipping_[i]].skip;
+    run(row * width, (row + 1) * width, nullptr);
+    for (int i = 0; i < n_skipping; ++i) code_[skipping[i]].operand += c.from_[skipping[i]].skip;
   }
 }
 
-void Chain::run_rows(std::int64_t begin, std::int64_t end) const { ChainRows(*this, begin, end).run(); }
+void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this).run_rows(begin, end); }
 
 /// The last elements, fewer than a chunk: what moves is copied to a chunk, and back.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {

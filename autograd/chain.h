@@ -90,17 +90,8 @@ class Chain {
     for (int i = 0; i < n_ones_; ++i)
       if (ones_[i].source >= 0) ones_[i].from = base_of(ones_[i].source);
   }
-  /// What is read and written at each place, and the sources of which one element is.
-  template <class F, class G>
-  void for_each_source(F&& at, G&& one) const {
-    for (int i = 0; i < n_code_; ++i)
-      if (from_[i].source >= 0) at(from_[i]);
-    for (int i = 0; i < n_ones_; ++i)
-      if (ones_[i].source >= 0) one(ones_[i].source);
-  }
 
  private:
-  friend class ChainRows;
   static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
   struct One {
     const std::byte* from;
@@ -112,6 +103,7 @@ class Chain {
    public:
     explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_.begin(), chunks_); }
     void run(std::int64_t begin, std::int64_t end, std::byte* block);
+    void run_rows(std::int64_t begin, std::int64_t end);
 
    private:
     const Chain& chain_;
@@ -132,35 +124,6 @@ class Chain {
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
   Unmade<One, 2 * kMaxSteps> ones_;
-};
-
-/// Rows of a chain, or of one of a single row elements, that are run again and again with sources that move.
-class ChainRows {
- public:
-  ChainRows(const Chain& chain, std::int64_t begin, std::int64_t end);
-  ChainRows(const ChainRows&) = delete;
-  ChainRows& operator=(const ChainRows&) = delete;
-
-  template <class F>
-  void place_sources(F&& base_of) {
-    for (int i = 0; i < chain_.n_code_; ++i)
-      if (const Place& p = chain_.from_[i]; p.source >= 0) code_[i].operand = base_of(p.source) + p.first + first_row() * p.skip;
-    for (int i = 0; i < chain_.n_ones_; ++i)
-      if (chain_.ones_[i].source >= 0) repeat(i, base_of(chain_.ones_[i].source));
-  }
-  void run();
-
- private:
-  std::int64_t first_row() const { return chain_.shape_.rows > 1 ? begin_ : 0; }
-  void repeat(int i, const std::byte* from);
-
-  const Chain& chain_;
-  const std::int64_t begin_, end_;
-  int n_skipping_ = 0, n_moving_ = 0;
-  int skipping_[Chain::kMaxCode], moving_[Chain::kMaxCode];
-  const std::byte* repeated_[2 * Chain::kMaxSteps];
-  alignas(64) std::byte chunks_[Chain::kMaxChunks * kMaxChunkBytes];
-  Unmade<ChainCode, Chain::kMaxCode> code_;
 };
 
 }  // namespace kassette

@@ -192,7 +192,6 @@ Tensors LoopRun::backward(const Tensors& dys) {
       execute(*back.steps);
       store_dx(v, back, t);
       carry(back.carried);
-      if (v.next == now) t -= rewind_rows(v, back, dys, t - 1, begin, begin + 1);
       for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.nx + p.arity.ns + i] >= 0;
       now = v.next;
     }

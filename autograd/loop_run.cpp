@@ -272,8 +272,6 @@ void LoopRun::play(std::int64_t begin, std::int64_t end) {
       }
       row_ = t - begin;
       play_step(t);
-      const bool stops = pass_ == Pass::outputs && call_.segment > 0;   // for the states at the start of the next
-      t += play_rows(t + 1, begin, stops ? std::min(end, (t / call_.segment + 1) * call_.segment) : end);
     }
   } catch (const Error&) {
     fail_at(t, "");

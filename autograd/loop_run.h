@@ -6,7 +6,6 @@
 #include "autograd/tape.h"
 #include "autograd/loop_chain.h"
 #include "autograd/loop_program.h"
-#include "autograd/loop_rows.h"
 
 namespace kassette {
 
@@ -79,11 +78,6 @@ class LoopRun final : public Extra {
   void start_pass(Pass pass, std::int64_t rows);
   void play(std::int64_t begin, std::int64_t end);
   void play_step(std::int64_t t);
-  std::int64_t play_rows(std::int64_t t, std::int64_t begin, std::int64_t end);
-  bool by_rows(Arrangement& s, const std::vector<Carried>& carried, LoopRows& to);
-  std::vector<Track> tracks_from(std::int64_t t, std::int64_t begin, int by);
-  bool follow(const std::vector<Carried>& carried, std::vector<Track>& tracks);
-  void carry_on(const std::vector<Carried>& carried, const std::vector<Track>& tracks, std::int64_t steps);
   void execute(Arrangement& steps);
   void execute(Bound& b);
   void execute(LoopChain& chain);
@@ -106,7 +100,6 @@ class LoopRun final : public Extra {
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
   void bind_back(const Variant& v, Back& back);
   std::vector<LoopItem> sums_of(const Variant& v);
-  std::int64_t rewind_rows(const Variant& v, Back& back, const Tensors& dys, std::int64_t t, std::int64_t begin, std::int64_t end);
   void store_dx(const Variant& v, const Back& back, std::int64_t t);
   Tensor outlives(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);

@@ -26,8 +26,6 @@ enum class FastPath : std::uint8_t {
   loop_chain,          // elementwise steps of a loop in one pass
   loop_chain_of_rows,  // one over rows, with slices
   loop_swapped,        // states that change places
-  loop_rows,           // steps of a loop by rows
-  loop_rows_back,      // the same, back
   loop_accumulated,    // a product that adds to the sum of a capture's cotangent
   loop_program,        // the adjoint of a loop, made before for these shapes
   arrangement,         // the steps of a loop as they were arranged before
@@ -50,7 +48,7 @@ inline std::int64_t times_taken(FastPath path) { return fast_path_counts.of[stat
 inline constexpr const char* kFastPathNames[kFastPaths] = {
     "chain", "chain_of_update", "chain_summed", "repeated", "onto_row", "onto_row_relu", "updated_in_place", "accumulated", "added_in_place",
     "loss_given_up", "function_as_node", "tape_taken", "loop", "loop_rewound", "loop_segment", "loop_chain", "loop_chain_of_rows", "loop_swapped",
-    "loop_rows", "loop_rows_back", "loop_accumulated", "loop_program", "arrangement"};
+    "loop_accumulated", "loop_program", "arrangement"};
 
 /// From where on a fast path is taken; tests set them to 0, so that small shapes take it. None of them decides bits.
 struct FastPathThresholds {

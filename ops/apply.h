@@ -8,10 +8,10 @@ namespace kassette {
 struct Seen {
   std::uint8_t flags = 0, level = 0;
   bool tracked = false;   // one has history, and is no draw
-  Device device;
+  Device device = {};
 };
 struct Decision {
-  Device device;
+  Device device = {};
   std::uint8_t level;   // of the outputs
   bool symbolic;        // nothing is computed
   bool records;         // a node is made

@@ -7,6 +7,7 @@
 
 #include "core/convert.h"
 #include "core/rank.h"
+#include "devices/cpu/blas.h"
 #include "devices/cpu/threads.h"
 #include "ops/cast.h"
 #include "ops/contraction.h"
@@ -232,34 +233,6 @@ const Spec& spec_of(const Tensor& x) { return Access::body(x); }
 }  // namespace
 
 constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product, .onto_row = multiply_onto_row};
-
-bool MatrixProduct::of(const Call& call, const Spec& out, MatrixProduct* to) {
-  MatrixForm f(call.attrs);
-  if (call.op.cpu != kernel || !f.plain || call.device != cpu || out.numel() == 0 || (out.dtype != float32 && out.dtype != float64)) return false;
-  const std::byte* none[2] = {};
-  *to = {product_of(call, f, out, &none[0], &none[1]), out.dtype, f.swapped, !f.swapped};
-  return to->p.k > 0;
-}
-
-void MatrixProduct::run_rows(std::int64_t begin, std::int64_t end, const std::byte* a, const std::byte* b, std::byte* out) const {
-  auto run = [&](auto* o) {
-    using T = std::remove_pointer_t<decltype(o)>;
-    multiply_rows(p, begin, end, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), o);
-  };
-  if (dtype == float32) run(reinterpret_cast<float*>(out));
-  else run(reinterpret_cast<double*>(out));
-}
-
-void MatrixProduct::add_to(std::byte* sum, std::int64_t count, const std::byte* a, std::int64_t next_a, const std::byte* b,
-                           std::int64_t next_b) const {
-  auto run = [&](auto* o) {
-    using T = std::remove_pointer_t<decltype(o)>;
-    constexpr std::int64_t kSize = sizeof(T);
-    add_products(p, count, reinterpret_cast<const T*>(a), next_a / kSize, reinterpret_cast<const T*>(b), next_b / kSize, o);
-  };
-  if (dtype == float32) run(reinterpret_cast<float*>(sum));
-  else run(reinterpret_cast<double*>(sum));
-}
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");

@@ -1,6 +1,5 @@
 // ops/matmul.h - matrix products and contractions.
 #pragma once
-#include "devices/cpu/blas.h"
 #include "ops/op.h"
 
 namespace kassette {
@@ -14,20 +13,6 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 /// The same where a rank is not known before the function is called: that decides then.
 Tensor unranked_dot(const Tensor& x, const Tensor& y);
 Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
-
-/// A product of two float matrices on the CPU, for whoever runs it in parts.
-struct MatrixProduct {
-  Product p;
-  DType dtype;
-  int rows, columns;   // which operand gives the rows of the result, and which its columns
-
-  /// Of the call of a matmul whose result has that shape.
-  static bool of(const Call& call, const Spec& out, MatrixProduct* to);
-  /// As multiply_rows.
-  void run_rows(std::int64_t begin, std::int64_t end, const std::byte* a, const std::byte* b, std::byte* out) const;
-  /// As add_products; distances in bytes.
-  void add_to(std::byte* sum, std::int64_t count, const std::byte* a, std::int64_t next_a, const std::byte* b, std::int64_t next_b) const;
-};
 
 extern const OpDef matmul_row, unranked_product_row;
 

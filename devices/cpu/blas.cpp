@@ -53,7 +53,7 @@ constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;     // 1024 cubed: 6.
 constexpr std::int64_t kLongestTile = std::int64_t(1) << 32;
 // Right operands of so many elements stay in a second-level cache: tiles of the small path may be of rows, which read all of it,
 // and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512 transposed: 18.9 in rows,
-// 20.1 in columns). Loops go over such rows by themselves, see Note [Rows by themselves].
+// 20.1 in columns).
 constexpr std::int64_t kCached = 1 << 16;
 constexpr std::int64_t kLeastRows = 8;                    // of such a tile
 // Bytes of a matrix that no cache holds: four rows at once come from memory 12 % faster than in OpenBLAS' way (4096 x 4096 floats, two
@@ -394,14 +394,6 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
   for_each_tile(p, r, a, b, out, one_tile<T>);
 }
 
-template <class T>
-void rows_any(const Product& p, std::int64_t begin, std::int64_t end, const T* a, const T* b, T* out) {
-  pthread_once(&once, use_one_thread);
-  const Tiles t = tiles_of(p, 1);
-  for (std::int64_t tile = begin / t.rows * t.across; tile < t.down * t.across && tile / t.across * t.rows < end; ++tile)
-    with_tile(p, t, tile, a, b, out, one_tile<T>);
-}
-
 /// Whether gemm may add each tile to what is there: see kOneBlock.
 bool adds_up(const Product& p) {
   if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || too_long(p)) return false;
@@ -410,22 +402,11 @@ bool adds_up(const Product& p) {
   return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // else it does not go through gemm
 }
 
-/// a(i) and b(i) are the operands of product i.
-template <class T, class A, class B>
-bool add_any(const Product& p, std::int64_t count, A a, B b, T* out) {
+template <class T>
+bool add_any(const Product& p, const T* a, const T* b, T* out) {
   if (!adds_up(p)) return false;
   pthread_once(&once, use_one_thread);
-  const Tiles t = tiles_of(p, 1);
-  const std::int64_t work = t.rows * t.cols * p.k * count;
-  parallel_for(t.down * t.across, std::max<std::int64_t>(1, kWorthAThread / (work + 1024)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t tile = begin; tile < end; ++tile) {
-      if (tile > begin && work > kSmallPath) check_interrupt();
-      for (std::int64_t i = 0; i < count; ++i)
-        with_tile(p, t, tile, a(i), b(i), out, [](const Product& part, const T* x, const T* y, T* sum) {
-          blas_gemm(part, x, y, sum, Into::sum);
-        });
-    }
-  });
+  for_each_tile(p, Repeats(), a, b, out, [](const Product& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
   return true;
 }
 
@@ -445,36 +426,12 @@ bool onto_row_any(const Product& p, const T* a, const T* b, const T* row, T* out
 
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
-bool add_products(const Product& p, std::int64_t count, const float* a, std::int64_t next_a, const float* b, std::int64_t next_b, float* out) {
-  return add_any(p, count, [=](std::int64_t i) { return a + i * next_a; }, [=](std::int64_t i) { return b + i * next_b; }, out);
-}
-bool add_products(const Product& p, std::int64_t count, const double* a, std::int64_t next_a, const double* b, std::int64_t next_b,
-                  double* out) {
-  return add_any(p, count, [=](std::int64_t i) { return a + i * next_a; }, [=](std::int64_t i) { return b + i * next_b; }, out);
-}
-bool add_products(const Product& p, std::int64_t count, const float* const* a, const float* const* b, float* out) {
-  return add_any(p, count, [=](std::int64_t i) { return a[i]; }, [=](std::int64_t i) { return b[i]; }, out);
-}
-bool add_products(const Product& p, std::int64_t count, const double* const* a, const double* const* b, double* out) {
-  return add_any(p, count, [=](std::int64_t i) { return a[i]; }, [=](std::int64_t i) { return b[i]; }, out);
-}
+bool add_product(const Product& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
+bool add_product(const Product& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
 bool adds_products(const Product& p) { return adds_up(p); }
 bool multiply_onto_row(const Product& p, const float* a, const float* b, const float* row, float* out) { return onto_row_any(p, a, b, row, out); }
 bool multiply_onto_row(const Product& p, const double* a, const double* b, const double* row, double* out) {
   return onto_row_any(p, a, b, row, out);
-}
-
-std::int64_t rows_of_tile(const Product& p) {
-  const bool whole = p.k == 0 || p.m * p.n * p.k <= kTiny || too_long(p) || in_inner_parts(p) || long_rows<double>(p);
-  if (whole) return p.m;
-  const Tiles t = tiles_of(p, 1);
-  return t.strips ? p.m : t.rows;
-}
-void multiply_rows(const Product& p, std::int64_t begin, std::int64_t end, const float* a, const float* b, float* out) {
-  rows_any(p, begin, end, a, b, out);
-}
-void multiply_rows(const Product& p, std::int64_t begin, std::int64_t end, const double* a, const double* b, double* out) {
-  rows_any(p, begin, end, a, b, out);
 }
 
 }  // namespace kassette

@@ -27,28 +27,14 @@ struct Repeats {
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out);
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out);
 
-/// out += a x b, with the bits of a product and an addition after it, in one pass; `count` times, one after the other, with
-/// operands so many elements apart. False, and nothing done, where a product of that shape does not go that way.
-bool add_products(const Product& p, std::int64_t count, const float* a, std::int64_t next_a, const float* b, std::int64_t next_b, float* out);
-bool add_products(const Product& p, std::int64_t count, const double* a, std::int64_t next_a, const double* b, std::int64_t next_b,
-                  double* out);
-/// The same with operands where the lists say.
-bool add_products(const Product& p, std::int64_t count, const float* const* a, const float* const* b, float* out);
-bool add_products(const Product& p, std::int64_t count, const double* const* a, const double* const* b, double* out);
+/// out += a x b, with the bits of a product and an addition after it, in one pass. False, and nothing done, where a product of that
+/// shape does not go that way.
+bool add_product(const Product& p, const float* a, const float* b, float* out);
+bool add_product(const Product& p, const double* a, const double* b, double* out);
 bool adds_products(const Product& p);
-template <class T>
-bool add_product(const Product& p, const T* a, const T* b, T* out) {
-  return add_products(p, 1, a, 0, b, 0, out);
-}
 
 /// out = a x b + `row` to each row, with the bits of a product and an addition after it; false, and nothing done, as above.
 bool multiply_onto_row(const Product& p, const float* a, const float* b, const float* row, float* out);
 bool multiply_onto_row(const Product& p, const double* a, const double* b, const double* row, double* out);
-
-/// Rows from a multiple of rows_of_tile on up to another or the end, on this thread, have the bits of the whole product. That
-/// is m where rows are not computed apart.
-std::int64_t rows_of_tile(const Product& p);
-void multiply_rows(const Product& p, std::int64_t begin, std::int64_t end, const float* a, const float* b, float* out);
-void multiply_rows(const Product& p, std::int64_t begin, std::int64_t end, const double* a, const double* b, double* out);
 
 }  // namespace kassette

@@ -1,6 +1,5 @@
 // tests/ops/matmul_test.cpp - dot, matmul and batch_dot against their definitions.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -326,35 +325,4 @@ TEST_CASE("a product that is added to a sum has the bits of a product and an add
   };
   check(0.0f);
   check(0.0);
-}
-
-TEST_CASE("rows of a product by themselves have its bits, and several products that are added those of one after the other", "[matmul]") {
-  std::mt19937 random(7);
-  std::normal_distribution<float> normal;
-  auto fill = [&](std::int64_t n) {
-    std::vector<float> v(static_cast<std::size_t>(n));
-    for (float& x : v) x = normal(random);
-    return v;
-  };
-  int apart = 0;
-  for (auto [m, n, k] : {std::array<std::int64_t, 3>{32, 512, 128}, {37, 130, 90}, {300, 40, 64}, {64, 1000, 500}, {5, 3, 2}, {1, 700, 900}, {64, 64, 9000}})
-    for (int t = 0; t < 4; ++t) {
-      INFO(m << " x " << n << " x " << k << ", transposed " << t);
-      Product p{m, n, k, (t & 1) != 0, (t & 2) != 0, t & 1 ? m : k, t & 2 ? k : n, n};
-      const std::vector<float> a = fill(3 * m * k), b = fill(3 * k * n), start = fill(m * n);
-      std::vector<float> whole(start.size()), rows(start.size());
-      multiply(p, {}, a.data(), b.data(), whole.data());
-      const std::int64_t tile = rows_of_tile(p);
-      for (std::int64_t at = 0; tile < m && at < m; at += tile) multiply_rows(p, at, std::min(m, at + tile), a.data(), b.data(), rows.data());
-      if (tile < m) {
-        ++apart;
-        CHECK(rows == whole);
-      }
-      std::vector<float> together = start, one_by_one = start;
-      if (!adds_products(p)) continue;
-      add_products(p, 3, a.data(), m * k, b.data(), k * n, together.data());
-      for (int i = 0; i < 3; ++i) add_product(p, a.data() + i * m * k, b.data() + i * k * n, one_by_one.data());
-      CHECK(together == one_by_one);
-    }
-  CHECK(apart > 8);
 }
