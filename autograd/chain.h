@@ -107,7 +107,7 @@ class Chain {
 
    private:
     const Chain& chain_;
-    alignas(64) std::byte chunks_[kMaxChunks * kMaxLongChunkBytes];
+    alignas(64) std::byte chunks_[kMaxChunks * kMaxChunkBytes];
     Unmade<ChainCode, kMaxCode> code_;
   };
 

@@ -63,7 +63,7 @@ constexpr auto make_rows(OpList<Ops...>) {
 constinit const std::array<OpDef, BinaryOps::size> binary_rows = make_rows(BinaryOps{});
 
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
-  return (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()];
+  return is_element(binary_rows, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()] : nullptr;
 }
 const OpDef& add_row() { return binary_row<Add>(); }
 const OpDef& subtract_row() { return binary_row<Subtract>(); }

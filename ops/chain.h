@@ -12,7 +12,7 @@ namespace kassette {
 // registers) where there is much: half the jumps, and twice as much that does not wait for one another. So an op costs its arithmetic and one jump, which processors
 // predict, and the loads of the chunks to come run ahead of it. An op that has no instruction here, being long enough
 // itself, runs its loop on a chunk in memory. Values are those of the loops to the last bit.
-constexpr std::int64_t kMaxChunkBytes = 256, kMaxLongChunkBytes = 512;
+constexpr std::int64_t kMaxChunkBytes = 512;
 
 struct ChainCode;
 using ChainStep = void (*)();   // its true type has vectors for parameters and is known to its level

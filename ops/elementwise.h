@@ -1,5 +1,6 @@
 // ops/elementwise.h - running a loop over elements: broadcasting, half types, threads. What all elementwise families share.
 #pragma once
+#include <functional>
 #include <type_traits>
 
 #include "ops/math.h"
@@ -33,6 +34,13 @@ struct Add;
 struct Relu;
 template <class Op>
 constexpr Pattern pattern_of = std::is_same_v<Op, Add> ? Pattern::add : std::is_same_v<Op, Relu> ? Pattern::relu : Pattern::none;
+
+/// Whether that row is in a table of them.
+template <class Table>
+bool is_element(const Table& rows, const OpDef& op) {
+  const std::less<const OpDef*> before;
+  return !before(&op, rows.data()) && before(&op, rows.data() + rows.size());
+}
 
 /// The row of an op struct (unary_ops.h, binary_ops.h): name, gradient and what it reads are the struct's.
 template <class Op>

@@ -50,7 +50,9 @@ constexpr auto make_rows(OpList<Ops...>) {
 
 constinit const std::array<OpDef, UnaryOps::size> unary_rows = make_rows(UnaryOps{});
 
-ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) { return table.unary[is_double][&op - unary_rows.data()]; }
+ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op) {
+  return is_element(unary_rows, op) ? table.unary[is_double][&op - unary_rows.data()] : nullptr;
+}
 
 Tensor operator-(const Tensor& a) {
   KASSETTE_ROUTE(Negative::name, -a, a);

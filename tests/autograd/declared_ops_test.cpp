@@ -1,0 +1,94 @@
+// tests/autograd/declared_ops_test.cpp - what an op's row declares is what the engine goes by: ops of this file alone, which no source of the
+// library can know.
+#include <cstring>
+#include <vector>
+
+#include <kassette/backend.h>
+
+#include "core/fast_paths.h"
+#include "ops/elementwise.h"
+#include "ops/op.h"
+#include "tests/catch.h"
+#include "tests/results.h"
+
+namespace K = kassette::backend;
+using kassette::apply1;
+using kassette::Attrs;
+using kassette::Body;
+using kassette::Call;
+using kassette::DType;
+using kassette::FastPath;
+using kassette::LoopSet;
+using kassette::OpDef;
+using kassette::Rewind;
+using kassette::Spec;
+using kassette::Tensor;
+using kassette::test::values;
+
+namespace {
+
+void like_input(const Call& call, Spec* out) { out->set(call.spec(0)); }
+
+/// out = 2 in, of floats.
+void twice(const void* const* in, void* out, std::int64_t n, const Attrs&) {
+  for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(out)[i] = 2 * static_cast<const float*>(in[0])[i];
+}
+void twice_kernel(const Call& call) {
+  const void* in[] = {call.in[0].data};
+  twice(in, call.out[0]->data(), call.out[0]->numel(), call.attrs);
+}
+const LoopSet kTwice = {{twice, twice}};
+const kassette::ElementwiseLoops kTwiceLoops = {[](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1, 1 << 14, false};
+
+int accumulated = 0;
+bool add_twice(const Call& call, Body& sum) {
+  ++accumulated;
+  for (std::int64_t i = 0; i < sum.numel(); ++i) reinterpret_cast<float*>(sum.data())[i] += 2 * call.in[0].as<float>()[i];
+  return true;
+}
+
+void accumulating_gradient(const Rewind& r);
+void plain_gradient(const Rewind& r);
+const OpDef kPlainRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
+const OpDef kFusibleRow{.name = "twice", .rule = like_input, .cpu = kassette::elementwise_kernel, .vjp = plain_gradient,
+                        .traits = kassette::kElementwise, .loops = &kTwiceLoops};
+const OpDef kAccumulatingRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
+void accumulating_gradient(const Rewind& r) { r.give(0, kAccumulatingRow, {}, {r.dy()}); }
+void plain_gradient(const Rewind& r) { r.give(0, kPlainRow, {}, {r.dy()}); }
+
+/// How often the fast path is taken while f runs.
+template <class F>
+std::int64_t taken(FastPath path, F&& f) {
+  kassette::fast_path_counts.on = true;
+  const std::int64_t before = times_taken(path);
+  f();
+  kassette::fast_path_counts.on = false;
+  return times_taken(path) - before;
+}
+
+}  // namespace
+
+TEST_CASE("an op whose row has loops is fused in functions", "[declared]") {
+  Tensor x = K::placeholder({4}), fed = K::constant({1, 2, 3, 4}, "float32");
+  auto chains_of = [&](const OpDef& row) {
+    auto f = K::function({x}, {apply1(row, {apply1(row, {x})})});
+    Tensor y;
+    const std::int64_t chains = taken(FastPath::chain, [&] { y = f({fed})[0]; });
+    CHECK(values(y) == std::vector<double>{4, 8, 12, 16});
+    return chains;
+  };
+  CHECK(chains_of(kFusibleRow) == 1);
+  CHECK(chains_of(kPlainRow) == 0);
+}
+
+TEST_CASE("an op whose row has accumulate adds to the cotangent that is there, in a backward pass", "[declared]") {
+  Tensor x = K::variable({1, 2, 3, 4}, "float32");
+  auto gradient = [&](const OpDef& row) {
+    accumulated = 0;
+    Tensor g = K::gradients(K::sum(apply1(row, {x}) * K::constant({1, 2, 3, 4}) + apply1(row, {x})), {x})[0];
+    CHECK(values(g) == std::vector<double>{4, 6, 8, 10});
+    return accumulated;
+  };
+  CHECK(gradient(kAccumulatingRow) == 1);
+  CHECK(gradient(kPlainRow) == 0);
+}
