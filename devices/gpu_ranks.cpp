@@ -20,10 +20,14 @@ namespace {
 
 constexpr const char* kFile = "libkassette_nccl.so";
 
+bool is_turned_off() {
+  const char* set = std::getenv("KASSETTE_NCCL");
+  return set && !std::strcmp(set, "0");
+}
+
 /// Null where it does not load; then `why` has the reason.
 const DeviceTransport* load(std::string* why) {
-  const char* set = std::getenv("KASSETTE_NCCL");
-  if (set && !std::strcmp(set, "0")) {
+  if (is_turned_off()) {
     *why = "KASSETTE_NCCL is 0";
     return nullptr;
   }
@@ -116,7 +120,9 @@ void meet_gpus(RankGroup& group, Device device) {
     log_info(text("rank ", group.rank, " of ", group.size, " exchanges from ", device, " by ", transport->describe()));
   } else if (group.rank == 0) {
     static constinit WarnOnce slow;
-    slow.say(text("tensors of GPUs are exchanged by way of the host's memory, for lack of NCCL: ", why));
+    const std::string words = text("tensors of GPUs are exchanged by way of the host's memory, for lack of NCCL: ", why);
+    if (transport || !is_turned_off()) slow.say(words);
+    else log_info(words);
   }
   gpus.met.store(true, std::memory_order_release);
 }

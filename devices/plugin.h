@@ -35,6 +35,9 @@ struct DeviceMoves {
   void (*zero)(Device device, void* to, std::int64_t bytes);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
   void (*sum_copies)(const Call& call, const Strided& kept, const Strided& copies);
+  /// Memory of the host that the device copies from and to at full speed; null where there is none left. Kept for reuse.
+  void* (*allocate_pinned)(std::int64_t bytes);
+  void (*release_pinned)(void* data, std::int64_t bytes);
 };
 
 /// The one thing that the device library exports, from `extern "C" const DevicePlugin* kassette_cuda_plugin()`.
@@ -49,7 +52,7 @@ struct DevicePlugin {
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    2 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+    3 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
 
 /// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
 void connect_plugin(const DevicePlugin& plugin, HostServices* services);

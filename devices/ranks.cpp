@@ -196,6 +196,12 @@ void end_ranks_before_libraries() {
   static_cast<void>(registered);
 }
 
+bool transport_takes_gpu_memory() {
+  const Transport* t = job().transport;
+  static const bool takes = t && t->takes_gpu_memory();   // asked for when ranks have begun to exchange
+  return takes;
+}
+
 int local_rank() {
   all_ranks();
   const Transport* t = job().transport;

@@ -54,6 +54,9 @@ bool ranks_overlap();
 /// others wait for, is computed first.
 void end_ranks_before_libraries();
 
+/// Whether MPI moves bytes from GPU to GPU by itself.
+bool transport_takes_gpu_memory();
+
 /// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
 void set_ranks_timeout(double seconds);
 double ranks_timeout();

@@ -11,7 +11,7 @@ namespace kassette {
 enum class Combine : std::uint8_t { sum, prod, min, max };
 
 /// A group of ranks that exchange messages apart from all other groups. Every call but send and recv is made by all ranks of the
-/// group, in the same order. Buffers are host memory, counts may exceed 2^31. A call that fails throws std::runtime_error with one
+/// group, in the same order. Buffers are host memory, but where only bytes are moved and Transport::takes_gpu_memory says so; counts may exceed 2^31. A call that fails throws std::runtime_error with one
 /// line. One thread at a time may be in a communicator; two threads may be in two of them where
 /// Transport::concurrent says so.
 class Communicator {
@@ -54,6 +54,7 @@ struct Transport {
   int (*local_rank)();     // among the ranks of this machine
   int (*local_size)();     // how many these are
   bool (*concurrent)();    // two threads may be in two communicators at once; known after start
+  bool (*takes_gpu_memory)();   // all_gather, all_to_all, send and recv do; known after start
   /// Ends the transport, where it started it: waits until every message has left.
   void (*finish)();
   /// Ends every rank of the job with that status, now.
@@ -61,6 +62,6 @@ struct Transport {
   const char* (*describe)();   // "Open MPI 4.1.4"
 };
 
-inline constexpr std::uint64_t kTransportAbi = 1;
+inline constexpr std::uint64_t kTransportAbi = 2;
 
 }  // namespace kassette

@@ -6,8 +6,10 @@
 
 #include "core/convert.h"
 #include "core/text.h"
+#include "devices/plugin.h"
 #include "ops/collective_call.h"
 #include "ops/collective_device.h"
+#include "ops/strided.h"
 
 namespace kassette {
 namespace {
@@ -26,15 +28,43 @@ bool alone(const Call& call) {
 // ---- bytes on the host -----------------------------------------------------------------------------------------------
 
 Ref<Storage> host_block(std::int64_t bytes) { return Storage::allocate(bytes, cpu); }
+/// For what comes from a device or goes there: pinned, where there is such memory. CUDA copies by way of a small buffer otherwise.
+Ref<Storage> host_block(std::int64_t bytes, Device device) {
+  void* pinned = device == cpu || bytes == 0 ? nullptr : device_moves().allocate_pinned(bytes);
+  if (!pinned) return host_block(bytes);
+  struct Pinned {
+    void* data;
+    std::int64_t bytes;
+  };
+  const auto release = [](void* p) {
+    const auto* held = static_cast<Pinned*>(p);
+    device_moves().release_pinned(held->data, held->bytes);
+    delete held;
+  };
+  return Storage::borrow(pinned, bytes, {release, new Pinned{pinned, bytes}});
+}
 std::byte* bytes_of(const Ref<Storage>& block) { return static_cast<std::byte*>(static_cast<void*>(block->data)); }
+
+/// Where the bytes are that MPI is given.
+enum class Where {
+  host,
+  anywhere,   // they are only moved: on the GPU, where MPI takes them there
+};
+
+/// Whether a call gives MPI memory of its GPU.
+bool stays_on_gpu(const Call& call, Where where) { return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory(); }
 
 /// The elements of an input.
 class HostInput {
  public:
-  HostInput(const Call& call, int i) : data_(call.in[i].data) {
+  HostInput(const Call& call, int i, Where where = Where::host) : data_(call.in[i].data) {
     const std::int64_t bytes = call.spec(i).bytes();
     if (call.device == cpu || bytes == 0) return;
-    copy_ = host_block(bytes);
+    if (stays_on_gpu(call, where)) {
+      backend_of(call.device).synchronize();   // MPI knows nothing of the stream
+      return;
+    }
+    copy_ = host_block(bytes, call.device);
     backend_of(call.device).copy_to_host(copy_->data, data_, bytes);
     data_ = bytes_of(copy_);
   }
@@ -48,10 +78,14 @@ class HostInput {
 /// Room for an output, whose shape is known by now; goes where the output belongs at the end.
 class HostOutput {
  public:
-  HostOutput(const Call& call, int i) : out_(*call.out[i]), device_(call.device) {
+  HostOutput(const Call& call, int i, Where where = Where::host) : out_(*call.out[i]), device_(call.device) {
     allocate_output(out_, device_);
     if (device_ == cpu) return;
-    copy_ = host_block(out_.bytes());
+    if (stays_on_gpu(call, where)) {
+      backend_of(device_).synchronize();   // the memory was another tensor's before
+      return;
+    }
+    copy_ = host_block(out_.bytes(), device_);
   }
   std::byte* data() { return copy_ ? bytes_of(copy_) : out_.data(); }
   void finish() {
@@ -202,10 +236,10 @@ void reduce_kernel(const Call& call) {
 void all_gather_kernel(const Call& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/true)) return direct_all_gather(call, *comm);
-  const HostInput from = prepared(call, [&] { return HostInput(call, 0); });
+  const HostInput from = prepared(call, [&] { return HostInput(call, 0, Where::anywhere); });
   together(call, /*rows_differ=*/true, [&](RankGroup& group) {
     const std::vector<std::int64_t> bytes = gathered_bytes(call, group);
-    HostOutput to = agreed(group, [&] { return HostOutput(call, 0); });
+    HostOutput to = agreed(group, [&] { return HostOutput(call, 0, Where::anywhere); });
     group.comm->all_gather(from.data(), to.data(), bytes.data());
     to.finish();
   });
@@ -246,8 +280,8 @@ void reduce_scatter_kernel(const Call& call) {
 void all_to_all_kernel(const Call& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call)) return direct_all_to_all(call, *comm);
-  const HostInput from = prepared(call, [&] { return HostInput(call, 0); });
-  HostOutput to = prepared(call, [&] { return HostOutput(call, 0); });
+  const HostInput from = prepared(call, [&] { return HostInput(call, 0, Where::anywhere); });
+  HostOutput to = prepared(call, [&] { return HostOutput(call, 0, Where::anywhere); });
   together(call, [&](RankGroup& group) {
     const std::vector<std::int64_t> parts(static_cast<std::size_t>(group.size), call.spec(0).bytes() / group.size);
     group.comm->all_to_all(from.data(), parts.data(), to.data(), parts.data());
@@ -304,9 +338,16 @@ void send_kernel(const Call& call) {
   token.finish();
   // The message may leave later: it holds the elements until then.
   const std::int64_t bytes = in.bytes();
-  Ref<Storage> held = host_block(bytes);
-  if (call.device != cpu && bytes) backend_of(call.device).copy_to_host(held->data, call.in[0].data, bytes);
-  else copy_bytes(bytes_of(held), call.in[0].data, bytes);
+  const bool on_gpu = stays_on_gpu(call, Where::anywhere);
+  Ref<Storage> held = on_gpu ? Storage::allocate(bytes, call.device) : host_block(bytes, call.device);
+  if (call.device == cpu || bytes == 0) {
+    copy_bytes(bytes_of(held), call.in[0].data, bytes);
+  } else if (on_gpu) {
+    backend_of(call.device).copy(held->data, call.in[0].data, bytes);
+    backend_of(call.device).synchronize();
+  } else {
+    backend_of(call.device).copy_to_host(held->data, call.in[0].data, bytes);
+  }
   with_peer(call, "to", [&](Communicator& comm) {
     const void* data = held->data;
     comm.send(&header, sizeof header, data, bytes, rank_of(call.attrs), [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); },
@@ -315,7 +356,7 @@ void send_kernel(const Call& call) {
 }
 
 void recv_kernel(const Call& call) {
-  HostOutput to(call, 0);
+  HostOutput to(call, 0, Where::anywhere);
   with_peer(call, "from", [&](Communicator& comm) {
     Header header;
     comm.recv_header(&header, sizeof header, rank_of(call.attrs));

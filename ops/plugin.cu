@@ -32,6 +32,7 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
       {[](Device device, const Strided& layout, const void* from, void* to, int size) {
          cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
        },
-       [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes); }, cuda::sum_copies}};
+       [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes); }, cuda::sum_copies, cuda::allocate_pinned,
+       cuda::release_pinned}};
   return &plugin;
 }

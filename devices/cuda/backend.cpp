@@ -37,7 +37,28 @@ void give(void* block, std::int64_t) noexcept {
 }
 const MemorySource cuda_memory{take, give};
 
+const MemorySource pinned_memory{[](std::int64_t bytes) noexcept -> void* {
+                                   void* p = nullptr;
+                                   if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
+                                   cudaGetLastError();
+                                   return nullptr;
+                                 },
+                                 [](void* block, std::int64_t) noexcept { cudaFreeHost(block); }};
+BlockCache& pinned_cache() {
+  static BlockCache* cache = new BlockCache(cpu, pinned_memory);
+  return *cache;
+}
+
 }  // namespace
+
+void* allocate_pinned(std::int64_t bytes) {
+  try {
+    return pinned_cache().allocate(bytes);
+  } catch (const MemoryError&) {
+    return nullptr;
+  }
+}
+void release_pinned(void* data, std::int64_t bytes) { pinned_cache().release(data, bytes); }
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;

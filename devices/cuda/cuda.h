@@ -51,6 +51,9 @@ class CudaBackend final : public Backend {
 CudaBackend& device_of(Device device);
 Backend* open_device(int index, const HostServices& services, char* why, int why_bytes);
 const HostServices& host_services();
+// As devices/plugin.h says.
+void* allocate_pinned(std::int64_t bytes);
+void release_pinned(void* data, std::int64_t bytes);
 
 /// Device memory for the time of a kernel call; ordered by the stream, so it may end before the kernel has run.
 class Scratch {

@@ -1,6 +1,7 @@
 // devices/mpi/transport.cpp - the transport of libkassette_mpi.so: MPI 3.
 #include "devices/transport.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -128,7 +129,10 @@ class MpiCommunicator final : public Communicator {
     std::int64_t begin = 0;
     for (int r = 0; r < size_; begin += bytes[r++]) {
       void* part = at(out, begin);
-      if (r == rank_ && bytes[r]) std::memmove(part, in, static_cast<std::size_t>(bytes[r]));
+      if (r == rank_)   // by MPI: it may be memory of a GPU
+        in_pieces(bytes[r], [&](std::int64_t first, int n) {
+          check(MPI_Sendrecv(at(in, first), n, MPI_BYTE, 0, kTag, at(part, first), n, MPI_BYTE, 0, kTag, MPI_COMM_SELF, MPI_STATUS_IGNORE), "MPI_Sendrecv");
+        });
       broadcast(part, bytes[r], r);
     }
   }
@@ -334,8 +338,22 @@ const char* describe() {
   return text;
 }
 
-constexpr Transport kTransport{kTransportAbi, start, [] { return local().rank; }, [] { return local().size; }, [] { return thread_level == MPI_THREAD_MULTIPLE; }, finish,
-                               abort_all, describe};
+/// What Open MPI and MPICH say of themselves, unless the environment does: both are mostly built without CUDA.
+bool takes_gpu_memory() {
+  if (const char* set = std::getenv("KASSETTE_MPI_CUDA")) return std::strcmp(set, "0") != 0;
+  auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
+  return query && query() == 1;
+}
+
+constexpr Transport kTransport{.abi = kTransportAbi,
+                               .start = start,
+                               .local_rank = [] { return local().rank; },
+                               .local_size = [] { return local().size; },
+                               .concurrent = [] { return thread_level == MPI_THREAD_MULTIPLE; },
+                               .takes_gpu_memory = takes_gpu_memory,
+                               .finish = finish,
+                               .abort = abort_all,
+                               .describe = describe};
 
 }  // namespace
 }  // namespace kassette

@@ -1,7 +1,8 @@
 // tests/emulated_cuda/cuda_runtime.h - as much of CUDA's runtime as devices/cuda/ and ops/*.cu use, for a host compiler: they are
 // built a second time with it, and their kernels run on the host. It shows that kernels, indices, copies and allocations are right
 // on a machine without a GPU; about speed, or races between blocks, it says nothing.
-//   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once.
+//   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once. With
+//            EMULATED_CUDA_OPEN it can, as an MPI that takes memory of GPUs.
 //   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes; an event, or a
 //            call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it.
 //   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.

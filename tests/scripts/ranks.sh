@@ -24,6 +24,33 @@ for ranks in 1 2 3 4 5; do
   bad=1
 done
 
+# The same on GPUs: on those that tests/emulated_cuda makes of the host, with its NCCL. Where ranks share one, NCCL is turned off, or MPI takes
+# memory of GPUs, the tests hold as well.
+emulated=$build/tests/libkassette_emulated_cuda.so
+mkdir "$work/gpus"
+ln -s "$build"/lib/libkassette.so* "$build/lib/libkassette_mpi.so" "$work/gpus"
+ln -s "$emulated" "$work/gpus/libkassette_cuda.so"
+ln -s "$emulated" "$work/gpus/libkassette_nccl.so"
+# on_gpus RANKS VARIABLE=VALUE...
+on_gpus() {
+  local ranks=$1
+  shift
+  env LD_LIBRARY_PATH="$work/gpus" KASSETTE_RANKS_DEVICE=cuda KASSETTE_LOG=info "$@" \
+    timeout -k 5 300 mpirun -n "$ranks" "$build/tests/kassette_ranks_tests" >"$work/log" 2>&1 && return
+  echo "with $ranks ranks on GPUs, $*:"
+  cat "$work/log"
+  bad=1
+}
+said() { grep -qF "$1" "$work/log" || { echo "nobody says \"$1\":"; cat "$work/log"; bad=1; }; }
+for ranks in 1 2 3 4 5; do
+  on_gpus $ranks KASSETTE_RANKS_CHECK=1
+  [ $ranks = 1 ] || said "rank 1 of $ranks exchanges from cuda:1 by NCCL"
+done
+on_gpus 2 KASSETTE_RANKS_DEVICE=cuda:0
+said "tensors of GPUs are exchanged by way of the host's memory, for lack of NCCL: ranks 0 and 1 share a GPU"
+on_gpus 3 KASSETTE_NCCL=0 KASSETTE_MPI_PIECE=101 KASSETTE_MPI_CUDA=1 EMULATED_CUDA_OPEN=1
+said "for lack of NCCL: rank 0: KASSETTE_NCCL is 0"
+
 for example in digits_distributed kmeans_distributed softmax_distributed ring_attention; do
   [ -x "$build/examples/example_$example" ] || continue
   for ranks in 1 2 3 4; do
@@ -58,6 +85,19 @@ again fails exit "rank 2 begins" 5
 again fails leave "rank 2 has the end of the program" 5
 again fails sleep "has waited for 2 s in all_reduce(sum) of float32 (3,)" 10
 again fails interrupt "rank 0 was interrupted while it waited in all_reduce(sum) of float32 (3,)" 5
+
+# On GPUs likewise, and where what is enqueued there gets stuck or fails.
+gpus_fail() {
+  local set=$1
+  shift
+  LD_LIBRARY_PATH=$work/gpus KASSETTE_RANKS_DEVICE=cuda env $set bash -c "$(declare -f fails)"'; build=$1 work=$2; shift 2; fails "$@"' - "$build" "$work" "$@"
+}
+again gpus_fail "" throw "kassette: rank 2: dot: (2, 3) x (2, 3): inner dimensions differ, 3 against 2" 5
+again gpus_fail "" kill "signal 9" 5
+again gpus_fail "" leave "rank 2 has the end of the program" 5
+again gpus_fail "" sleep "has waited for 2 s in all_reduce(sum) of float32 (3,) on a GPU" 10
+again gpus_fail EMULATED_NCCL_STUCK=4 none "has waited for 2 s in all_reduce(sum) of float32 (1000,) on a GPU" 10
+again gpus_fail EMULATED_NCCL_FAULT=4 none "NCCL says: remote process exited or there was a network error" 5
 
 # Killed from outside, at any point.
 killed_after() {
