@@ -1,6 +1,6 @@
 # cmake/package.cmake - `cpack` in the build folder: Debian packages of what is installed, one a component.
 #
-#   libkassette0       the library            libkassette-cuda0   the CUDA device library, where nvcc built one
+#   libkassette0       the library            libkassette-cuda0   the CUDA device library, where nvcc built one, and that over NCCL
 #   libkassette-dev    headers, CMake, .pc    kassette            the tool; brings the compiler
 #   libkassette-mpi0   jobs of several ranks, where MPI was found
 #   kassette-repl      the prompt, where clang's interpreter library was found
@@ -58,7 +58,7 @@ function(kassette_deb component target package depends description)
   set(CPACK_COMPONENT_${name}_DESCRIPTION "${description}" PARENT_SCOPE)
 endfunction()
 kassette_deb(cuda kassette_cuda libkassette-cuda${PROJECT_VERSION_MAJOR} "${library} (= ${full_version})"
-  "CUDA devices. Needs NVIDIA's driver and cuBLAS where the program runs.")
+  "CUDA devices. Needs NVIDIA's driver and cuBLAS where the program runs, and takes NCCL between the GPUs of several ranks.")
 kassette_deb(mpi kassette_mpi libkassette-mpi${PROJECT_VERSION_MAJOR} "${library} (= ${full_version})" "Jobs of several ranks, by MPI.")
 kassette_deb(repl kassette_repl kassette-repl "kassette (= ${full_version}), libclang-common-19-dev"
   "The prompt of the command kassette: each line of C++ runs at once.")

@@ -39,6 +39,9 @@ has kassette bin/kassette libexec/kassette/info 'libexec/kassette/libkassette_sc
 if [ -e "$build/lib/libkassette_cuda.so" ]; then
   has libkassette-cuda0 'lib(/[^/]*)?/libkassette_cuda\.so'
 fi
+if [ -e "$build/lib/libkassette_nccl.so" ]; then
+  has libkassette-cuda0 'lib(/[^/]*)?/libkassette_nccl\.so'
+fi
 
 if [ -e "$build/lib/libkassette_mpi.so" ]; then
   has libkassette-mpi0 'lib(/[^/]*)?/libkassette_mpi\.so'
