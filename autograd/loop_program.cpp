@@ -207,6 +207,7 @@ void LoopProgram::find_forward() {
   for (std::size_t k = 0; k < needed.size(); ++k)
     if (needed[k] && !plan().step(static_cast<int>(k)).source) forward.push_back(static_cast<int>(k));
   kept.assign(plan().n_slots, 0);
+  shaped = kept;
 }
 
 void LoopProgram::find_variants() {
@@ -223,8 +224,11 @@ void LoopProgram::find_variants() {
       if (!needed[k] || there[k]) continue;
       v.steps.push_back(static_cast<int>(k));
       const Step& s = plan().step(static_cast<int>(k));
-      for (int i = 0; i < s.n_in; ++i)
-        if (!has_bit(s.op->shape_only, i)) keep(plan().input(s, i));
+      for (int i = 0; i < s.n_in; ++i) {
+        const int slot = plan().input(s, i);
+        shaped[slot] = 1;
+        if (!has_bit(s.op->shape_only, i)) keep(slot);
+      }
     }
     for (int slot : v.din) keep(slot);
   }

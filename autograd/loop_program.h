@@ -54,7 +54,7 @@ class LoopProgram {
   std::vector<int> forward;            // steps that the outputs need
   std::vector<Variant> variants;       // the first is that of the last step
   std::vector<char> varies;            // per slot: not the same in every step
-  std::vector<char> kept;              // per slot: read on the way back
+  std::vector<char> kept, shaped;      // per slot: read on the way back; its shape alone, perhaps
   std::vector<int> maker;              // per slot: the step that makes it, or -1
   Arrangements arrangements;           // of lists of steps, for other runs
 

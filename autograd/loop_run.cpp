@@ -171,8 +171,9 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
       for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
-        if (!p.kept[slot] || b.once || b.silent) continue;
-        if (writes_rows(slot)) give_stack(slot, rows);
+        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];   // another shape in each step
+        if ((!value && !shape) || b.once || b.silent) continue;
+        if (value && writes_rows(slot)) give_stack(slot, rows);
         else listed_.push_back(slot);
       }
     }
@@ -417,7 +418,7 @@ void LoopRun::execute_dynamic(const Call& call, const Step& s) {
 void LoopRun::keep_row() {
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     const Body& b = body(listed_[i]);
-    rows_[i].push_back({b.storage, b.offset});
+    rows_[i].push_back(program_->kept[listed_[i]] ? Row{b.storage, b.offset} : Row{});
     if (dynamic_[listed_[i]]) specs_[i].push_back(b);
   }
 }

@@ -51,8 +51,8 @@ class LoopRun final : public Extra {
   };
   /// What is kept of a slot that is not written row by row.
   struct Row {
-    Ref<Storage> storage;
-    std::int64_t offset;
+    Ref<Storage> storage;   // null: its shape alone is read
+    std::int64_t offset = 0;
   };
   struct Carried {           // a state, or a cotangent that goes on: made by the step, read by the next
     int from, to;            // slots; from -1: there is none any more

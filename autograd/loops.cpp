@@ -1,6 +1,8 @@
 // autograd/loops.cpp - loops over the elements of tensors.
 #include <algorithm>
 #include <mutex>
+#include <set>
+#include <unordered_set>
 
 #include "autograd/checkpoint.h"
 #include "autograd/control.h"
@@ -162,6 +164,25 @@ void Scan::specs(const Call& call, Spec* out) const {
 
 namespace {
 
+/// The tensors with values from which the ops of symbolic ones start; variables are read where they are needed.
+Tensors borders_of(const Tensors& symbolic) {
+  Tensors borders;
+  std::set<std::pair<const Node*, int>> found;
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> stack;
+  for (const Tensor& t : symbolic) stack.push_back(Access::body(t).node.get());
+  while (!stack.empty()) {
+    const Node* n = stack.back();
+    stack.pop_back();
+    if (!n || !seen.insert(n).second) continue;
+    for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) {
+      if (b->symbolic()) stack.push_back(b->node.get());
+      else if (b->node && b->storage && !(b->flags & kLeaf) && found.insert({b->node.get(), b->out}).second) borders.push_back(Access::wrap(*b));
+    }
+  }
+  return borders;
+}
+
 /// What a body captures, with values: ops on captures alone were recorded while it was traced, and a loop that runs at once does them
 /// at once. As they are, where one needs a placeholder.
 Tensors computed(const char* what, const Tensors& captures) {
@@ -169,10 +190,11 @@ Tensors computed(const char* what, const Tensors& captures) {
   for (const Tensor& t : captures)
     if (t.symbolic()) request.outputs.push_back(t);
   if (request.outputs.empty()) return captures;
+  request.inputs = borders_of(request.outputs);
   request.what = what;
   const Ref<Plan> plan = Plan::build(request);
   if (!plan->program().missing.empty()) return captures;
-  const Tensors values = plan->connect(nullptr, 0);
+  const Tensors values = plan->connect(request.inputs.begin(), static_cast<int>(request.inputs.size()));
   Tensors all;
   std::int64_t next = 0;
   for (const Tensor& t : captures) all.push_back(t.symbolic() ? values[next++] : t);

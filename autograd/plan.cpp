@@ -299,25 +299,35 @@ Tensor Plan::take(Frame& f, int slot) const {
 namespace {
 
 /// A call that throws draws nothing: sources that it has drawn from go back, unless another call drew from them meanwhile.
-template <class Sources>
 class SourcesBefore {
  public:
-  SourcesBefore(const Sources& sources, const Tensors* keys) : sources_(sources), exceptions_(std::uncaught_exceptions()) {
+  SourcesBefore(const Program& program, const Frame& frame, const Tensors* keys)
+      : program_(program), frame_(frame), exceptions_(std::uncaught_exceptions()) {
     if (keys) return;   // a body's draws follow from the key of its node
-    for (const auto& leaf : sources) draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
+    for (const LeafSlot& leaf : program.sources) draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
   }
   ~SourcesBefore() {
     if (std::uncaught_exceptions() == exceptions_) return;
     for (std::size_t i = 0; i < draws_.size(); ++i) {
-      std::uint64_t drawn = draws_[i] + 1;
-      sources_[i].node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
+      const LeafSlot& source = program_.sources[i];
+      std::uint64_t drawn = draws_[i] + draws_of(source.slot);
+      source.node->cell->draws.compare_exchange_strong(drawn, draws_[i], std::memory_order_relaxed);
     }
   }
   SourcesBefore(const SourcesBefore&) = delete;
   SourcesBefore& operator=(const SourcesBefore&) = delete;
 
  private:
-  const Sources& sources_;
+  /// How many draws a call takes from the source in that slot: one, or those of all steps of a loop.
+  std::uint64_t draws_of(int slot) const {
+    for (const Step& s : program_.steps)
+      if (s.source && s.n_in > 1 && program_.input(s, 0) == slot)
+        return static_cast<std::uint64_t>(frame_.at[static_cast<std::size_t>(program_.input(s, 1))]->dims[0]);
+    return 1;
+  }
+
+  const Program& program_;
+  const Frame& frame_;
   int exceptions_;
   std::vector<std::uint64_t> draws_;
 };
@@ -360,7 +370,7 @@ Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
   }
   f.keys = keys;
   f.next_key = 0;
-  const SourcesBefore before(program_.sources, keys);
+  const SourcesBefore before(program_, f, keys);
   fill(f, args, n_args);
   run_steps(f, 0, program_.first_tail);
   Tensors results;

@@ -245,3 +245,14 @@ TEST_CASE("a draw that a function uses is drawn anew at each call; what was comp
   CHECK(rows(g({zero})[0]) == part(1, 1));
   CHECK(rows(g({zero})[0]) == part(2, 1));
 }
+
+TEST_CASE("a call of a function whose loop draws and which throws then has drawn nothing", "[draws][loops]") {
+  Tensor x = K::placeholder({K::None, kWidth}), i = K::placeholder({}, K::None, "int32");
+  Tensor y = K::map_fn([](const Tensor& e) { return dropped(e); }, x);
+  Tensor picked = K::gather(y, i);   // the loop runs before
+  auto f = K::function({x, i}, {y, picked});
+  for (int steps : {3, 5}) CHECK_THROWS_AS(f({ones({steps, kWidth}), 99}), kassette::ValueError);
+  CHECK(rows(f({ones({3, kWidth}), 0})[0]) == part(0, 3));
+  CHECK_THROWS_AS(f({ones({2, kWidth}), 99}), kassette::ValueError);
+  CHECK(rows(f({ones({4, kWidth}), 0})[0]) == part(3, 4));
+}

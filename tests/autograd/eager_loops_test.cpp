@@ -104,3 +104,32 @@ TEST_CASE("10,000 eager loops leave nothing", "[loops][memory][serial]") {
     }
   });
 }
+
+TEST_CASE("a loop that is one node at once has values where its step computes something from captures alone", "[loops]") {
+  const Tensor noise = K::random_normal({2}, 0.0, 1.0, "float64");
+  const Vec drawn = values(noise);
+  for (int steps : {0, 2})
+    for (int checkpoints : {-1, 1}) {
+      if (steps > 0 && checkpoints < 0) continue;   // a plain loop
+      INFO(steps << " steps, checkpoints " << checkpoints);
+      Tensor w = K::variable({0.5, -1.0}, "float64"), x = K::variable(K::ones({steps, 2}, "float64"), "float64");
+      auto body = [&](const Tensor& a, const Tensor& e) { return a * (w * 2.0) + e * (noise + w); };
+      auto fold = [&] {
+        if (checkpoints < 0) return K::foldl(body, x, w);
+        auto scope = K::checkpoint_steps(checkpoints);
+        return K::foldl(body, x, w);
+      };
+      Tensor y = fold(), g = K::gradients(K::sum(y), {w})[0];
+      CHECK_FALSE(y.symbolic());
+      K::update(w, {7, 7});   // neither sees that
+      Vec expected, slope;
+      for (std::size_t i = 0; i < 2; ++i) {
+        const double v = i ? -1.0 : 0.5, n = drawn[i];
+        // a -> 2 w a + n + w, twice, from w: 4 w^3 + 2 w (n + w) + n + w.
+        expected.push_back(steps ? 4 * v * v * v + 2 * v * (n + v) + n + v : v);
+        slope.push_back(steps ? 12 * v * v + 2 * n + 4 * v + 1 : 1);
+      }
+      kassette::test::check_close(values(y), expected, 1e-13);
+      kassette::test::check_close(values(g), slope, 1e-13);
+    }
+}

@@ -559,3 +559,30 @@ TEST_CASE("an eager loop of no steps whose step asks for values is the states as
   int i = 0;
   CHECK(values(K::foldl([&](const Tensor& a, const Tensor&) { return a * one_a_step.at(static_cast<std::size_t>(i++)); }, K::zeros({0, 2}, "float64"), s)) == Vec{3, 4});
 }
+
+TEST_CASE("the way back of a loop has the lengths that each step had", "[loops]") {
+  // Each step sums the squares of as many first numbers of its row as the last one says; once by a slice, once by a loop over it.
+  auto head = [](const Tensor& e) { return K::slice(e, {0}, {kassette::Dim(K::cast(e(-1), "int32"))}); };
+  auto step = [&](const Tensor& a, const Tensor& e, bool loop) {
+    Tensor h = head(e);
+    return a + (loop ? K::foldl([](const Tensor& s, const Tensor& v) { return s + v * v; }, h, a * 0.0) : K::sum(K::square(h)));
+  };
+  const Vec rows{1, 2, 3, 0, /**/ 4, 5, 6, 3, /**/ 7, 8, 9, 1, /**/ 1, 3, 5, 2};
+  const Vec expected{0, 0, 0, 0, /**/ 8, 10, 12, 0, /**/ 14, 0, 0, 0, /**/ 2, 6, 0, 0};
+  for (bool loop : {false, true})
+    for (bool right : {false, true}) {
+      INFO("by a loop " << loop << ", from the right " << right);
+      auto gradient = [&](const Tensor& x) {
+        auto one = [&](const Tensor& a, const Tensor& e) { return step(a, e, loop); };
+        Tensor zero = K::sum(x) * 0.0;
+        return K::gradients(right ? K::foldr(one, x, zero) : K::foldl(one, x, zero), {x})[0];
+      };
+      Tensor at = K::constant(rows, "float64", {4, 4}), x = K::placeholder({4, 4}, K::None, "float64"), any = K::placeholder({K::None, K::None}, K::None, "float64");
+      CHECK(values(gradient(K::variable(at, "float64"))) == expected);
+      CHECK(values(K::function({x}, {gradient(x)})({at})[0]) == expected);
+      CHECK(values(K::function({any}, {gradient(any)})({at})[0]) == expected);
+      auto scope = K::checkpoint_steps(2);
+      CHECK(values(gradient(K::variable(at, "float64"))) == expected);
+      CHECK(values(K::function({x}, {gradient(x)})({at})[0]) == expected);
+    }
+}

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 #include <sstream>
 
 namespace kassette::test {
@@ -25,6 +26,25 @@ constexpr int kSmoothUnary = 12, kPlainUnary = 20, kUnaryOps = 24;
 constexpr const char* kBinary[] = {"add", "subtract", "multiply", "divide", "fraction", "maximum", "minimum"};
 constexpr int kBinaryOps = 7;
 
+std::set<int> needed(const Block& b, std::set<int> live);
+
+/// Whether each result of a loop's body differs from step to step. What does not is computed outside, once.
+bool varies(const Block& b) {
+  std::set<int> varying;
+  int at = b.first;
+  for (std::size_t i = 0; i < b.arguments.size(); ++i) varying.insert(at++);
+  for (const Instruction& i : b.code) {
+    std::set<int> from(i.in.begin(), i.in.end());
+    for (const Block& inner : i.blocks)
+      for (int v : needed(inner, {}))
+        if (v < inner.first) from.insert(v);
+    const bool varies = i.kind == Kind::dropout || std::any_of(from.begin(), from.end(), [&](int v) { return varying.count(v); });
+    for (std::size_t k = 0; k < i.made.size(); ++k, ++at)
+      if (varies) varying.insert(at);
+  }
+  return std::all_of(b.results.begin(), b.results.end(), [&](int r) { return varying.count(r); });
+}
+
 class Drawer {
  public:
   Drawer(std::uint64_t seed, bool smooth) : random_(seed * 2654435761u + 17), smooth_(smooth) { p_.seed = seed; }
@@ -34,9 +54,9 @@ class Drawer {
     p_.indices = -1;
     draw_sizes();
     Scope s;
-    const int features = width();
+    const int features = large_ ? 32 + 16 * below(3) : width();
     p_.inputs = {{kBatch, features}};
-    if (!chance(4)) p_.inputs.push_back({kTime, kBatch, features});
+    if (!chance(4)) p_.inputs.push_back({kTime, kBatch, chance(large_ ? 2 : 3) ? 4 * features : features});
     if (chance(2)) p_.inputs.push_back({kBatch, kTime, width()});
     if (chance(2)) p_.inputs.push_back({kTime, features});
     if (chance(4)) p_.inputs.push_back({});
@@ -45,9 +65,10 @@ class Drawer {
       p_.inputs.push_back({kTime});
     }
     p_.weights = {{features, features}, {features}};
-    if (chance(2)) p_.weights.push_back({features, 4 * width()});
+    if (large_ || chance(2)) p_.weights.push_back({features, 4 * (!chance(3) ? features : width())});
     if (chance(2)) p_.weights.push_back({width(), features});
     if (chance(3)) p_.weights.push_back({});
+    if (chance(3)) p_.weights.push_back({2, p_.inputs.back().empty() ? features : std::max(1, p_.inputs.back().back()), features});
     if (chance(3)) p_.weights.push_back({kRows, features});
     s.types = p_.inputs;
     s.types.insert(s.types.end(), p_.weights.begin(), p_.weights.end());
@@ -71,7 +92,7 @@ class Drawer {
   void draw_sizes() {
     large_ = !smooth_ && chance(6);
     auto one = [&] {
-      if (large_) return Sizes{chance(2) ? 2 + below(8) : 24 + below(80), 2 + below(4)};
+      if (large_) return Sizes{chance(4) ? 2 + below(8) : 24 + below(80), 2 + below(6)};
       return Sizes{1 + below(4), chance(8) ? 0 : 1 + below(4)};
     };
     p_.sizes[0] = one();
@@ -100,7 +121,8 @@ class Drawer {
   }
 
   void add(Block& b, Scope& s, Instruction i, const std::vector<Type>& made) {
-    i.n_out = static_cast<int>(made.size());
+    i.made = made;
+    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn) p_.nests |= !varies(i.blocks[0]);
     b.code.push_back(std::move(i));
     s.types.insert(s.types.end(), made.begin(), made.end());
   }
@@ -142,8 +164,8 @@ class Drawer {
       case Kind::mean_free:
         if (!t.empty() && t.back() > 0) add(b, s, {Kind::mean_free, {v}, {}}, {t});
         return;
-      case Kind::dot:
-      case Kind::bias: return draw_product(b, s);
+      case Kind::dot: return draw_product(b, s);
+      case Kind::conv: return draw_conv(b, s);
       case Kind::slice: {
         const int from = find(s, [](const Type& o) { return !o.empty() && o.back() > 1; });
         if (from < 0) return;
@@ -211,7 +233,7 @@ class Drawer {
         return;
       case Kind::sequence:   // rows for all times, or for all samples
         if (t.empty() || t.size() > 2 || t[0] < 0) return;
-        if (const int like = find(s, [](const Type& o) { return o.size() >= 2 && o[0] < 0 && o[0] != kRagged && o[1] > 0; }); like >= 0) {
+        if (const int like = find(s, [](const Type& o) { return o.size() >= 2 && (o[0] == kBatch || o[0] == kTime) && o[1] > 0; }); like >= 0) {
           Type r{type(s, like)[0]};
           r.insert(r.end(), t.begin(), t.end());
           add(b, s, {Kind::sequence, {v, like}, {}}, {r});
@@ -221,6 +243,7 @@ class Drawer {
       case Kind::phase: {
         if (smooth_ || s.depth >= 3 || !chance(2)) return;
         p_.phase = true;
+        p_.nests |= s.depth > 0;
         Instruction i{Kind::phase, {}, {}};
         for (int k = 0; k < 2; ++k) i.blocks.push_back(draw_block(s, {}, 1 + below(3), t));
         add(b, s, std::move(i), {t});
@@ -251,12 +274,33 @@ class Drawer {
         const int from = find(s, [](const Type& o) { return o.size() >= 1 && o[0] > 1; });
         if (from < 0 || smooth_) return;
         Type r = type(s, from);
-        r[0] = kRagged;
+        r[0] = next_ragged_--;
         p_.stops = true;
         add(b, s, {Kind::ragged, {from, v}, {type(s, from)[0]}}, {r});
         if (s.depth < 3 && chance(2)) draw_fold(b, s, static_cast<int>(s.types.size()) - 1);
         return;
       }
+    }
+  }
+
+  void draw_conv(Block& b, Scope& s) {
+    const int v = find(s, [](const Type& o) { return o.size() == 3 && o[0] == kBatch && o[2] > 0; });
+    const int w = find(s, [&](const Type& o) { return o.size() == 3 && o[0] == 2 && v >= 0 && o[1] == type(s, v)[2] && o[2] > 0; });
+    if (v < 0 || w < 0) return;
+    Type r = type(s, v);
+    r[2] = type(s, w)[2];
+    add(b, s, {Kind::conv, {v, w}, {}}, {r});
+    add_bias(b, s, r);
+  }
+  /// Behind a product: a bias and perhaps a relu, or what keeps values small.
+  void add_bias(Block& b, Scope& s, const Type& r) {
+    const int product = static_cast<int>(s.types.size()) - 1;
+    const int row = find(s, [&](const Type& o) { return o.size() == 1 && o[0] == r.back(); });
+    if (row >= 0 && chance(2)) {
+      add(b, s, {Kind::binary, {product, row}, {0}}, {r});
+      if (!smooth_ && chance(2)) add(b, s, {Kind::unary, {product + 1}, {12}}, {r});
+    } else {
+      add(b, s, {Kind::unary, {product}, {below(3)}}, {r});
     }
   }
 
@@ -271,14 +315,7 @@ class Drawer {
     Type r = type(s, v);
     r.back() = type(s, w)[1];
     add(b, s, {Kind::dot, {v, w}, {}}, {r});
-    const int product = static_cast<int>(s.types.size()) - 1;
-    const int row = find(s, [&](const Type& o) { return o.size() == 1 && o[0] == r.back(); });
-    if (row >= 0 && chance(2)) {
-      add(b, s, {Kind::binary, {product, row}, {0}}, {r});
-      if (!smooth_ && chance(2)) add(b, s, {Kind::unary, {product + 1}, {12}}, {r});
-    } else {   // keeps values small
-      add(b, s, {Kind::unary, {product}, {below(3)}}, {r});
-    }
+    add_bias(b, s, r);
   }
 
   /// A block whose result has that type: what it makes, brought there.
@@ -322,6 +359,7 @@ class Drawer {
     const int v = recent(s), condition = recent(s);
     const Type t = type(s, v);
     p_.branches = true;
+    p_.nests |= s.depth > 0;
     Instruction i{Kind::branch, {condition}, {}, 0.1 * (below(9) - 4)};
     for (int k = 0; k < 2; ++k) i.blocks.push_back(draw_block(s, {}, 1 + below(4), t));
     add(b, s, std::move(i), {t});
@@ -333,7 +371,7 @@ class Drawer {
     if (first < 0) return {};
     std::vector<int> found{first};
     const int size = type(s, first)[0];
-    if (size == kRagged) return found;
+    if (size <= kRagged) return found;
     while (static_cast<int>(found.size()) < most && chance(2)) found.push_back(find(s, [&](const Type& o) { return !o.empty() && o[0] == size; }));
     return found;
   }
@@ -350,9 +388,10 @@ class Drawer {
     const int size = type(s, xs[0])[0];
     const std::vector<Type> e = elements_of(s, xs);
     const bool starts = size > 0 && chance(4);   // from the first element
-    const int start = starts ? -1 : find(s, [](const Type& o) { return o.empty() || o[0] != kRagged; });
+    const int start = starts ? -1 : find(s, [](const Type& o) { return !has_ragged(o); });
     const Type state = starts ? e[0] : type(s, start);
     p_.loops = true;
+    p_.nests |= s.depth > 0;
     Instruction i{Kind::fold, starts ? xs : std::vector<int>{xs[0], start}, {below(2), checkpoint()}};
     Scope inner = s;
     inner.in_loop = true;
@@ -369,6 +408,7 @@ class Drawer {
     const bool indexed = size == kTime && p_.indices >= 0 && !s.in_loop && chance(2);
     if (indexed) xs.push_back(p_.indices);
     p_.loops = true;
+    p_.nests |= s.depth > 0;
     Instruction i{Kind::map, xs, {checkpoint()}};
     Scope inner = s;
     inner.in_loop = true;
@@ -386,10 +426,64 @@ class Drawer {
     i.blocks.push_back(std::move(body));
     add(b, s, std::move(i), {r});
   }
-  static bool has_ragged(const Type& t) { return std::find(t.begin(), t.end(), kRagged) != t.end(); }
+  static bool has_ragged(const Type& t) { return std::any_of(t.begin(), t.end(), [](int d) { return d <= kRagged; }); }
+
+  /// A cell as people write them: h = tanh(x + h w), or an LSTM's gates out of one product.
+  void draw_cell(Block& b, Scope& s) {
+    int x = -1, w = -1;
+    for (int tries = 0; tries < 12 && w < 0; ++tries) {
+      x = find(s, [](const Type& o) { return o.size() == 3 && ((o[0] == kTime && o[1] == kBatch) || (o[0] == kBatch && o[1] == kTime)) && o[2] > 0; });
+      if (x < 0) return;
+      const int n = type(s, x)[2];
+      w = find(s, [&](const Type& o) { return o.size() == 2 && o[1] == n && (o[0] == n || 4 * o[0] == n); });
+    }
+    if (w < 0) return;
+    const bool lstm = type(s, w)[0] != type(s, w)[1];
+    const int n = type(s, w)[0], all = type(s, w)[1];
+    const int start = find(s, [&](const Type& o) { return o == Type{kBatch, n}; });
+    if (start < 0) return;
+    p_.loops = true;
+    p_.nests |= s.depth > 0;
+    const bool time_major = type(s, x)[0] == kTime, mask = chance(3);
+    p_.stops |= mask;
+    Instruction i{Kind::rnn, {x, start}, {1, 1 + lstm, 0, mask && !smooth_, below(2), 0, time_major, below(2), checkpoint()}};
+    if (lstm) i.in.push_back(start);
+    Scope inner = s;
+    inner.in_loop = true;
+    inner.depth += 1;
+    std::vector<Type> arguments{{kBatch, all}, {kBatch, n}};
+    if (lstm) arguments.push_back({kBatch, n});
+    Block body = block_with(inner, arguments, 0);
+    const int first = body.first;
+    auto step = [&](Instruction in, const Type& t) {
+      add(body, inner, std::move(in), {t});
+      return static_cast<int>(inner.types.size()) - 1;
+    };
+    auto of = [&](int op, int v, int width) { return step({Kind::unary, {v}, {op}}, {kBatch, width}); };
+    auto two = [&](int op, int v, int u, int width) { return step({Kind::binary, {v, u}, {op}}, {kBatch, width}); };
+    const int z = two(0, first, step({Kind::dot, {first + 1, w}, {}}, {kBatch, all}), all);
+    int h = z, c = -1;
+    if (lstm) {
+      int gates[4];
+      for (int k = 0; k < 4; ++k) gates[k] = of(k == 2 ? 0 : 1, step({Kind::slice, {z}, {k * n, (k + 1) * n}}, {kBatch, n}), n);
+      c = two(0, two(2, gates[1], first + 2, n), two(2, gates[0], gates[2], n), n);
+      h = two(2, gates[3], of(0, c, n), n);
+    } else {
+      h = of(0, z, all);
+    }
+    body.results = {h, h};
+    if (lstm) body.results.push_back(c);
+    i.blocks.push_back(std::move(body));
+    Type stacked{kBatch, kTime, n};
+    if (time_major) std::swap(stacked[0], stacked[1]);
+    std::vector<Type> made{{kBatch, n}, stacked, {kBatch, n}};
+    if (lstm) made.push_back({kBatch, n});
+    add(b, s, std::move(i), made);
+  }
 
   void draw_rnn(Block& b, Scope& s) {
     if (s.depth >= 3) return;
+    if (chance(2)) return draw_cell(b, s);
     const bool time_major = chance(2);
     const Type axes = time_major ? Type{kTime, kBatch} : Type{kBatch, kTime};
     auto good = [&](const Type& o) { return o.size() >= 3 && std::equal(axes.begin(), axes.end(), o.begin()); };
@@ -404,6 +498,7 @@ class Drawer {
     }
     const bool mask = !states.empty() && !smooth_ && chance(2), backwards = chance(2), unroll = !mask && chance(6), constant = chance(3);
     p_.loops = true;
+    p_.nests |= s.depth > 0;
     p_.stops |= mask;
     std::vector<Type> arguments;
     for (int x : xs) {
@@ -455,6 +550,7 @@ class Drawer {
 
   std::mt19937_64 random_;
   bool smooth_, large_ = false;
+  int next_ragged_ = kRagged;
   int index_ = -1;   // the argument that is an index, in the body of a loop
   Program p_;
 };
@@ -534,8 +630,8 @@ class Player {
       case Kind::reduce: return n(0) == 0 ? K::sum(at(0), n(1), n(2)) : n(0) == 1 ? K::mean(at(0), n(1), n(2)) : K::max(at(0), n(1), n(2));
       case Kind::reduce_all: return n(0) ? K::tanh(K::sum(at(0))) : K::tanh(K::sum(K::square(at(0))));
       case Kind::mean_free: return at(0) - K::mean(at(0), -1, true);
-      case Kind::dot:
-      case Kind::bias: return K::dot(at(0), at(1));
+      case Kind::dot: return K::dot(at(0), at(1));
+      case Kind::conv: return K::conv1d(at(0), at(1), 1, "same");
       case Kind::slice: return at(0)(kassette::ellipsis, kassette::slice(n(0), n(1)));
       case Kind::concatenate: return K::concatenate({at(0), at(1)});
       case Kind::gather: {
@@ -664,19 +760,41 @@ class Player {
 
 std::string text(const Type& t) {
   std::string s = "(";
-  for (int d : t) s += (s.size() > 1 ? ", " : "") + (d == kBatch ? "B" : d == kTime ? "T" : d == kRagged ? "R" : std::to_string(d));
+  for (int d : t) s += (s.size() > 1 ? ", " : "") + (d == kBatch ? "B" : d == kTime ? "T" : d <= kRagged ? "R" : std::to_string(d));
   return s + ")";
 }
 
-void write(std::ostream& os, const Block& b, int indent) {
-  static constexpr const char* kNames[] = {"unary", "binary", "number", "reduce", "reduce_all", "mean_free", "dot", "bias", "slice", "concatenate", "gather",
+/// What results of a block need: values by number. Those of the block itself stay in `live`.
+std::set<int> needed(const Block& b, std::set<int> live) {
+  for (int r : b.results) live.insert(r);
+  int at = b.first + static_cast<int>(b.arguments.size());
+  for (const Instruction& i : b.code) at += static_cast<int>(i.made.size());
+  for (auto i = b.code.rbegin(); i != b.code.rend(); ++i) {
+    at -= static_cast<int>(i->made.size());
+    if (live.lower_bound(at) == live.lower_bound(at + static_cast<int>(i->made.size()))) continue;
+    live.insert(i->in.begin(), i->in.end());
+    for (const Block& inner : i->blocks)
+      for (int v : needed(inner, {}))
+        if (v < inner.first) live.insert(v);
+  }
+  return live;
+}
+
+void write(std::ostream& os, const Block& b, int indent, const std::set<int>& also = {}) {
+  const std::set<int> live = needed(b, also);
+  static constexpr const char* kNames[] = {"unary", "binary", "number", "reduce", "reduce_all", "mean_free", "dot", "conv", "slice", "concatenate", "gather",
                                            "permute", "dropout", "where", "cast", "head", "sequence", "branch", "phase", "fold", "map", "rnn", "call", "print", "ragged"};
   const std::string space(static_cast<std::size_t>(indent), ' ');
   int at = b.first;
   for (const Type& t : b.arguments) os << space << "%" << at++ << " = argument " << text(t) << '\n';
   for (const Instruction& i : b.code) {
+    const int end = at + static_cast<int>(i.made.size());
+    if (live.lower_bound(at) == live.lower_bound(end)) {
+      at = end;
+      continue;
+    }
     os << space;
-    for (int k = 0; k < i.n_out; ++k) os << (k ? ", %" : "%") << at++;
+    for (std::size_t k = 0; k < i.made.size(); ++k) os << (k ? ", %" : "%") << at++;
     os << " = " << kNames[static_cast<int>(i.kind)];
     if (i.kind == Kind::unary) os << ' ' << kUnary[i.numbers[0]];
     else if (i.kind == Kind::binary) os << ' ' << kBinary[i.numbers[0]];
@@ -700,6 +818,62 @@ void write(std::ostream& os, const Block& b, int indent) {
 
 Program draw_program(std::uint64_t seed, bool smooth) { return Drawer(seed, smooth).draw(); }
 
+namespace {
+
+bool is_copy(const Instruction& i) { return i.kind == Kind::unary && i.numbers[0] == 11; }
+
+/// Goes on to the k-th instruction from here, 0 being the next.
+bool replace(Block& b, std::vector<Type> types, int& k) {
+  types.resize(static_cast<std::size_t>(b.first));
+  types.insert(types.end(), b.arguments.begin(), b.arguments.end());
+  for (std::size_t j = 0; j < b.code.size(); ++j) {
+    Instruction& i = b.code[j];
+    if (k-- == 0) {
+      if (is_copy(i)) return false;
+      std::vector<Instruction> copies;
+      for (const Type& t : i.made) {
+        const auto same = std::find(types.begin(), types.end(), t);
+        if (same == types.end()) return false;
+        copies.push_back({Kind::unary, {static_cast<int>(same - types.begin())}, {11}});
+        copies.back().made = {t};
+      }
+      b.code.erase(b.code.begin() + static_cast<std::ptrdiff_t>(j));
+      b.code.insert(b.code.begin() + static_cast<std::ptrdiff_t>(j), copies.begin(), copies.end());
+      return true;
+    }
+    for (Block& inner : i.blocks) {
+      const bool replaced = replace(inner, types, k);
+      if (k < 0) return replaced;
+    }
+    types.insert(types.end(), i.made.begin(), i.made.end());
+  }
+  return false;
+}
+
+}  // namespace
+
+bool shrink_program(Program& p, int k, bool& end) {
+  std::vector<Type> types = p.inputs;
+  types.insert(types.end(), p.weights.begin(), p.weights.end());
+  end = false;
+  const int results = static_cast<int>(p.body.results.size());
+  if (k < results) {   // one result less
+    if (results == 1) return false;
+    p.body.results.erase(p.body.results.begin() + k);
+    p.losses.erase(p.losses.begin() + k);
+    return true;
+  }
+  k -= results;
+  if (k < static_cast<int>(p.changes.size())) {
+    p.changes.erase(p.changes.begin() + k);
+    return true;
+  }
+  k -= static_cast<int>(p.changes.size());
+  const bool replaced = replace(p.body, types, k);
+  end = k >= 0;
+  return replaced;
+}
+
 std::string text(const Program& p) {
   std::ostringstream os;
   os << "program " << p.seed << ", " << p.dtype << ", sizes";
@@ -708,7 +882,9 @@ std::string text(const Program& p) {
   int at = 0;
   for (const Type& t : p.inputs) os << "%" << at++ << " = input " << text(t) << '\n';
   for (const Type& t : p.weights) os << "%" << at++ << " = weight " << text(t) << '\n';
-  write(os, p.body, 0);
+  std::set<int> changed;
+  for (const Change& c : p.changes) changed.insert(c.value);
+  write(os, p.body, 0, changed);
   for (const Change& c : p.changes) os << "%" << c.weight << (c.mode == 0 ? " := %" : c.mode == 1 ? " += %" : " -= %") << c.value << '\n';
   return os.str();
 }

@@ -13,7 +13,7 @@ namespace kassette::test {
 struct Sizes {
   std::int64_t batch, time;
 };
-constexpr int kBatch = -1, kTime = -2, kRagged = -3;   // sizes that a program does not know; the last depends on data
+constexpr int kBatch = -1, kTime = -2, kRagged = -3;   // sizes that a program does not know; the last, and those below, depend on data
 /// The shape of a value: sizes, or those above.
 using Type = std::vector<int>;
 
@@ -27,7 +27,7 @@ struct Block {
 };
 
 enum class Kind : std::uint8_t {
-  unary, binary, number, reduce, reduce_all, mean_free, dot, bias, slice, concatenate, gather, permute, dropout, where, cast, head, sequence,
+  unary, binary, number, reduce, reduce_all, mean_free, dot, conv, slice, concatenate, gather, permute, dropout, where, cast, head, sequence,
   branch, phase, fold, map, rnn, call, print, ragged
 };
 constexpr int kKinds = 25;
@@ -39,7 +39,7 @@ struct Instruction {
   std::vector<int> in, numbers;
   double constant;
   std::vector<Block> blocks;
-  int n_out = 1;
+  std::vector<Type> made;   // what the values are
 };
 
 /// What a program does to a weight at its end.
@@ -57,11 +57,15 @@ struct Program {
   std::vector<Change> changes;
   std::vector<int> losses;             // per result: 0 its sum, 1 the mean of squares, 2 the sum of its sine
   Sizes sizes[2];
-  bool draws = false, branches = false, loops = false, stops = false, phase = false, calls = false, narrow = false;   // narrow: something is float32 for a while
+  bool draws = false, branches = false, loops = false, stops = false, phase = false;
+  bool calls = false, narrow = false, nests = false;   // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of
+                                                       // the plain ops
 };
 
 /// `smooth`: nothing but what finite differences can judge.
 Program draw_program(std::uint64_t seed, bool smooth);
+/// The same with instruction k replaced by copies of earlier values; false where there is none, or nothing to replace. `end`: k is behind the last.
+bool shrink_program(Program& p, int k, bool& end);
 std::string text(const Program& p);
 
 /// How to play it.

@@ -1,7 +1,7 @@
 // tests/fuzz/random_programs.cpp - plays programs drawn at random in every way there is: `kassette_random_programs [seconds [seed [how many]]]`.
 // What one way gives another gives to the bit, the sign of zero apart; second gradients are within 1e-10 of the largest, and some
 // gradients are held against finite differences. A finding is printed with the seed of its program: `kassette_random_programs 0 SEED 1`
-// plays that one again, and only that.
+// plays that one again, and only that; with a text behind it, a smaller program is looked for that has a finding with that text.
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/print.h>
@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -89,7 +90,7 @@ std::vector<double> doubles(const Tensor& t) {
   return {v.begin(), v.end()};
 }
 
-constexpr const char* kRefused = "no memory";
+constexpr const char *kRefused = "no memory", *kNoMemoryToSayIt = "kassette: out of memory";
 
 /// How deep: values, gradients, second gradients.
 enum Depth : int { kValues, kFirst, kSecond };
@@ -170,7 +171,7 @@ class Made {
 
  private:
   void set_weights(const Tensors& values) const {
-    for (std::int64_t i = 0; i < weights_.size(); ++i) K::set_value(weights_[i], values[static_cast<std::int64_t>(p_.inputs.size()) + i]);
+    for (std::int64_t i = 0; i < weights_.size(); ++i) K::set_value(weights_[i], values[static_cast<std::int64_t>(p_.inputs.size()) + i] * 1.0);   // memory of its own
   }
   Tensors call_refused(const Tensors& feeds, std::int64_t nth) const {
 #ifdef KASSETTE_REFUSED
@@ -272,6 +273,7 @@ bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 
 /// Where two lists differ, or nothing. `within`: of the largest, 0 for the same bits. A gradient that is missing is zeros.
 std::string difference(const char* what, const Tensors& got, const Tensors& wanted, double within) {
+  const bool gradient = std::strstr(what, "gradient");
   if (got.size() == 0 || wanted.size() == 0) return "";   // not asked for
   if (got.size() != wanted.size()) return std::string(what) + ": another number";
   double largest = 0;
@@ -285,7 +287,7 @@ std::string difference(const char* what, const Tensors& got, const Tensors& want
     const std::vector<double> zeros(doubles(there).size(), 0), a = got[i].defined() ? doubles(got[i]) : zeros, b = wanted[i].defined() ? doubles(wanted[i]) : zeros;
     for (std::size_t k = 0; k < a.size(); ++k) {
       const bool good = within > 0 ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * largest || !std::isfinite(largest)) : same(a[k], b[k]);
-      if (good) continue;
+      if (good || (gradient && (std::isnan(b[k]) || std::isnan(a[k])))) continue;   // 0 * nan, where one way has no product at all
       char line[200];
       std::snprintf(line, sizeof line, "%s %d, element %zu of %zu: %.17g, not %.17g", what, static_cast<int>(i), k, a.size(), a[k], b[k]);
       return line;
@@ -296,13 +298,9 @@ std::string difference(const char* what, const Tensors& got, const Tensors& want
 
 struct Checker {
   const Program& p;
-  int findings = 0;
+  std::vector<std::string> findings = {};
 
-  void finding(const std::string& way, const std::string& what) {
-    if (findings++ == 0) std::printf("%s", text(p).c_str());
-    std::printf("FINDING program %llu: %s: %s\n", static_cast<unsigned long long>(p.seed), way.c_str(), what.c_str());
-    std::fflush(stdout);
-  }
+  void finding(const std::string& way, const std::string& what) { findings.push_back(way + ": " + what); }
   /// `near`: gradients within so much of the largest; 0: the same bits.
   void compare(const std::string& way, const Outcome& got, const Outcome& wanted, double near = 0) {
     if (got.error != wanted.error) {
@@ -333,7 +331,7 @@ class Set {
  public:
   explicit Set(const Setting& s) : before_(fast_path_thresholds) {
     set_num_threads(s.threads);
-    if (s.paths == kEverywhere) fast_path_thresholds = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    if (s.paths == kEverywhere) fast_path_thresholds = {0, 0, 0, 0, 0, 0, 0, 0, 0, before_.off};
     if (s.paths == kNowhere) {
       constexpr std::int64_t never = std::int64_t(1) << 60;
       fast_path_thresholds = {never, never, never, never, never, never, never, never, never, ~std::uint64_t(0)};
@@ -356,7 +354,7 @@ class Ways {
   explicit Ways(const Program& p)
       : p_(p), check_{p}, a_(values_for(p, p.sizes[0], 0)), b_(values_for(p, p.sizes[1], 1)), a2_(values_for(p, p.sizes[0], 2)) {}
 
-  int play() {
+  void play() {
     const Set set({1, kUsual});
     eager_ = eagerly(p_, a_, kSecond, false);
     if (!p_.draws) {
@@ -370,19 +368,19 @@ class Ways {
     }
     {
       const Set plain({1, kNowhere});
-      check_.compare("expanded, no fast paths", eagerly(p_, a_, kSecond, true), eager_);
+      check_.compare("expanded, no fast paths", eagerly(p_, a_, kSecond, true), eager_, p_.nests ? near() : 0);
       play_function({kSecond, false, false}, ", no fast paths", /*refused=*/false);
       play_function({kSecond, true, false}, ", no fast paths", /*refused=*/false);
     }
     play_ways({1, kUsual}, /*all=*/true);
     play_ways({2, kEverywhere}, /*all=*/p_.seed % 4 == 0);
     play_function({kSecond, false, false, true}, "", /*refused=*/false);
-    return check_.findings;
   }
+  const std::vector<std::string>& findings() const { return check_.findings; }
 
   /// Gradients and second gradients of some elements against central differences.
-  int differ() {
-    if (!eager_.error.empty()) return 0;
+  void differ() {
+    if (!eager_.error.empty()) return;
     constexpr double h = 1e-5;
     std::uint64_t state = p_.seed;
     for (bool second : {false, true}) {
@@ -418,14 +416,14 @@ class Ways {
           if (std::abs(near - found) > 1e-5 * scale) continue;
           check_.finding(second ? "second differences" : "differences",
                          "input " + std::to_string(i) + ", element " + std::to_string(k) + ": " + std::to_string(found) + ", the gradient is " + std::to_string(said));
-          return 1;
+          return;
         }
       }
     }
-    return 0;
   }
 
  private:
+  double near() const { return p_.dtype == float64 && !p_.narrow ? 1e-11 : 1e-3; }
   static double number_of(const Tensor& t) { return t.defined() ? K::get_value(t).item<double>() : 0; }
 
   void play_ways(const Setting& setting, bool all) {
@@ -447,14 +445,14 @@ class Ways {
     try {
       const Made f(p_, a_, how);
       const Outcome own = f.call(a_);
-      compare(name, own, eager_, first_, how.nested);
+      compare(name, own, eager_, first_, how);
       drawn_ = false;
       if (bad_time_ >= 0) fail_a_step(f, name);
       if (refused && (how.depth != kSecond || p_.seed % 5 == 0)) refuse(f, name, own);
       const Outcome second = f.call(a2_);
-      if (!drawn_ || !p_.draws) compare(name + ", second call", second, again_, second_, how.nested);
+      if (!drawn_ || !p_.draws) compare(name + ", second call", second, again_, second_, how);
       if (p_.draws) return;
-      if (how.unknown || how.any_rank) compare(name + ", other sizes", f.call(b_), other_, third_, how.nested);
+      if (how.unknown || how.any_rank) compare(name + ", other sizes", f.call(b_), other_, third_, how);
       check_.compare(name + ", again", f.call(a_), own);
     } catch (const Error& e) {
       if (!how.any_rank && eager_.error != without_steps(e.what())) check_.finding(name, std::string("making it threw ") + e.what());
@@ -462,15 +460,20 @@ class Ways {
   }
 
   /// A function gives the values of an eager run to the bit. Gradients are sums whose order is one of the tape: bodies of loops,
-  /// branches and functions have sums of their own. So those are the bits of the first function, which took no fast path; a call of
-  /// a function that is one node has another order than its ops.
-  void compare(const std::string& name, const Outcome& got, const Outcome& eager, Outcome& function, bool nested) {
-    const bool calls = p_.calls || nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase;
-    const double near = p_.dtype == float64 && !p_.narrow ? 1e-11 : 1e-3;
+  /// branches and functions have sums of their own, and bodies within bodies have none where their ops are recorded, as they are
+  /// for second gradients. So gradients are the bits of the first function of that kind, and those of one that takes no fast path
+  /// where nothing is nested. A call of a function that is one node has another order than its ops.
+  void compare(const std::string& name, const Outcome& got, const Outcome& eager, Outcome (&functions)[3], const Made::How& how) {
+    const bool calls = p_.calls || how.nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase;
+    const double near = this->near();
     if (!eager.results.empty() || !eager.error.empty()) check_.compare(name, got, eager, straight ? 0 : near);
-    if (!got.error.empty()) return;
-    if (function.results.empty() || (function.second.empty() && !got.second.empty() && function.first.empty())) function = got;
-    else check_.compare(name + ", beside the first function", got, function, calls ? near : 0);
+    if (!got.error.empty() || how.depth == kValues) return;
+    Outcome &plain = functions[2], &same = functions[how.depth == kSecond];
+    if (plain.first.empty()) plain = got;
+    else check_.compare(name + ", beside no fast paths", got, plain, calls || p_.nests ? near : 0);
+    if (fast_path_thresholds.off == ~std::uint64_t(0)) return;
+    if (same.first.empty()) same = got;
+    else check_.compare(name + ", beside the first function", got, same, calls ? near : 0);
   }
 
   void fail_a_step(const Made& f, const std::string& name) {
@@ -486,7 +489,7 @@ class Ways {
       const Outcome o = f.call(a_, 1 + static_cast<std::int64_t>((state >> 33) % (tries == 0 ? 40 : 400)));
       if (o.error == kRefused) continue;
       drawn_ = drawn_ || o.error.empty();
-      if (!o.error.empty() && o.error != eager_.error) check_.finding(name + ", an allocation fails", o.error);
+      if (!o.error.empty() && o.error != eager_.error && (eager_.error.empty() || o.error != kNoMemoryToSayIt)) check_.finding(name + ", an allocation fails", o.error);
       else if (!p_.draws) check_.compare(name + ", an allocation fails", o, own);
     }
   }
@@ -497,9 +500,40 @@ class Ways {
   Tensors bad_;
   std::int64_t bad_time_ = -1;
   Outcome eager_, other_, again_, failing_;
-  Outcome first_, second_, third_;   // what the first function gave for a_, a2_ and b_
+  Outcome first_[3], second_[3], third_[3];   // what the first functions gave for a_, a2_ and b_: of gradients, of second ones, and without fast paths
   bool drawn_ = false;   // by calls between the first and the second
 };
+
+std::vector<std::string> findings_of(const Program& p, bool smooth) {
+  try {
+    Ways ways(p);
+    ways.play();
+    if (smooth) ways.differ();
+    return ways.findings();
+  } catch (const std::exception& e) {
+    return {e.what()};
+  }
+}
+
+/// A smaller program with a finding that has that text in it.
+Program smaller(Program p, bool smooth, const std::string& text) {
+  auto has = [&](const Program& q) {
+    const std::vector<std::string> all = findings_of(q, smooth);
+    return std::any_of(all.begin(), all.end(), [&](const std::string& f) { return f.find(text) != std::string::npos; });
+  };
+  for (bool again = true; again;) {
+    again = false;
+    bool end = false;
+    for (int k = 0; !end; ++k) {
+      Program q = p;
+      if (shrink_program(q, k, end) && has(q)) {
+        p = std::move(q);
+        again = true;
+      }
+    }
+  }
+  return p;
+}
 
 }  // namespace
 
@@ -514,6 +548,7 @@ int main(int argc, char** argv) {
   set_print_sink([](const char*) {});
   for (int s : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) signal(s, say_where);
   fast_path_counts.on = true;
+  if (const char* off = std::getenv("KASSETTE_FAST_PATHS_OFF")) fast_path_thresholds.off = std::strtoull(off, nullptr, 10);   // to find out which it is
   const auto start = std::chrono::steady_clock::now();
   auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::uint64_t played = 0;
@@ -523,17 +558,13 @@ int main(int argc, char** argv) {
     std::snprintf(now, sizeof now, "random_programs: a fatal signal in program %llu", static_cast<unsigned long long>(seed));
     const Program p = draw_program(seed, seed % 8 == 0);
     if (most == 1) std::printf("%s", text(p).c_str());
-    int n = 0;
-    try {
-      Ways ways(p);
-      n = ways.play();
-      if (seed % 8 == 0) n += ways.differ();
-    } catch (const std::exception& e) {
-      std::printf("%sFINDING program %llu: %s\n", text(p).c_str(), static_cast<unsigned long long>(seed), e.what());
-      n = 1;
-    }
-    findings += n;
-    bad += n > 0;
+    const std::vector<std::string> found = findings_of(p, seed % 8 == 0);
+    if (!found.empty() && most > 1) std::printf("%s", text(p).c_str());
+    for (const std::string& f : found) std::printf("FINDING program %llu: %s\n", static_cast<unsigned long long>(seed), f.c_str());
+    if (!found.empty() && argc > 4) std::printf("smaller:\n%s", text(smaller(p, seed % 8 == 0, argv[4])).c_str());
+    std::fflush(stdout);
+    findings += static_cast<int>(found.size());
+    bad += !found.empty();
     if (bad && std::getenv("KASSETTE_FIRST_FINDING")) break;
   }
   std::filesystem::remove_all(home);
