@@ -131,7 +131,7 @@ struct Lstm {
   Tensor x = K::variable(uniform(32, 50, 64) - 0.6), kernel = K::variable((uniform(64, 4 * kUnits) - 0.6) * 0.1);
   Tensor recurrent = K::variable((uniform(kUnits, 4 * kUnits) - 0.6) * 0.1), bias = K::variable(K::zeros({4 * kUnits}));
 
-  Tensor outputs(const Tensor& in) const {
+  Tensor outputs(const Tensor& in, const Tensor& mask = K::None) const {
     auto step = [&](const Tensor& projected, const Tensors& states) {
       Tensor z = projected + K::dot(states[0], recurrent);
       auto gate = [&](int k) { return z(kassette::all, kassette::slice(k * kUnits, (k + 1) * kUnits)); };
@@ -142,6 +142,7 @@ struct Lstm {
     Tensor projected = K::dot(K::permute_dimensions(in, {1, 0, 2}), kernel) + bias, start = K::zeros_like(projected[0](kassette::all, kassette::slice(0, kUnits)));
     K::RnnOptions o;
     o.time_major = true;
+    o.mask = mask;
     return K::permute_dimensions(K::rnn(step, projected, {start, start}, o).outputs, {1, 0, 2});
   }
   Tensors gradients(const Tensor& in) const { return K::gradients(K::sum(outputs(in)), {in, kernel, recurrent, bias}); }
@@ -167,6 +168,19 @@ void train() {
     Lstm net;
     Tensor x = K::placeholder({32, 50, 64});
     return [feed = K::eval(net.x), f = K::function({x}, net.gradients(x))] { Tensors g = f({feed}); };
+  });
+  row("train.lstm_fb.fn.any", [] {   // of any number of samples and times
+    Lstm net;
+    Tensor x = K::placeholder({K::None, K::None, 64});
+    return [feed = K::eval(net.x), f = K::function({x}, net.gradients(x))] { Tensors g = f({feed}); };
+  });
+  own_process("mem.lstm_fb.fn", [] {
+    Lstm net;
+    Tensor x = K::placeholder({32, 50, 64}), feed = K::eval(net.x);
+    auto f = K::function({x}, net.gradients(x));
+    return bench::peak_of([&] {
+      for (int i = 0; i < 20; ++i) f({feed});
+    });
   });
   row("train.mlp_b32", [] { return [net = Mlp()] { net.step(); }; });
   row("train.mlp_b32.fn", [] {
@@ -248,6 +262,40 @@ void loops() {
     });
 }
 
+/// Loops whose cost is not in their ops: masks, other loops in their steps, gradients of gradients, another length at each call.
+void other_loops() {
+  row("loop.masked_lstm_fb.fn", [] {   // samples of 1 to 50 times
+    Lstm net;
+    Tensor x = K::placeholder({32, 50, 64}), mask = K::placeholder({50, 32}, K::None, "bool");
+    Tensors g = K::gradients(K::sum(net.outputs(x, mask)), {net.kernel, net.recurrent, net.bias});
+    Tensor lengths = K::arange(32) * 49 / 31 + 1, keep = K::expand_dims(K::arange(50), 1) < K::expand_dims(lengths, 0);
+    return [feed = K::eval(net.x), keep = K::eval(keep), f = K::function({x, mask}, g)] { Tensors out = f({feed, keep}); };
+  });
+  row("loop.nested_fb.fn", [] {   // a fold over 20 rows of 32 numbers in each of 50 steps of a map
+    Tensor x = K::placeholder({50, 20, 32}), w = K::variable(uniform(32));
+    Tensor y = K::map_fn([&](const Tensor& rows) { return K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * w + e); }, rows); }, x);
+    return [f = K::function({x}, K::gradients(K::sum(y), {x, w})), feed = uniform(50, 20, 32)] { Tensors g = f({feed}); };
+  });
+  row("loop.second.fn", [] {   // the gradient of a gradient's squares: 50 steps of (32, 64)
+    Tensor x = K::placeholder({50, 32, 64}), w = K::variable((uniform(64, 64) - 0.6) * 0.1);
+    Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(K::dot(a, w) + e); }, x);
+    Tensor g = K::gradients(K::sum(y), {w})[0];
+    return [f = K::function({x}, K::gradients(K::sum(K::square(g)), {w})), feed = uniform(50, 32, 64) - 0.6] { Tensors g2 = f({feed}); };
+  });
+  row(
+      "loop.lengths_1000_fb.fn", [] {   // 1 to 1,000 steps of (8, 16), each once
+        Tensor x = K::placeholder({K::None, 8, 16}), w = K::variable((uniform(16, 16) - 0.6) * 0.1);
+        Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(K::dot(a, w) + e); }, x);
+        Tensors feeds;
+        Tensor all = uniform(1000, 8, 16) - 0.6;
+        for (int n = 1; n <= 1000; ++n) feeds.push_back(all(kassette::slice(0, n * 617 % 1000 + 1)));
+        return [f = K::function({x}, K::gradients(K::sum(y), {w})), feeds] {
+          for (const Tensor& feed : feeds) Tensors g = f({feed});
+        };
+      },
+      /*per=*/1000);
+}
+
 Tensor chain10(const Tensor& x) {
   return (x * 0.5) * (K::tanh((x + x * x * x * 0.044715) * 0.7978845608) + 1.0) + x;
 }
@@ -286,7 +334,7 @@ void draws() {
 int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   kassette::set_num_threads(options.threads);
-  small(), train(), tape(), loops(), elementwise(), matmul(), draws();
+  small(), train(), tape(), loops(), other_loops(), elementwise(), matmul(), draws();
   kernel_rows();
   convolution_rows();
   file_rows();
