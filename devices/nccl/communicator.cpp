@@ -1,4 +1,4 @@
-// devices/nccl/communicator.cpp - the transport of libkassette_nccl.so: NCCL 2.7 or later, which has ncclSend and ncclRecv.
+// devices/nccl/communicator.cpp - the transport of libkassette_nccl.so: NCCL 2.13 or later, for ncclGetLastError.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -150,6 +150,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void* mark() override {
+    check(cudaSetDevice(gpu_));   // asking after the marks of other worlds may have changed it
     cudaEvent_t event;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     check(cudaEventRecord(event, stream_));

@@ -164,7 +164,6 @@ void run(const Op& o) {
   const int me = comm.rank;
   const std::size_t bytes = o.n * bytes_of(o.type);
   const Label label{o.kind, o.root, o.type, o.op, o.n};
-  const bool rooted = o.kind == reduce || o.kind == broadcast;
   auto* in = const_cast<std::byte*>(static_cast<const std::byte*>(o.in));
   auto* out = static_cast<std::byte*>(o.out);
 
@@ -179,7 +178,7 @@ void run(const Op& o) {
   }
   run(comm, std::move(transfers));
   if (!gets || !bytes) return;
-  const std::byte* first = given.data() + (rooted && o.kind == broadcast ? static_cast<std::size_t>(o.root) * bytes : 0);
+  const std::byte* first = given.data() + (o.kind == broadcast ? static_cast<std::size_t>(o.root) * bytes : 0);
   if (!combines) {
     std::memcpy(out, first, o.kind == all_gather ? given.size() : bytes);
     return;
