@@ -47,17 +47,9 @@ void Plan::check_increments() const {
   }
 }
 
-void Plan::commit(Frame& f) const {
-  check_increments();
-  auto& [cells, in_place, items, replaced] = f.commit;
-  Locks locks(cells);
-  for (const Effect& e : program_.effects)
-    if (e.step >= 0) locks.add(e.cell.get());
-  locks.lock();
-  for (const Effect& e : program_.effects)
-    if (e.step >= 0 && !e.cell->value.storage)
-      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
-  in_place.assign(program_.effects.size(), 0);
+/// Has steps write into a variable itself where nobody else holds its value. The variables are locked.
+void Plan::find_alone(Frame& f) const {
+  f.commit.in_place.assign(program_.effects.size(), 0);
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (e.step < 0) continue;
@@ -73,15 +65,20 @@ void Plan::commit(Frame& f) const {
       Body& out = f.own[static_cast<std::size_t>(step(e.step).out)];
       out.storage = current.storage;
       out.offset = current.offset;
-      in_place[i] = 1;
+      f.commit.in_place[i] = 1;
       count_taken(FastPath::updated_in_place);
     }
   }
-  items.clear();
-  for (int k = program_.first_tail, end = static_cast<int>(program_.steps.size()); k < end;) {
+}
+
+/// The steps that serve updates alone, with memory for all they make, and the checks that wait for shapes.
+void Plan::prepare_tail(Frame& f) const {
+  f.commit.items.clear();
+  const int end = static_cast<int>(program_.steps.size());
+  for (int k = program_.first_tail; k < end;) {
     Item item = gather(f, k, end);
     allocate(f, item);
-    items.push_back(item);
+    f.commit.items.push_back(item);
     k = item.end;
   }
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
@@ -90,38 +87,51 @@ void Plan::commit(Frame& f) const {
     if (!value.same_shape(e.cell->spec))
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
-  replaced.reserve(program_.effects.size());
-  for (int k = program_.first_tail, end = static_cast<int>(program_.steps.size()); k < end; ++k)
-    f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(step(k).n_in)));
+  f.commit.replaced.reserve(program_.effects.size());
+  for (int k = program_.first_tail; k < end; ++k) f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(step(k).n_in)));
+}
+
+/// Gives a variable its new value; `room`: memory for a sum that is no step.
+void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
+  if (e.step >= 0) {
+    Body& out = f.own[static_cast<std::size_t>(e.slot)];
+    Value made{out.storage, out.offset};
+    e.cell->set(made);
+    f.commit.replaced.push_back(std::move(made));
+    return;
+  }
+  const Body& from = *f.at[static_cast<std::size_t>(e.slot)];
+  if (e.mode == Effect::kSet) {
+    e.cell->store({from.storage, from.offset});
+    return;
+  }
+  for (const LeafSlot& v : program_.variables)   // our snapshot would keep the cell from being alone
+    if (v.node->cell == e.cell && !program_.root[static_cast<std::size_t>(v.slot)]) f.own[static_cast<std::size_t>(v.slot)].storage = {};
+  accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(room));
+}
+
+void Plan::commit(Frame& f) const {
+  check_increments();
+  Locks locks(f.commit.cells);
+  for (const Effect& e : program_.effects)
+    if (e.step >= 0) locks.add(e.cell.get());
+  locks.lock();
+  for (const Effect& e : program_.effects)
+    if (e.step >= 0 && !e.cell->value.storage)
+      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
+  find_alone(f);
+  prepare_tail(f);
   std::vector<Ref<Storage>> room;   // of sums that are no steps, should they not be alone
   for (const Effect& e : program_.effects)
     if (e.step < 0 && e.mode != Effect::kSet) room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
   auto next_room = room.begin();
   // From here on nothing fails.
   Uninterrupted whole;
-  for (const Item& item : items) run_item(f, item);
+  for (const Item& item : f.commit.items) run_item(f, item);
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
-    if (in_place[i]) {
-      e.cell->changed();
-      continue;
-    }
-    if (e.step >= 0) {
-      Body& out = f.own[static_cast<std::size_t>(e.slot)];
-      Value made{out.storage, out.offset};
-      e.cell->set(made);
-      replaced.push_back(std::move(made));
-      continue;
-    }
-    const Body& from = *f.at[static_cast<std::size_t>(e.slot)];
-    if (e.mode == Effect::kSet) {
-      e.cell->store({from.storage, from.offset});
-    } else {
-      for (const LeafSlot& v : program_.variables)   // our snapshot would keep the cell from being alone
-        if (v.node->cell == e.cell && !program_.root[static_cast<std::size_t>(v.slot)])
-          f.own[static_cast<std::size_t>(v.slot)].storage = {};
-      accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(*next_room++));
-    }
+    if (f.commit.in_place[i]) e.cell->changed();
+    else store(f, e, e.step < 0 && e.mode != Effect::kSet ? std::move(*next_room++) : Ref<Storage>());
   }
 }
 

@@ -8,6 +8,7 @@
 #include "autograd/deferred.h"
 #include "autograd/frame.h"
 #include "core/check_interrupt.h"
+#include "core/fast_paths.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
@@ -336,8 +337,10 @@ class SourcesBefore {
 
 Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
   if (nested_) return flat().run(args, n_args, keys);
-  const Ref<Plan> shaped = shaped_.find(*this, args, n_args);
-  return (shaped ? *shaped : *this).play(args, n_args, keys);
+  const Ref<Plan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args, n_args) : Ref<Plan>();
+  if (!shaped) return play(args, n_args, keys);
+  count_taken(FastPath::specialised);
+  return shaped->play(args, n_args, keys);
 }
 
 Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {

@@ -111,6 +111,9 @@ class Plan {
   const Plan& flat() const;
   void prepare(Frame& f, const Step& s) const;
   void commit(Frame& f) const;
+  void find_alone(Frame& f) const;
+  void prepare_tail(Frame& f) const;
+  void store(Frame& f, const Effect& e, Ref<Storage> room) const;
   void check_increments() const;
   Tensor take(Frame& f, int slot) const;
   void fill(Frame& f, const Tensor* args, int n_args) const;

@@ -18,6 +18,7 @@ enum class FastPath : std::uint8_t {
   accumulated,         // an adjoint's op that adds to the sum of a cotangent
   added_in_place,      // a cotangent added to the sum in its memory
   loss_given_up,       // a backward pass that gives saved values back
+  specialised,         // a function that runs a plan for the shapes of its call
   function_as_node,    // a call of a large function that is one node of the tape
   tape_taken,          // an adjoint in a plan that takes the tape of its run
   loop,                // a loop that runs compiled
@@ -47,7 +48,7 @@ inline std::int64_t times_taken(FastPath path) { return fast_path_counts.of[stat
 /// For messages.
 inline constexpr const char* kFastPathNames[kFastPaths] = {
     "chain", "chain_of_update", "chain_summed", "repeated", "onto_row", "onto_row_relu", "updated_in_place", "accumulated", "added_in_place",
-    "loss_given_up", "function_as_node", "tape_taken", "loop", "loop_rewound", "loop_segment", "loop_chain", "loop_chain_of_rows", "loop_swapped",
+    "loss_given_up", "specialised", "function_as_node", "tape_taken", "loop", "loop_rewound", "loop_segment", "loop_chain", "loop_chain_of_rows", "loop_swapped",
     "loop_accumulated", "loop_program", "arrangement"};
 
 /// From where on a fast path is taken; tests set them to 0, so that small shapes take it. None of them decides bits.
