@@ -276,4 +276,5 @@ def main():
         print(f"written: {out}.json, {out}.md")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -163,8 +163,8 @@ check "help behind a command" "$("$kassette" --help)" "$("$kassette" run --help)
 # The tests that need a GPU share one line where there is none. A build folder in which nothing is left to build stands for the real one.
 mkdir -p 'built/tests'
 grep -E '^CMAKE_(HOME_DIRECTORY|GENERATOR|MAKE_PROGRAM|PROJECT_NAME)\b' "$KASSETTE_BUILD/CMakeCache.txt" >built/CMakeCache.txt
-echo 'build all: phony' >built/build.ninja
-echo 'all:' >built/Makefile
+echo 'build all kassette_tests: phony' >built/build.ninja
+printf 'all kassette_tests:\n' >built/Makefile
 printf "unit\t'%s'\n" "$KASSETTE_BUILD/tests/kassette_tests" >built/tests/list.tsv
 status=0
 env -u KASSETTE_CMAKE_OPTIONS -u KASSETTE_TEST_CUDA KASSETTE_BUILD="$work/built" "$kassette" test '[device]' >tested 2>&1 || status=$?
