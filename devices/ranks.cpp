@@ -67,12 +67,7 @@ const Transport* load_transport() {
   return transport;
 }
 
-/// Ends all ranks. Where several fail at once the first one does it: Open MPI's mpirun (4.1.4) may crash or hang on many requests at a time.
-void abort_job(int status) {
-  constexpr int kMicroseconds = 100000, kMost = 20;
-  ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(job().groups.front().rank, kMost))));   // and mpirun passes messages on first
-  job().transport->abort(status);
-}
+void abort_job(int status) { abort_in_turn(*job().transport, job().groups.front().rank, status); }
 
 /// Waits for what is enqueued on a GPU; what fails there has been said by whoever waited for a result.
 void finish_enqueued(Device gpu) noexcept {

@@ -59,7 +59,7 @@ constexpr int kInterruptedStatus = 130;   // what shells call an end by Ctrl-C
 [[noreturn]] void end_job(const Transport& transport, int rank, const std::string& why, int status) {
   const std::string line = text("kassette: rank ", rank, why, "\n");
   [[maybe_unused]] ssize_t written = ::write(2, line.data(), line.size());
-  if (transport.concurrent()) transport.abort(status);
+  if (transport.concurrent()) abort_in_turn(transport, rank, status);
   ::_exit(status);
 }
 
@@ -98,6 +98,12 @@ void run(const Transport& transport, int rank) {
 }
 
 }  // namespace
+
+void abort_in_turn(const Transport& transport, int rank, int status) {
+  constexpr int kMicroseconds = 100000, kMost = 20;
+  ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));   // and mpirun passes messages on first
+  transport.abort(status);
+}
 
 void watch_ranks(const Transport& transport, int rank) {
   if (const char* set = std::getenv("KASSETTE_RANKS_TIMEOUT")) {

@@ -9,6 +9,10 @@ namespace kassette {
 
 class DeviceCommunicator;   // devices/device_transport.h
 
+/// Ends all ranks, soon. Where several fail at once the first one does it: Open MPI's mpirun (4.1.4) may crash or hang on many requests at a
+/// time.
+void abort_in_turn(const Transport& transport, int rank, int status);
+
 /// Starts the thread. Once.
 void watch_ranks(const Transport& transport, int rank);
 /// From now on until unwatch(), a call waits; `describe` says which. Unless `timed` it may wait for ever. Returns what unwatch() takes; -1
