@@ -49,7 +49,7 @@ void BackwardWalk::give_scratch(Scratch* s) {
   c.delete_walk_scratch = delete_scratch;
 }
 
-BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept, Completions* told)
+BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept, Completions* told, const Tensors& ends)
     : xs_(xs), kept_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
       cotangents_(scratch_->cotangents) {
   do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
@@ -60,6 +60,8 @@ BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept, Completions* told)
     wanted_.push_back(n);
   }
   std::sort(wanted_.begin(), wanted_.end());
+  for (const Tensor& t : ends)
+    if (t.defined() && Access::body(t).node) ends_.insert(Access::body(t).node.get());
 }
 
 BackwardWalk::~BackwardWalk() {
@@ -102,6 +104,7 @@ void BackwardWalk::search(Node* root) {
     }
     if (n->seq < oldest_ || find(n) != kNone) continue;
     add(n);
+    if (!ends_.empty() && ends_.count(n)) continue;
     if (is_deferred(*n)) {
       expanded_[n] = expand(*n);
     } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability

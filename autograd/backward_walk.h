@@ -2,6 +2,7 @@
 // and the saved values that it gives back on its way (backward_walk_values.cpp).
 #pragma once
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace kassette {
 
 class BackwardWalk final : private Accumulator {
  public:
-  explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything, Completions* told = nullptr);
+  explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything, Completions* told = nullptr, const Tensors& ends = {});
   ~BackwardWalk();
   BackwardWalk(const BackwardWalk&) = delete;
   BackwardWalk& operator=(const BackwardWalk&) = delete;
@@ -81,6 +82,7 @@ class BackwardWalk final : private Accumulator {
   std::vector<const Node*>& wanted_;   // sorted
   LargeList<Entry>& entries_;
   LargeList<std::uint32_t>& order_;   // what has to be handled, last first
+  std::unordered_set<const Node*> ends_;
   bool in_order_ = true;                // of sequence numbers
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;

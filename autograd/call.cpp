@@ -148,8 +148,10 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
       seeds.push_back(in[next++]);
     }
   for (int i : wanted_) xs.push_back(tape.args[i]);
+  // Where an outer tape records, a cotangent among the arguments has a history that leads to the others: that way is the outer tape's.
+  const Tensors ends = context().recording ? tape.args : Tensors();
   tape = Tape();
-  Tensors d = walk(ys, xs, seeds, consume ? Kept::nothing : Kept::everything);
+  Tensors d = walk(ys, xs, seeds, consume ? Kept::nothing : Kept::everything, nullptr, ends);
   for (std::size_t k = 0; k < wanted_.size(); ++k) {
     Tensor& g = d[static_cast<std::int64_t>(k)];
     if (!g.defined()) g = zeros_of(in[wanted_[k]]);
@@ -188,7 +190,7 @@ Tape Rewinder::record(const Tensors& in, const std::vector<char>& wanted, const 
   Tape of = taken ? *taken : record_own(in, &wanted), tape;
   tape.args = of.args;
   for (std::int64_t i = n_in_; i < in.size(); ++i)
-    tape.args.push_back(wanted[static_cast<std::size_t>(i)] ? argument(in[i], c.recording) : in[i]);
+    tape.args.push_back(wanted[static_cast<std::size_t>(i)] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
   ForWalk on(c);
   tape.results = walk_back(std::move(of), tape.args, /*consume=*/false);
   return tape;

@@ -48,8 +48,8 @@ Tensor seed_for(const Tensor& loss) {
 
 }  // namespace
 
-Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept, Completions* told) {
-  return BackwardWalk(xs, kept, told).run(ys.begin(), seeds.begin(), ys.size());
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept, Completions* told, const Tensors& ends) {
+  return BackwardWalk(xs, kept, told, ends).run(ys.begin(), seeds.begin(), ys.size());
 }
 
 Tensors Held::expand(const Node&) const {

@@ -18,8 +18,8 @@ class Completions {
 };
 
 /// Cotangents of xs given `seeds`, the cotangents of ys; empty where ys do not depend on x. The adjoints' ops are recorded
-/// iff recording is on. xs must have nodes.
-Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept = Kept::everything, Completions* told = nullptr);
+/// iff recording is on. xs must have nodes. `ends`: tensors that are taken for independent of all others, whatever they were computed from.
+Tensors walk(const Tensors& ys, const Tensors& xs, const Tensors& seeds, Kept kept = Kept::everything, Completions* told = nullptr, const Tensors& ends = {});
 
 /// d(sum of loss)/dx for each x: K::gradients. Throws ValueError where x was never recorded. `leaves`: the caller gives up
 /// the loss, the only tensor through which it holds the segment.

@@ -119,3 +119,25 @@ void check_programs(unsigned from, unsigned to, int rows, int columns) {
 TEST_CASE("gradients of gradients of random programs are those of recorded passes", "[gradients][nested]") { check_programs(0, 400, 4, 6); }
 
 TEST_CASE("the same with matrices whose products and sums are put off", "[gradients][nested]") { check_programs(400, 430, 64, 80); }
+
+TEST_CASE("a branch that is made of gradients of a loop's gradients has its own gradient", "[gradients][loops]") {
+  // y = ((w x_1 + x_1) w + x_2) w + ... is a polynomial of w, elementwise: what a branch does with it a plain program does as well.
+  const std::vector<double> xs = numbers(6, 5), ws{0.3, -0.7};
+  auto made_of_gradients = [](const Tensor& x, const Tensor& w) {
+    Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, w);
+    Tensor g = K::gradients(K::sum(K::square(y)), {w})[0];
+    return K::sum(K::sin(K::gradients(K::sum(K::square(g)), {w})[0]));
+  };
+  auto in_a_branch = [&](const Tensor& x, const Tensor& w) {
+    return K::switch_(K::sum(K::abs(x)) > 0.0, [&] { return made_of_gradients(x, w); }, [&] { return K::sum(w); });
+  };
+  auto in_a_loop = [&](const Tensor& x, const Tensor& w) {
+    return K::sum(K::map_fn([&](const Tensor& e) { return in_a_branch(x * e, w); }, K::sum(x, 1) * 0.0 + 1.0)) / 3.0;
+  };
+  const auto expected = differences([&](const std::vector<double>& at) { return number(made_of_gradients(f64(xs, {3, 2}), var64(at, {2}))); }, ws);
+  Tensor x = K::placeholder({3, 2}, K::None, "float64"), w = K::placeholder({2}, K::None, "float64");
+  for (const Tensor& loss : {in_a_branch(x, w), in_a_loop(x, w)}) {
+    auto f = K::function({x, w}, {K::gradients(loss, {w})[0]});
+    check_close(values(f({f64(xs, {3, 2}), f64(ws, {2})})[0]), expected, 1e-6);
+  }
+}
