@@ -17,6 +17,7 @@ struct Scope {
   std::vector<Type> types;   // of all values that are seen
   int depth = 0;             // loops, branches and functions around
   bool in_loop = false;
+  bool closed = false;   // in a body with arguments: what those were computed from is not seen
 };
 
 constexpr const char* kUnary[] = {"tanh", "sigmoid", "softsign", "sin", "cos", "square", "neg", "half", "softplus", "exp_neg_square", "sqrt1", "identity",
@@ -73,7 +74,13 @@ class Drawer {
     s.types = p_.inputs;
     s.types.insert(s.types.end(), p_.weights.begin(), p_.weights.end());
     p_.body.first = static_cast<int>(s.types.size());
+    if (large_ && !chance(3)) draw_cell(p_.body, s);
+    const int cell = p_.body.code.empty() ? -1 : p_.body.first + 1;   // its outputs
     fill(p_.body, s, 3 + below(large_ ? 8 : 14));
+    if (cell >= 0) {
+      p_.body.results.push_back(cell);
+      p_.losses.push_back(below(3));
+    }
     const int n = 1 + below(3);
     for (int i = 0; i < n; ++i) {
       p_.body.results.push_back(recent(s));
@@ -89,10 +96,12 @@ class Drawer {
   int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
   bool chance(int n) { return below(n) == 0; }
   int width() { return large_ ? 16 * (1 + below(4)) : 1 + below(5); }
+  /// Large programs have no loops within loops.
+  int deepest() const { return large_ ? 1 : 3; }
   void draw_sizes() {
     large_ = !smooth_ && chance(6);
     auto one = [&] {
-      if (large_) return Sizes{chance(4) ? 2 + below(8) : 24 + below(80), 2 + below(6)};
+      if (large_) return Sizes{chance(4) ? 2 + below(8) : 24 + below(80), 3 + below(4)};
       return Sizes{1 + below(4), chance(8) ? 0 : 1 + below(4)};
     };
     p_.sizes[0] = one();
@@ -115,6 +124,12 @@ class Drawer {
   }
   const Type& type(const Scope& s, int v) { return s.types[static_cast<std::size_t>(v)]; }
 
+  /// Whether a value of that type is too much for a program that is played a hundred times.
+  bool large(const Type& t) const {
+    std::int64_t n = 1;
+    for (int d : t) n *= d == kBatch ? std::max(p_.sizes[0].batch, p_.sizes[1].batch) : d == kTime ? std::max(p_.sizes[0].time, p_.sizes[1].time) : d < 0 ? 8 : d;
+    return n > 1 << 17;
+  }
   /// Whether `a` broadcasts to `b` from its last axes on.
   static bool fits_behind(const Type& a, const Type& b) {
     return a.size() <= b.size() && std::equal(a.rbegin(), a.rend(), b.rbegin(), [](int x, int y) { return x == y || x == 1; });
@@ -122,7 +137,7 @@ class Drawer {
 
   void add(Block& b, Scope& s, Instruction i, const std::vector<Type>& made) {
     i.made = made;
-    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn) p_.nests |= !varies(i.blocks[0]);
+    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn) p_.invariant |= !varies(i.blocks[0]);
     b.code.push_back(std::move(i));
     s.types.insert(s.types.end(), made.begin(), made.end());
   }
@@ -188,6 +203,7 @@ class Drawer {
         const int w = find(s, [&](const Type& o) { return o.size() == t.size() && o.back() > 0 && std::equal(o.begin(), o.end() - 1, t.begin()); });
         Type r = t;
         r.back() += type(s, w).back();
+        if (large(r)) return;
         add(b, s, {Kind::concatenate, {v, w}, {}}, {r});
         return;
       }
@@ -236,12 +252,13 @@ class Drawer {
         if (const int like = find(s, [](const Type& o) { return o.size() >= 2 && (o[0] == kBatch || o[0] == kTime) && o[1] > 0; }); like >= 0) {
           Type r{type(s, like)[0]};
           r.insert(r.end(), t.begin(), t.end());
+          if (large(r)) return;
           add(b, s, {Kind::sequence, {v, like}, {}}, {r});
         }
         return;
       case Kind::branch: return draw_branch(b, s);
       case Kind::phase: {
-        if (smooth_ || s.depth >= 3 || !chance(2)) return;
+        if (smooth_ || s.depth >= deepest() || !chance(2)) return;
         p_.phase = true;
         p_.nests |= s.depth > 0;
         Instruction i{Kind::phase, {}, {}};
@@ -253,12 +270,13 @@ class Drawer {
       case Kind::map: return draw_map(b, s);
       case Kind::rnn: return draw_rnn(b, s);
       case Kind::call: {
-        if (s.depth >= 3 || !chance(2)) return;
+        if (s.depth >= deepest() || !chance(2)) return;
         p_.calls = true;
         const int w = any(s);
         Instruction i{Kind::call, {v, w}, {}};
         Scope inner = s;
         inner.depth += 1;
+        inner.closed = true;
         // A function sees its arguments and, as any, the weights.
         Block f = block_with(inner, {t, type(s, w)}, 2 + below(6));
         f.results = {recent(inner), recent(inner)};
@@ -277,7 +295,14 @@ class Drawer {
         r[0] = next_ragged_--;
         p_.stops = true;
         add(b, s, {Kind::ragged, {from, v}, {type(s, from)[0]}}, {r});
-        if (s.depth < 3 && chance(2)) draw_fold(b, s, static_cast<int>(s.types.size()) - 1);
+        if (s.depth < deepest() && chance(2)) draw_fold(b, s, static_cast<int>(s.types.size()) - 1);
+        return;
+      }
+      case Kind::gradient: {   // of something, for an input or a weight
+        if (s.closed || !chance(3)) return;
+        const int w = below(static_cast<int>(p_.inputs.size() + p_.weights.size()));
+        p_.inner = true;
+        add(b, s, {Kind::gradient, {v, w}, {}}, {type(s, w)});
         return;
       }
     }
@@ -314,6 +339,7 @@ class Drawer {
     if (w < 0) return;
     Type r = type(s, v);
     r.back() = type(s, w)[1];
+    if (large(r) || large({r.size() > 2 ? 256 : 1, type(s, v).back(), r.back()})) return;
     add(b, s, {Kind::dot, {v, w}, {}}, {r});
     add_bias(b, s, r);
   }
@@ -355,19 +381,19 @@ class Drawer {
   }
 
   void draw_branch(Block& b, Scope& s) {
-    if (s.depth >= 3) return;
+    if (s.depth >= deepest()) return;
     const int v = recent(s), condition = recent(s);
     const Type t = type(s, v);
     p_.branches = true;
     p_.nests |= s.depth > 0;
-    Instruction i{Kind::branch, {condition}, {}, 0.1 * (below(9) - 4)};
+    Instruction i{Kind::branch, {condition}, {}, 0.1 * (below(8) - 4) + 0.05};   // sums of what cancels are 0 but for rounding
     for (int k = 0; k < 2; ++k) i.blocks.push_back(draw_block(s, {}, 1 + below(4), t));
     add(b, s, std::move(i), {t});
   }
 
   /// Values that have an axis 0 of one size to go along.
   std::vector<int> draw_elements(const Scope& s, int most, int wanted = -1) {
-    const int first = wanted >= 0 ? wanted : find(s, [](const Type& o) { return !o.empty() && o[0] != 1 && o[0] <= 6; });
+    const int first = wanted >= 0 ? wanted : find(s, [](const Type& o) { return !o.empty() && o[0] != 1 && o[0] <= 5; });
     if (first < 0) return {};
     std::vector<int> found{first};
     const int size = type(s, first)[0];
@@ -382,7 +408,7 @@ class Drawer {
   }
 
   void draw_fold(Block& b, Scope& s, int elements = -1) {
-    if (s.depth >= 3) return;
+    if (s.depth >= deepest()) return;
     const std::vector<int> xs = draw_elements(s, 1, elements);
     if (xs.empty()) return;
     const int size = type(s, xs[0])[0];
@@ -394,14 +420,15 @@ class Drawer {
     p_.nests |= s.depth > 0;
     Instruction i{Kind::fold, starts ? xs : std::vector<int>{xs[0], start}, {below(2), checkpoint()}};
     Scope inner = s;
-    inner.in_loop = true;
+    inner.in_loop = inner.closed = true;
     i.blocks.push_back(draw_block(inner, {state, e[0]}, 1 + below(5), state));
     if (chance(12)) i.blocks[0].results[0] = i.blocks[0].first;   // a state that only feeds itself
+    p_.invariant |= i.blocks[0].results[0] == i.blocks[0].first;
     add(b, s, std::move(i), {state});
   }
 
   void draw_map(Block& b, Scope& s) {
-    if (s.depth >= 3) return;
+    if (s.depth >= deepest()) return;
     std::vector<int> xs = draw_elements(s, 3);
     if (xs.empty()) return;
     const int size = type(s, xs[0])[0];
@@ -411,7 +438,7 @@ class Drawer {
     p_.nests |= s.depth > 0;
     Instruction i{Kind::map, xs, {checkpoint()}};
     Scope inner = s;
-    inner.in_loop = true;
+    inner.in_loop = inner.closed = true;
     inner.depth += 1;
     const int old = index_;
     if (indexed) index_ = static_cast<int>(inner.types.size() + xs.size()) - 1;
@@ -423,6 +450,7 @@ class Drawer {
     body.results = {result};
     Type r{size};
     r.insert(r.end(), type(inner, result).begin(), type(inner, result).end());
+    if (large(r)) return;
     i.blocks.push_back(std::move(body));
     add(b, s, std::move(i), {r});
   }
@@ -449,7 +477,7 @@ class Drawer {
     Instruction i{Kind::rnn, {x, start}, {1, 1 + lstm, 0, mask && !smooth_, below(2), 0, time_major, below(2), checkpoint()}};
     if (lstm) i.in.push_back(start);
     Scope inner = s;
-    inner.in_loop = true;
+    inner.in_loop = inner.closed = true;
     inner.depth += 1;
     std::vector<Type> arguments{{kBatch, all}, {kBatch, n}};
     if (lstm) arguments.push_back({kBatch, n});
@@ -482,7 +510,7 @@ class Drawer {
   }
 
   void draw_rnn(Block& b, Scope& s) {
-    if (s.depth >= 3) return;
+    if (s.depth >= deepest()) return;
     if (chance(2)) return draw_cell(b, s);
     const bool time_major = chance(2);
     const Type axes = time_major ? Type{kTime, kBatch} : Type{kBatch, kTime};
@@ -513,7 +541,7 @@ class Drawer {
     i.in.insert(i.in.end(), states.begin(), states.end());
     if (constant) i.in.push_back(c);
     Scope inner = s;
-    inner.in_loop = true;
+    inner.in_loop = inner.closed = true;
     inner.depth += 1;
     Block body = block_with(inner, arguments, 1 + below(8));
     const int out = find(inner, [](const Type& o) { return !o.empty() && o[0] == kBatch && o.size() <= 3 && !has_ragged(o); });
@@ -525,10 +553,12 @@ class Drawer {
       const Type& wanted = type(s, states[k]);
       body.results.push_back(chance(8) ? own : type(inner, out) == wanted && chance(3) ? out : result_of_type(body, inner, wanted));
     }
+    for (int r : body.results) p_.nests |= r == result;   // its cotangent is a sum of what later steps give and what the outputs do
     body.results.insert(body.results.begin(), result);
     const Type& o = type(inner, out);
     Type stacked = o;
     stacked.insert(stacked.begin() + (time_major ? 0 : 1), kTime);
+    if (large(stacked)) return;
     std::vector<Type> made{o, stacked};
     for (int st : states) made.push_back(type(s, st));
     i.blocks.push_back(std::move(body));
@@ -678,6 +708,10 @@ class Player {
         Tensor count = K::cast(K::clip(K::abs(K::sum(K::clip(at(1), -5.0, 5.0))) * 2.0, 0.0, static_cast<double>(n(0))), "int32");
         return K::slice(at(0), first_rows(at(0), nullptr), first_rows(at(0), &count));
       }
+      case Kind::gradient: {
+        const Tensor g = K::gradients(K::sum(K::square(at(0))), {at(1)})[0];
+        return g.defined() ? K::tanh(g) : at(1) * 0.0;
+      }
     }
     return {};
   }
@@ -783,7 +817,7 @@ std::set<int> needed(const Block& b, std::set<int> live) {
 void write(std::ostream& os, const Block& b, int indent, const std::set<int>& also = {}) {
   const std::set<int> live = needed(b, also);
   static constexpr const char* kNames[] = {"unary", "binary", "number", "reduce", "reduce_all", "mean_free", "dot", "conv", "slice", "concatenate", "gather",
-                                           "permute", "dropout", "where", "cast", "head", "sequence", "branch", "phase", "fold", "map", "rnn", "call", "print", "ragged"};
+                                           "permute", "dropout", "where", "cast", "head", "sequence", "branch", "phase", "fold", "map", "rnn", "call", "print", "ragged", "gradient"};
   const std::string space(static_cast<std::size_t>(indent), ' ');
   int at = b.first;
   for (const Type& t : b.arguments) os << space << "%" << at++ << " = argument " << text(t) << '\n';

@@ -28,9 +28,9 @@ struct Block {
 
 enum class Kind : std::uint8_t {
   unary, binary, number, reduce, reduce_all, mean_free, dot, conv, slice, concatenate, gather, permute, dropout, where, cast, head, sequence,
-  branch, phase, fold, map, rnn, call, print, ragged
+  branch, phase, fold, map, rnn, call, print, ragged, gradient
 };
-constexpr int kKinds = 25;
+constexpr int kKinds = 26;
 
 /// `in` -> one value or several, with numbers and blocks that the kind gives a sense.
 struct Instruction {
@@ -58,6 +58,8 @@ struct Program {
   std::vector<int> losses;             // per result: 0 its sum, 1 the mean of squares, 2 the sum of its sine
   Sizes sizes[2];
   bool draws = false, branches = false, loops = false, stops = false, phase = false;
+  bool inner = false;       // gradients are among the values
+  bool invariant = false;   // a loop gives what does not change from step to step
   bool calls = false, narrow = false, nests = false;   // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of
                                                        // the plain ops
 };

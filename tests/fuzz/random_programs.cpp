@@ -286,7 +286,7 @@ std::string difference(const char* what, const Tensors& got, const Tensors& want
     if (got[i].defined() && wanted[i].defined() && got[i].shape() != wanted[i].shape()) return std::string(what) + " " + std::to_string(i) + ": another shape";
     const std::vector<double> zeros(doubles(there).size(), 0), a = got[i].defined() ? doubles(got[i]) : zeros, b = wanted[i].defined() ? doubles(wanted[i]) : zeros;
     for (std::size_t k = 0; k < a.size(); ++k) {
-      const bool good = within > 0 ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * largest || !std::isfinite(largest)) : same(a[k], b[k]);
+      const bool good = within > 0 ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * std::max(largest, within < 1e-6 ? 1e-4 : 1e-3) || !std::isfinite(largest)) : same(a[k], b[k]);
       if (good || (gradient && (std::isnan(b[k]) || std::isnan(a[k])))) continue;   // 0 * nan, where one way has no product at all
       char line[200];
       std::snprintf(line, sizeof line, "%s %d, element %zu of %zu: %.17g, not %.17g", what, static_cast<int>(i), k, a.size(), a[k], b[k]);
@@ -301,16 +301,16 @@ struct Checker {
   std::vector<std::string> findings = {};
 
   void finding(const std::string& way, const std::string& what) { findings.push_back(way + ": " + what); }
-  /// `near`: gradients within so much of the largest; 0: the same bits.
-  void compare(const std::string& way, const Outcome& got, const Outcome& wanted, double near = 0) {
+  /// `near`: gradients within so much of the largest; 0: the same bits. And results.
+  void compare(const std::string& way, const Outcome& got, const Outcome& wanted, double near = 0, double near_results = 0) {
     if (got.error != wanted.error) {
       finding(way, "threw \"" + got.error + "\", not \"" + wanted.error + "\"");
       return;
     }
-    std::string d = difference("result", got.results, wanted.results, 0);
+    std::string d = difference("result", got.results, wanted.results, near_results);
     if (d.empty()) d = difference("gradient", got.first, wanted.first, near);
-    if (d.empty() && p.dtype == float64) d = difference("second gradient", got.second, wanted.second, p.narrow ? 1e-4 : 1e-10);
-    if (d.empty()) d = difference("weight", got.weights, wanted.weights, 0);
+    if (d.empty() && p.dtype == float64) d = difference("second gradient", got.second, wanted.second, p.narrow ? 1e-4 : p.inner ? 1e-8 : 1e-10);
+    if (d.empty()) d = difference("weight", got.weights, wanted.weights, near_results);
     if (!d.empty()) finding(way, d);
   }
 };
@@ -368,7 +368,7 @@ class Ways {
     }
     {
       const Set plain({1, kNowhere});
-      check_.compare("expanded, no fast paths", eagerly(p_, a_, kSecond, true), eager_, p_.nests ? near() : 0);
+      check_.compare("expanded, no fast paths", eagerly(p_, a_, kSecond, true), eager_, p_.nests || p_.invariant ? near() : 0, p_.inner && (p_.nests || p_.invariant) ? near() : 0);
       play_function({kSecond, false, false}, ", no fast paths", /*refused=*/false);
       play_function({kSecond, true, false}, ", no fast paths", /*refused=*/false);
     }
@@ -410,7 +410,7 @@ class Ways {
           };
           if (!std::isfinite(loss(a_))) continue;
           const double found = (shifted(h) - shifted(-h)) / (2 * h), said = g[i].defined() ? doubles(g[i])[k] : 0;
-          if (std::abs(found - said) <= 2e-5 * scale) continue;
+          if (!std::isfinite(found) || !std::isfinite(said) || std::abs(found - said) <= 2e-5 * scale) continue;
           // Not where a branch changes or a length does.
           const double near = (shifted(h / 8) - shifted(-h / 8)) / (h / 4);
           if (std::abs(near - found) > 1e-5 * scale) continue;
@@ -423,6 +423,10 @@ class Ways {
   }
 
  private:
+  /// What the first functions gave: of known and unknown sizes and of any rank; of gradients, of second ones, and without fast paths.
+  struct Firsts {
+    Outcome of[3][3];
+  };
   double near() const { return p_.dtype == float64 && !p_.narrow ? 1e-11 : 1e-3; }
   static double number_of(const Tensor& t) { return t.defined() ? K::get_value(t).item<double>() : 0; }
 
@@ -461,19 +465,21 @@ class Ways {
 
   /// A function gives the values of an eager run to the bit. Gradients are sums whose order is one of the tape: bodies of loops,
   /// branches and functions have sums of their own, and bodies within bodies have none where their ops are recorded, as they are
-  /// for second gradients. So gradients are the bits of the first function of that kind, and those of one that takes no fast path
-  /// where nothing is nested. A call of a function that is one node has another order than its ops.
-  void compare(const std::string& name, const Outcome& got, const Outcome& eager, Outcome (&functions)[3], const Made::How& how) {
-    const bool calls = p_.calls || how.nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase;
+  /// for second gradients; what is known of shapes decides whether a loop is unrolled, or its last output a state. So gradients are the
+  /// bits of the first function of that kind, and those of one that takes no fast path where nothing is nested. A call of a function that
+  /// is one node has another order than its ops.
+  void compare(const std::string& name, const Outcome& got, const Outcome& eager, Firsts& firsts, const Made::How& how) {
+    const bool calls = p_.calls || p_.invariant || how.nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase;
     const double near = this->near();
-    if (!eager.results.empty() || !eager.error.empty()) check_.compare(name, got, eager, straight ? 0 : near);
+    if (!eager.results.empty() || !eager.error.empty()) check_.compare(name, got, eager, straight ? 0 : near, p_.inner && !straight ? near : 0);
     if (!got.error.empty() || how.depth == kValues) return;
+    Outcome (&functions)[3] = firsts.of[how.any_rank ? 2 : how.unknown];
     Outcome &plain = functions[2], &same = functions[how.depth == kSecond];
     if (plain.first.empty()) plain = got;
-    else check_.compare(name + ", beside no fast paths", got, plain, calls || p_.nests ? near : 0);
+    else check_.compare(name + ", beside no fast paths", got, plain, calls || p_.nests ? near : 0, p_.inner && (calls || p_.nests) ? near : 0);
     if (fast_path_thresholds.off == ~std::uint64_t(0)) return;
     if (same.first.empty()) same = got;
-    else check_.compare(name + ", beside the first function", got, same, calls ? near : 0);
+    else check_.compare(name + ", beside the first function", got, same, calls ? near : 0, p_.inner && calls ? near : 0);
   }
 
   void fail_a_step(const Made& f, const std::string& name) {
@@ -500,7 +506,7 @@ class Ways {
   Tensors bad_;
   std::int64_t bad_time_ = -1;
   Outcome eager_, other_, again_, failing_;
-  Outcome first_[3], second_[3], third_[3];   // what the first functions gave for a_, a2_ and b_: of gradients, of second ones, and without fast paths
+  Firsts first_, second_, third_;   // for a_, a2_ and b_
   bool drawn_ = false;   // by calls between the first and the second
 };
 
