@@ -6,6 +6,8 @@
 #   mutants.py record --out FOLDER     which tests reach which mutants
 #   mutants.py run   --out FOLDER [--jobs 2] [--ids 3,17] [--budget 10]
 #   mutants.py report --out FOLDER [--judged tests/mutation/judged.tsv]
+#   mutants.py plant --out FOLDER      the faults of planted.tsv for mutants; then build, then
+#   mutants.py hunt  --out FOLDER      which of them random programs find
 #
 # docs/architecture.md says how it is used. Takes Debian's python3-clang-14, and a configured build folder.
 import argparse
@@ -290,6 +292,27 @@ def choose(sites, wanted, count, rng):
     return chosen
 
 
+def plant(options):
+    """The mutants are those of a list that somebody wrote."""
+    out = Path(options.out).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    mutants = []
+    for line in open(ROOT / "tests/mutation/planted.tsv"):
+        if not line.strip() or line.startswith("#"):
+            continue
+        file, text, old, new, shown = line.rstrip("\n").split("\t")
+        source = (ROOT / file).read_bytes().decode()
+        places = [m.start(1) for m in re.finditer(r"(?m)^[ \t]*(" + re.escape(text) + r")$", source)]
+        if len(places) != 1 or old not in text:
+            sys.exit(f"mutants.py plant: {file}: {len(places)} lines are: {text}")
+        begin = len(source[:places[0] + text.index(old)].encode())
+        statement = old.endswith(";")
+        mutants.append(dict(file=file, line=source.count("\n", 0, places[0]) + 1, begin=begin, end=begin + len(old.encode()), kind="planted", shown=shown,
+                            new=f"if (MUTANT) {{ {new} }} else {{ {old} }}" if statement else f"(MUTANT ? ({new}) : ({old}))", id=len(mutants) + 1))
+    json.dump(dict(count=len(mutants), mutants=mutants, planted=True), open(out / "mutants.json", "w"), indent=1)
+    print(f"{len(mutants)} faults")
+
+
 # ---- Building --------------------------------------------------------------------------------------------------------
 
 
@@ -317,7 +340,8 @@ def write_tree(out, mutants):
             + "target_sources(kassette_core PRIVATE ${PROJECT_SOURCE_DIR}/tests/mutation/mutant.cpp)\n")
     rewrite(tree / "tests/CMakeLists.txt", (ROOT / "tests/CMakeLists.txt").read_text()
             + "target_sources(kassette_tests PRIVATE mutation/listener.cpp)\n")
-    rewrite(tree / "CMakeLists.txt", (ROOT / "CMakeLists.txt").read_text() + QUICK_AND_SILENT)
+    planted = all(m["kind"] == "planted" for m in mutants)   # few files change: the others come from the compiler's cache
+    rewrite(tree / "CMakeLists.txt", (ROOT / "CMakeLists.txt").read_text() + ("" if planted else QUICK_AND_SILENT))
     by_file = collections.defaultdict(list)
     for m in mutants:
         by_file[m["file"]].append(m)
@@ -358,7 +382,7 @@ def build(options):
         bad = broken_headers(out, folder, mutants)
         log = ""
         if not bad:
-            made = subprocess.run(["ninja", "-C", folder, "-k0", f"-j{options.jobs}", "kassette_tests"], capture_output=True, text=True)
+            made = subprocess.run(["ninja", "-C", folder, "-k0", f"-j{options.jobs}", *(["kassette_random_programs"] if plan.get("planted") else ["kassette_tests"])], capture_output=True, text=True)
             if made.returncode == 0:
                 break
             log = made.stdout
@@ -536,6 +560,26 @@ def run(options):
             json.dump(results, open(path, "w"))
 
 
+def hunt(options):
+    """The faults that somebody planted: which random programs find them, and after how many."""
+    out = Path(options.out).resolve()
+    mutants = json.load(open(out / "mutants.json"))["mutants"]
+    ids = [int(i) for i in options.ids.split(",")] if options.ids else [0, *(m["id"] for m in mutants)]
+    missed = 0
+    for i in ids:
+        with tempfile.TemporaryDirectory(prefix="kassette_hunt_") as scratch:
+            environment = dict(os.environ, KASSETTE_MUTANT=str(i), TMPDIR=scratch, KASSETTE_FIRST_FINDING="1")
+            done = subprocess.run([str(out / "tree/build/tests/kassette_random_programs"), "0", str(options.seed), str(options.count)], env=environment,
+                                  cwd=scratch, capture_output=True, preexec_fn=limits(600))
+            text = done.stdout.decode(errors="replace") + done.stderr.decode(errors="replace")
+        m = next((m for m in mutants if m["id"] == i), None)
+        how = next((l for l in text.splitlines() if l.startswith("FINDING") or "fatal signal" in l), "")
+        found = bool(how) or done.returncode == -24   # where no program ends
+        missed += (not found) if m else found
+        print(f"{i}\t{'found' if found else 'not found'}\t{m['shown'] if m else 'no fault'}\t{how[:150]}", flush=True)
+    sys.exit(1 if missed else 0)
+
+
 def report(options):
     out = Path(options.out).resolve()
     plan = json.load(open(out / "mutants.json"))
@@ -565,7 +609,7 @@ def report(options):
 def main():
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
-    for f in (draw, build, record, run, report):
+    for f in (draw, build, record, run, report, plant, hunt):
         p = commands.add_parser(f.__name__)
         p.set_defaults(call=f)
         p.add_argument("--out", required=True)
