@@ -75,7 +75,7 @@ Tape record(const Procedure& p, const Tensors& in, const std::vector<char>& want
   Tape tape;
   tape.args.reserve(in.size());
   for (std::int64_t i = 0; i < in.size(); ++i)
-    tape.args.push_back(wanted[static_cast<std::size_t>(i)] ? argument(in[i], c.recording) : in[i]);
+    tape.args.push_back(wanted[i] ? argument(in[i], c.recording) : in[i]);
   ForWalk on(c);
   tape.results = p.run(tape.args);
   return tape;
@@ -119,7 +119,7 @@ void call_gradient(const Rewind& r) {
   attrs.a = static_cast<std::int64_t>(wanted.size());
   attrs.extra = Ref<Extra>::adopt(new Rewinder(r.attrs.extra, wanted, has_dy, r.n_in()));
   Tensors g = apply_all(call_row, attrs, in);
-  for (std::size_t k = 0; k < wanted.size(); ++k) r.din(wanted[k]) = g[static_cast<std::int64_t>(k)];
+  for (std::size_t k = 0; k < wanted.size(); ++k) r.din(wanted[k]) = g[k];
 }
 
 }  // namespace
@@ -133,8 +133,8 @@ Tensors Rewinder::own_inputs(const Tensors& in) const {
 
 /// A tape of what this one rewinds, with history for what it wants and for `also`.
 Tape Rewinder::record_own(const Tensors& in, const std::vector<char>* also) const {
-  std::vector<char> wanted(static_cast<std::size_t>(n_in_), 0);
-  for (int i : wanted_) wanted[static_cast<std::size_t>(i)] = 1;
+  std::vector<char> wanted(n_in_, 0);
+  for (int i : wanted_) wanted[i] = 1;
   for (std::size_t i = 0; also && i < wanted.size(); ++i) wanted[i] = wanted[i] || (*also)[i];
   return kassette::record(of(), own_inputs(in), wanted, nullptr);
 }
@@ -144,7 +144,7 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
   std::int64_t next = n_in_;
   for (std::size_t k = 0; k < has_dy_.size(); ++k)
     if (has_dy_[k]) {
-      ys.push_back(tape.results[static_cast<std::int64_t>(k)]);
+      ys.push_back(tape.results[k]);
       seeds.push_back(in[next++]);
     }
   for (int i : wanted_) xs.push_back(tape.args[i]);
@@ -153,7 +153,7 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
   tape = Tape();
   Tensors d = walk(ys, xs, seeds, consume ? Kept::nothing : Kept::everything, nullptr, ends);
   for (std::size_t k = 0; k < wanted_.size(); ++k) {
-    Tensor& g = d[static_cast<std::int64_t>(k)];
+    Tensor& g = d[k];
     if (!g.defined()) g = zeros_of(in[wanted_[k]]);
   }
   return d;
@@ -190,7 +190,7 @@ Tape Rewinder::record(const Tensors& in, const std::vector<char>& wanted, const 
   Tape of = taken ? *taken : record_own(in, &wanted), tape;
   tape.args = of.args;
   for (std::int64_t i = n_in_; i < in.size(); ++i)
-    tape.args.push_back(wanted[static_cast<std::size_t>(i)] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
+    tape.args.push_back(wanted[i] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
   ForWalk on(c);
   tape.results = walk_back(std::move(of), tape.args, /*consume=*/false);
   return tape;

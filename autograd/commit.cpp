@@ -53,7 +53,7 @@ void Plan::find_alone(Frame& f) const {
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (e.step < 0) continue;
-    Body& current = f.own[static_cast<std::size_t>(e.current)];
+    Body& current = f.own[e.current];
     const Value& now = e.cell->value;
     if (e.mode != Effect::kSet) {   // adds count from what the variable is now
       current.storage = now.storage;
@@ -62,7 +62,7 @@ void Plan::find_alone(Frame& f) const {
     // Alone: the cell and our frame hold the only counts, and the cell's lock keeps others from taking one.
     if (may_take(FastPath::updated_in_place) && current.storage == now.storage && now.storage->kind != Storage::kBorrowed &&
         now.storage->count.load(std::memory_order_acquire) == 2) {
-      Body& out = f.own[static_cast<std::size_t>(step(e.step).out)];
+      Body& out = f.own[step(e.step).out];
       out.storage = current.storage;
       out.offset = current.offset;
       f.commit.in_place[i] = 1;
@@ -83,7 +83,7 @@ void Plan::prepare_tail(Frame& f) const {
   }
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
   for (const Effect& e : program_.effects) {
-    const Body& value = e.step >= 0 ? f.own[static_cast<std::size_t>(e.slot)] : *f.at[static_cast<std::size_t>(e.slot)];
+    const Body& value = e.step >= 0 ? f.own[e.slot] : *f.at[e.slot];
     if (!value.same_shape(e.cell->spec))
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
@@ -94,19 +94,19 @@ void Plan::prepare_tail(Frame& f) const {
 /// Gives a variable its new value; `room`: memory for a sum that is no step.
 void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
   if (e.step >= 0) {
-    Body& out = f.own[static_cast<std::size_t>(e.slot)];
+    Body& out = f.own[e.slot];
     Value made{out.storage, out.offset};
     e.cell->set(made);
     f.commit.replaced.push_back(std::move(made));
     return;
   }
-  const Body& from = *f.at[static_cast<std::size_t>(e.slot)];
+  const Body& from = *f.at[e.slot];
   if (e.mode == Effect::kSet) {
     e.cell->store({from.storage, from.offset});
     return;
   }
   for (const LeafSlot& v : program_.variables)   // our snapshot would keep the cell from being alone
-    if (v.node->cell == e.cell && !program_.root[static_cast<std::size_t>(v.slot)]) f.own[static_cast<std::size_t>(v.slot)].storage = {};
+    if (v.node->cell == e.cell && !program_.root[v.slot]) f.own[v.slot].storage = {};
   accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(room));
 }
 

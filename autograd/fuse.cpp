@@ -23,14 +23,14 @@ const ChainTable& table_for(std::int64_t n) {
 void Plan::infer(Frame& f, const Step& s) const {
   if (s.known) return;
   prepare(f, s);
-  Body& out = f.own[static_cast<std::size_t>(s.out)];
+  Body& out = f.own[s.out];
   out.device = f.device;
   s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
 }
 
 /// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no thin inputs.
 Item Plan::gather(Frame& f, int begin, int end) const {
-  const Item item = f.items.empty() || !f.items[static_cast<std::size_t>(begin)].end ? find_item(f, begin, end) : f.items[static_cast<std::size_t>(begin)];
+  const Item item = f.items.empty() || !f.items[begin].end ? find_item(f, begin, end) : f.items[begin];
   if (!item.fused) thicken(f, step(begin));
   return item;
 }
@@ -45,7 +45,7 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
   for (int k = begin; k < end && k - begin < Chain::kMaxSteps; ++k) {
     const Step& s = step(k);
     if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
-    Body& out = f.own[static_cast<std::size_t>(s.out)];
+    Body& out = f.own[s.out];
     infer(f, s);
     known = known && s.known;
     if (k > begin && out.device != cpu) break;
@@ -57,9 +57,9 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
     if (out.numel() != item.n || out.dtype != dtype) break;
     bool fits = true;
     for (int i = 0; i < s.n_in; ++i) {
-      const Body& b = *f.at[static_cast<std::size_t>(input(s, i))];
+      const Body& b = *f.at[input(s, i)];
       std::int64_t m = b.numel();
-      bool thin = f.thin[static_cast<std::size_t>(input(s, i))];
+      bool thin = f.thin[input(s, i)];
       fits = fits && b.dtype == dtype && (m == item.n || m == 1 || thin);
       thins = thins || thin;
     }
@@ -74,7 +74,7 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
     item.fused = item.end > begin + 1 || thins || item.sums;
     item.end += item.sums;
   }
-  if (known && !f.items.empty()) f.items[static_cast<std::size_t>(begin)] = item;
+  if (known && !f.items.empty()) f.items[begin] = item;
   return item;
 }
 
@@ -88,13 +88,13 @@ bool Plan::sums_chain(Frame& f, const Item& item) const {
   const int from = step(item.end - 1).out;
   if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, item.end + 1) || item.n <= kFoldRow) return false;
   infer(f, s);
-  return f.own[static_cast<std::size_t>(s.out)].numel() == 1;
+  return f.own[s.out].numel() == 1;
 }
 
 /// Storage for what outlives the item. A slot that has storage already keeps it: the variable itself.
 void Plan::allocate(Frame& f, const Item& item) const {
   for (int k = item.begin; k < item.end; ++k) {
-    Body& out = f.own[static_cast<std::size_t>(step(k).out)];
+    Body& out = f.own[step(k).out];
     if (out.storage || (item.fused && !stays(step(k).out, item.end))) continue;
     out.storage = Storage::allocate(out.checked_bytes(step(k).op->name), out.device);
     out.offset = 0;
@@ -108,7 +108,7 @@ void Plan::run_item(Frame& f, const Item& item) const {
   }
   const Step& s = step(item.begin);
   prepare(f, s);
-  Body* out = &f.own[static_cast<std::size_t>(s.out)];
+  Body* out = &f.own[s.out];
   Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, &out, 1, f.device};
   (f.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
@@ -121,9 +121,9 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Step& sum = step(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
-  if (other == product.out || f.thin[static_cast<std::size_t>(other)]) return 0;
-  const Body& row = *f.at[static_cast<std::size_t>(other)];
-  Body &made = f.own[static_cast<std::size_t>(product.out)], &summed = f.own[static_cast<std::size_t>(sum.out)];
+  if (other == product.out || f.thin[other]) return 0;
+  const Body& row = *f.at[other];
+  Body &made = f.own[product.out], &summed = f.own[sum.out];
   if (row.device != cpu || !row.storage || summed.storage) return 0;
   for (int i = 0; i + 1 < row.rank; ++i)
     if (row.dims[i] != 1) return 0;
@@ -136,7 +136,7 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   made.device = summed.device = f.device;
   if (k + 2 < end) {
     const Step& relu = step(k + 2);
-    Body* out = &f.own[static_cast<std::size_t>(relu.out)];
+    Body* out = &f.own[relu.out];
     if (relu.op->pattern == Pattern::relu && relu.need == 2 && !relu.tail && input(relu, 0) == sum.out && !stays(sum.out, k + 3) && !out->storage) {
       out->set(made);
       out->device = f.device;
@@ -190,7 +190,7 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const 
   if (!chain.fetches()) return;
   for (int k = item.begin; k < item.chain_end(); ++k)
     for (int i = 0; i < step(k).n_in; ++i) {
-      const auto slot = static_cast<std::size_t>(input(step(k), i));
+      const int slot = input(step(k), i);
       const Body& b = *f.at[slot];
       if (b.storage && !f.thin[slot] && (b.numel() != 1 || item.n == 1)) chain.fetch(chain.memory(b.data()));
     }
@@ -200,8 +200,8 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
   const int chain_end = item.chain_end();
   Place kept[Chain::kMaxSteps];   // results that are read again
   auto place = [&](int slot) {
-    const Body& b = *f.at[static_cast<std::size_t>(slot)];
-    bool one = f.thin[static_cast<std::size_t>(slot)] || (b.numel() == 1 && item.n != 1);
+    const Body& b = *f.at[slot];
+    bool one = f.thin[slot] || (b.numel() == 1 && item.n != 1);
     if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data());
     int j = item.begin;
     while (step(j).out != slot) ++j;
@@ -216,8 +216,8 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
     if (s.n_in == 1) chain.unary(*s.op, s.attrs);
     else chain.binary(*s.op, s.attrs, place(turned ? in : other), turned);
     acc = s.out;
-    const Body& out = f.own[static_cast<std::size_t>(s.out)];
-    int last = program_.last_value_use[static_cast<std::size_t>(s.out)];
+    const Body& out = f.own[s.out];
+    int last = program_.last_value_use[s.out];
     if (!out.storage) {
       bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
       if (!next_alone && last > k) chain.store(kept[k - item.begin] = chain.new_chunk());
@@ -238,7 +238,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
     return;
   }
   count_taken(step(item.begin).tail ? FastPath::chain_of_update : FastPath::chain);
-  const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
+  const DType dtype = f.own[step(item.begin).out].dtype;
   Chain chain(dtype, {.width = item.n}, table_for(item.n));
   fetch_operands(chain, f, item);
   add_steps(chain, f, item);
@@ -249,14 +249,14 @@ void Plan::run_fused(Frame& f, const Item& item) const {
 /// A chain and the sum of what it makes.
 void Plan::run_summed(Frame& f, const Item& item) const {
   count_taken(FastPath::chain_summed);
-  const DType dtype = f.own[static_cast<std::size_t>(step(item.begin).out)].dtype;
+  const DType dtype = f.own[step(item.begin).out].dtype;
   const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);
   Chain chain(dtype, {.width = item.n}, table_for(item.n));
   fetch_operands(chain, f, item);
   add_steps(chain, f, item);
   chain.finish();
   const int last = item.chain_end();
-  std::byte* out = f.own[static_cast<std::size_t>(step(last).out)].data();
+  std::byte* out = f.own[step(last).out].data();
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial->data);

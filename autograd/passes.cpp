@@ -21,8 +21,8 @@ void reorder(Program& p, std::vector<std::pair<int, int>> places) {
 
 /// What is needed of each slot: nothing, its shape, its value.
 void find_needs(Program& p, const std::vector<int>& roots) {
-  std::vector<std::uint8_t> need(static_cast<std::size_t>(p.n_slots), 0);
-  auto at = [&](int slot) -> std::uint8_t& { return need[static_cast<std::size_t>(slot)]; };
+  std::vector<std::uint8_t> need(p.n_slots, 0);
+  auto at = [&](int slot) -> std::uint8_t& { return need[slot]; };
   for (int r : roots) at(r) = 2;
   for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
     Step& s = *it;
@@ -32,7 +32,7 @@ void find_needs(Program& p, const std::vector<int>& roots) {
     if (s.op == &call_row) s.need = 2;
     for (int i = 0; i < s.n_in; ++i) {
       const bool shape = reads_shape(s, i);
-      std::uint8_t& n = at(p.ins[static_cast<std::size_t>(s.in + i)]);
+      std::uint8_t& n = at(p.ins[s.in + i]);
       n = std::max<std::uint8_t>(n, shape ? 1 : 2);
     }
   }
@@ -43,20 +43,20 @@ void find_needs(Program& p, const std::vector<int>& roots) {
 // are made, shapes are checked, memory is there. So they may write into the variables themselves, and a call that throws
 // leaves every variable as it was.
 void find_tail(Program& p) {
-  std::vector<char> only_tail(static_cast<std::size_t>(p.n_slots), 1);
-  for (int o : p.outputs) only_tail[static_cast<std::size_t>(o)] = 0;
-  for (int o : p.fetches) only_tail[static_cast<std::size_t>(o)] = 0;
+  std::vector<char> only_tail(p.n_slots, 1);
+  for (int o : p.outputs) only_tail[o] = 0;
+  for (int o : p.fetches) only_tail[o] = 0;
   for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
     Step& s = *it;
-    s.tail = s.need == 2 && s.fusible && only_tail[static_cast<std::size_t>(s.out)];
+    s.tail = s.need == 2 && s.fusible && only_tail[s.out];
     if (!s.need) continue;
     if (!s.tail)
-      for (int i = 0; i < s.n_in; ++i) only_tail[static_cast<std::size_t>(p.ins[static_cast<std::size_t>(s.in + i)])] = 0;
+      for (int i = 0; i < s.n_in; ++i) only_tail[p.ins[s.in + i]] = 0;
   }
   std::stable_partition(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.need && !s.tail; });
   p.steps.erase(std::remove_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return !s.need; }), p.steps.end());
   p.first_tail = 0;
-  while (p.first_tail < static_cast<int>(p.steps.size()) && !p.steps[static_cast<std::size_t>(p.first_tail)].tail) ++p.first_tail;
+  while (p.first_tail < static_cast<int>(p.steps.size()) && !p.steps[p.first_tail].tail) ++p.first_tail;
   // Numbers first: the rate of an optimizer, computed between its moments and the weights, would cut one pass over memory in two.
   std::stable_partition(p.steps.begin() + p.first_tail, p.steps.end(), [](const Step& s) { return s.one; });
 }
@@ -67,14 +67,14 @@ namespace {
 void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first, int Step::* count) {
   std::vector<std::vector<int>> dead(p.steps.size());
   for (int slot = 0; slot < p.n_slots; ++slot) {
-    int last = last_use[static_cast<std::size_t>(slot)];
-    if (last >= 0 && !p.root[static_cast<std::size_t>(slot)]) dead[static_cast<std::size_t>(last)].push_back(slot);
+    int last = last_use[slot];
+    if (last >= 0 && !p.root[slot]) dead[last].push_back(slot);
   }
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     Step& s = p.steps[k];
     // Outputs that nobody reads die with their step.
     for (int i = 0; i < s.n_out; ++i)
-      if (last_use[static_cast<std::size_t>(s.out + i)] < 0 && !p.root[static_cast<std::size_t>(s.out + i)]) dead[k].push_back(s.out + i);
+      if (last_use[s.out + i] < 0 && !p.root[s.out + i]) dead[k].push_back(s.out + i);
     s.*first = static_cast<int>(p.dead.size());
     s.*count = static_cast<int>(dead[k].size());
     p.dead.insert(p.dead.end(), dead[k].begin(), dead[k].end());
@@ -84,12 +84,12 @@ void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first
 }  // namespace
 
 void find_deaths(Program& p) {
-  p.last_use.assign(static_cast<std::size_t>(p.n_slots), -1);
+  p.last_use.assign(p.n_slots, -1);
   p.last_value_use = p.last_use;
   for (std::size_t k = 0; k < p.steps.size(); ++k)
     for (int i = 0; i < p.steps[k].n_in; ++i) {
       const Step& s = p.steps[k];
-      const auto slot = static_cast<std::size_t>(p.input(s, i));
+      const int slot = p.input(s, i);
       p.last_use[slot] = static_cast<int>(k);
       if (!reads_shape(s, i)) p.last_value_use[slot] = static_cast<int>(k);
     }
@@ -113,7 +113,7 @@ void find_in_place(Program& p) {
     for (int k = p.first_tail; k < static_cast<int>(p.steps.size()); ++k) {
       if (p.step(k).out != effect.slot) continue;
       for (const auto& v : p.variables) {
-        auto slot = static_cast<std::size_t>(v.slot);
+        const int slot = v.slot;
         if (v.node->cell != effect.cell || p.last_use[slot] > k || p.last_use[slot] < 0 || p.root[slot]) continue;
         effect.step = k;
         effect.current = v.slot;
@@ -124,19 +124,19 @@ void find_in_place(Program& p) {
 
 /// Steps that repeat their input and whose result is no root and is read by elementwise steps alone, or for its shape.
 void find_thin(Program& p) {
-  std::vector<char> readable(static_cast<std::size_t>(p.n_slots), 1);
+  std::vector<char> readable(p.n_slots, 1);
   for (const Step& s : p.steps)
     for (int i = 0; i < s.n_in; ++i)
-      if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[static_cast<std::size_t>(p.input(s, i))] = 0;
+      if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[p.input(s, i)] = 0;
   for (Step& s : p.steps) {
-    auto out = static_cast<std::size_t>(s.out);
+    const int out = s.out;
     s.thin = s.op->repeated && s.need == 2 && readable[out] && !p.root[out];
   }
 }
 
 void find_reach(Program& p) {
-  std::vector<Outputs> reach(static_cast<std::size_t>(p.n_slots), 0);
-  auto at = [&](int slot) -> Outputs& { return reach[static_cast<std::size_t>(slot)]; };
+  std::vector<Outputs> reach(p.n_slots, 0);
+  auto at = [&](int slot) -> Outputs& { return reach[slot]; };
   for (std::size_t k = 0; k < p.outputs.size(); ++k) at(p.outputs[k]) |= output_bit(static_cast<int>(k));
   for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
     Outputs from_all = 0;

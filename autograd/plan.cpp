@@ -20,9 +20,9 @@
 namespace kassette {
 
 Frame::Frame(const Program& p)
-    : at(static_cast<std::size_t>(p.n_slots)), own(static_cast<std::size_t>(p.n_slots)), thin(static_cast<std::size_t>(p.n_slots), 0) {
+    : at(p.n_slots), own(p.n_slots), thin(p.n_slots, 0) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
-  for (const auto& [slot, body] : p.constants) at[static_cast<std::size_t>(slot)] = &body;
+  for (const auto& [slot, body] : p.constants) at[slot] = &body;
   if (!p.specialised) return;
   own = p.known;
   items.resize(p.steps.size());
@@ -133,10 +133,10 @@ Tensors Plan::check_feeds(const Tensors& args) const {
     fail<ValueError>("function: ", args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(), n_inputs() == 1 ? " input" : " inputs",
                      n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
   Tensors checked;
-  checked.reserve(static_cast<std::int64_t>(program_.feeds.size()));
+  checked.reserve(program_.feeds.size());
   for (int i = 0; i < n_inputs(); ++i) {
-    const Port& port = program_.inputs[static_cast<std::size_t>(i)];
-    const Feed* feed = &program_.feeds[static_cast<std::size_t>(checked.size())];
+    const Port& port = program_.inputs[i];
+    const Feed* feed = &program_.feeds[checked.size()];
     if (port.sparse) add_sparse_feed(port, feed, args.begin()[i], i, checked);
     else checked.push_back(check_feed(*feed, args.begin()[i], i));
   }
@@ -163,12 +163,12 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
 
 void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
   if (!program_.missing.empty()) fail<ValueError>(program_.missing);
-  for (const Feed& feed : program_.feeds) f.at[static_cast<std::size_t>(feed.slot)] = &f.own[static_cast<std::size_t>(feed.slot)];
+  for (const Feed& feed : program_.feeds) f.at[feed.slot] = &f.own[feed.slot];
   for (int i = 0; i < n_args; ++i) {
-    const Feed& feed = program_.feeds[static_cast<std::size_t>(i)];
+    const Feed& feed = program_.feeds[i];
     if (feed.ignored || !args[i].defined()) continue;
     const Body& b = Access::body(args[i]);
-    auto slot = static_cast<std::size_t>(feed.slot);
+    const int slot = feed.slot;
     if (b.storage || b.symbolic()) {
       f.at[slot] = &b;
       continue;
@@ -182,7 +182,7 @@ void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
     f.at[slot] = &own;
   }
   auto load = [&](const LeafSlot& leaf) {
-    Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
+    Body& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
     if (!v.storage)
       fail<RuntimeError>(program_.what, ": the variable ", static_cast<const Spec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
@@ -190,7 +190,7 @@ void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
     own.offset = v.offset;
   };
   for (const LeafSlot& leaf : program_.variables) {
-    auto slot = static_cast<std::size_t>(leaf.slot);
+    const int slot = leaf.slot;
     if (program_.last_use[slot] >= 0 || program_.root[slot]) load(leaf);
   }
   for (const LeafSlot& leaf : program_.defaults) load(leaf);
@@ -200,8 +200,8 @@ void Plan::prepare(Frame& f, const Step& s) const {
   f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(s.n_in)));
   f.device = Device();
   for (int i = 0; i < s.n_in; ++i) {
-    const Body* b = f.at[static_cast<std::size_t>(program_.ins[static_cast<std::size_t>(s.in + i)])];
-    f.arrays[static_cast<std::size_t>(i)] = {b, b->storage ? b->data() : nullptr};
+    const Body* b = f.at[program_.ins[s.in + i]];
+    f.arrays[i] = {b, b->storage ? b->data() : nullptr};
     if (!f.device.given() && !has_bit(s.op->host, i)) f.device = b->device;
   }
   if (!f.device.given()) f.device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
@@ -209,7 +209,7 @@ void Plan::prepare(Frame& f, const Step& s) const {
 
 void Plan::run_step(Frame& f, const Step& s) const {
   if (s.source && f.keys) {
-    f.own[static_cast<std::size_t>(s.out)] = Access::body(f.keys->begin()[f.next_key++]);
+    f.own[s.out] = Access::body(f.keys->begin()[f.next_key++]);
     return;
   }
   prepare(f, s);
@@ -217,11 +217,11 @@ void Plan::run_step(Frame& f, const Step& s) const {
   std::vector<Body*> many;
   Body** outs = few;
   if (s.n_out > 4) {
-    many.resize(static_cast<std::size_t>(s.n_out));
+    many.resize(s.n_out);
     outs = many.data();
   }
   for (int i = 0; i < s.n_out; ++i) {
-    outs[i] = &f.own[static_cast<std::size_t>(s.out + i)];
+    outs[i] = &f.own[s.out + i];
     outs[i]->device = f.device;
   }
   Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, outs, s.n_out, f.device};
@@ -229,9 +229,9 @@ void Plan::run_step(Frame& f, const Step& s) const {
   } else if (s.n_out == 1) {
     s.op->rule(call, outs[0]);
   } else {
-    std::vector<Spec> specs(static_cast<std::size_t>(s.n_out));
+    std::vector<Spec> specs(s.n_out);
     s.op->rule(call, specs.data());
-    for (int i = 0; i < s.n_out; ++i) outs[i]->set(specs[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < s.n_out; ++i) outs[i]->set(specs[i]);
   }
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
@@ -246,7 +246,7 @@ void Plan::run_step(Frame& f, const Step& s) const {
 }
 
 void Plan::bury(Frame& f, const Step& s) const {
-  for (int i = 0; i < s.n_spent; ++i) f.own[static_cast<std::size_t>(program_.dead[static_cast<std::size_t>(s.spent + i)])].storage = {};
+  for (int i = 0; i < s.n_spent; ++i) f.own[program_.dead[s.spent + i]].storage = {};
 }
 
 /// The error of a step says what an eager call would; the log says where in the plan it was.
@@ -288,7 +288,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
 }
 
 Tensor Plan::take(Frame& f, int slot) const {
-  const Body& from = *f.at[static_cast<std::size_t>(slot)];
+  const Body& from = *f.at[slot];
   Body b;
   b.set(from);
   b.device = from.device;
@@ -323,7 +323,7 @@ class SourcesBefore {
   std::uint64_t draws_of(int slot) const {
     for (const Step& s : program_.steps)
       if (s.source && s.n_in > 1 && program_.input(s, 0) == slot)
-        return static_cast<std::uint64_t>(frame_.at[static_cast<std::size_t>(program_.input(s, 1))]->dims[0]);
+        return static_cast<std::uint64_t>(frame_.at[program_.input(s, 1)]->dims[0]);
     return 1;
   }
 
@@ -353,21 +353,21 @@ Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
   if (!f.leaves_set) {
     for (const auto* list : {&program_.variables, &program_.defaults, &program_.sources})
       for (const LeafSlot& leaf : *list) {
-        Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
+        Body& own = f.own[leaf.slot];
         const Spec& spec = leaf.node->cell->spec;
         own.set(spec);
         own.device = leaf.node->cell->device;
       }
     for (const Effect& e : program_.effects)
       if (e.current >= 0) {
-        Body& own = f.own[static_cast<std::size_t>(e.current)];
+        Body& own = f.own[e.current];
         own.set(e.cell->spec);
         own.device = e.cell->device;
       }
     f.leaves_set = true;
   }
   for (const LeafSlot& leaf : program_.sources) {
-    Body& own = f.own[static_cast<std::size_t>(leaf.slot)];
+    Body& own = f.own[leaf.slot];
     own.flags = kLeaf;
     own.node = leaf.node;
   }
@@ -377,7 +377,7 @@ Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
   fill(f, args, n_args);
   run_steps(f, 0, program_.first_tail);
   Tensors results;
-  results.reserve(static_cast<std::int64_t>(program_.outputs.size()));
+  results.reserve(program_.outputs.size());
   for (int o : program_.outputs) results.push_back(take(f, o));
   if (!program_.effects.empty()) commit(f);
   return results;
@@ -385,9 +385,9 @@ Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
 
 Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const {
   if (!program_.missing.empty()) fail<ValueError>(program_.missing);
-  std::vector<Tensor> slots(static_cast<std::size_t>(program_.n_slots));
-  auto at = [&](int slot) -> Tensor& { return slots[static_cast<std::size_t>(slot)]; };
-  for (int i = 0; i < n_args; ++i) at(program_.feeds[static_cast<std::size_t>(i)].slot) = args[i];
+  std::vector<Tensor> slots(program_.n_slots);
+  auto at = [&](int slot) -> Tensor& { return slots[slot]; };
+  for (int i = 0; i < n_args; ++i) at(program_.feeds[i].slot) = args[i];
   for (const auto& [slot, body] : program_.constants) at(slot) = Access::wrap(body);
   auto leaf_tensor = [&](const LeafSlot& leaf) {
     Body b;
@@ -433,7 +433,7 @@ Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const
         apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
       }
     }
-    for (int i = 0; i < s.n_dead; ++i) at(program_.dead[static_cast<std::size_t>(s.dead + i)]) = Tensor();
+    for (int i = 0; i < s.n_dead; ++i) at(program_.dead[s.dead + i]) = Tensor();
   };
   try {
     for (; k < program_.first_tail; ++k) run_step(step(k));   // the tail serves updates alone

@@ -67,15 +67,15 @@ class Plan {
   }
   // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
   int n_inputs() const { return static_cast<int>(program_.inputs.size()); }
-  const Spec& input_spec(int i) const { return program_.inputs[static_cast<std::size_t>(i)].declared; }
+  const Spec& input_spec(int i) const { return program_.inputs[i].declared; }
   int n_results() const { return static_cast<int>(program_.results.size()); }
   /// Of a body of control flow: its random sources, in the order of their keys.
   const std::vector<KeySource>& sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }
   /// Which outputs depend differentiably on that input.
-  Outputs reaches(int input) const { return program_.reaches[static_cast<std::size_t>(input)]; }
+  Outputs reaches(int input) const { return program_.reaches[input]; }
   /// Static specs of the outputs, as recorded.
-  const Spec& output_spec(int i) const { return program_.outputs_as_recorded[static_cast<std::size_t>(i)]; }
+  const Spec& output_spec(int i) const { return program_.outputs_as_recorded[i]; }
   /// The same with devices.
   const std::vector<Body>& output_bodies() const { return program_.outputs_as_recorded; }
 

@@ -279,15 +279,15 @@ void PlanBuilder::add_sum(Effect& effect) {
 void PlanBuilder::add_sums() {
   Program& p = program_;
   std::vector<std::pair<int, int>> places(p.steps.size());   // where a step goes, and which it is
-  std::vector<int> maker(static_cast<std::size_t>(p.n_slots), -1);
+  std::vector<int> maker(p.n_slots, -1);
   for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
-    places[static_cast<std::size_t>(k)] = {k, k};
+    places[k] = {k, k};
     std::fill_n(maker.begin() + p.step(k).out, p.step(k).n_out, k);
   }
   for (Effect& e : p.effects) {
     const int increment = e.slot;
     add_sum(e);
-    if (e.slot != increment) places.push_back({maker[static_cast<std::size_t>(increment)], static_cast<int>(places.size())});
+    if (e.slot != increment) places.push_back({maker[increment], static_cast<int>(places.size())});
   }
   reorder(p, std::move(places));
 }
@@ -351,9 +351,9 @@ Program PlanBuilder::build() {
   for (const Tensor& t : fetches) p.fetches.push_back(slot_of(Access::body(t)));
   std::vector<int> roots = p.outputs;
   roots.insert(roots.end(), p.fetches.begin(), p.fetches.end());
-  p.root.assign(static_cast<std::size_t>(p.n_slots), 0);
+  p.root.assign(p.n_slots, 0);
   for (const Effect& e : p.effects) roots.push_back(e.slot);
-  for (int r : roots) p.root[static_cast<std::size_t>(r)] = 1;
+  for (int r : roots) p.root[r] = 1;
   find_needs(p, roots);
   find_tail(p);
   find_tapes(p);

@@ -28,9 +28,9 @@ bool same(const Body& known, const Tensor& arg) {
 }
 
 std::vector<Body> shapes_of(const Tensor* args, int n_args) {
-  std::vector<Body> shapes(static_cast<std::size_t>(n_args));
+  std::vector<Body> shapes(n_args);
   for (int i = 0; i < n_args; ++i) {
-    Body& to = shapes[static_cast<std::size_t>(i)];
+    Body& to = shapes[i];
     to.rank = -1;
     if (!args[i].defined()) continue;
     to.set(Access::body(args[i]));

@@ -22,8 +22,8 @@ bool is_fixed_value(const Body& b) { return b.storage && b.storage->kind != Stor
 void infer(Program& p, const std::vector<Body>& inputs) {
   Body open;
   open.rank = -1;
-  p.known.assign(static_cast<std::size_t>(p.n_slots), open);
-  auto at = [&](int slot) -> Body& { return p.known[static_cast<std::size_t>(slot)]; };
+  p.known.assign(p.n_slots, open);
+  auto at = [&](int slot) -> Body& { return p.known[slot]; };
   auto set = [&](int slot, const Spec& spec, Device device) {
     at(slot).set(spec);
     at(slot).device = device;
@@ -48,25 +48,25 @@ void infer(Program& p, const std::vector<Body>& inputs) {
     }
     if (!known) continue;
     if (!device.given()) device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
-    specs.resize(static_cast<std::size_t>(s.n_out));
+    specs.resize(s.n_out);
     s.op->rule(Call{*s.op, s.attrs, arrays.data(), s.n_in, nullptr, s.n_out, device}, specs.data());
     s.known = std::all_of(specs.begin(), specs.end(), [](const Spec& spec) { return spec.known(); });
-    for (int i = 0; s.known && i < s.n_out; ++i) set(s.out + i, specs[static_cast<std::size_t>(i)], device);
+    for (int i = 0; s.known && i < s.n_out; ++i) set(s.out + i, specs[i], device);
   }
   for (Body& b : p.known) b.storage = {};
 }
 
 void resolve_aliases(Program& p) {
-  std::vector<int> stands_for(static_cast<std::size_t>(p.n_slots));
+  std::vector<int> stands_for(p.n_slots);
   std::iota(stands_for.begin(), stands_for.end(), 0);
-  auto resolve = [&](int& slot) { slot = stands_for[static_cast<std::size_t>(slot)]; };
+  auto resolve = [&](int& slot) { slot = stands_for[slot]; };
   for (const Step& s : p.steps) {
     if (!s.known || s.op->pattern != Pattern::alias) continue;
     int from = p.input(s, 0);
     resolve(from);
-    const Body &a = p.known[static_cast<std::size_t>(from)], &b = p.known[static_cast<std::size_t>(s.out)];
+    const Body &a = p.known[from], &b = p.known[s.out];
     if (a.same_shape(b) && a.dtype == b.dtype && a.device == b.device)
-      stands_for[static_cast<std::size_t>(s.out)] = from;
+      stands_for[s.out] = from;
   }
   std::for_each(p.ins.begin(), p.ins.end(), resolve);
   std::for_each(p.outputs.begin(), p.outputs.end(), resolve);
@@ -77,13 +77,13 @@ void resolve_aliases(Program& p) {
 /// Puts each step that repeats one number, which is no work and would end a chain, right behind what makes the number. Of what it
 /// is repeated like it needs the shape alone.
 void hoist_thin(Program& p) {
-  std::vector<int> maker(static_cast<std::size_t>(p.n_slots), -1);
+  std::vector<int> maker(p.n_slots, -1);
   std::vector<std::pair<int, int>> places;   // where a step goes, and which it is
   for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
     const Step& s = p.step(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);
-    const bool moves = s.thin && s.known && p.known[static_cast<std::size_t>(p.input(s, 0))].numel() == 1 && p.known[static_cast<std::size_t>(s.out)].device == cpu;
-    places.push_back({moves ? maker[static_cast<std::size_t>(p.input(s, 0))] : k, k});
+    const bool moves = s.thin && s.known && p.known[p.input(s, 0)].numel() == 1 && p.known[s.out].device == cpu;
+    places.push_back({moves ? maker[p.input(s, 0)] : k, k});
   }
   reorder(p, std::move(places));
 }
@@ -102,12 +102,12 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
     e.step = -1;
     if (e.mode == Effect::kSet) e.current = -1;
   }
-  p.root.assign(static_cast<std::size_t>(p.n_slots), 0);
-  for (int r : roots) p.root[static_cast<std::size_t>(r)] = 1;
+  p.root.assign(p.n_slots, 0);
+  for (int r : roots) p.root[r] = 1;
   for (Step& s : p.steps) {
     if (s.op != &call_row && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
     const auto ins = p.ins.begin() + s.in;
-    if (s.known && s.fusible) s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[static_cast<std::size_t>(slot)].numel() == 1; });
+    if (s.known && s.fusible) s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });
   }
   find_needs(p, roots);
   for (Step& s : p.steps)

@@ -52,7 +52,7 @@ MakerOf find_makers(Program& p) {
     p.n_slots += s.n_out + 1;
     p.steps.insert(p.steps.begin() + p.first_tail++, std::move(s));
   }
-  p.root.resize(static_cast<std::size_t>(p.n_slots), 0);
+  p.root.resize(p.n_slots, 0);
   return makers;
 }
 
@@ -93,7 +93,7 @@ void find_takers(Program& p) {
     const int tape = s.out + s.n_out - 1;
     if (TapedCall& t = taped(s); t.keeps) {
       kept[tape] = {&t, t.takes ? taken(s).family : tape};
-      t.wanted.assign(static_cast<std::size_t>(s.n_in - t.takes), 0);
+      t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
   for (auto it = steps.rbegin(); it != steps.rend(); ++it) {   // takers before what they take from
@@ -102,9 +102,9 @@ void find_takers(Program& p) {
     Kept& from = taken(**it);
     const Attrs own{.extra = t.of};
     const Rewound r = rewound_by(own);
-    for (int i : *r.wanted) from.by->wanted[static_cast<std::size_t>(i)] = 1;
+    for (int i : *r.wanted) from.by->wanted[i] = 1;
     // What the takers of its own tape want of the inputs that it shares with the run.
-    for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[static_cast<std::size_t>(i)] |= t.wanted[static_cast<std::size_t>(i)];
+    for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
     t.last = !std::exchange(from.taken, true);
     t.consumes = !std::exchange(kept.at(from.family).consumed, true);
     from.by->rewinder = t.last && !t.keeps ? t.of : Ref<Extra>();
@@ -117,15 +117,15 @@ void find_tapes(Program& p) {
   if (!may_take(FastPath::tape_taken)) return;
   const MakerOf makers = find_makers(p);
   if (makers.empty()) return;
-  std::vector<int> takes(static_cast<std::size_t>(p.first_tail), -1);   // per step: whose tape
+  std::vector<int> takes(p.first_tail, -1);   // per step: whose tape
   for (int k = 0; k < p.first_tail; ++k)
-    if (const Rewound r = rewound(p.step(k)); r.of) takes[static_cast<std::size_t>(k)] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
+    if (const Rewound r = rewound(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
   for (const auto& [run, k] : makers) {
     taped(p.step(k)).keeps = true;
     p.step(k).attrs.a = ++p.step(k).n_out;
   }
   for (int k = 0; k < p.first_tail; ++k) {
-    const int maker = takes[static_cast<std::size_t>(k)];
+    const int maker = takes[k];
     if (maker < 0) continue;
     Step& s = p.step(k);
     taped(s).takes = true;

@@ -127,7 +127,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
     if (device.given() && device != b->device) fail_device(op, device, b->device);
     device = b->device;
   }
-  auto moved = std::make_unique<In[]>(static_cast<std::size_t>(n_in));
+  auto moved = std::make_unique<In[]>(n_in);
   Tensors held;
   held.reserve(n_in);
   for (int i = 0; i < n_in; ++i) {
