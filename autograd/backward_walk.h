@@ -12,6 +12,8 @@
 
 namespace kassette {
 
+/// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its vector-Jacobian product), newest first,
+/// with a sum of cotangents for each output of a node.
 class BackwardWalk final : private Accumulator {
  public:
   explicit BackwardWalk(const Tensors& xs, Kept kept = Kept::everything, Completions* told = nullptr, const Tensors& ends = {});

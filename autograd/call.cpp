@@ -32,7 +32,7 @@ class Rewinder final : public Procedure {
 
  private:
   const Procedure& of() const { return static_cast<const Procedure&>(*of_); }
-  Tensors own_inputs(const Tensors& in) const;
+  Tensors own_inputs(const Tensors& in) const { return std::span(in.begin(), n_in_); }
   Tape record_own(const Tensors& in, const std::vector<char>* also) const;
   Tensors walk_back(Tape tape, const Tensors& in, bool consume) const;
   Tensors go_back(const Tape& tape, const Tensors& in) const;
@@ -124,13 +124,6 @@ void call_gradient(const Rewind& r) {
 
 }  // namespace
 
-Tensors Rewinder::own_inputs(const Tensors& in) const {
-  Tensors own;
-  own.reserve(n_in_);
-  for (int i = 0; i < n_in_; ++i) own.push_back(in[i]);
-  return own;
-}
-
 /// A tape of what this one rewinds, with history for what it wants and for `also`.
 Tape Rewinder::record_own(const Tensors& in, const std::vector<char>* also) const {
   std::vector<char> wanted(n_in_, 0);
@@ -210,9 +203,7 @@ Tape& tape_in(const Tensor& value) { return *static_cast<Tape*>(Access::body(val
 Tensors TapedCall::run(const Tensors& in) const {
   const Procedure& p = procedure(*of);
   Tape* taken = takes ? &tape_in(in[in.size() - 1]) : nullptr;
-  Tensors own;
-  own.reserve(in.size());
-  for (std::int64_t i = 0; i < in.size() - takes; ++i) own.push_back(in[i]);
+  const Tensors own = std::span(in.begin(), in.size() - takes);
   if (taken) count_taken(FastPath::tape_taken);
   if (!keeps) return p.as_rewinder()->rewind(own, last ? std::move(*taken) : *taken, consumes);
   Tape tape;
@@ -229,12 +220,7 @@ void TapedCall::specs(const Call& call, Spec* out) const {
 
 Tensor detached(const Body& from) {
   Value v = read_value(from);
-  Body b;
-  b.set(from);
-  b.device = from.device;
-  b.storage = std::move(v.storage);
-  b.offset = v.offset;
-  return Access::wrap(std::move(b));
+  return Access::wrap(plain_body(from, from.device, std::move(v.storage), v.offset));
 }
 
 Rewound rewound_by(const Attrs& attrs) {

@@ -37,7 +37,7 @@ struct ChainShape {
   std::int64_t numel() const { return rows * width; }
 };
 
-/// The program of a chain, and how a part of the range runs it.
+/// Threaded code of fused elementwise ops, with intermediate values in registers, and the ways to run it over parts of a range.
 class Chain {
  public:
   static constexpr int kMaxSteps = 32;

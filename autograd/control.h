@@ -15,7 +15,7 @@ namespace kassette {
 class Rewinder;
 class TapedCall;
 
-/// What a `call` node runs: tensors -> tensors. Input 0 is the key of its random sources, a host tensor, always there.
+/// A function that a `call` node runs, a body of control flow or the adjoint of one: tensors -> tensors. Input 0 is the key of its random sources, a host tensor, always there.
 class Procedure : public Extra {
  public:
   /// On concrete tensors; recorded iff recording is on.

@@ -8,6 +8,8 @@ namespace kassette {
 extern const OpDef deferred_row;
 inline bool is_deferred(const Node& n) { return n.op == &deferred_row; }
 
+/// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a large function
+/// (Note [Nested functions]).
 struct Deferred : Extra {
   /// The results of the node as recorded ops.
   virtual Tensors expand(const Node& node) const = 0;

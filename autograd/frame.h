@@ -6,6 +6,7 @@
 
 namespace kassette {
 
+/// The activation record of one call of a plan: a value per slot, and scratch memory. Kept from call to call, used by one thread at a time.
 struct Frame {
   explicit Frame(const Program& program);
   void clear();

@@ -56,10 +56,10 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
     }
     if (out.numel() != item.n || out.dtype != dtype) break;
     bool fits = true;
-    for (int i = 0; i < s.n_in; ++i) {
-      const Body& b = *f.at[input(s, i)];
+    for (int slot : program_.reads(s)) {
+      const Body& b = *f.at[slot];
       std::int64_t m = b.numel();
-      bool thin = f.thin[input(s, i)];
+      bool thin = f.thin[slot];
       fits = fits && b.dtype == dtype && (m == item.n || m == 1 || thin);
       thins = thins || thin;
     }
@@ -189,8 +189,7 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
 void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const {
   if (!chain.fetches()) return;
   for (int k = item.begin; k < item.chain_end(); ++k)
-    for (int i = 0; i < step(k).n_in; ++i) {
-      const int slot = input(step(k), i);
+    for (int slot : program_.reads(step(k))) {
       const Body& b = *f.at[slot];
       if (b.storage && !f.thin[slot] && (b.numel() != 1 || item.n == 1)) chain.fetch(chain.memory(b.data()));
     }
@@ -232,36 +231,26 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
   if (item.sums) chain.store(Chain::of_source(0));
 }
 
+/// A chain, and perhaps the sum of what it makes.
 void Plan::run_fused(Frame& f, const Item& item) const {
-  if (item.sums) {
-    run_summed(f, item);
+  count_taken(item.sums ? FastPath::chain_summed : step(item.begin).tail ? FastPath::chain_of_update : FastPath::chain);
+  const DType dtype = f.own[step(item.begin).out].dtype;
+  Chain chain(dtype, {.width = item.n}, table_for(item.n));
+  fetch_operands(chain, f, item);
+  add_steps(chain, f, item);
+  chain.finish();
+  if (!item.sums) {
+    const std::int64_t part = std::max<std::int64_t>(kLine, fast_path_thresholds.chain_part) / dtype.size();
+    parallel_for(item.n, part, [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;
   }
-  count_taken(step(item.begin).tail ? FastPath::chain_of_update : FastPath::chain);
-  const DType dtype = f.own[step(item.begin).out].dtype;
-  Chain chain(dtype, {.width = item.n}, table_for(item.n));
-  fetch_operands(chain, f, item);
-  add_steps(chain, f, item);
-  chain.finish();
-  parallel_for(item.n, std::max<std::int64_t>(kLine, fast_path_thresholds.chain_part) / dtype.size(), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
-}
-
-/// A chain and the sum of what it makes.
-void Plan::run_summed(Frame& f, const Item& item) const {
-  count_taken(FastPath::chain_summed);
-  const DType dtype = f.own[step(item.begin).out].dtype;
   const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);
-  Chain chain(dtype, {.width = item.n}, table_for(item.n));
-  fetch_operands(chain, f, item);
-  add_steps(chain, f, item);
-  chain.finish();
-  const int last = item.chain_end();
-  std::byte* out = f.own[step(last).out].data();
+  const Step& sum = step(item.chain_end());
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial->data);
     sum_rows(chain, item.n, sums);
-    join_sums(sums, item.n, step(last).op->pattern == Pattern::mean, reinterpret_cast<T*>(out));
+    join_sums(sums, item.n, sum.op->pattern == Pattern::mean, reinterpret_cast<T*>(f.own[sum.out].data()));
   };
   if (dtype == float32) run(0.f);
   else run(0.);

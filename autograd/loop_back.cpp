@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "ops/binary.h"
 #include "ops/expr.h"
-#include "ops/matmul.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -52,7 +51,7 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);
   for (int k : v.steps)
-    for (int i = 0; i < plan_.step(k).n_in; ++i) ++reads[plan_.input(plan_.step(k), i)];
+    for (int slot : plan_.reads(plan_.step(k))) ++reads[slot];
   for (int slot : v.din)
     if (slot >= 0) ++reads[slot];
   std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
@@ -116,7 +115,6 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
     body(slot).storage = stacks_[slot] = dx;
     back.in_place[i] = 1;
   }
-  find_swaps(back.carried);
 }
 
 void LoopRun::zero_rows(int i, std::int64_t begin, std::int64_t end) {

@@ -146,8 +146,8 @@ bool LoopChains::fits(const Window& w) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
     const Step& made_by = plan_.step(slot(s).step);
-    for (int i = 0; i < made_by.n_in; ++i)
-      if (std::int64_t m = body(in(made_by, i)).numel(); m != 1 && m != n && m != n / w.rows) return false;
+    for (int in : plan_.reads(made_by))
+      if (std::int64_t m = body(in).numel(); m != 1 && m != n && m != n / w.rows) return false;
   }
   shape_ = {.rows = w.rows, .width = w.width};
   return true;

@@ -24,13 +24,14 @@ struct LoopItem {
   bool operator==(const LoopItem&) const = default;
 };
 
+/// Elementwise steps of a loop fused into one pass over rows, slices of operands and padded results among them.
 struct LoopChain {
   Chain chain;
   int first;               // a step, for messages
   std::vector<int> made;   // slots that it writes
 };
 
-/// Finds the chains among the steps of one list.
+/// The fuser of loops: groups the elementwise steps, slices and embeddings of one list of steps, and emits a chain for each group.
 class LoopChains {
  public:
   /// `rooted`: slots that are read elsewhere. `plain`: per step of the plan, whether shapes are known and it runs on the CPU.

@@ -83,7 +83,7 @@ Recording::Recording(const Plan& body, const LoopArity& arity, const std::vector
     : in(stand_ins(args)), arity_(arity) {
   for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(Spec(int64, {2}), cpu));
   try {
-    outs = body.connect(in.begin(), static_cast<int>(in.size()), &keys);
+    outs = body.connect(in, &keys);
   } catch (const Error&) {   // shapes that do not fit: the first step would say so
     rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
   }
@@ -183,9 +183,9 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
 
 void LoopProgram::find_makers() {
   maker.assign(plan().n_slots, -1);
-  for (std::size_t k = 0; k < plan().steps.size(); ++k) {
-    const Step& s = plan().step(static_cast<int>(k));
-    for (int i = 0; i < s.n_out; ++i) maker[s.out + i] = static_cast<int>(k);
+  for (int k = 0; k < plan().n_steps(); ++k) {
+    const Step& s = plan().step(k);
+    for (int i = 0; i < s.n_out; ++i) maker[s.out + i] = k;
   }
 }
 
@@ -198,14 +198,14 @@ std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
   for (int slot : roots) mark(slot);
   for (std::size_t k = plan().steps.size(); k-- > 0;)
     if (needed[k])
-      for (int i = 0; i < plan().step(static_cast<int>(k)).n_in; ++i) mark(plan().input(plan().step(static_cast<int>(k)), i));
+      for (int slot : plan().reads(plan().step(k))) mark(slot);
   return needed;
 }
 
 void LoopProgram::find_forward() {
   std::vector<char> needed = needed_for(outs);
-  for (std::size_t k = 0; k < needed.size(); ++k)
-    if (needed[k] && !plan().step(static_cast<int>(k)).source) forward.push_back(static_cast<int>(k));
+  for (int k = 0; k < plan().n_steps(); ++k)
+    if (needed[k] && !plan().step(k).source) forward.push_back(k);
   kept.assign(plan().n_slots, 0);
   shaped = kept;
 }
@@ -220,10 +220,10 @@ void LoopProgram::find_variants() {
   };
   for (Variant& v : variants) {
     std::vector<char> needed = needed_for(v.din);
-    for (std::size_t k = 0; k < needed.size(); ++k) {
+    for (int k = 0; k < plan().n_steps(); ++k) {
       if (!needed[k] || there[k]) continue;
-      v.steps.push_back(static_cast<int>(k));
-      const Step& s = plan().step(static_cast<int>(k));
+      v.steps.push_back(k);
+      const Step& s = plan().step(k);
       for (int i = 0; i < s.n_in; ++i) {
         const int slot = plan().input(s, i);
         shaped[slot] = 1;
@@ -245,7 +245,7 @@ void LoopProgram::find_varying() {
   for (int i = 0; i < arity.nx + arity.ns; ++i) mark(args[i]);
   for (const Step& s : plan().steps) {
     bool any = s.op->traits & kPrints || (s.op == &call_row && procedure(*s.attrs.extra).as_taped());
-    for (int i = 0; i < s.n_in; ++i) any = any || varies[plan().input(s, i)];
+    for (int slot : plan().reads(s)) any = any || varies[slot];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);
   }
 }

@@ -33,6 +33,8 @@ struct Variant {
   std::vector<int> steps;     // of the plan, in order
 };
 
+/// A compiled loop, as far as it does not depend on a run: the body, and the adjoint of one step, as steps over the same slots, and which
+/// slots are saved (residuals) for the way back. See Note [Loops].
 class LoopProgram {
  public:
   std::atomic<std::int32_t> count{1};

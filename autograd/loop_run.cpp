@@ -8,11 +8,9 @@
 #include "autograd/recurrence.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
-#include "core/rank.h"
 #include "devices/cpu/threads.h"
 #include "ops/apply.h"
 #include "ops/expr.h"
-#include "ops/matmul.h"
 #include "ops/named.h"
 #include "ops/operand.h"
 #include "ops/random.h"
@@ -109,10 +107,9 @@ void LoopRun::bind_step(int k) {
     Body& in = body(slot);
     bool fixed = !p.varies[slot] && in.storage;
     arrays_.push_back({&in, fixed ? in.data() : nullptr});
-    if (!b.device.given() && !has_bit(s.op->host, i)) b.device = in.device;
     b.dynamic = b.dynamic || dynamic_[slot];
   }
-  if (!b.device.given()) b.device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
+  b.device = device_of(*s.op, s.attrs, arrays_.data() + b.in, s.n_in);
   for (int i = 0; i < s.n_out; ++i) {
     results_.push_back(&body(s.out + i));
     results_.back()->device = b.device;
@@ -136,12 +133,6 @@ bool LoopRun::writes_rows(int slot) const {
   if (m < 0 || plan_.step(m).source) return false;
   const Bound& b = bounds_[m];
   return b.step && !b.views && !b.dynamic && !b.once && !b.silent;
-}
-
-void LoopRun::find_swaps(std::vector<Carried>& list) const {
-  for (Carried& c : list)
-    c.swaps = may_take(FastPath::loop_swapped) && writes_rows(c.from) && !has_stack(c.from) &&
-              std::count_if(list.begin(), list.end(), [&](const Carried& o) { return o.from == c.from; }) == 1;
 }
 
 void LoopRun::give_stack(int slot, std::int64_t rows) {
@@ -185,7 +176,6 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     rows_.resize(listed_.size());
     specs_.resize(listed_.size());
   }
-  find_swaps(states_);
 }
 
 // ---- there -------------------------------------------------------------------------------------------------------------
@@ -435,30 +425,14 @@ void LoopRun::collect_outputs() {
 void LoopRun::check_output(int slot) { check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]); }
 
 void LoopRun::carry(const std::vector<Carried>& list) {
-  moved_.clear();
-  for (const Carried& c : list)
-    if (!c.swaps && c.from >= 0 && !has_stack(c.from)) moved_.push_back({body(c.from).storage, body(c.from).offset});
-  std::size_t next = 0;
-  for (const Carried& c : list) {
-    Body& to = body(c.to);
-    if (c.from < 0) {
-      to.storage = {};
-      continue;
-    }
-    Body& from = body(c.from);
-    if (c.swaps) {
-      count_taken(FastPath::loop_swapped);
-      std::swap(from.storage, to.storage);
-      std::swap(from.offset, to.offset);
-    } else if (has_stack(c.from)) {
-      if (!(to.storage == from.storage)) to.storage = from.storage;
-      to.offset = from.offset;
-    } else {
-      if (dynamic_[c.from] && &list == &states_)
-        check_state(call_.what, to, from, &c - list.data());
-      to.storage = std::move(moved_[next].storage);
-      to.offset = moved_[next++].offset;
-    }
+  moved_.clear();   // all are read before one is written
+  for (const Carried& c : list) moved_.push_back(c.from < 0 ? Row{} : Row{body(c.from).storage, body(c.from).offset});
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Body& to = body(list[i].to);
+    const int from = list[i].from;
+    if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
+    to.storage = std::move(moved_[i].storage);
+    to.offset = moved_[i].offset;
   }
 }
 

@@ -26,6 +26,8 @@ inline bool ours(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
 
+/// One execution of a compiled loop: its slots bound to memory, the stacks of residuals that the forward pass fills and the backward pass
+/// reads, once. See Note [Loops].
 class LoopRun final : public Extra {
  public:
   /// `in`: key, elements, states, captures, without history.
@@ -56,7 +58,6 @@ class LoopRun final : public Extra {
   };
   struct Carried {           // a state, or a cotangent that goes on: made by the step, read by the next
     int from, to;            // slots; from -1: there is none any more
-    bool swaps = false;      // their buffers change places
   };
   struct Back {              // of a variant
     bool bound = false;
@@ -73,7 +74,6 @@ class LoopRun final : public Extra {
   void bind(const std::vector<int>& steps);
   std::unique_ptr<Arrangement> arrange(const std::vector<LoopItem>& items);
   void bind_step(int k);
-  void find_swaps(std::vector<Carried>& list) const;
   void give_stack(int slot, std::int64_t rows);
   void start_pass(Pass pass, std::int64_t rows);
   void play(std::int64_t begin, std::int64_t end);

@@ -117,9 +117,8 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::in
     args.push_back(plain_body(i <= nx_ ? element_spec(b) : Spec(b), b.device));
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  auto same = [](const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; };
   for (const Known& k : known_)
-    if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), same)) {
+    if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), alike)) {
       count_taken(FastPath::loop_program);
       return k.program;
     }
@@ -194,7 +193,7 @@ Tensors computed(const char* what, const Tensors& captures) {
   request.what = what;
   const Ref<Plan> plan = Plan::build(request);
   if (!plan->program().missing.empty()) return captures;
-  const Tensors values = plan->connect(request.inputs.begin(), static_cast<int>(request.inputs.size()));
+  const Tensors values = plan->connect(request.inputs);
   Tensors all;
   std::int64_t next = 0;
   for (const Tensor& t : captures) all.push_back(t.symbolic() ? values[next++] : t);

@@ -23,13 +23,13 @@ namespace {
 class FunctionCall final : public Deferred {
  public:
   FunctionCall(Ref<Plan> plan, bool symbolic) : plan_(std::move(plan)), symbolic_(symbolic) {}
-  static Tensors record(const Ref<Plan>& plan, const Tensor* args, int n_args);
+  static Tensors record(const Ref<Plan>& plan, std::span<const Tensor> args);
   Tensors expand(const Node& node) const override;
   bool may_be_step() const override {
     std::lock_guard<std::mutex> lock(mutex_);
     return results_.empty();
   }
-  Tensors again(const Tensors& in) const override { return record(plan_, in.begin(), static_cast<int>(in.size())); }
+  Tensors again(const Tensors& in) const override { return record(plan_, in); }
 
  private:
   Ref<Plan> plan_;
@@ -55,19 +55,19 @@ Tensors FunctionCall::expand(const Node& node) const {
   args.reserve(node.n_in);
   for (const Body *b = node.in(), *end = b + node.n_in; b != end; ++b) args.push_back(Access::wrap(*b));
   Scoped<ScopeState> own(context(), scope_of_its_own(symbolic_));
-  results_ = plan_->connect(args.begin(), static_cast<int>(args.size()));
+  results_ = plan_->connect(args);
   return results_;
 }
 
-Tensors FunctionCall::record(const Ref<Plan>& plan, const Tensor* args, int n_args) {
+Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args) {
   count_taken(FastPath::function_as_node);
   Context& c = context();
   const std::vector<Body>& outputs = plan->output_bodies();
-  auto node = Ref<Node>::adopt(Node::make(&deferred_row, static_cast<std::uint32_t>(n_args), static_cast<std::uint16_t>(outputs.size()), 0));
+  auto node = Ref<Node>::adopt(Node::make(&deferred_row, static_cast<std::uint32_t>(args.size()), static_cast<std::uint16_t>(outputs.size()), 0));
   node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
   std::uint64_t seq = c.clock;
   unsigned phase = 0;
-  for (int i = 0; i < n_args; ++i) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
     const Body& b = node->in()[i] = Access::body(args[i]);
     if (b.node) seq = std::max(seq, b.node->seq);
     if (b.storage) node->saved += b.storage->bytes;
@@ -103,7 +103,7 @@ void Plan::find_deferrable(bool body) {
   for (const Step& s : p.steps) {
     if (s.op->traits & (kSource | kDraws | kEffect | kPrints)) return;
     std::uint64_t from = 0;
-    for (int i = 0; i < s.n_in; ++i) from |= inputs[p.input(s, i)];
+    for (int slot : p.reads(s)) from |= inputs[slot];
     std::fill_n(inputs.begin() + s.out, s.n_out, from);
   }
   std::vector<char> taken(p.n_slots, 0);
@@ -123,11 +123,11 @@ void Plan::keep_nested(const Request& request) {
 }
 
 /// Whether a call with these arguments may be a deferred node: every result is symbolic, too, if its ops are recorded at once.
-bool Plan::may_defer(const Tensor* args, int n_args) const {
+bool Plan::may_defer(std::span<const Tensor> args) const {
   const Context& c = context();
   if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;
   std::uint64_t symbolic = 0;
-  for (int i = 0; i < n_args; ++i) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];
     if (!args[i].defined() || feed.ignored) return false;
     const Body& b = Access::body(args[i]);
@@ -139,9 +139,9 @@ bool Plan::may_defer(const Tensor* args, int n_args) const {
   return true;
 }
 
-Tensors Plan::call(const Tensor* args, int n_args) {
-  if (may_defer(args, n_args)) return FunctionCall::record(Ref<Plan>(this), args, n_args);
-  return flat().connect(args, n_args);
+Tensors Plan::call(std::span<const Tensor> args) {
+  if (may_defer(args)) return FunctionCall::record(Ref<Plan>(this), args);
+  return flat().connect(args);
 }
 
 const Plan& Plan::flat() const {

@@ -32,7 +32,7 @@ void find_needs(Program& p, const std::vector<int>& roots) {
     if (s.op == &call_row) s.need = 2;
     for (int i = 0; i < s.n_in; ++i) {
       const bool shape = reads_shape(s, i);
-      std::uint8_t& n = at(p.ins[s.in + i]);
+      std::uint8_t& n = at(p.input(s, i));
       n = std::max<std::uint8_t>(n, shape ? 1 : 2);
     }
   }
@@ -51,12 +51,12 @@ void find_tail(Program& p) {
     s.tail = s.need == 2 && s.fusible && only_tail[s.out];
     if (!s.need) continue;
     if (!s.tail)
-      for (int i = 0; i < s.n_in; ++i) only_tail[p.ins[s.in + i]] = 0;
+      for (int slot : p.reads(s)) only_tail[slot] = 0;
   }
   std::stable_partition(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.need && !s.tail; });
   p.steps.erase(std::remove_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return !s.need; }), p.steps.end());
   p.first_tail = 0;
-  while (p.first_tail < static_cast<int>(p.steps.size()) && !p.steps[p.first_tail].tail) ++p.first_tail;
+  while (p.first_tail < p.n_steps() && !p.steps[p.first_tail].tail) ++p.first_tail;
   // Numbers first: the rate of an optimizer, computed between its moments and the weights, would cut one pass over memory in two.
   std::stable_partition(p.steps.begin() + p.first_tail, p.steps.end(), [](const Step& s) { return s.one; });
 }
@@ -86,12 +86,11 @@ void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first
 void find_deaths(Program& p) {
   p.last_use.assign(p.n_slots, -1);
   p.last_value_use = p.last_use;
-  for (std::size_t k = 0; k < p.steps.size(); ++k)
-    for (int i = 0; i < p.steps[k].n_in; ++i) {
-      const Step& s = p.steps[k];
-      const int slot = p.input(s, i);
-      p.last_use[slot] = static_cast<int>(k);
-      if (!reads_shape(s, i)) p.last_value_use[slot] = static_cast<int>(k);
+  for (int k = 0; k < p.n_steps(); ++k)
+    for (int i = 0; i < p.step(k).n_in; ++i) {
+      const int slot = p.input(p.step(k), i);
+      p.last_use[slot] = k;
+      if (!reads_shape(p.step(k), i)) p.last_value_use[slot] = k;
     }
   list_deaths(p, p.last_use, &Step::dead, &Step::n_dead);
   list_deaths(p, p.last_value_use, &Step::spent, &Step::n_spent);
@@ -101,8 +100,11 @@ void find_deaths(Program& p) {
 /// have read it: all of it if they ran earlier, the same block if they are fused with it.
 void find_in_place(Program& p) {
   for (Effect& effect : p.effects) {
-    for (int k = p.first_tail; effect.current >= 0 && k < static_cast<int>(p.steps.size()); ++k)
-      if (p.step(k).out == effect.slot) effect.step = k;
+    const auto tail = p.steps.begin() + p.first_tail;
+    const auto maker = std::find_if(tail, p.steps.end(), [&](const Step& s) { return s.out == effect.slot; });
+    if (maker == p.steps.end()) continue;
+    const int k = static_cast<int>(maker - p.steps.begin());
+    if (effect.current >= 0) effect.step = k;
     if (effect.mode != Effect::kSet) continue;
     int same = 0, values = 0;
     for (const Effect& other : p.effects) {
@@ -110,14 +112,10 @@ void find_in_place(Program& p) {
       values += other.slot == effect.slot;
     }
     if (same != 1 || values != 1) continue;
-    for (int k = p.first_tail; k < static_cast<int>(p.steps.size()); ++k) {
-      if (p.step(k).out != effect.slot) continue;
-      for (const auto& v : p.variables) {
-        const int slot = v.slot;
-        if (v.node->cell != effect.cell || p.last_use[slot] > k || p.last_use[slot] < 0 || p.root[slot]) continue;
-        effect.step = k;
-        effect.current = v.slot;
-      }
+    for (const LeafSlot& v : p.variables) {
+      if (v.node->cell != effect.cell || p.last_use[v.slot] > k || p.last_use[v.slot] < 0 || p.root[v.slot]) continue;
+      effect.step = k;
+      effect.current = v.slot;
     }
   }
 }

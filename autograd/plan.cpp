@@ -9,10 +9,12 @@
 #include "autograd/frame.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
+#include "core/few.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
 #include "core/text.h"
+#include "ops/apply.h"
 #include "ops/arithmetic.h"
 #include "ops/named.h"
 #include "ops/reduce.h"
@@ -161,10 +163,10 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
   return results;
 }
 
-void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
+void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   if (!program_.missing.empty()) fail<ValueError>(program_.missing);
   for (const Feed& feed : program_.feeds) f.at[feed.slot] = &f.own[feed.slot];
-  for (int i = 0; i < n_args; ++i) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
     const Feed& feed = program_.feeds[i];
     if (feed.ignored || !args[i].defined()) continue;
     const Body& b = Access::body(args[i]);
@@ -174,12 +176,7 @@ void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
       continue;
     }
     Value v = concrete_value(b, "function");
-    Body& own = f.own[slot];
-    own.set(b);
-    own.device = b.device;
-    own.storage = std::move(v.storage);
-    own.offset = v.offset;
-    f.at[slot] = &own;
+    f.own[slot] = plain_body(b, b.device, std::move(v.storage), v.offset);
   }
   auto load = [&](const LeafSlot& leaf) {
     Body& own = f.own[leaf.slot];
@@ -198,13 +195,11 @@ void Plan::fill(Frame& f, const Tensor* args, int n_args) const {
 
 void Plan::prepare(Frame& f, const Step& s) const {
   f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(s.n_in)));
-  f.device = Device();
   for (int i = 0; i < s.n_in; ++i) {
-    const Body* b = f.at[program_.ins[s.in + i]];
+    const Body* b = f.at[input(s, i)];
     f.arrays[i] = {b, b->storage ? b->data() : nullptr};
-    if (!f.device.given() && !has_bit(s.op->host, i)) f.device = b->device;
   }
-  if (!f.device.given()) f.device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
+  f.device = device_of(*s.op, s.attrs, f.arrays.data(), s.n_in);
 }
 
 void Plan::run_step(Frame& f, const Step& s) const {
@@ -213,36 +208,18 @@ void Plan::run_step(Frame& f, const Step& s) const {
     return;
   }
   prepare(f, s);
-  Body* few[4];
-  std::vector<Body*> many;
-  Body** outs = few;
-  if (s.n_out > 4) {
-    many.resize(s.n_out);
-    outs = many.data();
-  }
+  Few<Body*, 4> outs(s.n_out);
   for (int i = 0; i < s.n_out; ++i) {
     outs[i] = &f.own[s.out + i];
     outs[i]->device = f.device;
   }
-  Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, outs, s.n_out, f.device};
-  if (s.known) {   // shapes are there
-  } else if (s.n_out == 1) {
-    s.op->rule(call, outs[0]);
-  } else {
-    std::vector<Spec> specs(s.n_out);
-    s.op->rule(call, specs.data());
-    for (int i = 0; i < s.n_out; ++i) outs[i]->set(specs[i]);
-  }
+  const Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, outs.get(), s.n_out, f.device};
+  if (!s.known) kassette::infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
   if (s.need == 1 && known) return;
   if (s.thin && spread_thin(f, s)) return;
-  if (!(s.op->traits & kView))
-    for (int i = 0; i < s.n_out; ++i)
-      if (outs[i]->known()) outs[i]->storage = Storage::allocate(outs[i]->checked_bytes(s.op->name), f.device);
-  Kernel kernel = f.device.type() == Device::kCpu ? s.op->cpu : s.op->cuda;
-  if (!kernel) fail<NotImplementedError>(s.op->name, ": not available on ", f.device);
-  kernel(call);
+  compute(call);
 }
 
 void Plan::bury(Frame& f, const Step& s) const {
@@ -287,16 +264,6 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
   }
 }
 
-Tensor Plan::take(Frame& f, int slot) const {
-  const Body& from = *f.at[slot];
-  Body b;
-  b.set(from);
-  b.device = from.device;
-  b.storage = from.storage;
-  b.offset = from.offset;
-  return Access::wrap(std::move(b));
-}
-
 namespace {
 
 /// A call that throws draws nothing: sources that it has drawn from go back, unless another call drew from them meanwhile.
@@ -335,15 +302,15 @@ class SourcesBefore {
 
 }  // namespace
 
-Tensors Plan::run(const Tensor* args, int n_args, const Tensors* keys) const {
-  if (nested_) return flat().run(args, n_args, keys);
-  const Ref<Plan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args, n_args) : Ref<Plan>();
-  if (!shaped) return play(args, n_args, keys);
+Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
+  if (nested_) return flat().run(args, keys);
+  const Ref<Plan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args) : Ref<Plan>();
+  if (!shaped) return play(args, keys);
   count_taken(FastPath::specialised);
-  return shaped->play(args, n_args, keys);
+  return shaped->play(args, keys);
 }
 
-Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
+Tensors Plan::play(std::span<const Tensor> args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
@@ -351,19 +318,7 @@ Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
   Frame& f = *borrowed;
   // Frames are made before the first call with the specs of the leaves; those never change.
   if (!f.leaves_set) {
-    for (const auto* list : {&program_.variables, &program_.defaults, &program_.sources})
-      for (const LeafSlot& leaf : *list) {
-        Body& own = f.own[leaf.slot];
-        const Spec& spec = leaf.node->cell->spec;
-        own.set(spec);
-        own.device = leaf.node->cell->device;
-      }
-    for (const Effect& e : program_.effects)
-      if (e.current >= 0) {
-        Body& own = f.own[e.current];
-        own.set(e.cell->spec);
-        own.device = e.cell->device;
-      }
+    program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = plain_body(cell.spec, cell.device); });
     f.leaves_set = true;
   }
   for (const LeafSlot& leaf : program_.sources) {
@@ -374,65 +329,58 @@ Tensors Plan::play(const Tensor* args, int n_args, const Tensors* keys) const {
   f.keys = keys;
   f.next_key = 0;
   const SourcesBefore before(program_, f, keys);
-  fill(f, args, n_args);
+  fill(f, args);
   run_steps(f, 0, program_.first_tail);
   Tensors results;
   results.reserve(program_.outputs.size());
-  for (int o : program_.outputs) results.push_back(take(f, o));
+  for (int o : program_.outputs) results.push_back(detached(*f.at[o]));
   if (!program_.effects.empty()) commit(f);
   return results;
 }
 
-Tensors Plan::connect(const Tensor* args, int n_args, const Tensors* keys) const {
+namespace {
+
+/// Records a step; of control flow on concrete tensors the plain ops of its steps.
+Tensors connect_step(const Step& s, const Tensors& in) {
+  if (s.op == &deferred_row) return deferred(s.attrs).again(in);
+  const bool concrete = !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
+  if (s.op == &call_row && concrete) return run_call(s.attrs, in);
+  RecordedAs named(s.function);
+  const TapedCall* call = s.op == &call_row ? procedure(*s.attrs.extra).as_taped() : nullptr;
+  if (!call) return apply_all(*s.op, s.attrs, in);
+  return call_now(call->of, std::span(in.begin(), in.size() - call->takes));   // another program finds tapes of its own
+}
+
+}  // namespace
+
+Tensors Plan::connect(std::span<const Tensor> args, const Tensors* keys) const {
   if (!program_.missing.empty()) fail<ValueError>(program_.missing);
   std::vector<Tensor> slots(program_.n_slots);
   auto at = [&](int slot) -> Tensor& { return slots[slot]; };
-  for (int i = 0; i < n_args; ++i) at(program_.feeds[i].slot) = args[i];
+  for (std::size_t i = 0; i < args.size(); ++i) at(program_.feeds[i].slot) = args[i];
   for (const auto& [slot, body] : program_.constants) at(slot) = Access::wrap(body);
   auto leaf_tensor = [&](const LeafSlot& leaf) {
-    Body b;
-    b.set(leaf.node->cell->spec);
-    b.device = leaf.node->cell->device;
-    const Leaf kind = leaf.node->cell->kind;
-    b.flags = static_cast<std::uint8_t>(kLeaf | (kind == Leaf::placeholder ? kSymbolic : kind == Leaf::source ? kDraw : 0) |
-                                        (leaf.node->cell->learning_phase ? kPhase : 0));
+    const Cell& cell = *leaf.node->cell;
+    Body b = plain_body(cell.spec, cell.device);
+    b.flags = static_cast<std::uint8_t>(kLeaf | (cell.kind == Leaf::placeholder ? kSymbolic : cell.kind == Leaf::source ? kDraw : 0) |
+                                        (cell.learning_phase ? kPhase : 0));
     b.node = leaf.node;
     at(leaf.slot) = Access::wrap(std::move(b));
   };
   for (const LeafSlot& leaf : program_.variables) leaf_tensor(leaf);
   for (const LeafSlot& leaf : program_.defaults) leaf_tensor(leaf);
   for (const LeafSlot& leaf : program_.sources) leaf_tensor(leaf);
-  int key = 0;
-  std::vector<In> in;
-  int k = 0;
+  int k = 0, key = 0;
   auto run_step = [&](const Step& s) {
     if (s.source && keys) {
       at(s.out) = keys->begin()[key++];
       return;
     }
-    bool concrete = !context().symbolic;
-    in.clear();
-    for (int i = 0; i < s.n_in; ++i) {
-      const Tensor& t = at(input(s, i));
-      concrete = concrete && !t.symbolic();
-      in.push_back(In(t));
-    }
-    if (s.op == &deferred_row || (s.op == &call_row && concrete)) {   // control flow on a tape is the plain ops of its steps
-      Tensors values;
-      for (int i = 0; i < s.n_in; ++i) values.push_back(at(input(s, i)));
-      Tensors results = s.op == &deferred_row ? deferred(s.attrs).again(values) : run_call(s.attrs, values);
-      for (int i = 0; i < s.n_out; ++i) at(s.out + i) = results[i];
-    } else {
-      RecordedAs named(s.function);
-      if (const TapedCall* call = s.op == &call_row ? procedure(*s.attrs.extra).as_taped() : nullptr) {   // another program finds tapes of its own
-        Attrs attrs;
-        attrs.a = s.n_out - call->keeps;
-        attrs.extra = call->of;
-        apply(call_row, attrs, in.data(), s.n_in - call->takes, &at(s.out), s.n_out - call->keeps);
-      } else {
-        apply(*s.op, s.attrs, in.data(), s.n_in, &at(s.out), s.n_out);
-      }
-    }
+    Tensors in;
+    in.reserve(s.n_in);
+    for (int slot : program_.reads(s)) in.push_back(at(slot));
+    Tensors results = connect_step(s, in);
+    std::move(results.begin(), results.end(), &at(s.out));
     for (int i = 0; i < s.n_dead; ++i) at(program_.dead[s.dead + i]) = Tensor();
   };
   try {

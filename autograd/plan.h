@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,7 +24,7 @@ struct SetPair {
 struct Frame;
 class Chain;
 
-/// Immutable once built; what a call needs is in its frame, so that threads share a plan.
+/// A compiled function: a program and how it is executed. Immutable once built; what a call needs is in its frame, so that threads share a plan.
 class Plan {
  public:
   std::atomic<std::int32_t> count{1};
@@ -51,11 +52,11 @@ class Plan {
   void forget_inputs() { program_.keep.clear(); }
 
   /// Runs unrecorded and commits the updates. `keys`: for bodies of control flow, what the random sources yield.
-  Tensors run(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
+  Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
-  Tensors connect(const Tensor* args, int n_args, const Tensors* keys = nullptr) const;
+  Tensors connect(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// What connect() gives, perhaps as results of one deferred node.
-  Tensors call(const Tensor* args, int n_args);
+  Tensors call(std::span<const Tensor> args);
   /// Casts what the caller gave to what was declared and checks the shapes; of a sparse tensor come the parts.
   Tensors check_feeds(const Tensors& args) const;
   /// What the caller gets for the outputs of a run: parts of sparse tensors put together.
@@ -82,7 +83,7 @@ class Plan {
  private:
   Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
   void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
-  Tensors play(const Tensor* args, int n_args, const Tensors* keys) const;
+  Tensors play(std::span<const Tensor> args, const Tensors* keys) const;
   void run_steps(Frame& f, int begin, int end) const;
   [[noreturn]] void fail_step(int k) const;
   void run_step(Frame& f, const Step& s) const;
@@ -97,7 +98,6 @@ class Plan {
   void run_fused(Frame& f, const Item& item) const;
   void fetch_operands(Chain& chain, const Frame& f, const Item& item) const;
   void add_steps(Chain& chain, const Frame& f, const Item& item) const;
-  void run_summed(Frame& f, const Item& item) const;
   void bury(Frame& f, const Step& s) const;
   bool spread_thin(Frame& f, const Step& s) const;
   void thicken(Frame& f, const Step& s) const;
@@ -107,7 +107,7 @@ class Plan {
   int input(const Step& s, int i) const { return program_.input(s, i); }
   void keep_nested(const Request& request);
   void find_deferrable(bool body);
-  bool may_defer(const Tensor* args, int n_args) const;
+  bool may_defer(std::span<const Tensor> args) const;
   const Plan& flat() const;
   void prepare(Frame& f, const Step& s) const;
   void commit(Frame& f) const;
@@ -115,8 +115,7 @@ class Plan {
   void prepare_tail(Frame& f) const;
   void store(Frame& f, const Effect& e, Ref<Storage> room) const;
   void check_increments() const;
-  Tensor take(Frame& f, int slot) const;
-  void fill(Frame& f, const Tensor* args, int n_args) const;
+  void fill(Frame& f, std::span<const Tensor> args) const;
 
   Program program_;
   engine::Value code_;

@@ -178,10 +178,7 @@ void PlanBuilder::visit(const Body& raw) {
 
 int PlanBuilder::shape_slot(const Body& b) {
   int slot = program_.n_slots++;
-  Body shape;
-  shape.set(b);
-  shape.device = b.device;
-  program_.constants.push_back({slot, std::move(shape)});
+  program_.constants.push_back({slot, plain_body(b, b.device)});
   return slot;
 }
 
@@ -280,7 +277,7 @@ void PlanBuilder::add_sums() {
   Program& p = program_;
   std::vector<std::pair<int, int>> places(p.steps.size());   // where a step goes, and which it is
   std::vector<int> maker(p.n_slots, -1);
-  for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
+  for (int k = 0; k < p.n_steps(); ++k) {
     places[k] = {k, k};
     std::fill_n(maker.begin() + p.step(k).out, p.step(k).n_out, k);
   }
@@ -343,10 +340,9 @@ Program PlanBuilder::build() {
   add_sums();
   for (const Tensor& t : outputs) {
     p.outputs.push_back(slot_of(Access::body(t)));
-    Body& b = p.outputs_as_recorded.emplace_back();
-    b.set(Access::body(t));
-    b.device = Access::body(t).device;
-    b.flags = Access::body(t).flags & kPhase;
+    const Body& b = Access::body(t);
+    p.outputs_as_recorded.push_back(plain_body(b, b.device));
+    p.outputs_as_recorded.back().flags = b.flags & kPhase;
   }
   for (const Tensor& t : fetches) p.fetches.push_back(slot_of(Access::body(t)));
   std::vector<int> roots = p.outputs;

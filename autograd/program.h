@@ -1,6 +1,7 @@
 // autograd/program.h - a segment of the tape as a list of steps over slots: plain data, which plan_build.cpp makes, passes.h completes, and
 // plans and loops run.
 #pragma once
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,18 @@
 #include "ops/random.h"
 
 namespace kassette {
+
+/// A value without history, or, without bytes, what is known of one.
+inline Body plain_body(const Spec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
+  Body b;
+  b.set(spec);
+  b.device = device;
+  b.storage = std::move(bytes);
+  b.offset = offset;
+  return b;
+}
+/// Whether both have one shape, dtype and device.
+inline bool alike(const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; }
 
 /// An update that a plan applies when everything else is done.
 struct Effect {
@@ -29,6 +42,7 @@ inline Outputs output_bit(int k) { return Outputs(1) << (k < 63 ? k : 63); }
 /// How much of a slot is read.
 enum Need : std::uint8_t { kNothing, kShape, kValue };
 
+/// An instruction of a program: an op on slots, and what the passes found out about it.
 struct Step {
   const OpDef* op;
   Attrs attrs;
@@ -53,6 +67,7 @@ struct Item {
   int chain_end() const { return end - sums; }
 };
 
+/// A parameter of a program: the slot that an argument goes to, and what was declared.
 struct Feed {
   int slot;
   Spec declared;
@@ -68,11 +83,13 @@ struct Port {
   bool sparse;
 };
 
+/// A slot that is filled from a leaf of the tape.
 struct LeafSlot {
   int slot;
   Ref<Node> node;
 };
 
+/// The intermediate representation of a recorded computation: steps in order, constants, parameters and results.
 struct Program {
   std::vector<Step> steps;
   std::vector<int> ins, dead;
@@ -97,8 +114,19 @@ struct Program {
 
   const Step& step(int k) const { return steps[k]; }
   Step& step(int k) { return steps[k]; }
+  /// The slots that a step reads.
+  std::span<const int> reads(const Step& s) const { return {ins.data() + s.in, ins.data() + s.in + s.n_in}; }
+  int n_steps() const { return static_cast<int>(steps.size()); }
   int input(const Step& s, int i) const { return ins[s.in + i]; }
   bool is_root(int slot) const { return root[slot]; }
+  /// f(slot, cell) for each slot that a cell fills.
+  template <class F>
+  void for_each_cell(F&& f) const {
+    for (const auto* list : {&variables, &defaults, &sources})
+      for (const LeafSlot& leaf : *list) f(leaf.slot, *leaf.node->cell);
+    for (const Effect& e : effects)
+      if (e.current >= 0) f(e.current, *e.cell);
+  }
   /// Whether a step from `end` on, or a caller, reads the value of a slot.
   bool stays(int slot, int end) const { return is_root(slot) || last_value_use[slot] >= end; }
 };

@@ -17,6 +17,7 @@ struct LoopForm {
   bool zero_masked = false;              // the output of a masked sample: zeros, else the one before
   std::int64_t length = kUnknown;        // the number of steps where the caller said it
 };
+/// A loop with what it goes over: elements, initial states (the carry) and a mask.
 struct Recurrence : LoopForm {
   Tensors xs, states;
   Tensor mask;             // bool, of rank 2: which samples take part in which step. Empty: all in all

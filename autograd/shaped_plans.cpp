@@ -23,29 +23,25 @@ namespace {
 
 bool same(const Body& known, const Tensor& arg) {
   if (!arg.defined()) return known.rank < 0;
-  const Body& b = Access::body(arg);
-  return known.same_shape(b) && known.dtype == b.dtype && known.device == b.device;
+  return alike(known, Access::body(arg));
 }
 
-std::vector<Body> shapes_of(const Tensor* args, int n_args) {
-  std::vector<Body> shapes(n_args);
-  for (int i = 0; i < n_args; ++i) {
-    Body& to = shapes[i];
-    to.rank = -1;
-    if (!args[i].defined()) continue;
-    to.set(Access::body(args[i]));
-    to.device = Access::body(args[i]).device;
+std::vector<Body> shapes_of(std::span<const Tensor> args) {
+  std::vector<Body> shapes(args.size());
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i].defined()) shapes[i] = plain_body(Access::body(args[i]), Access::body(args[i]).device);
+    else shapes[i].rank = -1;
   }
   return shapes;
 }
 
 }  // namespace
 
-Ref<Plan> ShapedPlans::find(const Plan& plan, const Tensor* args, int n_args) {
+Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) { return std::equal(e.inputs.begin(), e.inputs.end(), args, args + n_args, same); });
+  auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) { return std::equal(e.inputs.begin(), e.inputs.end(), args.begin(), args.end(), same); });
   if (known == kept_.end()) {
-    Entry first{shapes_of(args, n_args), 1, {}};
+    Entry first{shapes_of(args), 1, {}};
     if (kept_.size() == kMost) {
       if (kept_.back().plan) calls_ = std::min(2 * calls_, kMostCalls);
       kept_.pop_back();

@@ -1,6 +1,7 @@
 // autograd/shaped_plans.h - the plans for shapes that a plan was called with: Note [Plans for shapes].
 #pragma once
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "ops/op.h"
@@ -9,7 +10,7 @@ namespace kassette {
 
 class Plan;
 
-/// Safe from several threads.
+/// A cache of plans by the shapes of their arguments. Safe from several threads.
 class ShapedPlans {
  public:
   ShapedPlans();
@@ -18,7 +19,7 @@ class ShapedPlans {
   ShapedPlans& operator=(const ShapedPlans&) = delete;
   /// The plan for arguments of these shapes, from the second call with them on; before, and where there is none, null. One takes as long as
   /// a call or two: where it is not used for long, the next is made after twice as many calls.
-  Ref<Plan> find(const Plan& plan, const Tensor* args, int n_args);
+  Ref<Plan> find(const Plan& plan, std::span<const Tensor> args);
 
  private:
   struct Entry;

@@ -4,6 +4,7 @@
 
 #include "autograd/control.h"
 #include "autograd/passes.h"
+#include "ops/apply.h"
 
 namespace kassette {
 
@@ -23,35 +24,25 @@ void infer(Program& p, const std::vector<Body>& inputs) {
   Body open;
   open.rank = -1;
   p.known.assign(p.n_slots, open);
-  auto at = [&](int slot) -> Body& { return p.known[slot]; };
-  auto set = [&](int slot, const Spec& spec, Device device) {
-    at(slot).set(spec);
-    at(slot).device = device;
-  };
-  for (const auto& [slot, body] : p.constants) at(slot) = body;
-  for (std::size_t i = 0; i < inputs.size(); ++i) set(p.feeds[i].slot, inputs[i], inputs[i].device);
-  for (const auto* list : {&p.variables, &p.defaults, &p.sources})
-    for (const LeafSlot& leaf : *list) set(leaf.slot, leaf.node->cell->spec, leaf.node->cell->device);
-  for (const Effect& e : p.effects)
-    if (e.current >= 0) set(e.current, e.cell->spec, e.cell->device);
+  for (const auto& [slot, body] : p.constants) p.known[slot] = body;
+  for (std::size_t i = 0; i < inputs.size(); ++i) p.known[p.feeds[i].slot] = inputs[i];
+  p.for_each_cell([&](int slot, const Cell& cell) { p.known[slot] = plain_body(cell.spec, cell.device); });
   std::vector<Array> arrays;
   std::vector<Spec> specs;
   for (Step& s : p.steps) {
     arrays.clear();
-    Device device;
     bool known = s.op != &call_row;
     for (int i = 0; i < s.n_in; ++i) {
-      const Body& b = at(p.input(s, i));
+      const Body& b = p.known[p.input(s, i)];
       known = known && b.known() && (!has_bit(s.op->host, i) || has_bit(s.op->shape_only, i) || is_fixed_value(b));
       arrays.push_back({&b, b.storage ? b.data() : nullptr});
-      if (!device.given() && !has_bit(s.op->host, i)) device = b.device;
     }
     if (!known) continue;
-    if (!device.given()) device = s.op->traits & kPlaced ? placed_device(s.attrs) : cpu;
+    const Device device = device_of(*s.op, s.attrs, arrays.data(), s.n_in);
     specs.resize(s.n_out);
     s.op->rule(Call{*s.op, s.attrs, arrays.data(), s.n_in, nullptr, s.n_out, device}, specs.data());
     s.known = std::all_of(specs.begin(), specs.end(), [](const Spec& spec) { return spec.known(); });
-    for (int i = 0; s.known && i < s.n_out; ++i) set(s.out + i, specs[i], device);
+    for (int i = 0; s.known && i < s.n_out; ++i) p.known[s.out + i] = plain_body(specs[i], device);
   }
   for (Body& b : p.known) b.storage = {};
 }
@@ -65,8 +56,7 @@ void resolve_aliases(Program& p) {
     int from = p.input(s, 0);
     resolve(from);
     const Body &a = p.known[from], &b = p.known[s.out];
-    if (a.same_shape(b) && a.dtype == b.dtype && a.device == b.device)
-      stands_for[s.out] = from;
+    if (alike(a, b)) stands_for[s.out] = from;
   }
   std::for_each(p.ins.begin(), p.ins.end(), resolve);
   std::for_each(p.outputs.begin(), p.outputs.end(), resolve);
@@ -79,7 +69,7 @@ void resolve_aliases(Program& p) {
 void hoist_thin(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
   std::vector<std::pair<int, int>> places;   // where a step goes, and which it is
-  for (int k = 0; k < static_cast<int>(p.steps.size()); ++k) {
+  for (int k = 0; k < p.n_steps(); ++k) {
     const Step& s = p.step(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);
     const bool moves = s.thin && s.known && p.known[p.input(s, 0)].numel() == 1 && p.known[s.out].device == cpu;

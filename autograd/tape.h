@@ -24,15 +24,6 @@ struct Tape {
 Tensor tape_value(Tape tape);
 Tape& tape_in(const Tensor& value);
 
-/// A value without history, or, without bytes, what is known of one.
-inline Body plain_body(const Spec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
-  Body b;
-  b.set(spec);
-  b.device = device;
-  b.storage = std::move(bytes);
-  b.offset = offset;
-  return b;
-}
 /// The value of a tensor without history.
 Tensor detached(const Body& from);
 

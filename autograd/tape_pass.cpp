@@ -22,7 +22,7 @@ struct HashRun {
 using MakerOf = std::unordered_map<Run, int, HashRun>;   // the step
 
 Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
-  const int* ins = p.ins.data() + s.in;
+  const auto ins = p.reads(s).begin();
   return {procedure, {ins, ins + n_in}};
 }
 Rewound rewound(const Step& s) { return s.op == &call_row ? rewound_by(s.attrs) : Rewound{}; }

@@ -26,15 +26,14 @@ bool Plan::spread_thin(Frame& f, const Step& s) const {
 }
 
 bool Plan::reads_thin(const Frame& f, const Step& s) const {
-  for (int i = 0; i < s.n_in; ++i)
-    if (f.thin[input(s, i)]) return true;
+  for (int slot : program_.reads(s))
+    if (f.thin[slot]) return true;
   return false;
 }
 
 /// Writes the step's thin inputs out.
 void Plan::thicken(Frame& f, const Step& s) const {
-  for (int i = 0; i < s.n_in; ++i) {
-    const int slot = input(s, i);
+  for (int slot : program_.reads(s)) {
     if (!f.thin[slot]) continue;
     Body& b = f.own[slot];
     Ref<Storage> whole = Storage::allocate(b.bytes(), cpu);

@@ -78,8 +78,7 @@ Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
   bool tracked = false;
   if (context().recording)
     for (const Tensor& t : args) tracked = tracked || Access::body(t).node;
-  auto n = static_cast<int>(args.size());
-  return tracked ? plan.connect(args.begin(), n, &keys) : plan.run(args.begin(), n, &keys);
+  return tracked ? plan.connect(args, &keys) : plan.run(args, &keys);
 }
 
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first) {

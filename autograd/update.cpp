@@ -1,7 +1,8 @@
 // autograd/update.cpp - changing variables: at once, or when a plan commits.
 #include "autograd/update.h"
 
-#include "autograd/tape.h"
+#include <mutex>
+
 #include "core/check_interrupt.h"
 #include "core/sparse.h"
 #include "core/text.h"
@@ -53,11 +54,7 @@ const char* update_name(const Attrs& attrs) {
 
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room) {
   const OpDef& row = row_of(subtract ? Effect::kSubtract : Effect::kAdd);
-  struct Unlock {
-    Cell& c;
-    explicit Unlock(Cell& x) : c(x) { c.lock(); }
-    ~Unlock() { c.unlock(); }
-  } guard(cell);
+  const std::lock_guard guard(cell);
   const Body old = plain_body(increment, increment.device, cell.value.storage, cell.value.offset);
   Body out = old;
   // Two counts are ours, one is the cell's: nobody else sees these bytes change.

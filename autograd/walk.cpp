@@ -60,7 +60,7 @@ Tensors Held::expand(const Node&) const {
     request.inputs = leaves;
     request.outputs = ys;
     request.what = "gradients";
-    ys = Plan::build(request)->connect(leaves.begin(), static_cast<int>(leaves.size()));
+    ys = Plan::build(request)->connect(leaves);
   }
   return walk(ys, xs, seed_for(ys[0]));
 }

@@ -82,10 +82,10 @@ Tensors Function::operator()(const Tensors& feeds) const {
   for (const Tensor& t : args)
     symbolic = symbolic || (t.defined() && (t.symbolic() || (context().symbolic && Access::body(t).node)));
   if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan_->pack_results(shadow->call(*plan_, args));
-  if (!symbolic) return plan_->pack_results(plan_->run(args.begin(), static_cast<int>(args.size())));
+  if (!symbolic) return plan_->pack_results(plan_->run(args));
   if (plan_->has_effects())
     fail<ValueError>("function: a symbolic argument connects the function to the tape, but it has updates; feed values");
-  return plan_->pack_results(plan_->call(args.begin(), static_cast<int>(args.size())));
+  return plan_->pack_results(plan_->call(args));
 }
 
 Tensors Function::operator()(std::initializer_list<Operand> feeds) const {

@@ -40,7 +40,7 @@ Tensor value_of(const Operand& x, const char* what) {
   Plan::Request request;
   request.outputs = Tensors(t.tensor());
   request.what = what;
-  return Plan::build(request)->run(nullptr, 0)[0];
+  return Plan::build(request)->run({})[0];
 }
 
 /// The value as the variable's dtype, checked.

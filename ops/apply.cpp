@@ -262,6 +262,12 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
 
 }  // namespace
 
+Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in) {
+  for (int i = 0; i < n_in; ++i)
+    if (!has_bit(op.host, i)) return in[i].body->device;
+  return op.traits & kPlaced ? placed_device(attrs) : cpu;
+}
+
 void infer(const Call& call) {
   if (call.n_out == 1) {
     call.op.rule(call, call.out[0]);

@@ -31,7 +31,7 @@ const char* const kWays[] = {"calls of functions", "loops", "backward passes"};
 class Comparing final : public Shadow {
  public:
   Tensors call(const Plan& plan, const Tensors& args) override {
-    if (inside_ || !ours() || prints(plan)) return plan.run(args.begin(), static_cast<int>(args.size()));
+    if (inside_ || !ours() || prints(plan)) return plan.run(args);
     // The tape first: variables are as they are at entry. Sources draw the same again.
     Tensors wanted;
     std::string thrown;
@@ -41,7 +41,7 @@ class Comparing final : public Shadow {
       for (const LeafSlot& s : plan.program().sources) draws.push_back(s.node->cell->draws.load());
       try {
         Scoped<bool> on(context().recording, true);
-        for (const Tensor& t : plan.connect(args.begin(), static_cast<int>(args.size()))) wanted.push_back(value_of(t));
+        for (const Tensor& t : plan.connect(args)) wanted.push_back(value_of(t));
       } catch (const std::exception& e) {
         thrown = e.what();
       }
@@ -50,7 +50,7 @@ class Comparing final : public Shadow {
     }
     Tensors got;
     try {
-      got = plan.run(args.begin(), static_cast<int>(args.size()));
+      got = plan.run(args);
     } catch (const std::exception& e) {
       if (thrown.empty() && !plan.has_effects() && !has_bodies(plan)) differs(kWays[0], std::string("throws ") + e.what() + "; op by op it does not");
       throw;

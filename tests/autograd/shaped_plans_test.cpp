@@ -92,7 +92,7 @@ TEST_CASE("a plan for shapes is there from the second call on, and the last four
   kassette::ShapedPlans kept;
   auto find = [&](std::int64_t batch) {
     const Tensors args{filled({batch, 3}, 1), filled({batch, 2}, 2)};
-    return kept.find(*plan, args.begin(), 2);
+    return kept.find(*plan, args);
   };
   CHECK_FALSE(find(2));
   const Ref<Plan> two = find(2);
@@ -114,7 +114,7 @@ TEST_CASE("arguments of another dtype or an undefined one are other arguments", 
   kassette::ShapedPlans kept;
   auto find = [&](const Tensor& x) {
     const Tensors args{x, filled({2, 2}, 1)};
-    return static_cast<bool>(kept.find(*plan, args.begin(), 2));
+    return static_cast<bool>(kept.find(*plan, args));
   };
   const Tensor x = filled({2, 3}, 1);
   CHECK_FALSE(find(x));
@@ -267,7 +267,7 @@ TEST_CASE("an update and what makes its increment are neighbours", "[shaped_plan
   const Ref<Plan> plan = Plan::build(request);
   CHECK(ops_of(plan->program()) == std::vector<std::string>{"multiply", "subtract", "multiply", "add"});
   const Tensors in{f64({2, 4}, {2}), f64({1, 2, 3}, {3})};
-  for (int k = 0; k < 3; ++k) plan->run(in.begin(), 2);
+  for (int k = 0; k < 3; ++k) plan->run(in);
   CHECK(values(v) == Numbers{-2, -4});
   CHECK(values(w) == Numbers{9, 16, 23});
 }
