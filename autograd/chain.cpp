@@ -4,22 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
 
 #include "core/fast_paths.h"
 
 namespace kassette {
-namespace {
-
-void end_stream() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
-}  // namespace
 
 ChainCode& Chain::add(ChainStep step, const Place& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
@@ -39,7 +27,7 @@ Place Chain::repeated(const std::byte* one, int source) {
   return new_chunk();
 }
 
-/// Processors see ahead in one stream; with several to follow beside results that are written, they are helped.
+/// Processors see ahead in one operand; with several to follow beside results that are written, they are helped.
 bool Chain::fetches() const { return shape_.numel() * element_ >= fast_path_thresholds.fetched; }
 void Chain::fetch(const Place& p) {
   if (!p.base) return;
@@ -92,7 +80,6 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
   const std::int64_t chunk = c.table_.chunk_bytes / c.element_, whole = begin + (end - begin) / chunk * chunk;
   if (whole > begin) c.table_.run[c.d_](code_.begin(), begin * c.element_, whole * c.element_);
   if (whole < end) c.run_rest(code_.begin(), chunks_, whole, end - whole);
-  if (c.streams_) end_stream();
 }
 
 void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
@@ -143,8 +130,8 @@ void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t a
   }
   table_.run[d_](code + n_fetch_, 0, 1);
   for (int i = n_fetch_; i < n_code_ - 1; ++i) {
-    if (!program[i].moves || (program[i].step != table_.store[d_] && program[i].step != table_.stream[d_])) continue;
-    std::memcpy(program[i].operand + at * element_, code[i].operand, static_cast<std::size_t>(n * element_));
+    if (program[i].moves && program[i].step == table_.store[d_])
+      std::memcpy(program[i].operand + at * element_, code[i].operand, static_cast<std::size_t>(n * element_));
   }
 }
 

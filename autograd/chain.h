@@ -56,10 +56,6 @@ class Chain {
   void fetch(const Place& p);
   void load(const Place& p) { add(table_.load[d_], p); }
   void store(const Place& p) { add(table_.store[d_], p); }
-  void stream(const Place& p) {
-    add(table_.stream[d_], p);
-    streams_ = true;
-  }
   void unary(const OpDef& op, const Attrs& attrs);
   /// `turned`: acc is the second operand.
   void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
@@ -120,7 +116,6 @@ class Chain {
   const int d_, element_;
   const ChainShape shape_;
   int n_code_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
-  bool streams_ = false;
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
   Unmade<One, 2 * kMaxSteps> ones_;

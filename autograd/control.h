@@ -74,7 +74,6 @@ inline void append(Tensors& to, std::span<const Tensor> list) {
 struct Traced {
   Ref<Plan> plan;      // inputs: the arguments, then the captures
   Tensors captures;
-  int n_args = 0;
 };
 Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f);
 /// Runs a body: recorded where recording is on and an argument has history.

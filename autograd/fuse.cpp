@@ -10,8 +10,6 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kLine = 64;   // bytes: what is written past the caches begins with one
-
 const ChainTable& table_for(std::int64_t n) {
   const ChainTables& tables = KASSETTE_PICK(chain_tables);
   return n < fast_path_thresholds.long_chunks ? tables.usual : tables.large;
@@ -222,11 +220,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
       if (!next_alone && last > k) chain.store(kept[k - item.begin] = chain.new_chunk());
       continue;
     }
-    bool read_here = last > k && last < item.end, alone = out.storage->count.load(std::memory_order_relaxed) == 1;
-    bool streams = alone && !read_here && last < item.end && item.n * out.dtype.size() >= fast_path_thresholds.streamed &&
-                   reinterpret_cast<std::uintptr_t>(out.data()) % 64 == 0;
-    if (streams) chain.stream(chain.memory(out.data()));
-    else chain.store(chain.memory(out.data()));
+    chain.store(chain.memory(out.data()));
   }
   if (item.sums) chain.store(Chain::of_source(0));
 }
@@ -240,7 +234,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
   add_steps(chain, f, item);
   chain.finish();
   if (!item.sums) {
-    const std::int64_t part = std::max<std::int64_t>(kLine, fast_path_thresholds.chain_part) / dtype.size();
+    const std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.chain_part / dtype.size());
     parallel_for(item.n, part, [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;
   }

@@ -88,7 +88,8 @@ bool LoopChains::takes(std::size_t i) {
   const Body& out = body(s.out);
   if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0) return false;
   const ChainShape before = shape_;
-  bool taken = s.op->pattern == Pattern::slice ? takes_slice(s) : s.op->pattern == Pattern::embed ? takes_embedding(s) : s.fusible && takes_elements(s);
+  const bool windows = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
+  const bool taken = windows ? takes_window(s) : s.fusible && takes_elements(s);
   if (!taken) {
     shape_ = before;
     return false;
@@ -153,25 +154,16 @@ bool LoopChains::fits(const Window& w) {
   return true;
 }
 
-bool LoopChains::takes_slice(const Step& s) {
+/// A slice, or what is embedded in zeros.
+bool LoopChains::takes_window(const Step& s) {
+  const bool slices = s.op->pattern == Pattern::slice;
+  const int from = in(s, 0);
+  const Role role = slot(from).role;
   Window w;
-  int from = in(s, 0);
-  Role role = slot(from).role;
-  if (role == kSlice || role == kEmbedded || !window_of(s.attrs, body(from), &w)) return false;
+  if (role == kEmbedded || (slices && role == kSlice) || !window_of(s.attrs, body(slices ? from : s.out), &w)) return false;
   if (!dtype_.given()) dtype_ = body(s.out).dtype;
-  if (!fits(w) || (role == kElements && !wide(from))) return false;
-  slot(s.out).role = kSlice;
-  slot(s.out).window = w;
-  return true;
-}
-
-bool LoopChains::takes_embedding(const Step& s) {
-  Window w;
-  int from = in(s, 0);
-  if (slot(from).role == kEmbedded || !window_of(s.attrs, body(s.out), &w)) return false;
-  if (!dtype_.given()) dtype_ = body(s.out).dtype;
-  if (!fits(w) || body(from).numel() != shape_.numel()) return false;
-  slot(s.out).role = kEmbedded;
+  if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
+  slot(s.out).role = slices ? kSlice : kEmbedded;
   slot(s.out).windows = {w};
   return true;
 }
@@ -295,8 +287,9 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     }
     if (made.role == kSlice) {
       int from = in(s, 0);
-      if (slot(from).role == kOutside) chain.load(place(from, to, made.window.first, made.window.whole));
-      else slice_of(from, made.window.first, to);
+      const Window& w = made.windows.front();
+      if (slot(from).role == kOutside) chain.load(place(from, to, w.first, w.whole));
+      else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     } else {
       int first = in(s, 0), other = s.n_in > 1 ? in(s, 1) : -1;

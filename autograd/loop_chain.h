@@ -46,8 +46,7 @@ class LoopChains {
     int step = -1;                // that makes it
     int uses = 0;                 // reads of its value in the group
     int chunk = -1;
-    Window window;                // of slices
-    std::vector<Window> windows;  // of what is embedded
+    std::vector<Window> windows;  // of a slice one, of what is embedded all
   };
 
   Slot& slot(int s) { return slots_[s]; }
@@ -61,8 +60,7 @@ class LoopChains {
   std::size_t extend(std::size_t begin);
   bool takes(std::size_t i);
   bool takes_elements(const Step& s);
-  bool takes_slice(const Step& s);
-  bool takes_embedding(const Step& s);
+  bool takes_window(const Step& s);
   bool fits(const Window& w);
   bool repeats_rows(int operand, int out) const;
   bool tiles(const Slot& s) const;

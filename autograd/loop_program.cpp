@@ -27,18 +27,15 @@ Tensors stand_ins(const std::vector<Body>& like) {
   return list;
 }
 
-/// Recording of a body's adjoint, whatever goes on around it.
-class Symbolic {
- public:
-  explicit Symbolic(Context& c)
-      : symbolic_(c.symbolic, true), recording_(c.recording, true), replays_(c.replays, true),
-        depth_(c.depth, std::uint8_t(1)), floor_(c.floor, std::uint8_t(0)), after_(c.after, static_cast<const AfterUpdates*>(nullptr)) {}
-
- private:
-  Scoped<bool> symbolic_, recording_, replays_;
-  Scoped<std::uint8_t> depth_, floor_;
-  Scoped<const AfterUpdates*> after_;
-};
+/// In which a body's adjoint is recorded, whatever goes on around it.
+ScopeState symbolic_scope() {
+  ScopeState s = context();
+  s.symbolic = s.recording = s.replays = true;
+  s.depth = 1;
+  s.floor = 0;
+  s.after = nullptr;
+  return s;
+}
 
 }  // namespace
 
@@ -159,7 +156,7 @@ Ref<Plan> Recording::build(const char* what) {
 
 Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
                                            const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
-  Symbolic on(context());
+  Scoped<ScopeState> on(context(), symbolic_scope());
   Recording r(body, arity, args, wanted, steps);
   if (!r.find_variants(has_dy)) return {};
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(r.build(body.program().what), arity));

@@ -22,17 +22,16 @@ void reorder(Program& p, std::vector<std::pair<int, int>> places) {
 /// What is needed of each slot: nothing, its shape, its value.
 void find_needs(Program& p, const std::vector<int>& roots) {
   std::vector<std::uint8_t> need(p.n_slots, 0);
-  auto at = [&](int slot) -> std::uint8_t& { return need[slot]; };
-  for (int r : roots) at(r) = 2;
+  for (int r : roots) need[r] = 2;
   for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
     Step& s = *it;
-    for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, at(s.out + i));
+    for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, need[s.out + i]);
     if (!s.need) continue;
     // What a body gives may have sizes that only running it tells.
     if (s.op == &call_row) s.need = 2;
     for (int i = 0; i < s.n_in; ++i) {
       const bool shape = reads_shape(s, i);
-      std::uint8_t& n = at(p.input(s, i));
+      std::uint8_t& n = need[p.input(s, i)];
       n = std::max<std::uint8_t>(n, shape ? 1 : 2);
     }
   }
@@ -134,23 +133,22 @@ void find_thin(Program& p) {
 
 void find_reach(Program& p) {
   std::vector<Outputs> reach(p.n_slots, 0);
-  auto at = [&](int slot) -> Outputs& { return reach[slot]; };
-  for (std::size_t k = 0; k < p.outputs.size(); ++k) at(p.outputs[k]) |= output_bit(static_cast<int>(k));
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) reach[p.outputs[k]] |= output_bit(static_cast<int>(k));
   for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
     Outputs from_all = 0;
-    for (int k = 0; k < s->n_out; ++k) from_all |= at(s->out + k);
+    for (int k = 0; k < s->n_out; ++k) from_all |= reach[s->out + k];
     if (!from_all || !s->op->vjp) continue;
     for (int i = 0; i < s->n_in; ++i) {
       Outputs from = has_bit(s->op->shape_only, i) ? 0 : from_all;
       if (s->op == &call_row) {
         from = 0;
         for (int k = 0; k < s->n_out; ++k)
-          if (procedure(*s->attrs.extra).reaches(i, output_bit(k))) from |= at(s->out + k);
+          if (procedure(*s->attrs.extra).reaches(i, output_bit(k))) from |= reach[s->out + k];
       }
-      at(p.input(*s, i)) |= from;
+      reach[p.input(*s, i)] |= from;
     }
   }
-  for (const Feed& f : p.feeds) p.reaches.push_back(at(f.slot));
+  for (const Feed& f : p.feeds) p.reaches.push_back(reach[f.slot]);
 }
 
 }  // namespace kassette

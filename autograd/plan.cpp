@@ -99,13 +99,8 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (!arg.defined()) {   // "leave unfed"
     if (!feed.fallback)
       fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared, " has no default");
-    Body b;
-    b.set(feed.declared);
-    b.device = cpu;
     Value v = feed.fallback->load();
-    b.storage = v.storage;
-    b.offset = v.offset;
-    return Access::wrap(std::move(b));
+    return Access::wrap(plain_body(feed.declared, cpu, std::move(v.storage), v.offset));
   }
   const Body& b = Access::body(arg);
   if (is_sparse(b))
@@ -356,16 +351,15 @@ Tensors connect_step(const Step& s, const Tensors& in) {
 Tensors Plan::connect(std::span<const Tensor> args, const Tensors* keys) const {
   if (!program_.missing.empty()) fail<ValueError>(program_.missing);
   std::vector<Tensor> slots(program_.n_slots);
-  auto at = [&](int slot) -> Tensor& { return slots[slot]; };
-  for (std::size_t i = 0; i < args.size(); ++i) at(program_.feeds[i].slot) = args[i];
-  for (const auto& [slot, body] : program_.constants) at(slot) = Access::wrap(body);
+  for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];
+  for (const auto& [slot, body] : program_.constants) slots[slot] = Access::wrap(body);
   auto leaf_tensor = [&](const LeafSlot& leaf) {
     const Cell& cell = *leaf.node->cell;
     Body b = plain_body(cell.spec, cell.device);
     b.flags = static_cast<std::uint8_t>(kLeaf | (cell.kind == Leaf::placeholder ? kSymbolic : cell.kind == Leaf::source ? kDraw : 0) |
                                         (cell.learning_phase ? kPhase : 0));
     b.node = leaf.node;
-    at(leaf.slot) = Access::wrap(std::move(b));
+    slots[leaf.slot] = Access::wrap(std::move(b));
   };
   for (const LeafSlot& leaf : program_.variables) leaf_tensor(leaf);
   for (const LeafSlot& leaf : program_.defaults) leaf_tensor(leaf);
@@ -373,15 +367,15 @@ Tensors Plan::connect(std::span<const Tensor> args, const Tensors* keys) const {
   int k = 0, key = 0;
   auto run_step = [&](const Step& s) {
     if (s.source && keys) {
-      at(s.out) = keys->begin()[key++];
+      slots[s.out] = keys->begin()[key++];
       return;
     }
     Tensors in;
     in.reserve(s.n_in);
-    for (int slot : program_.reads(s)) in.push_back(at(slot));
+    for (int slot : program_.reads(s)) in.push_back(slots[slot]);
     Tensors results = connect_step(s, in);
-    std::move(results.begin(), results.end(), &at(s.out));
-    for (int i = 0; i < s.n_dead; ++i) at(program_.dead[s.dead + i]) = Tensor();
+    std::move(results.begin(), results.end(), slots.begin() + s.out);
+    for (int i = 0; i < s.n_dead; ++i) slots[program_.dead[s.dead + i]] = Tensor();
   };
   try {
     for (; k < program_.first_tail; ++k) run_step(step(k));   // the tail serves updates alone
@@ -389,7 +383,7 @@ Tensors Plan::connect(std::span<const Tensor> args, const Tensors* keys) const {
     fail_step(k);
   }
   Tensors results;
-  for (int o : program_.outputs) results.push_back(at(o));
+  for (int o : program_.outputs) results.push_back(slots[o]);
   return results;
 }
 

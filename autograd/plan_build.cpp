@@ -58,7 +58,6 @@ class PlanBuilder {
   void add_effect(Node* n);
   void add_sum(Effect& effect);
   void add_sums();
-  void find_sources();
 
   const Plan::Request& request_;
   const bool keeps_calls_;
@@ -236,9 +235,7 @@ void PlanBuilder::add_step(Node* n, int base) {
   if (s.source) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
   s.one = s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
-  std::vector<int> ins;
-  for (std::uint32_t i = 0; i < n->n_in; ++i) ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
-  program_.ins.insert(program_.ins.end(), ins.begin(), ins.end());
+  for (std::uint32_t i = 0; i < n->n_in; ++i) program_.ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   program_.steps.push_back(std::move(s));
   if (n->op->traits & kEffect && std::find(listed_updates_.begin(), listed_updates_.end(), n) == listed_updates_.end())
     add_effect(n);
@@ -357,14 +354,10 @@ Program PlanBuilder::build() {
   find_in_place(p);
   find_thin(p);
   find_reach(p);
-  find_sources();
+  for (const Step& s : p.steps)
+    if (s.source) p.key_sources.push_back(key_sources_.at(s.out));
   // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.
   return std::move(program_);
-}
-
-void PlanBuilder::find_sources() {
-  for (const Step& s : program_.steps)
-    if (s.source) program_.key_sources.push_back(key_sources_.at(s.out));
 }
 
 Ref<Plan> Plan::build(const Request& request, bool keeps_calls) {

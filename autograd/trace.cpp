@@ -36,7 +36,6 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   }
   Tensors out = f(placeholders);
   Traced traced;
-  traced.n_args = static_cast<int>(args.size());
   std::unordered_set<const Node*> seen;
   std::vector<std::pair<const Node*, int>> captured;
   std::vector<const Node*> stack;

@@ -80,11 +80,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions*
   Context& c = context();
   if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
     fail<NotImplementedError>("gradients: ", xs.size(), " variables; one call takes at most ", kMaxOutputs);
-  if (!l.node) {
-    Tensors none;
-    for (std::int64_t i = 0; i < xs.size(); ++i) none.push_back(Tensor());
-    return none;
-  }
+  if (!l.node) return std::vector<Tensor>(xs.size());
   if (l.symbolic() || c.symbolic) return walk({loss}, xs, {seed_for(loss)}, Kept::everything, told);
   if (c.saved_bytes.get() < fast_path_thresholds.given_up) kept = Kept::everything;
   Tensors raw, leaves, before;

@@ -54,9 +54,6 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {
 struct FastPathThresholds {
   std::int64_t chain_part = 32768;         // bytes of one operand of a chain that are worth a thread
   std::int64_t long_chunks = 1 << 14;      // elements of a chain: chunks are of eight vectors, since few are left over
-  // A result that no cache will hold is written past them: a plain store reads the line first. Not where it replaces a variable, whose
-  // line was read just now.
-  std::int64_t streamed = 16 << 20;        // bytes
   std::int64_t fetched = 1 << 20;          // operands of a chain of so many bytes are asked for ahead
   std::int64_t loop_chain_row = 256, loop_chain = 1024;   // bytes: below, a chain of a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;  // instructions on an element of a loop's chain that are worth a thread

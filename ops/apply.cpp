@@ -106,11 +106,6 @@ class Reading {
   fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const Spec&>(b), " was not kept");
 }
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_foreign(const OpDef& op, const In* inputs, int n_in) {
-  for (int i = 0; i < n_in; ++i)
-    if (inputs[i].body()->flags & kForeign) kassette::fail_foreign(op.name, *inputs[i].body());
-  __builtin_unreachable();
-}
 
 /// The same call with the rank-0 operands of the CPU moved to where the others are: numbers, learning rates. Other operands have to
 /// be there already.
@@ -250,7 +245,8 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
       seen.level = std::max(seen.level, b->level);
     }
     seen.flags |= b->flags;
-    if (is_sparse(*b)) fail_sparse(op.name, *b);
+    if (b->flags & kSparse) fail_sparse(op.name, *b);
+    if (b->flags & kForeign) fail_foreign(op.name, *b);
     if (!has_bit(op.host, i)) {
       if (seen.device.given() && b->device != seen.device) return false;
       seen.device = b->device;
@@ -297,7 +293,6 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   const bool together = gather(op, inputs, n_in, from.get(), reading, seen);
   reading.count();
   if (!together) return apply_on_one_device(op, attrs, inputs, n_in, out, n_out);
-  if (seen.flags & kForeign) fail_foreign(op, inputs, n_in);
   const Decision d = decide(op, attrs, seen, c);
   for (int i = 0; i < n_in; ++i) args[i] = {from[i].body, from[i].storage ? from[i].data() : nullptr};
   for (int i = 0; i < n_out; ++i) {

@@ -34,7 +34,6 @@ struct ChainTable {
   const ChainStep *binary[2], *turned[2];   // of BinaryOps: acc = acc op operand; acc = operand op acc
   ChainStep call[2];                // acc = loop(acc), by way of the operand
   ChainStep load[2], store[2];      // acc = operand; operand = acc
-  ChainStep stream[2];              // the same past the caches; the operand is aligned to a vector
   ChainStep fetch[2];               // asks for chunks of the operand to come
   ChainStep end[2];                 // on with `operand`, the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.

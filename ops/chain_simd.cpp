@@ -71,11 +71,6 @@ struct Steps {
     (X::store(m + K * X::kWidth, r), ...);
     KASSETTE_NEXT;
   }
-  KASSETTE_STEP(stream) {
-    T* m = operand(c, at);
-    (X::stream(m + K * X::kWidth, r), ...);
-    KASSETTE_NEXT;
-  }
   KASSETTE_STEP(call) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
@@ -158,7 +153,6 @@ const ChainTable table = {.chunk_bytes = static_cast<int>(S<float>::kBytes),
                           .call = KASSETTE_BOTH(call),
                           .load = KASSETTE_BOTH(load),
                           .store = KASSETTE_BOTH(store),
-                          .stream = KASSETTE_BOTH(stream),
                           .fetch = KASSETTE_BOTH(fetch),
                           .end = KASSETTE_BOTH(end),
                           .run = {S<float>::run, S<double>::run},
