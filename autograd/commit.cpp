@@ -74,7 +74,7 @@ void Plan::find_alone(Frame& f) const {
 /// The steps that serve updates alone, with memory for all they make, and the checks that wait for shapes.
 void Plan::prepare_tail(Frame& f) const {
   f.commit.items.clear();
-  const int end = static_cast<int>(program_.steps.size());
+  const int end = program_.n_steps();
   for (int k = program_.first_tail; k < end;) {
     Item item = gather(f, k, end);
     allocate(f, item);

@@ -2,7 +2,6 @@
 // again, so that any order of derivative works.
 #pragma once
 #include <span>
-#include <string>
 #include <vector>
 
 #include <kassette/api.h>

@@ -6,7 +6,6 @@
 #include "autograd/loop_run.h"
 #include "core/fast_paths.h"
 #include "core/text.h"
-#include "ops/binary.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 
@@ -58,7 +57,7 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
   std::vector<char> gone(plan_.steps.size(), 0);
   for (int i = 0; i < p.arity.nc && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
-    int slot = v.din[p.arity.nx + p.arity.ns + i], start = p.sums[i];
+    int slot = v.din[p.arity.capture(i)], start = p.sums[i];
     if (start < 0) continue;
     while (slot >= 0 && slot != start && reads[slot] == 1) {
       int add = p.maker[slot];
@@ -99,7 +98,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
   for (int i = 0; i < p.arity.ns; ++i)
     if (int to = p.dys[p.arity.ny + i]; to >= 0) back.carried.push_back({v.din[p.arity.nx + i], to});
   for (int i = 0; i < p.arity.nc; ++i)
-    if (int from = v.din[p.arity.nx + p.arity.ns + i], to = p.sums[i]; from >= 0 && !in_place(to))
+    if (int from = v.din[p.arity.capture(i)], to = p.sums[i]; from >= 0 && !in_place(to))
       back.carried.push_back({from, to});
   back.in_place.assign(p.arity.nx, 0);
   for (int i = 0; i < p.arity.nx; ++i) {
@@ -157,7 +156,7 @@ void LoopRun::seed(const Tensors& dys) {
   }
   for (std::size_t i = 0; i < p.sums.size(); ++i) {
     if (p.sums[i] < 0) continue;
-    const Tensor& capture = in_[1 + p.arity.nx + p.arity.ns + i];
+    const Tensor& capture = in_[1 + p.arity.capture(i)];
     body(p.sums[i]) = Access::body(broadcast_like(number_like(-0.0, capture), capture));
   }
 }
@@ -190,7 +189,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
       execute(*back.steps);
       store_dx(v, back, t);
       carry(back.carried);
-      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.nx + p.arity.ns + i] >= 0;
+      for (std::size_t i = 0; i < shares.size(); ++i) shares[i] |= v.din[p.arity.capture(i)] >= 0;
       now = v.next;
     }
   } catch (const Error&) {

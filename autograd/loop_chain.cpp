@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/fast_paths.h"
-#include "ops/shaping.h"
 
 namespace kassette {
 namespace {

@@ -70,7 +70,7 @@ class Recording {
 
  private:
   std::vector<char> add_variant(const std::vector<char>& has_dy);
-  bool is_capture(int arg) const { return arg >= arity_.nx + arity_.ns; }
+  bool is_capture(int arg) const { return arg >= arity_.capture(0); }
 
   const LoopArity& arity_;
   Tensors xs_, results_;
@@ -166,7 +166,7 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
   for (std::int64_t i = 0; i < r.in.size(); ++i) p->args.push_back((feed++)->slot);
   p->sums.assign(arity.nc, -1);
   for (int i : r.to)
-    if (i >= arity.nx + arity.ns) p->sums[i - arity.nx - arity.ns] = (feed++)->slot;
+    if (i >= arity.capture(0)) p->sums[i - arity.capture(0)] = (feed++)->slot;
   for (const Tensor& t : r.dys) p->dys.push_back(t.defined() ? (feed++)->slot : -1);
   const std::vector<int>& outputs = p->plan().outputs;
   p->outs.assign(outputs.begin(), outputs.begin() + r.outs.size());

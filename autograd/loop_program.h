@@ -23,6 +23,7 @@ namespace kassette {
 /// What the inputs of a loop's body are, in their order.
 struct LoopArity {
   int nx = 0, ns = 0, nc = 0, ny = 0;   // elements, states, captures; stacked outputs
+  int capture(int i) const { return nx + ns + i; }
 };
 
 /// One way back through the body: which outputs have cotangents there. A state has none where nothing depends on it.

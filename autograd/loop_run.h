@@ -1,6 +1,5 @@
 // autograd/loop_run.h - one run of a compiled loop, there and, if it keeps what that needs, back. See Note [Loops].
 #pragma once
-#include <string>
 #include <vector>
 
 #include "autograd/tape.h"

@@ -4,8 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <kassette/engine.h>

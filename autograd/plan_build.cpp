@@ -1,6 +1,5 @@
 // autograd/plan_build.cpp - from a segment of the tape to the steps of a plan.
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 #include "autograd/control.h"
@@ -10,10 +9,7 @@
 #include "autograd/update.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/binary.h"
 #include "ops/elementwise.h"
-#include "ops/like.h"
-#include "ops/reduce.h"
 
 namespace kassette {
 

@@ -4,7 +4,6 @@
 
 #include "autograd/control.h"
 #include "autograd/deferred.h"
-#include "autograd/walk.h"
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"

@@ -2,7 +2,6 @@
 #include "ops/matmul.h"
 
 #include <algorithm>
-#include <climits>
 #include <type_traits>
 
 #include "core/convert.h"
