@@ -79,7 +79,7 @@ class CpuRearranger final : public Rearranger {
 
 /// Integers wrap: sums of products modulo two to the width.
 template <class T>
-void multiply_integers(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
+void multiply(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
   std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
   parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)), [&](std::int64_t begin, std::int64_t end) {
@@ -117,15 +117,12 @@ template <class T>
 void run(const Call& call, const std::byte* a, const std::byte* b, T* out) {
   if (MatrixForm f(call.attrs); f.plain) {
     const Product p = product_of(call, f, *call.out[0], &a, &b);
-    if constexpr (std::is_floating_point_v<T>) multiply(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
-    else multiply_integers(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
+    multiply(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
     return;
   }
   CpuRearranger to_order;
   ContractionPlan p = plan_contraction(call, a, b, sizeof(T), to_order);
-  auto *x = reinterpret_cast<const T*>(p.a), *y = reinterpret_cast<const T*>(p.b);
-  if constexpr (std::is_floating_point_v<T>) multiply(p.product, p.repeats, x, y, out);
-  else multiply_integers(p.product, p.repeats, x, y, out);
+  multiply(p.product, p.repeats, reinterpret_cast<const T*>(p.a), reinterpret_cast<const T*>(p.b), out);
 }
 
 /// Half types: the whole product in float32, rounded once.
@@ -176,26 +173,6 @@ bool add_product(const Call& call, Body& sum) {
   return sum.dtype == float64 && add(reinterpret_cast<double*>(sum.data()));
 }
 
-bool multiply_onto_row(const Call& call, const Body& row, bool relu) {
-  Body& out = *call.out[0];
-  if (relu) return false;
-  if (call.device != cpu || out.rank == 0 || out.numel() == 0 || row.dtype != out.dtype || row.numel() != out.dims[out.rank - 1]) return false;
-  if (call.spec(0).numel() == 0) return false;
-  auto run = [&](auto zero) {
-    using T = decltype(zero);
-    CpuRearranger to_order;
-    ContractionPlan c{.product = {}, .repeats = {}, .a = call.in[0].data, .b = call.in[1].data};
-    if (MatrixForm f(call.attrs); f.plain) c.product = product_of(call, f, out, &c.a, &c.b);
-    else c = plan_contraction(call, c.a, c.b, sizeof(T), to_order);
-    if (c.repeats.count != 1 || c.product.ldo != c.product.n || c.product.n != row.numel() || !adds_products(c.product)) return false;
-    out.storage = Storage::allocate(out.checked_bytes(call.op.name), cpu);
-    return multiply_onto_row(c.product, reinterpret_cast<const T*>(c.a), reinterpret_cast<const T*>(c.b), reinterpret_cast<const T*>(row.data()),
-                             call.out_as<T>());
-  };
-  if (out.dtype == float32) return run(0.0f);
-  return out.dtype == float64 && run(0.0);
-}
-
 // ---- adjoint ---------------------------------------------------------------------------------------------------------
 
 /// The form of the product that gives the cotangent of operand i.
@@ -220,7 +197,7 @@ const Spec& spec_of(const Tensor& x) { return Access::body(x); }
 
 }  // namespace
 
-constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product, .onto_row = multiply_onto_row};
+constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");

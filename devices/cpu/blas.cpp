@@ -410,28 +410,11 @@ bool add_any(const Product& p, const T* a, const T* b, T* out) {
   return true;
 }
 
-/// gemm clears what it writes to: a row that is put there instead costs nothing.
-template <class T>
-bool onto_row_any(const Product& p, const T* a, const T* b, const T* row, T* out) {
-  if (!adds_up(p)) return false;
-  pthread_once(&once, use_one_thread);
-  for_each_tile(p, Repeats(), a, b, out, [&](const Product& part, const T* x, const T* y, T* to) {
-    for (std::int64_t i = 0; i < part.m; ++i) std::copy_n(row + (to - out) % p.ldo, part.n, to + i * p.ldo);
-    blas_gemm(part, x, y, to, Into::sum);
-  });
-  return true;
-}
-
 }  // namespace
 
 void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
 void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
 bool add_product(const Product& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const Product& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
-bool adds_products(const Product& p) { return adds_up(p); }
-bool multiply_onto_row(const Product& p, const float* a, const float* b, const float* row, float* out) { return onto_row_any(p, a, b, row, out); }
-bool multiply_onto_row(const Product& p, const double* a, const double* b, const double* row, double* out) {
-  return onto_row_any(p, a, b, row, out);
-}
 
 }  // namespace kassette

@@ -31,10 +31,5 @@ void multiply(const Product& p, const Repeats& r, const double* a, const double*
 /// shape does not go that way.
 bool add_product(const Product& p, const float* a, const float* b, float* out);
 bool add_product(const Product& p, const double* a, const double* b, double* out);
-bool adds_products(const Product& p);
-
-/// out = a x b + `row` to each row, with the bits of a product and an addition after it; false, and nothing done, as above.
-bool multiply_onto_row(const Product& p, const float* a, const float* b, const float* row, float* out);
-bool multiply_onto_row(const Product& p, const double* a, const double* b, const double* row, double* out);
 
 }  // namespace kassette
