@@ -551,7 +551,8 @@ class Drawer {
       const int own = body.first + static_cast<int>(xs.size() + k);
       // A state that only feeds itself, one that is the output, or a new one.
       const Type& wanted = type(s, states[k]);
-      body.results.push_back(chance(8) ? own : type(inner, out) == wanted && chance(3) ? out : result_of_type(body, inner, wanted));
+      if (k > 0 && chance(5) && type(s, states[k - 1]) == wanted) body.results.push_back(body.results.back());   // two states, one value
+      else body.results.push_back(chance(8) ? own : type(inner, out) == wanted && chance(3) ? out : result_of_type(body, inner, wanted));
     }
     for (int r : body.results) p_.nests |= r == result;   // its cotangent is a sum of what later steps give and what the outputs do
     body.results.insert(body.results.begin(), result);
