@@ -29,11 +29,13 @@ constexpr int kBinaryOps = 7;
 
 std::set<int> needed(const Block& b, std::set<int> live);
 
-/// Whether each result of a loop's body differs from step to step. What does not is computed outside, once.
-bool varies(const Block& b) {
+/// Whether each result of a loop's body differs from step to step. What does not is computed outside, once. The last arguments may be
+/// constants.
+bool varies(const Block& b, int constants) {
   std::set<int> varying;
   int at = b.first;
-  for (std::size_t i = 0; i < b.arguments.size(); ++i) varying.insert(at++);
+  for (std::size_t i = 0; i < b.arguments.size(); ++i, ++at)
+    if (i + static_cast<std::size_t>(constants) < b.arguments.size()) varying.insert(at);
   for (const Instruction& i : b.code) {
     std::set<int> from(i.in.begin(), i.in.end());
     for (const Block& inner : i.blocks)
@@ -137,7 +139,7 @@ class Drawer {
 
   void add(Block& b, Scope& s, Instruction i, const std::vector<Type>& made) {
     i.made = made;
-    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn) p_.invariant |= !varies(i.blocks[0]);
+    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn) p_.invariant |= !varies(i.blocks[0], i.kind == Kind::rnn ? i.numbers[2] : 0);
     b.code.push_back(std::move(i));
     s.types.insert(s.types.end(), made.begin(), made.end());
   }
