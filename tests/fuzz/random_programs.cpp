@@ -473,9 +473,9 @@ class Ways {
   /// bits of the first function of that kind, and those of one that takes no fast path where nothing is nested. A call of a function that
   /// is one node has another order than its ops.
   void compare(const std::string& name, const Outcome& got, const Outcome& eager, Firsts& firsts, const Made::How& how) {
-    const bool calls = p_.calls || p_.invariant || how.nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase;
+    const bool calls = p_.calls || p_.invariant || how.nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase && !p_.inner;
     const double near = this->near();
-    if (!eager.results.empty() || !eager.error.empty()) check_.compare(name, got, eager, straight ? 0 : near, p_.inner && !straight ? near : 0);
+    if (!eager.results.empty() || !eager.error.empty()) check_.compare(name, got, eager, straight ? 0 : near, p_.inner ? near : 0);
     if (!got.error.empty() || how.depth == kValues) return;
     Outcome (&functions)[3] = firsts.of[how.any_rank ? 2 : how.unknown];
     Outcome &plain = functions[2], &same = functions[how.depth == kSecond];
