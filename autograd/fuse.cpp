@@ -10,6 +10,9 @@
 namespace kassette {
 namespace {
 
+/// Elements that are worth a thread: whole lines of 64, since what is written past the caches begins with one.
+std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.length() / 64 + 1) * 64; }
+
 const ChainTable& table_for(std::int64_t n) {
   const ChainTables& tables = KASSETTE_PICK(chain_tables);
   return n < fast_path_thresholds.long_chunks ? tables.usual : tables.large;
@@ -157,7 +160,7 @@ namespace {
 /// Of each row of what the chain makes the sum, to `partial`; the rows go out of the first-level cache.
 template <class T>
 void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
-  parallel_for((n + kFoldRow - 1) / kFoldRow, kFoldGrain / kFoldRow, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) T block[kFoldRow];
     chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow, reinterpret_cast<std::byte*>(block),
                      [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
@@ -234,8 +237,7 @@ void Plan::run_fused(Frame& f, const Item& item) const {
   add_steps(chain, f, item);
   chain.finish();
   if (!item.sums) {
-    const std::int64_t part = std::max<std::int64_t>(1, fast_path_thresholds.chain_part / dtype.size());
-    parallel_for(item.n, part, [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
+    parallel_for(item.n, part_of(chain), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;
   }
   const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);

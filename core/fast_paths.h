@@ -52,7 +52,7 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {
 
 /// From where on a fast path is taken; tests set them to 0, so that small shapes take it. None of them decides bits.
 struct FastPathThresholds {
-  std::int64_t chain_part = 32768;         // bytes of one operand of a chain that are worth a thread
+  std::int64_t chain_part = 3 << 16;       // instructions on an element of a chain that are worth a thread
   std::int64_t long_chunks = 1 << 14;      // elements of a chain: chunks are of eight vectors, since few are left over
   std::int64_t fetched = 1 << 20;          // operands of a chain of so many bytes are asked for ahead
   std::int64_t loop_chain_row = 256, loop_chain = 1024;   // bytes: below, a chain of a loop costs more than it saves

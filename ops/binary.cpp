@@ -38,7 +38,7 @@ const LoopSet* find(DType dtype) {
 }
 
 template <class Op>
-constexpr ElementwiseLoops loops_of{find<Op>, 2, 1 << 14, false};
+constexpr ElementwiseLoops loops_of{find<Op>, 2, is_among<Op>(ShortBinary{}) ? kShortGrain : kLongGrain, false};
 
 template <class Op>
 void rule(const Call& call, Spec* out) {

@@ -14,6 +14,15 @@ namespace kassette {
 // itself, runs its loop on a chunk in memory. Values are those of the loops to the last bit.
 constexpr std::int64_t kMaxChunkBytes = 512;
 
+/// Ops whose value is short; of the others the loops are called.
+using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, BentRelu,
+                          HardSigmoid, Clip>;
+using ShortBinary = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum>;
+template <class Op, class... Ops>
+constexpr bool is_among(OpList<Ops...>) {
+  return (std::is_same_v<Op, Ops> || ...);
+}
+
 struct ChainCode;
 using ChainStep = void (*)();   // its true type has vectors for parameters and is known to its level
 

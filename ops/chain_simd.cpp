@@ -112,15 +112,6 @@ using Short = Steps<T, 0, 1, 2, 3>;
 template <class T>
 using Long = Steps<T, 0, 1, 2, 3, 4, 5, 6, 7>;
 
-/// Ops whose value is short; of the others the loops are called.
-using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, BentRelu,
-                          HardSigmoid, Clip>;
-using ShortBinary = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum>;
-
-template <class Op, class... Ops>
-constexpr bool is_among(OpList<Ops...>) {
-  return (std::is_same_v<Op, Ops> || ...);
-}
 template <class S, class Op>
 constexpr typename S::Step unary_code() {
   if constexpr (is_among<Op>(ShortUnary{})) return S::template unary<Op>;

@@ -25,7 +25,7 @@ const LoopSet* find(DType dtype) {
 }
 
 template <class Op>
-constexpr ElementwiseLoops loops_of{find<Op>, 2, 1 << 15, true};
+constexpr ElementwiseLoops loops_of{find<Op>, 2, kShortGrain, true};
 
 template <class Op>
 void rule(const Call& call, Spec* out) {
@@ -54,7 +54,7 @@ void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   for (std::int64_t i = 0; i < n; ++i) o[i] = !a[i];
 }
 constexpr LoopSet not_set{{not_loop}};
-constexpr ElementwiseLoops not_loops{[](DType) { return &not_set; }, 1, 1 << 16, true};
+constexpr ElementwiseLoops not_loops{[](DType) { return &not_set; }, 1, 4 * kShortGrain, true};
 
 void not_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::bools);

@@ -19,6 +19,7 @@ struct LoopSet {
 
 /// Where an op's loops are found: for the dtype of the last operand, at the CPU level in use. Null for float16 and bfloat16
 /// means that the float32 loops run on blocks converted to float32 and back.
+inline constexpr int kShortGrain = 3 << 14, kLongGrain = 1 << 15;   // of ops of a few instructions, and of others: Note [Worth a thread]
 struct ElementwiseLoops {
   const LoopSet* (*find)(DType dtype);
   int arity;

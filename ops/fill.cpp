@@ -6,6 +6,7 @@
 #include "core/convert.h"
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "ops/elementwise.h"
 #include "ops/like.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
@@ -83,7 +84,7 @@ void fill_range(const Call& call) {
   dispatch(call.out[0]->dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     T* to = call.out_as<T>();
-    parallel_for(call.out[0]->numel(), 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(call.out[0]->numel(), 2 * kShortGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) to[i] = convert_one<T>(static_cast<From>(start + static_cast<From>(i) * step));
     });
   });

@@ -34,7 +34,7 @@ class Scratch {
 // A fold is cut into blocks whose sizes depend on the shape alone; blocks are folded by vector accumulators, then their results
 // are folded in the same way. So the bits do not depend on the number of threads, and rounding errors grow as in pairwise
 // summation.
-inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 15;
+inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 17;
 
 /// x is (outer, n, inner); out[o, i] = fold over the middle. All sizes >= 1. The blocks are folded by first_rows(o, at, to, count, n)
 /// - rows from element `at` on, of index o - and first_columns(o, column, at, to, n, width), their results by `loops`.

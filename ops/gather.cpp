@@ -13,7 +13,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 1 << 15;
+constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
 
 void check_indices(const char* op, const Spec& s) {
   if (s.dtype != int32 && s.dtype != int64)
@@ -155,7 +155,7 @@ void gather_grad_kernel(const Call& call) {
       return;
     }
     // Each thread walks all indices, so there are no more parts than threads.
-    std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < 4 * kGrainBytes ? 1 : num_threads();
+    std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
     parallel_for(p.size, (p.size + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
       add_range(dy, at, to, p.inner, begin, end);
     });

@@ -125,7 +125,7 @@ void index_gradient(const Rewind& r) { r.give(0, index_grad_like_row, r.attrs, {
 void index_grad_kernel(const Call& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
 /// Adds input 0 to the elements of `sum` that the index points at.
 bool index_grad_accumulate(const Call& call, Body& sum) {
-  constexpr std::int64_t kGrain = 1 << 14;   // elements that are worth a thread
+  constexpr std::int64_t kGrain = 3 << 14;   // elements that are worth a thread
   Window w;
   if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !window_of(call.attrs, sum, &w)) return false;
   const Loop add = binary_row<Add>().loops->find(sum.dtype)->by[0];

@@ -8,7 +8,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 15;
+constexpr std::int64_t kGrain = 3 << 15;
 
 template <class T>
 void repeat(const T* from, T* to, const Runs& runs) {

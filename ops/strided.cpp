@@ -15,7 +15,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 1 << 16;   // bytes that are worth a thread
+constexpr std::int64_t kGrainBytes = 3 << 16;   // bytes that are worth a thread
 
 /// Drops axes of size 1, orders the rest by the stride that is written, large to small, and joins neighbours.
 Strided simplified(const Strided& l) {

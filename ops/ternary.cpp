@@ -34,7 +34,7 @@ const LoopSet* find(DType dtype) {
     default: return &set<std::uint64_t>;
   }
 }
-constexpr ElementwiseLoops loops{find, 3, 1 << 14, false};
+constexpr ElementwiseLoops loops{find, 3, kShortGrain, false};
 
 void rule(const Call& call, Spec* out) {
   const Spec &c = call.spec(0), &a = call.spec(1), &b = call.spec(2);

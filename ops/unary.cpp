@@ -33,7 +33,7 @@ const LoopSet* find(DType dtype) {
 }
 
 template <class Op>
-constexpr ElementwiseLoops loops_of{find<Op>, 1, 1 << 14, false};
+constexpr ElementwiseLoops loops_of{find<Op>, 1, is_among<Op>(ShortUnary{}) ? kShortGrain : kLongGrain, false};
 
 template <class Op>
 void rule(const Call& call, Spec* out) {

@@ -338,6 +338,7 @@ int main(int argc, char** argv) {
   kernel_rows();
   convolution_rows();
   file_rows();
+  thread_rows();
   std::ostringstream config;
   kassette::show_config(config);
   std::string lines = config.str();

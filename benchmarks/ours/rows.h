@@ -35,3 +35,5 @@ void kernel_rows();
 void convolution_rows();
 /// The rows of files.cpp: files, and tensors as people look at them.
 void file_rows();
+/// The rows of threads.cpp: work of growing size.
+void thread_rows();

@@ -27,9 +27,10 @@ namespace kassette {
 namespace {
 
 // Sizes are counted in multiply-adds. Measured with OpenBLAS 0.3.21 (core Cooperlake, 2 cores): its small-matrix path ends
-// at 10^6 and does some 100 a nanosecond; a hand-over to the pool takes half a microsecond.
+// at 10^6 and does some 100 a nanosecond.
 constexpr std::int64_t kTiny = 64;                        // own loop: a call of OpenBLAS costs more
-constexpr std::int64_t kWorthAThread = std::int64_t(1) << 17;
+constexpr std::int64_t kLeastTile = std::int64_t(1) << 17;
+constexpr std::int64_t kWorthAThread = std::int64_t(1) << 18;   // Note [Worth a thread]
 constexpr std::int64_t kSmallPath = 1'000'000;
 constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
 constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tiles of the small path are faster
@@ -282,11 +283,11 @@ Tiles tiles_of(const Product& p, std::int64_t repeats) {
   std::int64_t work = p.m * p.n * p.k;
   if (std::int64_t strips = strips_of(p, repeats)) return Tiles::into_strips(p.m, p.n, strips);
   if (p.m == 1 || p.n == 1) {
-    std::int64_t most = std::max<std::int64_t>(256, kWorthAThread / std::max<std::int64_t>(1, p.k));
+    std::int64_t most = std::max<std::int64_t>(256, kLeastTile / std::max<std::int64_t>(1, p.k));
     return {p.m, p.n, std::min(p.m, most), std::min(p.n, most)};
   }
-  if (work < 2 * kWorthAThread) return {p.m, p.n, p.m, p.n};
-  if (work <= kSmallPath) return small_grid(p, power_of_two(work / (2 * kWorthAThread)) * 2);
+  if (work < 2 * kLeastTile) return {p.m, p.n, p.m, p.n};
+  if (work <= kSmallPath) return small_grid(p, power_of_two(work / (2 * kLeastTile)) * 2);
   if (work <= kCutToSmall) return small_grid(p, power_of_two(work / kSmallTile));
   return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
 }
@@ -317,8 +318,8 @@ template <class T, class F>
 void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T* out, F&& one) {
   const Tiles t = tiles_of(p, r.count);
   const std::int64_t per_product = t.down * t.across;
-  const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k);
-  parallel_for(r.count * per_product, std::max<std::int64_t>(1, kWorthAThread / (tile_work + 1024)), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k), call = 1024;   // what a call of OpenBLAS costs beside it
+  parallel_for(r.count * per_product, (kWorthAThread + tile_work) / (tile_work + call), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (i > begin && tile_work > kSmallPath) check_interrupt();
       std::int64_t at_a, at_b, at_out;

@@ -8,6 +8,12 @@
 
 namespace kassette {
 
+// Note [Worth a thread]
+// A grain is what is worth another thread. To hand work over costs some 1.5 us where another CPU is idle (Zen 5, two cores: one and two
+// threads break even where all of it takes 3 us with one), and more where that CPU sleeps or is shared. So grains are such that
+// the least work that is shared, two of them, takes one thread some 6 us. Products are counted as the fastest CPUs do them. Who computes a part is
+// all that grains decide, never what is in it. benchmarks/threads.py holds two threads to one on growing sizes.
+
 /// A part of a range, borrowed callable.
 struct RangeFn {
   void* object;
