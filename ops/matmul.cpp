@@ -34,6 +34,17 @@ void check_dtypes(const Call& call, const char* user) {
 
 void rule(const Call& call, Spec* out) {
   const Spec &a = call.spec(0), &b = call.spec(1);
+  if (MatrixForm m(call.attrs); m.plain && a.dtype == b.dtype && !a.dtype.is_bool()) {   // two matrices, sizes known
+    const Spec &x = m.swapped ? b : a, &y = m.swapped ? a : b;
+    std::int64_t k = x.dims[!m.ta];
+    if (k >= 0 && k == y.dims[m.tb]) {
+      out->rank = 2;
+      out->dtype = a.dtype;
+      out->dims[0] = x.dims[m.ta];
+      out->dims[1] = y.dims[!m.tb];
+      return;
+    }
+  }
   const Form f = decode(call.attrs);
   check_dtypes(call, kUserNames[static_cast<int>(f.user)]);
   std::int64_t size[kLabels];
