@@ -71,7 +71,7 @@ BackwardWalk::~BackwardWalk() {
 }
 
 std::uint32_t BackwardWalk::add(Node* n) {
-  auto index = static_cast<std::uint32_t>(entries_.size());
+  const std::uint32_t index = entries_.size();
   bool wanted = std::binary_search(wanted_.begin(), wanted_.end(), n);
   entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
   for (std::uint32_t i = 0; i < n->n_out; ++i) cotangents_.emplace_back();
@@ -135,7 +135,7 @@ void BackwardWalk::handle_deferred(Entry& e) {
   Tensors results = expanded_[e.node];
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const Tensor& r = results[i];
-    Tensor dy = cotangents_[e.first + static_cast<std::uint32_t>(i)];
+    Tensor dy = cotangents_[e.first + i];
     if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), dy);
   }
 }
@@ -147,7 +147,7 @@ void BackwardWalk::handle(Entry& e) {
     return;
   }
   if (!n.op || !n.op->vjp) return;
-  auto n_in = static_cast<int>(n.n_in), n_out = static_cast<int>(n.n_out);
+  const int n_in = n.n_in, n_out = n.n_out;
   Few<Tensor, 8> cotangents(n_in + n_out);
   Few<bool, 8> wanted(n_in);
   Tensor *din = cotangents.get(), *dy = din + n_in;
@@ -159,7 +159,7 @@ void BackwardWalk::handle(Entry& e) {
   std::uint32_t first = e.first;
   bool keep = e.wanted;
   for (int i = 0; i < n_out; ++i) {
-    Tensor& c = cotangents_[first + static_cast<std::uint32_t>(i)];
+    Tensor& c = cotangents_[first + i];
     dy[i] = keep ? c : std::move(c);
   }
   n.op->vjp(Rewind(&n, dy, din, wanted.get(), unrecorded_ ? this : nullptr));

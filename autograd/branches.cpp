@@ -10,7 +10,7 @@ namespace {
 class Branches final : public Procedure {
  public:
   Branches(Traced yes, Traced no, Spec result)
-      : yes_(std::move(yes.plan)), no_(std::move(no.plan)), n_yes_(static_cast<int>(yes.captures.size())), result_(result) {}
+      : yes_(std::move(yes.plan)), no_(std::move(no.plan)), n_yes_(yes.captures.size()), result_(result) {}
   Tensors run(const Tensors& in) const override {
     bool taken;
     in[1].item(&taken, bool_);

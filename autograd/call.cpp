@@ -25,7 +25,7 @@ class Rewinder final : public Procedure {
   void specs(const Call& call, Spec* out) const override {
     for (std::size_t i = 0; i < wanted_.size(); ++i) out[i].set(call.spec(wanted_[i]));
   }
-  int n_out() const override { return static_cast<int>(wanted_.size()); }
+  int n_out() const override { return wanted_.size(); }
   bool reaches(int i, Outputs) const override { return i >= n_in_ || of().reaches(i, ~Outputs(0)); }
   const Rewinder* as_rewinder() const override { return this; }
   Rewound rewound() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
@@ -116,7 +116,7 @@ void call_gradient(const Rewind& r) {
     if (r.dy(k).defined()) in.push_back(r.dy(k));
   }
   Attrs attrs;
-  attrs.a = static_cast<std::int64_t>(wanted.size());
+  attrs.a = wanted.size();
   attrs.extra = Ref<Extra>::adopt(new Rewinder(r.attrs.extra, wanted, has_dy, r.n_in()));
   Tensors g = apply_all(call_row, attrs, in);
   for (std::size_t k = 0; k < wanted.size(); ++k) r.din(wanted[k]) = g[k];

@@ -22,8 +22,8 @@ class Unmade {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
-  T& operator[](int i) { return *reinterpret_cast<T*>(bytes_ + i * static_cast<int>(sizeof(T))); }
-  const T& operator[](int i) const { return *reinterpret_cast<const T*>(bytes_ + i * static_cast<int>(sizeof(T))); }
+  T& operator[](int i) { return *reinterpret_cast<T*>(bytes_ + i * sizeof(T)); }
+  const T& operator[](int i) const { return *reinterpret_cast<const T*>(bytes_ + i * sizeof(T)); }
   T* begin() { return &(*this)[0]; }
   const T* begin() const { return &(*this)[0]; }
 

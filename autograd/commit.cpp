@@ -88,7 +88,7 @@ void Plan::prepare_tail(Frame& f) const {
       fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
   }
   f.commit.replaced.reserve(program_.effects.size());
-  for (int k = program_.first_tail; k < end; ++k) f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(step(k).n_in)));
+  for (int k = program_.first_tail; k < end; ++k) f.arrays.resize(std::max<std::size_t>(f.arrays.size(), step(k).n_in));
 }
 
 /// Gives a variable its new value; `room`: memory for a sum that is no step.

@@ -84,7 +84,7 @@ Tensor no_key(const char* what);
 /// A step of a plain loop, for as long as it lives: Note [Series of draws].
 class PlainStep {
  public:
-  PlainStep(std::int64_t step, std::int64_t steps) : PlainStep(context(), static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(steps)) {}
+  PlainStep(std::int64_t step, std::int64_t steps) : PlainStep(context(), step, steps) {}
 
  private:
   PlainStep(Context& c, std::uint64_t step, std::uint64_t steps) : step_(c.loop_step, c.loop_step * steps + step), steps_(c.loop_steps, c.loop_steps * steps) {}

@@ -35,7 +35,7 @@ Spec stacked_spec(const char* what, const Spec& element, std::int64_t n, int axi
 
 Elements::Elements(const char* what, const Tensor& x, std::int64_t size, int axis) : what_(what), axis_(axis) {
   in_name_of(what, [&] {
-    if (size <= kMaxOutputs || axis != 0) parts_ = unstack(x, static_cast<int>(size), axis);
+    if (size <= kMaxOutputs || axis != 0) parts_ = unstack(x, size, axis);
     else
       for (std::int64_t i = 0; i < size; i += kTogether) runs_.push_back(x[slice(i, std::min(size, i + kTogether))]);
   });
@@ -45,7 +45,7 @@ void Elements::load(std::int64_t i) {
   begin_ = i / kTogether * kTogether;
   const Tensor& run = runs_[i / kTogether];
   parts_ = Tensors();   // before the next are made
-  parts_ = in_name_of(what_, [&] { return unstack(run, static_cast<int>(Access::body(run).dims[0]), axis_); });
+  parts_ = in_name_of(what_, [&] { return unstack(run, Access::body(run).dims[0], axis_); });
 }
 
 }  // namespace kassette

@@ -170,7 +170,7 @@ void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
 std::int64_t partial_bytes(std::int64_t n) {
   std::int64_t sums = 0;
   for (std::int64_t m = n; m > 1;) sums += m = (m + kFoldRow - 1) / kFoldRow;
-  return sums * static_cast<std::int64_t>(sizeof(double));
+  return sums * sizeof(double);
 }
 
 /// What sum_rows left, and how fold_blocks goes on; `partial` has room for all.

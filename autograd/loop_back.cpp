@@ -134,7 +134,7 @@ void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
     if (!dx_[i] || back.in_place[i]) continue;
     std::int64_t at = index_of(t);
     if (v.din[i] < 0) {
-      zero_rows(static_cast<int>(i), at, at + 1);
+      zero_rows(i, at, at + 1);
       continue;
     }
     const Body& from = body(v.din[i]);

@@ -99,8 +99,8 @@ void LoopRun::bind_step(int k) {
   const Step& s = plan_.step(k);
   running_ = &s;
   Bound& b = bounds_[k];
-  b.in = static_cast<int>(arrays_.size());
-  b.out = static_cast<int>(results_.size());
+  b.in = arrays_.size();
+  b.out = results_.size();
   b.views = s.op->traits & kView;
   for (int i = 0; i < s.n_in; ++i) {
     int slot = plan_.input(s, i);
@@ -197,7 +197,7 @@ Tensor LoopRun::outlives(int slot) {
 }
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
-  if (running_) log_failure(plan_, static_cast<int>(running_ - plan_.steps.data()));
+  if (running_) log_failure(plan_, running_ - plan_.steps.data());
   const char* function = running_ ? function_name(running_->function) : nullptr;
   rethrow_edited([&](const char* message) {
     return text(renamed(message, !function && running_ && names_nobody(message) ? running_->op->name : function), " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
@@ -295,7 +295,7 @@ void LoopRun::set_keys(std::int64_t t) {
   for (std::size_t i = 0; i < p.keys.size(); ++i) {
     Body& k = body(p.keys[i]);
     if (!ours(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
-    derive_key(key.data(), static_cast<std::uint64_t>(t), static_cast<std::uint64_t>(call_.steps), i, p.sources[i], k.data());
+    derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
   }
 }
 
@@ -441,7 +441,7 @@ void LoopRun::check_shapes() {
     if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
     if (!dynamic_[states_[i].from])
-      check_state(call_.what, body(states_[i].to), body(states_[i].from), static_cast<std::int64_t>(i));
+      check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
 }
 
 }  // namespace kassette

@@ -25,7 +25,7 @@ class Scan final : public Procedure {
  public:
   /// `eager`: run at once, so that a way back on its own runs it for the second time.
   Scan(const Recurrence& r, Traced body, bool eager)
-      : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(static_cast<int>(r.xs.size())), ns_(static_cast<int>(r.states.size())),
+      : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()),
         ny_(r.n_outputs), reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const Call& call, Spec* out) const override;

@@ -63,7 +63,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
   count_taken(FastPath::function_as_node);
   Context& c = context();
   const std::vector<Body>& outputs = plan->output_bodies();
-  auto node = Ref<Node>::adopt(Node::make(&deferred_row, static_cast<std::uint32_t>(args.size()), static_cast<std::uint16_t>(outputs.size()), 0));
+  auto node = Ref<Node>::adopt(Node::make(&deferred_row, args.size(), outputs.size(), 0));
   node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
   std::uint64_t seq = c.clock;
   unsigned phase = 0;
@@ -81,8 +81,8 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     Body b = outputs[k];
     const unsigned own_phase = plan->feeds_learning_phase() ? 0 : outputs[k].flags & kPhase;
-    b.flags = static_cast<std::uint8_t>(kSymbolic | phase | own_phase);
-    b.out = static_cast<std::uint16_t>(k);
+    b.flags = kSymbolic | phase | own_phase;
+    b.out = k;
     b.node = node;
     results.push_back(Access::wrap(std::move(b)));
   }

@@ -74,8 +74,8 @@ void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first
     // Outputs that nobody reads die with their step.
     for (int i = 0; i < s.n_out; ++i)
       if (last_use[s.out + i] < 0 && !p.root[s.out + i]) dead[k].push_back(s.out + i);
-    s.*first = static_cast<int>(p.dead.size());
-    s.*count = static_cast<int>(dead[k].size());
+    s.*first = p.dead.size();
+    s.*count = dead[k].size();
     p.dead.insert(p.dead.end(), dead[k].begin(), dead[k].end());
   }
 }
@@ -102,7 +102,7 @@ void find_in_place(Program& p) {
     const auto tail = p.steps.begin() + p.first_tail;
     const auto maker = std::find_if(tail, p.steps.end(), [&](const Step& s) { return s.out == effect.slot; });
     if (maker == p.steps.end()) continue;
-    const int k = static_cast<int>(maker - p.steps.begin());
+    const int k = maker - p.steps.begin();
     if (effect.current >= 0) effect.step = k;
     if (effect.mode != Effect::kSet) continue;
     int same = 0, values = 0;
@@ -133,7 +133,7 @@ void find_thin(Program& p) {
 
 void find_reach(Program& p) {
   std::vector<Outputs> reach(p.n_slots, 0);
-  for (std::size_t k = 0; k < p.outputs.size(); ++k) reach[p.outputs[k]] |= output_bit(static_cast<int>(k));
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) reach[p.outputs[k]] |= output_bit(k);
   for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
     Outputs from_all = 0;
     for (int k = 0; k < s->n_out; ++k) from_all |= reach[s->out + k];

@@ -189,7 +189,7 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
 }
 
 void Plan::prepare(Frame& f, const Step& s) const {
-  f.arrays.resize(std::max(f.arrays.size(), static_cast<std::size_t>(s.n_in)));
+  f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
   for (int i = 0; i < s.n_in; ++i) {
     const Body* b = f.at[input(s, i)];
     f.arrays[i] = {b, b->storage ? b->data() : nullptr};
@@ -356,8 +356,7 @@ Tensors Plan::connect(std::span<const Tensor> args, const Tensors* keys) const {
   auto leaf_tensor = [&](const LeafSlot& leaf) {
     const Cell& cell = *leaf.node->cell;
     Body b = plain_body(cell.spec, cell.device);
-    b.flags = static_cast<std::uint8_t>(kLeaf | (cell.kind == Leaf::placeholder ? kSymbolic : cell.kind == Leaf::source ? kDraw : 0) |
-                                        (cell.learning_phase ? kPhase : 0));
+    b.flags = kLeaf | (cell.kind == Leaf::placeholder ? kSymbolic : cell.kind == Leaf::source ? kDraw : 0) | (cell.learning_phase ? kPhase : 0);
     b.node = leaf.node;
     slots[leaf.slot] = Access::wrap(std::move(b));
   };

@@ -65,9 +65,9 @@ class Plan {
     return std::any_of(program_.feeds.begin(), program_.feeds.end(), [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
   }
   // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
-  int n_inputs() const { return static_cast<int>(program_.inputs.size()); }
+  int n_inputs() const { return program_.inputs.size(); }
   const Spec& input_spec(int i) const { return program_.inputs[i].declared; }
-  int n_results() const { return static_cast<int>(program_.results.size()); }
+  int n_results() const { return program_.results.size(); }
   /// Of a body of control flow: its random sources, in the order of their keys.
   const std::vector<KeySource>& sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }

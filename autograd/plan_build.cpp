@@ -28,7 +28,7 @@ class PlanBuilder {
   };
   struct KeyHash {
     std::size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.node) * 31 + static_cast<std::size_t>(k.out);
+      return std::hash<const void*>()(k.node) * 31 + k.out;
     }
   };
 
@@ -44,7 +44,7 @@ class PlanBuilder {
   /// An input that is read for its shape alone, which the tape knows: a plan needs nothing behind it.
   bool only_known_shape(const Node& n, std::uint32_t i) const {
     const Body& b = n.in()[i];
-    bool shape_only = has_bit(n.op->shape_only, static_cast<int>(i)) && !(n.op->traits & kSource);   // a key draws from its source
+    bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kSource);   // a key draws from its source
     return shape_only && b.node && b.known() && !fed(b);
   }
   int shape_slot(const Body& b);
@@ -197,7 +197,7 @@ int PlanBuilder::slot_of(const Body& raw) {
 
 void PlanBuilder::add_node(Node* n) {
   int base = base_[n] = program_.n_slots;
-  program_.n_slots += static_cast<int>(n->n_out) + (n->op == &call_row);   // room for a tape
+  program_.n_slots += n->n_out + (n->op == &call_row);   // room for a tape
   if (n->op) {
     add_step(n, base);
     return;
@@ -223,10 +223,10 @@ void PlanBuilder::add_step(Node* n, int base) {
   s.op = n->op;
   s.attrs = n->attrs;
   s.function = n->function;
-  s.in = static_cast<int>(program_.ins.size());
-  s.n_in = static_cast<int>(n->n_in);
+  s.in = program_.ins.size();
+  s.n_in = n->n_in;
   s.out = base;
-  s.n_out = static_cast<int>(n->n_out);
+  s.n_out = n->n_out;
   s.source = n->op->traits & kSource;
   if (s.source) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
@@ -254,7 +254,7 @@ void PlanBuilder::add_sum(Effect& effect) {
     if (&other != &effect && other.cell == effect.cell) return;
   Step s{};
   s.op = &row_of(effect.mode);
-  s.in = static_cast<int>(p.ins.size());
+  s.in = p.ins.size();
   s.n_in = 2;
   effect.current = p.n_slots++;
   p.ins.push_back(effect.current);

@@ -15,7 +15,7 @@ using Run = std::pair<Extra*, std::vector<int>>;
 struct HashRun {
   std::size_t operator()(const Run& r) const {
     std::size_t h = std::hash<const void*>()(r.first);
-    for (int slot : r.second) h = h * 31 + static_cast<std::size_t>(slot);
+    for (int slot : r.second) h = h * 31 + slot;
     return h;
   }
 };
@@ -47,7 +47,7 @@ MakerOf find_makers(Program& p) {
     Step s = p.step(k);   // the first inputs of a rewinding step are those of the run
     s.attrs.extra = Ref<Extra>(r.of);
     s.n_in = r.n_in;
-    s.attrs.a = s.n_out = static_cast<int>(r.has_dy->size());
+    s.attrs.a = s.n_out = r.has_dy->size();
     s.out = p.n_slots;
     p.n_slots += s.n_out + 1;
     p.steps.insert(p.steps.begin() + p.first_tail++, std::move(s));
@@ -129,7 +129,7 @@ void find_tapes(Program& p) {
     if (maker < 0) continue;
     Step& s = p.step(k);
     taped(s).takes = true;
-    const int in = static_cast<int>(p.ins.size());
+    const int in = p.ins.size();
     for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
     p.ins.push_back(p.step(maker).out + p.step(maker).n_out - 1);
     s.in = in;

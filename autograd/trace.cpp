@@ -22,7 +22,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   Context& c = context();
   if (c.depth == 255) fail<ValueError>(what, ": control flow nested deeper than 255");
   Scoped<bool> on(c.symbolic, true);
-  Scoped<std::uint8_t> deeper(c.depth, static_cast<std::uint8_t>(c.depth + 1));
+  Scoped<std::uint8_t> deeper(c.depth, c.depth + 1);
   Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);   // no arguments: a branch
   Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
   Tensors placeholders;
@@ -86,7 +86,7 @@ Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, cons
   std::size_t i = first;
   for (const KeySource& source : body.sources()) {
     Tensor k = empty_tensor(Spec(int64, {2}));
-    derive_key(static_cast<const std::byte*>(v.storage->data) + v.offset, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(steps),
+    derive_key(static_cast<const std::byte*>(v.storage->data) + v.offset, step, steps,
                i++, source, Access::body(k).data());
     keys.push_back(k);
   }

@@ -102,7 +102,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions*
   held->loss = loss;
   held->xs = xs;
   held->leaves = std::move(leaves);
-  auto node = Ref<Node>::adopt(Node::make(&deferred_row, 0, static_cast<std::uint16_t>(xs.size()), 0));
+  auto node = Ref<Node>::adopt(Node::make(&deferred_row, 0, xs.size(), 0));
   node->attrs.extra = Ref<Extra>(held.get());
   std::uint64_t seq = std::max(c.clock, l.node->seq);
   node->seq = c.clock = seq + 1;
@@ -115,7 +115,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, Kept kept, Completions*
     Body& b = Access::body(r);
     b.flags = phase;
     b.level = l.level;
-    b.out = static_cast<std::uint16_t>(i);
+    b.out = i;
     b.node = node;
   }
   return raw;

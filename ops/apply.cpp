@@ -106,7 +106,6 @@ class Reading {
   fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const Spec&>(b), " was not kept");
 }
 
-
 /// The same call with the rank-0 operands of the CPU moved to where the others are: numbers, learning rates. Other operands have to
 /// be there already.
 __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out,
@@ -163,8 +162,7 @@ inline __attribute__((always_inline)) void record(const Call& call, const Source
   const OpDef& op = call.op;
   Body* const* out = call.out;
   const int kept = kept_of(op, out, n_out);
-  Node* node = Node::make_raw(c, &op, call.attrs, static_cast<std::uint32_t>(n_in), static_cast<std::uint16_t>(n_out),
-                              static_cast<std::uint16_t>(kept));
+  Node* node = Node::make_raw(c, &op, call.attrs, n_in, n_out, kept);
   Body* in = node->in();
   std::uint64_t seq = c.clock;
   std::int64_t saved = 0;
@@ -181,7 +179,7 @@ inline __attribute__((always_inline)) void record(const Call& call, const Source
   }
   for (int i = 0; i < n_out; ++i) {
     Body& b = *out[i];
-    b.out = static_cast<std::uint16_t>(i);
+    b.out = i;
     if (i < kept) saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
   }
   node->seq = c.clock = seq + 1;
@@ -302,7 +300,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
   const Call call{op, attrs, args.get(), n_in, outs.get(), n_out, d.device};
   infer(call);
   for (int i = 0; i < n_out; ++i) {
-    outs[i]->flags = static_cast<std::uint8_t>((seen.flags & kPhase) | (d.symbolic ? kSymbolic : 0));
+    outs[i]->flags = (seen.flags & kPhase) | (d.symbolic ? kSymbolic : 0);
     outs[i]->level = d.level;
   }
   if (!d.symbolic) {
@@ -390,12 +388,12 @@ Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in)
       case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;
     }
   Tensor out = Access::adopt(made);
-  if (!out.defined()) apply(op, attrs, in.begin(), static_cast<int>(in.size()), &out, 1);
+  if (!out.defined()) apply(op, attrs, in.begin(), in.size(), &out, 1);
   return out;
 }
 
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
-  int n_in = static_cast<int>(in.size()), n_out = outputs_of(op, attrs);
+  int n_in = in.size(), n_out = outputs_of(op, attrs);
   if (n_out > kMaxOutputs) fail<NotImplementedError>(op.name, ": ", n_out, " results; one op has at most ", kMaxOutputs);
   Few<In, 8> ins(n_in);
   for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
@@ -407,13 +405,13 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
 }
 
 void Rewind::give(int i, const OpDef& op, const Attrs& a, std::initializer_list<In> in) const {
-  if (!accumulator_ || !op.accumulate || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), static_cast<int>(in.size()))) din(i) = apply1(op, a, in);
+  if (!accumulator_ || !op.accumulate || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), in.size())) din(i) = apply1(op, a, in);
 }
 Tensor Rewind::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor Rewind::out(int i) const {
   Body b;
   if (node.n_kept) b = node.out()[node.n_kept == 1 ? 0 : i];
-  b.out = static_cast<std::uint16_t>(i);
+  b.out = i;
   b.node = Ref<Node>(&node);
   return Access::wrap(std::move(b));
 }
