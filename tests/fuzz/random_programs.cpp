@@ -331,15 +331,18 @@ struct Setting {
   int threads;
   Paths paths;
 };
+FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
+  FastPathThresholds t;
+  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.fetched, &t.loop_chain_row, &t.loop_chain, &t.loop_chain_part, &t.function_node, &t.given_up}) *one = all;
+  t.off = off;
+  return t;
+}
 class Set {
  public:
   explicit Set(const Setting& s) : before_(fast_path_thresholds) {
     set_num_threads(s.threads);
-    if (s.paths == kEverywhere) fast_path_thresholds = {0, 0, 0, 0, 0, 0, 0, 0, 0, before_.off};
-    if (s.paths == kNowhere) {
-      constexpr std::int64_t never = std::int64_t(1) << 60;
-      fast_path_thresholds = {never, never, never, never, never, never, never, never, never, ~std::uint64_t(0)};
-    }
+    if (s.paths == kEverywhere) fast_path_thresholds = thresholds_at(0, before_.off);
+    if (s.paths == kNowhere) fast_path_thresholds = thresholds_at(std::int64_t(1) << 60, ~std::uint64_t(0));
   }
   ~Set() {
     fast_path_thresholds = before_;
