@@ -75,7 +75,7 @@ again() {
 # fails HOW "text that is said" SECONDS: all ranks end, in time. The status is whatever mpirun makes of it, but 0.
 fails() {
   local how=$1 status=0 begin=$SECONDS
-  KASSETTE_RANKS_TIMEOUT=2 timeout -k 5 60 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
+  KASSETTE_RANKS_TIMEOUT=2 timeout -k 5 20 mpirun -n 3 "$build/tests/kassette_ranks_failing" "$how" >"$work/log" 2>&1 || status=$?
   echo "status $status after $((SECONDS - begin)) s" >>"$work/log"
   [ $status -ne 0 ] && grep -qF "$2" "$work/log" && [ $((SECONDS - begin)) -le "$3" ] && ! grep -q '^rank . ends' "$work/log"
 }
