@@ -61,7 +61,8 @@ BackwardWalk::BackwardWalk(const Tensors& xs, Kept kept, Completions* told, cons
   }
   std::sort(wanted_.begin(), wanted_.end());
   for (const Tensor& t : ends)
-    if (t.defined() && Access::body(t).node) ends_.insert(Access::body(t).node.get());
+    if (t.defined() && Access::body(t).node) ends_.push_back(Access::body(t).node.get());
+  std::sort(ends_.begin(), ends_.end());
 }
 
 BackwardWalk::~BackwardWalk() {
@@ -104,7 +105,7 @@ void BackwardWalk::search(Node* root) {
     }
     if (n->seq < oldest_ || find(n) != kNone) continue;
     add(n);
-    if (!ends_.empty() && ends_.count(n)) continue;
+    if (std::binary_search(ends_.begin(), ends_.end(), n)) continue;
     if (is_deferred(*n)) {
       expanded_[n] = expand(*n);
     } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability

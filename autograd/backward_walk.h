@@ -2,7 +2,6 @@
 // and the saved values that it gives back on its way (backward_walk_values.cpp).
 #pragma once
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -84,7 +83,7 @@ class BackwardWalk final : private Accumulator {
   std::vector<const Node*>& wanted_;   // sorted
   LargeList<Entry>& entries_;
   LargeList<std::uint32_t>& order_;   // what has to be handled, last first
-  std::unordered_set<const Node*> ends_;
+  std::vector<const Node*> ends_;      // sorted
   bool in_order_ = true;                // of sequence numbers
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;
