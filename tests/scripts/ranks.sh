@@ -64,7 +64,7 @@ done
 # again CHECK...: once more, and again, where it fails: Open MPI's mpirun (4.1.4) itself crashes or hangs at times when ranks fail.
 again() {
   local try
-  for try in 1 2 3; do
+  for try in 1 2 3 4 5; do
     "$@" && return
     echo "attempt $try: $*"
     cat "$work/log"
