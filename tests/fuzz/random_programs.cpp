@@ -290,7 +290,7 @@ std::string difference(const char* what, const Tensors& got, const Tensors& want
     if (got[i].defined() && wanted[i].defined() && got[i].shape() != wanted[i].shape()) return std::string(what) + " " + std::to_string(i) + ": another shape";
     const std::vector<double> zeros(doubles(there).size(), 0), a = got[i].defined() ? doubles(got[i]) : zeros, b = wanted[i].defined() ? doubles(wanted[i]) : zeros;
     for (std::size_t k = 0; k < a.size(); ++k) {
-      const bool good = within > 0 ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * std::max(largest, within < 1e-6 ? 1e-4 : 16.0) || !std::isfinite(largest)) : same(a[k], b[k]);
+      const bool good = within > 0 ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * std::max(largest, within < 1e-6 ? 1e-2 : 16.0) || !std::isfinite(largest)) : same(a[k], b[k]);
       if (good || (gradient && (std::isnan(b[k]) || std::isnan(a[k])))) continue;   // 0 * nan, where one way has no product at all
       char line[200];
       std::snprintf(line, sizeof line, "%s %d, element %zu of %zu: %.17g, not %.17g", what, static_cast<int>(i), k, a.size(), a[k], b[k]);
