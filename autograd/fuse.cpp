@@ -132,7 +132,8 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   if (f.device != cpu) return 0;
   auto call_to = [&](Body* const* out) { return Call{*product.op, product.attrs, f.arrays.data(), product.n_in, out, 1, f.device}; };
   if (!product.known) product.op->rule(call_to(nullptr), &made);
-  if (row.rank > made.rank) return 0;
+  // The sum has the product's shape, whoever makes it: where shapes are known nobody infers it again.
+  if (row.rank > made.rank || (row.rank > 0 && row.dims[row.rank - 1] != 1 && row.dims[row.rank - 1] != made.dims[made.rank - 1])) return 0;
   summed.set(made);
   made.device = summed.device = f.device;
   if (k + 2 < end) {

@@ -271,3 +271,15 @@ TEST_CASE("an update and what makes its increment are neighbours", "[shaped_plan
   CHECK(values(v) == Numbers{-2, -4});
   CHECK(values(w) == Numbers{9, 16, 23});
 }
+
+TEST_CASE("a sum that is wider than the convolution before it keeps its shape", "[function][conv]") {
+  Tensor x = K::placeholder({K::None, 2, 2, 1}, K::None, "float64");
+  Tensor w = var64({2}, {1, 1, 1, 1}), wide = var64({1, 2, 3}, {3});
+  Function f = K::function({x}, {K::relu(K::conv2d(x, w) + wide)});
+  const Tensor fed = f64({1, -1, 2, 0.5}, {1, 2, 2, 1});
+  for (int call = 0; call < 4; ++call) {
+    const Tensor y = f({fed})[0];
+    REQUIRE(y.shape() == kassette::Shape({1, 2, 2, 3}));
+    CHECK(values(y) == Numbers{3, 4, 5, 0, 0, 1, 5, 6, 7, 2, 3, 4});
+  }
+}
