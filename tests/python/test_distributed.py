@@ -99,4 +99,4 @@ def test_a_rank_that_fails_ends_all(how, said):
     else:
         raise AssertionError("a rank failed, and the others did not end as they should")
     if how == "raise":
-        assert err.index("KeyError: 'no such column'") < err.index("MPI_ABORT")   # its message first
+        assert "KeyError: 'no such column'" in err.partition("MPI_ABORT")[0]   # its message first; what mpirun says may get lost
