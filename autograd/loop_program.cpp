@@ -116,7 +116,7 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
   const Tensors d = walk(ys, xs_, seeds);
   for (std::int64_t k = 0; k < d.size(); ++k) {
     if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum]))) continue;   // this step has no share
-    v.din[to[k]] = results_.size();   // an index for now, the slot is found below
+    v.din[to[k]] = results_.size();   // among the results; build() turns it into the slot
     if (to[k] >= arity_.nx && !is_capture(to[k])) before[to[k] - arity_.nx + arity_.ny] = 1;
     results_.push_back(d[k]);
   }

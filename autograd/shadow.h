@@ -11,7 +11,7 @@ class Shadow {
  public:
   /// In the place of plan.run(args), of a function that the user calls.
   virtual Tensors call(const Plan& plan, const Tensors& args) = 0;
-  /// Before an eager backward pass. What it answers is handed to after_pass with what the pass gave.
+  /// Called before an eager backward pass. after_pass gets what it returns, and the gradients of the pass.
   virtual Tensors before_pass(const Tensor& loss, const Tensors& xs, const Tensor& seed) = 0;
   virtual void after_pass(const Tensors& before, const Tensors& gradients) = 0;
   /// What a compiled loop gave, there or back. `recorded` gives the same with its ops on the tape.

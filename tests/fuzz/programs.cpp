@@ -1,4 +1,5 @@
-// tests/fuzz/programs.cpp - drawing programs over K, and playing them.
+// tests/fuzz/programs.cpp - drawing programs over K, and playing them. One piece: what the numbers of an
+// instruction mean is known to these alone.
 #include "tests/fuzz/programs.h"
 
 #include <algorithm>
