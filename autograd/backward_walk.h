@@ -83,7 +83,7 @@ class BackwardWalk final : private Accumulator {
   std::vector<const Node*>& wanted_;   // sorted
   LargeList<Entry>& entries_;
   LargeList<std::uint32_t>& order_;   // what has to be handled, last first
-  std::vector<const Node*> ends_;      // sorted
+  std::vector<const Node*> ends_;      // sorted: where the search stops
   bool in_order_ = true;                // of sequence numbers
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;
