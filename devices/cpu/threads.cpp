@@ -44,7 +44,7 @@ struct alignas(64) Slice {
 struct Job {
   RangeFn f = {};
   From from = From::front;
-  std::int64_t part = 1;   // size of the parts, a multiple of the grain
+  std::int64_t part = 1;   // size of the parts
   int slices = 0;
   OnInterrupt on_interrupt;
   std::atomic<bool> failed{false};
@@ -193,21 +193,26 @@ void make_pool() {
   pthread_atfork(nullptr, nullptr, start_over_in_child);
 }
 
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Threads get equal shares up to this: 2.5 grains of many elements are not cut into 2 and 0.5.
+std::int64_t unit_of(std::int64_t grain) { return grain < 1024 ? grain : grain / 1024 * 64; }
+
 void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from, int slices) {
-  std::int64_t grains = (n + grain - 1) / grain;
+  const std::int64_t unit = unit_of(grain), units = ceil_div(n, unit);
   p.job.f = f;
   p.job.from = from;
   p.job.slices = slices;
   p.job.on_interrupt = for_parts();
   // Few grains of several elements go in one part a thread: another's last part would be taken away from the cache that it
   // stands in. A grain of one is work enough (a tile, a sample) to be taken over.
-  const std::int64_t each = (grains + slices - 1) / slices;
-  p.job.part = (grain > 1 && each < 2 * kPartsPerThread ? each : std::max<std::int64_t>(1, each / kPartsPerThread)) * grain;
+  const std::int64_t each = ceil_div(ceil_div(n, grain), slices);
+  p.job.part = grain > 1 && each < 2 * kPartsPerThread ? ceil_div(units, slices) * unit : std::max<std::int64_t>(1, each / kPartsPerThread) * grain;
   p.job.failed.store(false, std::memory_order_relaxed);
   for (int i = 0; i < slices; ++i) {
-    p.slice[i].begin = grains * i / slices * grain;
+    p.slice[i].begin = units * i / slices * unit;
     p.slice[i].next.store(p.slice[i].begin, std::memory_order_relaxed);
-    p.slice[i].end = std::min(n, grains * (i + 1) / slices * grain);
+    p.slice[i].end = std::min(n, units * (i + 1) / slices * unit);
   }
   p.left.store(0, std::memory_order_relaxed);
   std::uint64_t number = (p.gate.load(std::memory_order_relaxed) >> 32) + 1;

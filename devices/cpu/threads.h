@@ -20,7 +20,7 @@ struct RangeFn {
   void (*call)(void* object, std::int64_t begin, std::int64_t end);
 };
 /// Calls f on parts of [0, n) that cover it without overlap, on several threads when n is at least 2 * grain; part borders
-/// are multiples of grain. Returns when all are done. An exception thrown by a part is rethrown here. Calls from inside a
+/// are multiples of the grain, or of 64 where a grain is 1024 or more. Returns when all are done. An exception thrown by a part is rethrown here. Calls from inside a
 /// part run on the calling thread.
 /// Each thread has a range of neighbours, and takes its parts from the front or from the back of that. An op that goes over a
 /// range twice goes over it from the back the first time: what a thread then meets first is what it met last, in its own caches

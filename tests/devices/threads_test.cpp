@@ -55,6 +55,19 @@ TEST_CASE("borders of parts are multiples of the grain", "[threads]") {
   CHECK(off == 0);
 }
 
+TEST_CASE("grains of many elements are cut so that threads have equal shares", "[threads]") {
+  Threads scope(2);
+  const std::int64_t n = 100000;
+  std::atomic<std::int64_t> longest{0};
+  std::atomic<int> off{0};
+  parallel_for(n, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+    if (begin % 64 || (end % 64 && end != n)) ++off;
+    for (std::int64_t seen = longest; seen < end - begin && !longest.compare_exchange_weak(seen, end - begin);) continue;
+  });
+  CHECK(off == 0);
+  CHECK(longest < n / 2 + n / 50);
+}
+
 TEST_CASE("a thread takes its parts from the front, or from the back", "[threads]") {
   Threads scope(1);
   std::vector<std::int64_t> at[2];
