@@ -5,6 +5,8 @@
 #include <atomic>
 #include <unordered_map>
 
+#include "autograd/program.h"
+#include "autograd/splat.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/few.h"
@@ -132,12 +134,31 @@ void BackwardWalk::finish(Node* n) {
   order_.push_back(index);
 }
 
+namespace {
+
+/// `t`, written out where it is a splat.
+Tensor whole(const Tensor& t) {
+  if (t.defined() && is_splat(Access::body(t))) write_out(Access::body(t));
+  return t;
+}
+/// A splat as a scalar, which broadcasting ops read in its place.
+void make_scalar(Tensor& t) {
+  const Body& b = Access::body(t);
+  if (is_splat(b)) t = Access::wrap(plain_body(Spec(b.dtype, {}), cpu, b.storage));
+}
+/// Whether the adjoint of `n` is made of elementwise ops between tensors of one shape.
+bool takes_scalars(const Node& n) {
+  return n.op->loops && std::all_of(n.in(), n.in() + n.n_in, [&](const Body& b) { return b.same_shape(n.in()[0]); });
+}
+
+}  // namespace
+
 void BackwardWalk::handle_deferred(Entry& e) {
   Tensors results = expanded_[e.node];
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const Tensor& r = results[i];
     Tensor dy = cotangents_[e.first + i];
-    if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), dy);
+    if (r.defined() && dy.defined() && Access::body(r).node) give(Access::body(r), whole(dy));
   }
 }
 
@@ -162,6 +183,9 @@ void BackwardWalk::handle(Entry& e) {
   for (int i = 0; i < n_out; ++i) {
     Tensor& c = cotangents_[first + i];
     dy[i] = keep ? c : std::move(c);
+    if (!dy[i].defined() || !is_splat(Access::body(dy[i]))) continue;
+    if (takes_scalars(n)) make_scalar(dy[i]);
+    else write_out(Access::body(dy[i]));
   }
   n.op->vjp(Rewind(&n, dy, din, wanted.get(), unrecorded_ ? this : nullptr));
   for (int i = 0; i < n_in; ++i)
@@ -174,7 +198,7 @@ namespace {
 /// Whether `t` has memory that nobody else sees and that may be written into.
 bool exclusive(const Tensor& t) {
   const Body& b = Access::body(t);
-  return b.device == cpu && b.storage && !b.node && !b.symbolic() && b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
+  return b.device == cpu && b.storage && !is_splat(b) && !b.node && !b.symbolic() && b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
          b.storage->count.load(std::memory_order_acquire) == 1;
 }
 
@@ -182,7 +206,7 @@ bool exclusive(const Tensor& t) {
 bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
-  if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !b.same_shape(s) || b.dtype != s.dtype) return false;
+  if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype) return false;
   Attrs none;
   const Array in[] = {{&s, s.data()}, {&b, b.data()}};
   Body* out = &s;
@@ -198,20 +222,27 @@ void BackwardWalk::give(const Body& to, Tensor g) {
   Tensor* slot = slot_of(to);
   if (!slot) return;
   const Body& b = Access::body(g);
-  if (!b.same_shape(to) || !b.known()) {   // the engine undoes broadcasting
+  const bool one = unrecorded_ && b.storage && b.storage->bytes == b.dtype.size() && to.numel() > 1;
+  if (!one && (!b.same_shape(to) || !b.known())) {   // the engine undoes broadcasting
     Body shape_of = to;
     shape_of.storage = {};
     g = sum_to_like(g, Access::wrap(std::move(shape_of)));
   }
-  if (!slot->defined()) *slot = std::move(g);
-  else if (!unrecorded_ || !add_in_place(*slot, g)) *slot = *slot + g;
+  if (slot->defined()) {
+    make_scalar(g);
+    if (unrecorded_ && add_in_place(*slot, g)) return;
+    make_scalar(*slot);
+    g = *slot + g;
+  }
+  if (one && Access::body(g).numel() == 1) g = Access::wrap(plain_body(to, cpu, Access::body(g).storage));
+  *slot = std::move(g);
 }
 
 bool BackwardWalk::accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) {
   constexpr int kMost = 3;
   Tensor& sum = *slot_of(to);
-  if (!may_take(FastPath::accumulated) || n_in > kMost || !sum.defined() || !exclusive(sum)) return false;
-  Body& s = Access::body(sum);
+  const bool adds = op.accumulate && may_take(FastPath::accumulated) && sum.defined() && exclusive(sum);
+  if ((!adds && !op.repeated) || n_in > kMost) return false;
   Array arrays[kMost];
   Value values[kMost];   // held while they are read
   for (int i = 0; i < n_in; ++i) {
@@ -224,8 +255,14 @@ bool BackwardWalk::accumulate(const Body& to, const OpDef& op, const Attrs& attr
     arrays[i].data = static_cast<std::byte*>(values[i].storage->data) + values[i].offset;
   }
   const Call call{op, attrs, arrays, n_in, nullptr, 0, cpu};
-  Spec made;
+  Body made = plain_body({}, cpu);
   op.rule(call, &made);
+  if (op.repeated) {
+    if (!run_as_splat(call, made)) return false;
+    give(to, Access::wrap(std::move(made)));
+    return true;
+  }
+  Body& s = Access::body(sum);
   if (!made.same_shape(s) || made.dtype != s.dtype || !op.accumulate(call, s)) return false;
   count_taken(FastPath::accumulated);
   return true;
@@ -243,7 +280,7 @@ void BackwardWalk::sort_by_age() {
 Tensor BackwardWalk::result_of(const Tensor& x) {
   const Body& b = Access::body(x);
   std::uint32_t i = find(b.node.get());
-  return i == kNone ? Tensor() : cotangents_[entries_[i].first + b.out];
+  return i == kNone ? Tensor() : whole(cotangents_[entries_[i].first + b.out]);
 }
 
 /// A cotangent is complete when the last of the nodes that read the tensor has been handled.

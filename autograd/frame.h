@@ -12,7 +12,6 @@ struct Frame {
   void clear();
   std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
   std::vector<Body> own;
-  std::vector<char> thin;        // per slot: one number stands for all, see Note [Thin results]
   std::vector<Array> arrays;     // inputs of the running step
   std::vector<Item> items;       // per step of a specialised program: what begins there, once it was found and where shapes alone decide
   struct {

@@ -3,6 +3,7 @@
 
 #include "autograd/chain.h"
 #include "autograd/frame.h"
+#include "autograd/splat.h"
 #include "core/fast_paths.h"
 #include "devices/cpu/threads.h"
 #include "ops/fold.h"
@@ -29,20 +30,22 @@ void Plan::infer(Frame& f, const Step& s) const {
   s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
 }
 
-/// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no thin inputs.
+/// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no splats among its inputs.
 Item Plan::gather(Frame& f, int begin, int end) const {
   const Item item = f.items.empty() || !f.items[begin].end ? find_item(f, begin, end) : f.items[begin];
-  if (!item.fused) thicken(f, step(begin));
+  if (!item.fused)
+    for (int slot : program_.reads(step(begin)))
+      if (is_splat(*f.at[slot])) write_out(f.own[slot]);
   return item;
 }
 
 /// As many steps from `begin` on as go over the same number of elements of the same float dtype. One step alone is an item that is not
-/// fused, unless it reads thin results.
+/// fused, unless it reads splats.
 Item Plan::find_item(Frame& f, int begin, int end) const {
   Item item{begin, begin, 0, false, false};
   bool known = true;   // all that decides
   DType dtype;
-  bool thins = false;
+  bool splats = false;
   for (int k = begin; k < end && k - begin < Chain::kMaxSteps; ++k) {
     const Step& s = step(k);
     if (!s.fusible || s.need != 2 || (k > begin && !may_take(FastPath::chain))) break;
@@ -60,9 +63,9 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
     for (int slot : program_.reads(s)) {
       const Body& b = *f.at[slot];
       std::int64_t m = b.numel();
-      bool thin = f.thin[slot];
-      fits = fits && b.dtype == dtype && (m == item.n || m == 1 || thin);
-      thins = thins || thin;
+      bool splat = is_splat(b);
+      fits = fits && b.dtype == dtype && (m == item.n || m == 1 || splat);
+      splats = splats || splat;
     }
     if (!fits) break;
     item.end = k + 1;
@@ -72,7 +75,7 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
   } else {
     known = known && (item.end == end || step(item.end).known);
     item.sums = item.end < end && sums_chain(f, item);
-    item.fused = item.end > begin + 1 || thins || item.sums;
+    item.fused = item.end > begin + 1 || splats || item.sums;
     item.end += item.sums;
   }
   if (known && !f.items.empty()) f.items[begin] = item;
@@ -122,10 +125,10 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Step& sum = step(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
-  if (other == product.out || f.thin[other]) return 0;
+  if (other == product.out ) return 0;
   const Body& row = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
-  if (row.device != cpu || !row.storage || summed.storage) return 0;
+  if (row.device != cpu || !row.storage || is_splat(row) || summed.storage) return 0;
   for (int i = 0; i + 1 < row.rank; ++i)
     if (row.dims[i] != 1) return 0;
   prepare(f, product);
@@ -193,7 +196,7 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const 
   for (int k = item.begin; k < item.chain_end(); ++k)
     for (int slot : program_.reads(step(k))) {
       const Body& b = *f.at[slot];
-      if (b.storage && !f.thin[slot] && (b.numel() != 1 || item.n == 1)) chain.fetch(chain.memory(b.data()));
+      if (b.storage && !is_splat(b) && (b.numel() != 1 || item.n == 1)) chain.fetch(chain.memory(b.data()));
     }
 }
 
@@ -202,7 +205,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
   Place kept[Chain::kMaxSteps];   // results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
-    bool one = f.thin[slot] || (b.numel() == 1 && item.n != 1);
+    bool one = is_splat(b) || (b.numel() == 1 && item.n != 1);
     if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data());
     int j = item.begin;
     while (step(j).out != slot) ++j;

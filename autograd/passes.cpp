@@ -120,14 +120,14 @@ void find_in_place(Program& p) {
 }
 
 /// Steps that repeat their input and whose result is no root and is read by elementwise steps alone, or for its shape.
-void find_thin(Program& p) {
+void find_splats(Program& p) {
   std::vector<char> readable(p.n_slots, 1);
   for (const Step& s : p.steps)
     for (int i = 0; i < s.n_in; ++i)
       if (!s.fusible && !has_bit(s.op->shape_only, i)) readable[p.input(s, i)] = 0;
   for (Step& s : p.steps) {
     const int out = s.out;
-    s.thin = s.op->repeated && s.need == 2 && readable[out] && !p.root[out];
+    s.splat = s.op->repeated && s.need == 2 && readable[out] && !p.root[out];
   }
 }
 

@@ -21,8 +21,8 @@ void find_tapes(Program& p);
 void find_deaths(Program& p);
 /// Effect::step: updates whose value may be written into the variable itself.
 void find_in_place(Program& p);
-/// Step::thin, see Note [Thin results].
-void find_thin(Program& p);
+/// Step::splat, see Note [Splats].
+void find_splats(Program& p);
 /// reaches: which feeds an output depends on differentiably.
 void find_reach(Program& p);
 

@@ -7,6 +7,7 @@
 #include "autograd/control.h"
 #include "autograd/deferred.h"
 #include "autograd/frame.h"
+#include "autograd/splat.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/few.h"
@@ -22,7 +23,7 @@
 namespace kassette {
 
 Frame::Frame(const Program& p)
-    : at(p.n_slots), own(p.n_slots), thin(p.n_slots, 0) {
+    : at(p.n_slots), own(p.n_slots) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
   for (const auto& [slot, body] : p.constants) at[slot] = &body;
   if (!p.specialised) return;
@@ -213,7 +214,7 @@ void Plan::run_step(Frame& f, const Step& s) const {
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
   if (s.need == 1 && known) return;
-  if (s.thin && spread_thin(f, s)) return;
+  if (s.splat && run_as_splat(call, f.own[s.out])) return;
   compute(call);
 }
 
@@ -234,6 +235,9 @@ void Plan::fail_step(int k) const {
   rethrow_as(function);
 }
 
+bool Plan::reads_splat(const Frame& f, const Step& s) const {
+  return std::ranges::any_of(program_.reads(s), [&](int slot) { return is_splat(*f.at[slot]); });
+}
 bool Plan::sums(const Step& s) const { return s.op->pattern == Pattern::sum || s.op->pattern == Pattern::mean; }
 
 void Plan::run_steps(Frame& f, int begin, int end) const {
@@ -241,7 +245,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
   try {
     while (k < end) {
       check_interrupt();
-      if (step(k).fusible && ((k + 1 < end && (step(k + 1).fusible || sums(step(k + 1)))) || reads_thin(f, step(k)))) {
+      if (step(k).fusible && ((k + 1 < end && (step(k + 1).fusible || sums(step(k + 1)))) || reads_splat(f, step(k)))) {
         Item item = gather(f, k, end);
         if (item.fused) {
           allocate(f, item);

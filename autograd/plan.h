@@ -97,9 +97,7 @@ class Plan {
   void fetch_operands(Chain& chain, const Frame& f, const Item& item) const;
   void add_steps(Chain& chain, const Frame& f, const Item& item) const;
   void bury(Frame& f, const Step& s) const;
-  bool spread_thin(Frame& f, const Step& s) const;
-  void thicken(Frame& f, const Step& s) const;
-  bool reads_thin(const Frame& f, const Step& s) const;
+  bool reads_splat(const Frame& f, const Step& s) const;
   bool stays(int slot, int end) const { return program_.stays(slot, end); }
   const Step& step(int k) const { return program_.step(k); }
   int input(const Step& s, int i) const { return program_.input(s, i); }

@@ -348,7 +348,7 @@ Program PlanBuilder::build() {
   find_tapes(p);
   find_deaths(p);
   find_in_place(p);
-  find_thin(p);
+  find_splats(p);
   find_reach(p);
   for (const Step& s : p.steps)
     if (s.source) p.key_sources.push_back(key_sources_.at(s.out));

@@ -54,7 +54,7 @@ struct Step {
   std::uint8_t need;       // Need: of the outputs
   bool fusible, tail, source;
   bool one;                // elementwise, all inputs of one element as recorded
-  bool thin;               // its result may stay one number, see Note [Thin results]
+  bool splat;              // its result may be one, see Note [Splats]
   bool known;              // the shapes of its outputs are in Program::known
 };
 
@@ -62,7 +62,7 @@ struct Step {
 struct Item {
   int begin, end;
   std::int64_t n;
-  bool fused;   // several, or one that reads thin results
+  bool fused;   // several, or one that reads splats
   bool sums;    // the last step sums what the chain before it makes, see Note [Sums of chains]
   int chain_end() const { return end - sums; }
 };

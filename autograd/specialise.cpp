@@ -66,13 +66,13 @@ void resolve_aliases(Program& p) {
 
 /// Puts each step that repeats one number, which is no work and would end a chain, right behind what makes the number. Of what it
 /// is repeated like it needs the shape alone.
-void hoist_thin(Program& p) {
+void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
   std::vector<std::pair<int, int>> places;   // where a step goes, and which it is
   for (int k = 0; k < p.n_steps(); ++k) {
     const Step& s = p.step(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);
-    const bool moves = s.thin && s.known && p.known[p.input(s, 0)].numel() == 1 && p.known[s.out].device == cpu;
+    const bool moves = s.splat && s.known && p.known[p.input(s, 0)].numel() == 1 && p.known[s.out].device == cpu;
     places.push_back({moves ? maker[p.input(s, 0)] : k, k});
   }
   reorder(p, std::move(places));
@@ -103,8 +103,8 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   for (Step& s : p.steps)
     if (s.known && s.need == kShape) s.need = kNothing;   // the shape is here
   find_tail(p);
-  find_thin(p);
-  hoist_thin(p);
+  find_splats(p);
+  hoist_splats(p);
   p.dead.clear();
   find_deaths(p);
   find_in_place(p);

@@ -405,7 +405,7 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
 }
 
 void Rewind::give(int i, const OpDef& op, const Attrs& a, std::initializer_list<In> in) const {
-  if (!accumulator_ || !op.accumulate || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), in.size())) din(i) = apply1(op, a, in);
+  if (!accumulator_ || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), in.size())) din(i) = apply1(op, a, in);
 }
 Tensor Rewind::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor Rewind::out(int i) const {

@@ -39,12 +39,23 @@ struct Call {
 using Rule = void (*)(const Call& call, Spec* out);
 using Kernel = void (*)(const Call& call);
 
-class In;
+/// An input of apply(): borrows the body of a tensor.
+class In {
+ public:
+  In() : body_(nullptr) {}
+  In(const Tensor& t) : body_(Access::impl(t) ? &Access::body(t) : nullptr) {}
+  In(const Body* b) : body_(b) {}
+  const Body* body() const { return body_; }
 
-/// Takes cotangents that are added to the sum of earlier ones, in its memory.
+ private:
+  const Body* body_;
+};
+
+/// Takes cotangents that need no memory of their own.
 class Accumulator {
  public:
-  /// Adds op(in...) to the cotangent of `to`. Returns false, and does nothing, where that is not done in place.
+  /// Adds op(in...) to the cotangent of `to`: in the memory of the sum of earlier ones, or as one number that `op` repeats. Returns false, and does
+  /// nothing, where neither is done.
   virtual bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) = 0;
 
  protected:
@@ -58,13 +69,15 @@ class Rewind {
   Rewind(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted, Accumulator* accumulator)
       : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted), accumulator_(accumulator) {}
   Tensor in(int i) const;
+  /// Input i for its shape.
+  In like(int i) const { return &node.in()[i]; }
   Tensor out(int i = 0) const;
   /// Empty where nothing depends on output i.
   const Tensor& dy(int i = 0) const { return dy_[i]; }
   bool wants(int i) const { return wanted_[i]; }
   /// The engine undoes broadcasting: a cotangent may have the shape of the output.
   Tensor& din(int i) const { return din_[i]; }
-  /// din(i) = op(in...), or that added to the cotangent that input i has already, where op does that in place.
+  /// din(i) = op(in...), or that added to the cotangent of input i, where the accumulator takes it.
   void give(int i, const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) const;
   const Spec& spec(int i) const { return node.in()[i]; }
   int n_in() const { return static_cast<int>(node.n_in); }
@@ -141,18 +154,6 @@ inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31
 inline int outputs_of(const OpDef& op, const Attrs& attrs) {
   return op.n_out ? op.n_out : static_cast<int>(attrs.a);
 }
-
-/// An input of apply(): borrows the body of a tensor.
-class In {
- public:
-  In() : body_(nullptr) {}
-  In(const Tensor& t) : body_(Access::impl(t) ? &Access::body(t) : nullptr) {}
-  In(const Body* b) : body_(b) {}
-  const Body* body() const { return body_; }
-
- private:
-  const Body* body_;
-};
 
 /// Runs one op: checks, rule, kernel (unless symbolic), node (if anybody may differentiate or replay it). Everything that
 /// happens to tensors goes through here. A call that throws changes nothing.

@@ -202,7 +202,7 @@ Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
 constinit const OpDef sum_row{.name = "sum",
                               .rule = number_rule,
                               .cpu = fold_kernel<Fold::sum>,
-                              .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a); },
+                              .vjp = [](const Rewind& r) { r.give(0, spread_row, by(r.attrs.a), {r.dy(), r.like(0)}); },
                               .pattern = Pattern::sum};
 constinit const OpDef prod_row{
     .name = "prod",
@@ -213,7 +213,7 @@ constinit const OpDef prod_row{
 constinit const OpDef mean_row{.name = "mean",
                                .rule = float_rule,
                                .cpu = fold_kernel<Fold::sum, true>,
-                               .vjp = [](const Rewind& r) { r.din(0) = apply1(spread_row, by(r.attrs.a, 1), {r.dy(), r.in(0)}); },
+                               .vjp = [](const Rewind& r) { r.give(0, spread_row, by(r.attrs.a, 1), {r.dy(), r.like(0)}); },
                                .pattern = Pattern::mean};
 constinit const OpDef var_row{.name = "var",
                               .rule = float_rule,

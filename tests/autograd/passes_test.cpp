@@ -100,16 +100,16 @@ TEST_CASE("find_deaths: a slot dies with its last reader, its value with the las
   CHECK(dying(p, p.step(3).dead, p.step(3).n_dead) == Slots{c + 1});   // c is an output, and nobody reads the sum
 }
 
-TEST_CASE("find_thin: a repeated number stays one where elementwise steps alone read it", "[passes]") {
+TEST_CASE("find_splats: a repeated number stays one where elementwise steps alone read it", "[passes]") {
   Program p = feeds(2);
   const int one = append(p, kassette::broadcast_like_row, {0, 1}), two = append(p, kassette::broadcast_like_row, {0, 1}), three = append(p, kassette::broadcast_like_row, {0, 1});
   const int sum = append(p, kassette::sum_row, {two}), product = append(p, add(), {one, 1});
   set_outputs(p, {sum, product, three});
   find_needs(p, p.outputs);
-  find_thin(p);
-  CHECK(p.step(0).thin);
-  CHECK_FALSE(p.step(1).thin);   // a sum reads it
-  CHECK_FALSE(p.step(2).thin);   // the caller gets it
+  find_splats(p);
+  CHECK(p.step(0).splat);
+  CHECK_FALSE(p.step(1).splat);   // a sum reads it
+  CHECK_FALSE(p.step(2).splat);   // the caller gets it
 }
 
 TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
