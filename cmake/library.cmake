@@ -60,7 +60,8 @@ get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
 if(cuda_sources AND KASSETTE_CUDA_FOUND)
   add_library(kassette_cuda SHARED ${cuda_sources})
   kassette_cuda_options(kassette_cuda)
-  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
+  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}"
+    KASSETTE_CUDA_ARCHITECTURES="${KASSETTE_CUDA_ARCHITECTURES}")
   set_target_properties(kassette_cuda PROPERTIES
     BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
     INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")

@@ -181,7 +181,7 @@ class KASSETTE_API Tensor : private Arithmetic {
   /// The same value without history: nothing before it is kept alive.
   Tensor detach() const;
   /// The same value on another device.
-  Tensor to(Device device) const;
+  Tensor to(Device device, ToOptions options = {}) const;
 
   /// NumPy's basic indexing; ints out of range are a ValueError, slices are clipped.
   Tensor operator[](const Index& i) const;

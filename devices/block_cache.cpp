@@ -44,7 +44,7 @@ void BlockCache::after_fork() {
   all_mutex.unlock();
 }
 
-BlockCache::BlockCache(Device device, MemorySource source) : device_(device), source_(source) {
+BlockCache::BlockCache(Device device, MemorySource source, Keeps keeps) : device_(device), source_(source), keeps_(keeps) {
   std::lock_guard<std::mutex> lock(all_mutex);
   // The child of a fork has one thread; a lock that another thread held would never be released.
   if (!all_) pthread_atfork(before_fork, after_fork, after_fork);
@@ -64,7 +64,7 @@ int BlockCache::class_of(std::int64_t bytes) {
 }
 
 void BlockCache::give_back(SizeClass& c, std::size_t i) noexcept {
-  source_.give(c.free[i], c.bytes);
+  source_.give(source_.of, c.free[i].block, c.bytes);
   c.free.erase(c.free.begin() + static_cast<std::ptrdiff_t>(i));
   stats_.cached -= c.bytes;
 }
@@ -83,12 +83,38 @@ void BlockCache::drop_down_to(std::int64_t cached) noexcept {
 }
 
 void BlockCache::stay_below(std::int64_t more, const SizeClass* but) noexcept {
+  if (keeps_ == Keeps::everything) return;
   std::int64_t peak = std::max(stats_.peak, stats_.live + more), most = std::max(kAlwaysKept, peak + peak / 8);
   while (stats_.live + stats_.cached + more > most && (drop_oldest(but) || drop_oldest(nullptr))) {
   }
 }
 
-void* BlockCache::allocate(std::int64_t bytes) {
+void* BlockCache::take_free(SizeClass& c, std::size_t i) noexcept {
+  void* block = c.free[i].block;
+  c.free.erase(c.free.begin() + static_cast<std::ptrdiff_t>(i));
+  stats_.cached -= c.bytes;
+  return block;
+}
+void* BlockCache::find_free(SizeClass& c, int stream) noexcept {
+  for (std::size_t i = c.free.size(); i-- > 0;)
+    if (c.free[i].stream == stream) return take_free(c, i);
+  return nullptr;
+}
+void* BlockCache::take_new(SizeClass& c) {
+  stay_below(c.bytes, &c);
+  if (stats_.limit && stats_.live + stats_.cached + c.bytes > stats_.limit)
+    drop_down_to(std::max<std::int64_t>(0, stats_.limit - stats_.live - c.bytes));
+  if (stats_.limit && stats_.live + stats_.cached + c.bytes > stats_.limit) return nullptr;
+  void* block = source_.take(source_.of, c.bytes);
+  if (!block && stats_.cached) {
+    drop_down_to(0);
+    block = source_.take(source_.of, c.bytes);
+  }
+  if (block) ++stats_.allocations;
+  return block;
+}
+
+void* BlockCache::allocate(std::int64_t bytes, int stream) {
   MemoryStats held;
   std::int64_t whole = class_bytes(bytes);
   {
@@ -96,24 +122,8 @@ void* BlockCache::allocate(std::int64_t bytes) {
     SizeClass& c = classes_[class_of(bytes)];
     c.bytes = whole;
     c.last_asked = ++clock_;
-    void* block = nullptr;
-    if (!c.free.empty()) {
-      block = c.free.back();
-      c.free.pop_back();
-      stats_.cached -= whole;
-    } else {
-      stay_below(whole, &c);
-      if (stats_.limit && stats_.live + stats_.cached + whole > stats_.limit)
-        drop_down_to(std::max<std::int64_t>(0, stats_.limit - stats_.live - whole));
-      if (!stats_.limit || stats_.live + stats_.cached + whole <= stats_.limit) {
-        block = source_.take(whole);
-        if (!block && stats_.cached) {
-          drop_down_to(0);
-          block = source_.take(whole);
-        }
-      }
-      if (block) ++stats_.allocations;
-    }
+    void* block = find_free(c, stream);
+    if (!block) block = take_new(c);
     if (block) {
       stats_.live += whole;
       stats_.peak = std::max(stats_.peak, stats_.live);
@@ -124,22 +134,29 @@ void* BlockCache::allocate(std::int64_t bytes) {
   fail_memory(device_, bytes, held);
 }
 
-void BlockCache::release(void* block, std::int64_t bytes) noexcept {
+void BlockCache::release(void* block, std::int64_t bytes, int stream) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
   SizeClass& c = classes_[class_of(bytes)];
   stats_.live -= c.bytes;
   bool kept = kCaching;
   try {
-    if (kept) c.free.push_back(block);
+    if (kept) c.free.push_back({block, stream});
   } catch (...) {
     kept = false;
   }
   if (!kept) {
-    source_.give(block, c.bytes);
+    source_.give(source_.of, block, c.bytes);
     return;
   }
   stats_.cached += c.bytes;
   stay_below(0, &c);
+}
+
+void BlockCache::hand_over(int from, int to) noexcept {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (SizeClass& c : classes_)
+    for (Free& f : c.free)
+      if (f.stream == from) f.stream = to;
 }
 
 MemoryStats BlockCache::stats() {

@@ -7,25 +7,37 @@
 
 namespace kassette {
 
-/// Where blocks come from. `take` answers null where there is no memory.
+/// Where blocks come from. `take` answers null where there is no memory; `of` is for both.
 struct MemorySource {
-  void* (*take)(std::int64_t bytes) noexcept;
-  void (*give)(void* block, std::int64_t bytes) noexcept;
+  void* (*take)(void* of, std::int64_t bytes) noexcept;
+  void (*give)(void* of, void* block, std::int64_t bytes) noexcept;
+  void* of = nullptr;
+};
+
+/// What is kept of the blocks that were freed.
+enum class Keeps : std::uint8_t {
+  /// What is free and live together stays within an eighth above the peak of what was live; beyond that the class that has not been
+  /// asked for longest gives its oldest block back.
+  near_peak,
+  /// Everything, until the source has no more or the limit is reached: giving memory back would wait for the device.
+  everything
 };
 
 /// Eight size classes per power of two, so at most an eighth is lost. The block freed last is the first to be handed out: it
-/// is the one the caches know. What is free and live together stays within an eighth above the peak of what was live;
-/// beyond that the class that has not been asked for longest gives its oldest block back.
+/// is the one the caches know.
 class BlockCache {
  public:
-  BlockCache(Device device, MemorySource source);   // lives for ever: blocks may be freed after main
+  BlockCache(Device device, MemorySource source, Keeps keeps = Keeps::near_peak);   // lives for ever: blocks may be freed after main
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  /// Throws MemoryError with what was asked, what is held and the limit.
-  void* allocate(std::int64_t bytes);
+  /// Throws MemoryError with what was asked, what is held and the limit. A block is handed out again in the stream that it was freed in:
+  /// what uses it next is enqueued behind what used it before.
+  void* allocate(std::int64_t bytes, int stream = 0);
   /// `bytes` as it was asked for.
-  void release(void* block, std::int64_t bytes) noexcept;
+  void release(void* block, std::int64_t bytes, int stream = 0) noexcept;
+  /// What was freed in the order of one stream is free in that of the other.
+  void hand_over(int from, int to) noexcept;
   MemoryStats stats();
   void reset_peak();
   void set_limit(std::int64_t bytes);
@@ -35,14 +47,23 @@ class BlockCache {
   static std::int64_t class_bytes(std::int64_t bytes);
 
  private:
+  struct Free {
+    void* block;
+    int stream;
+  };
   struct SizeClass {
-    std::vector<void*> free;
+    std::vector<Free> free;
     std::int64_t bytes = 0;
     std::int64_t last_asked = 0;
   };
   static constexpr int kClasses = 8 * 50;
   static int class_of(std::int64_t bytes);
   void give_back(SizeClass& c, std::size_t i) noexcept;
+  void* take_free(SizeClass& c, std::size_t i) noexcept;
+  /// Null where the class has none of that stream.
+  void* find_free(SizeClass& c, int stream) noexcept;
+  /// Null where the limit or the source says no.
+  void* take_new(SizeClass& c);
   bool drop_oldest(const SizeClass* but) noexcept;
   /// Gives blocks back, those of `but` last, until `more` bytes have room.
   void stay_below(std::int64_t more, const SizeClass* but) noexcept;
@@ -52,6 +73,7 @@ class BlockCache {
 
   const Device device_;
   const MemorySource source_;
+  const Keeps keeps_;
   std::mutex mutex_;
   SizeClass classes_[kClasses];
   MemoryStats stats_ = {};

@@ -1,5 +1,6 @@
 // devices/plugin.h - what libkassette.so and a device library hand each other.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "core/impl.h"
@@ -10,6 +11,36 @@ struct Call;      // ops/op.h
 struct Strided;   // ops/strided.h
 struct SparseView;   // ops/sparse_view.h
 struct DeviceConvLimits;   // ops/conv.h
+
+struct DeviceStream;   // devices/cuda/cuda.h
+
+/// The backend of a CUDA device: streams, and copies that the host does not wait for, beside what every device has.
+class DeviceBackend : public Backend {
+ public:
+  /// The stream behind somebody else's cudaStream_t, or where that is null one that nobody uses. It lives until the process ends.
+  virtual DeviceStream& stream_of(void* native) = 0;
+  /// Nothing more will be enqueued: memory that was freed in its order becomes the device's own stream's.
+  virtual void close(DeviceStream& stream) noexcept = 0;
+  /// The one that the calling thread enqueues on.
+  virtual DeviceStream& current() noexcept = 0;
+  virtual void set_current(DeviceStream& stream) noexcept = 0;
+  virtual void* native(DeviceStream& stream) = 0;
+  /// What is enqueued on `second` from now on runs after what has been enqueued on `first`, of this or another device.
+  virtual void order(DeviceStream& first, DeviceStream& second) = 0;
+  /// Returns when what has been enqueued has run.
+  virtual void wait(DeviceStream& stream) = 0;
+  /// As copy_from_host, and returns at once: `from` stays as it is until `keep` is released, some time after the copy.
+  virtual void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) = 0;
+  /// From another device of this library; enqueued, in the order of both.
+  virtual void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) = 0;
+};
+
+/// What can be said of a device without opening it.
+struct DeviceFacts {
+  char name[256];
+  std::int64_t memory;   // bytes
+  int major, minor;      // its compute capability
+};
 
 /// A kernel of the device library, by the name of its row.
 struct PluginKernel {
@@ -27,6 +58,8 @@ struct HostServices {
   /// is another input. What is seen lives until the kernels have run that `use` enqueues.
   void (*with_sparse_index)(const Call& call, int dense_shape, int part, void (*use)(void* state, const SparseView& view), void* state);
   const DeviceConvLimits* convolution;
+  /// Whether products of float32 may be computed in TF32.
+  const std::atomic<bool>* allow_tf32;
 };
 
 /// What ops are made of whose kernel is otherwise the same on every device (ops/strided.h, ops/tile.cpp); enqueued.
@@ -46,16 +79,24 @@ struct DevicePlugin {
   int n_kernels;
   const PluginKernel* kernels;
   /// The backend of a device, made once and never destroyed; null where there is none, then `why` has the reason.
-  Backend* (*open)(int index, const HostServices& services, char* why, int why_bytes);
+  DeviceBackend* (*open)(int index, const HostServices& services, char* why, int why_bytes);
+  /// How many devices there are; 0 where there is no driver.
+  int (*count)();
+  bool (*describe)(int index, DeviceFacts* facts);
   DeviceMoves moves;
 };
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    3 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+    4 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
 
 /// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
 void connect_plugin(const DevicePlugin& plugin, HostServices* services);
+
+/// Of a CUDA device. Throws DeviceError with the reason where it is absent.
+DeviceBackend& device_backend(Device device);
+/// The library; null where there is none.
+const DevicePlugin* device_library();
 
 /// Whether a device has been opened; does not open it.
 bool device_in_use(Device device);

@@ -49,7 +49,7 @@ struct Cuda {
   HostServices services = {};
   std::string absent;                                // why there is no library
   std::string why[kMaxDevices];                      // why a device could not be opened
-  std::atomic<Backend*> backends[kMaxDevices] = {};
+  std::atomic<DeviceBackend*> backends[kMaxDevices] = {};
 };
 Cuda& cuda_state() {
   static Cuda* state = new Cuda;   // never destroyed: tensors may outlive every static object
@@ -81,16 +81,16 @@ void load_plugin(Cuda& c) {
 }
 
 /// Null where the device is absent; then `why` points to the reason.
-Backend* cuda_backend(int index, const char** why) {
+DeviceBackend* cuda_backend(int index, const char** why) {
   Cuda& c = cuda_state();
-  if (Backend* open = c.backends[index].load(std::memory_order_acquire)) return open;
+  if (DeviceBackend* open = c.backends[index].load(std::memory_order_acquire)) return open;
   std::lock_guard<std::mutex> lock(c.mutex);
-  if (Backend* open = c.backends[index].load(std::memory_order_relaxed)) return open;
+  if (DeviceBackend* open = c.backends[index].load(std::memory_order_relaxed)) return open;
   load_plugin(c);
   *why = c.plugin ? c.why[index].c_str() : c.absent.c_str();
   if (!c.plugin || !c.why[index].empty()) return nullptr;
   char reason[256] = "it does not open";
-  Backend* made = c.plugin->open(index, c.services, reason, sizeof reason);
+  DeviceBackend* made = c.plugin->open(index, c.services, reason, sizeof reason);
   if (!made) c.why[index] = reason;
   *why = c.why[index].c_str();
   c.backends[index].store(made, std::memory_order_release);
@@ -107,6 +107,15 @@ Backend& backend_of(Device device) {
   }
   static CpuBackend* backend = new CpuBackend;   // never destroyed: tensors may outlive every static object
   return *backend;
+}
+
+DeviceBackend& device_backend(Device device) { return static_cast<DeviceBackend&>(backend_of(device)); }
+
+const DevicePlugin* device_library() {
+  Cuda& c = cuda_state();
+  std::lock_guard<std::mutex> lock(c.mutex);
+  load_plugin(c);
+  return c.plugin;
 }
 
 void use_device_library(const char* file) {

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "devices/plugin.h"
+#include "devices/tf32.h"
 #include "ops/conv.h"
 #include "ops/dims.h"
 #include "ops/rows.h"
@@ -31,7 +32,7 @@ void with_sparse_index(const Call& call, int dense_shape, int part, void (*use)(
 }  // namespace
 
 void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
-  *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits};
+  *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits, &tf32_flag()};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_rows();
   for (int i = 0; i < plugin.n_kernels; ++i) {

@@ -1,4 +1,4 @@
-// ops/matmul.cu - products on CUDA: floats by cuBLAS without TF32, integers by a plain kernel.
+// ops/matmul.cu - products on CUDA: floats by cuBLAS, integers by a plain kernel.
 #include "ops/contraction.h"
 #include "ops/elementwise.cuh"
 #include "ops/moving.cuh"
@@ -32,6 +32,13 @@ class DeviceRearranger final : public Rearranger {
 
 cudaDataType type_of(DType dtype) {
   return dtype == float64 ? CUDA_R_64F : dtype == float16 ? CUDA_R_16F : dtype == bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/// With TF32 a float32 is multiplied with 10 bits of its 23, by tensor cores: only for who asks for it.
+cublasComputeType_t compute_type(DType dtype) {
+  if (dtype == float64) return CUBLAS_COMPUTE_64F;
+  const bool tf32 = dtype == float32 && host_services().allow_tf32->load(std::memory_order_relaxed);
+  return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// The innermost repeats go to cuBLAS as one batch; the others are a loop.
@@ -78,7 +85,7 @@ void run(const Call& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
   CudaBackend& device = device_of(call.device);
-  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes());   // sums of nothing
+  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);   // sums of nothing
   DeviceRearranger to_order(device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
   if (out.dtype.is_float()) return multiply_floats(call, device, plan);
@@ -104,15 +111,16 @@ void multiply(const char* what, CudaBackend& device, const BlasProduct& product)
   const double wide_scale = scale, wide_keep = keep;
   const void *alpha = wide ? static_cast<const void*>(&wide_scale) : &scale, *beta = wide ? static_cast<const void*>(&wide_keep) : &keep;
   const cudaDataType type = type_of(product.dtype);
+  Current current(device);
   std::unique_lock<std::mutex> lock;
   cublasHandle_t blas = device.blas(&lock);
   const std::int64_t item = product.dtype.size(), out_item = product.out_dtype.size();
   for (std::int64_t first = 0; first < product.batch; first += kMostProducts)
-    check(cublasGemmStridedBatchedEx_64(
+    device.check(cublasGemmStridedBatchedEx_64(
               blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha, product.b + first * product.next_b * item, type, p.ldb,
               product.next_b, product.a + first * product.next_a * item, type, p.lda, product.next_a, beta, product.out + first * product.next_out * out_item,
               type_of(product.out_dtype), p.ldo, product.next_out, std::min(kMostProducts, product.batch - first),
-              wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+              compute_type(product.dtype), CUBLAS_GEMM_DEFAULT),
           what);
   device.launched(what);
 }

@@ -29,6 +29,8 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
       static_cast<int>(cuda::kernels().size()),
       cuda::kernels().data(),
       cuda::open_device,
+      cuda::count_devices,
+      cuda::describe_device,
       {[](Device device, const Strided& layout, const void* from, void* to, int size) {
          cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
        },

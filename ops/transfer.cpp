@@ -1,16 +1,24 @@
 // ops/transfer.cpp - the same value on another device.
+#include <kassette/stream.h>
+
+#include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 
+#include "core/convert.h"
 #include "core/sparse.h"
+#include "core/text.h"
+#include "devices/plugin.h"
 #include "ops/elementwise.h"
 #include "ops/shaping.h"
-
-#include "core/text.h"
+#include "ops/strided.h"
 
 namespace kassette {
 namespace {
+
+constexpr std::int64_t kNonBlocking = 256;   // in attrs.b, above the index
 
 Device target(const Attrs& attrs) {
   return Device(static_cast<Device::Type>(attrs.a), static_cast<std::uint8_t>(attrs.b));
@@ -24,14 +32,16 @@ void kernel(const Call& call) {
   allocate_output(out, to);
   out.device = to;
   if (bytes == 0) return;
-  if (in.device == cpu) {
-    backend_of(to).copy_from_host(out.data(), call.in[0].data, bytes);
-  } else if (to == cpu) {
+  if (to == cpu) {
     backend_of(in.device).copy_to_host(out.data(), call.in[0].data, bytes);
-  } else {   // between two accelerators: by way of the host
-    Ref<Storage> landed = Storage::allocate(bytes, cpu);
-    backend_of(in.device).copy_to_host(landed->data, call.in[0].data, bytes);
-    backend_of(to).copy_from_host(out.data(), landed->data, bytes);
+  } else if (in.device != cpu) {
+    device_backend(to).copy_from(device_backend(in.device), out.data(), call.in[0].data, bytes);
+  } else if (call.attrs.b & kNonBlocking && in.storage) {   // a variable's value, which is elsewhere, may be another one by now
+    Ref<Storage> held = in.storage;
+    const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
+    device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
+  } else {
+    backend_of(to).copy_from_host(out.data(), call.in[0].data, bytes);
   }
 }
 
@@ -71,18 +81,48 @@ void forget_scalars() {
 constinit const OpDef to_row{
     .name = "to", .rule = same_rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
-Tensor Tensor::to(Device device) const {
+Tensor Tensor::to(Device device, ToOptions options) const {
   if (!defined()) fail<ValueError>("to: an empty Tensor (an uninitialised variable?)");
   if (!device.given()) fail<ValueError>("to: no device given; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
-  if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device));
+  if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
   backend_of(device);   // an absent device is said here, on symbolic tensors too
   Attrs attrs;
   attrs.a = device.type();
-  attrs.b = device.index();
+  attrs.b = device.index() | (options.non_blocking ? kNonBlocking : 0);
   Tensor out = apply1(to_row, attrs, {*this});
   Access::body(out).device = device;
   return out;
+}
+
+Tensor pin_memory(const Tensor& x) {
+  if (!x.defined()) fail<ValueError>("pin_memory: an empty Tensor (an uninitialised variable?)");
+  const Body& b = Access::body(x);
+  if (is_sparse(b)) fail<ValueError>("pin_memory: a sparse tensor (K::to_dense)");
+  if (x.symbolic()) fail<ValueError>("pin_memory: a symbolic tensor, which has no value");
+  const Device place = context().place == cpu ? Device(Device::kCuda, 0) : context().place;
+  if (device_absent(place)) return x;
+  const Tensor here = x.device() == cpu ? x : x.to(cpu);
+  const std::int64_t bytes = b.bytes();
+  if (bytes == 0) return here.detach();
+  struct Pinned {
+    void* data;
+    std::int64_t bytes;
+  };
+  auto pinned = std::make_unique<Pinned>(Pinned{device_moves().allocate_pinned(bytes), bytes});
+  if (!pinned->data) fail<MemoryError>("pin_memory: ", bytes, " bytes cannot be pinned");
+  const Value value = concrete_value(Access::body(here), "pin_memory");
+  std::memcpy(pinned->data, static_cast<std::byte*>(value.storage->data) + value.offset, static_cast<std::size_t>(bytes));
+  Body out;
+  out.set(b);
+  out.device = cpu;
+  out.storage = Storage::borrow(pinned->data, bytes, {[](void* state) {
+                                                        std::unique_ptr<Pinned> held(static_cast<Pinned*>(state));
+                                                        device_moves().release_pinned(held->data, held->bytes);
+                                                      },
+                                                      pinned.get()});
+  pinned.release();
+  return Access::wrap(std::move(out));
 }
 
 }  // namespace kassette

@@ -16,7 +16,7 @@ constexpr std::size_t kColours = 16, kColour = 256;
 
 std::size_t mapped_bytes(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + kColours * kColour + 4095) / 4096 * 4096; }
 
-void* take(std::int64_t bytes) noexcept {
+void* take(void*, std::int64_t bytes) noexcept {
   if (static_cast<std::size_t>(bytes) < kHuge) return std::aligned_alloc(64, static_cast<std::size_t>((bytes + 63) / 64 * 64));
   std::size_t size = mapped_bytes(bytes);
   void* p = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -31,7 +31,7 @@ void* take(std::int64_t bytes) noexcept {
   return reinterpret_cast<void*>(base + taken.fetch_add(1, std::memory_order_relaxed) % kColours * kColour);
 }
 
-void give(void* block, std::int64_t bytes) noexcept {
+void give(void*, void* block, std::int64_t bytes) noexcept {
   if (static_cast<std::size_t>(bytes) < kHuge) {
     std::free(block);
     return;

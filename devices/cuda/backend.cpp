@@ -1,189 +1,261 @@
-// devices/cuda/backend.cpp - a CUDA device: memory, stream, copies, cuBLAS.
-#include "devices/cuda/cuda.h"
-
-#include <atomic>
-#include <cstdio>
+// devices/cuda/backend.cpp - a CUDA device: memory, copies, waiting, errors.
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <kassette/error.h>
+
+#include "devices/cuda/cuda.h"
+#include "devices/cuda/driver.h"
 
 namespace kassette::cuda {
 namespace {
 
-constexpr int kMaxDevices = 256;
 constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;   // what cuBLAS asks for on compute 9.0
-
-CudaBackend* devices[kMaxDevices];   // written once each, under the registry's lock, before the device is visible
-HostServices services;
-
-void* take(std::int64_t bytes) noexcept {
-  void* p = nullptr;
-  const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
-  if (error == cudaSuccess) return p;
-  if (error == cudaErrorMemoryAllocation) cudaGetLastError();   // said by whoever asked; any other error waits for allocate()
-  return nullptr;
-}
-/// cudaFree waits for the kernels that still use the block: for those of the current device. After the driver has shut down, when the process ends,
-/// all of these answer with an error; the memory is gone anyway.
-void give(void* block, std::int64_t) noexcept {
-  int current = 0;
-  cudaPointerAttributes of = {};
-  const bool elsewhere = cudaGetDevice(&current) == cudaSuccess && cudaPointerGetAttributes(&of, block) == cudaSuccess && of.device != current &&
-                         cudaSetDevice(of.device) == cudaSuccess;
-  cudaFree(block);
-  if (elsewhere) cudaSetDevice(current);
-}
-const MemorySource cuda_memory{take, give};
-
-const MemorySource pinned_memory{[](std::int64_t bytes) noexcept -> void* {
-                                   void* p = nullptr;
-                                   if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
-                                   cudaGetLastError();
-                                   return nullptr;
-                                 },
-                                 [](void* block, std::int64_t) noexcept { cudaFreeHost(block); }};
-BlockCache& pinned_cache() {
-  static BlockCache* cache = new BlockCache(cpu, pinned_memory);
-  return *cache;
-}
-
-}  // namespace
-
-void* allocate_pinned(std::int64_t bytes) {
-  try {
-    return pinned_cache().allocate(bytes);
-  } catch (const MemoryError&) {
-    return nullptr;
-  }
-}
-void release_pinned(void* data, std::int64_t bytes) { pinned_cache().release(data, bytes); }
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  throw DeviceError((std::string(what) + ": CUDA says: " + cudaGetErrorString(error)).c_str());
-}
-void check(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError((std::string(what) + ": cuBLAS says: " + cublasGetStatusString(status)).c_str());
-}
-
-namespace {
+constexpr std::int64_t kMostStaged = std::int64_t(16) << 20;      // bytes
 
 bool is_set(const char* variable) {
   const char* text = std::getenv(variable);
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-}  // namespace
+/// The device is current: allocate() and those who give memory back see to it, or else (under a sanitizer, where blocks are not kept) this.
+/// After the driver has shut down, when the process ends, all of these answer with an error; the memory is gone anyway.
+const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void* {
+                                   void* p = nullptr;
+                                   const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
+                                   if (error == cudaSuccess) return p;
+                                   // Whoever asked says that there is no memory. Any other error waits for allocate().
+                                   if (error == cudaErrorMemoryAllocation) cudaGetLastError();
+                                   return nullptr;
+                                 },
+                                 [](void* of, void* block, std::int64_t) noexcept {
+                                   const CUcontext context = static_cast<CudaBackend*>(of)->context();
+                                   CUcontext before = nullptr;
+                                   driver().get_current(&before);
+                                   if (before != context) driver().set_current(context);
+                                   cudaFree(block);   // waits for the kernels of the device
+                                   if (before != context) driver().set_current(before);
+                                 }};
 
-CudaBackend::CudaBackend(int index)
-    : index_(index), waits_(is_set("KASSETTE_CUDA_SYNC")), cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), cuda_memory) {
-  use();
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cuda");
+MemorySource memory_of(CudaBackend* device) {
+  MemorySource source = device_memory;
+  source.of = device;
+  return source;
 }
 
-void CudaBackend::use() { check(cudaSetDevice(index_), "cuda"); }
+}  // namespace
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw DeviceError((std::string(what) + ": CUDA says: " + cudaGetErrorString(error)).c_str());
+}
+
+Current::Current(CudaBackend& device) : before_(nullptr), changed_(false) {
+  device.check_alive();
+  driver().get_current(&before_);
+  if (before_ == device.context()) return;
+  if (driver().set_current(device.context()) != CUDA_SUCCESS)
+    throw DeviceError(("cuda:" + std::to_string(device.index()) + ": the driver does not make its context current").c_str());
+  changed_ = true;
+}
+Current::~Current() {
+  if (changed_) driver().set_current(before_);
+}
+
+CudaBackend::CudaBackend(int index)
+    : index_(index),
+      waits_(is_set("KASSETTE_CUDA_SYNC")),
+      own_{.device = this, .handle = nullptr, .number = 0, .ours = true},
+      cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything) {
+  if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
+  Current now(*this);
+  check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
+}
+
+// ---- memory and copies -------------------------------------------------------------------------------------------------
 
 void* CudaBackend::allocate(std::int64_t bytes) {
-  use();
+  Current now(*this);
   try {
-    return cache_.allocate(bytes);
+    return cache_.allocate(bytes, current().number);
   } catch (const MemoryError&) {
-    check(cudaGetLastError(), "cuda");   // there may be memory: a kernel went astray
+    check(cudaGetLastError(), "allocate");   // there may be memory: a kernel went astray
     throw;
   }
 }
-void CudaBackend::release(void* data, std::int64_t bytes) noexcept { cache_.release(data, bytes); }
-
-void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
-  use();
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream_), "to");
-  synchronize();   // the host's bytes may change as soon as we return
+void CudaBackend::set_memory_limit(std::int64_t bytes) {
+  Current now(*this);
+  cache_.set_limit(bytes);
 }
-void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
-  use();
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, stream_), "to");
-  synchronize();
-}
-void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
-  use();
-  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "to");
-  launched("to");
-}
-void CudaBackend::zero(void* to, std::int64_t bytes) {
-  if (bytes == 0) return;
-  use();
-  check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_), "cuda");
-  launched("cuda");
-}
-void CudaBackend::launched(const char* what) {
-  if (waits_) check(cudaStreamSynchronize(stream_), what);
-}
-void CudaBackend::synchronize() { check(cudaStreamSynchronize(stream_), "cuda"); }
 void CudaBackend::empty_cache() {
-  use();
+  Current now(*this);
   cache_.trim();
 }
 
+/// The bytes may change as soon as this returns, so they are copied twice where there is pinned memory; else the host waits.
+void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
+  struct Staged {
+    void* data;
+    std::int64_t bytes;
+  };
+  if (void* data = bytes <= kMostStaged ? allocate_pinned(bytes) : nullptr) {
+    std::memcpy(data, from, static_cast<std::size_t>(bytes));
+    const Owner owner{[](void* state) {
+                        auto* staged = static_cast<Staged*>(state);
+                        release_pinned(staged->data, staged->bytes);
+                        delete staged;
+                      },
+                      new Staged{data, bytes}};
+    return copy_from_host_later(to, data, bytes, owner);
+  }
+  Current now(*this);
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
+  wait(current(), "to");
+}
+void CudaBackend::copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) {
+  try {
+    Current now(*this);
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
+  } catch (...) {
+    keep.release(keep.state);
+    throw;
+  }
+  release_after(current(), keep);
+  launched("to");
+}
+void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
+  Current now(*this);
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
+  wait(current(), "to");
+}
+void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
+  Current now(*this);
+  check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, current().handle), "to");
+  launched("to");
+}
+void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) {
+  auto& source = static_cast<CudaBackend&>(other);
+  order(source.current(), current());
+  {
+    Current now(*this);
+    // Without peer access the driver copies by way of the host.
+    int direct = 0;
+    if (cudaDeviceCanAccessPeer(&direct, index_, source.index_) == cudaSuccess && direct && cudaDeviceEnablePeerAccess(source.index_, 0) != cudaSuccess)
+      cudaGetLastError();   // it was enabled before
+    check(cudaMemcpyPeerAsync(to, index_, from, source.index_, static_cast<std::size_t>(bytes), current().handle), "to");
+    launched("to");
+  }
+  order(current(), source.current());   // what is read may be freed now
+}
+void CudaBackend::zero(void* to, std::int64_t bytes, const char* what) {
+  if (bytes == 0) return;
+  Current now(*this);
+  check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), current().handle), what);
+  launched(what);
+}
+
+void CudaBackend::release_after(DeviceStream& stream, Owner keep) {
+  release_passed();
+  cudaEvent_t passed = nullptr;
+  try {
+    Current now(*this);
+    check(cudaEventCreateWithFlags(&passed, cudaEventDisableTiming), "to");
+    check(cudaEventRecord(passed, stream.handle), "to");
+    std::lock_guard<std::mutex> lock(later_mutex_);
+    later_.push_back({passed, keep});
+  } catch (...) {
+    if (passed) cudaEventDestroy(passed);
+    if (!lost_) cudaStreamSynchronize(stream.handle);   // else nothing runs any more
+    keep.release(keep.state);
+    throw;
+  }
+}
+void CudaBackend::release_passed() noexcept {
+  std::deque<Later> passed;
+  {
+    std::lock_guard<std::mutex> lock(later_mutex_);
+    // Of several streams, a later one may have passed before: it is found when it is its turn.
+    while (!later_.empty() && cudaEventQuery(later_.front().passed) != cudaErrorNotReady) {
+      passed.push_back(later_.front());
+      later_.pop_front();
+    }
+  }
+  for (const Later& l : passed) {
+    cudaEventDestroy(l.passed);
+    l.keep.release(l.keep.state);
+  }
+}
+
+// ---- waiting and errors ------------------------------------------------------------------------------------------------
+
+void CudaBackend::wait(DeviceStream& stream, const char* what) {
+  Current now(*this);
+  check(cudaStreamSynchronize(stream.handle), what ? what : "synchronize");
+  release_passed();
+}
+void CudaBackend::launched(const char* what) {
+  launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);
+  if (waits_) wait(current(), what);
+}
+
+std::string CudaBackend::launched_last() const {
+  const unsigned n = n_launched_.load();
+  std::string words;
+  for (unsigned i = 1; i <= kRemembered && i <= n; ++i) {
+    const char* what = launched_[(n - i) % kRemembered].load();
+    if (!what) continue;
+    words += i == 1 ? std::string(" at or before '") + what + '\'' : std::string(i == 2 ? ", after '" : ", '") + what + '\'';
+  }
+  return words;
+}
+
+void CudaBackend::fail(cudaError_t error, const char* what) {
+  std::string words = std::string(what) + ": CUDA says: " + cudaGetErrorString(error);
+  // The error of a call is forgotten when it was read. One of a kernel comes again, from every call, until the process ends.
+  cudaGetLastError();
+  const cudaError_t again = cudaStreamQuery(own_.handle);
+  if (again != cudaSuccess && again != cudaErrorNotReady) {
+    const std::string name = "cuda:" + std::to_string(index_), where = waits_ ? std::string(" in '") + what + '\'' : launched_last();
+    std::lock_guard<std::mutex> lock(lost_mutex_);
+    if (!lost_.load(std::memory_order_relaxed)) {
+      lost_words_ = name + " is lost to this process since an error" + where + ": " + cudaGetErrorString(error);
+      lost_.store(true, std::memory_order_release);
+    }
+    words += (waits_ ? "" : where) + "; " + name + " is lost to this process" + (waits_ ? "" : "; KASSETTE_CUDA_SYNC=1 tells which op it was");
+  }
+  throw DeviceError(words.c_str());
+}
+void CudaBackend::fail_lost() { throw DeviceError(lost_words_.c_str()); }
+
+void CudaBackend::check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const cudaError_t error = cudaStreamQuery(current().handle);   // the product may have met the error of an earlier kernel
+  if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
+  throw DeviceError((std::string(what) + ": cuBLAS says: " + cublasGetStatusString(status)).c_str());
+}
+
+// ---- products ----------------------------------------------------------------------------------------------------------
+
 cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
-  *lock = std::unique_lock<std::mutex>(blas_mutex_);
-  if (blas_) return blas_;
-  // A workspace of our own: with its default one cuBLAS may give other bits from run to run.
-  if (!blas_workspace_) blas_workspace_ = allocate(kBlasWorkspace);
+  DeviceStream& s = current();
+  *lock = std::unique_lock<std::mutex>(s.blas_mutex);
+  if (s.blas) return s.blas;
+  // A handle for each stream, with a workspace of its own: else cuBLAS may give other bits from run to run.
+  if (!s.blas_workspace) s.blas_workspace = allocate(kBlasWorkspace);
   cublasHandle_t handle;
   check(cublasCreate(&handle), "matmul");
   try {
-    check(cublasSetStream(handle, stream_), "matmul");
-    check(cublasSetWorkspace(handle, blas_workspace_, kBlasWorkspace), "matmul");
-    // No TF32, which nothing asks for by default, and no sums in half precision. Tensor cores multiply half types.
+    check(cublasSetStream(handle, s.handle), "matmul");
+    check(cublasSetWorkspace(handle, s.blas_workspace, kBlasWorkspace), "matmul");
+    // No sums in half precision. Tensor cores multiply half types, and with allow_tf32 float32.
     check(cublasSetMathMode(handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)), "matmul");
   } catch (...) {
     cublasDestroy(handle);
     throw;
   }
-  return blas_ = handle;
-}
-
-CudaBackend& device_of(Device device) {
-  CudaBackend& d = *devices[device.index()];
-  d.use();
-  return d;
-}
-const HostServices& host_services() { return services; }
-
-Backend* open_device(int index, const HostServices& given, char* why, int why_bytes) {
-  services = given;
-  const auto room = static_cast<std::size_t>(why_bytes);
-  int count = 0;
-  cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorInsufficientDriver) {
-    int driver = 0;
-    cudaDriverGetVersion(&driver);
-    if (driver == 0) std::snprintf(why, room, "there is no CUDA driver");
-    else std::snprintf(why, room, "the CUDA driver is for CUDA %d.%d, and this library needs one for %d.%d", driver / 1000, driver % 1000 / 10,
-                       CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    return nullptr;
-  }
-  if (error != cudaSuccess && error != cudaErrorNoDevice) {
-    std::snprintf(why, room, "CUDA says: %s", cudaGetErrorString(error));
-    return nullptr;
-  }
-  if (count == 0) {
-    std::snprintf(why, room, "there is no CUDA device");
-    return nullptr;
-  }
-  if (index >= count) {
-    std::snprintf(why, room, count == 1 ? "there is %d CUDA device, cuda:0" : "there are %d CUDA devices, from cuda:0 on", count);
-    return nullptr;
-  }
-  try {
-    return devices[index] = new CudaBackend(index);
-  } catch (const Error& e) {
-    std::snprintf(why, room, "%s", e.what());
-    return nullptr;
-  }
+  return s.blas = handle;
 }
 
 }  // namespace kassette::cuda

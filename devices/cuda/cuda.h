@@ -1,55 +1,140 @@
-// devices/cuda/cuda.h - what the kernels of libkassette_cuda.so share: the device's stream, cuBLAS, scratch memory, errors.
+// devices/cuda/cuda.h - what the kernels of libkassette_cuda.so share: the device and its streams, cuBLAS, scratch memory, errors.
 #pragma once
 #include <cublas_v2.h>
+#include <cuda.h>
 #include <cuda_runtime.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "devices/block_cache.h"
 #include "devices/plugin.h"
 
-namespace kassette::cuda {
+namespace kassette {
 
-/// Throws DeviceError with CUDA's words, in the name of `what`.
+namespace cuda {
+class CudaBackend;
+}
+
+/// A stream, and what belongs to it alone.
+struct DeviceStream {
+  cuda::CudaBackend* device;
+  cudaStream_t handle;
+  int number;                  // 0: the device's own
+  bool ours;                   // made by us
+  bool used = false;           // was a thread's
+  std::mutex blas_mutex = {};
+  cublasHandle_t blas = nullptr;
+  void* blas_workspace = nullptr;
+};
+
+namespace cuda {
+
+/// Throws DeviceError with CUDA's words, in the name of `what`. What may say that a kernel went astray is for CudaBackend::check.
 void check(cudaError_t error, const char* what);
-void check(cublasStatus_t status, const char* what);
 
-/// One CUDA device: one stream, on which everything is ordered, so that a freed block may be handed out at once.
-class CudaBackend final : public Backend {
+/// One CUDA device. Everything is ordered on one stream, but for threads that have chosen another one. A freed block may be handed out at
+/// once in the stream that is current where it is freed.
+class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int index);
   void* allocate(std::int64_t bytes) override;
-  void release(void* data, std::int64_t bytes) noexcept override;
+  void release(void* data, std::int64_t bytes) noexcept override { cache_.release(data, bytes, current().number); }
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override;
   void copy_to_host(void* to, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override;
-  void synchronize() override;
-  void* stream() override { return stream_; }
+  void synchronize() override { wait(current()); }
+  void* stream() override { return current().handle; }
   MemoryStats memory_stats() override { return cache_.stats(); }
   void reset_peak_memory() override { cache_.reset_peak(); }
-  void set_memory_limit(std::int64_t bytes) override { cache_.set_limit(bytes); }
+  void set_memory_limit(std::int64_t bytes) override;
   void empty_cache() override;
 
+  DeviceStream& stream_of(void* native) override;
+  void close(DeviceStream& stream) noexcept override;
+  DeviceStream& current() noexcept override;
+  void set_current(DeviceStream& stream) noexcept override;
+  void* native(DeviceStream& stream) override { return stream.handle; }
+  void order(DeviceStream& first, DeviceStream& second) override;
+  void wait(DeviceStream& stream) override { wait(stream, nullptr); }
+  void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) override;
+  void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) override;
+
+  int index() const { return index_; }
+  CUcontext context() const { return context_; }
   /// Enqueued.
-  void zero(void* to, std::int64_t bytes);
-  /// With KASSETTE_CUDA_SYNC=1 waits for what was enqueued, so that its errors are said in the name of its op and not of a later one.
+  void zero(void* to, std::int64_t bytes, const char* what = "zeros");
+  /// Something was enqueued in the name of an op. With KASSETTE_CUDA_SYNC=1 waits for it, so that its errors are said in that name and not
+  /// where somebody waits later.
   void launched(const char* what);
-  /// Makes this the device of the calling thread.
-  void use();
-  /// The stream's handle, with a workspace of its own; made when first asked for. Hold the lock while enqueuing.
+  /// Throws DeviceError unless `error` is success. Where the device takes no more work since, that is said too, now and by every
+  /// later call.
+  void check(cudaError_t error, const char* what) {
+    if (error != cudaSuccess) fail(error, what);
+  }
+  void check(cublasStatus_t status, const char* what);
+  /// Throws DeviceError where an earlier error has ended the device.
+  void check_alive() {
+    if (lost_.load(std::memory_order_acquire)) fail_lost();
+  }
+  /// The handle of the current stream, with a workspace of its own; made when first asked for. Hold the lock while enqueuing.
   cublasHandle_t blas(std::unique_lock<std::mutex>* lock);
 
  private:
+  /// What is to be released once an event has passed.
+  struct Later {
+    cudaEvent_t passed;
+    Owner keep;
+  };
+  /// The only place where the host waits for the device.
+  void wait(DeviceStream& stream, const char* what);
+  [[noreturn]] void fail(cudaError_t error, const char* what);
+  [[noreturn]] void fail_lost();
+  /// " (the last ops launched: add, exp)"; empty where there were none.
+  std::string launched_last() const;
+  void release_after(DeviceStream& stream, Owner keep);
+  void release_passed() noexcept;
+
   const int index_;
   const bool waits_;
-  cudaStream_t stream_ = nullptr;
+  CUcontext context_ = nullptr;
+  DeviceStream own_;
   BlockCache cache_;
-  std::mutex blas_mutex_;
-  cublasHandle_t blas_ = nullptr;
-  void* blas_workspace_ = nullptr;
+  std::mutex streams_mutex_;
+  std::vector<std::unique_ptr<DeviceStream>> streams_;   // all but our own
+  std::vector<DeviceStream*> unused_;                    // of those that we made
+  std::mutex later_mutex_;
+  std::deque<Later> later_;
+  static constexpr unsigned kRemembered = 4;
+  std::atomic<const char*> launched_[kRemembered] = {};
+  std::atomic<unsigned> n_launched_{0};
+  std::atomic<bool> lost_{false};
+  std::mutex lost_mutex_;
+  std::string lost_words_;
 };
 
-/// The device that a call runs on, made current.
+/// Makes a device the current one of this thread, and at the end the one that was: a caller's own CUDA code finds it as it left it. Whoever
+/// calls CUDA for a device holds one. Throws DeviceError where the device is lost.
+class Current {
+ public:
+  explicit Current(CudaBackend& device);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  CUcontext before_;
+  bool changed_;
+};
+
+/// The device that a call runs on.
 CudaBackend& device_of(Device device);
-Backend* open_device(int index, const HostServices& services, char* why, int why_bytes);
+DeviceBackend* open_device(int index, const HostServices& services, char* why, int why_bytes);
+int count_devices();
+bool describe_device(int index, DeviceFacts* facts);
 const HostServices& host_services();
 // As devices/plugin.h says.
 void* allocate_pinned(std::int64_t bytes);
@@ -72,4 +157,5 @@ class Scratch {
   void* data_;
 };
 
-}  // namespace kassette::cuda
+}  // namespace cuda
+}  // namespace kassette

@@ -13,14 +13,15 @@ inline constexpr int kWarp = 32;
 /// Blocks for n threads of work; kernels loop, so that more work needs no more blocks.
 inline unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>(std::clamp<std::int64_t>((n + kThreads - 1) / kThreads, 1, 4096)); }
 
-/// Enqueues kernel(arguments...) on the device's stream; throws DeviceError in the name of `what`.
+/// Enqueues kernel(arguments...) on the stream of this thread; throws DeviceError in the name of `what`.
 template <class... P, class... A>
 void launch(const char* what, CudaBackend& device, dim3 blocks, void (*kernel)(P...), A&&... arguments) {
+  Current current(device);
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = dim3(kThreads);
-  config.stream = static_cast<cudaStream_t>(device.stream());
-  check(cudaLaunchKernelEx(&config, kernel, static_cast<A&&>(arguments)...), what);
+  config.stream = device.current().handle;
+  device.check(cudaLaunchKernelEx(&config, kernel, static_cast<A&&>(arguments)...), what);
   device.launched(what);
 }
 

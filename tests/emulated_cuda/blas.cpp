@@ -43,7 +43,7 @@ void multiply(const Problem& p, const T* a, const T* b, Out* c) {
       }
 }
 
-std::int64_t products = 0;
+std::int64_t products = 0, tf32_products = 0;
 
 }  // namespace
 
@@ -52,6 +52,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) { return delete handle, CUBL
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) { return handle->stream = stream, CUBLAS_STATUS_SUCCESS; }
 
 std::int64_t emulated_products() { return products; }
+std::int64_t emulated_tf32_products() { return tf32_products; }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t m, std::int64_t n,
                                              std::int64_t k, const void*, const void* a, cudaDataType type, std::int64_t lda, long long stride_a,
@@ -61,11 +62,12 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   const bool add = wide ? *static_cast<const double*>(beta) != 0 : *static_cast<const float*>(beta) != 0;
   const Problem p{op_a == CUBLAS_OP_T, op_b == CUBLAS_OP_T, add, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count};
   if (m < 1 || n < 1 || k < 1 || count < 1 || count > 65535 || lda < (p.ta ? k : m) || ldb < (p.tb ? n : k) || ldc < m || b_type != type ||
-      (c_type != type && !(half && c_type == CUDA_R_32F)) || compute != (wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F)) {
+      (c_type != type && !(half && c_type == CUDA_R_32F)) || (compute != (wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) && !(type == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F_FAST_TF32))) {
     std::fputs("emulated CUDA device: a product that cuBLAS would refuse, or that has nothing to do\n", stderr);
     std::abort();
   }
   products += count;
+  if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) tf32_products += count;
   auto as = [&](auto* null, auto* to) {
     using T = std::remove_pointer_t<decltype(null)>;
     emulated_enqueue(handle->stream, [=] { multiply(p, static_cast<const T*>(a), static_cast<const T*>(b), to); });

@@ -5,7 +5,7 @@
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cudaDataType { CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF };
-enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_32F_FAST_TF32 };
 enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION = 16 };
 enum { CUBLAS_GEMM_DEFAULT };
 using cublasHandle_t = struct EmulatedBlas*;
@@ -22,5 +22,8 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              const void* beta, void* c, cudaDataType c_type, std::int64_t ldc, long long stride_c,
                                              std::int64_t count, cublasComputeType_t compute, int algorithm);
 
-/// The products of matrices so far, for tests, which look it up in the library.
+// For tests, which look them up in the library.
+/// The products of matrices so far.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_products();
+/// Those in TF32: they are computed in float32 all the same.
+extern "C" __attribute__((visibility("default"))) std::int64_t emulated_tf32_products();

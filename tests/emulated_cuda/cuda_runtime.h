@@ -3,10 +3,11 @@
 // on a machine without a GPU; about speed, or races between blocks, it says nothing.
 //   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once. With
 //            EMULATED_CUDA_OPEN it can, as an MPI that takes memory of GPUs.
-//   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes; an event, or a
-//            call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it.
+//   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes; asking
+//            after an event, or a call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it.
 //   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.
-//   Devices  Each thread has a current one: streams take work, and memory is freed, where theirs is.
+//   Devices  Each thread has a current one, or none, which counts as 0: streams take work, and memory is freed, where theirs is. With
+//            EMULATED_CUDA_CAPABILITY=70 they are of compute capability 7.0, and not 9.0.
 //   Blocks   One after the other. Their threads run one after the other as well, each up to a barrier, on fibers.
 #pragma once
 #include <algorithm>
@@ -27,10 +28,13 @@
 #define __shared__ static   // blocks run one at a time
 #define CUDART_VERSION 0
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700, cudaErrorPeerAccessAlreadyEnabled = 704 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaEventDisableTiming = 2 };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
+enum { cudaEnableDefault = 0 };
 using cudaStream_t = struct EmulatedStream*;
 using cudaEvent_t = struct EmulatedEvent*;
 
@@ -44,12 +48,28 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream;
 };
 
+/// The stream that CUDA has without one being made, of the current device.
+inline const cudaStream_t cudaStreamLegacy = reinterpret_cast<cudaStream_t>(1);
+
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);
 inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetDevice(int* index);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int index);
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem;
+  int major, minor;
+};
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index);
+cudaError_t cudaDeviceSynchronize();
+/// Every device reaches the memory of those that are its neighbours by number.
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+/// The functions of cuda.h, by name.
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags, cudaDriverEntryPointQueryResult* found);
 struct cudaPointerAttributes {
   int device;
 };
@@ -58,7 +78,11 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes);
 cudaError_t cudaFree(void* block);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int index);
 cudaError_t cudaMallocHost(void** block, std::size_t bytes);

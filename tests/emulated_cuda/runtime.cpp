@@ -1,4 +1,5 @@
 // tests/emulated_cuda/runtime.cpp - device memory and streams.
+#include "cuda.h"
 #include "cuda_runtime.h"
 
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -17,17 +19,28 @@ struct EmulatedStream {
   int device;
   std::deque<std::function<void()>> work;
 };
+/// What an event stands for: a place in a stream. Whoever waits for it keeps it, for events are recorded anew and destroyed.
+struct Place {
+  EmulatedStream* stream;
+  std::atomic<bool> passed{false};
+};
 struct EmulatedEvent {
-  std::atomic<bool> passed{true};
+  std::shared_ptr<Place> place;
+};
+struct EmulatedContext {
+  int device;
 };
 
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
 constexpr int kDevices = 8;
-thread_local int current = 0;
+EmulatedContext contexts[kDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+thread_local EmulatedContext* current_context = nullptr;
 constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
+
+int current() { return current_context ? current_context->device : 0; }
 
 [[noreturn]] void die(const char* why) {
   std::fprintf(stderr, "emulated CUDA device: %s\n", why);
@@ -63,9 +76,17 @@ struct State {
   void run(EmulatedStream& stream) {
     if (stream.work.empty()) return;
     set_open(true);
-    for (; !stream.work.empty(); stream.work.pop_front()) stream.work.front()();
+    run_until(stream, nullptr);
     ++runs;
     close();
+  }
+  /// In order, up to the place if there is one. Another stream that waits for it may be what runs this one.
+  static void run_until(EmulatedStream& stream, const Place* place) {
+    while (!stream.work.empty() && !(place && place->passed)) {
+      std::function<void()> next = std::move(stream.work.front());
+      stream.work.pop_front();
+      next();
+    }
   }
   void close() {
     static const bool stays = std::getenv("EMULATED_CUDA_OPEN") != nullptr;
@@ -117,10 +138,46 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
 cudaError_t cudaSetDevice(int index) {
   if (index >= kDevices) return cudaErrorInvalidDevice;
-  current = index;
+  current_context = &contexts[index];
   return cudaSuccess;
 }
-cudaError_t cudaGetDevice(int* index) { return *index = current, cudaSuccess; }
+cudaError_t cudaGetDevice(int* index) { return *index = current(), cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int index) {
+  if (index >= kDevices) return cudaErrorInvalidDevice;
+  const char* set = std::getenv("EMULATED_CUDA_CAPABILITY");
+  const int capability = set ? std::atoi(set) : 90;
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
+  if (index >= kDevices) return cudaErrorInvalidDevice;
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "emulated GPU %d", index);
+  properties->totalGlobalMem = kArena;
+  cudaDeviceGetAttribute(&properties->major, cudaDevAttrComputeCapabilityMajor, index);
+  return cudaDeviceGetAttribute(&properties->minor, cudaDevAttrComputeCapabilityMinor, index);
+}
+
+namespace {
+
+CUresult retain_context(CUcontext* context, CUdevice device) {
+  if (device < 0 || device >= kDevices) return 101;
+  return *context = &contexts[device], CUDA_SUCCESS;
+}
+CUresult get_context(CUcontext* context) { return *context = current_context, CUDA_SUCCESS; }
+CUresult set_context(CUcontext context) { return current_context = context, CUDA_SUCCESS; }
+
+}  // namespace
+
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+  const std::pair<const char*, void*> all[] = {{"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(retain_context)},
+                                               {"cuCtxGetCurrent", reinterpret_cast<void*>(get_context)},
+                                               {"cuCtxSetCurrent", reinterpret_cast<void*>(set_context)}};
+  *found = cudaDriverEntryPointSymbolNotFound;
+  for (const auto& [name, f] : all)
+    if (!std::strcmp(name, symbol)) *function = f, *found = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return fault(); }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* block) {
   State& s = state();
@@ -147,7 +204,7 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
     s.used += size;
     mprotect(s.arena + place, size, PROT_READ | PROT_WRITE);
   }
-  s.blocks[place] = {bytes, current};
+  s.blocks[place] = {bytes, current()};
   std::memset(s.arena + place, kFresh, std::min(bytes, kFilled));
   std::memset(s.arena + place + bytes, kCanary, size - bytes);
   s.close();
@@ -163,7 +220,7 @@ cudaError_t cudaFree(void* block) {
   auto place = static_cast<std::size_t>(static_cast<std::byte*>(block) - s.arena);
   auto found = s.blocks.find(place);
   if (found == s.blocks.end()) die("cudaFree of what cudaMalloc did not give");
-  if (found->second.device != current) die("cudaFree while another device is current");
+  if (found->second.device != current()) die("cudaFree while another device is current");
   std::size_t size = State::pages(found->second.bytes);
   s.set_open(true);
   s.check_canary(place, found->second.bytes);
@@ -177,24 +234,85 @@ cudaError_t cudaFree(void* block) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   State& s = state();
   Lock lock(s.mutex);
-  s.streams.push_back(*stream = new EmulatedStream{current, {}});
+  s.streams.push_back(*stream = new EmulatedStream{current(), {}});
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+
+namespace {
+
+/// The stream behind a handle; null where there is none.
+EmulatedStream* behind(cudaStream_t handle) {
+  static EmulatedStream* legacy[kDevices] = {};
   State& s = state();
   Lock lock(s.mutex);
+  if (handle == cudaStreamLegacy) {
+    EmulatedStream*& made = legacy[current()];
+    if (!made) s.streams.push_back(made = new EmulatedStream{current(), {}});
+    return made;
+  }
+  return std::find(s.streams.begin(), s.streams.end(), handle) != s.streams.end() ? handle : nullptr;
+}
+
+}  // namespace
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  State& s = state();
+  Lock lock(s.mutex);
+  EmulatedStream* stream = behind(handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
   s.run(*stream);
   return fault();
 }
-void emulated_enqueue(cudaStream_t stream, std::function<void()> work) {
-  if (stream->device != current) die("work for a stream while another device is current");
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
   Lock lock(state().mutex);
+  EmulatedStream* stream = behind(handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  if (cudaError_t error = fault()) return error;
+  return stream->work.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  State& s = state();
+  Lock lock(s.mutex);
+  if (!behind(stream)) return cudaErrorInvalidResourceHandle;
+  s.run(*stream);
+  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));   // the rest stays, for the places in it
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  State& s = state();
+  Lock lock(s.mutex);
+  for (EmulatedStream* stream : s.streams)
+    if (stream->device == current()) s.run(*stream);
+  return fault();
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) { return *can = device - peer == 1 || peer - device == 1, cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  static bool enabled[kDevices][kDevices];
+  Lock lock(state().mutex);
+  return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
+}
+void emulated_enqueue(cudaStream_t handle, std::function<void()> work) {
+  Lock lock(state().mutex);
+  EmulatedStream* stream = behind(handle);
+  if (!stream) die("work for a stream that there is not");
+  if (stream->device != current()) die("work for a stream while another device is current");
   stream->work.push_back(std::move(work));
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   State& s = state();
   auto here = [&](const void* p) { return p >= s.arena && p < s.arena + kArena; };
   if (here(to) != (kind != cudaMemcpyDeviceToHost) || here(from) != (kind != cudaMemcpyHostToDevice)) die("cudaMemcpy the wrong way");
+  emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t stream) {
+  State& s = state();
+  Lock lock(s.mutex);
+  auto lies_on = [&](const void* p, int device) {
+    auto after = s.blocks.upper_bound(static_cast<std::size_t>(static_cast<const std::byte*>(p) - s.arena));
+    return after != s.blocks.begin() && std::prev(after)->second.device == device;
+  };
+  if (!lies_on(to, to_device) || !lies_on(from, from_device)) die("cudaMemcpyPeer of memory of another device");
   emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -221,11 +339,28 @@ cudaError_t cudaMallocHost(void** block, std::size_t bytes) {
 cudaError_t cudaFreeHost(void* block) { return std::free(block), cudaSuccess; }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new EmulatedEvent, cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->passed = false;
-  emulated_enqueue(stream, [event] { event->passed = true; });
-  emulated_start(stream);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
+  Lock lock(state().mutex);
+  EmulatedStream* stream = behind(handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  event->place = std::make_shared<Place>();
+  event->place->stream = stream;
+  emulated_enqueue(handle, [place = event->place] { place->passed = true; });
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return event->passed ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  Lock lock(state().mutex);
+  if (!event->place || event->place->passed) return cudaSuccess;
+  emulated_start(event->place->stream);
+  return cudaErrorNotReady;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned) {
+  Lock lock(state().mutex);
+  if (!event->place) return cudaSuccess;
+  EmulatedStream* stream = behind(handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  // Any device's stream may wait for any other's.
+  stream->work.push_back([place = event->place] { State::run_until(*place->stream, place.get()); });
+  return cudaSuccess;
+}

@@ -1,0 +1,131 @@
+// devices/cuda/open.cpp - which CUDA devices there are, opening one, and memory of the host that they copy from.
+#include <cstdio>
+#include <cstring>
+
+#include <kassette/error.h>
+
+#include "devices/cuda/architectures.h"
+#include "devices/cuda/cuda.h"
+#include "devices/cuda/driver.h"
+
+namespace kassette::cuda {
+namespace {
+
+constexpr int kMaxDevices = 256;
+
+CudaBackend* devices[kMaxDevices];   // written once each, under the registry's lock, before the device is visible
+std::atomic<CudaBackend*> first_opened{nullptr};
+HostServices services;
+Driver functions = {};
+
+template <class F>
+bool find(const char* name, F** function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+  *function = reinterpret_cast<F*>(found);
+  return error == cudaSuccess && result == cudaDriverEntryPointSuccess && found;
+}
+bool find_driver() {
+  return find("cuDevicePrimaryCtxRetain", &functions.retain) && find("cuCtxGetCurrent", &functions.get_current) &&
+         find("cuCtxSetCurrent", &functions.set_current);
+}
+
+/// The devices there are; 0 with the reason.
+int count(char* why, std::size_t room) {
+  int n = 0;
+  const cudaError_t error = cudaGetDeviceCount(&n);
+  if (error == cudaSuccess && n > 0) return n;
+  if (error == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (driver == 0) std::snprintf(why, room, "there is no CUDA driver");
+    else std::snprintf(why, room, "the CUDA driver is for CUDA %d.%d, and this library needs one for %d.%d", driver / 1000, driver % 1000 / 10,
+                       CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  } else if (error != cudaSuccess && error != cudaErrorNoDevice) {
+    std::snprintf(why, room, "CUDA says: %s", cudaGetErrorString(error));
+  } else {
+    std::snprintf(why, room, "there is no CUDA device");
+  }
+  cudaGetLastError();
+  return 0;
+}
+
+const MemorySource pinned_memory{[](void*, std::int64_t bytes) noexcept -> void* {
+                                   void* p = nullptr;
+                                   if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
+                                   cudaGetLastError();
+                                   return nullptr;
+                                 },
+                                 [](void*, void* block, std::int64_t) noexcept { cudaFreeHost(block); }};
+BlockCache& pinned_cache() {
+  static BlockCache* cache = new BlockCache(cpu, pinned_memory, Keeps::everything);
+  return *cache;
+}
+
+}  // namespace
+
+const Driver& driver() { return functions; }
+
+void* allocate_pinned(std::int64_t bytes) {
+  try {
+    Current now(*first_opened.load());   // a context has to be current, and a new one is not wanted
+    return pinned_cache().allocate(bytes);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+void release_pinned(void* data, std::int64_t bytes) { pinned_cache().release(data, bytes); }
+
+CudaBackend& device_of(Device device) { return *devices[device.index()]; }
+const HostServices& host_services() { return services; }
+
+int count_devices() {
+  char why[256];
+  return count(why, sizeof why);
+}
+bool describe_device(int index, DeviceFacts* facts) {
+  cudaDeviceProp p;
+  if (cudaGetDeviceProperties(&p, index) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  *facts = {{}, static_cast<std::int64_t>(p.totalGlobalMem), p.major, p.minor};
+  std::snprintf(facts->name, sizeof facts->name, "%s", p.name);
+  return true;
+}
+
+DeviceBackend* open_device(int index, const HostServices& given, char* why, int why_bytes) {
+  services = given;
+  const auto room = static_cast<std::size_t>(why_bytes);
+  const int n = count(why, room);
+  if (n == 0) return nullptr;
+  if (index >= n) {
+    std::snprintf(why, room, n == 1 ? "there is %d CUDA device, cuda:0" : "there are %d CUDA devices, from cuda:0 on", n);
+    return nullptr;
+  }
+  int major = 0, minor = 0;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) == cudaSuccess &&
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) == cudaSuccess && !has_code_for(KASSETTE_CUDA_ARCHITECTURES, major, minor)) {
+    std::snprintf(why, room, "its compute capability is %d.%d, and this library has code for %s", major, minor, KASSETTE_CUDA_ARCHITECTURES);
+    return nullptr;
+  }
+  if (!find_driver()) {
+    std::snprintf(why, room, "the CUDA driver lacks functions that this library needs");
+    return nullptr;
+  }
+  try {
+    devices[index] = new CudaBackend(index);
+    if (!first_opened.load()) first_opened.store(devices[index]);
+    return devices[index];
+  } catch (const Error& e) {
+    std::snprintf(why, room, "%s", e.what());
+    return nullptr;
+  }
+}
+
+}  // namespace kassette::cuda

@@ -1,0 +1,9 @@
+// devices/tf32.h - where the device library reads what set_allow_tf32 has set.
+#pragma once
+#include <atomic>
+
+namespace kassette {
+
+const std::atomic<bool>& tf32_flag();
+
+}  // namespace kassette
