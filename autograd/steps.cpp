@@ -88,7 +88,7 @@ void fit_step(const LoopForm& form, Tensors& out, const Tensors& states, const T
 namespace {
 
 Tensor zeros_of_shape(const Spec& spec, Device device) {
-  return filled_tensor(scalar_tensor(Scalar(0), spec.dtype, "zeros"), spec, "zeros").to(device);
+  return filled_tensor(scalar_tensor(Scalar(0), spec.dtype, "zeros"), spec, device, "zeros");
 }
 
 /// What a loop without steps returns. Nothing says what outputs would look like, but a step does: on zeros. The last one is what stands

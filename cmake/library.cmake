@@ -60,8 +60,10 @@ get_property(cuda_sources GLOBAL PROPERTY KASSETTE_CUDA_SOURCES)
 if(cuda_sources AND KASSETTE_CUDA_FOUND)
   add_library(kassette_cuda SHARED ${cuda_sources})
   kassette_cuda_options(kassette_cuda)
-  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}"
-    KASSETTE_CUDA_ARCHITECTURES="${KASSETTE_CUDA_ARCHITECTURES}")
+  target_compile_definitions(kassette_cuda PRIVATE KASSETTE_VERSION="${PROJECT_VERSION}")
+  string(REPLACE ";" "," architectures "${KASSETTE_CUDA_ARCHITECTURES}")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/devices/cuda/open.cpp PROPERTIES
+    COMPILE_DEFINITIONS KASSETTE_CUDA_ARCHITECTURES="${architectures}")
   set_target_properties(kassette_cuda PROPERTIES
     BUILD_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}"
     INSTALL_RPATH "$ORIGIN;${KASSETTE_CUDA_LIBRARY_DIR}")

@@ -1,5 +1,6 @@
 // core/dlpack.cpp - tensors of other libraries in the same process, not copied.
 #include <kassette/dlpack.h>
+#include <kassette/stream.h>
 
 #include <memory>
 
@@ -137,15 +138,28 @@ struct Exported {
   M managed{};
   Ref<Storage> storage;
   std::int64_t shape[kMaxRank], strides[kMaxRank];
+  Device device;
+  void* stream = nullptr;
+
+  /// The memory is used again in the order of our stream, behind what the consumer has enqueued.
+  ~Exported() {
+    if (device.type() != Device::kCuda) return;
+    try {
+      if (stream) current_stream(device).wait_for(Stream(device, stream));
+      else synchronize(device);
+    } catch (const Error&) {   // a device that failed has nothing under way, and this may run while the program ends
+    }
+  }
 };
 
 template <class M>
-M* exported(const Tensor& x, const char* what) {
+M* exported(const Tensor& x, void* stream, const char* what) {
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(x);
   if (is_sparse(b)) fail<ValueError>(what, ": a sparse tensor (K::to_dense)");
   Value v = concrete_value(b, what);
-  if (b.device != cpu) backend_of(b.device).synchronize();   // the consumer's stream is not ours
+  if (b.device != cpu && stream) Stream(b.device, stream).wait_for(current_stream(b.device));
+  else if (b.device != cpu) synchronize(b.device);   // the consumer's stream is any
   auto e = std::make_unique<Exported<M>>();
   DLTensor& t = e->managed.dl_tensor;
   std::int64_t stride = 1;
@@ -161,6 +175,8 @@ M* exported(const Tensor& x, const char* what) {
   t.shape = e->shape;
   t.strides = e->strides;
   e->storage = std::move(v.storage);
+  e->device = b.device;
+  e->stream = stream;
   e->managed.manager_ctx = e.get();
   e->managed.deleter = [](M* self) { delete static_cast<Exported<M>*>(self->manager_ctx); };
   return &e.release()->managed;
@@ -180,9 +196,9 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed) {
   return imported(managed);
 }
 
-DLManagedTensor* to_dlpack(const Tensor& x) { return exported<DLManagedTensor>(x, "to_dlpack"); }
-DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x) {
-  auto* m = exported<DLManagedTensorVersioned>(x, "to_dlpack_versioned");
+DLManagedTensor* to_dlpack(const Tensor& x, void* stream) { return exported<DLManagedTensor>(x, stream, "to_dlpack"); }
+DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x, void* stream) {
+  auto* m = exported<DLManagedTensorVersioned>(x, stream, "to_dlpack_versioned");
   m->version = {1, 0};
   m->flags = kReadOnly;
   return m;

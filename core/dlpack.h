@@ -72,10 +72,11 @@ KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
 
 /// The tensor's elements for another library, on the device where they are; they are kept until it calls the deleter, on
-/// whichever thread. They must not be written to, which only the versioned struct can say. Throws ValueError on a symbolic or
-/// sparse tensor.
-KASSETTE_API dlpack::DLManagedTensor* to_dlpack(const Tensor& x);
-KASSETTE_API dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x);
+/// whichever thread. They must not be written to, which only the versioned struct can say. `stream`, a cudaStream_t, is where a consumer
+/// reads elements on a CUDA device: work that it enqueues there from now on finds them, and they stay until that which it has enqueued
+/// when it calls the deleter is done. Without one both calls wait for the device. Throws ValueError on a symbolic or sparse tensor.
+KASSETTE_API dlpack::DLManagedTensor* to_dlpack(const Tensor& x, void* stream = nullptr);
+KASSETTE_API dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x, void* stream = nullptr);
 
 namespace detail {
 template <class M, class = void>
@@ -96,11 +97,11 @@ Tensor from_dlpack(M* managed) {
   return from_dlpack(reinterpret_cast<Ours*>(managed));
 }
 template <class M, class = decltype(std::declval<M&>().dl_tensor)>
-M* to_dlpack(const Tensor& x) {
+M* to_dlpack(const Tensor& x, void* stream = nullptr) {
   using Ours = typename detail::OursOf<M>::type;
   static_assert(sizeof(M) == sizeof(Ours), "to_dlpack: a DLPack of another layout");
-  if constexpr (std::is_same<Ours, dlpack::DLManagedTensor>::value) return reinterpret_cast<M*>(to_dlpack(x));
-  else return reinterpret_cast<M*>(to_dlpack_versioned(x));
+  if constexpr (std::is_same<Ours, dlpack::DLManagedTensor>::value) return reinterpret_cast<M*>(to_dlpack(x, stream));
+  else return reinterpret_cast<M*>(to_dlpack_versioned(x, stream));
 }
 
 }  // namespace kassette

@@ -27,8 +27,9 @@ class DeviceBackend : public Backend {
   virtual void* native(DeviceStream& stream) = 0;
   /// What is enqueued on `second` from now on runs after what has been enqueued on `first`, of this or another device.
   virtual void order(DeviceStream& first, DeviceStream& second) = 0;
-  /// Returns when what has been enqueued has run.
+  /// Returns when what has been enqueued has run; on all streams of the device, those of other libraries too.
   virtual void wait(DeviceStream& stream) = 0;
+  virtual void wait_for_all() = 0;
   /// As copy_from_host, and returns at once: `from` stays as it is until `keep` is released, some time after the copy.
   virtual void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) = 0;
   /// From another device of this library; enqueued, in the order of both.
@@ -66,6 +67,8 @@ struct HostServices {
 struct DeviceMoves {
   void (*copy_strided)(Device device, const Strided& layout, const void* from, void* to, int size);
   void (*zero)(Device device, void* to, std::int64_t bytes);
+  /// `count` elements of `size` bytes, 1, 2, 4 or 8: each the first of those bytes. They travel as an argument of the kernel.
+  void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
   void (*sum_copies)(const Call& call, const Strided& kept, const Strided& copies);
   /// Memory of the host that the device copies from and to at full speed; null where there is none left. Kept for reuse.
@@ -88,7 +91,7 @@ struct DevicePlugin {
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    4 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+    5 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
 
 /// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
 void connect_plugin(const DevicePlugin& plugin, HostServices* services);

@@ -45,7 +45,7 @@ const char* device_name(Device device) {
 }
 
 void synchronize(Device device) {
-  if (DeviceBackend* backend = backend_or_cpu("synchronize", device)) backend->synchronize();
+  if (DeviceBackend* backend = backend_or_cpu("synchronize", device)) backend->wait_for_all();
 }
 
 const std::atomic<bool>& tf32_flag() {

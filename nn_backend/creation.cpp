@@ -50,14 +50,14 @@ Tensor sparse_value(const Tensor& x) {
   return x.detach();
 }
 
-/// The value of a constant with the shape that was asked for.
-Tensor with_shape(const Tensor& value, const Spec& to) {
+/// The value of a constant with the shape that was asked for, on a device.
+Tensor with_shape(const Tensor& value, const Spec& to, Device device) {
   Body b = Access::body(value);
-  if (b.rank == 0) return filled_tensor(value.to(cpu), to, "constant").to(b.device);
+  if (b.rank == 0) return filled_tensor(value.to(cpu), to, device, "constant");
   if (to.checked_bytes("constant") != b.bytes())
     fail<ValueError>("constant: a value of shape ", static_cast<const Spec&>(b), " does not fill ", to);
   b.set(to);
-  return Access::wrap(std::move(b));
+  return Access::wrap(std::move(b)).to(device);
 }
 
 /// Leaves for the three parts, and a handle over them. What the declared shape says beyond the leaf that the dense shape is fed
@@ -123,11 +123,16 @@ Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& 
 Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name) {
   KASSETTE_DISPATCH(constant, value, dtype, shape, name);
   if (is_tensor_operand(value)) refuse_sparse("constant", tensor_of(value));
-  Tensor t = value_as(value, dtype, "constant");
-  if (shape.size_ < 0 && !shape.whole_) return t;
+  if (shape.size_ < 0 && !shape.whole_) return value_as(value, dtype, "constant");
+  const Device place = is_tensor_operand(value) ? Device() : context().place;
+  Tensor t;
+  {
+    Scoped<Device> here(context().place, cpu);   // a number goes to a device as one, not as many
+    t = value_as(value, dtype, "constant");
+  }
   Tensor to = dims_tensor(shape, "constant");
   if (to.symbolic()) fail<ValueError>("constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
-  return with_shape(t, shape_from(to, t.dtype(), "constant"));
+  return with_shape(t, shape_from(to, t.dtype(), "constant"), place.given() ? place : t.device());
 }
 
 Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Name name) {
@@ -153,7 +158,7 @@ Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* 
   } else {
     spec = shape_from(to, dtype, what);
   }
-  return as_variable(filled_with(value, spec, what).to(context().place), name);
+  return as_variable(filled_with(value, spec, context().place, what), name);
 }
 Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   Arg like(x, DType(), what);
@@ -161,10 +166,10 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   refuse_sparse(what, like);
   if (!dtype.given()) dtype = default_float();
   const Body& b = like.body();
-  if (!b.node && !b.symbolic() && b.device == cpu) {
+  if (!b.node && !b.symbolic()) {
     Spec spec = b;
     spec.dtype = dtype;
-    return filled_with(value, spec, what);
+    return filled_with(value, spec, b.device, what);
   }
   Tensor one = scalar_tensor(value, dtype, what);
   if (like.body().device != cpu) one = one.to(like.body().device);

@@ -125,15 +125,20 @@ Tensor eye(const Dims& shape, DType dtype) {
   attrs.a = place_code(dtype, context().place);
   return apply1(eye_row, attrs, {dims_tensor(shape, "eye")});
 }
-Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what) {
-  Tensor t = empty_tensor(shape, what);
+Tensor filled_tensor(const Tensor& value, const Spec& shape, Device device, const char* what) {
+  Tensor t = empty_tensor(shape, what, device);
+  if (device != cpu) {
+    fill_elements(device, Access::body(t).data(), shape.numel(), Access::body(value).data(), shape.dtype.size());
+    return t;
+  }
   Strided layout;
   layout.push(shape.numel(), 0, 1);
   copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());
   return t;
 }
 constexpr std::int64_t kFilledTogether = 4096;   // bytes
-Tensor filled_with(int value, const Spec& shape, const char* what) {
+Tensor filled_with(int value, const Spec& shape, Device device, const char* what) {
+  if (device != cpu) return filled_tensor(scalar_tensor(Scalar(value), shape.dtype, what), shape, device, what);
   Tensor t = empty_tensor(shape, what);
   Body& b = Access::body(t);
   std::int64_t n = b.numel();

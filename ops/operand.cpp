@@ -145,13 +145,13 @@ Tensor foreign_array(const Operand& x) {
   return make(Access::pointer(x));
 }
 
-Tensor empty_tensor(const Spec& spec, const char* what) {
+Tensor empty_tensor(const Spec& spec, const char* what, Device device) {
   TensorImpl* impl = TensorImpl::make();
   Tensor t = Access::adopt(impl);
   impl->body.set(spec);
-  impl->body.device = cpu;
+  impl->body.device = device;
   try {
-    impl->body.storage = Storage::allocate(spec.checked_bytes(what), cpu);
+    impl->body.storage = Storage::allocate(spec.checked_bytes(what), device);
   } catch (const MemoryError&) {
     rethrow_for(what);
   }

@@ -42,8 +42,8 @@ class Arg {
 /// The dtype that numbers beside these operands take: that of the first that is a tensor, else none.
 DType dtype_beside(const Operand& a, const Operand& b);
 
-/// A new concrete tensor on the CPU, its elements not yet written.
-Tensor empty_tensor(const Spec& spec, const char* what = "tensor");
+/// A new concrete tensor, its elements not yet written.
+Tensor empty_tensor(const Spec& spec, const char* what = "tensor", Device device = cpu);
 template <class T>
 T* mutable_data(const Tensor& t) {
   return reinterpret_cast<T*>(Access::body(t).data());

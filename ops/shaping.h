@@ -67,10 +67,10 @@ extern const OpDef arange_row, eye_row;
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype);
 /// A matrix with ones on the main diagonal; two sizes.
 Tensor eye(const Dims& shape, DType dtype);
-/// A new tensor on the CPU of that shape, all elements equal to the only one of `value`. Not on the tape.
-Tensor filled_tensor(const Tensor& value, const Spec& shape, const char* what);
-/// A new concrete tensor of the CPU, full of 0 or of 1.
-Tensor filled_with(int value, const Spec& shape, const char* what);
+/// A new tensor of that shape, all elements equal to the only one of `value`, which is on the CPU. Not on the tape.
+Tensor filled_tensor(const Tensor& value, const Spec& shape, Device device, const char* what);
+/// A new concrete tensor, full of 0 or of 1.
+Tensor filled_with(int value, const Spec& shape, Device device, const char* what);
 /// A number as a scalar with the dtype and device of `like`.
 Tensor number_like(double value, const Tensor& like);
 /// Zeros with the shape of `like`, of which only the shape is read.

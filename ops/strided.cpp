@@ -312,6 +312,12 @@ void zero_bytes(Device device, std::byte* to, std::int64_t n) {
   else if (n > 0) device_moves().zero(device, to, n);
 }
 
+void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, element, static_cast<std::size_t>(size));
+  if (n > 0) device_moves().fill(device, to, n, bits, size);
+}
+
 void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, int size) {
   for (int i = 0; i < layout.rank; ++i)
     if (layout.dims[i] == 0) return;

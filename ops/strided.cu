@@ -69,7 +69,20 @@ bool transposes(Strided& l) {
   return true;
 }
 
+template <class T>
+__global__ void fill_elements(T* to, std::int64_t count, T value) {
+  const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) to[i] = value;
+}
+
 }  // namespace
+
+void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size) {
+  for_size(size, [&](auto* p) {
+    using T = std::remove_pointer_t<decltype(p)>;
+    launch("fill", device, blocks_for(count), fill_elements<T>, static_cast<T*>(to), count, static_cast<T>(bits));
+  });
+}
 
 void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size) {
   Strided l = layout;

@@ -35,6 +35,8 @@ void zero_bytes(std::byte* to, std::int64_t n);
 // The same on any device, enqueued there: kernels made of these two alone serve every column of their row.
 void copy_strided(Device device, const Strided& layout, const std::byte* from, std::byte* to, int size);
 void zero_bytes(Device device, std::byte* to, std::int64_t n);
+/// `n` elements of `size` bytes, each that of the host which is given; on a device other than the CPU.
+void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size);
 
 struct DeviceMoves;
 /// Those of the device library; filled in before its device is visible. What a GPU's copy is given has been put in order as a CPU's is:

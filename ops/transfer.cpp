@@ -36,6 +36,8 @@ void kernel(const Call& call) {
     backend_of(in.device).copy_to_host(out.data(), call.in[0].data, bytes);
   } else if (in.device != cpu) {
     device_backend(to).copy_from(device_backend(in.device), out.data(), call.in[0].data, bytes);
+  } else if (bytes == out.dtype.size()) {   // a number
+    fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
   } else if (call.attrs.b & kNonBlocking && in.storage) {   // a variable's value, which is elsewhere, may be another one by now
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};

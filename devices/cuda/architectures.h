@@ -7,12 +7,12 @@
 
 namespace kassette::cuda {
 
-/// Of a list as CMake takes it, "80-real;90-real;120-virtual": machine code of an architecture runs on devices of its major version with the
+/// Of a list in CMake's words, "80-real,90-real,120-virtual": machine code of an architecture runs on devices of its major version with the
 /// same or a higher minor one, PTX ("virtual") is translated for every later device, an architecture without either word is both, and
 /// what has a letter behind its number runs on that very one. A list of other words ("native") has code for whatever it was built for: true.
 inline bool has_code_for(std::string_view list, int major, int minor) {
   while (!list.empty()) {
-    const std::string_view one = list.substr(0, list.find(';'));
+    const std::string_view one = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), one.size() + 1));
     const std::size_t digits = std::min(one.find_first_not_of("0123456789"), one.size());
     if (digits < 2) return true;

@@ -112,7 +112,7 @@ void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes)
   }
   Current now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
-  wait(current(), "to");
+  wait(&current(), "to");
 }
 void CudaBackend::copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) {
   try {
@@ -128,7 +128,7 @@ void CudaBackend::copy_from_host_later(void* to, const void* from, std::int64_t 
 void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
   Current now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
-  wait(current(), "to");
+  wait(&current(), "to");
 }
 void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
   Current now(*this);
@@ -190,14 +190,14 @@ void CudaBackend::release_passed() noexcept {
 
 // ---- waiting and errors ------------------------------------------------------------------------------------------------
 
-void CudaBackend::wait(DeviceStream& stream, const char* what) {
+void CudaBackend::wait(DeviceStream* stream, const char* what) {
   Current now(*this);
-  check(cudaStreamSynchronize(stream.handle), what ? what : "synchronize");
+  check(stream ? cudaStreamSynchronize(stream->handle) : cudaDeviceSynchronize(), what);
   release_passed();
 }
 void CudaBackend::launched(const char* what) {
   launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);
-  if (waits_) wait(current(), what);
+  if (waits_) wait(&current(), what);
 }
 
 std::string CudaBackend::launched_last() const {

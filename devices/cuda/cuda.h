@@ -59,7 +59,8 @@ class CudaBackend final : public DeviceBackend {
   void set_current(DeviceStream& stream) noexcept override;
   void* native(DeviceStream& stream) override { return stream.handle; }
   void order(DeviceStream& first, DeviceStream& second) override;
-  void wait(DeviceStream& stream) override { wait(stream, nullptr); }
+  void wait(DeviceStream& stream) override { wait(&stream, "synchronize"); }
+  void wait_for_all() override { wait(nullptr, "synchronize"); }
   void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) override;
   void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) override;
 
@@ -89,8 +90,8 @@ class CudaBackend final : public DeviceBackend {
     cudaEvent_t passed;
     Owner keep;
   };
-  /// The only place where the host waits for the device.
-  void wait(DeviceStream& stream, const char* what);
+  /// The only place where the host waits for the device: for a stream, or where that is null for all of them.
+  void wait(DeviceStream* stream, const char* what);
   [[noreturn]] void fail(cudaError_t error, const char* what);
   [[noreturn]] void fail_lost();
   /// " (the last ops launched: add, exp)"; empty where there were none.

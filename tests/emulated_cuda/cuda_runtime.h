@@ -144,3 +144,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   });
   return cudaSuccess;
 }
+
+// ---- what tests ask, who look it up in the library ---------------------------------------------------------------------
+#define EMULATED_ASKED extern "C" __attribute__((visibility("default")))
+/// Copies between the host and devices, and blocks that cudaFree took, so far.
+EMULATED_ASKED std::int64_t emulated_host_copies();
+EMULATED_ASKED std::int64_t emulated_frees();
+/// The device whose context is current in this thread; -1: there is none.
+EMULATED_ASKED int emulated_context();
+EMULATED_ASKED void emulated_set_context(int device);

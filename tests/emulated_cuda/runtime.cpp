@@ -40,6 +40,7 @@ thread_local EmulatedContext* current_context = nullptr;
 constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
 
+std::atomic<std::int64_t> host_copies{0}, frees{0};
 int current() { return current_context ? current_context->device : 0; }
 
 [[noreturn]] void die(const char* why) {
@@ -214,6 +215,7 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
 
 cudaError_t cudaFree(void* block) {
   if (!block) return cudaSuccess;
+  ++frees;
   State& s = state();
   Lock lock(s.mutex);
   for (EmulatedStream* stream : s.streams) s.run(*stream);
@@ -302,6 +304,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   State& s = state();
   auto here = [&](const void* p) { return p >= s.arena && p < s.arena + kArena; };
   if (here(to) != (kind != cudaMemcpyDeviceToHost) || here(from) != (kind != cudaMemcpyHostToDevice)) die("cudaMemcpy the wrong way");
+  if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
   emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -364,3 +367,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   stream->work.push_back([place = event->place] { State::run_until(*place->stream, place.get()); });
   return cudaSuccess;
 }
+
+// ---- what tests ask ----------------------------------------------------------------------------------------------------
+
+std::int64_t emulated_host_copies() { return host_copies; }
+std::int64_t emulated_frees() { return frees; }
+int emulated_context() { return current_context ? current_context->device : -1; }
+void emulated_set_context(int device) { current_context = device < 0 ? nullptr : &contexts[device]; }
