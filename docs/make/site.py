@@ -20,7 +20,7 @@ GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "me
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
-LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "print", "error", "runtime", "distributed", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
+LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
            "engine", "api", "kept", "repl", "show_config", "version"]
 
 
