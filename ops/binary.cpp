@@ -79,6 +79,7 @@ __attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const
 
 /// Whether `a` is the number 1 where nothing is recorded: the cotangent of a sum, whose product with `b` is then b as it is, neither read nor copied.
 bool is_plain_one(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return false;
   const Body &x = Access::body(a), &y = Access::body(b);
   if (x.rank != 0 || !x.storage || !y.storage || x.device != cpu || y.device != cpu || x.dtype != y.dtype || context().recording) return false;
   return x.dtype == float32 ? *reinterpret_cast<const float*>(x.data()) == 1 : x.dtype == float64 && *reinterpret_cast<const double*>(x.data()) == 1;
