@@ -1,7 +1,8 @@
 // benchmarks/timer.h - rows, measured and printed the same way in every C++ program of this folder.
 //
-//   PROGRAM [REGEX of rows] [--threads N] [--budget SECONDS] [--list | --serve]
+//   PROGRAM [REGEX of rows] [--threads N] [--budget SECONDS] [--list | --serve] [--device cuda:0 [--tiny]]
 //
+// --device: the rows of a CUDA device in place of the CPU's; --tiny: at sizes that an emulated device can bear.
 // One JSON object a line: first a header, then a row each. --list prints names; --serve takes row
 // names from stdin, one a line, and answers each with one line: so one driver interleaves many
 // programs row by row.
@@ -28,8 +29,9 @@ namespace bench {
 struct Options {
   int threads = 2;
   double budget = 0.15;
-  std::string rows = ".*", library;
+  std::string rows = ".*", library, device = "cpu";
   bool list = false, serve = false, here = false;  // here: this process measures memory rows itself
+  bool tiny = false;
 };
 
 struct Row {
@@ -37,6 +39,7 @@ struct Row {
   double per;
   std::function<std::function<void(long)>()> prepare;  // a loop over the operation, set up afresh
   std::function<std::string()> measure;  // or a measurement that wants a process of its own
+  double moved = 0;                      // bytes an operation must read and write; 0: its time is not that of memory
 };
 
 inline std::vector<Row>& rows() {
@@ -44,18 +47,23 @@ inline std::vector<Row>& rows() {
   return all;
 }
 
-/// A timed row. `setup()` returns the operation, inlined into the loop that is timed; one call
+/// Waits for the device whose operations are timed; nothing on the CPU.
+inline std::function<void()> finish = [] {};
+
+/// A timed row, which it returns. `setup()` returns the operation, inlined into the loop that is timed; one call
 /// counts as `per` operations.
 template <class Setup>
-void row(std::string name, Setup setup, double per = 1) {
+Row& row(std::string name, Setup setup, double per = 1) {
   rows().push_back({std::move(name), per,
                     [setup] {
                       auto operation = setup();
                       return std::function<void(long)>([operation](long n) mutable {
                         for (long i = 0; i < n; ++i) operation();
+                        finish();
                       });
                     },
                     nullptr});
+  return rows().back();
 }
 
 /// A row measured once in a fresh process (peak memory, long chains). `measure()` returns the JSON
@@ -165,6 +173,7 @@ inline void run_row(const Row& row, const Options& o) {
       run_elsewhere(row, o);
     } else {
       std::string fields = row.measure ? row.measure() : time_row(row.prepare(), row.per, o.budget);
+      if (row.moved > 0) fields += ", \"moved\": " + std::to_string(static_cast<long long>(row.moved));
       std::printf("{\"row\": \"%s\", %s}\n", row.name.c_str(), fields.c_str());
     }
   } catch (const std::exception& e) {
@@ -185,6 +194,10 @@ inline Options parse(int argc, char** argv) {
       o.budget = std::atof(value().c_str());
     else if (a == "--library")
       o.library = value();
+    else if (a == "--device")
+      o.device = value();
+    else if (a == "--tiny")
+      o.tiny = true;
     else if (a == "--list")
       o.list = true;
     else if (a == "--serve")

@@ -1,28 +1,27 @@
 // Our rows, against the public API; what each computes is what the peers' rows of that name
 // compute.
 #include <cstdint>
+#include <cstdio>
+#include <optional>
 #include <random>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include <kassette/error.h>
 #include <kassette/runtime.h>
 #include <kassette/show_config.h>
 #include <kassette/version.h>
 
 #include "../timer.h"
+#include "networks.h"
 #include "rows.h"
 
 using bench::own_process;
 using bench::row;
 
 namespace {
-
-Tensor weights(int m, int n) {
-  return K::variable(
-      K::reshape(K::constant(draw(m * n, std::normal_distribution<float>(0.f, 0.05f))), {m, n}));
-}
-Tensor zeros(int n) { return K::variable(std::vector<float>(static_cast<std::size_t>(n))); }
 
 void small() {
   row("small.add", [] {
@@ -55,34 +54,6 @@ void small() {
   });
 }
 
-/// A multilayer perceptron of three widths, 64-128-10, and a batch of 32 for it.
-struct Mlp {
-  Tensor w1 = weights(64, 128), b1 = zeros(128), w2 = weights(128, 10), b2 = zeros(10);
-  Tensors parameters{w1, b1, w2, b2};
-  Tensor x = uniform(32, 64), labels = K::cast(uniform(32) * 9.0, "int32");
-
-  Tensor loss(const Tensor& input, const Tensor& truth) const {
-    Tensor h = K::relu(K::dot(input, w1) + b1);
-    return K::mean(
-        K::sparse_categorical_crossentropy(truth, K::dot(h, w2) + b2, /*from_logits=*/true));
-  }
-  /// One step of plain gradient descent, eager.
-  void step() const {
-    Tensors g = K::gradients(loss(x, labels), parameters);
-    for (std::int64_t i = 0; i < g.size(); ++i) K::update_sub(parameters[i], 0.01 * g[i]);
-  }
-  /// The same as a function of a batch of any size.
-  kassette::Function function() const {
-    Tensor input = K::placeholder({K::None, 64}),
-           truth = K::placeholder({K::None}, K::None, "int32");
-    Tensor value = loss(input, truth);
-    Tensors g = K::gradients(value, parameters), updates;
-    for (std::int64_t i = 0; i < g.size(); ++i)
-      updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
-    return K::function({input, truth}, {value}, updates);
-  }
-};
-
 /// Fifty layers of 256, then 10 classes, and a batch of 1,024: activations are four times the weights.
 struct DeepMlp {
   Tensors parameters;
@@ -104,48 +75,6 @@ struct DeepMlp {
     Tensors g = K::gradients(loss(), parameters);
     for (std::int64_t i = 0; i < g.size(); ++i) K::update_sub(parameters[i], 0.01 * g[i]);
   }
-};
-
-/// Adam on one variable of n elements, all of it inside K::function.
-struct Adam {
-  explicit Adam(int n)
-      : w(K::variable(uniform(n))),
-        m(K::variable(K::zeros({n}))),
-        v(K::variable(K::zeros({n}))),
-        t(K::variable(0.0)) {}
-  Tensor w, m, v, t;
-  kassette::Function function() const {
-    Tensor loss = K::sum(K::square(w)), g = K::gradients(loss, {w})[0];
-    Tensor step = t + 1.0,
-           rate = 1e-3 * K::sqrt(1.0 - K::pow(0.999, step)) / (1.0 - K::pow(0.9, step));
-    Tensor m1 = 0.9 * m + 0.1 * g, v1 = 0.999 * v + 0.001 * K::square(g);
-    return K::function({}, {loss},
-                       {{t, step}, {m, m1}, {v, v1}, {w, w - rate * m1 / (K::sqrt(v1) + 1e-7)}});
-  }
-};
-
-/// An LSTM as a user writes it with K::rnn: 50 times of 32 samples, 64 features to 128 units. The inputs are put with time in
-/// front and projected before the loop, as Keras' layer does it.
-struct Lstm {
-  static constexpr int kUnits = 128;
-  Tensor x = K::variable(uniform(32, 50, 64) - 0.6), kernel = K::variable((uniform(64, 4 * kUnits) - 0.6) * 0.1);
-  Tensor recurrent = K::variable((uniform(kUnits, 4 * kUnits) - 0.6) * 0.1), bias = K::variable(K::zeros({4 * kUnits}));
-
-  Tensor outputs(const Tensor& in, const Tensor& mask = K::None) const {
-    auto step = [&](const Tensor& projected, const Tensors& states) {
-      Tensor z = projected + K::dot(states[0], recurrent);
-      auto gate = [&](int k) { return z(kassette::all, kassette::slice(k * kUnits, (k + 1) * kUnits)); };
-      Tensor cell = K::sigmoid(gate(1)) * states[1] + K::sigmoid(gate(0)) * K::tanh(gate(2));
-      Tensor h = K::sigmoid(gate(3)) * K::tanh(cell);
-      return K::Step{h, {h, cell}};
-    };
-    Tensor projected = K::dot(K::permute_dimensions(in, {1, 0, 2}), kernel) + bias, start = K::zeros_like(projected[0](kassette::all, kassette::slice(0, kUnits)));
-    K::RnnOptions o;
-    o.time_major = true;
-    o.mask = mask;
-    return K::permute_dimensions(K::rnn(step, projected, {start, start}, o).outputs, {1, 0, 2});
-  }
-  Tensors gradients(const Tensor& in) const { return K::gradients(K::sum(outputs(in)), {in, kernel, recurrent, bias}); }
 };
 
 void train() {
@@ -334,11 +263,24 @@ void draws() {
 int main(int argc, char** argv) {
   auto options = bench::parse(argc, argv);
   kassette::set_num_threads(options.threads);
-  small(), train(), tape(), loops(), other_loops(), elementwise(), matmul(), draws();
-  kernel_rows();
-  convolution_rows();
-  file_rows();
-  thread_rows();
+  std::optional<kassette::DeviceScope> scope;
+  std::string device;
+  if (options.device == "cpu") {
+    small(), train(), tape(), loops(), other_loops(), elementwise(), matmul(), draws();
+    kernel_rows();
+    convolution_rows();
+    file_rows();
+    thread_rows();
+  } else {
+    try {
+      scope.emplace(kassette::Device(options.device));
+    } catch (const kassette::Error& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      return 1;
+    }
+    device = ", \"device\": \"" + options.device + "\"" + device_facts(options.device);
+    device_rows(options.tiny);
+  }
   std::ostringstream config;
   kassette::show_config(config);
   std::string lines = config.str();
@@ -346,5 +288,5 @@ int main(int argc, char** argv) {
     if (c == '\n') c = ';';
   return bench::run(options, bench::cpu() + ", \"peer\": \"kassette\", \"version\": \"" +
                                  kassette::version() + "\", \"config\": \"" +
-                                 bench::plain(lines, 1000) + "\"");
+                                 bench::plain(lines, 1000) + "\"" + device);
 }

@@ -5,21 +5,13 @@
 #include <vector>
 
 #include "../timer.h"
+#include "networks.h"
 #include "rows.h"
 
 using bench::own_process;
 using bench::row;
 
 namespace {
-
-using Sizes = std::vector<int>;
-
-/// Numbers between -0.5 and 0.5.
-Tensor centred(const Sizes& shape) {
-  int n = 1;
-  for (int size : shape) n *= size;
-  return K::reshape(uniform(n) - 0.6, shape);
-}
 
 /// `channels_last`, a shape, in a data format.
 Sizes arranged(Sizes shape, const std::string& format) {
@@ -88,41 +80,6 @@ void pooling(const std::string& format) {
   forward_and_back("pool.resize2_56x64", images, format,
                    [=](const Tensors& in) { return K::resize_images(in[0], 2, 2, format, "bilinear"); });
 }
-
-/// Two convolutions with pooling and two dense layers, and a batch of 64 pictures of 28 x 28 for them.
-struct Cnn {
-  Tensors parameters = {normal({3, 3, 1, 32}), zeros(32),  normal({3, 3, 32, 64}), zeros(64),
-                        normal({1600, 128}),   zeros(128), normal({128, 10}),      zeros(10)};
-  Tensor x = uniform(64, 28, 28, 1), labels = integers(10, 64);
-
-  static Tensor normal(const Sizes& shape) { return K::variable(centred(shape) * 0.1); }
-  static Tensor zeros(int n) { return K::variable(K::zeros({n})); }
-  Tensor loss(const Tensor& images, const Tensor& truth) const {
-    const Tensors& p = parameters;
-    auto pooled = [](const Tensor& h) { return K::pool2d(K::relu(h), {2, 2}, {2, 2}); };
-    Tensor h = pooled(K::bias_add(K::conv2d(images, p[0]), p[1]));
-    h = K::batch_flatten(pooled(K::bias_add(K::conv2d(h, p[2]), p[3])));
-    h = K::relu(K::dot(h, p[4]) + p[5]);
-    return K::mean(
-        K::sparse_categorical_crossentropy(truth, K::dot(h, p[6]) + p[7], /*from_logits=*/true));
-  }
-  /// One step of plain gradient descent, eager.
-  void step() const {
-    Tensors g = K::gradients(loss(x, labels), parameters);
-    for (std::int64_t i = 0; i < g.size(); ++i) K::update_sub(parameters[i], 0.01 * g[i]);
-  }
-  /// The same as a function.
-  kassette::Function function() const {
-    return K::symbolic([&] {
-      Tensor images = K::placeholder({K::None, 28, 28, 1}), truth = K::placeholder({K::None}, K::None, "int32");
-      Tensor value = loss(images, truth);
-      Tensors g = K::gradients(value, parameters), updates;
-      for (std::int64_t i = 0; i < g.size(); ++i)
-        updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
-      return K::function({images, truth}, {value}, updates);
-    })();
-  }
-};
 
 void network() {
   row("train.cnn_b64", [] { return [net = Cnn()] { net.step(); }; });
