@@ -60,6 +60,18 @@ GOALS = [
 # (regular expression of our row names, largest geometric mean of their ratios to the fastest peer).
 MEANS = [(r"(conv|pool)\..*", 1.0)]
 
+# Rows of a CUDA device (ours/device.cpp): what they are measured against, and the bound.
+#   torch  largest ratio to PyTorch, eager, in the same row without ".fn"
+#   copy   smallest fraction of what a copy on the device reads and writes a second
+DEVICE_GOALS = [
+    (r"ew\..*", "copy", 0.85),
+    (r"red\.(all|columns|rows|long_rows|nchw|max_rows|argmax_rows)", "copy", 0.85),
+    (r"mm\..*", "torch", 1.05),
+    (r"small\..*", "torch", 0.6),
+    (r"train\.mlp\.fn", "torch", 0.5),
+    (r"train\.(lstm|lenet)\.fn", "torch", 1.0),
+]
+
 # Programs that are no peers: the machine itself, and OpenBLAS without a tensor library around it.
 YARDSTICKS = ("limits", "openblas-system", "openblas-wheel")
 

@@ -13,8 +13,15 @@ _measures = {}  # name -> function returning fields; runs in a process of its ow
 _ready = {}  # operations set up already: compiled ones are traced once, not once a round
 
 
-def row(name, setup):
-    _rows[name] = setup
+_per = {}  # name -> operations a call counts as, where it is not one
+
+
+def finish():
+    """Waits for the device whose operations are timed; a peer on a device puts its own in place."""
+
+
+def row(name, setup, per=1):
+    _rows[name], _per[name] = setup, per
 
 
 def own_process(name, measure):
@@ -27,6 +34,8 @@ def parse():
     p.add_argument("--budget", type=float, default=0.15)
     p.add_argument("rows", nargs="?", default=".*")
     p.add_argument("--mode", default="")
+    p.add_argument("--device", default="cpu")
+    p.add_argument("--tiny", action="store_true")
     p.add_argument("--list", action="store_true")
     p.add_argument("--serve", action="store_true")
     p.add_argument("--here", action="store_true")
@@ -55,13 +64,14 @@ def peak_of(work, per=1):
     }
 
 
-def time_row(operation, budget):
+def time_row(operation, budget, per=1):
     clock = time.perf_counter
 
     def loop(n):
         start = clock()
         for _ in range(n):
             operation()
+        finish()
         return clock() - start
 
     for _ in range(3):  # let compiled peers settle
@@ -72,7 +82,7 @@ def time_row(operation, budget):
     inner = max(1, int(inner * SAMPLE / took))
     samples, start = [], clock()
     while (clock() - start < budget and len(samples) < 500) or len(samples) < 3:
-        samples.append(loop(inner) / inner * 1e9)
+        samples.append(loop(inner) / (inner * per) * 1e9)
         if clock() - start > 10 * budget:
             break
     samples.sort()
@@ -122,7 +132,7 @@ def run_row(name, o):
         else:
             if name not in _ready:
                 _ready[name] = _rows[name]()
-            fields = time_row(_ready[name], o.budget)
+            fields = time_row(_ready[name], o.budget, _per[name])
     except Exception as e:  # a peer that lacks the operation is a result too
         fields = {"error": f"{type(e).__name__}: {str(e)[:200]}"}
     print(json.dumps({"row": name, **fields}), flush=True)
