@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rows of a CUDA device as a table: ours beside PyTorch's, as ratios and as fractions of the bandwidth of a copy.
 
-    benchmarks/device_table.py FOLDER [--command TEXT] [--emulated]
+    benchmarks/device_table.py FOLDER [--command TEXT] [--driver TEXT] [--version TEXT] [--emulated]
 
 Reads FOLDER/kassette.jsonl and, where there is one, FOLDER/torch.jsonl, which the programs wrote row by row and may have been stopped in;
 writes FOLDER/table.md and table.json. `tests/scripts/gpu.sh` calls it.
@@ -45,13 +45,13 @@ def bandwidth(cells, moved):
     return moved / min(times) * 1e9 if times and moved else None
 
 
-def judged(row, ratio, fraction):
-    """[(goal, whether it is met)]; None where its yardstick is missing."""
+def judged(row, ratio, fraction, moves):
+    """[(goal, whether it is met)]; None where its yardstick is missing. Of a row that is not said to move memory no fraction is asked."""
     have = {"torch": ratio, "copy": fraction}
     return [
         (f"{'<=' if against == 'torch' else '>='} {bound:g} {against}", met(have[against], against, bound))
         for pattern, against, bound in goals.DEVICE_GOALS
-        if re.fullmatch(pattern, row) and not (against == "copy" and fraction is None and ".fn" not in row)
+        if re.fullmatch(pattern, row) and (moves or against != "copy")
     ]
 
 
@@ -80,7 +80,7 @@ def compare(ours, torch):
                 "ratio": ratio,
                 "bytes_per_second": reached,
                 "fraction_of_copy": fraction,
-                "goals": judged(row, ratio, fraction),
+                "goals": judged(row, ratio, fraction, "moved" in mine),
                 "errors": {n: c["error"] for n, c in (("kassette", mine), ("torch", theirs)) if "error" in c},
             }
         )
@@ -120,7 +120,7 @@ def document(data):
         [
             f"# {'An emulated CUDA device' if data['emulated'] else 'A CUDA device'}, {data['date']}",
             "",
-            f"`{data['command']}`",
+            f"`{data['command']}` at {data['version'] or 'no known commit'}; {data['driver'] or 'no NVIDIA driver'}",
             "",
             *([EMULATED, ""] if data["emulated"] else []),
             *facts,
@@ -140,6 +140,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folder")
     p.add_argument("--command", default=" ".join(sys.argv))
+    p.add_argument("--driver", default="", help="the device and its driver, as nvidia-smi names them")
+    p.add_argument("--version", default="", help="the commit of ours")
     p.add_argument("--emulated", action="store_true")
     o = p.parse_args()
     header, ours = read(os.path.join(o.folder, "kassette.jsonl"))
@@ -149,6 +151,8 @@ def main():
     data = {
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "command": o.command,
+        "driver": o.driver,
+        "version": o.version,
         "emulated": o.emulated or bool(header.get("emulated")),
         "headers": {"kassette": header, "torch": torch_header},
         "rows": compare(ours, torch),
