@@ -70,6 +70,7 @@ class BlockCache {
   void drop_down_to(std::int64_t cached) noexcept;
   static void before_fork();
   static void after_fork();
+  static bool keeps_blocks(Device device);
 
   const Device device_;
   const MemorySource source_;
@@ -79,6 +80,7 @@ class BlockCache {
   MemoryStats stats_ = {};
   std::int64_t clock_ = 0;
   BlockCache* next_ = nullptr;
+  const bool caching_ = keeps_blocks(device_);
   static BlockCache* all_;
 };
 

@@ -9,12 +9,15 @@
 
 #include <kassette/backend.h>
 #include <kassette/error.h>
+#include <kassette/runtime.h>
 
 #include "core/storage.h"
 #include "devices/block_cache.h"
 #include "devices/bytes_text.h"
 #include "devices/cpu/allocator.h"
 #include "tests/catch.h"
+#include "tests/devices/devices.h"
+#include "tests/environment.h"
 #include "tests/results.h"
 
 using namespace kassette;
@@ -174,4 +177,29 @@ TEST_CASE("what is kept free shrinks to the peak since reset_peak at the next re
   cache.release(b, small);
   CHECK(cache.stats().live == 0);
   CHECK(cache.stats().cached <= 64 << 20);   // what is always kept
+}
+
+TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device goes back when it is freed", "[memory]") {
+  auto cached = [](Device device) {
+    BlockCache& cache = *new BlockCache(device, cpu_memory);
+    cache.release(cache.allocate(100'000), 100'000);
+    return cache.stats().cached > 0;
+  };
+  test::Environment off("KASSETTE_CUDA_CACHE", "0");
+  CHECK(!cached(Device("cuda:7")));
+  CHECK(cached(cpu) == kCaches);
+  test::Environment on("KASSETTE_CUDA_CACHE", "1");
+  CHECK(cached(Device("cuda:7")) == kCaches);
+}
+
+TEST_CASE("with KASSETTE_CUDA_CACHE=0 a device keeps nothing that was freed", "[memory][device]") {
+  test::Environment off("KASSETTE_CUDA_CACHE", "0");   // read when a device is first used, as cuda:7 is here
+  if (!test::has_device("cuda:7")) return;
+  {
+    DeviceScope scope("cuda:7");
+    Tensor x = backend::ones({100, 100}), y = backend::dot(x, x) + x;
+    CHECK(test::number(backend::sum(y)) == 1010000);
+  }
+  CHECK(memory_stats("cuda:7").cached == 0);
+  CHECK(memory_stats("cuda:7").allocations > 3);
 }
