@@ -61,6 +61,8 @@ struct HostServices {
   const DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
+  /// Throws what a kernel found wrong: a Refusal (ops/refusals.h) and its numbers. `late`: of an op that was called before.
+  void (*refuse)(int refusal, const std::int64_t* numbers, bool late);
 };
 
 /// What ops are made of whose kernel is otherwise the same on every device (ops/strided.h, ops/tile.cpp); enqueued.

@@ -16,7 +16,7 @@ void integer_loop(const void* const* in, void* out, std::int64_t n, const Attrs&
   auto* o = static_cast<T*>(out);
   if constexpr (requires(T t) { Op::refuses(t); })
     for (std::int64_t i = 0; i < (kMask & 2 ? 1 : n); ++i)
-      if (const char* why = Op::refuses(b[i])) fail<ValueError>(Op::name, ": ", why);
+      if (Op::refuses(b[i])) refuse_for(Op::refusal);
   for (std::int64_t i = 0; i < n; ++i)
     o[i] = static_cast<T>(Op::value(static_cast<T>(a[kMask & 1 ? 0 : i]), static_cast<T>(b[kMask & 2 ? 0 : i])));
 }

@@ -1,10 +1,7 @@
 // ops/binary.cu - the binary elementwise ops on CUDA, from the one source in binary_ops.h.
 #include <array>
-#include <string>
-#include <vector>
 
-#include <kassette/error.h>
-
+#include "devices/cuda/faults.cuh"
 #include "ops/binary_ops.h"
 #include "ops/elementwise.cuh"
 
@@ -19,24 +16,24 @@ struct Each {
   }
 };
 
-/// What an op refuses in its second operand is an error here too: the operand comes to the host for it.
+/// Of integers, an op that does not take every second operand.
 template <class Op, class T>
-void check_second(const Call& call) {
-  if constexpr (std::is_integral_v<T> && requires(T t) { Op::refuses(t); }) {
-    std::vector<T> b(static_cast<std::size_t>(call.spec(1).numel()));
-    if (b.empty()) return;
-    device_of(call.device).copy_to_host(b.data(), call.in[1].data, static_cast<std::int64_t>(b.size() * sizeof(T)));
-    for (T v : b)
-      if (const char* why = Op::refuses(v)) throw ValueError((std::string(Op::name) + ": " + why).c_str());
+struct Checked {
+  Faults faults;
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
+    const T b = o.operand<T>(1)[at[1]];
+    const bool refused = Op::refuses(b);
+    if (refused) report(faults, Op::refusal, i);
+    o.result<T>()[i] = refused ? T(0) : static_cast<T>(Op::value(o.operand<T>(0)[at[0]], b));
   }
-}
+};
 
 template <class Op>
 void run(const Call& call) {
   for_dtype<Op::takes>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    check_second<Op, T>(call);
-    launch_each<2>(call, Each<Op, T>{});
+    if constexpr (std::is_integral_v<T> && requires(T t) { Op::refuses(t); }) launch_each<2>(call, Checked<Op, T>{device_of(call.device).faults()});
+    else launch_each<2>(call, Each<Op, T>{});
   });
 }
 

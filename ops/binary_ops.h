@@ -1,6 +1,7 @@
 // ops/binary_ops.h - the binary elementwise ops, each whole: name, dtypes, value, what the adjoint reads, gradient.
 // Read by g++ (binary.cpp), by every CPU level (binary_simd.cpp) and by nvcc (binary.cu).
 #pragma once
+#include "ops/refusals.h"
 #include "ops/unary_ops.h"
 
 namespace kassette {
@@ -125,9 +126,10 @@ struct Pow {
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::pow(a, b);
   }
+  static constexpr Refusal refusal = Refusal::power;
   template <class T>
-  static const char* refuses(T b) {
-    return b < 0 ? "a negative integer power; cast the base to a float dtype (K::cast)" : nullptr;
+  KASSETTE_FN static bool refuses(T b) {
+    return b < 0;
   }
   KASSETTE_GRADIENTS(mul_no_nan(dy, mul_no_nan(b(), pow(a(), b() - 1.0))),
                      mul_no_nan(dy, mul_no_nan(log(where(greater(a(), 0.0), a(), 1.0)), y())))
@@ -141,9 +143,10 @@ struct FloorDivide {
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::floor_divide(a, b);
   }
+  static constexpr Refusal refusal = Refusal::quotient;
   template <class T>
-  static const char* refuses(T b) {
-    return b == 0 ? "integer division by zero" : nullptr;
+  KASSETTE_FN static bool refuses(T b) {
+    return b == 0;
   }
   KASSETTE_NO_GRADIENT
 };
@@ -156,9 +159,10 @@ struct Remainder {
   KASSETTE_FN static V value(const V& a, const V& b) {
     return m::remainder(a, b);
   }
+  static constexpr Refusal refusal = Refusal::remainder;
   template <class T>
-  static const char* refuses(T b) {
-    return b == 0 ? "integer division by zero" : nullptr;
+  KASSETTE_FN static bool refuses(T b) {
+    return b == 0;
   }
   KASSETTE_GRADIENTS(dy, -mul_no_nan(dy, floor_divide(a(), b())))
 };

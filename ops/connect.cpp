@@ -8,6 +8,7 @@
 #include "devices/tf32.h"
 #include "ops/conv.h"
 #include "ops/dims.h"
+#include "ops/refusals.h"
 #include "ops/rows.h"
 #include "ops/sparse_index.h"
 #include "ops/strided.h"
@@ -32,7 +33,8 @@ void with_sparse_index(const Call& call, int dense_shape, int part, void (*use)(
 }  // namespace
 
 void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
-  *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits, &tf32_flag()};
+  *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits, &tf32_flag(),
+               [](int refusal, const std::int64_t* numbers, bool late) { refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once); }};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_rows();
   for (int i = 0; i < plugin.n_kernels; ++i) {

@@ -85,12 +85,18 @@ struct Labels {
 class Batch {
  public:
   explicit Batch(const Call& call)
-      : call_(call),
-        labels_(call.in[kCtcLabels].as<std::int64_t>()),
-        lengths_(call, labels_, call.in[kCtcInputLength].as<std::int64_t>(), call.in[kCtcLabelLength].as<std::int64_t>()) {}
+      : call_(call), labels_(call.in[kCtcLabels].as<std::int64_t>()), counts_(static_cast<std::size_t>(y().dims[0])) {
+    const auto *input_length = call.in[kCtcInputLength].as<std::int64_t>(), *label_length = call.in[kCtcLabelLength].as<std::int64_t>();
+    const CtcSizes sizes{y().dims[1], y().dims[2], call.spec(kCtcLabels).dims[1]};
+    for (std::int64_t i = 0; i < y().dims[0]; ++i) {
+      CtcCounts& c = counts_[static_cast<std::size_t>(i)];
+      c = ctc_counts(sizes, i, labels_ + i * sizes.width, input_length[i], label_length[i]);
+      if (c.refusal != Refusal::none) refuse(c.refusal, c.numbers);
+    }
+  }
   const Spec& y() const { return call_.spec(kCtcY); }
-  std::int64_t steps(std::int64_t i) const { return lengths_.steps[static_cast<std::size_t>(i)]; }
-  std::int64_t length(std::int64_t i) const { return lengths_.labels[static_cast<std::size_t>(i)]; }
+  std::int64_t steps(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].steps; }
+  std::int64_t length(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].labels; }
 
   /// Calls f(number, sample) for all samples that have time steps, on several threads.
   template <class T, class F>
@@ -111,7 +117,7 @@ class Batch {
  private:
   const Call& call_;
   const std::int64_t* labels_;
-  const CtcLengths lengths_;
+  std::vector<CtcCounts> counts_;
 };
 
 // ---- kernels -----------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 // ops/ctc.cu - the CTC loss and its gradients on CUDA: a block for each sample, in log space. The recursions are those of ctc_log.cpp.
 #include <iterator>
 
+#include "devices/cuda/faults.cuh"
 #include "ops/ctc_batch.h"
 #include "ops/ctc_log.h"
-#include "ops/ids.cuh"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -14,9 +14,10 @@ template <class T>
 struct Ctc {
   const T *y, *v;
   T *loss, *g;
-  const std::int64_t *labels, *steps, *lengths;   // steps and lengths as CtcLengths has them
+  const std::int64_t *labels, *input_length, *label_length;
   std::int64_t samples, most_steps, classes, width;
   double epsilon;
+  Faults faults;
   CtcLog* scratch;       // scratch_size() for each block
   std::int64_t states() const { return 2 * width + 1; }
   std::int64_t scratch_size() const { return (most_steps + 3) * states() + most_steps; }
@@ -112,7 +113,11 @@ struct CtcOne {
 template <class T>
 __global__ void run_ctc(Ctc<T> all) {
   for (std::int64_t i = blockIdx.x; i < all.samples; i += gridDim.x) {
-    const std::int64_t steps = all.steps[i], length = all.lengths[i], at = i * all.most_steps * all.classes;
+    const CtcCounts counts =
+        ctc_counts({all.most_steps, all.classes, all.width}, i, all.labels + i * all.width, all.input_length[i], all.label_length[i]);
+    if (counts.refusal != Refusal::none && threadIdx.x == 0)
+      report(all.faults, counts.refusal, i, counts.numbers[0], counts.numbers[1], counts.numbers[2], counts.numbers[3], counts.numbers[4]);
+    const std::int64_t steps = counts.steps, length = counts.labels, at = i * all.most_steps * all.classes;
     CtcLog* scratch = all.scratch + blockIdx.x * ((all.most_steps + 3) * (2 * all.width + 1) + all.most_steps);
     CtcLog* rows = scratch + all.most_steps * (2 * all.width + 1);
     const CtcOne<T> one{all,    all.y + at, all.v ? all.v + at : nullptr, all.labels + i * all.width, steps, length, 2 * length + 1, scratch, rows,
@@ -134,15 +139,10 @@ template <class T>
 void run(const Call& call, const T* v, T* loss, T* g) {
   const Spec& y = call.spec(kCtcY);
   CudaBackend& device = device_of(call.device);
-  const CtcLengths lengths(call, read_ids(call, kCtcLabels).data(), read_ids(call, kCtcInputLength).data(), read_ids(call, kCtcLabelLength).data());
   const std::int64_t n = y.dims[0];
   if (n == 0) return;
-  Scratch counts(device, 16 * n);
-  auto* steps = static_cast<std::int64_t*>(counts.get());
-  device.copy_from_host(steps, lengths.steps.data(), 8 * n);
-  device.copy_from_host(steps + n, lengths.labels.data(), 8 * n);
-  Ctc<T> all{call.in[kCtcY].as<T>(), v, loss, g, call.in[kCtcLabels].as<std::int64_t>(), steps, steps + n, n, y.dims[1], y.dims[2],
-             call.spec(kCtcLabels).dims[1], call.attrs.x, nullptr};
+  Ctc<T> all{call.in[kCtcY].as<T>(), v, loss, g, call.in[kCtcLabels].as<std::int64_t>(), call.in[kCtcInputLength].as<std::int64_t>(),
+             call.in[kCtcLabelLength].as<std::int64_t>(), n, y.dims[1], y.dims[2], call.spec(kCtcLabels).dims[1], call.attrs.x, device.faults(), nullptr};
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(n, 1024));
   Scratch scratch(device, blocks * all.scratch_size() * static_cast<std::int64_t>(sizeof(CtcLog)));
   all.scratch = static_cast<CtcLog*>(scratch.get());

@@ -1,10 +1,8 @@
-// ops/ctc_batch.h - lengths and labels of a CTC loss, checked on the host for every device.
+// ops/ctc_batch.h - lengths and labels of a CTC loss, held to each other in the same words on every device.
 #pragma once
-#include <algorithm>
-#include <vector>
-
-#include "core/text.h"
+#include "ops/math.h"
 #include "ops/op.h"
+#include "ops/refusals.h"
 
 namespace kassette {
 
@@ -13,41 +11,31 @@ inline constexpr int kCtcLabels = 0, kCtcY = 1, kCtcInputLength = 2, kCtcLabelLe
 /// Messages of the gradients are of the same arguments, in the name of what the user called.
 inline constexpr const char* kCtcName = "ctc_batch_cost";
 
-/// How many time steps and labels of each sample count; throws unless they fit. Messages print no Spec: the device library has no
-/// code for that.
-struct CtcLengths {
-  std::vector<std::int64_t> steps, labels;
-
-  CtcLengths(const Call& call, const std::int64_t* ids, const std::int64_t* input_length, const std::int64_t* label_length) {
-    const Spec& y = call.spec(kCtcY);
-    const std::int64_t width = call.spec(kCtcLabels).dims[1];
-    for (std::int64_t i = 0; i < y.dims[0]; ++i) {
-      const std::int64_t available = input_length[i], length = std::min(label_length[i], width);
-      if (available < 0 || available > y.dims[1])
-        fail<ValueError>(kCtcName, ": input_length ", available, " of sample ", i, "; y_pred has ", y.dims[1], " time steps");
-      if (length < 0) fail<ValueError>(kCtcName, ": label_length ", length, " of sample ", i, " is negative");
-      if (length > available)
-        fail<ValueError>(kCtcName, ": the ", length, " labels of sample ", i, " need as many time steps; its input_length is ", available);
-      steps.push_back(available);
-      labels.push_back(counted(y, i, ids + i * width, length));
-    }
-  }
-
- private:
-  /// How many labels of sample i count: a class from the blank on ends them, and none but such may follow.
-  static std::int64_t counted(const Spec& y, std::int64_t i, const std::int64_t* ids, std::int64_t length) {
-    const std::int64_t blank = y.dims[2] - 1;
-    std::int64_t n = 0;
-    for (std::int64_t k = 0; k < length; ++k) {
-      if (ids[k] < 0) fail<ValueError>(kCtcName, ": label ", ids[k], " at position ", k, " of sample ", i, " is negative, within its label_length of ", length);
-      if (ids[k] >= blank) continue;
-      if (n < k)
-        fail<ValueError>(kCtcName, ": label ", ids[k], " at position ", k, " of sample ", i, " follows ", ids[n], ", which ends the label: y_pred has ", blank,
-                         " classes and the blank");
-      ++n;
-    }
-    return n;
-  }
+/// How many time steps and labels of a sample count, none of them where it is refused; and why that is.
+struct CtcCounts {
+  std::int64_t steps = 0, labels = 0;
+  Refusal refusal = Refusal::none;
+  std::int64_t numbers[kRefusalNumbers] = {};
 };
+/// What all samples have in common: the sizes of y and of the labels.
+struct CtcSizes {
+  std::int64_t steps, classes, width;
+};
+
+/// Sample i. A class from the blank on ends the labels, and none but such may follow.
+KASSETTE_FN CtcCounts ctc_counts(const CtcSizes& sizes, std::int64_t i, const std::int64_t* ids, std::int64_t input_length, std::int64_t label_length) {
+  const std::int64_t length = label_length < sizes.width ? label_length : sizes.width, blank = sizes.classes - 1;
+  if (input_length < 0 || input_length > sizes.steps) return {0, 0, Refusal::ctc_input_length, {input_length, i, sizes.steps}};
+  if (length < 0) return {0, 0, Refusal::ctc_label_length, {length, i}};
+  if (length > input_length) return {0, 0, Refusal::ctc_too_long, {length, i, input_length}};
+  std::int64_t n = 0;
+  for (std::int64_t k = 0; k < length; ++k) {
+    if (ids[k] < 0) return {0, 0, Refusal::ctc_label, {ids[k], k, i, length}};
+    if (ids[k] >= blank) continue;
+    if (n < k) return {0, 0, Refusal::ctc_after_end, {ids[k], k, i, ids[n], blank}};
+    ++n;
+  }
+  return {input_length, n, Refusal::none, {}};
+}
 
 }  // namespace kassette

@@ -7,6 +7,7 @@
 #include "core/rank.h"
 #include "devices/cpu/threads.h"
 #include "ops/elementwise.h"
+#include "ops/refusals.h"
 #include "ops/shaping.h"
 #include "ops/strided.h"
 
@@ -58,8 +59,7 @@ class Indices {
     std::int64_t low = wraps ? -size : 0;
     for (std::int64_t k = 0; k < n_; ++k) {
       std::int64_t at = raw(k);
-      if (at < low || at >= size)
-        fail<ValueError>(wraps ? "index" : "gather", ": index ", at, " is out of range for an axis of size ", size);
+      if (at < low || at >= size) refuse_for(wraps ? Refusal::index : Refusal::gather_index, at, size);
     }
   }
   std::int64_t size() const { return n_; }

@@ -1,8 +1,11 @@
 // ops/gather.cu - selecting along an axis by integers, adding back, one_hot, and the adjoints of repeat_elements and tile on CUDA.
+#include <cub/device/device_radix_sort.cuh>
+
 #include <iterator>
 
 #include "core/rank.h"
-#include "ops/ids.cuh"
+#include "devices/cuda/faults.cuh"
+#include "ops/refusals.h"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -19,49 +22,83 @@ struct Parts {
   }
 };
 
-/// Input 1 in memory of the device, as int64 counted from the front; attrs.b: whether negative ones do so from the end.
-std::vector<std::int64_t> checked_ids(const Call& call, std::int64_t size) {
-  std::vector<std::int64_t> ids = read_ids(call, 1);
-  const bool wraps = call.attrs.b != 0;
-  for (std::int64_t& at : ids) {
-    if (at < (wraps ? -size : 0) || at >= size)
-      fail<ValueError>(wraps ? "index" : "gather", ": index ", at, " is out of range for an axis of size ", size);
-    if (at < 0) at += size;
+/// Indices along an axis of `size`, each in range or refused.
+template <class I>
+struct Indices {
+  const I* ids;
+  std::int64_t size;
+  bool wraps;   // negative ones count from the end
+  Faults faults;
+  Indices(const Call& call, std::int64_t size_) : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.b != 0), faults(device_of(call.device).faults()) {}
+  /// Counted from the front; -1 for one that is out of range.
+  __device__ std::int64_t operator[](std::int64_t k) const {
+    const auto at = static_cast<std::int64_t>(ids[k]);
+    if (at >= 0 && at < size) return at;
+    if (wraps && at < 0 && at >= -size) return at + size;
+    report(faults, wraps ? Refusal::index : Refusal::gather_index, k, at, size);
+    return -1;
   }
-  return ids;
+};
+/// Calls f(Indices) with what input 1 is.
+template <class F>
+void with_indices(const Call& call, std::int64_t size, F f) {
+  if (call.spec(1).dtype == int64) f(Indices<std::int64_t>(call, size));
+  else f(Indices<std::int32_t>(call, size));
+}
+
+/// The indices by themselves, for a sort; those that are refused come last.
+template <class I>
+__global__ void list_indices(Indices<I> indices, std::int64_t n, std::uint64_t* keys, std::int64_t* places) {
+  for (std::int64_t k = Thread::first(); k < n; k += Thread::step()) {
+    const std::int64_t at = indices[k];
+    keys[k] = static_cast<std::uint64_t>(at < 0 ? indices.size : at);
+    places[k] = k;
+  }
+}
+template <class I>
+__global__ void check_indices(Indices<I> indices, std::int64_t n) {
+  for (std::int64_t k = Thread::first(); k < n; k += Thread::step()) indices[k];
 }
 
 template <class T, class I>
-__global__ void gather_each(Parts p, std::int64_t n, const T* x, const I* ids, T* out) {
+__global__ void gather_each(Parts p, std::int64_t n, const T* x, Indices<I> indices, T* out) {
   const std::int64_t total = p.outer * n * p.inner;
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
-    const std::int64_t part = t / p.inner, i = t - part * p.inner, o = part / n;
-    std::int64_t at = static_cast<std::int64_t>(ids[part - o * n]);
-    if (at < 0) at += p.size;
-    out[t] = x[(o * p.size + at) * p.inner + i];
+    const std::int64_t part = t / p.inner, i = t - part * p.inner, o = part / n, at = indices[part - o * n];
+    out[t] = at < 0 ? T(0) : x[(o * p.size + at) * p.inner + i];
   }
 }
 void run_gather(const Call& call) {
   const Parts p(call.spec(0), call.attrs.a);
-  const std::int64_t n = call.spec(1).numel();
-  checked_ids(call, p.size);
-  if (call.out[0]->numel() == 0) return;
-  for_size(call.out[0]->dtype.size(), [&](auto* t) {
-    using T = std::remove_pointer_t<decltype(t)>;
-    auto with = [&](auto* ids) {
-      using I = std::remove_const_t<std::remove_pointer_t<decltype(ids)>>;
-      launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), gather_each<T, I>, p, n, call.in[0].as<T>(), ids, call.out_as<T>());
-    };
-    if (call.spec(1).dtype == int64) with(call.in[1].as<std::int64_t>());
-    else with(call.in[1].as<std::int32_t>());
+  const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
+  if (n == 0) return;
+  CudaBackend& device = device_of(call.device);
+  with_indices(call, p.size, [&](const auto& indices) {
+    using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
+    if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
+    for_size(call.out[0]->dtype.size(), [&](auto* t) {
+      using T = std::remove_pointer_t<decltype(t)>;
+      launch(call.op.name, device, blocks_for(total), gather_each<T, I>, p, n, call.in[0].as<T>(), indices, call.out_as<T>());
+    });
   });
 }
 
 // Note [Adding back in order]
-// Atomic additions come in any order, and floats depend on it. So the host, which has to look at the indices anyway, sorts them
-// stably: `order` lists the positions that go to row 0, those that go to row 1, ..., and row r's are start[r] to start[r + 1]. A
-// thread then adds what goes to one element in the order of the indices: the same bits as on the CPU, and each element is written
-// once.
+// Atomic additions come in any order, and floats depend on it. So the indices are sorted stably: `order` lists the positions that go to
+// row 0, those that go to row 1, ..., and row r's are start[r] to start[r + 1]. A thread then adds what goes to one element in the order of
+// the indices: the same bits as on the CPU, and each element is written once.
+/// start[r]: the first of the n keys, which rise, that is not below r.
+__global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int64_t rows, std::int64_t* start) {
+  for (std::int64_t r = Thread::first(); r <= rows; r += Thread::step()) {
+    std::int64_t low = 0, high = n;
+    while (low < high) {
+      const std::int64_t middle = (low + high) / 2;
+      if (keys[middle] < static_cast<std::uint64_t>(r)) low = middle + 1;
+      else high = middle;
+    }
+    start[r] = low;
+  }
+}
 template <class T>
 __global__ void add_back(Parts p, std::int64_t n, const T* dy, const std::int64_t* start, const std::int64_t* order, T* out) {
   const std::int64_t total = p.outer * p.size * p.inner;
@@ -72,24 +109,57 @@ __global__ void add_back(Parts p, std::int64_t n, const T* dy, const std::int64_
     store(out + t, sum);
   }
 }
+
+/// `start` and `order` for input 1.
+class Order {
+ public:
+  Order(const Call& call, std::int64_t size)
+      : device_(device_of(call.device)), n_(call.spec(1).numel()), starts_(device_, (size + 1) * 8), lists_(device_, 4 * n_ * 8) {
+    std::uint64_t* keys = list(0);
+    if (n_ > 0) {
+      with_indices(call, size, [&](const auto& indices) {
+        using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
+        launch(call.op.name, device_, blocks_for(n_), list_indices<I>, indices, n_, keys, places(2));
+      });
+      sort(call.op.name, size);
+    }
+    launch(call.op.name, device_, blocks_for(size + 1), find_starts, static_cast<const std::uint64_t*>(list(1)), n_, size, starts());
+  }
+  std::int64_t* starts() const { return static_cast<std::int64_t*>(starts_.get()); }
+  const std::int64_t* order() const { return places(3); }
+
+ private:
+  std::uint64_t* list(int i) const { return static_cast<std::uint64_t*>(lists_.get()) + i * n_; }   // keys, sorted keys, places, sorted places
+  std::int64_t* places(int i) const { return static_cast<std::int64_t*>(lists_.get()) + i * n_; }
+  void sort(const char* what, std::int64_t size) {
+    const Current now(device_);   // CUB launches by itself
+    int bits = 1;
+    while (size >> bits) ++bits;
+    auto run = [&](void* memory, std::size_t& bytes) {
+      device_.check(cub::DeviceRadixSort::SortPairs(memory, bytes, static_cast<const std::uint64_t*>(list(0)), list(1), static_cast<const std::int64_t*>(places(2)),
+                                            places(3), n_, 0, bits, static_cast<cudaStream_t>(device_.stream())),
+            what);
+    };
+    std::size_t bytes = 0;
+    run(nullptr, bytes);
+    const Scratch scratch(device_, static_cast<std::int64_t>(bytes));
+    run(scratch.get(), bytes);
+    device_.launched(what);
+  }
+  CudaBackend& device_;
+  const std::int64_t n_;
+  const Scratch starts_, lists_;
+};
+
 void run_gather_grad(const Call& call) {
   const Spec& out = *call.out[0];
-  const Parts p(out, call.attrs.a);
-  const std::vector<std::int64_t> ids = checked_ids(call, p.size);
   if (out.numel() == 0) return;
-  const auto n = static_cast<std::int64_t>(ids.size());
-  std::vector<std::int64_t> table(static_cast<std::size_t>(p.size + 1 + n)), next(static_cast<std::size_t>(p.size + 1));
-  for (std::int64_t at : ids) ++table[static_cast<std::size_t>(at + 1)];
-  for (std::int64_t r = 0; r < p.size; ++r) table[static_cast<std::size_t>(r + 1)] += table[static_cast<std::size_t>(r)];
-  std::copy_n(table.begin(), p.size + 1, next.begin());
-  for (std::int64_t k = 0; k < n; ++k) table[static_cast<std::size_t>(p.size + 1 + next[static_cast<std::size_t>(ids[static_cast<std::size_t>(k)])]++)] = k;
-  CudaBackend& device = device_of(call.device);
-  Scratch held(device, static_cast<std::int64_t>(table.size()) * 8);
-  device.copy_from_host(held.get(), table.data(), static_cast<std::int64_t>(table.size()) * 8);
-  const auto* start = static_cast<const std::int64_t*>(held.get());
+  const Parts p(out, call.attrs.a);
+  const Order order(call, p.size);
   for_dtype<Domain::anything>(out.dtype, [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;
-    launch(call.op.name, device, blocks_for(out.numel()), add_back<T>, p, n, call.in[0].as<T>(), start, start + p.size + 1, call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), add_back<T>, p, call.spec(1).numel(), call.in[0].as<T>(),
+           static_cast<const std::int64_t*>(order.starts()), order.order(), call.out_as<T>());
   });
 }
 

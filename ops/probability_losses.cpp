@@ -49,7 +49,7 @@ constexpr auto probability_grad_run = [](const auto& f) {
 constexpr auto sparse_probability_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(1));
-  check_ids(f.call.op.name, f.ids(0), a.outer, a.n);
+  check_ids(f.ids(0), a.outer, a.n);
   const Between<T> bounds(f.call);
   const T* p = f.in(1);
   T* loss = f.out();
@@ -63,7 +63,7 @@ constexpr auto sparse_probability_run = [](const auto& f) {
 constexpr auto sparse_probability_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(2));
-  check_ids(f.call.op.name, f.ids(1), a.outer, a.n);
+  check_ids(f.ids(1), a.outer, a.n);
   const Between<T> bounds(f.call);
   const T *dy = f.in(0), *p = f.in(2);
   a.run(

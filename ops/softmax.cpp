@@ -75,7 +75,7 @@ constexpr auto cross_entropy_grad_run = [](const auto& f) {
 constexpr auto sparse_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(1));
-  check_ids(f.call.op.name, f.ids(0), a.outer, a.n);
+  check_ids(f.ids(0), a.outer, a.n);
   T *loss = f.out(0), *p = f.out(1);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
@@ -87,7 +87,7 @@ constexpr auto sparse_run = [](const auto& f) {
 constexpr auto sparse_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   Around a(f.call, f.call.spec(2));
-  check_ids(f.call.op.name, f.ids(1), a.outer, a.n);
+  check_ids(f.ids(1), a.outer, a.n);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         const T *dy = f.in(0), *p = f.in(2);
@@ -138,7 +138,7 @@ void pick_kernel(const Call& call) {
   const Spec& x = call.spec(0);
   std::int64_t n = x.dims[x.rank - 1], rows = call.spec(1).numel();
   const std::int64_t* ids = call.in[1].as<std::int64_t>();
-  check_ids(call.op.name, ids, rows, n);
+  check_ids(ids, rows, n);
   by_size(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t r = 0; r < rows; ++r) call.out_as<T>()[r] = call.in[0].as<T>()[r * n + ids[r]];
@@ -148,7 +148,7 @@ void place_kernel(const Call& call) {
   const Spec& x = call.spec(2);
   std::int64_t n = x.dims[x.rank - 1], rows = call.spec(1).numel();
   const std::int64_t* ids = call.in[1].as<std::int64_t>();
-  check_ids(call.op.name, ids, rows, n);
+  check_ids(ids, rows, n);
   std::memset(call.out[0]->data(), 0, static_cast<std::size_t>(call.out[0]->bytes()));
   by_size(x.dtype, [&](auto zero) {
     using T = decltype(zero);

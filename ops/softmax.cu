@@ -1,7 +1,8 @@
 // ops/softmax.cu - softmax along an axis and its losses on CUDA. Formulae as in softmax_simd.cpp; logsumexp is in reduce.cu.
 #include <iterator>
 
-#include "ops/ids.cuh"
+#include "devices/cuda/faults.cuh"
+#include "ops/refusals.h"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -151,47 +152,65 @@ struct ProbabilityGrad {
     });
   }
 };
+/// The class of each row, of n; -1 for one that is out of range, which is refused.
+struct Classes {
+  const std::int64_t* ids;
+  std::int64_t n;
+  Faults faults;
+  __device__ std::int64_t operator[](std::int64_t row) const {
+    const std::int64_t id = ids[row];
+    if (id >= 0 && id < n) return id;
+    report(faults, Refusal::class_id, row, id, row, n);
+    return -1;
+  }
+};
 /// loss = log(sum(q)) - log(q[id])
 template <class T>
 struct SparseProbability {
-  const std::int64_t* ids;
+  Classes classes;
   const T* p;
   Bounds<Wide<T>> bounds;
   T* loss;
   template <class Team>
   __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
     const Wide<T> total = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return bounds.clip(load(p + at + along[i])); });
-    if (Team::rank() == 0) store(loss + o, m::log(total) - m::log(bounds.clip(load(p + at + along[ids[o]]))));
+    if (Team::rank() != 0) return;
+    const std::int64_t id = classes[o];
+    store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN() : m::log(total) - m::log(bounds.clip(load(p + at + along[id]))));
   }
 };
 /// dp = dy * (1 / sum(q) - [id] / q) where p is not clipped
 template <class T>
 struct SparseProbabilityGrad {
   const T *dy, *p;
-  const std::int64_t* ids;
+  Classes classes;
   Bounds<Wide<T>> bounds;
   T* dp;
   template <class Team>
   __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
     using C = Wide<T>;
     const C g = load(dy + o), total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return bounds.clip(load(p + at + along[i])); });
+    const std::int64_t id = classes[o];
     each<Team>(along.n, [&](std::int64_t i) {
       const std::int64_t k = at + along[i];
       const C q = load(p + k);
-      store(dp + k, bounds.inside(q) ? g / total - (i == ids[o] ? g / q : C(0)) : C(0));
+      store(dp + k, bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0));
     });
   }
 };
 /// loss = logsumexp(z) - z[id]; p = softmax(z)
 template <class T>
 struct SparseCrossEntropy {
-  const std::int64_t* ids;
+  Classes classes;
   const T* z;
   T *loss, *p;
   template <class Team>
   __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
     const Total<T> total = total_of<Team>(z + at, along);
-    if (Team::rank() == 0) store(loss + o, m::log(total.sum) + total.max - load(z + at + along[ids[o]]));
+    if (Team::rank() == 0) {
+      const std::int64_t id = classes[o];
+      store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN() : m::log(total.sum) + total.max - load(z + at + along[id]));
+    }
     write_softmax<Team>(z + at, p + at, along, total);
   }
 };
@@ -249,60 +268,51 @@ void run_probability_grad(const Call& call) {
 }
 
 // ---- classes -----------------------------------------------------------------------------------------------------------
-/// Throws unless all ids, input i, are in [0, n).
-void check_ids(const Call& call, int i, std::int64_t n) {
-  const std::vector<std::int64_t> ids = read_ids(call, i);
-  for (std::size_t k = 0; k < ids.size(); ++k)
-    if (ids[k] < 0 || ids[k] >= n)
-      fail<ValueError>(call.op.name, ": class ", ids[k], " at position ", k, " is out of range for ", n, " classes");
+/// Input i, a class for each row of x.
+Classes classes_of(const Call& call, int i, const Spec& x) {
+  return {call.in[i].as<std::int64_t>(), x.dims[x.rank - 1], device_of(call.device).faults()};
 }
-std::int64_t last_dim(const Spec& x) { return x.dims[x.rank - 1]; }
 
 void run_sparse(const Call& call) {
   const Spec& z = call.spec(1);
-  check_ids(call, 0, last_dim(z));
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_groups(call, groups_of(call, z),
-                  SparseCrossEntropy<T>{call.in[0].as<std::int64_t>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
+                  SparseCrossEntropy<T>{classes_of(call, 0, z), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
 void run_sparse_probability(const Call& call) {
   const Spec& q = call.spec(1);
-  check_ids(call, 0, last_dim(q));
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_groups(call, groups_of(call, q),
-                  SparseProbability<T>{call.in[0].as<std::int64_t>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+                  SparseProbability<T>{classes_of(call, 0, q), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 void run_sparse_probability_grad(const Call& call) {
   const Spec& q = call.spec(2);
-  check_ids(call, 1, last_dim(q));
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_groups(call, groups_of(call, q),
-                  SparseProbabilityGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), call.in[1].as<std::int64_t>(), bounds_of<T>(call), call.out_as<T>()});
+                  SparseProbabilityGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, q), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 /// dz = dy * p, and dy * (p - 1) at the class. Operand 0: p; operand 1: the row.
 template <class T>
 struct SparseGrad {
   const T *dy, *p;
-  const std::int64_t* ids;
+  Classes classes;
   T* dz;
-  std::int64_t n;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
     const Wide<T> v = load(p + at[0]);
-    store(dz + i, load(dy + at[1]) * (i - at[1] * n == ids[at[1]] ? v - Wide<T>(1) : v));
+    store(dz + i, load(dy + at[1]) * (i - at[1] * classes.n == classes[at[1]] ? v - Wide<T>(1) : v));
   }
 };
 void run_sparse_grad(const Call& call) {
   const Spec& z = call.spec(2);
-  check_ids(call, 1, last_dim(z));
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), call.in[1].as<std::int64_t>(), call.out_as<T>(), last_dim(z)},
+    launch_each<2>(call, SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z), call.out_as<T>()},
                    beside_groups(z, 1u << (z.rank - 1)));
   });
 }
@@ -310,37 +320,35 @@ void run_sparse_grad(const Call& call) {
 template <class T>
 struct Pick {
   const T* x;
-  std::int64_t n;
+  Classes classes;
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
-    o.result<T>()[i] = x[i * n + o.operand<std::int64_t>(0)[at[0]]];
+    const std::int64_t id = classes[at[0]];
+    o.result<T>()[i] = id < 0 ? T(0) : x[i * classes.n + id];
   }
 };
 void run_pick(const Call& call) {
   const Spec& x = call.spec(0);
-  check_ids(call, 1, last_dim(x));
   Operands o = beside_one(call.in[1].data, call.out[0]->data(), call.spec(1).numel());
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Pick<T>{call.in[0].as<T>(), last_dim(x)}, o);
+    launch_each<1>(call, Pick<T>{call.in[0].as<T>(), classes_of(call, 1, x)}, o);
   });
 }
 /// Zeros, and each value at its class.
 template <class T>
 struct PlaceAt {
   const T* v;
-  const std::int64_t* ids;
+  Classes classes;
   T* out;
-  std::int64_t n;
   __device__ void operator()(const Operands&, const std::int64_t (&at)[2], std::int64_t i) const {
-    out[i] = i - at[1] * n == ids[at[1]] ? v[at[1]] : T(0);
+    out[i] = i - at[1] * classes.n == classes[at[1]] ? v[at[1]] : T(0);
   }
 };
 void run_place(const Call& call) {
   const Spec& x = call.spec(2);
-  check_ids(call, 1, last_dim(x));
   for_size(call.out[0]->dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, PlaceAt<T>{call.in[0].as<T>(), call.in[1].as<std::int64_t>(), call.out_as<T>(), last_dim(x)},
+    launch_each<2>(call, PlaceAt<T>{call.in[0].as<T>(), classes_of(call, 1, x), call.out_as<T>()},
                    beside_groups(x, 1u << (x.rank - 1)));
   });
 }

@@ -4,6 +4,7 @@
 #include "ops/cast.h"
 #include "ops/elementwise.h"
 #include "ops/fold.h"
+#include "ops/refusals.h"
 #include "ops/softmax.h"
 #include "ops/softmax_loops.h"
 
@@ -91,10 +92,9 @@ struct Around {
 };
 
 /// Throws unless all ids are in [0, n).
-inline void check_ids(const char* op, const std::int64_t* ids, std::int64_t count, std::int64_t n) {
+inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i)
-    if (ids[i] < 0 || ids[i] >= n)
-      fail<ValueError>(op, ": class ", ids[i], " at position ", i, " is out of range for ", n, " classes");
+    if (ids[i] < 0 || ids[i] >= n) refuse_for(Refusal::class_id, ids[i], i, n);
 }
 
 inline constexpr std::int64_t kLastAxis = 1 << 8;   // as encoded by encode_axes

@@ -72,6 +72,7 @@ CudaBackend::CudaBackend(int index)
   if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
   Current now(*this);
   check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
+  faults_.open();
 }
 
 // ---- memory and copies -------------------------------------------------------------------------------------------------
@@ -194,6 +195,7 @@ void CudaBackend::wait(DeviceStream* stream, const char* what) {
   Current now(*this);
   check(stream ? cudaStreamSynchronize(stream->handle) : cudaDeviceSynchronize(), what);
   release_passed();
+  faults_.say(/*late=*/!waits_);
 }
 void CudaBackend::launched(const char* what) {
   launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "devices/block_cache.h"
+#include "devices/cuda/faults.h"
 #include "devices/plugin.h"
 
 namespace kassette {
@@ -71,6 +72,8 @@ class CudaBackend final : public DeviceBackend {
   /// Something was enqueued in the name of an op. With KASSETTE_CUDA_SYNC=1 waits for it, so that its errors are said in that name and not
   /// where somebody waits later.
   void launched(const char* what);
+  /// For one launch of a kernel that looks at values.
+  Faults faults() { return faults_.next(); }
   /// Throws DeviceError unless `error` is success. Where the device takes no more work since, that is said too, now and by every
   /// later call.
   void check(cudaError_t error, const char* what) {
@@ -115,6 +118,7 @@ class CudaBackend final : public DeviceBackend {
   std::atomic<bool> lost_{false};
   std::mutex lost_mutex_;
   std::string lost_words_;
+  FaultBox faults_;
 };
 
 /// Makes a device the current one of this thread, and at the end the one that was: a caller's own CUDA code finds it as it left it. Whoever

@@ -92,6 +92,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 
+/// How often the host has waited for a stream, and copies that it was given, so far: for tests, which look it up in the library.
+extern "C" __attribute__((visibility("default"))) std::int64_t emulated_waits();
+
 // ---- what a thread sees ------------------------------------------------------------------------------------------------
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 inline constexpr int warpSize = 32;
@@ -126,6 +129,17 @@ T __shfl_up_sync(unsigned, T v, unsigned by) {
 inline std::uint64_t __umul64hi(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
 }
+// Nothing runs beside a thread.
+template <class T>
+T atomicCAS(T* p, T expected, T v) {
+  return *p == expected ? std::exchange(*p, v) : *p;
+}
+template <class T>
+T atomicExch(T* p, T v) {
+  return std::exchange(*p, v);
+}
+inline void __threadfence() {}
+inline void __threadfence_system() {}
 using std::max;
 using std::min;
 

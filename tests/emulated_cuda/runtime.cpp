@@ -104,6 +104,7 @@ State& state() {
   return *s;
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
+std::atomic<std::int64_t> waits;
 cudaError_t fault() { return std::getenv("EMULATED_CUDA_FAULT") ? cudaErrorIllegalAddress : cudaSuccess; }
 
 /// Runs streams beside the threads that enqueue.
@@ -258,6 +259,7 @@ EmulatedStream* behind(cudaStream_t handle) {
 }  // namespace
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  ++waits;
   State& s = state();
   Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
@@ -281,6 +283,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  ++waits;
   State& s = state();
   Lock lock(s.mutex);
   for (EmulatedStream* stream : s.streams)
@@ -305,6 +308,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   auto here = [&](const void* p) { return p >= s.arena && p < s.arena + kArena; };
   if (here(to) != (kind != cudaMemcpyDeviceToHost) || here(from) != (kind != cudaMemcpyHostToDevice)) die("cudaMemcpy the wrong way");
   if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
+  if (kind == cudaMemcpyDeviceToHost) ++waits;
   emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
@@ -370,6 +374,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
 
 // ---- what tests ask ----------------------------------------------------------------------------------------------------
 
+std::int64_t emulated_waits() { return waits; }
 std::int64_t emulated_host_copies() { return host_copies; }
 std::int64_t emulated_frees() { return frees; }
 int emulated_context() { return current_context ? current_context->device : -1; }

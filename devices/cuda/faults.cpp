@@ -1,0 +1,36 @@
+// devices/cuda/faults.cpp - the fault word of a device, as the host sees it.
+#include "devices/cuda/faults.h"
+
+#include <new>
+
+#include "devices/cuda/cuda.h"
+
+namespace kassette::cuda {
+
+void FaultBox::open() {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, sizeof(FaultWord)), "cuda");
+  word_ = new (memory) FaultWord{};
+}
+
+Faults FaultBox::next() {
+  std::uint32_t launch = launches_.fetch_add(1, std::memory_order_relaxed) + 1;
+  return {word_, launch ? launch : 1};
+}
+
+void FaultBox::say(bool late) {
+  volatile FaultWord* w = word_;
+  if (w->launch == 0) return;
+  std::int32_t refusal;
+  std::int64_t numbers[5];
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (w->launch == 0) return;   // another thread says it
+    refusal = w->refusal;
+    for (int i = 0; i < 5; ++i) numbers[i] = w->numbers[i];
+    w->launch = 0;
+  }
+  host_services().refuse(refusal, numbers, late);
+}
+
+}  // namespace kassette::cuda

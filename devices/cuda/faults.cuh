@@ -1,0 +1,28 @@
+// devices/cuda/faults.cuh - how a kernel says that a value is wrong.
+#pragma once
+#include "devices/cuda/cuda.h"
+
+namespace kassette::cuda {
+
+/// Leaves a refusal in the fault word unless there is an earlier one. `rank`: where the CPU would come to it.
+template <class Refusal, class... Numbers>
+__device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank, Numbers... numbers) {
+  volatile FaultWord* w = faults.word;
+  auto is_known = [&] { return w->launch != 0 && (w->launch != faults.launch || w->rank <= rank); };
+  while (!is_known()) {
+    if (atomicCAS(&faults.word->lock, 0, 1) != 0) continue;   // threads of a warp go on by themselves, from compute 7.0 on
+    __threadfence();
+    if (!is_known()) {
+      const std::int64_t all[5] = {static_cast<std::int64_t>(numbers)...};
+      for (int i = 0; i < 5; ++i) w->numbers[i] = all[i];
+      w->refusal = static_cast<std::int32_t>(refusal);
+      w->rank = rank;
+      __threadfence_system();
+      w->launch = faults.launch;
+    }
+    __threadfence();
+    atomicExch(&faults.word->lock, 0);
+  }
+}
+
+}  // namespace kassette::cuda
