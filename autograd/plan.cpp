@@ -89,8 +89,7 @@ Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
   const Body& b = Access::body(arg);
   if (b.dtype == dtype) return arg;
   if (b.symbolic()) fail<TypeError>("function: input ", i, " is ", b.dtype, ", declared ", dtype);
-  Tensor host = host_copy(arg, dtype);
-  return b.device == cpu ? host : host.to(b.device);
+  return value_cast(arg, dtype);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "core/convert.h"
 #include "core/rank.h"
 #include "nn_backend/settings.h"
+#include "ops/arithmetic.h"
 #include "ops/dispatch.h"
 #include "ops/like.h"
 #include "ops/named.h"
@@ -27,7 +28,8 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!b.node && b.storage && !borrowed && b.dtype == dtype) return t;
   concrete_value(b, what);
   if (b.dtype == dtype && !borrowed) return t.detach();
-  Tensor copy = host_copy(t, dtype);
+  if (b.dtype != dtype) return value_cast(t, dtype);
+  Tensor copy = host_copy(t, dtype);   // of somebody else's memory
   return b.device == cpu ? copy : copy.to(b.device);
 }
 

@@ -21,6 +21,7 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "nn_backend/settings.h"
+#include "ops/arithmetic.h"
 #include "ops/dispatch.h"
 #include "ops/named.h"
 #include "ops/operand.h"
@@ -194,8 +195,8 @@ Tensor feed_value(const Tensor& key, const Tensor& value) {
     fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
   }
   if (v.dtype == declared.dtype) return value.to(key.device());
-  if (is_sparse(value)) return with_values(value, host_copy(sparse_part(value, kValues), declared.dtype).to(key.device()));
-  return host_copy(value, declared.dtype).to(key.device());
+  if (is_sparse(value)) return with_values(value, value_cast(sparse_part(value, kValues), declared.dtype).to(key.device()));
+  return value_cast(value, declared.dtype).to(key.device());
 }
 
 std::atomic<int> frozen_phase{-1};

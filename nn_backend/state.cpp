@@ -57,7 +57,7 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   const Body& from = Access::body(t);
   Value now = concrete_value(from, what);
   if (!from.same_shape(b)) fail<ValueError>(what, ": the variable is ", b.shape(), ", the value ", from.shape());
-  if (from.dtype != b.dtype) t = host_copy(t, b.dtype);
+  if (from.dtype != b.dtype) t = value_cast(t, b.dtype);
   if (t.device() != b.device) t = t.to(b.device);
   return read_value(Access::body(t));
 }

@@ -59,5 +59,7 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b);
 /// x as another dtype; x itself if it has it. Floats to integers truncate and saturate, NaN gives 0; bool is "not zero".
 /// Gradients flow between float dtypes only. Of a sparse tensor the values.
 Tensor cast(const Tensor& x, DType dtype);
+/// The concrete value of x as dtype, without history, converted where it is: no device is waited for.
+Tensor value_cast(const Tensor& x, DType dtype);
 
 }  // namespace kassette

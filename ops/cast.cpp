@@ -93,4 +93,6 @@ Tensor cast(const Tensor& x, DType dtype) {
   return apply1(cast_row, attrs, {x});
 }
 
+Tensor value_cast(const Tensor& x, DType dtype) { return x.device() == cpu ? host_copy(x, dtype) : cast(x.detach(), dtype); }
+
 }  // namespace kassette

@@ -310,3 +310,25 @@ TEST_CASE("a training step on a CUDA device does not wait for it before the loss
   CHECK(wanted[3] < wanted[0]);
   for (bool by_function : {false, true}) check_close(train(kCuda, by_function), wanted, 1e-5, 0);
 }
+
+TEST_CASE("values of another dtype are converted on a CUDA device, without waiting for it", "[device]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope(kCuda);
+  const Tensor wide = K::constant({1.75, -2.5, 300}, "float64"), narrow = K::constant({1, 2, 3}, "int32");
+  Tensor x = K::placeholder({K::None}, None, "int8"), w = K::variable({0, 0, 0}, "float16");
+  auto f = K::function({x}, {x + K::constant({1, 1, 1}, "int8")});
+  auto run = [&] {
+    Tensors out{f({wide})[0], K::function({}, {x * x}, K::FunctionOptions{.feed_dict = {{x, narrow}}})({})[0], K::variable(wide, "int32")};
+    K::set_value(w, narrow);
+    out.push_back(w);
+    return out;
+  };
+  run();   // makes what is made once
+  const std::int64_t before = waits();
+  const Tensors out = run();
+  CHECK(waits() == before);
+  CHECK(values(out[0]) == std::vector<double>{2, -1, -128});   // 127 + 1 wraps
+  CHECK(values(out[1]) == std::vector<double>{1, 4, 9});
+  CHECK(values(out[2]) == std::vector<double>{1, -2, 300});
+  CHECK(values(out[3]) == std::vector<double>{1, 2, 3});
+}
