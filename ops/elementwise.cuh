@@ -33,6 +33,28 @@ void for_dtype(DType dtype, F f) {
     if (dtype == bool_) return f(static_cast<bool*>(nullptr));
 }
 
+/// Division by a number that is fixed at launch: a multiplication and a shift (Granlund and Montgomery, 1994) below 2^31.
+struct Divider {
+  std::int64_t by = 1;
+  std::uint32_t factor = 1, shift = 0;
+  Divider() = default;
+  explicit Divider(std::int64_t divisor) : by(divisor > 0 ? divisor : 1) {
+    if (by > 0x7fffffff) {   // what is below 2^31 gives 0
+      factor = 0;
+      shift = 31;
+      return;
+    }
+    while ((std::int64_t(1) << shift) < by) ++shift;
+    factor = static_cast<std::uint32_t>((((std::uint64_t(1) << shift) - static_cast<std::uint64_t>(by)) << 32) / static_cast<std::uint64_t>(by) + 1);
+  }
+  /// n / by, for n >= 0.
+  KASSETTE_FN std::int64_t operator()(std::int64_t n) const {
+    if (n > 0x7fffffff) return n / by;
+    const auto low = static_cast<std::uint32_t>(n);
+    return (static_cast<std::uint32_t>(static_cast<std::uint64_t>(low) * factor >> 32) + low) >> shift;
+  }
+};
+
 // ---- operands ---------------------------------------------------------------------------------------------------------
 inline constexpr int kMaxOperands = 4;
 
@@ -44,6 +66,7 @@ struct Operands {
   int rank;   // 1: every operand has a stride of 0 or 1
   std::int64_t dims[kMaxRank];
   std::int64_t strides[kMaxOperands][kMaxRank];
+  Divider by[kMaxRank];   // the dims
 
   template <class T>
   __device__ const T* operand(int k) const {
@@ -63,6 +86,7 @@ void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]
   for (int k = 0; joins && k < kArity; ++k) joins = o.strides[k][o.rank - 1] == stride[k] * n;
   if (!joins) o.dims[o.rank++] = 1;
   o.dims[o.rank - 1] *= n;
+  o.by[o.rank - 1] = Divider(o.dims[o.rank - 1]);
   for (int k = 0; k < kArity; ++k) o.strides[k][o.rank - 1] = stride[k];
 }
 
@@ -113,15 +137,19 @@ inline Operands beside_one(const void* in, void* out, std::int64_t n) {
   return o;
 }
 
-template <int kArity, class Index>
-__device__ inline void locate(const Operands& o, Index i, std::int64_t (&at)[kArity]) {
+template <int kArity>
+__device__ inline void locate(const Operands& o, std::int64_t i, std::int64_t (&at)[kArity]) {
+#pragma unroll
   for (int k = 0; k < kArity; ++k) at[k] = 0;
+#pragma unroll 1
   for (int d = o.rank - 1; d > 0; --d) {
-    Index size = static_cast<Index>(o.dims[d]), rest = i / size, c = i - rest * size;
-    for (int k = 0; k < kArity; ++k) at[k] += static_cast<std::int64_t>(c) * o.strides[k][d];
+    const std::int64_t rest = o.by[d](i), c = i - rest * o.dims[d];
+#pragma unroll
+    for (int k = 0; k < kArity; ++k) at[k] += c * o.strides[k][d];
     i = rest;
   }
-  for (int k = 0; k < kArity; ++k) at[k] += static_cast<std::int64_t>(i) * o.strides[k][0];
+#pragma unroll
+  for (int k = 0; k < kArity; ++k) at[k] += i * o.strides[k][0];
 }
 
 /// f(operands, where each operand's element is, which element of the output).
@@ -130,8 +158,7 @@ __global__ void run_each(F f, Operands o) {
   const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
   for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < o.n; i += step) {
     std::int64_t at[kArity];
-    if (o.n <= 0x7fffffff) locate<kArity>(o, static_cast<std::uint32_t>(i), at);   // 64-bit division costs four times as much
-    else locate<kArity>(o, static_cast<std::uint64_t>(i), at);
+    locate<kArity>(o, i, at);
     f(o, at, i);
   }
 }

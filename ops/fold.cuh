@@ -1,61 +1,342 @@
 // ops/fold.cuh - folding groups of elements on CUDA: what all reductions are made of.
 #pragma once
+#include <algorithm>
+#include <utility>
+
+#include "ops/packs.cuh"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
 
-/// One team for a part of one group: blockIdx.y is the part. A single part is finished here, others wait in `partial`.
-template <class Team, class C, class Fold, class Map, class Finish>
-__global__ void fold_parts(Groups g, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
-  const std::int64_t begin = blockIdx.y * length, end = begin + length < g.along.n ? begin + length : g.along.n;
-  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) {
-    const std::int64_t from = g.kept[o];
+// Note [Folds on CUDA]
+// Tensors are contiguous, so the last axis belongs either to the members of a group (rows) or to the groups (columns).
+//   Rows     A group is runs of neighbours. A run is cut into packs of 16 bytes, counted from the tensor's first element, so that packs
+//            are aligned whatever the length of a row; those at the ends of a run may belong to it in part. Short groups have some
+//            lanes of a warp each, long ones a block.
+//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one where the number of columns is no multiple
+//            of a pack; the rest of its threads are at other members of the same groups.
+// A thread has kAhead packs on their way at once: 16 to 64 bytes, and a multiprocessor at least kResident blocks. Few groups are cut into parts,
+// until there are some thousand blocks; the parts' values are folded by a second launch, as columns. All of that is decided by the
+// shape alone, never by the device or by addresses (which decide only whether a pack is one load), and so are the bits.
+
+/// What a map reads: kStreams tensors of one shape.
+template <class Map>
+struct Fetched {
+  using T = typename Map::T;
+  static constexpr int kSize = kPack<T>;
+  Packed<T> of[Map::kStreams];
+
+  /// From element `at` on, in one load where it is `packed`.
+  __device__ void whole(const Map& map, std::int64_t at, bool packed) {
+#pragma unroll
+    for (int s = 0; s < Map::kStreams; ++s) {
+      const T* from = map.stream[s] + at;
+      if (packed) {
+        of[s] = *reinterpret_cast<const Packed<T>*>(from);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kSize; ++k) of[s].v[k] = from[k];
+      }
+    }
+  }
+  __device__ auto value(const Map& map, std::int64_t o, std::int64_t i, int k) const {
+    if constexpr (Map::kStreams == 1) return map(o, i, of[0].v[k]);
+    else return map(o, i, of[0].v[k], of[1].v[k]);
+  }
+};
+template <class Map>
+using Mapped = decltype(std::declval<Fetched<Map>>().value(std::declval<Map>(), 0, 0, 0));
+/// Blocks of a multiprocessor at least: 64 registers for a thread, and more where its values are large.
+inline constexpr int kResident = 4;
+template <class C, class Map>
+inline constexpr int kResidentRows = sizeof(C) >= 16 && sizeof(Mapped<Map>) == 8 ? 2 : kResident;
+template <class C, class Map>
+inline constexpr int kResidentColumns =
+    kPack<typename Map::T> * sizeof(C) >= 128 || kResidentRows<C, Map> == 2 ||
+            (sizeof(C) >= 16 && std::is_same_v<typename Map::T, C>)
+        ? 2
+        : sizeof(C) <= 4 ? kResident : 3;
+
+/// How many packs of each stream a thread asks for before it uses the first: as many as their values have registers for.
+template <class Map>
+inline constexpr int kAhead =
+    std::clamp(64 / (kPack<typename Map::T> * std::max(4, static_cast<int>(sizeof(Mapped<Map>)))), Map::kStreams, 4) / Map::kStreams;
+
+/// What the map gives for element `at`, which is member i of group o.
+template <class Map>
+__device__ auto map_at(const Map& map, std::int64_t o, std::int64_t i, std::int64_t at) {
+  if constexpr (Map::kStreams == 1) return map(o, i, map.stream[0][at]);
+  else return map(o, i, map.stream[0][at], map.stream[1][at]);
+}
+template <class C, class Fold, class Map>
+__device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int64_t o, std::int64_t i, std::int64_t at) {
+  const Mapped<Map> values[1] = {map_at(map, o, i, at)};
+  return take(fold, value, values, 1);
+}
+
+// ---- rows ----------------------------------------------------------------------------------------------------------------
+struct RowPack {
+  std::int64_t first, member, j;   // its first element; which member of the group that is, and of the run: not one where that is negative
+};
+struct Rows {
+  Walk kept, outer;          // where a group begins; where a run of it does, from there
+  std::int64_t run, packs;   // members of a run; packs that it touches at most
+  Divider by_packs;
+  bool aligned;              // every run begins with a pack
+  bool packed;               // a pack is one load
+  std::int64_t total() const { return outer.n * packs; }
+  __device__ RowPack pack(std::int64_t from, std::int64_t slot, int size) const {
+    std::int64_t r = 0;
+    if (outer.n > 1) {
+      r = by_packs(slot);
+      from += outer[r];
+      slot -= r * packs;
+    }
+    const std::int64_t j = slot * size - (aligned ? 0 : from & (size - 1));
+    return {from + j, r * run + j, j};
+  }
+};
+template <class T>
+Rows rows_of(const Groups& g, bool packed) {
+  constexpr std::int64_t kSize = kPack<T>;
+  Rows r;
+  r.kept = g.kept;
+  const int last = g.along.rank - 1;
+  r.run = last < 0 ? 1 : g.along.dims[last];
+  for (int i = 0; i < last; ++i) r.outer.push(g.along.dims[i], g.along.strides[i]);
+  r.aligned = r.run % kSize == 0 || (g.kept.n == 1 && r.outer.n == 1);
+  for (int i = 0; i < g.kept.rank; ++i) r.aligned = r.aligned && g.kept.strides[i] % kSize == 0;
+  for (int i = 0; i < r.outer.rank; ++i) r.aligned = r.aligned && r.outer.strides[i] % kSize == 0;
+  r.packs = (r.run + (r.aligned ? 0 : kSize - 1) + kSize - 1) / kSize;
+  r.by_packs = Divider(r.packs);
+  r.packed = packed;
+  return r;
+}
+
+/// A part (blockIdx.y) of a group for each team: a block, or `lanes` threads, 2^k of them, of a warp.
+template <bool kBlock, class C, class Fold, class Map, class Finish>
+__global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>)) fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
+  constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>;
+  const int size = kBlock ? kThreads : lanes, rank = static_cast<int>(threadIdx.x) & (size - 1);
+  const std::int64_t teams = kBlock ? 1 : kThreads / lanes, total = g.outer.n * g.packs;
+  const std::int64_t begin = blockIdx.y * length, end = begin + length < total ? begin + length : total;
+  // All threads of a block go round together, for the shuffles.
+  for (std::int64_t first = blockIdx.x * teams; first < g.kept.n; first += gridDim.x * teams) {
+    const std::int64_t o = first + (kBlock ? 0 : threadIdx.x / static_cast<unsigned>(lanes));
     C value = fold.identity;
-    for (std::int64_t i = begin + Team::rank(); i < end; i += Team::kSize) value = fold(value, map(o, i, from + g.along[i]));
-    value = Team::fold(value, fold);
-    if (Team::rank()) continue;
+    const std::int64_t from = o < g.kept.n ? g.kept[o] : 0, stop = o < g.kept.n ? end : begin;
+    std::int64_t s = begin + rank;
+    for (; s < stop; s += std::int64_t(kDeep) * size) {
+      // The packs of a thread are asked for together where all are whole, which they are but at the ends of runs.
+      RowPack at[kDeep];
+      bool whole = s + (kDeep - 1) * size < stop;
+      if (whole)
+#pragma unroll
+        for (int u = 0; u < kDeep; ++u) {
+          at[u] = g.pack(from, s + u * size, kSize);
+          whole = whole && at[u].j >= 0 && at[u].j + kSize <= g.run;
+        }
+      if (whole) {
+        Fetched<Map> packs[kDeep];
+#pragma unroll
+        for (int u = 0; u < kDeep; ++u) packs[u].whole(map, at[u].first, g.packed);
+        Mapped<Map> values[kDeep * kSize];
+#pragma unroll
+        for (int u = 0; u < kDeep; ++u)
+#pragma unroll
+          for (int k = 0; k < kSize; ++k) values[u * kSize + k] = packs[u].value(map, o, at[u].member + k, k);
+        value = take(fold, value, values, ~0u);
+      } else {
+#pragma unroll 1
+        for (std::int64_t slot = s; slot < stop && slot < s + std::int64_t(kDeep) * size; slot += size) {
+          const RowPack pack = g.pack(from, slot, kSize);
+          const std::int64_t low = pack.j < 0 ? -pack.j : 0, high = pack.j + kSize <= g.run ? kSize : g.run - pack.j;
+          if (low == 0 && high == kSize) {
+            Fetched<Map> packed;
+            packed.whole(map, pack.first, g.packed);
+            Mapped<Map> values[kSize];
+#pragma unroll
+            for (int k = 0; k < kSize; ++k) values[k] = packed.value(map, o, pack.member + k, k);
+            value = take(fold, value, values, ~0u);
+          } else {
+#pragma unroll 1
+            for (std::int64_t k = low; k < high; ++k) value = take_one(fold, value, map, o, pack.member + k, pack.first + k);
+          }
+        }
+      }
+    }
+    if constexpr (kBlock) value = Block::fold(value, fold);
+    else
+#pragma unroll 1
+      for (int half = lanes / 2; half > 0; half /= 2) value = fold(value, shuffle_xor(value, half));
+    if (rank || o >= g.kept.n) continue;
     if (gridDim.y == 1) finish(o, value);
     else partial[blockIdx.y * g.kept.n + o] = value;
   }
 }
-template <class C, class Fold, class Finish>
-__global__ void fold_partial(std::int64_t n, Fold fold, Finish finish, const C* partial, int parts) {
-  for (std::int64_t o = Thread::first(); o < n; o += Thread::step()) {
-    C value = partial[o];
-    for (int i = 1; i < parts; ++i) value = fold(value, partial[i * n + o]);
-    finish(o, value);
+
+// ---- columns -------------------------------------------------------------------------------------------------------------
+struct Columns {
+  Walk kept, along;
+  int width;       // threads side by side, 2^k
+  bool whole;      // a thread has a pack of columns, else one
+  bool packed;     // a pack is one load
+};
+template <class C, class Fold, class Map, class Finish>
+__global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>)) fold_columns(Columns g, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
+  constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>, kAlone = kDeep * kSize;
+  // Results of the warps, or of the rows of threads where these are longer than a warp.
+  __shared__ C of_row[kSize * kThreads];
+  const int width = g.width, height = kThreads / width, x = static_cast<int>(threadIdx.x) & (width - 1), y = static_cast<int>(threadIdx.x) / width;
+  const int rows = width < kWarp ? kThreads / kWarp : height, row = width < kWarp ? static_cast<int>(threadIdx.x) / kWarp : y;
+  const int each = g.whole ? kSize : 1;
+  const std::int64_t begin = blockIdx.y * length, end = begin + length < g.along.n ? begin + length : g.along.n;
+  for (std::int64_t first = std::int64_t(blockIdx.x) * width * each; first < g.kept.n; first += std::int64_t(gridDim.x) * width * each) {
+    const std::int64_t column = first + x * each;
+    C value[kSize];
+#pragma unroll
+    for (int k = 0; k < kSize; ++k) value[k] = fold.identity;
+    if (column < g.kept.n) {
+      const std::int64_t from = g.kept[column];
+      std::int64_t i = begin + y;
+      if (g.whole) {
+        for (; i + (kDeep - 1) * height < end; i += kDeep * height) {
+          Fetched<Map> packs[kDeep];
+#pragma unroll
+          for (int u = 0; u < kDeep; ++u) packs[u].whole(map, from + g.along[i + u * height], g.packed);
+#pragma unroll
+          for (int k = 0; k < kSize; ++k) {
+            Mapped<Map> values[kDeep];
+#pragma unroll
+            for (int u = 0; u < kDeep; ++u) values[u] = packs[u].value(map, column + k, i + u * height, k);
+            value[k] = take(fold, value[k], values, ~0u);
+          }
+        }
+#pragma unroll 1
+        for (; i < end; i += height) {
+          const std::int64_t at = from + g.along[i];
+#pragma unroll
+          for (int k = 0; k < kSize; ++k) value[k] = take_one(fold, value[k], map, column + k, i, at + k);
+        }
+      } else {
+        for (; i + (kAlone - 1) * height < end; i += kAlone * height) {
+          Mapped<Map> values[kAlone];
+#pragma unroll
+          for (int u = 0; u < kAlone; ++u) values[u] = map_at(map, column, i + u * height, from + g.along[i + u * height]);
+          value[0] = take(fold, value[0], values, ~0u);
+        }
+#pragma unroll 1
+        for (; i < end; i += height) value[0] = take_one(fold, value[0], map, column, i, from + g.along[i]);
+      }
+    }
+    __syncthreads();   // nobody still reads what the columns before left
+#pragma unroll
+    for (int k = 0; k < kSize; ++k) {
+      if (k >= each) continue;
+#pragma unroll 1
+      for (int lanes = kWarp / 2; lanes >= width; lanes /= 2) value[k] = fold(value[k], shuffle_xor(value[k], lanes));
+      if (width >= kWarp || static_cast<int>(threadIdx.x) % kWarp < width) of_row[(k * rows + row) * width + x] = value[k];
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int c = static_cast<int>(threadIdx.x); c < width * each; c += kThreads) {
+      const int k = c / width, at = c & (width - 1);
+      const std::int64_t o = first + at * each + k;
+      if (o >= g.kept.n) continue;
+      C all = of_row[k * rows * width + at];
+#pragma unroll 1
+      for (int r = 1; r < rows; ++r) all = fold(all, of_row[(k * rows + r) * width + at]);
+      if (gridDim.y == 1) finish(o, all);
+      else partial[blockIdx.y * g.kept.n + o] = all;
+    }
   }
 }
 
-/// So many parts that few groups still occupy the whole device; fixed by the shape, so that bits are.
-template <class Team>
-int parts_of(const Groups& g) {
-  constexpr std::int64_t kBusy = 1 << 16, kLeast = Team::kSize == 1 ? 64 : 1 << 13, kMost = 1024;
-  std::int64_t wanted = kBusy / (g.kept.n * Team::kSize), possible = g.along.n / kLeast;
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(wanted, possible), 1, kMost));
+// ---- launches ------------------------------------------------------------------------------------------------------------
+inline constexpr std::int64_t kManyBlocks = 4096;   // four rounds of a device that holds 1,056 blocks at once
+inline std::int64_t parts_of(std::int64_t blocks, std::int64_t possible) {
+  return std::clamp<std::int64_t>(std::min(kManyBlocks / std::max<std::int64_t>(blocks, 1), possible), 1, kManyBlocks);
+}
+/// The value of a part, for the second launch.
+template <class C>
+struct PartOf {
+  using T = C;
+  static constexpr int kStreams = 1;
+  const C* stream[1];
+  __device__ C operator()(std::int64_t, std::int64_t, C v) const { return v; }
+};
+
+template <class C, class Fold, class Map, class Finish>
+void launch_columns(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts);
+
+/// Launches in parts where a launch of so many blocks would leave the device idle, and folds them.
+template <class C, class Fold, class Finish, class Launch>
+void in_parts(const Call& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold, const Finish& finish, Launch first) {
+  Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
+  C* partial = static_cast<C*>(held.get());
+  first(partial);
+  if (parts > 1) launch_columns<C>(call, device, Groups(groups, parts), fold, PartOf<C>{{partial}}, finish, /*parts=*/false);
 }
 
-/// finish(o, fold of map(o, i, element) over the members i of group o) for all groups. Each element is read once.
+template <class C, class Fold, class Map, class Finish>
+void launch_columns(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts) {
+  using T = typename Map::T;
+  constexpr int kSize = kPack<T>;
+  bool packed = true;
+  for (const T* x : map.stream) packed = packed && packs_at(x);
+  const bool whole = kSize == 1 || (g.kept.dense() && g.kept.dims[g.kept.rank - 1] % kSize == 0);
+  // Rows of threads: one for eight members, so that short groups have all threads side by side.
+  const std::int64_t units = parted(g.kept.n, whole ? kSize : 1);
+  const int width = round_up(units, kThreads / round_up(g.along.n / 8, 8)), height = kThreads / width;
+  const Columns c{g.kept, g.along, width, whole, whole && packed};
+  const std::int64_t blocks = parted(g.kept.n, std::int64_t(width) * (whole ? kSize : 1)), n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
+  auto first = [&](C* partial) {
+    launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)), fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial,
+           parted(g.along.n, n_parts));
+  };
+  if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);   // which has no parts
+  else in_parts<C>(call, device, g.kept.n, n_parts, fold, finish, first);
+}
+
+template <class C, class Fold, class Map, class Finish>
+void launch_rows(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish) {
+  using T = typename Map::T;
+  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;   // packs of a group that is a block's, and of a part
+  bool packed = true;
+  for (const T* x : map.stream) packed = packed && packs_at(x);
+  const Rows r = rows_of<T>(g, packed);
+  if (r.total() <= kLong) {
+    const int lanes = round_up(parted(r.total(), 2), kWarp);
+    launch(call.op.name, device, grid_of(parted(g.kept.n, kThreads / lanes)), fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map, finish,
+           static_cast<C*>(nullptr), r.total());
+    return;
+  }
+  const std::int64_t parts = parts_of(g.kept.n, r.total() / kLeast);
+  in_parts<C>(call, device, g.kept.n, parts, fold, finish, [&](C* partial) {
+    launch(call.op.name, device, dim3(grid_of(g.kept.n), static_cast<unsigned>(parts)), fold_rows<true, C, Fold, Map, Finish>, r, kThreads, fold, map, finish,
+           partial, parted(r.total(), parts));
+  });
+}
+
+/// finish(o, fold of map(o, i, element) over the members i of group o) for all groups. Each element is read once. A map has `stream`, the
+/// kStreams tensors of T that it reads; a fold has `identity` and folds two values, of what maps
+/// give or of folds; it may have its own way to `take` many.
 template <class C, class Fold, class Map, class Finish>
 void fold_groups(const Call& call, const Groups& g, Fold fold, Map map, Finish finish) {
   if (g.kept.n == 0) return;
   CudaBackend& device = device_of(call.device);
-  with_team(g, [&](auto team) {
-    using Team = decltype(team);
-    const int parts = parts_of<Team>(g);
-    Scratch partial(device, parts > 1 ? g.kept.n * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
-    C* held = static_cast<C*>(partial.get());
-    launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts)), fold_parts<Team, C, Fold, Map, Finish>, g, fold, map, finish,
-           held, (g.along.n + parts - 1) / parts);
-    if (parts > 1) launch(call.op.name, device, blocks_for(g.kept.n), fold_partial<C, Fold, Finish>, g.kept.n, fold, finish, held, parts);
-  });
+  if (g.along.n == 0 || g.kept.dense()) launch_columns<C>(call, device, g, fold, map, finish, /*parts=*/true);
+  else launch_rows<C>(call, device, g, fold, map, finish);
 }
 
+// ---- maps and what is done with results ------------------------------------------------------------------------------------
 /// An element as what it is computed in.
-template <class T>
+template <class U>
 struct Plain {
-  const T* x;
-  __device__ Wide<T> operator()(std::int64_t, std::int64_t, std::int64_t at) const { return load(x + at); }
+  using T = U;
+  static constexpr int kStreams = 1;
+  const T* stream[1];
+  __device__ Wide<T> operator()(std::int64_t, std::int64_t, const T& v) const { return load(&v); }
 };
 /// The result, divided by a number.
 template <class T>
@@ -65,20 +346,40 @@ struct Divided {
   __device__ void operator()(std::int64_t o, Wide<T> v) const { store(out + o, static_cast<Wide<T>>(v / by)); }
 };
 
-template <class T>
-struct Gap {
-  const T* x;
-  const Wide<T>* mean;
-  __device__ Wide<T> operator()(std::int64_t o, std::int64_t, std::int64_t at) const {
-    Wide<T> gap = load(x + at) - mean[o];
-    return gap * gap;
-  }
+// ---- mean and variance in one read -------------------------------------------------------------------------------------------
+/// Count, sum and squared deviations from the mean. The deviations are those of a few elements from their own mean, joined as in Chan,
+/// Golub and LeVeque (1979): nothing cancels, as in a sum of squares. The sum is one of its own, so that infinities stay in it.
+template <class C>
+struct Moments {
+  C n, sum, squares;
 };
 template <class C>
-struct Held {   // kept as it is computed, for a later pass
-  C* out;
-  C by;
-  __device__ void operator()(std::int64_t o, C v) const { out[o] = v / by; }
+struct Spread {
+  Moments<C> identity{C(0), C(0), C(0)};
+  __device__ Moments<C> operator()(const Moments<C>& a, const Moments<C>& b) const {
+    if (a.n == C(0)) return b;
+    if (b.n == C(0)) return a;
+    const C n = a.n + b.n, gap = b.sum / b.n - a.sum / a.n;
+    return {n, a.sum + b.sum, a.squares + b.squares + gap * gap * (a.n * (b.n / n))};
+  }
 };
+template <class C, int n>
+__device__ Moments<C> take(const Spread<C>& fold, const Moments<C>& value, const C (&values)[n], unsigned valid) {
+  Moments<C> m = fold.identity;
+#pragma unroll
+  for (int k = 0; k < n; ++k) {
+    if (!(valid >> k & 1)) continue;
+    m.n += C(1);
+    m.sum += values[k];
+  }
+  const C mean = m.sum / m.n;
+#pragma unroll
+  for (int k = 0; k < n; ++k) {
+    if (!(valid >> k & 1)) continue;
+    const C gap = values[k] - mean;
+    m.squares += gap * gap;
+  }
+  return fold(value, m);
+}
 
 }  // namespace kassette::cuda

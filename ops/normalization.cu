@@ -8,6 +8,14 @@
 namespace kassette::cuda {
 namespace {
 
+template <class C>
+struct MeanAndVariance {
+  C *mean, *variance;
+  __device__ void operator()(std::int64_t o, const Moments<C>& m) const {
+    mean[o] = m.sum / m.n;
+    variance[o] = m.squares / m.n;
+  }
+};
 /// Per channel: gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1: gamma and beta, null where they are not there.
 template <class T>
 struct Factors {
@@ -41,9 +49,7 @@ void run_normalize(const Call& call) {
     using C = Wide<T>;
     const T* in = call.in[0].as<T>();
     C *mean = call.out_as<C>(1), *variance = call.out_as<C>(2);
-    const C count = static_cast<C>(g.along.n);
-    fold_groups<C>(call, g, Sum<C>(), Plain<T>{in}, Held<C>{mean, count});
-    fold_groups<C>(call, g, Sum<C>(), Gap<T>{in, mean}, Held<C>{variance, count});
+    fold_groups<Moments<C>>(call, g, Spread<C>(), Plain<T>{{in}}, MeanAndVariance<C>{mean, variance});
     Scratch held(device_of(call.device), 2 * kept.numel() * static_cast<std::int64_t>(sizeof(C)));
     C *factor = static_cast<C*>(held.get()), *shift = factor + kept.numel();
     Operands o = broadcast<2>({gamma > 0 ? &call.spec(gamma) : &kept, beta > 0 ? &call.spec(beta) : &kept}, kept);
@@ -58,19 +64,20 @@ void run_normalize(const Call& call) {
 struct Two {
   double a, b;
 };
-__device__ Two shuffle_xor(Two v, int lanes) { return {cuda::shuffle_xor(v.a, lanes), cuda::shuffle_xor(v.b, lanes)}; }
 struct SumTwo {
   Two identity{0, 0};
   __device__ Two operator()(Two a, Two b) const { return {a.a + b.a, a.b + b.b}; }
 };
 /// dy and dy * (x - mean)
-template <class T>
+template <class U>
 struct Products {
-  const T *dy, *x;
+  using T = U;
+  static constexpr int kStreams = 2;
+  const T* stream[2];   // dy and x
   const Wide<T>* mean;
-  __device__ Two operator()(std::int64_t o, std::int64_t, std::int64_t at) const {
-    const Wide<T> d = load(dy + at);
-    return {static_cast<double>(d), static_cast<double>(d * (load(x + at) - mean[o]))};
+  __device__ Two operator()(std::int64_t o, std::int64_t, const T& dy, const T& x) const {
+    const Wide<T> d = load(&dy);
+    return {static_cast<double>(d), static_cast<double>(d * (load(&x) - mean[o]))};
   }
 };
 /// The gradients of gamma and beta, and what dx is made with. `gamma` is one per channel, or null.
@@ -131,7 +138,7 @@ void run_normalize_grad(const Call& call) {
     Scratch held(device, 3 * channels * static_cast<std::int64_t>(sizeof(C)));
     C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
     const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
-    fold_groups<Two>(call, g, SumTwo(), Products<T>{dy, in, mean},
+    fold_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
                      Slopes<T>{gamma, variance, call.attrs.x, static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
     launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, beside_groups(x, mask));
   });

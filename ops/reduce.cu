@@ -29,7 +29,7 @@ void run(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const C divisor = kMean ? static_cast<C>(g.along.n) : C(1);
-    fold_groups<C>(call, g, Fold<C>(), Plain<T>{call.in[0].as<T>()}, Divided<T>{call.out_as<T>(), divisor});
+    fold_groups<C>(call, g, Fold<C>(), Plain<T>{{call.in[0].as<T>()}}, Divided<T>{call.out_as<T>(), divisor});
   });
 }
 
@@ -51,69 +51,51 @@ void run_sum_to_like(const Call& call) {
   host_services().allocate_output(*call.out[0], call.device);
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<Wide<T>>(call, Groups(x, mask), Sum<Wide<T>>(), Plain<T>{call.in[0].as<T>()}, Divided<T>{call.out_as<T>(), Wide<T>(1)});
+    fold_groups<Wide<T>>(call, Groups(x, mask), Sum<Wide<T>>(), Plain<T>{{call.in[0].as<T>()}}, Divided<T>{call.out_as<T>(), Wide<T>(1)});
   });
 }
 
-// ---- var, std: the mean first, then the mean of the squared deviations ---------------------------------------------------
+// ---- var, std --------------------------------------------------------------------------------------------------------------
 template <class T, bool kRoot>
 struct Spreading {
   T* out;
-  Wide<T> by;
-  __device__ void operator()(std::int64_t o, Wide<T> v) const { store(out + o, kRoot ? m::sqrt(v / by) : v / by); }
+  __device__ void operator()(std::int64_t o, const Moments<Wide<T>>& m) const {
+    const Wide<T> v = m.squares / m.n;
+    store(out + o, kRoot ? m::sqrt(v) : v);
+  }
 };
 template <bool kRoot>
 void run_var(const Call& call) {
   const Spec& x = call.spec(0);
-  const Groups g(x, mask_of(call.attrs.a, x));
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    const C count = static_cast<C>(g.along.n);
-    const T* in = call.in[0].as<T>();
-    Scratch mean(device_of(call.device), g.kept.n * static_cast<std::int64_t>(sizeof(C)));
-    fold_groups<C>(call, g, Sum<C>(), Plain<T>{in}, Held<C>{static_cast<C*>(mean.get()), count});
-    fold_groups<C>(call, g, Sum<C>(), Gap<T>{in, static_cast<const C*>(mean.get())}, Spreading<T, kRoot>{call.out_as<T>(), count});
+    fold_groups<Moments<C>>(call, Groups(x, mask_of(call.attrs.a, x)), Spread<C>(), Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
   });
 }
 
-// ---- logsumexp: the largest first ----------------------------------------------------------------------------------------
-template <class T>
-struct ExpGap {
-  const T* x;
-  const Wide<T>* shift;
-  __device__ Wide<T> operator()(std::int64_t o, std::int64_t, std::int64_t at) const { return m::exp(load(x + at) - shift[o]); }
-};
-template <class C>
-struct Shift {   // 0 where the largest is not finite
-  C* out;
-  __device__ void operator()(std::int64_t o, C v) const { out[o] = v - v == C(0) ? v : C(0); }
-};
+// ---- logsumexp: the largest, and the sum of exponentials below it ------------------------------------------------------------
 template <class T>
 struct LogSum {
   T* out;
-  const Wide<T>* shift;
-  __device__ void operator()(std::int64_t o, Wide<T> v) const { store(out + o, m::log(v) + shift[o]); }
+  __device__ void operator()(std::int64_t o, const Exponentials<Wide<T>>& e) const { store(out + o, m::log(e.sum) + e.shift()); }
 };
 void run_logsumexp(const Call& call) {
   const Spec& x = call.spec(0);
-  const Groups g(x, mask_of(call.attrs.a, x));
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    const T* in = call.in[0].as<T>();
-    Scratch held(device_of(call.device), g.kept.n * static_cast<std::int64_t>(sizeof(C)));
-    C* shift = static_cast<C*>(held.get());
-    fold_groups<C>(call, g, Max<C>(), Plain<T>{in}, Shift<C>{shift});
-    fold_groups<C>(call, g, Sum<C>(), ExpGap<T>{in, shift}, LogSum<T>{call.out_as<T>(), shift});
+    fold_groups<Exponentials<C>>(call, Groups(x, mask_of(call.attrs.a, x)), SumExp<C>(), Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
   });
 }
 
 // ---- any, all --------------------------------------------------------------------------------------------------------------
-template <class T>
+template <class U>
 struct Truth {
-  const T* x;
-  __device__ int operator()(std::int64_t, std::int64_t, std::int64_t at) const { return load(x + at) != Wide<T>(0); }
+  using T = U;
+  static constexpr int kStreams = 1;
+  const T* stream[1];
+  __device__ int operator()(std::int64_t, std::int64_t, const T& v) const { return load(&v) != Wide<T>(0); }
 };
 struct Or {
   int identity = 0;
@@ -132,7 +114,7 @@ void run_logical(const Call& call) {
   const Spec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<int>(call, Groups(x, mask_of(call.attrs.a, x)), Fold(), Truth<T>{call.in[0].as<T>()}, AsBool{call.out_as<bool>()});
+    fold_groups<int>(call, Groups(x, mask_of(call.attrs.a, x)), Fold(), Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
   });
 }
 
@@ -142,10 +124,6 @@ struct Place {
   C value;
   std::int64_t at;   // -1: nothing yet
 };
-template <class C>
-__device__ Place<C> shuffle_xor(Place<C> v, int lanes) {
-  return {cuda::shuffle_xor(v.value, lanes), cuda::shuffle_xor(v.at, lanes)};
-}
 template <class C, bool kMax>
 struct Best {
   Place<C> identity{C(), -1};
@@ -159,10 +137,12 @@ struct Best {
     return a.at < b.at ? a : b;
   }
 };
-template <class T>
+template <class U>
 struct Placed {
-  const T* x;
-  __device__ Place<Wide<T>> operator()(std::int64_t, std::int64_t i, std::int64_t at) const { return {load(x + at), i}; }
+  using T = U;
+  static constexpr int kStreams = 1;
+  const T* stream[1];
+  __device__ Place<Wide<T>> operator()(std::int64_t, std::int64_t i, const T& v) const { return {load(&v), i}; }
 };
 template <class C>
 struct Where {
@@ -175,7 +155,7 @@ void run_arg(const Call& call) {
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.a, x)), Best<C, kMax>(), Placed<T>{call.in[0].as<T>()},
+    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.a, x)), Best<C, kMax>(), Placed<T>{{call.in[0].as<T>()}},
                           Where<C>{call.out_as<std::int64_t>()});
   });
 }
@@ -183,16 +163,18 @@ void run_arg(const Call& call) {
 // ---- in_top_k: how many are larger than the target's -------------------------------------------------------------------------
 constexpr std::int64_t kNever = std::int64_t(1) << 40;   // what is not finite takes from the count
 
-template <class T, class I>
+template <class U, class I>
 struct Larger {
-  const T* p;
+  using T = U;
+  static constexpr int kStreams = 1;
+  const T* stream[1];
   const I* ids;
   std::int64_t n;
-  __device__ std::int64_t operator()(std::int64_t o, std::int64_t, std::int64_t at) const {
-    const Wide<T> v = load(p + at);
+  __device__ std::int64_t operator()(std::int64_t o, std::int64_t, const T& p) const {
+    const Wide<T> v = load(&p);
     const auto id = static_cast<std::int64_t>(ids[o]);
     if (!(v - v == Wide<T>(0)) || id < 0 || id >= n) return -kNever;
-    return v > load(p + o * n + id);
+    return v > load(stream[0] + o * n + id);
   }
 };
 struct Below {
@@ -207,17 +189,20 @@ void run_in_top_k(const Call& call) {
     using T = std::remove_pointer_t<decltype(t)>;
     for_dtype<Domain::integers>(call.spec(1).dtype, [&](auto* i) {
       using I = std::remove_pointer_t<decltype(i)>;
-      fold_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(), Larger<T, I>{call.in[0].as<T>(), call.in[1].as<I>(), p.dims[1]},
+      fold_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(), Larger<T, I>{{call.in[0].as<T>()}, call.in[1].as<I>(), p.dims[1]},
                                 Below{call.out_as<bool>(), call.attrs.a});
     });
   });
 }
 
 // ---- ties: 1 / k at the k places of a group where x is its extreme, else 0; NaN where that is NaN ---------------------------------
-template <class T>
+template <class U>
 struct Same {
-  const T *x, *y;
-  __device__ std::int64_t operator()(std::int64_t o, std::int64_t, std::int64_t at) const { return load(x + at) == load(y + o); }
+  using T = U;
+  static constexpr int kStreams = 1;
+  const T* stream[1];
+  const T* y;
+  __device__ std::int64_t operator()(std::int64_t o, std::int64_t, const T& v) const { return load(&v) == load(y + o); }
 };
 struct Counted {
   std::int64_t* out;
@@ -243,7 +228,7 @@ void run_ties(const Call& call) {
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *in = call.in[0].as<T>(), *y = call.in[1].as<T>();
-    fold_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{in, y}, Counted{count});
+    fold_groups<std::int64_t>(call, g, Sum<std::int64_t>(), Same<T>{{in}, y}, Counted{count});
     launch_each<2>(call, Share<T>{in, y, count, call.out_as<T>()}, beside_groups(x, mask));
   });
 }

@@ -2,6 +2,7 @@
 #include <iterator>
 #include <utility>
 
+#include "ops/packs.cuh"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -18,61 +19,134 @@ __device__ R shuffle_up(R v, int by) {
   return static_cast<R>(__shfl_up_sync(~0u, v, static_cast<unsigned>(by)));
 }
 
-/// All steps of the block's threads up to each; `all` is those of the whole block.
+// Note [Scans on CUDA]
+// A running value is made of steps, which compose. Where groups are few, each is cut into parts, by the shape alone: one launch composes the
+// steps of every part, a second one scans the parts, each from what the steps of the parts before it make. Two reads and a write, against a
+// read and a write of a look-back between blocks, which would add in whatever order blocks happen to finish.
+// An op has start(), the value before the first element; step(here, before), what an element does to the running value (before < 0 at the
+// start); none(), the step that does nothing; after(p, q), first p, then q; apply(step, value); write(here, value before, value).
+
+/// The steps of the block's threads before each; `all` is those of the whole block.
 template <class Op, class S>
 __device__ S scan_block(S v, S& all) {
   __shared__ S of_warp[kThreads / kWarp];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+#pragma unroll
   for (int by = 1; by < kWarp; by *= 2) {
     const S before = shuffle_up(v, by);
     if (lane >= by) v = Op::after(before, v);
   }
-  __syncthreads();
+  S before = shuffle_up(v, 1);
+  if (lane == 0) before = Op::none();
+  __syncthreads();   // nobody still reads what the last scan left
   if (lane == kWarp - 1) of_warp[warp] = v;
   __syncthreads();
-  for (int i = warp - 1; i >= 0; --i) v = Op::after(of_warp[i], v);
-  all = of_warp[0];
-  for (int i = 1; i < kThreads / kWarp; ++i) all = Op::after(all, of_warp[i]);
-  return v;
+  all = Op::none();
+#pragma unroll
+  for (int i = 0; i < kThreads / kWarp; ++i) {
+    if (i == warp) before = Op::after(all, before);
+    all = Op::after(all, of_warp[i]);
+  }
+  return before;
 }
 
-/// Op: start(), the value before the first element; step(here, before), what an element does to the running value (before < 0 at the
-/// start); none(), the step that does nothing; after(p, q), first p, then q; apply(step, value); write(here, value before, value).
-template <class Op>
-struct Scan {
-  Op op;
+/// Members [begin, end) of a group, in the order of the scan.
+struct Stretch {
+  std::int64_t at, begin, end;
   bool reverse;
-  template <class Team>
-  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
-    using R = typename Op::R;
-    auto place = [&](std::int64_t i) { return at + along[reverse ? along.n - 1 - i : i]; };
-    R s = op.start();
-    if constexpr (Team::kSize == 1) {
-      for (std::int64_t i = 0, before = -1; i < along.n; ++i) {
-        const std::int64_t here = place(i);
-        const R next = Op::apply(op.step(here, before), s);
-        op.write(here, s, next);
-        s = next;
-        before = here;
-      }
+  __device__ std::int64_t place(const Walk& along, std::int64_t i) const { return at + along[reverse ? along.n - 1 - i : i]; }
+};
+template <class Op>
+__device__ auto step_of(const Op& op, const Stretch& m, const Walk& along, std::int64_t i) {
+  return op.step(m.place(along, i), i == 0 ? -1 : m.place(along, i - 1));
+}
+
+/// By a thread: composes the steps, or writes the values from s on.
+template <class Op, class S>
+__device__ S compose(Thread, const Op& op, const Stretch& m, const Walk& along) {
+  S all = Op::none();
+#pragma unroll 4
+  for (std::int64_t i = m.begin; i < m.end; ++i) all = Op::after(all, step_of(op, m, along, i));
+  return all;
+}
+template <class Op, class R>
+__device__ void write_values(Thread, const Op& op, const Stretch& m, const Walk& along, R s) {
+#pragma unroll 4
+  for (std::int64_t i = m.begin; i < m.end; ++i) {
+    const R next = Op::apply(step_of(op, m, along, i), s);
+    op.write(m.place(along, i), s, next);
+    s = next;
+  }
+}
+/// By a block, whose threads have kItems neighbours each at a time.
+constexpr int kItems = 4;
+template <class Op, class S>
+__device__ S items_of(const Op& op, const Stretch& m, const Walk& along, std::int64_t first, S (&steps)[kItems]) {
+  S mine = Op::none();
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) steps[k] = first + k < m.end ? step_of(op, m, along, first + k) : Op::none();
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) mine = Op::after(mine, steps[k]);
+  return mine;
+}
+template <class Op, class S>
+__device__ S compose(Block, const Op& op, const Stretch& m, const Walk& along) {
+  S made = Op::none();
+  for (std::int64_t first = m.begin; first < m.end; first += kThreads * kItems) {
+    S steps[kItems], all;
+    scan_block<Op>(items_of(op, m, along, first + threadIdx.x * kItems, steps), all);
+    made = Op::after(made, all);
+  }
+  return made;
+}
+template <class Op, class R>
+__device__ void write_values(Block, const Op& op, const Stretch& m, const Walk& along, R s) {
+  using S = decltype(Op::none());
+  for (std::int64_t first = m.begin; first < m.end; first += kThreads * kItems) {
+    S steps[kItems], all;
+    const std::int64_t mine = first + threadIdx.x * kItems;
+    R value = Op::apply(scan_block<Op>(items_of(op, m, along, mine, steps), all), s);
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      if (mine + k >= m.end) continue;
+      const R next = Op::apply(steps[k], value);
+      op.write(m.place(along, mine + k), value, next);
+      value = next;
+    }
+    s = Op::apply(all, s);
+  }
+}
+/// What the parts before this one make of the start.
+template <class Op, class S>
+__device__ auto carry(Thread, const Op& op, const S* steps, std::int64_t next) {
+  typename Op::R s = op.start();
+#pragma unroll 4
+  for (unsigned p = 0; p < blockIdx.y; ++p) s = Op::apply(steps[p * next], s);
+  return s;
+}
+template <class Op, class S>
+__device__ auto carry(Block, const Op& op, const S* steps, std::int64_t next) {
+  const unsigned each = (blockIdx.y + kThreads - 1) / kThreads, first = threadIdx.x * each;
+  S mine = Op::none(), all;
+  for (unsigned p = first; p < first + each && p < blockIdx.y; ++p) mine = Op::after(mine, steps[p * next]);
+  scan_block<Op>(mine, all);
+  return Op::apply(all, op.start());
+}
+
+/// Part blockIdx.y of a group for each team.
+template <class Team, bool kWrites, class Op, class S>
+__global__ void __launch_bounds__(kThreads) scan_parts(Groups g, Op op, bool reverse, S* steps, std::int64_t length) {
+  const std::int64_t begin = blockIdx.y * length, end = begin + length < g.along.n ? begin + length : g.along.n;
+  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) {
+    const Stretch m{g.kept[o], begin, end, reverse};
+    if constexpr (kWrites) {
+      write_values(Team(), op, m, g.along, carry(Team(), op, steps + o, g.kept.n));
     } else {
-      for (std::int64_t first = 0; first < along.n; first += kThreads) {
-        const std::int64_t i = first + threadIdx.x, here = i < along.n ? place(i) : -1;
-        using S = decltype(Op::none());
-        S all;
-        const S upto = scan_block<Op, S>(here < 0 ? Op::none() : op.step(here, i == 0 ? -1 : place(i - 1)), all);
-        // The value before: what the thread to the left has; shared memory is free again after the next barrier.
-        __shared__ R values[kThreads + 1];
-        __syncthreads();
-        values[threadIdx.x + 1] = Op::apply(upto, s);
-        if (threadIdx.x == 0) values[0] = s;
-        __syncthreads();
-        if (here >= 0) op.write(here, values[threadIdx.x], values[threadIdx.x + 1]);
-        s = Op::apply(all, s);
-      }
+      const S all = compose<Op, S>(Team(), op, m, g.along);
+      if (Team::rank() == 0) steps[blockIdx.y * g.kept.n + o] = all;
     }
   }
-};
+}
 
 template <class T>
 struct CumSum {
@@ -101,7 +175,7 @@ struct CumProd {
   __device__ void write(std::int64_t here, R before, R s) const { store(y + here, static_cast<Wide<T>>(shifted ? before : s)); }
 };
 
-/// s becomes a * s + b; where a is 0, b, whatever s is: so the first element of a group starts it.
+/// s becomes a * s + b; where a is 0, b, whatever s is: so the first element of a group starts it. An infinite a after none() stays what it is.
 template <class R>
 struct Affine {
   R a, b;
@@ -118,7 +192,7 @@ struct Recurrence {
   T* y;
   bool shifted;
   __device__ static S none() { return {R(1), R(0)}; }
-  __device__ static S after(S p, S q) { return {p.a == R(0) || q.a == R(0) ? R(0) : q.a * p.a, q.a == R(0) ? q.b : q.a * p.b + q.b}; }
+  __device__ static S after(S p, S q) { return {p.a == R(0) || q.a == R(0) ? R(0) : q.a * p.a, q.a == R(0) || p.b == R(0) ? q.b : q.a * p.b + q.b}; }
   __device__ static R apply(S step, R s) { return step.a == R(0) ? step.b : step.b + step.a * s; }
   __device__ R start() const { return R(0); }
   __device__ S step(std::int64_t here, std::int64_t before) const {
@@ -129,15 +203,23 @@ struct Recurrence {
 
 template <class Op>
 void launch_scan(const Call& call, Op op) {
+  using S = decltype(Op::none());
   const Spec& x = call.spec(0);
   if (x.numel() == 0) return;
   const Groups g(x, mask_of(call.attrs.a, x));
-  const Scan<Op> scan{op, (call.attrs.b & kReverse) != 0};
+  const bool reverse = (call.attrs.b & kReverse) != 0;
   CudaBackend& device = device_of(call.device);
   with_team(g, [&](auto team) {
     // A warp would need a scan of its own, for little: a block does its groups.
     using Team = std::conditional_t<std::is_same_v<decltype(team), Thread>, Thread, Block>;
-    launch(call.op.name, device, blocks_of<Team>(g), run_groups<Team, Scan<Op>>, g, scan);
+    constexpr std::int64_t kBusy = 2048, kMost = 1024, kLeast = Team::kSize == 1 ? 256 : 4 * kThreads * kItems;
+    const std::int64_t blocks = parted(g.kept.n * Team::kSize, kThreads);
+    const auto parts = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost), length = parted(g.along.n, parts);
+    Scratch held(device, (parts - 1) * g.kept.n * static_cast<std::int64_t>(sizeof(S)));
+    S* steps = static_cast<S*>(held.get());
+    if (parts > 1)
+      launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts - 1)), scan_parts<Team, false, Op, S>, g, op, reverse, steps, length);
+    launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts)), scan_parts<Team, true, Op, S>, g, op, reverse, steps, length);
   });
 }
 template <template <class> class Op>
@@ -156,11 +238,12 @@ void run_recurrence(const Call& call) {
 
 /// The element before, 0 at the start. All elements at once: nothing runs along.
 template <class T>
-__global__ void shift_each(Groups g, bool reverse, const T* x, T* y) {
+__global__ void shift_each(Groups g, Divider by, bool reverse, const T* x, T* y) {
   const std::int64_t n = g.kept.n * g.along.n;
   const bool rows = g.along.dense();   // neighbours are members of one group
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    const std::int64_t o = rows ? t / g.along.n : t % g.kept.n, i = rows ? t % g.along.n : t / g.kept.n, before = reverse ? i + 1 : i - 1;
+    const std::int64_t outer = by(t), inner = t - outer * by.by;
+    const std::int64_t o = rows ? outer : inner, i = rows ? inner : outer, before = reverse ? i + 1 : i - 1;
     const std::int64_t at = g.kept[o];
     y[at + g.along[i]] = before < 0 || before >= g.along.n ? T{} : x[at + g.along[before]];
   }
@@ -170,7 +253,8 @@ void run_shift(const Call& call) {
   if (x.numel() == 0) return;
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(x.numel()), shift_each<T>, Groups(x, mask_of(call.attrs.a, x)),
+    const Groups g(x, mask_of(call.attrs.a, x));
+    launch(call.op.name, device_of(call.device), blocks_for(x.numel()), shift_each<T>, g, Divider(g.along.dense() ? g.along.n : g.kept.n),
            (call.attrs.b & kReverse) != 0, call.in[0].as<T>(), call.out_as<T>());
   });
 }

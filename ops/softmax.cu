@@ -2,111 +2,105 @@
 #include <iterator>
 
 #include "devices/cuda/faults.cuh"
+#include "ops/lines.cuh"
 #include "ops/refusals.h"
-#include "ops/teams.cuh"
 
 namespace kassette::cuda {
 namespace {
 
-/// The fold of f(i) over the members of a group, by a team.
-template <class Team, class C, template <class> class Fold, class F>
-__device__ C over(std::int64_t n, F f) {
-  const Fold<C> fold;
-  C value = fold.identity;
-  for (std::int64_t i = Team::rank(); i < n; i += Team::kSize) value = fold(value, f(i));
-  return Team::fold(value, fold);
-}
-template <class Team, class F>
-__device__ void each(std::int64_t n, F f) {
-  for (std::int64_t i = Team::rank(); i < n; i += Team::kSize) f(i);
-}
-
-/// Largest element and sum of exponentials of a group.
-template <class T>
+/// Largest element and sum of exponentials of a line; the sum is NaN where the largest is not finite, and with it all that is made of it.
+template <class C>
 struct Total {
-  Wide<T> max, sum;
+  C max, sum;
 };
-template <class Team, class T>
-__device__ Total<T> total_of(const T* x, const Walk& along) {
-  using C = Wide<T>;
-  Total<T> t;
-  t.max = over<Team, C, Max>(along.n, [&](std::int64_t i) { return load(x + along[i]); });
-  t.sum = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return m::exp(load(x + along[i]) - t.max); });
-  return t;
+template <class Line>
+__device__ Total<typename Line::C> total_of(const Line& line, const typename Line::Input& x) {
+  using C = typename Line::C;
+  const Exponentials<C> e = line.exponentials(x);
+  const C none = e.max - e.max;
+  return {e.max, none == C(0) ? e.sum : none};
 }
 /// y = softmax(x). The exponentials are made again: half types would round them twice, and memory is slower.
-template <class Team, class T>
-__device__ void write_softmax(const T* x, T* y, const Walk& along, const Total<T>& t) {
-  const Wide<T> scale = Wide<T>(1) / t.sum;
-  each<Team>(along.n, [&](std::int64_t i) { store(y + along[i], m::exp(load(x + along[i]) - t.max) * scale); });
+template <class Line, class T>
+__device__ void write_softmax(const Line& line, const typename Line::Input& x, T* y, const Total<Wide<T>>& t) {
+  using C = Wide<T>;
+  const C scale = C(1) / t.sum;
+  line.write(y, [&](std::int64_t, C v) { return m::exp(v - t.max) * scale; }, x);
 }
 
 template <class T>
 struct Softmax {
+  using Element = T;
   const T* x;
   T* y;
-  template <class Team>
-  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
-    write_softmax<Team>(x + at, y + at, along, total_of<Team>(x + at, along));
+  bool packed() const { return packs_at(x, y); }
+  template <class Line>
+  __device__ void run(std::int64_t, const Line& line) const {
+    const auto in = line.read(x);
+    write_softmax(line, in, y, total_of(line, in));
   }
 };
 template <class T>
 struct LogSoftmax {
+  using Element = T;
   const T* x;
   T* y;
-  template <class Team>
-  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
+  bool packed() const { return packs_at(x, y); }
+  template <class Line>
+  __device__ void run(std::int64_t, const Line& line) const {
     using C = Wide<T>;
-    const T* from = x + at;
-    const C max = over<Team, C, Max>(along.n, [&](std::int64_t i) { return load(from + along[i]); }), shift = max - max == C(0) ? max : C(0);
-    const C lse = m::log(over<Team, C, Sum>(along.n, [&](std::int64_t i) { return m::exp(load(from + along[i]) - shift); })) + shift;
-    each<Team>(along.n, [&](std::int64_t i) { store(y + at + along[i], load(from + along[i]) - lse); });
+    const auto in = line.read(x);
+    const Exponentials<C> e = line.exponentials(in);
+    const C lse = m::log(e.sum) + e.shift();
+    line.write(y, [&](std::int64_t, C v) { return v - lse; }, in);
   }
 };
 /// dx = y * (dy - sum(dy * y))
 template <class T>
 struct SoftmaxGrad {
+  using Element = T;
   const T *dy, *y;
   T* dx;
-  template <class Team>
-  __device__ void run(std::int64_t, std::int64_t at, const Walk& along) const {
-    const Wide<T> sum = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return load(dy + at + along[i]) * load(y + at + along[i]); });
-    each<Team>(along.n, [&](std::int64_t i) {
-      const std::int64_t k = at + along[i];
-      store(dx + k, load(y + k) * (load(dy + k) - sum));
-    });
+  bool packed() const { return packs_at(dy, y, dx); }
+  template <class Line>
+  __device__ void run(std::int64_t, const Line& line) const {
+    using C = Wide<T>;
+    const auto d = line.read(dy), p = line.read(y);
+    const C sum = line.fold(Sum<C>(), [](std::int64_t, C slope, C v) { return slope * v; }, d, p);
+    line.write(dx, [&](std::int64_t, C slope, C v) { return v * (slope - sum); }, d, p);
   }
 };
 /// loss = sum(t * (logsumexp(z) - z)), 0 where t is 0; p = softmax(z)
 template <class T>
 struct CrossEntropy {
+  using Element = T;
   const T *t, *z;
   T *loss, *p;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+  bool packed() const { return packs_at(t, z, p); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
-    const Total<T> total = total_of<Team>(z + at, along);
+    const auto target = line.read(t), in = line.read(z);
+    const Total<C> total = total_of(line, in);
     const C lse = m::log(total.sum) + total.max;
-    const C sum = over<Team, C, Sum>(along.n, [&](std::int64_t i) {
-      const C target = load(t + at + along[i]);
-      return target == C(0) ? C(0) : target * (lse - load(z + at + along[i]));
-    });
-    if (Team::rank() == 0) store(loss + o, sum);
-    write_softmax<Team>(z + at, p + at, along, total);
+    const C sum = line.fold(Sum<C>(), [&](std::int64_t, C share, C v) { return share == C(0) ? C(0) : share * (lse - v); }, target, in);
+    if (line.leads()) store(loss + o, sum);
+    write_softmax(line, in, p, total);
   }
 };
 /// dz = dy * (p * sum(t) - t)
 template <class T>
 struct CrossEntropyGrad {
+  using Element = T;
   const T *dy, *t, *p;
   T* dz;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
-    const Wide<T> g = load(dy + o), sum = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return load(t + at + along[i]); });
-    each<Team>(along.n, [&](std::int64_t i) {
-      const std::int64_t k = at + along[i];
-      store(dz + k, g * (load(p + k) * sum - load(t + k)));
-    });
+  bool packed() const { return packs_at(t, p, dz); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
+    using C = Wide<T>;
+    const auto target = line.read(t), in = line.read(p);
+    const C g = load(dy + o), sum = line.fold(Sum<C>(), [](std::int64_t, C share) { return share; }, target);
+    line.write(dz, [&](std::int64_t, C share, C v) { return g * (v * sum - share); }, target, in);
   }
 };
 /// Probabilities count as between low and high.
@@ -119,37 +113,38 @@ struct Bounds {
 /// loss = -sum(t * log(q)), q = p / sum(p)
 template <class T>
 struct Probability {
+  using Element = T;
   const T *t, *p;
   Bounds<Wide<T>> bounds;
   T* loss;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+  bool packed() const { return packs_at(t, p); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
-    const C total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return load(p + at + along[i]); });
-    const C sum = over<Team, C, Sum>(along.n, [&](std::int64_t i) {
-      return load(t + at + along[i]) * m::log(bounds.clip(load(p + at + along[i]) / total));
-    });
-    if (Team::rank() == 0) store(loss + o, -sum);
+    const auto target = line.read(t), in = line.read(p);
+    const C total = line.fold(Sum<C>(), [](std::int64_t, C v) { return v; }, in);
+    const C sum = line.fold(Sum<C>(), [&](std::int64_t, C share, C v) { return share * m::log(bounds.clip(v / total)); }, target, in);
+    if (line.leads()) store(loss + o, -sum);
   }
 };
 /// dp = dy * (sum(t) - t / q) / sum(p), t where q is not clipped
 template <class T>
 struct ProbabilityGrad {
+  using Element = T;
   const T *dy, *t, *p;
   Bounds<Wide<T>> bounds;
   T* dp;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+  bool packed() const { return packs_at(t, p, dp); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
-    const C g = load(dy + o), total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return load(p + at + along[i]); });
-    const C counted = over<Team, C, Sum>(along.n, [&](std::int64_t i) {
-      return bounds.inside(load(p + at + along[i]) / total) ? load(t + at + along[i]) : C(0);
-    });
-    each<Team>(along.n, [&](std::int64_t i) {
-      const std::int64_t k = at + along[i];
-      const C q = load(p + k) / total;
-      store(dp + k, g * (counted - (bounds.inside(q) ? load(t + k) / q : C(0))) / total);
-    });
+    const auto target = line.read(t), in = line.read(p);
+    const C g = load(dy + o), total = line.fold(Sum<C>(), [](std::int64_t, C v) { return v; }, in);
+    const C counted = line.fold(Sum<C>(), [&](std::int64_t, C share, C v) { return bounds.inside(v / total) ? share : C(0); }, target, in);
+    line.write(dp, [&](std::int64_t, C share, C v) {
+      const C q = v / total;
+      return g * (counted - (bounds.inside(q) ? share / q : C(0))) / total;
+    }, target, in);
   }
 };
 /// The class of each row, of n; -1 for one that is out of range, which is refused.
@@ -167,51 +162,56 @@ struct Classes {
 /// loss = log(sum(q)) - log(q[id])
 template <class T>
 struct SparseProbability {
+  using Element = T;
   Classes classes;
   const T* p;
   Bounds<Wide<T>> bounds;
   T* loss;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
-    const Wide<T> total = over<Team, Wide<T>, Sum>(along.n, [&](std::int64_t i) { return bounds.clip(load(p + at + along[i])); });
-    if (Team::rank() != 0) return;
+  bool packed() const { return packs_at(p); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
+    using C = Wide<T>;
+    const C total = line.fold(Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, line.read(p));
+    if (!line.leads()) return;
     const std::int64_t id = classes[o];
-    store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN() : m::log(total) - m::log(bounds.clip(load(p + at + along[id]))));
+    store(loss + o, id < 0 ? std::numeric_limits<C>::quiet_NaN() : m::log(total) - m::log(bounds.clip(load(p + o * line.members() + id))));
   }
 };
 /// dp = dy * (1 / sum(q) - [id] / q) where p is not clipped
 template <class T>
 struct SparseProbabilityGrad {
+  using Element = T;
   const T *dy, *p;
   Classes classes;
   Bounds<Wide<T>> bounds;
   T* dp;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
+  bool packed() const { return packs_at(p, dp); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
-    const C g = load(dy + o), total = over<Team, C, Sum>(along.n, [&](std::int64_t i) { return bounds.clip(load(p + at + along[i])); });
+    const auto in = line.read(p);
+    const C g = load(dy + o), total = line.fold(Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, in);
     const std::int64_t id = classes[o];
-    each<Team>(along.n, [&](std::int64_t i) {
-      const std::int64_t k = at + along[i];
-      const C q = load(p + k);
-      store(dp + k, bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0));
-    });
+    line.write(dp, [&](std::int64_t i, C q) { return bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0); }, in);
   }
 };
 /// loss = logsumexp(z) - z[id]; p = softmax(z)
 template <class T>
 struct SparseCrossEntropy {
+  using Element = T;
   Classes classes;
   const T* z;
   T *loss, *p;
-  template <class Team>
-  __device__ void run(std::int64_t o, std::int64_t at, const Walk& along) const {
-    const Total<T> total = total_of<Team>(z + at, along);
-    if (Team::rank() == 0) {
+  bool packed() const { return packs_at(z, p); }
+  template <class Line>
+  __device__ void run(std::int64_t o, const Line& line) const {
+    const auto in = line.read(z);
+    const Total<Wide<T>> total = total_of(line, in);
+    if (line.leads()) {
       const std::int64_t id = classes[o];
-      store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN() : m::log(total.sum) + total.max - load(z + at + along[id]));
+      store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN() : m::log(total.sum) + total.max - load(z + o * line.members() + id));
     }
-    write_softmax<Team>(z + at, p + at, along, total);
+    write_softmax(line, in, p, total);
   }
 };
 
@@ -220,32 +220,32 @@ Groups groups_of(const Call& call, const Spec& x) { return Groups(x, mask_of(cal
 void run_softmax(const Call& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(0)), Softmax<T>{call.in[0].as<T>(), call.out_as<T>()});
+    launch_lines(call, groups_of(call, call.spec(0)), Softmax<T>{call.in[0].as<T>(), call.out_as<T>()});
   });
 }
 void run_log_softmax(const Call& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(0)), LogSoftmax<T>{call.in[0].as<T>(), call.out_as<T>()});
+    launch_lines(call, groups_of(call, call.spec(0)), LogSoftmax<T>{call.in[0].as<T>(), call.out_as<T>()});
   });
 }
 void run_softmax_grad(const Call& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(0)), SoftmaxGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()});
+    launch_lines(call, groups_of(call, call.spec(0)), SoftmaxGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()});
   });
 }
 void run_cross_entropy(const Call& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(1)),
+    launch_lines(call, groups_of(call, call.spec(1)),
                   CrossEntropy<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
 void run_cross_entropy_grad(const Call& call) {
   for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(2)),
+    launch_lines(call, groups_of(call, call.spec(2)),
                   CrossEntropyGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), call.out_as<T>()});
   });
 }
@@ -256,13 +256,13 @@ Bounds<Wide<T>> bounds_of(const Call& call) {
 void run_probability(const Call& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(1)), Probability<T>{call.in[0].as<T>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+    launch_lines(call, groups_of(call, call.spec(1)), Probability<T>{call.in[0].as<T>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 void run_probability_grad(const Call& call) {
   for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, call.spec(2)),
+    launch_lines(call, groups_of(call, call.spec(2)),
                   ProbabilityGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
@@ -277,7 +277,7 @@ void run_sparse(const Call& call) {
   const Spec& z = call.spec(1);
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, z),
+    launch_lines(call, groups_of(call, z),
                   SparseCrossEntropy<T>{classes_of(call, 0, z), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
@@ -285,7 +285,7 @@ void run_sparse_probability(const Call& call) {
   const Spec& q = call.spec(1);
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, q),
+    launch_lines(call, groups_of(call, q),
                   SparseProbability<T>{classes_of(call, 0, q), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
@@ -293,7 +293,7 @@ void run_sparse_probability_grad(const Call& call) {
   const Spec& q = call.spec(2);
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_groups(call, groups_of(call, q),
+    launch_lines(call, groups_of(call, q),
                   SparseProbabilityGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, q), bounds_of<T>(call), call.out_as<T>()});
   });
 }

@@ -1,5 +1,7 @@
 // ops/teams.cuh - groups of elements, as axes make them, and who works on one: a thread, a warp or a block.
 #pragma once
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "ops/axes.h"
@@ -20,6 +22,7 @@ inline unsigned mask_of(std::int64_t code, const Spec& x) {
 struct Walk {
   int rank = 0;
   std::int64_t n = 1, dims[kMaxRank], strides[kMaxRank];
+  Divider by[kMaxRank];   // the dims
   void push(std::int64_t size, std::int64_t stride) {
     n *= size;
     if (size == 1) return;
@@ -30,13 +33,16 @@ struct Walk {
       dims[rank] = size;
       strides[rank++] = stride;
     }
+    by[rank - 1] = Divider(dims[rank - 1]);
   }
   /// True where the elements of the last axis are neighbours.
   KASSETTE_FN bool dense() const { return rank > 0 && strides[rank - 1] == 1; }
   __device__ std::int64_t operator[](std::int64_t i) const {
+    if (rank == 1) return i * strides[0];
     std::int64_t at = 0;
+#pragma unroll 1
     for (int d = rank - 1; d > 0; --d) {
-      std::int64_t rest = i / dims[d];
+      std::int64_t rest = by[d](i);
       at += (i - rest * dims[d]) * strides[d];
       i = rest;
     }
@@ -47,6 +53,11 @@ struct Walk {
 /// x as groups along the axes of a mask: member i of group o is element kept[o] + along[i].
 struct Groups {
   Walk kept, along;
+  /// Columns of a matrix.
+  Groups(std::int64_t columns, std::int64_t rows) {
+    kept.push(columns, 1);
+    along.push(rows, columns);
+  }
   Groups(const Spec& x, unsigned mask) {
     std::int64_t stride = x.numel();
     for (int i = 0; i < x.rank; ++i) {
@@ -57,9 +68,19 @@ struct Groups {
 };
 
 // ---- teams: members rank(), rank() + kSize, ... of a group are a thread's; fold() gives all threads the team's result ---------
+/// What the thread has whose lane differs in those bits. Structures go word by word.
 template <class V>
 __device__ V shuffle_xor(V v, int lanes) {
-  return static_cast<V>(__shfl_xor_sync(~0u, v, lanes));
+  if constexpr (std::is_arithmetic_v<V>) {
+    return static_cast<V>(__shfl_xor_sync(~0u, v, lanes));
+  } else {
+    static_assert(sizeof(V) % 4 == 0);
+    std::uint32_t words[sizeof(V) / 4];
+    memcpy(words, &v, sizeof v);
+    for (std::uint32_t& word : words) word = __shfl_xor_sync(~0u, word, lanes);
+    memcpy(&v, words, sizeof v);
+    return v;
+  }
 }
 
 struct Thread {
@@ -116,20 +137,6 @@ unsigned blocks_of(const Groups& g) {
   return blocks_for(g.kept.n * Team::kSize);
 }
 
-/// body.run<Team>(o, first element of group o, along) for all groups.
-template <class Team, class Body>
-__global__ void run_groups(Groups g, Body body) {
-  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) body.template run<Team>(o, g.kept[o], g.along);
-}
-template <class Body>
-void launch_groups(const Call& call, const Groups& g, Body body) {
-  if (g.kept.n == 0) return;
-  with_team(g, [&](auto team) {
-    using Team = decltype(team);
-    launch(call.op.name, device_of(call.device), blocks_of<Team>(g), run_groups<Team, Body>, g, body);
-  });
-}
-
 /// Operand 0: each element of x. Operand 1: the group it is in, by number.
 inline Operands beside_groups(const Spec& x, unsigned mask) {
   Operands o{};
@@ -147,6 +154,15 @@ inline Operands beside_groups(const Spec& x, unsigned mask) {
 }
 
 // ---- folds -------------------------------------------------------------------------------------------------------------
+/// The fold of a value and of those of `values` whose bit of `valid` is set. A fold that has a shorter way to take some has its own.
+template <class C, class Fold, class M, int n>
+__device__ C take(const Fold& fold, const C& value, const M (&values)[n], unsigned valid) {
+  C all = value;
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    if (valid >> k & 1) all = fold(all, values[k]);
+  return all;
+}
 template <class C>
 struct Sum {
   C identity = C(0);
@@ -158,5 +174,38 @@ struct Max {
   C identity = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
   __device__ C operator()(C a, C b) const { return a != a ? a : b > a || b != b ? b : a; }
 };
+
+/// Largest element, and the sum of exp(element - shift()): what one read of logarithms of weights gives (Milakov and Gimelshein, 2018).
+template <class C>
+struct Exponentials {
+  C max, sum;
+  /// 0 where the largest is not finite.
+  __device__ C shift() const { return max - max == C(0) ? max : C(0); }
+};
+template <class C>
+struct SumExp {
+  Exponentials<C> identity{-std::numeric_limits<C>::infinity(), C(0)};
+  __device__ Exponentials<C> operator()(const Exponentials<C>& a, const Exponentials<C>& b) const {
+    if (a.sum == C(0)) return b;   // nothing but -inf so far
+    if (b.sum == C(0)) return a;
+    Exponentials<C> e{Max<C>()(a.max, b.max), C(0)};
+    const C shift = e.shift();
+    e.sum = a.sum * m::exp(a.shift() - shift) + b.sum * m::exp(b.shift() - shift);
+    return e;
+  }
+};
+template <class C, int n>
+__device__ Exponentials<C> take(const SumExp<C>& fold, const Exponentials<C>& value, const C (&values)[n], unsigned valid) {
+  const Max<C> larger;
+  Exponentials<C> e = fold.identity;
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    if (valid >> k & 1) e.max = larger(e.max, values[k]);
+  const C shift = e.shift();
+#pragma unroll
+  for (int k = 0; k < n; ++k)
+    if (valid >> k & 1) e.sum += m::exp(values[k] - shift);
+  return fold(value, e);
+}
 
 }  // namespace kassette::cuda

@@ -24,7 +24,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static   // blocks run one at a time
 #define CUDART_VERSION 0
 

@@ -1,0 +1,224 @@
+// ops/lines.cuh - kernels that read a group of elements and write it: softmax and its relatives.
+#pragma once
+#include "ops/packs.cuh"
+#include "ops/teams.cuh"
+
+namespace kassette::cuda {
+
+// Note [Lines on CUDA]
+// A body is written once, over a line: read(x) names an input; fold(f, map, x...) folds map(i, values of the i-th member); write(y, map, x...)
+// makes y; exponentials(x) is a softmax's fold. There are three kinds of lines.
+//   Dense, held   Neighbours, of up to 32 (or kThreads) threads with 16 elements each. read() takes them into registers, 16 bytes at
+//                 once, so memory is read once.
+//   Dense, long   As above, in pieces that a block holds; what is read again comes from the cache, if anything.
+//   Strided       A thread's own, where lines are short or neighbouring threads have neighbouring lines; else a block's.
+// The kind follows from the shape alone, and so do the bits.
+
+/// Elements that a thread holds of each input.
+template <class T>
+inline constexpr int kPacksHeld = 16 / kPack<T> < 4 ? 16 / kPack<T> : 4;
+template <class T>
+inline constexpr int kHeld = kPacksHeld<T> * kPack<T>;
+
+struct DenseGroups {
+  Walk kept;
+  std::int64_t n;        // members of a group
+  std::int64_t pieces;   // that it is held in
+  int lanes;
+  bool aligned, packed;  // every group begins with a pack; packs are one load
+};
+
+template <class U, bool kBlock, bool kLong>
+class DenseLine {
+ public:
+  using C = Wide<U>;
+  static constexpr int kSize = kPack<U>, kAll = kHeld<U>;
+  struct Values {
+    C v[kAll];
+  };
+  /// An input: what is held of it, or where it is.
+  using Input = std::conditional_t<kLong, const U*, Values>;
+
+  __device__ DenseLine(const DenseGroups& g, std::int64_t start, bool live)
+      : start_(start), n_(live ? g.n : 0), live_(live), pieces_(g.pieces), size_(kBlock ? kThreads : g.lanes), rank_(static_cast<int>(threadIdx.x) & (size_ - 1)),
+        skew_(g.aligned ? 0 : static_cast<int>(start % kSize)), packed_(g.packed) {}
+  __device__ std::int64_t members() const { return n_; }
+  __device__ bool leads() const { return rank_ == 0 && live_; }
+
+  __device__ Input read(const U* x) const {
+    if constexpr (kLong) return x;
+    else return held(x, 0);
+  }
+  template <class Fold, class Map, class... Inputs>
+  __device__ C fold(const Fold& fold, Map map, const Inputs&... in) const {
+    return folded(fold, fold.identity, [&](const C& value, std::int64_t piece, const auto&... x) {
+      C all = value;
+#pragma unroll
+      for (int k = 0; k < kAll; ++k)
+        if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) all = fold(all, map(i, x.v[k]...));
+      return all;
+    }, in...);
+  }
+  __device__ Exponentials<C> exponentials(const Input& in) const {
+    const SumExp<C> fold;
+    return folded(fold, fold.identity, [&](const Exponentials<C>& value, std::int64_t piece, const Values& x) {
+      unsigned valid = 0;
+#pragma unroll
+      for (int k = 0; k < kAll; ++k)
+        if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) valid |= 1u << k;
+      return valid ? take(fold, value, x.v, valid) : value;
+    }, in);
+  }
+  template <class Map, class... Inputs>
+  __device__ void write(U* y, Map map, const Inputs&... in) const {
+    for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece) write_piece(y, piece, map, values(in, piece)...);
+  }
+
+ private:
+  /// The member that element k of a piece is; none where it is negative or not below n_.
+  __device__ std::int64_t place(std::int64_t piece, int k) const {
+    return ((piece * kPacksHeld<U> + k / kSize) * size_ + rank_) * kSize + k % kSize - skew_;
+  }
+  __device__ bool whole(std::int64_t first) const { return packed_ && first >= 0 && first + kSize <= n_; }
+  __device__ Values held(const U* x, std::int64_t piece) const {
+    Values out;
+#pragma unroll
+    for (int u = 0; u < kPacksHeld<U>; ++u) {
+      const std::int64_t first = place(piece, u * kSize);
+      Packed<U> pack;
+      if (whole(first)) {
+        pack = *reinterpret_cast<const Packed<U>*>(x + start_ + first);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kSize; ++k) pack.v[k] = first + k >= 0 && first + k < n_ ? x[start_ + first + k] : U();
+      }
+#pragma unroll
+      for (int k = 0; k < kSize; ++k) out.v[u * kSize + k] = load(&pack.v[k]);
+    }
+    return out;
+  }
+  __device__ const Values& values(const Values& in, std::int64_t) const { return in; }
+  __device__ Values values(const U* in, std::int64_t piece) const { return held(in, piece); }
+
+  template <class Fold, class V, class Take, class... Inputs>
+  __device__ V folded(const Fold& fold, V value, Take more, const Inputs&... in) const {
+    for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece) value = more(value, piece, values(in, piece)...);
+    if constexpr (kBlock) {
+      return Block::fold(value, fold);
+    } else {
+#pragma unroll 1
+      for (int half = size_ / 2; half > 0; half /= 2) value = fold(value, shuffle_xor(value, half));
+      return value;
+    }
+  }
+  template <class Map, class... X>
+  __device__ void write_piece(U* y, std::int64_t piece, Map map, const X&... x) const {
+#pragma unroll
+    for (int u = 0; u < kPacksHeld<U>; ++u) {
+      const std::int64_t first = place(piece, u * kSize);
+      if (first >= n_) continue;
+      Packed<U> pack;
+#pragma unroll
+      for (int k = 0; k < kSize; ++k) store(&pack.v[k], static_cast<C>(map(first + k, x.v[u * kSize + k]...)));
+      if (whole(first)) {
+        *reinterpret_cast<Packed<U>*>(y + start_ + first) = pack;
+      } else {
+#pragma unroll
+        for (int k = 0; k < kSize; ++k)
+          if (first + k >= 0 && first + k < n_) y[start_ + first + k] = pack.v[k];
+      }
+    }
+  }
+
+  const std::int64_t start_, n_;
+  const bool live_;
+  const std::int64_t pieces_;
+  const int size_, rank_, skew_;
+  const bool packed_;
+};
+
+template <class U, class Team>
+class StridedLine {
+ public:
+  using C = Wide<U>;
+  using Input = const U*;
+  __device__ StridedLine(const Groups& g, std::int64_t start) : along_(g.along), start_(start) {}
+  __device__ std::int64_t members() const { return along_.n; }
+  __device__ bool leads() const { return Team::rank() == 0; }
+  __device__ Input read(const U* x) const { return x + start_; }
+  template <class Fold, class Map, class... Inputs>
+  __device__ C fold(const Fold& fold, Map map, const Inputs*... in) const {
+    C value = fold.identity;
+#pragma unroll 4
+    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize) value = fold(value, map(i, load(in + along_[i])...));
+    return Team::fold(value, fold);
+  }
+  __device__ Exponentials<C> exponentials(const U* in) const {
+    constexpr int kAtOnce = 4;
+    const SumExp<C> fold;
+    Exponentials<C> value = fold.identity;
+    for (std::int64_t i = Team::rank(); i < along_.n; i += kAtOnce * Team::kSize) {
+      C some[kAtOnce];
+      unsigned valid = 0;
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (i + k * Team::kSize >= along_.n) continue;
+        some[k] = load(in + along_[i + k * Team::kSize]);
+        valid |= 1u << k;
+      }
+      value = take(fold, value, some, valid);
+    }
+    return Team::fold(value, fold);
+  }
+  template <class Map, class... Inputs>
+  __device__ void write(U* y, Map map, const Inputs*... in) const {
+#pragma unroll 4
+    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize) store(y + start_ + along_[i], static_cast<C>(map(i, load(in + along_[i])...)));
+  }
+
+ private:
+  const Walk& along_;
+  const std::int64_t start_;
+};
+
+template <bool kBlock, bool kLong, class Body>
+__global__ void __launch_bounds__(kThreads, 2) run_dense(DenseGroups g, Body body) {
+  const std::int64_t teams = kBlock ? 1 : kThreads / g.lanes;
+  // All threads of a block go round together, for the shuffles.
+  for (std::int64_t first = blockIdx.x * teams; first < g.kept.n; first += gridDim.x * teams) {
+    const std::int64_t o = first + (kBlock ? 0 : threadIdx.x / static_cast<unsigned>(g.lanes));
+    const bool live = o < g.kept.n;
+    body.run(live ? o : 0, DenseLine<typename Body::Element, kBlock, kLong>(g, live ? g.kept[o] : 0, live));
+  }
+}
+template <class Team, class Body>
+__global__ void __launch_bounds__(kThreads) run_strided(Groups g, Body body) {
+  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o]));
+}
+
+/// body.run(o, line of group o) for all groups along one axis. Body::Element is the type of all that it reads and writes along a line;
+/// packed() says whether packs_at() the addresses of these.
+template <class Body>
+void launch_lines(const Call& call, const Groups& g, Body body) {
+  using T = typename Body::Element;
+  if (g.kept.n == 0) return;
+  CudaBackend& device = device_of(call.device);
+  if (g.along.n > 1 && !g.along.dense())
+    return with_team(g, [&](auto team) {
+      using Team = std::conditional_t<std::is_same_v<decltype(team), Thread>, Thread, Block>;
+      launch(call.op.name, device, blocks_of<Team>(g), run_strided<Team, Body>, g, body);
+    });
+  DenseGroups d{g.kept, g.along.n, 1, 1, g.kept.n == 1 || g.along.n % kPack<T> == 0, body.packed()};
+  const std::int64_t packs = parted(g.along.n + (d.aligned ? 0 : kPack<T> - 1), kPack<T>);
+  if (packs <= kWarp * kPacksHeld<T>) {
+    d.lanes = round_up(parted(packs, 2), kWarp);
+    launch(call.op.name, device, grid_of(parted(g.kept.n, kThreads / d.lanes)), run_dense<false, false, Body>, d, body);
+  } else if (packs <= kThreads * kPacksHeld<T>) {
+    launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, false, Body>, d, body);
+  } else {
+    d.pieces = parted(packs, kThreads * kPacksHeld<T>);
+    launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, true, Body>, d, body);
+  }
+}
+
+}  // namespace kassette::cuda

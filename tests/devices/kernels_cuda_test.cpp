@@ -1,0 +1,196 @@
+// tests/devices/kernels_cuda_test.cpp - reductions, softmax and scans on a CUDA device at sizes where their kernels change what
+// a thread does: ends of packs, warps, blocks and parts. With a GPU on it, without one on the emulated device.
+#include <kassette/backend.h>
+#include <kassette/error.h>
+#include <kassette/testing.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/catch.h"
+#include "tests/devices/devices.h"
+#include "tests/results.h"
+#include "tests/sweeps/sample.h"
+
+using namespace kassette;
+using namespace kassette::test;
+namespace K = kassette::backend;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// Small whole numbers, whose sums are exact in every order.
+Tensor whole(const Shape& shape, DType dtype, int spread = 7) {
+  std::int64_t n = 1;
+  for (int i = 0; i < shape.rank(); ++i) n *= shape[i];
+  std::vector<double> v(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>((i * 2654435761u >> 7) % static_cast<unsigned>(spread)) - (dtype == uint8 || dtype == uint16 || dtype == bool_ ? 0 : spread / 2);
+  return K::cast(K::constant(v, float64, shape), dtype);
+}
+Tensor there(const Tensor& x) { return x.to("cuda:0"); }
+
+/// The CPU adds the terms of a loss along a column one after the other in float32, the device in parts: of 5,000 equal ones the CPU's sum is 2.4e-5 off.
+constexpr double kLongColumn = 1e-4;
+
+/// The same call with a tensor of the CPU and of the device has the same bits, or is as close as floats are.
+template <class F>
+void same_on_device(const std::string& what, const Tensor& x, F f, bool exact, double rtol = -1) {
+  const Tensor here = f(x), moved = f(there(x)).to("cpu");
+  INFO(what << " of " << printed(x.shape()) << " " << printed(x.dtype()));
+  if (exact) CHECK(same_bits(moved, here));
+  else CHECK_NOTHROW(testing::assert_close(moved, here, {.rtol = rtol}));
+}
+
+const std::vector<std::int64_t> kLengths{0, 1, 2, 31, 32, 33, 255, 256, 257, 1023, 1025, 2500};
+const std::vector<DType> kDTypes{bool_, uint8, int8, uint16, int16, int32, int64, float16, bfloat16, float32, float64};
+
+struct Layout {
+  Shape shape;
+  std::vector<int> axes;
+  bool one() const { return axes.size() == 1; }   // axis, which is all that argmax takes
+};
+/// Groups of n members: rows, columns, few and many, two axes with the groups between them, every second of eight.
+std::vector<Layout> layouts(std::int64_t n) {
+  return {{{3, n}, {1}},       {{n, 3}, {0}},          {{n, 40}, {0}},       {{n}, {0}},
+          {{2, 3, n}, {0, 2}}, {{n, 3, 5}, {0, 2}},    {{2, n, 3}, {1}},     {{2, n, 36}, {1}},
+          {{2, 1, 2, n, 2, 1, 3, 2}, {1, 3, 6}}, {{1, 2, 1, 2, 3, 2, n, 2}, {1, 3, 5, 7}}};
+}
+
+}  // namespace
+
+TEST_CASE("sums and extremes and their places have the CPU's bits on a device, whatever the length of a group", "[reduce][device]") {
+  if (!has_device("cuda:0")) return;
+  for (std::int64_t n : kLengths)
+    for (const Layout& l : layouts(n)) {
+      const Tensor x = whole(l.shape, float32);
+      same_on_device("sum", x, [&](const Tensor& t) { return K::sum(t, l.axes); }, true);
+      same_on_device("any", x, [&](const Tensor& t) { return K::any(t, l.axes); }, true);
+      if (n == 0) continue;
+      same_on_device("max", x, [&](const Tensor& t) { return K::max(t, l.axes); }, true);
+      same_on_device("mean", x, [&](const Tensor& t) { return K::mean(t, l.axes); }, true);
+      if (l.one()) same_on_device("argmax", x, [&](const Tensor& t) { return K::argmax(t, l.axes); }, true);
+      same_on_device("var", x, [&](const Tensor& t) { return K::var(t, l.axes); }, false);
+      same_on_device("logsumexp", x, [&](const Tensor& t) { return K::logsumexp(t, l.axes); }, false);
+    }
+}
+
+TEST_CASE("they do in every dtype, integers wrapping around", "[reduce][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : kDTypes)
+    for (std::int64_t n : {33, 1025})
+      for (const Layout& l : layouts(n)) {
+        const Tensor x = whole(l.shape, dtype, dtype == bool_ ? 2 : dtype.is_float() ? 7 : 101);
+        if (l.one()) same_on_device("argmax", x, [&](const Tensor& t) { return K::argmax(t, l.axes); }, true);
+        same_on_device("any", x, [&](const Tensor& t) { return K::any(t, l.axes); }, true);
+        if (dtype == bool_) continue;
+        same_on_device("sum", x, [&](const Tensor& t) { return K::sum(t, l.axes); }, true);
+        same_on_device("max", x, [&](const Tensor& t) { return K::max(t, l.axes); }, true);
+        if (dtype.is_float()) same_on_device("var", x, [&](const Tensor& t) { return K::var(t, l.axes); }, false);
+      }
+}
+
+TEST_CASE("groups that are folded in parts have the CPU's bits, and those of a tensor that begins between two packs", "[reduce][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, float16, int32, uint8}) {
+    const Tensor x = whole({70001}, dtype, 3);
+    same_on_device("sum", x, [](const Tensor& t) { return K::sum(t); }, true);
+    same_on_device("sum but the first", x, [](const Tensor& t) { return K::sum(t(kassette::slice(1, kassette::None))); }, true);
+    same_on_device("argmax", x, [](const Tensor& t) { return K::argmax(t); }, true);
+    for (const Shape& shape : {Shape{4000, 5}, Shape{4000, 8}, Shape{2, 4000, 3}})
+      same_on_device("column sums", whole(shape, dtype, 3), [&](const Tensor& t) { return K::sum(t, {-2}); }, true);
+    same_on_device("sums of channels", whole({9, 2, 4100}, dtype, 3), [](const Tensor& t) { return K::sum(t, {0, 2}); }, true);
+  }
+}
+
+TEST_CASE("a variance far from zero loses nothing on a device", "[reduce][device]") {
+  if (!has_device("cuda:0")) return;
+  // 0, 1, 2, ... n - 1 have the variance (n^2 - 1) / 12.
+  for (std::int64_t n : {100, 5000}) {
+    const Tensor x = K::cast(K::arange(n), float32) + 1e5;
+    const double expected = (static_cast<double>(n) * static_cast<double>(n) - 1) / 12;
+    CHECK(K::var(there(x)).to("cpu").item<double>() == Approx(expected).epsilon(1e-4));
+    CHECK(K::var(there(K::reshape(x, {n, 1}) * K::ones({1, 36})), {0}).to("cpu").to_vector<double>()[7] == Approx(expected).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("NaN and infinities go through reductions and softmax on a device as on the CPU", "[reduce][softmax][device]") {
+  if (!has_device("cuda:0")) return;
+  for (double odd : {kNan, kInf, -kInf})
+    for (std::int64_t n : {1, 5, 33, 1025, 5000})
+      for (bool all : {false, true}) {
+        std::vector<double> v(static_cast<std::size_t>(3 * n), 0.5);
+        for (std::int64_t i = 0; i < n; ++i)
+          if (all || i == n / 2) v[static_cast<std::size_t>(n + i)] = odd;
+        const Tensor rows = K::constant(v, float32, {3, n}), columns = K::transpose(rows);
+        for (const Tensor& x : {rows, columns}) {
+          const int axis = x.shape()[0] == 3 && n != 3 ? 1 : 0;
+          same_on_device("max", x, [&](const Tensor& t) { return K::max(t, {axis}); }, false);
+          same_on_device("argmax", x, [&](const Tensor& t) { return K::argmax(t, {axis}); }, true);
+          same_on_device("sum", x, [&](const Tensor& t) { return K::sum(t, {axis}); }, false);
+          if (n > 1) same_on_device("var", x, [&](const Tensor& t) { return K::var(t, {axis}); }, false);
+          same_on_device("logsumexp", x, [&](const Tensor& t) { return K::logsumexp(t, {axis}); }, false);
+          same_on_device("softmax", x, [&](const Tensor& t) { return K::softmax(t, axis); }, false);
+          same_on_device("log_softmax", x, [&](const Tensor& t) { return K::categorical_crossentropy(K::ones_like(t), t, true, axis); }, false, n > 4000 ? kLongColumn : -1);
+        }
+      }
+}
+
+TEST_CASE("softmax and its losses are the CPU's on a device, for rows that are held and longer ones", "[softmax][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, float64, float16, bfloat16})
+    for (std::int64_t n : {1, 2, 31, 33, 255, 256, 257, 513, 1025, 4097, 9001}) {
+      if (dtype != float32 && n != 33 && n != 1025 && n != 9001) continue;
+      for (int axis : {1, 0}) {
+        const Shape shape = axis ? Shape{3, n} : Shape{n, 3};
+        const Tensor x = whole(shape, dtype), target = K::softmax(whole(shape, dtype, 5), axis);
+        same_on_device("softmax", x, [&](const Tensor& t) { return K::softmax(t, axis); }, false);
+        for (bool logits : {true, false}) {
+          auto loss = [&](const Tensor& t) { return K::categorical_crossentropy(t.device() == cpu ? target : there(target), t, logits, axis); };
+          same_on_device("categorical_crossentropy", logits ? x : target, loss, false, n > 4000 && dtype == float32 ? kLongColumn : -1);
+          same_on_device("its gradient", logits ? x : target, [&](const Tensor& t) {
+            const Tensor v = K::variable(t, dtype);
+            return K::eval(K::gradients(K::sum(loss(v)), {v})[0]);
+          }, false);
+        }
+      }
+    }
+}
+
+TEST_CASE("a loss of equal logits is n log(n) on a device, along rows and columns", "[softmax][device]") {
+  if (!has_device("cuda:0")) return;
+  for (std::int64_t n : {33, 1025, 5000})
+    for (int axis : {1, 0}) {
+      const Tensor z = there(K::zeros(axis ? Shape{3, n} : Shape{n, 3}));
+      for (double loss : K::categorical_crossentropy(K::ones_like(z), z, true, axis).to("cpu").to_vector<double>())
+        CHECK(loss == Approx(static_cast<double>(n) * std::log(static_cast<double>(n))).epsilon(1e-5));
+    }
+}
+
+TEST_CASE("batch normalisation over rows, columns and channels is the CPU's on a device", "[batchnorm][device]") {
+  if (!has_device("cuda:0")) return;
+  for (const Layout& l : {Layout{{4100, 3}, {0}}, Layout{{700, 40}, {0}}, Layout{{5, 3, 33, 31}, {0, 2, 3}}, Layout{{2, 3, 5000}, {0, 2}}})
+    for (DType dtype : {float32, float16}) {
+      const Tensor x = whole(l.shape, dtype);
+      const std::int64_t channels = l.shape.rank() == 2 ? l.shape[1] : 3;
+      auto normalised = [&](const Tensor& t, int which) {
+        DeviceScope scope(t.device());
+        auto r = K::normalize_batch_in_training(t, K::ones({channels}, dtype), K::zeros({channels}, dtype), l.axes);
+        return which == 0 ? r.normalized : which == 1 ? r.mean : r.variance;
+      };
+      for (int which : {0, 1, 2}) same_on_device("normalize_batch_in_training", x, [&](const Tensor& t) { return normalised(t, which); }, false);
+    }
+}
+
+TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, int32, float16})
+    for (std::int64_t n : {1, 31, 33, 257, 1025, 20000})
+      for (const Layout& l : {Layout{{n}, {0}}, Layout{{2, n}, {1}}, Layout{{n, 3}, {0}}, Layout{{n, 40}, {0}}}) {
+        if (n > 2000 && l.shape.rank() == 2 && l.shape[1] == 40) continue;
+        const Tensor x = whole(l.shape, dtype, 3);
+        const int axis = l.shape.rank() == 2 && l.shape[0] == 2 ? 1 : 0;
+        same_on_device("cumsum", x, [&](const Tensor& t) { return K::cumsum(t, axis); }, true);
+        same_on_device("cumprod", K::cast(x * 0.0 + 1.0, dtype), [&](const Tensor& t) { return K::cumprod(t, axis); }, true);
+      }
+}
