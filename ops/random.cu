@@ -43,10 +43,10 @@ __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
     emit(random_block(key, static_cast<std::uint64_t>(t)), t / kGroupBlocks * kGroup + t % kGroupBlocks, n);
 }
 template <class Emit>
-void launch_draw(const Call& call, Emit emit) {
+void launch_draw(const Call& call, int key, Emit emit) {
   const std::int64_t n = call.out[0]->numel();
   if (n == 0) return;
-  launch(call.op.name, device_of(call.device), blocks_for((n + Emit::kEach - 1) / Emit::kEach + kGroupBlocks), draw<Emit>, key_of(call, 0), n, emit);
+  launch(call.op.name, device_of(call.device), blocks_for((n + Emit::kEach - 1) / Emit::kEach + kGroupBlocks), draw<Emit>, key_of(call, key), n, emit);
 }
 
 struct Scalar32 {
@@ -118,7 +118,7 @@ void run_floats(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const double scale = uniform ? y - x : y, top = uniform ? std::bit_cast<double>(call.attrs.b) : INFINITY;
-    launch_draw(call, Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(x), static_cast<C>(top)}});
+    launch_draw(call, 0, Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(x), static_cast<C>(top)}});
   });
 }
 
@@ -137,7 +137,7 @@ struct Masks {
 void run_bernoulli(const Call& call) {
   for_dtype<Domain::anything>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, Masks<T>{call.out_as<T>(), words_below(call.attrs.x)});
+    launch_draw(call, 0, Masks<T>{call.out_as<T>(), words_below(call.attrs.x)});
   });
 }
 
@@ -157,7 +157,7 @@ void run_integers(const Call& call) {
   const IntegerRange range = integer_range(call);
   for_dtype<Domain::integers>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, Integers<T>{call.out_as<T>(), range.low, range.size});
+    launch_draw(call, 0, Integers<T>{call.out_as<T>(), range.low, range.size});
   });
 }
 
@@ -194,15 +194,37 @@ void run_between(const Call& call) {
 
 // ---- dropout: the mask from the key, the same words as on the CPU ------------------------------------------------------
 template <class T>
-struct Drop {
-  RandomKey key;
+struct Kept {
   double scale;
   std::uint64_t below;
+  __device__ void operator()(T* to, const T* from, std::uint32_t word) const {
+    if (word < below) store(to, static_cast<Wide<T>>(load(from) * static_cast<Wide<T>>(scale)));
+    else *to = T{};
+  }
+};
+/// A word of the mask for each element: a block gives four.
+template <class T>
+struct DropEach {
+  static constexpr int kEach = 4;
+  const T* x;
+  T* out;
+  Kept<T> kept;
+  __device__ void operator()(const PhiloxWords& b, std::int64_t first, std::int64_t n) const {
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      const std::int64_t i = first + k * kGroupBlocks;
+      if (i < n) kept(out + i, x + i, b.w[k]);
+    }
+  }
+};
+/// A mask that is repeated along axes.
+template <class T>
+struct Drop {
+  RandomKey key;
+  Kept<T> kept;
   // Operand 1 is the mask: it has no bytes, only a place for each of its words.
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    T zero{};
-    if (random_word(key, at[1]) < below) store(o.result<T>() + i, static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) * static_cast<Wide<T>>(scale)));
-    else o.result<T>()[i] = zero;
+    kept(o.result<T>() + i, o.operand<T>(0) + at[0], random_word(key, at[1]));
   }
 };
 void run_dropout(const Call& call) {
@@ -214,11 +236,13 @@ void run_dropout(const Call& call) {
   if (o.n == 0) return;
   // The mask's shape (the third input, on the host): -1 stands for the size of x.
   std::int64_t mask[kMaxRank], step = 1, stride[2][kMaxRank];
+  bool same = true;   // the mask has an element for each of x
   const int given = call.n_in > 2 ? static_cast<int>(call.spec(2).dims[0]) : x.rank;
   for (int i = 0; i < x.rank; ++i) {
     int j = i - (x.rank - given);
     std::int64_t n = call.n_in > 2 ? (j < 0 ? 1 : size_at(call, 2, j)) : -1;
     mask[i] = n < 0 ? x.dims[i] : n;
+    same = same && mask[i] == x.dims[i];
   }
   for (int i = x.rank - 1; i >= 0; --i) {
     stride[1][i] = mask[i] == 1 ? 0 : step;
@@ -234,7 +258,9 @@ void run_dropout(const Call& call) {
   const double level = call.attrs.x;
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, Drop<T>{key_of(call, 1), 1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)}, o);
+    const Kept<T> kept{1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)};
+    if (same) launch_draw(call, 1, DropEach<T>{call.in[0].as<T>(), call.out_as<T>(), kept});
+    else launch_each<2>(call, Drop<T>{key_of(call, 1), kept}, o);
   });
 }
 

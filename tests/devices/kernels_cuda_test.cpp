@@ -1,4 +1,4 @@
-// tests/devices/kernels_cuda_test.cpp - reductions, softmax and scans on a CUDA device at sizes where their kernels change what
+// tests/devices/kernels_cuda_test.cpp - reductions, softmax, scans and draws on a CUDA device at sizes where their kernels change what
 // a thread does: ends of packs, warps, blocks and parts. With a GPU on it, without one on the emulated device.
 #include <kassette/backend.h>
 #include <kassette/error.h>
@@ -179,6 +179,17 @@ TEST_CASE("batch normalisation over rows, columns and channels is the CPU's on a
         return which == 0 ? r.normalized : which == 1 ? r.mean : r.variance;
       };
       for (int which : {0, 1, 2}) same_on_device("normalize_batch_in_training", x, [&](const Tensor& t) { return normalised(t, which); }, false);
+    }
+}
+
+TEST_CASE("dropout on a device drops what it drops on the CPU, with masks of every form", "[random][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, float64, float16})
+    for (std::int64_t n : {1, 15, 16, 17, 63, 64, 65, 1025}) {
+      const Tensor x = whole({3, n}, dtype);
+      same_on_device("dropout", x, [](const Tensor& t) { return K::dropout(t, 0.4, None, 5); }, true);
+      same_on_device("dropout of rows", x, [](const Tensor& t) { return K::dropout(t, 0.4, {3, 1}, 5); }, true);
+      same_on_device("dropout of columns", x, [n](const Tensor& t) { return K::dropout(t, 0.4, {1, n}, 5); }, true);
     }
 }
 
