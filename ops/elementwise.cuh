@@ -189,6 +189,7 @@ Kernels moving_kernels();   // where, cast, broadcasting, ranges
 Kernels matmul_kernels();
 Kernels softmax_kernels();
 Kernels ctc_kernels();
+Kernels ctc_decode_kernels();
 Kernels scan_kernels();
 Kernels gather_kernels();   // gather, one_hot, and sums over copies
 Kernels random_kernels();

@@ -11,7 +11,7 @@ const std::vector<PluginKernel>& kernels() {
   static const auto* all = [] {
     auto* list = new std::vector<PluginKernel>;
     for (const Kernels& k : {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels(),
-                             softmax_kernels(), ctc_kernels(), scan_kernels(), gather_kernels(), random_kernels(), normalization_kernels(), sparse_kernels(),
+                             softmax_kernels(), ctc_kernels(), ctc_decode_kernels(), scan_kernels(), gather_kernels(), random_kernels(), normalization_kernels(), sparse_kernels(),
                              conv_kernels(), pool_kernels(), resize_kernels()})
       list->insert(list->end(), k.first, k.first + k.n);
     return list;

@@ -1,4 +1,4 @@
-// tests/devices/kernels_cuda_test.cpp - reductions, softmax, scans and draws on a CUDA device at sizes where their kernels change what
+// tests/devices/kernels_cuda_test.cpp - reductions, softmax, scans, draws and decoding on a CUDA device at sizes where their kernels change what
 // a thread does: ends of packs, warps, blocks and parts. With a GPU on it, without one on the emulated device.
 #include <kassette/backend.h>
 #include <kassette/error.h>
@@ -204,4 +204,26 @@ TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][dev
         same_on_device("cumsum", x, [&](const Tensor& t) { return K::cumsum(t, axis); }, true);
         same_on_device("cumprod", K::cast(x * 0.0 + 1.0, dtype), [&](const Tensor& t) { return K::cumprod(t, axis); }, true);
       }
+}
+
+TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[ctc][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, float64}) {
+    const Tensor y = K::softmax(whole({3, 9, 5}, dtype, 11)), steps = K::constant({9, 4, 0}, int32);
+    for (bool greedy : {true, false}) {
+      const K::CtcDecoded here = K::ctc_decode(y, steps, greedy, 6, 1), moved = K::ctc_decode(there(y), there(steps), greedy, 6, 1);
+      REQUIRE(moved.decoded.size() == here.decoded.size());
+      for (std::int64_t i = 0; i < here.decoded.size(); ++i) {
+        CHECK(moved.decoded[i].device() == Device("cuda:0"));
+        CHECK(same_bits(moved.decoded[i].to("cpu"), here.decoded[i]));
+      }
+      CHECK(moved.log_prob.device() == Device("cuda:0"));
+      CHECK(same_bits(moved.log_prob.to("cpu"), here.log_prob));
+    }
+    const K::CtcDecoded here = K::ctc_decode(y, K::constant({9, 4, 5}, int32), false, 6, 3), moved = K::ctc_decode(there(y), there(K::constant({9, 4, 5}, int32)), false, 6, 3);
+    for (std::int64_t i = 0; i < 3; ++i) CHECK(same_bits(moved.decoded[i].to("cpu"), here.decoded[i]));
+    CHECK(same_bits(moved.log_prob.to("cpu"), here.log_prob));
+    CHECK(error_of<ValueError>([&] { K::ctc_decode(there(y), there(K::constant({9, 10, 0}, int32))); }) ==
+          "ctc_decode: input_length 10 of sample 1; y_pred has 9 time steps");
+  }
 }

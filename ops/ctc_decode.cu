@@ -1,0 +1,41 @@
+// ops/ctc_decode.cu - reading labels out of scores that are on a CUDA device.
+#include <cstring>
+#include <iterator>
+#include <vector>
+
+#include "ops/elementwise.cuh"
+
+namespace kassette::cuda {
+namespace {
+
+// Note [Decoding on the host]
+// How long the longest label is, and with it the shape of the result, has to be known on the host before the call returns, so decoding
+// waits for the device however it is done. The search goes on the host then: its sorts and ties depend on the last bits of logarithms,
+// and a device's differ from the CPU's there. The scores are copied once, results go back to the device.
+void run_on_host(const Call& call) {
+  CudaBackend& device = device_of(call.device);
+  std::vector<std::byte> held[2];
+  Array in[2];
+  for (int i = 0; i < 2; ++i) {
+    held[i].resize(static_cast<std::size_t>(call.spec(i).bytes()));
+    if (!held[i].empty()) device.copy_to_host(held[i].data(), call.in[i].data, call.spec(i).bytes());
+    in[i] = {call.in[i].body, held[i].data()};
+  }
+  host_services().allocate_output(*call.out[call.n_out - 1], cpu);   // the scores; the kernel allocates the labels
+  call.op.cpu(Call{call.op, call.attrs, in, call.n_in, call.out, call.n_out, cpu});
+  for (int i = 0; i < call.n_out; ++i) {
+    Body& out = *call.out[i];
+    std::vector<std::byte> made(static_cast<std::size_t>(out.bytes()));
+    if (!made.empty()) std::memcpy(made.data(), out.data(), made.size());
+    host_services().allocate_output(out, call.device);
+    if (!made.empty()) device.copy_from_host(out.data(), made.data(), out.bytes());
+  }
+}
+
+const PluginKernel kernels[] = {{"ctc_decode", run_on_host}, {"ctc_beam_search", run_on_host}};
+
+}  // namespace
+
+Kernels ctc_decode_kernels() { return {kernels, static_cast<int>(std::size(kernels))}; }
+
+}  // namespace kassette::cuda
