@@ -18,7 +18,10 @@ class Branches final : public Procedure {
     const Tensor *yes = in.begin() + 2, *no = yes + n_yes_;
     return run_body(plan, taken ? std::span(yes, no) : std::span(no, in.end()), step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
   }
-  void specs(const Call&, Spec* out) const override { out->set(result_); }
+  void specs(const Call& call, Spec* out) const override {
+    out->set(result_);
+    call.out[0]->device = yes_->output_spec(0).device;
+  }
   int n_out() const override { return 1; }
   bool reaches(int i, Outputs) const override {
     return i >= 2 && (i < 2 + n_yes_ ? yes_->reaches(i - 2) : no_->reaches(i - 2 - n_yes_));

@@ -23,7 +23,10 @@ class Rewinder final : public Procedure {
   /// The same, for adjoints of this one that want these inputs. `tape` may be null.
   Tape record(const Tensors& in, const std::vector<char>& wanted, const Tape* tape) const;
   void specs(const Call& call, Spec* out) const override {
-    for (std::size_t i = 0; i < wanted_.size(); ++i) out[i].set(call.spec(wanted_[i]));
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      out[i].set(call.spec(wanted_[i]));
+      call.out[i]->device = call.in[wanted_[i]].body->device;
+    }
   }
   int n_out() const override { return wanted_.size(); }
   bool reaches(int i, Outputs) const override { return i >= n_in_ || of().reaches(i, ~Outputs(0)); }
@@ -94,6 +97,7 @@ void call_kernel(const Call& call) {
     const Body& r = Access::body(results[i]);
     Value v = read_value(r);
     call.out[i]->set(r);
+    call.out[i]->device = r.device;
     call.out[i]->storage = std::move(v.storage);
     call.out[i]->offset = v.offset;
   }
@@ -233,7 +237,7 @@ constinit const OpDef call_row{.name = "call",
                                .cpu = call_kernel,
                                .vjp = call_gradient,
                                .saves_in = ~0u,
-                               .host = 1,
+                               .host = ~0u,   // wherever they are: of a body, some are read on the host
                                .traits = kView,
                                .n_out = 0,
                                .cuda = call_kernel};

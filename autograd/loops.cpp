@@ -157,6 +157,7 @@ void Scan::specs(const Call& call, Spec* out) const {
     if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
   for (int i = 0; i < ny_; ++i) out[i].set(stacked_spec(form_.what, body_->output_spec(i), steps));
   for (int i = 0; i < ns_; ++i) out[ny_ + i].set(call.spec(1 + nx_ + i));
+  for (int i = 0; i < ny_ + ns_; ++i) call.out[i]->device = body_->output_spec(i).device;
 }
 
 }  // namespace
@@ -200,16 +201,22 @@ Tensors computed(const char* what, const Tensors& captures) {
   return all;
 }
 
+/// Elements and states are on one device, but for single numbers, which go there.
+Tensor placed(const char* what, const Tensor& t, Device device) {
+  const Body& b = Access::body(t);
+  if (b.device != device && (b.device != cpu || b.rank != 0)) fail<DeviceError>(what, ": one operand is on ", device, ", another on ", b.device, "; move one with .to(\"", device, "\")");
+  return t.to(device);
+}
+
 }  // namespace
 
 Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
   std::vector<Spec> args;
-  Device device = cpu;
+  const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) fail<ValueError>(r.what, ": the rank of the elements is unknown; declare it in the placeholder");
     args.push_back(element_spec(b));
-    device = b.device;
   }
   for (const Tensor& t : r.states) args.push_back(Access::body(t));
   Traced body = trace(r.what, args, device, [&](const Tensors& a) {
@@ -221,8 +228,8 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
     Scoped<bool> on(context().symbolic, symbolic);
     in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
   }
-  append(in, r.xs);
-  append(in, r.states);
+  for (const Tensor& t : r.xs) in.push_back(placed(r.what, t, device));
+  for (const Tensor& t : r.states) in.push_back(placed(r.what, t, device));
   append(in, symbolic ? body.captures : computed(r.what, body.captures));
   auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
   return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);

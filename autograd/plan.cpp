@@ -100,7 +100,7 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
     if (!feed.fallback)
       fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared, " has no default");
     Value v = feed.fallback->load();
-    return Access::wrap(plain_body(feed.declared, cpu, std::move(v.storage), v.offset));
+    return Access::wrap(plain_body(feed.declared, feed.fallback->device, std::move(v.storage), v.offset));
   }
   const Body& b = Access::body(arg);
   if (is_sparse(b))

@@ -74,7 +74,7 @@ class Plan {
   /// Which outputs depend differentiably on that input.
   Outputs reaches(int input) const { return program_.reaches[input]; }
   /// Static specs of the outputs, as recorded.
-  const Spec& output_spec(int i) const { return program_.outputs_as_recorded[i]; }
+  const Body& output_spec(int i) const { return program_.outputs_as_recorded[i]; }
   /// The same with devices.
   const std::vector<Body>& output_bodies() const { return program_.outputs_as_recorded; }
 

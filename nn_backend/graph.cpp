@@ -161,6 +161,16 @@ void check_pair(const SetPair& pair) {
   }
 }
 
+/// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each call.
+Tensor beside(const Tensor& variable, const Tensor& value, int number) {
+  const Body& v = Access::body(value);
+  const Device device = variable.device();
+  if (v.device == device) return value;
+  if (v.device != cpu || v.rank != 0) fail<DeviceError>("function: update ", number, ": the variable is on ", device, ", the value on ", v.device);
+  Scoped<bool> on(context().symbolic, context().symbolic || (v.flags & kLeaf));
+  return value.to(device);
+}
+
 void add_updates(Plan::Request& request, const Updates& updates) {
   int i = 0;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u, ++i) {
@@ -169,7 +179,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     const Body& b = Access::body(first);
     if (second.defined()) {
       if (!is_variable_body(b)) fail<TypeError>("function: update ", i, ": the first of the pair is not a variable");
-      request.set_pairs.push_back({first, second, i});
+      request.set_pairs.push_back({first, beside(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
     }
@@ -191,6 +201,8 @@ Tensor feed_value(const Tensor& key, const Tensor& value) {
   const Spec &declared = Access::body(key), &v = Access::body(value);
   if (!v.compatible(declared)) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
   if (Access::body(value).flags & kLeaf) {
+    if (value.device() != key.device())
+      fail<DeviceError>("function: feed_dict gives a variable on ", value.device(), ", and the tensor that it stands for is on ", key.device());
     if (v.dtype == declared.dtype) return value;
     fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
   }

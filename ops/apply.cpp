@@ -263,6 +263,7 @@ Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in)
 }
 
 void infer(const Call& call) {
+  for (int i = 0; i < call.n_out; ++i) call.out[i]->device = call.device;   // a rule that knows better says so
   if (call.n_out == 1) {
     call.op.rule(call, call.out[0]);
   } else {
@@ -270,7 +271,6 @@ void infer(const Call& call) {
     call.op.rule(call, specs.get());
     for (int i = 0; i < call.n_out; ++i) call.out[i]->set(specs[i]);
   }
-  for (int i = 0; i < call.n_out; ++i) call.out[i]->device = call.device;
 }
 
 void compute(const Call& call) {

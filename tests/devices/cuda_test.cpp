@@ -281,3 +281,89 @@ TEST_CASE("a small network trains on a CUDA device as on the CPU, by function to
     for (int i = 0; i < 5; ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(1e-12));
   }
 }
+
+TEST_CASE("pairs of a function bring single numbers of the CPU to the device of their variable, and refuse all else", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor rate = K::variable(0.25), row = K::variable({1, 2}), number = K::eval(K::constant(0.5));
+  Tensor w, v;
+  {
+    DeviceScope scope("cuda:0");
+    w = K::variable(1.0);
+    v = K::variable({3, 4});
+  }
+  K::function({}, {}, {{w, number}})({});
+  CHECK(w.device() == Device("cuda:0"));
+  CHECK(floats(w) == std::vector<float>{0.5});
+  CHECK(floats(K::eval(w * 2.0)) == std::vector<float>{1});
+  auto follow = K::function({}, {}, {{w, rate}});
+  follow({});
+  CHECK(floats(w) == std::vector<float>{0.25});
+  K::update(rate, 0.125);   // read at each call
+  follow({});
+  CHECK(floats(w) == std::vector<float>{0.125});
+  Tensor x = K::placeholder(kassette::Shape{});   // of the CPU
+  K::function({x}, {}, {{w, x * 2.0}})({K::constant(4)});
+  CHECK(floats(w) == std::vector<float>{8});
+  CHECK(error_of<DeviceError>([&] { K::function({}, {}, {{v, row}}); }) == "function: update 0: the variable is on cuda:0, the value on cpu");
+  CHECK(error_of<DeviceError>([&] { K::function({}, {}, {{row, v}}); }) == "function: update 0: the variable is on cpu, the value on cuda:0");
+  CHECK(floats(v) == std::vector<float>{3, 4});
+}
+
+TEST_CASE("a variable of feed_dict and the value of an unfed input are on the device that is declared", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor here = K::variable({1, 2});
+  DeviceScope scope("cuda:0");
+  Tensor x = K::placeholder({2}), there = K::variable({5, 6});
+  CHECK(error_of<DeviceError>([&] { K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, here}}}); }) ==
+        "function: feed_dict gives a variable on cpu, and the tensor that it stands for is on cuda:0");
+  CHECK(floats(K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, there}}})({})[0]) == std::vector<float>{10, 12});
+  Tensor y = K::function({there}, {there + 1.0})({Tensor()})[0];   // a variable that is an input, unfed
+  CHECK(y.device() == Device("cuda:0"));
+  CHECK(floats(y) == std::vector<float>{6, 7});
+}
+
+TEST_CASE("loops and branches on a device read shapes and numbers of the CPU where they are", "[device]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope("cuda:0");
+  Tensor x = K::placeholder({K::None}), n = K::shape(x)[0];
+  // Sums of x[t] * (0 + 1 + ... + n - 1)
+  auto triangle = [&](const Tensor& sum, const Tensor& e) { return sum + e * K::sum(K::cast(K::arange(n), "float32")); };
+  auto fold = K::function({x}, {K::foldl(triangle, x, K::constant(0.0))});
+  CHECK(floats(fold({K::constant({1, 2, 3})})[0]) == std::vector<float>{18});
+  CHECK(floats(fold({K::constant({1, 2, 3, 4})})[0]) == std::vector<float>{60});
+  auto sums = K::function({x}, {K::map_fn([&](const Tensor& e) { return e * K::sum(K::ones(K::shape(x))); }, x)});   // a shape of rank 1
+  CHECK(floats(sums({K::constant({1, 2, 3})})[0]) == std::vector<float>{3, 6, 9});
+  auto branch = K::function({x}, {K::switch_(K::sum(x) > 0.0, [&] { return K::sum(K::cast(K::arange(n), "float32")); }, [&] { return K::sum(x); })});
+  CHECK(floats(branch({K::constant({1, 2, 3})})[0]) == std::vector<float>{3});
+  CHECK(floats(branch({K::constant({-1, -2})})[0]) == std::vector<float>{-3});
+}
+
+TEST_CASE("a number of the CPU beside elements of a device has the gradient that it has beside those of the CPU", "[device]") {
+  if (!has_device("cuda:0")) return;
+  for (const char* name : {"cpu", "cuda:0"}) {
+    INFO(name);
+    Tensor rate = K::variable(0.5), start = K::variable(2.0);   // of the CPU
+    Tensor xs = K::constant({1, 2, 3}).to(name);
+    auto step = [&](const Tensor& sum, const Tensor& e) { return sum * rate + e; };
+    // s = ((2 r + 1) r + 2) r + 3: 6 r^2 + 2 r + 2 by r, r^3 by the start
+    Tensor eager = K::foldl(step, xs, start);
+    CHECK(floats(eager) == std::vector<float>{4.5});
+    Tensors g = K::gradients(eager, {rate, start});
+    CHECK(floats(g[0]) == std::vector<float>{4.5});
+    CHECK(floats(g[1]) == std::vector<float>{0.125});
+    DeviceScope scope(name);
+    Tensor x = K::placeholder({K::None});
+    Tensor loss = K::foldl(step, x, start);
+    Tensors sym = K::gradients(loss, {rate, start});
+    auto f = K::function({x}, {loss, sym[0], sym[1]});
+    Tensors got = f({xs});
+    CHECK(floats(got[0]) == std::vector<float>{4.5});
+    CHECK(floats(got[1]) == std::vector<float>{4.5});
+    CHECK(floats(got[2]) == std::vector<float>{0.125});
+  }
+  Tensor here = K::ones({3}), there = here.to("cuda:0");
+  CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, there, K::ones({3})); }).find("cuda:0") != std::string::npos);
+  Tensor x = K::placeholder({3});
+  CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, x, there); }) ==
+        "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+}
