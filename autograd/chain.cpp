@@ -28,7 +28,7 @@ Place Chain::repeated(const std::byte* one, int source) {
 }
 
 /// Processors see ahead in one operand; with several to follow beside results that are written, they are helped.
-bool Chain::fetches() const { return shape_.numel() * element_ >= fast_path_thresholds.fetched; }
+bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
 void Chain::fetch(const Place& p) {
   if (!p.base) return;
   for (int i = 0; i < n_fetch_; ++i)

@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "ops/chain.h"
+#include "ops/device_chain.h"
 
 namespace kassette {
-
-/// Where an operand of a chain is: memory that moves on with the chunks, or a chunk of the part's own.
-struct Place {
-  std::byte* base = nullptr;   // null: the chunk, or memory of a source
-  int chunk = -1;
-  int source = -1;             // whose memory it is, to be said before each run
-  std::int64_t first = 0;      // bytes from there on
-  std::int64_t skip = 0;       // bytes between the end of a row and the start of the next; negative to read a row again
-};
 
 /// Memory for n of T, of which none is made: chains use a few of many, and most are made anew at each call.
 template <class T, int n>
@@ -31,12 +22,6 @@ class Unmade {
   alignas(T) std::byte bytes_[sizeof(T) * n];
 };
 
-/// Elements, or rows of them.
-struct ChainShape {
-  std::int64_t rows = 1, width;
-  std::int64_t numel() const { return rows * width; }
-};
-
 /// Threaded code of fused elementwise ops, with intermediate values in registers, and the ways to run it over parts of a range.
 class Chain {
  public:
@@ -45,7 +30,7 @@ class Chain {
   Chain(DType dtype, const ChainShape& shape, const ChainTable& table = KASSETTE_PICK(chain_tables).usual)
       : table_(table), d_(dtype == float64), element_(dtype.size()), shape_(shape) {}
 
-  static Place memory(std::byte* base) { return {.base = base}; }
+  static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
   static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) { return {.source = source, .first = first, .skip = skip}; }
   Place new_chunk() { return {.chunk = n_chunks_++}; }
   /// A chunk of one repeated element: of memory, or of a source.
@@ -65,6 +50,8 @@ class Chain {
   int length() const { return n_code_; }
   const ChainShape& shape() const { return shape_; }
 
+  /// The whole chain, whose table is device_chain_table(), enqueued.
+  void run_on(Device device) const { run_chain(device, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_}); }
   /// Elements of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
   /// The same in pieces of `size` elements. The memory of sources is `block`, for one piece after the other; done(at, n) follows each.
@@ -89,10 +76,6 @@ class Chain {
 
  private:
   static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
-  struct One {
-    const std::byte* from;
-    int source, chunk;
-  };
 
   /// The program with its chunks in place.
   class Running {
@@ -118,7 +101,7 @@ class Chain {
   int n_code_ = 0, n_fetch_ = 0, n_chunks_ = 0, n_ones_ = 0, n_moving_ = 0;
   Unmade<ChainCode, kMaxCode> code_;
   Unmade<Place, kMaxCode> from_;
-  Unmade<One, 2 * kMaxSteps> ones_;
+  Unmade<ChainOne, 2 * kMaxSteps> ones_;
 };
 
 }  // namespace kassette

@@ -14,7 +14,8 @@ namespace {
 /// Elements that are worth a thread: whole lines of 64, since what is written past the caches begins with one.
 std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.length() / 64 + 1) * 64; }
 
-const ChainTable& table_for(std::int64_t n) {
+const ChainTable& table_for(Device device, std::int64_t n) {
+  if (device != cpu) return device_chain_table();
   const ChainTables& tables = KASSETTE_PICK(chain_tables);
   return n < fast_path_thresholds.long_chunks ? tables.usual : tables.large;
 }
@@ -42,9 +43,10 @@ Item Plan::gather(Frame& f, int begin, int end) const {
 /// As many steps from `begin` on as go over the same number of elements of the same float dtype. One step alone is an item that is not
 /// fused, unless it reads splats.
 Item Plan::find_item(Frame& f, int begin, int end) const {
-  Item item{begin, begin, 0, false, false};
+  Item item{begin, begin, 0, 0, false, false};
   bool known = true;   // all that decides
   DType dtype;
+  Device device;
   bool splats = false;
   for (int k = begin; k < end && k - begin < Chain::kMaxSteps; ++k) {
     const Step& s = step(k);
@@ -52,11 +54,12 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
     Body& out = f.own[s.out];
     infer(f, s);
     known = known && s.known;
-    if (k > begin && out.device != cpu) break;
+    if (k > begin && out.device != device) break;
     if (k == begin) {
-      item.n = out.numel();
+      item.n = item.width = out.numel();
       dtype = out.dtype;
-      if (out.device != cpu || (dtype != float32 && dtype != float64) || item.n == 0) break;
+      device = out.device;
+      if ((dtype != float32 && dtype != float64) || item.n == 0) break;
     }
     if (out.numel() != item.n || out.dtype != dtype) break;
     bool fits = true;
@@ -64,7 +67,8 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
       const Body& b = *f.at[slot];
       std::int64_t m = b.numel();
       bool splat = is_splat(b);
-      fits = fits && b.dtype == dtype && (m == item.n || m == 1 || splat);
+      if (device != cpu && m > 1 && item.width == item.n && repeats_rows(b, out)) item.width = m;
+      fits = fits && b.dtype == dtype && (m == item.n || m == 1 || splat || (m == item.width && repeats_rows(b, out)));
       splats = splats || splat;
     }
     if (!fits) break;
@@ -92,7 +96,7 @@ bool Plan::sums_chain(Frame& f, const Item& item) const {
   const int from = step(item.end - 1).out;
   if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, item.end + 1) || item.n <= kFoldRow) return false;
   infer(f, s);
-  return f.own[s.out].numel() == 1;
+  return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
 }
 
 /// Storage for what outlives the item. A slot that has storage already keeps it: the variable itself.
@@ -206,7 +210,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
     bool one = is_splat(b) || (b.numel() == 1 && item.n != 1);
-    if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data());
+    if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == item.n ? 0 : -b.bytes());
     int j = item.begin;
     while (step(j).out != slot) ++j;
     return kept[j - item.begin];
@@ -235,11 +239,13 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
 /// A chain, and perhaps the sum of what it makes.
 void Plan::run_fused(Frame& f, const Item& item) const {
   count_taken(item.sums ? FastPath::chain_summed : step(item.begin).tail ? FastPath::chain_of_update : FastPath::chain);
-  const DType dtype = f.own[step(item.begin).out].dtype;
-  Chain chain(dtype, {.width = item.n}, table_for(item.n));
+  const Body& first = f.own[step(item.begin).out];
+  const DType dtype = first.dtype;
+  Chain chain(dtype, {.rows = item.n / item.width, .width = item.width}, table_for(first.device, item.n));
   fetch_operands(chain, f, item);
   add_steps(chain, f, item);
   chain.finish();
+  if (first.device != cpu) return chain.run_on(first.device);
   if (!item.sums) {
     parallel_for(item.n, part_of(chain), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;

@@ -98,18 +98,6 @@ bool LoopChains::takes(std::size_t i) {
   return true;
 }
 
-/// An operand whose elements are those of a row of the result, again and again.
-bool LoopChains::repeats_rows(int operand, int out) const {
-  const Spec &a = body(operand), &b = body(out);
-  int first = 0;
-  while (first < a.rank && a.dims[first] == 1) ++first;
-  int rank = a.rank - first;
-  if (rank >= b.rank) return false;
-  for (int i = 0; i < rank; ++i)
-    if (a.dims[first + i] != b.dims[b.rank - rank + i]) return false;
-  return true;
-}
-
 bool LoopChains::takes_elements(const Step& s) {
   std::int64_t n = body(s.out).numel();
   int embedded = 0;
@@ -119,7 +107,7 @@ bool LoopChains::takes_elements(const Step& s) {
     if (b.dtype != body(s.out).dtype) return false;
     embedded += slot(q).role == kEmbedded;
     if (b.numel() == n) continue;
-    if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(q, s.out))) return false;
+    if (slot(q).role != kOutside || (b.numel() != 1 && !repeats_rows(b, body(s.out)))) return false;
     if (b.numel() != 1 && shape_.rows && b.numel() != n / shape_.rows) return false;
   }
   Slot& made = slot(s.out);

@@ -62,7 +62,6 @@ class LoopChains {
   bool takes_elements(const Step& s);
   bool takes_window(const Step& s);
   bool fits(const Window& w);
-  bool repeats_rows(int operand, int out) const;
   bool tiles(const Slot& s) const;
   std::ptrdiff_t unfit(std::size_t begin, std::size_t end);
   std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);

@@ -61,7 +61,7 @@ struct Step {
 /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
 struct Item {
   int begin, end;
-  std::int64_t n;
+  std::int64_t n, width;   // width: of the rows that an operand repeats, on a device; else n
   bool fused;   // several, or one that reads splats
   bool sums;    // the last step sums what the chain before it makes, see Note [Sums of chains]
   int chain_end() const { return end - sums; }

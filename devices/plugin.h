@@ -11,6 +11,7 @@ struct Call;      // ops/op.h
 struct Strided;   // ops/strided.h
 struct SparseView;   // ops/sparse_view.h
 struct DeviceConvLimits;   // ops/conv.h
+struct DeviceChain;   // ops/device_chain.h
 
 struct DeviceStream;   // devices/cuda/cuda.h
 
@@ -73,6 +74,7 @@ struct DeviceMoves {
   void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
   void (*sum_copies)(const Call& call, const Strided& kept, const Strided& copies);
+  void (*run_chain)(Device device, const DeviceChain& chain);
   /// Memory of the host that the device copies from and to at full speed; null where there is none left. Kept for reuse.
   void* (*allocate_pinned)(std::int64_t bytes);
   void (*release_pinned)(void* data, std::int64_t bytes);
@@ -93,7 +95,7 @@ struct DevicePlugin {
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    5 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+    6 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
 
 /// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
 void connect_plugin(const DevicePlugin& plugin, HostServices* services);

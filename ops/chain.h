@@ -12,6 +12,8 @@ namespace kassette {
 // registers) where there is much: half the jumps, and twice as much that does not wait for one another. So an op costs its arithmetic and one jump, which processors
 // predict, and the loads of the chunks to come run ahead of it. An op that has no instruction here, being long enough
 // itself, runs its loop on a chunk in memory. Values are those of the loops to the last bit.
+// On a device the program is data that one kernel interprets (ops/chain.cu); there an operand may also be a row that repeats, as a
+// bias is behind a product.
 constexpr std::int64_t kMaxChunkBytes = 512;
 
 /// Ops whose value is short; of the others the loops are called.
@@ -34,6 +36,27 @@ struct ChainCode {
   Params params;
   Loop loop;             // of `call` alone
   const Attrs* attrs;
+};
+
+/// Where an operand of a chain is: memory that moves on with the chunks, or a chunk of the part's own.
+struct Place {
+  std::byte* base = nullptr;   // null: the chunk, or memory of a source
+  int chunk = -1;
+  int source = -1;             // whose memory it is, to be said before each run
+  std::int64_t first = 0;      // bytes from there on
+  std::int64_t skip = 0;       // bytes between the end of a row and the start of the next; negative to read a row again
+};
+
+/// A chunk that repeats one element, of memory or of a source.
+struct ChainOne {
+  const std::byte* from;
+  int source, chunk;
+};
+
+/// Elements, or rows of them.
+struct ChainShape {
+  std::int64_t rows = 1, width;
+  std::int64_t numel() const { return rows * width; }
 };
 
 /// By dtype: 0 float32, 1 float64. Where no step is, `call` runs the loop.

@@ -1,6 +1,7 @@
 // ops/dims.cpp - shape arguments as tensors, and shapes out of tensors.
 #include "ops/dims.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include "core/convert.h"
@@ -218,5 +219,12 @@ DimValues read_dims(const Call& call, int i) {
 }
 
 void dims_from(const Call& call, int i, Spec* out) { to_shape(call.op.name, read_dims(call, i), out); }
+
+bool repeats_rows(const Spec& a, const Spec& b) {
+  int first = 0;
+  while (first < a.rank && a.dims[first] == 1) ++first;
+  const int rank = a.rank - first;
+  return rank < b.rank && std::equal(a.dims + first, a.dims + a.rank, b.dims + b.rank - rank);
+}
 
 }  // namespace kassette

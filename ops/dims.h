@@ -36,4 +36,7 @@ DimValues read_dims(const Call& call, int i);
 /// The same as a shape: rank and dims of `out`. Throws ValueError for negative numbers.
 void dims_from(const Call& call, int i, Spec* out);
 
+/// Whether the elements of `a` are those of a row of `b`, so that broadcast to `b` they come again and again. Both shapes are known.
+bool repeats_rows(const Spec& a, const Spec& b);
+
 }  // namespace kassette

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ops/elementwise.cuh"
+#include "ops/device_chain.h"
 #include "ops/moving.cuh"
 
 namespace kassette::cuda {
@@ -35,7 +36,8 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
          cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
        },
        [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes); },
-       [](Device device, void* to, std::int64_t count, std::uint64_t bits, int size) { cuda::fill(cuda::device_of(device), to, count, bits, size); }, cuda::sum_copies, cuda::allocate_pinned,
+       [](Device device, void* to, std::int64_t count, std::uint64_t bits, int size) { cuda::fill(cuda::device_of(device), to, count, bits, size); },
+       cuda::sum_copies, cuda::run_chain, cuda::allocate_pinned,
        cuda::release_pinned}};
   return &plugin;
 }

@@ -1,0 +1,120 @@
+// ops/device_chain.cpp - from a chain's instructions to the program of a device's kernel.
+#include "ops/device_chain.h"
+
+#include <algorithm>
+#include <array>
+
+#include "devices/plugin.h"
+#include "ops/strided.h"
+
+namespace kassette {
+namespace {
+
+using D = DeviceChain;
+
+// The table has numbers where a CPU's has addresses of code.
+constexpr std::uintptr_t kTurned = 1 << 8;
+ChainStep step_of(std::uintptr_t number) { return reinterpret_cast<ChainStep>(number); }
+std::uintptr_t number_of(ChainStep step) { return reinterpret_cast<std::uintptr_t>(step); }
+
+template <int n>
+std::array<ChainStep, n> steps_from(std::uintptr_t first) {
+  std::array<ChainStep, n> steps;
+  for (ChainStep& step : steps) step = step_of(first++);
+  return steps;
+}
+
+bool is_unary(const ChainCode& c) { return number_of(c.step) >= D::kUnary && number_of(c.step) < D::kBinary; }
+
+/// Values that are stored for later get places, which are taken anew after the last load of one.
+class KeptPlaces {
+ public:
+  KeptPlaces(const ChainView& chain, D& to) : chain_(chain), to_(to) {}
+  int store(int at) { return place_of_[chain_.from[at].chunk] = take(); }
+  int load(int at) {
+    const int chunk = chain_.from[at].chunk, place = place_of_[chunk];
+    int k = at + 1;
+    while (k < chain_.n_code && (chain_.from[k].chunk != chunk || is_unary(chain_.code[k]))) ++k;
+    if (k == chain_.n_code) used_[place] = false;
+    return place;
+  }
+
+ private:
+  int take() {
+    int place = 0;
+    while (used_[place]) ++place;
+    used_[place] = true;
+    to_.n_kept = std::max(to_.n_kept, place + 1);
+    return place;
+  }
+
+  const ChainView& chain_;
+  D& to_;
+  int place_of_[256] = {};
+  bool used_[D::kMostKept] = {};
+};
+
+int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
+  for (int i = 0; i < n; ++i)
+    if (to.operands[i].base == base && to.operands[i].skip == skip) return i;
+  to.operands[n] = {base, skip};
+  return n++;
+}
+
+}  // namespace
+
+const ChainTable& device_chain_table() {
+  static const auto unary = steps_from<UnaryOps::size>(D::kUnary);
+  static const auto binary = steps_from<BinaryOps::size>(D::kBinary), turned = steps_from<BinaryOps::size>(D::kBinary + kTurned);
+  static const ChainStep load = step_of(D::kLoad), store = step_of(D::kStore), end = step_of(D::kEnd);
+  static const ChainTable table{.chunk_bytes = 0,
+                                .unary = {unary.data(), unary.data()},
+                                .binary = {binary.data(), binary.data()},
+                                .turned = {turned.data(), turned.data()},
+                                .call = {},
+                                .load = {load, load},
+                                .store = {store, store},
+                                .fetch = {},
+                                .end = {end, end},
+                                .run = {},
+                                .pad = {},
+                                .repeat = {}};
+  return table;
+}
+
+void run_chain(Device device, const ChainView& chain) {
+  D to{};
+  to.is_double = chain.is_double != 0;
+  to.n = chain.shape.numel();
+  to.width = chain.shape.width;
+  to.n_code = chain.n_code - 1;   // the last one is the end
+  KeptPlaces kept(chain, to);
+  int n_operands = 0, n_params = 0;
+  for (int i = 0; i < to.n_code; ++i) {
+    const ChainCode& c = chain.code[i];
+    const Place& from = chain.from[i];
+    const std::uintptr_t number = number_of(c.step);
+    D::Instruction& made = to.code[i];
+    made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .turned = number > 255};
+    if (is_unary(c)) {
+      to.params[n_params] = c.params;
+      made.index = static_cast<std::uint8_t>(n_params++);
+      continue;
+    }
+    const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones, [&](const ChainOne& o) { return !c.moves && o.chunk == from.chunk; });
+    int index;
+    if (c.moves) {
+      made.where = D::kMemory;
+      index = operand_of(to, n_operands, c.operand, from.skip);
+    } else if (one != chain.ones + chain.n_ones) {
+      made.where = D::kOne;
+      index = operand_of(to, n_operands, const_cast<std::byte*>(one->from), 0);
+    } else {
+      index = made.code == D::kStore ? kept.store(i) : kept.load(i);
+    }
+    made.index = static_cast<std::uint8_t>(index);
+  }
+  device_moves().run_chain(device, to);
+}
+
+}  // namespace kassette

@@ -1,0 +1,64 @@
+// ops/device_chain.h - chains of elementwise ops on a device: the program as plain data, which is the argument of one kernel. See Note [Chains].
+#pragma once
+#include <kassette/device.h>
+
+#include "ops/binary_ops.h"
+#ifndef KASSETTE_DEVICE_CODE
+#include "ops/chain.h"
+#endif
+
+namespace kassette {
+
+/// What a kernel interprets for each element, whose value is in a register, `acc`. At most 4 KiB, as arguments of kernels are.
+struct DeviceChain {
+  /// Ops by their places in UnaryOps and BinaryOps.
+  static constexpr int kLoad = 1, kStore = 2, kUnary = 3, kBinary = kUnary + UnaryOps::size, kEnd = kBinary + BinaryOps::size;
+  enum Where : std::uint8_t {
+    kKept,     // a value of the element that an instruction stored before
+    kMemory,   // an operand that moves on with the elements
+    kOne       // an operand that is one number
+  };
+  struct Instruction {
+    std::uint8_t code;
+    Where where;           // of the operand
+    std::uint8_t index;    // of the operand; of an op with one operand, of its params
+    bool turned;           // acc = operand op acc
+  };
+  struct Operand {
+    std::byte* base;
+    std::int64_t skip;   // bytes between the end of a row and the start of the next
+  };
+  static constexpr int kMostCode = 112, kMostOperands = 100, kMostParams = 32, kMostKept = 32;
+
+  bool is_double;
+  int n_code, n_kept;
+  std::int64_t n, width;   // elements, of rows of so many
+  Instruction code[kMostCode];
+  Operand operands[kMostOperands];
+  Params params[kMostParams];
+};
+static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
+
+#ifndef KASSETTE_DEVICE_CODE
+/// A chain as it was made with device_chain_table().
+struct ChainView {
+  int is_double;
+  ChainShape shape;
+  const ChainCode* code;
+  const Place* from;   // one for each instruction
+  int n_code;
+  const ChainOne* ones;
+  int n_ones;
+};
+/// The instructions of DeviceChain: each op has one.
+const ChainTable& device_chain_table();
+/// Enqueues a chain of at most 32 steps.
+void run_chain(Device device, const ChainView& chain);
+#else
+namespace cuda {
+/// What devices/plugin.h says.
+void run_chain(Device device, const DeviceChain& chain);
+}  // namespace cuda
+#endif
+
+}  // namespace kassette
