@@ -49,11 +49,11 @@ void kernel(const Call& call) {
 
 void gradient(const Rewind& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
 
-/// Numbers on accelerators, by device, dtype and bits.
+/// Numbers on accelerators, by device, dtype and bits; of each stream by themselves, for their making and their end are ordered there.
 struct Numbers {
   static constexpr std::size_t kMost = 1024;
   std::mutex mutex;
-  std::map<std::tuple<int, int, std::uint64_t>, Tensor> held;
+  std::map<void*, std::map<std::tuple<int, int, std::uint64_t>, Tensor>> held;
 };
 Numbers& numbers() {
   static Numbers* all = new Numbers;   // never destroyed: the device may be gone before static objects are
@@ -68,8 +68,9 @@ Tensor scalar_on(const Body& scalar, Device device) {
   std::memcpy(&bits, scalar.data(), static_cast<std::size_t>(scalar.dtype.size()));
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
-  if (n.held.size() == Numbers::kMost) n.held.clear();   // what tensors still use stays with them
-  Tensor& t = n.held[{device.index(), scalar.dtype.code(), bits}];
+  auto& held = n.held[backend_of(device).stream()];
+  if (held.size() == Numbers::kMost) held.clear();   // what tensors still use stays with them
+  Tensor& t = held[{device.index(), scalar.dtype.code(), bits}];
   if (!t.defined()) t = Access::wrap(scalar).to(device);
   return t;
 }
