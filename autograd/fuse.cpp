@@ -129,7 +129,7 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   const Step& sum = step(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
-  if (other == product.out ) return 0;
+  if (other == product.out) return 0;
   const Body& row = *f.at[other];
   Body &made = f.own[product.out], &summed = f.own[sum.out];
   if (row.device != cpu || !row.storage || is_splat(row) || summed.storage) return 0;

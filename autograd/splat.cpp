@@ -16,11 +16,11 @@ bool run_as_splat(const Call& call, Body& out) {
 }
 
 void write_out(Body& b) {
-  const Ref<Storage> one = std::move(b.storage);
-  b.storage = Storage::allocate(b.bytes(), cpu);
+  Ref<Storage> whole = Storage::allocate(b.bytes(), cpu);
   Runs runs;
   runs.push(b.numel(), true);
-  repeat_runs(static_cast<const std::byte*>(one->data), b.data(), b.dtype.size(), runs);
+  repeat_runs(b.data(), static_cast<std::byte*>(whole->data), b.dtype.size(), runs);
+  b.storage = std::move(whole);
 }
 
 }  // namespace kassette

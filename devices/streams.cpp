@@ -48,7 +48,7 @@ void synchronize(Device device) {
   if (DeviceBackend* backend = backend_or_cpu("synchronize", device)) backend->wait_for_all();
 }
 
-const std::atomic<bool>& tf32_flag() {
+std::atomic<bool>& tf32_flag() {
   static std::atomic<bool> allowed{[] {
     const char* set = std::getenv("KASSETTE_ALLOW_TF32");
     return set && std::string(set) == "1";
@@ -56,7 +56,7 @@ const std::atomic<bool>& tf32_flag() {
   return allowed;
 }
 bool allow_tf32() { return tf32_flag().load(std::memory_order_relaxed); }
-void set_allow_tf32(bool allow) { const_cast<std::atomic<bool>&>(tf32_flag()).store(allow, std::memory_order_relaxed); }
+void set_allow_tf32(bool allow) { tf32_flag().store(allow, std::memory_order_relaxed); }
 
 // ---- streams -----------------------------------------------------------------------------------------------------------
 

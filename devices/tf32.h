@@ -4,6 +4,6 @@
 
 namespace kassette {
 
-const std::atomic<bool>& tf32_flag();
+std::atomic<bool>& tf32_flag();
 
 }  // namespace kassette
