@@ -20,7 +20,7 @@ class Branches final : public Procedure {
   }
   void specs(const Call& call, Spec* out) const override {
     out->set(result_);
-    call.out[0]->device = yes_->output_spec(0).device;
+    call.out[0]->device = yes_->outputs()[0].device;
   }
   int n_out() const override { return 1; }
   bool reaches(int i, Outputs) const override {
@@ -46,7 +46,9 @@ Spec common_spec(const char* what, const Spec& yes, const Spec& no) {
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no) {
   auto as_list = [](const Callable<Tensor()>& f) { return [&f](const Tensors&) { return Tensors(f()); }; };
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
-  Spec result = common_spec(what, a.plan->output_spec(0), b.plan->output_spec(0));
+  const Body &one = a.plan->outputs()[0], &other = b.plan->outputs()[0];
+  if (one.device != other.device) fail<DeviceError>(what, ": one branch is on ", one.device, ", the other on ", other.device);
+  Spec result = common_spec(what, one, other);
   Tensors in;
   {
     Scoped<bool> on(context().symbolic, true);

@@ -237,9 +237,10 @@ constinit const OpDef call_row{.name = "call",
                                .cpu = call_kernel,
                                .vjp = call_gradient,
                                .saves_in = ~0u,
-                               .host = ~0u,   // wherever they are: of a body, some are read on the host
+                               .host = 1,
                                .traits = kView,
                                .n_out = 0,
+                               .anywhere = true,
                                .cuda = call_kernel};
 
 Tensors call_now(Ref<Extra> procedure, const Tensors& in) {

@@ -155,9 +155,9 @@ void Scan::specs(const Call& call, Spec* out) const {
   std::int64_t steps = form_.length;
   for (int i = 0; i < nx_; ++i)
     if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
-  for (int i = 0; i < ny_; ++i) out[i].set(stacked_spec(form_.what, body_->output_spec(i), steps));
+  for (int i = 0; i < ny_; ++i) out[i].set(stacked_spec(form_.what, body_->outputs()[i], steps));
   for (int i = 0; i < ns_; ++i) out[ny_ + i].set(call.spec(1 + nx_ + i));
-  for (int i = 0; i < ny_ + ns_; ++i) call.out[i]->device = body_->output_spec(i).device;
+  for (int i = 0; i < ny_ + ns_; ++i) call.out[i]->device = body_->outputs()[i].device;
 }
 
 }  // namespace
@@ -203,9 +203,9 @@ Tensors computed(const char* what, const Tensors& captures) {
 
 /// Elements and states are on one device, but for single numbers, which go there.
 Tensor placed(const char* what, const Tensor& t, Device device) {
-  const Body& b = Access::body(t);
-  if (b.device != device && (b.device != cpu || b.rank != 0)) fail<DeviceError>(what, ": one operand is on ", device, ", another on ", b.device, "; move one with .to(\"", device, "\")");
-  return t.to(device);
+  const Tensor there = number_on(t, device);
+  if (there.device() != device) fail<DeviceError>(what, ": one operand is on ", device, ", another on ", there.device(), "; move one with .to(\"", device, "\")");
+  return there;
 }
 
 }  // namespace

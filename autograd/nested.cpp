@@ -62,7 +62,7 @@ Tensors FunctionCall::expand(const Node& node) const {
 Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args) {
   count_taken(FastPath::function_as_node);
   Context& c = context();
-  const std::vector<Body>& outputs = plan->output_bodies();
+  const std::vector<Body>& outputs = plan->outputs();
   auto node = Ref<Node>::adopt(Node::make(&deferred_row, args.size(), outputs.size(), 0));
   node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
   std::uint64_t seq = c.clock;

@@ -73,10 +73,8 @@ class Plan {
   bool has_effects() const { return !program_.effects.empty(); }
   /// Which outputs depend differentiably on that input.
   Outputs reaches(int input) const { return program_.reaches[input]; }
-  /// Static specs of the outputs, as recorded.
-  const Body& output_spec(int i) const { return program_.outputs_as_recorded[i]; }
-  /// The same with devices.
-  const std::vector<Body>& output_bodies() const { return program_.outputs_as_recorded; }
+  /// Shapes, dtypes and devices of the outputs, as recorded.
+  const std::vector<Body>& outputs() const { return program_.outputs_as_recorded; }
 
  private:
   Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;

@@ -162,13 +162,12 @@ void check_pair(const SetPair& pair) {
 }
 
 /// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each call.
-Tensor beside(const Tensor& variable, const Tensor& value, int number) {
-  const Body& v = Access::body(value);
-  const Device device = variable.device();
-  if (v.device == device) return value;
-  if (v.device != cpu || v.rank != 0) fail<DeviceError>("function: update ", number, ": the variable is on ", device, ", the value on ", v.device);
-  Scoped<bool> on(context().symbolic, context().symbolic || (v.flags & kLeaf));
-  return value.to(device);
+Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) {
+  Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
+  const Tensor there = number_on(value, variable.device());
+  if (there.device() != variable.device())
+    fail<DeviceError>("function: update ", number, ": the variable is on ", variable.device(), ", the value on ", there.device());
+  return there;
 }
 
 void add_updates(Plan::Request& request, const Updates& updates) {
@@ -179,7 +178,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
     const Body& b = Access::body(first);
     if (second.defined()) {
       if (!is_variable_body(b)) fail<TypeError>("function: update ", i, ": the first of the pair is not a variable");
-      request.set_pairs.push_back({first, beside(first, second, i), i});
+      request.set_pairs.push_back({first, beside_variable(first, second, i), i});
       check_pair(request.set_pairs.back());
       continue;
     }

@@ -20,10 +20,7 @@ Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const ch
   if (!x.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   DType dtype = Access::body(x).dtype;
   Arg v(value, dtype, what);
-  const Tensor& t = v.tensor();
-  // As beside the operands of an op, numbers come to where the variable is.
-  if (t.defined() && t.ndim() == 0 && t.device() == cpu && x.device() != cpu) return kassette::update(x, t.to(x.device()), mode);
-  return kassette::update(x, v, mode);
+  return kassette::update(x, v.tensor().defined() ? number_on(v, x.device()) : Tensor(), mode);
 }
 
 /// An operand as a tensor of that dtype, cast where it has another.

@@ -245,7 +245,7 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
     seen.flags |= b->flags;
     if (b->flags & kSparse) fail_sparse(op.name, *b);
     if (b->flags & kForeign) fail_foreign(op.name, *b);
-    if (!has_bit(op.host, i)) {
+    if (!has_bit(op.host, i) && !op.anywhere) {
       if (seen.device.given() && b->device != seen.device) return false;
       seen.device = b->device;
     }
@@ -258,12 +258,12 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
 
 Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in) {
   for (int i = 0; i < n_in; ++i)
-    if (!has_bit(op.host, i)) return in[i].body->device;
+    if (!has_bit(op.host, i) && !op.anywhere) return in[i].body->device;
   return op.traits & kPlaced ? placed_device(attrs) : cpu;
 }
 
 void infer(const Call& call) {
-  for (int i = 0; i < call.n_out; ++i) call.out[i]->device = call.device;   // a rule that knows better says so
+  for (int i = 0; i < call.n_out; ++i) call.out[i]->device = call.device;
   if (call.n_out == 1) {
     call.op.rule(call, call.out[0]);
   } else {

@@ -24,7 +24,7 @@ struct Call {
   const Attrs& attrs;
   const Array* in;
   int n_in;
-  Body* const* out;   // for kernels: shape, dtype and storage are there; for rules: null
+  Body* const* out;   // for kernels: shape, dtype and storage are there; for rules: null, but where the row has `anywhere`
   int n_out;
   Device device;
   const Spec& spec(int i) const { return *in[i].body; }
@@ -138,6 +138,7 @@ struct OpDef {
   std::uint32_t host = 0;         // inputs that live on the CPU whatever the device
   std::uint8_t traits = kPlain;
   std::uint8_t n_out = 1;         // 0: attrs.a says
+  bool anywhere = false;          // inputs are taken where they are, and the rule says where outputs will be
   const ElementwiseLoops* loops = nullptr;
   /// sum += the output of the call, in one pass over the sum and with the bits of op, then add; returns false, and does nothing,
   /// where that is not done. `sum` has the output's shape and dtype, and nobody else sees it.
@@ -168,6 +169,8 @@ void allocate_output(Body& out, Device device);
 /// A rank-0 tensor of the CPU on an accelerator. Plain numbers are kept there: the next op with the same one does not wait for a
 /// copy.
 Tensor scalar_on(const Body& scalar, Device device);
+/// `t`, or where it is a single number of the CPU and `device` another, that number there.
+Tensor number_on(const Tensor& t, Device device);
 /// Lets those numbers go.
 void forget_scalars();
 

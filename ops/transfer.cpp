@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
+#include <utility>
 
 #include "core/convert.h"
 #include "core/sparse.h"
@@ -49,11 +49,11 @@ void kernel(const Call& call) {
 
 void gradient(const Rewind& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
 
-/// Numbers on accelerators, by device, dtype and bits; of each stream by themselves, for their making and their end are ordered there.
+/// Numbers on accelerators, by the stream that they are made on, dtype and bits. On another stream they might not be there yet.
 struct Numbers {
   static constexpr std::size_t kMost = 1024;
   std::mutex mutex;
-  std::map<void*, std::map<std::tuple<int, int, std::uint64_t>, Tensor>> held;
+  std::map<void*, std::map<std::pair<int, std::uint64_t>, Tensor>> held;
 };
 Numbers& numbers() {
   static Numbers* all = new Numbers;   // never destroyed: the device may be gone before static objects are
@@ -70,9 +70,13 @@ Tensor scalar_on(const Body& scalar, Device device) {
   std::lock_guard<std::mutex> lock(n.mutex);
   auto& held = n.held[backend_of(device).stream()];
   if (held.size() == Numbers::kMost) held.clear();   // what tensors still use stays with them
-  Tensor& t = held[{device.index(), scalar.dtype.code(), bits}];
+  Tensor& t = held[{scalar.dtype.code(), bits}];
   if (!t.defined()) t = Access::wrap(scalar).to(device);
   return t;
+}
+Tensor number_on(const Tensor& t, Device device) {
+  const Body& b = Access::body(t);
+  return b.device == cpu && device != cpu && b.rank == 0 ? scalar_on(b, device) : t;
 }
 void forget_scalars() {
   Numbers& n = numbers();

@@ -367,3 +367,10 @@ TEST_CASE("a number of the CPU beside elements of a device has the gradient that
   CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, x, there); }) ==
         "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
 }
+
+TEST_CASE("branches on two devices are refused in one line that names both", "[device]") {
+  if (!has_device("cuda:0")) return;
+  Tensor x = K::placeholder({2}), there = K::ones({2}).to("cuda:0");
+  CHECK(error_of<DeviceError>([&] { K::switch_(K::sum(x) > 0.0, [&] { return x * 2.0; }, [&] { return there * 2.0; }); }) ==
+        "switch_: one branch is on cpu, the other on cuda:0");
+}
