@@ -58,7 +58,7 @@ void sum_gaps(const T* x, const T* mean, T* out, const Runs& runs) {
   int last = runs.n - 1;
   while (last >= 0 && !runs.marked[last]) --last;
   if (last < 0) {   // nothing is reduced, or only axes of size 1
-    std::fill_n(out, runs.product(0, runs.n), T(0));
+    for (std::int64_t i = 0; i < runs.product(0, runs.n); ++i) out[i] = (x[i] - mean[i]) * (x[i] - mean[i]);   // 0, and NaN of what is not finite
     return;
   }
   std::int64_t n = runs.size[last], inner = runs.product(last + 1, runs.n), outer = runs.product(0, last);

@@ -135,6 +135,13 @@ TEST_CASE("products, variances, truth and places of extremes", "[reduce]") {
   CHECK(values(K::var(x, 0)) == List{2.25, 1, 2.25});
   CHECK(values(K::std(x, 0)) == List{1.5, 1, 1.5});
   CHECK(K::var(K::constant({{7}}), 1).item<float>() == 0);
+  // As NumPy has it, also where nothing is summed: np.var([[nan], [inf], [2]], 1) is [nan, nan, 0].
+  const Tensor alone = K::constant({{std::nan("")}, {-INFINITY}, {2}});
+  for (const Tensor& spread : {K::var(alone, 1), K::std(alone, 1)}) {
+    CHECK(std::isnan(spread[0].item<float>()));
+    CHECK(std::isnan(spread[1].item<float>()));
+    CHECK(spread[2].item<float>() == 0);
+  }
   CHECK(std::isnan(K::var(shaped(List{}, "float32", {0})).item<float>()));
   CHECK(values(K::argmax(x)) == List{1, 2});
   CHECK(values(K::argmax(x, 0)) == List{1, 0, 1});
