@@ -3,8 +3,6 @@
 #include <kassette/runtime.h>
 #include <kassette/testing.h>
 
-#include <dlfcn.h>
-
 #include <cmath>
 #include <limits>
 
@@ -23,9 +21,8 @@ namespace {
 
 /// Products of matrices so far; -1 where a real cuBLAS multiplies, which does not count.
 std::int64_t products() {
-  static void* library = emulated_cuda_library() ? dlopen(emulated_cuda_library(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
-  if (library) return reinterpret_cast<std::int64_t (*)()>(dlsym(library, "emulated_products"))();
-  return -1;
+  static auto* asked = emulated<std::int64_t()>("emulated_products");
+  return asked ? asked() : -1;
 }
 
 struct Limits {

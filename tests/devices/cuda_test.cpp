@@ -15,6 +15,7 @@
 
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
+#include "tests/environment.h"
 #include "tests/results.h"
 #include "tests/sweeps/sample.h"
 
@@ -24,12 +25,9 @@ namespace K = kassette::backend;
 
 namespace {
 
-std::vector<float> floats(const Tensor& t) { return t.to("cpu").to_vector<float>(); }
-
 /// While it lives, kernels of the emulated device have gone astray.
-struct FaultyDevice {
-  FaultyDevice() { setenv("EMULATED_CUDA_FAULT", "1", 1); }
-  ~FaultyDevice() { unsetenv("EMULATED_CUDA_FAULT"); }
+struct FaultyDevice : Environment {
+  FaultyDevice() : Environment("EMULATED_CUDA_FAULT", "1") {}
 };
 
 /// What error_of<DeviceError>(f) returns in another process: a device that has failed is lost to its own.
@@ -101,11 +99,7 @@ TEST_CASE("inside a DeviceScope tensors are made on its device, with the numbers
     CHECK(K::placeholder({2}).device() == Device("cuda:0"));
   }
   CHECK(K::ones({2}).device() == cpu);
-  for (std::int64_t i = 0; i < here.size(); ++i) {
-    INFO("tensor " << i);
-    CHECK(there[i].device() == Device("cuda:0"));
-    CHECK(same_bits(K::eval(there[i]).to("cpu"), K::eval(here[i])));
-  }
+  check_same_on("cuda:0", there, here);
 }
 
 TEST_CASE("a function with a placeholder on a CUDA device takes feeds of the CPU", "[device]") {

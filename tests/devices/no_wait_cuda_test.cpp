@@ -3,13 +3,12 @@
 #include <kassette/error.h>
 #include <kassette/runtime.h>
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <functional>
 
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
+#include "tests/environment.h"
 #include "tests/results.h"
 #include "tests/sources.h"
 #include "tests/sweeps/sample.h"
@@ -22,8 +21,8 @@ namespace {
 
 /// How often the host has waited for the emulated device, or asked for a copy from it; 0 where there is a GPU, which does not count.
 std::int64_t waits() {
-  static void* library = emulated_cuda_library() ? dlopen(emulated_cuda_library(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
-  return library ? reinterpret_cast<std::int64_t (*)()>(dlsym(library, "emulated_waits"))() : 0;
+  static auto* asked = emulated<std::int64_t()>("emulated_waits");
+  return asked ? asked() : 0;
 }
 
 Tensor ints(std::initializer_list<int> v, const char* dtype, Device device) { return K::constant(std::vector<int>(v), dtype).to(device); }
@@ -178,10 +177,10 @@ TEST_CASE("of two errors on a CUDA device the first is said, and of one op's tha
 TEST_CASE("every way of waiting for a CUDA device says the error, under the name of its op", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor one = K::ones({1}).to(kCuda), c = on(K::constant(true, "bool"), kCuda);
-  const std::vector<std::function<void()>> all{[&] { one.item<float>(); }, [&] { one.to_vector<float>(); }, [&] { printed(one); },
+  const std::vector<std::function<void()>> ways{[&] { one.item<float>(); }, [&] { one.to_vector<float>(); }, [&] { printed(one); },
                                                [&] { K::switch_(c, [&] { return one; }, [&] { return one; }); }};
   const auto wrong = gather_wrong(7);
-  for (const auto& wait : all) {
+  for (const auto& wait : ways) {
     wrong();
     CHECK(error_of<ValueError>(wait) == kSaid);
     wait();
@@ -204,10 +203,11 @@ TEST_CASE("a function that found an error on a CUDA device says it where its res
 TEST_CASE("with KASSETTE_CUDA_SYNC an error of values is said by the call", "[device]") {
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("it is read once for each device");
-  setenv("KASSETTE_CUDA_SYNC", "1", 1);   // read when a device is first used, as cuda:5 is here
   const Device device("cuda:5");
-  K::ones({2}).to(device);
-  unsetenv("KASSETTE_CUDA_SYNC");
+  {
+    const Environment sync("KASSETTE_CUDA_SYNC", "1");   // read when a device is first used, as this one is here
+    K::ones({2}).to(device);
+  }
   const auto wrong = gather_wrong(7, device);
   CHECK(error_of<ValueError>(wrong) == kSaid);
   CHECK(values(K::ones({2}).to(device) + 1) == std::vector<double>{2, 2});

@@ -8,16 +8,14 @@
 #include <kassette/stream.h>
 #include <kassette/testing.h>
 
-#include <dlfcn.h>
-
 #include <cstdlib>
-#include <cstring>
 #include <thread>
 
 #include "core/impl.h"
 #include "devices/cuda/architectures.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
+#include "tests/environment.h"
 #include "tests/results.h"
 #include "tests/sources.h"
 #include "tests/sweeps/sample.h"
@@ -28,16 +26,7 @@ namespace K = kassette::backend;
 
 namespace {
 
-std::vector<float> floats(const Tensor& t) { return t.to("cpu").to_vector<float>(); }
 const void* place_of(const Tensor& t) { return Access::body(t).data(); }
-
-/// A function of the emulated device; null on a GPU.
-template <class F>
-F* asked(const char* name) {
-  const char* set = std::getenv("KASSETTE_TEST_CUDA");
-  void* library = set && !std::strcmp(set, "emulated") ? dlopen(emulated_cuda_library(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
-  return library ? reinterpret_cast<F*>(dlsym(library, name)) : nullptr;
-}
 
 }  // namespace
 
@@ -163,8 +152,8 @@ TEST_CASE("a tensor goes from one device to another", "[device]") {
 
 TEST_CASE("the device, or none, that was current in a thread still is after calls of ours", "[device]") {
   if (!has_device("cuda:2")) return;
-  auto context = asked<int()>("emulated_context");
-  auto set_context = asked<void(int)>("emulated_set_context");
+  auto context = emulated<int()>("emulated_context");
+  auto set_context = emulated<void(int)>("emulated_set_context");
   if (!context) return skip("only the emulated device tells what is current");
   for (int before : {-1, 5, 0}) {
     set_context(before);
@@ -184,7 +173,7 @@ TEST_CASE("the device, or none, that was current in a thread still is after call
 
 TEST_CASE("a device keeps the memory that steps free", "[device]") {
   if (!has_device("cuda:0")) return;
-  auto frees = asked<std::int64_t()>("emulated_frees");
+  auto frees = emulated<std::int64_t()>("emulated_frees");
   if (!frees) return skip("only the emulated device counts");
   DeviceScope here("cuda:0");
   Tensor big = K::constant(1, "float32", {40'000'000});   // blocks of the CPU beyond 64 MiB would go back when others are wanted
@@ -198,14 +187,13 @@ TEST_CASE("a device keeps the memory that steps free", "[device]") {
 
 TEST_CASE("numbers, zeros and ones are made on a device without a copy from the host", "[device]") {
   if (!has_device("cuda:0")) return;
-  auto copies = asked<std::int64_t()>("emulated_host_copies");
+  auto copies = emulated<std::int64_t()>("emulated_host_copies");
   auto made = [] {
     Tensor w = K::variable(2), v = K::variable(K::zeros({2, 3})), x = K::ones({2, 3});
     K::update(w, 0.5);
     K::update_add(w, 3);
-    Tensors all{w, v, x, K::zeros({5}, "int8"), K::ones({0, 2}), K::ones({3}, "float64"), K::constant(7, "int64", {4, 2}), K::constant(-1.5), K::zeros_like(x),
+    return Tensors{w, v, x, K::zeros({5}, "int8"), K::ones({0, 2}), K::ones({3}, "float64"), K::constant(7, "int64", {4, 2}), K::constant(-1.5), K::zeros_like(x),
                 K::ones_like(v, "bfloat16"), 2.5 * x + 1.75, K::maximum(x * 3, 2)};
-    return all;
   };
   Tensors wanted = made(), got;
   {
@@ -214,11 +202,7 @@ TEST_CASE("numbers, zeros and ones are made on a device without a copy from the 
     got = made();
     if (copies) CHECK(copies() == before);
   }
-  for (std::int64_t i = 0; i < wanted.size(); ++i) {
-    INFO("tensor " << i);
-    CHECK(got[i].device() == Device("cuda:0"));
-    CHECK(same_bits(K::eval(got[i]).to("cpu"), K::eval(wanted[i])));
-  }
+  check_same_on("cuda:0", got, wanted);
 }
 
 TEST_CASE("a variable of a device takes numbers and scalars of the CPU", "[device]") {
@@ -257,7 +241,7 @@ TEST_CASE("TF32 is used by products of float32 where it is allowed", "[device]")
   if (!has_device("cuda:0")) return;
   CHECK_FALSE(allow_tf32());
   Tensor x = K::ones({4, 4}).to("cuda:0");
-  auto count = asked<std::int64_t()>("emulated_tf32_products");
+  auto count = emulated<std::int64_t()>("emulated_tf32_products");
   const std::int64_t before = count ? count() : 0;
   K::dot(x, x);
   if (count) CHECK(count() == before);
@@ -297,9 +281,8 @@ TEST_CASE("a device that the library has no code for is refused when it is opene
   CHECK(has_code_for("90a-real", 9, 0));
   CHECK_FALSE(has_code_for("90a-virtual", 10, 0));
   CHECK(has_code_for("native", 7, 0));
-  if (!asked<int()>("emulated_context")) return;
-  setenv("EMULATED_CUDA_CAPABILITY", "75", 1);
+  if (!emulated<int()>("emulated_context")) return;
+  const Environment older("EMULATED_CUDA_CAPABILITY", "75");
   CHECK(error_of<DeviceError>([] { K::ones({2}).to("cuda:7"); }) ==
         "cuda:7 is not available: its compute capability is 7.5, and this library has code for 80-virtual");
-  unsetenv("EMULATED_CUDA_CAPABILITY");
 }

@@ -22,7 +22,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              const void* beta, void* c, cudaDataType c_type, std::int64_t ldc, long long stride_c,
                                              std::int64_t count, cublasComputeType_t compute, int algorithm);
 
-// For tests, which look them up in the library.
+// Counters, exported for tests: emulated() in tests/devices/devices.h finds them.
 /// The products of matrices so far.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_products();
 /// Those in TF32: they are computed in float32 all the same.
