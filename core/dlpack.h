@@ -72,9 +72,9 @@ KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensor* managed);
 KASSETTE_API Tensor from_dlpack(dlpack::DLManagedTensorVersioned* managed);
 
 /// The tensor's elements for another library, on the device where they are; they are kept until it calls the deleter, on
-/// whichever thread. They must not be written to, which only the versioned struct can say. `stream`, a cudaStream_t, is where a consumer
-/// reads elements on a CUDA device: work that it enqueues there from now on finds them, and they stay until that which it has enqueued
-/// when it calls the deleter is done. Without one both calls wait for the device. Throws ValueError on a symbolic or sparse tensor.
+/// whichever thread. They must not be written to, which only the versioned struct can say. `stream`, a cudaStream_t, is the consumer's stream on a
+/// CUDA device: what the consumer enqueues on it from now on sees the elements, and their memory is reused only after what is enqueued on it
+/// when the deleter is called. Without a stream, this call and the deleter wait for the device. Throws ValueError on a symbolic or sparse tensor.
 KASSETTE_API dlpack::DLManagedTensor* to_dlpack(const Tensor& x, void* stream = nullptr);
 KASSETTE_API dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& x, void* stream = nullptr);
 

@@ -70,7 +70,7 @@ struct HostServices {
 struct DeviceMoves {
   void (*copy_strided)(Device device, const Strided& layout, const void* from, void* to, int size);
   void (*zero)(Device device, void* to, std::int64_t bytes);
-  /// `count` elements of `size` bytes, 1, 2, 4 or 8: each the first of those bytes. They travel as an argument of the kernel.
+  /// Sets `count` elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`, an argument of the kernel: nothing is copied from the host.
   void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
   void (*sum_copies)(const Call& call, const Strided& kept, const Strided& copies);

@@ -56,7 +56,7 @@ const ChainTable& device_chain_table();
 void run_chain(Device device, const ChainView& chain);
 #else
 namespace cuda {
-/// What devices/plugin.h says.
+/// DeviceMoves::run_chain (devices/plugin.h): enqueues one kernel.
 void run_chain(Device device, const DeviceChain& chain);
 }  // namespace cuda
 #endif

@@ -16,9 +16,9 @@ void for_size(int size, F f) {
 
 /// What ops/strided.h says; no size is 0.
 void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
-/// What devices/plugin.h says; `count` is not 0.
+/// DeviceMoves::fill (devices/plugin.h); `count` is not 0.
 void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size);
-/// What devices/plugin.h says; the result is not empty.
+/// DeviceMoves::sum_copies (devices/plugin.h); the result is not empty.
 void sum_copies(const Call& call, const Strided& kept, const Strided& copies);
 
 }  // namespace kassette::cuda

@@ -1,4 +1,4 @@
-// devices/cuda/architectures.h - which devices a list of architectures has code for.
+// devices/cuda/architectures.h - whether a build has code for a device of some compute capability.
 #pragma once
 #include <algorithm>
 #include <cstdlib>

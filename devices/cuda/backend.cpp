@@ -95,7 +95,8 @@ void CudaBackend::empty_cache() {
   cache_.trim();
 }
 
-/// The bytes may change as soon as this returns, so they are copied twice where there is pinned memory; else the host waits.
+/// The caller may overwrite `from` when this returns: up to kMostStaged bytes are copied by way of a pinned buffer, and for more, or without pinned
+/// memory, the host waits for the copy.
 void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
   struct Staged {
     void* data;

@@ -72,7 +72,7 @@ class CudaBackend final : public DeviceBackend {
   /// Something was enqueued in the name of an op. With KASSETTE_CUDA_SYNC=1 waits for it, so that its errors are said in that name and not
   /// where somebody waits later.
   void launched(const char* what);
-  /// For one launch of a kernel that looks at values.
+  /// What a kernel that checks values takes as an argument, new for each launch: where it reports one that is wrong.
   Faults faults() { return faults_.next(); }
   /// Throws DeviceError unless `error` is success. Where the device takes no more work since, that is said too, now and by every
   /// later call.

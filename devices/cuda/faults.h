@@ -36,7 +36,7 @@ class FaultBox {
  public:
   /// Throws DeviceError where there is no pinned memory.
   void open();
-  /// For one launch.
+  /// The argument of the next launch.
   Faults next();
   /// Throws what was found, and forgets it. Call after waiting. `late`: of an op that was called before.
   void say(bool late);
