@@ -15,7 +15,7 @@ namespace kassette::cuda {
 //            lanes of a warp each, long ones a block.
 //   Columns  A block has `width` threads side by side, each with a pack of columns, or with one where the number of columns is no multiple
 //            of a pack; the rest of its threads are at other members of the same groups.
-// A thread has kAhead packs on their way at once: 16 to 64 bytes, and a multiprocessor at least kResident blocks. Few groups are cut into parts,
+// A thread issues kAhead loads of a pack before it uses the first, and __launch_bounds__ asks for kResident blocks a multiprocessor. Few groups are cut into parts,
 // until there are some thousand blocks; the parts' values are folded by a second launch, as columns. All of that is decided by the
 // shape alone, never by the device or by addresses (which decide only whether a pack is one load), and so are the bits.
 
@@ -46,7 +46,7 @@ struct Fetched {
 };
 template <class Map>
 using Mapped = decltype(std::declval<Fetched<Map>>().value(std::declval<Map>(), 0, 0, 0));
-/// Blocks of a multiprocessor at least: 64 registers for a thread, and more where its values are large.
+/// The least resident blocks of a multiprocessor, for __launch_bounds__: with 4 a thread has 64 registers, with 2 128.
 inline constexpr int kResident = 4;
 template <class C, class Map>
 inline constexpr int kResidentRows = sizeof(C) >= 16 && sizeof(Mapped<Map>) == 8 ? 2 : kResident;
@@ -286,13 +286,13 @@ void launch_columns(const Call& call, CudaBackend& device, const Groups& g, cons
   for (const T* x : map.stream) packed = packed && packs_at(x);
   const bool whole = kSize == 1 || (g.kept.dense() && g.kept.dims[g.kept.rank - 1] % kSize == 0);
   // Rows of threads: one for eight members, so that short groups have all threads side by side.
-  const std::int64_t units = parted(g.kept.n, whole ? kSize : 1);
-  const int width = round_up(units, kThreads / round_up(g.along.n / 8, 8)), height = kThreads / width;
+  const std::int64_t units = ceil_div(g.kept.n, whole ? kSize : 1);
+  const int width = power_of_two(units, kThreads / power_of_two(g.along.n / 8, 8)), height = kThreads / width;
   const Columns c{g.kept, g.along, width, whole, whole && packed};
-  const std::int64_t blocks = parted(g.kept.n, std::int64_t(width) * (whole ? kSize : 1)), n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
+  const std::int64_t blocks = ceil_div(g.kept.n, std::int64_t(width) * (whole ? kSize : 1)), n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
   auto first = [&](C* partial) {
     launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)), fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial,
-           parted(g.along.n, n_parts));
+           ceil_div(g.along.n, n_parts));
   };
   if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);   // which has no parts
   else in_parts<C>(call, device, g.kept.n, n_parts, fold, finish, first);
@@ -306,15 +306,15 @@ void launch_rows(const Call& call, CudaBackend& device, const Groups& g, const F
   for (const T* x : map.stream) packed = packed && packs_at(x);
   const Rows r = rows_of<T>(g, packed);
   if (r.total() <= kLong) {
-    const int lanes = round_up(parted(r.total(), 2), kWarp);
-    launch(call.op.name, device, grid_of(parted(g.kept.n, kThreads / lanes)), fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map, finish,
+    const int lanes = power_of_two(ceil_div(r.total(), 2), kWarp);
+    launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kThreads / lanes)), fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map, finish,
            static_cast<C*>(nullptr), r.total());
     return;
   }
   const std::int64_t parts = parts_of(g.kept.n, r.total() / kLeast);
   in_parts<C>(call, device, g.kept.n, parts, fold, finish, [&](C* partial) {
     launch(call.op.name, device, dim3(grid_of(g.kept.n), static_cast<unsigned>(parts)), fold_rows<true, C, Fold, Map, Finish>, r, kThreads, fold, map, finish,
-           partial, parted(r.total(), parts));
+           partial, ceil_div(r.total(), parts));
   });
 }
 

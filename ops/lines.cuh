@@ -8,7 +8,7 @@ namespace kassette::cuda {
 // Note [Lines on CUDA]
 // A body is written once, over a line: read(x) names an input; fold(f, map, x...) folds map(i, values of the i-th member); write(y, map, x...)
 // makes y; exponentials(x) is a softmax's fold. There are three kinds of lines.
-//   Dense, held   Neighbours, of up to 32 (or kThreads) threads with 16 elements each. read() takes them into registers, 16 bytes at
+//   Dense, held   Neighbours, of up to 32 (or kThreads) threads with kHeld elements each. read() takes them into registers, 16 bytes at
 //                 once, so memory is read once.
 //   Dense, long   As above, in pieces that a block holds; what is read again comes from the cache, if anything.
 //   Strided       A thread's own, where lines are short or neighbouring threads have neighbouring lines; else a block's.
@@ -209,14 +209,14 @@ void launch_lines(const Call& call, const Groups& g, Body body) {
       launch(call.op.name, device, blocks_of<Team>(g), run_strided<Team, Body>, g, body);
     });
   DenseGroups d{g.kept, g.along.n, 1, 1, g.kept.n == 1 || g.along.n % kPack<T> == 0, body.packed()};
-  const std::int64_t packs = parted(g.along.n + (d.aligned ? 0 : kPack<T> - 1), kPack<T>);
+  const std::int64_t packs = ceil_div(g.along.n + (d.aligned ? 0 : kPack<T> - 1), kPack<T>);
   if (packs <= kWarp * kPacksHeld<T>) {
-    d.lanes = round_up(parted(packs, 2), kWarp);
-    launch(call.op.name, device, grid_of(parted(g.kept.n, kThreads / d.lanes)), run_dense<false, false, Body>, d, body);
+    d.lanes = power_of_two(ceil_div(packs, 2), kWarp);
+    launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kThreads / d.lanes)), run_dense<false, false, Body>, d, body);
   } else if (packs <= kThreads * kPacksHeld<T>) {
     launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, false, Body>, d, body);
   } else {
-    d.pieces = parted(packs, kThreads * kPacksHeld<T>);
+    d.pieces = ceil_div(packs, kThreads * kPacksHeld<T>);
     launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, true, Body>, d, body);
   }
 }

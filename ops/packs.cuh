@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/ceil_div.h"
+
 namespace kassette::cuda {
 
 /// How many neighbours a thread reads at once: 16 bytes, at most 8 elements, since each has its own register.
@@ -24,13 +26,11 @@ bool packs_at(const T* x, const More*... more) {
 }
 
 /// The smallest 2^k that is at least n, up to `most`.
-inline int round_up(std::int64_t n, int most) {
+inline int power_of_two(std::int64_t n, int most) {
   int k = 1;
   while (k < n && k < most) k *= 2;
   return k;
 }
-/// n / by, rounded up.
-inline std::int64_t parted(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 inline unsigned grid_of(std::int64_t blocks) { return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1 << 20)); }
 
 }  // namespace kassette::cuda

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <cstdint>
 
+#include "core/ceil_div.h"
+
 namespace kassette {
 
 enum class Padding : std::uint8_t {
@@ -40,8 +42,6 @@ struct WindowAxis {
 // A convolution and its input gradient are sums of the same kind: result p of an axis reads the elements p * step + start + t * tap_step,
 // t < taps. For the input gradient of a convolution with stride s the results of one remainder modulo s form a correlation each, with
 // every s-th tap of the kernel. So one driver serves both.
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// One axis of a correlation. Result p stands at out_start + p * out_step. Tap t has weight weight_start + t *
 /// weight_step of the kernel.

@@ -16,6 +16,7 @@
 #include <exception>
 #include <new>
 
+#include "core/ceil_div.h"
 #include "core/check_interrupt.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -192,8 +193,6 @@ void make_pool() {
   new (pool_bytes) Pool;
   pthread_atfork(nullptr, nullptr, start_over_in_child);
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Threads get equal shares up to this: 2.5 grains of many elements are not cut into 2 and 0.5.
 std::int64_t unit_of(std::int64_t grain) { return grain < 1024 ? grain : grain / 1024 * 64; }
