@@ -25,7 +25,7 @@ class Unmade {
 /// Threaded code of fused elementwise ops, with intermediate values in registers, and the ways to run it over parts of a range.
 class Chain {
  public:
-  static constexpr int kMaxSteps = 32;
+  static constexpr int kMaxSteps = DeviceChain::kMostSteps;
 
   Chain(DType dtype, const ChainShape& shape, const ChainTable& table = KASSETTE_PICK(chain_tables).usual)
       : table_(table), d_(dtype == float64), element_(dtype.size()), shape_(shape) {}

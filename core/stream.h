@@ -13,7 +13,7 @@ class KASSETTE_API Stream {
  public:
   /// A new one. Throws DeviceError where there is no such device.
   explicit Stream(Device device);
-  /// Somebody else's: `native` is a cudaStream_t of that device, and has to outlive this object.
+  /// That of a cudaStream_t of the device, somebody else's or one of ours. Somebody else's has to outlive this object.
   Stream(Device device, void* native);
   /// Does not wait for what is enqueued.
   ~Stream();
@@ -28,12 +28,9 @@ class KASSETTE_API Stream {
   void wait_for(const Stream& other) const;
 
  private:
-  Stream(Device device, DeviceStream* stream, bool closes) : device_(device), closes_(closes), stream_(stream) {}
   Device device_;
-  bool closes_;
-  DeviceStream* stream_;   // null on the CPU
+  DeviceStream* stream_ = nullptr;   // null on the CPU
   friend class StreamScope;
-  friend KASSETTE_API Stream current_stream(Device device);
 };
 
 /// The stream that this thread enqueues on.

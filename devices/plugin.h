@@ -18,9 +18,10 @@ struct DeviceStream;   // devices/cuda/cuda.h
 /// The backend of a CUDA device: streams, and copies that the host does not wait for, beside what every device has.
 class DeviceBackend : public Backend {
  public:
-  /// The stream behind somebody else's cudaStream_t, or where that is null one that nobody uses. It lives until the process ends.
+  /// The stream of a cudaStream_t, or where that is null one that nobody has. Each call is answered by one of close(); what is returned lives until
+  /// the process ends.
   virtual DeviceStream& stream_of(void* native) = 0;
-  /// Nothing more will be enqueued: memory that was freed in its order becomes the device's own stream's.
+  /// Where the last who had it closes it, memory that was freed in its order becomes that of the device's own stream.
   virtual void close(DeviceStream& stream) noexcept = 0;
   /// The one that the calling thread enqueues on.
   virtual DeviceStream& current() noexcept = 0;
@@ -49,6 +50,9 @@ struct PluginKernel {
   const char* op;
   void (*run)(const Call& call);
 };
+
+/// Numbers that go with a refusal (ops/refusals.h).
+inline constexpr int kFaultNumbers = 5;
 
 /// What the library does for kernels of the device library, which cannot reach its hidden symbols.
 struct HostServices {
@@ -91,14 +95,16 @@ struct DevicePlugin {
   int (*count)();
   bool (*describe)(int index, DeviceFacts* facts);
   DeviceMoves moves;
+  std::uint64_t chain_abi;   // kChainAbi (ops/device_chain.h)
 };
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    6 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * sizeof(HostServices)))));
+    7 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
-/// Puts the kernels into the column of their rows and fills in the services. Defined where the rows are: ops/connect.cpp.
-void connect_plugin(const DevicePlugin& plugin, HostServices* services);
+/// Puts the kernels into the column of their rows and fills in the services; returns false, and does nothing, where the library was built for other ops.
+/// Defined where the rows are: ops/connect.cpp.
+bool connect_plugin(const DevicePlugin& plugin, HostServices* services);
 
 /// Of a CUDA device. Throws DeviceError with the reason where it is absent.
 DeviceBackend& device_backend(Device device);

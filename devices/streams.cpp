@@ -60,22 +60,21 @@ void set_allow_tf32(bool allow) { tf32_flag().store(allow, std::memory_order_rel
 
 // ---- streams -----------------------------------------------------------------------------------------------------------
 
-Stream::Stream(Device device) : Stream(device, nullptr, /*closes=*/true) {
+Stream::Stream(Device device) : device_(device) {
   if (DeviceBackend* backend = backend_or_cpu("Stream", device)) stream_ = &backend->stream_of(nullptr);
 }
-Stream::Stream(Device device, void* native) : Stream(device, nullptr, /*closes=*/true) {
+Stream::Stream(Device device, void* native) : device_(device) {
   DeviceBackend* backend = backend_or_cpu("Stream", device);
   if (!backend) return;
   if (!native) fail<ValueError>("Stream: a null pointer is no stream of ", device, "; CUDA's legacy default stream is cudaStreamLegacy");
   stream_ = &backend->stream_of(native);
 }
 Stream::~Stream() {
-  if (stream_ && closes_) device_backend(device_).close(*stream_);
+  if (stream_) device_backend(device_).close(*stream_);
 }
-Stream::Stream(Stream&& other) noexcept : Stream(other.device_, std::exchange(other.stream_, nullptr), other.closes_) {}
+Stream::Stream(Stream&& other) noexcept : device_(other.device_), stream_(std::exchange(other.stream_, nullptr)) {}
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
-  std::swap(closes_, other.closes_);
   std::swap(stream_, other.stream_);
   return *this;
 }
@@ -89,7 +88,7 @@ void Stream::wait_for(const Stream& other) const {
 
 Stream current_stream(Device device) {
   DeviceBackend* backend = backend_or_cpu("current_stream", device);
-  return Stream(device, backend ? &backend->current() : nullptr, /*closes=*/false);
+  return backend ? Stream(device, backend->native(backend->current())) : Stream(device);
 }
 
 StreamScope::StreamScope(const Stream& stream) : device_(stream.device_), stream_(stream.stream_), before_(nullptr) {

@@ -5,9 +5,9 @@
 namespace kassette::cuda {
 namespace {
 
-// Values stay in registers from one instruction to the next, and each instruction is read once for so many elements of a thread. Of
-// one of ten instructions that is a tenth of the time in which the memory of a GPU brings its operands, so code compiled at run time
-// would bring little; and the bits are those of the ops alone, since both are compiled from one source.
+// Values stay in registers from one instruction to the next, and each instruction is read once for so many elements of a thread. By
+// count, not by measurement: decoding ten instructions takes about a tenth of the time in which memory brings their operands, so code compiled
+// at run time would gain little; and the bits are those of the ops alone, since both are compiled from one source.
 constexpr int kEach = 4;
 
 /// acc = op(acc, operand), for the op with that code.
@@ -35,7 +35,7 @@ __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
 
-/// `kKept` values are kept of each element, in the thread's own memory.
+/// `kKept` values are kept of each element, in local memory: indexed at run time, they are in no registers.
 template <class T, int kKept>
 __global__ void run_program(DeviceChain c) {
   const std::int64_t step = std::int64_t(gridDim.x) * kThreads * kEach;

@@ -7,6 +7,7 @@
 #include "devices/plugin.h"
 #include "devices/tf32.h"
 #include "ops/conv.h"
+#include "ops/device_chain.h"
 #include "ops/dims.h"
 #include "ops/refusals.h"
 #include "ops/rows.h"
@@ -32,7 +33,10 @@ void with_sparse_index(const Call& call, int dense_shape, int part, void (*use)(
 
 }  // namespace
 
-void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
+static_assert(kFaultNumbers == kRefusalNumbers);
+
+bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
+  if (plugin.chain_abi != kChainAbi) return false;
   *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits, &tf32_flag(),
                [](int refusal, const std::int64_t* numbers, bool late) { refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once); }};
   device_moves() = plugin.moves;
@@ -47,6 +51,7 @@ void connect_plugin(const DevicePlugin& plugin, HostServices* services) {
       }
     if (!known) log_warning(std::string("libkassette_cuda.so has a kernel for \"") + kernel.op + "\", which is not an op of this library");
   }
+  return true;
 }
 
 }  // namespace kassette

@@ -272,7 +272,7 @@ void input_gradient_by_panels(const Call& call, const ConvShape& s) {
   const WindowAxis* w = s.window;
   CudaBackend& device = device_of(call.device);
   // Elements between windows.
-  if (w[0].stride > w[0].size || w[1].stride > w[1].size || w[2].stride > w[2].size) device.zero(call.out[0]->data(), call.out[0]->bytes());
+  if (w[0].stride > w[0].size || w[1].stride > w[1].size || w[2].stride > w[2].size) device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   for (std::int64_t a = 0; a < w[0].stride; ++a)
     for (std::int64_t b = 0; b < w[1].stride; ++b)
       for (std::int64_t c = 0; c < w[2].stride; ++c) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/text.h"
 #include "devices/plugin.h"
 #include "ops/strided.h"
 
@@ -34,8 +35,8 @@ class KeptPlaces {
   int load(int at) {
     const int chunk = chain_.from[at].chunk, place = place_of_[chunk];
     int k = at + 1;
-    while (k < chain_.n_code && (chain_.from[k].chunk != chunk || is_unary(chain_.code[k]))) ++k;
-    if (k == chain_.n_code) used_[place] = false;
+    while (k < to_.n_code && (chain_.from[k].chunk != chunk || is_unary(chain_.code[k]))) ++k;
+    if (k == to_.n_code) used_[place] = false;
     return place;
   }
 
@@ -94,6 +95,7 @@ void run_chain(Device device, const ChainView& chain) {
     const ChainCode& c = chain.code[i];
     const Place& from = chain.from[i];
     const std::uintptr_t number = number_of(c.step);
+    if (number == 0) fail<NotImplementedError>("function: an elementwise op of its chain has no kernel on ", device);
     D::Instruction& made = to.code[i];
     made = {.code = static_cast<std::uint8_t>(number & 255), .where = D::kKept, .index = 0, .turned = number > 255};
     if (is_unary(c)) {

@@ -28,7 +28,8 @@ struct DeviceChain {
     std::byte* base;
     std::int64_t skip;   // bytes between the end of a row and the start of the next
   };
-  static constexpr int kMostCode = 112, kMostOperands = 100, kMostParams = 32, kMostKept = 32;
+  static constexpr int kMostSteps = 32, kMostCode = 112, kMostOperands = 100, kMostParams = kMostSteps, kMostKept = kMostSteps;
+  static_assert(3 * kMostSteps <= kMostCode && 3 * kMostSteps <= kMostOperands);   // of a step: a load, the op, a store
 
   bool is_double;
   int n_code, n_kept;
@@ -38,6 +39,8 @@ struct DeviceChain {
   Params params[kMostParams];
 };
 static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
+/// Changes with the ops that there are.
+inline constexpr std::uint64_t kChainAbi = DeviceChain::kEnd + 256 * sizeof(DeviceChain);
 
 #ifndef KASSETTE_DEVICE_CODE
 /// A chain as it was made with device_chain_table().
@@ -52,7 +55,7 @@ struct ChainView {
 };
 /// The instructions of DeviceChain: each op has one.
 const ChainTable& device_chain_table();
-/// Enqueues a chain of at most 32 steps.
+/// Enqueues a chain of at most kMostSteps steps.
 void run_chain(Device device, const ChainView& chain);
 #else
 namespace cuda {

@@ -117,7 +117,7 @@ void run_normalize_grad(const Call& call) {
   const Spec &x = call.spec(1), &kept = call.spec(2);
   CudaBackend& device = device_of(call.device);
   if (x.numel() == 0) {
-    for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes());
+    for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes(), call.op.name);
     return;
   }
   const unsigned mask = mask_of(call.attrs.a, x);

@@ -35,9 +35,9 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
       {[](Device device, const Strided& layout, const void* from, void* to, int size) {
          cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
        },
-       [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes); },
+       [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes, "zeros"); },
        [](Device device, void* to, std::int64_t count, std::uint64_t bits, int size) { cuda::fill(cuda::device_of(device), to, count, bits, size); },
-       cuda::sum_copies, cuda::run_chain, cuda::allocate_pinned,
-       cuda::release_pinned}};
+       cuda::sum_copies, cuda::run_chain, cuda::allocate_pinned, cuda::release_pinned},
+      kChainAbi};
   return &plugin;
 }

@@ -202,7 +202,7 @@ struct Kept {
     else *to = T{};
   }
 };
-/// A word of the mask for each element: a block gives four.
+/// A word of the mask for each element: one Philox block, of four words, serves four.
 template <class T>
 struct DropEach {
   static constexpr int kEach = 4;

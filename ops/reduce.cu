@@ -184,7 +184,7 @@ struct Below {
 };
 void run_in_top_k(const Call& call) {
   const Spec& p = call.spec(0);
-  if (p.dims[1] == 0) return device_of(call.device).zero(call.out[0]->data(), call.out[0]->bytes());
+  if (p.dims[1] == 0) return device_of(call.device).zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   for_dtype<Domain::floats>(p.dtype, [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;
     for_dtype<Domain::integers>(call.spec(1).dtype, [&](auto* i) {

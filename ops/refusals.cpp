@@ -1,7 +1,6 @@
 // ops/refusals.cpp - what ops refuse in the values of their inputs.
 #include "ops/refusals.h"
 
-#include <iterator>
 #include <string>
 
 #include <kassette/error.h>
@@ -10,20 +9,24 @@ namespace kassette {
 namespace {
 
 /// A number stands for each {}.
-constexpr const char* kRefusals[] = {
-    "",
-    "gather: index {} is out of range for an axis of size {}",
-    "index: index {} is out of range for an axis of size {}",
-    "sparse_categorical_crossentropy: class {} at position {} is out of range for {} classes",
-    "pow: a negative integer power; cast the base to a float dtype (K::cast)",
-    "floor_divide: integer division by zero",
-    "remainder: integer division by zero",
-    "ctc_batch_cost: input_length {} of sample {}; y_pred has {} time steps",
-    "ctc_batch_cost: label_length {} of sample {} is negative",
-    "ctc_batch_cost: the {} labels of sample {} need as many time steps; its input_length is {}",
-    "ctc_batch_cost: label {} at position {} of sample {} is negative, within its label_length of {}",
-    "ctc_batch_cost: label {} at position {} of sample {} follows {}, which ends the label: y_pred has {} classes and the blank"};
-static_assert(std::size(kRefusals) == static_cast<std::size_t>(Refusal::ctc_after_end) + 1);
+const char* words_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::none: return "";
+    case Refusal::gather_index: return "gather: index {} is out of range for an axis of size {}";
+    case Refusal::index: return "index: index {} is out of range for an axis of size {}";
+    case Refusal::class_id: return "sparse_categorical_crossentropy: class {} at position {} is out of range for {} classes";
+    case Refusal::power: return "pow: a negative integer power; cast the base to a float dtype (K::cast)";
+    case Refusal::quotient: return "floor_divide: integer division by zero";
+    case Refusal::remainder: return "remainder: integer division by zero";
+    case Refusal::ctc_input_length: return "ctc_batch_cost: input_length {} of sample {}; y_pred has {} time steps";
+    case Refusal::ctc_label_length: return "ctc_batch_cost: label_length {} of sample {} is negative";
+    case Refusal::ctc_too_long: return "ctc_batch_cost: the {} labels of sample {} need as many time steps; its input_length is {}";
+    case Refusal::ctc_label: return "ctc_batch_cost: label {} at position {} of sample {} is negative, within its label_length of {}";
+    case Refusal::ctc_after_end:
+      return "ctc_batch_cost: label {} at position {} of sample {} follows {}, which ends the label: y_pred has {} classes and the blank";
+  }
+  return "";
+}
 
 /// rethrow_edited (core/text.h) leaves it as it is, as it does with all classes but the public ones.
 class LateError final : public ValueError {
@@ -33,7 +36,7 @@ class LateError final : public ValueError {
 
 std::string words(Refusal refusal, const std::int64_t* numbers) {
   std::string said;
-  for (const char* at = kRefusals[static_cast<int>(refusal)]; *at; ++at) {
+  for (const char* at = words_of(refusal); *at; ++at) {
     if (*at != '{') {
       said += *at;
       continue;

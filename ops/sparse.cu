@@ -27,7 +27,7 @@ __global__ void add_entries(SparseView v, const T* values, T* out) {
 }
 void run_to_dense(const Call& call) {
   CudaBackend& device = device_of(call.device);
-  device.zero(call.out[0]->data(), call.out[0]->bytes());
+  device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   if (no_entries(call)) return;
   with_index(call, 2, SparseView::kElements, [&](const SparseView& v) {
     for_dtype<Domain::anything>(call.out[0]->dtype, [&](auto* p) {
@@ -106,7 +106,7 @@ std::int64_t columns(const Spec& x) { return x.rank > 1 ? x.dims[1] : 1; }
 void run_dot(const Call& call) {
   const std::int64_t width = columns(*call.out[0]);
   CudaBackend& device = device_of(call.device);
-  if (call.out[0]->numel() == 0 || no_entries(call)) return device.zero(call.out[0]->data(), call.out[0]->bytes());
+  if (call.out[0]->numel() == 0 || no_entries(call)) return device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   with_index(call, 2, call.attrs.a ? SparseView::kColumns : SparseView::kRows, [&](const SparseView& m) {
     for_dtype<Domain::numbers>(call.out[0]->dtype, [&](auto* p) {
       using T = std::remove_pointer_t<decltype(p)>;

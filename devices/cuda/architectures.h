@@ -9,7 +9,7 @@ namespace kassette::cuda {
 
 /// Of a list in CMake's words, "80-real,90-real,120-virtual": machine code of an architecture runs on devices of its major version with the
 /// same or a higher minor one, PTX ("virtual") is translated for every later device, an architecture without either word is both, and
-/// what has a letter behind its number runs on that very one. A list of other words ("native") has code for whatever it was built for: true.
+/// what has an a behind its number runs on that very one, what has an f on that and higher minor versions. A list of other words ("native") has code for whatever it was built for: true.
 inline bool has_code_for(std::string_view list, int major, int minor) {
   while (!list.empty()) {
     const std::string_view one = list.substr(0, list.find(','));
@@ -18,9 +18,9 @@ inline bool has_code_for(std::string_view list, int major, int minor) {
     if (digits < 2) return true;
     const int built = std::atoi(std::string(one.substr(0, digits)).c_str()), at = built / 10, least = built % 10;
     const std::string_view kind = one.substr(digits);
-    const bool exact = !kind.empty() && kind[0] != '-', is_virtual = kind.find("-virtual") != kind.npos, is_real = kind.find("-real") != kind.npos;
-    if (exact ? at == major && least == minor : !is_virtual && at == major && least <= minor) return true;
-    if (!exact && !is_real && built <= 10 * major + minor) return true;
+    const bool family = !kind.empty() && kind[0] == 'f', exact = !kind.empty() && kind[0] != '-' && !family, is_virtual = kind.find("-virtual") != kind.npos, is_real = kind.find("-real") != kind.npos;
+    if (exact ? at == major && least == minor : (family || !is_virtual) && at == major && least <= minor) return true;
+    if (!exact && !family && !is_real && built <= 10 * major + minor) return true;
   }
   return false;
 }

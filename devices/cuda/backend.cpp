@@ -1,6 +1,7 @@
 // devices/cuda/backend.cpp - a CUDA device: memory, copies, waiting, errors.
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace kassette::cuda {
 namespace {
 
 constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;   // what cuBLAS asks for on compute 9.0
-constexpr std::int64_t kMostStaged = std::int64_t(16) << 20;      // bytes
+constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;   // bytes
 
 bool is_set(const char* variable) {
   const char* text = std::getenv(variable);
@@ -67,12 +68,12 @@ Current::~Current() {
 CudaBackend::CudaBackend(int index)
     : index_(index),
       waits_(is_set("KASSETTE_CUDA_SYNC")),
-      own_{.device = this, .handle = nullptr, .number = 0, .ours = true},
-      cache_(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything) {
+      own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
   if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
   Current now(*this);
-  check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
+  cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
   faults_.open();
+  cache_ = new BlockCache(Device(Device::kCuda, static_cast<std::uint8_t>(index)), memory_of(this), Keeps::everything);
 }
 
 // ---- memory and copies -------------------------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ CudaBackend::CudaBackend(int index)
 void* CudaBackend::allocate(std::int64_t bytes) {
   Current now(*this);
   try {
-    return cache_.allocate(bytes, current().number);
+    return cache_->allocate(bytes, current().number);
   } catch (const MemoryError&) {
     check(cudaGetLastError(), "allocate");   // there may be memory: a kernel went astray
     throw;
@@ -88,28 +89,32 @@ void* CudaBackend::allocate(std::int64_t bytes) {
 }
 void CudaBackend::set_memory_limit(std::int64_t bytes) {
   Current now(*this);
-  cache_.set_limit(bytes);
+  cache_->set_limit(bytes);
 }
 void CudaBackend::empty_cache() {
   Current now(*this);
-  cache_.trim();
+  cache_->trim();
+  trim_pinned();
 }
 
 /// The caller may overwrite `from` when this returns: up to kMostStaged bytes are copied by way of a pinned buffer, and for more, or without pinned
 /// memory, the host waits for the copy.
 void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
   struct Staged {
+    CudaBackend* device;
     void* data;
     std::int64_t bytes;
   };
-  if (void* data = bytes <= kMostStaged ? allocate_pinned(bytes) : nullptr) {
+  if (void* data = bytes <= kMostStaged && staged_.load() + bytes <= kMostStagedTogether ? allocate_pinned(bytes) : nullptr) {
     std::memcpy(data, from, static_cast<std::size_t>(bytes));
+    staged_.fetch_add(bytes);
     const Owner owner{[](void* state) {
                         auto* staged = static_cast<Staged*>(state);
                         release_pinned(staged->data, staged->bytes);
+                        staged->device->staged_.fetch_sub(staged->bytes);
                         delete staged;
                       },
-                      new Staged{data, bytes}};
+                      new Staged{this, data, bytes}};
     return copy_from_host_later(to, data, bytes, owner);
   }
   Current now(*this);
@@ -145,7 +150,7 @@ void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, st
     // Without peer access the driver copies by way of the host.
     int direct = 0;
     if (cudaDeviceCanAccessPeer(&direct, index_, source.index_) == cudaSuccess && direct && cudaDeviceEnablePeerAccess(source.index_, 0) != cudaSuccess)
-      cudaGetLastError();   // it was enabled before
+      cudaGetLastError();   // it was enabled before, or is refused, and the copy goes by way of the host
     check(cudaMemcpyPeerAsync(to, index_, from, source.index_, static_cast<std::size_t>(bytes), current().handle), "to");
     launched("to");
   }
@@ -159,34 +164,35 @@ void CudaBackend::zero(void* to, std::int64_t bytes, const char* what) {
 }
 
 void CudaBackend::release_after(DeviceStream& stream, Owner keep) {
-  release_passed();
+  std::optional<Current> now;
   cudaEvent_t passed = nullptr;
   try {
-    Current now(*this);
+    now.emplace(*this);
+    release_passed();
     check(cudaEventCreateWithFlags(&passed, cudaEventDisableTiming), "to");
     check(cudaEventRecord(passed, stream.handle), "to");
     std::lock_guard<std::mutex> lock(later_mutex_);
     later_.push_back({passed, keep});
   } catch (...) {
     if (passed) cudaEventDestroy(passed);
-    if (!lost_) cudaStreamSynchronize(stream.handle);   // else nothing runs any more
+    if (now && !lost_) cudaStreamSynchronize(stream.handle);   // else nothing runs any more
     keep.release(keep.state);
     throw;
   }
 }
+/// The device is current.
 void CudaBackend::release_passed() noexcept {
-  std::deque<Later> passed;
-  {
-    std::lock_guard<std::mutex> lock(later_mutex_);
-    // Of several streams, a later one may have passed before: it is found when it is its turn.
-    while (!later_.empty() && cudaEventQuery(later_.front().passed) != cudaErrorNotReady) {
-      passed.push_back(later_.front());
+  for (;;) {
+    Later next;
+    {
+      std::lock_guard<std::mutex> lock(later_mutex_);
+      // Of several streams, a later one may have passed before: it is found when it is its turn.
+      if (later_.empty() || cudaEventQuery(later_.front().passed) == cudaErrorNotReady) return;
+      next = later_.front();
       later_.pop_front();
     }
-  }
-  for (const Later& l : passed) {
-    cudaEventDestroy(l.passed);
-    l.keep.release(l.keep.state);
+    cudaEventDestroy(next.passed);
+    next.keep.release(next.keep.state);
   }
 }
 

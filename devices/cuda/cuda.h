@@ -26,7 +26,7 @@ struct DeviceStream {
   cudaStream_t handle;
   int number;                  // 0: the device's own
   bool ours;                   // made by us
-  bool used = false;           // was a thread's
+  int owners = 0;              // Streams that have it
   std::mutex blas_mutex = {};
   cublasHandle_t blas = nullptr;
   void* blas_workspace = nullptr;
@@ -43,14 +43,14 @@ class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int index);
   void* allocate(std::int64_t bytes) override;
-  void release(void* data, std::int64_t bytes) noexcept override { cache_.release(data, bytes, current().number); }
+  void release(void* data, std::int64_t bytes) noexcept override { cache_->release(data, bytes, current().number); }
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override;
   void copy_to_host(void* to, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void synchronize() override { wait(current()); }
   void* stream() override { return current().handle; }
-  MemoryStats memory_stats() override { return cache_.stats(); }
-  void reset_peak_memory() override { cache_.reset_peak(); }
+  MemoryStats memory_stats() override { return cache_->stats(); }
+  void reset_peak_memory() override { cache_->reset_peak(); }
   void set_memory_limit(std::int64_t bytes) override;
   void empty_cache() override;
 
@@ -68,7 +68,7 @@ class CudaBackend final : public DeviceBackend {
   int index() const { return index_; }
   CUcontext context() const { return context_; }
   /// Enqueued.
-  void zero(void* to, std::int64_t bytes, const char* what = "zeros");
+  void zero(void* to, std::int64_t bytes, const char* what);
   /// Something was enqueued in the name of an op. With KASSETTE_CUDA_SYNC=1 waits for it, so that its errors are said in that name and not
   /// where somebody waits later.
   void launched(const char* what);
@@ -97,7 +97,7 @@ class CudaBackend final : public DeviceBackend {
   void wait(DeviceStream* stream, const char* what);
   [[noreturn]] void fail(cudaError_t error, const char* what);
   [[noreturn]] void fail_lost();
-  /// " (the last ops launched: add, exp)"; empty where there were none.
+  /// " at or before 'exp', after 'add'"; empty where nothing was launched.
   std::string launched_last() const;
   void release_after(DeviceStream& stream, Owner keep);
   void release_passed() noexcept;
@@ -106,12 +106,12 @@ class CudaBackend final : public DeviceBackend {
   const bool waits_;
   CUcontext context_ = nullptr;
   DeviceStream own_;
-  BlockCache cache_;
+  BlockCache* cache_ = nullptr;   // lives for ever, as every cache
   std::mutex streams_mutex_;
   std::vector<std::unique_ptr<DeviceStream>> streams_;   // all but our own
-  std::vector<DeviceStream*> unused_;                    // of those that we made
   std::mutex later_mutex_;
   std::deque<Later> later_;
+  std::atomic<std::int64_t> staged_{0};   // bytes of pinned buffers of ours that copies are under way from
   static constexpr unsigned kRemembered = 4;
   std::atomic<const char*> launched_[kRemembered] = {};
   std::atomic<unsigned> n_launched_{0};
@@ -144,6 +144,8 @@ const HostServices& host_services();
 // As devices/plugin.h says.
 void* allocate_pinned(std::int64_t bytes);
 void release_pinned(void* data, std::int64_t bytes);
+/// Gives free pinned memory back to the system; a device is current.
+void trim_pinned();
 
 /// Device memory for the time of a kernel call; ordered by the stream, so it may end before the kernel has run.
 class Scratch {

@@ -22,12 +22,21 @@ void FaultBox::say(bool late) {
   volatile FaultWord* w = word_;
   if (w->launch == 0) return;
   std::int32_t refusal;
-  std::int64_t numbers[5];
+  std::int64_t numbers[kFaultNumbers];
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (w->launch == 0) return;   // another thread says it
-    refusal = w->refusal;
-    for (int i = 0; i < 5; ++i) numbers[i] = w->numbers[i];
+    // A kernel on another stream may find something that its launch should say instead, and write meanwhile.
+    std::uint32_t launch;
+    std::int64_t rank;
+    do {
+      launch = w->launch;
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (launch == 0) return;   // another thread says it, or the next wait
+      rank = w->rank;
+      refusal = w->refusal;
+      for (int i = 0; i < kFaultNumbers; ++i) numbers[i] = w->numbers[i];
+      std::atomic_thread_fence(std::memory_order_acquire);
+    } while (w->launch != launch || w->rank != rank);
     w->launch = 0;
   }
   host_services().refuse(refusal, numbers, late);

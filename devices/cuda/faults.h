@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "devices/plugin.h"
+
 namespace kassette::cuda {
 
 // Note [Errors of values]
@@ -22,7 +24,7 @@ struct FaultWord {
   std::uint32_t launch;  // 0: nothing is wrong
   std::int32_t refusal;
   std::int64_t rank;     // of what one launch finds the lowest is kept
-  std::int64_t numbers[5];
+  std::int64_t numbers[kFaultNumbers];
 };
 
 /// A kernel's argument: where it may say that something is wrong (devices/cuda/faults.cuh).

@@ -80,6 +80,7 @@ void* allocate_pinned(std::int64_t bytes) {
   }
 }
 void release_pinned(void* data, std::int64_t bytes) { pinned_cache().release(data, bytes); }
+void trim_pinned() { pinned_cache().trim(); }
 
 CudaBackend& device_of(Device device) { return *devices[device.index()]; }
 const HostServices& host_services() { return services; }
@@ -100,7 +101,6 @@ bool describe_device(int index, DeviceFacts* facts) {
 }
 
 DeviceBackend* open_device(int index, const HostServices& given, char* why, int why_bytes) {
-  services = given;
   const auto room = static_cast<std::size_t>(why_bytes);
   const int n = count(why, room);
   if (n == 0) return nullptr;
@@ -114,13 +114,15 @@ DeviceBackend* open_device(int index, const HostServices& given, char* why, int 
     std::snprintf(why, room, "its compute capability is %d.%d, and this library has code for %s", major, minor, KASSETTE_CUDA_ARCHITECTURES);
     return nullptr;
   }
-  if (!find_driver()) {
+  const bool first = !first_opened.load();   // one thread at a time opens devices, others use those that are open
+  if (first) services = given;
+  if (first && !find_driver()) {
     std::snprintf(why, room, "the CUDA driver lacks functions that this library needs");
     return nullptr;
   }
   try {
     devices[index] = new CudaBackend(index);
-    if (!first_opened.load()) first_opened.store(devices[index]);
+    if (first) first_opened.store(devices[index]);
     return devices[index];
   } catch (const Error& e) {
     std::snprintf(why, room, "%s", e.what());

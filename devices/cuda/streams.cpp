@@ -4,8 +4,7 @@
 // has then been enqueued before. That holds because whoever gets a tensor of another stream is ordered behind it: a thread that changes
 // its stream makes the new one wait for the old one, and back (<kassette/stream.h>), and a tensor that is handed to a thread with
 // another stream is handed over by an event too. What is left to the user are two threads, with a stream each, that use a tensor at the
-// same time: whoever is not the last to let go of it must have waited. No list of who used a block is kept, as PyTorch's record_stream has.
-#include <algorithm>
+// same time: the stream of the thread that drops the last reference has to be ordered behind the other's use (Stream::wait_for). No list of who used a block is kept, as PyTorch's record_stream has.
 
 #include <kassette/error.h>
 
@@ -35,47 +34,35 @@ DeviceStream& CudaBackend::current() noexcept {
   DeviceStream* s = chosen[index_];
   return s ? *s : own_;
 }
-void CudaBackend::set_current(DeviceStream& stream) noexcept {
-  stream.used = true;
-  chosen[index_] = &stream == &own_ ? nullptr : &stream;
-}
+void CudaBackend::set_current(DeviceStream& stream) noexcept { chosen[index_] = &stream == &own_ ? nullptr : &stream; }
 
 DeviceStream& CudaBackend::stream_of(void* native) {
-  const auto handle = static_cast<cudaStream_t>(native);
+  auto handle = static_cast<cudaStream_t>(native);
   if (handle == own_.handle) return own_;
   std::lock_guard<std::mutex> lock(streams_mutex_);
-  if (!handle && !unused_.empty()) {
-    DeviceStream* s = unused_.back();
-    unused_.pop_back();
-    return *s;
-  }
   for (const auto& s : streams_)
-    if (handle && s->handle == handle) return *s;
-  streams_.push_back(std::unique_ptr<DeviceStream>(new DeviceStream{this, handle, static_cast<int>(streams_.size()) + 1, !handle}));
-  if (!handle) {
-    Current now(*this);
-    try {
-      check(cudaStreamCreateWithFlags(&streams_.back()->handle, cudaStreamNonBlocking), "stream");
-    } catch (...) {
-      streams_.pop_back();
-      throw;
+    if (handle ? s->handle == handle : s->ours && s->owners == 0) {
+      ++s->owners;
+      return *s;
     }
+  const bool ours = !handle;
+  if (ours) {
+    Current now(*this);
+    check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "stream");
   }
+  streams_.push_back(std::unique_ptr<DeviceStream>(new DeviceStream{this, handle, static_cast<int>(streams_.size()) + 1, ours, 1}));
   return *streams_.back();
 }
 
 void CudaBackend::close(DeviceStream& stream) noexcept {
-  if (stream.used) {
-    try {
-      order(stream, own_);
-    } catch (const Error&) {   // its owner has destroyed it, or the device is lost: then nothing of it runs
-    }
-    cache_.hand_over(stream.number, own_.number);
-    stream.used = false;
+  if (&stream == &own_) return;
+  std::lock_guard<std::mutex> lock(streams_mutex_);   // until it is handed over nobody else gets it
+  if (--stream.owners > 0) return;
+  try {
+    order(stream, own_);
+  } catch (const Error&) {   // the device is lost: nothing runs there any more
   }
-  if (!stream.ours) return;
-  std::lock_guard<std::mutex> lock(streams_mutex_);
-  unused_.push_back(&stream);
+  cache_->hand_over(stream.number, own_.number);
 }
 
 void CudaBackend::order(DeviceStream& first, DeviceStream& second) {

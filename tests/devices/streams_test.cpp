@@ -103,6 +103,18 @@ TEST_CASE("a stream of somebody else's is one by its handle; the CPU's has nothi
   }
   own.synchronize();
   made.wait_for(own);
+  // A stream that somebody still has goes to nobody else, nor does the device's own.
+  void* const handle = made.native();
+  {
+    Stream again("cuda:0", handle), default_again("cuda:0", own.native());
+    theirs = Stream("cuda:0");
+    CHECK(theirs.native() != handle);
+  }
+  Stream next("cuda:0"), after("cuda:0");
+  CHECK(next.native() != handle);
+  CHECK(after.native() != handle);
+  CHECK(next.native() != after.native());
+  for (const Stream* s : {&next, &after}) CHECK(s->native() != own.native());
   CHECK(error_of<ValueError>([] { Stream("cuda:0", nullptr); }) == "Stream: a null pointer is no stream of cuda:0; CUDA's legacy default stream is cudaStreamLegacy");
   CHECK(error_of<DeviceError>([] { Stream{Device()}; }) == "Stream: no device given; there are 'cpu' and 'cuda:N'");
   Stream none("cpu");
@@ -279,6 +291,8 @@ TEST_CASE("a device that the library has no code for is refused when it is opene
   CHECK(has_code_for("86-virtual", 9, 0));
   CHECK_FALSE(has_code_for("90a-real", 9, 1));
   CHECK(has_code_for("90a-real", 9, 0));
+  CHECK(has_code_for("100f-real", 10, 3));
+  CHECK_FALSE(has_code_for("100f", 12, 0));
   CHECK_FALSE(has_code_for("90a-virtual", 10, 0));
   CHECK(has_code_for("native", 7, 0));
   if (!emulated<int()>("emulated_context")) return;
