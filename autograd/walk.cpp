@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "ops/like.h"
 #include "ops/operand.h"
+#include "ops/shaping.h"
 
 namespace kassette {
 namespace {
@@ -40,11 +41,8 @@ void watch_growth(Context& c, std::size_t visited) {
                      "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
 }
 
-/// Ones in the shape of a loss: the cotangent that a pass begins with.
-Tensor seed_for(const Tensor& loss) {
-  Tensor one = scalar_tensor(Scalar(1), Access::body(loss).dtype, "gradients");
-  return Access::body(loss).rank == 0 ? one : broadcast_like(one, loss);
-}
+/// Ones in the shape of a loss, on its device: the cotangent that a pass begins with.
+Tensor seed_for(const Tensor& loss) { return broadcast_like(number_like(1, loss), loss); }
 
 }  // namespace
 

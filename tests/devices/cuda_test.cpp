@@ -295,7 +295,7 @@ TEST_CASE("pairs of a function bring single numbers of the CPU to the device of 
   K::update(rate, 0.125);   // read at each call
   follow({});
   CHECK(floats(w) == std::vector<float>{0.125});
-  Tensor x = K::placeholder(kassette::Shape{});   // of the CPU
+  Tensor x = K::placeholder(Shape{});   // of the CPU
   K::function({x}, {}, {{w, x * 2.0}})({K::constant(4)});
   CHECK(floats(w) == std::vector<float>{8});
   CHECK(error_of<DeviceError>([&] { K::function({}, {}, {{v, row}}); }) == "function: update 0: the variable is on cuda:0, the value on cpu");
@@ -330,6 +330,14 @@ TEST_CASE("loops and branches on a device read shapes and numbers of the CPU whe
   auto branch = K::function({x}, {K::switch_(K::sum(x) > 0.0, [&] { return K::sum(K::cast(K::arange(n), "float32")); }, [&] { return K::sum(x); })});
   CHECK(floats(branch({K::constant({1, 2, 3})})[0]) == std::vector<float>{3});
   CHECK(floats(branch({K::constant({-1, -2})})[0]) == std::vector<float>{-3});
+}
+
+TEST_CASE("a gradient of one number is on the device of that number", "[device]") {
+  if (!has_device("cuda:0")) return;
+  DeviceScope scope("cuda:0");
+  Tensor w = K::variable(2.0), x = K::placeholder(Shape{});
+  CHECK(K::gradients(w, {w})[0].device() == Device("cuda:0"));
+  CHECK(K::gradients(x, {x})[0].device() == Device("cuda:0"));
 }
 
 TEST_CASE("a number of the CPU beside elements of a device has the gradient that it has beside those of the CPU", "[device]") {
