@@ -28,6 +28,9 @@ constexpr bool kCaching = true;
 
 std::mutex all_mutex;
 
+/// Where blocks of a CUDA device are not kept they are as long as what was asked for, so that who looks for accesses beyond their ends finds them.
+bool is_exact(Device device, bool caching) { return !caching && device.type() == Device::kCuda; }
+
 /// log2 of the power of two whose eighth is the step of these sizes: 2^(k-1) < bytes <= 2^k, k at least 12.
 int log_of(std::int64_t bytes) {
   return std::max(kLogSmallest, 64 - __builtin_clzll(static_cast<unsigned long long>(bytes - 1) | 1));
@@ -124,7 +127,7 @@ void* BlockCache::take_new(SizeClass& c) {
 
 void* BlockCache::allocate(std::int64_t bytes, int stream) {
   MemoryStats held;
-  std::int64_t whole = class_bytes(bytes);
+  const std::int64_t whole = is_exact(device_, caching_) ? bytes : class_bytes(bytes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     SizeClass& c = classes_[class_of(bytes)];
@@ -145,7 +148,8 @@ void* BlockCache::allocate(std::int64_t bytes, int stream) {
 void BlockCache::release(void* block, std::int64_t bytes, int stream) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
   SizeClass& c = classes_[class_of(bytes)];
-  stats_.live -= c.bytes;
+  const std::int64_t whole = is_exact(device_, caching_) ? bytes : c.bytes;
+  stats_.live -= whole;
   bool kept = caching_;
   try {
     if (kept) c.free.push_back({block, stream});
@@ -153,10 +157,10 @@ void BlockCache::release(void* block, std::int64_t bytes, int stream) noexcept {
     kept = false;
   }
   if (!kept) {
-    source_.give(source_.of, block, c.bytes);
+    source_.give(source_.of, block, whole);
     return;
   }
-  stats_.cached += c.bytes;
+  stats_.cached += whole;
   stay_below(0, &c);
 }
 

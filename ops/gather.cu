@@ -209,7 +209,7 @@ void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
   for (int d = 0; d < copies.rank; ++d) n_copies *= copies.dims[d];
   for_dtype<Domain::anything>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), sum_each<T>, kept, copies, out.numel(), n_copies, call.in[0].as<T>(),
+    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), sum_each<T>, whole(kept), whole(copies), out.numel(), n_copies, call.in[0].as<T>(),
            call.out_as<T>());
   });
 }

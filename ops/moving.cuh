@@ -14,6 +14,9 @@ void for_size(int size, F f) {
   else f(static_cast<std::uint64_t*>(nullptr));
 }
 
+/// The same with zeros for the axes that there are not: what kernels are given has no bytes by chance, such as an old pointer, which the emulated
+/// device would take for one of the host's.
+Strided whole(const Strided& layout);
 /// What ops/strided.h says; no size is 0.
 void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
 /// DeviceMoves::fill (devices/plugin.h); `count` is not 0.

@@ -84,8 +84,14 @@ void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits,
   });
 }
 
+Strided whole(const Strided& layout) {
+  Strided l{};
+  for (int d = 0; d < layout.rank; ++d) l.push(layout.dims[d], layout.from[d], layout.to[d]);
+  return l;
+}
+
 void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size) {
-  Strided l = layout;
+  Strided l = whole(layout);
   std::int64_t n = 1;
   for (int d = 0; d < l.rank; ++d) n *= l.dims[d];
   if (l.rank == 1 && l.from[0] == 1 && l.to[0] == 1) return device.copy(to, from, n * size);

@@ -21,7 +21,7 @@ inline unsigned mask_of(std::int64_t code, const Spec& x) {
 /// Some axes of a tensor, neighbours joined.
 struct Walk {
   int rank = 0;
-  std::int64_t n = 1, dims[kMaxRank], strides[kMaxRank];
+  std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};   // as whole() in ops/moving.cuh
   Divider by[kMaxRank];   // the dims
   void push(std::int64_t size, std::int64_t stride) {
     n *= size;

@@ -192,6 +192,21 @@ TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device goes back when it
   CHECK(cached(Device("cuda:7")) == kCaches);
 }
 
+TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device is as long as was asked for", "[memory]") {
+  auto live = [](Device device) {
+    BlockCache& cache = *new BlockCache(device, cpu_memory);
+    void *a = cache.allocate(20), *b = cache.allocate(40);   // of one class
+    cache.release(a, 20);
+    const std::int64_t bytes = cache.stats().live;
+    cache.release(b, 40);
+    CHECK(cache.stats().live == 0);
+    return bytes;
+  };
+  test::Environment off("KASSETTE_CUDA_CACHE", "0");
+  CHECK(live(Device("cuda:7")) == 40);
+  CHECK(live(cpu) == 512);
+}
+
 TEST_CASE("with KASSETTE_CUDA_CACHE=0 a device keeps nothing that was freed", "[memory][device]") {
   test::Environment off("KASSETTE_CUDA_CACHE", "0");   // read when a device is first used, as cuda:7 is here
   if (!test::has_device("cuda:7")) return;

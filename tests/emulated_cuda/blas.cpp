@@ -1,9 +1,6 @@
 // tests/emulated_cuda/blas.cpp - products in column-major order, as cuBLAS defines them.
 #include "cublas_v2.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "core/half.h"
 
 struct EmulatedBlas {
@@ -63,14 +60,22 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
   const Problem p{op_a == CUBLAS_OP_T, op_b == CUBLAS_OP_T, add, m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count};
   if (m < 1 || n < 1 || k < 1 || count < 1 || count > 65535 || lda < (p.ta ? k : m) || ldb < (p.tb ? n : k) || ldc < m || b_type != type ||
       (c_type != type && !(half && c_type == CUDA_R_32F)) || (compute != (wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) && !(type == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F_FAST_TF32))) {
-    std::fputs("emulated CUDA device: a product that cuBLAS would refuse, or that has nothing to do\n", stderr);
-    std::abort();
+    emulated_die("a product that cuBLAS would refuse, or that has nothing to do");
   }
   products += count;
   if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) tf32_products += count;
+  EmulatedBlocks blocks;
+  auto check = [&](const void* from, bool turned, std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t stride, cudaDataType of) {
+    if (turned) std::swap(rows, columns);
+    const std::int64_t elements = (count - 1) * stride + (columns - 1) * ld + rows;
+    blocks.add(from, static_cast<std::size_t>(elements * (of == CUDA_R_64F ? 8 : of == CUDA_R_32F ? 4 : 2)), handle->stream, "a product");
+  };
+  check(a, p.ta, m, k, lda, stride_a, type);
+  check(b, p.tb, k, n, ldb, stride_b, type);
+  check(c, false, m, n, ldc, stride_c, c_type);
   auto as = [&](auto* null, auto* to) {
     using T = std::remove_pointer_t<decltype(null)>;
-    emulated_enqueue(handle->stream, [=] { multiply(p, static_cast<const T*>(a), static_cast<const T*>(b), to); });
+    emulated_enqueue(handle->stream, blocks, [p, a, b, to] { multiply(p, static_cast<const T*>(a), static_cast<const T*>(b), to); });
   };
   auto halves = [&](auto* null) {
     if (c_type == CUDA_R_32F) as(null, static_cast<float*>(c));

@@ -1,14 +1,22 @@
 // tests/emulated_cuda/cuda_runtime.h - as much of CUDA's runtime as devices/cuda/ and ops/*.cu use, for a host compiler: they are
-// built a second time with it, and their kernels run on the host. It shows that kernels, indices, copies and allocations are right
-// on a machine without a GPU; about speed, or races between blocks, it says nothing.
-//   Memory   An arena that the host cannot touch but while a stream runs: who dereferences a device pointer ends at once. With
-//            EMULATED_CUDA_OPEN it can, as an MPI that takes memory of GPUs.
+// built a second time with it, and their kernels run on the host. It shows on a machine without a GPU that kernels, indices, copies, allocations and
+// the order of streams are right, and ends the program, by a line that names the kernel, where a GPU would go astray; about speed it says nothing.
+//   Memory   An arena that nobody can touch. While streams run, the blocks can be touched that their work was given, and no page behind one. With
+//            EMULATED_CUDA_OPEN the host can touch blocks always, as an MPI that takes memory of GPUs. Fresh blocks are NaN, and around each is a
+//            pattern that nobody may write: looked at after each kernel that has a pointer to the block.
+//   Pointers Those among a kernel's arguments, and the operands of products, copies and memsets, have to be null, or in a block of the stream's
+//            device or a pinned one; an address of the host in a struct counts as well. That stands for memory of the host that kernels cannot read.
+//            Loads have to be aligned as their types are.
 //   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes; asking
-//            after an event, or a call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it.
+//            after an event, or a call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it. How far the other
+//            streams get until then is drawn: in any order that events allow.
 //   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.
 //   Devices  Each thread has a current one, or none, which counts as 0: streams take work, and memory is freed, where theirs is. With
 //            EMULATED_CUDA_CAPABILITY=70 they are of compute capability 7.0, and not 9.0.
-//   Blocks   One after the other. Their threads run one after the other as well, each up to a barrier, on fibers.
+//   Blocks   One after the other, in an order drawn for each launch, with the __shared__ memory poisoned before each. Their threads run one after the
+//            other as well, each up to a barrier, on fibers: lanes in an order drawn for each launch, and a warp as far ahead of the others as
+//            barriers let it.
+// What is drawn comes from EMULATED_CUDA_SEED, else from 1; 0 is the order of numbers, and streams that run as late as they can.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,16 +24,18 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__ static   // blocks run one at a time
+#define __shared__ static thread_local   // blocks run one at a time, each with this memory of its thread poisoned: symbols.h
 #define CUDART_VERSION 0
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700, cudaErrorPeerAccessAlreadyEnabled = 704 };
@@ -144,17 +154,60 @@ using std::max;
 using std::min;
 
 // ---- launches ----------------------------------------------------------------------------------------------------------
-void emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+/// What of a device's memory work may touch.
+struct EmulatedBlocks {
+  std::vector<std::size_t> places = {};
+  /// Ends the program unless these bytes are the stream's device's to use. `what` wants them.
+  void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
+};
+/// `waits`: for other processes; it runs no sooner than somebody asks for what its stream holds.
+void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool waits = false);
 /// Has a thread run what the stream holds.
 void emulated_start(cudaStream_t stream);
-void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
+/// Ends the program, for that reason.
+[[noreturn]] void emulated_die(const std::string& why);
+
+void emulated_run_grid(const void* kernel, dim3 grid, dim3 block, const std::function<void()>& thread);
+/// A kernel and what it was given.
+struct EmulatedLaunch {
+  const void* kernel;
+  cudaStream_t stream;
+  EmulatedBlocks blocks = {};
+  int arguments = 0;
+  /// Takes the next argument: a pointer, or a struct, of which each word that is an address counts as a pointer. Ends the program unless the
+  /// kernel may have it.
+  void take(const void* argument, std::size_t bytes, bool pointer);
+  void run(dim3 grid, dim3 block, const std::function<void()>& thread) const;
+};
+
+// What is between the members of a struct may be an old pointer, and is cleared; what is behind the last one, where C++ may put other members, cannot
+// be cleared and does not count.
+template <class P>
+void emulated_clear_padding(P& argument) {
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+  if constexpr (!std::is_empty_v<P>) __builtin_clear_padding(&argument);   // in a tuple that is a byte of another
+#endif
+}
+template <class P>
+struct EmulatedTail : P {
+  char last;
+};
+template <class P>
+constexpr std::size_t emulated_bytes() {
+  if constexpr (std::is_class_v<P> && !std::is_final_v<P>) return sizeof(EmulatedTail<P>) == sizeof(P) ? sizeof(P) - 1 : sizeof(P);
+  else return sizeof(P);
+}
 
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
   static_assert((std::is_trivially_copyable_v<P> && ...));
-  std::function<void()> thread = [kernel, held = std::tuple<P...>(std::forward<A>(arguments)...)] { std::apply(kernel, held); };
-  emulated_enqueue(config->stream, [grid = config->gridDim, block = config->blockDim, thread = std::move(thread)] {
-    emulated_run_grid(grid, block, thread);
+  EmulatedLaunch launch{reinterpret_cast<const void*>(kernel), config->stream};
+  std::tuple<P...> held(std::forward<A>(arguments)...);
+  std::apply([&](P&... each) { (emulated_clear_padding(each), ...); }, held);
+  std::apply([&](const P&... each) { (launch.take(&each, emulated_bytes<P>(), std::is_pointer_v<P>), ...); }, held);
+  EmulatedBlocks blocks = launch.blocks;
+  emulated_enqueue(config->stream, std::move(blocks), [launch = std::move(launch), grid = config->gridDim, block = config->blockDim, kernel, held] {
+    launch.run(grid, block, [&] { std::apply(kernel, held); });
   });
   return cudaSuccess;
 }
@@ -167,3 +220,7 @@ EMULATED_ASKED std::int64_t emulated_frees();
 /// The device whose context is current in this thread; -1: there is none.
 EMULATED_ASKED int emulated_context();
 EMULATED_ASKED void emulated_set_context(int device);
+/// Has those signals that a fault sends say what happened, as from the beginning: a test framework may have them say something else.
+EMULATED_ASKED void emulated_catch_faults();
+/// Does what has that name in misuse.cpp: 1 where values show that it is wrong, 0 where they do not, -1 where there is no such thing.
+EMULATED_ASKED int emulated_misuse(const char* name);

@@ -1,124 +1,233 @@
 // tests/emulated_cuda/grid.cpp - the threads of a block, on fibers: each runs until a barrier stops it.
+#undef _FORTIFY_SOURCE   // it takes a jump to another stack for a fault
 #include "cuda_runtime.h"
+#include "draws.h"
+#include "symbols.h"
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <cstdio>
 #include <cstdlib>
+#include <unordered_map>
+#include <vector>
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace {
 
-constexpr unsigned kMaxThreads = 1024;
+constexpr unsigned kMaxThreads = 1024, kWarps = kMaxThreads / 32;
 constexpr std::size_t kStack = 256 << 10;   // touched as far as a kernel needs it
+constexpr unsigned char kPoison = 0xff;     // floats are NaN
 
 enum class Waits : std::uint8_t { idle, nothing, warp, block };
 
 struct Fiber {
-  ucontext_t context;
+  ucontext_t start;
+  jmp_buf place;   // switching by setjmp costs no system call
   bool made = false;
   Waits waits = Waits::idle;
-  unsigned thread = 0;
+  unsigned thread = 0, turn = 0;
 };
+struct Warp {
+  unsigned next, end;   // places in `order` of the threads that have not started
+  unsigned live;
+  Fiber* waiting[32];
+  Waits waits;          // for what all its threads wait; `nothing`: they may run, or wait for different things
+};
+
 Fiber fibers[kMaxThreads];
-ucontext_t scheduler;
+Fiber* spare[kMaxThreads];
+unsigned spares, made;
+jmp_buf scheduler;
 Fiber* current;
-std::uint64_t slots[kMaxThreads];   // what the threads show each other
+Warp* warp;                              // that runs
+Warp warps[kWarps];
+std::uint64_t slots[2][kMaxThreads];     // what the threads show each other; two, as a thread may be a shuffle ahead of another
+unsigned order[kMaxThreads];             // the threads of a block in the order in which they start
+const std::function<void()>* body;
 
-struct Block {
-  const std::function<void()>* body;
-  unsigned threads, next;
+// ---- orders --------------------------------------------------------------------------------------------------------------
+EmulatedDraws draws{emulated_seed()};
+
+/// A permutation of 0..n-1: forward, backward, or in steps that have no divisor in common with n.
+struct Order {
+  std::uint64_t n, step, first;
+  explicit Order(unsigned n_) : n(n_), step(1), first(0) {
+    const unsigned kind = draws.below(3);
+    if (n < 2 || kind == 0) return;
+    first = kind == 1 ? n - 1 : draws.below(n_);
+    step = kind == 1 ? n - 1 : 1 + draws.below(n_ - 1);
+    for (auto common = [](std::uint64_t a, std::uint64_t b) { while (b) a = std::exchange(b, a % b); return a; }; common(step, n) != 1;) step = step % n + 1;
+  }
+  unsigned operator()(unsigned i) const { return static_cast<unsigned>((first + i * step) % n); }
 };
-Block running;
 
-/// Takes thread after thread of a block while none of them has to wait: a kernel without barriers needs one fiber.
+// ---- __shared__ ----------------------------------------------------------------------------------------------------------
+/// The variables of all kernels, poisoned but while a block runs. There are so many that what a kernel writes is found out at some of its
+/// launches, and only that is poisoned after each block.
+class Shared {
+ public:
+  explicit Shared(const void* kernel) : kernel_(kernels_[kernel]) {
+    if (!memory_) {
+      memory_ = emulated_memory_of_thread();
+      for (const EmulatedSymbol& v : variables()) poison(v);
+    }
+    looks_ = (kernel_.launches & (kernel_.launches - 1)) == 0;   // 0, 1, 2, 4, 8, ...
+    ++kernel_.launches;
+  }
+  /// After the first block, and the last, of a launch that is looked at.
+  void find_written() {
+    if (!looks_) return;
+    for (const EmulatedSymbol& v : variables())
+      if (is_written(v) && std::find(kernel_.written.begin(), kernel_.written.end(), &v) == kernel_.written.end()) kernel_.written.push_back(&v);
+  }
+  void poison() const {
+    for (const EmulatedSymbol* v : kernel_.written) poison(*v);
+  }
+
+ private:
+  struct Kernel {
+    std::int64_t launches = 0;
+    std::vector<const EmulatedSymbol*> written;
+  };
+  static const std::vector<EmulatedSymbol>& variables() {
+    static const std::vector<EmulatedSymbol> found = emulated_shared();
+    return found;
+  }
+  static void poison(const EmulatedSymbol& v) { std::memset(memory_ + v.place, kPoison, v.bytes); }
+  static bool is_written(const EmulatedSymbol& v) {
+    const char* at = memory_ + v.place;
+    return static_cast<unsigned char>(*at) != kPoison || std::memcmp(at, at + 1, v.bytes - 1) != 0;
+  }
+  static thread_local char* memory_;
+  static std::unordered_map<const void*, Kernel> kernels_;
+  Kernel& kernel_;
+  bool looks_;
+};
+thread_local char* Shared::memory_;
+std::unordered_map<const void*, Shared::Kernel> Shared::kernels_;
+
+// ---- fibers --------------------------------------------------------------------------------------------------------------
+void leave(Waits what) {
+  current->waits = what;
+  if (!_setjmp(current->place)) _longjmp(scheduler, 1);
+}
+
+/// Takes thread after thread of a warp while none of them has to wait: a kernel without barriers needs one fiber.
 void work() {
   for (;;) {
-    while (running.next < running.threads) {
-      threadIdx.x = current->thread = running.next++;
-      (*running.body)();
+    while (warp->next < warp->end) {
+      threadIdx.x = current->thread = order[warp->next++];
+      current->turn = 0;
+      slots[0][current->thread] = slots[1][current->thread] = ~std::uint64_t(0);
+      (*body)();
+      --warp->live;
     }
-    current->waits = Waits::idle;
-    swapcontext(&current->context, &scheduler);
+    leave(Waits::idle);
   }
 }
 
 void resume(Fiber& f) {
   current = &f;
-  if (!f.made) {
-    void* stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) std::abort();
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = stack;
-    f.context.uc_stack.ss_size = kStack;
-    f.context.uc_link = nullptr;
-    makecontext(&f.context, work, 0);
-    f.made = true;
-  }
-  threadIdx.x = f.thread;
   f.waits = Waits::nothing;
-  swapcontext(&scheduler, &f.context);
+  threadIdx.x = f.thread;
+  if (_setjmp(scheduler)) return;
+  if (f.made) _longjmp(f.place, 1);
+  void* stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED) std::abort();
+  getcontext(&f.start);
+  f.start.uc_stack.ss_sp = stack;
+  f.start.uc_stack.ss_size = kStack;
+  f.start.uc_link = nullptr;
+  makecontext(&f.start, work, 0);
+  f.made = true;
+  setcontext(&f.start);
 }
 
-void wait(Waits what) {
-  current->waits = what;
-  swapcontext(&current->context, &scheduler);
-}
-
-/// Lets go the warps, else the block, whose threads have all come to the barrier. False where nobody waits.
-bool release(unsigned n) {
-  unsigned live[kMaxThreads / 32] = {}, at_warp[kMaxThreads / 32] = {}, all = 0, at_block = 0;
-  for (unsigned i = 0; i < n; ++i) {
-    if (fibers[i].waits == Waits::idle) continue;
-    ++all;
-    ++live[fibers[i].thread / 32];
-    at_block += fibers[i].waits == Waits::block;
-    at_warp[fibers[i].thread / 32] += fibers[i].waits == Waits::warp;
+/// Each thread of the warp up to its next barrier.
+void run_warp(Warp& w) {
+  warp = &w;
+  unsigned waiting = 0, at_warp = 0;
+  auto ran = [&](Fiber* f) {
+    if (f->waits == Waits::idle) return void(spare[spares++] = f);
+    w.waiting[waiting++] = f;
+    at_warp += f->waits == Waits::warp;
+  };
+  if (w.next < w.end) {
+    while (w.next < w.end) {
+      Fiber* f = spares ? spare[--spares] : &fibers[made++];
+      resume(*f);
+      ran(f);
+    }
+  } else {
+    const unsigned n = w.live;
+    for (unsigned i = 0; i < n; ++i) {
+      Fiber* f = w.waiting[i];
+      resume(*f);
+      ran(f);
+    }
   }
-  if (all == 0) return false;
-  bool any = false;
-  for (unsigned i = 0; i < n; ++i) {
-    unsigned warp = fibers[i].thread / 32;
-    if (fibers[i].waits == Waits::idle || !(at_block == all || at_warp[warp] == live[warp])) continue;
-    fibers[i].waits = Waits::nothing;
-    any = true;
-  }
-  if (any) return true;
-  std::fputs("emulated CUDA device: the threads of a block wait at different barriers\n", stderr);
-  std::abort();
+  w.waits = w.live == 0 ? Waits::idle : at_warp == w.live ? Waits::warp : at_warp == 0 ? Waits::block : Waits::nothing;
 }
 
-void run_block(unsigned threads, const std::function<void()>& body) {
-  running = {&body, threads, 0};
-  unsigned n = 0;
-  while (running.next < threads) resume(fibers[n++]);
-  while (release(n))
+/// The warps in any order, one as far ahead of the others as barriers let it.
+void run_block(unsigned threads) {
+  const unsigned n = (threads + 31) / 32;
+  for (unsigned i = 0; i < n; ++i) {
+    const unsigned begin = 32 * i, end = std::min(threads, begin + 32);
+    warps[i] = {begin, end, end - begin, {}, Waits::warp};
+  }
+  for (;;) {
+    unsigned ready[kWarps], count = 0, at_block = 0, idle = 0;
+    for (unsigned i = 0; i < n; ++i) {
+      if (warps[i].waits == Waits::warp) ready[count++] = i;
+      at_block += warps[i].waits == Waits::block;
+      idle += warps[i].waits == Waits::idle;
+    }
+    if (count) {
+      run_warp(warps[ready[count > 1 ? draws.below(count) : 0]]);
+      continue;
+    }
+    if (idle == n) return;
+    if (at_block + idle != n) emulated_die("the threads of a block wait at different barriers");
     for (unsigned i = 0; i < n; ++i)
-      if (fibers[i].waits == Waits::nothing) resume(fibers[i]);
+      if (warps[i].waits == Waits::block) warps[i].waits = Waits::warp;
+  }
 }
 
 }  // namespace
 
-void __syncthreads() { wait(Waits::block); }
-void __syncwarp(unsigned) { wait(Waits::warp); }
+void __syncthreads() { leave(Waits::block); }
+void __syncwarp(unsigned) { leave(Waits::warp); }
 int emulated_lane() { return static_cast<int>(current->thread % 32); }
 std::uint64_t emulated_shuffle(std::uint64_t bits, int lane) {
-  slots[current->thread] = bits;
-  wait(Waits::warp);
-  bits = slots[current->thread / 32 * 32 + static_cast<unsigned>(lane)];
-  wait(Waits::warp);
-  return bits;
+  std::uint64_t* shown = slots[current->turn++ % 2];
+  shown[current->thread] = bits;
+  leave(Waits::warp);
+  return shown[current->thread / 32 * 32 + static_cast<unsigned>(lane)];
 }
 
-void emulated_run_grid(dim3 grid, dim3 block, const std::function<void()>& thread) {
-  if (block.x == 0 || block.x > kMaxThreads || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1) {
-    std::fputs("emulated CUDA device: a launch that CUDA would refuse, or that has more axes than ours\n", stderr);
-    std::abort();
-  }
+void emulated_run_grid(const void* kernel, dim3 grid, dim3 block, const std::function<void()>& thread) {
+  if (block.x == 0 || block.x > kMaxThreads || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1)
+    emulated_die("a launch that CUDA would refuse, or that has more axes than ours");
   gridDim = grid;
   blockDim = block;
-  for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-    for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) run_block(block.x, thread);
+  body = &thread;
+  const Order of_rows(grid.y), of_blocks(grid.x), of_lanes(32);
+  for (unsigned i = 0; i < block.x; ++i) {
+    const unsigned lanes = std::min(32u, block.x - i / 32 * 32);
+    order[i] = i / 32 * 32 + (lanes == 32 ? of_lanes(i % 32) : i % 32);
+  }
+  Shared shared(kernel);
+  for (unsigned y = 0; y < grid.y; ++y)
+    for (unsigned x = 0; x < grid.x; ++x) {
+      blockIdx.y = of_rows(y);
+      blockIdx.x = of_blocks(x);
+      run_block(block.x);
+      if (y + x == 0) shared.find_written();
+      shared.poison();
+    }
+  shared.find_written();
+  shared.poison();
 }

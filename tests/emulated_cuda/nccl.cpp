@@ -194,7 +194,13 @@ thread_local std::vector<Op> pending;
 void enqueue(std::vector<Op> ops) {
   if (ops.empty()) return;
   const cudaStream_t stream = ops[0].stream;
-  emulated_enqueue(stream, [ops = std::move(ops)] {
+  EmulatedBlocks blocks;
+  for (const Op& o : ops) {
+    const std::size_t bytes = o.n * bytes_of(o.type), all = bytes * static_cast<std::size_t>(o.comm->size);
+    if (o.in) blocks.add(o.in, o.kind == reduce_scatter ? all : bytes, stream, "a collective call");
+    if (o.out) blocks.add(o.out, o.kind == all_gather ? all : bytes, stream, "a collective call");
+  }
+  emulated_enqueue(stream, std::move(blocks), [ops = std::move(ops)] {
     EmulatedComm& comm = *ops[0].comm;
     ++comm.calls;
     static const int stuck = number_in("EMULATED_NCCL_STUCK"), fault = number_in("EMULATED_NCCL_FAULT");
@@ -206,7 +212,7 @@ void enqueue(std::vector<Op> ops) {
       else messages.push_back({o.root, o.sends, {o.kind, 0, o.type, 0, o.n}, o.sends ? const_cast<std::byte*>(static_cast<const std::byte*>(o.in)) : static_cast<std::byte*>(o.out),
                                o.n * bytes_of(o.type)});
     run(comm, std::move(messages));
-  });
+  }, /*waits=*/true);
   emulated_start(stream);
 }
 

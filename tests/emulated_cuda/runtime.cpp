@@ -1,7 +1,10 @@
 // tests/emulated_cuda/runtime.cpp - device memory and streams.
 #include "cuda.h"
 #include "cuda_runtime.h"
+#include "draws.h"
+#include "symbols.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -15,14 +18,20 @@
 #include <thread>
 #include <vector>
 
-struct EmulatedStream {
-  int device;
-  std::deque<std::function<void()>> work;
-};
 /// What an event stands for: a place in a stream. Whoever waits for it keeps it, for events are recorded anew and destroyed.
 struct Place {
   EmulatedStream* stream;
   std::atomic<bool> passed{false};
+};
+struct Work {
+  std::function<void()> run;
+  EmulatedBlocks blocks;
+  std::shared_ptr<Place> after;   // or null
+  bool waits;                     // for other processes
+};
+struct EmulatedStream {
+  int device;
+  std::deque<Work> work;
 };
 struct EmulatedEvent {
   std::shared_ptr<Place> place;
@@ -34,73 +43,130 @@ struct EmulatedContext {
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
+constexpr std::size_t kAlignment = 16;   // as the widest load of a thread wants it
 constexpr int kDevices = 8;
 EmulatedContext contexts[kDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 thread_local EmulatedContext* current_context = nullptr;
-constexpr unsigned char kFresh = 0xff, kCanary = 0xa5;   // floats of fresh memory are NaN
+constexpr unsigned char kFresh = 0xff;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
 
 std::atomic<std::int64_t> host_copies{0}, frees{0};
 int current() { return current_context ? current_context->device : 0; }
 
-[[noreturn]] void die(const char* why) {
-  std::fprintf(stderr, "emulated CUDA device: %s\n", why);
-  std::abort();
+/// True where the host may touch memory: EMULATED_CUDA_OPEN.
+bool stays_open() {
+  static const bool stays = std::getenv("EMULATED_CUDA_OPEN") != nullptr;
+  return stays;
 }
+std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-/// Blocks are whole pages; what a block does not use of its last page, and the page after it, is not to be written.
+/// What stands around blocks: halves, floats and doubles of it are NaN, and nobody writes it.
+struct Pattern {
+  std::uint8_t bytes[2 * kPage + 1];
+  Pattern() {
+    for (std::size_t i = 0; i < sizeof bytes; ++i) bytes[i] = i % 2 ? 0xff : 0xc1;
+  }
+};
+const Pattern pattern;
+
+/// A block is at the end of pages of its own, closer to it than CUDA puts it, and before a page that nobody may touch. What is not the block's in its
+/// own pages nobody may write.
 struct State {
+  struct Block {
+    std::size_t begin;   // of the pages
+    std::size_t bytes;   // asked for
+    int device;
+    bool open;           // in reach
+    std::size_t place() const { return end() - round_up(bytes, kAlignment); }
+    std::size_t end() const { return begin + round_up(bytes, kPage); }
+    std::size_t size() const { return round_up(bytes, kPage) + kPage; }
+  };
   std::recursive_mutex mutex;
   std::byte* arena = nullptr;
   std::size_t used = 0;                             // bytes of the arena that were ever handed out
-  struct Block {
-    std::size_t bytes;   // asked for
-    int device;
-  };
   std::map<std::size_t, Block> blocks;              // by place
   std::multimap<std::size_t, std::size_t> free;     // pages' bytes, place
+  std::map<std::uintptr_t, std::size_t> pinned;     // memory of the host that devices may use: begin, bytes
   std::vector<EmulatedStream*> streams;
-  bool open = false;                                // the host could touch the arena
-  std::int64_t runs = 0;
+  std::vector<std::size_t> opened;                  // places of blocks
+  EmulatedDraws draws{emulated_seed()};
 
   State() {
     void* p = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) die("no address space");
+    if (p == MAP_FAILED) emulated_die("no address space");
     arena = static_cast<std::byte*>(p);
   }
-  void set_open(bool wanted) {
-    if (open != wanted && used && mprotect(arena, used, wanted ? PROT_READ | PROT_WRITE : PROT_NONE)) die("mprotect failed");
-    open = wanted;
+  void protect(const Block& b, int how) {
+    if (b.bytes && mprotect(arena + b.begin, b.end() - b.begin, how)) emulated_die("mprotect failed");
   }
-  /// Runs what waits, with the device's memory in reach. It goes out of reach each time at first, and later, since mprotect is
-  /// slower than the kernels of tests, every eighth time: every op is called often enough.
-  void run(EmulatedStream& stream) {
-    if (stream.work.empty()) return;
-    set_open(true);
-    run_until(stream, nullptr);
-    ++runs;
-    close();
-  }
-  /// In order, up to the place if there is one. Another stream that waits for it may be what runs this one.
-  static void run_until(EmulatedStream& stream, const Place* place) {
-    while (!stream.work.empty() && !(place && place->passed)) {
-      std::function<void()> next = std::move(stream.work.front());
-      stream.work.pop_front();
-      next();
-    }
+  void open(std::size_t place) {
+    Block& b = blocks.at(place);
+    if (std::exchange(b.open, true)) return;
+    opened.push_back(place);
+    protect(b, PROT_READ | PROT_WRITE);
   }
   void close() {
-    static const bool stays = std::getenv("EMULATED_CUDA_OPEN") != nullptr;
-    if (!stays && (runs < 1000 || runs % 8 == 0)) set_open(false);
+    if (stays_open()) return;
+    for (std::size_t place : opened) {
+      Block& b = blocks.at(place);
+      b.open = false;
+      protect(b, PROT_NONE);
+    }
+    opened.clear();
   }
-  static std::size_t pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage + kPage; }
-  void check_canary(std::size_t place, std::size_t bytes) {
-    for (std::size_t i = bytes; i < pages(bytes); ++i)
-      if (arena[place + i] != std::byte{kCanary}) die("a kernel wrote past the end of a block");
+
+  /// Runs what waits in the stream, and of the other streams' work what is drawn, with the memory in reach that it was given.
+  void run(EmulatedStream& stream) {
+    while (!stream.work.empty())
+      if (draws.below(2) == 0) step(stream, /*asked=*/true);
+      else step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
+    close();
+  }
+  /// As a device that does not wait to be asked.
+  void run_ahead() {
+    if (draws.below(16) != 15) return;
+    for (unsigned n = draws.below(16); n > 0; --n) step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
+    close();
+  }
+  /// The stream's next work, or that of a stream that it waits for. What waits for other processes may do so for ever: only where asked.
+  void step(EmulatedStream& stream, bool asked) {
+    EmulatedStream* s = &stream;
+    while (!s->work.empty() && s->work.front().after && !s->work.front().after->passed) s = s->work.front().after->stream;
+    if (s->work.empty() || (s->work.front().waits && !asked)) return;
+    const Work next = std::move(s->work.front());
+    s->work.pop_front();
+    for (std::size_t place : next.blocks.places) open(place);
+    if (next.run) next.run();
+  }
+
+  /// Calls f(place, bytes) for what is not the block's in its pages, which are open.
+  template <class F>
+  static void around(const Block& b, F f) {
+    f(b.begin, b.place() - b.begin);
+    f(b.place() + b.bytes, b.end() - b.place() - b.bytes);
+  }
+  bool is_intact(const Block& b) const {
+    bool intact = true;
+    around(b, [&](std::size_t from, std::size_t bytes) { intact &= std::memcmp(arena + from, pattern.bytes + from % 2, bytes) == 0; });
+    return intact;
+  }
+  /// The block in whose pages, or in the page behind them, the address is; blocks.end() where there is none.
+  std::map<std::size_t, Block>::const_iterator block_at(std::size_t place) const {
+    auto found = blocks.upper_bound(place);
+    if (found != blocks.end() && place >= found->second.begin) return found;
+    if (found == blocks.begin() || place >= std::prev(found)->second.begin + std::prev(found)->second.size()) return blocks.end();
+    return std::prev(found);
+  }
+  bool is_pinned(std::uintptr_t address) const {
+    auto after = pinned.upper_bound(address);
+    return after != pinned.begin() && address - std::prev(after)->first < std::prev(after)->second;
   }
 };
 State& state() {
-  static State* s = new State;
+  static State* s = [] {
+    emulated_catch_faults();
+    return new State;
+  }();
   return *s;
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
@@ -194,21 +260,21 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
   if (cudaError_t error = fault()) return error;
   State& s = state();
   Lock lock(s.mutex);
-  std::size_t place, size = State::pages(bytes);
+  State::Block made{0, bytes, current(), false};
+  const std::size_t size = made.size();
   if (auto fits = s.free.find(size); fits != s.free.end()) {
-    place = fits->second;
+    made.begin = fits->second;
     s.free.erase(fits);
-    s.set_open(true);
   } else {
     if (size > kArena - s.used) return cudaErrorMemoryAllocation;
-    place = s.used;
-    s.set_open(true);
+    made.begin = s.used;
     s.used += size;
-    mprotect(s.arena + place, size, PROT_READ | PROT_WRITE);
   }
-  s.blocks[place] = {bytes, current()};
+  const std::size_t place = made.place();
+  s.blocks[place] = made;
+  s.open(place);
   std::memset(s.arena + place, kFresh, std::min(bytes, kFilled));
-  std::memset(s.arena + place + bytes, kCanary, size - bytes);
+  State::around(made, [&](std::size_t from, std::size_t n) { std::memcpy(s.arena + from, pattern.bytes + from % 2, n); });
   s.close();
   *block = s.arena + place;
   return cudaSuccess;
@@ -220,17 +286,18 @@ cudaError_t cudaFree(void* block) {
   State& s = state();
   Lock lock(s.mutex);
   for (EmulatedStream* stream : s.streams) s.run(*stream);
-  auto place = static_cast<std::size_t>(static_cast<std::byte*>(block) - s.arena);
+  const auto place = static_cast<std::size_t>(static_cast<std::byte*>(block) - s.arena);
   auto found = s.blocks.find(place);
-  if (found == s.blocks.end()) die("cudaFree of what cudaMalloc did not give");
-  if (found->second.device != current()) die("cudaFree while another device is current");
-  std::size_t size = State::pages(found->second.bytes);
-  s.set_open(true);
-  s.check_canary(place, found->second.bytes);
-  madvise(s.arena + place, size, MADV_DONTNEED);
+  if (found == s.blocks.end()) emulated_die("cudaFree of what cudaMalloc did not give");
+  if (found->second.device != current()) emulated_die("cudaFree while another device is current");
+  const State::Block freed = found->second;
+  s.open(place);
+  if (!s.is_intact(freed)) emulated_die("somebody wrote past the end of a block");
+  madvise(s.arena + freed.begin, freed.size(), MADV_DONTNEED);
   s.close();
-  s.blocks.erase(found);
-  s.free.emplace(size, place);
+  if (stays_open()) s.protect(freed, PROT_NONE);
+  s.blocks.erase(place);
+  s.free.emplace(freed.size(), freed.begin);
   return cudaSuccess;
 }
 
@@ -290,41 +357,146 @@ cudaError_t cudaDeviceSynchronize() {
     if (stream->device == current()) s.run(*stream);
   return fault();
 }
+
+// ---- what kernels are given --------------------------------------------------------------------------------------------
+
+namespace {
+
+const EmulatedLaunch* running = nullptr;
+
+bool is_of_devices(const void* p) { return p >= state().arena && p < state().arena + kArena; }
+
+/// Null, or the reason why a kernel of that device cannot use so many bytes from there on.
+const char* why_not(const void* from, std::size_t bytes, int device) {
+  State& s = state();
+  Lock lock(s.mutex);
+  if (!is_of_devices(from)) return s.is_pinned(reinterpret_cast<std::uintptr_t>(from)) ? nullptr : "memory of the host";
+  const auto place = static_cast<std::size_t>(static_cast<const std::byte*>(from) - s.arena);
+  const auto found = s.block_at(place);
+  if (found == s.blocks.end()) return "memory that is not allocated";
+  const auto& [at, block] = *found;
+  if (bytes && (place < at || place + bytes > at + block.bytes)) return "memory beyond the end of a block";
+  return block.device == device ? nullptr : "memory of another device";
+}
+void add_block(EmulatedBlocks& blocks, const void* from, std::size_t bytes, int device, const char* what) {
+  if (bytes == 0) return;
+  if (const char* why = why_not(from, bytes, device)) emulated_die(std::string(what) + " of " + why);
+  State& s = state();
+  Lock lock(s.mutex);
+  if (is_of_devices(from)) blocks.places.push_back(s.block_at(static_cast<std::size_t>(static_cast<const std::byte*>(from) - s.arena))->first);
+}
+int device_of(cudaStream_t handle) {
+  Lock lock(state().mutex);
+  const EmulatedStream* stream = behind(handle);
+  if (!stream) emulated_die("work for a stream that there is not");
+  return stream->device;
+}
+bool is_mapped(std::uintptr_t address) {
+  unsigned char resident;
+  return mincore(reinterpret_cast<void*>(address / kPage * kPage), 1, &resident) == 0;
+}
+
+/// Says what went wrong, once the test framework has said in which test: that sends the signal anew, which says no more than that there was one, and
+/// what caused it happens again.
+void say_fault(int signal, siginfo_t* info, void*) {
+  static bool sent = false;
+  if (info->si_code <= 0 && !std::exchange(sent, true)) return;
+  ::signal(signal, SIG_DFL);
+  const bool ours = is_of_devices(info->si_addr);
+  if (running) emulated_die(signal == SIGILL || signal == SIGTRAP ? "it loads or stores what is not aligned as its type" : ours ? "it touches memory that no block of its arguments has" : "it went astray");
+  if (ours) emulated_die("the host touched memory of a device");
+  raise(signal);
+}
+
+}  // namespace
+
+void emulated_catch_faults() {
+  struct sigaction action = {};
+  action.sa_sigaction = say_fault;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGTRAP}) sigaction(signal, &action, nullptr);
+}
+void emulated_die(const std::string& why) {
+  std::fprintf(stderr, "emulated CUDA device: %s%s%s (EMULATED_CUDA_SEED=%llu)\n", running ? emulated_name(running->kernel).c_str() : "", running ? ": " : "", why.c_str(),
+               static_cast<unsigned long long>(emulated_seed()));
+  std::abort();
+}
+std::uint64_t emulated_seed() {
+  static const std::uint64_t seed = [] {
+    const char* set = std::getenv("EMULATED_CUDA_SEED");
+    return set ? std::strtoull(set, nullptr, 10) : 1;
+  }();
+  return seed;
+}
+
+void EmulatedBlocks::add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what) { add_block(*this, from, bytes, device_of(stream), what); }
+
+void EmulatedLaunch::take(const void* argument, std::size_t bytes, bool pointer) {
+  State& s = state();
+  Lock lock(s.mutex);
+  const int number = arguments++, device = device_of(stream);
+  for (std::size_t i = 0; i + sizeof(std::uintptr_t) <= bytes; i += sizeof(std::uintptr_t)) {
+    std::uintptr_t word;
+    std::memcpy(&word, static_cast<const char*>(argument) + i, sizeof word);
+    const auto* to = reinterpret_cast<const std::byte*>(word);
+    // Numbers are small, or, as floating-point ones are, large; the memory of a process is between them.
+    if (word == 0 || !(is_of_devices(to) || pointer || (word >> 40 && word >> 47 == 0 && is_mapped(word)))) continue;
+    if (const char* why = why_not(to, 0, device)) {
+      running = this;   // it is what emulated_die names
+      emulated_die("argument " + std::to_string(number) + (pointer ? "" : ", byte " + std::to_string(i)) + ": a pointer to " + why);
+    }
+    if (is_of_devices(to)) blocks.places.push_back(s.block_at(static_cast<std::size_t>(to - s.arena))->first);
+  }
+}
+
+void EmulatedLaunch::run(dim3 grid, dim3 block, const std::function<void()>& thread) const {
+  State& s = state();
+  running = this;
+  emulated_run_grid(kernel, grid, block, thread);
+  for (std::size_t place : blocks.places)
+    if (!s.is_intact(s.blocks.at(place))) emulated_die("it wrote beyond the end, or before the beginning, of a block");
+  running = nullptr;
+}
+
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) { return *can = device - peer == 1 || peer - device == 1, cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   static bool enabled[kDevices][kDevices];
   Lock lock(state().mutex);
   return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
 }
-void emulated_enqueue(cudaStream_t handle, std::function<void()> work) {
-  Lock lock(state().mutex);
+void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool waits) {
+  State& s = state();
+  Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
-  if (!stream) die("work for a stream that there is not");
-  if (stream->device != current()) die("work for a stream while another device is current");
-  stream->work.push_back(std::move(work));
+  if (!stream) emulated_die("work for a stream that there is not");
+  if (stream->device != current()) emulated_die("work for a stream while another device is current");
+  stream->work.push_back({std::move(work), std::move(blocks), nullptr, waits});
+  s.run_ahead();
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  State& s = state();
-  auto here = [&](const void* p) { return p >= s.arena && p < s.arena + kArena; };
-  if (here(to) != (kind != cudaMemcpyDeviceToHost) || here(from) != (kind != cudaMemcpyHostToDevice)) die("cudaMemcpy the wrong way");
+  EmulatedBlocks blocks;
+  auto check = [&](const void* p, bool of_device) {
+    if (of_device) blocks.add(p, bytes, stream, "cudaMemcpy");
+    else if (is_of_devices(p)) emulated_die("cudaMemcpy the wrong way");
+  };
+  check(to, kind != cudaMemcpyDeviceToHost);
+  check(from, kind != cudaMemcpyHostToDevice);
   if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
   if (kind == cudaMemcpyDeviceToHost) ++waits;
-  emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t stream) {
-  State& s = state();
-  Lock lock(s.mutex);
-  auto lies_on = [&](const void* p, int device) {
-    auto after = s.blocks.upper_bound(static_cast<std::size_t>(static_cast<const std::byte*>(p) - s.arena));
-    return after != s.blocks.begin() && std::prev(after)->second.device == device;
-  };
-  if (!lies_on(to, to_device) || !lies_on(from, from_device)) die("cudaMemcpyPeer of memory of another device");
-  emulated_enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  EmulatedBlocks blocks;
+  add_block(blocks, to, bytes, to_device, "cudaMemcpyPeer");
+  add_block(blocks, from, bytes, from_device, "cudaMemcpyPeer");
+  emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  emulated_enqueue(stream, [=] { std::memset(to, value, bytes); });
+  EmulatedBlocks blocks;
+  blocks.add(to, bytes, stream, "cudaMemset");
+  emulated_enqueue(stream, std::move(blocks), [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
 void emulated_start(cudaStream_t stream) {
@@ -340,10 +512,19 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int index) {
 }
 
 cudaError_t cudaMallocHost(void** block, std::size_t bytes) {
-  *block = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
-  return *block ? cudaSuccess : cudaErrorMemoryAllocation;
+  *block = std::aligned_alloc(kPage, round_up(bytes, kPage));
+  if (!*block) return cudaErrorMemoryAllocation;
+  State& s = state();
+  Lock lock(s.mutex);
+  s.pinned[reinterpret_cast<std::uintptr_t>(*block)] = bytes;
+  return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* block) { return std::free(block), cudaSuccess; }
+cudaError_t cudaFreeHost(void* block) {
+  State& s = state();
+  Lock lock(s.mutex);
+  if (block && !s.pinned.erase(reinterpret_cast<std::uintptr_t>(block))) emulated_die("cudaFreeHost of what cudaMallocHost did not give");
+  return std::free(block), cudaSuccess;
+}
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new EmulatedEvent, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
@@ -352,7 +533,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   if (!stream) return cudaErrorInvalidResourceHandle;
   event->place = std::make_shared<Place>();
   event->place->stream = stream;
-  emulated_enqueue(handle, [place = event->place] { place->passed = true; });
+  emulated_enqueue(handle, {}, [place = event->place] { place->passed = true; });
   return cudaSuccess;
 }
 /// Without the lock, which the stream holds while it runs, and it may be waiting for another process.
@@ -368,7 +549,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   EmulatedStream* stream = behind(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
   // Any device's stream may wait for any other's.
-  stream->work.push_back([place = event->place] { State::run_until(*place->stream, place.get()); });
+  stream->work.push_back({nullptr, {}, event->place, false});
   return cudaSuccess;
 }
 
