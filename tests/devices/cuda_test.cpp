@@ -148,7 +148,7 @@ TEST_CASE("a batch of more products than an axis of a grid is long", "[device]")
   CHECK(same_bits(K::batch_dot(x.to("cuda:0"), y).to("cpu"), x));
 }
 
-TEST_CASE("memory of a device is freed on that device, and the one that was current stays", "[device]") {
+TEST_CASE("memory of a device is freed on that device, and the one that was current stays", "[device][cached]") {
   if (!has_device("cuda:3")) return;
   { Tensor x = K::ones({1 << 20}).to("cuda:3"); }
   Tensor here = K::ones({2}).to("cuda:0");
@@ -159,7 +159,7 @@ TEST_CASE("memory of a device is freed on that device, and the one that was curr
   CHECK(floats(here + 1) == std::vector<float>{2, 2});
 }
 
-TEST_CASE("an error of a kernel is said where somebody waits, with the ops before; then the device is lost", "[device]") {
+TEST_CASE("an error of a kernel is said where somebody waits, with the ops before; then the device is lost", "[device][cached]") {
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
   const std::string before = "at or before 'exp', after 'square', 'exp', 'to'";
@@ -197,7 +197,7 @@ TEST_CASE("an error of a kernel is not taken for a lack of memory", "[device]") 
   CHECK(said.rfind("allocate: CUDA says: an illegal memory access was encountered at or before 'to'", 0) == 0);
 }
 
-TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kernels, products, copies, zeros", "[device]") {
+TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kernels, products, copies, zeros", "[device][cached]") {
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
   using Use = Tensor (*)(const Tensor&);

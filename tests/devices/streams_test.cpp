@@ -47,7 +47,7 @@ TEST_CASE("what is computed outside of a stream's scope can be used inside, and 
   CHECK(testing::compare(both.to("cpu"), K::dot(K::reshape(on_cpu, {10, 100}), K::reshape(on_cpu / 2, {100, 10})), {.rtol = 1e-5}).ok);
 }
 
-TEST_CASE("memory that is freed on a stream is used again there, and by others when the stream is gone", "[device]") {
+TEST_CASE("memory that is freed on a stream is used again there, and by others when the stream is gone", "[device][cached]") {
   if (!has_device("cuda:0")) return;
   constexpr std::int64_t kSize = 77'777;
   empty_cache("cuda:0");
@@ -183,7 +183,7 @@ TEST_CASE("the device, or none, that was current in a thread still is after call
   set_context(-1);
 }
 
-TEST_CASE("a device keeps the memory that steps free", "[device]") {
+TEST_CASE("a device keeps the memory that steps free", "[device][cached]") {
   if (!has_device("cuda:0")) return;
   auto frees = emulated<std::int64_t()>("emulated_frees");
   if (!frees) return skip("only the emulated device counts");
