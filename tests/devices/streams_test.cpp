@@ -47,6 +47,31 @@ TEST_CASE("what is computed outside of a stream's scope can be used inside, and 
   CHECK(testing::compare(both.to("cpu"), K::dot(K::reshape(on_cpu, {10, 100}), K::reshape(on_cpu / 2, {100, 10})), {.rtol = 1e-5}).ok);
 }
 
+TEST_CASE("who gets the memory of a stream that is gone waits for what that stream still does", "[device][cached]") {
+  if (!has_device("cuda:0")) return;
+  constexpr std::int64_t kSize = 88'888;
+  empty_cache("cuda:0");
+  Tensor x = K::constant(3, "float32", {kSize}).to("cuda:0"), last, other;
+  const void *freed, *got;
+  Stream outer("cuda:0");
+  {
+    StreamScope scope(outer);
+    {
+      Stream inner("cuda:0");
+      StreamScope in_scope(inner);
+      freed = place_of(K::square(x));
+    }
+    std::thread([&] {   // on the device's own stream, which is behind neither
+      other = x + 1;
+      got = place_of(other);
+    }).join();
+    last = x + 2;
+  }
+  CHECK(got == freed);
+  CHECK(K::max(last).item<float>() == 5);   // everything has run
+  CHECK(K::max(other).item<float>() == 4);
+}
+
 TEST_CASE("memory that is freed on a stream is used again there, and by others when the stream is gone", "[device][cached]") {
   if (!has_device("cuda:0")) return;
   constexpr std::int64_t kSize = 77'777;
