@@ -14,11 +14,23 @@ namespace {
 /// `outer` times `size` parts of `inner` elements, as in gather.cpp.
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
+  Divider by_inner;
   Parts(const Spec& x, std::int64_t raw_axis) {
     const int axis = from_front(raw_axis, x.rank);   // the rule has looked at it
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
+    by_inner = Divider(inner);
+  }
+};
+/// An element of `outer` times some number of parts: i of part `k` of block `o`.
+struct Spot {
+  std::int64_t o, k, i;
+  __device__ Spot(const Parts& p, const Divider& by_parts, std::int64_t t) {
+    const std::int64_t part = p.by_inner(t);
+    i = t - part * p.inner;
+    o = by_parts(part);
+    k = part - o * by_parts.by;
   }
 };
 
@@ -61,11 +73,12 @@ __global__ void check_indices(Indices<I> indices, std::int64_t n) {
 }
 
 template <class T, class I>
-__global__ void gather_each(Parts p, std::int64_t n, const T* x, Indices<I> indices, T* out) {
-  const std::int64_t total = p.outer * n * p.inner;
+__global__ void gather_each(Parts p, Divider by_n, const T* x, Indices<I> indices, T* out) {
+  const std::int64_t total = p.outer * by_n.by * p.inner;
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
-    const std::int64_t part = t / p.inner, i = t - part * p.inner, o = part / n, at = indices[part - o * n];
-    out[t] = at < 0 ? T(0) : x[(o * p.size + at) * p.inner + i];
+    const Spot s(p, by_n, t);
+    const std::int64_t at = indices[s.k];
+    out[t] = at < 0 ? T(0) : x[(s.o * p.size + at) * p.inner + s.i];
   }
 }
 void run_gather(const Call& call) {
@@ -78,7 +91,7 @@ void run_gather(const Call& call) {
     if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
     for_size(call.out[0]->dtype.size(), [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
-      launch(call.op.name, device, blocks_for(total), gather_each<T, I>, p, n, call.in[0].as<T>(), indices, call.out_as<T>());
+      launch(call.op.name, device, blocks_for(total), gather_each<T, I>, p, Divider(n), call.in[0].as<T>(), indices, call.out_as<T>());
     });
   });
 }
@@ -86,7 +99,10 @@ void run_gather(const Call& call) {
 // Note [Adding back in order]
 // Atomic additions come in any order, and floats depend on it. So the indices are sorted stably: `order` lists the positions that go to
 // row 0, those that go to row 1, ..., and row r's are start[r] to start[r + 1]. A thread then adds what goes to one element in the order of
-// the indices: the same bits as on the CPU, and each element is written once.
+// the indices: each element is written once, with the bits of the CPU.
+//    An embedding may send half of a batch to one row, that of its padding, and one thread after all of that would be late. So the
+// list is cut into pieces of a length that follows from its own. A piece that is one row's alone has its sum made before, beside all others, and
+// the thread of that row takes it as one number. Bits differ from the CPU's in rows that have a piece of their own, and in no others.
 /// start[r]: the first of the n keys, which rise, that is not below r.
 __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int64_t rows, std::int64_t* start) {
   for (std::int64_t r = Thread::first(); r <= rows; r += Thread::step()) {
@@ -99,13 +115,51 @@ __global__ void find_starts(const std::uint64_t* keys, std::int64_t n, std::int6
     start[r] = low;
   }
 }
+/// About the square root of n: to add up a piece takes about as long as to add up the pieces of a row.
+std::int64_t piece_of(std::int64_t n) {
+  std::int64_t piece = 64;
+  while (piece * piece < n) piece *= 2;
+  return piece;
+}
+/// The parts of dy, in the order in which they are added up.
 template <class T>
-__global__ void add_back(Parts p, std::int64_t n, const T* dy, const std::int64_t* start, const std::int64_t* order, T* out) {
+struct Listed {
+  const T* dy;
+  const std::int64_t* order;
+  std::int64_t n, inner;
+  /// Adds those from `first` to `last` to a sum; `from` is where the element is in the first part of its block.
+  __device__ void add(Wide<T>& sum, std::int64_t from, std::int64_t first, std::int64_t last) const {
+#pragma unroll 4
+    for (std::int64_t k = first; k < last; ++k) sum = static_cast<Wide<T>>(sum + load(dy + from + order[k] * inner));
+  }
+};
+/// sums: `outer` times `by_pieces.by` parts, of which those are written whose pieces are one row's.
+template <class T>
+__global__ void add_pieces(Parts p, Divider by_pieces, std::int64_t piece, Listed<T> parts, const std::uint64_t* keys, Wide<T>* sums) {
+  const std::int64_t total = p.outer * by_pieces.by * p.inner;
+  for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
+    const Spot s(p, by_pieces, t);
+    const std::int64_t first = s.k * piece, last = first + piece;
+    if (keys[first] != keys[last - 1]) continue;
+    Wide<T> sum = Wide<T>(0);
+    parts.add(sum, s.o * parts.n * p.inner + s.i, first, last);
+    sums[t] = sum;
+  }
+}
+template <class T>
+__global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divider by_piece, Listed<T> parts, const std::int64_t* start, const Wide<T>* sums, T* out) {
   const std::int64_t total = p.outer * p.size * p.inner;
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
-    const std::int64_t part = t / p.inner, i = t - part * p.inner, o = part / p.size, row = part - o * p.size;
+    const Spot s(p, by_size, t);
+    const std::int64_t from = s.o * parts.n * p.inner + s.i, first = start[s.k], last = start[s.k + 1];
+    // Its own pieces are those from `piece` to `end`.
+    const std::int64_t piece = by_piece(first + by_piece.by - 1), end = by_piece(last);
+    const bool cut = piece < end;
     Wide<T> sum = Wide<T>(0);
-    for (std::int64_t k = start[row]; k < start[row + 1]; ++k) sum = static_cast<Wide<T>>(sum + load(dy + (o * n + order[k]) * p.inner + i));
+    parts.add(sum, from, first, cut ? piece * by_piece.by : last);
+#pragma unroll 4
+    for (std::int64_t j = piece; j < end; ++j) sum = static_cast<Wide<T>>(sum + sums[(s.o * n_pieces + j) * p.inner + s.i]);
+    if (cut) parts.add(sum, from, end * by_piece.by, last);
     store(out + t, sum);
   }
 }
@@ -115,18 +169,19 @@ class Order {
  public:
   Order(const Call& call, std::int64_t size)
       : device_(device_of(call.device)), n_(call.spec(1).numel()), starts_(device_, (size + 1) * 8), lists_(device_, 4 * n_ * 8) {
-    std::uint64_t* keys = list(0);
     if (n_ > 0) {
       with_indices(call, size, [&](const auto& indices) {
         using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
-        launch(call.op.name, device_, blocks_for(n_), list_indices<I>, indices, n_, keys, places(2));
+        launch(call.op.name, device_, blocks_for(n_), list_indices<I>, indices, n_, list(0), places(2));
       });
       sort(call.op.name, size);
     }
-    launch(call.op.name, device_, blocks_for(size + 1), find_starts, static_cast<const std::uint64_t*>(list(1)), n_, size, starts());
+    launch(call.op.name, device_, blocks_for(size + 1), find_starts, keys(), n_, size, starts());
   }
   std::int64_t* starts() const { return static_cast<std::int64_t*>(starts_.get()); }
   const std::int64_t* order() const { return places(3); }
+  /// The rows, in that order.
+  const std::uint64_t* keys() const { return list(1); }
 
  private:
   std::uint64_t* list(int i) const { return static_cast<std::uint64_t*>(lists_.get()) + i * n_; }   // keys, sorted keys, places, sorted places
@@ -156,47 +211,47 @@ void run_gather_grad(const Call& call) {
   if (out.numel() == 0) return;
   const Parts p(out, call.attrs.a);
   const Order order(call, p.size);
+  CudaBackend& device = device_of(call.device);
+  const std::int64_t n = call.spec(1).numel(), piece = piece_of(n), n_pieces = n / piece;
   for_dtype<Domain::anything>(out.dtype, [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;
-    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), add_back<T>, p, call.spec(1).numel(), call.in[0].as<T>(),
-           static_cast<const std::int64_t*>(order.starts()), order.order(), call.out_as<T>());
+    using C = Wide<T>;
+    const Listed<T> parts{call.in[0].as<T>(), order.order(), n, p.inner};
+    const std::int64_t n_sums = p.outer * n_pieces * p.inner;
+    const Scratch held(device, n_sums * static_cast<std::int64_t>(sizeof(C)));
+    C* sums = static_cast<C*>(held.get());
+    if (n_sums > 0) launch(call.op.name, device, blocks_for(n_sums), add_pieces<T>, p, Divider(n_pieces), piece, parts, order.keys(), sums);
+    launch(call.op.name, device, blocks_for(out.numel()), add_back<T>, p, Divider(p.size), n_pieces, Divider(piece), parts,
+           static_cast<const std::int64_t*>(order.starts()), static_cast<const C*>(sums), call.out_as<T>());
   });
 }
 
 // ---- one_hot -----------------------------------------------------------------------------------------------------------
 template <class I>
-__global__ void one_hot_each(std::int64_t n, std::int64_t classes, const I* ids, float* out) {
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) out[t] = static_cast<std::int64_t>(ids[t / classes]) == t % classes;
+__global__ void one_hot_each(std::int64_t n, Divider by_classes, const I* ids, float* out) {
+  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
+    const std::int64_t k = by_classes(t);
+    out[t] = static_cast<std::int64_t>(ids[k]) == t - k * by_classes.by;
+  }
 }
 void run_one_hot(const Call& call) {
   const std::int64_t n = call.out[0]->numel();
   if (n == 0) return;
   for_dtype<Domain::integers>(call.spec(0).dtype, [&](auto* p) {
     using I = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(n), one_hot_each<I>, n, call.attrs.a, call.in[0].as<I>(), call.out_as<float>());
+    launch(call.op.name, device_of(call.device), blocks_for(n), one_hot_each<I>, n, Divider(call.attrs.a), call.in[0].as<I>(), call.out_as<float>());
   });
 }
 
 // ---- adjoints of repeat_elements and tile: sums over the copies, in their order ---------------------------------------------
 template <class T>
-__global__ void sum_each(Strided kept, Strided copies, std::int64_t n, std::int64_t n_copies, const T* from, T* out) {
+__global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
   using C = std::conditional_t<std::is_same_v<T, bool>, int, Wide<T>>;
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
-    std::int64_t at = 0, rest = t;
-    for (int d = kept.rank - 1; d >= 0; --d) {
-      at += rest % kept.dims[d] * kept.from[d];
-      rest /= kept.dims[d];
-    }
+  for (std::int64_t t = Thread::first(); t < kept.n; t += Thread::step()) {
+    const std::int64_t at = kept[t];
     C sum = C(0);
-    for (std::int64_t c = 0; c < n_copies; ++c) {
-      std::int64_t offset = at;
-      rest = c;
-      for (int d = copies.rank - 1; d >= 0; --d) {
-        offset += rest % copies.dims[d] * copies.from[d];
-        rest /= copies.dims[d];
-      }
-      sum = static_cast<C>(sum + load(from + offset));
-    }
+#pragma unroll 4
+    for (std::int64_t c = 0; c < copies.n; ++c) sum = static_cast<C>(sum + load(from + at + copies[c]));
     store(out + t, sum);
   }
 }
@@ -205,12 +260,12 @@ __global__ void sum_each(Strided kept, Strided copies, std::int64_t n, std::int6
 
 void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
   const Spec& out = *call.out[0];
-  std::int64_t n_copies = 1;
-  for (int d = 0; d < copies.rank; ++d) n_copies *= copies.dims[d];
+  Walk of_kept, of_copies;
+  for (int d = 0; d < kept.rank; ++d) of_kept.push(kept.dims[d], kept.from[d]);
+  for (int d = 0; d < copies.rank; ++d) of_copies.push(copies.dims[d], copies.from[d]);
   for_dtype<Domain::anything>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), sum_each<T>, whole(kept), whole(copies), out.numel(), n_copies, call.in[0].as<T>(),
-           call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), sum_each<T>, of_kept, of_copies, call.in[0].as<T>(), call.out_as<T>());
   });
 }
 

@@ -2,10 +2,13 @@
 #include <kassette/backend.h>
 #include <kassette/error.h>
 #include <kassette/runtime.h>
+#include <kassette/testing.h>
 
 #include <cstdlib>
 #include <functional>
 
+#include "ops/apply.h"
+#include "ops/shaping.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/environment.h"
@@ -213,17 +216,39 @@ TEST_CASE("with KASSETTE_CUDA_SYNC an error of values is said by the call", "[de
   CHECK(values(K::ones({2}).to(device) + 1) == std::vector<double>{2, 2});
 }
 
-TEST_CASE("the gradient of gather on a CUDA device adds in the order of the indices, many to one row too", "[device]") {
+namespace {
+/// What gather along axis 1 gives back to a table of shape (2, rows, 3).
+Tensor gather_gradient(const std::vector<int>& ids, int rows, const Tensor& dy, Device device) {
+  const Tensor table = K::zeros({2, rows, 3}, dy.dtype()), at = K::constant(ids, "int32");
+  Attrs attrs;
+  attrs.a = 1;
+  return apply1(gather_grad_like_row, attrs, {dy.to(device), at.to(device), table.to(device)}).to("cpu");
+}
+}  // namespace
+
+TEST_CASE("the gradient of gather on a CUDA device adds in the order of the indices", "[device]") {
   if (!has_device("cuda:0")) return;
   std::vector<int> ids;
-  for (int i = 0; i < 3000; ++i) ids.push_back(i % 3 ? i * 7919 % 70 : 5);
-  Tensor w = f64(numbers(9000, 3), {3000, 3}), x = f64(numbers(210, 4), {70, 3});
-  for (DType dtype : {float32, float16}) {
-    auto gradient = [&](Device device) {
-      Tensor v = K::variable(K::cast(x, dtype).to(device), dtype), at = K::constant(ids, "int32").to(device);
-      return K::gradients(K::sum(K::gather(v, at) * K::cast(w, dtype).to(device)), {v})[0].to("cpu");
-    };
-    CHECK(same_bits(gradient(kCuda), gradient(cpu)));
+  for (int i = 0; i < 3000; ++i) ids.push_back(i * 7919 % 70);
+  Tensor dy = f64(numbers(18000, 3), {2, 3000, 3});
+  for (DType dtype : {float32, float16}) CHECK(same_bits(gather_gradient(ids, 70, K::cast(dy, dtype), kCuda), gather_gradient(ids, 70, K::cast(dy, dtype), cpu)));
+}
+
+TEST_CASE("the gradient of gather on a CUDA device is right and the same again where most indices are of one row", "[device]") {
+  if (!has_device("cuda:0")) return;
+  // Row 2's pieces of the sorted list lie between parts of pieces; all of one row; none of one.
+  for (int n : {63, 64, 65, 128, 3000, 5000}) {   // a piece has 64 positions, the last n 128
+    for (int others : {1, 3, 64}) {
+      INFO(n << " indices, one in " << others << " elsewhere");
+      std::vector<int> ids;
+      for (int i = 0; i < n; ++i) ids.push_back(others > 1 && i % others == 0 ? i * 7919 % 7 : 2);
+      Tensor dy = f64(numbers(6 * n, 3), {2, n, 3});
+      const Tensor right = gather_gradient(ids, 7, dy, cpu), got = gather_gradient(ids, 7, dy, kCuda);
+      CHECK_NOTHROW(kassette::testing::assert_close(got, right, {.rtol = 1e-12, .atol = 1e-12}));
+      CHECK(same_bits(got, gather_gradient(ids, 7, dy, kCuda)));
+      const Tensor whole = K::cast(dy * 64, "int32");   // sums of integers are exact
+      CHECK(same_bits(gather_gradient(ids, 7, whole, kCuda), gather_gradient(ids, 7, whole, cpu)));
+    }
   }
 }
 
