@@ -1,6 +1,7 @@
 // ops/chain.cu - a chain of elementwise ops as one kernel, which interprets its program. See Note [Chains].
 #include "ops/device_chain.h"
 #include "ops/elementwise.cuh"
+#include "ops/packs.cuh"
 
 namespace kassette::cuda {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 // count, not by measurement: decoding ten instructions takes about a tenth of the time in which memory brings their operands, so code compiled
 // at run time would gain little; and the bits are those of the ops alone, since both are compiled from one source.
 constexpr int kEach = 4;
+static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);   // arguments of a kernel
 
 /// acc = op(acc, operand), for the op with that code.
 template <class T, class... Ops>
@@ -35,32 +37,50 @@ __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T
   static_cast<void>((run(static_cast<Ops*>(nullptr)) || ...));
 }
 
-/// `kKept` values are kept of each element, in local memory: indexed at run time, they are in no registers.
+/// `kKept` values are kept of each element, in local memory: indexed at run time, they are in no registers. A thread's elements are neighbours
+/// where operands are `packed`, else neighbouring threads' are. The bounds keep the registers of a thread at 48 and 80.
 template <class T, int kKept>
-__global__ void run_program(DeviceChain c) {
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3) run_program(DeviceChain c, Divider by_width, bool packed) {
+  const std::int64_t each = packed ? 1 : kThreads;   // from one element of a thread to the next
   const std::int64_t step = std::int64_t(gridDim.x) * kThreads * kEach;
-  for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x; first < c.n; first += step) {
+  for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x * (packed ? kEach : 1); first < c.n; first += step) {
     T acc[kEach], kept[kKept][kEach];
-    auto inside = [&](int j) { return first + j * kThreads < c.n; };
-    // A thread past the end does as if it were at the first element of its own, and stores nothing.
-    auto place = [&](const DeviceChain::Operand& o, int j) {
-      const std::int64_t i = inside(j) ? first + j * kThreads : first;
-      return reinterpret_cast<T*>(o.base + (o.skip ? i / c.width * o.skip : 0)) + i;
-    };
+    const bool whole = packed && first + kEach <= c.n;
+    auto inside = [&](int j) { return first + j * each < c.n; };
+    auto place = [&](const DeviceChain::Operand& o, std::int64_t i) { return reinterpret_cast<T*>(o.base + (o.skip ? by_width(i) * o.skip : 0)) + i; };
     auto bring = [&](const DeviceChain::Instruction& code, T (&to)[kEach]) {
-      for (int j = 0; j < kEach; ++j)
-        to[j] = code.where == DeviceChain::kKept     ? kept[code.index][j]
-                : code.where == DeviceChain::kMemory ? *place(c.operands[code.index], j)
-                                                     : *reinterpret_cast<const T*>(c.operands[code.index].base);
+      if (code.where == DeviceChain::kKept) {
+        for (int j = 0; j < kEach; ++j) to[j] = kept[code.index][j];
+      } else if (code.where == DeviceChain::kOne) {
+        for (T& v : to) v = *reinterpret_cast<const T*>(c.operands[code.index].base);
+      } else if (whole) {
+        const auto* from = reinterpret_cast<const Packed<T>*>(place(c.operands[code.index], first));
+        for (int u = 0; u < kEach / kPack<T>; ++u) {
+          const Packed<T> pack = from[u];
+          for (int k = 0; k < kPack<T>; ++k) to[u * kPack<T> + k] = pack.v[k];
+        }
+      } else {
+        // A thread past the end does as if it were at the first element of its own, and stores nothing.
+        for (int j = 0; j < kEach; ++j) to[j] = *place(c.operands[code.index], inside(j) ? first + j * each : first);
+      }
     };
     for (int k = 0; k < c.n_code; ++k) {
       const DeviceChain::Instruction code = c.code[k];
       if (code.code == DeviceChain::kLoad) {
         bring(code, acc);
       } else if (code.code == DeviceChain::kStore) {
-        for (int j = 0; j < kEach; ++j) {
-          if (code.where == DeviceChain::kKept) kept[code.index][j] = acc[j];
-          else if (inside(j)) *place(c.operands[code.index], j) = acc[j];
+        if (code.where == DeviceChain::kKept) {
+          for (int j = 0; j < kEach; ++j) kept[code.index][j] = acc[j];
+        } else if (whole) {
+          auto* to = reinterpret_cast<Packed<T>*>(place(c.operands[code.index], first));
+          for (int u = 0; u < kEach / kPack<T>; ++u) {
+            Packed<T> pack;
+            for (int e = 0; e < kPack<T>; ++e) pack.v[e] = acc[u * kPack<T> + e];
+            to[u] = pack;
+          }
+        } else {
+          for (int j = 0; j < kEach; ++j)
+            if (inside(j)) *place(c.operands[code.index], first + j * each) = acc[j];
         }
       } else if (code.code < DeviceChain::kBinary) {
         unary(UnaryOps{}, code.code, acc, c.params[code.index]);
@@ -73,10 +93,23 @@ __global__ void run_program(DeviceChain c) {
   }
 }
 
+/// Whether packs of every operand are aligned.
+template <class T>
+bool packs_of(const DeviceChain& c) {
+  constexpr std::int64_t kBytes = sizeof(Packed<T>);
+  for (int k = 0; k < c.n_code; ++k) {
+    if (c.code[k].where != DeviceChain::kMemory) continue;
+    const DeviceChain::Operand& o = c.operands[c.code[k].index];
+    if (!packs_at(reinterpret_cast<const T*>(o.base)) || (o.skip && (c.width % kEach || o.skip % kBytes))) return false;
+  }
+  return true;
+}
+
 template <class T>
 void run(CudaBackend& device, const DeviceChain& chain) {
   constexpr int kFew = 4;
-  launch("function", device, blocks_for((chain.n + kEach - 1) / kEach), chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain);
+  launch("function", device, blocks_for((chain.n + kEach - 1) / kEach), chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain,
+         Divider(chain.width), packs_of<T>(chain));
 }
 
 }  // namespace

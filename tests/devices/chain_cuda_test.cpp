@@ -93,12 +93,15 @@ TEST_CASE("random chains are few kernels on a device, with the bits of single on
   DeviceScope scope("cuda:0");
   Counting counting;
   int seed = 0;
+  struct Size {
+    std::int64_t rows, width;
+  };
   for (DType dtype : {float32, float64})
-    for (std::int64_t rows : {1, 3, 400})
+    for (const auto& [rows, width] : {Size{1, 7}, {3, 7}, {400, 7}, {3, 12}, {200, 12}})   // a row of 7 is no whole number of packs
       for (int steps : {2, 7, 30, 60}) {
         ++seed;
-        INFO(dtype << ", " << rows << " rows, " << steps << " ops, seed " << seed);
-        const std::vector<Shape> shapes = {{rows, 7}, {rows, 7}, {7}, {1}, {1, 7}};
+        INFO(dtype << ", " << rows << " rows of " << width << ", " << steps << " ops, seed " << seed);
+        const std::vector<Shape> shapes = {{rows, width}, {rows, width}, {width}, {1}, {1, width}};
         Tensors holders, values;
         for (const Shape& shape : shapes) {
           holders.push_back(K::placeholder(Dims(shape), None, dtype));
