@@ -8,11 +8,11 @@
 namespace kassette::cuda {
 namespace {
 
-template <class Op, class T>
+template <class Op>
 struct Each {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    Wide<T> a = load(o.operand<T>(0) + at[0]), b = load(o.operand<T>(1) + at[1]);
-    store(o.result<T>() + i, static_cast<Wide<T>>(Op::value(a, b)));
+  template <class V>
+  __device__ auto operator()(V a, V b) const {
+    return Op::value(a, b);
   }
 };
 
@@ -33,7 +33,7 @@ void run(const Call& call) {
   for_dtype<Op::takes>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if constexpr (std::is_integral_v<T> && requires(T t) { Op::refuses(t); }) launch_each<2>(call, Checked<Op, T>{device_of(call.device).faults()});
-    else launch_each<2>(call, Each<Op, T>{});
+    else launch_values<T, 2>(call, Each<Op>{});
   });
 }
 

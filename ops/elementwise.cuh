@@ -9,6 +9,7 @@
 #include "ops/math.h"
 #include "ops/moving.cuh"
 #include "ops/op.h"
+#include "ops/packs.cuh"
 
 namespace kassette::cuda {
 
@@ -171,6 +172,90 @@ void launch_each(const Call& call, F f, const Operands& o) {
 template <int kArity, class F>
 void launch_each(const Call& call, F f) {
   launch_each<kArity>(call, f, operands_of<kArity>(call));
+}
+
+// ---- values of one dtype ------------------------------------------------------------------------------------------------
+/// f(an element of each operand), an element of the result; all of them T's.
+template <class T, int kArity, class F>
+struct Valued {
+  F f;
+  __device__ Wide<T> value(const Wide<T> (&x)[kArity]) const {
+    if constexpr (kArity == 1) return static_cast<Wide<T>>(f(x[0]));
+    else return static_cast<Wide<T>>(f(x[0], x[1]));
+  }
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[kArity], std::int64_t i) const {
+    Wide<T> x[kArity];
+#pragma unroll
+    for (int k = 0; k < kArity; ++k) x[k] = load(o.operand<T>(k) + at[k]);
+    store(o.result<T>() + i, value(x));
+  }
+};
+
+/// The operands counted in packs along their last axis, and `rest` elements after them where there is no other axis. False where they are not
+/// aligned.
+template <class T, int kArity>
+bool count_in_packs(Operands& o, std::int64_t& rest) {
+  const int last = o.rank - 1;
+  std::int64_t& n = o.dims[last];
+  rest = o.rank == 1 ? n % kPack<T> : 0;
+  bool fits = (n - rest) % kPack<T> == 0 && n > rest && packs_at(static_cast<const T*>(o.out));
+  for (int k = 0; k < kArity; ++k) {
+    std::int64_t& stride = o.strides[k][last];
+    // Of an operand whose last axis is n long, other strides are multiples of that.
+    fits = fits && (stride == 0 || (stride == 1 && packs_at(static_cast<const T*>(o.in[k]))));
+    stride *= kPack<T>;
+  }
+  n /= kPack<T>;
+  o.by[last] = Divider(n);
+  o.n = (o.n - rest) / kPack<T>;
+  return fits;
+}
+/// Valued, a pack at a time: an element by itself is a transaction of two bytes a thread.
+template <class T, int kArity, class F>
+__global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest) {
+  const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t i = first; i < o.n; i += step) {
+    std::int64_t at[kArity];
+    locate<kArity>(o, i, at);
+    Packed<T> in[kArity], out;
+#pragma unroll
+    for (int k = 0; k < kArity; ++k) {
+      const T* from = o.operand<T>(k) + at[k];
+      if (o.strides[k][o.rank - 1]) {
+        in[k] = *reinterpret_cast<const Packed<T>*>(from);
+      } else {
+#pragma unroll
+        for (T& v : in[k].v) v = *from;
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < kPack<T>; ++e) {
+      Wide<T> x[kArity];
+#pragma unroll
+      for (int k = 0; k < kArity; ++k) x[k] = load(&in[k].v[e]);
+      store(&out.v[e], f.value(x));
+    }
+    reinterpret_cast<Packed<T>*>(o.out)[i] = out;
+  }
+  for (std::int64_t i = o.n * kPack<T> + first; i < o.n * kPack<T> + rest; i += step) {
+    std::int64_t at[kArity];
+#pragma unroll
+    for (int k = 0; k < kArity; ++k) at[k] = o.strides[k][0] ? i : 0;
+    f(o, at, i);
+  }
+}
+
+/// Output 0: f(an element of each of the first kArity inputs), all of them T's, of which f is given and gives the wide kind.
+template <class T, int kArity, class F>
+void launch_values(const Call& call, F f) {
+  const Operands o = operands_of<kArity>(call);
+  const Valued<T, kArity, F> valued{f};
+  if constexpr (!std::is_same_v<T, Wide<T>>) {
+    Operands packs = o;
+    std::int64_t rest;
+    if (count_in_packs<T, kArity>(packs, rest)) return launch(call.op.name, device_of(call.device), blocks_for(packs.n), run_packs<T, kArity, F>, valued, packs, rest);
+  }
+  launch_each<kArity>(call, valued, o);
 }
 
 /// The kernels of a family, by the names of its list of ops.

@@ -7,12 +7,12 @@
 namespace kassette::cuda {
 namespace {
 
-template <class Op, class T>
+template <class Op>
 struct Each {
   Params p;
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
-    Wide<T> x = load(o.operand<T>(0) + at[0]);
-    store(o.result<T>() + i, static_cast<Wide<T>>(Op::value(x, p)));
+  template <class V>
+  __device__ auto operator()(V x) const {
+    return Op::value(x, p);
   }
 };
 
@@ -20,7 +20,7 @@ template <class Op>
 void run(const Call& call) {
   for_dtype<Op::takes>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<1>(call, Each<Op, T>{params_of(call.attrs)});
+    launch_values<T, 1>(call, Each<Op>{params_of(call.attrs)});
   });
 }
 

@@ -228,3 +228,28 @@ TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[c
           "ctc_decode: input_length 10 of sample 1; y_pred has 9 time steps");
   }
 }
+
+TEST_CASE("elementwise ops of half types read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin", "[device]") {
+  if (!has_device("cuda:0")) return;
+  const std::vector<std::pair<Shape, Shape>> shapes{{{1}, {1}},       {{7}, {7}},          {{8}, {8}},          {{2051}, {2051}},    {{2048}, {1}},    {{}, {2051}},
+                                                    {{5, 16}, {16}},  {{5, 9}, {9}},       {{5, 16}, {5, 1}},   {{5, 9}, {5, 1}},    {{5, 1}, {1, 24}}, {{3, 1, 8}, {3, 4, 8}},
+                                                    {{3, 4, 1}, {8}}, {{3, 4, 8}, {3, 1, 1}}, {{0, 8}, {8}}};
+  for (DType dtype : {float16, bfloat16})
+    for (const auto& [first, second] : shapes) {
+      INFO(printed(first) << " and " << printed(second) << " of " << dtype);
+      const Tensor x = whole(first, dtype, 91), y = whole(second, dtype, 57) + 0.5;
+      for (bool turned : {false, true}) {
+        const Tensor &a = turned ? y : x, &b = turned ? x : y;
+        CHECK(same_bits((there(a) - there(b)).to("cpu"), a - b));
+        CHECK(same_bits(K::maximum(there(a), there(b)).to("cpu"), K::maximum(a, b)));
+      }
+      CHECK(same_bits(K::relu(there(x), 0.25).to("cpu"), K::relu(x, 0.25)));
+    }
+  for (DType dtype : {float16, bfloat16})
+    for (int first : {1, 2, 7, 8}) {
+      const Tensor x = whole({1000}, dtype, 91), y = whole({1000}, dtype, 57);
+      auto behind = [&](const Tensor& t) { return t(slice(first, 900)); };
+      CHECK(same_bits((behind(there(x)) * behind(there(y))).to("cpu"), behind(x) * behind(y)));
+      CHECK(same_bits(K::abs(behind(there(x))).to("cpu"), K::abs(behind(x))));
+    }
+}
