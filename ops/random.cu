@@ -42,9 +42,9 @@ __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
   for (std::int64_t t = Thread::first(); t < blocks; t += Thread::step())
     emit(random_block(key, static_cast<std::uint64_t>(t)), t / kGroupBlocks * kGroup + t % kGroupBlocks, n);
 }
+/// Draws n elements from the key that is that input.
 template <class Emit>
-void launch_draw(const Call& call, int key, Emit emit) {
-  const std::int64_t n = call.out[0]->numel();
+void launch_draw(const Call& call, int key, std::int64_t n, Emit emit) {
   if (n == 0) return;
   launch(call.op.name, device_of(call.device), blocks_for((n + Emit::kEach - 1) / Emit::kEach + kGroupBlocks), draw<Emit>, key_of(call, key), n, emit);
 }
@@ -118,7 +118,7 @@ void run_floats(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const double scale = uniform ? y - x : y, top = uniform ? std::bit_cast<double>(call.attrs.b) : INFINITY;
-    launch_draw(call, 0, Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(x), static_cast<C>(top)}});
+    launch_draw(call, 0, call.out[0]->numel(), Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(x), static_cast<C>(top)}});
   });
 }
 
@@ -137,7 +137,7 @@ struct Masks {
 void run_bernoulli(const Call& call) {
   for_dtype<Domain::anything>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, 0, Masks<T>{call.out_as<T>(), words_below(call.attrs.x)});
+    launch_draw(call, 0, call.out[0]->numel(), Masks<T>{call.out_as<T>(), words_below(call.attrs.x)});
   });
 }
 
@@ -157,38 +157,66 @@ void run_integers(const Call& call) {
   const IntegerRange range = integer_range(call);
   for_dtype<Domain::integers>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, 0, Integers<T>{call.out_as<T>(), range.low, range.size});
+    launch_draw(call, 0, call.out[0]->numel(), Integers<T>{call.out_as<T>(), range.low, range.size});
   });
 }
 
 // ---- between bounds that are tensors -----------------------------------------------------------------------------------------
+/// Operands 0 and 1: the bounds.
 template <class T>
-struct Between {
-  RandomKey key;
-  // Operand 2 is the numbers: it has no bytes, only a place for each.
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
-    using C = Wide<T>;
-    C u;
-    if constexpr (sizeof(C) == 4) u = draws::Singles<Scalar32>::uniform(random_word(key, at[2]));
-    else u = draws::Doubles<Scalar64>::uniform(random_word64(key, at[2]));
-    const C low = load(o.operand<T>(0) + at[0]), high = load(o.operand<T>(1) + at[1]);
+struct Placed {
+  using C = Wide<T>;
+  __device__ static void place(const Operands& o, std::int64_t low_at, std::int64_t high_at, std::int64_t i, C u) {
+    const C low = load(o.operand<T>(0) + low_at), high = load(o.operand<T>(1) + high_at);
     T y, last;
     store(&y, position(u, low, high));
     store(&last, below<T>(high));
     store(o.result<T>() + i, within(static_cast<C>(load(&y)), static_cast<C>(load(&last)), low, high));
   }
 };
+/// Bounds for each number that is drawn.
+template <class T>
+struct BetweenEach {
+  using C = Wide<T>;
+  static constexpr int kEach = sizeof(C) == 4 ? 4 : 2;
+  Operands o;
+  __device__ void operator()(const PhiloxWords& b, std::int64_t first, std::int64_t n) const {
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      const std::int64_t i = first + k * kGroupBlocks;
+      if (i >= n) continue;
+      std::int64_t at[2];
+      locate<2>(o, i, at);
+      C u;
+      if constexpr (kEach == 4) u = draws::Singles<Scalar32>::uniform(b.w[k]);
+      else u = draws::Doubles<Scalar64>::uniform(wide_word(b, k));
+      Placed<T>::place(o, at[0], at[1], i, u);
+    }
+  }
+};
+/// Operand 2: numbers that several bounds share, made before.
+template <class T>
+struct BetweenShared {
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const { Placed<T>::place(o, at[0], at[1], i, o.operand<Wide<T>>(2)[at[2]]); }
+};
 void run_between(const Call& call) {
+  const Spec& out = *call.out[0];
   Spec drawn;
   drawn.rank = static_cast<std::int8_t>(call.spec(1).dims[0]);
   for (int i = 0; i < drawn.rank; ++i) drawn.dims[i] = size_at(call, 1, i);
-  Operands o = broadcast<3>({&call.spec(2), &call.spec(3), &drawn}, *call.out[0]);
+  Operands o = broadcast<3>({&call.spec(2), &call.spec(3), &drawn}, out);
   o.in[0] = call.in[2].data;
   o.in[1] = call.in[3].data;
   o.out = call.out[0]->data();
-  for_dtype<Domain::floats>(call.out[0]->dtype, [&](auto* p) {
+  const std::int64_t n = drawn.numel();
+  for_dtype<Domain::floats>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<3>(call, Between<T>{key_of(call, 0)}, o);
+    using C = Wide<T>;
+    if (n == out.numel()) return launch_draw(call, 0, n, BetweenEach<T>{o});
+    const Scratch numbers(device_of(call.device), n * static_cast<std::int64_t>(sizeof(C)));
+    launch_draw(call, 0, n, Floats<C, Law::uniform>{static_cast<C*>(numbers.get()), {C(1), C(0), C(2)}});
+    o.in[2] = numbers.get();
+    launch_each<3>(call, BetweenShared<T>{}, o);
   });
 }
 
@@ -197,8 +225,8 @@ template <class T>
 struct Kept {
   double scale;
   std::uint64_t below;
-  __device__ void operator()(T* to, const T* from, std::uint32_t word) const {
-    if (word < below) store(to, static_cast<Wide<T>>(load(from) * static_cast<Wide<T>>(scale)));
+  __device__ void operator()(T* to, const T* from, bool kept) const {
+    if (kept) store(to, static_cast<Wide<T>>(load(from) * static_cast<Wide<T>>(scale)));
     else *to = T{};
   }
 };
@@ -213,54 +241,46 @@ struct DropEach {
 #pragma unroll
     for (int k = 0; k < kEach; ++k) {
       const std::int64_t i = first + k * kGroupBlocks;
-      if (i < n) kept(out + i, x + i, b.w[k]);
+      if (i < n) kept(out + i, x + i, b.w[k] < kept.below);
     }
   }
 };
-/// A mask that is repeated along axes.
+/// Operand 1: a mask that is repeated along axes, made before.
 template <class T>
 struct Drop {
-  RandomKey key;
   Kept<T> kept;
-  // Operand 1 is the mask: it has no bytes, only a place for each of its words.
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[2], std::int64_t i) const {
-    kept(o.result<T>() + i, o.operand<T>(0) + at[0], random_word(key, at[1]));
+    kept(o.result<T>() + i, o.operand<T>(0) + at[0], o.operand<bool>(1)[at[1]]);
   }
 };
+/// That of the third input, on the host, in which -1 stands for the size of x; else x's.
+Spec mask_shape(const Call& call) {
+  Spec mask;
+  mask.set(call.spec(0));
+  if (call.n_in < 3) return mask;
+  const int more = mask.rank - static_cast<int>(call.spec(2).dims[0]);
+  for (int i = 0; i < mask.rank; ++i) {
+    const std::int64_t n = i < more ? 1 : size_at(call, 2, i - more);
+    if (n >= 0) mask.dims[i] = n;
+  }
+  return mask;
+}
 void run_dropout(const Call& call) {
-  const Spec& x = call.spec(0);
-  Operands o{};
-  o.in[0] = call.in[0].data;
-  o.out = call.out[0]->data();
-  o.n = x.numel();
-  if (o.n == 0) return;
-  // The mask's shape (the third input, on the host): -1 stands for the size of x.
-  std::int64_t mask[kMaxRank], step = 1, stride[2][kMaxRank];
-  bool same = true;   // the mask has an element for each of x
-  const int given = call.n_in > 2 ? static_cast<int>(call.spec(2).dims[0]) : x.rank;
-  for (int i = 0; i < x.rank; ++i) {
-    int j = i - (x.rank - given);
-    std::int64_t n = call.n_in > 2 ? (j < 0 ? 1 : size_at(call, 2, j)) : -1;
-    mask[i] = n < 0 ? x.dims[i] : n;
-    same = same && mask[i] == x.dims[i];
-  }
-  for (int i = x.rank - 1; i >= 0; --i) {
-    stride[1][i] = mask[i] == 1 ? 0 : step;
-    step *= mask[i];
-  }
-  step = 1;
-  for (int i = x.rank - 1; i >= 0; --i) {
-    stride[0][i] = step;
-    step *= x.dims[i];
-  }
-  for (int i = 0; i < x.rank; ++i) push_axis<2>(o, x.dims[i], {stride[0][i], stride[1][i]});
-  if (o.rank == 0) o.dims[o.rank++] = 1;
+  const Spec &x = call.spec(0), mask = mask_shape(call);
+  const std::int64_t n = mask.numel();
+  if (x.numel() == 0) return;
   const double level = call.attrs.x;
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Kept<T> kept{1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)};
-    if (same) launch_draw(call, 1, DropEach<T>{call.in[0].as<T>(), call.out_as<T>(), kept});
-    else launch_each<2>(call, Drop<T>{key_of(call, 1), kept}, o);
+    if (n == x.numel()) return launch_draw(call, 1, n, DropEach<T>{call.in[0].as<T>(), call.out_as<T>(), kept});
+    const Scratch words(device_of(call.device), n);
+    launch_draw(call, 1, n, Masks<bool>{static_cast<bool*>(words.get()), kept.below});
+    Operands o = broadcast<2>({&x, &mask}, x);
+    o.in[0] = call.in[0].data;
+    o.in[1] = words.get();
+    o.out = call.out[0]->data();
+    launch_each<2>(call, Drop<T>{kept}, o);
   });
 }
 

@@ -193,6 +193,17 @@ TEST_CASE("dropout on a device drops what it drops on the CPU, with masks of eve
     }
 }
 
+TEST_CASE("draws between tensors on a device are those of the CPU, whichever bounds and numbers are shared", "[random][device]") {
+  if (!has_device("cuda:0")) return;
+  for (DType dtype : {float32, float64, float16, bfloat16})
+    for (std::int64_t n : {1, 15, 16, 65, 300})
+      for (const Shape& drawn : {Shape{3, n}, Shape{n}, Shape{3, 1}}) {   // the first: a number for each sample
+        const Tensor low = whole({3, n}, dtype, 11), column = whole({3, 1}, dtype, 5) + 6, row = whole({n}, dtype, 5) + 6;
+        for (const Tensor& high : {column, row})
+          same_on_device("draws", low, [&](const Tensor& t) { return K::random_uniform(drawn, t, high.to(t.device()), dtype, 5); }, true);
+      }
+}
+
 TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, int32, float16})

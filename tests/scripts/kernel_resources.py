@@ -24,9 +24,9 @@ def short(name):
     return name
 
 
-# Arrays that are indexed at run time: the words of a Philox block, of which one is taken, 2 / pi to many digits for large angles, and the values
+# Arrays that are indexed at run time: 2 / pi to many digits for large angles, and the values
 # that the program of a chain keeps for later instructions.
-ARRAYS = re.compile(r"run_each<\d, (Drop|Between)<|Each<(Sin|Cos), |run_program<")
+ARRAYS = re.compile(r"Each<(Sin|Cos), |run_program<")
 
 arch, name, kernels = "", "", {}
 for line in sys.stdin:
