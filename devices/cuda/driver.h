@@ -12,7 +12,9 @@ struct Driver {
   CUresult (*set_current)(CUcontext context);
 };
 
-/// Loaded by open_device, before anything else is asked.
+/// Loads them; false where the driver lacks one. Each of our libraries has its own, and calls this before anything else: open_device, and join in
+/// devices/nccl/communicator.cpp.
+bool find_driver();
 const Driver& driver();
 
 }  // namespace kassette::cuda

@@ -16,24 +16,6 @@ constexpr int kMaxDevices = 256;
 CudaBackend* devices[kMaxDevices];   // written once each, under the registry's lock, before the device is visible
 std::atomic<CudaBackend*> first_opened{nullptr};
 HostServices services;
-Driver functions = {};
-
-template <class F>
-bool find(const char* name, F** function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-  const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
-#else
-  const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
-#endif
-  *function = reinterpret_cast<F*>(found);
-  return error == cudaSuccess && result == cudaDriverEntryPointSuccess && found;
-}
-bool find_driver() {
-  return find("cuDevicePrimaryCtxRetain", &functions.retain) && find("cuCtxGetCurrent", &functions.get_current) &&
-         find("cuCtxSetCurrent", &functions.set_current);
-}
 
 /// The devices there are; 0 with the reason.
 int count(char* why, std::size_t room) {
@@ -68,8 +50,6 @@ BlockCache& pinned_cache() {
 }
 
 }  // namespace
-
-const Driver& driver() { return functions; }
 
 void* allocate_pinned(std::int64_t bytes) {
   try {

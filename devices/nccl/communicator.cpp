@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "devices/cuda/driver.h"
 #include "devices/nccl/packing.h"
 
 namespace kassette::nccl {
@@ -48,6 +49,22 @@ ncclRedOp_t op_of(Combine how) {
   }
 }
 
+/// Makes a GPU the current one of this thread, and at the end the one that was: see Driver.
+class OnGpu {
+ public:
+  explicit OnGpu(int gpu) {
+    cuda::driver().get_current(&before_);
+    error = cudaSetDevice(gpu);
+  }
+  ~OnGpu() { cuda::driver().set_current(before_); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+  cudaError_t error;
+
+ private:
+  CUcontext before_ = nullptr;
+};
+
 /// Calls between its beginning and end() are one message, and make headway at the same time.
 class Group {
  public:
@@ -76,7 +93,8 @@ class NcclCommunicator final : public DeviceCommunicator {
       : comm_(comm), rank_(rank), size_(size), gpu_(gpu), stream_(stream) {}
 
   void all_reduce(const DevicePart* parts, int n, Combine how, int divisor) override {
-    begin();
+    const OnGpu now(gpu_);
+    check_state(now);
     pack_all(parts, n, how);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
@@ -86,7 +104,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void reduce(const DevicePart* parts, int n, int root) override {
-    begin();
+    const OnGpu now(gpu_);
+    check_state(now);
     pack_all(parts, n, Combine::sum);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
@@ -98,7 +117,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void broadcast(const DevicePart* parts, int n, int root) override {
-    begin();
+    const OnGpu now(gpu_);
+    check_state(now);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
       if (p->count) check(ncclBroadcast(p->in, p->out, size(p->count * p->dtype.size()), ncclUint8, root, comm_, stream_));
@@ -106,7 +126,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void all_gather(const void* in, void* out, const std::int64_t* bytes) override {
-    begin();
+    const OnGpu now(gpu_);
+    check_state(now);
     if (are_equal(bytes)) {
       if (bytes[0]) check(ncclAllGather(in, out, size(bytes[0]), ncclUint8, comm_, stream_));
       return;
@@ -118,7 +139,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Combine how, int divisor) override {
-    begin();
+    const OnGpu now(gpu_);
+    check_state(now);
     pack_all(&all, 1, how);
     const ncclDataType_t type = wire(all, how);
     const std::int64_t element = all.room ? packed_size(all.dtype, how) : all.dtype.size();
@@ -139,7 +161,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void all_to_all(const void* in, void* out, std::int64_t part_bytes) override {
-    begin();
+    const OnGpu now(gpu_);
+    check_state(now);
     if (!part_bytes) return;
     Group group;
     for (int r = 0; r < size_; ++r) {
@@ -150,14 +173,15 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   void* mark() override {
-    check(cudaSetDevice(gpu_));   // asking after the marks of other worlds may have changed it
+    const OnGpu now(gpu_);
+    check(now.error);
     cudaEvent_t event;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     check(cudaEventRecord(event, stream_));
     return event;
   }
   bool passed(void* mark) override {
-    cudaSetDevice(gpu_);   // or else CUDA may start on another one for this thread
+    const OnGpu now(gpu_);   // or else CUDA may start on another one for this thread
     const auto event = static_cast<cudaEvent_t>(mark);
     if (cudaEventQuery(event) == cudaErrorNotReady) return false;   // other errors are said by whoever waits for the stream
     cudaEventDestroy(event);
@@ -171,8 +195,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
  private:
-  void begin() {
-    check(cudaSetDevice(gpu_));
+  void check_state(const OnGpu& now) {
+    check(now.error);
     if (const std::string why = failure(); !why.empty()) throw std::runtime_error(why);
   }
   bool are_equal(const std::int64_t* counts) const {
@@ -230,7 +254,9 @@ DeviceCommunicator* join(const void* id, int rank, int size, int gpu, void* stre
   return caught(why, why_bytes, [&]() -> DeviceCommunicator* {
     ncclUniqueId given;
     std::memcpy(&given, id, sizeof given);
-    check(cudaSetDevice(gpu));
+    if (!cuda::find_driver()) throw std::runtime_error("the CUDA driver lacks functions that this library needs");
+    const OnGpu now(gpu);
+    check(now.error);
     ncclComm_t comm;
     check(ncclCommInitRank(&comm, size, given, rank));
     return new NcclCommunicator(comm, rank, size, gpu, static_cast<cudaStream_t>(stream));

@@ -1,4 +1,6 @@
 // tests/ranks/gpus_test.cpp - what is of its own where the ranks' tensors are on GPUs.
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <limits>
 
@@ -42,6 +44,23 @@ TEST_CASE("a world exchanges from one GPU, and another world from another", "[ra
   CHECK(numbers(sum) == std::vector<double>(2, world.size()));
   CHECK(sum.device() == Device(other));
   CHECK(numbers(D::all_reduce(K::ones({2})))[1] == world.size());
+}
+
+TEST_CASE("an exchange leaves the current CUDA device of its thread as it was", "[ranks][gpus]") {
+  if (!by_nccl()) return;
+  const D::World world;
+  // Of the emulated device, which the library has opened under that name; on a GPU the runtime is inside of our libraries.
+  void* library = dlopen("libkassette_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+  auto* context = library ? reinterpret_cast<int (*)()>(dlsym(library, "emulated_context")) : nullptr;
+  auto* set_context = library ? reinterpret_cast<void (*)(int)>(dlsym(library, "emulated_set_context")) : nullptr;
+  if (!context || !set_context) return;
+  for (int before : {-1, (world.rank() + 1) % world.size()}) {
+    set_context(before);
+    const D::World made = world.split(0);   // with a communicator of its own
+    const Tensor x = K::ones({2});
+    CHECK(numbers(D::all_reduce(x, D::sum, made)) == std::vector<double>(2, world.size()));
+    CHECK(context() == before);
+  }
 }
 
 TEST_CASE("what is computed before and after an exchange on a GPU keeps its order, whoever is late", "[ranks][gpus]") {
