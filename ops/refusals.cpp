@@ -34,6 +34,9 @@ class LateError final : public ValueError {
   using ValueError::ValueError;
 };
 
+/// What throws is not the call that was wrong, and nor is its line.
+constexpr const char* kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself";
+
 std::string words(Refusal refusal, const std::int64_t* numbers) {
   std::string said;
   for (const char* at = words_of(refusal); *at; ++at) {
@@ -51,7 +54,7 @@ std::string words(Refusal refusal, const std::int64_t* numbers) {
 
 void refuse(Refusal refusal, const std::int64_t* numbers, Said said) {
   const std::string text = words(refusal, numbers);
-  if (said == Said::later) throw LateError(text.c_str());
+  if (said == Said::later) throw LateError((text + kHint).c_str());
   throw ValueError(text.c_str());
 }
 
