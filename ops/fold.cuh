@@ -1,6 +1,7 @@
 // ops/fold.cuh - folding groups of elements on CUDA: what all reductions are made of.
 #pragma once
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ops/packs.cuh"
@@ -257,6 +258,11 @@ inline constexpr std::int64_t kManyBlocks = 4096;   // four rounds of a device t
 inline std::int64_t parts_of(std::int64_t blocks, std::int64_t possible) {
   return std::clamp<std::int64_t>(std::min(kManyBlocks / std::max<std::int64_t>(blocks, 1), possible), 1, kManyBlocks);
 }
+/// Whether packs of all that the map reads are aligned.
+template <class Map>
+bool packs_of(const Map& map) {
+  return std::all_of(std::begin(map.stream), std::end(map.stream), [](auto* x) { return packs_at(x); });
+}
 /// The value of a part, for the second launch.
 template <class C>
 struct PartOf {
@@ -282,13 +288,11 @@ template <class C, class Fold, class Map, class Finish>
 void launch_columns(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts) {
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
-  bool packed = true;
-  for (const T* x : map.stream) packed = packed && packs_at(x);
   const bool whole = kSize == 1 || (g.kept.dense() && g.kept.dims[g.kept.rank - 1] % kSize == 0);
   // Rows of threads: one for eight members, so that short groups have all threads side by side.
   const std::int64_t units = ceil_div(g.kept.n, whole ? kSize : 1);
   const int width = power_of_two(units, kThreads / power_of_two(g.along.n / 8, 8)), height = kThreads / width;
-  const Columns c{g.kept, g.along, width, whole, whole && packed};
+  const Columns c{g.kept, g.along, width, whole, whole && packs_of(map)};
   const std::int64_t blocks = ceil_div(g.kept.n, std::int64_t(width) * (whole ? kSize : 1)), n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
   auto first = [&](C* partial) {
     launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)), fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial,
@@ -300,21 +304,14 @@ void launch_columns(const Call& call, CudaBackend& device, const Groups& g, cons
 
 template <class C, class Fold, class Map, class Finish>
 void launch_rows(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish) {
-  using T = typename Map::T;
   constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;   // packs of a group that is a block's, and of a part
-  bool packed = true;
-  for (const T* x : map.stream) packed = packed && packs_at(x);
-  const Rows r = rows_of<T>(g, packed);
-  if (r.total() <= kLong) {
-    const int lanes = power_of_two(ceil_div(r.total(), 2), kWarp);
-    launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kThreads / lanes)), fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map, finish,
-           static_cast<C*>(nullptr), r.total());
-    return;
-  }
-  const std::int64_t parts = parts_of(g.kept.n, r.total() / kLeast);
+  const Rows r = rows_of<typename Map::T>(g, packs_of(map));
+  const bool block = r.total() > kLong;
+  const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);
+  const std::int64_t parts = block ? parts_of(g.kept.n, r.total() / kLeast) : 1;
   in_parts<C>(call, device, g.kept.n, parts, fold, finish, [&](C* partial) {
-    launch(call.op.name, device, dim3(grid_of(g.kept.n), static_cast<unsigned>(parts)), fold_rows<true, C, Fold, Map, Finish>, r, kThreads, fold, map, finish,
-           partial, ceil_div(r.total(), parts));
+    launch(call.op.name, device, dim3(grid_of(ceil_div(g.kept.n, kThreads / lanes)), static_cast<unsigned>(parts)),
+           block ? fold_rows<true, C, Fold, Map, Finish> : fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map, finish, partial, ceil_div(r.total(), parts));
   });
 }
 

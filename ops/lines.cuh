@@ -205,7 +205,7 @@ void launch_lines(const Call& call, const Groups& g, Body body) {
   CudaBackend& device = device_of(call.device);
   if (g.along.n > 1 && !g.along.dense())
     return with_team(g, [&](auto team) {
-      using Team = std::conditional_t<std::is_same_v<decltype(team), Thread>, Thread, Block>;
+      using Team = decltype(team);
       launch(call.op.name, device, blocks_of<Team>(g), run_strided<Team, Body>, g, body);
     });
   DenseGroups d{g.kept, g.along.n, 1, 1, g.kept.n == 1 || g.along.n % kPack<T> == 0, body.packed()};

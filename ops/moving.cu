@@ -162,15 +162,17 @@ void run_arange(const Call& call) {
   if (floats) range<double>(call);
   else range<std::int64_t>(call);
 }
-__global__ void eye_each(std::int64_t n, std::int64_t columns, DType::Code to, void* out) {
+__global__ void eye_each(std::int64_t n, Divider by_columns, DType::Code to, void* out) {
   const std::int64_t by = std::int64_t(gridDim.x) * blockDim.x;
-  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += by)
-    store_as(to, out, i, std::int64_t(i / columns == i % columns));
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += by) {
+    const std::int64_t row = by_columns(i);
+    store_as(to, out, i, std::int64_t(i - row * by_columns.by == row));
+  }
 }
 void run_eye(const Call& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
-  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), out.dims[1], out.dtype.code(),
+  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), Divider(out.dims[1]), out.dtype.code(),
          static_cast<void*>(out.data()));
 }
 

@@ -210,8 +210,7 @@ void launch_scan(const Call& call, Op op) {
   const bool reverse = (call.attrs.b & kReverse) != 0;
   CudaBackend& device = device_of(call.device);
   with_team(g, [&](auto team) {
-    // A warp would need a scan of its own, for little: a block does its groups.
-    using Team = std::conditional_t<std::is_same_v<decltype(team), Thread>, Thread, Block>;
+    using Team = decltype(team);
     constexpr std::int64_t kBusy = 2048, kMost = 1024, kLeast = Team::kSize == 1 ? 256 : 4 * kThreads * kItems;
     const std::int64_t blocks = ceil_div(g.kept.n * Team::kSize, kThreads);
     const auto parts = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost), length = ceil_div(g.along.n, parts);

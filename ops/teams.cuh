@@ -125,11 +125,10 @@ struct Block {
 /// Calls f(Team()) with the team for such groups; fixed by the shape, so that bits are.
 template <class F>
 void with_team(const Groups& g, F f) {
-  constexpr std::int64_t kShort = 32, kLong = 1024;
+  constexpr std::int64_t kShort = 32;
   // Neighbouring threads read neighbours where neighbouring groups are neighbours.
   const bool columns = g.kept.dense() && g.kept.dims[g.kept.rank - 1] >= kWarp;
   if (g.along.n <= kShort || columns) f(Thread());
-  else if (g.along.n <= kLong) f(Warp());
   else f(Block());
 }
 template <class Team>
