@@ -10,9 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "devices/plugin.h"
+#include "tests/settings.h"
 #include "tests/shadow.h"
 #include "tests/sources.h"
 
@@ -33,6 +35,15 @@ using ListenerBase = Catch::EventListenerBase;
 using ListenerBase = Catch::TestEventListenerBase;
 #endif
 
+std::optional<Settings> before_test;
+int left_changed = 0;                     // tests that left a setting changed
+
+#if KASSETTE_CATCH2 >= 3
+const std::string& name_of(const Catch::TestCaseStats& stats) { return stats.testInfo->name; }
+#else
+const std::string& name_of(const Catch::TestCaseStats& stats) { return stats.testInfo.name; }
+#endif
+
 class Counter : public ListenerBase {
  public:
   using ListenerBase::ListenerBase;
@@ -40,11 +51,30 @@ class Counter : public ListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     ListenerBase::testCaseStarting(info);
     skipping.clear();
+    name_ = info.name;
+    before_test = Settings::now();
+  }
+
+  /// A test case with sections starts anew for each of them.
+  void sectionStarting(const Catch::SectionInfo& info) override {
+    ListenerBase::sectionStarting(info);
+    if (depth_++ == 0) seed_draws(name_);
+  }
+  void sectionEnded(const Catch::SectionStats& stats) override {
+    ListenerBase::sectionEnded(stats);
+    --depth_;
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     ListenerBase::testCaseEnded(stats);
-    if (stats.totals.testCases.failed > 0) {
+    const std::string change = before_test->change();
+    if (!change.empty()) {
+      std::printf("\"%s\" leaves settings changed: %s\n", name_of(stats).c_str(), change.c_str());
+      before_test->restore();
+      ++left_changed;
+    }
+    if (stats.totals.testCases.failed > 0) std::printf("\"%s\" failed with %s\n", name_of(stats).c_str(), seed_in_use().c_str());
+    if (stats.totals.testCases.failed > 0 || !change.empty()) {
       ++counts.failed;
     } else if (!skipping.empty()) {
       ++counts.skipped;
@@ -53,6 +83,10 @@ class Counter : public ListenerBase {
       ++counts.passed;
     }
   }
+
+ private:
+  std::string name_;
+  int depth_ = 0;
 };
 
 CATCH_REGISTER_LISTENER(Counter)
@@ -103,8 +137,9 @@ int main(int argc, char** argv) {
   unsetenv("KERAS_BACKEND");
   kassette::set_print_sink([](const char*) {});   // the sweeps print thousands of tensors
   kassette::test::start_shadow();
-  const int result = kassette::test::end_shadow(Catch::Session().run(argc, argv));
+  int result = kassette::test::end_shadow(Catch::Session().run(argc, argv));
   kassette::test::print_counts();
+  if (kassette::test::left_changed > 0) result |= 1;
   std::filesystem::remove_all(home);
   return result;
 }

@@ -10,6 +10,7 @@
 #include "ops/op.h"
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using kassette::apply1;
@@ -59,11 +60,9 @@ void plain_gradient(const Rewind& r) { r.give(0, kPlainRow, {}, {r.dy()}); }
 /// How often the fast path is taken while f runs.
 template <class F>
 std::int64_t taken(FastPath path, F&& f) {
-  kassette::fast_path_counts.on = true;
-  const std::int64_t before = times_taken(path);
+  kassette::test::CountedPaths counted;
   f();
-  kassette::fast_path_counts.on = false;
-  return times_taken(path) - before;
+  return times_taken(path);
 }
 
 int kernels_run = 0;

@@ -10,6 +10,7 @@
 #include "core/impl.h"
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using kassette::all;
@@ -67,14 +68,13 @@ void check_both_ways(const StepOf& step, const Tensor& xs, const Tensors& states
     return K::gradients(loss, wanted);
   };
   for (int threads : {1, 2, 3}) {
-    kassette::set_num_threads(threads);
+    const kassette::test::Threads scope(threads);
     Tensors a = by_rnn(step, xs, states), b = by_hand(step, xs, states);
     check_same(a, b);
     Tensors ga = gradients(a), gb = gradients(b);
     for (std::int64_t i = 0; i < ga.size(); ++i)
       check_close(values(ga[i]), values(gb[i]), xs.dtype() == kassette::float64 ? 1e-12 : 1e-5, 1e-6);
   }
-  kassette::set_num_threads(0);
 }
 
 struct Cell {

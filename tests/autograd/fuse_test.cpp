@@ -17,7 +17,7 @@ using kassette::Function;
 using kassette::Tensor;
 using kassette::Tensors;
 using kassette::test::at_every_level;
-using kassette::test::CpuSettings;
+using kassette::test::SettingsScope;
 using kassette::test::f64;
 using kassette::test::numbers;
 using kassette::test::values;
@@ -107,7 +107,7 @@ TEST_CASE("random chains give the bits of single ops, at every level, for every 
 
 TEST_CASE("a large chain writes past the caches, and into its variables, on any number of threads", "[fuse]") {
   constexpr std::int64_t n = (4 << 20) + 37;
-  CpuSettings restore;
+  SettingsScope restore;
   Tensor x = K::random_uniform({n}, -1, 1), start = K::random_uniform({n}, -1, 1);
   for (int threads : {1, 2, 3}) {
     kassette::set_num_threads(threads);
@@ -168,7 +168,7 @@ TEST_CASE("a step on the gradient of a sum takes no memory for that gradient", "
 }
 
 TEST_CASE("the sum of a chain is that of its values, which take no memory", "[fuse]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for (DType dtype : {kassette::float32, kassette::float64})
     for (int n : {4096, 4097, 4099, 12288, 100003})
       at_every_level([&](kassette::Level) {
@@ -202,7 +202,7 @@ TEST_CASE("what is summed and read again, or summed in part, stays", "[fuse]") {
 }
 
 TEST_CASE("a loss that is summed beside the update of its variable has its value from before", "[fuse]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for (DType dtype : {kassette::float32, kassette::float64})
     for (int n : {4097, 32768, 100003, 300000})
       at_every_level([&](kassette::Level) {

@@ -11,19 +11,15 @@
 
 #include "devices/cpu/threads.h"
 #include "tests/catch.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using kassette::Interrupted;
 using kassette::Tensor;
 using kassette::Tensors;
+using kassette::test::Threads;
 
 namespace {
-
-struct Threads {
-  explicit Threads(int n) : before(kassette::num_threads()) { kassette::set_num_threads(n); }
-  ~Threads() { kassette::set_num_threads(before); }
-  int before;
-};
 
 /// Calls f again and again until a request of another thread, made while it is at work, ends it; how many calls were whole.
 int calls_until_interrupted(const std::function<void()>& f) {

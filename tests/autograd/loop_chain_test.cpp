@@ -149,7 +149,7 @@ TEST_CASE("cells that run as chains give the bits of plain loops, and so do thei
 }
 
 TEST_CASE("threads that go through all steps with rows of their own give the bits of plain loops", "[loops]") {
-  CpuSettings restore;
+  SettingsScope restore;
   constexpr int kMore = 21;   // samples, for products of several tiles of rows, the last of which is short
   for (DType dtype : {float32, float64}) {
     Inputs in(dtype, 7, kMore);

@@ -10,6 +10,7 @@
 
 #include "core/context.h"
 #include "tests/catch.h"
+#include "tests/settings.h"
 #include "tests/results.h"
 
 namespace K = kassette::backend;
@@ -358,6 +359,7 @@ TEST_CASE("a frozen learning phase is a constant until clear_session, and a scop
     CHECK(branch() == 1);
   }
   CHECK(branch() == 2);
+  kassette::test::SettingsScope restore;
   K::set_learning_phase(1);
   CHECK(branch() == 1);
   CHECK(error_of([] { K::set_learning_phase(2); }).find("set_learning_phase: ") == 0);

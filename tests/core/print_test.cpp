@@ -13,6 +13,7 @@
 #include "ops/operand.h"
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 #include "tests/sources.h"
 
 using namespace kassette;
@@ -127,6 +128,7 @@ TEST_CASE("lists of tensors indent their elements", "[print]") {
 
 TEST_CASE("print options hold for all that is printed", "[print]") {
   Tensor x = as_tensor({1.0 / 3, 1e-7, 2}, float64, "test");
+  test::SettingsScope restore;
   PrintOptions o;
   o.precision = 3;
   o.sci_mode = SciMode::never;
@@ -138,10 +140,10 @@ TEST_CASE("print options hold for all that is printed", "[print]") {
   std::string always = printed(x);
   std::ostringstream os;
   os << print_options();
-  set_print_options({});
   CHECK(never == "[0.333 0.    2.   ]");
   CHECK(always == "[3.333e-01 1.000e-07 2.000e+00]");
   CHECK(os.str() == "PrintOptions(precision=3, sci_mode=always, details=false, threshold=1000, edgeitems=3, linewidth=75)");
+  set_print_options({});
   o.precision = -1;
   CHECK_THROWS_WITH(set_print_options(o),
                     "set_print_options: PrintOptions(precision=-1, sci_mode=always, details=false, threshold=1000, "

@@ -10,22 +10,13 @@
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 using namespace kassette;
 using namespace kassette::test;
 namespace K = kassette::backend;
 
 namespace {
-
-/// Counts the fast paths from here on.
-class Counting {
- public:
-  Counting() {
-    fast_path_counts.on = true;
-    for (auto& n : fast_path_counts.of) n = 0;
-  }
-  ~Counting() { fast_path_counts.on = false; }
-};
 
 /// The same elements; any NaN is one.
 template <class T>
@@ -91,7 +82,7 @@ Tensors expression(unsigned seed, int steps, const Tensors& in) {
 TEST_CASE("random chains are few kernels on a device, with the bits of single ones", "[device]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
-  Counting counting;
+  CountedPaths counting;
   int seed = 0;
   struct Size {
     std::int64_t rows, width;
@@ -119,10 +110,11 @@ TEST_CASE("random chains are few kernels on a device, with the bits of single on
 TEST_CASE("a chain on a device writes into its variables, and can be switched off", "[device]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
+  SettingsScope restore;
   const std::uint64_t off = fast_path_thresholds.off;
   for (bool on : {true, false}) {
     fast_path_thresholds.off = off | std::uint64_t(!on) << static_cast<int>(FastPath::chain);
-    Counting counting;
+    CountedPaths counting;
     Tensor w = K::variable(draw({5000}, float32, 1)), m = K::variable(K::zeros({5000})), g = K::placeholder({5000});
     Tensor start = draw({5000}, float32, 1), seen = draw({5000}, float32, 2);
     auto moment = [](const Tensor& was, const Tensor& now) { return 0.9 * was + 0.1 * now; };
@@ -136,5 +128,4 @@ TEST_CASE("a chain on a device writes into its variables, and can be switched of
     CHECK(same_values(K::eval(m), moved));
     CHECK(same_values(K::eval(w), step(start, moved)));
   }
-  fast_path_thresholds.off = off;
 }

@@ -17,6 +17,7 @@
 #include "tests/devices/devices.h"
 #include "tests/environment.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 #include "tests/sweeps/sample.h"
 
 using namespace kassette;
@@ -132,9 +133,10 @@ TEST_CASE("memory that a CUDA device does not have is an error, and what was the
   if (!has_device("cuda:0")) return;
   Tensor x = K::ones({1000, 10}).to("cuda:0");
   MemoryStats before = memory_stats("cuda:0");
-  set_memory_limit(before.live + (1 << 20), "cuda:0");
-  std::string said = error_of<MemoryError>([&] { K::repeat_elements(x, 1000, 1); });
-  set_memory_limit(0, "cuda:0");
+  std::string said = error_of<MemoryError>([&] {
+    MemoryLimit scope(before.live + (1 << 20), "cuda:0");
+    K::repeat_elements(x, 1000, 1);
+  });
   INFO(said);
   CHECK(said.rfind("repeat_elements: out of memory on cuda:0: 38.1 MiB asked for", 0) == 0);
   CHECK(said.find('\n') == std::string::npos);
@@ -153,8 +155,7 @@ TEST_CASE("memory of a device is freed on that device, and the one that was curr
   { Tensor x = K::ones({1 << 20}).to("cuda:3"); }
   Tensor here = K::ones({2}).to("cuda:0");
   const std::int64_t cached = memory_stats("cuda:3").cached;
-  set_memory_limit(1, "cuda:3");   // the emulated device refuses frees and work for another than the current device
-  set_memory_limit(0, "cuda:3");
+  { MemoryLimit least(1, "cuda:3"); }   // the emulated device refuses frees and work for another than the current device
   CHECK(memory_stats("cuda:3").cached < cached);
   CHECK(floats(here + 1) == std::vector<float>{2, 2});
 }

@@ -17,6 +17,7 @@
 #include "tests/devices/devices.h"
 #include "tests/environment.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 #include "tests/sources.h"
 #include "tests/sweeps/sample.h"
 
@@ -201,7 +202,7 @@ TEST_CASE("the device, or none, that was current in a thread still is after call
     { Stream stream("cuda:1"); StreamScope scope(stream); y = x + y; }
     empty_cache("cuda:1");
     synchronize("cuda:1");
-    set_memory_limit(0, "cuda:1");
+    { MemoryLimit none(0, "cuda:1"); }
     CHECK_THROWS_AS(x.to("cuda:99"), DeviceError);
     CHECK(context() == before);
   }
@@ -282,6 +283,7 @@ TEST_CASE("TF32 is used by products of float32 where it is allowed", "[device]")
   const std::int64_t before = count ? count() : 0;
   K::dot(x, x);
   if (count) CHECK(count() == before);
+  SettingsScope restore;
   set_allow_tf32(true);
   CHECK(allow_tf32());
   Tensor y = K::dot(x, x), wide = K::cast(x, "float64");

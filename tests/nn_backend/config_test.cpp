@@ -7,32 +7,32 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/settings.h"
 
 using kassette::Tensor;
 namespace K = kassette::backend;
+using kassette::test::SettingsScope;
 
 TEST_CASE("the backend is tensorflow", "[config]") {
   CHECK(K::backend() == "tensorflow");
 }
 
 TEST_CASE("epsilon is 1e-7 until it is set", "[config]") {
+  SettingsScope restore;
   CHECK(K::epsilon() == 1e-7);
   K::set_epsilon(1e-3);
   CHECK(K::epsilon() == 1e-3);
-  K::set_epsilon(1e-7);
 }
 
 TEST_CASE("floatx decides the dtype of what is made", "[config]") {
   CHECK(K::floatx() == "float32");
-  auto old = K::floatx();
+  SettingsScope restore;
   for (const char* name : {"float16", "float32", "float64"}) {
     K::set_floatx(std::string(name));
     CHECK(K::floatx() == std::string(name));
     CHECK(K::variable({10}).dtype() == std::string(name));
     CHECK(K::cast_to_floatx({1, 2}).dtype() == std::string(name));
   }
-  K::set_floatx(old);
-  CHECK(K::floatx() == kassette::float32);
 }
 
 TEST_CASE("a bad floatx is a ValueError and changes nothing", "[config]") {
@@ -53,6 +53,7 @@ TEST_CASE("cast_to_floatx converts what it is given", "[config]") {
 }
 
 TEST_CASE("the data format is one of two", "[config]") {
+  SettingsScope restore;
   CHECK(K::image_data_format() == "channels_last");
   K::set_image_data_format("channels_first");
   CHECK(K::image_data_format() == "channels_first");
@@ -65,7 +66,6 @@ TEST_CASE("the data format is one of two", "[config]") {
   CHECK_THROWS_WITH(K::normalize_data_format("middle"),
                     "normalize_data_format: unknown data format 'middle'; expected 'channels_first' or 'channels_last'");
   CHECK(K::image_data_format() == "channels_first");
-  K::set_image_data_format(K::normalize_data_format("channels_last"));
 }
 
 TEST_CASE("uids count per prefix and start again", "[config]") {
@@ -93,6 +93,7 @@ TEST_CASE("uids are unique across threads", "[config]") {
 }
 
 TEST_CASE("under manual initialisation a variable has no value until it is given one", "[config]") {
+  SettingsScope restore;
   K::manual_variable_initialization(true);
   Tensor v = K::variable({1, 2}, "float32", "v"), z = K::zeros({2}), r = K::random_normal_variable({2}, 0, 1);
   Tensor c = K::constant({3, 4});
@@ -126,6 +127,7 @@ TEST_CASE("under manual initialisation a variable has no value until it is given
 }
 
 TEST_CASE("what has no value is refused in the name of the function, increments in a function too", "[config]") {
+  SettingsScope restore;
   K::manual_variable_initialization(true);
   Tensor n = K::variable(2, "int32"), v = K::variable({1, 2}), truth = K::variable(true, "bool");
   K::manual_variable_initialization(false);
@@ -152,6 +154,7 @@ TEST_CASE("what has no value is refused in the name of the function, increments 
 
 TEST_CASE("clear_session forgets uids and the phase, and old values stay readable", "[config]") {
   Tensor v = K::variable({1, 2}), y = v * 2;
+  SettingsScope restore;
   K::get_uid("a");
   K::set_learning_phase(true);
   CHECK(K::learning_phase().item<int>() == 1);
@@ -164,13 +167,13 @@ TEST_CASE("clear_session forgets uids and the phase, and old values stay readabl
 }
 
 TEST_CASE("a learning phase that is set may be an input of a function, and what is fed for it does not count", "[config]") {
+  SettingsScope restore;
   Tensor p = K::placeholder({2});
   for (int phase : {1, 0}) {
     K::set_learning_phase(phase);
     auto f = K::function({p, K::learning_phase()}, {K::in_train_phase(p * 2, p)});
     CHECK(f({K::constant({1, 2}), 1 - phase})[0].to_vector<float>()[1] == (phase ? 4 : 2));
   }
-  K::clear_session();
 }
 
 TEST_CASE("name scopes nest, and end with an exception too", "[config]") {

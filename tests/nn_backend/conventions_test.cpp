@@ -8,6 +8,7 @@
 #include "ops/named.h"
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -72,11 +73,13 @@ TEST_CASE("results have the dtypes of section 2.0.2", "[conventions]") {
   CHECK(K::arange(2).dtype() == "int32");
   CHECK(K::in_top_k(h, K::constant({0, 1}, "int32"), 1).dtype() == "bool");
   CHECK(K::mean(i).dtype() == "float32");
-  K::set_floatx("float64");
-  CHECK(K::one_hot(i, 5).dtype() == "float32");   // always
-  CHECK(K::mean(i).dtype() == "float64");
-  CHECK(K::zeros_like(i).dtype() == "float64");
-  K::set_floatx("float32");
+  {
+    kassette::test::SettingsScope restore;
+    K::set_floatx("float64");
+    CHECK(K::one_hot(i, 5).dtype() == "float32");   // always
+    CHECK(K::mean(i).dtype() == "float64");
+    CHECK(K::zeros_like(i).dtype() == "float64");
+  }
   for (const Tensor& bad : {i, K::constant({true}, "bool")}) {
     CHECK_THROWS_AS(K::exp(bad), TypeError);
     CHECK_THROWS_AS(K::sqrt(bad), TypeError);

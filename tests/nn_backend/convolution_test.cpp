@@ -163,7 +163,7 @@ TEST_CASE("pooling gives the same bits in both data formats", "[conv]") {
 }
 
 TEST_CASE("pooling takes at most 64 MiB beside its operands and its result", "[conv]") {
-  const CpuSettings settings;
+  const SettingsScope settings;
   set_num_threads(8);
   Tensor x = K::variable(K::ones({1, 512, 512, 64}, float16), float16);
   for (const char* mode : {"max", "avg"}) {
@@ -346,7 +346,7 @@ TEST_CASE("empty batches and empty space", "[conv]") {
 
 TEST_CASE("the same bits for any number of threads and any batch", "[conv][threads]") {
   Tensor x = drawn({3, 37, 41, 19}, float32), w = drawn({3, 3, 19, 37}, float32);
-  const int before = num_threads();
+  SettingsScope restore;
   set_num_threads(1);
   Tensor one = K::conv2d(x, w, 1, "same"), alone = K::conv2d(x(kassette::slice(1, 2)), w, 1, "same");
   Tensor v = K::variable(w);
@@ -354,7 +354,6 @@ TEST_CASE("the same bits for any number of threads and any batch", "[conv][threa
   set_num_threads(5);
   CHECK(flat(K::conv2d(x, w, 1, "same")) == flat(one));
   CHECK(flat(K::gradients(K::sum(K::conv2d(x, v, 2)), v)[0]) == flat(dw));
-  set_num_threads(before);
   CHECK(flat(one(kassette::slice(1, 2))) == flat(alone));
 }
 
@@ -377,7 +376,7 @@ TEST_CASE("taps that are 2^31 elements apart meet padding alone but for the one 
 }
 
 TEST_CASE("convolution takes at most 64 MiB beside its operands and its result", "[conv][serial]") {
-  const CpuSettings settings;
+  const SettingsScope settings;
   set_num_threads(8);
   auto measured = [](const char* what, const OpDef& row, const ConvForm& how, std::initializer_list<In> in) {
     const std::int64_t before = memory_stats().live;

@@ -11,6 +11,7 @@
 #include "tests/catch.h"
 #include "tests/nn_backend/keras_cases.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -134,12 +135,11 @@ TEST_CASE("a path of the beam never has more than the probability of its label, 
 
 TEST_CASE("ctc_decode has the same result for any number of threads, and one of width 0 where there is nothing", "[ctc]") {
   Tensor y = scores(9, 20, 7, 4), steps = K::constant({20, 3, 0, 7, 20, 20, 1, 9, 15}, int32);
-  const int before = num_threads();
+  test::SettingsScope restore;
   set_num_threads(1);
   auto [one, one_score] = K::ctc_decode(y, steps, false, 10, 1);
   set_num_threads(3);
   auto [three, three_score] = K::ctc_decode(y, steps, false, 10, 1);
-  set_num_threads(before);
   CHECK(testing::compare(one[0], three[0]).message == "");
   CHECK(testing::compare(one_score, three_score, {.rtol = 0, .atol = 0}).message == "");
   for (bool greedy : {true, false}) {

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/nn_backend/keras_cases.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -240,9 +241,8 @@ TEST_CASE("ctc_batch_cost has the same bits for any number of threads", "[ctc]")
     Tensor g = K::gradients(cost, {y})[0];
     return Tensors{K::eval(cost), g};
   };
-  const int before = num_threads();
+  test::SettingsScope restore;
   Tensors one = results(1), three = results(3);
-  set_num_threads(before);
   for (int i = 0; i < 2; ++i) CHECK(testing::compare(one[i], three[i], {.rtol = 0, .atol = 0}).message == "");
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/catch.h"
 #include "tests/nn_backend/page.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using kassette::Tensor;
@@ -20,17 +21,9 @@ Tensor np_random(const kassette::Dims& shape) { return K::random_uniform(shape, 
 /// np.array([[1, 2], [3, 4]])
 Tensor np_array() { return K::constant({{1, 2}, {3, 4}}, "int64"); }
 
-/// The settings that an example changes, as they were.
-struct Settings {
-  kassette::DType floatx = K::floatx();
-  double epsilon = K::epsilon();
-  kassette::Text format = K::image_data_format();
-  ~Settings() {
-    K::set_floatx(floatx);
-    K::set_epsilon(epsilon);
-    K::set_image_data_format(format);
-    K::clear_session();
-  }
+/// The settings that an example changes are as they were, and counters begin again.
+struct Settings : kassette::test::SettingsScope {
+  ~Settings() { K::clear_session(); }
 };
 
 Tensor Input(const std::vector<int>& shape) {
@@ -173,7 +166,7 @@ TEST_CASE("documents: is_sparse and to_dense", "[documents]") {
 
 TEST_CASE("documents: print_tensor", "[documents]") {
   std::vector<std::string> lines;
-  kassette::PrintSink old = kassette::set_print_sink([&](const char* line) { lines.push_back(line); });
+  kassette::test::PrintsTo caught([&](const char* line) { lines.push_back(line); });
   Tensor x = K::placeholder({2}), without = x;
   x = K::print_tensor(x, "x is: ");
   CHECK(lines.empty());   // prints when it is evaluated
@@ -183,7 +176,6 @@ TEST_CASE("documents: print_tensor", "[documents]") {
   // which should be used in the following code: otherwise the print operation is not taken into account during evaluation
   K::function({without}, {without * 2})({{1, 2}});
   CHECK(lines.size() == 1);
-  kassette::set_print_sink(old);
 }
 
 TEST_CASE("documents: is_keras_tensor", "[documents]") {

@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 namespace engine = kassette::engine;
@@ -80,13 +81,9 @@ const engine::Table* words() {
 }
 
 /// Uses a registered backend for a while.
-struct Using {
+struct Using : kassette::test::SettingsScope {
   explicit Using(const char* name) {
     setenv("KERAS_BACKEND", name, 1);
-    K::reload();
-  }
-  ~Using() {
-    unsetenv("KERAS_BACKEND");
     K::reload();
   }
 };
@@ -197,6 +194,7 @@ TEST_CASE("a backend without its required entries names all of them", "[engine]"
     static const engine::Table table{engine::kAbi, 1, entries};
     return &table;
   });
+  kassette::test::SettingsScope restore;
   setenv("KERAS_BACKEND", "half", 1);
   CHECK_THROWS_AS(K::reload(), kassette::ValueError);
   CHECK_THROWS_WITH(K::zeros({2}), "Invalid backend. Missing required entry : placeholder, function (backend half, registered by the program)");
@@ -212,6 +210,7 @@ TEST_CASE("a factory that is broken is one line", "[engine]") {
     static const engine::Table table{engine::kAbi + 1, 0, nullptr};
     return &table;
   });
+  kassette::test::SettingsScope restore;
   auto why = [](const char* name) {
     setenv("KERAS_BACKEND", name, 1);
     std::string message;

@@ -141,8 +141,7 @@ TEST_CASE("the first use in a process of its own", "[.first_use]") {
   const char* number = std::getenv("KASSETTE_FIRST_USE");
   const char* folder = std::getenv("KASSETTE_FIRST_USE_FOLDER");
   if (!number || !folder) return skip("it is run by another test");
-  setenv("KERAS_HOME", folder, 1);
-  setenv("KASSETTE_UPDATE_GOLDEN", "1", 1);
+  const Environment home("KERAS_HOME", folder), update("KASSETTE_UPDATE_GOLDEN", "1");
   const FirstUse& first = kFirstUses[std::stoul(number)];
   INFO(first.name);
   CHECK(first.use(folder));

@@ -82,7 +82,7 @@ TEST_CASE("softmax and logsumexp do not overflow", "[softmax]") {
 }
 
 TEST_CASE("softmax has the same bits for any number of threads", "[softmax]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for (Shape s : {Shape{3000, 10}, Shape{300, 200}, Shape{10, 30, 100}}) {
     Tensor x = K::constant(waves(s.numel()), "float32", s);
     for (int axis = 0; axis < s.rank(); ++axis) {
@@ -96,7 +96,7 @@ TEST_CASE("softmax has the same bits for any number of threads", "[softmax]") {
 }
 
 TEST_CASE("softmax agrees over CPU levels to 4 ulp", "[softmax]") {
-  CpuSettings restore;
+  SettingsScope restore;
   Tensor x = K::constant(waves(40 * 37), "float32", {40, 37});
   List reference = slow_softmax(values(x), 40, 37, 1);
   for (Level level : {Level::sse2, Level::avx2, Level::avx512})
@@ -205,10 +205,12 @@ TEST_CASE("a class id of NaN is no class", "[losses]") {
 }
 
 TEST_CASE("losses take the epsilon of the moment", "[losses]") {
-  double before = K::epsilon();
-  K::set_epsilon(0.25);
-  List low = values(K::categorical_crossentropy(wide({1, 0}), wide({0, 1})));
-  K::set_epsilon(before);
+  List low;
+  {
+    SettingsScope restore;
+    K::set_epsilon(0.25);
+    low = values(K::categorical_crossentropy(wide({1, 0}), wide({0, 1})));
+  }
   CHECK(low == List{-std::log(.25)});
   check_close(K::categorical_crossentropy(wide({1, 0}), wide({0, 1})), {16.11809565}, 1e-7);
 }
@@ -298,7 +300,7 @@ double largest_gap(const List& got, const List& expected) {
 }  // namespace
 
 TEST_CASE("categorical_crossentropy of scores along any axis is what its formula says, clipped ones too", "[losses]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for (DType dtype : {kassette::float64, kassette::float32})
     for (auto [outer, n, inner] : {std::array{5, 3, 1}, {7, 40, 1}, {2, 7, 3}, {1, 5, 130}, {3, 1, 2}, {70, 100, 1}})
       at_every_level([&, outer = outer, n = n, inner = inner](kassette::Level) {
@@ -330,7 +332,7 @@ List some_probabilities(int n) {
 }  // namespace
 
 TEST_CASE("sparse_categorical_crossentropy of probabilities is what its formula says, clipped ones too", "[losses]") {
-  CpuSettings restore;
+  SettingsScope restore;
   const double e = 1e-7;
   for (DType dtype : {kassette::float64, kassette::float32})
     for (auto [rows, n] : {std::array{5, 3}, {7, 40}, {3, 1}, {70, 100}, {400, 33}})
@@ -358,7 +360,7 @@ TEST_CASE("sparse_categorical_crossentropy of probabilities is what its formula 
 }
 
 TEST_CASE("binary_crossentropy of probabilities is what its formula says, clipped ones too", "[losses]") {
-  CpuSettings restore;
+  SettingsScope restore;
   const double e = 1e-7;
   for (DType dtype : {kassette::float64, kassette::float32})
     for (int n : {1, 5, 16, 47, 40000})

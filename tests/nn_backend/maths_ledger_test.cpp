@@ -9,6 +9,7 @@
 
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -23,10 +24,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 Tensor integers(const List& v, DType dtype = int32) { return K::constant(v, dtype); }
 
 /// floatx while it lives.
-struct Floatx {
-  DType before = K::floatx();
+struct Floatx : SettingsScope {
   explicit Floatx(Name name) { K::set_floatx(name); }
-  ~Floatx() { K::set_floatx(before); }
 };
 
 }  // namespace

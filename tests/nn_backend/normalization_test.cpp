@@ -185,7 +185,7 @@ TEST_CASE("a batch of nothing has mean and variance nan, one of one element vari
 }
 
 TEST_CASE("batch normalisation has the same bits on every level and number of threads, forward and backward", "[normalization]") {
-  test::CpuSettings restore;
+  test::SettingsScope restore;
   for (const Case& c : {Case{{32, 14, 14, 48}, {0, 1, 2}}, Case{{16, 20, 30, 30}, {0, 2, 3}}, Case{{4001, 3}, {0}}, Case{{3, 70000}, {1}}, Case{{9, 40, 700}, {1}}}) {
     Channels channels(c.shape, c.axes);
     Axes axes{};
@@ -211,7 +211,7 @@ TEST_CASE("batch normalisation has the same bits on every level and number of th
 }
 
 TEST_CASE("large and wide batches are normalised by the formulas, in the same bits on every level and number of threads", "[normalization]") {
-  test::CpuSettings restore;
+  test::SettingsScope restore;
   struct Large {
     Sizes shape;
     DType dtype;

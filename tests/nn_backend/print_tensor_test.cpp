@@ -10,6 +10,7 @@
 
 #include "tests/catch.h"
 #include "tests/results.h"
+#include "tests/settings.h"
 
 namespace K = kassette::backend;
 using namespace kassette;
@@ -21,8 +22,7 @@ using Lines = std::vector<std::string>;
 /// What is printed while it lives.
 struct Caught {
   Lines lines;
-  PrintSink old = set_print_sink([this](const char* line) { lines.push_back(line); });
-  ~Caught() { set_print_sink(old); }
+  test::PrintsTo sink{[this](const char* line) { lines.push_back(line); }};
   Lines take() {
     Lines all;
     all.swap(lines);
@@ -101,9 +101,8 @@ TEST_CASE("without a sink print_tensor writes to standard output", "[print]") {
   REQUIRE(file);
   int saved = dup(1);
   dup2(fileno(file), 1);
-  PrintSink old = set_print_sink(None);
+  test::PrintsTo standard_output(None);
   K::print_tensor(K::constant({{1, 2}}), "to stdout");
-  set_print_sink(old);
   dup2(saved, 1);
   close(saved);
   std::rewind(file);

@@ -223,7 +223,7 @@ TEST_CASE("a sum of 1e7 floats is as good as float32 can say", "[reduce]") {
 }
 
 TEST_CASE("reductions have the same bits for any number of threads", "[reduce]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for (Shape shape : {Shape{300'000}, Shape{900, 300}, Shape{3, 1300, 70}}) {
     std::vector<float> v(static_cast<std::size_t>(shape.numel()));
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(std::sin(static_cast<double>(i)));

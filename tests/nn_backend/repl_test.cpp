@@ -25,6 +25,7 @@
 #include "autograd/checkpoint.h"
 #include "devices/cpu/threads.h"
 #include "tests/catch.h"
+#include "tests/settings.h"
 
 using namespace kassette;
 namespace K = kassette::backend;
@@ -258,8 +259,7 @@ TEST_CASE("after a jump out of a line its scopes are over", "[repl]") {
 }
 
 TEST_CASE("no prompt jumps out of work that other threads share", "[repl]") {
-  const int before = num_threads();
-  set_num_threads(2);
+  const test::Threads two(2);
   CHECK(repl::may_jump());
   const pthread_t self = pthread_self();
   std::atomic<int> parts{0}, wrong{0};
@@ -272,7 +272,6 @@ TEST_CASE("no prompt jumps out of work that other threads share", "[repl]") {
   CHECK(repl::may_jump());
   CHECK_THROWS_AS(parallel_for(1000, 10, [](std::int64_t, std::int64_t) { throw ValueError("no"); }), ValueError);
   CHECK(repl::may_jump());
-  set_num_threads(before);
 }
 
 TEST_CASE("a prompt shows each type of the library as operator<< writes it, inside a container too", "[repl]") {

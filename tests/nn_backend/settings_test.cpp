@@ -15,6 +15,7 @@
 #include "nn_backend/settings.h"
 #include "tests/catch.h"
 #include "tests/environment.h"
+#include "tests/settings.h"
 #include "tests/sources.h"
 #include "tests/stderr_of.h"
 
@@ -43,8 +44,7 @@ struct Home {
   ~Home() {
     fs::permissions(folder, fs::perms::owner_all);
     fs::remove_all(folder);
-    setenv("KERAS_HOME", outer.c_str(), 1);
-    unsetenv("KERAS_BACKEND");
+    before.restore();
     K::reload();
   }
   void write(const std::string& text) {
@@ -53,7 +53,7 @@ struct Home {
   }
   fs::path file() const { return folder / "keras" / "keras.json"; }
   std::string text() const { return kassette::test::text_of(file()); }
-  std::string outer = std::getenv("KERAS_HOME");
+  const kassette::test::Settings before = kassette::test::Settings::now();
   fs::path folder;
   Environment env, no_backend;
 };

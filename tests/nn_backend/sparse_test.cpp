@@ -214,7 +214,7 @@ TEST_CASE("products with a sparse matrix: what fits and what does not", "[sparse
 }
 
 TEST_CASE("products of random matrices are those of dense algebra, at every level, width, order and thread count", "[sparse]") {
-  CpuSettings restore;
+  SettingsScope restore;
   Entries e(37, 53, 600, 5);
   for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
     if (!set_cpu_level(level)) continue;
@@ -227,7 +227,7 @@ TEST_CASE("products of random matrices are those of dense algebra, at every leve
         close(K::dot(y, a), product(values(y), dense, width, 37, 53), eps);
       }
   }
-  set_cpu_level(restore.level);
+  set_cpu_level(restore.before.level);
   Entries large(900, 1100, 20000, 9);
   Tensor x = numbers(1100, 40, 3), a = large.sparse(), v = K::variable(K::constant(large.values, "float64"), "float64");
   Tensor tracked = K::sparse_coo(large.indices, v, {900, 1100}), xv = K::variable(x, "float64");

@@ -120,7 +120,7 @@ TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused
 }
 
 TEST_CASE("half types compute in float32 and round once, at every CPU level", "[elementwise]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for (DType dtype : {float16, bfloat16}) {
     Tensor x = empty_tensor(Spec(dtype, {65536})), y = empty_tensor(Spec(dtype, {65536}));
     for (int i = 0; i < 65536; ++i) {   // every number, beside another one

@@ -7,6 +7,7 @@
 #include "devices/cpu/threads.h"
 #include "ops/operand.h"
 #include "tests/catch.h"
+#include "tests/settings.h"
 
 namespace kassette {
 namespace test {
@@ -18,20 +19,10 @@ Tensor tensor_of(const std::vector<T>& v) {
   return t;
 }
 
-/// At the end of the scope, the CPU level and the number of threads are as they were.
-struct CpuSettings {
-  Level level = cpu_level();
-  int threads = num_threads();
-  ~CpuSettings() {
-    set_cpu_level(level);
-    set_num_threads(threads);
-  }
-};
-
 /// Runs the body at every level that this CPU has.
 template <class F>
 void at_every_level(F f) {
-  CpuSettings restore;
+  SettingsScope restore;
   for (Level level : {Level::sse2, Level::avx2, Level::avx512})
     if (set_cpu_level(level)) {
       INFO(level_name(level));

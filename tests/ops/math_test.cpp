@@ -220,7 +220,7 @@ TEMPLATE_TEST_CASE("an element has the same bits wherever it stands and whatever
 
 TEMPLATE_TEST_CASE("avx2 and avx512 give the same bits", "[math]", float, double) {
   using T = TestType;
-  test::CpuSettings restore;
+  test::SettingsScope restore;
   if (!set_cpu_level(Level::avx512)) return test::skip("no AVX-512 on this CPU");
   std::vector<T> x = samples<T>();
   for (const Case<T>& c : kCases<T>) {

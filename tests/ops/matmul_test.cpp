@@ -220,7 +220,7 @@ TEST_CASE("half types sum in float32 and round once; integers wrap", "[matmul]")
 }
 
 TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
-  test::CpuSettings restore;
+  test::SettingsScope restore;
   std::mt19937 random(7);
   auto draw = [&](DType dtype, std::int64_t rows, std::int64_t cols) {
     Tensor x = empty_tensor(Spec(float64, {rows, cols}));

@@ -100,7 +100,7 @@ TEMPLATE_TEST_CASE("a power of floats is rounded correctly but near ties, one of
 
 TEMPLATE_TEST_CASE("powers, remainders and floor divisions have the same bits at avx2 and avx512", "[math][power]", float, double) {
   using T = TestType;
-  test::CpuSettings restore;
+  test::SettingsScope restore;
   if (!set_cpu_level(Level::avx512)) return test::skip("no AVX-512 on this CPU");
   std::vector<T> a, b;
   pairs(a, b);

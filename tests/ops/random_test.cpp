@@ -87,7 +87,7 @@ TEST_CASE("an element's words depend on key and index alone", "[random]") {
 TEST_CASE("draws have the same bits for every CPU level and number of threads", "[random]") {
   Tensor key = fixed_key(5, 3), dims = dims_of({70001});
   Tensor mask_dims = dims_of({1, 3});
-  test::CpuSettings restore;
+  test::SettingsScope restore;
   for (DType dtype : {float16, bfloat16, float32, float64}) {
     Draw draw{key, dims, dtype};
     Tensor x = random_uniform({key, dims_of({1001, 3}), dtype}, -1, 1);

@@ -120,7 +120,7 @@ TEST_CASE("the bits do not depend on the number of threads", "[shaping]") {
     return Tensors{apply1(gather_grad_like_row, {dy, indices, like}), K::transpose(wide), K::concatenate({wide, wide}, 1),
                    K::reverse(wide, 1), apply1(tile_grad_like_row, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
   };
-  CpuSettings restore;
+  SettingsScope restore;
   set_num_threads(1);
   Tensors one = all_of();
   set_num_threads(3);

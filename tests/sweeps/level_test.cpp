@@ -73,7 +73,7 @@ void for_each_large_case(std::int64_t size, F&& f) {
 }  // namespace
 
 TEST_CASE("every sample has the same bits on one thread and on two, gradients too", "[sweep]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for_each_large_case(kShared, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     set_num_threads(1);
     Tensors one = run(s, in);
@@ -85,7 +85,7 @@ TEST_CASE("every sample has the same bits on one thread and on two, gradients to
 }
 
 TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place of its largest element", "[sweep]") {
-  CpuSettings restore;
+  SettingsScope restore;
   for_each_large_case(70000, [](const Sample& s, const Shapes& shapes, DType dtype, const Tensors& in) {
     Tensors first;
     for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
