@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,16 +18,31 @@
 #include "devices/cpu/cpus.h"
 #include "devices/cpu/threads.h"
 #include "tests/catch.h"
+#include "tests/settings.h"
 
 using namespace kassette;
+using kassette::test::Threads;
 
 namespace {
 
-struct Threads {
-  explicit Threads(int n) : before(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(before); }
-  int before;
-};
+/// Waits until all other threads of this process sleep in the kernel; false if they do not within five seconds.
+bool others_sleep() {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const std::string self = std::to_string(gettid());
+  while (std::chrono::steady_clock::now() < deadline) {
+    bool all = true;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      if (task.path().filename() == self) continue;
+      std::string line;
+      std::getline(std::ifstream(task.path() / "stat"), line);
+      const std::size_t name_ends = line.rfind(')');   // "tid (name) S ..."
+      all &= name_ends != std::string::npos && line.compare(name_ends, 3, ") S") == 0;
+    }
+    if (all) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
 
 /// How often each index of [0, n) is visited.
 std::vector<int> visits(std::int64_t n, std::int64_t grain, From from = From::front) {
@@ -133,17 +152,15 @@ TEST_CASE("a sleeping pool wakes", "[threads]") {
   Threads scope(2);
   for (int i = 0; i < 20; ++i) {
     CHECK(visits(64, 1) == std::vector<int>(64, 1));
-    usleep(500);
+    CHECK(others_sleep());
   }
 }
 
 TEST_CASE("the number of threads is checked", "[threads]") {
   CHECK_THROWS_WITH(set_num_threads(-1), "set_num_threads: -1; it takes a number from 0 to 256");
   CHECK_THROWS_AS(set_num_threads(1000), ValueError);
-  int before = num_threads();
-  set_num_threads(0);
+  Threads allowed(0);
   CHECK(num_threads() >= 1);
-  set_num_threads(before);
 }
 
 TEST_CASE("cgroup quotas of both versions are read, the tightest ancestor counts", "[threads]") {

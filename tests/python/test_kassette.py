@@ -294,7 +294,7 @@ def test_other_threads_run_while_a_function_does():
     def tick():
         while not done.is_set():
             ticks.append(1)
-            time.sleep(0.0005)
+            done.wait(0.0005)
 
     t = threading.Thread(target=tick)
     t.start()
@@ -332,6 +332,11 @@ def test_fork():
     assert os.waitpid(child, 0)[1] == 0 and f([])[0] == want
 
 
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_control_c():
     program = """
 import numpy as np, kassette.keras as K, time
@@ -352,7 +357,9 @@ except KeyboardInterrupt:
     # What starts in the background of a shell ignores the signal, and passes that on.
     p = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     assert p.stdout.readline() == "ready\n"
-    time.sleep(0.7)
+    begin, deadline = cpu_seconds(p.pid), time.monotonic() + 20
+    while cpu_seconds(p.pid) < begin + 0.5 and time.monotonic() < deadline:   # until it is at work
+        pass
     p.send_signal(signal.SIGINT)
     out, _ = p.communicate(timeout=60)
     assert out.strip() == "interrupted 2.0 True"

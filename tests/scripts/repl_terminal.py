@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tests/scripts/repl_terminal.py REPL FOLDER - the REPL in a pseudo-terminal: Tab, Ctrl-C, history, Ctrl-D."""
-import fcntl, os, pty, re, select, signal, struct, sys, termios, time
+import fcntl, glob, os, pty, re, select, signal, struct, sys, termios, time
 
 repl, folder = sys.argv[1:3]
 bad = 0
@@ -107,11 +107,31 @@ t.line("Tensor in = K::placeholder({3000000});")
 t.line("auto f = K::function({in}, {K::foldl(add, in * w)}, {{w, w + 1.0}});")
 
 
+def cpu_seconds(pid):
+    """What the process and its children have used."""
+    total = 0
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            fields = open(stat).read().rsplit(")", 1)[1].split()
+        except OSError:   # it has ended
+            continue
+        if int(stat.split("/")[2]) == pid or int(fields[1]) == pid:
+            total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def until_busy(seconds):
+    """Waits until the prompt has worked for so long from now on; 20 s at most."""
+    begin, deadline = cpu_seconds(t.pid), time.monotonic() + 20
+    while cpu_seconds(t.pid) < begin + seconds and time.monotonic() < deadline:
+        select.select([], [], [], 0.01)
+
+
 def interrupt(code):
     """Runs code, which does not end, presses Ctrl-C in the middle of it; seconds to the prompt, and what came up to there."""
     t.type('std::puts("now " "it runs"), std::fflush(stdout); ' + code + "\r")
     t.expect("now it runs\n")
-    time.sleep(0.5)
+    until_busy(0.2)
     start = time.monotonic()
     t.type("\x03")
     said = t.expect("kassette> ")
@@ -152,7 +172,7 @@ check("the seed after Ctrl-C within scopes", "true", t.line('kassette::testing::
 t.line("template <int n, long m> struct Tree : Tree<n - 1, 2 * m>, Tree<n - 1, 2 * m + 1> {}; template <long m> struct Tree<0, m> {};")
 t.type("sizeof(Tree<40, 1>)\r")
 t.expect("\n")
-time.sleep(1)
+until_busy(0.5)
 t.type("\x03")
 check("Ctrl-C in the compiler", "interrupted", t.expect("kassette> "))
 check("after Ctrl-C in the compiler", "1", t.line("sizeof(Tree<2, 1>) > 0 ? 1 : 0"))
