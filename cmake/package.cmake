@@ -15,7 +15,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION math)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 
-# Packages of one distribution do not suit another, so its name is a part of the version: 0.1.0-1~deb12.
+# Packages of one distribution do not suit another, so its name is a part of the version: MAJOR.MINOR.PATCH-1~deb12.
 set(release 1)
 if(EXISTS /etc/os-release)
   file(STRINGS /etc/os-release lines REGEX "^(ID|VERSION_ID)=")

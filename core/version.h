@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// The version of libkassette.so, such as "0.1.0".
+/// The version of libkassette.so that is loaded: "MAJOR.MINOR.PATCH".
 KASSETTE_API const char* version();
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/conv_cpu.cpp - convolution and its gradients on the CPU: Note [Correlations] in conv_tiles.h.
+// ops/conv_cpu.cpp - convolution and its gradients on the CPU: Note [Correlations] in window.h.
 #include "ops/conv_tiles.h"
 
 #include "core/text.h"
