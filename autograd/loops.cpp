@@ -203,7 +203,7 @@ Tensors computed(const char* what, const Tensors& captures) {
 
 /// Elements and states are on one device, but for single numbers, which go there.
 Tensor placed(const char* what, const Tensor& t, Device device) {
-  const Tensor there = number_on(t, device);
+  Tensor there = number_on(t, device);
   if (there.device() != device) fail<DeviceError>(what, ": one operand is on ", device, ", another on ", there.device(), "; move one with .to(\"", device, "\")");
   return there;
 }

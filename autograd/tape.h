@@ -9,7 +9,7 @@ namespace kassette {
 // Note [Tapes]
 // The adjoint of a `call` node is a `call` of a Rewinder on the same inputs and the cotangents. By itself it runs the body recorded and
 // walks that tape. Where a plan holds both, the body runs once: the step that runs it has one output more, its tape, and each step
-// that rewinds it has that as its last input (find_tapes, plan_build.cpp). So a tape is made, lives and dies as any value in a slot does.
+// that rewinds it has that as its last input (find_tapes, tape_pass.cpp). So a tape is made, lives and dies as any value in a slot does.
 // An adjoint may keep a tape in turn, for its own adjoints; that one goes on from the tape that it took.
 // Only inputs that some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep no
 // constants, for nobody replays them. Where one adjoint takes the tape of a loop and keeps none itself, which is the rule, no ops are

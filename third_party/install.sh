@@ -44,6 +44,8 @@ repl  | find libedit                      | libedit-dev             | any    | t
 ci    | cmd ccache                        | ccache                  | any    | what one run has compiled the next one takes from its cache
 ci    | cmd pkg-config                    | pkgconf                 | any    | the pkg-config file is tested with it
 ci    | cmd clang++                       | clang                   | 14     | a second compiler for headers and library
+ci    | cmd clang-format-14 clang-format  | clang-format            | any    | holds the layout of the sources, where it is version 14
+ci    | cmd clang-tidy-14 clang-tidy      | clang-tidy              | any    | holds the checks of .clang-tidy, where it is version 14
 ci    | cmd clang-repl-19 clang-repl      | clang-tools-19          | 19     | the header budget in an interpreter
 '
 

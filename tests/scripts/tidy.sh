@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# tests/scripts/tidy.sh BUILD [--all] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, or over all that BUILD compiles.
+# BUILD is a configured build folder; its compile_commands.json is made where it is missing.
+set -euo pipefail
+[ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all]"; exit 2; }
+build=$(realpath "$1")
+cd "$(dirname "$(readlink -f "$0")")/../.."
+for tool in clang-tidy-14 clang-tidy; do
+  command -v $tool >/dev/null && $tool --version | grep -q 'version 14\.' && break
+  tool=
+done
+[ -n "$tool" ] || { echo "skipped: there is no clang-tidy 14"; exit 77; }
+[ -e "$build/compile_commands.json" ] || cmake -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$build" >/dev/null
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+changed=
+if [ "${2:-}" != --all ]; then
+  base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main)
+  changed=$(git diff --name-only "$base" -- '*.cpp'; git ls-files --others --exclude-standard -- '*.cpp')
+fi
+# A vector source is compiled for each CPU level, and CUDA's for the host: once is enough.
+python3 - "$build/compile_commands.json" "$PWD" ${2:+"$2"} <<PYTHON >"$work/files"
+import json, sys
+files = sorted({entry["file"] for entry in json.load(open(sys.argv[1]))})
+changed = set("""$changed""".split())
+for file in files:
+    name = file.removeprefix(sys.argv[2] + "/")
+    if name != file and name.endswith(".cpp") and not name.startswith("build") and ("--all" in sys.argv or name in changed):
+        print(file)
+PYTHON
+status=0
+xargs -r -a "$work/files" -P "$(nproc)" -n 1 "$tool" -p "$build" --quiet >"$work/found" 2>/dev/null || status=1
+# A header is looked at with each source that includes it.
+grep -E ': (warning|error): .*\]$' "$work/found" | sort -u || true
+echo "$(wc -l <"$work/files") files, $(grep -E ': (warning|error): .*\]$' "$work/found" | sort -u | wc -l) findings"
+exit $status
