@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/make/links.py SOURCE [SITE] - finds links that lead nowhere: in README.md and docs/*.md, and in the HTML of a built site;
-and files and functions that the contributors' guide names and the sources have not.
+"""docs/make/links.py SOURCE [SITE] - finds links that lead nowhere: in the pages of docs/ and at the root, and in the HTML of a built site;
+and files and functions that the pages for contributors name and the sources do not have.
 
 A link inside goes to a file of the repository or the site, and to a heading of it behind `#`. Links outside are not followed.
 """
@@ -22,7 +22,7 @@ def anchor_of(title):
 
 
 def pages(source):
-    return [source / "README.md", *sorted(source.glob("docs/**/*.md"))]
+    return [*sorted(source.glob("*.md")), source / "benchmarks/README.md", *sorted(source.glob("docs/**/*.md"))]
 
 
 def check_markdown(source):
@@ -48,19 +48,28 @@ def check_markdown(source):
 
 
 def check_guide(source):
-    """Files and members that the contributors' guide names: `folder/file.cpp`, and `Class::member` in the sources."""
-    text = (source / "docs/architecture.md").read_text()
-    folders = "core|devices|ops|autograd|nn_backend|tests|benchmarks|tools|docs|examples"
-    files = set(re.findall(rf"(?<![\w/])(?:{folders})(?:/[\w.]+)*/[\w]+\.(?:cpp|h|cu|cuh|py|sh|tsv|md)\b", text))
-    members = set(re.findall(r"`(?!K::)(\w+::\w+)", text))
+    """Files and members that the pages for contributors name: `folder/file.cpp`, and `Class::member` in the sources."""
+    folders = "core|devices|ops|autograd|nn_backend|python|tests|benchmarks|tools|docs|examples|cmake|third_party"
     code = "\n".join(path.read_text() for folder in ("core", "devices", "ops", "autograd", "nn_backend")
                      for path in sorted((source / folder).rglob("*.*")) if path.suffix in (".h", ".cpp"))
-    complaints = [f"docs/architecture.md: there is no {name}" for name in sorted(files) if not (source / name).exists()]
-    for name in sorted(members):
-        owner, member = name.split("::")
-        if not re.search(rf"\b{owner}\b", code) or not re.search(rf"\b{member}\(", code):
-            complaints.append(f"docs/architecture.md: no source has {name}")
-    return len(files) + len(members), complaints
+    count, complaints = 0, []
+    for page in [source / "CONTRIBUTING.md", source / "SECURITY.md", source / "docs/architecture.md", *sorted(source.glob("docs/architecture/*.md"))]:
+        text, where = page.read_text(), page.relative_to(source)
+        # NAME stands for the name of a new family.
+        files = set(re.findall(rf"(?<![\w/.-])(?:{folders})(?:/[\w.]+)*/[\w]+\.(?:cpp|h|cu|cuh|py|sh|tsv|md|txt)\b", text))
+        files = {name for name in files if "NAME" not in name}
+        members = set(re.findall(r"`(?!K::)(\w+::\w+)", text)) - {"std::int64_t"}
+        count += len(files) + len(members)
+        complaints += [f"{where}: there is no {name}" for name in sorted(files) if not (source / name).exists()]
+        for name in sorted(members):
+            owner, member = name.split("::")
+            if owner == "kassette":
+                found = re.search(rf"\b{member}\(", code)
+            else:
+                found = re.search(rf"\b{owner}\b", code) and re.search(rf"\b{member}\b", code)
+            if not found:
+                complaints.append(f"{where}: no source has {name}")
+    return count, complaints
 
 
 class Page(html.parser.HTMLParser):

@@ -16,7 +16,10 @@ import headers
 import markdown
 
 GUIDE = ["first_steps", "from_keras", "from_pytorch", "python", "gradients", "memory", "distributed", "repl", "testing", "files", "errors", "pitfalls", "performance",
-         "sparse", "engines", "security", "parity", "architecture"]
+         "sparse", "engines", "security", "parity"]
+CONTRIBUTORS = ["architecture", "architecture/extending", "architecture/debugging", "architecture/testing", "architecture/notes"]
+# Pages at the root of the repository, which the others link to.
+ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
@@ -149,8 +152,13 @@ def main():
     pages, site = out / "pages", out / "html"
     shutil.rmtree(pages, ignore_errors=True)
     (pages / "reference").mkdir(parents=True)
-    for name in ["index", *GUIDE]:
-        shutil.copy(source / f"docs/{name}.md", pages)
+    (pages / "architecture").mkdir()
+    for name in ["index", *GUIDE, *CONTRIBUTORS]:
+        text = (source / f"docs/{name}.md").read_text()
+        (pages / f"{name}.md").write_text(re.sub(rf"\]\(((?:\.\./)*)\.\./({'|'.join(ROOT)})\.md", r"](\1\2.md", text))
+    for name in ROOT:
+        text = (source / f"{name}.md").read_text()
+        (pages / f"{name}.md").write_text(text.replace("](docs/README.md)", "](reference/index.md)").replace("](docs/", "]("))
     index, found = index_of(source), headers.read_headers(source)
     found = [header for header in found if (source / f"docs/api/{header.name}.md").exists()]
     examples = {header.name: (source / f"docs/api/{header.name}.md").read_text() for header in found}
@@ -167,6 +175,7 @@ def main():
     library = in_order((h.name for h in found if not h.family), LIBRARY)
     titles = {"parity": "Parity with Keras"}
     nav = [{"kassette": "index.md"}, {"Guide": [{titles.get(n) or title_of(pages / f"{n}.md"): f"{n}.md"} for n in GUIDE]},
+           {"For contributors": [{title_of(pages / f"{n}.md"): f"{n}.md"} for n in [*CONTRIBUTORS, *ROOT]]},
            {"Functions of K": [{"All names": "reference/index.md"}, *({title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in families)]},
            {"The library": [{title_of(pages / f"reference/{n}.md"): f"reference/{n}.md"} for n in library]}]
     config = {"site_name": "kassette", "docs_dir": str(pages), "site_dir": str(site), "nav": nav,

@@ -9,7 +9,7 @@
 #   mutants.py plant --out FOLDER      the faults of planted.tsv for mutants; then build, then
 #   mutants.py hunt  --out FOLDER      which of them random programs find
 #
-# docs/architecture.md says how it is used. Takes Debian's python3-clang-14, and a configured build folder.
+# docs/architecture/testing.md says how it is used. Takes Debian's python3-clang-14, and a configured build folder.
 import argparse
 import collections
 import concurrent.futures
