@@ -164,7 +164,7 @@ void check_pair(const SetPair& pair) {
 /// The value of a pair where its variable is: a single number of the CPU is brought there, that of a variable at each call.
 Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) {
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
-  const Tensor there = number_on(value, variable.device());
+  Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
     fail<DeviceError>("function: update ", number, ": the variable is on ", variable.device(), ", the value on ", there.device());
   return there;

@@ -238,7 +238,7 @@ void sparse_vjp(const Rewind& r) {
   if (r.dy(1).defined()) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.a));
 }
 void sparse_grad_vjp(const Rewind& r) {
-  Tensor u = r.dy();
+  const Tensor& u = r.dy();
   if (r.wants(0)) r.din(0) = sum_by(u * r.in(2), kLastAxis) - pick(u, r.in(1));
   if (r.wants(2)) r.din(2) = spread(r.in(0), u, kLastAxis) * u;
 }

@@ -128,7 +128,7 @@ Tensor pin_memory(const Tensor& x) {
                                                         device_moves().release_pinned(held->data, held->bytes);
                                                       },
                                                       pinned.get()});
-  pinned.release();
+  static_cast<void>(pinned.release());   // the storage owns it
   return Access::wrap(std::move(out));
 }
 

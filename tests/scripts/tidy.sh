@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/scripts/tidy.sh BUILD [--all] - clang-tidy 14 with the checks of .clang-tidy over the sources that differ from main, or over all that BUILD compiles.
+# tests/scripts/tidy.sh BUILD [--all] - clang-tidy 14 with the checks of .clang-tidy over the sources of the library and the tools that differ
+# from main, or over all of them. Tests, benchmarks and examples are left out: they compare with `==` what `empty` would say, and clang 14 compiles not all of them.
 # BUILD is a configured build folder; its compile_commands.json is made where it is missing.
 set -euo pipefail
 [ $# -ge 1 ] || { echo "usage: tests/scripts/tidy.sh BUILD [--all]"; exit 2; }
@@ -25,7 +26,8 @@ files = sorted({entry["file"] for entry in json.load(open(sys.argv[1]))})
 changed = set("""$changed""".split())
 for file in files:
     name = file.removeprefix(sys.argv[2] + "/")
-    if name != file and name.endswith(".cpp") and not name.startswith("build") and ("--all" in sys.argv or name in changed):
+    ours = name.split("/")[0] in ("core", "devices", "ops", "autograd", "nn_backend", "tools")
+    if ours and name.endswith(".cpp") and ("--all" in sys.argv or name in changed):
         print(file)
 PYTHON
 status=0
