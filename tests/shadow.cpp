@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -122,7 +123,10 @@ class Comparing final : public Shadow {
   /// As it is now: a variable may change.
   static Tensor value_of(const Tensor& t) {
     const Body& b = Access::body(t);
-    return b.storage || b.symbolic() || !b.node ? t : detached(b);
+    if (b.storage || b.symbolic() || !b.node) return t;
+    Tensor now = detached(b);
+    if (!Access::body(now).storage) throw std::runtime_error("a variable has no value");   // which reading it would say
+    return now;
   }
 
   static bool same_element(const std::byte* a, const std::byte* b, DType dtype, double near) {
