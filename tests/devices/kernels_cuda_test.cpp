@@ -218,6 +218,12 @@ TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][dev
       }
 }
 
+TEST_CASE("a transpose on a device is the CPU's, of tiles that are cut and of more than there are blocks", "[shaping][device]") {
+  if (!has_device("cuda:0")) return;
+  for (const Shape& shape : {Shape{16, 16}, Shape{40, 50}, Shape{3, 33, 70}, Shape{2100, 2100}})
+    same_on_device("transpose", whole(shape, uint8, 251), [](const Tensor& x) { return K::transpose(x); }, true);
+}
+
 TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[ctc][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, float64}) {
