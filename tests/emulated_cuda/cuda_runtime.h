@@ -183,7 +183,7 @@ struct EmulatedLaunch {
 // What is between the members of a struct may be an old pointer, and is cleared; what is behind the last one, where C++ may put other members, cannot
 // be cleared and does not count.
 template <class P>
-void emulated_clear_padding(P& argument) {
+void emulated_clear_padding([[maybe_unused]] P& argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
   if constexpr (!std::is_empty_v<P>) __builtin_clear_padding(&argument);   // in a tuple that is a byte of another
 #endif

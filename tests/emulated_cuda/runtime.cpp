@@ -403,7 +403,7 @@ void say_fault(int signal, siginfo_t* info, void*) {
   if (info->si_code <= 0 && !std::exchange(sent, true)) return;
   ::signal(signal, SIG_DFL);
   const bool ours = is_of_devices(info->si_addr);
-  if (running) emulated_die(signal == SIGILL || signal == SIGTRAP ? "it loads or stores what is not aligned as its type" : ours ? "it touches memory that no block of its arguments has" : "it went astray");
+  if (running) emulated_die(ours ? "it touches memory that no block of its arguments has" : "it loads or stores what is not aligned as its type, or not where memory is");
   if (ours) emulated_die("the host touched memory of a device");
   raise(signal);
 }
@@ -466,13 +466,13 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   Lock lock(state().mutex);
   return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
 }
-void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool waits) {
+void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others) {
   State& s = state();
   Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
   if (!stream) emulated_die("work for a stream that there is not");
   if (stream->device != current()) emulated_die("work for a stream while another device is current");
-  stream->work.push_back({std::move(work), std::move(blocks), nullptr, waits});
+  stream->work.push_back({std::move(work), std::move(blocks), nullptr, for_others});
   s.run_ahead();
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
