@@ -127,6 +127,7 @@ void bind_math(nb::module_& m);
 void bind_networks(nb::module_& m);
 void bind_control(nb::module_& m);
 void bind_distributed(nb::module_& m);
+void bind_devices(nb::module_& m);
 /// Has the functions of a module name the argument that does not fit.
 void explain_arguments(nb::module_& m);
 /// What kassette._arguments asks whether an argument fits.

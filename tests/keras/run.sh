@@ -64,6 +64,16 @@ if [ -e numpy1/h5py ] || "${pip[@]}" install --no-deps --only-binary :all: --upg
 else
   echo "the package's own tests with NumPy 1.26.4 are left out: $(tail -n 1 pip.log)"
 fi
+# What asks for CUDA, on the device that tests/emulated_cuda makes of the host: with that library in the place of the real
+# one, which finds libkassette.so by itself.
+if [ -e "$build/tests/libkassette_emulated_cuda.so" ]; then
+  rm -rf emulated
+  mkdir emulated
+  cp -r "$(env/bin/python -c 'import kassette, os; print(os.path.dirname(kassette.__file__))')" emulated
+  ln -sf "$build/tests/libkassette_emulated_cuda.so" emulated/kassette/libkassette_cuda.so
+  LD_PRELOAD=$PWD/emulated/kassette/libkassette.so.0 PYTHONPATH=$PWD/emulated "${pytest[@]}" "$source/tests/python/test_devices.py" >own.log 2>&1 || { tail -n 60 own.log >&2; exit 1; }
+  echo "the tests of devices, on the emulated one: $(tail -n 1 own.log)"
+fi
 env/bin/python "$source/tests/python/fuzz.py" "${KASSETTE_FUZZ_SECONDS:-60}" >fuzz.log 2>&1 || { tail -n 40 fuzz.log >&2; exit 1; }
 grep "^fuzz.py:" fuzz.log
 
