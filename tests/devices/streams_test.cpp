@@ -223,7 +223,7 @@ TEST_CASE("a device keeps the memory that steps free", "[device][cached]") {
   CHECK(frees() > before);
 }
 
-TEST_CASE("numbers, zeros and ones are made on a device without a copy from the host", "[device]") {
+TEST_CASE("numbers, zeros, ones, ranges and identity matrices are made on a device without a copy from the host", "[device]") {
   if (!has_device("cuda:0")) return;
   auto copies = emulated<std::int64_t()>("emulated_host_copies");
   auto made = [] {
@@ -231,7 +231,7 @@ TEST_CASE("numbers, zeros and ones are made on a device without a copy from the 
     K::update(w, 0.5);
     K::update_add(w, 3);
     return Tensors{w, v, x, K::zeros({5}, "int8"), K::ones({0, 2}), K::ones({3}, "float64"), K::constant(7, "int64", {4, 2}), K::constant(-1.5), K::zeros_like(x),
-                K::ones_like(v, "bfloat16"), 2.5 * x + 1.75, K::maximum(x * 3, 2)};
+                K::ones_like(v, "bfloat16"), 2.5 * x + 1.75, K::maximum(x * 3, 2), K::eye(3), K::eye({2, 5}, "int16"), K::arange(7), K::arange(1.5, -2, -0.5)};
   };
   Tensors wanted = made(), got;
   {
