@@ -5,8 +5,8 @@
 #include <atomic>
 #include <unordered_map>
 
-#include "autograd/program.h"
 #include "autograd/splat.h"
+#include "autograd/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/few.h"
@@ -207,11 +207,8 @@ bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
   if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype) return false;
-  Attrs none;
   const Array in[] = {{&s, s.data()}, {&b, b.data()}};
-  Body* out = &s;
-  const OpDef& add = add_row();
-  add.cpu(Call{add, none, in, 2, &out, 1, cpu});
+  run_binary(add_row(), in, s);
   count_taken(FastPath::added_in_place);
   return true;
 }

@@ -1,6 +1,8 @@
 // autograd/backward_walk_values.cpp - saved values that a backward pass gives back on its way.
 #include "autograd/backward_walk.h"
 
+#include "autograd/program.h"
+
 namespace kassette {
 
 // Note [Losses given up]
@@ -47,7 +49,7 @@ bool BackwardWalk::find_leaves() {
 
 /// `b` with the value that its op read; false where that is gone.
 bool BackwardWalk::add_leaf(const Body& b, std::int64_t& more) {
-  Value v{b.storage, b.offset};
+  Value v = value_in(b);
   if (!v.storage) {
     if (!(b.flags & kLeaf) || b.node->cell->kind != Leaf::variable) return false;
     v = b.node->cell->load();
@@ -59,8 +61,7 @@ bool BackwardWalk::add_leaf(const Body& b, std::int64_t& more) {
     if (other.node == b.node && other.out == b.out) return other.storage == v.storage && other.offset == v.offset;
   }
   Body leaf = b;
-  leaf.storage = std::move(v.storage);
-  leaf.offset = v.offset;
+  put(leaf, std::move(v));
   leaves_.push_back(Access::wrap(std::move(leaf)));
   return true;
 }

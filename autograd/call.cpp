@@ -95,11 +95,9 @@ void call_kernel(const Call& call) {
   Tensors results = run_call(call.attrs, in);
   for (int i = 0; i < call.n_out; ++i) {
     const Body& r = Access::body(results[i]);
-    Value v = read_value(r);
     call.out[i]->set(r);
     call.out[i]->device = r.device;
-    call.out[i]->storage = std::move(v.storage);
-    call.out[i]->offset = v.offset;
+    put(*call.out[i], read_value(r));
   }
 }
 
@@ -223,8 +221,7 @@ void TapedCall::specs(const Call& call, Spec* out) const {
 }
 
 Tensor detached(const Body& from) {
-  Value v = read_value(from);
-  return Access::wrap(plain_body(from, from.device, std::move(v.storage), v.offset));
+  return Access::wrap(plain_body(from, from.device, read_value(from)));
 }
 
 Rewound rewound_by(const Attrs& attrs) {

@@ -9,10 +9,10 @@
 
 namespace kassette {
 
-ChainCode& Chain::add(ChainStep step, const Place& p) {
+ChainCode& Chain::add(ChainStep instruction, const Place& p) {
   ChainCode& c = *new (&code_[n_code_]) ChainCode;
   from_[n_code_++] = p;
-  c.step = step;
+  c.step = instruction;
   c.operand = p.base;
   bool moves = p.base || p.source >= 0;
   c.moves = moves ? -1 : 0;
@@ -44,13 +44,13 @@ void Chain::call(const OpDef& op, const Attrs& attrs, const Place& pair) {
 }
 
 void Chain::unary(const OpDef& op, const Attrs& attrs) {
-  if (ChainStep step = unary_step(table_, d_, op)) add(step, {.chunk = 0}).params = params_of(attrs);
+  if (ChainStep instruction = unary_step(table_, d_, op)) add(instruction, {.chunk = 0}).params = params_of(attrs);
   else call(op, attrs, new_chunk());
 }
 
 void Chain::binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned) {
-  if (ChainStep step = binary_step(table_, d_, op, turned)) {
-    add(step, other);
+  if (ChainStep instruction = binary_step(table_, d_, op, turned)) {
+    add(instruction, other);
     return;
   }
   const Place first = new_chunk(), second = new_chunk();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "autograd/program.h"
 #include "ops/device_chain.h"
 
 namespace kassette {
@@ -44,6 +45,16 @@ class Chain {
   void unary(const OpDef& op, const Attrs& attrs);
   /// `turned`: acc is the second operand.
   void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
+  /// The instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, then `out`; place(slot): where a
+  /// slot's value is.
+  template <class F>
+  void step(const Step& s, std::span<const int> in, int& acc, F&& place) {
+    const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
+    if (acc != in[0] && !turned) load(place(in[0]));
+    if (s.n_in == 1) unary(*s.op, s.attrs);
+    else binary(*s.op, s.attrs, place(in[!turned]), turned);
+    acc = s.out;
+  }
   void finish();
   /// Whether the program may have another step.
   bool has_room() const { return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps; }

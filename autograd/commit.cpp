@@ -55,16 +55,11 @@ void Plan::find_alone(Frame& f) const {
     if (e.step < 0) continue;
     Body& current = f.own[e.current];
     const Value& now = e.cell->value;
-    if (e.mode != Effect::kSet) {   // adds count from what the variable is now
-      current.storage = now.storage;
-      current.offset = now.offset;
-    }
+    if (e.mode != Effect::kSet) put(current, now);   // adds count from what the variable is now
     // Alone: the cell and our frame hold the only counts, and the cell's lock keeps others from taking one.
     if (may_take(FastPath::updated_in_place) && current.storage == now.storage && now.storage->kind != Storage::kBorrowed &&
         now.storage->count.load(std::memory_order_acquire) == 2) {
-      Body& out = f.own[step(e.step).out];
-      out.storage = current.storage;
-      out.offset = current.offset;
+      put(f.own[step(e.step).out], value_in(current));
       f.commit.in_place[i] = 1;
       count_taken(FastPath::updated_in_place);
     }
@@ -94,15 +89,14 @@ void Plan::prepare_tail(Frame& f) const {
 /// Gives a variable its new value; `room`: memory for a sum that is no step.
 void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
   if (e.step >= 0) {
-    Body& out = f.own[e.slot];
-    Value made{out.storage, out.offset};
+    Value made = value_in(f.own[e.slot]);
     e.cell->set(made);
     f.commit.replaced.push_back(std::move(made));
     return;
   }
   const Body& from = *f.at[e.slot];
   if (e.mode == Effect::kSet) {
-    e.cell->store({from.storage, from.offset});
+    e.cell->store(value_in(from));
     return;
   }
   for (const LeafSlot& v : program_.variables)   // our snapshot would keep the cell from being alone

@@ -27,10 +27,7 @@ class Procedure : public Extra {
   /// The procedure whose tape this one rewinds, or null.
   virtual const Rewinder* as_rewinder() const { return nullptr; }
   /// Runs unrecorded and keeps what `by` needs to rewind it, once; false where that is not done and the ops have to be recorded.
-  virtual bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
-    static_cast<void>(in), static_cast<void>(by), static_cast<void>(tape);
-    return false;
-  }
+  virtual bool run_for(const Tensors& /*in*/, const Rewound& /*by*/, Tape& /*tape*/) const { return false; }
   virtual const TapedCall* as_taped() const { return nullptr; }
   bool equals(const Extra& other) const override { return this == &other; }
 };
@@ -55,6 +52,8 @@ class TapedCall final : public Procedure {
 };
 
 extern const OpDef call_row;
+/// The call of a step that keeps or takes a tape, or null.
+inline const TapedCall* taped_call(const Step& s) { return s.op == &call_row ? procedure(*s.attrs.extra).as_taped() : nullptr; }
 /// What a step of that row does on concrete tensors, recorded iff recording is on.
 inline Tensors run_call(const Attrs& attrs, const Tensors& in) { return procedure(*attrs.extra).run(in); }
 Rewound rewound_by(const Attrs& attrs);
@@ -74,8 +73,12 @@ struct Traced {
   Ref<Plan> plan;      // inputs: the arguments, then the captures
   Tensors captures;
 };
+/// A placeholder of the body that is recorded now: it stands for what a step is given.
+Tensor stand_in(const Spec& spec, Device device);
 Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f);
-/// Runs a body: recorded where recording is on and an argument has history.
+/// Whether what is done with these is recorded: recording is on and one of them has history.
+bool is_recorded(const Tensors& args);
+/// Runs a body: recorded where that is so.
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
 /// Keys of the random sources of a body at a step; `first` tells the bodies of one node apart.
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first = 0);

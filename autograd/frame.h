@@ -20,7 +20,6 @@ struct Frame {
     std::vector<Item> items;
     std::vector<Value> replaced;   // old storage, released after the locks
   } commit;
-  Device device;
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;
   bool leaves_set = false;

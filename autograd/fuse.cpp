@@ -6,6 +6,7 @@
 #include "autograd/splat.h"
 #include "core/fast_paths.h"
 #include "devices/cpu/threads.h"
+#include "ops/apply.h"
 #include "ops/fold.h"
 
 namespace kassette {
@@ -24,11 +25,8 @@ const ChainTable& table_for(Device device, std::int64_t n) {
 
 /// Shape and device of the one output of a step.
 void Plan::infer(Frame& f, const Step& s) const {
-  if (s.known) return;
-  prepare(f, s);
-  Body& out = f.own[s.out];
-  out.device = f.device;
-  s.op->rule(Call{*s.op, s.attrs, f.arrays.data(), s.n_in, nullptr, 1, f.device}, &out);
+  Body* out = &f.own[s.out];
+  if (!s.known) kassette::infer(call_of(f, s, &out));
 }
 
 /// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no splats among its inputs.
@@ -115,10 +113,9 @@ void Plan::run_item(Frame& f, const Item& item) const {
     return;
   }
   const Step& s = step(item.begin);
-  prepare(f, s);
   Body* out = &f.own[s.out];
-  Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, &out, 1, f.device};
-  (f.device == cpu ? s.op->cpu : s.op->cuda)(call);
+  const Call call = call_of(f, s, &out);
+  (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
 /// Step k, whose row has onto_row, with step k + 1, which alone reads its value and adds a bias, and perhaps a relu behind it, in one pass.
@@ -135,32 +132,22 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   if (row.device != cpu || !row.storage || is_splat(row) || summed.storage) return 0;
   for (int i = 0; i + 1 < row.rank; ++i)
     if (row.dims[i] != 1) return 0;
-  prepare(f, product);
-  if (f.device != cpu) return 0;
-  auto call_to = [&](Body* const* out) { return Call{*product.op, product.attrs, f.arrays.data(), product.n_in, out, 1, f.device}; };
-  if (!product.known) product.op->rule(call_to(nullptr), &made);
+  Body* out = &summed;
+  const Call call = call_of(f, product, &out);
+  if (call.device != cpu) return 0;
+  if (!product.known) product.op->rule(call, &made);
   // The sum has the product's shape, whoever makes it: where shapes are known nobody infers it again.
   if (row.rank > made.rank || (row.rank > 0 && row.dims[row.rank - 1] != 1 && row.dims[row.rank - 1] != made.dims[made.rank - 1])) return 0;
   summed.set(made);
-  made.device = summed.device = f.device;
-  if (k + 2 < end) {
-    const Step& relu = step(k + 2);
-    Body* out = &f.own[relu.out];
-    if (relu.op->pattern == Pattern::relu && relu.need == 2 && !relu.tail && input(relu, 0) == sum.out && !stays(sum.out, k + 3) && !out->storage) {
-      out->set(made);
-      out->device = f.device;
-      out->offset = 0;
-      if (product.op->onto_row(call_to(&out), row, /*relu=*/true)) {
-        count_taken(FastPath::onto_row_relu);
-        return 3;
-      }
-    }
-  }
-  Body* out = &summed;
+  made.device = summed.device = cpu;
+  const Step* next = k + 2 < end ? &step(k + 2) : nullptr;
+  const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail && input(*next, 0) == sum.out &&
+                    !stays(sum.out, k + 3) && !f.own[next->out].storage;
+  if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
-  if (!product.op->onto_row(call_to(&out), row, /*relu=*/false)) return 0;
-  count_taken(FastPath::onto_row);
-  return 2;
+  if (!product.op->onto_row(call, row, relu)) return 0;
+  count_taken(relu ? FastPath::onto_row_relu : FastPath::onto_row);
+  return 2 + relu;
 }
 
 namespace {
@@ -205,7 +192,6 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const 
 }
 
 void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
-  const int chain_end = item.chain_end();
   Place kept[Chain::kMaxSteps];   // results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
@@ -216,14 +202,9 @@ void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
     return kept[j - item.begin];
   };
   int acc = -1;   // the slot whose value is in registers
-  for (int k = item.begin; k < chain_end; ++k) {
+  for (int k = item.begin; k < item.chain_end(); ++k) {
     const Step& s = step(k);
-    int in = input(s, 0), other = s.n_in > 1 ? input(s, 1) : -1;
-    bool turned = s.n_in > 1 && acc != in && acc == other;
-    if (acc != in && !turned) chain.load(place(in));
-    if (s.n_in == 1) chain.unary(*s.op, s.attrs);
-    else chain.binary(*s.op, s.attrs, place(turned ? in : other), turned);
-    acc = s.out;
+    chain.step(s, program_.reads(s), acc, place);
     const Body& out = f.own[s.out];
     int last = program_.last_value_use[s.out];
     if (!out.storage) {

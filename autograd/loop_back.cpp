@@ -28,15 +28,11 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
     }
     const auto i = &c - states_.data();
     const Body& first = Access::body(in_[1 + p.arity.nx + i]);
-    Row start = starts_.empty() ? Row{first.storage, first.offset} : starts_[begin / call_.segment][i];
-    to.storage = start.storage;
-    to.offset = start.offset;
+    put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
   }
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     Body& b = body(listed_[i]);
-    Row& row = rows_[i].back();
-    b.storage = std::move(row.storage);
-    b.offset = row.offset;
+    put(b, std::move(rows_[i].back()));
     rows_[i].pop_back();
     if (specs_[i].empty()) continue;
     b.set(specs_[i].back());
@@ -152,7 +148,7 @@ void LoopRun::seed(const Tensors& dys) {
     const int state = static_cast<int>(k) - p.arity.ny;
     const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
     const Spec spec = state >= 0 ? Spec(like) : element_spec(like);
-    body(p.dys[k]) = dy.defined() ? plain_body(spec, like.device, Access::body(dy).storage, Access::body(dy).offset) : plain_body(spec, like.device);
+    body(p.dys[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
   }
   for (std::size_t i = 0; i < p.sums.size(); ++i) {
     if (p.sums[i] < 0) continue;
@@ -218,11 +214,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
 std::int64_t LoopRun::play_again(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    const Row& start = starts_[begin / call_.segment][i];
-    body(states_[i].to).storage = start.storage;
-    body(states_[i].to).offset = start.offset;
-  }
+  for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].to), starts_[begin / call_.segment][i]);
   start_pass(Pass::keeping, t + 1 - begin);
   play(begin, t + 1);
   return begin;

@@ -279,11 +279,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);
     } else {
-      int first = in(s, 0), other = s.n_in > 1 ? in(s, 1) : -1;
-      bool turned = s.n_in > 1 && acc != first && acc == other;
-      if (acc != first && !turned) chain.load(place(first, to));
-      if (s.n_in == 1) chain.unary(*s.op, s.attrs);
-      else chain.binary(*s.op, s.attrs, place(turned ? first : other, to), turned);
+      chain.step(s, plan_.reads(s), acc, [&](int slot) { return place(slot, to); });
     }
     acc = s.out;
     if (stays(s.out)) {

@@ -13,14 +13,6 @@ namespace {
 
 constexpr int kMaxVariants = 8;
 
-/// A tensor that stands for what a step is given.
-Tensor stand_in(const Spec& spec, Device device) {
-  Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
-  Access::body(t).level = context().depth;
-  Access::body(t).node->cell->in_body = true;
-  return t;
-}
-
 Tensors stand_ins(const std::vector<Body>& like) {
   Tensors list;
   for (const Body& b : like) list.push_back(stand_in(b, b.device));
@@ -241,7 +233,7 @@ void LoopProgram::find_varying() {
     for (int slot : *list) mark(slot);
   for (int i = 0; i < arity.nx + arity.ns; ++i) mark(args[i]);
   for (const Step& s : plan().steps) {
-    bool any = s.op->traits & kPrints || (s.op == &call_row && procedure(*s.attrs.extra).as_taped());
+    bool any = s.op->traits & kPrints || taped_call(s);
     for (int slot : plan().reads(s)) any = any || varies[slot];
     for (int i = 0; any && i < s.n_out; ++i) mark(s.out + i);
   }

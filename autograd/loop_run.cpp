@@ -6,6 +6,7 @@
 
 #include "autograd/elements.h"
 #include "autograd/recurrence.h"
+#include "autograd/update.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "devices/cpu/threads.h"
@@ -186,14 +187,18 @@ void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_
   else backend_of(device).copy(to, from, bytes);
 }
 
+Body LoopRun::copy_of(const Body& b) {
+  Body copy = plain_body(b, b.device, Storage::allocate(b.bytes(), b.device));
+  copy_bytes(b.device, copy.data(), b.data(), b.bytes());
+  return copy;
+}
+
 /// What was carried last; a copy where a whole stack would live with it.
 Tensor LoopRun::outlives(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
   if (std::none_of(stacks_.begin(), stacks_.end(), in)) return detached(b);
-  Body copy = plain_body(b, b.device, Storage::allocate(b.bytes(), b.device));
-  copy_bytes(b.device, copy.data(), b.data(), b.bytes());
-  return Access::wrap(std::move(copy));
+  return Access::wrap(copy_of(b));
 }
 
 void LoopRun::fail_at(std::int64_t t, const char* direction) {
@@ -259,7 +264,7 @@ void LoopRun::play(std::int64_t begin, std::int64_t end) {
     for (; t < end; ++t) {
       if (pass_ == Pass::outputs && call_.segment > 0 && t % call_.segment == 0) {
         starts_.emplace_back();
-        for (const Carried& c : states_) starts_.back().push_back({body(c.to).storage, body(c.to).offset});
+        for (const Carried& c : states_) starts_.back().push_back(value_in(body(c.to)));
       }
       row_ = t - begin;
       play_step(t);
@@ -359,35 +364,21 @@ void LoopRun::execute(LoopChain& c) {
 /// A step's share of a capture's cotangent goes where the others are.
 void LoopRun::add_product_to(const LoopItem& item) {
   Body& sum = body(item.sum);
-  if (!ours(sum.storage.get(), sum.bytes())) {
-    Ref<Storage> copy = Storage::allocate(sum.bytes(), sum.device);
-    copy_bytes(sum.device, static_cast<std::byte*>(copy->data), sum.data(), sum.bytes());
-    sum.storage = std::move(copy);
-    sum.offset = 0;
-  }
-  Bound &product = bounds_[item.step], &addition = bounds_[item.add];
+  if (!ours(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
+  Bound& product = bounds_[item.step];
   if (const Call call = call_of(product); call.op.accumulate(call, sum)) {
     count_taken(FastPath::loop_accumulated);
     return;
   }
   execute(product);
-  // The first of several additions reads the sum itself, the others what the one before them made: here the same.
-  Body &to = body(addition.step->out), &from = body(plan_.input(*addition.step, 0));
-  for (Body* b : {&from, &to}) {
-    b->storage = sum.storage;
-    b->offset = sum.offset;
-  }
-  const Call call = call_of(addition);
-  addition.kernel(call);
-  to.storage = {};
-  if (&from != &sum) from.storage = {};
+  const Body& share = body(product.step->out);
+  const Array in[] = {{&sum, sum.data()}, {&share, share.data()}};
+  run_binary(*plan_.step(item.add).op, in, sum);
 }
 
 void LoopRun::run(const Call& call, const Step& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {   // computed anew, not printed anew
-    Value v = read_value(*call.in[0].body);
-    call.out[0]->storage = std::move(v.storage);
-    call.out[0]->offset = v.offset;
+    put(*call.out[0], read_value(*call.in[0].body));
   } else {
     compute(call);
   }
@@ -398,8 +389,7 @@ void LoopRun::execute_dynamic(const Call& call, const Step& s) {
   infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) {
-    call.out[i]->storage = {};
-    call.out[i]->offset = 0;
+    put(*call.out[i], {});
     known = known && call.out[i]->known();
   }
   if (s.need != 1 || !known) run(call, s);
@@ -408,7 +398,7 @@ void LoopRun::execute_dynamic(const Call& call, const Step& s) {
 void LoopRun::keep_row() {
   for (std::size_t i = 0; i < listed_.size(); ++i) {
     const Body& b = body(listed_[i]);
-    rows_[i].push_back(program_->kept[listed_[i]] ? Row{b.storage, b.offset} : Row{});
+    rows_[i].push_back(program_->kept[listed_[i]] ? value_in(b) : Value());
     if (dynamic_[listed_[i]]) specs_[i].push_back(b);
   }
 }
@@ -426,13 +416,12 @@ void LoopRun::check_output(int slot) { check_rows(call_.what, "an output", body(
 
 void LoopRun::carry(const std::vector<Carried>& list) {
   moved_.clear();   // all are read before one is written
-  for (const Carried& c : list) moved_.push_back(c.from < 0 ? Row{} : Row{body(c.from).storage, body(c.from).offset});
+  for (const Carried& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
   for (std::size_t i = 0; i < list.size(); ++i) {
     Body& to = body(list[i].to);
     const int from = list[i].from;
     if (from >= 0 && dynamic_[from] && &list == &states_) check_state(call_.what, to, body(from), i);
-    to.storage = std::move(moved_[i].storage);
-    to.offset = moved_[i].offset;
+    put(to, std::move(moved_[i]));
   }
 }
 

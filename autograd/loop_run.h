@@ -50,11 +50,6 @@ class LoopRun final : public Extra {
     bool once = false;       // computed in the first step for all
     bool silent = false;     // nobody reads the value, or it is there already
   };
-  /// What is kept of a slot that is not written row by row.
-  struct Row {
-    Ref<Storage> storage;   // null: its shape alone is read
-    std::int64_t offset = 0;
-  };
   struct Carried {           // a state, or a cotangent that goes on: made by the step, read by the next
     int from, to;            // slots; from -1: there is none any more
   };
@@ -100,6 +95,7 @@ class LoopRun final : public Extra {
   void bind_back(const Variant& v, Back& back);
   std::vector<LoopItem> sums_of(const Variant& v);
   void store_dx(const Variant& v, const Back& back, std::int64_t t);
+  static Body copy_of(const Body& b);
   Tensor outlives(int slot);
   [[noreturn]] void fail_at(std::int64_t t, const char* direction);
 
@@ -114,12 +110,12 @@ class LoopRun final : public Extra {
   std::vector<char> dynamic_;              // per slot
   std::vector<Ref<Storage>> stacks_;       // per slot: of all rows; null: it has none
   std::vector<int> listed_;                // slots that are kept one by one, with
-  std::vector<std::vector<Row>> rows_;
+  std::vector<std::vector<Value>> rows_;   // their values; none where the shape alone is read, and
   std::vector<std::vector<Spec>> specs_;   // their shapes, if they are dynamic
   std::vector<int> stacked_;               // slots of this pass that have a stack
   std::vector<Carried> states_;
-  std::vector<Row> moved_;                 // of carry()
-  std::vector<std::vector<Row>> starts_;   // the states at the start of each segment
+  std::vector<Value> moved_;                 // of carry()
+  std::vector<std::vector<Value>> starts_;   // the states at the start of each segment
   std::vector<Tensors> lists_;             // outputs that are no stacks
   std::vector<Ref<Storage>> dx_;
   std::vector<Back> backs_;

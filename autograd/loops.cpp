@@ -13,6 +13,7 @@
 #include "core/convert.h"
 #include "core/fast_paths.h"
 #include "core/text.h"
+#include "ops/apply.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 
@@ -60,7 +61,7 @@ class Scan final : public Procedure {
 Tensors values_of(const Tensors& in) {
   Tensors values;
   values.reserve(in.size());
-  for (const Tensor& t : in) values.push_back(Access::body(t).storage && !Access::body(t).node ? t : detached(Access::body(t)));
+  for (const Tensor& t : in) values.push_back(detached(Access::body(t)));
   return values;
 }
 
@@ -86,8 +87,7 @@ std::int64_t Scan::steps_of(const Tensors& in) const { return loop_length(form_,
 
 Tensors Scan::run(const Tensors& in) const {
   const std::int64_t steps = steps_of(in);
-  bool recorded = std::any_of(in.begin(), in.end(), [](const Tensor& t) { return Access::body(t).node; }) && context().recording;
-  if (recorded || steps == 0 || !may_take(FastPath::loop)) return run_recorded(in, steps);
+  if (is_recorded(in) || steps == 0 || !may_take(FastPath::loop)) return run_recorded(in, steps);
   Tensors results = LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in)).forward(/*way_back=*/false);
   if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, results, [&] { return run_recorded(in, steps); });
   return results;
@@ -204,7 +204,7 @@ Tensors computed(const char* what, const Tensors& captures) {
 /// Elements and states are on one device, but for single numbers, which go there.
 Tensor placed(const char* what, const Tensor& t, Device device) {
   Tensor there = number_on(t, device);
-  if (there.device() != device) fail<DeviceError>(what, ": one operand is on ", device, ", another on ", there.device(), "; move one with .to(\"", device, "\")");
+  if (there.device() != device) fail_devices(what, device, there.device());
   return there;
 }
 
@@ -228,8 +228,8 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
     Scoped<bool> on(context().symbolic, symbolic);
     in.push_back(body.plan->sources().empty() ? no_key(r.what) : next_loop_key(r.xs.begin()[0], r.what));
   }
-  for (const Tensor& t : r.xs) in.push_back(placed(r.what, t, device));
-  for (const Tensor& t : r.states) in.push_back(placed(r.what, t, device));
+  for (const Tensors* list : {&r.xs, &r.states})
+    for (const Tensor& t : *list) in.push_back(placed(r.what, t, device));
   append(in, symbolic ? body.captures : computed(r.what, body.captures));
   auto scan = Ref<Extra>::adopt(new Scan(r, std::move(body), !symbolic));
   return symbolic ? call_node(std::move(scan), in) : call_now(std::move(scan), in);

@@ -19,20 +19,27 @@ void reorder(Program& p, std::vector<std::pair<int, int>> places) {
   p.steps = std::move(steps);
 }
 
+void find_roots(Program& p) {
+  p.root.assign(p.n_slots, 0);
+  for (const auto* list : {&p.outputs, &p.fetches})
+    for (int slot : *list) p.root[slot] = 1;
+  for (const Effect& e : p.effects) p.root[e.slot] = 1;
+}
+
 /// What is needed of each slot: nothing, its shape, its value.
-void find_needs(Program& p, const std::vector<int>& roots) {
-  std::vector<std::uint8_t> need(p.n_slots, 0);
-  for (int r : roots) need[r] = 2;
+void find_needs(Program& p) {
+  std::vector<std::uint8_t> need(p.n_slots, kNothing);
+  for (int slot = 0; slot < p.n_slots; ++slot)
+    if (p.root[slot]) need[slot] = kValue;
   for (auto it = p.steps.rbegin(); it != p.steps.rend(); ++it) {
     Step& s = *it;
     for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, need[s.out + i]);
     if (!s.need) continue;
     // What a body gives may have sizes that only running it tells.
-    if (s.op == &call_row) s.need = 2;
+    if (s.op == &call_row) s.need = kValue;
     for (int i = 0; i < s.n_in; ++i) {
-      const bool shape = reads_shape(s, i);
       std::uint8_t& n = need[p.input(s, i)];
-      n = std::max<std::uint8_t>(n, shape ? 1 : 2);
+      n = std::max<std::uint8_t>(n, reads_shape(s, i) ? kShape : kValue);
     }
   }
 }

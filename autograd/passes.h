@@ -11,8 +11,10 @@ namespace kassette {
 bool reads_shape(const Step& s, int i);
 /// Sorts the steps: for each of them, in any order, the place where it goes and which it is.
 void reorder(Program& p, std::vector<std::pair<int, int>> places);
-/// Step::need: what is needed of each step's outputs, where `roots` are the slots whose values are.
-void find_needs(Program& p, const std::vector<int>& roots);
+/// root: the slots whose values are wanted, outputs, fetches and effects.
+void find_roots(Program& p);
+/// Step::need: what is needed of each step's outputs.
+void find_needs(Program& p);
 /// Drops steps that nothing needs, and puts last those that serve updates alone: first_tail, Note [Commit].
 void find_tail(Program& p);
 /// Gives the steps that run a body their tapes, and the steps that rewind it these: Note [Tapes].

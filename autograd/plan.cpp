@@ -99,8 +99,7 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (!arg.defined()) {   // "leave unfed"
     if (!feed.fallback)
       fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared, " has no default");
-    Value v = feed.fallback->load();
-    return Access::wrap(plain_body(feed.declared, feed.fallback->device, std::move(v.storage), v.offset));
+    return Access::wrap(plain_body(feed.declared, feed.fallback->device, feed.fallback->load()));
   }
   const Body& b = Access::body(arg);
   if (is_sparse(b))
@@ -170,16 +169,14 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
       f.at[slot] = &b;
       continue;
     }
-    Value v = concrete_value(b, "function");
-    f.own[slot] = plain_body(b, b.device, std::move(v.storage), v.offset);
+    f.own[slot] = plain_body(b, b.device, concrete_value(b, "function"));
   }
   auto load = [&](const LeafSlot& leaf) {
     Body& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
     if (!v.storage)
       fail<RuntimeError>(program_.what, ": the variable ", static_cast<const Spec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
-    own.storage = std::move(v.storage);
-    own.offset = v.offset;
+    put(own, std::move(v));
   };
   for (const LeafSlot& leaf : program_.variables) {
     const int slot = leaf.slot;
@@ -188,13 +185,14 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   for (const LeafSlot& leaf : program_.defaults) load(leaf);
 }
 
-void Plan::prepare(Frame& f, const Step& s) const {
+/// A step with what is in its slots now, to be made into `out`.
+Call Plan::call_of(Frame& f, const Step& s, Body* const* out) const {
   f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
   for (int i = 0; i < s.n_in; ++i) {
     const Body* b = f.at[input(s, i)];
     f.arrays[i] = {b, b->storage ? b->data() : nullptr};
   }
-  f.device = device_of(*s.op, s.attrs, f.arrays.data(), s.n_in);
+  return {*s.op, s.attrs, f.arrays.data(), s.n_in, out, s.n_out, device_of(*s.op, s.attrs, f.arrays.data(), s.n_in)};
 }
 
 void Plan::run_step(Frame& f, const Step& s) const {
@@ -202,13 +200,12 @@ void Plan::run_step(Frame& f, const Step& s) const {
     f.own[s.out] = Access::body(f.keys->begin()[f.next_key++]);
     return;
   }
-  prepare(f, s);
   Few<Body*, 4> outs(s.n_out);
+  const Call call = call_of(f, s, outs.get());
   for (int i = 0; i < s.n_out; ++i) {
     outs[i] = &f.own[s.out + i];
-    outs[i]->device = f.device;
+    outs[i]->device = call.device;
   }
-  const Call call{*s.op, s.attrs, f.arrays.data(), s.n_in, outs.get(), s.n_out, f.device};
   if (!s.known) kassette::infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) known = known && outs[i]->known();
@@ -344,7 +341,7 @@ Tensors connect_step(const Step& s, const Tensors& in) {
   const bool concrete = !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
   if (s.op == &call_row && concrete) return run_call(s.attrs, in);
   RecordedAs named(s.function);
-  const TapedCall* call = s.op == &call_row ? procedure(*s.attrs.extra).as_taped() : nullptr;
+  const TapedCall* call = taped_call(s);
   if (!call) return apply_all(*s.op, s.attrs, in);
   return call_now(call->of, std::span(in.begin(), in.size() - call->takes));   // another program finds tapes of its own
 }

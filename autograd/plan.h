@@ -103,7 +103,7 @@ class Plan {
   void find_deferrable(bool body);
   bool may_defer(std::span<const Tensor> args) const;
   const Plan& flat() const;
-  void prepare(Frame& f, const Step& s) const;
+  Call call_of(Frame& f, const Step& s, Body* const* out) const;
   void commit(Frame& f) const;
   void find_alone(Frame& f) const;
   void prepare_tail(Frame& f) const;

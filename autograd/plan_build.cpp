@@ -172,9 +172,8 @@ void PlanBuilder::visit(const Body& raw) {
 }
 
 int PlanBuilder::shape_slot(const Body& b) {
-  int slot = program_.n_slots++;
-  program_.constants.push_back({slot, plain_body(b, b.device)});
-  return slot;
+  program_.constants.push_back({program_.n_slots, plain_body(b, b.device)});
+  return program_.n_slots++;
 }
 
 int PlanBuilder::slot_of(const Body& raw) {
@@ -338,12 +337,8 @@ Program PlanBuilder::build() {
     p.outputs_as_recorded.back().flags = b.flags & kPhase;
   }
   for (const Tensor& t : fetches) p.fetches.push_back(slot_of(Access::body(t)));
-  std::vector<int> roots = p.outputs;
-  roots.insert(roots.end(), p.fetches.begin(), p.fetches.end());
-  p.root.assign(p.n_slots, 0);
-  for (const Effect& e : p.effects) roots.push_back(e.slot);
-  for (int r : roots) p.root[r] = 1;
-  find_needs(p, roots);
+  find_roots(p);
+  find_needs(p);
   find_tail(p);
   find_tapes(p);
   find_deaths(p);

@@ -20,6 +20,14 @@ inline Body plain_body(const Spec& spec, Device device, Ref<Storage> bytes = {},
   b.offset = offset;
   return b;
 }
+/// A value without history.
+inline Body plain_body(const Spec& spec, Device device, Value v) { return plain_body(spec, device, std::move(v.storage), v.offset); }
+/// Gives a body other bytes.
+inline void put(Body& to, Value v) {
+  to.storage = std::move(v.storage);
+  to.offset = v.offset;
+}
+inline Value value_in(const Body& b) { return {b.storage, b.offset}; }
 /// Whether both have one shape, dtype and device.
 inline bool alike(const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; }
 
@@ -118,7 +126,6 @@ struct Program {
   std::span<const int> reads(const Step& s) const { return {ins.data() + s.in, ins.data() + s.in + s.n_in}; }
   int n_steps() const { return static_cast<int>(steps.size()); }
   int input(const Step& s, int i) const { return ins[s.in + i]; }
-  bool is_root(int slot) const { return root[slot]; }
   /// f(slot, cell) for each slot that a cell fills.
   template <class F>
   void for_each_cell(F&& f) const {
@@ -128,7 +135,7 @@ struct Program {
       if (e.current >= 0) f(e.current, *e.cell);
   }
   /// Whether a step from `end` on, or a caller, reads the value of a slot.
-  bool stays(int slot, int end) const { return is_root(slot) || last_value_use[slot] >= end; }
+  bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }
 };
 
 /// Says in the log which step failed.

@@ -8,6 +8,7 @@
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "core/text.h"
+#include "ops/apply.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
 #include "ops/random.h"
@@ -126,7 +127,7 @@ void check_devices(const Recurrence& r) {
   Device first = Access::body(r.xs[0]).device;
   auto check = [&](const Tensor& t) {
     Device d = Access::body(t).device;
-    if (d != first && (d != cpu || Access::body(t).rank != 0)) fail<DeviceError>(r.what, ": one operand is on ", first, ", another on ", d, "; move one with .to(\"", first, "\")");
+    if (d != first && (d != cpu || Access::body(t).rank != 0)) fail_devices(r.what, first, d);
   };
   for (const Tensors* list : {&r.xs, &r.states})
     for (const Tensor& t : *list) check(t);

@@ -85,21 +85,17 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   p.specialised = true;
   infer(p, inputs);
   resolve_aliases(p);
-  std::vector<int> roots = p.outputs;
-  roots.insert(roots.end(), p.fetches.begin(), p.fetches.end());
   for (Effect& e : p.effects) {
-    roots.push_back(e.slot);
     e.step = -1;
     if (e.mode == Effect::kSet) e.current = -1;
   }
-  p.root.assign(p.n_slots, 0);
-  for (int r : roots) p.root[r] = 1;
+  find_roots(p);
   for (Step& s : p.steps) {
     if (s.op != &call_row && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
     const auto ins = p.ins.begin() + s.in;
     if (s.known && s.fusible) s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });
   }
-  find_needs(p, roots);
+  find_needs(p);
   for (Step& s : p.steps)
     if (s.known && s.need == kShape) s.need = kNothing;   // the shape is here
   find_tail(p);

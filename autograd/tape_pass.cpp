@@ -28,9 +28,12 @@ Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
 Rewound rewound(const Step& s) { return s.op == &call_row ? rewound_by(s.attrs) : Rewound{}; }
 
 TapedCall& taped(Step& s) {
-  if (!procedure(*s.attrs.extra).as_taped()) s.attrs.extra = Ref<Extra>(Ref<TapedCall>::adopt(new TapedCall(s.attrs.extra)).get());
+  if (!taped_call(s)) s.attrs.extra = Ref<Extra>(Ref<TapedCall>::adopt(new TapedCall(s.attrs.extra)).get());
   return static_cast<TapedCall&>(*s.attrs.extra);
 }
+
+/// The slot of the tape that a step keeps: its last result.
+int tape_of(const Step& s) { return s.out + s.n_out - 1; }
 
 /// The steps that run what others rewind. Where nothing else needs such a run, a step for it is put before the tail.
 MakerOf find_makers(Program& p) {
@@ -60,18 +63,18 @@ MakerOf find_makers(Program& p) {
 void order(Program& p) {
   std::unordered_map<int, bool> made;   // tapes, by slot
   for (int k = 0; k < p.first_tail; ++k)
-    if (const Step& s = p.step(k); s.op == &call_row && procedure(*s.attrs.extra).as_taped() && taped(p.step(k)).keeps) made[s.out + s.n_out - 1] = false;
+    if (const TapedCall* call = taped_call(p.step(k)); call && call->keeps) made[tape_of(p.step(k))] = false;
   for (int k = 0; k < p.first_tail;) {
     Step& s = p.step(k);
-    const bool is_taped = s.op == &call_row && procedure(*s.attrs.extra).as_taped();
-    const int tape = is_taped && taped(s).takes ? p.input(s, s.n_in - 1) : -1;
+    const TapedCall* call = taped_call(s);
+    const int tape = call && call->takes ? p.input(s, s.n_in - 1) : -1;
     if (tape >= 0 && !made[tape]) {
       int maker = k + 1;
-      while (p.step(maker).out + p.step(maker).n_out - 1 != tape) ++maker;
+      while (tape_of(p.step(maker)) != tape) ++maker;
       std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
       continue;   // with the maker, which may take a tape itself
     }
-    if (is_taped && taped(s).keeps) made[s.out + s.n_out - 1] = true;
+    if (call && call->keeps) made[tape_of(s)] = true;
     ++k;
   }
 }
@@ -88,9 +91,9 @@ void find_takers(Program& p) {
   std::vector<Step*> steps;
   for (int k = 0; k < p.first_tail; ++k) {
     Step& s = p.step(k);
-    if (s.op != &call_row || !procedure(*s.attrs.extra).as_taped()) continue;
+    if (!taped_call(s)) continue;
     steps.push_back(&s);
-    const int tape = s.out + s.n_out - 1;
+    const int tape = tape_of(s);
     if (TapedCall& t = taped(s); t.keeps) {
       kept[tape] = {&t, t.takes ? taken(s).family : tape};
       t.wanted.assign(s.n_in - t.takes, 0);
@@ -131,7 +134,7 @@ void find_tapes(Program& p) {
     taped(s).takes = true;
     const int in = p.ins.size();
     for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
-    p.ins.push_back(p.step(maker).out + p.step(maker).n_out - 1);
+    p.ins.push_back(tape_of(p.step(maker)));
     s.in = in;
     ++s.n_in;
   }

@@ -18,6 +18,13 @@ namespace kassette {
 // What is recorded inside a branch is of the branch's level whatever it depends on: the branch that is not taken costs
 // nothing and cannot throw.
 
+Tensor stand_in(const Spec& spec, Device device) {
+  Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
+  Access::body(t).level = context().depth;
+  Access::body(t).node->cell->in_body = true;
+  return t;
+}
+
 Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f) {
   Context& c = context();
   if (c.depth == 255) fail<ValueError>(what, ": control flow nested deeper than 255");
@@ -26,13 +33,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);   // no arguments: a branch
   Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
   Tensors placeholders;
-  for (const Spec& s : args) {
-    Tensor p = make_leaf(Leaf::placeholder, s, device, {}, Name());
-    Body& b = Access::body(p);
-    b.level = c.depth;
-    b.node->cell->in_body = true;
-    placeholders.push_back(p);
-  }
+  for (const Spec& s : args) placeholders.push_back(stand_in(s, device));
   Tensors out = f(placeholders);
   Traced traced;
   std::unordered_set<const Node*> seen;
@@ -72,22 +73,22 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   return traced;
 }
 
+bool is_recorded(const Tensors& args) {
+  return context().recording && std::any_of(args.begin(), args.end(), [](const Tensor& t) { return Access::body(t).node; });
+}
+
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
-  bool tracked = false;
-  if (context().recording)
-    for (const Tensor& t : args) tracked = tracked || Access::body(t).node;
-  return tracked ? plan.connect(args, &keys) : plan.run(args, &keys);
+  return is_recorded(args) ? plan.connect(args, &keys) : plan.run(args, &keys);
 }
 
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first) {
   Tensors keys;
   if (body.sources().empty()) return keys;
-  Value v = read_value(Access::body(key));
+  const Body now = plain_body(Access::body(key), cpu, read_value(Access::body(key)));
   std::size_t i = first;
   for (const KeySource& source : body.sources()) {
     Tensor k = empty_tensor(Spec(int64, {2}));
-    derive_key(static_cast<const std::byte*>(v.storage->data) + v.offset, step, steps,
-               i++, source, Access::body(k).data());
+    derive_key(now.data(), step, steps, i++, source, Access::body(k).data());
     keys.push_back(k);
   }
   return keys;

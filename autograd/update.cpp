@@ -12,13 +12,6 @@
 namespace kassette {
 namespace {
 
-/// Tensors of one shape and dtype; `out` has its storage.
-void run_binary(const OpDef& row, const Array* in, Body& out) {
-  Body* outs[] = {&out};
-  const Attrs none;
-  (out.device == cpu ? row.cpu : row.cuda)(Call{row, none, in, 2, outs, 1, out.device});
-}
-
 void update_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
@@ -30,18 +23,18 @@ void update_rule(const Call& call, Spec* out) {
 
 void update_kernel(const Call& call) {
   Body& out = *call.out[0];
-  if (call.attrs.a == Effect::kSet) {
-    Value v = read_value(*call.in[1].body);
-    out.storage = std::move(v.storage);
-    out.offset = v.offset;
-    return;
-  }
+  if (call.attrs.a == Effect::kSet) return put(out, read_value(*call.in[1].body));
   allocate_output(out, call.device);
   run_binary(row_of(static_cast<Effect::Mode>(call.attrs.a)), call.in, out);
 }
 
 }  // namespace
 
+void run_binary(const OpDef& row, const Array* in, Body& out) {
+  Body* outs[] = {&out};
+  const Attrs none;
+  (out.device == cpu ? row.cpu : row.cuda)(Call{row, none, in, 2, outs, 1, out.device});
+}
 const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_row() : subtract_row(); }
 
 constinit const OpDef update_row{
@@ -55,7 +48,7 @@ const char* update_name(const Attrs& attrs) {
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room) {
   const OpDef& row = row_of(subtract ? Effect::kSubtract : Effect::kAdd);
   const std::lock_guard guard(cell);
-  const Body old = plain_body(increment, increment.device, cell.value.storage, cell.value.offset);
+  const Body old = plain_body(increment, increment.device, cell.value);
   Body out = old;
   // Two counts are ours, one is the cell's: nobody else sees these bytes change.
   bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
@@ -65,7 +58,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
   } else if (!alone) {
     allocate_output(out, old.device);
   }
-  Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
+  const Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
   Uninterrupted whole;
   run_binary(row, in, out);
   Value made{std::move(out.storage), out.offset};

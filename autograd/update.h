@@ -14,6 +14,8 @@ const char* update_name(const Attrs& attrs);
 /// recorded op, pure in value, whose effect a plan applies. `maker` is 0 or kMovingAverage.
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int64_t maker = 0);
 
+/// Of two tensors, the second of which may be a scalar, in the storage of `out`, which may be that of the first.
+void run_binary(const OpDef& row, const Array* in, Body& out);
 /// a + b or a - b: what changes a variable in that mode.
 const OpDef& row_of(Effect::Mode mode);
 /// cell <- cell +- increment, in place where the cell alone owns its bytes, else in `room` if it is given. The shapes agree.

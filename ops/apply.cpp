@@ -96,9 +96,6 @@ class Reading {
 [[noreturn]] __attribute__((noinline, cold)) void fail_undefined(const OpDef& op, int i) {
   fail<ValueError>(op.name, ": argument ", i + 1, " is an empty Tensor (an uninitialised variable?)");
 }
-[[noreturn]] __attribute__((noinline, cold)) void fail_device(const OpDef& op, Device a, Device b) {
-  fail<DeviceError>(op.name, ": one operand is on ", a, ", another on ", b, "; move one with .to(\"", a, "\")");
-}
 [[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
   if (b.flags & kLeaf)
     fail<RuntimeError>(op.name, ": the variable ", static_cast<const Spec&>(b),
@@ -118,7 +115,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
     if (!b) fail_undefined(op, i);
     if (!first) first = b;
     if (b->device == cpu) continue;
-    if (device.given() && device != b->device) fail_device(op, device, b->device);
+    if (device.given() && device != b->device) fail_devices(op.name, device, b->device);
     device = b->device;
   }
   auto moved = std::make_unique<In[]>(n_in);
@@ -128,7 +125,7 @@ __attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const 
     const Body* b = inputs[i].body();
     moved[i] = inputs[i];
     if (has_bit(op.host, i) || b->device == device) continue;
-    if (b->rank != 0) fail_device(op, first->device, first->device == cpu ? device : b->device);
+    if (b->rank != 0) fail_devices(op.name, first->device, first->device == cpu ? device : b->device);
     held.push_back(scalar_on(*b, device));
     moved[i] = In(held[held.size() - 1]);
   }
@@ -196,6 +193,10 @@ inline __attribute__((always_inline)) void record(const Call& call, const Source
 __attribute__((noinline)) Tensor make_output(Context& c) { return Access::adopt(TensorImpl::make(c)); }
 
 }  // namespace
+
+void fail_devices(const char* what, Device a, Device b) {
+  fail<DeviceError>(what, ": one operand is on ", a, ", another on ", b, "; move one with .to(\"", a, "\")");
+}
 
 Value read_value(const Body& b) {
   if (!b.storage && (b.flags & kLeaf) && !(b.flags & kSymbolic)) return b.node->cell->load();

@@ -19,6 +19,8 @@ struct Decision {
 };
 Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Context& c);
 
+/// In the name of `what`, whose operands are on two devices.
+[[noreturn]] void fail_devices(const char* what, Device a, Device b);
 /// Where a call with these inputs runs.
 Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in);
 /// The rule: shapes, dtypes and devices of the outputs.

@@ -64,7 +64,7 @@ TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody 
   Program p = feeds(2);
   const int a = append(p, negative(), {0}), like = append(p, negative(), {a}), wide = append(p, kassette::broadcast_like_row, {1, like}), unused = append(p, add(), {wide, a});
   set_outputs(p, {wide});
-  find_needs(p, p.outputs);
+  find_needs(p);
   CHECK(p.step(0).need == kassette::kShape);   // of a shape only, through the shape of `like`
   CHECK(p.step(1).need == kassette::kShape);
   CHECK(p.step(2).need == kassette::kValue);
@@ -79,7 +79,7 @@ TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come l
   set_outputs(p, {out});
   p.effects.push_back({{}, next, Effect::kSet, "update"});
   p.root[static_cast<std::size_t>(next)] = 1;
-  find_needs(p, {out, next});
+  find_needs(p);
   find_tail(p);
   CHECK(makes(p) == Slots{both, out, step, next});
   CHECK(p.first_tail == 2);
@@ -90,7 +90,10 @@ TEST_CASE("find_deaths: a slot dies with its last reader, its value with the las
   const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, kassette::broadcast_like_row, {b, a});
   append(p, kassette::sum_row, {c});
   set_outputs(p, {c});
-  find_needs(p, {c, c + 1});
+  const auto sum = static_cast<std::size_t>(c + 1);
+  p.root[sum] = 1;   // needed, and then no root
+  find_needs(p);
+  p.root[sum] = 0;
   find_deaths(p);
   CHECK(p.last_use == Slots{0, 1, 2, 2, 3, -1});
   CHECK(p.last_value_use == Slots{0, 1, 1, 2, 3, -1});
@@ -105,7 +108,7 @@ TEST_CASE("find_splats: a repeated number stays one where elementwise steps alon
   const int one = append(p, kassette::broadcast_like_row, {0, 1}), two = append(p, kassette::broadcast_like_row, {0, 1}), three = append(p, kassette::broadcast_like_row, {0, 1});
   const int sum = append(p, kassette::sum_row, {two}), product = append(p, add(), {one, 1});
   set_outputs(p, {sum, product, three});
-  find_needs(p, p.outputs);
+  find_needs(p);
   find_splats(p);
   CHECK(p.step(0).splat);
   CHECK_FALSE(p.step(1).splat);   // a sum reads it
