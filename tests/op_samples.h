@@ -13,8 +13,9 @@ namespace {
 
 namespace K = kassette::backend;
 
+/// The expression as text, and as a function of the inputs.
 #define CALL(expression)                                                               \
-  [](const Tensor* in) -> Tensors {                                                    \
+  #expression, [](const Tensor* in) -> Tensors {                                       \
     [[maybe_unused]] const Tensor &x = in[0], &y = in[1], &z = in[2], &w = in[3];      \
     return expression;                                                                 \
   }
@@ -31,12 +32,12 @@ constexpr const char* kMatrix = "(2,3) | (4,3) | (1,1) | (0,3)";
 
 // ---- ranges of values
 /// kSmall: where tanh is far from 1, whose last place is many of those of its slope.
-constexpr Input kReal{}, kSmall{-0.6, 0.6}, kPositive{0.2, 3}, kUnit{0.05, 0.95}, kBool{0, 1, bool_, false}, kNoPath{-2, 2, {}, false}, kTarget{0.05, 0.95, {}, true, false, true};
-constexpr Input kOptionalBool{0, 1, bool_, false, false, false, true}, kOptional{-2, 2, {}, true, false, false, true}, kOptionalPositive{0.2, 3, {}, true, false, false, true};
-constexpr Input kShape{-2, 2, {}, false, true}, kCondition{0, 1, bool_, false, true};
-constexpr Input index_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false}; }
+constexpr Input kReal{}, kSmall{-0.6, 0.6}, kPositive{0.2, 3}, kUnit{0.05, 0.95}, kBool{.low = 0, .high = 1, .dtype = bool_, .differentiable = false}, kNoPath{.differentiable = false}, kTarget{.low = 0.05, .high = 0.95, .mixes = true};
+constexpr Input kOptionalBool{.low = 0, .high = 1, .dtype = bool_, .differentiable = false, .optional = true}, kOptional{.optional = true}, kOptionalPositive{.low = 0.2, .high = 3, .optional = true};
+constexpr Input kShape{.differentiable = false, .host = true}, kCondition{.low = 0, .high = 1, .dtype = bool_, .differentiable = false, .host = true};
+constexpr Input index_below(int n, DType dtype = int32) { return {.low = 0, .high = n - 1.0, .dtype = dtype, .differentiable = false}; }
 /// Where entries of sparse tensors are.
-constexpr Input place_below(int n, DType dtype = int32) { return {0, n - 1.0, dtype, false, false, false, false, true}; }
+constexpr Input place_below(int n, DType dtype = int32) { return {.low = 0, .high = n - 1.0, .dtype = dtype, .differentiable = false, .anywhere = true}; }
 
 constexpr Takes kFloats = Takes::floats, kNumbers = Takes::numbers, kAnything = Takes::anything, kBools = Takes::bools;
 constexpr Order kSecond = Order::second, kNone = Order::none;
@@ -74,16 +75,16 @@ constexpr Sample kOpSamples[] = {
     {"minimum", kTwo, CALL(K::minimum(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong},
 
     // ---- operators
-    {"add", kTwo, CALL(x + y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, true, false},
-    {"subtract", kTwo, CALL(x - y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, true, false},
-    {"multiply", kTwo, CALL(x * y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, true, false},
-    {"divide", kTwo, CALL(x / y), {kReal, kPositive}, kNumbers, kSecond, 1, kTwoWrong, true, false},
-    {"remainder", kTwo, CALL(x % y), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kSecond, 4, kTwoWrong, true, false},
-    {"floor_divide", kTwo, CALL(kassette::floor_divide(x, y)), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kNone, 1, kTwoWrong, true, false},
-    {"negative", kOne, CALL(-x), {kReal}, kNumbers, kSecond, 1, "", true, false},
-    {"logical_and", kTwo, CALL(x & y), {kNoPath, kNoPath}, kBools, kNone, 1, kTwoWrong, true, false},
-    {"logical_or", kTwo, CALL(x | y), {kNoPath, kNoPath}, kBools, kNone, 1, kTwoWrong, true, false},
-    {"logical_not", kOne, CALL(~x), {kNoPath}, kBools, kNone, 1, "", true, false},
+    {"add", kTwo, CALL(x + y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"subtract", kTwo, CALL(x - y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"multiply", kTwo, CALL(x * y), {kReal, kReal}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"divide", kTwo, CALL(x / y), {kReal, kPositive}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
+    {"remainder", kTwo, CALL(x % y), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kSecond, 4, kTwoWrong, {.k = false}},
+    {"floor_divide", kTwo, CALL(kassette::floor_divide(x, y)), {{-8.9, 8.9}, {2, 3.4}}, kNumbers, kNone, 1, kTwoWrong, {.k = false}},
+    {"negative", kOne, CALL(-x), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"logical_and", kTwo, CALL(x & y), {kNoPath, kNoPath}, kBools, kNone, 1, kTwoWrong, {.k = false}},
+    {"logical_or", kTwo, CALL(x | y), {kNoPath, kNoPath}, kBools, kNone, 1, kTwoWrong, {.k = false}},
+    {"logical_not", kOne, CALL(~x), {kNoPath}, kBools, kNone, 1, "", {.k = false}},
 
     // ---- comparison.h
     {"equal", kTwo, CALL(K::equal(x, y)), {kReal, kReal}, kAnything, kNone, 1, kTwoWrong},
@@ -155,11 +156,11 @@ constexpr Sample kOpSamples[] = {
     {"batch_normalization", "(2,3,2,2) (2,1,2,1) (1,3,1,1) (2) | (3,2,2,1) (3,1,1,1) (1,2,2,1) (1)", CALL(K::batch_normalization(x, y, z, w, None, -1)), {kReal, kReal, kPositive, kOptional}, kFloats, kSecond, 8, "(2,3,2,2) (2,1,2,3) (1,3,1,1) (2)"},
 
     // ---- ctc.h
-    {"ctc_batch_cost", "(2,2) (2,5,3) (2,1) (2,1) | (3,3) (3,6,4) (3,1) (3,1) | (1,0) (1,4,2) (1,1) (1,1) | (0,2) (0,5,3) (0,1) (0,1)", CALL([&] { Tensor cost = K::ctc_batch_cost(x, y, z, w); return K::cast(cost, y.dtype()); }()), {index_below(2), {0.2, 0.8}, {4, 4, int32, false}, {0, 2, int32, false}}, kFloats, kSecond, 16, "(2,2) (3,5,3) (2,1) (2,1) | (2,2) (2,5,3) (2,2) (2,1) | (2,2) (2,5) (2,1) (2,1) | (2,2) (2,5,3) (2,1) (3,1)", true, true, false, "cast"},
-    {"ctc_label_dense_to_sparse", "(2,3) (2) | (4,1) (4) | (0,2) (0)", CALL(K::to_dense(K::ctc_label_dense_to_sparse(x, y))), {kReal, {0, 3, int32, false, false, false, false, true}}, kAnything, kSecond, 1, "(2,3) (3) | (2) (2) | (2,3) (2,1)", true, true, false, "to_dense cast"},
+    {"ctc_batch_cost", "(2,2) (2,5,3) (2,1) (2,1) | (3,3) (3,6,4) (3,1) (3,1) | (1,0) (1,4,2) (1,1) (1,1) | (0,2) (0,5,3) (0,1) (0,1)", CALL([&] { Tensor cost = K::ctc_batch_cost(x, y, z, w); return K::cast(cost, y.dtype()); }()), {index_below(2), {0.2, 0.8}, {.low = 4, .high = 4, .dtype = int32, .differentiable = false}, {.low = 0, .dtype = int32, .differentiable = false}}, kFloats, kSecond, 16, "(2,2) (3,5,3) (2,1) (2,1) | (2,2) (2,5,3) (2,2) (2,1) | (2,2) (2,5) (2,1) (2,1) | (2,2) (2,5,3) (2,1) (3,1)", {.also = "cast"}},
+    {"ctc_label_dense_to_sparse", "(2,3) (2) | (4,1) (4) | (0,2) (0)", CALL(K::to_dense(K::ctc_label_dense_to_sparse(x, y))), {kReal, {.low = 0, .high = 3, .dtype = int32, .differentiable = false, .anywhere = true}}, kAnything, kSecond, 1, "(2,3) (3) | (2) (2) | (2,3) (2,1)", {.also = "to_dense cast"}},
 
-    {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y), x)), {{0.2, 0.8}, {3, 4, int32, false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", true, true, false, "cast"},
-    {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y, false, 4, 2, true), x)), {{0.2, 0.8}, {3, 4, int32, false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", true, true, false, "cast"},
+    {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y), x)), {{0.2, 0.8}, {.low = 3, .high = 4, .dtype = int32, .differentiable = false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", {.also = "cast"}},
+    {"ctc_decode", "(2,5,3) (2) | (3,6,4) (3) | (1,4,2) (1) | (0,5,3) (0)", CALL(list(K::ctc_decode(x, y, false, 4, 2, true), x)), {{0.2, 0.8}, {.low = 3, .high = 4, .dtype = int32, .differentiable = false}}, kFloats, kNone, 16, "(2,5,3) (3) | (2,5) (2) | (2,0,3) (2) | (2,5,3) (2,1)", {.also = "cast"}},
 
     // ---- linalg.h
     {"dot", "(2,3) (3,4) | (4,1) (1,2) | (0,3) (3,2) | (2,0) (0,3)", CALL(K::dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | (2,3) (4)"},
@@ -168,62 +169,62 @@ constexpr Sample kOpSamples[] = {
     {"batch_dot", "(2,3) (2,3) | (4,2) (4,2)", CALL(K::batch_dot(x, y, 1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3)"},
     {"batch_dot", "(2,3,4) (2,5,3) | (3,1,2) (3,2,1)", CALL(K::batch_dot(x, y, {1, 2})), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3,4) (2,3,4)"},
 
-    {"unranked_product", "(2,3) (3,4) | (1,2) (3,2,1) | (2,1,3) (3) | (0,3) (3,2)", CALL(kassette::unranked_dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (3)", true, false, false, "dot"},
-    {"unranked_product", "(2,3) (2,3) | (4,2) (4,2) | (2,2,3) (2,3)", CALL(kassette::unranked_batch_dot(x, y, -1, -1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3) | (2) (2)", true, false, false, "batch_dot"},
+    {"unranked_product", "(2,3) (3,4) | (1,2) (3,2,1) | (2,1,3) (3) | (0,3) (3,2)", CALL(kassette::unranked_dot(x, y)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,3) | () (3)", {.k = false, .also = "dot"}},
+    {"unranked_product", "(2,3) (2,3) | (4,2) (4,2) | (2,2,3) (2,3)", CALL(kassette::unranked_batch_dot(x, y, -1, -1)), {kReal, kReal}, kNumbers, kSecond, 16, "(2,3) (2,4) | (2,3) (3,3) | (2) (2)", {.k = false, .also = "batch_dot"}},
 
     // ---- convolution.h
-    {"conv1d", "(2,5,3) (2,3,4) | (1,4,2) (3,2,1) | (0,5,3) (2,3,4)", CALL(K::conv1d(x, y, 1, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,3) (2,2,4) | (2,5) (2,3,4) | (2,5,3) (3,4) | (2,5,3) (0,3,4)", false},
-    {"conv1d", "(2,6,3) (2,3,4) | (1,5,2) (3,2,1)", CALL(K::conv1d(x, y, 1, "causal", None, 2)), {kReal, kReal}, kFloats, kSecond, 16, "(2,6,3) (2,2,4)", false},
-    {"conv2d", "(2,4,3,2) (2,3,2,3) | (1,3,5,1) (3,2,1,2) | (0,4,3,2) (2,3,2,3)", CALL(K::conv2d(x, y)), {kReal, kReal}, kFloats, kSecond, 16, "(2,4,3,2) (2,3,3,3) | (2,2,3,2) (3,3,2,3) | (2,4,3) (2,3,2,3)", false},
-    {"conv2d", "(2,5,4,2) (3,2,2,3) | (1,3,5,1) (2,2,1,2)", CALL(K::conv2d(x, y, {2, 1}, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,4,2) (3,2,3,3)", false},
-    {"conv2d", "(2,2,5,4) (3,2,2,3) | (1,1,3,5) (2,2,1,2)", CALL(K::conv2d(x, y, 3, "same", "channels_first")), {kReal, kReal}, kFloats, kSecond, 16, "(2,2,5,4) (3,2,3,3)", false},
-    {"conv2d", "(1,5,6,2) (3,2,2,3) | (2,5,4,1) (2,2,1,2)", CALL(K::conv2d(x, y, 1, "valid", None, {2, 3})), {kReal, kReal}, kFloats, kSecond, 16, "(1,4,6,2) (3,2,2,3)", false},
-    {"conv3d", "(1,3,4,3,2) (2,2,3,2,3) | (2,2,3,3,1) (2,3,2,1,2)", CALL(K::conv3d(x, y, {1, 2, 1}, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(1,3,4,3,2) (2,2,3,3,3) | (3,4,3,2) (2,2,3,2,3)", false},
-    {"conv2d_transpose", "(2,2,3,3) (3,2,2,3) | (1,2,3,1) (2,2,4,1)", CALL(K::conv2d_transpose(x, y, {K::shape(x)[0], 4, 6, K::shape(y)[2]}, 2, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,2,3,3) (3,2,2,2) | (2,3,3,3) (3,2,2,3)", false, true, false, "shape index"},
-    {"conv2d_transpose", "(2,3,2,3) (3,2,2,3) | (1,3,2,3) (2,2,4,3)", CALL(K::conv2d_transpose(x, y, {K::shape(x)[0], K::shape(y)[2], K::shape(x)[2] + K::shape(y)[0] - 1, K::shape(x)[3] + K::shape(y)[1] - 1}, 1, "valid", "channels_first")), {kReal, kReal}, kFloats, kSecond, 16, "(2,2,2,3) (3,2,2,3)", false, true, false, "shape index add subtract"},
-    {"conv3d_transpose", "(1,2,1,2,3) (2,3,2,2,3) | (1,2,1,2,1) (2,1,2,3,1)", CALL(K::conv3d_transpose(x, y, {None, 4, 2, 4, K::shape(y)[3]}, 2, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(1,2,1,2,2) (2,3,2,2,3)", false, true, false, "shape index"},
-    {"depthwise_conv2d", "(2,4,3,2) (2,3,2,3) | (1,3,5,3) (3,2,3,1)", CALL(K::depthwise_conv2d(x, y, {1, 2}, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,4,3,2) (2,3,3,3)", false},
-    {"separable_conv2d", "(2,4,3,2) (2,3,2,2) (1,1,4,3) | (1,3,5,1) (3,2,1,2) (1,1,2,1)", CALL(K::separable_conv2d(x, y, z, 1, "same")), {kReal, kReal, kReal}, kFloats, kSecond, 32, "(2,4,3,2) (2,3,2,2) (1,1,3,3) | (2,4,3,2) (2,3,2,2) (2,1,4,3)", false},
-    {"separable_conv1d", "(2,5,2) (3,2,2) (1,4,3) | (1,4,1) (2,1,1) (1,1,2)", CALL(K::separable_conv1d(x, y, z, 2)), {kReal, kReal, kReal}, kFloats, kSecond, 32, "(2,5,2) (3,2,2) (1,3,3)", false},
-    {"pool2d", "(2,4,5,3) | (1,3,3,1) | (0,4,5,3)", CALL(K::pool2d(x, {2, 3}, {2, 1}, "same")), {kReal}, kFloats, kSecond, 1, "(4,5,3)", false},
-    {"pool2d", "(2,3,4,5) | (1,1,3,3)", CALL(K::pool2d(x, 2, 1, "valid", "channels_first", "avg")), {kReal}, kFloats, kSecond, 4, "(2,3,1,5)", false},
-    {"pool3d", "(1,3,2,4,2) | (2,2,2,2,1)", CALL(K::pool3d(x, 2, 2, "same", None, "avg")), {kReal}, kFloats, kSecond, 4, "(3,2,4,2)", false},
-    {"pool3d", "(1,3,2,4,2) | (2,2,2,2,1)", CALL(K::pool3d(x, 2)), {kReal}, kFloats, kSecond, 1, "(1,3,1,4,2)", false},
-    {"local_conv1d", "(2,5,3) | (1,5,3)", CALL(K::local_conv1d(x, K::cast(K::reshape(K::sin(K::arange(24, None, 1, "float64")), {2, 6, 2}), x.dtype()), 2, 2)), {kReal}, kFloats, kSecond, 16, "(2,3,3) | (2,5,2)", false, true, false, "arange sin reshape cast dtype"},
-    {"local_conv2d", "(2,2,3,3) | (1,2,4,3)", CALL(K::local_conv2d(x, K::cast(K::reshape(K::sin(K::arange(64, None, 1, "float64")), {4, 8, 2}), x.dtype()), {2, 2}, {1, 1}, {2, 2}, "channels_first")), {kReal}, kFloats, kSecond, 16, "(2,2,2,3) | (2,3,3,3)", false, true, false, "arange sin reshape cast dtype"},
-    {"bias_add", "(2,3,4) (4) | (1,1,2) (2) | (0,3,4) (4)", CALL(K::bias_add(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3,4) (3) | (2,3,4) (1) | (2,3,4) (2,3,4)", false},
-    {"bias_add", "(2,3,4,2) (3) | (1,1,2,2) (1)", CALL(K::bias_add(x, y, "channels_first")), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3,4,2) (2)", false},
-    {"bias_add", "(2,3,4) (3,4) | (1,2,2) (2,2)", CALL(K::bias_add(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3,4) (2,4)", false},
+    {"conv1d", "(2,5,3) (2,3,4) | (1,4,2) (3,2,1) | (0,5,3) (2,3,4)", CALL(K::conv1d(x, y, 1, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,3) (2,2,4) | (2,5) (2,3,4) | (2,5,3) (3,4) | (2,5,3) (0,3,4)", {.grows = false}},
+    {"conv1d", "(2,6,3) (2,3,4) | (1,5,2) (3,2,1)", CALL(K::conv1d(x, y, 1, "causal", None, 2)), {kReal, kReal}, kFloats, kSecond, 16, "(2,6,3) (2,2,4)", {.grows = false}},
+    {"conv2d", "(2,4,3,2) (2,3,2,3) | (1,3,5,1) (3,2,1,2) | (0,4,3,2) (2,3,2,3)", CALL(K::conv2d(x, y)), {kReal, kReal}, kFloats, kSecond, 16, "(2,4,3,2) (2,3,3,3) | (2,2,3,2) (3,3,2,3) | (2,4,3) (2,3,2,3)", {.grows = false}},
+    {"conv2d", "(2,5,4,2) (3,2,2,3) | (1,3,5,1) (2,2,1,2)", CALL(K::conv2d(x, y, {2, 1}, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,5,4,2) (3,2,3,3)", {.grows = false}},
+    {"conv2d", "(2,2,5,4) (3,2,2,3) | (1,1,3,5) (2,2,1,2)", CALL(K::conv2d(x, y, 3, "same", "channels_first")), {kReal, kReal}, kFloats, kSecond, 16, "(2,2,5,4) (3,2,3,3)", {.grows = false}},
+    {"conv2d", "(1,5,6,2) (3,2,2,3) | (2,5,4,1) (2,2,1,2)", CALL(K::conv2d(x, y, 1, "valid", None, {2, 3})), {kReal, kReal}, kFloats, kSecond, 16, "(1,4,6,2) (3,2,2,3)", {.grows = false}},
+    {"conv3d", "(1,3,4,3,2) (2,2,3,2,3) | (2,2,3,3,1) (2,3,2,1,2)", CALL(K::conv3d(x, y, {1, 2, 1}, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(1,3,4,3,2) (2,2,3,3,3) | (3,4,3,2) (2,2,3,2,3)", {.grows = false}},
+    {"conv2d_transpose", "(2,2,3,3) (3,2,2,3) | (1,2,3,1) (2,2,4,1)", CALL(K::conv2d_transpose(x, y, {K::shape(x)[0], 4, 6, K::shape(y)[2]}, 2, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,2,3,3) (3,2,2,2) | (2,3,3,3) (3,2,2,3)", {.grows = false, .also = "shape index"}},
+    {"conv2d_transpose", "(2,3,2,3) (3,2,2,3) | (1,3,2,3) (2,2,4,3)", CALL(K::conv2d_transpose(x, y, {K::shape(x)[0], K::shape(y)[2], K::shape(x)[2] + K::shape(y)[0] - 1, K::shape(x)[3] + K::shape(y)[1] - 1}, 1, "valid", "channels_first")), {kReal, kReal}, kFloats, kSecond, 16, "(2,2,2,3) (3,2,2,3)", {.grows = false, .also = "shape index add subtract"}},
+    {"conv3d_transpose", "(1,2,1,2,3) (2,3,2,2,3) | (1,2,1,2,1) (2,1,2,3,1)", CALL(K::conv3d_transpose(x, y, {None, 4, 2, 4, K::shape(y)[3]}, 2, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(1,2,1,2,2) (2,3,2,2,3)", {.grows = false, .also = "shape index"}},
+    {"depthwise_conv2d", "(2,4,3,2) (2,3,2,3) | (1,3,5,3) (3,2,3,1)", CALL(K::depthwise_conv2d(x, y, {1, 2}, "same")), {kReal, kReal}, kFloats, kSecond, 16, "(2,4,3,2) (2,3,3,3)", {.grows = false}},
+    {"separable_conv2d", "(2,4,3,2) (2,3,2,2) (1,1,4,3) | (1,3,5,1) (3,2,1,2) (1,1,2,1)", CALL(K::separable_conv2d(x, y, z, 1, "same")), {kReal, kReal, kReal}, kFloats, kSecond, 32, "(2,4,3,2) (2,3,2,2) (1,1,3,3) | (2,4,3,2) (2,3,2,2) (2,1,4,3)", {.grows = false}},
+    {"separable_conv1d", "(2,5,2) (3,2,2) (1,4,3) | (1,4,1) (2,1,1) (1,1,2)", CALL(K::separable_conv1d(x, y, z, 2)), {kReal, kReal, kReal}, kFloats, kSecond, 32, "(2,5,2) (3,2,2) (1,3,3)", {.grows = false}},
+    {"pool2d", "(2,4,5,3) | (1,3,3,1) | (0,4,5,3)", CALL(K::pool2d(x, {2, 3}, {2, 1}, "same")), {kReal}, kFloats, kSecond, 1, "(4,5,3)", {.grows = false}},
+    {"pool2d", "(2,3,4,5) | (1,1,3,3)", CALL(K::pool2d(x, 2, 1, "valid", "channels_first", "avg")), {kReal}, kFloats, kSecond, 4, "(2,3,1,5)", {.grows = false}},
+    {"pool3d", "(1,3,2,4,2) | (2,2,2,2,1)", CALL(K::pool3d(x, 2, 2, "same", None, "avg")), {kReal}, kFloats, kSecond, 4, "(3,2,4,2)", {.grows = false}},
+    {"pool3d", "(1,3,2,4,2) | (2,2,2,2,1)", CALL(K::pool3d(x, 2)), {kReal}, kFloats, kSecond, 1, "(1,3,1,4,2)", {.grows = false}},
+    {"local_conv1d", "(2,5,3) | (1,5,3)", CALL(K::local_conv1d(x, K::cast(K::reshape(K::sin(K::arange(24, None, 1, "float64")), {2, 6, 2}), x.dtype()), 2, 2)), {kReal}, kFloats, kSecond, 16, "(2,3,3) | (2,5,2)", {.grows = false, .also = "arange sin reshape cast dtype"}},
+    {"local_conv2d", "(2,2,3,3) | (1,2,4,3)", CALL(K::local_conv2d(x, K::cast(K::reshape(K::sin(K::arange(64, None, 1, "float64")), {4, 8, 2}), x.dtype()), {2, 2}, {1, 1}, {2, 2}, "channels_first")), {kReal}, kFloats, kSecond, 16, "(2,2,2,3) | (2,3,3,3)", {.grows = false, .also = "arange sin reshape cast dtype"}},
+    {"bias_add", "(2,3,4) (4) | (1,1,2) (2) | (0,3,4) (4)", CALL(K::bias_add(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3,4) (3) | (2,3,4) (1) | (2,3,4) (2,3,4)", {.grows = false}},
+    {"bias_add", "(2,3,4,2) (3) | (1,1,2,2) (1)", CALL(K::bias_add(x, y, "channels_first")), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3,4,2) (2)", {.grows = false}},
+    {"bias_add", "(2,3,4) (3,4) | (1,2,2) (2,2)", CALL(K::bias_add(x, y)), {kReal, kReal}, kNumbers, kSecond, 1, "(2,3,4) (2,4)", {.grows = false}},
 
     // ---- padding.h
-    {"temporal_padding", "(2,3,4) | (1,1,2) | (0,3,4)", CALL(K::temporal_padding(x, {1, 2})), {kReal}, kAnything, kSecond, 1, "(2,3)", false},
-    {"spatial_2d_padding", "(2,3,4,2) | (1,1,2,1)", CALL(K::spatial_2d_padding(x, {{1, 2}, {0, 1}})), {kReal}, kAnything, kSecond, 1, "(2,3,4)", false},
-    {"spatial_3d_padding", "(2,1,3,2,2) | (1,1,2,1,1)", CALL(K::spatial_3d_padding(x, {{1, 2}, {0, 1}, {1, 0}}, "channels_first")), {kReal}, kAnything, kSecond, 1, "(2,3,4)", false},
-    {"resize_images", "(2,3,2,2) | (1,1,3,1)", CALL(K::resize_images(x, 2, 3, "channels_last")), {kReal}, kAnything, kSecond, 4, "(2,3,4)", false},
-    {"resize_images", "(2,3,2,2) | (1,1,3,1) | (0,2,2,1)", CALL(K::cast(K::resize_images(x, 2, 3, "channels_last", "bilinear"), x.dtype())), {kReal}, kAnything, kSecond, 8, "(2,3,4)", false, true, false, "cast dtype"},
-    {"resize_images", "(2,2,3,2) | (1,1,1,3)", CALL(K::cast(K::resize_images(x, 3, 1, "channels_first", "bilinear"), x.dtype())), {kReal}, kAnything, kSecond, 8, "(2,3,4)", false, true, false, "cast dtype"},
-    {"resize_volumes", "(2,1,3,2,2) | (1,2,1,1,1)", CALL(K::resize_volumes(x, 2, 1, 3, "channels_last")), {kReal}, kAnything, kSecond, 8, "(2,3,4)", false},
+    {"temporal_padding", "(2,3,4) | (1,1,2) | (0,3,4)", CALL(K::temporal_padding(x, {1, 2})), {kReal}, kAnything, kSecond, 1, "(2,3)", {.grows = false}},
+    {"spatial_2d_padding", "(2,3,4,2) | (1,1,2,1)", CALL(K::spatial_2d_padding(x, {{1, 2}, {0, 1}})), {kReal}, kAnything, kSecond, 1, "(2,3,4)", {.grows = false}},
+    {"spatial_3d_padding", "(2,1,3,2,2) | (1,1,2,1,1)", CALL(K::spatial_3d_padding(x, {{1, 2}, {0, 1}, {1, 0}}, "channels_first")), {kReal}, kAnything, kSecond, 1, "(2,3,4)", {.grows = false}},
+    {"resize_images", "(2,3,2,2) | (1,1,3,1)", CALL(K::resize_images(x, 2, 3, "channels_last")), {kReal}, kAnything, kSecond, 4, "(2,3,4)", {.grows = false}},
+    {"resize_images", "(2,3,2,2) | (1,1,3,1) | (0,2,2,1)", CALL(K::cast(K::resize_images(x, 2, 3, "channels_last", "bilinear"), x.dtype())), {kReal}, kAnything, kSecond, 8, "(2,3,4)", {.grows = false, .also = "cast dtype"}},
+    {"resize_images", "(2,2,3,2) | (1,1,1,3)", CALL(K::cast(K::resize_images(x, 3, 1, "channels_first", "bilinear"), x.dtype())), {kReal}, kAnything, kSecond, 8, "(2,3,4)", {.grows = false, .also = "cast dtype"}},
+    {"resize_volumes", "(2,1,3,2,2) | (1,2,1,1,1)", CALL(K::resize_volumes(x, 2, 1, 3, "channels_last")), {kReal}, kAnything, kSecond, 8, "(2,3,4)", {.grows = false}},
 
     // ---- control.h
-    {"switch_", "() (2,3) (2,3) | () (4,1) (4,1)", CALL(K::switch_(x, [&] { return K::exp(y) * z; }, [&] { return y * K::exp(z); })), {kCondition, kReal, kReal}, kFloats, kSecond, 4, "() (2,3) (2)", true, true, false, "exp multiply"},
+    {"switch_", "() (2,3) (2,3) | () (4,1) (4,1)", CALL(K::switch_(x, [&] { return K::exp(y) * z; }, [&] { return y * K::exp(z); })), {kCondition, kReal, kReal}, kFloats, kSecond, 4, "() (2,3) (2)", {.also = "exp multiply"}},
     {"switch_", "(2) (2,3) (2,3) | (4) (4,1) (4,1)", CALL(K::switch_(x, y, z)), {kBool, kReal, kReal}, kAnything, kSecond, 1, "(3) (2,3) (2,3)"},
-    {"foldl", "(3,2) (2) (2) | (4,1) (1) (1)", CALL(K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * z + e); }, x, y)), {kSmall, kSmall, kSmall}, kFloats, kSecond, 1, "() (2) (2)", true, true, false, "multiply add tanh"},
-    {"foldr", "(3,2) (2) (2) | (4,1) (1) (1)", CALL(K::foldr([&](const Tensor& a, const Tensor& e) { return a * K::sin(e) + z; }, x, y)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "() (2) (2)", true, true, false, "multiply add sin"},
+    {"foldl", "(3,2) (2) (2) | (4,1) (1) (1)", CALL(K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * z + e); }, x, y)), {kSmall, kSmall, kSmall}, kFloats, kSecond, 1, "() (2) (2)", {.also = "multiply add tanh"}},
+    {"foldr", "(3,2) (2) (2) | (4,1) (1) (1)", CALL(K::foldr([&](const Tensor& a, const Tensor& e) { return a * K::sin(e) + z; }, x, y)), {kReal, kReal, kReal}, kFloats, kSecond, 16, "() (2) (2)", {.also = "multiply add sin"}},
     {"rnn", "(2,3,2) (2,2) (2) | (1,4,3) (1,3) (3)", CALL(list(K::rnn([&](const Tensor& t, const Tensors& s) {
        Tensor h = K::tanh(t * z + s[0]);
        return K::Step{K::sin(h), {h}};   // were they one, its three cotangents would be added in an order of the loss's
-     }, x, {y}))), {kSmall, kSmall, kSmall}, kFloats, kSecond, 1, "(2,3) (2,2) (2) | (2,3,2) (3,2) (2) | (2,3,2) (2,3) (2)", true, true, false, "multiply add tanh sin"},
+     }, x, {y}))), {kSmall, kSmall, kSmall}, kFloats, kSecond, 1, "(2,3) (2,2) (2) | (2,3,2) (3,2) (2) | (2,3,2) (2,3) (2)", {.also = "multiply add tanh sin"}},
     {"rnn", "(3,2,2) (2,2) (2,2) (3,2) | (4,1,3) (1,3) (1,1) (4,1)", CALL(list(K::rnn([&](const Tensor& t, const Tensors& s) {
        Tensor h = K::sin(t * s[2] + s[0]);
        return K::Step{h * s[1], {h, s[1] - t}};
-     }, x, {y, y * 0.5}, /*go_backwards=*/true, /*mask=*/w, /*constants=*/z, /*unroll=*/false, /*input_length=*/None, /*time_major=*/true))), {kSmall, kSmall, kSmall, kOptionalBool}, kFloats, kSecond, 16, "(3,2,2) (2,2) (2,2) (2,3) | (3,2,2) (2,2) (2,2) (3)", true, true, false, "multiply add subtract sin"},
+     }, x, {y, y * 0.5}, /*go_backwards=*/true, /*mask=*/w, /*constants=*/z, /*unroll=*/false, /*input_length=*/None, /*time_major=*/true))), {kSmall, kSmall, kSmall, kOptionalBool}, kFloats, kSecond, 16, "(3,2,2) (2,2) (2,2) (2,3) | (3,2,2) (2,2) (2,2) (3)", {.also = "multiply add subtract sin"}},
     {"rnn", "(2,3,2) (2,2) (2,3,1) | (3,2,1) (3,1) (3,2,1)", CALL(list(K::rnn([&](const Tensor& t, const Tensors& s) {
        return K::Step{K::expand_dims(t, 1), {s[0] * t}};
-     }, x, {y}, false, z, None, false, None, false, /*zero_output_for_mask=*/true))), {kReal, kReal, kOptionalBool}, kNumbers, kSecond, 16, "(2,3,2) (2,2) (2,3,2)", true, true, false, "multiply expand_dims"},
-    {"map_fn", "(2,3) (3) | (1,1) (1)", CALL(K::map_fn([&](const Tensor& t) { return K::exp(t) * y; }, x)), {kReal, kReal}, kFloats, kSecond, 4, "() (2)", true, true, false, "exp multiply"},
-    {"map_fn", "(3,2) (3) | (4,1) (4)", CALL(K::map_fn([](const Tensors& t) { return t[0] * t[1]; }, {x, y})), {kReal, kReal}, kNumbers, kSecond, 4, "(2,2) (3)", true, true, false, "multiply"},
-    {"in_train_phase", "(2,3) (2,3) () | (4,1) (4,1) ()", CALL(K::in_train_phase(K::exp(x), x * y, z)), {kReal, kReal, {0, 1, int32, false}}, kFloats, kSecond, 4, "", true, true, false, "exp multiply"},
-    {"in_test_phase", "(2,3) (2,3) () | (4,1) (4,1) ()", CALL(K::in_test_phase(x * y, K::exp(x), z)), {kReal, kReal, {0, 1, int32, false}}, kFloats, kSecond, 4, "", true, true, false, "exp multiply"},
+     }, x, {y}, false, z, None, false, None, false, /*zero_output_for_mask=*/true))), {kReal, kReal, kOptionalBool}, kNumbers, kSecond, 16, "(2,3,2) (2,2) (2,3,2)", {.also = "multiply expand_dims"}},
+    {"map_fn", "(2,3) (3) | (1,1) (1)", CALL(K::map_fn([&](const Tensor& t) { return K::exp(t) * y; }, x)), {kReal, kReal}, kFloats, kSecond, 4, "() (2)", {.also = "exp multiply"}},
+    {"map_fn", "(3,2) (3) | (4,1) (4)", CALL(K::map_fn([](const Tensors& t) { return t[0] * t[1]; }, {x, y})), {kReal, kReal}, kNumbers, kSecond, 4, "(2,2) (3)", {.also = "multiply"}},
+    {"in_train_phase", "(2,3) (2,3) () | (4,1) (4,1) ()", CALL(K::in_train_phase(K::exp(x), x * y, z)), {kReal, kReal, {.low = 0, .high = 1, .dtype = int32, .differentiable = false}}, kFloats, kSecond, 4, "", {.also = "exp multiply"}},
+    {"in_test_phase", "(2,3) (2,3) () | (4,1) (4,1) ()", CALL(K::in_test_phase(x * y, K::exp(x), z)), {kReal, kReal, {.low = 0, .high = 1, .dtype = int32, .differentiable = false}}, kFloats, kSecond, 4, "", {.also = "exp multiply"}},
 
     // ---- introspection.h, creation.h
     {"cast", kOne, CALL(K::cast(x, float64)), {kReal}, kAnything},
@@ -232,25 +233,25 @@ constexpr Sample kOpSamples[] = {
     {"shape", kOne, CALL(K::shape(x)), {kReal}, kAnything, kNone},
     {"size", kOne, CALL(K::size(x)), {kReal}, kAnything, kNone},
     {"identity", kOne, CALL(K::identity(x)), {kReal}, kAnything},
-    {"zeros", kOne, CALL(K::zeros(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", false, true, false, "shape"},
-    {"ones", kOne, CALL(K::ones(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", false, true, false, "shape"},
-    {"eye", kMatrix, CALL(K::eye(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", false, true, false, "shape"},
-    {"zeros_like", kOne, CALL(K::zeros_like(x, "float64")), {kReal}, kAnything, kNone, 1, "", false},
-    {"ones_like", kOne, CALL(K::ones_like(x, "int16")), {kReal}, kAnything, kNone, 1, "", false},
-    {"arange", "() () | () ()", CALL(K::arange(x, y, 2, "float64")), {{1, 2, int32, false, true}, {5, 9, int32, false, true}}, kFloats, kNone, 1, "(2) ()"},
+    {"zeros", kOne, CALL(K::zeros(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", {.grows = false, .also = "shape"}},
+    {"ones", kOne, CALL(K::ones(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", {.grows = false, .also = "shape"}},
+    {"eye", kMatrix, CALL(K::eye(K::shape(x), "float64")), {kReal}, kAnything, kNone, 1, "", {.grows = false, .also = "shape"}},
+    {"zeros_like", kOne, CALL(K::zeros_like(x, "float64")), {kReal}, kAnything, kNone, 1, "", {.grows = false}},
+    {"ones_like", kOne, CALL(K::ones_like(x, "int16")), {kReal}, kAnything, kNone, 1, "", {.grows = false}},
+    {"arange", "() () | () ()", CALL(K::arange(x, y, 2, "float64")), {{.low = 1, .dtype = int32, .differentiable = false, .host = true}, {.low = 5, .high = 9, .dtype = int32, .differentiable = false, .host = true}}, kFloats, kNone, 1, "(2) ()"},
     {"print_tensor", kOne, CALL(K::print_tensor(x, "x is")), {kReal}, kAnything},
     {"stop_gradient", kOne, CALL(K::stop_gradient(x)), {kReal}, kAnything, kNone},
 
     // ---- random.h
-    {"random_normal", kOne, CALL(K::random_normal(K::shape(x), 0.5, 2.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
-    {"random_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype"},
-    {"random_uniform", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_uniform(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, {3, 4}}, kFloats, kSecond, 1, "", true, true, true, "shape dtype"},
-    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), -3, 9, "int32", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
-    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), 0.0, 1.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
-    {"random_binomial", kOne, CALL(K::random_binomial(K::shape(x), 0.4, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", true, true, true, "shape dtype"},
-    {"truncated_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::truncated_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", true, true, true, "shape dtype"},
-    {"dropout", kOne, CALL(K::dropout(x, 0.4, None, 7)), {kReal}, kFloats, kSecond, 1, "", true, true, true, "", true},
-    {"dropout", "(2,3,4) | (4,1,2)", CALL(K::dropout(x, 0.4, {None, 1, None}, 7)), {kReal}, kFloats, kSecond, 1, "(2,3)", true, true, true, "", true},
+    {"random_normal", kOne, CALL(K::random_normal(K::shape(x), 0.5, 2.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"random_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"random_uniform", "(2,3) (3) () | (4,1) (1) ()", CALL(K::random_uniform(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, {3, 4}}, kFloats, kSecond, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), -3, 9, "int32", 7)), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"random_uniform", kOne, CALL(K::random_uniform(K::shape(x), 0.0, 1.0, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"random_binomial", kOne, CALL(K::random_binomial(K::shape(x), 0.4, "float64", 7)), {kNoPath}, kAnything, kNone, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"truncated_normal", "(2,3) (3) () | (4,1) (1) ()", CALL(K::truncated_normal(K::shape(x), y, z, x.dtype(), 7)), {kShape, kReal, kPositive}, kFloats, kSecond, 1, "", {.draws = true, .also = "shape dtype"}},
+    {"dropout", kOne, CALL(K::dropout(x, 0.4, None, 7)), {kReal}, kFloats, kSecond, 1, "", {.draws = true, .dtype_is_value = true}},
+    {"dropout", "(2,3,4) | (4,1,2)", CALL(K::dropout(x, 0.4, {None, 1, None}, 7)), {kReal}, kFloats, kSecond, 1, "(2,3)", {.draws = true, .dtype_is_value = true}},
 
     // ---- shaping.h
     {"concatenate", "(2,3) (2,1) | (4,1) (4,2) | (1,0) (1,3)", CALL(K::concatenate({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (3,3) | (2,3) (3) | () ()"},
@@ -258,9 +259,9 @@ constexpr Sample kOpSamples[] = {
     {"stack", "(2,3) (2,3) | (4,1) (4,1) | (0,3) (0,3) | () ()", CALL(K::stack({x, y})), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,1) | (3) (3,1)"},
     {"stack", "(2,3) (2,3) | (4,1) (4,1)", CALL(K::stack({x, y, x}, -1)), {kReal, kReal}, kAnything, kSecond, 1, "(2,3) (2,1)"},
     {"reshape", "(2,3) | (4,3) | (1,6) | (0,3)", CALL(K::reshape(x, {-1, 3, 1})), {kReal}, kAnything, kSecond, 1, "(2,2)"},
-    {"reshape", "(2,3) | (4,3) | (0,3) | (3,1)", CALL(K::reshape(x, {K::shape(x)[1], K::shape(x)[0]})), {kReal}, kAnything, kSecond, 1, "(3)", true, true, false, "shape index"},
+    {"reshape", "(2,3) | (4,3) | (0,3) | (3,1)", CALL(K::reshape(x, {K::shape(x)[1], K::shape(x)[0]})), {kReal}, kAnything, kSecond, 1, "(3)", {.also = "shape index"}},
     {"permute_dimensions", "(2,3,4) | (1,3,2) | (0,2,3)", CALL(K::permute_dimensions(x, {2, 0, 1})), {kReal}, kAnything, kSecond, 1, "(2,3)"},
-    {"transpose", kOne, CALL(K::transpose(x)), {kReal}, kAnything, kSecond, 1, "", true},
+    {"transpose", kOne, CALL(K::transpose(x)), {kReal}, kAnything, kSecond, 1, ""},
     {"repeat_elements", "(2,3) | (4,1) | (0,3)", CALL(K::repeat_elements(x, 3, 1)), {kReal}, kAnything, kSecond, 1, "(3) | ()"},
     {"repeat", "(2,3) | (4,1) | (0,3)", CALL(K::repeat(x, 3)), {kReal}, kAnything},
     {"tile", "(2,3) | (4,1) | (0,3)", CALL(K::tile(x, {2, 3})), {kReal}, kAnything},
@@ -273,56 +274,56 @@ constexpr Sample kOpSamples[] = {
     {"reverse", kMatrix, CALL(K::reverse(x, 1)), {kReal}, kAnything, kSecond, 1, "(3)"},
     {"reverse", "(2,3,2) | (1,4,3)", CALL(K::reverse(x, {0, -1})), {kReal}, kAnything, kSecond, 1, "(3)"},
     {"slice", "(3,4) | (2,3)", CALL(K::slice(x, {1, 0}, {1, -1})), {kReal}, kAnything, kSecond, 1, "(1,3) | (3) | (2,3,4)"},
-    {"slice", "(3,4) (2) (2) | (4,6) (2) (2)", CALL(K::slice(x, y, z)), {kReal, {1, 1, int32, false, true}, {2, 2, int32, false, true}}, kAnything, kSecond, 1,
-     "(2,2) (2) (2) | (4,6) (1) (2)", false},
+    {"slice", "(3,4) (2) (2) | (4,6) (2) (2)", CALL(K::slice(x, y, z)), {kReal, {.low = 1, .high = 1, .dtype = int32, .differentiable = false, .host = true}, {.low = 2, .dtype = int32, .differentiable = false, .host = true}}, kAnything, kSecond, 1,
+     "(2,2) (2) (2) | (4,6) (1) (2)", {.grows = false}},
     {"one_hot", "(2,3) | (4,1) | (0,3) | ()", CALL(K::one_hot(x, 3)), {index_below(4)}, kFloats, kNone},
     {"gather", "(3,2) (2,2) | (3,1) (4,2) | (4) (2) | (3,2) (0,2)", CALL(K::gather(x, y)), {kReal, index_below(3)}, kAnything, kSecond, 1, "() (2)"},
-    {"index", "(3,4) | (5,2)", CALL(x[1]), {kReal}, kAnything, kSecond, 1, "() | (1,3)", true, false},
-    {"index", "(3,4) | (5,2)", CALL(x(kassette::all, kassette::slice(None, None, -1))), {kReal}, kAnything, kSecond, 1, "(3)", true, false},
-    {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", true, false},
+    {"index", "(3,4) | (5,2)", CALL(x[1]), {kReal}, kAnything, kSecond, 1, "() | (1,3)", {.k = false}},
+    {"index", "(3,4) | (5,2)", CALL(x(kassette::all, kassette::slice(None, None, -1))), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
+    {"index", "(4,3,2) | (5,2,3)", CALL(x(kassette::slice(1, None, 2), kassette::ellipsis, -1, kassette::newaxis)), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 
     // ---- sparse.h; the dense shape is fixed, so the sizes of the entries alone vary
-    {"sparse_coo", "(4,2) (4) | (1,2) (1) | (0,2) (0)", CALL(K::to_dense(K::sparse_coo(x, y, {3, 4}))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) | (4,3) (4) | (4,2) (4,1)", false, true, false, "to_dense sparse_to_dense"},
-    {"to_dense", "(5,3) (5) | (2,3) (2)", CALL(K::to_dense(K::sparse_coo(x, y, {2, 3, 2}))), {place_below(2, int64), kReal}, kAnything, kSecond, 4, "(5,3) (4)", false, true, false, "sparse_coo"},
-    {"to_sparse", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (1) | (2,1,3) | (3,2,2)", CALL(K::to_dense(K::to_sparse(x))), {kReal}, kAnything, kSecond, 1, "()", false},
-    {"dot", "(4,2) (4) (3,2) | (1,2) (1) (3,5) | (0,2) (0) (3,1)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (2,3) | (4,2) (3) (3,2)", false, true, false, "sparse_coo"},
-    {"dot", "(4,2) (4) (3,4) | (6,2) (6) (1,4)", CALL(K::dot(z, K::sparse_coo(x, y, {4, 3}))), {place_below(3, int64), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4,3)", false, true, false, "sparse_coo"},
-    {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", false, true, false, "sparse_coo"},
-    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {place_below(3), kReal, place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", false, true, false, "sparse_coo to_dense"},
-    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", false, true, false, "sparse_coo to_dense"},
+    {"sparse_coo", "(4,2) (4) | (1,2) (1) | (0,2) (0)", CALL(K::to_dense(K::sparse_coo(x, y, {3, 4}))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) | (4,3) (4) | (4,2) (4,1)", {.grows = false, .also = "to_dense sparse_to_dense"}},
+    {"to_dense", "(5,3) (5) | (2,3) (2)", CALL(K::to_dense(K::sparse_coo(x, y, {2, 3, 2}))), {place_below(2, int64), kReal}, kAnything, kSecond, 4, "(5,3) (4)", {.grows = false, .also = "sparse_coo"}},
+    {"to_sparse", "(2,3) | (4,3) | (1,1) | (0,3) | (3) | (1) | (2,1,3) | (3,2,2)", CALL(K::to_dense(K::to_sparse(x))), {kReal}, kAnything, kSecond, 1, "()", {.grows = false}},
+    {"dot", "(4,2) (4) (3,2) | (1,2) (1) (3,5) | (0,2) (0) (3,1)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (2,3) | (4,2) (3) (3,2)", {.grows = false, .also = "sparse_coo"}},
+    {"dot", "(4,2) (4) (3,4) | (6,2) (6) (1,4)", CALL(K::dot(z, K::sparse_coo(x, y, {4, 3}))), {place_below(3, int64), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4,3)", {.grows = false, .also = "sparse_coo"}},
+    {"dot", "(4,2) (4) (3) | (6,2) (6) (3)", CALL(K::dot(K::sparse_coo(x, y, {4, 3}), z)), {place_below(3), kReal, kReal}, kNumbers, kSecond, 16, "(4,2) (4) (4)", {.grows = false, .also = "sparse_coo"}},
+    {"concatenate", "(4,2) (4) (2,2) (2) | (1,2) (1) (3,2) (3)", CALL(K::to_dense(K::concatenate({K::sparse_coo(x, y, {3, 4}), K::sparse_coo(z, w, {3, 3})}))), {place_below(3), kReal, place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3) (2,2) (2)", {.grows = false, .also = "sparse_coo to_dense"}},
+    {"transpose", "(4,2) (4) | (1,2) (1)", CALL(K::to_dense(K::transpose(K::sparse_coo(x, y, {3, 4})))), {place_below(3), kReal}, kAnything, kSecond, 4, "(4,2) (3)", {.grows = false, .also = "sparse_coo to_dense"}},
 
     // ---- collectives, among the one rank of this process; those of several ranks are in tests/ranks
-    {"all_reduce", kOne, CALL(kassette::all_reduce({x}, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", true, false},
-    {"all_reduce", "(2,3) (3) | (4,3) (1)", CALL(kassette::all_reduce({x, y}, Reduction::mean, all_ranks())), {kReal, {-2, 2, {}, true, false, true}}, kFloats, kSecond, 1, "", true, false},
-    {"all_reduce_nonlinear", kOne, CALL(kassette::all_reduce({x}, Reduction::prod, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", true, false, false, "all_reduce"},
-    {"broadcast", kOne, CALL(kassette::broadcast({x}, 0, all_ranks())), {kReal}, kAnything, kSecond, 1, "", true, false},
-    {"all_gather", kOne, CALL(kassette::all_gather(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "", true, false},
-    {"reduce_scatter", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "()", true, false},
-    {"reduce_scatter_nonlinear", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::max, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", true, false, false, "reduce_scatter"},
-    {"shard", kMatrix, CALL(kassette::shard(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", true, false},
-    {"all_to_all", kMatrix, CALL(kassette::all_to_all(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", true, false},
+    {"all_reduce", kOne, CALL(kassette::all_reduce({x}, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", {.k = false}},
+    {"all_reduce", "(2,3) (3) | (4,3) (1)", CALL(kassette::all_reduce({x, y}, Reduction::mean, all_ranks())), {kReal, {.mixes = true}}, kFloats, kSecond, 1, "", {.k = false}},
+    {"all_reduce_nonlinear", kOne, CALL(kassette::all_reduce({x}, Reduction::prod, all_ranks())), {kReal}, kNumbers, kSecond, 1, "", {.k = false, .also = "all_reduce"}},
+    {"broadcast", kOne, CALL(kassette::broadcast({x}, 0, all_ranks())), {kReal}, kAnything, kSecond, 1, "", {.k = false}},
+    {"all_gather", kOne, CALL(kassette::all_gather(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "", {.k = false}},
+    {"reduce_scatter", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::sum, all_ranks())), {kReal}, kNumbers, kSecond, 1, "()", {.k = false}},
+    {"reduce_scatter_nonlinear", kMatrix, CALL(kassette::reduce_scatter(x, Reduction::max, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false, .also = "reduce_scatter"}},
+    {"shard", kMatrix, CALL(kassette::shard(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
+    {"all_to_all", kMatrix, CALL(kassette::all_to_all(x, all_ranks())), {kReal}, kAnything, kSecond, 1, "()", {.k = false}},
 
     // ---- ops that adjoints are made of
-    {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", true, false},
-    {"log1p", kOne, CALL(kassette::log1p(x)), {{-0.6, 2}}, kFloats, kSecond, 1, "", true, false},
-    {"leaky_relu", kOne, CALL(kassette::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", true, false},
-    {"bent_relu", kOne, CALL(kassette::bent_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", true, false},
-    {"logit", kOne, CALL(kassette::logit(x)), {kUnit}, kFloats, kSecond, 4, "", true, false},
-    {"rsqrt", kOne, CALL(kassette::rsqrt(x, 0.1)), {kPositive}, kFloats, kSecond, 4, "", true, false},
-    {"mul_no_nan", kTwo, CALL(kassette::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, true, false},
-    {"div_no_nan", kTwo, CALL(kassette::div_no_nan(x, y)), {kReal, kPositive}, kFloats, kSecond, 1, kTwoWrong, true, false},
-    {"where_positive", kTwo, CALL(kassette::where_positive(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 1, kTwoWrong, true, false},
+    {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"log1p", kOne, CALL(kassette::log1p(x)), {{-0.6, 2}}, kFloats, kSecond, 1, "", {.k = false}},
+    {"leaky_relu", kOne, CALL(kassette::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"bent_relu", kOne, CALL(kassette::bent_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"logit", kOne, CALL(kassette::logit(x)), {kUnit}, kFloats, kSecond, 4, "", {.k = false}},
+    {"rsqrt", kOne, CALL(kassette::rsqrt(x, 0.1)), {kPositive}, kFloats, kSecond, 4, "", {.k = false}},
+    {"mul_no_nan", kTwo, CALL(kassette::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
+    {"div_no_nan", kTwo, CALL(kassette::div_no_nan(x, y)), {kReal, kPositive}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
+    {"where_positive", kTwo, CALL(kassette::where_positive(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 1, kTwoWrong, {.k = false}},
     {"where", "(2,3) (2,3) (2,3) | (2,1) (1,3) (2,3) | (1,3) (4,1) (1,1) | (2,1) () (3) | (4,3) () (1)", CALL(kassette::where(x, y, z)),
-     {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (4,3) (2,3) | (2) (3) (3)", true, false},
-    {"broadcast_like", "(1,3) (2,3) | (4,1) (4,3) | (3) (2,3) | () (2,2)", CALL(kassette::broadcast_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "", true, false},
-    {"sum_to_like", "(2,3) (1,3) | (4,3) (4,1) | (2,3) (3) | (2,2) ()", CALL(kassette::sum_to_like(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 4, "", true, false},
-    {"reshape_like", "(2,3) (3,2) | (4,1) (1,4)", CALL(kassette::reshape_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "(2,3) (2,2)", true, false},
-    {"broadcast_to", "(1,3) | (4,1)", CALL(kassette::broadcast_to(x, {2, 4, 3})), {kReal}, kAnything, kSecond, 1, "(2,3) | (2,1,4,3)", false, false},
-    {"unstack", "(2,3) | (2,1) | (2,0)", CALL(kassette::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", false, false},
-    {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(kassette::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", false, false},
-    {"log_softmax", kMatrix, CALL(kassette::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", true, false},
-    {"pick", "(2,3) (2) | (4,3) (4)", CALL(kassette::pick(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", true, false, false, "cast"},
-    {"pad", "(2,3) | (4,1) | (0,3)", CALL(kassette::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", true, false},
+     {kBool, kReal, kReal}, kAnything, kSecond, 1, "(2,3) (4,3) (2,3) | (2) (3) (3)", {.k = false}},
+    {"broadcast_like", "(1,3) (2,3) | (4,1) (4,3) | (3) (2,3) | () (2,2)", CALL(kassette::broadcast_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "", {.k = false}},
+    {"sum_to_like", "(2,3) (1,3) | (4,3) (4,1) | (2,3) (3) | (2,2) ()", CALL(kassette::sum_to_like(x, y)), {kReal, kNoPath}, kNumbers, kSecond, 4, "", {.k = false}},
+    {"reshape_like", "(2,3) (3,2) | (4,1) (1,4)", CALL(kassette::reshape_like(x, y)), {kReal, kNoPath}, kAnything, kSecond, 1, "(2,3) (2,2)", {.k = false}},
+    {"broadcast_to", "(1,3) | (4,1)", CALL(kassette::broadcast_to(x, {2, 4, 3})), {kReal}, kAnything, kSecond, 1, "(2,3) | (2,1,4,3)", {.grows = false, .k = false}},
+    {"unstack", "(2,3) | (2,1) | (2,0)", CALL(kassette::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", {.grows = false, .k = false}},
+    {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(kassette::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", {.grows = false, .k = false}},
+    {"log_softmax", kMatrix, CALL(kassette::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", {.k = false}},
+    {"pick", "(2,3) (2) | (4,3) (4)", CALL(kassette::pick(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
+    {"pad", "(2,3) | (4,1) | (0,3)", CALL(kassette::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 };
 #undef CALL
 

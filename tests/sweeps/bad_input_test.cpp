@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/catch.h"
+#include "tests/settings.h"
 #include "tests/sweeps/sample.h"
 
 namespace K = kassette::backend;
@@ -167,29 +168,41 @@ TEST_CASE("every sample of several tensors refuses two devices with a DeviceErro
 }
 
 TEST_CASE("every sample that does not fit the memory limit throws a MemoryError and leaves nothing", "[sweep][bad]") {
+  int refused = 0;
   for (const Sample& s : op_samples()) {
-    if (!s.grows) continue;
+    if (!s.traits.grows) continue;
     Shapes shapes = grown(cases_of(s)[0], 60000);
     std::string what = title(s, shapes, plain_dtype(s)) + " with no memory left";
     Tensors in = make_inputs(s, shapes, plain_dtype(s));
     empty_cache();
     Ledger ledger;
-    set_memory_limit(memory_stats().live + memory_stats().cached + 1);
     std::string wrong;
-    try {
-      call(s, in);   // views and small results fit
-    } catch (const MemoryError& e) {
-      wrong = bad_message(s, e.what());
-    } catch (const std::exception& e) {
-      wrong = std::string("no MemoryError: ") + e.what();
+    bool threw = false;
+    {
+      MemoryLimit none_left(memory_stats().live + memory_stats().cached + 1);
+      try {
+        call(s, in);
+      } catch (const MemoryError& e) {
+        threw = true;
+        wrong = bad_message(s, e.what());
+      } catch (const std::exception& e) {
+        wrong = std::string("no MemoryError: ") + e.what();
+      }
     }
-    set_memory_limit(0);
+    refused += threw;
     if (!wrong.empty()) FAIL_CHECK(what << ": " << wrong);
     if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(what << ": leaves " << kept);
+    empty_cache();
+    reset_peak_memory();
+    const std::int64_t before = memory_stats().live;
     try {
       call(s, in);
     } catch (const std::exception& e) {
       FAIL_CHECK(what << ", and then with memory: " << e.what());
     }
+    // Views and small results fit; what takes memory when it may must have been refused it.
+    const std::int64_t taken = memory_stats().peak - before;
+    if (threw != (taken > 0)) FAIL_CHECK(what << ": " << (threw ? "refused" : "not refused") << ", and takes " << taken << " bytes");
   }
+  CHECK(refused > 100);
 }

@@ -110,7 +110,7 @@ TEST_CASE("every op row is on the tape of a sample or of its gradients, or is ex
   for (const Sample& s : op_samples()) {
     auto cases = cases_of(s);
     std::set<std::string> ops = recorded_by(s, cases[0]);
-    if (!s.k && !ops.count(s.name)) FAIL_CHECK("the sample of row " << s.name << " does not record it");
+    if (!s.traits.k && !ops.count(s.name)) FAIL_CHECK("the sample of row " << s.name << " does not record it");
     seen.insert(ops.begin(), ops.end());
   }
   for (const OpDef* row : all_rows())
@@ -122,7 +122,7 @@ TEST_CASE("every K function is called by a sample, or is exempt with a reason", 
   std::set<std::string> declared = declared_functions(), sampled;
   CHECK(declared.size() > 60);
   for (const Sample& s : op_samples())
-    if (s.k) sampled.insert(s.name);
+    if (s.traits.k) sampled.insert(s.name);
   for (const std::string& name : declared)
     if (!sampled.count(name) && !exempt(kFunctions, name))
       FAIL_CHECK("K::" << name << " is in no sample: give it a line in tests/op_samples.h");

@@ -64,7 +64,7 @@ std::string difference(const Sample& s, const Tensors& cpu_results, const Tensor
   for (const Tensor& x : in) sizes.push_back(x);
   for (std::int64_t i = 0; i < cpu_results.size(); ++i) {
     double apart = units_apart(cpu_results[i], gpu_results[i], folded(sizes, cpu_results[i]));
-    if (apart <= (s.draws && i == 0 ? 0 : 8 * s.loose)) continue;   // what is drawn has the same bits
+    if (apart <= (s.traits.draws && i == 0 ? 0 : 8 * s.loose)) continue;   // what is drawn has the same bits
     std::string why = testing::compare(gpu_results[i], cpu_results[i], {.rtol = 0, .atol = 0}).message;
     return "result " + std::to_string(i) + " is " + std::to_string(apart) + " units away from the CPU's: " + why;
   }
@@ -137,7 +137,7 @@ TEST_CASE("every sample at sizes of many blocks gives on a CUDA device what it g
   if (!has_device("cuda:0")) return;
   warm_up();
   for (const Sample& s : op_samples()) {
-    if (!s.grows) continue;
+    if (!s.traits.grows) continue;
     auto cases = cases_of(s);
     for (std::size_t k = 0; k < cases.size() && k < 2; ++k) {
       Shapes shapes = grown(cases[k], 6000);
@@ -150,7 +150,7 @@ TEST_CASE("every sample is played on a CUDA device with the bits of eager calls 
   if (!has_device("cuda:0")) return;
   warm_up();
   for (const Sample& s : op_samples())
-    if (!s.draws)
+    if (!s.traits.draws)
       for (const auto& cases : cases_by_ranks(s))
         checked(title(s, cases[0], plain_dtype(s)) + " played", [&] { return play(s, cases, plain_dtype(s)); });
 }

@@ -55,7 +55,7 @@ std::string against_wide(const Sample& s, const Tensors& in, DType dtype) {
 
 TEST_CASE("every sample in every dtype gives what the widest dtype gives, converted; integers wrap", "[sweep]") {
   for (const Sample& s : op_samples())
-    for (DType dtype : s.draws ? std::vector<DType>() : dtypes_of(s.takes))
+    for (DType dtype : s.traits.draws ? std::vector<DType>() : dtypes_of(s.takes))
       for (const Shapes& shapes : cases_of(s)) {
         Ledger ledger;
         try {
@@ -96,7 +96,7 @@ TEST_CASE("every sample refuses the dtypes outside its domain with a TypeError, 
           call(s, in);
           FAIL_CHECK(title(s, shapes, dtype) << (symbolic ? " symbolic" : "") << ": is not refused");
         } catch (const Error& e) {
-          bool right = s.dtype_is_value ? dynamic_cast<const ValueError*>(&e) != nullptr : dynamic_cast<const TypeError*>(&e) != nullptr;
+          bool right = s.traits.dtype_is_value ? dynamic_cast<const ValueError*>(&e) != nullptr : dynamic_cast<const TypeError*>(&e) != nullptr;
           if (!right) FAIL_CHECK(title(s, shapes, dtype) << ": another class of exception: " << e.what());
           said[symbolic] = e.what();
           if (std::string bad = bad_message(s, e.what()); !bad.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << bad);

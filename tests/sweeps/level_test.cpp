@@ -51,7 +51,7 @@ constexpr std::int64_t kShared = 300000;
 template <class F>
 void for_each_large_case(std::int64_t size, F&& f) {
   for (const Sample& s : op_samples()) {
-    if (!s.grows) continue;
+    if (!s.traits.grows) continue;
     int cases = 0;
     for (const Shapes& small : cases_of(s)) {
       if (++cases > kCases) break;

@@ -120,7 +120,7 @@ std::vector<DType> dtypes_of(Takes takes) {
 std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
-  std::string t = (s.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
+  std::string t = (s.traits.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();
 }
@@ -128,7 +128,7 @@ std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
 std::string bad_message(const Sample& s, const char* message) {
   std::string m = message, start = std::string(s.name) + ": ";
   if (m.find('\n') != std::string::npos) return "the message has more than one line: " + m;
-  std::string also = " " + std::string(s.also) + " ", by = m.substr(0, m.find(':'));
+  std::string also = " " + std::string(s.traits.also) + " ", by = m.substr(0, m.find(':'));
   if (also.find(" " + by + " ") != std::string::npos) return "";
   if (m.compare(0, start.size(), start) != 0) return "the message does not start with \"" + start + "\": " + m;
   return "";

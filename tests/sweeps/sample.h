@@ -33,21 +33,27 @@ enum class Order : std::uint8_t {
 
 inline constexpr int kMaxInputs = 6;
 
+/// What a sample has that most have not; rows name what they set.
+struct SampleTraits {
+  bool grows = true;             // whether it may be called with all sizes above 1 multiplied by one factor
+  bool k = true;                 // false: name is that of an op row, not of a K function
+  bool draws = false;            // random: each call of a function draws anew
+  const char* also = "";         // functions that the call itself makes, and in whose names messages may be
+  bool dtype_is_value = false;   // the specification makes another dtype a ValueError, not a TypeError
+};
+
 /// One way to call a K function, or an op that no K function reaches.
 struct Sample {
   const char* name;     // as the user types it, and as messages start
   const char* cases;    // shapes of the inputs, "(2,3) (3) | (4,1) (1,3)"; cases of one signature are replayed by one function
+  const char* expression;   // the call as it is written, with the inputs x, y, z, w
   Tensors (*call)(const Tensor* in);
   Input in[kMaxInputs] = {};
   Takes takes = Takes::floats;
   Order order = Order::second;
   double loose = 1;              // what the tolerances of the dtype and level sweeps are multiplied with
   const char* bad_shapes = "";   // cases that are a ValueError
-  bool grows = true;             // whether it may be called with all sizes above 1 multiplied by one factor
-  bool k = true;                 // false: name is that of an op row, not of a K function
-  bool draws = false;            // random: each call of a function draws anew
-  const char* also = "";         // functions that the call itself makes, and in whose names messages may be
-  bool dtype_is_value = false;   // the specification makes another dtype a ValueError, not a TypeError
+  SampleTraits traits = {};
 };
 
 /// The table.

@@ -171,7 +171,7 @@ std::vector<DType> two_widths(const Sample& s) {
 
 TEST_CASE("every sample on placeholders, played at all its sizes, has the bits of eager calls, gradients too", "[sweep]") {
   for (const Sample& s : op_samples())
-    for (const auto& cases : s.draws ? one_by_one(s) : cases_by_ranks(s))
+    for (const auto& cases : s.traits.draws ? one_by_one(s) : cases_by_ranks(s))
       for (DType dtype : two_widths(s)) {
         Ledger ledger;
         try {
@@ -185,7 +185,7 @@ TEST_CASE("every sample on placeholders, played at all its sizes, has the bits o
 
 TEST_CASE("every sample in a branch has the first and second gradients of the eager call", "[sweep]") {
   for (const Sample& s : op_samples()) {
-    if (s.order == Order::none || s.draws) continue;
+    if (s.order == Order::none || s.traits.draws) continue;
     for (const Shapes& shapes : cases_of(s))
       try {
         if (std::string wrong = in_branch(s, shapes, float64); !wrong.empty()) FAIL_CHECK(title(s, shapes, float64) << ": " << wrong);
