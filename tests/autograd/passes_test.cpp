@@ -1,6 +1,8 @@
 // tests/autograd/passes_test.cpp - each pass over a program by itself, on programs written by hand.
 #include "autograd/passes.h"
 
+#include <kassette/backend.h>
+
 #include <initializer_list>
 #include <vector>
 
@@ -60,6 +62,25 @@ Slots dying(const Program& p, int first, int n) { return {p.dead.begin() + first
 
 }  // namespace
 
+TEST_CASE("reorder: steps go where they are told, whatever the order in which they are told it", "[passes]") {
+  Program p = feeds(1);
+  const int a = append(p, negative(), {0}), b = append(p, negative(), {0}), c = append(p, negative(), {0});
+  reorder(p, {{7, 0}, {1, 2}, {3, 1}});
+  CHECK(makes(p) == Slots{c, b, a});
+}
+
+TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is needed", "[passes]") {
+  Program p = feeds(2);
+  append(p, kassette::broadcast_like_row, {0, 1});
+  append(p, negative(), {0});
+  p.step(0).need = p.step(1).need = kassette::kValue;
+  CHECK_FALSE(reads_shape(p.step(0), 0));
+  CHECK(reads_shape(p.step(0), 1));
+  CHECK_FALSE(reads_shape(p.step(1), 0));
+  p.step(1).need = kassette::kShape;
+  CHECK(reads_shape(p.step(1), 0));
+}
+
 TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody reads nothing", "[passes]") {
   Program p = feeds(2);
   const int a = append(p, negative(), {0}), like = append(p, negative(), {a}), wide = append(p, kassette::broadcast_like_row, {1, like}), unused = append(p, add(), {wide, a});
@@ -101,6 +122,33 @@ TEST_CASE("find_deaths: a slot dies with its last reader, its value with the las
   CHECK(dying(p, p.step(1).spent, p.step(1).n_spent) == Slots{1, a});
   CHECK(dying(p, p.step(2).dead, p.step(2).n_dead) == Slots{a, b});
   CHECK(dying(p, p.step(3).dead, p.step(3).n_dead) == Slots{c + 1});   // c is an output, and nobody reads the sum
+}
+
+TEST_CASE("find_in_place: a set goes into its variable where no later step reads what was there", "[passes]") {
+  // v is set to next; with a second reader of v behind the step that makes next, its old value has to stay.
+  for (const bool read_later : {false, true}) {
+    kassette::Tensor v = kassette::backend::variable({1, 2, 3, 4}), w = kassette::backend::variable({1, 2, 3, 4});
+    Program p;
+    for (const kassette::Tensor& t : {v, w}) {
+      kassette::LeafSlot leaf{};
+      leaf.slot = p.n_slots++;
+      leaf.node = kassette::Access::body(t).node;
+      p.variables.push_back(leaf);
+    }
+    const int next = append(p, negative(), {0}), other = append(p, add(), {next, read_later ? 0 : next});
+    set_outputs(p, {});
+    p.effects.push_back({kassette::Access::body(v).node->cell, next, Effect::kSet, "update"});
+    p.effects.push_back({kassette::Access::body(w).node->cell, other, Effect::kSet, "update"});
+    for (int slot : {next, other}) p.root[static_cast<std::size_t>(slot)] = 1;
+    find_needs(p, {next, other});
+    find_tail(p);
+    find_deaths(p);
+    find_in_place(p);
+    CHECK(p.first_tail == 0);
+    CHECK(p.effects[0].step == (read_later ? -1 : 0));
+    CHECK(p.effects[0].current == (read_later ? -1 : 0));
+    CHECK(p.effects[1].step == -1);   // no step reads w, so that none may write into it
+  }
 }
 
 TEST_CASE("find_splats: a repeated number stays one where elementwise steps alone read it", "[passes]") {
