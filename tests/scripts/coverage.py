@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""tests/scripts/coverage.py SOURCE BUILD - the lines and branches that gcov counted in a build of tests/scripts/coverage.sh.
+
+A line counts if some object has code for it, and is reached if one of them ran it: a template's line once, a kernel's line once for all CPU
+levels. A branch is one way out of a condition. Left out are the ways that only an exception takes, with the ordinary way beside them: g++
+gives each call that may throw such a pair. The same condition in several instantiations of a template counts once: the ways that any of them took.
+"""
+import collections
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+source, build = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+FOLDERS = ("core", "ops", "autograd")
+
+lines = collections.defaultdict(lambda: collections.defaultdict(int))                            # file -> line -> runs
+branches = collections.defaultdict(lambda: collections.defaultdict(dict))                        # file -> line -> (how many, which) -> runs
+
+
+def decisions(of_line):
+    """The branches of a line that are no throw edges, and not the ordinary way beside one."""
+    kept, i = [], 0
+    while i < len(of_line):
+        here = of_line[i]
+        after = of_line[i + 1] if i + 1 < len(of_line) else None
+        if after and here["throw"] != after["throw"]:
+            i += 2
+        elif here["throw"]:
+            i += 1
+        else:
+            kept.append(here["count"])
+            i += 1
+    return kept
+
+
+def read(data):
+    for file in data["files"]:
+        path = Path(file["file"])
+        path = (path if path.is_absolute() else Path(data["current_working_directory"]) / path).resolve()
+        if not path.is_relative_to(source) or path.relative_to(source).parts[0] not in FOLDERS:
+            continue
+        name = str(path.relative_to(source))
+        for line in file["lines"]:
+            number = line["line_number"]
+            lines[name][number] += line["count"]
+            ways = decisions(line["branches"])
+            for i, count in enumerate(ways):
+                key = (len(ways), i)
+                branches[name][number][key] = branches[name][number].get(key, 0) + count
+
+
+def main():
+    objects = [str(p) for p in build.rglob("*.gcno") if "/tests/" not in str(p.relative_to(build)) or "kassette_emulated_cuda" in str(p)]
+    for i in range(0, len(objects), 8):
+        done = subprocess.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", *objects[i:i + 8]], cwd=build, capture_output=True, text=True)
+        for text in done.stdout.splitlines():
+            if text.startswith("{"):
+                read(json.loads(text))
+
+    def count(name):
+        of = lines[name]
+        ways = [n for at in branches[name].values() for n in at.values()]
+        return len(of), sum(n > 0 for n in of.values()), len(ways), sum(n > 0 for n in ways)
+
+    table = {name: count(name) for name in lines}
+    uncovered = open(build / "uncovered.txt", "w")
+    for name in sorted(table):
+        text = (source / name).read_text().splitlines()
+        for number in sorted(lines[name]):
+            if lines[name][number] == 0:
+                print(f"{name}:{number}: {text[number - 1].strip()}", file=uncovered)
+            else:
+                for (of, which), n in sorted(branches[name].get(number, {}).items()):
+                    if n == 0:
+                        print(f"{name}:{number}: way {which + 1} of {of}: {text[number - 1].strip()}", file=uncovered)
+
+    def show(title, names):
+        a, b, c, d = (sum(table[n][i] for n in names) for i in range(4))
+        print(f"{title:34} {b:6} of {a:6} lines {100 * b / max(a, 1):6.1f} %   {d:6} of {c:6} branches {100 * d / max(c, 1):6.1f} %")
+
+    for name in sorted(table):
+        if table[name][0] != table[name][1] or table[name][2] != table[name][3]:
+            show(name, [name])
+    print()
+    for folder in FOLDERS:
+        show(folder, [n for n in table if n.startswith(folder + "/") and not re.search(r"\.cuh?$", n)])
+    show("CUDA kernels, run by the host", [n for n in table if re.search(r"\.cuh?$", n)])
+    show("all but these", [n for n in table if not re.search(r"\.cuh?$", n)])
+    print(f"what is not reached: {build / 'uncovered.txt'}")
+
+
+main()
