@@ -6,6 +6,7 @@
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
 #include "core/text.h"
+#include "ops/device_graph.h"
 
 namespace kassette {
 namespace {
@@ -122,6 +123,7 @@ void Plan::commit(Frame& f) const {
   // From here on nothing fails.
   Uninterrupted whole;
   for (const Item& item : f.commit.items) run_item(f, item);
+  launch_captured();   // others see the variables from now on
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (f.commit.in_place[i]) e.cell->changed();

@@ -302,7 +302,7 @@ Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
   const Ref<Plan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args) : Ref<Plan>();
   if (!shaped) return play(args, keys);
   count_taken(FastPath::specialised);
-  return shaped->play(args, keys);
+  return shaped->graph_.run(shaped->program_.known, [&] { return shaped->play(args, keys); });
 }
 
 Tensors Plan::play(std::span<const Tensor> args, const Tensors* keys) const {

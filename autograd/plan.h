@@ -10,6 +10,7 @@
 
 #include "autograd/program.h"
 #include "autograd/shaped_plans.h"
+#include "ops/device_graph.h"
 
 namespace kassette {
 
@@ -120,6 +121,7 @@ class Plan {
     Ref<Plan> flat;
   };
   mutable ShapedPlans shaped_;
+  mutable FunctionGraph graph_;
   std::unique_ptr<Nested> nested_;         // where a step is a deferred call
   bool deferrable_ = false;
   std::vector<std::uint64_t> depends_;     // per output: which of the first 64 inputs it is computed from

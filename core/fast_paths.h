@@ -29,6 +29,7 @@ enum class FastPath : std::uint8_t {
   loop_accumulated,    // a product that adds to the sum of a capture's cotangent
   loop_program,        // the adjoint of a loop, made before for these shapes
   arrangement,         // the steps of a loop as they were arranged before
+  device_graph,        // what a function enqueues on a device, as one graph
   count
 };
 inline constexpr int kFastPaths = static_cast<int>(FastPath::count);
@@ -48,7 +49,7 @@ inline std::int64_t times_taken(FastPath path) { return fast_path_counts.of[stat
 inline constexpr const char* kFastPathNames[kFastPaths] = {
     "chain", "chain_of_update", "chain_summed", "repeated", "onto_row", "onto_row_relu", "updated_in_place", "accumulated", "added_in_place",
     "loss_given_up", "specialised", "function_as_node", "tape_taken", "loop", "loop_rewound", "loop_segment", "loop_chain", "loop_chain_of_rows",
-    "loop_accumulated", "loop_program", "arrangement"};
+    "loop_accumulated", "loop_program", "arrangement", "device_graph"};
 
 /// From where on a fast path is taken; tests set them to 0, so that small shapes take it. None of them decides bits.
 struct FastPathThresholds {

@@ -82,9 +82,15 @@ void BlockCache::give_back(SizeClass& c, std::size_t i) noexcept {
 
 bool BlockCache::drop_oldest(const SizeClass* but) noexcept {
   SizeClass* oldest = nullptr;
-  for (SizeClass& c : classes_)
-    if (!c.free.empty() && &c != but && (!oldest || c.last_asked < oldest->last_asked)) oldest = &c;
-  if (oldest) give_back(*oldest, 0);
+  std::size_t place = 0;
+  for (SizeClass& c : classes_) {
+    if (c.free.empty() || &c == but || (oldest && c.last_asked >= oldest->last_asked)) continue;
+    const auto may_go = std::find_if(c.free.begin(), c.free.end(), [](const Free& f) { return f.stream >= 0; });
+    if (may_go == c.free.end()) continue;
+    oldest = &c;
+    place = static_cast<std::size_t>(may_go - c.free.begin());
+  }
+  if (oldest) give_back(*oldest, place);
   return oldest;
 }
 
@@ -125,6 +131,24 @@ void* BlockCache::take_new(SizeClass& c) {
   return block;
 }
 
+void* BlockCache::handed_out(void* block, std::int64_t whole) noexcept {
+  stats_.live += whole;
+  stats_.peak = std::max(stats_.peak, stats_.live);
+  return block;
+}
+void* BlockCache::try_allocate(std::int64_t bytes, int stream, int other) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SizeClass& c = classes_[class_of(bytes)];
+  c.bytes = class_bytes(bytes);
+  c.last_asked = ++clock_;
+  void* block = find_free(c, stream);
+  if (!block) block = find_free(c, other);
+  if (!block && (stats_.limit == 0 || stats_.live + stats_.cached + c.bytes <= stats_.limit)) {
+    block = source_.take(source_.of, c.bytes);
+    if (block) ++stats_.allocations;
+  }
+  return block ? handed_out(block, c.bytes) : nullptr;
+}
 void* BlockCache::allocate(std::int64_t bytes, int stream) {
   MemoryStats held;
   const std::int64_t whole = is_exact(device_, caching_) ? bytes : class_bytes(bytes);
@@ -135,11 +159,7 @@ void* BlockCache::allocate(std::int64_t bytes, int stream) {
     c.last_asked = ++clock_;
     void* block = find_free(c, stream);
     if (!block) block = take_new(c);
-    if (block) {
-      stats_.live += whole;
-      stats_.peak = std::max(stats_.peak, stats_.live);
-      return block;
-    }
+    if (block) return handed_out(block, whole);
     held = stats_;
   }
   fail_memory(device_, bytes, held);

@@ -24,7 +24,7 @@ enum class Keeps : std::uint8_t {
 };
 
 /// Eight size classes per power of two, so at most an eighth is lost. The block freed last is the first to be handed out: it
-/// is the one the caches know.
+/// is the one the caches know. Blocks of a stream below 0 are never given back to the source: Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
   BlockCache(Device device, MemorySource source, Keeps keeps = Keeps::near_peak);   // lives for ever: blocks may be freed after main
@@ -36,12 +36,16 @@ class BlockCache {
   void* allocate(std::int64_t bytes, int stream = 0);
   /// `bytes` as it was asked for.
   void release(void* block, std::int64_t bytes, int stream = 0) noexcept;
+  /// The same without giving blocks back: of `stream`, else of the other one, else new; null where there is none.
+  void* try_allocate(std::int64_t bytes, int stream, int other);
   /// What was freed in the order of one stream is free in that of the other.
   void hand_over(int from, int to) noexcept;
   MemoryStats stats();
   void reset_peak();
   void set_limit(std::int64_t bytes);
   void trim();
+  /// Whether blocks are kept at all.
+  bool keeps() const { return caching_; }
 
   /// The size of the block that holds `bytes`.
   static std::int64_t class_bytes(std::int64_t bytes);
@@ -62,6 +66,7 @@ class BlockCache {
   void* take_free(SizeClass& c, std::size_t i) noexcept;
   /// Null where the class has none of that stream.
   void* find_free(SizeClass& c, int stream) noexcept;
+  void* handed_out(void* block, std::int64_t whole) noexcept;
   /// Null where the limit or the source says no.
   void* take_new(SizeClass& c);
   bool drop_oldest(const SizeClass* but) noexcept;

@@ -14,6 +14,7 @@ struct DeviceConvLimits;   // ops/conv.h
 struct DeviceChain;   // ops/device_chain.h
 
 struct DeviceStream;   // devices/cuda/cuda.h
+struct DeviceGraph;    // devices/cuda/graph.cpp
 
 /// The backend of a CUDA device: streams, and copies that the host does not wait for, beside what every device has.
 class DeviceBackend : public Backend {
@@ -36,6 +37,32 @@ class DeviceBackend : public Backend {
   virtual void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) = 0;
   /// From another device of this library; enqueued, in the order of both.
   virtual void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) = 0;
+
+  // See Note [Graphs] in devices/cuda/graph.cpp.
+  /// From now on what the calling thread enqueues on its stream is captured, until end_capture. False where it is not, and nothing is to be ended.
+  /// A `graph` is made where that is null; it is for calls that enqueue the same.
+  virtual bool begin_capture(DeviceGraph*& graph) = 0;
+  /// Launches what the calling thread has captured, as one graph; what it enqueues now is no longer captured. False where it captures nothing.
+  /// Throws where CUDA refuses: then nothing of it runs.
+  virtual bool launch_captured() = 0;
+  /// Drops what was captured and not launched. Returns why CUDA has refused it; null where it has not.
+  virtual const char* end_capture() noexcept = 0;
+  virtual void destroy(DeviceGraph* graph) noexcept = 0;
+  /// The stream on which what is captured on this one will be launched; else this one.
+  virtual DeviceStream& launched_on(DeviceStream& stream) noexcept = 0;
+};
+
+/// While it lives, what the calling thread enqueues is not captured: what others read is enqueued at once.
+class NotCaptured {
+ public:
+  explicit NotCaptured(DeviceBackend& backend) : backend_(backend), before_(backend.current()) { backend_.set_current(backend_.launched_on(before_)); }
+  ~NotCaptured() { backend_.set_current(before_); }
+  NotCaptured(const NotCaptured&) = delete;
+  NotCaptured& operator=(const NotCaptured&) = delete;
+
+ private:
+  DeviceBackend& backend_;
+  DeviceStream& before_;
 };
 
 /// What can be said of a device without opening it.
@@ -100,7 +127,7 @@ struct DevicePlugin {
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    7 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
+    8 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
 /// Puts the kernels into the column of their rows and fills in the services; returns false, and does nothing, where the library was built for other ops.
 /// Defined where the rows are: ops/connect.cpp.

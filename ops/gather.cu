@@ -192,7 +192,7 @@ class Order {
     while (size >> bits) ++bits;
     auto run = [&](void* memory, std::size_t& bytes) {
       device_.check(cub::DeviceRadixSort::SortPairs(memory, bytes, static_cast<const std::uint64_t*>(list(0)), list(1), static_cast<const std::int64_t*>(places(2)),
-                                            places(3), n_, 0, bits, static_cast<cudaStream_t>(device_.stream())),
+                                            places(3), n_, 0, bits, device_.current().handle),
             what);
     };
     std::size_t bytes = 0;

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "devices/cpu/threads.h"
+#include "devices/plugin.h"
 
 namespace kassette {
 namespace {
@@ -146,6 +147,7 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
   std::lock_guard<std::mutex> lock(mutex_);
   auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.device == device && c.part == part; });
   if (copy == copies_.end()) {
+    const NotCaptured now(device_backend(device));
     Ref<Storage> memory = Storage::allocate(bytes, device);
     backend_of(device).copy_from_host(memory->data, from, bytes);
     copies_.push_back({device, part, std::move(memory)});

@@ -66,6 +66,7 @@ Tensor scalar_on(const Body& scalar, Device device) {
   if (scalar.node || scalar.flags || !scalar.storage) return Access::wrap(scalar).to(device);
   std::uint64_t bits = 0;
   std::memcpy(&bits, scalar.data(), static_cast<std::size_t>(scalar.dtype.size()));
+  const NotCaptured now(device_backend(device));
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   auto& held = n.held[backend_of(device).stream()];

@@ -14,6 +14,7 @@ namespace kassette::cuda {
 namespace {
 
 constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;   // what cuBLAS asks for on compute 9.0
+constexpr int kMostCaptured = 1 << 14;   // in one graph
 constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;   // bytes
 
 bool is_set(const char* variable) {
@@ -24,6 +25,7 @@ bool is_set(const char* variable) {
 /// The device is current: allocate() and those who give memory back see to it, or else (under a sanitizer, where blocks are not kept) this.
 /// After the driver has shut down, when the process ends, all of these answer with an error; the memory is gone anyway.
 const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void* {
+                                   const BesideCapture allowed;
                                    void* p = nullptr;
                                    const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
                                    if (error == cudaSuccess) return p;
@@ -36,6 +38,7 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    CUcontext before = nullptr;
                                    driver().get_current(&before);
                                    if (before != context) driver().set_current(context);
+                                   const BesideCapture allowed;
                                    cudaFree(block);   // waits for the kernels of the device
                                    if (before != context) driver().set_current(before);
                                  }};
@@ -80,12 +83,20 @@ CudaBackend::CudaBackend(int index)
 
 void* CudaBackend::allocate(std::int64_t bytes) {
   Current now(*this);
+  if (const DeviceStream& s = current(); s.base) {
+    if (void* block = cache_->try_allocate(bytes, s.number, s.base->number)) return block;
+    leave_capture();   // blocks have to be given back first
+  }
   try {
     return cache_->allocate(bytes, current().number);
   } catch (const MemoryError&) {
     check(cudaGetLastError(), "allocate");   // there may be memory: a kernel went astray
     throw;
   }
+}
+void CudaBackend::release(void* data, std::int64_t bytes) noexcept {
+  const DeviceStream& s = current();
+  cache_->release(data, bytes, s.awaits_graph.load(std::memory_order_acquire) ? s.captured->number : s.number);
 }
 void CudaBackend::set_memory_limit(std::int64_t bytes) {
   Current now(*this);
@@ -117,6 +128,7 @@ void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes)
                       new Staged{this, data, bytes}};
     return copy_from_host_later(to, data, bytes, owner);
   }
+  leave_capture();
   Current now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, current().handle), "to");
   wait(&current(), "to");
@@ -129,10 +141,12 @@ void CudaBackend::copy_from_host_later(void* to, const void* from, std::int64_t 
     keep.release(keep.state);
     throw;
   }
-  release_after(current(), keep);
+  if (current().base) capture_.keep.push_back(keep);
+  else release_after(current(), keep);
   launched("to");
 }
 void CudaBackend::copy_to_host(void* to, const void* from, std::int64_t bytes) {
+  leave_capture();
   Current now(*this);
   check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, current().handle), "to");
   wait(&current(), "to");
@@ -144,6 +158,8 @@ void CudaBackend::copy(void* to, const void* from, std::int64_t bytes) {
 }
 void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) {
   auto& source = static_cast<CudaBackend&>(other);
+  source.leave_capture();
+  leave_capture();
   order(source.current(), current());
   {
     Current now(*this);
@@ -164,6 +180,7 @@ void CudaBackend::zero(void* to, std::int64_t bytes, const char* what) {
 }
 
 void CudaBackend::release_after(DeviceStream& stream, Owner keep) {
+  const BesideCapture allowed;
   std::optional<Current> now;
   cudaEvent_t passed = nullptr;
   try {
@@ -199,6 +216,10 @@ void CudaBackend::release_passed() noexcept {
 // ---- waiting and errors ------------------------------------------------------------------------------------------------
 
 void CudaBackend::wait(DeviceStream* stream, const char* what) {
+  leave_capture();
+  if (stream) stream = &launched_on(*stream);
+  std::unique_lock<std::recursive_mutex> lock(capture_.mutex, std::defer_lock);
+  if (!stream) lock.lock();
   Current now(*this);
   check(stream ? cudaStreamSynchronize(stream->handle) : cudaDeviceSynchronize(), what);
   release_passed();
@@ -207,6 +228,7 @@ void CudaBackend::wait(DeviceStream* stream, const char* what) {
 void CudaBackend::launched(const char* what) {
   launched_[n_launched_.fetch_add(1, std::memory_order_relaxed) % kRemembered].store(what, std::memory_order_relaxed);
   if (waits_) wait(&current(), what);
+  else if (current().base && ++capture_.enqueued == kMostCaptured) leave_capture();
 }
 
 std::string CudaBackend::launched_last() const {
@@ -224,6 +246,7 @@ void CudaBackend::fail(cudaError_t error, const char* what) {
   std::string words = std::string(what) + ": CUDA says: " + cudaGetErrorString(error);
   // The error of a call is forgotten when it was read. One of a kernel comes again, from every call, until the process ends.
   cudaGetLastError();
+  const BesideCapture allowed;
   const cudaError_t again = cudaStreamQuery(own_.handle);
   if (again != cudaSuccess && again != cudaErrorNotReady) {
     const std::string name = "cuda:" + std::to_string(index_), where = waits_ ? std::string(" in '") + what + '\'' : launched_last();
@@ -240,7 +263,8 @@ void CudaBackend::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 
 void CudaBackend::check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const cudaError_t error = cudaStreamQuery(current().handle);   // the product may have met the error of an earlier kernel
+  const BesideCapture allowed;
+  const cudaError_t error = cudaStreamQuery(launched_on(current()).handle);   // the product may have met the error of an earlier kernel
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
   throw DeviceError((std::string(what) + ": cuBLAS says: " + cublasGetStatusString(status)).c_str());
 }
@@ -248,23 +272,28 @@ void CudaBackend::check(cublasStatus_t status, const char* what) {
 // ---- products ----------------------------------------------------------------------------------------------------------
 
 cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
+  if (!current().blas) leave_capture();
   DeviceStream& s = current();
   *lock = std::unique_lock<std::mutex>(s.blas_mutex);
   if (s.blas) return s.blas;
-  // A handle for each stream, with a workspace of its own: else cuBLAS may give other bits from run to run.
   if (!s.blas_workspace) s.blas_workspace = allocate(kBlasWorkspace);
+  return s.blas = make_blas(s.handle, s.blas_workspace);
+}
+
+/// A handle for each stream, with a workspace of its own: else cuBLAS may give other bits from run to run.
+cublasHandle_t CudaBackend::make_blas(cudaStream_t stream, void* workspace) {
   cublasHandle_t handle;
   check(cublasCreate(&handle), "matmul");
   try {
-    check(cublasSetStream(handle, s.handle), "matmul");
-    check(cublasSetWorkspace(handle, s.blas_workspace, kBlasWorkspace), "matmul");
+    check(cublasSetStream(handle, stream), "matmul");
+    check(cublasSetWorkspace(handle, workspace, kBlasWorkspace), "matmul");
     // No sums in half precision. Tensor cores multiply half types, and with allow_tf32 float32.
     check(cublasSetMathMode(handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)), "matmul");
   } catch (...) {
     cublasDestroy(handle);
     throw;
   }
-  return s.blas = handle;
+  return handle;
 }
 
 }  // namespace kassette::cuda

@@ -30,6 +30,10 @@ struct DeviceStream {
   std::mutex blas_mutex = {};
   cublasHandle_t blas = nullptr;
   void* blas_workspace = nullptr;
+  // See Note [Graphs].
+  DeviceStream* base = nullptr;               // of a stream that is there to be captured: where that is launched
+  std::unique_ptr<DeviceStream> captured = {};   // the stream that is captured for this one; made when first asked for
+  std::atomic<bool> awaits_graph = false;     // until what is captured for this one is launched
 };
 
 namespace cuda {
@@ -43,12 +47,16 @@ class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int index);
   void* allocate(std::int64_t bytes) override;
-  void release(void* data, std::int64_t bytes) noexcept override { cache_->release(data, bytes, current().number); }
+  void release(void* data, std::int64_t bytes) noexcept override;
   void copy_from_host(void* to, const void* from, std::int64_t bytes) override;
   void copy_to_host(void* to, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void synchronize() override { wait(current()); }
-  void* stream() override { return current().handle; }
+  /// Whoever asks enqueues there by himself.
+  void* stream() override {
+    leave_capture();
+    return current().handle;
+  }
   MemoryStats memory_stats() override { return cache_->stats(); }
   void reset_peak_memory() override { cache_->reset_peak(); }
   void set_memory_limit(std::int64_t bytes) override;
@@ -64,6 +72,12 @@ class CudaBackend final : public DeviceBackend {
   void wait_for_all() override { wait(nullptr, "synchronize"); }
   void copy_from_host_later(void* to, const void* from, std::int64_t bytes, Owner keep) override;
   void copy_from(DeviceBackend& other, void* to, const void* from, std::int64_t bytes) override;
+
+  bool begin_capture(DeviceGraph*& graph) override;
+  bool launch_captured() override;
+  const char* end_capture() noexcept override;
+  void destroy(DeviceGraph* graph) noexcept override;
+  DeviceStream& launched_on(DeviceStream& stream) noexcept override { return stream.base ? *stream.base : stream; }
 
   int index() const { return index_; }
   CUcontext context() const { return context_; }
@@ -93,6 +107,20 @@ class CudaBackend final : public DeviceBackend {
     cudaEvent_t passed;
     Owner keep;
   };
+  /// A capture, which lasts from begin_capture to end_capture.
+  struct Capture {
+    std::recursive_mutex mutex;      // of the thread that captures; or of one that waits for all streams, which CUDA forbids meanwhile
+    DeviceGraph* graph = nullptr;    // null: nobody captures
+    DeviceStream* base = nullptr;
+    int enqueued = 0;
+    const char* refused = nullptr;   // CUDA's words
+    std::vector<Owner> keep;         // until what was captured has run
+  };
+  /// Has what the calling thread captures launched before its end.
+  void leave_capture();
+  void settle_capture() noexcept;
+  void begin_on(DeviceStream& base);
+  cublasHandle_t make_blas(cudaStream_t stream, void* workspace);
   /// The only place where the host waits for the device: for a stream, or where that is null for all of them.
   void wait(DeviceStream* stream, const char* what);
   [[noreturn]] void fail(cudaError_t error, const char* what);
@@ -119,6 +147,7 @@ class CudaBackend final : public DeviceBackend {
   std::mutex lost_mutex_;
   std::string lost_words_;
   FaultBox faults_;
+  Capture capture_;
 };
 
 /// Makes a device the current one of this thread, and at the end the one that was: a caller's own CUDA code finds it as it left it. Whoever
@@ -133,6 +162,18 @@ class Current {
  private:
   CUcontext before_;
   bool changed_;
+};
+
+/// While it lives, this thread may do what is no work of a stream while it captures: get memory, ask after events.
+class BesideCapture {
+ public:
+  BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;   // afterwards the one before
 };
 
 /// The device that a call runs on.

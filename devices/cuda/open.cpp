@@ -38,6 +38,7 @@ int count(char* why, std::size_t room) {
 }
 
 const MemorySource pinned_memory{[](void*, std::int64_t bytes) noexcept -> void* {
+                                   const BesideCapture allowed;
                                    void* p = nullptr;
                                    if (cudaMallocHost(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
                                    cudaGetLastError();

@@ -13,6 +13,8 @@
 //   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.
 //   Devices  Each thread has a current one, or none, which counts as 0: streams take work, and memory is freed, where theirs is. With
 //            EMULATED_CUDA_CAPABILITY=70 they are of compute capability 7.0, and not 9.0.
+//   Graphs   What is captured is recorded. To wait for a stream that is captured, or to get memory beside a capture that does not allow it, ends the
+//            process.
 //   Blocks   One after the other, in an order drawn for each launch, with the __shared__ memory poisoned before each. Their threads run one after the
 //            other as well, each up to a barrier, on fibers: lanes in an order drawn for each launch, and a warp as far ahead of the others as
 //            barriers let it.
@@ -38,7 +40,7 @@
 #define __shared__ static thread_local   // blocks run one at a time, each with this memory of its thread poisoned: symbols.h
 #define CUDART_VERSION 0
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700, cudaErrorPeerAccessAlreadyEnabled = 704 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700, cudaErrorPeerAccessAlreadyEnabled = 704, cudaErrorNotPermitted = 800, cudaErrorGraphExecUpdateFailure = 910 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaEventDisableTiming = 2 };
@@ -153,6 +155,29 @@ inline void __threadfence_system() {}
 using std::max;
 using std::min;
 
+// ---- graphs (graph.cpp) ------------------------------------------------------------------------------------------------
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum class EmulatedNode { kernel, copy_in, copy_out, copy, zero };
+using cudaGraph_t = struct EmulatedGraph*;
+using cudaGraphExec_t = struct EmulatedGraphExec*;
+struct cudaGraphExecUpdateResultInfo {
+  int result;
+};
+/// While EMULATED_CUDA_NO_GRAPH is set, each is refused.
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags);
+/// As CUDA: only for a graph of as many nodes of the same kinds.
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+/// Ends the process where a stream, or where that is null any one of the device, is captured: it cannot be waited for, nor asked.
+void emulated_not_captured(cudaStream_t stream, int device);
+/// Ends the process where this thread captures and may not do what is no work of a stream.
+void emulated_beside_capture();
+
 // ---- launches ----------------------------------------------------------------------------------------------------------
 /// What of a device's memory work may touch.
 struct EmulatedBlocks {
@@ -161,7 +186,10 @@ struct EmulatedBlocks {
   void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
 };
 /// `waits`: for other processes; it runs no sooner than somebody asks for what its stream holds.
-void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool waits = false);
+void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false, EmulatedNode kind = EmulatedNode::kernel);
+/// Whether the work is recorded instead of enqueued.
+bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work);
+int emulated_device_of(cudaStream_t stream);
 /// Has a thread run what the stream holds.
 void emulated_start(cudaStream_t stream);
 /// Ends the program, for that reason.
@@ -217,6 +245,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 /// Copies between the host and devices, and blocks that cudaFree took, so far.
 EMULATED_ASKED std::int64_t emulated_host_copies();
 EMULATED_ASKED std::int64_t emulated_frees();
+/// How often something was enqueued on a stream so far, a graph being one.
+EMULATED_ASKED std::int64_t emulated_enqueued();
 /// The device whose context is current in this thread; -1: there is none.
 EMULATED_ASKED int emulated_context();
 EMULATED_ASKED void emulated_set_context(int device);

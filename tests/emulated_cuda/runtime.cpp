@@ -257,6 +257,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMalloc(void** block, std::size_t bytes) {
+  emulated_beside_capture();
   if (cudaError_t error = fault()) return error;
   State& s = state();
   Lock lock(s.mutex);
@@ -282,6 +283,7 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
 
 cudaError_t cudaFree(void* block) {
   if (!block) return cudaSuccess;
+  emulated_beside_capture();
   ++frees;
   State& s = state();
   Lock lock(s.mutex);
@@ -331,6 +333,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
+  emulated_not_captured(stream, 0);
   s.run(*stream);
   return fault();
 }
@@ -338,6 +341,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   Lock lock(state().mutex);
   EmulatedStream* stream = behind(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
+  emulated_not_captured(stream, 0);
   if (cudaError_t error = fault()) return error;
   return stream->work.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -353,6 +357,7 @@ cudaError_t cudaDeviceSynchronize() {
   ++waits;
   State& s = state();
   Lock lock(s.mutex);
+  emulated_not_captured(nullptr, current());
   for (EmulatedStream* stream : s.streams)
     if (stream->device == current()) s.run(*stream);
   return fault();
@@ -466,12 +471,14 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   Lock lock(state().mutex);
   return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
 }
-void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others) {
+int emulated_device_of(cudaStream_t stream) { return stream->device; }
+void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others, EmulatedNode kind) {
   State& s = state();
   Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
   if (!stream) emulated_die("work for a stream that there is not");
   if (stream->device != current()) emulated_die("work for a stream while another device is current");
+  if (emulated_captures(stream, kind, blocks, work)) return;
   stream->work.push_back({std::move(work), std::move(blocks), nullptr, for_others});
   s.run_ahead();
 }
@@ -485,7 +492,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   check(from, kind != cudaMemcpyHostToDevice);
   if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
   if (kind == cudaMemcpyDeviceToHost) ++waits;
-  emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); });
+  constexpr EmulatedNode kinds[] = {EmulatedNode::copy_in, EmulatedNode::copy_out, EmulatedNode::copy};
+  emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); }, /*waits=*/false, kinds[kind]);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t stream) {
@@ -498,7 +506,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   EmulatedBlocks blocks;
   blocks.add(to, bytes, stream, "cudaMemset");
-  emulated_enqueue(stream, std::move(blocks), [=] { std::memset(to, value, bytes); });
+  emulated_enqueue(stream, std::move(blocks), [=] { std::memset(to, value, bytes); }, /*waits=*/false, EmulatedNode::zero);
   return cudaSuccess;
 }
 void emulated_start(cudaStream_t stream) {
@@ -514,6 +522,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int index) {
 }
 
 cudaError_t cudaMallocHost(void** block, std::size_t bytes) {
+  emulated_beside_capture();
   *block = std::aligned_alloc(kPage, round_up(bytes, kPage));
   if (!*block) return cudaErrorMemoryAllocation;
   State& s = state();
@@ -533,6 +542,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   Lock lock(state().mutex);
   EmulatedStream* stream = behind(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
+  emulated_not_captured(stream, 0);
   event->place = std::make_shared<Place>();
   event->place->stream = stream;
   emulated_enqueue(handle, {}, [place = event->place] { place->passed = true; });
@@ -540,6 +550,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 }
 /// Without the lock, which the stream holds while it runs, and it may be waiting for another process.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  emulated_beside_capture();
   if (!event->place || event->place->passed) return cudaSuccess;
   emulated_start(event->place->stream);
   return cudaErrorNotReady;
@@ -550,6 +561,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   if (!event->place) return cudaSuccess;
   EmulatedStream* stream = behind(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
+  emulated_not_captured(stream, 0);
   // Any device's stream may wait for any other's.
   stream->work.push_back({nullptr, {}, event->place, false});
   return cudaSuccess;
