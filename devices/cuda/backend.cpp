@@ -14,6 +14,7 @@ namespace kassette::cuda {
 namespace {
 
 constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;   // what cuBLAS asks for on compute 9.0
+constexpr int kMaxDevices = 256;
 constexpr int kMostCaptured = 1 << 14;   // in one graph
 constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;   // bytes
 
@@ -42,6 +43,15 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    cudaFree(block);   // waits for the kernels of the device
                                    if (before != context) driver().set_current(before);
                                  }};
+
+/// Has the current device reach a peer's memory, where it can: else the driver copies by way of the host. Asked once for each pair.
+void ask_for_peer_access(int device, int peer) {
+  static std::atomic<bool> asked[kMaxDevices][kMaxDevices];
+  if (asked[device][peer].exchange(true, std::memory_order_relaxed)) return;
+  int direct = 0;
+  if (cudaDeviceCanAccessPeer(&direct, device, peer) == cudaSuccess && direct && cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess)
+    cudaGetLastError();   // somebody else enabled it before, or it is refused
+}
 
 MemorySource memory_of(CudaBackend* device) {
   MemorySource source = device_memory;
@@ -163,10 +173,7 @@ void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, st
   order(source.current(), current());
   {
     Current now(*this);
-    // Without peer access the driver copies by way of the host.
-    int direct = 0;
-    if (cudaDeviceCanAccessPeer(&direct, index_, source.index_) == cudaSuccess && direct && cudaDeviceEnablePeerAccess(source.index_, 0) != cudaSuccess)
-      cudaGetLastError();   // it was enabled before, or is refused, and the copy goes by way of the host
+    ask_for_peer_access(index_, source.index_);
     check(cudaMemcpyPeerAsync(to, index_, from, source.index_, static_cast<std::size_t>(bytes), current().handle), "to");
     launched("to");
   }

@@ -185,6 +185,12 @@ TEST_CASE("a tensor goes from one device to another", "[device]") {
   CHECK(near.device() == Device("cuda:1"));
   CHECK(same_bits((near * 2).to("cpu"), (x + 1) * 2));
   CHECK(same_bits(far.to("cuda:0").to("cpu"), x + 1));
+  if (auto* questions = emulated<std::int64_t()>("emulated_peer_questions")) {
+    const std::int64_t asked = questions();
+    CHECK(floats(far.to("cuda:0").to("cuda:1").to("cuda:2"))[7] == 8);
+    CHECK(floats(far.to("cuda:0").to("cuda:1"))[7] == 8);
+    CHECK(questions() - asked <= 2);   // once for each pair
+  }
   CHECK(floats(over)[7] == -1);
 }
 

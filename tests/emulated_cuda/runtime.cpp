@@ -50,7 +50,7 @@ thread_local EmulatedContext* current_context = nullptr;
 constexpr unsigned char kFresh = 0xff;   // floats of fresh memory are NaN
 constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
 
-std::atomic<std::int64_t> host_copies{0}, frees{0};
+std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0};
 int current() { return current_context ? current_context->device : 0; }
 
 /// True where the host may touch memory: EMULATED_CUDA_OPEN.
@@ -465,7 +465,7 @@ void EmulatedLaunch::run(dim3 grid, dim3 block, const std::function<void()>& thr
   running = nullptr;
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) { return *can = device - peer == 1 || peer - device == 1, cudaSuccess; }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) { return ++peer_questions, *can = device - peer == 1 || peer - device == 1, cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   static bool enabled[kDevices][kDevices];
   Lock lock(state().mutex);
@@ -572,5 +572,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
 std::int64_t emulated_waits() { return waits; }
 std::int64_t emulated_host_copies() { return host_copies; }
 std::int64_t emulated_frees() { return frees; }
+EMULATED_ASKED std::int64_t emulated_peer_questions() { return peer_questions; }
 int emulated_context() { return current_context ? current_context->device : -1; }
 void emulated_set_context(int device) { current_context = device < 0 ? nullptr : &contexts[device]; }
