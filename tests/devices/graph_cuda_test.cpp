@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "core/fast_paths.h"
+#include "core/log.h"
 #include "devices/plugin.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/environment.h"
+#include "tests/stderr_of.h"
 
 using namespace kassette;
 using namespace kassette::test;
@@ -283,7 +285,7 @@ TEST_CASE("a function that goes while its graph waits to run has run", "[device]
   for (int k = 0; k < 4; ++k) CHECK(values(kept[kFirst * k + kFirst - 1]) == std::vector<float>(6, static_cast<float>(2 * k + 1)));
 }
 
-TEST_CASE("where CUDA refuses a graph the function runs without", "[device][graph]") {
+TEST_CASE("where CUDA refuses a graph the function runs without, and the log says so once", "[device][graph]") {
   if (!has_device("cuda:0") || enqueued() < 0) return;
   DeviceScope scope("cuda:0");
   const Environment refused("EMULATED_CUDA_NO_GRAPH", "1");
@@ -298,6 +300,16 @@ TEST_CASE("where CUDA refuses a graph the function runs without", "[device][grap
   const Counting counting;
   CHECK(with_graphs(true, train) == alone);
   CHECK(counting.graphs() == 0);
+  struct Debug {
+    LogLevel before = log_level();
+    Debug() { set_log_level(LogLevel::debug); }
+    ~Debug() { set_log_level(before); }
+  };
+  const std::string said = stderr_of([&] {
+    const Debug level;
+    train();
+  });
+  CHECK(said == "kassette: debug: function: its work is no CUDA graph, which CUDA refuses: an emulated error\n");
 }
 
 TEST_CASE("what is freed while a thread captures goes to nobody else before the graph is launched", "[device][graph]") {
