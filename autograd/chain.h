@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "autograd/program.h"
-#include "ops/device_chain.h"
+#include "ops/device_chain_view.h"
 
 namespace kassette {
 

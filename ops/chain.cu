@@ -1,6 +1,7 @@
 // ops/chain.cu - a chain of elementwise ops as one kernel, which interprets its program. See Note [Chains].
 #include "ops/device_chain.h"
 #include "ops/elementwise.cuh"
+#include "ops/moving.cuh"
 #include "ops/packs.cuh"
 
 namespace kassette::cuda {

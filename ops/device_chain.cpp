@@ -1,5 +1,5 @@
 // ops/device_chain.cpp - from a chain's instructions to the program of a device's kernel.
-#include "ops/device_chain.h"
+#include "ops/device_chain_view.h"
 
 #include <algorithm>
 #include <array>

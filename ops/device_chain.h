@@ -1,11 +1,6 @@
 // ops/device_chain.h - chains of elementwise ops on a device: the program as plain data, which is the argument of one kernel. See Note [Chains].
 #pragma once
-#include <kassette/device.h>
-
 #include "ops/binary_ops.h"
-#ifndef KASSETTE_DEVICE_CODE
-#include "ops/chain.h"
-#endif
 
 namespace kassette {
 
@@ -41,27 +36,5 @@ struct DeviceChain {
 static_assert(sizeof(DeviceChain) <= 4096 && DeviceChain::kEnd <= 255);
 /// Changes with the ops that there are.
 inline constexpr std::uint64_t kChainAbi = DeviceChain::kEnd + 256 * sizeof(DeviceChain);
-
-#ifndef KASSETTE_DEVICE_CODE
-/// A chain as it was made with device_chain_table().
-struct ChainView {
-  int is_double;
-  ChainShape shape;
-  const ChainCode* code;
-  const Place* from;   // one for each instruction
-  int n_code;
-  const ChainOne* ones;
-  int n_ones;
-};
-/// The instructions of DeviceChain: each op has one.
-const ChainTable& device_chain_table();
-/// Enqueues a chain of at most kMostSteps steps.
-void run_chain(Device device, const ChainView& chain);
-#else
-namespace cuda {
-/// DeviceMoves::run_chain (devices/plugin.h): enqueues one kernel.
-void run_chain(Device device, const DeviceChain& chain);
-}  // namespace cuda
-#endif
 
 }  // namespace kassette

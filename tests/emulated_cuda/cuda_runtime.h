@@ -185,7 +185,7 @@ struct EmulatedBlocks {
   /// Ends the program unless these bytes are the stream's device's to use. `what` wants them.
   void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
 };
-/// `waits`: for other processes; it runs no sooner than somebody asks for what its stream holds.
+/// `for_others`: for other processes; it runs no sooner than somebody asks for what its stream holds.
 void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false, EmulatedNode kind = EmulatedNode::kernel);
 /// Whether the work is recorded instead of enqueued.
 bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work);
