@@ -117,10 +117,8 @@ void call_gradient(const Rewind& r) {
     has_dy.push_back(r.dy(k).defined());
     if (r.dy(k).defined()) in.push_back(r.dy(k));
   }
-  Attrs attrs;
-  attrs.a = wanted.size();
-  attrs.extra = Ref<Extra>::adopt(new Rewinder(r.attrs.extra, wanted, has_dy, r.n_in()));
-  Tensors g = apply_all(call_row, attrs, in);
+  auto rewinder = Ref<Extra>::adopt(new Rewinder(r.attrs.extra, wanted, has_dy, r.n_in()));
+  Tensors g = apply_all(call_row, {ListAttrs{std::ssize(wanted)}, std::move(rewinder)}, in);
   for (std::size_t k = 0; k < wanted.size(); ++k) r.din(wanted[k]) = g[k];
 }
 
@@ -238,13 +236,12 @@ constinit const OpDef call_row{.name = "call",
                                .traits = kView,
                                .n_out = 0,
                                .anywhere = true,
+                               .outputs = outputs_in<ListAttrs>,
                                .cuda = call_kernel};
 
 Tensors call_now(Ref<Extra> procedure, const Tensors& in) {
-  Attrs attrs;
-  attrs.a = static_cast<const Procedure&>(*procedure).n_out();
-  attrs.extra = std::move(procedure);
-  return apply_all(call_row, attrs, in);
+  const ListAttrs attrs{kassette::procedure(*procedure).n_out()};
+  return apply_all(call_row, {attrs, std::move(procedure)}, in);
 }
 
 Tensors call_node(Ref<Extra> procedure, const Tensors& in) {

@@ -239,8 +239,7 @@ void PlanBuilder::add_step(Node* n, int base) {
 void PlanBuilder::add_effect(Node* n) {
   if (request_.body)
     fail<ValueError>(request_.what, ": an update inside a body of control flow; return the new value and update outside");
-  auto mode = static_cast<Effect::Mode>(n->attrs.a);
-  program_.effects.push_back({n->in()[0].node->cell, slot_of(n->in()[1]), mode, update_name(n->attrs)});
+  program_.effects.push_back({n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
 
 /// An add or subtract that is the only effect on its variable becomes a step of its own, which fuses with what makes the

@@ -48,9 +48,9 @@ MakerOf find_makers(Program& p) {
     makers.insert(*maker);
     if (!missing) continue;
     Step s = p.step(k);   // the first inputs of a rewinding step are those of the run
-    s.attrs.extra = Ref<Extra>(r.of);
     s.n_in = r.n_in;
-    s.attrs.a = s.n_out = r.has_dy->size();
+    s.n_out = r.has_dy->size();
+    s.attrs = {ListAttrs{s.n_out}, Ref<Extra>(r.of)};
     s.out = p.n_slots;
     p.n_slots += s.n_out + 1;
     p.steps.insert(p.steps.begin() + p.first_tail++, std::move(s));
@@ -103,8 +103,7 @@ void find_takers(Program& p) {
     TapedCall& t = taped(**it);
     if (!t.takes) continue;
     Kept& from = taken(**it);
-    const Attrs own{.extra = t.of};
-    const Rewound r = rewound_by(own);
+    const Rewound r = rewound_by(Attrs(t.of));
     for (int i : *r.wanted) from.by->wanted[i] = 1;
     // What the takers of its own tape want of the inputs that it shares with the run.
     for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
@@ -124,8 +123,9 @@ void find_tapes(Program& p) {
   for (int k = 0; k < p.first_tail; ++k)
     if (const Rewound r = rewound(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
   for (const auto& [run, k] : makers) {
-    taped(p.step(k)).keeps = true;
-    p.step(k).attrs.a = ++p.step(k).n_out;
+    Step& s = p.step(k);
+    taped(s).keeps = true;
+    s.attrs = {ListAttrs{++s.n_out}, s.attrs.extra};
   }
   for (int k = 0; k < p.first_tail; ++k) {
     const int maker = takes[k];

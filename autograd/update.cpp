@@ -16,16 +16,17 @@ void update_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
-  if (x.dtype == bool_ && call.attrs.a != Effect::kSet) fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
+  if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet) fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
   if (!v.compatible(x)) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");
   out->set(x);
 }
 
 void update_kernel(const Call& call) {
   Body& out = *call.out[0];
-  if (call.attrs.a == Effect::kSet) return put(out, read_value(*call.in[1].body));
+  const auto mode = call.attrs.as<UpdateAttrs>().mode;
+  if (mode == Effect::kSet) return put(out, read_value(*call.in[1].body));
   allocate_output(out, call.device);
-  run_binary(row_of(static_cast<Effect::Mode>(call.attrs.a)), call.in, out);
+  run_binary(row_of(mode), call.in, out);
 }
 
 }  // namespace
@@ -41,8 +42,9 @@ constinit const OpDef update_row{
     .name = "update", .rule = update_rule, .cpu = update_kernel, .traits = kView | kEffect, .cuda = update_kernel};
 
 const char* update_name(const Attrs& attrs) {
-  if (attrs.b == kMovingAverage) return "moving_average_update";
-  return attrs.a == Effect::kSet ? "update" : attrs.a == Effect::kAdd ? "update_add" : "update_sub";
+  const auto [mode, moving_average] = attrs.as<UpdateAttrs>();
+  if (moving_average) return "moving_average_update";
+  return mode == Effect::kSet ? "update" : mode == Effect::kAdd ? "update_add" : "update_sub";
 }
 
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room) {
@@ -66,10 +68,8 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
   else cell.set(made);
 }
 
-Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int64_t maker) {
-  Attrs attrs;
-  attrs.a = mode;
-  attrs.b = maker;
+Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average) {
+  const Attrs attrs = UpdateAttrs{mode, moving_average};
   const char* what = update_name(attrs);
   if (!x.defined() || !value.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, value);

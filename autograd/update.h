@@ -4,15 +4,18 @@
 
 namespace kassette {
 
-/// attrs.a is the mode, attrs.b says which function made it.
 extern const OpDef update_row;
-inline constexpr std::int64_t kMovingAverage = 1;
+struct UpdateAttrs {
+  static constexpr const char* attrs_name = "update";
+  Effect::Mode mode;
+  bool moving_average;   // of K::moving_average_update
+};
 /// The function's name.
 const char* update_name(const Attrs& attrs);
 
 /// x <- value, x + value or x - value. At once, and returns x, where the scope is eager and the value is concrete; else a
-/// recorded op, pure in value, whose effect a plan applies. `maker` is 0 or kMovingAverage.
-Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, std::int64_t maker = 0);
+/// recorded op, pure in value, whose effect a plan applies.
+Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
 
 /// Of two tensors, the second of which may be a scalar, in the storage of `out`, which may be that of the first.
 void run_binary(const OpDef& row, const Array* in, Body& out);

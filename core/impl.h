@@ -8,6 +8,7 @@
 
 #include <kassette/tensor.h>
 
+#include "core/attrs.h"
 #include "core/context.h"
 #include "core/ref.h"
 #include "core/storage.h"
@@ -134,27 +135,6 @@ struct TensorImpl {
   }
   static TensorImpl* make() { return make(context()); }
   static void destroy(TensorImpl* impl) noexcept;
-};
-
-/// A ref-counted immutable attribute that does not fit in two numbers: lists, bodies of control flow, held tensors.
-struct Extra {
-  std::atomic<std::int32_t> count{1};
-  virtual ~Extra() = default;
-  virtual bool equals(const Extra& other) const = 0;
-  static void destroy(Extra* e) noexcept { delete e; }
-  static void* operator new(std::size_t bytes);   // pooled: one is made with every gradients()
-  static void operator delete(void* p, std::size_t bytes) noexcept;
-};
-
-/// What an op needs beside its inputs. Meaning by op.
-struct Attrs {
-  std::int64_t a = 0, b = 0;
-  double x = 0, y = 0;
-  Ref<Extra> extra;
-  bool operator==(const Attrs& o) const {
-    return a == o.a && b == o.b && std::memcmp(&x, &o.x, sizeof x) == 0 && std::memcmp(&y, &o.y, sizeof y) == 0 &&
-           (extra == o.extra || (extra && o.extra && extra->equals(*o.extra)));
-  }
 };
 
 /// How many outputs a node can have: Body::out tells them apart.

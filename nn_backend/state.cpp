@@ -95,7 +95,7 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return in_name_of(what, [&] {
-    return kassette::update(x, (x - fitting(Fit::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, kMovingAverage);
+    return kassette::update(x, (x - fitting(Fit::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, /*moving_average=*/true);
   });
 }
 

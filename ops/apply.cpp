@@ -216,7 +216,7 @@ Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Con
   d.records = d.symbolic || recorded || makes;
   d.draw = makes && !d.symbolic && !recorded;
   d.level = std::max({seen.level, makes ? c.depth : seen.level, d.symbolic ? c.floor : seen.level});
-  d.device = seen.device.given() ? seen.device : op.traits & kPlaced ? placed_device(attrs) : cpu;
+  d.device = seen.device.given() ? seen.device : placed_device(op, attrs);
   return d;
 }
 
@@ -260,7 +260,7 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
 Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in) {
   for (int i = 0; i < n_in; ++i)
     if (!has_bit(op.host, i) && !op.anywhere) return in[i].body->device;
-  return op.traits & kPlaced ? placed_device(attrs) : cpu;
+  return placed_device(op, attrs);
 }
 
 void infer(const Call& call) {

@@ -10,6 +10,24 @@ std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bo
 /// One axis, with keepdims: what scans and softmax take.
 std::int64_t encode_axis(const char* what, const Tensor& x, int axis);
 
+/// The attributes of reductions, of what repeats along the reduced axes and of what finds a place along them.
+struct ReduceAttrs {
+  static constexpr const char* attrs_name = "reduce";
+  std::int64_t axes;     // as encode_axes gives them
+  bool divide = false;   // spread_row: by the number of repetitions, as the adjoint of mean does
+};
+
+/// The attributes of softmax, of logsumexp and of the losses over classes.
+struct SoftmaxAttrs {
+  static constexpr const char* attrs_name = "softmax";
+  std::int64_t axes;     // as encode_axes gives them
+  double epsilon = 0;    // of losses from probabilities: between it and 1 - epsilon they count
+};
+struct InTopKAttrs {
+  static constexpr const char* attrs_name = "in_top_k";
+  std::int64_t k;
+};
+
 /// The same for compositions: throws in the name of `what` where x has no such axes, as far as its rank is known.
 std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
 

@@ -16,7 +16,7 @@ namespace {
 
 void rule(const Call& call, Spec* out) {
   out->set(call.spec(0));
-  out->dtype = DType(static_cast<DType::Code>(call.attrs.a));
+  out->dtype = call.attrs.as<CastAttrs>().dtype;
 }
 
 bool is_wide(DType dtype) { return dtype == float32 || dtype == float64; }
@@ -88,9 +88,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (!dtype.given()) fail<TypeError>("cast: no dtype given");
   if (x.dtype() == dtype) return x;
   if (is_sparse(x)) return with_values(x, cast(sparse_part(x, kValues), dtype));
-  Attrs attrs;
-  attrs.a = dtype.code();
-  return apply1(cast_row, attrs, {x});
+  return apply1(cast_row, CastAttrs{dtype}, {x});
 }
 
 Tensor value_cast(const Tensor& x, DType dtype) { return x.device() == cpu ? host_copy(x, dtype) : cast(x.detach(), dtype); }

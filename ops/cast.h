@@ -5,7 +5,11 @@
 
 namespace kassette {
 
-extern const OpDef cast_row;   // attrs.a: the DType::Code to give
+struct CastAttrs {
+  static constexpr const char* attrs_name = "cast";
+  DType dtype;
+};
+extern const OpDef cast_row;
 
 using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
 /// Between one float type and bool and the integers, by their DType::Code less kBool, and to the other float type.

@@ -160,20 +160,20 @@ constexpr std::uint8_t kTogether = kView;
 }  // namespace
 
 constinit const OpDef all_reduce_row{.name = "all_reduce", .rule = list_rule, .cpu = all_reduce_kernel, .vjp = all_reduce_vjp,
-                                     .traits = kTogether, .n_out = 0, .cuda = all_reduce_kernel};
+                                     .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = all_reduce_kernel};
 constinit const OpDef all_reduce_nonlinear_row{.name = "all_reduce_nonlinear", .rule = list_rule, .cpu = all_reduce_kernel,
                                                .vjp = all_reduce_nonlinear_vjp, .saves_in = ~0u, .saves_out = ~0u, .traits = kTogether,
-                                               .n_out = 0, .cuda = all_reduce_kernel};
+                                               .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = all_reduce_kernel};
 constinit const OpDef broadcast_row{.name = "broadcast", .rule = list_rule, .cpu = broadcast_kernel,
                                     .vjp = [](const Rewind& r) {
                                       list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
                                     },
-                                    .traits = kTogether, .n_out = 0, .cuda = broadcast_kernel};
+                                    .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = broadcast_kernel};
 constinit const OpDef reduce_row{.name = "reduce", .rule = list_rule, .cpu = reduce_kernel,
                                  .vjp = [](const Rewind& r) {
                                    list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
                                  },
-                                 .traits = kTogether, .n_out = 0, .cuda = reduce_kernel};
+                                 .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = reduce_kernel};
 constinit const OpDef all_gather_row{.name = "all_gather", .rule = all_gather_rule, .cpu = all_gather_kernel,
                                      .vjp = [](const Rewind& r) {
                                        const RankGroup& group = group_of(r.attrs);
@@ -216,7 +216,7 @@ Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
 }
 Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_row, collective_attrs(0, group), {x}); }
 Tensor reduce_scatter(const Tensor& x, Reduction how, const RankGroup& group, const Tensor& like) {
-  const Attrs attrs = collective_attrs(0, group, how);
+  const CollectiveAttrs attrs = collective_attrs(0, group, how);
   if (like.defined()) return apply1(reduce_scatter_row, attrs, {x, like});
   return in_name_of("reduce_scatter", [&] { return apply1(is_linear(how) ? reduce_scatter_row : reduce_scatter_nonlinear_row, attrs, {x}); });
 }

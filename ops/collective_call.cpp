@@ -17,7 +17,7 @@ void mix(std::uint64_t& hash, std::uint64_t value) {
 
 std::uint64_t number_of(const Call& call, bool rows_differ) {
   std::uint64_t hash = call_number(call.op.name);
-  mix(hash, static_cast<std::uint64_t>(call.attrs.b & 255));
+  mix(hash, static_cast<std::uint64_t>(reduction_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));
   mix(hash, call.device.type());   // of the same kind on all ranks: they take one way

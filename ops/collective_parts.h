@@ -6,17 +6,21 @@ namespace kassette {
 
 const char* reduction_name(Reduction how);
 
-/// The attributes of a collective op. attrs.a: the number of tensors of a list; attrs.b: group and reduction; attrs.x: a rank.
-inline Attrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum, int rank = 0) {
-  Attrs attrs;
-  attrs.a = n;
-  attrs.b = group.id << 8 | static_cast<int>(how);
-  attrs.x = rank;
-  return attrs;
+/// The attributes of a collective op.
+struct CollectiveAttrs {
+  static constexpr const char* attrs_name = "collective";
+  std::int64_t n_out;      // the number of tensors of a list
+  std::int32_t group;
+  std::int32_t rank;       // of a broadcast, a send, ...
+  Reduction reduction;
+  bool aside;              // of a job: in the background
+};
+inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum, int rank = 0) {
+  return {n, group.id, rank, how, /*aside=*/false};
 }
-inline RankGroup& group_of(const Attrs& attrs) { return rank_group(static_cast<int>(attrs.b >> 8)); }
-inline Reduction reduction_of(const Attrs& attrs) { return static_cast<Reduction>(attrs.b & 255); }
-inline int rank_of(const Attrs& attrs) { return static_cast<int>(attrs.x); }
+inline RankGroup& group_of(const Attrs& attrs) { return rank_group(attrs.as<CollectiveAttrs>().group); }
+inline Reduction reduction_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().reduction; }
+inline int rank_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().rank; }
 
 /// The adjoint of an op over a list: calls together(the cotangents that are defined) and gives the results to the inputs from
 /// `first_in` on. One list is one message.

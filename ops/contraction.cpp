@@ -6,17 +6,6 @@
 namespace kassette {
 namespace {
 
-std::int64_t packed(const Labels& l) {
-  std::int64_t bits = 0;
-  for (int i = 0; i < l.rank; ++i) bits |= std::int64_t(l.of[i]) << (4 * i);
-  return bits;
-}
-Labels unpacked(std::int64_t bits, int rank) {
-  Labels l;
-  for (int i = 0; i < rank; ++i) l.push(static_cast<int>(bits >> (4 * i) & 15));
-  return l;
-}
-
 /// An operand with its strides by label; 0 where it does not have the label or repeats along it.
 struct Side {
   const std::byte* data;
@@ -100,25 +89,8 @@ bool takes(const Group& kept, const Group& summed, const Side& s, const std::int
 
 }  // namespace
 
-Attrs encode(const Form& f) {
-  Attrs t;
-  t.a = packed(f.a) | packed(f.b) << 32;
-  t.b = packed(f.out) | std::int64_t(f.a.rank | f.b.rank << 4 | f.out.rank << 8 | f.broadcast << 12 | static_cast<int>(f.user) << 13) << 32;
-  return t;
-}
-Form decode(const Attrs& t) {
-  int rest = static_cast<int>(t.b >> 32);
-  Form f;
-  f.a = unpacked(t.a, rest & 15);
-  f.b = unpacked(t.a >> 32, rest >> 4 & 15);
-  f.out = unpacked(t.b, rest >> 8 & 15);
-  f.broadcast = rest >> 12 & 1;
-  f.user = static_cast<User>(rest >> 13 & 3);
-  return f;
-}
-
 ContractionPlan plan_contraction(const Call& call, const std::byte* a_data, const std::byte* b_data, int item, Rearranger& to_order) {
-  const Form f = decode(call.attrs);
+  const Form& f = call.attrs.as<Form>();
   ContractionPlan p{};
   Side a(f.a, call.spec(0), a_data), b(f.b, call.spec(1), b_data), out(f.out, *call.out[0], nullptr);
   std::int64_t dims[kLabels];

@@ -15,16 +15,18 @@ namespace kassette {
 inline constexpr int kLabels = 16;
 inline constexpr int kOne = 15;   // an axis of size 1 that the result has beside those of a and b
 
-enum class User : int { matmul, dot, batch_dot };
+enum class User : std::uint8_t { matmul, dot, batch_dot };
 
 struct Labels {
-  int rank = 0;
-  std::uint8_t of[kMaxRank];
-  Labels() = default;
+  std::uint8_t of[kMaxRank] = {};
+  std::uint8_t rank = 0;
+  bool operator==(const Labels&) const = default;
   void push(int label) { of[rank++] = static_cast<std::uint8_t>(label); }
 };
 
+/// The attributes of matmul_row.
 struct Form {
+  static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
   bool broadcast = false;   // a batch axis of size 1 meets any size
   User user = User::matmul;
@@ -36,16 +38,13 @@ Form dot_form(const Spec& x, const Spec& y);
 inline constexpr int kUsualAxis = -1000;
 Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis);
 
-/// A form as attributes, and back.
-Attrs encode(const Form& f);
-Form decode(const Attrs& t);
-
 /// A product of two matrices into a matrix, without decoding: transposes as flags.
 struct MatrixForm {
   bool plain, swapped, ta, tb;   // swapped: the rows of the result are of the second operand
-  explicit MatrixForm(const Attrs& t) : plain(false), swapped(false), ta(false), tb(false) {
-    if ((t.b >> 32 & 0xfff) != 0x222) return;
-    int a0 = t.a & 15, a1 = t.a >> 4 & 15, b0 = t.a >> 32 & 15, b1 = t.a >> 36 & 15, row = t.b & 15, col = t.b >> 4 & 15;
+  explicit MatrixForm(const Attrs& attrs) : MatrixForm(attrs.as<Form>()) {}
+  explicit MatrixForm(const Form& f) : plain(false), swapped(false), ta(false), tb(false) {
+    if (f.a.rank != 2 || f.b.rank != 2 || f.out.rank != 2) return;
+    int a0 = f.a.of[0], a1 = f.a.of[1], b0 = f.b.of[0], b1 = f.b.of[1], row = f.out.of[0], col = f.out.of[1];
     swapped = row == b0 || row == b1;
     if (swapped) std::swap(a0, b0), std::swap(a1, b1);
     ta = a1 == row;

@@ -170,9 +170,7 @@ bool ConvAttrs::equals(const Extra& other) const {
 }
 
 Attrs window_attrs(const ConvForm& form) {
-  Attrs attrs;
-  attrs.extra = Ref<Extra>::adopt(new ConvAttrs(form));
-  return attrs;
+  return Attrs(Ref<Extra>::adopt(new ConvAttrs(form)));
 }
 
 void check_rank(const char* op, const ConvForm& form, const Spec& s, const char* which) {

@@ -108,7 +108,7 @@ class Batch {
       for (std::int64_t i = begin; i < end; ++i) {
         if (steps(i) == 0) continue;
         const Labels l(labels_ + i * width, length(i), step);
-        f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.x, length(i), l.ids.data(), l.first.data(), l.slot.data(),
+        f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.as<CtcAttrs>().epsilon, length(i), l.ids.data(), l.first.data(), l.slot.data(),
                           l.seen.data(), static_cast<std::int64_t>(l.seen.size()), l.skip.data()});
       }
     });
@@ -247,9 +247,7 @@ Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths) {
 }
 
 Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length, double epsilon) {
-  Attrs attrs;
-  attrs.x = epsilon;
-  return apply1(ctc_batch_cost_row, attrs, {labels, y, input_length, label_length});
+  return apply1(ctc_batch_cost_row, CtcAttrs{epsilon}, {labels, y, input_length, label_length});
 }
 
 }  // namespace kassette

@@ -142,7 +142,7 @@ void run(const Call& call, const T* v, T* loss, T* g) {
   const std::int64_t n = y.dims[0];
   if (n == 0) return;
   Ctc<T> all{call.in[kCtcY].as<T>(), v, loss, g, call.in[kCtcLabels].as<std::int64_t>(), call.in[kCtcInputLength].as<std::int64_t>(),
-             call.in[kCtcLabelLength].as<std::int64_t>(), n, y.dims[1], y.dims[2], call.spec(kCtcLabels).dims[1], call.attrs.x, device.faults(), nullptr};
+             call.in[kCtcLabelLength].as<std::int64_t>(), n, y.dims[1], y.dims[2], call.spec(kCtcLabels).dims[1], call.attrs.as<CtcAttrs>().epsilon, device.faults(), nullptr};
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(n, 1024));
   Scratch scratch(device, blocks * all.scratch_size() * static_cast<std::int64_t>(sizeof(CtcLog)));
   all.scratch = static_cast<CtcLog*>(scratch.get());

@@ -11,6 +11,10 @@ inline constexpr int kCtcLabels = 0, kCtcY = 1, kCtcInputLength = 2, kCtcLabelLe
 /// Messages of the gradients are of the same arguments, in the name of what the user called.
 inline constexpr const char* kCtcName = "ctc_batch_cost";
 
+struct CtcAttrs {
+  static constexpr const char* attrs_name = "ctc";
+  double epsilon;   // is added to the probabilities
+};
 /// How many time steps and labels of a sample count, none of them where it is refused; and why that is.
 struct CtcCounts {
   std::int64_t steps = 0, labels = 0;

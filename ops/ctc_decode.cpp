@@ -7,13 +7,22 @@
 #include "devices/cpu/threads.h"
 #include "ops/beam_search.h"
 #include "ops/ctc.h"
+#include "ops/ctc_batch.h"
 
 namespace kassette {
 namespace {
 
 // Inputs: y (samples, steps, classes), input_length (samples,) int64. Outputs: the paths, int64 (samples, longest), then
-// the scores, (samples, 1) or (samples, paths). attrs.a: how many outputs; b: the width of the beam, x: epsilon, y: 1 merges.
+// the scores, (samples, 1) or (samples, paths).
 constexpr const char* kName = "ctc_decode";
+
+struct BeamAttrs {
+  static constexpr const char* attrs_name = "ctc_beam_search";
+  std::int32_t n_out;
+  bool merge_repeated;
+  std::int64_t width;
+  double epsilon;   // is added to the scores, as CtcAttrs has it
+};
 
 void decode_rule(const Call& call, Spec* out) {
   const Spec &y = call.spec(0), &steps = call.spec(1);
@@ -88,7 +97,7 @@ void greedy_kernel(const Call& call) {
     const std::int64_t all = y.dims[1] * y.dims[2];
     parallel_for(y.dims[0], std::max<std::int64_t>(1, (1 << 14) / all), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        call.out_as<T>(1)[i] = static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2], static_cast<T>(call.attrs.x),
+        call.out_as<T>(1)[i] = static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2], static_cast<T>(call.attrs.as<CtcAttrs>().epsilon),
                                                              &labels[static_cast<std::size_t>(i)]));
     });
   });
@@ -116,6 +125,7 @@ std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classe
 void beam_kernel(const Call& call) {
   const Spec& y = call.spec(0);
   const auto* steps = checked_steps(call);
+  const BeamAttrs& attrs = call.attrs.as<BeamAttrs>();
   const std::int64_t n = y.dims[0], paths = call.n_out - 1, all = y.dims[1] * y.dims[2];
   std::vector<std::vector<Label>> labels(static_cast<std::size_t>(paths), std::vector<Label>(static_cast<std::size_t>(n)));
   std::vector<std::int64_t> found(static_cast<std::size_t>(n));
@@ -123,11 +133,11 @@ void beam_kernel(const Call& call) {
     using T = decltype(zero);
     parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        auto best = search(call.in[0].as<T>() + i * all, steps[i], y.dims[2], call.attrs.x, call.attrs.b, paths);
+        auto best = search(call.in[0].as<T>() + i * all, steps[i], y.dims[2], attrs.epsilon, attrs.width, paths);
         found[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(best.size());
         for (std::int64_t p = 0; p < found[static_cast<std::size_t>(i)]; ++p) {
           BeamPath& path = best[static_cast<std::size_t>(p)];
-          if (call.attrs.y != 0) path.label.erase(std::unique(path.label.begin(), path.label.end()), path.label.end());
+          if (attrs.merge_repeated) path.label.erase(std::unique(path.label.begin(), path.label.end()), path.label.end());
           labels[static_cast<std::size_t>(p)][static_cast<std::size_t>(i)] = std::move(path.label);
           call.out_as<T>(call.n_out - 1)[i * paths + p] = static_cast<T>(path.log_probability);
         }
@@ -145,19 +155,13 @@ void beam_kernel(const Call& call) {
 }  // namespace
 
 constinit const OpDef ctc_greedy_row{.name = "ctc_decode", .rule = decode_rule, .cpu = greedy_kernel, .n_out = 2};
-constinit const OpDef ctc_beam_row{.name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0};
+constinit const OpDef ctc_beam_row{.name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0, .outputs = outputs_in<BeamAttrs>};
 
 Tensors ctc_greedy(const Tensor& y, const Tensor& input_length, double epsilon) {
-  Attrs attrs;
-  attrs.x = epsilon;
-  return apply_all(ctc_greedy_row, attrs, {y, input_length});
+  return apply_all(ctc_greedy_row, CtcAttrs{epsilon}, {y, input_length});
 }
 Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamOptions& options, double epsilon) {
-  Attrs attrs;
-  attrs.a = options.paths + 1;
-  attrs.b = options.width;
-  attrs.x = epsilon;
-  attrs.y = options.merge_repeated;
+  const BeamAttrs attrs{.n_out = static_cast<std::int32_t>(options.paths + 1), .merge_repeated = options.merge_repeated, .width = options.width, .epsilon = epsilon};
   return apply_all(ctc_beam_row, attrs, {y, input_length});
 }
 

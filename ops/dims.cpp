@@ -74,8 +74,12 @@ DimValues peek(const Body& b, int depth) {
   return v;
 }
 
+struct ShapeAttrs {
+  static constexpr const char* attrs_name = "shape";
+  DType dtype;
+};
 void shape_rule(const Call& call, Spec* out) {
-  out->dtype = DType(static_cast<DType::Code>(call.attrs.a));
+  out->dtype = call.attrs.as<ShapeAttrs>().dtype;
   out->rank = 1;
   out->dims[0] = call.spec(0).rank;
 }
@@ -140,9 +144,7 @@ constinit const OpDef size_row{.name = "size", .rule = size_rule, .cpu = size_ke
 constinit const OpDef pack_row{.name = "pack", .rule = pack_rule, .cpu = pack_kernel, .host = ~0u};
 
 Tensor shape_of(const Tensor& x, DType dtype) {
-  Attrs attrs;
-  attrs.a = dtype.code();
-  return apply1(shape_row, attrs, {x});
+  return apply1(shape_row, ShapeAttrs{dtype}, {x});
 }
 Tensor size_of(const Tensor& x) { return apply1(size_row, {x}); }
 

@@ -58,7 +58,7 @@ bool fits(std::int64_t v, DType dtype) {
 }
 
 void arange_rule(const Call& call, Spec* out) {
-  out->dtype = placed_dtype(call.attrs);
+  out->dtype = call.op.placement(call.attrs).dtype;
   if (out->dtype.is_bool()) fail<TypeError>("arange: bool is not a number");
   out->rank = 1;
   out->dims[0] = kUnknown;
@@ -94,9 +94,14 @@ void arange_kernel(const Call& call) {
   else fill_range<std::int64_t>(call);
 }
 
+struct FillAttrs {
+  static constexpr const char* attrs_name = "fill";
+  Placement placement;
+};
+
 void eye_rule(const Call& call, Spec* out) {
   dims_from(call, 0, out);
-  out->dtype = placed_dtype(call.attrs);
+  out->dtype = call.op.placement(call.attrs).dtype;
   if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; it takes one or two");
 }
 void eye_kernel(const Call& call) {
@@ -111,19 +116,15 @@ void eye_kernel(const Call& call) {
 }  // namespace
 
 /// Inputs: start, stop, step.
-constinit const OpDef arange_row{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .traits = kPlaced};
+constinit const OpDef arange_row{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
 /// Input: the shape.
-constinit const OpDef eye_row{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .traits = kPlaced};
+constinit const OpDef eye_row{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};
 
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype) {
-  Attrs attrs;
-  attrs.a = place_code(dtype, context().place);
-  return apply1(arange_row, attrs, {start, stop, step});
+  return apply1(arange_row, FillAttrs{{dtype, context().place}}, {start, stop, step});
 }
 Tensor eye(const Dims& shape, DType dtype) {
-  Attrs attrs;
-  attrs.a = place_code(dtype, context().place);
-  return apply1(eye_row, attrs, {dims_tensor(shape, "eye")});
+  return apply1(eye_row, FillAttrs{{dtype, context().place}}, {dims_tensor(shape, "eye")});
 }
 Tensor filled_tensor(const Tensor& value, const Spec& shape, Device device, const char* what) {
   Tensor t = empty_tensor(shape, what, device);

@@ -24,7 +24,7 @@ void check_indices(const char* op, const Spec& s) {
 void gather_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
-  const bool one = static_cast<Wrap>(call.attrs.b) == Wrap::negative;   // x[i]: the index is a scalar, also where its rank is not known yet
+  const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;   // x[i]: the index is a scalar, also where its rank is not known yet
   if (one && indices.rank > 0)
     fail<ValueError>("index: a tensor of shape ", indices, "; an index tensor must be an integer scalar; K::gather takes rows");
   const int more = one ? 0 : indices.rank;
@@ -32,7 +32,7 @@ void gather_rule(const Call& call, Spec* out) {
   out->rank = -1;
   if (x.rank == 0) fail<ValueError>("gather: a scalar has no axis to select along");
   if (x.rank < 0) return;
-  int axis = place_axis("gather", call.attrs.a, x);
+  int axis = place_axis("gather", call.attrs.as<GatherAttrs>().axis, x);
   if (more < 0) return;
   int rank = x.rank - 1 + more;
   out->rank = checked_rank("gather", rank, x, " by indices of shape ", indices);
@@ -55,7 +55,7 @@ struct Parts {
 class Indices {
  public:
   Indices(const Call& call, int i, std::int64_t size) : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
-    bool wraps = static_cast<Wrap>(call.attrs.b) == Wrap::negative;
+    bool wraps = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
     std::int64_t low = wraps ? -size : 0;
     for (std::int64_t k = 0; k < n_; ++k) {
       std::int64_t at = raw(k);
@@ -79,7 +79,7 @@ class Indices {
 };
 
 void gather_kernel(const Call& call) {
-  Parts p(call.spec(0), call.attrs.a);
+  Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
   Indices at(call, 1, p.size);
   std::int64_t bytes = p.inner * call.spec(0).dtype.size(), n = at.size();
   const std::byte* from = call.in[0].data;
@@ -139,7 +139,7 @@ void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::i
 }
 
 void gather_grad_kernel(const Call& call) {
-  Parts p(*call.out[0], call.attrs.a);
+  Parts p(*call.out[0], call.attrs.as<GatherAttrs>().axis);
   Indices at(call, 1, p.size);
   if (call.out[0]->numel() == 0) return;
   dispatch(call.out[0]->dtype, [&](auto* null) {
@@ -172,10 +172,10 @@ void one_hot_rule(const Call& call, Spec* out) {
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];
-  if (x.rank >= 0) out->dims[x.rank] = call.attrs.a;
+  if (x.rank >= 0) out->dims[x.rank] = call.attrs.as<OneHotAttrs>().classes;
 }
 void one_hot_kernel(const Call& call) {
-  std::int64_t classes = call.attrs.a;
+  std::int64_t classes = call.attrs.as<OneHotAttrs>().classes;
   if (classes == 0) return;
   dispatch(call.spec(0).dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -195,7 +195,6 @@ void one_hot_kernel(const Call& call) {
 
 }  // namespace
 
-/// attrs.a: the axis; attrs.b: Wrap.
 constinit const OpDef gather_row{.name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
 /// The adjoint of gather: zeros with the shape of input 2, and the parts of input 0 added where the indices, input 1, point.
 constinit const OpDef gather_grad_like_row{.name = "gather_grad_like",
@@ -204,20 +203,14 @@ constinit const OpDef gather_grad_like_row{.name = "gather_grad_like",
                                            .vjp = gather_grad_gradient,
                                            .saves_in = 2,
                                            .shape_only = 4};
-/// attrs.a: how many classes.
 constinit const OpDef one_hot_row{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel};
 
 Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
-  Attrs attrs;
-  attrs.a = axis;
-  attrs.b = static_cast<std::int64_t>(wrap);
-  return apply1(gather_row, attrs, {x, indices});
+  return apply1(gather_row, GatherAttrs{axis, wrap}, {x, indices});
 }
 Tensor one_hot(const Tensor& indices, std::int64_t classes) {
   if (classes < 0) fail<ValueError>("one_hot: num_classes ", classes, " is negative");
-  Attrs attrs;
-  attrs.a = classes;
-  return apply1(one_hot_row, attrs, {indices});
+  return apply1(one_hot_row, OneHotAttrs{classes}, {indices});
 }
 
 }  // namespace kassette

@@ -6,6 +6,7 @@
 #include "core/rank.h"
 #include "devices/cuda/faults.cuh"
 #include "ops/refusals.h"
+#include "ops/shaping.h"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -41,7 +42,7 @@ struct Indices {
   std::int64_t size;
   bool wraps;   // negative ones count from the end
   Faults faults;
-  Indices(const Call& call, std::int64_t size_) : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.b != 0), faults(device_of(call.device).faults()) {}
+  Indices(const Call& call, std::int64_t size_) : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative), faults(device_of(call.device).faults()) {}
   /// Counted from the front; -1 for one that is out of range.
   __device__ std::int64_t operator[](std::int64_t k) const {
     const auto at = static_cast<std::int64_t>(ids[k]);
@@ -82,7 +83,7 @@ __global__ void gather_each(Parts p, Divider by_n, const T* x, Indices<I> indice
   }
 }
 void run_gather(const Call& call) {
-  const Parts p(call.spec(0), call.attrs.a);
+  const Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
   const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
   if (n == 0) return;
   CudaBackend& device = device_of(call.device);
@@ -209,7 +210,7 @@ class Order {
 void run_gather_grad(const Call& call) {
   const Spec& out = *call.out[0];
   if (out.numel() == 0) return;
-  const Parts p(out, call.attrs.a);
+  const Parts p(out, call.attrs.as<GatherAttrs>().axis);
   const Order order(call, p.size);
   CudaBackend& device = device_of(call.device);
   const std::int64_t n = call.spec(1).numel(), piece = piece_of(n), n_pieces = n / piece;
@@ -239,7 +240,7 @@ void run_one_hot(const Call& call) {
   if (n == 0) return;
   for_dtype<Domain::integers>(call.spec(0).dtype, [&](auto* p) {
     using I = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(n), one_hot_each<I>, n, Divider(call.attrs.a), call.in[0].as<I>(), call.out_as<float>());
+    launch(call.op.name, device_of(call.device), blocks_for(n), one_hot_each<I>, n, Divider(call.attrs.as<OneHotAttrs>().classes), call.in[0].as<I>(), call.out_as<float>());
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using Part = IndexList::Part;
 
-/// The row without an extra: the integer attrs.a on the first axis.
+/// Null: the integer of IndexAttrs, on the first axis.
 const IndexList* list_of(const Attrs& attrs) { return static_cast<const IndexList*>(attrs.extra.get()); }
 
 [[noreturn]] void fail_range(const char* op, std::int64_t i, int axis, const Spec& x) {
@@ -63,7 +63,7 @@ Region resolve(const char* op, const Attrs& attrs, const Spec& x) {
   int axis = 0;
   if (!list) {
     if (x.rank == 0) fail<ValueError>(op, ": 1 index for a scalar");
-    place_int(op, attrs.a, x, axis++, r);
+    place_int(op, attrs.as<IndexAttrs>().at, x, axis++, r);
   } else {
     int taken = 0;
     for (int k = 0; k < list->n; ++k) taken += list->parts[k].kind == IndexList::kInt || list->parts[k].kind == IndexList::kSlice;
@@ -104,7 +104,8 @@ void index_rule(const Call& call, Spec* out) {
     out->set(resolve("index", call.attrs, x).out);
     return;
   }
-  if (x.dims[0] >= 0 && (call.attrs.a < -x.dims[0] || call.attrs.a >= x.dims[0])) fail_range("index", call.attrs.a, 0, x);
+  const std::int64_t at = call.attrs.as<IndexAttrs>().at;
+  if (x.dims[0] >= 0 && (at < -x.dims[0] || at >= x.dims[0])) fail_range("index", at, 0, x);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(x.rank - 1);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i + 1];
@@ -116,7 +117,8 @@ void index_kernel(const Call& call) {
   }
   Body& out = *call.out[0];
   Value v = read_value(*call.in[0].body);
-  std::int64_t i = call.attrs.a < 0 ? call.attrs.a + call.in[0].dim(0) : call.attrs.a;
+  std::int64_t i = call.attrs.as<IndexAttrs>().at;
+  if (i < 0) i += call.in[0].dim(0);
   out.storage = std::move(v.storage);
   out.offset = v.offset + i * out.bytes();
 }
@@ -199,9 +201,7 @@ bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to) {
 }
 
 Tensor index(const Tensor& x, Ref<Extra> parts) {
-  Attrs attrs;
-  attrs.extra = std::move(parts);
-  return apply1(index_row, attrs, {x});
+  return apply1(index_row, Attrs(std::move(parts)), {x});
 }
 
 }  // namespace kassette

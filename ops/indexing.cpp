@@ -178,9 +178,7 @@ Index slice(Scalar start, Scalar stop, Scalar step) {
 Tensor Tensor::operator[](const Index& i) const {
   if (leaves_engine()) return elsewhere(*this, {&i}, [&] { return (*this)[i]; });
   if (Access::kind(i) == Index::kInt) {
-    Attrs attrs;
-    attrs.a = Access::start(i);
-    return apply1(index_row, attrs, {*this});
+    return apply1(index_row, IndexAttrs{Access::start(i)}, {*this});
   }
   Expression e;
   add(e, i);

@@ -1,10 +1,9 @@
 // ops/integer_range.h - between which integers random_integers draws.
 #pragma once
-#include <bit>
 #include <cstdint>
 
 #include "core/text.h"
-#include "ops/op.h"
+#include "ops/random_attrs.h"
 
 namespace kassette {
 
@@ -13,7 +12,7 @@ struct IntegerRange {
   std::uint64_t low, size;
 };
 inline IntegerRange integer_range(const Call& call) {
-  std::int64_t low = call.attrs.b, high = std::bit_cast<std::int64_t>(call.attrs.x);
+  auto [low, high, placement] = call.attrs.as<IntegersAttrs>();
   if (call.n_in > 2) {
     low = *call.in[2].as<std::int64_t>();
     high = *call.in[3].as<std::int64_t>();

@@ -63,10 +63,10 @@ void copy_part(Device device, std::int64_t outer, std::int64_t width, const std:
 // ---- concatenate and split -------------------------------------------------------------------------------------------
 
 void concatenate_rule(const Call& call, Spec* out) {
-  merge(call, 0, call.attrs.a, out);
+  merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
   if (out->rank < 0) return;
   if (out->rank == 0) fail<ValueError>("concatenate: scalars have no axis to join along; K::stack makes one");
-  int axis = place_axis("concatenate", call.attrs.a, *out);
+  int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, *out);
   std::int64_t n = 0;
   for (int k = 0; k < call.n_in; ++k) {
     const Spec& s = call.spec(k);
@@ -78,7 +78,7 @@ void concatenate_rule(const Call& call, Spec* out) {
 
 void concatenate_kernel(const Call& call) {
   Body& out = *call.out[0];
-  int axis = place_axis("concatenate", call.attrs.a, out), size = out.dtype.size();
+  int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, out), size = out.dtype.size();
   Cut cut(out, axis);
   std::int64_t whole = out.dims[axis] * cut.inner;
   std::byte* to = out.data();
@@ -93,7 +93,7 @@ void concatenate_gradient(const Rewind& r) {
   Tensors like;
   like.reserve(r.n_in());
   for (int k = 0; k < r.n_in(); ++k) like.push_back(r.in(k));
-  Tensors parts = split_like(r.dy(), like, static_cast<int>(r.attrs.a));
+  Tensors parts = split_like(r.dy(), like, static_cast<int>(r.attrs.as<AxisAttrs>().axis));
   for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
 }
 
@@ -119,7 +119,7 @@ void part_of(const Call& call, int k, std::int64_t outer, std::int64_t width, st
 }
 
 void split_kernel(const Call& call) {
-  int axis = place_axis("concatenate", call.attrs.b, call.spec(0));
+  int axis = place_axis("concatenate", call.attrs.as<SplitAttrs>().axis, call.spec(0));
   Cut cut(call.spec(0), axis);
   std::int64_t at = 0, whole = call.spec(0).dims[axis] * cut.inner;
   for (int k = 0; k < call.n_out; ++k) {
@@ -137,7 +137,7 @@ Tensors cotangents(const Rewind& r) {
   return parts;
 }
 
-void split_gradient(const Rewind& r) { r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.b)); }
+void split_gradient(const Rewind& r) { r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
 
 // ---- stack and unstack -----------------------------------------------------------------------------------------------
 
@@ -147,21 +147,21 @@ void stack_rule(const Call& call, Spec* out) {
   out->dtype = part.dtype;
   out->rank = -1;
   if (part.rank < 0) return;
-  int axis = place_axis("stack", call.attrs.a, part, /*added=*/1);
+  int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, part, /*added=*/1);
   out->rank = checked_rank("stack", part.rank + 1, part);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? part.dims[i] : i == axis ? call.n_in : part.dims[i - 1];
 }
 
 void stack_kernel(const Call& call) {
   Body& out = *call.out[0];
-  int axis = place_axis("stack", call.attrs.a, call.spec(0), /*added=*/1), size = out.dtype.size();
+  int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, call.spec(0), /*added=*/1), size = out.dtype.size();
   Cut cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
     copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
 }
 
 void stack_gradient(const Rewind& r) {
-  Tensors parts = unstack(r.dy(), r.n_in(), static_cast<int>(r.attrs.a));
+  Tensors parts = unstack(r.dy(), r.n_in(), static_cast<int>(r.attrs.as<AxisAttrs>().axis));
   for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
 }
 
@@ -171,9 +171,9 @@ void unstack_rule(const Call& call, Spec* out) {
   part.dtype = x.dtype;
   part.rank = -1;
   if (x.rank >= 0) {
-    int axis = place_axis("unstack", call.attrs.b, x);
+    int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
     if (x.dims[axis] >= 0 && x.dims[axis] != call.n_out)
-      fail<ValueError>("unstack: axis ", call.attrs.b, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not ", call.n_out);
+      fail<ValueError>("unstack: axis ", call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not ", call.n_out);
     part.rank = static_cast<std::int8_t>(x.rank - 1);
     for (int i = 0; i < part.rank; ++i) part.dims[i] = x.dims[i < axis ? i : i + 1];
   }
@@ -182,12 +182,12 @@ void unstack_rule(const Call& call, Spec* out) {
 
 void unstack_kernel(const Call& call) {
   const Spec& x = call.spec(0);
-  int axis = place_axis("unstack", call.attrs.b, x);
+  int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
   Cut cut(x, axis);
   for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, x.dims[axis] * cut.inner, k * cut.inner);
 }
 
-void unstack_gradient(const Rewind& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.b)); }
+void unstack_gradient(const Rewind& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
 
 void check_parts(const char* op, const Tensors& parts) {
   if (parts.empty()) fail<ValueError>(op, ": an empty list; at least one tensor is needed");
@@ -198,21 +198,17 @@ void check_parts(const char* op, const Tensors& parts) {
 constinit const OpDef concatenate_row{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient, .cuda = concatenate_kernel};
 /// The adjoint of concatenate: input 0 is cut into parts shaped as the inputs after it.
 constinit const OpDef split_like_row{
-    .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0, .cuda = split_kernel};
+    .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0, .outputs = outputs_in<SplitAttrs>, .cuda = split_kernel};
 constinit const OpDef stack_row{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
 constinit const OpDef unstack_row{
-    .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0, .cuda = unstack_kernel};
+    .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0, .outputs = outputs_in<SplitAttrs>, .cuda = unstack_kernel};
 
 Tensor concatenate(const Tensors& parts, int axis) {
   check_parts("concatenate", parts);
-  Attrs attrs;
-  attrs.a = axis;
-  return apply_all(concatenate_row, attrs, parts)[0];
+  return apply_all(concatenate_row, AxisAttrs{axis}, parts)[0];
 }
 Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
-  Attrs attrs;
-  attrs.a = like.size();
-  attrs.b = axis;
+  const SplitAttrs attrs{like.size(), axis};
   Tensors in;
   in.reserve(like.size() + 1);
   in.push_back(x);
@@ -221,9 +217,7 @@ Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
 }
 Tensor stack(const Tensors& parts, int axis) {
   check_parts("stack", parts);
-  Attrs attrs;
-  attrs.a = axis;
-  return apply_all(stack_row, attrs, parts)[0];
+  return apply_all(stack_row, AxisAttrs{axis}, parts)[0];
 }
 namespace {
 
@@ -248,10 +242,7 @@ Tensors unstack_slices(const Tensor& x, int n, int axis) {
 Tensors unstack(const Tensor& x, int n, int axis) {
   if (n < 1) return {};
   if (n > kMaxOutputs) return unstack_slices(x, n, axis);
-  Attrs attrs;
-  attrs.a = n;
-  attrs.b = axis;
-  return apply_all(unstack_row, attrs, Tensors(x));
+  return apply_all(unstack_row, SplitAttrs{n, axis}, Tensors(x));
 }
 
 }  // namespace kassette

@@ -108,10 +108,14 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
   return true;
 }
 
+struct FittingAttrs {
+  static constexpr const char* attrs_name = "fitting";
+  Fit fit;
+};
 /// The shape of input 0, with the sizes that only input 1 tells.
 void fitting_rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(0), &like = call.spec(1);
-  auto fit = static_cast<Fit>(call.attrs.a);
+  const Fit fit = call.attrs.as<FittingAttrs>().fit;
   check_fit(fit, x, like);
   out->set(x);
   if (fit == Fit::bound_of_clip || fit == Fit::class_ids || is_bias(fit) || like.rank < 0) return;
@@ -191,9 +195,7 @@ Tensor fitting(Fit fit, const Tensor& x, const Tensor& like) {
   if (a.known() && b.known()) return x;
   // A bias of rank 1 needs nothing but the number of channels.
   if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[channel_axis(fit, b)] >= 0) return x;
-  Attrs attrs;
-  attrs.a = static_cast<std::int64_t>(fit);
-  return apply1(fitting_row, attrs, {x, like});
+  return apply1(fitting_row, FittingAttrs{fit}, {x, like});
 }
 
 Tensor broadcast_like(const Tensor& x, const Tensor& like) {

@@ -42,15 +42,12 @@ constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
 
 /// Attributes of an elementwise op, as numbers that stay in registers.
 struct Params {
+  static constexpr const char* attrs_name = "elementwise";
   double x, y, z;
 };
-/// The numbers of an op; attrs.b holds the bits of the third.
 template <class A>
 KASSETTE_FN Params params_of(const A& attrs) {
-  Params p{attrs.x, attrs.y, 0};
-  static_assert(sizeof p.z == sizeof attrs.b);
-  __builtin_memcpy(&p.z, &attrs.b, sizeof p.z);
-  return p;
+  return attrs.template as<Params>();
 }
 
 // Scalars. Batches have the same functions in simd.h; CUDA takes these. Calls go to the C library by name: a std:: overload

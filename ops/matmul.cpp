@@ -45,7 +45,7 @@ void rule(const Call& call, Spec* out) {
       return;
     }
   }
-  const Form f = decode(call.attrs);
+  const Form& f = call.attrs.as<Form>();
   check_dtypes(call, kUserNames[static_cast<int>(f.user)]);
   std::int64_t size[kLabels];
   std::fill_n(size, kLabels, kAbsent);
@@ -187,15 +187,15 @@ bool add_product(const Call& call, Body& sum) {
 // ---- adjoint ---------------------------------------------------------------------------------------------------------
 
 /// The form of the product that gives the cotangent of operand i.
-Form gradient_form(const Attrs& attrs, int i) {
-  Form f = decode(attrs);
+Form gradient_form(const Rewind& r, int i) {
+  Form f = r.attrs.as<Form>();
   std::swap(i == 0 ? f.a : f.b, f.out);
   return f;
 }
 
 void vjp(const Rewind& r) {
-  if (r.wants(0)) r.give(0, matmul_row, encode(gradient_form(r.attrs, 0)), {r.dy(), r.in(1)});
-  if (r.wants(1)) r.give(1, matmul_row, encode(gradient_form(r.attrs, 1)), {r.in(0), r.dy()});
+  if (r.wants(0)) r.give(0, matmul_row, gradient_form(r, 0), {r.dy(), r.in(1)});
+  if (r.wants(1)) r.give(1, matmul_row, gradient_form(r, 1), {r.in(0), r.dy()});
 }
 
 // ---- forms -----------------------------------------------------------------------------------------------------------
@@ -222,19 +222,17 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
   f.a.push(transpose_a ? k : m), f.a.push(transpose_a ? m : k);
   f.b.push(transpose_b ? n : k), f.b.push(transpose_b ? k : n);
   f.out.push(m), f.out.push(n);
-  return apply1(matmul_row, encode(f), {a, b});
+  return apply1(matmul_row, f, {a, b});
 }
 
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
   if (rx == 2 && ry == 2) {   // labels 0 1, 1 2 -> 0 2, as dot_form has them
-    Attrs t;
-    t.a = 0x10 | std::int64_t(0x21) << 32;
-    t.b = 0x20 | std::int64_t(0x222 | static_cast<int>(User::dot) << 13) << 32;
-    return apply1(matmul_row, t, {x, y});
+    constexpr Form matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, User::dot};
+    return apply1(matmul_row, matrices, {x, y});
   }
   if (rx < 0 || ry < 0) return unranked_dot(x, y);
-  return apply1(matmul_row, encode(dot_form(spec_of(x), spec_of(y))), {x, y});
+  return apply1(matmul_row, dot_form(spec_of(x), spec_of(y)), {x, y});
 }
 
 Form dot_form(const Spec& x, const Spec& y) {
@@ -256,7 +254,7 @@ Form dot_form(const Spec& x, const Spec& y) {
 Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
   int rx = rank_of(x, "batch_dot", "x"), ry = rank_of(y, "batch_dot", "y");
   if (rx < 0 || ry < 0) return unranked_batch_dot(x, y, x_axis, y_axis);
-  return apply1(matmul_row, encode(batch_dot_form(spec_of(x), spec_of(y), x_axis, y_axis)), {x, y});
+  return apply1(matmul_row, batch_dot_form(spec_of(x), spec_of(y), x_axis, y_axis), {x, y});
 }
 
 Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis) {

@@ -44,7 +44,7 @@ void run_broadcast_like(const Call& call) {
   copy_elements(call, operands_of<1>(call));
 }
 
-/// y, reduced along the axes of attrs.a, repeated along them; divided by their number where attrs.b says so.
+/// y, reduced along axes, repeated along them; divided by their number where the attributes say so.
 template <class T>
 struct Spread {
   Wide<T> count;
@@ -59,7 +59,7 @@ void run_spread(const Call& call) {
     return;
   }
   host_services().allocate_output(*call.out[0], call.device);
-  const std::int64_t code = call.attrs.a;
+  const std::int64_t code = call.attrs.as<ReduceAttrs>().axes;
   Operands o{};
   o.in[0] = call.in[0].data;
   o.out = call.out[0]->data();
@@ -72,7 +72,7 @@ void run_spread(const Call& call) {
     if (!repeated) step *= like.dims[i];
   }
   for (int i = 0; i < like.rank; ++i) push_axis<1>(o, like.dims[i], {strides[i]});
-  if (!call.attrs.b) return copy_elements(call, o);
+  if (!call.attrs.as<ReduceAttrs>().divide) return copy_elements(call, o);
   for_dtype<Domain::numbers>(y.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<1>(call, Spread<T>{static_cast<Wide<T>>(o.n / y.numel())}, o);

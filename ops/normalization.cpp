@@ -31,11 +31,11 @@ void normalize_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
   check_float(call, x);
   out[0].set(x);
-  reduced_spec(call.op.name, call.attrs.a, x, &out[1]);
+  reduced_spec(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x, &out[1]);
   const char* of = ", the shape of x without the reduced axes";
   int next = 1;
-  if (call.attrs.b & kGamma) check_parameter(call, next++, "gamma", x.dtype, out[1], of);
-  if (call.attrs.b & kBeta) check_parameter(call, next++, "beta", x.dtype, out[1], of);
+  if (call.attrs.as<NormalizeAttrs>().gamma) check_parameter(call, next++, "gamma", x.dtype, out[1], of);
+  if (call.attrs.as<NormalizeAttrs>().beta) check_parameter(call, next++, "beta", x.dtype, out[1], of);
   out[1].dtype = stat_dtype(x.dtype);
   out[2].set(out[1]);
 }
@@ -57,15 +57,9 @@ void center_scale_rule(const Call& call, Spec* out) {
 // ---- adjoints ----------------------------------------------------------------------------------------------------------
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
-Attrs by(std::int64_t code, bool divide = false) {
-  Attrs attrs;
-  attrs.a = code;
-  attrs.b = divide;
-  return attrs;
-}
 /// A statistic repeated along the reduced axes of x, and the same divided by how often.
 Tensor along(const Tensor& t, const Tensor& x, std::int64_t code) { return spread(t, x, code); }
-Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) { return apply1(spread_row, by(code, true), {t, x}); }
+Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) { return apply1(spread_row, ReduceAttrs{code, /*divide=*/true}, {t, x}); }
 
 /// dx, dgamma, dbeta.
 struct Grads {
@@ -80,30 +74,30 @@ void normalize_vjp(const Rewind& r) {
   int gamma_in = gamma_at(r.attrs, 1), beta_in = beta_at(r.attrs, 1);
   Tensor x = r.in(0), gamma = gamma_in > 0 ? r.in(gamma_in) : Tensor();
   if (r.dy(0).defined()) {
-    Attrs attrs = r.attrs;
-    attrs.b &= kGamma;
+    NormalizeAttrs attrs = r.attrs.as<NormalizeAttrs>();
+    attrs.beta = false;
     Grads g(attrs, r.dy(0), x, r.out(1), r.out(2), gamma);
     if (r.wants(0)) r.din(0) = g.out[0];
     if (gamma_in > 0 && r.wants(gamma_in)) r.din(gamma_in) = g.out[1];
     if (beta_in > 0 && r.wants(beta_in)) r.din(beta_in) = g.out[2];
   }
   if (!r.wants(0)) return;
-  if (r.dy(1).defined()) add_to(r.din(0), cast(shared_along(r.dy(1), x, r.attrs.a), x.dtype()));
+  if (r.dy(1).defined()) add_to(r.din(0), cast(shared_along(r.dy(1), x, r.attrs.as<NormalizeAttrs>().axes), x.dtype()));
   if (r.dy(2).defined()) {
-    Tensor centered = cast(x, r.dy(2).dtype()) - along(r.out(1), x, r.attrs.a);
-    add_to(r.din(0), cast(2.0 * centered * shared_along(r.dy(2), x, r.attrs.a), x.dtype()));
+    Tensor centered = cast(x, r.dy(2).dtype()) - along(r.out(1), x, r.attrs.as<NormalizeAttrs>().axes);
+    add_to(r.din(0), cast(2.0 * centered * shared_along(r.dy(2), x, r.attrs.as<NormalizeAttrs>().axes), x.dtype()));
   }
 }
 
 /// With h = (x - mean) s, s = 1 / sqrt(var + epsilon), and N elements in a channel, the row gives dx = gamma s (dy - sum(dy) / N -
 /// h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint in dy is itself.
 void normalize_grad_vjp(const Rewind& r) {
-  std::int64_t code = r.attrs.a;
-  bool has_gamma = r.attrs.b & kGamma;
+  std::int64_t code = r.attrs.as<NormalizeAttrs>().axes;
+  bool has_gamma = r.attrs.as<NormalizeAttrs>().gamma;
   Tensor x = r.in(1), mean = r.in(2), var = r.in(3), gamma = has_gamma ? r.in(4) : Tensor();
   DType narrow = x.dtype(), wide = mean.dtype();
   auto widen = [&](const Tensor& t) { return cast(t, wide); };
-  Tensor s = 1.0 / sqrt(var + r.attrs.x), centered = widen(x) - along(mean, x, code), h = centered * along(s, x, code), dy = widen(r.in(0));
+  Tensor s = 1.0 / sqrt(var + r.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, code), h = centered * along(s, x, code), dy = widen(r.in(0));
   const Tensor &u = r.dy(0), &v = r.dy(1), &w = r.dy(2);
   Tensor ddy, dh, ds;   // cotangents of dy, of h, and of s beside its part in h
   if (u.defined()) {
@@ -166,10 +160,7 @@ constinit const OpDef center_scale_row{.name = "batch_normalization",
                                        .saves_in = 7};
 
 Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code, double epsilon) {
-  Attrs attrs;
-  attrs.a = code;
-  attrs.b = (gamma.defined() ? kGamma : 0) | (beta.defined() ? kBeta : 0);
-  attrs.x = epsilon;
+  const NormalizeAttrs attrs{code, epsilon, gamma.defined(), beta.defined()};
   In in[3] = {x};
   int n = 1;
   for (const Tensor* t : {&gamma, &beta})

@@ -41,7 +41,7 @@ struct Normalize {
 
 void run_normalize(const Call& call) {
   const Spec &x = call.spec(0), &kept = *call.out[1];
-  const unsigned mask = mask_of(call.attrs.a, x);
+  const unsigned mask = mask_of(call.attrs.as<NormalizeAttrs>().axes, x);
   const Groups g(x, mask);
   const int gamma = gamma_at(call.attrs, 1), beta = beta_at(call.attrs, 1);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
@@ -55,7 +55,7 @@ void run_normalize(const Call& call) {
     Operands o = broadcast<2>({gamma > 0 ? &call.spec(gamma) : &kept, beta > 0 ? &call.spec(beta) : &kept}, kept);
     if (gamma > 0) o.in[0] = call.in[gamma].data;
     if (beta > 0) o.in[1] = call.in[beta].data;
-    launch_each<2>(call, Factors<T>{variance, call.attrs.x, factor, shift}, o);
+    launch_each<2>(call, Factors<T>{variance, call.attrs.as<NormalizeAttrs>().epsilon, factor, shift}, o);
     launch_each<2>(call, Normalize<T>{in, mean, factor, shift, call.out_as<T>()}, beside_groups(x, mask));
   });
 }
@@ -120,15 +120,15 @@ void run_normalize_grad(const Call& call) {
     for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes(), call.op.name);
     return;
   }
-  const unsigned mask = mask_of(call.attrs.a, x);
+  const unsigned mask = mask_of(call.attrs.as<NormalizeAttrs>().axes, x);
   const Groups g(x, mask);
   const std::int64_t channels = kept.numel();
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
     const T *dy = call.in[0].as<T>(), *in = call.in[1].as<T>(), *gamma = nullptr;
-    Scratch wide(device, call.attrs.b & kGamma ? channels * static_cast<std::int64_t>(sizeof(T)) : 0);
-    if (call.attrs.b & kGamma) {
+    Scratch wide(device, call.attrs.as<NormalizeAttrs>().gamma ? channels * static_cast<std::int64_t>(sizeof(T)) : 0);
+    if (call.attrs.as<NormalizeAttrs>().gamma) {
       Operands o = broadcast<1>({&call.spec(4)}, kept);
       o.in[0] = call.in[4].data;
       o.out = wide.get();
@@ -139,7 +139,7 @@ void run_normalize_grad(const Call& call) {
     C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
     const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
     fold_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
-                     Slopes<T>{gamma, variance, call.attrs.x, static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
+                     Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon, static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
     launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, beside_groups(x, mask));
   });
 }

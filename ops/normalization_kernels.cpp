@@ -181,7 +181,7 @@ void run_normalize(const Call& call) {
     std::fill_n(var, channels, std::numeric_limits<T>::quiet_NaN());
     return;
   }
-  Order order(x, axes_mask(call.op.name, call.attrs.a, x));
+  Order order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
   Walk w(order.folded(), sizeof(T));
   Wide<T> in(call, 0), gamma(call, gamma_at(call.attrs, 1), &kept), beta(call, beta_at(call.attrs, 1), &kept);
   Rounded<T> y(*call.out[0]);
@@ -200,7 +200,7 @@ void run_normalize(const Call& call) {
       [&](const Parts<T>& parts, std::int64_t c) {
         join_moments(parts, c, count, mean + c, var + c);
         double scale = gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.;
-        factor.get()[c] = static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.x));
+        factor.get()[c] = static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.as<NormalizeAttrs>().epsilon));
       },
       Parameters<T>{{mean, factor.get(), beta.get(), nullptr}}, scaling(w, from, to));
   if (order.moves()) order.back<T>(to, y.get());
@@ -218,7 +218,7 @@ void run_normalize_grad(const Call& call) {
     dgamma.store(), dbeta.store();
     return;
   }
-  Order order(x, axes_mask(call.op.name, call.attrs.a, x));
+  Order order(x, axes_mask(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x));
   Walk w(order.folded(), sizeof(T));
   Wide<T> dy(call, 0), in(call, 1), gamma(call, gamma_at(call.attrs, 4), &kept);
   const T *mean = call.in[2].as<T>(), *var = call.in[3].as<T>();
@@ -245,7 +245,7 @@ void run_normalize_grad(const Call& call) {
           sum += static_cast<double>(s);
           product += static_cast<double>(t);
         });
-        double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.x), g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
+        double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.as<NormalizeAttrs>().epsilon), g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
         dgamma.get()[k] = static_cast<T>(product * r);
         dbeta.get()[k] = static_cast<T>(sum);
         a[k] = static_cast<T>(g);

@@ -4,11 +4,19 @@
 
 namespace kassette {
 
-/// attrs.b of normalize_batch_row and its gradient: which of the optional inputs are there.
-inline constexpr std::int64_t kGamma = 1, kBeta = 2;
+/// The attributes of normalize_batch_row and of its gradient.
+struct NormalizeAttrs {
+  static constexpr const char* attrs_name = "normalize_batch";
+  std::int64_t axes;   // as encode_axes gives them
+  double epsilon;
+  bool gamma, beta;    // which of the optional inputs are there
+};
 /// Where gamma and beta are among the inputs; -1 where they are not. `first`: how many inputs are always there.
-inline int gamma_at(const Attrs& attrs, int first) { return attrs.b & kGamma ? first : -1; }
-inline int beta_at(const Attrs& attrs, int first) { return attrs.b & kBeta ? first + ((attrs.b & kGamma) != 0) : -1; }
+inline int gamma_at(const Attrs& attrs, int first) { return attrs.as<NormalizeAttrs>().gamma ? first : -1; }
+inline int beta_at(const Attrs& attrs, int first) {
+  const NormalizeAttrs& a = attrs.as<NormalizeAttrs>();
+  return a.beta ? first + a.gamma : -1;
+}
 
 void normalize_batch_kernel(const Call& call);
 void normalize_batch_grad_kernel(const Call& call);

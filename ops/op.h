@@ -101,14 +101,21 @@ enum OpTraits : std::uint8_t {
   kDraws = 4,       // a random draw: keeps its node always
   kEffect = 8,      // changes a variable when it is played
   kElementwise = 16,// same-shape elementwise: a plan may fuse it
-  kPrints = 32,     // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
-  kPlaced = 64      // all inputs live on the host: attrs.a says where the output is made, as place_code has it
+  kPrints = 32      // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
 };
-/// The dtype and the device of what a row with kPlaced makes, for attrs.a.
-inline std::int64_t place_code(DType dtype, Device device) { return dtype.code() | device.type() << 8 | device.index() << 16; }
-inline DType placed_dtype(const Attrs& attrs) { return DType(static_cast<DType::Code>(attrs.a & 0xff)); }
-inline Device placed_device(const Attrs& attrs) {
-  return Device(static_cast<Device::Type>(attrs.a >> 8 & 0xff), static_cast<std::uint8_t>(attrs.a >> 16));
+/// The dtype and the device of an output that the inputs do not tell: all of them live on the host.
+struct Placement {
+  DType dtype;
+  Device device;
+};
+/// For OpDef::placement and OpDef::outputs, of ops whose attributes have a field `placement` or `n_out`.
+template <class T>
+Placement placement_in(const Attrs& attrs) {
+  return attrs.as<T>().placement;
+}
+template <class T>
+int outputs_in(const Attrs& attrs) {
+  return static_cast<int>(attrs.as<T>().n_out);
 }
 
 /// One elementwise op's loops by float dtype, for fusion.
@@ -137,8 +144,10 @@ struct OpDef {
   std::uint32_t shape_only = 0;   // inputs of which rule and kernel read the shape alone
   std::uint32_t host = 0;         // inputs that live on the CPU whatever the device
   std::uint8_t traits = kPlain;
-  std::uint8_t n_out = 1;         // 0: attrs.a says
+  std::uint8_t n_out = 1;         // 0: `outputs` tells
   bool anywhere = false;          // inputs are taken where they are, and the rule says where outputs will be
+  int (*outputs)(const Attrs& attrs) = nullptr;            // where n_out is 0
+  Placement (*placement)(const Attrs& attrs) = nullptr;    // where the output is made, of ops that only the attributes tell; else null
   const ElementwiseLoops* loops = nullptr;
   /// sum += the output of the call, in one pass over the sum and with the bits of op, then add; returns false, and does nothing,
   /// where that is not done. `sum` has the output's shape and dtype, and nobody else sees it.
@@ -153,8 +162,23 @@ struct OpDef {
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) {
-  return op.n_out ? op.n_out : static_cast<int>(attrs.a);
+  return op.n_out ? op.n_out : op.outputs(attrs);
 }
+
+/// Where an op makes its output if no input is on an accelerator.
+inline Device placed_device(const OpDef& op, const Attrs& attrs) { return op.placement ? op.placement(attrs).device : cpu; }
+
+/// The attributes of ops that take one axis.
+struct AxisAttrs {
+  static constexpr const char* attrs_name = "axis";
+  std::int64_t axis;
+};
+
+/// The attributes of ops that give as many tensors.
+struct ListAttrs {
+  static constexpr const char* attrs_name = "list";
+  std::int64_t n_out;
+};
 
 /// Runs one op: checks, rule, kernel (unless symbolic), node (if anybody may differentiate or replay it). Everything that
 /// happens to tensors goes through here. A call that throws changes nothing.

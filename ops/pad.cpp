@@ -59,9 +59,7 @@ constinit const OpDef pad_row{.name = "pad", .rule = pad_rule, .cpu = pad_kernel
 Tensor pad(const Tensor& x, const Pads& amounts) {
   for (int i = 0; i < amounts.rank; ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0) fail<ValueError>("pad: amounts must not be negative; K::slice removes elements");
-  Attrs attrs;
-  attrs.extra = Ref<Extra>::adopt(new Amounts(amounts));
-  return apply1(pad_row, attrs, {x});
+  return apply1(pad_row, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
 
 }  // namespace kassette

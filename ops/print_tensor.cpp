@@ -43,9 +43,7 @@ constinit const OpDef print_tensor_row{.name = "print_tensor",
 Tensor print_tensor(const Tensor& x, std::string message) {
   auto extra = Ref<Message>::adopt(new Message);
   extra->text = std::move(message);
-  Attrs attrs;
-  attrs.extra = Ref<Extra>(extra.get());
-  return apply1(print_tensor_row, attrs, {x});
+  return apply1(print_tensor_row, Attrs(Ref<Extra>(extra.get())), {x});
 }
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/probability_losses.cpp - the losses from probabilities, with their adjoints to any order. attrs.x is epsilon: probabilities count as
+// ops/probability_losses.cpp - the losses from probabilities, with their adjoints to any order. epsilon of their attributes: probabilities count as
 // between epsilon and 1 - epsilon.
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace {
 template <class T>
 struct Between {
   T low, high;
-  explicit Between(const Call& call) : low(static_cast<T>(call.attrs.x)), high(static_cast<T>(1 - call.attrs.x)) {}
+  explicit Between(const Call& call) : low(static_cast<T>(call.attrs.as<SoftmaxAttrs>().epsilon)), high(static_cast<T>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)) {}
   T clip(T q) const { return q < low ? low : q > high ? high : q; }   // NaN stays
   bool inside(T q) const { return q >= low && q <= high; }
 };
@@ -97,7 +97,7 @@ void probability_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
   Spec both;
   one_shape(call.op.name, call.spec(0), call.spec(1), &both);
-  reduced_spec(call.op.name, call.attrs.a, both, out);
+  reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, both, out);
 }
 Tensor is_inside(const Tensor& p, double epsilon) { return logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon)); }
 /// p between the bounds, and of(v): v where p is between them, 0 elsewhere.
@@ -108,16 +108,16 @@ struct Clipped {
 };
 void probability_vjp(const Rewind& r) {
   if (r.wants(0)) {
-    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.a | kKeepDims), r.attrs.x, 1 - r.attrs.x);
-    r.din(0) = -(spread(r.dy(), p, r.attrs.a) * log(q));
+    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes | kKeepDims), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon);
+    r.din(0) = -(spread(r.dy(), p, r.attrs.as<SoftmaxAttrs>().axes) * log(q));
   }
   if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
 /// Of dp = dy * (sum(t) / sum(p) - t / p), t where p / sum(p) is not clipped.
 void probability_grad_vjp(const Rewind& r) {
   Tensor u = r.dy(), p = r.in(2);
-  std::int64_t code = r.attrs.a, keep = code | kKeepDims;
-  Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, r.attrs.x);
+  std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
+  Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
   if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
   if (!r.wants(1) && !r.wants(2)) return;
@@ -131,7 +131,7 @@ void sparse_probability_vjp(const Rewind& r) {
 /// Of dp = dy * (1 / sum(q) - [class] / q), where p is not clipped.
 void sparse_probability_grad_vjp(const Rewind& r) {
   Tensor p = r.in(2);
-  Clipped c(p, r.attrs.x);
+  Clipped c(p, r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor u = c.of(r.dy()), total = sum_by(u, kLastAxis), sum = sum_by(c.q, kLastAxis);
   if (r.wants(0)) r.din(0) = total / sum - pick(u / c.q, r.in(1));
   if (!r.wants(2)) return;
@@ -139,24 +139,19 @@ void sparse_probability_grad_vjp(const Rewind& r) {
   r.din(2) = apply1(place_row, {there, r.in(1), p}) - c.of(spread(r.in(0) * total / (sum * sum), p, kLastAxis));
 }
 void binary_probability_vjp(const Rewind& r) {
-  if (r.wants(0)) r.din(0) = -(r.dy() * logit(clip(r.in(1), r.attrs.x, 1 - r.attrs.x)));
+  if (r.wants(0)) r.din(0) = -(r.dy() * logit(clip(r.in(1), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon)));
   if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
 /// Of dp = dy * (q - t) / (q * (1 - q)), where p is not clipped.
 void binary_probability_grad_vjp(const Rewind& r) {
   Tensor dy = r.in(0), t = r.in(1);
-  Clipped c(r.in(2), r.attrs.x);
+  Clipped c(r.in(2), r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor u = c.of(r.dy()), q = c.q, rest = 1.0 - q;
   if (r.wants(0)) r.din(0) = u * (q - t) / (q * rest);
   if (r.wants(1)) r.din(1) = -(u * dy / (q * rest));
   if (r.wants(2)) r.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
 }
 
-Attrs loss_attrs(std::int64_t axes, double epsilon) {
-  Attrs attrs = axis_attrs(axes);
-  attrs.x = epsilon;
-  return attrs;
-}
 
 }  // namespace
 
@@ -192,13 +187,13 @@ constinit const OpDef binary_probability_grad_row{.name = "binary_probability_cr
                                                   .saves_in = 7};
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
   const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, false);
-  return apply1(probability_cross_entropy_row, loss_attrs(axes, epsilon), {target, probabilities});
+  return apply1(probability_cross_entropy_row, SoftmaxAttrs{axes, epsilon}, {target, probabilities});
 }
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& probabilities, double epsilon) {
-  return apply1(sparse_probability_row, loss_attrs(kLastAxis, epsilon), {classes, probabilities});
+  return apply1(sparse_probability_row, SoftmaxAttrs{kLastAxis, epsilon}, {classes, probabilities});
 }
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& probabilities, double epsilon) {
-  return apply1(binary_probability_row, loss_attrs(0, epsilon), {target, probabilities});
+  return apply1(binary_probability_row, SoftmaxAttrs{0, epsilon}, {target, probabilities});
 }
 
 }  // namespace kassette

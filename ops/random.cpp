@@ -14,6 +14,7 @@
 #include "ops/cast.h"
 #include "ops/dims.h"
 #include "ops/integer_range.h"
+#include "ops/random_attrs.h"
 
 namespace kassette {
 namespace {
@@ -73,27 +74,29 @@ void key_rule(const Call&, Spec* out) {
   out->dims[0] = kKeyBytes / 8;
 }
 
-// Of a key's attributes: a whether the source has a seed of the user's, b and the bits of x the steps and the step of the plain
-// loops around it.
-std::uint64_t steps_of(const Attrs& attrs) { return static_cast<std::uint64_t>(attrs.b); }
-std::uint64_t step_of(const Attrs& attrs) { return std::bit_cast<std::uint64_t>(attrs.x); }
+struct KeyAttrs {
+  static constexpr const char* attrs_name = "random_key";
+  bool seeded;                // by the user
+  std::uint64_t steps, step;  // of the plain loops around it, and the step among them
+};
 
 void key_kernel(const Call& call) {
   Cell& source = *call.in[0].body->node->cell;
+  const KeyAttrs& attrs = call.attrs.as<KeyAttrs>();
   const bool loop = call.n_in > 1;
   const std::uint64_t n = loop ? static_cast<std::uint64_t>(call.in[1].dim(0)) : 1;
   const std::uint64_t before = source.draws.fetch_add(n, std::memory_order_relaxed);
-  RandomKey key{source.seed, before * steps_of(call.attrs) + step_of(call.attrs) * n + 1};
+  RandomKey key{source.seed, before * attrs.steps + attrs.step * n + 1};
   if (loop) key.draw |= kCountsSteps;
   std::memcpy(call.out[0]->data(), &key, sizeof key);
 }
 
 void draw_rule(const Call& call, Spec* out) {
-  out->dtype = placed_dtype(call.attrs);
+  out->dtype = call.op.placement(call.attrs).dtype;
   dims_from(call, 1, out);
 }
 void float_draw_rule(const Call& call, Spec* out) {
-  DType dtype = placed_dtype(call.attrs);
+  DType dtype = call.op.placement(call.attrs).dtype;
   if (!dtype.is_float()) fail<TypeError>(call.op.name, ": ", dtype, " is not a float dtype");
   draw_rule(call, out);
 }
@@ -179,14 +182,16 @@ void fill(const Call& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const 
 const RandomLoops& loops() { return KASSETTE_PICK(random_loops); }
 
 void uniform_kernel(const Call& call) {
-  double low = call.attrs.x, high = call.attrs.y;
-  fill(call, loops().uniform_f32, loops().uniform_f64, {high - low, low, std::bit_cast<double>(call.attrs.b), 0});
+  const UniformAttrs& u = call.attrs.as<UniformAttrs>();
+  fill(call, loops().uniform_f32, loops().uniform_f64, {u.high - u.low, u.low, u.top, 0});
 }
 void normal_kernel(const Call& call) {
-  fill(call, loops().normal_f32, loops().normal_f64, {call.attrs.y, call.attrs.x, INFINITY, 0});
+  const NormalAttrs& n = call.attrs.as<NormalAttrs>();
+  fill(call, loops().normal_f32, loops().normal_f64, {n.stddev, n.mean, INFINITY, 0});
 }
 void truncated_kernel(const Call& call) {
-  fill(call, loops().truncated_f32, loops().truncated_f64, {call.attrs.y, call.attrs.x, INFINITY, 0});
+  const NormalAttrs& n = call.attrs.as<NormalAttrs>();
+  fill(call, loops().truncated_f32, loops().truncated_f64, {n.stddev, n.mean, INFINITY, 0});
 }
 
 /// Calls f(first, words, n) with the words of blocks of elements, on all threads.
@@ -229,7 +234,7 @@ std::uint64_t words_below(double p) {
 void bernoulli_kernel(const Call& call) {
   const Body& out = *call.out[0];
   RandomKey key = key_of(call, 0);
-  Form form{0, 0, 0, words_below(call.attrs.x)};
+  Form form{0, 0, 0, words_below(call.attrs.as<BernoulliAttrs>().p)};
   if (out.dtype == float32) return fill(call, loops().bernoulli_f32, nullptr, form);
   dispatch(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -306,7 +311,7 @@ void dropout_kernel(const Call& call) {
   std::int64_t n = out.numel();
   if (n == 0) return;
   RandomKey key = key_of(call, 1);
-  double level = call.attrs.x;
+  double level = call.attrs.as<DropoutAttrs>().level;
   Form form{1 / (1 - level), 0, 0, 0};
   form.below = (std::uint64_t(1) << 32) - words_below(level);
   Spec mask;
@@ -328,17 +333,10 @@ void dropout_kernel(const Call& call) {
   });
 }
 void dropout_gradient(const Rewind& r) {
-  r.din(0) = dropout(r.dy(), r.in(1), r.n_in() > 2 ? r.in(2) : Tensor(), r.attrs.x);
+  r.din(0) = dropout(r.dy(), r.in(1), r.n_in() > 2 ? r.in(2) : Tensor(), r.attrs.as<DropoutAttrs>().level);
 }
 
-Tensor draw_with(const OpDef& row, const Draw& draw, double x, double y, std::int64_t b = 0) {
-  Attrs attrs;
-  attrs.a = place_code(draw.dtype, draw.device);
-  attrs.b = b;
-  attrs.x = x;
-  attrs.y = y;
-  return apply1(row, attrs, {draw.key, draw.dims});
-}
+Placement placement_of(const Draw& draw) { return {draw.dtype, draw.device}; }
 
 }  // namespace
 
@@ -350,11 +348,11 @@ constinit const OpDef random_key_row{.name = "random_key",
                                      .shape_only = 3,
                                      .host = 3,
                                      .traits = kSource};
-constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
-constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
-constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
-constinit const OpDef random_integers_row{.name = "random_integers", .rule = integer_draw_rule, .cpu = integers_kernel, .host = 15, .traits = kDraws | kPlaced};
-constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws | kPlaced};
+constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<UniformAttrs>};
+constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
+constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
+constinit const OpDef random_integers_row{.name = "random_integers", .rule = integer_draw_rule, .cpu = integers_kernel, .host = 15, .traits = kDraws, .placement = placement_in<IntegersAttrs>};
+constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<BernoulliAttrs>};
 // The mask is made again from the key in the adjoint, and so never stored.
 constinit const OpDef dropout_row{.name = "dropout",
                                   .rule = dropout_rule,
@@ -383,7 +381,8 @@ void set_random_seed(std::uint64_t seed) {
 }
 
 KeySource key_source(const Node& key) {
-  return {key.attrs.a != 0, key.in()[0].node->cell->seed, steps_of(key.attrs), step_of(key.attrs)};
+  const KeyAttrs& attrs = key.attrs.as<KeyAttrs>();
+  return {attrs.seeded, key.in()[0].node->cell->seed, attrs.steps, attrs.step};
 }
 
 void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source, void* out) {
@@ -408,10 +407,7 @@ Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
   b.flags |= kDraw;
   b.level = c.depth;
   b.node->cell->seed = s;
-  Attrs attrs;
-  attrs.a = !seed.is_none();
-  attrs.b = static_cast<std::int64_t>(c.loop_steps);
-  attrs.x = std::bit_cast<double>(c.loop_step);
+  const Attrs attrs = KeyAttrs{!seed.is_none(), c.loop_steps, c.loop_step};
   return x.defined() ? apply1(random_key_row, attrs, {leaf, x}) : apply1(random_key_row, attrs, {leaf});
 }
 
@@ -427,22 +423,19 @@ void check_bounds(double low, double high, DType dtype) {
 }
 Tensor random_uniform(const Draw& draw, double low, double high) {
   double top = high > low && draw.dtype.is_float() ? largest_below(high, draw.dtype) : INFINITY;
-  return draw_with(random_uniform_row, draw, low, high, std::bit_cast<std::int64_t>(top));
+  return apply1(random_uniform_row, UniformAttrs{low, high, top, placement_of(draw)}, {draw.key, draw.dims});
 }
-Tensor random_normal(const Draw& draw, double mean, double stddev) { return draw_with(random_normal_row, draw, mean, stddev); }
-Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return draw_with(truncated_normal_row, draw, mean, stddev); }
+Tensor random_normal(const Draw& draw, double mean, double stddev) { return apply1(random_normal_row, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
+Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return apply1(truncated_normal_row, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high) {
-  return draw_with(random_integers_row, draw, std::bit_cast<double>(high), 0, low);
+  return apply1(random_integers_row, IntegersAttrs{low, high, placement_of(draw)}, {draw.key, draw.dims});
 }
 Tensor random_integers(const Draw& draw, const Tensor& low, const Tensor& high) {
-  Attrs attrs;
-  attrs.a = place_code(draw.dtype, draw.device);
-  return apply1(random_integers_row, attrs, {draw.key, draw.dims, low, high});
+  return apply1(random_integers_row, IntegersAttrs{0, 0, placement_of(draw)}, {draw.key, draw.dims, low, high});
 }
-Tensor bernoulli(const Draw& draw, double p) { return draw_with(bernoulli_row, draw, p, 0); }
+Tensor bernoulli(const Draw& draw, double p) { return apply1(bernoulli_row, BernoulliAttrs{p, placement_of(draw)}, {draw.key, draw.dims}); }
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level) {
-  Attrs attrs;
-  attrs.x = level;
+  const DropoutAttrs attrs{level};
   return dims.defined() ? apply1(dropout_row, attrs, {x, key, dims}) : apply1(dropout_row, attrs, {x, key});
 }
 

@@ -8,6 +8,7 @@
 #include "ops/draws.h"
 #include "ops/integer_range.h"
 #include "ops/philox.h"
+#include "ops/random_attrs.h"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
@@ -111,14 +112,18 @@ struct Floats {
 };
 template <Law kLaw>
 void run_floats(const Call& call) {
-  // Attributes as random.cpp has them: bounds and the bits of the largest number below the upper one, or mean and deviation.
-  const double x = call.attrs.x, y = call.attrs.y;
-  const bool uniform = kLaw == Law::uniform;
+  double scale, offset, top = INFINITY;
+  if constexpr (kLaw == Law::uniform) {
+    const UniformAttrs& u = call.attrs.as<UniformAttrs>();
+    scale = u.high - u.low, offset = u.low, top = u.top;
+  } else {
+    const NormalAttrs& n = call.attrs.as<NormalAttrs>();
+    scale = n.stddev, offset = n.mean;
+  }
   for_dtype<Domain::floats>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    const double scale = uniform ? y - x : y, top = uniform ? std::bit_cast<double>(call.attrs.b) : INFINITY;
-    launch_draw(call, 0, call.out[0]->numel(), Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(x), static_cast<C>(top)}});
+    launch_draw(call, 0, call.out[0]->numel(), Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(offset), static_cast<C>(top)}});
   });
 }
 
@@ -137,7 +142,7 @@ struct Masks {
 void run_bernoulli(const Call& call) {
   for_dtype<Domain::anything>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, 0, call.out[0]->numel(), Masks<T>{call.out_as<T>(), words_below(call.attrs.x)});
+    launch_draw(call, 0, call.out[0]->numel(), Masks<T>{call.out_as<T>(), words_below(call.attrs.as<BernoulliAttrs>().p)});
   });
 }
 
@@ -269,7 +274,7 @@ void run_dropout(const Call& call) {
   const Spec &x = call.spec(0), mask = mask_shape(call);
   const std::int64_t n = mask.numel();
   if (x.numel() == 0) return;
-  const double level = call.attrs.x;
+  const double level = call.attrs.as<DropoutAttrs>().level;
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Kept<T> kept{1 / (1 - level), (std::uint64_t(1) << 32) - words_below(level)};

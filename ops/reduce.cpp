@@ -15,11 +15,11 @@ namespace {
 
 void number_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::numbers);
-  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
 }
 void float_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
-  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
 }
 
 template <Fold kFold, bool kMean = false>
@@ -33,7 +33,7 @@ void fold_kernel(const Call& call) {
     if (kMean) *out /= static_cast<float>(n_in);
     return;
   }
-  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  Runs runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
     fold_runs(kFold, in, out, runs);
     if constexpr (kMean) {
@@ -87,7 +87,7 @@ template <bool kRoot>
 void var_kernel(const Call& call) {
   const Spec& x = call.spec(0);
   std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
-  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  Runs runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) {
@@ -117,7 +117,6 @@ void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int
   });
 }
 
-/// attrs.b: divide by the number of repetitions, as the adjoint of mean does.
 void spread_kernel(const Call& call) {
   const Spec &y = call.spec(0), &like = call.spec(1);
   std::int64_t m = y.numel(), n = like.numel();
@@ -132,17 +131,17 @@ void spread_kernel(const Call& call) {
   if (n == 0) return;
   const std::byte* from = call.in[0].data;
   Ref<Storage> divided;
-  if (call.attrs.b) {
+  if (call.attrs.as<ReduceAttrs>().divide) {
     divided = Storage::allocate(y.bytes(), cpu);
     divide_by_count(from, static_cast<std::byte*>(divided->data), y.dtype, m, n / m);
     from = static_cast<const std::byte*>(divided->data);
   }
-  repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.a, like)));
+  repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, like)));
 }
 
 void spread_element(const Call& call, const Spec& out, std::byte* element) {
   const int size = out.dtype.size();
-  if (call.attrs.b) divide_by_count(call.in[0].data, element, out.dtype, 1, out.numel());
+  if (call.attrs.as<ReduceAttrs>().divide) divide_by_count(call.in[0].data, element, out.dtype, 1, out.numel());
   else std::memcpy(element, call.in[0].data, static_cast<std::size_t>(size));
 }
 
@@ -152,7 +151,7 @@ void ties_kernel(const Call& call) {
   const Spec& x = call.spec(0);
   std::int64_t n = x.numel();
   if (n == 0) return;
-  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  Runs runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   dispatch(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if constexpr (!std::is_same_v<T, bool>) {
@@ -176,25 +175,19 @@ void ties_kernel(const Call& call) {
   });
 }
 
-Attrs by(std::int64_t code, std::int64_t divide = 0) {
-  Attrs attrs;
-  attrs.a = code;
-  attrs.b = divide;
-  return attrs;
-}
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(op, by(encode_axes(op.name, x, axes, keepdims)), {x});
+  return apply1(op, ReduceAttrs{encode_axes(op.name, x, axes, keepdims)}, {x});
 }
 
 void extreme_vjp(const Rewind& r) {
   Tensor x = r.in(0);
-  r.din(0) = spread(r.dy(), x, r.attrs.a) * apply1(ties_row, r.attrs, {x, r.out()});
+  r.din(0) = spread(r.dy(), x, r.attrs.as<ReduceAttrs>().axes) * apply1(ties_row, r.attrs, {x, r.out()});
 }
 
 /// The gradient of var: dy / n * 2 (x - mean). In half types a rounded mean would leave little of the difference.
 Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
   if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
-  return apply1(spread_row, by(code, 1), {dy, x}) * ((x - apply1(mean_row, by(code | kKeepDims), {x})) * 2.0);
+  return apply1(spread_row, ReduceAttrs{code, /*divide=*/true}, {dy, x}) * ((x - apply1(mean_row, ReduceAttrs{code | kKeepDims}, {x})) * 2.0);
 }
 
 }  // namespace
@@ -202,30 +195,30 @@ Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
 constinit const OpDef sum_row{.name = "sum",
                               .rule = number_rule,
                               .cpu = fold_kernel<Fold::sum>,
-                              .vjp = [](const Rewind& r) { r.give(0, spread_row, by(r.attrs.a), {r.dy(), r.like(0)}); },
+                              .vjp = [](const Rewind& r) { r.give(0, spread_row, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)}); },
                               .pattern = Pattern::sum};
 constinit const OpDef prod_row{
     .name = "prod",
     .rule = number_rule,
     .cpu = fold_kernel<Fold::prod>,
-    .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.a) * product_of_others(r.in(0), r.attrs.a); },
+    .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) * product_of_others(r.in(0), r.attrs.as<ReduceAttrs>().axes); },
     .saves_in = 1};
 constinit const OpDef mean_row{.name = "mean",
                                .rule = float_rule,
                                .cpu = fold_kernel<Fold::sum, true>,
-                               .vjp = [](const Rewind& r) { r.give(0, spread_row, by(r.attrs.a, 1), {r.dy(), r.like(0)}); },
+                               .vjp = [](const Rewind& r) { r.give(0, spread_row, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes, /*divide=*/true}, {r.dy(), r.like(0)}); },
                                .pattern = Pattern::mean};
 constinit const OpDef var_row{.name = "var",
                               .rule = float_rule,
                               .cpu = var_kernel<false>,
-                              .vjp = [](const Rewind& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.a); },
+                              .vjp = [](const Rewind& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
                               .saves_in = 1};
 // Where all elements are equal the gradient is 0, not 0 * inf.
 constinit const OpDef std_row{
     .name = "std",
     .rule = float_rule,
     .cpu = var_kernel<true>,
-    .vjp = [](const Rewind& r) { r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0), r.attrs.a); },
+    .vjp = [](const Rewind& r) { r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
     .saves_in = 1,
     .saves_out = 1};
 constinit const OpDef max_row{
@@ -236,7 +229,7 @@ constinit const OpDef spread_row{
     .name = "spread",
     .rule = like_rule,
     .cpu = spread_kernel,
-    .vjp = [](const Rewind& r) { r.din(0) = apply1(r.attrs.b ? mean_row : sum_row, by(r.attrs.a), {r.dy()}); },
+    .vjp = [](const Rewind& r) { r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_row : sum_row, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy()}); },
     .shape_only = 2,
     .traits = kView,
     .repeated = spread_element};
@@ -250,7 +243,7 @@ Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_row, x, axes, keepdims); }
 Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_row, x, axes, keepdims); }
 Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_row, x, axes, keepdims); }
-Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(spread_row, by(code), {y, like}); }
-Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_row, by(code), {x}); }
+Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(spread_row, ReduceAttrs{code}, {y, like}); }
+Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_row, ReduceAttrs{code}, {x}); }
 
 }  // namespace kassette

@@ -24,7 +24,7 @@ struct Min {
 template <template <class> class Fold, bool kMean = false>
 void run(const Call& call) {
   const Spec& x = call.spec(0);
-  const Groups g(x, mask_of(call.attrs.a, x));
+  const Groups g(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x));
   for_dtype<kMean ? Domain::floats : Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
@@ -70,7 +70,7 @@ void run_var(const Call& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Moments<C>>(call, Groups(x, mask_of(call.attrs.a, x)), Spread<C>(), Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
+    fold_groups<Moments<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Spread<C>(), Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
   });
 }
 
@@ -85,7 +85,7 @@ void run_logsumexp(const Call& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Exponentials<C>>(call, Groups(x, mask_of(call.attrs.a, x)), SumExp<C>(), Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
+    fold_groups<Exponentials<C>>(call, Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)), SumExp<C>(), Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
   });
 }
 
@@ -114,7 +114,7 @@ void run_logical(const Call& call) {
   const Spec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<int>(call, Groups(x, mask_of(call.attrs.a, x)), Fold(), Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
+    fold_groups<int>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Fold(), Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
   });
 }
 
@@ -155,7 +155,7 @@ void run_arg(const Call& call) {
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.a, x)), Best<C, kMax>(), Placed<T>{{call.in[0].as<T>()}},
+    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Best<C, kMax>(), Placed<T>{{call.in[0].as<T>()}},
                           Where<C>{call.out_as<std::int64_t>()});
   });
 }
@@ -190,7 +190,7 @@ void run_in_top_k(const Call& call) {
     for_dtype<Domain::integers>(call.spec(1).dtype, [&](auto* i) {
       using I = std::remove_pointer_t<decltype(i)>;
       fold_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(), Larger<T, I>{{call.in[0].as<T>()}, call.in[1].as<I>(), p.dims[1]},
-                                Below{call.out_as<bool>(), call.attrs.a});
+                                Below{call.out_as<bool>(), call.attrs.as<InTopKAttrs>().k});
     });
   });
 }
@@ -221,7 +221,7 @@ struct Share {
 void run_ties(const Call& call) {
   const Spec& x = call.spec(0);
   if (x.numel() == 0) return;
-  const unsigned mask = mask_of(call.attrs.a, x);
+  const unsigned mask = mask_of(call.attrs.as<ReduceAttrs>().axes, x);
   const Groups g(x, mask);
   Scratch held(device_of(call.device), g.kept.n * 8);
   std::int64_t* count = static_cast<std::int64_t*>(held.get());

@@ -15,10 +15,10 @@ namespace {
 // ---- argmax, argmin ----------------------------------------------------------------------------------------------------
 void arg_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
-  reduced_spec(call.op.name, call.attrs.a, x, out);
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, x, out);
   out->dtype = int64;
   if (x.rank < 0) return;
-  unsigned mask = axes_mask(call.op.name, call.attrs.a, x);
+  unsigned mask = axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x);
   for (int i = 0; i < x.rank; ++i)
     if (mask >> i & 1 && x.dims[i] == 0) fail<ValueError>(call.op.name, ": ", x, " has nothing along the axis");
 }
@@ -99,8 +99,8 @@ void arg_kernel(const Call& call) {
   const Spec& x = call.spec(0);
   if (x.numel() == 0) return;
   std::int64_t outer = 1, n = x.numel(), inner = 1;
-  if (!(call.attrs.a & kAllAxes)) {
-    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.a, x));
+  if (!(call.attrs.as<ReduceAttrs>().axes & kAllAxes)) {
+    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
     n = x.dims[axis];
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
@@ -113,7 +113,7 @@ void arg_kernel(const Call& call) {
 
 // ---- any, all ----------------------------------------------------------------------------------------------------------
 void logical_rule(const Call& call, Spec* out) {
-  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+  reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
   out->dtype = bool_;
 }
 
@@ -129,7 +129,7 @@ void logical_kernel(const Call& call) {
     cast_elements(held.get(), bool_, call.in[0].data, x.dtype, n);
   }
   fold_runs(fold_loops<std::uint8_t>(kFold), std::uint8_t(kFold == Fold::min), truth, call.out_as<std::uint8_t>(),
-            Runs(x, axes_mask(call.op.name, call.attrs.a, x)));
+            Runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
 }
 
 // ---- in_top_k ----------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ void top_rule(const Call& call, Spec* out) {
   out->dtype = bool_;
 }
 void top_kernel(const Call& call) {
-  std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.a;
+  std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.as<InTopKAttrs>().k;
   Scratch<std::int64_t> ids(rows);
   cast_elements(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
   bool* out = call.out_as<bool>();
@@ -167,9 +167,7 @@ void top_kernel(const Call& call) {
 }
 
 Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims) {
-  Attrs attrs;
-  attrs.a = encode_axes(op.name, x, axes, keepdims);
-  return apply1(op, attrs, {x});
+  return apply1(op, ReduceAttrs{encode_axes(op.name, x, axes, keepdims)}, {x});
 }
 
 }  // namespace
@@ -185,9 +183,7 @@ Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_row, x, 
 Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_row, x, axes, keepdims); }
 Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_row, x, axes, keepdims); }
 Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k) {
-  Attrs attrs;
-  attrs.a = k;
-  return apply1(in_top_k_row, attrs, {predictions, targets});
+  return apply1(in_top_k_row, InTopKAttrs{k}, {predictions, targets});
 }
 
 }  // namespace kassette

@@ -108,14 +108,14 @@ struct Begun final : Extra {
   bool equals(const Extra& other) const override { return this == &other; }
 };
 
-/// attrs.a: how many of the inputs are reduced, the last ones; before them there may be a token. attrs.x: whether in the background.
+/// The last n_out of the inputs are reduced; before them there may be a token.
 void start_rule(const Call&, Spec* out) { *out = Spec(uint8, {}); }
 void start_kernel(const Call& call) {
   Ref<ReduceJob> job;
   if (call.attrs.extra) job = static_cast<Begun&>(*call.attrs.extra).take();
   if (!job) {
     Tensors xs;
-    for (int i = call.n_in - static_cast<int>(call.attrs.a); i < call.n_in; ++i) {
+    for (int i = call.n_in - outputs_in<CollectiveAttrs>(call.attrs); i < call.n_in; ++i) {
       Body b;
       b.set(*call.in[i].body);
       b.device = call.device;
@@ -124,7 +124,7 @@ void start_kernel(const Call& call) {
       b.offset = v.offset;
       xs.push_back(Access::wrap(std::move(b)));
     }
-    job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs), call.device == cpu && call.attrs.x != 0);
+    job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs), call.device == cpu && call.attrs.as<CollectiveAttrs>().aside);
   }
   // The token's storage is the job.
   Body& token = *call.out[0];
@@ -154,12 +154,13 @@ void wait_vjp(const Rewind& r) {
 constinit const OpDef all_reduce_start_row{
     .name = "all_reduce_start", .rule = start_rule, .cpu = start_kernel, .traits = kView, .cuda = start_kernel};
 constinit const OpDef all_reduce_wait_row{.name = "all_reduce_wait", .rule = wait_rule, .cpu = wait_kernel, .vjp = wait_vjp,
-                                          .shape_only = ~1u, .host = 1, .traits = kView, .n_out = 0, .cuda = wait_kernel};
+                                          .shape_only = ~1u, .host = 1, .traits = kView, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = wait_kernel};
 
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
                         Ref<ReduceJob> begun) {
-  Attrs attrs = collective_attrs(xs.size(), group, how);
-  attrs.x = aside;
+  CollectiveAttrs job = collective_attrs(xs.size(), group, how);
+  job.aside = aside;
+  Attrs attrs = job;
   if (begun) {
     auto extra = Ref<Begun>::adopt(new Begun);
     extra->job = std::move(begun);

@@ -72,7 +72,7 @@ void expand_dims_rule(const Call& call, Spec* out) {
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank < 0) return;
-  int axis = place_axis("expand_dims", call.attrs.a, x, /*added=*/1);
+  int axis = place_axis("expand_dims", call.attrs.as<AxisAttrs>().axis, x, /*added=*/1);
   out->rank = checked_rank("expand_dims", x.rank + 1, x);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? x.dims[i] : i == axis ? 1 : x.dims[i - 1];
 }
@@ -82,16 +82,16 @@ void squeeze_rule(const Call& call, Spec* out) {
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank < 0) return;
-  int axis = place_axis("squeeze", call.attrs.a, x);
+  int axis = place_axis("squeeze", call.attrs.as<AxisAttrs>().axis, x);
   if (x.dims[axis] != 1 && x.dims[axis] >= 0)
-    fail<ValueError>("squeeze: axis ", call.attrs.a, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not 1");
+    fail<ValueError>("squeeze: axis ", call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not 1");
   out->rank = static_cast<std::int8_t>(x.rank - 1);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i < axis ? i : i + 1];
 }
 
 void flatten_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
-  int kept = static_cast<int>(call.attrs.a);
+  int kept = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(kept + 1);
   for (int i = 0; i <= kept; ++i) out->dims[i] = x.rank < 0 ? kUnknown : 1;
@@ -171,19 +171,13 @@ Tensor reshape_like(const Tensor& x, const Tensor& like) {
   return a.known() && a.same_shape(b) ? x : apply1(reshape_like_row, {x, like});
 }
 Tensor expand_dims(const Tensor& x, int axis) {
-  Attrs attrs;
-  attrs.a = axis;
-  return apply1(expand_dims_row, attrs, {x});
+  return apply1(expand_dims_row, AxisAttrs{axis}, {x});
 }
 Tensor squeeze(const Tensor& x, int axis) {
-  Attrs attrs;
-  attrs.a = axis;
-  return apply1(squeeze_row, attrs, {x});
+  return apply1(squeeze_row, AxisAttrs{axis}, {x});
 }
 Tensor flatten(const Tensor& x, int from) {
-  Attrs attrs;
-  attrs.a = from;
-  return apply1(flatten_row, attrs, {x});
+  return apply1(flatten_row, AxisAttrs{from}, {x});
 }
 
 Tensor identity(const Tensor& x) { return apply1(identity_row, {x}); }

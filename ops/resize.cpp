@@ -148,9 +148,8 @@ bool ResizeAttrs::equals(const Extra& other) const {
 }
 
 Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first) {
-  Attrs attrs;
   auto* how = new ResizeAttrs;
-  attrs.extra = Ref<Extra>::adopt(how);
+  const Attrs attrs(Ref<Extra>::adopt(how));
   how->rows = rows;
   how->columns = columns;
   how->channels_first = channels_first;

@@ -8,14 +8,18 @@
 namespace kassette {
 namespace {
 
-/// attrs.a: the axes as given, a byte each; attrs.b: how many.
+struct ReverseAttrs {
+  static constexpr const char* attrs_name = "reverse";
+  AxisList axes;   // as given
+};
 void reverse_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
   out->set(x);
   if (x.rank < 0) return;
   std::uint32_t seen = 0;
-  for (int k = 0; k < call.attrs.b; ++k) {
-    int axis = place_axis("reverse", static_cast<std::int8_t>(call.attrs.a >> 8 * k), x);
+  const AxisList& axes = call.attrs.as<ReverseAttrs>().axes;
+  for (int k = 0; k < axes.size; ++k) {
+    int axis = place_axis("reverse", axes.at[k], x);
     if (seen >> axis & 1) fail<ValueError>("reverse: axis ", axis, " of a tensor of shape ", x, " is listed twice");
     seen |= 1u << axis;
   }
@@ -27,8 +31,9 @@ void reverse_kernel(const Call& call) {
   row_strides(x, strides);
   Strided layout;
   for (int i = 0; i < x.rank; ++i) layout.push(x.dims[i], strides[i], strides[i]);
-  for (int k = 0; k < call.attrs.b; ++k) {
-    int axis = place_axis("reverse", static_cast<std::int8_t>(call.attrs.a >> 8 * k), x);
+  const AxisList& axes = call.attrs.as<ReverseAttrs>().axes;
+  for (int k = 0; k < axes.size; ++k) {
+    int axis = place_axis("reverse", axes.at[k], x);
     first += (x.dims[axis] - 1) * strides[axis];
     layout.from[axis] = -strides[axis];
   }
@@ -44,11 +49,10 @@ constinit const OpDef reverse_row{
 
 Tensor reverse(const Tensor& x, const Axes& axes) {
   if (axes.size_ < 0) fail<ValueError>("reverse: the axes are None; list them");
-  Attrs attrs;
-  attrs.b = axes.size_;
+  ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {
     if (from_front(axes.axes_[k], kMaxRank) < 0) fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : Spec());
-    attrs.a |= static_cast<std::int64_t>(static_cast<std::uint8_t>(axes.axes_[k])) << 8 * k;
+    attrs.axes.push(axes.axes_[k]);
   }
   return apply1(reverse_row, attrs, {x});
 }

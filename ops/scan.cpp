@@ -7,20 +7,20 @@
 #include "ops/elementwise.h"
 #include "ops/expr.h"
 #include "ops/fold.h"
+#include "ops/scan_attrs.h"
 
 namespace kassette {
 namespace {
 
 // Note [Scans]
-// A scan walks the elements of each group that the axes of attrs.a form, in row-major order, or backwards with kReverse. "Before"
+// A scan walks the elements of each group that the axes form, in row-major order, or backwards with `reverse`. "Before"
 // is in that order.
 //   cumsum      y = sum of x up to here
-//   cumprod     y = product of x up to here; with kShifted, up to before here
-//   recurrence  s = b + a * (s before), starting with s = b; with kShifted, a is taken from where s before is
+//   cumprod     y = product of x up to here; with `shifted`, up to before here
+//   recurrence  s = b + a * (s before), starting with s = b; with `shifted`, a is taken from where s before is
 //   shift       y = x before, 0 at the start
 // The adjoint of a recurrence is the recurrence the other way with the other place of a, so the rows are closed under
 // differentiation.
-constexpr std::int64_t kReverse = 1, kShifted = 2;
 
 /// Element (k, r) of group k is at base[k] + step[r].
 struct Groups {
@@ -84,8 +84,8 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
 template <class State, class Visit>
 void scan(const Call& call, const Spec& x, State start, Visit visit) {
   if (x.numel() == 0) return;
-  const unsigned mask = axes_mask(call.op.name, call.attrs.a, x);
-  bool reverse = call.attrs.b & kReverse;
+  const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
+  bool reverse = call.attrs.as<ScanAttrs>().reverse;
   if (mask && !(mask & (mask - 1))) {
     int axis = __builtin_ctz(mask);
     std::int64_t outer = 1, inner = 1;
@@ -147,7 +147,7 @@ void cumsum_kernel(const Call& call) {
 }
 void cumprod_kernel(const Call& call) {
   const Spec& x = call.spec(0);
-  bool shifted = call.attrs.b & kShifted;
+  bool shifted = call.attrs.as<ScanAttrs>().shifted;
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;
     scan(call, x, Running<T>(1), [=](Running<T>& s, std::int64_t at, std::int64_t) {
@@ -162,7 +162,7 @@ void recurrence_kernel(const Call& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *a = call.in[0].as<T>(), *b = call.in[1].as<T>();
     T* y = call.out_as<T>();
-    bool shifted = call.attrs.b & kShifted;
+    bool shifted = call.attrs.as<ScanAttrs>().shifted;
     scan(call, call.spec(0), Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t before) {
       Running<T> here = wide(b[at]);
       s = before < 0 ? here : here + wide(a[shifted ? before : at]) * s;
@@ -182,57 +182,59 @@ void shift_kernel(const Call& call) {
 void scan_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::numbers);
   const Spec& x = call.spec(0);
-  if (x.rank >= 0) axes_mask(call.op.name, call.attrs.a, x);
+  if (x.rank >= 0) axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
   out->set(x);
 }
 
-Attrs with(std::int64_t code, std::int64_t flags) {
-  Attrs attrs;
-  attrs.a = code;
-  attrs.b = flags;
+ScanAttrs turned(ScanAttrs attrs) {
+  attrs.reverse = !attrs.reverse;
   return attrs;
 }
-Tensor recurrence(const Tensor& a, const Tensor& b, std::int64_t code, std::int64_t flags) {
-  return apply1(recurrence_row, with(code, flags), {a, b});
-}
-Tensor shift(const Tensor& x, std::int64_t code, std::int64_t flags) {
-  return apply1(shift_row, with(code, flags & kReverse), {x});
+Tensor recurrence(const Tensor& a, const Tensor& b, const ScanAttrs& attrs) { return apply1(recurrence_row, attrs, {a, b}); }
+/// Each element in the place of the next: `attrs` say in which direction.
+Tensor shift(const Tensor& x, ScanAttrs attrs) {
+  attrs.shifted = false;
+  return apply1(shift_row, attrs, {x});
 }
 
 /// Half types as float32: a part of a product may overflow where the product does not.
 Tensor as_factors(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
 
 void cumprod_vjp(const Rewind& r) {
-  std::int64_t code = r.attrs.a, flags = r.attrs.b, back = (flags & kReverse) ^ kReverse;
+  const ScanAttrs attrs = r.attrs.as<ScanAttrs>();
+  ScanAttrs before = attrs;
+  before.shifted = true;
   Tensor x = as_factors(r.in(0));
-  Tensor dy = as_factors(flags & kShifted ? shift(r.dy(), code, back) : r.dy());
-  r.din(0) = cast(apply1(cumprod_row, with(code, flags | kShifted), {x}) * recurrence(x, dy, code, back | kShifted), r.dy().dtype());
+  Tensor dy = as_factors(attrs.shifted ? shift(r.dy(), turned(attrs)) : r.dy());
+  r.din(0) = cast(apply1(cumprod_row, before, {x}) * recurrence(x, dy, turned(before)), r.dy().dtype());
 }
 void recurrence_vjp(const Rewind& r) {
-  std::int64_t code = r.attrs.a, flags = r.attrs.b;
-  Tensor db = recurrence(r.in(0), r.dy(), code, flags ^ (kReverse | kShifted));
-  if (r.wants(0))
-    r.din(0) = flags & kShifted ? shift(db, code, flags ^ kReverse) * r.out() : db * shift(r.out(), code, flags);
+  const ScanAttrs attrs = r.attrs.as<ScanAttrs>();
+  ScanAttrs back = turned(attrs);
+  back.shifted = !attrs.shifted;
+  Tensor db = recurrence(r.in(0), r.dy(), back);
+  if (r.wants(0)) r.din(0) = attrs.shifted ? shift(db, turned(attrs)) * r.out() : db * shift(r.out(), attrs);
   if (r.wants(1)) r.din(1) = db;
 }
 
 }  // namespace
 
 constinit const OpDef cumsum_row{.name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const Rewind& r) {
-                                   r.din(0) = apply1(cumsum_row, with(r.attrs.a, r.attrs.b ^ kReverse), {r.dy()});
+                                   r.din(0) = apply1(cumsum_row, turned(r.attrs.as<ScanAttrs>()), {r.dy()});
                                  }};
 constinit const OpDef cumprod_row{.name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
 constinit const OpDef recurrence_row{
     .name = "recurrence", .rule = scan_rule, .cpu = recurrence_kernel, .vjp = recurrence_vjp, .saves_in = 1, .saves_out = 1};
 constinit const OpDef shift_row{.name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const Rewind& r) {
-                                  r.din(0) = shift(r.dy(), r.attrs.a, r.attrs.b ^ kReverse);
+                                  r.din(0) = shift(r.dy(), turned(r.attrs.as<ScanAttrs>()));
                                 }};
 
-Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_row, with(encode_axis("cumsum", x, axis), 0), {x}); }
-Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_row, with(encode_axis("cumprod", x, axis), 0), {x}); }
+Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_row, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x}); }
+Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_row, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x}); }
 Tensor product_of_others(const Tensor& x, std::int64_t code) {
   Tensor f = as_factors(x);
-  return cast(apply1(cumprod_row, with(code, kShifted), {f}) * apply1(cumprod_row, with(code, kShifted | kReverse), {f}), x.dtype());
+  const ScanAttrs before{code, /*reverse=*/false, /*shifted=*/true};
+  return cast(apply1(cumprod_row, before, {f}) * apply1(cumprod_row, turned(before), {f}), x.dtype());
 }
 
 }  // namespace kassette

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "ops/packs.cuh"
+#include "ops/scan_attrs.h"
 #include "ops/teams.cuh"
 
 namespace kassette::cuda {
 namespace {
 
-constexpr std::int64_t kReverse = 1, kShifted = 2;   // attrs.b, as in scan.cpp
 
 /// What a running value is kept in: double for floats, so that float32 rounds once an element; integers wrap.
 template <class T>
@@ -206,8 +206,8 @@ void launch_scan(const Call& call, Op op) {
   using S = decltype(Op::none());
   const Spec& x = call.spec(0);
   if (x.numel() == 0) return;
-  const Groups g(x, mask_of(call.attrs.a, x));
-  const bool reverse = (call.attrs.b & kReverse) != 0;
+  const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
+  const bool reverse = call.attrs.as<ScanAttrs>().reverse;
   CudaBackend& device = device_of(call.device);
   with_team(g, [&](auto team) {
     using Team = decltype(team);
@@ -225,13 +225,13 @@ template <template <class> class Op>
 void run(const Call& call) {
   for_dtype<Domain::numbers>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_scan(call, Op<T>{call.in[0].as<T>(), call.out_as<T>(), (call.attrs.b & kShifted) != 0});
+    launch_scan(call, Op<T>{call.in[0].as<T>(), call.out_as<T>(), call.attrs.as<ScanAttrs>().shifted});
   });
 }
 void run_recurrence(const Call& call) {
   for_dtype<Domain::numbers>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_scan(call, Recurrence<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(), (call.attrs.b & kShifted) != 0});
+    launch_scan(call, Recurrence<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(), call.attrs.as<ScanAttrs>().shifted});
   });
 }
 
@@ -252,9 +252,9 @@ void run_shift(const Call& call) {
   if (x.numel() == 0) return;
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    const Groups g(x, mask_of(call.attrs.a, x));
+    const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
     launch(call.op.name, device_of(call.device), blocks_for(x.numel()), shift_each<T>, g, Divider(g.along.dense() ? g.along.n : g.kept.n),
-           (call.attrs.b & kReverse) != 0, call.in[0].as<T>(), call.out_as<T>());
+           call.attrs.as<ScanAttrs>().reverse, call.in[0].as<T>(), call.out_as<T>());
   });
 }
 

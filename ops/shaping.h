@@ -23,6 +23,10 @@ Tensor permute(const Tensor& x, const Axes& pattern);
 Tensor transpose(const Tensor& x);
 
 // ---- join.cpp
+struct SplitAttrs {
+  static constexpr const char* attrs_name = "split";
+  std::int64_t n_out, axis;
+};
 extern const OpDef concatenate_row, split_like_row, stack_row, unstack_row;
 Tensor concatenate(const Tensors& parts, int axis);
 /// x cut along an axis into parts with the shapes of `like`, of which only the shapes are read.
@@ -32,6 +36,10 @@ Tensor stack(const Tensors& parts, int axis);
 Tensors unstack(const Tensor& x, int n, int axis);
 
 // ---- index.cpp
+struct IndexAttrs {
+  static constexpr const char* attrs_name = "index";
+  std::int64_t at;   // on the first axis; where there is an IndexList it says all
+};
 extern const OpDef index_row, index_grad_like_row, slice_row, slice_grad_like_row, pad_row, reverse_row;
 /// size elements of each axis from start on; a size of -1 takes the rest.
 Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size);
@@ -47,13 +55,32 @@ bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to);
 
 // ---- gather.cpp
 extern const OpDef gather_row, gather_grad_like_row, one_hot_row;
+/// Axes as attributes have them.
+struct AxisList {
+  std::int8_t at[kMaxRank] = {}, size = 0;
+  void push(int axis) { at[size++] = static_cast<std::int8_t>(axis); }
+};
+
 enum class Wrap : std::uint8_t { refuse, negative };   // what negative indices do
 /// The parts of x along an axis that integers of any shape name; their shape takes the place of the axis.
+struct GatherAttrs {
+  static constexpr const char* attrs_name = "gather";
+  std::int64_t axis;
+  Wrap wrap;
+};
+struct OneHotAttrs {
+  static constexpr const char* attrs_name = "one_hot";
+  std::int64_t classes;
+};
 Tensor gather(const Tensor& x, const Tensor& indices, int axis = 0, Wrap wrap = Wrap::refuse);
 /// float32 zeros, and a one where the index says, along a new last axis. No gradient.
 Tensor one_hot(const Tensor& indices, std::int64_t classes);
 
 // ---- tile.cpp: the adjoints sum over the copies
+struct RepeatAttrs {
+  static constexpr const char* attrs_name = "repeat_elements";
+  std::int64_t times, axis;
+};
 extern const OpDef repeat_row, repeat_grad_like_row, tile_row, tile_grad_like_row, broadcast_to_row;
 /// Each element along an axis `times` times in a row.
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis);

@@ -111,13 +111,13 @@ constexpr auto from_logsumexp_run = [](const auto& f) {
   if (x.numel() == 0) return;
   T* w = f.out();
   repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
-              Runs(x, axes_mask(f.call.op.name, f.call.attrs.a, x)));
+              Runs(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
   parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) { softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin); });
 };
 
 void logsumexp_kernel(const Call& call) {
   const Spec& x = call.spec(0);
-  Runs runs(x, axes_mask(call.op.name, call.attrs.a, x));
+  Runs runs(x, axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), call.out[0]->numel(), [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) fold_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
@@ -160,18 +160,18 @@ void place_kernel(const Call& call) {
 void along_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
   const Spec& x = call.spec(0);
-  if (x.rank >= 0) axes_mask(call.op.name, call.attrs.a, x);
+  if (x.rank >= 0) axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x);
   out->set(x);
 }
 void reduced_rule(const Call& call, Spec* out) {
   check_domain(call, Domain::floats);
-  reduced_spec(call.op.name, call.attrs.a, call.spec(0), out);
+  reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, call.spec(0), out);
 }
 void cross_entropy_rule(const Call& call, Spec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);
   one_shape(call.op.name, call.spec(0), call.spec(1), &out[1]);
-  reduced_spec(call.op.name, call.attrs.a, out[1], &out[0]);
+  reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, out[1], &out[0]);
 }
 void sparse_rule(const Call& call, Spec* out) {
   class_rule(call, out);
@@ -191,40 +191,40 @@ void place_rule(const Call& call, Spec* out) {
 }
 
 // ---- adjoints ----------------------------------------------------------------------------------------------------------
-Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_row, axis_attrs(code), {dy, y}); }
+Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_row, SoftmaxAttrs{code}, {dy, y}); }
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 void log_softmax_vjp(const Rewind& r) {
-  r.din(0) = r.dy() - exp(r.out()) * sum_by(r.dy(), r.attrs.a | kKeepDims);
+  r.din(0) = r.dy() - exp(r.out()) * sum_by(r.dy(), r.attrs.as<SoftmaxAttrs>().axes | kKeepDims);
 }
 void softmax_grad_vjp(const Rewind& r) {
   const Tensor &u = r.dy(), dy = r.in(0), y = r.in(1);
-  std::int64_t keep = r.attrs.a | kKeepDims;
-  if (r.wants(0)) r.din(0) = softmax_grad(u, y, r.attrs.a);
+  std::int64_t keep = r.attrs.as<SoftmaxAttrs>().axes | kKeepDims;
+  if (r.wants(0)) r.din(0) = softmax_grad(u, y, r.attrs.as<SoftmaxAttrs>().axes);
   if (r.wants(1)) r.din(1) = u * (dy - sum_by(dy * y, keep)) - dy * sum_by(u * y, keep);
 }
 void logsumexp_vjp(const Rewind& r) {
   Tensor x = r.in(0);
-  r.din(0) = spread(r.dy(), x, r.attrs.a) * apply1(softmax_from_logsumexp_row, r.attrs, {x, r.out()});
+  r.din(0) = spread(r.dy(), x, r.attrs.as<SoftmaxAttrs>().axes) * apply1(softmax_from_logsumexp_row, r.attrs, {x, r.out()});
 }
 void from_logsumexp_vjp(const Rewind& r) {
   Tensor g = r.dy() * r.out();
   if (r.wants(0)) r.din(0) = g;
-  if (r.wants(1)) r.din(1) = -sum_by(g, r.attrs.a);
+  if (r.wants(1)) r.din(1) = -sum_by(g, r.attrs.as<SoftmaxAttrs>().axes);
 }
 void cross_entropy_vjp(const Rewind& r) {
   if (r.dy(0).defined()) {
     if (r.wants(0)) {
       Tensor z = r.in(1);
-      r.din(0) = -(spread(r.dy(0), z, r.attrs.a) * apply1(log_softmax_row, axis_attrs(r.attrs.a), {z}));
+      r.din(0) = -(spread(r.dy(0), z, r.attrs.as<SoftmaxAttrs>().axes) * apply1(log_softmax_row, SoftmaxAttrs{r.attrs.as<SoftmaxAttrs>().axes}, {z}));
     }
     if (r.wants(1)) r.din(1) = apply1(softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
   }
-  if (r.dy(1).defined() && r.wants(1)) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.a));
+  if (r.dy(1).defined() && r.wants(1)) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
 }
 void cross_entropy_grad_vjp(const Rewind& r) {
   Tensor u = r.dy(), t = r.in(1), p = r.in(2);
-  std::int64_t code = r.attrs.a, keep = code | kKeepDims;
+  std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
   Tensor total = sum_by(t, keep);
   if (r.wants(0)) r.din(0) = sum_by(u * (p * total - t), code);
   if (!r.wants(1) && !r.wants(2)) return;
@@ -235,7 +235,7 @@ void cross_entropy_grad_vjp(const Rewind& r) {
 void sparse_vjp(const Rewind& r) {
   if (!r.wants(1)) return;
   if (r.dy(0).defined()) r.din(1) = apply1(sparse_softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
-  if (r.dy(1).defined()) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.a));
+  if (r.dy(1).defined()) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
 }
 void sparse_grad_vjp(const Rewind& r) {
   const Tensor& u = r.dy();
@@ -258,7 +258,7 @@ void place_vjp(const Rewind& r) {
 constinit const OpDef softmax_row{.name = "softmax",
                                   .rule = along_rule,
                                   .cpu = float_kernel<softmax_run>,
-                                  .vjp = [](const Rewind& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.a); },
+                                  .vjp = [](const Rewind& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.as<SoftmaxAttrs>().axes); },
                                   .saves_out = 1};
 constinit const OpDef log_softmax_row{
     .name = "log_softmax", .rule = along_rule, .cpu = float_kernel<log_softmax_run>, .vjp = log_softmax_vjp, .saves_out = 1};
@@ -302,21 +302,21 @@ constinit const OpDef pick_row{.name = "pick", .rule = pick_rule, .cpu = pick_ke
 constinit const OpDef place_row{
     .name = "place", .rule = place_rule, .cpu = place_kernel, .vjp = place_vjp, .saves_in = 2, .shape_only = 4};
 
-Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_row, axis_attrs(encode_axis("softmax", x, axis)), {x}); }
-Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_row, axis_attrs(encode_axis("log_softmax", x, axis)), {x}); }
+Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_row, SoftmaxAttrs{encode_axis("softmax", x, axis)}, {x}); }
+Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_row, SoftmaxAttrs{encode_axis("log_softmax", x, axis)}, {x}); }
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(logsumexp_row, axis_attrs(encode_axes("logsumexp", x, axes, keepdims)), {x});
+  return apply1(logsumexp_row, SoftmaxAttrs{encode_axes("logsumexp", x, axes, keepdims)}, {x});
 }
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis) {
   In in[2] = {target, logits};
   Tensor out[2];
-  apply(softmax_cross_entropy_row, axis_attrs(encode_axes("categorical_crossentropy", logits, axis, false)), in, 2, out, 2);
+  apply(softmax_cross_entropy_row, SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, false)}, in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {
   In in[2] = {classes, logits};
   Tensor out[2];
-  apply(sparse_softmax_cross_entropy_row, axis_attrs(kLastAxis), in, 2, out, 2);
+  apply(sparse_softmax_cross_entropy_row, SoftmaxAttrs{kLastAxis}, in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits) {

@@ -215,7 +215,7 @@ struct SparseCrossEntropy {
   }
 };
 
-Groups groups_of(const Call& call, const Spec& x) { return Groups(x, mask_of(call.attrs.a, x)); }
+Groups groups_of(const Call& call, const Spec& x) { return Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)); }
 
 void run_softmax(const Call& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
@@ -251,7 +251,7 @@ void run_cross_entropy_grad(const Call& call) {
 }
 template <class T>
 Bounds<Wide<T>> bounds_of(const Call& call) {
-  return {static_cast<Wide<T>>(call.attrs.x), static_cast<Wide<T>>(1 - call.attrs.x)};
+  return {static_cast<Wide<T>>(call.attrs.as<SoftmaxAttrs>().epsilon), static_cast<Wide<T>>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)};
 }
 void run_probability(const Call& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
@@ -369,7 +369,7 @@ void run_from_logsumexp(const Call& call) {
   const Spec& x = call.spec(0);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()}, beside_groups(x, mask_of(call.attrs.a, x)));
+    launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()}, beside_groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
   });
 }
 /// max(z, 0) - z * t + log(1 + exp(-|z|))

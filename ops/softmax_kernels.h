@@ -67,7 +67,7 @@ void float_kernel(const Call& call) {
 struct Around {
   std::int64_t outer = 1, n = 1, inner = 1;
   Around(const Call& call, const Spec& x) {
-    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.a, x));
+    int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     n = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
@@ -122,11 +122,5 @@ inline void elementwise_loss_rule(const Call& call, Spec* out) {
   one_shape(call.op.name, call.spec(0), call.spec(1), out);
 }
 inline void like_last_rule(const Call& call, Spec* out) { out->set(call.spec(call.n_in - 1)); }
-
-inline Attrs axis_attrs(std::int64_t code) {
-  Attrs attrs;
-  attrs.a = code;
-  return attrs;
-}
 
 }  // namespace kassette

@@ -174,9 +174,9 @@ void gather_gradient(const Rewind& r) { r.din(2) = apply1(sparse_to_dense_row, {
 
 // ---- joining -----------------------------------------------------------------------------------------------------------
 
-/// Inputs: indices and dense shape of each part. Outputs: those of the whole. attrs.a: the axis, not negative.
+/// Inputs: indices and dense shape of each part. Outputs: those of the whole. The axis is not negative.
 void concatenate_rule(const Call& call, Spec* out) {
-  auto axis = static_cast<int>(call.attrs.a);
+  auto axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   Spec whole;
   std::int64_t count = 0;
   for (int k = 0; k < call.n_in; k += 2) {
@@ -200,7 +200,7 @@ void concatenate_rule(const Call& call, Spec* out) {
   out[1] = Spec(int64, {whole.rank});
 }
 void concatenate_kernel(const Call& call) {
-  auto axis = static_cast<int>(call.attrs.a);
+  auto axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   Body &indices = *call.out[0], &shape = *call.out[1];
   Ref<Storage> memory = Storage::allocate(indices.bytes(), cpu);
   auto* to = static_cast<std::int64_t*>(memory->data);
@@ -309,9 +309,7 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
       if (i == at) known.dims[i] = known.dims[i] < 0 || b.dims[i] < 0 ? kUnknown : known.dims[i] + b.dims[i];
       else known.dims[i] = std::max(known.dims[i], b.dims[i]);
   }
-  Attrs attrs;
-  attrs.a = at;
-  Tensors whole = apply_all(sparse_concatenate_row, attrs, indices_and_shapes);
+  Tensors whole = apply_all(sparse_concatenate_row, AxisAttrs{at}, indices_and_shapes);
   return handle("concatenate", whole[0], concatenate(values, 0), with_known_dims(known, whole[1]));
 }
 

@@ -107,7 +107,7 @@ void run_dot(const Call& call) {
   const std::int64_t width = columns(*call.out[0]);
   CudaBackend& device = device_of(call.device);
   if (call.out[0]->numel() == 0 || no_entries(call)) return device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
-  with_index(call, 2, call.attrs.a ? SparseView::kColumns : SparseView::kRows, [&](const SparseView& m) {
+  with_index(call, 2, call.attrs.as<SparseDotAttrs>().transposed ? SparseView::kColumns : SparseView::kRows, [&](const SparseView& m) {
     for_dtype<Domain::numbers>(call.out[0]->dtype, [&](auto* p) {
       using T = std::remove_pointer_t<decltype(p)>;
       with_members(width < 8 && m.count / m.n >= kWarp, [&](auto team) {

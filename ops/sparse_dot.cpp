@@ -96,7 +96,7 @@ void check_dtypes(DType a, DType b) {
   if (a.is_bool()) fail<TypeError>("dot: bool is not a number; cast it first (K::cast)");
 }
 
-/// Inputs: indices, values, dense shape, a dense matrix or vector. attrs.a: the sparse matrix is transposed.
+/// Inputs: indices, values, dense shape, a dense matrix or vector.
 void dot_rule(const Call& call, Spec* out) {
   const Spec &values = call.spec(1), &x = call.spec(3);
   Spec a = matrix_shape(call, 2);
@@ -104,7 +104,7 @@ void dot_rule(const Call& call, Spec* out) {
   check_dtypes(values.dtype, x.dtype);
   if (values.rank >= 0 && values.rank != 1)   // known only when a function is called
     fail<ValueError>("sparse_coo: values of shape ", values, "; they are a list, one for each entry");
-  if (call.attrs.a) std::swap(a.dims[0], a.dims[1]);
+  if (call.attrs.as<SparseDotAttrs>().transposed) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
     fail<ValueError>("dot: sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
   if (call.spec(0).rank >= 0 && differ(call.spec(0).dims[0], dim(values, 0)))
@@ -119,7 +119,7 @@ void dot_kernel(const Call& call) {
   if (out.numel() == 0) return;
   std::unique_ptr<SparseIndex> made;
   const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 2), made);
-  const SparseLines& lines = index.lines(static_cast<int>(call.attrs.a));
+  const SparseLines& lines = index.lines(static_cast<int>(call.attrs.as<SparseDotAttrs>().transposed));
   const SparseEntries m{lines.starts, lines.others, lines.order};
   constexpr int kInputs[] = {1, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* values, const auto* x, auto* to) {
@@ -140,16 +140,14 @@ void dot_kernel(const Call& call) {
 }
 
 void dot_gradient(const Rewind& r) {
-  bool transposed = r.attrs.a;
+  bool transposed = r.attrs.as<SparseDotAttrs>().transposed;
   if (r.wants(1)) {
     Tensor x = r.in(3);
     r.din(1) = apply1(sparse_products_row, {r.in(0), r.in(2), transposed ? x : r.dy(), transposed ? r.dy() : x});
   }
   if (r.wants(3)) {
-    Attrs other;
-    other.a = !transposed;
     Tensor in[] = {r.in(0), r.in(1), r.in(2), r.dy()};
-    r.din(3) = apply1(sparse_dot_row, other, {in[0], in[1], in[2], in[3]});
+    r.din(3) = apply1(sparse_dot_row, SparseDotAttrs{!transposed}, {in[0], in[1], in[2], in[3]});
   }
 }
 
@@ -176,10 +174,8 @@ void products_kernel(const Call& call) {
 }
 void products_gradient(const Rewind& r) {
   auto dot = [&](const Tensor& x, bool transposed) {
-    Attrs attrs;
-    attrs.a = transposed;
     Tensor indices = r.in(0), shape = r.in(1);
-    return apply1(sparse_dot_row, attrs, {indices, r.dy(), shape, x});
+    return apply1(sparse_dot_row, SparseDotAttrs{transposed}, {indices, r.dy(), shape, x});
   };
   if (r.wants(2)) r.din(2) = dot(r.in(3), false);
   if (r.wants(3)) r.din(3) = dot(r.in(2), true);
@@ -197,9 +193,7 @@ constinit const OpDef sparse_products_row{.name = "sparse_products",
 
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
   const Body& a = Access::body(sparse);
-  Attrs attrs;
-  attrs.a = transposed;
-  return apply1(sparse_dot_row, attrs, {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
+  return apply1(sparse_dot_row, SparseDotAttrs{transposed}, {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
 }
 
 }  // namespace kassette

@@ -4,6 +4,11 @@
 
 namespace kassette {
 
+struct SparseDotAttrs {
+  static constexpr const char* attrs_name = "sparse_dot";
+  bool transposed;   // the sparse matrix is
+};
+
 /// What of SparseIndex is wanted, and where it lies: in memory of the CPU or of a device.
 struct SparseView {
   enum Part {

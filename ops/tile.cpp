@@ -70,8 +70,8 @@ void repeat_rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
   out->set(x);
   if (x.rank < 0) return;
-  int axis = place_axis("repeat_elements", call.attrs.b, x);
-  out->dims[axis] = times_dim("repeat_elements", x.dims[axis], call.attrs.a, x);
+  int axis = place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, x);
+  out->dims[axis] = times_dim("repeat_elements", x.dims[axis], call.attrs.as<RepeatAttrs>().times, x);
 }
 
 /// The axes of the smaller tensor as they stand in the repeated one, and the copies of each element.
@@ -93,7 +93,7 @@ void spread(const Call& call, const Strided& kept, const Strided& copies) {
 
 void repeat_kernel(const Call& call) {
   Strided kept, copies;
-  repeat_layout(call.spec(0), call.attrs.a, place_axis("repeat_elements", call.attrs.b, call.spec(0)), kept, copies);
+  repeat_layout(call.spec(0), call.attrs.as<RepeatAttrs>().times, place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, call.spec(0)), kept, copies);
   spread(call, kept, copies);
 }
 void repeat_gradient(const Rewind& r) { r.din(0) = apply1(repeat_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
@@ -105,7 +105,7 @@ void like_rule(const Call& call, Spec* out) {
 void repeat_grad_kernel(const Call& call) {
   Strided kept, copies;
   const Spec& small = *call.out[0];
-  repeat_layout(small, call.attrs.a, place_axis("repeat_elements", call.attrs.b, small), kept, copies);
+  repeat_layout(small, call.attrs.as<RepeatAttrs>().times, place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, small), kept, copies);
   sum_copies(call, kept, copies);
 }
 void repeat_grad_gradient(const Rewind& r) { r.din(0) = apply1(repeat_row, r.attrs, {r.dy()}); }
@@ -182,7 +182,6 @@ void broadcast_to_gradient(const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.i
 
 }  // namespace
 
-/// attrs.a: how often; attrs.b: the axis.
 constinit const OpDef repeat_row{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient, .cuda = repeat_kernel};
 constinit const OpDef repeat_grad_like_row{
     .name = "repeat_grad_like", .rule = like_rule, .cpu = repeat_grad_kernel, .vjp = repeat_grad_gradient, .shape_only = 2, .cuda = repeat_grad_kernel};
@@ -201,10 +200,7 @@ constinit const OpDef broadcast_to_row{
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
   if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it must be at least 1");
-  Attrs attrs;
-  attrs.a = times;
-  attrs.b = axis;
-  return apply1(repeat_row, attrs, {x});
+  return apply1(repeat_row, RepeatAttrs{times, axis}, {x});
 }
 Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_row, {x, dims_tensor(times, "tile")}); }
 Tensor broadcast_to(const Tensor& x, const Dims& shape) { return apply1(broadcast_to_row, {x, dims_tensor(shape, "broadcast_to")}); }

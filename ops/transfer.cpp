@@ -18,16 +18,17 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kNonBlocking = 256;   // in attrs.b, above the index
+struct TransferAttrs {
+  static constexpr const char* attrs_name = "to";
+  Device device;
+  bool non_blocking;
+};
 
-Device target(const Attrs& attrs) {
-  return Device(static_cast<Device::Type>(attrs.a), static_cast<std::uint8_t>(attrs.b));
-}
 
 void kernel(const Call& call) {
   Body& out = *call.out[0];
   const Body& in = *call.in[0].body;
-  Device to = target(call.attrs);
+  Device to = call.attrs.as<TransferAttrs>().device;
   std::int64_t bytes = out.bytes();
   allocate_output(out, to);
   out.device = to;
@@ -38,7 +39,7 @@ void kernel(const Call& call) {
     device_backend(to).copy_from(device_backend(in.device), out.data(), call.in[0].data, bytes);
   } else if (bytes == out.dtype.size()) {   // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
-  } else if (call.attrs.b & kNonBlocking && in.storage) {   // a variable's value, which is elsewhere, may be another one by now
+  } else if (call.attrs.as<TransferAttrs>().non_blocking && in.storage) {   // a variable's value, which is elsewhere, may be another one by now
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
     device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
@@ -95,10 +96,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
   backend_of(device);   // an absent device is said here, on symbolic tensors too
-  Attrs attrs;
-  attrs.a = device.type();
-  attrs.b = device.index() | (options.non_blocking ? kNonBlocking : 0);
-  Tensor out = apply1(to_row, attrs, {*this});
+  Tensor out = apply1(to_row, TransferAttrs{device, options.non_blocking}, {*this});
   Access::body(out).device = device;
   return out;
 }

@@ -6,27 +6,30 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kReversed = -1;
+/// All axes reversed, whatever their number, or axis i of the output from axis pattern.at[i] of the input.
+struct PermuteAttrs {
+  static constexpr const char* attrs_name = "permute_dimensions";
+  bool reversed;
+  AxisList pattern;
+};
 
-/// attrs.a holds the pattern, four bits an axis, attrs.b how many there are; kReversed: all axes, whatever their number.
-int source_axis(const Attrs& attrs, int rank, int i) {
-  return attrs.b == kReversed ? rank - 1 - i : static_cast<int>(attrs.a >> 4 * i & 15);
-}
+int source_axis(const PermuteAttrs& attrs, int rank, int i) { return attrs.reversed ? rank - 1 - i : attrs.pattern.at[i]; }
 
 void rule(const Call& call, Spec* out) {
   const Spec& x = call.spec(0);
-  std::int64_t n = call.attrs.b;
+  const PermuteAttrs& attrs = call.attrs.as<PermuteAttrs>();
+  const int n = attrs.pattern.size;
   out->dtype = x.dtype;
   out->rank = x.rank;
-  if (n == kReversed && x.rank < 0) return;
-  if (n != kReversed && x.rank >= 0 && x.rank != n)
+  if (attrs.reversed && x.rank < 0) return;
+  if (!attrs.reversed && x.rank >= 0 && x.rank != n)
     fail<ValueError>("permute_dimensions: a pattern of ", n, n == 1 ? " axis" : " axes", " for a tensor of shape ", x);
   if (x.rank < 0) out->rank = static_cast<std::int8_t>(n);
-  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[source_axis(call.attrs, x.rank, i)];
+  for (int i = 0; i < out->rank; ++i) out->dims[i] = x.rank < 0 ? kUnknown : x.dims[source_axis(attrs, x.rank, i)];
 }
 
 /// True where no axis longer than 1 passes another: the elements stay where they are.
-bool keeps_order(const Attrs& attrs, const Spec& x) {
+bool keeps_order(const PermuteAttrs& attrs, const Spec& x) {
   int last = -1;
   for (int i = 0; i < x.rank; ++i) {
     int a = source_axis(attrs, x.rank, i);
@@ -45,7 +48,7 @@ void share(const Call& call) {
 
 void kernel(const Call& call) {
   const Spec& x = call.spec(0);
-  if (keeps_order(call.attrs, x)) {
+  if (keeps_order(call.attrs.as<PermuteAttrs>(), x)) {
     share(call);
     return;
   }
@@ -55,18 +58,17 @@ void kernel(const Call& call) {
   row_strides(x, from);
   row_strides(out, to);
   Strided layout;
-  for (int i = 0; i < out.rank; ++i) layout.push(out.dims[i], from[source_axis(call.attrs, x.rank, i)], to[i]);
+  for (int i = 0; i < out.rank; ++i) layout.push(out.dims[i], from[source_axis(call.attrs.as<PermuteAttrs>(), x.rank, i)], to[i]);
   copy_strided(call.device, layout, call.in[0].data, out.data(), x.dtype.size());
 }
 
-Attrs inverse(const Attrs& attrs) {
-  Attrs back;
-  back.b = attrs.b;
-  for (std::int64_t i = 0; i < attrs.b; ++i) back.a |= i << 4 * (attrs.a >> 4 * i & 15);
+PermuteAttrs inverse(const PermuteAttrs& attrs) {
+  PermuteAttrs back = attrs;
+  for (int i = 0; i < attrs.pattern.size; ++i) back.pattern.at[attrs.pattern.at[i]] = static_cast<std::int8_t>(i);
   return back;
 }
 
-void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs), {r.dy()}); }
+void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs.as<PermuteAttrs>()), {r.dy()}); }
 
 [[noreturn]] void fail_pattern(const Axes& pattern) {
   std::string axes;
@@ -80,21 +82,18 @@ constinit const OpDef permute_row{.name = "permute_dimensions", .rule = rule, .c
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
   if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it must list every axis");
-  Attrs attrs;
-  attrs.b = pattern.size_;
+  PermuteAttrs attrs{};
   std::uint32_t seen = 0;
   for (int i = 0; i < pattern.size_; ++i) {
     int a = from_front(pattern.axes_[i], pattern.size_);
     if (a < 0 || seen >> a & 1) fail_pattern(pattern);
     seen |= 1u << a;
-    attrs.a |= static_cast<std::int64_t>(a) << 4 * i;
+    attrs.pattern.push(a);
   }
   return apply1(permute_row, attrs, {x});
 }
 Tensor transpose(const Tensor& x) {
-  Attrs attrs;
-  attrs.b = kReversed;
-  return apply1(permute_row, attrs, {x});
+  return apply1(permute_row, PermuteAttrs{.reversed = true, .pattern = {}}, {x});
 }
 
 }  // namespace kassette

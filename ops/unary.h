@@ -1,7 +1,6 @@
 // ops/unary.h - the rows and loop tables of the unary elementwise ops.
 #pragma once
 #include <array>
-#include <cstring>
 
 #include "devices/cpu/level.h"
 #include "ops/elementwise.h"
@@ -24,11 +23,7 @@ const OpDef& unary_row() {
 /// Applies an op: unary<Exp>(x).
 template <class Op>
 Tensor unary(const Tensor& x, double p = 0, double q = 0, double r = 0) {
-  Attrs a;
-  a.x = p;
-  a.y = q;
-  std::memcpy(&a.b, &r, sizeof a.b);
-  return apply1(unary_row<Op>(), a, {x});
+  return apply1(unary_row<Op>(), Params{p, q, r}, {x});
 }
 
 }  // namespace kassette

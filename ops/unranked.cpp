@@ -10,78 +10,71 @@ namespace kassette {
 namespace {
 
 /// What takes part in x . y = z. An adjoint multiplies two of the three and gives the other.
-enum Part : int { kX, kY, kZ };
+enum Part : std::uint8_t { kX, kY, kZ };
 /// The inputs are two factors and then x and y, for their shapes alone.
 constexpr int kShapeOfX = 2, kShapeOfY = 3;
 
 struct Unranked {
+  static constexpr const char* attrs_name = "unranked_product";
   User user;
-  int x_axis, y_axis;   // of batch_dot
-  Part first, second, result;
+  std::int32_t x_axis, y_axis;   // of batch_dot
+  struct Parts {
+    Part first, second, result;
+  } parts;
 };
-Attrs encode_unranked(const Unranked& u) {
-  Attrs t;
-  t.a = static_cast<int>(u.user) | u.first << 4 | u.second << 8 | u.result << 12;
-  t.b = (std::int64_t(u.x_axis) << 32) | static_cast<std::uint32_t>(u.y_axis);
-  return t;
-}
-Unranked decode_unranked(const Attrs& t) {
-  auto part = [&](int shift) { return static_cast<Part>(t.a >> shift & 15); };
-  return {static_cast<User>(t.a & 15), static_cast<int>(t.b >> 32), static_cast<int>(t.b), part(4), part(8), part(12)};
-}
 
 /// The contraction of a call whose ranks are known.
-Attrs contraction(const Call& call) {
-  const Unranked u = decode_unranked(call.attrs);
+Form contraction(const Call& call) {
+  const Unranked& u = call.attrs.as<Unranked>();
   const Spec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
   const Form f = u.user == User::dot ? dot_form(x, y) : batch_dot_form(x, y, u.x_axis, u.y_axis);
   const Labels* labels[] = {&f.a, &f.b, &f.out};
   Form g = f;
-  g.a = *labels[u.first];
-  g.b = *labels[u.second];
-  g.out = *labels[u.result];
-  return encode(g);
+  g.a = *labels[u.parts.first];
+  g.b = *labels[u.parts.second];
+  g.out = *labels[u.parts.result];
+  return g;
 }
 
 void rule(const Call& call, Spec* out) {
   const Spec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
   if (x.rank >= 0 && y.rank >= 0) {
-    Attrs attrs = contraction(call);
+    const Attrs attrs = contraction(call);
     return matmul_row.rule(Call{matmul_row, attrs, call.in, 2, call.out, 1, call.device}, out);
   }
-  const Unranked u = decode_unranked(call.attrs);
+  const Unranked& u = call.attrs.as<Unranked>();
   const char* user = u.user == User::dot ? "dot" : "batch_dot";
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
   if (a != b) fail<TypeError>(user, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
   if (a.is_bool()) fail<TypeError>(user, ": bool is not a number; cast it first (K::cast)");
-  if (u.result != kZ) return out->set(u.result == kX ? x : y);
+  if (u.parts.result != kZ) return out->set(u.parts.result == kX ? x : y);
   out->dtype = a;
   out->rank = -1;
 }
 
 void run(const Call& call) {
-  Attrs attrs = contraction(call);
+  const Attrs attrs = contraction(call);
   matmul_row.cpu(Call{matmul_row, attrs, call.in, 2, call.out, 1, call.device});
 }
 void run_on_device(const Call& call) {
-  Attrs attrs = contraction(call);
+  const Attrs attrs = contraction(call);
   matmul_row.cuda(Call{matmul_row, attrs, call.in, 2, call.out, 1, call.device});
 }
 
 void vjp(const Rewind& r) {
-  const Unranked u = decode_unranked(r.attrs);
+  const Unranked& u = r.attrs.as<Unranked>();
   for (int i : {0, 1}) {
     if (!r.wants(i)) continue;
     Unranked g = u;
-    std::swap(i ? g.second : g.first, g.result);
+    std::swap(i ? g.parts.second : g.parts.first, g.parts.result);
     Tensor factors[] = {r.in(0), r.in(1)};
     factors[i] = r.dy();
-    r.din(i) = apply1(unranked_product_row, encode_unranked(g), {factors[0], factors[1], r.in(kShapeOfX), r.in(kShapeOfY)});
+    r.din(i) = apply1(unranked_product_row, g, {factors[0], factors[1], r.in(kShapeOfX), r.in(kShapeOfY)});
   }
 }
 
 Tensor product(const Tensor& x, const Tensor& y, User user, int x_axis, int y_axis) {
-  return apply1(unranked_product_row, encode_unranked({user, x_axis, y_axis, kX, kY, kZ}), {x, y, x, y});
+  return apply1(unranked_product_row, Unranked{user, x_axis, y_axis, {kX, kY, kZ}}, {x, y, x, y});
 }
 
 }  // namespace

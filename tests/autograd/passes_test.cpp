@@ -186,8 +186,7 @@ class Nothing final : public kassette::Procedure {
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
   const int out = append(p, kassette::call_row, ins);
   ++p.n_slots;   // room for a tape
-  p.steps.back().attrs.extra = procedure;
-  p.steps.back().attrs.a = 1;
+  p.steps.back().attrs = {kassette::ListAttrs{1}, procedure};
   p.first_tail = static_cast<int>(p.steps.size());
   return out;
 }

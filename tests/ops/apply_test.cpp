@@ -73,11 +73,14 @@ TEST_CASE("the level of a result is that of its inputs, of a draw the body's, an
   CHECK(decided(plain, seen, /*depth=*/3, /*floor=*/3).level == 3);
 }
 
+struct PlacedAttrs {
+  static constexpr const char* attrs_name = "placed";
+  kassette::Placement placement;
+};
 TEST_CASE("a result is on the device of the inputs, or where its row says", "[apply]") {
   const kassette::Device gpu(kassette::Device::kCuda, 1);
-  const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr}, placed{.name = "op", .rule = nullptr, .cpu = nullptr, .traits = kassette::kPlaced};
-  kassette::Attrs attrs;
-  attrs.a = kassette::place_code(kassette::float32, gpu);
+  const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr}, placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = kassette::placement_in<PlacedAttrs>};
+  const kassette::Attrs attrs = PlacedAttrs{{kassette::float32, gpu}};
   const Context& c = kassette::context();
   CHECK(kassette::decide(plain, attrs, {.device = gpu}, c).device == gpu);
   CHECK(kassette::decide(plain, attrs, {}, c).device == kassette::cpu);

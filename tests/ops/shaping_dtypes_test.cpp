@@ -67,14 +67,11 @@ TEST_CASE("the adjoints that sum do so in every number dtype", "[shaping]") {
     if (dtype == bool_) continue;
     INFO(dtype.name());
     Tensor x = K::constant({{1, 2}, {3, 4}}, dtype);
-    Attrs gather_axis0;
-    Tensor g = apply1(gather_grad_like_row, gather_axis0, {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
+    Tensor g = apply1(gather_grad_like_row, GatherAttrs{0, Wrap::refuse}, {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
     CHECK(values(g) == Doubles{0, 0, 0, 0, 4, 6});
     Tensor t = apply1(tile_grad_like_row, {x, K::constant({2, 2}, "int64"), K::constant(0, dtype, {1, 1})});
     CHECK(values(t) == Doubles{10});
-    Attrs twice;
-    twice.a = 2;
-    twice.b = 1;
+    const RepeatAttrs twice{.times = 2, .axis = 1};
     CHECK(values(apply1(repeat_grad_like_row, twice, {x, K::constant(0, dtype, {2, 1})})) == Doubles{3, 7});
   }
 }

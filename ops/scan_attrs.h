@@ -1,0 +1,13 @@
+// ops/scan_attrs.h - the attributes of scans: see ops/scan.cpp.
+#pragma once
+#include "ops/op.h"
+
+namespace kassette {
+
+struct ScanAttrs {
+  static constexpr const char* attrs_name = "scan";
+  std::int64_t axes;   // as encode_axes gives them
+  bool reverse, shifted;
+};
+
+}  // namespace kassette

@@ -1,0 +1,65 @@
+// tests/core/attrs_test.cpp - the attributes of ops: fields come back, equal ones are equal whatever stood in their padding.
+#include <cstring>
+
+#include "ops/axes.h"
+#include "ops/contraction.h"
+#include "ops/math.h"
+#include "ops/random_attrs.h"
+#include "tests/catch.h"
+
+using namespace kassette;
+
+namespace {
+
+struct Padded {
+  static constexpr const char* attrs_name = "padded";
+  bool first;
+  double number;
+  std::uint8_t last;
+};
+
+}  // namespace
+
+TEST_CASE("attributes give back the fields that they were made of", "[attrs]") {
+  const Attrs padded = Padded{true, 0.5, 7};
+  CHECK(padded.as<Padded>().first);
+  CHECK(padded.as<Padded>().number == 0.5);
+  CHECK(padded.as<Padded>().last == 7);
+  // The largest there are: 27 and 29 bytes.
+  const Attrs uniform = UniformAttrs{-1, 1, 0.75, {float16, Device(Device::kCuda, 3)}};
+  CHECK(uniform.as<UniformAttrs>().top == 0.75);
+  CHECK(uniform.as<UniformAttrs>().placement.dtype == float16);
+  CHECK(uniform.as<UniformAttrs>().placement.device == Device(Device::kCuda, 3));
+  Form form;
+  for (int i = 0; i < kMaxRank; ++i) form.out.push(i);
+  form.user = User::batch_dot;
+  const Attrs product = form;
+  CHECK(product.as<Form>().out == form.out);
+  CHECK(product.as<Form>().user == User::batch_dot);
+}
+
+TEST_CASE("attributes made of nothing are any struct of zeros", "[attrs]") {
+  CHECK(Attrs().as<Padded>().number == 0);
+  CHECK(Attrs().as<ReduceAttrs>().axes == 0);
+}
+
+TEST_CASE("equal attributes are equal whatever their padding holds", "[attrs]") {
+  Padded a, b;
+  std::memset(static_cast<void*>(&a), 0x00, sizeof a);
+  std::memset(static_cast<void*>(&b), 0xff, sizeof b);
+  a.first = b.first = true;
+  a.number = b.number = 0.5;
+  a.last = b.last = 7;
+  CHECK(Attrs(a) == Attrs(b));
+  b.last = 8;
+  CHECK_FALSE(Attrs(a) == Attrs(b));
+}
+
+TEST_CASE("attributes of different structs differ though their bytes agree", "[attrs]") {
+  CHECK_FALSE(Attrs(ReduceAttrs{3}) == Attrs(AxisAttrs{3}));
+  CHECK_FALSE(Attrs(ReduceAttrs{0}) == Attrs(AxisAttrs{0}));
+}
+
+TEST_CASE("numbers that are equal and have other bits are other attributes", "[attrs]") {
+  CHECK_FALSE(Attrs(Params{0.0, 1, 1}) == Attrs(Params{-0.0, 1, 1}));
+}
