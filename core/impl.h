@@ -21,6 +21,8 @@ struct Node;
 struct Cell;
 
 inline constexpr std::int64_t kUnknown = -1;
+/// Whether two sizes (or ranks) are known and not equal: nothing that is found out later makes them one.
+constexpr bool differ(std::int64_t a, std::int64_t b) { return a != b && a >= 0 && b >= 0; }
 
 struct Spec;
 [[noreturn]] void fail_size(const Spec& spec, const char* what);
@@ -71,8 +73,8 @@ struct Spec {
   }
   /// Whether one tensor may have both shapes: an unknown size or rank agrees with any.
   bool compatible(const Spec& o) const {
-    bool agree = rank == o.rank || rank < 0 || o.rank < 0;
-    for (int i = 0; agree && i < rank && i < o.rank; ++i) agree = dims[i] == o.dims[i] || dims[i] < 0 || o.dims[i] < 0;
+    bool agree = !differ(rank, o.rank);
+    for (int i = 0; agree && i < rank && i < o.rank; ++i) agree = !differ(dims[i], o.dims[i]);
     return agree;
   }
   /// Takes over the sizes that only `o` knows, a compatible shape.

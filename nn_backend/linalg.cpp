@@ -22,7 +22,7 @@ void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::in
   const Spec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("dot: sparse ", s, " x ", d) : text("dot: ", d, " x sparse ", s); };
   if (s.rank != 2 || d.rank > 2 || d.rank == 0) fail<ValueError>(both(), ": a sparse matrix takes a dense matrix or vector");
-  if (k >= 0 && of_sparse >= 0 && k != of_sparse)
+  if (differ(k, of_sparse))
     fail<ValueError>(both(), ": inner dimensions differ, ", first ? of_sparse : k, " against ", first ? k : of_sparse);
 }
 

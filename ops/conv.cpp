@@ -12,7 +12,6 @@ namespace {
 
 
 bool known(std::int64_t n) { return n >= 0; }
-bool differ(std::int64_t a, std::int64_t b) { return known(a) && known(b) && a != b; }
 
 void check_floats(const Spec& x, const Spec& w) {
   if (!x.dtype.is_float()) fail<TypeError>("convolution: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");

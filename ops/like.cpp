@@ -87,7 +87,7 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
     if (like.rank == 0 || (x.rank != 1 && x.rank != like.rank - 1)) return false;
     for (int i = 0; i < x.rank; ++i) {
       const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : channel_axis(fit, like);
-      if (x.dims[i] != like.dims[axis] && x.dims[i] >= 0 && like.dims[axis] >= 0) return false;
+      if (differ(x.dims[i], like.dims[axis])) return false;
     }
     return true;
   }
@@ -103,7 +103,7 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
   }
   for (int i = 1; i <= x.rank; ++i) {
     std::int64_t n = x.dims[x.rank - i], m = like.dims[like.rank - i];
-    if (n != m && n >= 0 && m >= 0 && !(fit == Fit::bound_of_clip && n == 1)) return false;
+    if (differ(n, m) && !(fit == Fit::bound_of_clip && n == 1)) return false;
   }
   return true;
 }

@@ -126,7 +126,7 @@ bool mask_spec(const Call& call, Spec& mask) {
     std::int64_t n = i + shift < 0 ? 1 : x.dims[i + shift];
     bool none = !given.is_unknown(i) && given.at[i] == -1;
     mask.dims[i] = given.is_unknown(i) ? kUnknown : none ? n : given.at[i];
-    if (mask.dims[i] != 1 && mask.dims[i] >= 0 && n >= 0 && mask.dims[i] != n)
+    if (mask.dims[i] != 1 && differ(mask.dims[i], n))
       fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
     if (!given.is_unknown(i) && given.at[i] < -1) fail<ValueError>("dropout: noise_shape ", given, ": a size is negative");
   }

@@ -140,7 +140,7 @@ void top_rule(const Call& call, Spec* out) {
   if (p.rank >= 0 && p.rank != 2) fail<ValueError>("in_top_k: predictions have shape ", p, ", not (samples, classes)");
   if (t.rank >= 0 && t.rank != 1) fail<ValueError>("in_top_k: targets have shape ", t, ", not (samples,)");
   std::int64_t n = p.rank < 0 ? kUnknown : p.dims[0], m = t.rank < 0 ? kUnknown : t.dims[0];
-  if (n >= 0 && m >= 0 && n != m) fail<ValueError>("in_top_k: ", n, " rows of predictions, ", m, " targets");
+  if (differ(n, m)) fail<ValueError>("in_top_k: ", n, " rows of predictions, ", m, " targets");
   out->rank = 1;
   out->dims[0] = n < 0 ? m : n;
   out->dtype = bool_;

@@ -35,7 +35,7 @@ void coo_rule(const Call& call, Spec* out) {
   if (in.rank >= 0 && in.rank != 2)
     fail<ValueError>("sparse_coo: indices of shape ", in, "; they must be (entries, axes)");
   std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
-  if (axes >= 0 && shape.rank >= 0 && axes != shape.rank)
+  if (differ(axes, shape.rank))
     fail<ValueError>("sparse_coo: indices of shape ", in, " for the dense shape ", shape, ", which has ", int(shape.rank), shape.rank == 1 ? " axis" : " axes");
   out->dtype = int64;
   out->rank = 2;
@@ -88,7 +88,7 @@ void nonzero_kernel(const Call& call) {
 void check_entries(const Call& call, int indices, int values) {
   const Spec &i = call.spec(indices), &v = call.spec(values);
   if (v.rank >= 0 && v.rank != 1) fail<ValueError>(call.op.name, ": values of shape ", v, "; they must be a vector, one for each entry");
-  if (i.rank >= 0 && v.rank >= 0 && i.dims[0] >= 0 && v.dims[0] >= 0 && i.dims[0] != v.dims[0])
+  if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
     fail<ValueError>(call.op.name, ": ", i.dims[0], " indices and ", v.dims[0], " values");
 }
 
@@ -264,7 +264,7 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
     fail<ValueError>("sparse_coo: values of shape ", static_cast<const Spec&>(v), "; they must be a vector, one for each entry");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer()) fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they must be integers (K::cast)");
-  if (v.rank == 1 && i.rank == 2 && v.dims[0] >= 0 && i.dims[0] >= 0 && v.dims[0] != i.dims[0])
+  if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
     fail<ValueError>("sparse_coo: ", i.dims[0], " indices and ", v.dims[0], " values");
   return handle("sparse_coo", apply1(sparse_coo_row, {indices.to(cpu), shape}), values, shape);
 }

@@ -89,7 +89,6 @@ void check_matrix(const Call& call, int i) {
 }
 /// A vector is a matrix of one column.
 std::int64_t dim(const Spec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
-bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
 void check_dtypes(DType a, DType b) {
   if (a != b) fail<TypeError>("dot: ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
