@@ -48,7 +48,7 @@ struct ScopeState {
   std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Names], ops/named.h
   Device place = cpu;       // where new tensors are made (DeviceScope)
   const AfterUpdates* after = nullptr;   // inside control_dependencies
-  const void* phase = nullptr;           // a scoped learning phase (autograd)
+  int phase = -1;                        // the learning phase of a scope, 0 or 1; -1: there is none
   void* engine_frame = nullptr;          // the innermost call into an external backend
   Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing
   const char* name_scope = nullptr;      // "outer/inner/": what names begin with

@@ -33,9 +33,8 @@ Node* Node::make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::
 }
 namespace {
 
-/// A dead node no longer needs its op: the pointer holds the link.
 void queue(Context& c, Node* n) {
-  n->op = reinterpret_cast<const OpDef*>(c.dying);
+  n->next_dying = c.dying;
   c.dying = n;
 }
 
@@ -66,7 +65,7 @@ void Node::destroy(Node* node) noexcept {
     free_node(c, node);
     node = c.dying;
     if (!node) break;
-    c.dying = reinterpret_cast<Node*>(const_cast<OpDef*>(node->op));
+    c.dying = node->next_dying;
   }
   c.destroying = false;
 }

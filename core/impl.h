@@ -150,7 +150,10 @@ struct Node {
   std::uint16_t n_out;
   std::uint16_t n_kept;      // output bodies that follow: n_out or 0, or 1 for all where they are alike
   std::int32_t function;     // the composition that recorded it: Note [Names], ops/named.h; 0: the user called the op itself
-  const OpDef* op;           // null: a leaf, or what holds the parts of a sparse tensor
+  union {
+    const OpDef* op;         // null: a leaf, or what holds the parts of a sparse tensor
+    Node* next_dying;        // of a node that waits to be freed, which no longer needs its op
+  };
   Attrs attrs;
   Ref<Cell> cell;            // of a leaf
   std::int64_t saved = 0;    // bytes of storage held for the adjoint or a replay

@@ -364,7 +364,7 @@ Tensors stop_gradient(const Tensors& variables) {
 Tensor learning_phase() {
   KASSETTE_DISPATCH(learning_phase);
   int frozen = frozen_phase.load(std::memory_order_relaxed);
-  if (const void* scoped = context().phase) frozen = static_cast<int>(reinterpret_cast<std::uintptr_t>(scoped)) - 1;
+  if (const int scoped = context().phase; scoped >= 0) frozen = scoped;
   if (frozen >= 0) {
     Tensor t = scalar_tensor(Scalar(frozen), int32, "learning_phase");
     Access::body(t).flags |= kPhase;
@@ -396,9 +396,9 @@ void clear_session() {
   frozen_phase.store(-1, std::memory_order_relaxed);
 }
 
-LearningPhaseScope::LearningPhaseScope(int value) : value_(value), old_(context().phase) {
+LearningPhaseScope::LearningPhaseScope(int value) : old_(context().phase) {
   if (value != 0 && value != 1) fail<ValueError>("LearningPhaseScope: ", value, "; it must be 0 (test) or 1 (train)");
-  context().phase = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(value + 1));
+  context().phase = value;
 }
 LearningPhaseScope::~LearningPhaseScope() { context().phase = old_; }
 

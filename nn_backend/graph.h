@@ -123,8 +123,7 @@ class KASSETTE_API LearningPhaseScope {
   LearningPhaseScope& operator=(const LearningPhaseScope&) = delete;
 
  private:
-  int value_;
-  const void* old_;
+  int old_;
 };
 
 /// While it lives, what this thread does to tensors on the tape is only recorded (symbolic), or done at once (eager).
