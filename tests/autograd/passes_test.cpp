@@ -136,11 +136,10 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
       p.variables.push_back(leaf);
     }
     const int next = append(p, negative(), {0}), other = append(p, add(), {next, read_later ? 0 : next});
-    set_outputs(p, {});
     p.effects.push_back({kassette::Access::body(v).node->cell, next, Effect::kSet, "update"});
     p.effects.push_back({kassette::Access::body(w).node->cell, other, Effect::kSet, "update"});
-    for (int slot : {next, other}) p.root[static_cast<std::size_t>(slot)] = 1;
-    find_needs(p, {next, other});
+    find_roots(p);
+    find_needs(p);
     find_tail(p);
     find_deaths(p);
     find_in_place(p);
