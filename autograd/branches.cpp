@@ -9,7 +9,7 @@ namespace {
 /// Inputs: key, condition, captures of yes, captures of no.
 class Branches final : public Procedure {
  public:
-  Branches(Traced yes, Traced no, Spec result)
+  Branches(Traced yes, Traced no, TensorSpec result)
       : yes_(std::move(yes.plan)), no_(std::move(no.plan)), n_yes_(yes.captures.size()), result_(result) {}
   Tensors run(const Tensors& in) const override {
     bool taken;
@@ -18,27 +18,27 @@ class Branches final : public Procedure {
     const Tensor *yes = in.begin() + 2, *no = yes + n_yes_;
     return run_body(plan, taken ? std::span(yes, no) : std::span(no, in.end()), step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
   }
-  void specs(const Call& call, Spec* out) const override {
+  void specs(const OpCall& call, TensorSpec* out) const override {
     out->set(result_);
     call.out[0]->device = yes_->outputs()[0].device;
   }
   int n_out() const override { return 1; }
-  bool reaches(int i, Outputs) const override {
-    return i >= 2 && (i < 2 + n_yes_ ? yes_->reaches(i - 2) : no_->reaches(i - 2 - n_yes_));
+  bool differentiable(int i, Outputs) const override {
+    return i >= 2 && (i < 2 + n_yes_ ? yes_->differentiable(i - 2) : no_->differentiable(i - 2 - n_yes_));
   }
 
  private:
   Ref<Plan> yes_, no_;
   int n_yes_;
-  Spec result_;
+  TensorSpec result_;
 };
 
 }  // namespace
 
-Spec common_spec(const char* what, const Spec& yes, const Spec& no) {
+TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no) {
   if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
   if (!yes.compatible(no)) fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
-  Spec s = yes;
+  TensorSpec s = yes;
   s.refine(no);
   return s;
 }
@@ -48,7 +48,7 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
   const Body &one = a.plan->outputs()[0], &other = b.plan->outputs()[0];
   if (one.device != other.device) fail<DeviceError>(what, ": one branch is on ", one.device, ", the other on ", other.device);
-  Spec result = common_spec(what, one, other);
+  TensorSpec result = common_spec(what, one, other);
   Tensors in;
   {
     Scoped<bool> on(context().symbolic, true);

@@ -5,7 +5,7 @@
 #include "autograd/control.h"
 #include "autograd/loop_run.h"
 #include "autograd/shadow.h"
-#include "autograd/walk.h"
+#include "autograd/backward.h"
 #include "core/fast_paths.h"
 #include "ops/expr.h"
 #include "ops/operand.h"
@@ -13,32 +13,32 @@
 namespace kassette {
 
 /// (in..., dy...) -> cotangents of the wanted inputs of another procedure, whose tape it walks.
-class Rewinder final : public Procedure {
+class VjpProcedure final : public Procedure {
  public:
-  Rewinder(Ref<Extra> of, std::vector<int> wanted, std::vector<char> has_dy, int n_in)
+  VjpProcedure(Ref<Extra> of, std::vector<int> wanted, std::vector<char> has_dy, int n_in)
       : of_(std::move(of)), wanted_(std::move(wanted)), has_dy_(std::move(has_dy)), n_in_(n_in) {}
   Tensors run(const Tensors& in) const override;
   /// With the tape of what this one rewinds.
-  Tensors rewind(const Tensors& in, Tape tape, bool consume) const;
+  Tensors rewind(const Tensors& in, Residuals residuals, bool consume) const;
   /// The same, for adjoints of this one that want these inputs. `tape` may be null.
-  Tape record(const Tensors& in, const std::vector<char>& wanted, const Tape* tape) const;
-  void specs(const Call& call, Spec* out) const override {
+  Residuals record(const Tensors& in, const std::vector<char>& wanted, const Residuals* residuals) const;
+  void specs(const OpCall& call, TensorSpec* out) const override {
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       out[i].set(call.spec(wanted_[i]));
       call.out[i]->device = call.in[wanted_[i]].body->device;
     }
   }
   int n_out() const override { return wanted_.size(); }
-  bool reaches(int i, Outputs) const override { return i >= n_in_ || of().reaches(i, ~Outputs(0)); }
-  const Rewinder* as_rewinder() const override { return this; }
-  Rewound rewound() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
+  bool differentiable(int i, Outputs) const override { return i >= n_in_ || of().differentiable(i, ~Outputs(0)); }
+  const VjpProcedure* as_vjp() const override { return this; }
+  VjpSignature rewound() const { return {of_.get(), &wanted_, &has_dy_, n_in_}; }
 
  private:
   const Procedure& of() const { return static_cast<const Procedure&>(*of_); }
   Tensors own_inputs(const Tensors& in) const { return std::span(in.begin(), n_in_); }
-  Tape record_own(const Tensors& in, const std::vector<char>* also) const;
-  Tensors walk_back(Tape tape, const Tensors& in, bool consume) const;
-  Tensors go_back(const Tape& tape, const Tensors& in) const;
+  Residuals record_own(const Tensors& in, const std::vector<char>* also) const;
+  Tensors walk_back(Residuals residuals, const Tensors& in, bool consume) const;
+  Tensors go_back(const Residuals& residuals, const Tensors& in) const;
 
   Ref<Extra> of_;
   std::vector<int> wanted_;
@@ -51,13 +51,13 @@ namespace {
 const Procedure& procedure(const Attrs& attrs) { return procedure(*attrs.extra); }
 
 /// An input of a body that is run recorded: a node of its own even where one tensor is passed twice.
-constinit const OpDef argument_row{.name = "argument", .rule = nullptr, .cpu = nullptr};
+constinit const OpDef argument_op{.name = "argument", .rule = nullptr, .cpu = nullptr};
 
 Tensor argument(const Tensor& t, bool recording) {
   const Body& from = Access::body(t);
   if (recording && from.node) return identity(t);
   Tensor a = detached(from);
-  Node* node = Node::make(&argument_row, 0, 1, 0);
+  Node* node = Node::make(&argument_op, 0, 1, 0);
   node->seq = ++context().clock;
   Access::body(a).node = Ref<Node>::adopt(node);
   return a;
@@ -72,20 +72,20 @@ class ForWalk {
   Scoped<bool> replays_, on_, eager_;
 };
 
-Tape record(const Procedure& p, const Tensors& in, const std::vector<char>& wanted, const Tape* from) {
-  if (const Rewinder* v = p.as_rewinder()) return v->record(in, wanted, from);
+Residuals record(const Procedure& p, const Tensors& in, const std::vector<char>& wanted, const Residuals* from) {
+  if (const VjpProcedure* v = p.as_vjp()) return v->record(in, wanted, from);
   Context& c = context();
-  Tape tape;
-  tape.args.reserve(in.size());
+  Residuals residuals;
+  residuals.args.reserve(in.size());
   for (std::int64_t i = 0; i < in.size(); ++i)
-    tape.args.push_back(wanted[i] ? argument(in[i], c.recording) : in[i]);
+    residuals.args.push_back(wanted[i] ? argument(in[i], c.recording) : in[i]);
   ForWalk on(c);
-  tape.results = p.run(tape.args);
-  return tape;
+  residuals.results = p.run(residuals.args);
+  return residuals;
 }
 
-void call_rule(const Call& call, Spec* out) { procedure(call.attrs).specs(call, out); }
-void call_kernel(const Call& call) {
+void call_rule(const OpCall& call, TensorSpec* out) { procedure(call.attrs).specs(call, out); }
+void call_kernel(const OpCall& call) {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
@@ -101,7 +101,7 @@ void call_kernel(const Call& call) {
   }
 }
 
-void call_gradient(const Rewind& r) {
+void call_gradient(const VjpContext& r) {
   Tensors in;
   std::vector<int> wanted;
   std::vector<char> has_dy;
@@ -110,41 +110,41 @@ void call_gradient(const Rewind& r) {
     if (r.dy(k).defined()) with_dy |= output_bit(k);
   for (int i = 0; i < r.n_in(); ++i) {
     in.push_back(r.in(i));
-    if (r.wants(i) && r.spec(i).dtype.is_float() && procedure(r.attrs).reaches(i, with_dy)) wanted.push_back(i);
+    if (r.wants(i) && r.spec(i).dtype.is_float() && procedure(r.attrs).differentiable(i, with_dy)) wanted.push_back(i);
   }
   if (wanted.empty()) return;
   for (int k = 0; k < r.n_out(); ++k) {
     has_dy.push_back(r.dy(k).defined());
     if (r.dy(k).defined()) in.push_back(r.dy(k));
   }
-  auto rewinder = Ref<Extra>::adopt(new Rewinder(r.attrs.extra, wanted, has_dy, r.n_in()));
-  Tensors g = apply_all(call_row, {ListAttrs{std::ssize(wanted)}, std::move(rewinder)}, in);
+  auto vjp = Ref<Extra>::adopt(new VjpProcedure(r.attrs.extra, wanted, has_dy, r.n_in()));
+  Tensors g = apply_all(call_op, {ListAttrs{std::ssize(wanted)}, std::move(vjp)}, in);
   for (std::size_t k = 0; k < wanted.size(); ++k) r.din(wanted[k]) = g[k];
 }
 
 }  // namespace
 
 /// A tape of what this one rewinds, with history for what it wants and for `also`.
-Tape Rewinder::record_own(const Tensors& in, const std::vector<char>* also) const {
+Residuals VjpProcedure::record_own(const Tensors& in, const std::vector<char>* also) const {
   std::vector<char> wanted(n_in_, 0);
   for (int i : wanted_) wanted[i] = 1;
   for (std::size_t i = 0; also && i < wanted.size(); ++i) wanted[i] = wanted[i] || (*also)[i];
   return kassette::record(of(), own_inputs(in), wanted, nullptr);
 }
 
-Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
+Tensors VjpProcedure::walk_back(Residuals residuals, const Tensors& in, bool consume) const {
   Tensors ys, xs, seeds;
   std::int64_t next = n_in_;
   for (std::size_t k = 0; k < has_dy_.size(); ++k)
     if (has_dy_[k]) {
-      ys.push_back(tape.results[k]);
+      ys.push_back(residuals.results[k]);
       seeds.push_back(in[next++]);
     }
-  for (int i : wanted_) xs.push_back(tape.args[i]);
+  for (int i : wanted_) xs.push_back(residuals.args[i]);
   // Where an outer tape records, a cotangent among the arguments has a history that leads to the others: that way is the outer tape's.
-  const Tensors ends = context().recording ? tape.args : Tensors();
-  tape = Tape();
-  Tensors d = walk(ys, xs, seeds, consume ? Kept::nothing : Kept::everything, nullptr, ends);
+  const Tensors ends = context().recording ? residuals.args : Tensors();
+  residuals = Residuals();
+  Tensors d = backward(ys, xs, seeds, consume ? SavedValues::free : SavedValues::retain, nullptr, ends);
   for (std::size_t k = 0; k < wanted_.size(); ++k) {
     Tensor& g = d[k];
     if (!g.defined()) g = zeros_of(in[wanted_[k]]);
@@ -153,11 +153,11 @@ Tensors Rewinder::walk_back(Tape tape, const Tensors& in, bool consume) const {
 }
 
 /// The same where a compiled loop ran.
-Tensors Rewinder::go_back(const Tape& tape, const Tensors& in) const {
+Tensors VjpProcedure::go_back(const Residuals& residuals, const Tensors& in) const {
   Tensors dys, d;
   std::int64_t next = n_in_;
   for (char has : has_dy_) dys.push_back(has ? in[next++] : Tensor());
-  Tensors found = static_cast<LoopRun&>(*tape.loop).backward(dys);
+  Tensors found = static_cast<LoopRun&>(*residuals.loop).backward(dys);
   for (int i : wanted_) {   // input 0 is the key
     const Tensor& g = found[i - 1];
     d.push_back(g.defined() ? g : zeros_of(in[i]));
@@ -166,68 +166,68 @@ Tensors Rewinder::go_back(const Tape& tape, const Tensors& in) const {
   return d;
 }
 
-Tensors Rewinder::run(const Tensors& in) const {
+Tensors VjpProcedure::run(const Tensors& in) const {
   const bool recording = context().recording;
-  Tape tape;
-  if (!recording && of().run_for(own_inputs(in), rewound(), tape)) return go_back(tape, in);
+  Residuals residuals;
+  if (!recording && of().run_for(own_inputs(in), rewound(), residuals)) return go_back(residuals, in);
   return walk_back(record_own(in, nullptr), in, /*consume=*/!recording);
 }
 
-Tensors Rewinder::rewind(const Tensors& in, Tape tape, bool consume) const {
-  if (tape.loop) return go_back(tape, in);
-  return walk_back(std::move(tape), in, consume && !context().recording);
+Tensors VjpProcedure::rewind(const Tensors& in, Residuals residuals, bool consume) const {
+  if (residuals.loop) return go_back(residuals, in);
+  return walk_back(std::move(residuals), in, consume && !context().recording);
 }
 
-Tape Rewinder::record(const Tensors& in, const std::vector<char>& wanted, const Tape* taken) const {
+Residuals VjpProcedure::record(const Tensors& in, const std::vector<char>& wanted, const Residuals* taken) const {
   Context& c = context();
-  Tape of = taken ? *taken : record_own(in, &wanted), tape;
-  tape.args = of.args;
+  Residuals of = taken ? *taken : record_own(in, &wanted), residuals;
+  residuals.args = of.args;
   for (std::int64_t i = n_in_; i < in.size(); ++i)
-    tape.args.push_back(wanted[i] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
+    residuals.args.push_back(wanted[i] || Access::body(in[i]).node ? argument(in[i], c.recording) : in[i]);
   ForWalk on(c);
-  tape.results = walk_back(std::move(of), tape.args, /*consume=*/false);
-  return tape;
+  residuals.results = walk_back(std::move(of), residuals.args, /*consume=*/false);
+  return residuals;
 }
 
-Tensor tape_value(Tape tape) {
-  auto held = std::make_unique<Tape>(std::move(tape));
+Tensor residuals_value(Residuals residuals) {
+  auto held = std::make_unique<Residuals>(std::move(residuals));
   Body b;
-  b.set(Spec(int64, {}));
+  b.set(TensorSpec(int64, {}));
   b.device = cpu;
-  b.storage = Storage::borrow(held.get(), sizeof(Tape), {[](void* state) { delete static_cast<Tape*>(state); }, held.get()});
+  b.storage = Storage::borrow(held.get(), sizeof(Residuals), {[](void* state) { delete static_cast<Residuals*>(state); }, held.get()});
   static_cast<void>(held.release());
   return Access::wrap(std::move(b));
 }
-Tape& tape_in(const Tensor& value) { return *static_cast<Tape*>(Access::body(value).storage->data); }
+Residuals& residuals_in(const Tensor& value) { return *static_cast<Residuals*>(Access::body(value).storage->data); }
 
-Tensors TapedCall::run(const Tensors& in) const {
+Tensors ResidualCall::run(const Tensors& in) const {
   const Procedure& p = procedure(*of);
-  Tape* taken = takes ? &tape_in(in[in.size() - 1]) : nullptr;
+  Residuals* taken = takes ? &residuals_in(in[in.size() - 1]) : nullptr;
   const Tensors own = std::span(in.begin(), in.size() - takes);
   if (taken) count_taken(FastPath::tape_taken);
-  if (!keeps) return p.as_rewinder()->rewind(own, last ? std::move(*taken) : *taken, consumes);
-  Tape tape;
-  if (!rewinder || context().recording || !p.run_for(own, procedure(*rewinder).as_rewinder()->rewound(), tape)) tape = record(p, own, wanted, taken);
-  Tensors results = tape.loop ? std::exchange(tape.results, Tensors()) : tape.results;
-  results.push_back(tape_value(std::move(tape)));
+  if (!keeps) return p.as_vjp()->rewind(own, last ? std::move(*taken) : *taken, consumes);
+  Residuals residuals;
+  if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->rewound(), residuals)) residuals = record(p, own, wanted, taken);
+  Tensors results = residuals.loop ? std::exchange(residuals.results, Tensors()) : residuals.results;
+  results.push_back(residuals_value(std::move(residuals)));
   return results;
 }
 
-void TapedCall::specs(const Call& call, Spec* out) const {
+void ResidualCall::specs(const OpCall& call, TensorSpec* out) const {
   procedure(*of).specs(call, out);
-  if (keeps) out[call.n_out - 1].set(Spec(int64, {}));
+  if (keeps) out[call.n_out - 1].set(TensorSpec(int64, {}));
 }
 
 Tensor detached(const Body& from) {
   return Access::wrap(plain_body(from, from.device, read_value(from)));
 }
 
-Rewound rewound_by(const Attrs& attrs) {
-  const Rewinder* v = procedure(attrs).as_rewinder();
-  return v ? v->rewound() : Rewound{};
+VjpSignature vjp_signature(const Attrs& attrs) {
+  const VjpProcedure* v = procedure(attrs).as_vjp();
+  return v ? v->rewound() : VjpSignature{};
 }
 
-constinit const OpDef call_row{.name = "call",
+constinit const OpDef call_op{.name = "call",
                                .rule = call_rule,
                                .cpu = call_kernel,
                                .vjp = call_gradient,
@@ -241,7 +241,7 @@ constinit const OpDef call_row{.name = "call",
 
 Tensors call_now(Ref<Extra> procedure, const Tensors& in) {
   const ListAttrs attrs{kassette::procedure(*procedure).n_out()};
-  return apply_all(call_row, {attrs, std::move(procedure)}, in);
+  return apply_all(call_op, {attrs, std::move(procedure)}, in);
 }
 
 Tensors call_node(Ref<Extra> procedure, const Tensors& in) {

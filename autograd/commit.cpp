@@ -69,13 +69,13 @@ void Plan::find_alone(Frame& f) const {
 
 /// The steps that serve updates alone, with memory for all they make, and the checks that wait for shapes.
 void Plan::prepare_tail(Frame& f) const {
-  f.commit.items.clear();
+  f.commit.groups.clear();
   const int end = program_.n_steps();
   for (int k = program_.first_tail; k < end;) {
-    Item item = gather(f, k, end);
-    allocate(f, item);
-    f.commit.items.push_back(item);
-    k = item.end;
+    FusionGroup group = form_group(f, k, end);
+    allocate(f, group);
+    f.commit.groups.push_back(group);
+    k = group.end;
   }
   // The rule of update saw static shapes only: sizes that were unknown then are known now.
   for (const Effect& e : program_.effects) {
@@ -122,7 +122,7 @@ void Plan::commit(Frame& f) const {
   auto next_room = room.begin();
   // From here on nothing fails.
   Uninterrupted whole;
-  for (const Item& item : f.commit.items) run_item(f, item);
+  for (const FusionGroup& group : f.commit.groups) run_group(f, group);
   launch_captured();   // others see the variables from now on
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];

@@ -5,8 +5,8 @@
 namespace kassette {
 
 /// The op of such a node. Its attrs.extra is a Deferred.
-extern const OpDef deferred_row;
-inline bool is_deferred(const Node& n) { return n.op == &deferred_row; }
+extern const OpDef deferred_op;
+inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 
 /// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a large function
 /// (Note [Nested functions]).

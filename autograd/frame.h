@@ -12,12 +12,12 @@ struct Frame {
   void clear();
   std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
   std::vector<Body> own;
-  std::vector<Array> arrays;     // inputs of the running step
-  std::vector<Item> items;       // per step of a specialised program: what begins there, once it was found and where shapes alone decide
+  std::vector<InputView> arrays;     // inputs of the running step
+  std::vector<FusionGroup> groups;       // per step of a specialised program: what begins there, once it was found and where shapes alone decide
   struct {
     std::vector<Cell*> cells;
     std::vector<char> in_place;    // per effect
-    std::vector<Item> items;
+    std::vector<FusionGroup> groups;
     std::vector<Value> replaced;   // old storage, released after the locks
   } commit;
   const Tensors* keys = nullptr;

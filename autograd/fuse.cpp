@@ -30,18 +30,18 @@ void Plan::infer(Frame& f, const Step& s) const {
 }
 
 /// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no splats among its inputs.
-Item Plan::gather(Frame& f, int begin, int end) const {
-  const Item item = f.items.empty() || !f.items[begin].end ? find_item(f, begin, end) : f.items[begin];
-  if (!item.fused)
+FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
+  const FusionGroup group = f.groups.empty() || !f.groups[begin].end ? find_group(f, begin, end) : f.groups[begin];
+  if (!group.fused)
     for (int slot : program_.reads(step(begin)))
       if (is_splat(*f.at[slot])) write_out(f.own[slot]);
-  return item;
+  return group;
 }
 
 /// As many steps from `begin` on as go over the same number of elements of the same float dtype. One step alone is an item that is not
 /// fused, unless it reads splats.
-Item Plan::find_item(Frame& f, int begin, int end) const {
-  Item item{begin, begin, 0, 0, false, false};
+FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
+  FusionGroup group{begin, begin, 0, 0, false, false};
   bool known = true;   // all that decides
   DType dtype;
   Device device;
@@ -54,34 +54,34 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
     known = known && s.known;
     if (k > begin && out.device != device) break;
     if (k == begin) {
-      item.n = item.width = out.numel();
+      group.n = group.width = out.numel();
       dtype = out.dtype;
       device = out.device;
-      if ((dtype != float32 && dtype != float64) || item.n == 0) break;
+      if ((dtype != float32 && dtype != float64) || group.n == 0) break;
     }
-    if (out.numel() != item.n || out.dtype != dtype) break;
+    if (out.numel() != group.n || out.dtype != dtype) break;
     bool fits = true;
     for (int slot : program_.reads(s)) {
       const Body& b = *f.at[slot];
       std::int64_t m = b.numel();
       bool splat = is_splat(b);
-      if (device != cpu && m > 1 && item.width == item.n && repeats_rows(b, out)) item.width = m;
-      fits = fits && b.dtype == dtype && (m == item.n || m == 1 || splat || (m == item.width && repeats_rows(b, out)));
+      if (device != cpu && m > 1 && group.width == group.n && repeats_rows(b, out)) group.width = m;
+      fits = fits && b.dtype == dtype && (m == group.n || m == 1 || splat || (m == group.width && repeats_rows(b, out)));
       splats = splats || splat;
     }
     if (!fits) break;
-    item.end = k + 1;
+    group.end = k + 1;
   }
-  if (item.end == begin) {
-    item.end = begin + 1;
+  if (group.end == begin) {
+    group.end = begin + 1;
   } else {
-    known = known && (item.end == end || step(item.end).known);
-    item.sums = item.end < end && sums_chain(f, item);
-    item.fused = item.end > begin + 1 || splats || item.sums;
-    item.end += item.sums;
+    known = known && (group.end == end || step(group.end).known);
+    group.sums = group.end < end && sums_chain(f, group);
+    group.fused = group.end > begin + 1 || splats || group.sums;
+    group.end += group.sums;
   }
-  if (known && !f.items.empty()) f.items[begin] = item;
-  return item;
+  if (known && !f.groups.empty()) f.groups[begin] = group;
+  return group;
 }
 
 // Note [Sums of chains]
@@ -89,40 +89,40 @@ Item Plan::find_item(Frame& f, int begin, int end) const {
 // reductions]) is summed as soon as the chain has made it, out of the first-level cache: what is summed is never in memory.
 
 /// Whether the step behind the item sums all of its last result, of which there is much, for itself alone.
-bool Plan::sums_chain(Frame& f, const Item& item) const {
-  const Step& s = step(item.end);
-  const int from = step(item.end - 1).out;
-  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, item.end + 1) || item.n <= kFoldRow) return false;
+bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
+  const Step& s = step(group.end);
+  const int from = step(group.end - 1).out;
+  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, group.end + 1) || group.n <= kFoldRow) return false;
   infer(f, s);
   return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
 }
 
 /// Storage for what outlives the item. A slot that has storage already keeps it: the variable itself.
-void Plan::allocate(Frame& f, const Item& item) const {
-  for (int k = item.begin; k < item.end; ++k) {
+void Plan::allocate(Frame& f, const FusionGroup& group) const {
+  for (int k = group.begin; k < group.end; ++k) {
     Body& out = f.own[step(k).out];
-    if (out.storage || (item.fused && !stays(step(k).out, item.end))) continue;
+    if (out.storage || (group.fused && !stays(step(k).out, group.end))) continue;
     out.storage = Storage::allocate(out.checked_bytes(step(k).op->name), out.device);
     out.offset = 0;
   }
 }
 
-void Plan::run_item(Frame& f, const Item& item) const {
-  if (item.fused) {
-    run_fused(f, item);
+void Plan::run_group(Frame& f, const FusionGroup& group) const {
+  if (group.fused) {
+    run_fused(f, group);
     return;
   }
-  const Step& s = step(item.begin);
+  const Step& s = step(group.begin);
   Body* out = &f.own[s.out];
-  const Call call = call_of(f, s, &out);
+  const OpCall call = call_of(f, s, &out);
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Step k, whose row has onto_row, with step k + 1, which alone reads its value and adds a bias, and perhaps a relu behind it, in one pass.
+/// Step k, whose row has with_bias, with step k + 1, which alone reads its value and adds a bias, and perhaps a relu behind it, in one pass.
 /// Returns the number of steps that this was, or 0, with nothing done. What is not made has its shape, which adjoints read.
-int Plan::run_onto_row(Frame& f, int k, int end) const {
+int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Step& product = step(k);
-  if (!may_take(FastPath::onto_row) || !product.op->onto_row || product.need != 2 || k + 1 >= end) return 0;
+  if (!may_take(FastPath::with_bias) || !product.op->with_bias || product.need != 2 || k + 1 >= end) return 0;
   const Step& sum = step(k + 1);
   if (sum.op->pattern != Pattern::add || sum.need != 2 || sum.tail || stays(product.out, k + 2)) return 0;
   const int other = input(sum, input(sum, 0) == product.out);
@@ -133,7 +133,7 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
   for (int i = 0; i + 1 < row.rank; ++i)
     if (row.dims[i] != 1) return 0;
   Body* out = &summed;
-  const Call call = call_of(f, product, &out);
+  const OpCall call = call_of(f, product, &out);
   if (call.device != cpu) return 0;
   if (!product.known) product.op->rule(call, &made);
   // The sum has the product's shape, whoever makes it: where shapes are known nobody infers it again.
@@ -145,8 +145,8 @@ int Plan::run_onto_row(Frame& f, int k, int end) const {
                     !stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
-  if (!product.op->onto_row(call, row, relu)) return 0;
-  count_taken(relu ? FastPath::onto_row_relu : FastPath::onto_row);
+  if (!product.op->with_bias(call, row, relu)) return 0;
+  count_taken(relu ? FastPath::onto_row_relu : FastPath::with_bias);
   return 2 + relu;
 }
 
@@ -182,62 +182,62 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
 
 }  // namespace
 
-void Plan::fetch_operands(Chain& chain, const Frame& f, const Item& item) const {
+void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const {
   if (!chain.fetches()) return;
-  for (int k = item.begin; k < item.chain_end(); ++k)
+  for (int k = group.begin; k < group.chain_end(); ++k)
     for (int slot : program_.reads(step(k))) {
       const Body& b = *f.at[slot];
-      if (b.storage && !is_splat(b) && (b.numel() != 1 || item.n == 1)) chain.fetch(chain.memory(b.data()));
+      if (b.storage && !is_splat(b) && (b.numel() != 1 || group.n == 1)) chain.fetch(chain.memory(b.data()));
     }
 }
 
-void Plan::add_steps(Chain& chain, const Frame& f, const Item& item) const {
+void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) const {
   Place kept[Chain::kMaxSteps];   // results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
-    bool one = is_splat(b) || (b.numel() == 1 && item.n != 1);
-    if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == item.n ? 0 : -b.bytes());
-    int j = item.begin;
+    bool one = is_splat(b) || (b.numel() == 1 && group.n != 1);
+    if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == group.n ? 0 : -b.bytes());
+    int j = group.begin;
     while (step(j).out != slot) ++j;
-    return kept[j - item.begin];
+    return kept[j - group.begin];
   };
   int acc = -1;   // the slot whose value is in registers
-  for (int k = item.begin; k < item.chain_end(); ++k) {
+  for (int k = group.begin; k < group.chain_end(); ++k) {
     const Step& s = step(k);
     chain.step(s, program_.reads(s), acc, place);
     const Body& out = f.own[s.out];
     int last = program_.last_value_use[s.out];
     if (!out.storage) {
       bool next_alone = last == k + 1 && (step(k + 1).n_in == 1 || input(step(k + 1), 0) != input(step(k + 1), 1));
-      if (!next_alone && last > k) chain.store(kept[k - item.begin] = chain.new_chunk());
+      if (!next_alone && last > k) chain.store(kept[k - group.begin] = chain.new_chunk());
       continue;
     }
     chain.store(chain.memory(out.data()));
   }
-  if (item.sums) chain.store(Chain::of_source(0));
+  if (group.sums) chain.store(Chain::of_source(0));
 }
 
 /// A chain, and perhaps the sum of what it makes.
-void Plan::run_fused(Frame& f, const Item& item) const {
-  count_taken(item.sums ? FastPath::chain_summed : step(item.begin).tail ? FastPath::chain_of_update : FastPath::chain);
-  const Body& first = f.own[step(item.begin).out];
+void Plan::run_fused(Frame& f, const FusionGroup& group) const {
+  count_taken(group.sums ? FastPath::chain_summed : step(group.begin).tail ? FastPath::chain_of_update : FastPath::chain);
+  const Body& first = f.own[step(group.begin).out];
   const DType dtype = first.dtype;
-  Chain chain(dtype, {.rows = item.n / item.width, .width = item.width}, table_for(first.device, item.n));
-  fetch_operands(chain, f, item);
-  add_steps(chain, f, item);
+  Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, table_for(first.device, group.n));
+  fetch_operands(chain, f, group);
+  add_steps(chain, f, group);
   chain.finish();
   if (first.device != cpu) return chain.run_on(first.device);
-  if (!item.sums) {
-    parallel_for(item.n, part_of(chain), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
+  if (!group.sums) {
+    parallel_for(group.n, part_of(chain), [&](std::int64_t begin, std::int64_t end) { chain.run(begin, end); });
     return;
   }
-  const Ref<Storage> partial = Storage::allocate(partial_bytes(item.n), cpu);
-  const Step& sum = step(item.chain_end());
+  const Ref<Storage> partial = Storage::allocate(partial_bytes(group.n), cpu);
+  const Step& sum = step(group.chain_end());
   auto run = [&](auto zero) {
     using T = decltype(zero);
     auto* sums = static_cast<T*>(partial->data);
-    sum_rows(chain, item.n, sums);
-    join_sums(sums, item.n, sum.op->pattern == Pattern::mean, reinterpret_cast<T*>(f.own[sum.out].data()));
+    sum_rows(chain, group.n, sums);
+    join_sums(sums, group.n, sum.op->pattern == Pattern::mean, reinterpret_cast<T*>(f.own[sum.out].data()));
   };
   if (dtype == float32) run(0.f);
   else run(0.);

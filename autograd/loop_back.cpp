@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "autograd/elements.h"
+#include "autograd/unstack.h"
 #include "autograd/loop_run.h"
 #include "core/fast_paths.h"
 #include "core/text.h"
@@ -27,7 +27,7 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
       continue;
     }
     const auto i = &c - states_.data();
-    const Body& first = Access::body(in_[1 + p.arity.nx + i]);
+    const Body& first = Access::body(in_[1 + p.arity.n_xs + i]);
     put(to, starts_.empty() ? value_in(first) : starts_[begin / call_.segment][i]);
   }
   for (std::size_t i = 0; i < listed_.size(); ++i) {
@@ -42,7 +42,7 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
 
 /// The steps of this variant, with products that are shares of a capture's cotangent and are read by their addition alone as
 /// one item.
-std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
+std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);
   for (int k : v.steps)
@@ -51,7 +51,7 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
     if (slot >= 0) ++reads[slot];
   std::vector<int> sum_of(plan_.steps.size(), -1), product_of(plan_.steps.size(), -1);
   std::vector<char> gone(plan_.steps.size(), 0);
-  for (int i = 0; i < p.arity.nc && may_take(FastPath::loop_accumulated); ++i) {
+  for (int i = 0; i < p.arity.n_captures && may_take(FastPath::loop_accumulated); ++i) {
     std::vector<int> adds;
     int slot = v.din[p.arity.capture(i)], start = p.sums[i];
     if (start < 0) continue;
@@ -73,12 +73,12 @@ std::vector<LoopItem> LoopRun::sums_of(const Variant& v) {
       gone[product] = 1;
     }
   }
-  std::vector<LoopItem> items;
+  std::vector<LoopGroup> groups;
   for (int k : v.steps) {
-    if (sum_of[k] >= 0) items.push_back({.step = product_of[k], .sum = sum_of[k], .add = k});
-    else if (!gone[k]) items.push_back({.step = k});
+    if (sum_of[k] >= 0) groups.push_back({.step = product_of[k], .sum = sum_of[k], .add = k});
+    else if (!gone[k]) groups.push_back({.step = k});
   }
-  return items;
+  return groups;
 }
 
 /// The cotangents of this variant: where they come from and where they go.
@@ -86,18 +86,18 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
   const LoopProgram& p = *program_;
   back.bound = true;
   bind(v.steps);
-  const std::vector<LoopItem> items = sums_of(v);
-  back.steps = arrange(items);
+  const std::vector<LoopGroup> groups = sums_of(v);
+  back.steps = arrange(groups);
   auto in_place = [&](int sum) {
-    return std::any_of(items.begin(), items.end(), [&](const LoopItem& item) { return item.sum == sum; });
+    return std::any_of(groups.begin(), groups.end(), [&](const LoopGroup& group) { return group.sum == sum; });
   };
-  for (int i = 0; i < p.arity.ns; ++i)
-    if (int to = p.dys[p.arity.ny + i]; to >= 0) back.carried.push_back({v.din[p.arity.nx + i], to});
-  for (int i = 0; i < p.arity.nc; ++i)
+  for (int i = 0; i < p.arity.n_carry; ++i)
+    if (int to = p.dys[p.arity.n_ys + i]; to >= 0) back.carried.push_back({v.din[p.arity.n_xs + i], to});
+  for (int i = 0; i < p.arity.n_captures; ++i)
     if (int from = v.din[p.arity.capture(i)], to = p.sums[i]; from >= 0 && !in_place(to))
       back.carried.push_back({from, to});
-  back.in_place.assign(p.arity.nx, 0);
-  for (int i = 0; i < p.arity.nx; ++i) {
+  back.in_place.assign(p.arity.n_xs, 0);
+  for (int i = 0; i < p.arity.n_xs; ++i) {
     int slot = v.din[i];
     if (slot < 0) continue;
     Ref<Storage>& dx = dx_[i];
@@ -145,9 +145,9 @@ void LoopRun::seed(const Tensors& dys) {
   for (std::size_t k = 0; k < p.dys.size(); ++k) {
     if (p.dys[k] < 0) continue;
     const Tensor& dy = dys[k];
-    const int state = static_cast<int>(k) - p.arity.ny;
+    const int state = static_cast<int>(k) - p.arity.n_ys;
     const Body& like = state >= 0 ? body(states_[state].to) : Access::body(dy);
-    const Spec spec = state >= 0 ? Spec(like) : element_spec(like);
+    const TensorSpec spec = state >= 0 ? TensorSpec(like) : element_spec(like);
     body(p.dys[k]) = plain_body(spec, like.device, dy.defined() ? value_in(Access::body(dy)) : Value());
   }
   for (std::size_t i = 0; i < p.sums.size(); ++i) {
@@ -162,9 +162,9 @@ Tensors LoopRun::backward(const Tensors& dys) {
   Scoped<bool> off(c.recording, false), eager(c.symbolic, false);
   const LoopProgram& p = *program_;
   count_taken(FastPath::loop_rewound);
-  dx_.resize(p.arity.nx);
+  dx_.resize(p.arity.n_xs);
   backs_.resize(p.variants.size());
-  std::vector<char> shares(p.arity.nc, 0);
+  std::vector<char> shares(p.arity.n_captures, 0);
   seed(dys);
   int now = 0;
   std::int64_t t = call_.steps - 1, begin = 0;
@@ -172,11 +172,11 @@ Tensors LoopRun::backward(const Tensors& dys) {
     for (; t >= 0; --t) {
       const Variant& v = p.variants[now];
       if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;   // nothing depends on earlier steps
-      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1)) begin = play_again(t);
+      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1)) begin = recompute_segment(t);
       restore(t, begin);
       Back& back = backs_[now];
       if (!back.bound) bind_back(v, back);
-      for (int k = 0; k < p.arity.ny; ++k)
+      for (int k = 0; k < p.arity.n_ys; ++k)
         if (v.has_dy[k]) {
           Body& d = body(p.dys[k]);
           d.offset = Access::body(dys[k]).offset + t * d.bytes();
@@ -192,7 +192,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
     fail_at(t, "the way back of ");
   }
   Tensors results;
-  for (int i = 0; i < p.arity.nx; ++i) {
+  for (int i = 0; i < p.arity.n_xs; ++i) {
     if (!dx_[i]) {
       results.push_back(Tensor());
       continue;
@@ -201,22 +201,22 @@ Tensors LoopRun::backward(const Tensors& dys) {
     const Body& x = Access::body(in_[i + 1]);
     results.push_back(Access::wrap(plain_body(x, x.device, dx_[i])));
   }
-  for (int i = 0; i < p.arity.ns; ++i) {
-    const int k = p.arity.ny + i;
+  for (int i = 0; i < p.arity.n_carry; ++i) {
+    const int k = p.arity.n_ys + i;
     results.push_back(p.variants[now].has_dy[k] ? outlives(p.dys[k]) : Tensor());
   }
-  for (int i = 0; i < p.arity.nc; ++i)
+  for (int i = 0; i < p.arity.n_captures; ++i)
     results.push_back(shares[i] ? detached(body(p.sums[i])) : Tensor());
   return results;
 }
 
 /// Plays the segment that ends with step t, and keeps what its way back reads; its first step.
-std::int64_t LoopRun::play_again(std::int64_t t) {
+std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;
   for (std::size_t i = 0; i < states_.size(); ++i) put(body(states_[i].to), starts_[begin / call_.segment][i]);
   start_pass(Pass::keeping, t + 1 - begin);
-  play(begin, t + 1);
+  run_forward(begin, t + 1);
   return begin;
 }
 

@@ -14,19 +14,19 @@ constexpr double kZero64 = 0;
 }  // namespace
 
 LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
-                       const std::vector<LoopItem>& items)
-    : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(items), totals_(bodies.size()), slots_(bodies.size()),
-      banned_(items.size()) {
-  for (const LoopItem& item : items)
-    for (int k : {item.step, item.add}) {
+                       const std::vector<LoopGroup>& groups)
+    : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(groups), totals_(bodies.size()), slots_(bodies.size()),
+      banned_(groups.size()) {
+  for (const LoopGroup& group : groups)
+    for (int k : {group.step, group.add}) {
       if (k < 0) continue;
       const Step& s = plan.step(k);
       for (int i = 0; i < s.n_in; ++i) totals_[in(s, i)] += reads(s, i);
     }
 }
 
-std::vector<LoopItem> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>& chains) {
-  std::vector<LoopItem> found;
+std::vector<LoopGroup> LoopChains::find(std::vector<std::unique_ptr<LoopChain>>& chains) {
+  std::vector<LoopGroup> found;
   for (std::size_t begin = 0; begin < items_.size();) {
     std::size_t end = begin;
     while ((end = extend(begin)) > begin + 1) {
@@ -126,7 +126,7 @@ bool LoopChains::takes_elements(const Step& s) {
 }
 
 /// Whether a window has the shape of the chain, which the first one gives.
-bool LoopChains::fits(const Window& w) {
+bool LoopChains::fits(const ColumnSlice& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
   if (w.width * dtype_.size() < fast_path_thresholds.loop_chain_row || w.rows * w.width * dtype_.size() < fast_path_thresholds.loop_chain) return false;
@@ -146,8 +146,8 @@ bool LoopChains::takes_window(const Step& s) {
   const bool slices = s.op->pattern == Pattern::slice;
   const int from = in(s, 0);
   const Role role = slot(from).role;
-  Window w;
-  if (role == kEmbedded || (slices && role == kSlice) || !window_of(s.attrs, body(slices ? from : s.out), &w)) return false;
+  ColumnSlice w;
+  if (role == kEmbedded || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w)) return false;
   if (!dtype_.given()) dtype_ = body(s.out).dtype;
   if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
   slot(s.out).role = slices ? kSlice : kEmbedded;
@@ -157,10 +157,10 @@ bool LoopChains::takes_window(const Step& s) {
 
 /// Whether the windows are the whole, each element once.
 bool LoopChains::tiles(const Slot& s) const {
-  std::vector<Window> sorted = s.windows;
-  std::sort(sorted.begin(), sorted.end(), [](const Window& a, const Window& b) { return a.first < b.first; });
+  std::vector<ColumnSlice> sorted = s.windows;
+  std::sort(sorted.begin(), sorted.end(), [](const ColumnSlice& a, const ColumnSlice& b) { return a.first < b.first; });
   std::int64_t end = 0;
-  for (const Window& w : sorted) {
+  for (const ColumnSlice& w : sorted) {
     if (w.first != end) return false;
     end += w.width;
   }
@@ -240,7 +240,7 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
 
 /// Stores what is in registers, the input of `s`, where it belongs; whether it is there still.
 bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
-  const Window& w = slot(s.out).windows.front();
+  const ColumnSlice& w = slot(s.out).windows.front();
   const bool sums = slot(whole).windows.size() > 1;
   if (sums) {
     auto* zero = dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
@@ -274,7 +274,7 @@ std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& t
     }
     if (made.role == kSlice) {
       int from = in(s, 0);
-      const Window& w = made.windows.front();
+      const ColumnSlice& w = made.windows.front();
       if (slot(from).role == kOutside) chain.load(place(from, to, w.first, w.whole));
       else slice_of(from, w.first, to);
       if (full_) return static_cast<std::ptrdiff_t>(order[k]);

@@ -16,12 +16,12 @@ namespace kassette {
 // are stored where they belong. A sum of them adds zeros to each, so one zero is added here: it makes 0 of -0. Same bits.
 
 /// What runs at one place of a step's list.
-struct LoopItem {
+struct LoopGroup {
   int step = -1;    // of the plan
   int sum = -1;     // the slot that `step`, a product, is added to; by the step `add` of the plan
   int add = -1;
   int chain = -1;   // or a chain, by index
-  bool operator==(const LoopItem&) const = default;
+  bool operator==(const LoopGroup&) const = default;
 };
 
 /// Elementwise steps of a loop fused into one pass over rows, slices of operands and padded results among them.
@@ -36,8 +36,8 @@ class LoopChains {
  public:
   /// `rooted`: slots that are read elsewhere. `plain`: per step of the plan, whether shapes are known and it runs on the CPU.
   LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
-             const std::vector<LoopItem>& items);
-  std::vector<LoopItem> find(std::vector<std::unique_ptr<LoopChain>>& chains);
+             const std::vector<LoopGroup>& groups);
+  std::vector<LoopGroup> find(std::vector<std::unique_ptr<LoopChain>>& chains);
 
  private:
   enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
@@ -46,7 +46,7 @@ class LoopChains {
     int step = -1;                // that makes it
     int uses = 0;                 // reads of its value in the group
     int chunk = -1;
-    std::vector<Window> windows;  // of a slice one, of what is embedded all
+    std::vector<ColumnSlice> windows;  // of a slice one, of what is embedded all
   };
 
   Slot& slot(int s) { return slots_[s]; }
@@ -61,7 +61,7 @@ class LoopChains {
   bool takes(std::size_t i);
   bool takes_elements(const Step& s);
   bool takes_window(const Step& s);
-  bool fits(const Window& w);
+  bool fits(const ColumnSlice& w);
   bool tiles(const Slot& s) const;
   std::ptrdiff_t unfit(std::size_t begin, std::size_t end);
   std::ptrdiff_t emit(std::size_t begin, std::size_t end, LoopChain& to);
@@ -75,7 +75,7 @@ class LoopChains {
   const std::vector<Body>& bodies_;
   const std::vector<char>& plain_;
   const std::vector<char> rooted_;
-  const std::vector<LoopItem>& items_;
+  const std::vector<LoopGroup>& items_;
   std::vector<int> totals_;      // per slot: reads of its value in the list
   std::vector<Slot> slots_;
   std::vector<char> banned_;     // per item

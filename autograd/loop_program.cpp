@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "autograd/control.h"
-#include "autograd/walk.h"
+#include "autograd/backward.h"
 #include "core/text.h"
 #include "ops/operand.h"
 
@@ -31,7 +31,7 @@ ScopeState symbolic_scope() {
 
 }  // namespace
 
-Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const LoopArity& arity) {
+Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const ScanSignature& arity) {
   auto p = Ref<LoopProgram>::adopt(new LoopProgram(Ref<Plan>(const_cast<Plan*>(&body)), arity));
   for (const Step& s : body.program().steps)
     if (s.source) p->keys.push_back(s.out);
@@ -49,7 +49,7 @@ namespace {
 /// A body and its adjoint as they are recorded, on stand-ins, one way back after the other.
 class Recording {
  public:
-  Recording(const Plan& body, const LoopArity& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps);
+  Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps);
   /// The ways back from a step whose outputs have these cotangents on; false where there are too many.
   bool find_variants(const std::vector<char>& has_dy);
   /// The plan of all; of variants what are outputs of it.
@@ -64,15 +64,15 @@ class Recording {
   std::vector<char> add_variant(const std::vector<char>& has_dy);
   bool is_capture(int arg) const { return arg >= arity_.capture(0); }
 
-  const LoopArity& arity_;
+  const ScanSignature& arity_;
   Tensors xs_, results_;
 };
 
-Recording::Recording(const Plan& body, const LoopArity& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps)
+Recording::Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps)
     : in(stand_ins(args)), arity_(arity) {
-  for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(Spec(int64, {2}), cpu));
+  for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
   try {
-    outs = body.connect(in, &keys);
+    outs = body.inline_into_tape(in, &keys);
   } catch (const Error&) {   // shapes that do not fit: the first step would say so
     rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
   }
@@ -80,7 +80,7 @@ Recording::Recording(const Plan& body, const LoopArity& arity, const std::vector
   dys.resize(outs.size());
   // What the walk goes to: wanted elements and captures, and every state, for its cotangent goes on.
   for (int i = 0; i < static_cast<int>(args.size()); ++i) {
-    const bool state = i >= arity.nx && !is_capture(i);
+    const bool state = i >= arity.n_xs && !is_capture(i);
     if (!args[i].dtype.is_float() || (!state && !wanted[i])) continue;
     to.push_back(i);
     xs_.push_back(in[i]);
@@ -94,7 +94,7 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
   v.has_dy = has_dy;
   v.din.assign(in.size(), -1);
   std::vector<char> before = has_dy;
-  std::fill(before.begin() + arity_.ny, before.end(), 0);
+  std::fill(before.begin() + arity_.n_ys, before.end(), 0);
   // The sums first, so that a step's shares are added to what is there already.
   const std::int64_t first_sum = xs_.size() - sums.size();
   Tensors ys = std::span(xs_.begin() + first_sum, sums.size()), seeds = sums;
@@ -105,11 +105,11 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
     ys.push_back(outs[k]);
     seeds.push_back(dys[k]);
   }
-  const Tensors d = walk(ys, xs_, seeds);
+  const Tensors d = backward(ys, xs_, seeds);
   for (std::int64_t k = 0; k < d.size(); ++k) {
     if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum]))) continue;   // this step has no share
     v.din[to[k]] = results_.size();   // among the results; build() turns it into the slot
-    if (to[k] >= arity_.nx && !is_capture(to[k])) before[to[k] - arity_.nx + arity_.ny] = 1;
+    if (to[k] >= arity_.n_xs && !is_capture(to[k])) before[to[k] - arity_.n_xs + arity_.n_ys] = 1;
     results_.push_back(d[k]);
   }
   variants.push_back(std::move(v));
@@ -146,7 +146,7 @@ Ref<Plan> Recording::build(const char* what) {
 
 }  // namespace
 
-Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
+Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
                                            const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
   Scoped<ScopeState> on(context(), symbolic_scope());
   Recording r(body, arity, args, wanted, steps);
@@ -156,7 +156,7 @@ Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const LoopArity& ar
   for (std::int64_t i = 0; i < r.keys.size(); ++i) p->keys.push_back((feed++)->slot);
   p->sources = body.sources();
   for (std::int64_t i = 0; i < r.in.size(); ++i) p->args.push_back((feed++)->slot);
-  p->sums.assign(arity.nc, -1);
+  p->sums.assign(arity.n_captures, -1);
   for (int i : r.to)
     if (i >= arity.capture(0)) p->sums[i - arity.capture(0)] = (feed++)->slot;
   for (const Tensor& t : r.dys) p->dys.push_back(t.defined() ? (feed++)->slot : -1);
@@ -231,7 +231,7 @@ void LoopProgram::find_varying() {
   };
   for (const std::vector<int>* list : {&keys, &dys, &sums})
     for (int slot : *list) mark(slot);
-  for (int i = 0; i < arity.nx + arity.ns; ++i) mark(args[i]);
+  for (int i = 0; i < arity.n_xs + arity.n_carry; ++i) mark(args[i]);
   for (const Step& s : plan().steps) {
     bool any = s.op->traits & kPrints || taped_call(s);
     for (int slot : plan().reads(s)) any = any || varies[slot];

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "autograd/arrangements.h"
+#include "autograd/schedule.h"
 #include "autograd/plan.h"
 
 namespace kassette {
@@ -21,9 +21,9 @@ namespace kassette {
 // time, and what the adjoint reads of them is kept one by one.
 
 /// What the inputs of a loop's body are, in their order.
-struct LoopArity {
-  int nx = 0, ns = 0, nc = 0, ny = 0;   // elements, states, captures; stacked outputs
-  int capture(int i) const { return nx + ns + i; }
+struct ScanSignature {
+  int n_xs = 0, n_carry = 0, n_captures = 0, n_ys = 0;   // elements, states, captures; stacked outputs
+  int capture(int i) const { return n_xs + n_carry + i; }
 };
 
 /// One way back through the body: which outputs have cotangents there. A state has none where nothing depends on it.
@@ -42,15 +42,15 @@ class LoopProgram {
   static void destroy(LoopProgram* p) noexcept { delete p; }
 
   /// The body alone.
-  static Ref<LoopProgram> of_body(const Plan& body, const LoopArity& arity);
+  static Ref<LoopProgram> of_body(const Plan& body, const ScanSignature& arity);
   /// With its adjoint for arguments of these shapes: `wanted` per argument (elements, states, captures), `has_dy` per output
   /// of the loop; the number of steps is for messages. Null where the paths of the states are too many.
-  static Ref<LoopProgram> with_adjoint(const Plan& body, const LoopArity& arity, const std::vector<Body>& args,
+  static Ref<LoopProgram> with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps);
 
   const Program& plan() const { return plan_->program(); }
 
-  LoopArity arity;
+  ScanSignature arity;
   std::vector<int> keys, args, outs;   // slots; of keys those that are drawn, in order
   std::vector<KeySource> sources;      // of the keys
   std::vector<int> dys, sums;          // slots of the cotangents of outputs and, so far, of captures; -1 where not used
@@ -59,10 +59,10 @@ class LoopProgram {
   std::vector<char> varies;            // per slot: not the same in every step
   std::vector<char> kept, shaped;      // per slot: read on the way back; its shape alone, perhaps
   std::vector<int> maker;              // per slot: the step that makes it, or -1
-  Arrangements arrangements;           // of lists of steps, for other runs
+  ScheduleCache arrangements;           // of lists of steps, for other runs
 
  private:
-  explicit LoopProgram(Ref<Plan> plan, const LoopArity& a) : arity(a), plan_(std::move(plan)) {}
+  explicit LoopProgram(Ref<Plan> plan, const ScanSignature& a) : arity(a), plan_(std::move(plan)) {}
   void find_makers();
   std::vector<char> needed_for(const std::vector<int>& roots) const;
   void find_forward();

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "autograd/elements.h"
+#include "autograd/unstack.h"
 #include "autograd/recurrence.h"
 #include "autograd/update.h"
 #include "core/check_interrupt.h"
@@ -12,18 +12,18 @@
 #include "devices/cpu/threads.h"
 #include "ops/apply.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 
 namespace kassette {
 namespace {
 
-std::vector<LoopItem> items_of(const std::vector<int>& steps) {
-  std::vector<LoopItem> items;
-  items.reserve(steps.size());
-  for (int k : steps) items.push_back({.step = k});
-  return items;
+std::vector<LoopGroup> items_of(const std::vector<int>& steps) {
+  std::vector<LoopGroup> groups;
+  groups.reserve(steps.size());
+  for (int k : steps) groups.push_back({.step = k});
+  return groups;
 }
 
 }  // namespace
@@ -44,11 +44,11 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
   results_.reserve(n_out);
   for (std::size_t i = 0; i < p.args.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
-    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.nx ? element_spec(from) : Spec(from), from.device, from.storage, from.offset);
+    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from), from.device, from.storage, from.offset);
   }
-  for (int slot : p.keys) body(slot) = plain_body(Spec(int64, {2}), cpu);
-  for (int i = 0; i < p.arity.ns; ++i)
-    states_.push_back({p.outs[p.arity.ny + i], p.args[p.arity.nx + i]});
+  for (int slot : p.keys) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
+  for (int i = 0; i < p.arity.n_carry; ++i)
+    states_.push_back({p.outs[p.arity.n_ys + i], p.args[p.arity.n_xs + i]});
 }
 
 LoopRun::~LoopRun() {
@@ -65,17 +65,17 @@ void LoopRun::bind(const std::vector<int>& steps) {
 }
 
 /// The chains of the steps, which are bound. What is computed once goes first, what nobody reads goes.
-std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items) {
+std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
-  Arranged of;
+  ScheduleKey of;
   of.plain.assign(bounds_.size(), 0);
-  for (const LoopItem& item : items) {
-    const Bound& b = bounds_[item.step];
-    of.plain[item.step] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
-    if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(item);
+  for (const LoopGroup& group : groups) {
+    const Bound& b = bounds_[group.step];
+    of.plain[group.step] = b.device == cpu && !b.dynamic && !b.once && !b.silent;
+    if (b.once || !b.silent) (b.once ? of.once : of.each).push_back(group);
   }
   of.specs.assign(bodies_.begin(), bodies_.end());
-  if (std::unique_ptr<Arrangement> kept = may_take(FastPath::arrangement) ? p.arrangements.take(of) : nullptr) {
+  if (std::unique_ptr<Schedule> kept = may_take(FastPath::arrangement) ? p.arrangements.take(of) : nullptr) {
     count_taken(FastPath::arrangement);
     return kept;
   }
@@ -86,10 +86,10 @@ std::unique_ptr<Arrangement> LoopRun::arrange(const std::vector<LoopItem>& items
   };
   root(p.outs);
   for (const Variant& v : p.variants) root(v.din);
-  auto made = std::make_unique<Arrangement>();
-  made->items = of.once;
-  std::vector<LoopItem> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
-  made->items.insert(made->items.end(), found.begin(), found.end());
+  auto made = std::make_unique<Schedule>();
+  made->groups = of.once;
+  std::vector<LoopGroup> found = LoopChains(plan_, bodies_, of.plain, std::move(rooted), of.each).find(made->chains);
+  made->groups.insert(made->groups.end(), found.begin(), found.end());
   made->of = std::move(of);
   return made;
 }
@@ -139,7 +139,7 @@ bool LoopRun::writes_rows(int slot) const {
 void LoopRun::give_stack(int slot, std::int64_t rows) {
   if (has_stack(slot)) return;
   Body& b = body(slot);
-  const Spec whole(b.dtype, {rows, b.numel()});
+  const TensorSpec whole(b.dtype, {rows, b.numel()});
   b.storage = stacks_[slot] = Storage::allocate(whole.checked_bytes(call_.what), b.device);
   stacked_.push_back(slot);
 }
@@ -157,7 +157,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   rows_.clear();
   specs_.clear();
   if (pass != Pass::keeping)
-    for (int i = 0; i < p.arity.ny; ++i)
+    for (int i = 0; i < p.arity.n_ys; ++i)
       if (int slot = p.outs[i]; writes_rows(slot)) give_stack(slot, rows);
   if (pass != Pass::outputs) {
     for (int k : p.forward) {
@@ -215,7 +215,7 @@ Tensors LoopRun::forward(bool way_back) {
   const LoopProgram& p = *program_;
   bool segments = way_back && call_.segment > 0;
   count_taken(FastPath::loop);
-  lists_.resize(p.arity.ny);
+  lists_.resize(p.arity.n_ys);
   try {
     bind(p.forward);
     forward_ = arrange(items_of(p.forward));
@@ -224,9 +224,9 @@ Tensors LoopRun::forward(bool way_back) {
     fail_at(0, "");
   }
   check_shapes();
-  play(0, call_.steps);
+  run_forward(0, call_.steps);
   Tensors results;
-  for (int i = 0; i < p.arity.ny; ++i) {
+  for (int i = 0; i < p.arity.n_ys; ++i) {
     int slot = p.outs[i];
     if (!has_stack(slot)) {
       results.push_back(stack_for(call_.what, lists_[i]));
@@ -258,7 +258,7 @@ void LoopRun::drop_temporaries(bool stacks_too) {
     if (p.varies[slot] && !stacks_[slot]) bodies_[slot].storage = {};
 }
 
-void LoopRun::play(std::int64_t begin, std::int64_t end) {
+void LoopRun::run_forward(std::int64_t begin, std::int64_t end) {
   std::int64_t t = begin;
   try {
     for (; t < end; ++t) {
@@ -267,14 +267,14 @@ void LoopRun::play(std::int64_t begin, std::int64_t end) {
         for (const Carried& c : states_) starts_.back().push_back(value_in(body(c.to)));
       }
       row_ = t - begin;
-      play_step(t);
+      forward_step(t);
     }
   } catch (const Error&) {
     fail_at(t, "");
   }
 }
 
-void LoopRun::play_step(std::int64_t t) {
+void LoopRun::forward_step(std::int64_t t) {
   set_elements(t);
   set_keys(t);
   execute(*forward_);
@@ -285,7 +285,7 @@ void LoopRun::play_step(std::int64_t t) {
 
 void LoopRun::set_elements(std::int64_t t) {
   const LoopProgram& p = *program_;
-  for (int i = 0; i < p.arity.nx; ++i) {
+  for (int i = 0; i < p.arity.n_xs; ++i) {
     Body& x = body(p.args[i]);
     const Body& whole = Access::body(in_[i + 1]);
     if (!x.storage) x.storage = whole.storage;
@@ -299,25 +299,25 @@ void LoopRun::set_keys(std::int64_t t) {
   const Body& key = Access::body(in_[0]);
   for (std::size_t i = 0; i < p.keys.size(); ++i) {
     Body& k = body(p.keys[i]);
-    if (!ours(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
+    if (!uniquely_owned(k.storage.get(), k.bytes())) k.storage = Storage::allocate(k.bytes(), cpu);
     derive_key(key.data(), t, call_.steps, i, p.sources[i], k.data());
   }
 }
 
-void LoopRun::execute(Arrangement& steps) {
+void LoopRun::execute(Schedule& steps) {
   check_interrupt();
-  for (const LoopItem& item : steps.items) {
-    if (item.chain >= 0) execute(*steps.chains[item.chain]);
-    else if (item.sum >= 0) add_product_to(item);
-    else execute(bounds_[item.step]);
+  for (const LoopGroup& group : steps.groups) {
+    if (group.chain >= 0) execute(*steps.chains[group.chain]);
+    else if (group.sum >= 0) add_product_to(group);
+    else execute(bounds_[group.step]);
   }
   running_ = nullptr;
 }
 
-Call LoopRun::call_of(Bound& b) {
+OpCall LoopRun::call_of(Bound& b) {
   const Step& s = *b.step;
   running_ = &s;
-  Array* in = arrays_.data() + b.in;
+  InputView* in = arrays_.data() + b.in;
   for (int i = 0; i < s.n_in; ++i) in[i].data = in[i].body->storage ? in[i].body->data() : nullptr;
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
@@ -330,7 +330,7 @@ void LoopRun::make_room(int slot) {
     o.offset = row_ * bytes;
     return;
   }
-  if (!ours(o.storage.get(), bytes)) {
+  if (!uniquely_owned(o.storage.get(), bytes)) {
     o.storage = {};
     o.storage = Storage::allocate(bytes, o.device);
   }
@@ -340,7 +340,7 @@ void LoopRun::make_room(int slot) {
 inline void LoopRun::execute(Bound& b) {
   if (b.silent) return;
   const Step& s = *b.step;
-  const Call call = call_of(b);
+  const OpCall call = call_of(b);
   if (b.once) b.silent = true;
   if (b.dynamic) return execute_dynamic(call, s);
   if (b.views) return run(call, s);
@@ -362,21 +362,21 @@ void LoopRun::execute(LoopChain& c) {
 }
 
 /// A step's share of a capture's cotangent goes where the others are.
-void LoopRun::add_product_to(const LoopItem& item) {
-  Body& sum = body(item.sum);
-  if (!ours(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
-  Bound& product = bounds_[item.step];
-  if (const Call call = call_of(product); call.op.accumulate(call, sum)) {
+void LoopRun::add_product_to(const LoopGroup& group) {
+  Body& sum = body(group.sum);
+  if (!uniquely_owned(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
+  Bound& product = bounds_[group.step];
+  if (const OpCall call = call_of(product); call.op.accumulate(call, sum)) {
     count_taken(FastPath::loop_accumulated);
     return;
   }
   execute(product);
   const Body& share = body(product.step->out);
-  const Array in[] = {{&sum, sum.data()}, {&share, share.data()}};
-  run_binary(*plan_.step(item.add).op, in, sum);
+  const InputView in[] = {{&sum, sum.data()}, {&share, share.data()}};
+  run_binary(*plan_.step(group.add).op, in, sum);
 }
 
-void LoopRun::run(const Call& call, const Step& s) {
+void LoopRun::run(const OpCall& call, const Step& s) {
   if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {   // computed anew, not printed anew
     put(*call.out[0], read_value(*call.in[0].body));
   } else {
@@ -385,7 +385,7 @@ void LoopRun::run(const Call& call, const Step& s) {
 }
 
 /// As Plan::run_step: the rule sees values, and memory is new.
-void LoopRun::execute_dynamic(const Call& call, const Step& s) {
+void LoopRun::execute_dynamic(const OpCall& call, const Step& s) {
   infer(call);
   bool known = true;
   for (int i = 0; i < s.n_out; ++i) {
@@ -405,7 +405,7 @@ void LoopRun::keep_row() {
 
 void LoopRun::collect_outputs() {
   const LoopProgram& p = *program_;
-  for (int i = 0; i < p.arity.ny; ++i)
+  for (int i = 0; i < p.arity.n_ys; ++i)
     if (int slot = p.outs[i]; !has_stack(slot)) {
       if (call_.batched && dynamic_[slot]) check_output(slot);
       lists_[i].push_back(detached(body(slot)));
@@ -426,7 +426,7 @@ void LoopRun::carry(const std::vector<Carried>& list) {
 }
 
 void LoopRun::check_shapes() {
-  for (int i = 0; call_.batched && i < program_->arity.ny; ++i)
+  for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
     if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
     if (!dynamic_[states_[i].from])

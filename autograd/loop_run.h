@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "autograd/tape.h"
+#include "autograd/residuals.h"
 #include "autograd/loop_chain.h"
 #include "autograd/loop_program.h"
 
@@ -21,7 +21,7 @@ struct LoopCall {
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
 
 /// Memory that a step may write into: nobody else sees it.
-inline bool ours(const Storage* s, std::int64_t bytes) {
+inline bool uniquely_owned(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
 
@@ -55,7 +55,7 @@ class LoopRun final : public Extra {
   };
   struct Back {              // of a variant
     bool bound = false;
-    std::unique_ptr<Arrangement> steps;
+    std::unique_ptr<Schedule> steps;
     std::vector<Carried> carried;
     std::vector<char> in_place;   // per element: its cotangent is made where it belongs
   };
@@ -66,20 +66,20 @@ class LoopRun final : public Extra {
   bool writes_rows(int slot) const;
   bool has_stack(int slot) const { return static_cast<bool>(stacks_[slot]); }
   void bind(const std::vector<int>& steps);
-  std::unique_ptr<Arrangement> arrange(const std::vector<LoopItem>& items);
+  std::unique_ptr<Schedule> arrange(const std::vector<LoopGroup>& groups);
   void bind_step(int k);
   void give_stack(int slot, std::int64_t rows);
   void start_pass(Pass pass, std::int64_t rows);
-  void play(std::int64_t begin, std::int64_t end);
-  void play_step(std::int64_t t);
-  void execute(Arrangement& steps);
+  void run_forward(std::int64_t begin, std::int64_t end);
+  void forward_step(std::int64_t t);
+  void execute(Schedule& steps);
   void execute(Bound& b);
   void execute(LoopChain& chain);
-  void add_product_to(const LoopItem& item);
-  Call call_of(Bound& b);
+  void add_product_to(const LoopGroup& group);
+  OpCall call_of(Bound& b);
   void make_room(int slot);
-  void execute_dynamic(const Call& call, const Step& s);
-  void run(const Call& call, const Step& s);
+  void execute_dynamic(const OpCall& call, const Step& s);
+  void run(const OpCall& call, const Step& s);
   void set_elements(std::int64_t t);
   void set_keys(std::int64_t t);
   void keep_row();
@@ -90,10 +90,10 @@ class LoopRun final : public Extra {
   void collect_outputs();
   void drop_temporaries(bool stacks_too);
   void seed(const Tensors& dys);
-  std::int64_t play_again(std::int64_t t);
+  std::int64_t recompute_segment(std::int64_t t);
   void zero_rows(int i, std::int64_t begin, std::int64_t end);
   void bind_back(const Variant& v, Back& back);
-  std::vector<LoopItem> sums_of(const Variant& v);
+  std::vector<LoopGroup> sums_of(const Variant& v);
   void store_dx(const Variant& v, const Back& back, std::int64_t t);
   static Body copy_of(const Body& b);
   Tensor outlives(int slot);
@@ -105,13 +105,13 @@ class LoopRun final : public Extra {
   Tensors in_;
   std::vector<Body> bodies_;               // per slot
   std::vector<Bound> bounds_;              // per step of the plan
-  std::vector<Array> arrays_;
+  std::vector<InputView> arrays_;
   std::vector<Body*> results_;
   std::vector<char> dynamic_;              // per slot
   std::vector<Ref<Storage>> stacks_;       // per slot: of all rows; null: it has none
   std::vector<int> listed_;                // slots that are kept one by one, with
   std::vector<std::vector<Value>> rows_;   // their values; none where the shape alone is read, and
-  std::vector<std::vector<Spec>> specs_;   // their shapes, if they are dynamic
+  std::vector<std::vector<TensorSpec>> specs_;   // their shapes, if they are dynamic
   std::vector<int> stacked_;               // slots of this pass that have a stack
   std::vector<Carried> states_;
   std::vector<Value> moved_;                 // of carry()
@@ -119,7 +119,7 @@ class LoopRun final : public Extra {
   std::vector<Tensors> lists_;             // outputs that are no stacks
   std::vector<Ref<Storage>> dx_;
   std::vector<Back> backs_;
-  std::unique_ptr<Arrangement> forward_;
+  std::unique_ptr<Schedule> forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
   const Step* running_ = nullptr;

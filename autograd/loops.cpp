@@ -6,7 +6,7 @@
 
 #include "autograd/checkpoint.h"
 #include "autograd/control.h"
-#include "autograd/elements.h"
+#include "autograd/unstack.h"
 #include "autograd/loop_run.h"
 #include "autograd/shadow.h"
 #include "autograd/steps.h"
@@ -29,10 +29,10 @@ class Scan final : public Procedure {
       : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()),
         ny_(r.n_outputs), reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
-  void specs(const Call& call, Spec* out) const override;
+  void specs(const OpCall& call, TensorSpec* out) const override;
   int n_out() const override { return ny_ + ns_; }
-  bool reaches(int i, Outputs outputs) const override { return i > 0 && (reaches_[i - 1] & outputs); }
-  bool run_for(const Tensors& in, const Rewound& by, Tape& tape) const override;
+  bool differentiable(int i, Outputs outputs) const override { return i > 0 && (reaches_[i - 1] & outputs); }
+  bool run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const override;
 
  private:
   struct Known {
@@ -41,7 +41,7 @@ class Scan final : public Procedure {
     Ref<LoopProgram> program;
   };
   Tensors run_recorded(const Tensors& in, std::int64_t steps) const;
-  Ref<LoopProgram> program_for(const Tensors& in, const Rewound& by, std::int64_t steps) const;
+  Ref<LoopProgram> program_for(const Tensors& in, const VjpSignature& by, std::int64_t steps) const;
   Tensors run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const;
 
   std::int64_t steps_of(const Tensors& in) const;
@@ -71,11 +71,11 @@ std::vector<Outputs> Scan::reach(const Recurrence& r) const {
   std::vector<Outputs> found;
   const bool perhaps_none = loop_length(r, r.xs) <= 0;
   for (int i = 0; i < body_->n_inputs(); ++i) {
-    Outputs to = body_->reaches(i);
+    Outputs to = body_->differentiable(i);
     for (Outputs before = 0; before != to;) {
       before = to;
       for (int s = 0; s < ns_; ++s)
-        if (to & output_bit(ny_ + s)) to |= body_->reaches(nx_ + s);
+        if (to & output_bit(ny_ + s)) to |= body_->differentiable(nx_ + s);
     }
     if (perhaps_none && i >= nx_ && i < nx_ + ns_) to |= output_bit(ny_ + i - nx_);
     found.push_back(to);
@@ -93,28 +93,28 @@ Tensors Scan::run(const Tensors& in) const {
   return results;
 }
 
-bool Scan::run_for(const Tensors& in, const Rewound& by, Tape& tape) const {
+bool Scan::run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const {
   const std::int64_t steps = steps_of(in);
   if (steps == 0 || !may_take(FastPath::loop_rewound)) return false;
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
   auto run = Ref<LoopRun>::adopt(new LoopRun(program, {form_.what, steps, form_.reverse, segment_of(checkpoint_, steps), /*again=*/eager_, form_.batched}, values));
-  tape.results = run->forward(/*way_back=*/true);
-  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, tape.results, [&] { return run_recorded(in, steps); });
-  tape.loop = Ref<Extra>(run.get());
+  residuals.results = run->forward(/*way_back=*/true);
+  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, residuals.results, [&] { return run_recorded(in, steps); });
+  residuals.loop = Ref<Extra>(run.get());
   return true;
 }
 
 /// The body and its adjoint for these shapes: made once, the last few are kept.
-Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::int64_t steps) const {
+Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, std::int64_t steps) const {
   constexpr std::size_t kPrograms = 8;
   std::vector<Body> args;
   std::vector<char> wanted(in.size() - 1, 0);
   for (int i : *by.wanted) wanted[i - 1] = 1;
   for (std::int64_t i = 1; i < in.size(); ++i) {
     const Body& b = Access::body(in[i]);
-    args.push_back(plain_body(i <= nx_ ? element_spec(b) : Spec(b), b.device));
+    args.push_back(plain_body(i <= nx_ ? element_spec(b) : TensorSpec(b), b.device));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Known& k : known_)
@@ -122,7 +122,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const Rewound& by, std::in
       count_taken(FastPath::loop_program);
       return k.program;
     }
-  LoopArity arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
+  ScanSignature arity{nx_, ns_, static_cast<int>(args.size()) - nx_ - ns_, ny_};
   Known k{args, wanted, *by.has_dy, LoopProgram::with_adjoint(*body_, arity, args, wanted, *by.has_dy, steps)};
   if (known_.size() == kPrograms) known_.erase(known_.begin());
   known_.push_back(std::move(k));
@@ -151,7 +151,7 @@ Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   });
 }
 
-void Scan::specs(const Call& call, Spec* out) const {
+void Scan::specs(const OpCall& call, TensorSpec* out) const {
   std::int64_t steps = form_.length;
   for (int i = 0; i < nx_; ++i)
     if (call.spec(1 + i).rank > 0 && call.spec(1 + i).dims[0] >= 0) steps = call.spec(1 + i).dims[0];
@@ -194,7 +194,7 @@ Tensors computed(const char* what, const Tensors& captures) {
   request.what = what;
   const Ref<Plan> plan = Plan::build(request);
   if (!plan->program().missing.empty()) return captures;
-  const Tensors values = plan->connect(request.inputs);
+  const Tensors values = plan->inline_into_tape(request.inputs);
   Tensors all;
   std::int64_t next = 0;
   for (const Tensor& t : captures) all.push_back(t.symbolic() ? values[next++] : t);
@@ -211,7 +211,7 @@ Tensor placed(const char* what, const Tensor& t, Device device) {
 }  // namespace
 
 Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step) {
-  std::vector<Spec> args;
+  std::vector<TensorSpec> args;
   const Device device = r.xs.begin()->device();
   for (const Tensor& x : r.xs) {
     const Body& b = Access::body(x);

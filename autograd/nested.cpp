@@ -55,7 +55,7 @@ Tensors FunctionCall::expand(const Node& node) const {
   args.reserve(node.n_in);
   for (const Body *b = node.in(), *end = b + node.n_in; b != end; ++b) args.push_back(Access::wrap(*b));
   Scoped<ScopeState> own(context(), scope_of_its_own(symbolic_));
-  results_ = plan_->connect(args);
+  results_ = plan_->inline_into_tape(args);
   return results_;
 }
 
@@ -63,7 +63,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
   count_taken(FastPath::function_as_node);
   Context& c = context();
   const std::vector<Body>& outputs = plan->outputs();
-  auto node = Ref<Node>::adopt(Node::make(&deferred_row, args.size(), outputs.size(), 0));
+  auto node = Ref<Node>::adopt(Node::make(&deferred_op, args.size(), outputs.size(), 0));
   node->attrs.extra = Ref<Extra>::adopt(new FunctionCall(plan, c.symbolic));
   std::uint64_t seq = c.clock;
   unsigned phase = 0;
@@ -91,7 +91,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
 
 }  // namespace
 
-constinit const OpDef deferred_row{.name = "deferred", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
+constinit const OpDef deferred_op{.name = "deferred", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
 
 /// Whether a call with symbolic tensors may be one node, see Note [Nested functions].
 void Plan::find_deferrable(bool body) {
@@ -141,7 +141,7 @@ bool Plan::may_defer(std::span<const Tensor> args) const {
 
 Tensors Plan::call(std::span<const Tensor> args) {
   if (may_defer(args)) return FunctionCall::record(Ref<Plan>(this), args);
-  return flat().connect(args);
+  return flat().inline_into_tape(args);
 }
 
 const Plan& Plan::flat() const {

@@ -36,7 +36,7 @@ void find_needs(Program& p) {
     for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, need[s.out + i]);
     if (!s.need) continue;
     // What a body gives may have sizes that only running it tells.
-    if (s.op == &call_row) s.need = kValue;
+    if (s.op == &call_op) s.need = kValue;
     for (int i = 0; i < s.n_in; ++i) {
       std::uint8_t& n = need[p.input(s, i)];
       n = std::max<std::uint8_t>(n, reads_shape(s, i) ? kShape : kValue);
@@ -89,7 +89,7 @@ void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first
 
 }  // namespace
 
-void find_deaths(Program& p) {
+void find_last_uses(Program& p) {
   p.last_use.assign(p.n_slots, -1);
   p.last_value_use = p.last_use;
   for (int k = 0; k < p.n_steps(); ++k)
@@ -138,7 +138,7 @@ void find_splats(Program& p) {
   }
 }
 
-void find_reach(Program& p) {
+void find_differentiable(Program& p) {
   std::vector<Outputs> reach(p.n_slots, 0);
   for (std::size_t k = 0; k < p.outputs.size(); ++k) reach[p.outputs[k]] |= output_bit(k);
   for (auto s = p.steps.rbegin(); s != p.steps.rend(); ++s) {
@@ -147,15 +147,15 @@ void find_reach(Program& p) {
     if (!from_all || !s->op->vjp) continue;
     for (int i = 0; i < s->n_in; ++i) {
       Outputs from = has_bit(s->op->shape_only, i) ? 0 : from_all;
-      if (s->op == &call_row) {
+      if (s->op == &call_op) {
         from = 0;
         for (int k = 0; k < s->n_out; ++k)
-          if (procedure(*s->attrs.extra).reaches(i, output_bit(k))) from |= reach[s->out + k];
+          if (procedure(*s->attrs.extra).differentiable(i, output_bit(k))) from |= reach[s->out + k];
       }
       reach[p.input(*s, i)] |= from;
     }
   }
-  for (const Feed& f : p.feeds) p.reaches.push_back(reach[f.slot]);
+  for (const Feed& f : p.feeds) p.differentiable.push_back(reach[f.slot]);
 }
 
 }  // namespace kassette

@@ -17,16 +17,16 @@ void find_roots(Program& p);
 void find_needs(Program& p);
 /// Drops steps that nothing needs, and puts last those that serve updates alone: first_tail, Note [Commit].
 void find_tail(Program& p);
-/// Gives the steps that run a body their tapes, and the steps that rewind it these: Note [Tapes].
-void find_tapes(Program& p);
+/// Gives the steps that run a body their tapes, and the steps that rewind it these: Note [Residuals].
+void find_residuals(Program& p);
 /// last_use, last_value_use, and per step the slots that die with it.
-void find_deaths(Program& p);
+void find_last_uses(Program& p);
 /// Effect::step: updates whose value may be written into the variable itself.
 void find_in_place(Program& p);
 /// Step::splat, see Note [Splats].
 void find_splats(Program& p);
 /// reaches: which feeds an output depends on differentiably.
-void find_reach(Program& p);
+void find_differentiable(Program& p);
 
 /// The program for inputs of these shapes, from a complete one: Note [Plans for shapes].
 Program specialise(const Program& program, const std::vector<Body>& inputs);

@@ -10,14 +10,14 @@
 #include "autograd/splat.h"
 #include "core/check_interrupt.h"
 #include "core/fast_paths.h"
-#include "core/few.h"
+#include "core/inline_array.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/apply.h"
 #include "ops/arithmetic.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/reduce.h"
 
 namespace kassette {
@@ -28,7 +28,7 @@ Frame::Frame(const Program& p)
   for (const auto& [slot, body] : p.constants) at[slot] = &body;
   if (!p.specialised) return;
   own = p.known;
-  items.resize(p.steps.size());
+  groups.resize(p.steps.size());
 }
 void Frame::clear() {
   for (Body& b : own) {
@@ -81,7 +81,7 @@ namespace {
 /// "input 2 'x'"
 std::string input_text(int i, const std::string& name) { return text("input ", i, name.empty() ? name : " '" + name + "'"); }
 
-void check_shape(const Body& b, const Spec& declared, int i, const std::string& name) {
+void check_shape(const Body& b, const TensorSpec& declared, int i, const std::string& name) {
   if (!b.compatible(declared)) fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
 }
 
@@ -148,7 +148,7 @@ Tensors Plan::pack_results(const Tensors& outputs) const {
       results.push_back(*at++);
       continue;
     }
-    Spec spec = port.declared;
+    TensorSpec spec = port.declared;
     const Body& shape = Access::body(at[kDenseShape]);
     if (shape.storage) std::copy_n(reinterpret_cast<const std::int64_t*>(shape.data()), spec.rank, spec.dims);
     results.push_back(make_sparse(at[kIndices], at[kValues], at[kDenseShape], spec));
@@ -175,7 +175,7 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
     Body& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
     if (!v.storage)
-      fail<RuntimeError>(program_.what, ": the variable ", static_cast<const Spec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
+      fail<RuntimeError>(program_.what, ": the variable ", static_cast<const TensorSpec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
     put(own, std::move(v));
   };
   for (const LeafSlot& leaf : program_.variables) {
@@ -186,7 +186,7 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
 }
 
 /// A step with what is in its slots now, to be made into `out`.
-Call Plan::call_of(Frame& f, const Step& s, Body* const* out) const {
+OpCall Plan::call_of(Frame& f, const Step& s, Body* const* out) const {
   f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
   for (int i = 0; i < s.n_in; ++i) {
     const Body* b = f.at[input(s, i)];
@@ -200,8 +200,8 @@ void Plan::run_step(Frame& f, const Step& s) const {
     f.own[s.out] = Access::body(f.keys->begin()[f.next_key++]);
     return;
   }
-  Few<Body*, 4> outs(s.n_out);
-  const Call call = call_of(f, s, outs.get());
+  InlineArray<Body*, 4> outs(s.n_out);
+  const OpCall call = call_of(f, s, outs.get());
   for (int i = 0; i < s.n_out; ++i) {
     outs[i] = &f.own[s.out + i];
     outs[i]->device = call.device;
@@ -214,7 +214,7 @@ void Plan::run_step(Frame& f, const Step& s) const {
   compute(call);
 }
 
-void Plan::bury(Frame& f, const Step& s) const {
+void Plan::release_dead(Frame& f, const Step& s) const {
   for (int i = 0; i < s.n_spent; ++i) f.own[program_.dead[s.spent + i]].storage = {};
 }
 
@@ -228,7 +228,7 @@ void Plan::fail_step(int k) const {
   log_failure(program_, k);
   const char* function = function_name(step(k).function);
   if (!function) rethrow_for(step(k).op->name);
-  rethrow_as(function);
+  rethrow_attributed(function);
 }
 
 bool Plan::reads_splat(const Frame& f, const Step& s) const {
@@ -242,17 +242,17 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
     while (k < end) {
       check_interrupt();
       if (step(k).fusible && ((k + 1 < end && (step(k + 1).fusible || sums(step(k + 1)))) || reads_splat(f, step(k)))) {
-        Item item = gather(f, k, end);
-        if (item.fused) {
-          allocate(f, item);
-          run_item(f, item);
-          for (; k < item.end; ++k) bury(f, step(k));
+        FusionGroup group = form_group(f, k, end);
+        if (group.fused) {
+          allocate(f, group);
+          run_group(f, group);
+          for (; k < group.end; ++k) release_dead(f, step(k));
           continue;
         }
       }
-      const int n = std::max(1, run_onto_row(f, k, end));
+      const int n = std::max(1, run_with_bias(f, k, end));
       if (n == 1) run_step(f, step(k));
-      for (int i = 0; i < n; ++i) bury(f, step(k++));
+      for (int i = 0; i < n; ++i) release_dead(f, step(k++));
     }
   } catch (...) {
     fail_step(k);
@@ -300,12 +300,12 @@ class SourcesBefore {
 Tensors Plan::run(std::span<const Tensor> args, const Tensors* keys) const {
   if (nested_) return flat().run(args, keys);
   const Ref<Plan> shaped = may_take(FastPath::specialised) ? shaped_.find(*this, args) : Ref<Plan>();
-  if (!shaped) return play(args, keys);
+  if (!shaped) return execute(args, keys);
   count_taken(FastPath::specialised);
-  return shaped->graph_.run(shaped->program_.known, [&] { return shaped->play(args, keys); });
+  return shaped->graph_.run(shaped->program_.known, [&] { return shaped->execute(args, keys); });
 }
 
-Tensors Plan::play(std::span<const Tensor> args, const Tensors* keys) const {
+Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   Context& c = context();
   Scoped<bool> off(c.recording, false);
   Scoped<bool> eager(c.symbolic, false);
@@ -337,18 +337,18 @@ namespace {
 
 /// Records a step; of control flow on concrete tensors the plain ops of its steps.
 Tensors connect_step(const Step& s, const Tensors& in) {
-  if (s.op == &deferred_row) return deferred(s.attrs).again(in);
+  if (s.op == &deferred_op) return deferred(s.attrs).again(in);
   const bool concrete = !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
-  if (s.op == &call_row && concrete) return run_call(s.attrs, in);
-  RecordedAs named(s.function);
-  const TapedCall* call = taped_call(s);
+  if (s.op == &call_op && concrete) return run_call(s.attrs, in);
+  AttributionScope named(s.function);
+  const ResidualCall* call = taped_call(s);
   if (!call) return apply_all(*s.op, s.attrs, in);
   return call_now(call->of, std::span(in.begin(), in.size() - call->takes));   // another program finds tapes of its own
 }
 
 }  // namespace
 
-Tensors Plan::connect(std::span<const Tensor> args, const Tensors* keys) const {
+Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys) const {
   if (!program_.missing.empty()) fail<ValueError>(program_.missing);
   std::vector<Tensor> slots(program_.n_slots);
   for (std::size_t i = 0; i < args.size(); ++i) slots[program_.feeds[i].slot] = args[i];

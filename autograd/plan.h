@@ -53,7 +53,7 @@ class Plan {
   /// Runs unrecorded and commits the updates. `keys`: for bodies of control flow, what the random sources yield.
   Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
-  Tensors connect(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
+  Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// What connect() gives, perhaps as results of one deferred node.
   Tensors call(std::span<const Tensor> args);
   /// Casts what the caller gave to what was declared and checks the shapes; of a sparse tensor come the parts.
@@ -67,35 +67,35 @@ class Plan {
   }
   // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
   int n_inputs() const { return program_.inputs.size(); }
-  const Spec& input_spec(int i) const { return program_.inputs[i].declared; }
+  const TensorSpec& input_spec(int i) const { return program_.inputs[i].declared; }
   int n_results() const { return program_.results.size(); }
   /// Of a body of control flow: its random sources, in the order of their keys.
   const std::vector<KeySource>& sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }
   /// Which outputs depend differentiably on that input.
-  Outputs reaches(int input) const { return program_.reaches[input]; }
+  Outputs differentiable(int input) const { return program_.differentiable[input]; }
   /// Shapes, dtypes and devices of the outputs, as recorded.
   const std::vector<Body>& outputs() const { return program_.outputs_as_recorded; }
 
  private:
   Tensor check_feed(const Feed& feed, const Tensor& arg, int i) const;
   void add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const;
-  Tensors play(std::span<const Tensor> args, const Tensors* keys) const;
+  Tensors execute(std::span<const Tensor> args, const Tensors* keys) const;
   void run_steps(Frame& f, int begin, int end) const;
   [[noreturn]] void fail_step(int k) const;
   void run_step(Frame& f, const Step& s) const;
   void infer(Frame& f, const Step& s) const;
-  Item gather(Frame& f, int begin, int end) const;
-  Item find_item(Frame& f, int begin, int end) const;
-  void allocate(Frame& f, const Item& item) const;
-  void run_item(Frame& f, const Item& item) const;
-  int run_onto_row(Frame& f, int k, int end) const;
+  FusionGroup form_group(Frame& f, int begin, int end) const;
+  FusionGroup find_group(Frame& f, int begin, int end) const;
+  void allocate(Frame& f, const FusionGroup& group) const;
+  void run_group(Frame& f, const FusionGroup& group) const;
+  int run_with_bias(Frame& f, int k, int end) const;
   bool sums(const Step& s) const;
-  bool sums_chain(Frame& f, const Item& item) const;
-  void run_fused(Frame& f, const Item& item) const;
-  void fetch_operands(Chain& chain, const Frame& f, const Item& item) const;
-  void add_steps(Chain& chain, const Frame& f, const Item& item) const;
-  void bury(Frame& f, const Step& s) const;
+  bool sums_chain(Frame& f, const FusionGroup& group) const;
+  void run_fused(Frame& f, const FusionGroup& group) const;
+  void fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group) const;
+  void add_steps(Chain& chain, const Frame& f, const FusionGroup& group) const;
+  void release_dead(Frame& f, const Step& s) const;
   bool reads_splat(const Frame& f, const Step& s) const;
   bool stays(int slot, int end) const { return program_.stays(slot, end); }
   const Step& step(int k) const { return program_.step(k); }
@@ -104,7 +104,7 @@ class Plan {
   void find_deferrable(bool body);
   bool may_defer(std::span<const Tensor> args) const;
   const Plan& flat() const;
-  Call call_of(Frame& f, const Step& s, Body* const* out) const;
+  OpCall call_of(Frame& f, const Step& s, Body* const* out) const;
   void commit(Frame& f) const;
   void find_alone(Frame& f) const;
   void prepare_tail(Frame& f) const;

@@ -71,7 +71,7 @@ class PlanBuilder {
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
   if (!t.defined()) fail<ValueError>(request_.what, ": input ", i, " is an empty Tensor (an uninitialised variable?)");
-  Spec declared;
+  TensorSpec declared;
   declared.set(Access::body(t));
   bool sparse = is_sparse(t);
   program_.inputs.push_back({declared, sparse});
@@ -89,7 +89,7 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
 Tensors PlanBuilder::output_parts() {
   Tensors parts;
   for (const Tensor& t : request_.outputs) {
-    Spec declared;
+    TensorSpec declared;
     declared.set(Access::body(t));
     program_.results.push_back({declared, is_sparse(t)});
     if (!is_sparse(t)) {
@@ -196,7 +196,7 @@ int PlanBuilder::slot_of(const Body& raw) {
 
 void PlanBuilder::add_node(Node* n) {
   int base = base_[n] = program_.n_slots;
-  program_.n_slots += n->n_out + (n->op == &call_row);   // room for a tape
+  program_.n_slots += n->n_out + (n->op == &call_op);   // room for a tape
   if (n->op) {
     add_step(n, base);
     return;
@@ -339,11 +339,11 @@ Program PlanBuilder::build() {
   find_roots(p);
   find_needs(p);
   find_tail(p);
-  find_tapes(p);
-  find_deaths(p);
+  find_residuals(p);
+  find_last_uses(p);
   find_in_place(p);
   find_splats(p);
-  find_reach(p);
+  find_differentiable(p);
   for (const Step& s : p.steps)
     if (s.source) p.key_sources.push_back(key_sources_.at(s.out));
   // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.

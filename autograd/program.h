@@ -12,7 +12,7 @@
 namespace kassette {
 
 /// A value without history, or, without bytes, what is known of one.
-inline Body plain_body(const Spec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
+inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
   Body b;
   b.set(spec);
   b.device = device;
@@ -21,7 +21,7 @@ inline Body plain_body(const Spec& spec, Device device, Ref<Storage> bytes = {},
   return b;
 }
 /// A value without history.
-inline Body plain_body(const Spec& spec, Device device, Value v) { return plain_body(spec, device, std::move(v.storage), v.offset); }
+inline Body plain_body(const TensorSpec& spec, Device device, Value v) { return plain_body(spec, device, std::move(v.storage), v.offset); }
 /// Gives a body other bytes.
 inline void put(Body& to, Value v) {
   to.storage = std::move(v.storage);
@@ -54,7 +54,7 @@ enum Need : std::uint8_t { kNothing, kShape, kValue };
 struct Step {
   const OpDef* op;
   Attrs attrs;
-  std::int32_t function;   // in whose name it fails: Note [Names]
+  std::int32_t function;   // in whose name it fails: Note [Error attribution]
   int in, n_in;            // into Program::ins
   int out, n_out;          // slots
   int dead, n_dead;        // into Program::dead: what no later step reads
@@ -67,7 +67,7 @@ struct Step {
 };
 
 /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
-struct Item {
+struct FusionGroup {
   int begin, end;
   std::int64_t n, width;   // width: of the rows that an operand repeats, on a device; else n
   bool fused;   // several, or one that reads splats
@@ -78,7 +78,7 @@ struct Item {
 /// A parameter of a program: the slot that an argument goes to, and what was declared.
 struct Feed {
   int slot;
-  Spec declared;
+  TensorSpec declared;
   Device device;        // where the placeholder is; what is fed comes there
   Ref<Cell> fallback;   // of an input with a default
   bool ignored;         // a frozen learning phase
@@ -87,7 +87,7 @@ struct Feed {
 
 /// An input or output as the caller sees it: one slot or, sparse, those of its three parts.
 struct Port {
-  Spec declared;
+  TensorSpec declared;
   bool sparse;
 };
 
@@ -113,7 +113,7 @@ struct Program {
   std::vector<int> last_use;         // per slot: the last step that reads it, or -1
   std::vector<int> last_value_use;   // the same, of steps that read more than its shape
   std::vector<char> root;            // per slot: an output, a fetch or an effect
-  std::vector<Outputs> reaches;      // per feed: which outputs depend differentiably on it
+  std::vector<Outputs> differentiable;      // per feed: which outputs depend differentiably on it
   bool specialised = false;          // for inputs of certain shapes, see Note [Plans for shapes]
   std::vector<Body> known;           // specialised: shape and device per slot, or rank -1 where a call tells
   const char* what = "function";     // whose program it is

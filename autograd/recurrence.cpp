@@ -27,7 +27,7 @@ Tensor time_first(const LoopForm& form, const Tensor& x) {
 }
 
 /// The mask of the elements, (samples, times, 1) with time along `axis`: an element more.
-Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) { return expand_dims(fitting(mask_fit(form), mask, x), -1); }
+Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) { return expand_dims(assert_shape_of(mask_shape_check(form), mask, x), -1); }
 
 /// `fresh` where `keep`, (samples, 1), says so, else `before`.
 Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
@@ -79,7 +79,7 @@ bool same_value(const Tensor& a, const Tensor& b) {
 }
 
 /// Whether a state is known to have the shape that the rows of a stack are known to have.
-bool as_much_known(const Spec& stacked, const Spec& state) {
+bool as_much_known(const TensorSpec& stacked, const TensorSpec& state) {
   bool same = stacked.rank == state.rank + 1;
   for (int i = 0; same && i < state.rank; ++i) same = stacked.dims[i + 1] == state.dims[i];
   return same;
@@ -106,7 +106,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
       for (std::int64_t k = 0; k < ns; ++k)
         if (same_value(got[i], got[ny + k])) same[i] = k;
     if (!masks) return got;
-    for (std::int64_t i = 0; !repeats && r.batched && i < ny; ++i) got[i] = fitting(Fit::rows, got[i], parts[0]);   // before a mask broadcasts it
+    for (std::int64_t i = 0; !repeats && r.batched && i < ny; ++i) got[i] = assert_shape_of(ShapeCheck::rows, got[i], parts[0]);   // before a mask broadcasts it
     mask_step(r, xs[r.xs.size()], now, repeats ? states.begin() + ns : nullptr, got);
     for (std::int64_t i = 0; repeats && i < ny; ++i) got.push_back(got[i]);
     return got;
@@ -163,7 +163,7 @@ Tensors unrolled(const Recurrence& r, const StepOf& step) {
     Tensors got = step(parts, states);
     const Tensor* last = before.empty() ? nullptr : before.begin();
     check_step(r, got, states, last, Access::body(r.xs[0]), /*masked=*/true);
-    if (t == 0) fit_step(r, got, states, parts[0], /*masked=*/true);
+    if (t == 0) assert_step_shapes(r, got, states, parts[0], /*masked=*/true);
     mask_step(r, xs[r.xs.size()], states, r.zero_masked ? nullptr : last, got);
     before = std::span(got.begin(), r.n_outputs);
     return got;
@@ -181,7 +181,7 @@ Tensors recur(const Recurrence& r, const StepOf& step) {
     }
   std::int64_t steps = loop_length(r, r.xs);
   check_devices(r);
-  if (r.mask.defined()) check_fit(mask_fit(r), Access::body(r.mask), Access::body(r.xs[0]));
+  if (r.mask.defined()) assert_shape(mask_shape_check(r), Access::body(r.mask), Access::body(r.xs[0]));
   if (symbolic || checkpoint_steps() != kNoCheckpoints) return recorded(r, step, symbolic);
   Tensors out = steps == 0 ? of_no_steps(r, step) : Tensors();
   return out.empty() ? unrolled(r, step) : out;

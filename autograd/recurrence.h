@@ -36,9 +36,9 @@ Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step);
 /// The number of elements along the axis of time, or kUnknown. Throws where tensors, or the caller's word, disagree.
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
 /// Throws unless the state that a step returned is what it was.
-void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i);
+void check_state(const char* what, const TensorSpec& before, const TensorSpec& after, std::int64_t i);
 /// Throws unless what a step returned has a row for each sample.
-void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples);
+void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples);
 
 /// One tensor of a loop's outputs, in its name.
 Tensor stack_for(const char* what, const Tensors& list, int axis = 0);

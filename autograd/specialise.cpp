@@ -27,11 +27,11 @@ void infer(Program& p, const std::vector<Body>& inputs) {
   for (const auto& [slot, body] : p.constants) p.known[slot] = body;
   for (std::size_t i = 0; i < inputs.size(); ++i) p.known[p.feeds[i].slot] = inputs[i];
   p.for_each_cell([&](int slot, const Cell& cell) { p.known[slot] = plain_body(cell.spec, cell.device); });
-  std::vector<Array> arrays;
-  std::vector<Spec> specs;
+  std::vector<InputView> arrays;
+  std::vector<TensorSpec> specs;
   for (Step& s : p.steps) {
     arrays.clear();
-    bool known = s.op != &call_row;
+    bool known = s.op != &call_op;
     for (int i = 0; i < s.n_in; ++i) {
       const Body& b = p.known[p.input(s, i)];
       known = known && b.known() && (!has_bit(s.op->host, i) || has_bit(s.op->shape_only, i) || is_fixed_value(b));
@@ -40,8 +40,8 @@ void infer(Program& p, const std::vector<Body>& inputs) {
     if (!known) continue;
     const Device device = device_of(*s.op, s.attrs, arrays.data(), s.n_in);
     specs.resize(s.n_out);
-    s.op->rule(Call{*s.op, s.attrs, arrays.data(), s.n_in, nullptr, s.n_out, device}, specs.data());
-    s.known = std::all_of(specs.begin(), specs.end(), [](const Spec& spec) { return spec.known(); });
+    s.op->rule(OpCall{*s.op, s.attrs, arrays.data(), s.n_in, nullptr, s.n_out, device}, specs.data());
+    s.known = std::all_of(specs.begin(), specs.end(), [](const TensorSpec& spec) { return spec.known(); });
     for (int i = 0; s.known && i < s.n_out; ++i) p.known[s.out + i] = plain_body(specs[i], device);
   }
   for (Body& b : p.known) b.storage = {};
@@ -91,7 +91,7 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   }
   find_roots(p);
   for (Step& s : p.steps) {
-    if (s.op != &call_row && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
+    if (s.op != &call_op && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
     const auto ins = p.ins.begin() + s.in;
     if (s.known && s.fusible) s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });
   }
@@ -102,7 +102,7 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   find_splats(p);
   hoist_splats(p);
   p.dead.clear();
-  find_deaths(p);
+  find_last_uses(p);
   find_in_place(p);
   return p;
 }

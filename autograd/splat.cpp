@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-bool run_as_splat(const Call& call, Body& out) {
+bool run_as_splat(const OpCall& call, Body& out) {
   if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1) return false;
   count_taken(FastPath::repeated);
   out.storage = Storage::allocate(out.dtype.size(), cpu);
@@ -17,7 +17,7 @@ bool run_as_splat(const Call& call, Body& out) {
 
 void write_out(Body& b) {
   Ref<Storage> whole = Storage::allocate(b.bytes(), cpu);
-  Runs runs;
+  CoalescedAxes runs;
   runs.push(b.numel(), true);
   repeat_runs(b.data(), static_cast<std::byte*>(whole->data), b.dtype.size(), runs);
   b.storage = std::move(whole);

@@ -11,7 +11,7 @@ namespace kassette {
 
 inline bool is_splat(const Body& b) { return b.storage && b.storage->bytes < b.bytes(); }
 /// Runs a row that has `repeated` into `out`, whose shape is known, where its input is one number and the output more; else returns false.
-bool run_as_splat(const Call& call, Body& out);
+bool run_as_splat(const OpCall& call, Body& out);
 /// Gives a splat the storage of its shape.
 void write_out(Body& b);
 

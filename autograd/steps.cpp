@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "autograd/elements.h"
+#include "autograd/unstack.h"
 #include "core/convert.h"
 #include "core/sparse.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -15,9 +15,9 @@ namespace {
 
 bool fits(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
 
-std::int64_t samples_of(const LoopForm& form, const Spec& x) { return x.rank < 2 ? kUnknown : x.dims[1 - form.axis]; }
+std::int64_t samples_of(const LoopForm& form, const TensorSpec& x) { return x.rank < 2 ? kUnknown : x.dims[1 - form.axis]; }
 
-void check_same(const char* what, const std::string& which, const Spec& before, const Spec& after) {
+void check_same(const char* what, const std::string& which, const TensorSpec& before, const TensorSpec& after) {
   if (!before.compatible(after))
     fail<ValueError>(what, ": the step returned ", which, " of shape ", after, ", it was ", before, "; the shape must stay the same");
   if (before.dtype != after.dtype)
@@ -27,14 +27,14 @@ void check_same(const char* what, const std::string& which, const Spec& before, 
 }  // namespace
 
 Tensor stack_for(const char* what, const Tensors& list, int axis) {
-  return in_name_of(what, [&] { return stack(list, axis); });
+  return attribute_errors(what, [&] { return stack(list, axis); });
 }
 
-void check_state(const char* what, const Spec& before, const Spec& after, std::int64_t i) {
+void check_state(const char* what, const TensorSpec& before, const TensorSpec& after, std::int64_t i) {
   check_same(what, text("state ", i), before, after);
 }
 
-void check_rows(const char* what, const std::string& which, const Spec& s, std::int64_t samples) {
+void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples) {
   if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
   fail<ValueError>(what, ": ", which, " has shape ", s, ", expected (", samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
 }
@@ -52,13 +52,13 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
     }
     if (d >= 0) n = d;
     if (form.batched && !fits(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))
-      fail<ValueError>(form.what, ": inputs of shapes ", static_cast<const Spec&>(Access::body(xs.begin()[0])), " and ", static_cast<const Spec&>(b),
+      fail<ValueError>(form.what, ": inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])), " and ", static_cast<const TensorSpec&>(b),
                        "; their first two sizes must be equal");
   }
   return n;
 }
 
-void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const Spec& x, bool masked) {
+void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const TensorSpec& x, bool masked) {
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
     fail<ValueError>(form.what, ": the step returned ", n, n == 1 ? " state" : " states", ", it was given ", states.size());
@@ -76,18 +76,18 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
   }
 }
 
-void fit_step(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked) {
+void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked) {
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const std::int64_t state = i - form.n_outputs;
     Tensor& o = out.begin()[i];
-    if (state >= 0) o = fitting(Fit::state, o, states.begin()[state]);
-    if (form.batched && (state < 0 || masked)) o = fitting(state < 0 ? Fit::rows : Fit::state_rows, o, x);
+    if (state >= 0) o = assert_shape_of(ShapeCheck::state, o, states.begin()[state]);
+    if (form.batched && (state < 0 || masked)) o = assert_shape_of(state < 0 ? ShapeCheck::rows : ShapeCheck::state_rows, o, x);
   }
 }
 
 namespace {
 
-Tensor zeros_of_shape(const Spec& spec, Device device) {
+Tensor zeros_of_shape(const TensorSpec& spec, Device device) {
   return filled_tensor(scalar_tensor(Scalar(0), spec.dtype, "zeros"), spec, device, "zeros");
 }
 
@@ -116,20 +116,20 @@ Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
                   const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
   const std::int64_t size = loop_length(form, xs), n = form.n_outputs;
   if (size == 0) return results_of_none(form, xs, states, step);
-  std::vector<Elements> elements;   // per input
+  std::vector<LazyUnstack> elements;   // per input
   for (const Tensor& x : xs) elements.emplace_back(form.what, x, size, form.axis);
   std::vector<Tensors> ys(n);   // per output, per step
   for (Tensors& y : ys) y.reserve(size);
   Tensors now, last;   // the elements, and the outputs of the step before
   for (std::int64_t t = 0; t < size; ++t) {
     now.clear();
-    for (Elements& e : elements) now.push_back(e[form.reverse ? size - 1 - t : t]);
+    for (LazyUnstack& e : elements) now.push_back(e[form.reverse ? size - 1 - t : t]);
     Tensors out = [&] {
       PlainStep in(t, size);
       return step(now, states, t);
     }();
     check_step(form, out, states, t > 0 ? last.begin() : nullptr, Access::body(xs.begin()[0]), /*masked=*/false);
-    if (t == 0) fit_step(form, out, states, now.begin()[0], /*masked=*/false);
+    if (t == 0) assert_step_shapes(form, out, states, now.begin()[0], /*masked=*/false);
     last.clear();
     for (std::int64_t i = 0; i < n; ++i) {
       ys[i].push_back(out.begin()[i]);

@@ -6,12 +6,12 @@
 namespace kassette {
 
 /// How a mask fits the elements.
-inline Fit mask_fit(const LoopForm& form) { return form.axis == 0 ? Fit::mask_time_major : Fit::mask; }
+inline ShapeCheck mask_shape_check(const LoopForm& form) { return form.axis == 0 ? ShapeCheck::mask_time_major : ShapeCheck::mask; }
 /// Throws unless a step returned what it has to; `before`: the outputs of an earlier step, or null.
-void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const Spec& x, bool masked);
+void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const TensorSpec& x, bool masked);
 
 /// Has sizes that a placeholder does not know yet checked when they are known: of the first step alone, for the others are as it is.
-void fit_step(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked);
+void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked);
 
 /// Calls step(xs, states, t) for each step t of a loop whose length is known, and returns what the loop returns.
 Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,

@@ -18,14 +18,14 @@ namespace kassette {
 // What is recorded inside a branch is of the branch's level whatever it depends on: the branch that is not taken costs
 // nothing and cannot throw.
 
-Tensor stand_in(const Spec& spec, Device device) {
+Tensor stand_in(const TensorSpec& spec, Device device) {
   Tensor t = make_leaf(Leaf::placeholder, spec, device, {}, Name());
   Access::body(t).level = context().depth;
   Access::body(t).node->cell->in_body = true;
   return t;
 }
 
-Traced trace(const char* what, const std::vector<Spec>& args, Device device, const Callable<Tensors(const Tensors&)>& f) {
+Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device, const Callable<Tensors(const Tensors&)>& f) {
   Context& c = context();
   if (c.depth == 255) fail<ValueError>(what, ": control flow nested deeper than 255");
   Scoped<bool> on(c.symbolic, true);
@@ -33,7 +33,7 @@ Traced trace(const char* what, const std::vector<Spec>& args, Device device, con
   Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);   // no arguments: a branch
   Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
   Tensors placeholders;
-  for (const Spec& s : args) placeholders.push_back(stand_in(s, device));
+  for (const TensorSpec& s : args) placeholders.push_back(stand_in(s, device));
   Tensors out = f(placeholders);
   Traced traced;
   std::unordered_set<const Node*> seen;
@@ -78,7 +78,7 @@ bool is_recorded(const Tensors& args) {
 }
 
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {
-  return is_recorded(args) ? plan.connect(args, &keys) : plan.run(args, &keys);
+  return is_recorded(args) ? plan.inline_into_tape(args, &keys) : plan.run(args, &keys);
 }
 
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first) {
@@ -87,7 +87,7 @@ Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, cons
   const Body now = plain_body(Access::body(key), cpu, read_value(Access::body(key)));
   std::size_t i = first;
   for (const KeySource& source : body.sources()) {
-    Tensor k = empty_tensor(Spec(int64, {2}));
+    Tensor k = empty_tensor(TensorSpec(int64, {2}));
     derive_key(now.data(), step, steps, i++, source, Access::body(k).data());
     keys.push_back(k);
   }

@@ -7,13 +7,13 @@
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/binary.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 
 namespace kassette {
 namespace {
 
-void update_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(0), &v = call.spec(1);
+void update_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
   if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet) fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
@@ -21,7 +21,7 @@ void update_rule(const Call& call, Spec* out) {
   out->set(x);
 }
 
-void update_kernel(const Call& call) {
+void update_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   const auto mode = call.attrs.as<UpdateAttrs>().mode;
   if (mode == Effect::kSet) return put(out, read_value(*call.in[1].body));
@@ -31,14 +31,14 @@ void update_kernel(const Call& call) {
 
 }  // namespace
 
-void run_binary(const OpDef& row, const Array* in, Body& out) {
+void run_binary(const OpDef& row, const InputView* in, Body& out) {
   Body* outs[] = {&out};
   const Attrs none;
-  (out.device == cpu ? row.cpu : row.cuda)(Call{row, none, in, 2, outs, 1, out.device});
+  (out.device == cpu ? row.cpu : row.cuda)(OpCall{row, none, in, 2, outs, 1, out.device});
 }
 const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_row() : subtract_row(); }
 
-constinit const OpDef update_row{
+constinit const OpDef update_op{
     .name = "update", .rule = update_rule, .cpu = update_kernel, .traits = kView | kEffect, .cuda = update_kernel};
 
 const char* update_name(const Attrs& attrs) {
@@ -60,7 +60,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
   } else if (!alone) {
     allocate_output(out, old.device);
   }
-  const Array in[] = {{&old, old.data()}, {&increment, increment.data()}};
+  const InputView in[] = {{&old, old.data()}, {&increment, increment.data()}};
   Uninterrupted whole;
   run_binary(row, in, out);
   Value made{std::move(out.storage), out.offset};
@@ -83,13 +83,13 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
     if (c.depth > 0)
       fail<ValueError>(what, ": not allowed inside a body of control flow; return the new value from it and update outside");
     Scoped<bool> on(c.symbolic, true);
-    Tensor op = apply1(update_row, attrs, {x, value});
+    Tensor op = apply1(update_op, attrs, {x, value});
     if (c.updates) c.updates->push_back(op);
     return op;
   }
-  Spec checked;
-  Array in[] = {{&b, nullptr}, {&v, nullptr}};
-  update_rule(Call{update_row, attrs, in, 2, nullptr, 1, b.device}, &checked);
+  TensorSpec checked;
+  InputView in[] = {{&b, nullptr}, {&v, nullptr}};
+  update_rule(OpCall{update_op, attrs, in, 2, nullptr, 1, b.device}, &checked);
   Value now = read_value(v);
   if (!now.storage) fail<RuntimeError>(what, ": the value has no value yet; give it one with K::set_value");
   Cell& cell = *b.node->cell;
@@ -99,7 +99,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   }
   if (!cell.load().storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
   const Body increment = plain_body(v, v.device, std::move(now.storage), now.offset);
-  in_name_of(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
+  attribute_errors(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;
 }
 

@@ -4,7 +4,7 @@
 
 namespace kassette {
 
-extern const OpDef update_row;
+extern const OpDef update_op;
 struct UpdateAttrs {
   static constexpr const char* attrs_name = "update";
   Effect::Mode mode;
@@ -18,7 +18,7 @@ const char* update_name(const Attrs& attrs);
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
 
 /// Of two tensors, the second of which may be a scalar, in the storage of `out`, which may be that of the first.
-void run_binary(const OpDef& row, const Array* in, Body& out);
+void run_binary(const OpDef& row, const InputView* in, Body& out);
 /// a + b or a - b: what changes a variable in that mode.
 const OpDef& row_of(Effect::Mode mode);
 /// cell <- cell +- increment, in place where the cell alone owns its bytes, else in `room` if it is given. The shapes agree.

@@ -13,7 +13,7 @@ namespace {
 
 /// The elements that are shown, on the host: along an axis that is cut, the edges from both ends.
 struct Shown {
-  Spec spec;                  // of what is kept
+  TensorSpec spec;                  // of what is kept
   bool cut[kMaxRank] = {};    // an axis has more elements than are shown
   std::vector<std::byte> bytes;
 

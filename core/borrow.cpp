@@ -8,9 +8,9 @@ namespace kassette {
 namespace {
 
 /// The spec of a dtype and a shape of numbers.
-Spec numbers_of(const char* what, DType dtype, const Dims& shape) {
+TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
   if (!dtype.given()) fail<TypeError>(what, ": no dtype was given");
-  Spec spec(dtype, {});
+  TensorSpec spec(dtype, {});
   if (shape.whole_) fail<TypeError>(what, ": the shape is a tensor; it takes numbers");
   if (shape.size_ < 0) fail<ValueError>(what, ": no shape was given");
   spec.rank = static_cast<std::int8_t>(shape.size_);
@@ -23,9 +23,9 @@ Spec numbers_of(const char* what, DType dtype, const Dims& shape) {
   return spec;
 }
 
-Spec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
-  if (shape.size_ < 0 && !shape.whole_ && count != detail::kOfShape) return Spec(dtype, {count});
-  Spec spec = numbers_of("borrow", dtype, shape);
+TensorSpec borrowed_spec(std::int64_t count, DType dtype, const Dims& shape) {
+  if (shape.size_ < 0 && !shape.whole_ && count != detail::kOfShape) return TensorSpec(dtype, {count});
+  TensorSpec spec = numbers_of("borrow", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("borrow");
   if (count != detail::kOfShape && bytes != count * dtype.size())
     fail<ValueError>("borrow: ", count, " elements for the shape ", spec, ", which takes ", spec.numel());
@@ -54,7 +54,7 @@ Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Di
 }
 
 Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims& strides) {
-  Spec spec = numbers_of("from_memory", dtype, shape);
+  TensorSpec spec = numbers_of("from_memory", dtype, shape);
   std::int64_t bytes = spec.checked_bytes("from_memory"), apart[kMaxRank] = {};
   if (strides.whole_) fail<TypeError>("from_memory: the strides are a tensor; they are numbers");
   const bool given = strides.size_ >= 0;

@@ -45,7 +45,7 @@ struct ScopeState {
   bool replays = true;      // nodes keep constants for replays; false: they only serve a walk
   std::uint8_t depth = 0;   // how many bodies of control flow we are in
   std::uint8_t floor = 0;   // the depth of the innermost branch: what is recorded in it belongs to it
-  std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Names], ops/named.h
+  std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Error attribution], ops/error_attribution.h
   Device place = cpu;       // where new tensors are made (DeviceScope)
   const AfterUpdates* after = nullptr;   // inside control_dependencies
   int phase = -1;                        // the learning phase of a scope, 0 or 1; -1: there is none

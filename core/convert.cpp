@@ -54,7 +54,7 @@ void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::
 namespace {
 
 /// Element by element, in bytes.
-void gather(const Spec& spec, const std::int64_t* strides, int axis, const std::byte* from, std::byte*& to) {
+void gather(const TensorSpec& spec, const std::int64_t* strides, int axis, const std::byte* from, std::byte*& to) {
   const int size = spec.dtype.size();
   if (axis == spec.rank) {
     std::memcpy(to, from, static_cast<std::size_t>(size));
@@ -66,7 +66,7 @@ void gather(const Spec& spec, const std::int64_t* strides, int axis, const std::
 
 }  // namespace
 
-void copy_strided(std::byte* to, const Spec& spec, const std::byte* from, const std::int64_t* strides) {
+void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, const std::int64_t* strides) {
   std::byte *end = to, *begin = to;
   if (spec.numel() == 0) return;
   if (strides) {

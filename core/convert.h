@@ -36,7 +36,7 @@ void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::
 
 /// The elements of a tensor of that spec from memory where they lie `strides` elements apart, null: row-major. Need not be aligned;
 /// any byte but 0 is true.
-void copy_strided(std::byte* to, const Spec& spec, const std::byte* from, const std::int64_t* strides);
+void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, const std::int64_t* strides);
 /// Whether n bytes are 0 or 1: what else a bool holds is undefined behaviour wherever it is read.
 bool holds_bools(const std::byte* p, std::int64_t n);
 

@@ -47,8 +47,8 @@ Device imported_device(DLDevice d) {
   return device;
 }
 
-Spec imported_spec(const DLTensor& t) {
-  Spec spec(imported_dtype(t.dtype), {});
+TensorSpec imported_spec(const DLTensor& t) {
+  TensorSpec spec(imported_dtype(t.dtype), {});
   const std::int8_t rank = checked_rank("from_dlpack", t.ndim);
   if (t.ndim && !t.shape) fail<ValueError>("from_dlpack: ", t.ndim, " axes and no shape");
   spec.rank = rank;
@@ -60,7 +60,7 @@ Spec imported_spec(const DLTensor& t) {
   return spec;
 }
 
-bool is_row_major(const DLTensor& t, const Spec& spec) {
+bool is_row_major(const DLTensor& t, const TensorSpec& spec) {
   if (!t.strides) return true;
   std::int64_t expected = 1;
   for (int i = t.ndim; i-- > 0;) {
@@ -70,7 +70,7 @@ bool is_row_major(const DLTensor& t, const Spec& spec) {
   return true;
 }
 
-Body copied(const DLTensor& t, const Spec& spec, const std::byte* from) {
+Body copied(const DLTensor& t, const TensorSpec& spec, const std::byte* from) {
   Body b;
   b.set(spec);
   b.device = cpu;
@@ -101,7 +101,7 @@ void release_on_device(void* managed) {
 template <class M>
 Tensor imported(M* managed) {
   const DLTensor& t = managed->dl_tensor;
-  const Spec spec = imported_spec(t);
+  const TensorSpec spec = imported_spec(t);
   const Device device = imported_device(t.device);
   const bool on_cpu = device == cpu, empty = spec.numel() == 0;
   const std::byte* data = empty ? nullptr : static_cast<const std::byte*>(t.data) + t.byte_offset;

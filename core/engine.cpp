@@ -205,7 +205,7 @@ Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtyp
     kind->release(handle);
     throw;
   }
-  Spec spec(dtype, {});
+  TensorSpec spec(dtype, {});
   spec.rank = static_cast<std::int8_t>(shape.rank());
   for (int i = 0; i < shape.size(); ++i) spec.dims[i] = shape.begin()[i];
   Tensor t = make_leaf(Leaf::placeholder, spec, cpu, {}, Name());

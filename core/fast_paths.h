@@ -12,7 +12,7 @@ enum class FastPath : std::uint8_t {
   chain_of_update,     // the same, among the updates at the end of its call
   chain_summed,        // a chain and the sum of what it makes
   repeated,            // a result that stays one number
-  onto_row,            // a product that is made onto its bias
+  with_bias,            // a product that is made onto its bias
   onto_row_relu,       // and goes through a relu
   updated_in_place,    // a variable that a step writes into
   accumulated,         // an adjoint's op that adds to the sum of a cotangent
@@ -59,7 +59,7 @@ struct FastPathThresholds {
   std::int64_t loop_chain_row = 256, loop_chain = 1024;   // bytes: below, a chain of a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;  // instructions on an element of a loop's chain that are worth a thread
   std::int64_t function_node = 64;         // steps of a function whose calls are nodes
-  std::int64_t given_up = 1 << 20;         // bytes saved by a thread: Note [Losses given up]
+  std::int64_t given_up = 1 << 20;         // bytes saved by a thread: Note [Rematerialization]
   std::uint64_t off = 0;                   // a bit for each fast path that is not taken at all
 };
 inline constinit FastPathThresholds fast_path_thresholds;

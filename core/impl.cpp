@@ -88,7 +88,7 @@ void Cell::destroy(Cell* cell) noexcept {
   delete cell;
 }
 
-Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name) {
+Tensor make_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, Name name) {
   auto cell = Ref<Cell>::adopt(new Cell);
   cell->kind = kind;
   cell->spec.set(spec);

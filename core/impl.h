@@ -24,18 +24,18 @@ inline constexpr std::int64_t kUnknown = -1;
 /// Whether two sizes (or ranks) are known and not equal: nothing that is found out later makes them one.
 constexpr bool differ(std::int64_t a, std::int64_t b) { return a != b && a >= 0 && b >= 0; }
 
-struct Spec;
-[[noreturn]] void fail_size(const Spec& spec, const char* what);
+struct TensorSpec;
+[[noreturn]] void fail_size(const TensorSpec& spec, const char* what);
 inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;   // of one tensor
 
 /// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
-struct Spec {
+struct TensorSpec {
   std::int64_t dims[kMaxRank];
   std::int8_t rank;
   DType dtype;
 
-  Spec() : rank(0), dtype() {}
-  Spec(DType type, std::initializer_list<std::int64_t> d) : rank(static_cast<std::int8_t>(d.size())), dtype(type) {
+  TensorSpec() : rank(0), dtype() {}
+  TensorSpec(DType type, std::initializer_list<std::int64_t> d) : rank(static_cast<std::int8_t>(d.size())), dtype(type) {
     int i = 0;
     for (std::int64_t n : d) dims[i++] = n;
   }
@@ -65,20 +65,20 @@ struct Spec {
   }
   /// 0 for an empty tensor whose other sizes fit; throws otherwise.
   std::int64_t checked_empty(const char* what) const;
-  bool same_shape(const Spec& o) const {
+  bool same_shape(const TensorSpec& o) const {
     if (rank != o.rank) return false;
     for (int i = 0; i < rank; ++i)
       if (dims[i] != o.dims[i]) return false;
     return true;
   }
   /// Whether one tensor may have both shapes: an unknown size or rank agrees with any.
-  bool compatible(const Spec& o) const {
+  bool compatible(const TensorSpec& o) const {
     bool agree = !differ(rank, o.rank);
     for (int i = 0; agree && i < rank && i < o.rank; ++i) agree = !differ(dims[i], o.dims[i]);
     return agree;
   }
   /// Takes over the sizes that only `o` knows, a compatible shape.
-  void refine(const Spec& o) {
+  void refine(const TensorSpec& o) {
     const DType own = dtype;
     if (rank < 0) set(o);
     dtype = own;
@@ -86,7 +86,7 @@ struct Spec {
       if (dims[i] < 0) dims[i] = o.dims[i];
   }
   /// Copies shape and dtype, and the dims that mean nothing with them: four vectors, where a loop would be a call of memcpy.
-  void set(const Spec& o) { *this = o; }
+  void set(const TensorSpec& o) { *this = o; }
   Shape shape() const { return Shape(dims, rank); }
 };
 
@@ -108,7 +108,7 @@ enum Flags : std::uint8_t {
 };
 
 /// A tensor without its count; nodes and plans hold bodies by value.
-struct Body : Spec {
+struct Body : TensorSpec {
   Device device;
   std::uint8_t flags = 0;
   std::uint8_t level = 0;      // depth of the control-flow body whose placeholders or draws it depends on
@@ -149,7 +149,7 @@ struct Node {
   std::uint32_t n_in;
   std::uint16_t n_out;
   std::uint16_t n_kept;      // output bodies that follow: n_out or 0, or 1 for all where they are alike
-  std::int32_t function;     // the composition that recorded it: Note [Names], ops/named.h; 0: the user called the op itself
+  std::int32_t function;     // the composition that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
   union {
     const OpDef* op;         // null: a leaf, or what holds the parts of a sparse tensor
     Node* next_dying;        // of a node that waits to be freed, which no longer needs its op
@@ -181,16 +181,16 @@ struct Node {
 };
 
 inline Body::Body(const Body& o)
-    : Spec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(o.storage), node(o.node) {}
+    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(o.storage), node(o.node) {}
 inline Body::Body(Body&& o) noexcept
-    : Spec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(std::move(o.storage)), node(std::move(o.node)) {}
+    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(std::move(o.storage)), node(std::move(o.node)) {}
 inline Body& Body::operator=(const Body& o) {
   Body copy(o);
   *this = std::move(copy);
   return *this;
 }
 inline Body& Body::operator=(Body&& o) noexcept {
-  Spec::operator=(o);
+  TensorSpec::operator=(o);
   device = o.device;
   flags = o.flags;
   level = o.level;
@@ -219,7 +219,7 @@ struct Cell {
   bool trainable = true;
   bool learning_phase = false;
   mutable std::atomic<std::uint8_t> lock_{0};
-  Spec spec;                             // of what is fed or held
+  TensorSpec spec;                             // of what is fed or held
   Device device;
   Value value;                           // variable: its value; placeholder: its default or nothing. See set().
   std::atomic<std::uint64_t> draws{0};   // source: how often it has been drawn
@@ -258,7 +258,7 @@ struct Cell {
 };
 
 /// A leaf tensor's body: variable, placeholder or source.
-Tensor make_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name);
+Tensor make_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, Name name);
 
 /// The library's way into the public classes.
 struct Access {

@@ -47,7 +47,7 @@ std::vector<std::string> entry_texts(const Body& values, const std::vector<std::
   const std::byte* from = Access::body(host).data();
   int size = values.dtype.size();
   Body few;
-  few.set(Spec(values.dtype, {0}));
+  few.set(TensorSpec(values.dtype, {0}));
   few.device = cpu;
   for (std::int64_t k : entries) few.dims[0] += k >= 0;
   few.storage = Storage::allocate(few.bytes(), cpu);

@@ -22,7 +22,7 @@ constexpr int from_front(std::int64_t axis, int rank) {
   return axis < -rank || axis >= rank ? -1 : static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 /// The same for an axis of `x`, or of x with `added` axes more. Throws ValueError where there is none.
-int place_axis(const char* op, std::int64_t axis, const Spec& x, int added = 0);
-[[noreturn]] void fail_axis(const char* op, std::int64_t axis, const Spec& x, int added = 0);
+int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0);
+[[noreturn]] void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0);
 
 }  // namespace kassette

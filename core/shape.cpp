@@ -61,10 +61,10 @@ std::ostream& operator<<(std::ostream& os, const Shape& shape) {
   return os << (shape.rank() == 1 ? ",)" : ")");
 }
 
-std::string shape_text(const Spec& spec) { return shape_text(spec.shape()); }
-std::ostream& operator<<(std::ostream& os, const Spec& spec) { return os << spec.shape(); }
+std::string shape_text(const TensorSpec& spec) { return shape_text(spec.shape()); }
+std::ostream& operator<<(std::ostream& os, const TensorSpec& spec) { return os << spec.shape(); }
 
-std::int64_t Spec::checked_empty(const char* what) const {
+std::int64_t TensorSpec::checked_empty(const char* what) const {
   std::int64_t n = dtype.size();
   bool over = false;
   for (int i = 0; i < rank; ++i)
@@ -73,19 +73,19 @@ std::int64_t Spec::checked_empty(const char* what) const {
   return 0;
 }
 
-int place_axis(const char* op, std::int64_t axis, const Spec& x, int added) {
+int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
   int at = from_front(axis, x.rank + added);
   if (at < 0) fail_axis(op, axis, x, added);
   return at;
 }
-void fail_axis(const char* op, std::int64_t axis, const Spec& x, int added) {
+void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added) {
   if (x.rank < 0) fail<ValueError>(op, ": axis ", axis, " is out of range; a tensor has 0 to ", kMaxRank, " axes");
   int n = x.rank + added;
   fail<ValueError>(op, ": axis ", axis, " is out of range for ", x, " of rank ", int(x.rank),
                    added ? text("; it lies between ", -n, " and ", n - 1) : "");
 }
 
-void fail_size(const Spec& spec, const char* what) {
+void fail_size(const TensorSpec& spec, const char* what) {
   fail<ValueError>(what, ": a result of shape ", spec, " and dtype ", spec.dtype, " is too large to address");
 }
 

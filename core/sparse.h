@@ -18,7 +18,7 @@ enum SparsePart : int { kIndices, kValues, kDenseShape };
 
 /// A sparse tensor of its parts. `spec`: dense shape, as far as it is known, and the dtype of the values. `fed_shape`: of a
 /// placeholder, the leaf that the dense shape is fed to; the shape itself may say more than that leaf.
-Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const Spec& spec,
+Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const TensorSpec& spec,
                    const Tensor& fed_shape = Tensor());
 
 inline bool is_sparse(const Body& b) { return b.flags & kSparse; }
@@ -33,7 +33,7 @@ inline const Body& fed_part(const Body& b, int part) {
 inline bool is_sparse_placeholder(const Body& b) { return is_sparse(b) && b.node->n_in == 4; }
 /// The same sparse tensor with other values.
 inline Tensor with_values(const Tensor& sparse, const Tensor& values) {
-  Spec spec = Access::body(sparse);
+  TensorSpec spec = Access::body(sparse);
   spec.dtype = values.dtype();
   return make_sparse(sparse_part(sparse, kIndices), values, sparse_part(sparse, kDenseShape), spec);
 }

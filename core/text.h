@@ -12,13 +12,13 @@
 namespace kassette {
 
 /// "(2, None, 3)", or "(...)" for an unknown rank.
-std::string shape_text(const Spec& spec);
+std::string shape_text(const TensorSpec& spec);
 inline std::string shape_text(const Shape& s) {
   std::ostringstream os;
   os << s;
   return os.str();
 }
-std::ostream& operator<<(std::ostream& os, const Spec& spec);
+std::ostream& operator<<(std::ostream& os, const TensorSpec& spec);
 
 /// A line of K::print_tensor, to the print sink. The one thing that the library writes on stdout: it was asked to.
 void write_print(const std::string& line);

@@ -7,7 +7,7 @@
 
 namespace kassette {
 
-struct Call;      // ops/op.h
+struct OpCall;      // ops/op.h
 struct Strided;   // ops/strided.h
 struct SparseView;   // ops/sparse_view.h
 struct DeviceConvLimits;   // ops/conv.h
@@ -75,7 +75,7 @@ struct DeviceFacts {
 /// A kernel of the device library, by the name of its row.
 struct PluginKernel {
   const char* op;
-  void (*run)(const Call& call);
+  void (*run)(const OpCall& call);
 };
 
 /// Numbers that go with a refusal (ops/refusals.h).
@@ -86,10 +86,10 @@ struct HostServices {
   /// Gives an output storage of its shape, for rows whose kernel does that itself.
   void (*allocate_output)(Body& out, Device device);
   /// Makes output 0 share the storage of an input.
-  void (*share_input)(const Call& call, int i);
+  void (*share_input)(const OpCall& call, int i);
   /// Calls use(state, view) with a SparseView::Part of the indices that are input 0, in memory of the call's device; the dense shape
   /// is another input. What is seen lives until the kernels have run that `use` enqueues.
-  void (*with_sparse_index)(const Call& call, int dense_shape, int part, void (*use)(void* state, const SparseView& view), void* state);
+  void (*with_sparse_index)(const OpCall& call, int dense_shape, int part, void (*use)(void* state, const SparseView& view), void* state);
   const DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
@@ -104,7 +104,7 @@ struct DeviceMoves {
   /// Sets `count` elements of `size` bytes (1, 2, 4 or 8) to the low bytes of `bits`, an argument of the kernel: nothing is copied from the host.
   void (*fill)(Device device, void* to, std::int64_t count, std::uint64_t bits, int size);
   /// Output 0: every element of `kept` in input 0, summed over all of `copies`.
-  void (*sum_copies)(const Call& call, const Strided& kept, const Strided& copies);
+  void (*sum_copies)(const OpCall& call, const Strided& kept, const Strided& copies);
   void (*run_chain)(Device device, const DeviceChain& chain);
   /// Memory of the host that the device copies from and to at full speed; null where there is none left. Kept for reuse.
   void* (*allocate_pinned)(std::int64_t bytes);
@@ -127,7 +127,7 @@ struct DevicePlugin {
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    8 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(Spec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
+    8 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
 /// Puts the kernels into the column of their rows and fills in the services; returns false, and does nothing, where the library was built for other ops.
 /// Defined where the rows are: ops/connect.cpp.

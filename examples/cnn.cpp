@@ -1,6 +1,6 @@
 // examples/cnn.cpp - a small convolutional network learns to read handwritten digits, and shows the filters that it has found:
 // in the terminal, and as cnn_filters.png or the file that is named.
-#include <kassette/comforts.h>
+#include <kassette/inspect.h>
 #include <kassette/io.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // examples/deep_dream.cpp - what a network that reads digits would like to see: pictures that excite each of its filters (Erhan et al.
 // 2009), and a page of digits that it exaggerates, size by size (Mordvintsev, Olah and Tyka 2015). Saves both, as
 // dream_filters.png and deep_dream.png, or in the folder that is named.
-#include <kassette/comforts.h>
+#include <kassette/inspect.h>
 
 #include <cstdio>
 #include <functional>

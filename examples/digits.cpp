@@ -1,6 +1,6 @@
 // examples/digits.cpp - learns to read handwritten digits: 64-128-10, ReLU, Adam, 30 epochs. With the argument "function" it
 // trains through K::function, with placeholders and updates, and prints the same numbers to the last bit.
-#include <kassette/comforts.h>
+#include <kassette/inspect.h>
 
 #include <cstdio>
 #include <iostream>

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/unary.h"
 
@@ -36,7 +36,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
   if (!x.tensor().defined()) fail<ValueError>("relu: argument 1 is an empty Tensor (an uninitialised variable?)");
   if (!x.body().dtype.is_float())
     fail<TypeError>("relu: ", x.body().dtype, " is not a float dtype; cast it first (K::cast)");
-  if (threshold == 0 && max_value.is_none()) return in_name_of("relu", [&] { return leaky_relu(x, alpha); });
+  if (threshold == 0 && max_value.is_none()) return attribute_errors("relu", [&] { return leaky_relu(x, alpha); });
 
   DType dtype = x.body().dtype;
   double top = HUGE_VAL;
@@ -44,7 +44,7 @@ Tensor relu(const Operand& operand, double alpha, Scalar max_value, double thres
     write_scalar(&top, float64, max_value, "relu");
     top = std::min(in_dtype(std::max(top, 0.0), dtype), DBL_MAX);   // a top all the same, where float16 has no such number
   }
-  return in_name_of("relu", [&] { return bent_relu(x, alpha, top, in_dtype(threshold, dtype)); });
+  return attribute_errors("relu", [&] { return general_relu(x, alpha, top, in_dtype(threshold, dtype)); });
 }
 Tensor elu(const Operand& x, double alpha) {
   KASSETTE_DISPATCH(elu, x, alpha);

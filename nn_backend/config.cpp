@@ -16,7 +16,7 @@
 #include "nn_backend/snapshot.h"
 #include "ops/arithmetic.h"
 #include "ops/dispatch.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -121,7 +121,7 @@ Tensor cast_to_floatx(const Operand& x) {
   if (is_tensor_operand(x) && is_foreign(tensor_of(x))) return cast(x, floatx());
   Tensor t = as_tensor(x, DType(), "cast_to_floatx");
   if (!t.defined()) fail<ValueError>("cast_to_floatx: an empty Tensor (an uninitialised variable?)");
-  return in_name_of("cast_to_floatx", [&] { return unchanged(kassette::cast(t, default_float())); });
+  return attribute_errors("cast_to_floatx", [&] { return copy_if_variable(kassette::cast(t, default_float())); });
 }
 
 Text image_data_format() {

@@ -10,7 +10,7 @@
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -45,7 +45,7 @@ Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression
                      " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
   Tensor c = condition;
   for (int i = rank; i < target; ++i) c = expand_dims(c, -1);   // aligned with the leading axes
-  return in_name_of("switch_", [&] { return where(c, yes, no); });
+  return attribute_errors("switch_", [&] { return where(c, yes, no); });
 }
 
 bool is_tensor(const Branch& b) {
@@ -62,16 +62,16 @@ bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Ac
 /// Of two values, both of which are there: which it is may be asked anew.
 Tensor choose_at_replay(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
   DType dtype = dtype_of_branches(yes, no);
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     Tensor a = force(yes, dtype, what), b = force(no, dtype, what);
-    return where(condition, a, is_tensor(yes) && is_tensor(no) ? fitting(Fit::branches, b, a) : b);
+    return where(condition, a, is_tensor(yes) && is_tensor(no) ? assert_shape_of(ShapeCheck::branches, b, a) : b);
   });
 }
 
 /// The branch that is taken, `value`; a number takes the shape of the tensor that it stands beside.
 Tensor beside(const Tensor& value, const Branch& taken, const Branch& other, const char* what) {
   if ((Access::lazy(taken) && !Access::returns_number(taken)) || is_tensor(taken) || !is_tensor(other)) return value;
-  return in_name_of(what, [&] { return broadcast_like(value, tensor_of(Access::value(other))); });
+  return attribute_errors(what, [&] { return broadcast_like(value, tensor_of(Access::value(other))); });
 }
 
 Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, const char* what) {
@@ -80,7 +80,7 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
   DType dtype = dtype_of_branches(yes, no);
   if (!condition.symbolic() && !(context().symbolic && c.node)) {
     bool taken;
-    in_name_of(what, [&] { condition.item(&taken, bool_); });
+    attribute_errors(what, [&] { condition.item(&taken, bool_); });
     return beside(force(taken ? yes : no, dtype, what), taken ? yes : no, taken ? no : yes, what);
   }
   if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
@@ -100,7 +100,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   if (initializer.is_none()) {
     if (elems.body().rank > 0 && elems.body().dims[0] == 0)
       fail<ValueError>(what, ": no elements and no initializer");
-    in_name_of(what, [&] {
+    attribute_errors(what, [&] {
       request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
       request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
     });
@@ -119,7 +119,7 @@ Tensor switch_(const Operand& condition, const Branch& then_expression, const Br
   if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
-  const Tensor truth = in_name_of("switch_", [&] { return cast(given, bool_); });
+  const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
   if (given.body().rank == 0 && tensors && (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
     // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
     return choose_at_replay(truth, then_expression, else_expression, "switch_");
@@ -137,7 +137,7 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
   bool unset = training.is_none() && phase.symbolic();
   if (!unset && !is_tensor_operand(training)) {   // of a phase that the host knows the other branch is not looked at
     bool taken;
-    in_name_of(what, [&] { cast(phase, bool_).item(&taken, bool_); });
+    attribute_errors(what, [&] { cast(phase, bool_).item(&taken, bool_); });
     return force(taken ? x : alt, dtype, what);
   }
   check_branches(x, alt, what);
@@ -147,7 +147,7 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
     bool symbolic = test.symbolic() || (is_tensor(x) && tensor_of(Access::value(x)).symbolic());
     if (!symbolic) return beside(test, alt, x, what);
   }
-  return choose(in_name_of(what, [&] { return cast(phase, bool_); }), x, alt, what);
+  return choose(attribute_errors(what, [&] { return cast(phase, bool_); }), x, alt, what);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "ops/conv.h"
 #include "ops/dims.h"
 #include "ops/dispatch.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -64,7 +64,7 @@ template <int>
 Tensor conv1d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv1d, x, kernel, strides, padding, data_format, dilation_rate);
   const char* what = "conv1d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     return convolve(what, x, kernel, convolution_of(what, 1, strides, padding, data_format, dilation_rate, /*causal=*/true));
   });
 }
@@ -77,7 +77,7 @@ template <int>
 Tensor conv2d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv2d, x, kernel, strides, padding, data_format, dilation_rate);
   const char* what = "conv2d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     return convolve(what, x, kernel, convolution_of(what, 2, strides, padding, data_format, dilation_rate));
   });
 }
@@ -90,7 +90,7 @@ template <int>
 Tensor conv3d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv3d, x, kernel, strides, padding, data_format, dilation_rate);
   const char* what = "conv3d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     return convolve(what, x, kernel, convolution_of(what, 3, strides, padding, data_format, dilation_rate));
   });
 }
@@ -104,7 +104,7 @@ Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& out
                         const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv2d_transpose, x, kernel, output_shape, strides, padding, data_format, dilation_rate);
   const char* what = "conv2d_transpose";
-  return in_name_of(what, [&] { return transposed(what, x, kernel, output_shape, convolution_of(what, 2, strides, padding, data_format, dilation_rate)); });
+  return attribute_errors(what, [&] { return transposed(what, x, kernel, output_shape, convolution_of(what, 2, strides, padding, data_format, dilation_rate)); });
 }
 template Tensor conv2d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name, const Dims&);
 Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
@@ -115,7 +115,7 @@ template <int>
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides, Name padding, Name data_format) {
   KASSETTE_DISPATCH(conv3d_transpose, x, kernel, output_shape, strides, padding, data_format);
   const char* what = "conv3d_transpose";
-  return in_name_of(what, [&] { return transposed(what, x, kernel, output_shape, convolution_of(what, 3, strides, padding, data_format, 1)); });
+  return attribute_errors(what, [&] { return transposed(what, x, kernel, output_shape, convolution_of(what, 3, strides, padding, data_format, 1)); });
 }
 template Tensor conv3d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name);
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
@@ -127,7 +127,7 @@ Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& out
 template <int>
 Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
   KASSETTE_DISPATCH(depthwise_conv2d, x, depthwise_kernel, strides, padding, data_format, dilation_rate);
-  return in_name_of("depthwise_conv2d", [&] {
+  return attribute_errors("depthwise_conv2d", [&] {
     ConvForm how = convolution_of("depthwise_conv2d", 2, strides, padding, data_format, dilation_rate);
     how.depthwise = true;
     return convolve("depthwise_conv2d", x, depthwise_kernel, how);
@@ -143,7 +143,7 @@ Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const
                         const Dims& dilation_rate) {
   KASSETTE_DISPATCH(separable_conv2d, x, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate);
   const char* what = "separable_conv2d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     return separable(what, x, depthwise_kernel, pointwise_kernel, convolution_of(what, 2, strides, padding, data_format, dilation_rate));
   });
 }
@@ -157,7 +157,7 @@ Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const
                         const Dims& dilation_rate) {
   KASSETTE_DISPATCH(separable_conv1d, x, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate);
   const char* what = "separable_conv1d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     return separable(what, x, depthwise_kernel, pointwise_kernel, convolution_of(what, 1, strides, padding, data_format, dilation_rate));
   });
 }

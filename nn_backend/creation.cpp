@@ -7,7 +7,7 @@
 #include "ops/arithmetic.h"
 #include "ops/dispatch.h"
 #include "ops/like.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 #include "ops/sparse.h"
@@ -34,7 +34,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
 }
 
 /// A leaf whose name, if it was given one, has those of the scopes before it.
-Tensor named_leaf(Leaf kind, const Spec& spec, Device device, Value value, Name name) {
+Tensor named_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, Name name) {
   if (!name.given()) return make_leaf(kind, spec, device, std::move(value), name);
   return make_leaf(kind, spec, device, std::move(value), scoped_name(name));
 }
@@ -53,31 +53,31 @@ Tensor sparse_value(const Tensor& x) {
 }
 
 /// The value of a constant with the shape that was asked for, on a device.
-Tensor with_shape(const Tensor& value, const Spec& to, Device device) {
+Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
   Body b = Access::body(value);
   if (b.rank == 0) return filled_tensor(value.to(cpu), to, device, "constant");
   if (to.checked_bytes("constant") != b.bytes())
-    fail<ValueError>("constant: a value of shape ", static_cast<const Spec&>(b), " does not fill ", to);
+    fail<ValueError>("constant: a value of shape ", static_cast<const TensorSpec&>(b), " does not fill ", to);
   b.set(to);
   return Access::wrap(std::move(b)).to(device);
 }
 
 /// Leaves for the three parts, and a handle over them. What the declared shape says beyond the leaf that the dense shape is fed
 /// to, rules see as well.
-Tensor sparse_placeholder(const Spec& declared, Name name) {
+Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
     fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()", "; its rank must be known and at least 1");
-  Tensor values = named_leaf(Leaf::placeholder, Spec(declared.dtype, {kUnknown}), context().place, {}, name);
+  Tensor values = named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().place, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
   const char* own = Access::body(values).node->cell->name;
   std::string part = own ? text("indices of ", own) : "indices of a sparse placeholder";
-  Tensor indices = make_leaf(Leaf::placeholder, Spec(int64, {kUnknown, declared.rank}), cpu, {}, part);
-  Tensor shape = make_leaf(Leaf::placeholder, Spec(int64, {declared.rank}), cpu, {}, Name());
+  Tensor indices = make_leaf(Leaf::placeholder, TensorSpec(int64, {kUnknown, declared.rank}), cpu, {}, part);
+  Tensor shape = make_leaf(Leaf::placeholder, TensorSpec(int64, {declared.rank}), cpu, {}, Name());
   return make_sparse(indices, values, with_known_dims(declared, shape), declared, shape);
 }
 
 /// The static shape that a placeholder declares.
-void declare(const Dims& shape, const Scalar& ndim, Spec& spec) {
+void declare(const Dims& shape, const Scalar& ndim, TensorSpec& spec) {
   if (shape.whole_) fail<TypeError>("placeholder: shape is a tensor; it takes numbers and None");
   if (shape.size_ >= 0) {
     spec.rank = static_cast<std::int8_t>(shape.size_);
@@ -139,7 +139,7 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
 
 Tensor placeholder(const Dims& shape, Scalar ndim, DType dtype, bool sparse, Name name) {
   KASSETTE_DISPATCH(placeholder, shape, ndim, dtype, sparse, name);
-  Spec spec;
+  TensorSpec spec;
   spec.dtype = dtype.given() ? dtype : default_float();
   declare(shape, ndim, spec);
   if (sparse) return sparse_placeholder(spec, name);
@@ -151,10 +151,10 @@ namespace {
 Tensor filled(int value, const Dims& shape, DType dtype, Name name, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor to = dims_tensor(shape, what);
-  Spec spec;
+  TensorSpec spec;
   if (to.symbolic()) {
     Tensor one = scalar_tensor(value, dtype, what);
-    Tensor dynamic = in_name_of(what, [&] { return apply1(broadcast_to_row, {one.to(context().place), to}); });
+    Tensor dynamic = attribute_errors(what, [&] { return apply1(broadcast_to_op, {one.to(context().place), to}); });
     spec = Access::body(dynamic);
     if (!spec.known()) return dynamic;
   } else {
@@ -169,7 +169,7 @@ Tensor filled_like(int value, const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   const Body& b = like.body();
   if (!b.node && !b.symbolic()) {
-    Spec spec = b;
+    TensorSpec spec = b;
     spec.dtype = dtype;
     return filled_with(value, spec, b.device, what);
   }

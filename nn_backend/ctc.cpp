@@ -10,7 +10,7 @@
 #include "ops/ctc.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -70,7 +70,7 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   if (!x.defined()) fail<ValueError>(what, ": labels is an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, x);
   Tensor lengths = integers(label_lengths, what, "label_lengths");
-  return in_name_of(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });
+  return attribute_errors(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });
 }
 
 CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy, int beam_width, int top_paths, bool merge_repeated) {
@@ -80,7 +80,7 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
   if (!greedy && (top_paths < 1 || top_paths > beam_width))
     fail<ValueError>(what, ": top_paths is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
   Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
-  Tensors all = in_name_of(what, [&] {
+  Tensors all = attribute_errors(what, [&] {
     return greedy ? ctc_greedy(y, steps, epsilon()) : ctc_beam_search(y, steps, {beam_width, top_paths, merge_repeated}, epsilon());
   });
   CtcDecoded d;

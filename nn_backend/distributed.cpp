@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/walk.h"
+#include "autograd/backward.h"
 #include "core/sparse.h"
 #include "core/text.h"
 #include "ops/collective.h"
@@ -189,7 +189,7 @@ class Buckets final : public Completions {
 };
 
 Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world,
-                          Kept kept) {
+                          SavedValues kept) {
   check("gradients", loss);
   return together("gradients", variables, world, [&](RankGroup& g) {
     if (how != sum && how != mean) fail<ValueError>("gradients: gradients are added or averaged over the ranks, with sum or mean");
@@ -201,12 +201,12 @@ Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reductio
 }  // namespace
 
 Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world) {
-  return reduced_gradients(loss, variables, how, options, world, Kept::everything);
+  return reduced_gradients(loss, variables, how, options, world, SavedValues::retain);
 }
 Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world) {
   const Tensor last = std::move(loss);
   const bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
-  return reduced_gradients(last, variables, how, options, world, alone ? Kept::leaves : Kept::everything);
+  return reduced_gradients(last, variables, how, options, world, alone ? SavedValues::rematerialize : SavedValues::retain);
 }
 
 Tensor broadcast(const Tensor& x, int root, const World& world) { return broadcast(Tensors(x), root, world)[0]; }

@@ -9,7 +9,7 @@
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -27,12 +27,12 @@ double number(const Operand& x) {
 Tensor bound_beside(const Tensor& x, const Operand& operand) {
   Arg bound(operand, x.dtype(), "clip");
   if (!bound.tensor().defined()) fail<ValueError>("clip: a bound is an empty Tensor (an uninitialised variable?)");
-  return fitting(Fit::bound_of_clip, bound, x);
+  return assert_shape_of(ShapeCheck::bound_of_clip, bound, x);
 }
 
 /// Bounds one after the other, as they are: for integers and tensors.
 Tensor clip_by_tensors(const Tensor& x, const Operand& low, const Operand& high) {
-  if (high.is_none()) return low.is_none() ? unchanged(x) : kassette::maximum(x, bound_beside(x, low));
+  if (high.is_none()) return low.is_none() ? copy_if_variable(x) : kassette::maximum(x, bound_beside(x, low));
   Tensor y = kassette::minimum(x, bound_beside(x, high));
   return low.is_none() ? y : kassette::maximum(y, bound_beside(x, low));
 }
@@ -63,7 +63,7 @@ Tensor round(const Operand& x) {
   KASSETTE_DISPATCH(round, x);
   Arg t(x, DType(), "round");
   if (!t.tensor().defined() || !t.tensor().dtype().is_integer()) return kassette::round(t);
-  return in_name_of("round", [&] { return unchanged(t); });
+  return attribute_errors("round", [&] { return copy_if_variable(t); });
 }
 Tensor sign(const Operand& x) {
   KASSETTE_DISPATCH(sign, x);
@@ -72,7 +72,7 @@ Tensor sign(const Operand& x) {
 Tensor pow(const Operand& x, const Operand& a) {
   KASSETTE_DISPATCH(pow, x, a);
   // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
-  if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return in_name_of("pow", [&] { return kassette::square(tensor_of(x)); });
+  if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return attribute_errors("pow", [&] { return kassette::square(tensor_of(x)); });
   return kassette::pow(x, a);
 }
 Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
@@ -83,11 +83,11 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
   bool numbers = (is_number(min_value) || min_value.is_none()) && (is_number(max_value) || max_value.is_none());
   if (!numbers || !t.tensor().dtype().is_float()) {
     bool crossed = is_number(min_value) && is_number(max_value) && number(max_value) < number(min_value);
-    return in_name_of("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
+    return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
   }
   double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
   if (std::isnan(low) || std::isnan(high))   // which no comparison finds
-    return in_name_of("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
+    return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
   return kassette::clip(t, low, high < low ? low : high);
 }
 Tensor maximum(const Operand& x, const Operand& y) {

@@ -15,7 +15,7 @@
 #include "autograd/plan.h"
 #include "autograd/shadow.h"
 #include "autograd/update.h"
-#include "autograd/walk.h"
+#include "autograd/backward.h"
 #include "core/convert.h"
 #include "core/log.h"
 #include "core/sparse.h"
@@ -23,7 +23,7 @@
 #include "nn_backend/settings.h"
 #include "ops/arithmetic.h"
 #include "ops/dispatch.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/stop.h"
 
@@ -155,9 +155,9 @@ void check_pair(const SetPair& pair) {
   try {
     refuse_sparse("update", pair.value);
     Scoped<bool> on(context().symbolic, true);
-    apply1(update_row, Attrs(), {pair.variable, pair.value});
+    apply1(update_op, Attrs(), {pair.variable, pair.value});
   } catch (...) {
-    rethrow_as(what.c_str());
+    rethrow_attributed(what.c_str());
   }
 }
 
@@ -182,7 +182,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
       check_pair(request.set_pairs.back());
       continue;
     }
-    if (b.node && b.node->op == &update_row) {
+    if (b.node && b.node->op == &update_op) {
       request.update_ops.push_back(first);
     } else if (is_variable_body(b)) {
       fail<ValueError>("function: update ", i, " already ran when it was made; pass {variable, new_value}, or make it ",
@@ -197,7 +197,7 @@ void add_updates(Plan::Request& request, const Updates& updates) {
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
     fail<ValueError>("function: a ", key.defined() ? "value" : "key", " of feed_dict is an empty Tensor (an uninitialised variable?)");
-  const Spec &declared = Access::body(key), &v = Access::body(value);
+  const TensorSpec &declared = Access::body(key), &v = Access::body(value);
   if (!v.compatible(declared)) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
   if (Access::body(value).flags & kLeaf) {
     if (value.device() != key.device())
@@ -320,7 +320,7 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
 namespace {
 
 /// The gradient of a sparse tensor is one with the same indices: that of its values.
-Tensors gradients_of(const Tensor& loss, const Tensors& variables, Kept kept) {
+Tensors gradients_of(const Tensor& loss, const Tensors& variables, SavedValues kept) {
   refuse_sparse("gradients", loss);
   bool sparse = false;
   for (const Tensor& t : variables) sparse = sparse || is_sparse(t);
@@ -337,13 +337,13 @@ Tensors gradients_of(const Tensor& loss, const Tensors& variables, Kept kept) {
 
 Tensors gradients(const Tensor& loss, const Tensors& variables) {
   KASSETTE_DISPATCH(gradients, loss, variables);
-  return gradients_of(loss, variables, Kept::everything);
+  return gradients_of(loss, variables, SavedValues::retain);
 }
 Tensors gradients(Tensor&& loss, const Tensors& variables) {
   KASSETTE_DISPATCH(gradients, loss, variables);
   Tensor last = std::move(loss);
   bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
-  return gradients_of(last, variables, alone ? Kept::leaves : Kept::everything);
+  return gradients_of(last, variables, alone ? SavedValues::rematerialize : SavedValues::retain);
 }
 
 Tensor stop_gradient(const Tensor& variables) {
@@ -373,7 +373,7 @@ Tensor learning_phase() {
   // Never destroyed: functions that feed it may outlive every static object.
   static const Tensor* symbol = [] {
     Tensor zero = scalar_tensor(Scalar(0), int32, "learning_phase");
-    Tensor t = make_leaf(Leaf::placeholder, Spec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
+    Tensor t = make_leaf(Leaf::placeholder, TensorSpec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
     Access::body(t).flags |= kPhase;
     Access::body(t).node->cell->learning_phase = true;
     return new Tensor(t);
@@ -472,7 +472,7 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
   auto* list = new AfterList;
   list->outer = c.after;
   for (const Tensor& t : updates)
-    if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_row) list->updates.push_back(t);
+    if (t.defined() && Access::body(t).node && Access::body(t).node->op == &update_op) list->updates.push_back(t);
   list_ = static_cast<After*>(list);
   c.after = list;
 }

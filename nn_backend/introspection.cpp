@@ -7,7 +7,7 @@
 #include "ops/dims.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/sparse.h"
 
@@ -99,14 +99,14 @@ Tensor cast(const Operand& x, DType dtype) {
   KASSETTE_DISPATCH(cast, x, dtype);
   Arg t(x, DType(), "cast");
   if (!t.tensor().defined() || t.body().dtype != dtype) return kassette::cast(t, dtype);
-  return in_name_of("cast", [&] { return unchanged(t); });
+  return attribute_errors("cast", [&] { return copy_if_variable(t); });
 }
 std::int64_t count_params(const Operand& x) {
   KASSETTE_DISPATCH(count_params, x);
   Arg t(x, DType(), "count_params");
   if (!t.tensor().defined()) fail<ValueError>("count_params: an empty Tensor (an uninitialised variable?)");
   if (!t.body().known())
-    fail<ValueError>("count_params: ", static_cast<const Spec&>(t.body()), " has an unknown size; use K::size(x)");
+    fail<ValueError>("count_params: ", static_cast<const TensorSpec&>(t.body()), " has an unknown size; use K::size(x)");
   return t.body().numel();
 }
 

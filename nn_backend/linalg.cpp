@@ -5,7 +5,7 @@
 #include "ops/contraction.h"
 #include "ops/dispatch.h"
 #include "ops/matmul.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 #include "ops/sparse.h"
@@ -19,7 +19,7 @@ bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse
 
 /// What the product of a sparse matrix with a dense matrix or vector asks of the two; an unknown rank is decided at the call.
 void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
-  const Spec &s = sparse, &d = dense;
+  const TensorSpec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("dot: sparse ", s, " x ", d) : text("dot: ", d, " x sparse ", s); };
   if (s.rank != 2 || d.rank > 2 || d.rank == 0) fail<ValueError>(both(), ": a sparse matrix takes a dense matrix or vector");
   if (differ(k, of_sparse))
@@ -48,9 +48,9 @@ Tensor dot(const Operand& x, const Operand& y) {
     if (first && sparse_operand(y)) fail<NotImplementedError>("dot: both operands are sparse; densify one of them: K::to_dense(y)");
     Arg a(x, dtype, "dot"), b(y, dtype, "dot");
     if (!a.tensor().defined() || !b.tensor().defined()) fail<ValueError>("dot: an empty Tensor (an uninitialised variable?)");
-    return in_name_of("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
+    return attribute_errors("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
   }
-  return in_name_of("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
+  return attribute_errors("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
 }
 
 Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes& axes) {
@@ -61,7 +61,7 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
     fail<ValueError>("batch_dot: ", axes.size_, " axes given; it takes one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
   int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
-  return in_name_of("batch_dot", [&] { return kassette::batch_dot(x, y, of_x, of_y); });
+  return attribute_errors("batch_dot", [&] { return kassette::batch_dot(x, y, of_x, of_y); });
 }
 
 }  // namespace backend

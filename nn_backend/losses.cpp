@@ -8,7 +8,7 @@
 #include "ops/dispatch.h"
 #include "ops/expr.h"
 #include "ops/like.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
@@ -45,12 +45,12 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
   if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
-      fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const Spec&>(i), " for output ",
-                       static_cast<const Spec&>(o), ", one for each row of the class axis");
+      fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const TensorSpec&>(i), " for output ",
+                       static_cast<const TensorSpec&>(o), ", one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
   }
   Tensor rest = kassette::max(z, -1);   // for its shape alone
-  return reshape_like(fitting(Fit::class_ids, ids, rest), rest);
+  return reshape_like(assert_shape_of(ShapeCheck::class_ids, ids, rest), rest);
 }
 
 /// x with `axis` moved to the end.
@@ -75,13 +75,13 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
   checked_axes(what, o, axis, /*keepdims=*/false);
-  if (from_logits) return in_name_of(what, [&] { return softmax_cross_entropy(t, o, axis); });
+  if (from_logits) return attribute_errors(what, [&] { return softmax_cross_entropy(t, o, axis); });
   check_target(what, t, o);
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     const Body &a = t.body(), &b = o.body();
     if (b.dtype.size() < 4 || !a.known() || !b.known())
-      return cast(probability_cross_entropy(wide(fitting(Fit::categorical_crossentropy, t, o)), wide(o), axis, epsilon()), b.dtype);
-    check_fit(Fit::categorical_crossentropy, a, b);
+      return cast(probability_cross_entropy(wide(assert_shape_of(ShapeCheck::categorical_crossentropy, t, o)), wide(o), axis, epsilon()), b.dtype);
+    assert_shape(ShapeCheck::categorical_crossentropy, a, b);
     return probability_cross_entropy(t, o, axis, epsilon());
   });
 }
@@ -94,7 +94,7 @@ Tensor sparse_categorical_crossentropy(const Operand& target, const Operand& out
   if (o.body().rank < 0 && axis != -1)
     fail<ValueError>(what, ": the axis must be -1 where the rank of output is unknown, not ", axis);
   if (axis != -1 || o.body().rank == 0) checked_axes(what, o, axis, /*keepdims=*/false);
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     Tensor z = from_logits ? o.tensor() : wide(o);
     if (axis != -1 && Access::body(z).rank > 0) z = axis_to_end(z, axis);
     if (from_logits) return sparse_softmax_cross_entropy(ids_beside(t, z), z);
@@ -108,10 +108,10 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   DType dtype = dtype_beside(output, target);
   Arg o(output, dtype, what), t(target, dtype, what);
   check_floats(what, o);
-  if (from_logits) return in_name_of(what, [&] { return sigmoid_cross_entropy(t, o); });
+  if (from_logits) return attribute_errors(what, [&] { return sigmoid_cross_entropy(t, o); });
   check_target(what, t, o);
-  check_fit(Fit::binary_crossentropy, t.body(), o.body());
-  return in_name_of(what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.body().dtype); });
+  assert_shape(ShapeCheck::binary_crossentropy, t.body(), o.body());
+  return attribute_errors(what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.body().dtype); });
 }
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {

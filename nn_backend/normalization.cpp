@@ -9,7 +9,7 @@
 #include "ops/binary.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -62,7 +62,7 @@ class Parameter {
     int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
-      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const Spec&>(b),
+      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const TensorSpec&>(b),
                        " cannot be put along axis ", axis, "; declare it in the placeholder");
     Dims shape(None);
     shape.size_ = rank - place_axis(what, axis, Access::body(x));
@@ -96,7 +96,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   Arg x(operand, DType(), what);
   check_float(x, what);
   if (axis != -1) checked_axes(what, x, axis, false);
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     Parameter center(mean, "mean", what, x, axis);
     Tensor scale = rsqrt(Parameter(var, "var", what, x, axis), epsilon);
     if (given(gamma)) scale = apply1(binary_row<Multiply>(), {Parameter(gamma, "gamma", what, x, axis), scale});
@@ -113,7 +113,7 @@ Tensor l2_normalize(const Operand& operand, const Axes& axis) {
   std::int64_t code = checked_axes("l2_normalize", x, axis, /*keepdims=*/true);
   DType dtype = x.dtype();
   // 1e-12 is 0 in float16.
-  return in_name_of("l2_normalize", [&] {
+  return attribute_errors("l2_normalize", [&] {
     Tensor wide = dtype.size() < 4 ? cast(x, float32) : x;
     return cast(wide / sqrt(clip(sum_by(square(wide), code), 1e-12, HUGE_VAL)), dtype);
   });

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "nn_backend/windows.h"
 #include "ops/dispatch.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/arithmetic.h"
 #include "ops/resize.h"
@@ -21,12 +21,12 @@ namespace {
 Tensor padded(const char* what, const Operand& operand, const Operand& amounts, int axes, int first) {
   Arg x(operand, DType(), what);
   dense(what, "x", x);
-  const Spec& s = x.body();
+  const TensorSpec& s = x.body();
   if (s.rank >= 0 && s.rank != axes + 2) fail<ValueError>(what, ": x has shape ", s, "; it takes rank ", axes + 2);
   if (amounts.is_none()) fail<AssertionError>(what, ": padding is None");
   Arg given(amounts, int64, what);
   const Tensor& pairs = dense(what, "padding", given);
-  const Spec& p = Access::body(pairs);
+  const TensorSpec& p = Access::body(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
   if (!right) fail<AssertionError>(what, ": padding has shape ", p, "; expected ", axes == 1 ? "two numbers" : axes == 2 ? "two pairs" : "three pairs");
   if (!p.dtype.is_integer()) fail<TypeError>(what, ": padding is ", p.dtype, "; it is integers");
@@ -57,7 +57,7 @@ void check_factors(const char* what, std::initializer_list<int> factors) {
   for (int f : factors)
     if (f < 1) fail<ValueError>(what, ": a factor is ", f, "; it is at least 1");
 }
-void check_rank(const char* what, const Spec& s, int rank) {
+void check_rank(const char* what, const TensorSpec& s, int rank) {
   if (s.rank >= 0 && s.rank != rank) fail<ValueError>(what, ": x has shape ", s, "; it takes rank ", rank);
 }
 
@@ -65,23 +65,23 @@ void check_rank(const char* what, const Spec& s, int rank) {
 
 Tensor temporal_padding(const Operand& x, const Operand& padding) {
   KASSETTE_DISPATCH(temporal_padding, x, padding);
-  return in_name_of("temporal_padding", [&] { return padded("temporal_padding", x, padding, 1, 1); });
+  return attribute_errors("temporal_padding", [&] { return padded("temporal_padding", x, padding, 1, 1); });
 }
 Tensor spatial_2d_padding(const Operand& x, const Operand& padding, Name data_format) {
   KASSETTE_DISPATCH(spatial_2d_padding, x, padding, data_format);
   const char* what = "spatial_2d_padding";
-  return in_name_of(what, [&] { return padded(what, x, padding, 2, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
+  return attribute_errors(what, [&] { return padded(what, x, padding, 2, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
 }
 Tensor spatial_3d_padding(const Operand& x, const Operand& padding, Name data_format) {
   KASSETTE_DISPATCH(spatial_3d_padding, x, padding, data_format);
   const char* what = "spatial_3d_padding";
-  return in_name_of(what, [&] { return padded(what, x, padding, 3, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
+  return attribute_errors(what, [&] { return padded(what, x, padding, 3, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
 }
 
 Tensor resize_images(const Operand& operand, int height_factor, int width_factor, Name data_format, Name interpolation) {
   KASSETTE_DISPATCH(resize_images, operand, height_factor, width_factor, data_format, interpolation);
   const char* what = "resize_images";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     const int axis = first_axis(what, data_format);
     check_factors(what, {height_factor, width_factor});
     const std::string name = string_of(interpolation);
@@ -101,7 +101,7 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
 Tensor resize_volumes(const Operand& operand, int depth_factor, int height_factor, int width_factor, Name data_format) {
   KASSETTE_DISPATCH(resize_volumes, operand, depth_factor, height_factor, width_factor, data_format);
   const char* what = "resize_volumes";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     const int axis = first_axis(what, data_format);
     check_factors(what, {depth_factor, height_factor, width_factor});
     Arg x(operand, DType(), what);

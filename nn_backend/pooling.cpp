@@ -13,7 +13,7 @@
 #include "ops/expr.h"
 #include "ops/index.h"
 #include "ops/like.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/pool.h"
 #include "ops/shaping.h"
@@ -73,8 +73,8 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
 }
 
 std::int64_t known_size(const char* what, const Body& b, int axis) {
-  if (b.rank != 3) fail<ValueError>(what, ": the kernel has shape ", static_cast<const Spec&>(b), "; it takes rank 3: (places, features, output channels)");
-  if (b.dims[axis] < 0) fail<ValueError>(what, ": the kernel has shape ", static_cast<const Spec&>(b), "; its sizes have to be known");
+  if (b.rank != 3) fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b), "; it takes rank 3: (places, features, output channels)");
+  if (b.dims[axis] < 0) fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b), "; its sizes have to be known");
   return b.dims[axis];
 }
 
@@ -107,7 +107,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   const Body &b = x.body(), &k = Access::body(dense(what, "the kernel", w));
   if (!b.dtype.is_float()) fail<TypeError>(what, ": inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
   if (b.dtype != k.dtype) fail<TypeError>(what, ": inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
-  if (b.rank >= 0 && b.rank != axes + 2) fail<ValueError>(what, ": inputs have shape ", static_cast<const Spec&>(b), "; it takes rank ", axes + 2);
+  if (b.rank >= 0 && b.rank != axes + 2) fail<ValueError>(what, ": inputs have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
   std::int64_t all = 1, taps = 1, extent[2];
   for (int i = 0; i < axes; ++i) {
     all *= places[i], taps *= size[i];
@@ -115,16 +115,16 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   }
   const std::int64_t features = known_size(what, k, 1), filters = known_size(what, k, 2);
   if (known_size(what, k, 0) != all)
-    fail<ValueError>(what, ": the kernel ", static_cast<const Spec&>(k), " has ", k.dims[0], " places, and output_shape asks for ", all);
+    fail<ValueError>(what, ": the kernel ", static_cast<const TensorSpec&>(k), " has ", k.dims[0], " places, and output_shape asks for ", all);
   const int space = channels_first ? 2 : 1, channel_axis = channels_first ? 1 : axes + 1;
   const std::int64_t channels = b.rank < 0 ? kUnknown : b.dims[channel_axis];
   if (features % taps != 0 || (channels >= 0 && features != taps * channels))
-    fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " and a kernel ", static_cast<const Spec&>(k), ": patches have ", taps,
+    fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " and a kernel ", static_cast<const TensorSpec&>(k), ": patches have ", taps,
                      " elements of each channel, the kernel takes ", features, " features");
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
     if (n >= 0 && extent[i] > n)
-      fail<ValueError>(what, ": inputs ", static_cast<const Spec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ", extent[i]);
+      fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ", extent[i]);
   }
   // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
   Tensor covered = x.tensor();
@@ -164,17 +164,17 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
 
 Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
   KASSETTE_DISPATCH(pool2d, x, pool_size, strides, padding, data_format, pool_mode);
-  return in_name_of("pool2d", [&] { return pool("pool2d", 2, x, pool_size, strides, padding, data_format, pool_mode); });
+  return attribute_errors("pool2d", [&] { return pool("pool2d", 2, x, pool_size, strides, padding, data_format, pool_mode); });
 }
 Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
   KASSETTE_DISPATCH(pool3d, x, pool_size, strides, padding, data_format, pool_mode);
-  return in_name_of("pool3d", [&] { return pool("pool3d", 3, x, pool_size, strides, padding, data_format, pool_mode); });
+  return attribute_errors("pool3d", [&] { return pool("pool3d", 3, x, pool_size, strides, padding, data_format, pool_mode); });
 }
 
 Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, Name data_format) {
   KASSETTE_DISPATCH(local_conv1d, inputs, kernel, kernel_size, strides, data_format);
   const char* what = "local_conv1d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     std::int64_t size, stride;
     const bool channels_first = normalize_data_format(data_format) == "channels_first";
     numbers_for(what, "kernel_size", kernel_size, 1, &size);
@@ -187,7 +187,7 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
 Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, const Dims& output_shape, Name data_format) {
   KASSETTE_DISPATCH(local_conv2d, inputs, kernel, kernel_size, strides, output_shape, data_format);
   const char* what = "local_conv2d";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     std::int64_t size[2], stride[2], places[2];
     const bool channels_first = normalize_data_format(data_format) == "channels_first";
     numbers_for(what, "kernel_size", kernel_size, 2, size);
@@ -200,14 +200,14 @@ Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& ke
 Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data_format) {
   KASSETTE_DISPATCH(bias_add, x_operand, bias_operand, data_format);
   const char* what = "bias_add";
-  return in_name_of(what, [&] {
+  return attribute_errors(what, [&] {
     const bool channels_first = normalize_data_format(data_format) == "channels_first";
     const DType dtype = dtype_beside(x_operand, bias_operand);
     Arg x(x_operand, dtype, what), bias(bias_operand, dtype, what);
     dense(what, "x", x);
-    const Spec &s = x.body(), &b = Access::body(dense(what, "the bias", bias));
+    const TensorSpec &s = x.body(), &b = Access::body(dense(what, "the bias", bias));
     if (b.rank < 0) fail<ValueError>(what, ": the rank of the bias is unknown; declare it in the placeholder");
-    Tensor fitted = fitting(channels_first ? Fit::bias_first : Fit::bias_last, bias, x);
+    Tensor fitted = assert_shape_of(channels_first ? ShapeCheck::bias_first : ShapeCheck::bias_last, bias, x);
     if (!channels_first || s.rank == 2) return x.tensor() + fitted;
     if (s.rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
     if (b.rank == 1) {

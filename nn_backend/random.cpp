@@ -11,7 +11,7 @@
 #include "ops/dims.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/random.h"
 #include "ops/shaping.h"
@@ -86,7 +86,7 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
   s.check_float();
   if (is_number(mean) && is_number(stddev)) return draw(s.draw(seed), number(mean, what), number(stddev, what));
   Tensor shift = s.parameter(mean, "mean"), scale = s.parameter(stddev, "stddev");
-  return in_name_of(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
+  return attribute_errors(what, [&] { return placed(draw(s.draw(seed), 0, 1), shift, scale); });
 }
 
 /// An integer bound, which must be written as one.
@@ -118,7 +118,7 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
     Tensor low = is_tensor_operand(minval) ? s.parameter(minval, "minval") : scalar_tensor(checked_low(s, minval), int64);
     Tensor high = is_tensor_operand(maxval) ? s.parameter(maxval, "maxval") : scalar_tensor(checked_high(s, maxval), int64);
-    return in_name_of(s.what, [&] {
+    return attribute_errors(s.what, [&] {
       low = cast(low, int64).to(cpu), high = cast(high, int64).to(cpu);
       if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)   // before a seed is taken
         check_order(s, low.item<std::int64_t>(), high.item<std::int64_t>());
@@ -127,7 +127,7 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
   }
   std::int64_t low = checked_low(s, minval), high = checked_high(s, maxval);
   check_order(s, low, high);
-  return in_name_of(s.what, [&] { return random_integers(s.draw(seed), low, high); });
+  return attribute_errors(s.what, [&] { return random_integers(s.draw(seed), low, high); });
 }
 
 /// Bounds on the CPU go where the samples are made.
@@ -137,7 +137,7 @@ Tensor beside(const Tensor& bound, Device place) { return place != cpu && bound.
 Shape fixed_shape(const Dims& shape, const char* what) {
   Tensor dims = dims_tensor(shape, what);
   if (!dims.symbolic()) return shape_from(dims, default_float(), what).shape();
-  Shape known = apply1(broadcast_to_row, {scalar_tensor(0, default_float()), dims}).shape();
+  Shape known = apply1(broadcast_to_op, {scalar_tensor(0, default_float()), dims}).shape();
   if (!known.known()) fail<ValueError>(what, ": shape ", known, " depends on a placeholder; a variable has known sizes");
   return known;
 }
@@ -180,7 +180,7 @@ Tensor random_uniform(const Dims& shape, const Operand& minval, const Operand& m
     return kassette::random_uniform(s.draw(seed), low, high);
   }
   Tensor low = s.parameter(minval, "minval"), high = s.parameter(maxval, "maxval");
-  return in_name_of(s.what, [&] {
+  return attribute_errors(s.what, [&] {
     const Draw draw = s.draw(seed);
     return random_between(draw, beside(low, draw.device), beside(high, draw.device));
   });
@@ -190,7 +190,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   KASSETTE_DISPATCH(random_binomial, shape, p, dtype, seed);
   SeedScope scope;
   Sample s("random_binomial", shape, dtype);
-  if (is_number(p)) return in_name_of(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
+  if (is_number(p)) return attribute_errors(s.what, [&] { return bernoulli(s.draw(seed), number(p, s.what)); });
   Tensor share = as_tensor(p, default_float(), s.what);
   if (!share.defined()) fail<ValueError>(s.what, ": p is an empty Tensor (an uninitialised variable?)");
   DType result = s.dtype;
@@ -199,7 +199,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   if (s.dtype.size() < 4) share = cast(share, s.dtype = float32);   // a rounded number is below p too rarely
   auto hits = [&](const Tensor& u) { return kassette::cast(kassette::less(u, share), result); };
   Tensor u = kassette::random_uniform(s.draw(seed));
-  return in_name_of(s.what, [&] { return has_history(share) ? hits(u) : still_drawn(u, hits); });
+  return attribute_errors(s.what, [&] { return has_history(share) ? hits(u) : still_drawn(u, hits); });
 }
 
 Tensor dropout(const Operand& x, double level, const Dims& noise_shape, Scalar seed) {
@@ -225,7 +225,7 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
   auto bound = [&](double v) {
     return dtype.is_integer() && v == std::floor(v) && std::fabs(v) < 0x1p63 ? Operand(static_cast<std::int64_t>(v)) : Operand(v);
   };
-  return in_name_of(what, [&] { return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name); });
+  return attribute_errors(what, [&] { return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name); });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
   KASSETTE_DISPATCH(random_normal_variable, shape, mean, scale, dtype, name, seed);
@@ -233,7 +233,7 @@ Tensor random_normal_variable(const Dims& shape, double mean, double scale, DTyp
   const char* what = "random_normal_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);
-  return in_name_of(what, [&] { return variable_of([&] { return random_normal(fixed, mean, scale, dtype, seed); }, dtype, name); });
+  return attribute_errors(what, [&] { return variable_of([&] { return random_normal(fixed, mean, scale, dtype, seed); }, dtype, name); });
 }
 
 }  // namespace backend

@@ -9,7 +9,7 @@
 #endif
 
 #include <kassette/backend.h>
-#include <kassette/comforts.h>
+#include <kassette/inspect.h>
 #include <kassette/interrupt.h>
 #include <kassette/runtime.h>
 

@@ -10,7 +10,7 @@
 #include "ops/dims.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 
 namespace kassette {
@@ -64,7 +64,7 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
   if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the mask is unknown; declare it in the placeholder");
   mask = cast(mask, bool_);
   if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;   // scan refuses what is not of rank 2
-  return in_name_of(form.what, [&] { return squeeze(mask, 2); });
+  return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
 }
 
 /// input_length: a number is that of the steps; integers say of each sample how many are its own.
@@ -78,7 +78,7 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
     if (form.length < 0) fail<ValueError>(form.what, ": input_length is ", form.length);
     return Tensor();
   }
-  if (b.rank != 1) fail<ValueError>(form.what, ": input_length has shape ", static_cast<const Spec&>(b), ", expected a number of steps or (samples,)");
+  if (b.rank != 1) fail<ValueError>(form.what, ": input_length has shape ", static_cast<const TensorSpec&>(b), ", expected a number of steps or (samples,)");
   if (masked) return Tensor();
   Tensor samples = expand_dims(cast(lengths, int64), form.axis);
   Tensor steps = arange(scalar_tensor(0, int64), shape_of(x, int64)[form.axis], scalar_tensor(1, int64), int64);
@@ -90,7 +90,7 @@ void check_inputs(const LoopForm& form, const Tensors& inputs) {
     const Body& b = Access::body(x);
     if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the inputs is unknown; declare it in the placeholder");
     if (b.rank < 3)
-      fail<ValueError>(form.what, ": inputs have shape ", static_cast<const Spec&>(b), ", expected ",
+      fail<ValueError>(form.what, ": inputs have shape ", static_cast<const TensorSpec&>(b), ", expected ",
                        form.axis == 1 ? "(samples, time, ...)" : "(time, samples, ...)", " of rank 3 at least");
   }
 }
@@ -132,7 +132,7 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
     return out;
   };
   if (unroll && loop_length(r, r.xs) < 1)
-    fail<ValueError>("rnn: unroll needs a known time of at least one step, the inputs have shape ", static_cast<const Spec&>(Access::body(inputs[0])));
+    fail<ValueError>("rnn: unroll needs a known time of at least one step, the inputs have shape ", static_cast<const TensorSpec&>(Access::body(inputs[0])));
   Tensors out = unroll ? unrolled(r, step) : recur(r, step);
   RnnResult result{out[1], out[0], {}};
   result.new_states.reserve(out.size() - 2);

@@ -3,7 +3,7 @@
 
 #include "core/text.h"
 #include "ops/dispatch.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 #include "ops/sparse.h"
@@ -16,7 +16,7 @@ Tensor concatenate(const Tensors& tensors, int axis) {
   std::int64_t sparse = 0;
   for (const Tensor& t : tensors) sparse += is_sparse(t);
   if (sparse == 0) return kassette::concatenate(tensors, axis);
-  return in_name_of("concatenate", [&] {
+  return attribute_errors("concatenate", [&] {
     if (sparse == tensors.size()) return sparse_concatenate(tensors, axis);
     Tensors dense;
     for (const Tensor& t : tensors) dense.push_back(is_sparse(t) ? to_dense(t) : t);
@@ -38,7 +38,7 @@ Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
 Tensor transpose(const Operand& x) {
   KASSETTE_DISPATCH(transpose, x);
   Arg t(x, DType(), "transpose");
-  return in_name_of("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : kassette::transpose(t); });
+  return attribute_errors("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : kassette::transpose(t); });
 }
 Tensor repeat_elements(const Operand& x, int rep, int axis) {
   KASSETTE_DISPATCH(repeat_elements, x, rep, axis);
@@ -49,9 +49,9 @@ Tensor repeat(const Operand& x, int n) {
   Arg t(x, DType(), "repeat");
   if (!t.tensor().defined()) fail<ValueError>("repeat: an empty Tensor (an uninitialised variable?)");
   if (t.body().rank != 2)
-    fail<AssertionError>("repeat: a tensor of shape ", static_cast<const Spec&>(t.body()), "; it must have rank 2");
+    fail<AssertionError>("repeat: a tensor of shape ", static_cast<const TensorSpec&>(t.body()), "; it must have rank 2");
   if (n < 1) fail<ValueError>("repeat: n ", n, "; it must be at least 1");
-  return in_name_of("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
+  return attribute_errors("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
 }
 Tensor tile(const Operand& x, const Dims& n) {
   KASSETTE_DISPATCH(tile, x, n);
@@ -63,7 +63,7 @@ Tensor flatten(const Operand& x) {
 }
 Tensor batch_flatten(const Operand& x) {
   KASSETTE_DISPATCH(batch_flatten, x);
-  return in_name_of("batch_flatten", [&] { return kassette::flatten(Arg(x, DType(), "batch_flatten"), 1); });
+  return attribute_errors("batch_flatten", [&] { return kassette::flatten(Arg(x, DType(), "batch_flatten"), 1); });
 }
 Tensor expand_dims(const Operand& x, int axis) {
   KASSETTE_DISPATCH(expand_dims, x, axis);

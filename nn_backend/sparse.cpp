@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/sparse.h"
 
@@ -76,7 +76,7 @@ Tensor sparse_coo(const Operand& indices, const Operand& values, const Dims& den
   KASSETTE_DISPATCH(sparse_coo, indices, values, dense_shape, dtype);
   Tensor shape = checked_shape(dense_shape, "sparse_coo"), v = values_of(values, dtype, "sparse_coo");
   Tensor at = integers_of(indices, "sparse_coo", "the indices");
-  return in_name_of("sparse_coo", [&] { return kassette::sparse_coo(paired(at, shape), v, shape); });
+  return attribute_errors("sparse_coo", [&] { return kassette::sparse_coo(paired(at, shape), v, shape); });
 }
 
 Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Operand& values, const Dims& dense_shape, DType dtype) {
@@ -85,7 +85,7 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   Tensor shape = checked_shape(dense_shape, what), v = values_of(values, dtype, what);
   Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64).to(cpu), at = cast(integers_of(columns, what, "the columns"), int64).to(cpu);
   const std::int64_t *start = host_integers(starts, "the row starts"), *column = host_integers(at, "the columns");
-  Spec matrix = shape_from(shape, v.dtype(), what);
+  TensorSpec matrix = shape_from(shape, v.dtype(), what);
   if (matrix.rank != 2) fail<ValueError>(what, ": a dense shape of ", int(matrix.rank), " axes; compressed rows describe a matrix");
   std::int64_t n = at.size(), rows = starts.size() - 1;
   if (rows != matrix.dims[0])
@@ -93,14 +93,14 @@ Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Opera
   bool rises = start[0] == 0 && start[rows] == n;
   for (std::int64_t r = 0; rises && r < rows; ++r) rises = start[r] <= start[r + 1];
   if (!rises) fail<ValueError>(what, ": the row starts do not rise from 0 to the number of columns given, ", n);
-  Tensor indices = empty_tensor(Spec(int64, {n, 2}));
+  Tensor indices = empty_tensor(TensorSpec(int64, {n, 2}));
   auto* to = mutable_data<std::int64_t>(indices);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t k = start[r]; k < start[r + 1]; ++k) {
       to[2 * k] = r;
       to[2 * k + 1] = column[k];
     }
-  return in_name_of(what, [&] { return kassette::sparse_coo(indices, v, shape); });
+  return attribute_errors(what, [&] { return kassette::sparse_coo(indices, v, shape); });
 }
 
 Tensor to_sparse(const Operand& x) {
@@ -108,7 +108,7 @@ Tensor to_sparse(const Operand& x) {
   Arg t(x, DType(), "to_sparse");
   if (!t.tensor().defined()) fail<ValueError>("to_sparse: an empty Tensor (an uninitialised variable?)");
   if (kassette::is_sparse(t.tensor())) return t;
-  return in_name_of("to_sparse", [&] { return kassette::to_sparse(placed(t, x)); });
+  return attribute_errors("to_sparse", [&] { return kassette::to_sparse(placed(t, x)); });
 }
 
 bool is_sparse(const Operand& tensor) {
@@ -121,7 +121,7 @@ Tensor to_dense(const Operand& tensor) {
   Arg t(tensor, DType(), "to_dense");
   if (!t.tensor().defined()) fail<ValueError>("to_dense: an empty Tensor (an uninitialised variable?)");
   if (!kassette::is_sparse(t.tensor())) return t;
-  return in_name_of("to_dense", [&] { return kassette::to_dense(t); });
+  return attribute_errors("to_dense", [&] { return kassette::to_dense(t); });
 }
 
 SparseParts sparse_parts(const Tensor& x) {

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "ops/dispatch.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/print_tensor.h"
 #include "ops/sparse.h"
@@ -35,8 +35,8 @@ Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
 Tensor value_of(const Operand& x, const char* what) {
   Arg t(x, DType(), what);
   if (!t.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
-  if (is_sparse(t.tensor())) return value_of(in_name_of(what, [&] { return to_dense(t); }), what);
-  if (!t.tensor().symbolic()) return in_name_of(what, [&] { return t.tensor().detach(); });
+  if (is_sparse(t.tensor())) return value_of(attribute_errors(what, [&] { return to_dense(t); }), what);
+  if (!t.tensor().symbolic()) return attribute_errors(what, [&] { return t.tensor().detach(); });
   Plan::Request request;
   request.outputs = Tensors(t.tensor());
   request.what = what;
@@ -94,8 +94,8 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   Tensor target = in_dtype(value, dtype, what), m = in_dtype(momentum, dtype, what);
   if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
-  return in_name_of(what, [&] {
-    return kassette::update(x, (x - fitting(Fit::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, /*moving_average=*/true);
+  return attribute_errors(what, [&] {
+    return kassette::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, /*moving_average=*/true);
   });
 }
 

@@ -3,10 +3,10 @@
 
 #include "core/check_interrupt.h"
 #include "core/engine_access.h"
-#include "core/few.h"
+#include "core/inline_array.h"
 #include "core/sparse.h"
 #include "core/text.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -98,9 +98,9 @@ class Reading {
 }
 [[noreturn]] __attribute__((noinline, cold)) void fail_no_value(const OpDef& op, const Body& b) {
   if (b.flags & kLeaf)
-    fail<RuntimeError>(op.name, ": the variable ", static_cast<const Spec&>(b),
+    fail<RuntimeError>(op.name, ": the variable ", static_cast<const TensorSpec&>(b),
                        " has no value yet; give it one with K::set_value");
-  fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const Spec&>(b), " was not kept");
+  fail<RuntimeError>(op.name, ": the value of an operand ", static_cast<const TensorSpec&>(b), " was not kept");
 }
 
 /// The same call with the rank-0 operands of the CPU moved to where the others are: numbers, learning rates. Other operands have to
@@ -155,7 +155,7 @@ inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
 }
 
 /// How many inputs and outputs the call has is said again, for it may be known when this is compiled.
-inline __attribute__((always_inline)) void record(const Call& call, const Source* from, int n_in, int n_out, Context& c) {
+inline __attribute__((always_inline)) void record(const OpCall& call, const Source* from, int n_in, int n_out, Context& c) {
   const OpDef& op = call.op;
   Body* const* out = call.out;
   const int kept = kept_of(op, out, n_out);
@@ -222,7 +222,7 @@ Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Con
 
 namespace {
 
-inline __attribute__((always_inline)) void compute_on(Kernel kernel, const Call& call, int n_out, Device device, Context& c) {
+inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCall& call, int n_out, Device device, Context& c) {
   try {
     for (int i = 0; i < n_out; ++i)
       if (Body& b = *call.out[i]; b.known()) b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), device);
@@ -257,24 +257,24 @@ bool gather(const OpDef& op, const In* inputs, int n_in, Source* from, Reading& 
 
 }  // namespace
 
-Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in) {
+Device device_of(const OpDef& op, const Attrs& attrs, const InputView* in, int n_in) {
   for (int i = 0; i < n_in; ++i)
     if (!has_bit(op.host, i) && !op.anywhere) return in[i].body->device;
   return placed_device(op, attrs);
 }
 
-void infer(const Call& call) {
+void infer(const OpCall& call) {
   for (int i = 0; i < call.n_out; ++i) call.out[i]->device = call.device;
   if (call.n_out == 1) {
     call.op.rule(call, call.out[0]);
   } else {
-    auto specs = std::make_unique<Spec[]>(call.n_out);
+    auto specs = std::make_unique<TensorSpec[]>(call.n_out);
     call.op.rule(call, specs.get());
     for (int i = 0; i < call.n_out; ++i) call.out[i]->set(specs[i]);
   }
 }
 
-void compute(const Call& call) {
+void compute(const OpCall& call) {
   const Kernel kernel = call.device.type() == Device::kCpu ? call.op.cpu : call.op.cuda;
   if (!kernel) fail<NotImplementedError>(call.op.name, ": not available on ", call.device);
   compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, call.device, context());
@@ -283,10 +283,10 @@ void compute(const Call& call) {
 __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out, int n_out) {
   check_interrupt();
   Context& c = context();
-  Few<Source, 6> from(n_in);
-  Few<Array, 6> args(n_in);
-  Few<Body*, 4> outs(n_out);
-  Few<Storage*, 6> counted(n_in + 1);
+  InlineArray<Source, 6> from(n_in);
+  InlineArray<InputView, 6> args(n_in);
+  InlineArray<Body*, 4> outs(n_out);
+  InlineArray<Storage*, 6> counted(n_in + 1);
   Reading reading(counted.get());
   Seen seen;
   const bool together = gather(op, inputs, n_in, from.get(), reading, seen);
@@ -298,7 +298,7 @@ __attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const I
     out[i] = make_output(c);
     outs[i] = &Access::body(out[i]);
   }
-  const Call call{op, attrs, args.get(), n_in, outs.get(), n_out, d.device};
+  const OpCall call{op, attrs, args.get(), n_in, outs.get(), n_out, d.device};
   infer(call);
   for (int i = 0; i < n_out; ++i) {
     outs[i]->flags = (seen.flags & kPhase) | (d.symbolic ? kSymbolic : 0);
@@ -335,7 +335,7 @@ TensorImpl* fast_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, 
 template <int kInputs, bool kTracked>
 inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
   Source from[kInputs];
-  Array args[kInputs];
+  InputView args[kInputs];
   Storage* counted[kInputs + 1];
   [[maybe_unused]] std::conditional_t<kTracked, Reading, Storage**> reading{counted};
   std::uint8_t level = 0;
@@ -361,7 +361,7 @@ inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const At
   check_interrupt();
   Unfinished out{TensorImpl::make(c)};
   Body* body = &out.impl->body;
-  const Call call{op, attrs, args, kInputs, &body, 1, cpu};
+  const OpCall call{op, attrs, args, kInputs, &body, 1, cpu};
   op.rule(call, body);
   body->device = cpu;
   compute_on(op.cpu, call, 1, cpu, c);
@@ -396,7 +396,7 @@ Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in)
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   int n_in = in.size(), n_out = outputs_of(op, attrs);
   if (n_out > kMaxOutputs) fail<NotImplementedError>(op.name, ": ", n_out, " results; one op has at most ", kMaxOutputs);
-  Few<In, 8> ins(n_in);
+  InlineArray<In, 8> ins(n_in);
   for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
   Tensors out;
   out.reserve(n_out);
@@ -405,11 +405,11 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   return out;
 }
 
-void Rewind::give(int i, const OpDef& op, const Attrs& a, std::initializer_list<In> in) const {
+void VjpContext::accumulate(int i, const OpDef& op, const Attrs& a, std::initializer_list<In> in) const {
   if (!accumulator_ || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), in.size())) din(i) = apply1(op, a, in);
 }
-Tensor Rewind::in(int i) const { return Access::wrap(node.in()[i]); }
-Tensor Rewind::out(int i) const {
+Tensor VjpContext::in(int i) const { return Access::wrap(node.in()[i]); }
+Tensor VjpContext::out(int i) const {
   Body b;
   if (node.n_kept) b = node.out()[node.n_kept == 1 ? 0 : i];
   b.out = i;

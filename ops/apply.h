@@ -22,10 +22,10 @@ Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Con
 /// In the name of `what`, whose operands are on two devices.
 [[noreturn]] void fail_devices(const char* what, Device a, Device b);
 /// Where a call with these inputs runs.
-Device device_of(const OpDef& op, const Attrs& attrs, const Array* in, int n_in);
+Device device_of(const OpDef& op, const Attrs& attrs, const InputView* in, int n_in);
 /// The rule: shapes, dtypes and devices of the outputs.
-void infer(const Call& call);
+void infer(const OpCall& call);
 /// Storage and the kernel.
-void compute(const Call& call);
+void compute(const OpCall& call);
 
 }  // namespace kassette

@@ -23,7 +23,7 @@ Tensor round(const Tensor& x);
 Tensor relu(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double alpha);
 /// K::relu with all its options; top is infinity where there is none.
-Tensor bent_relu(const Tensor& x, double alpha, double top, double bend);
+Tensor general_relu(const Tensor& x, double alpha, double top, double bend);
 /// log(x / (1 - x))
 Tensor logit(const Tensor& x);
 /// 1 / sqrt(x + plus)

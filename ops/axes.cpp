@@ -6,7 +6,7 @@
 namespace kassette {
 namespace {
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const Spec& x) {
+[[noreturn]] __attribute__((noinline, cold)) void fail_twice(const char* what, int axis, const TensorSpec& x) {
   fail<ValueError>(what, ": axis ", axis, " is given twice for ", x);
 }
 
@@ -17,9 +17,9 @@ std::int64_t encode_axes(const char* what, const Tensor& x, const Axes& axes, bo
   if (axes.size_ < 0) return code | kAllAxes;
   for (int i = 0; i < axes.size_; ++i) {
     int axis = axes.axes_[i];
-    if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, x.defined() ? Access::body(x) : Spec());
+    if (from_front(axis, kMaxRank) < 0) fail_axis(what, axis, x.defined() ? Access::body(x) : TensorSpec());
     std::int64_t bit = std::int64_t(1) << (axis >= 0 ? axis : 7 - axis);
-    if (code & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : Spec());
+    if (code & bit) fail_twice(what, axis, x.defined() ? Access::body(x) : TensorSpec());
     code |= bit;
   }
   return code;
@@ -33,7 +33,7 @@ std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, b
   return code;
 }
 
-unsigned axes_mask(const char* what, std::int64_t code, const Spec& x) {
+unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x) {
   unsigned whole = (1u << x.rank) - 1;
   if (code & kAllAxes) return whole;
   unsigned mask = static_cast<unsigned>(code & 0xff);
@@ -47,7 +47,7 @@ unsigned axes_mask(const char* what, std::int64_t code, const Spec& x) {
   return mask;
 }
 
-void reduced_spec(const char* what, std::int64_t code, const Spec& x, Spec* out) {
+void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out) {
   out->dtype = x.dtype;
   bool keep = code & kKeepDims;
   if (code & kAllAxes && !keep) {
@@ -66,10 +66,10 @@ void reduced_spec(const char* what, std::int64_t code, const Spec& x, Spec* out)
   out->rank = static_cast<std::int8_t>(k);
 }
 
-Runs::Runs(const Spec& x, unsigned mask) {
+CoalescedAxes::CoalescedAxes(const TensorSpec& x, unsigned mask) {
   for (int i = 0; i < x.rank; ++i) push(x.dims[i], mask >> i & 1);
 }
-void Runs::push(std::int64_t run, bool mark) {
+void CoalescedAxes::push(std::int64_t run, bool mark) {
   if (run == 1) return;
   if (n > 0 && marked[n - 1] == mark) {
     size[n - 1] *= run;
@@ -78,12 +78,12 @@ void Runs::push(std::int64_t run, bool mark) {
   size[n] = run;
   marked[n++] = mark;
 }
-std::int64_t Runs::product(int from, int to) const {
+std::int64_t CoalescedAxes::product(int from, int to) const {
   std::int64_t p = 1;
   for (int i = from; i < to; ++i) p *= size[i];
   return p;
 }
-std::int64_t Runs::marked_product() const {
+std::int64_t CoalescedAxes::marked_product() const {
   std::int64_t p = 1;
   for (int i = 0; i < n; ++i)
     if (marked[i]) p *= size[i];

@@ -14,7 +14,7 @@ std::int64_t encode_axis(const char* what, const Tensor& x, int axis);
 struct ReduceAttrs {
   static constexpr const char* attrs_name = "reduce";
   std::int64_t axes;     // as encode_axes gives them
-  bool divide = false;   // spread_row: by the number of repetitions, as the adjoint of mean does
+  bool divide = false;   // unreduce_op: by the number of repetitions, as the adjoint of mean does
 };
 
 /// The attributes of softmax, of logsumexp and of the losses over classes.
@@ -32,17 +32,17 @@ struct InTopKAttrs {
 std::int64_t checked_axes(const char* what, const Tensor& x, const Axes& axes, bool keepdims);
 
 /// For rules: bit i for each axis of x, whose rank is known. Throws ValueError for an axis that is out of range or twice there.
-unsigned axes_mask(const char* what, std::int64_t code, const Spec& x);
+unsigned axes_mask(const char* what, std::int64_t code, const TensorSpec& x);
 /// For rules: x without the axes, or with size 1 there; of x's dtype.
-void reduced_spec(const char* what, std::int64_t code, const Spec& x, Spec* out);
+void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, TensorSpec* out);
 
 /// Axes of a concrete shape as alternating runs of memory: neighbours of one kind are joined, axes of size 1 dropped.
-struct Runs {
+struct CoalescedAxes {
   int n = 0;
   std::int64_t size[kMaxRank];
   bool marked[kMaxRank];   // the axes of the mask
-  Runs() = default;
-  Runs(const Spec& x, unsigned mask);
+  CoalescedAxes() = default;
+  CoalescedAxes(const TensorSpec& x, unsigned mask);
   void push(std::int64_t run, bool mark);
   /// The product of the sizes of runs [from, to).
   std::int64_t product(int from, int to) const;

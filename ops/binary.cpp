@@ -41,8 +41,8 @@ template <class Op>
 constexpr ElementwiseLoops loops_of{find<Op>, 2, is_among<Op>(ShortBinary{}) ? kShortGrain : kLongGrain, false};
 
 template <class Op>
-void rule(const Call& call, Spec* out) {
-  const Spec &a = call.spec(0), &b = call.spec(1);
+void rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &a = call.spec(0), &b = call.spec(1);
   check_same_dtype(call);
   check_domain(call, Op::takes);
   if (a.same_shape(b)) {

@@ -14,7 +14,7 @@
 namespace kassette {
 namespace {
 
-void rule(const Call& call, Spec* out) {
+void rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(0));
   out->dtype = call.attrs.as<CastAttrs>().dtype;
 }
@@ -59,12 +59,12 @@ void run(std::byte* to, DType to_dtype, const std::byte* from, DType from_dtype,
   }
 }
 
-void kernel(const Call& call) {
+void kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   cast_elements(out.data(), out.dtype, call.in[0].data, call.spec(0).dtype, out.numel());
 }
 
-void gradient(const Rewind& r) {
+void gradient(const VjpContext& r) {
   if (r.spec(0).dtype.is_float() && r.dy().dtype().is_float()) r.din(0) = cast(r.dy(), r.spec(0).dtype);
 }
 
@@ -81,14 +81,14 @@ void cast_elements(void* to, DType to_dtype, const void* from, DType from_dtype,
   });
 }
 
-constinit const OpDef cast_row{.name = "cast", .rule = rule, .cpu = kernel, .vjp = gradient};
+constinit const OpDef cast_op{.name = "cast", .rule = rule, .cpu = kernel, .vjp = gradient};
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (!x.defined()) fail<ValueError>("cast: an empty Tensor (an uninitialised variable?)");
   if (!dtype.given()) fail<TypeError>("cast: no dtype given");
   if (x.dtype() == dtype) return x;
   if (is_sparse(x)) return with_values(x, cast(sparse_part(x, kValues), dtype));
-  return apply1(cast_row, CastAttrs{dtype}, {x});
+  return apply1(cast_op, CastAttrs{dtype}, {x});
 }
 
 Tensor value_cast(const Tensor& x, DType dtype) { return x.device() == cpu ? host_copy(x, dtype) : cast(x.detach(), dtype); }

@@ -9,7 +9,7 @@ struct CastAttrs {
   static constexpr const char* attrs_name = "cast";
   DType dtype;
 };
-extern const OpDef cast_row;
+extern const OpDef cast_op;
 
 using CastLoop = void (*)(const void* from, void* to, std::int64_t n);
 /// Between one float type and bool and the integers, by their DType::Code less kBool, and to the other float type.

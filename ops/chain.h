@@ -17,7 +17,7 @@ namespace kassette {
 constexpr std::int64_t kMaxChunkBytes = 512;
 
 /// Ops whose value is short; of the others the loops are called.
-using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, BentRelu,
+using ShortUnary = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Tanh, Softsign, Round, Relu, LeakyRelu, GeneralRelu,
                           HardSigmoid, Clip>;
 using ShortBinary = OpList<Add, Subtract, Multiply, Divide, MulNoNan, DivNoNan, WherePositive, Maximum, Minimum>;
 template <class Op, class... Ops>

@@ -6,7 +6,7 @@
 #include "ops/collective_parts.h"
 #include "ops/elementwise.h"
 #include "ops/expr.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/region.h"
 
 namespace kassette {
@@ -16,21 +16,21 @@ bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction
 
 // ---- rules ---------------------------------------------------------------------------------------------------------
 
-void check_reduced(const Call& call, DType dtype) {
+void check_reduced(const OpCall& call, DType dtype) {
   const Reduction how = reduction_of(call.attrs);
   if (how == Reduction::mean && !dtype.is_float()) fail<TypeError>(call.op.name, ": the mean of ", dtype, "; it takes floats (K::cast)");
   if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
     fail<TypeError>(call.op.name, ": the ", reduction_name(how), " of bool; it takes numbers (K::cast), or max and min, which are any and all");
 }
 
-void list_rule(const Call& call, Spec* out) {
+void list_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < call.n_in; ++i) {
-    if (&call.op != &broadcast_row) check_reduced(call, call.spec(i).dtype);
+    if (&call.op != &broadcast_op) check_reduced(call, call.spec(i).dtype);
     out[i].set(call.spec(i));
   }
 }
 
-void all_gather_rule(const Call& call, Spec* out) {
+void all_gather_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(0));
   const int size = group_of(call.attrs).size;
   if (out->rank < 0) return;
@@ -42,11 +42,11 @@ void all_gather_rule(const Call& call, Spec* out) {
   }
 }
 
-void check_rows(const Call& call) {
+void check_rows(const OpCall& call) {
   if (call.spec(0).rank == 0) fail<ValueError>(call.op.name, ": a scalar has no rows");
 }
 
-void reduce_scatter_rule(const Call& call, Spec* out) {
+void reduce_scatter_rule(const OpCall& call, TensorSpec* out) {
   check_rows(call);
   check_reduced(call, call.spec(0).dtype);
   out->set(call.n_in > 1 ? call.spec(1) : call.spec(0));
@@ -56,7 +56,7 @@ void reduce_scatter_rule(const Call& call, Spec* out) {
   out->dims[0] = rows.end - rows.begin;
 }
 
-void all_to_all_rule(const Call& call, Spec* out) {
+void all_to_all_rule(const OpCall& call, TensorSpec* out) {
   check_rows(call);
   out->set(call.spec(0));
   const int size = group_of(call.attrs).size;
@@ -64,14 +64,14 @@ void all_to_all_rule(const Call& call, Spec* out) {
     fail<ValueError>("all_to_all: ", call.spec(0), " has ", out->dims[0], " rows, which ", size, " ranks do not divide");
 }
 
-void send_rule(const Call& call, Spec* out) {
+void send_rule(const OpCall& call, TensorSpec* out) {
   out->rank = 0;
   out->dtype = call.spec(0).dtype;
 }
 
 // ---- a rank's rows ---------------------------------------------------------------------------------------------------
 
-Region shard_of(const Call& call, const Spec& x) {
+Region shard_of(const OpCall& call, const TensorSpec& x) {
   const RankGroup& group = group_of(call.attrs);
   Region r;
   r.rank = x.rank;
@@ -89,12 +89,12 @@ Region shard_of(const Call& call, const Spec& x) {
   return r;
 }
 
-void shard_rule(const Call& call, Spec* out) {
+void shard_rule(const OpCall& call, TensorSpec* out) {
   check_rows(call);
   out->set(shard_of(call, call.spec(0)).out);
 }
-void shard_kernel(const Call& call) { take(call, shard_of(call, call.spec(0))); }
-void unshard_kernel(const Call& call) { embed(call, shard_of(call, call.spec(1))); }
+void shard_kernel(const OpCall& call) { take(call, shard_of(call, call.spec(0))); }
+void unshard_kernel(const OpCall& call) { embed(call, shard_of(call, call.spec(1))); }
 
 // ---- adjoints ------------------------------------------------------------------------------------------------------
 
@@ -110,32 +110,32 @@ Tensor share_of_extreme(const Tensor& x, const Tensor& y, const RankGroup& group
   return here / all_reduce({here}, Reduction::sum, group)[0];
 }
 
-void all_reduce_vjp(const Rewind& r) {
+void all_reduce_vjp(const VjpContext& r) {
   list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
 }
 /// What an extreme or a product over the ranks owes to x, given that and the cotangent of it.
 Tensor nonlinear_gradient(Reduction how, const Tensor& x, const Tensor& y, const Tensor& dy, const RankGroup& group) {
   return dy * (how == Reduction::prod ? product_of_others(x, group) : share_of_extreme(x, y, group));
 }
-void all_reduce_nonlinear_vjp(const Rewind& r) {
+void all_reduce_nonlinear_vjp(const VjpContext& r) {
   const RankGroup& group = group_of(r.attrs);
   list_vjp(r, 0, [&](const Tensors& dy) { return all_reduce(dy, Reduction::sum, group); });
   for (int i = 0; i < r.n_out(); ++i)
     if (r.dy(i).defined()) r.din(i) = nonlinear_gradient(reduction_of(r.attrs), r.in(i), r.out(i), r.din(i), group);
 }
-void reduce_scatter_nonlinear_vjp(const Rewind& r) {
+void reduce_scatter_nonlinear_vjp(const VjpContext& r) {
   const RankGroup& group = group_of(r.attrs);
   r.din(0) = nonlinear_gradient(reduction_of(r.attrs), r.in(0), all_gather(r.out(), group), all_gather(r.dy(), group), group);
 }
 
 Tensors reduce(const Tensors& xs, int root, const RankGroup& group) {
-  return apply_all(reduce_row, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
+  return apply_all(reduce_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
 
-void send_vjp(const Rewind& r) {
+void send_vjp(const VjpContext& r) {
   r.din(0) = recv(r.in(0), rank_of(r.attrs), group_of(r.attrs));
 }
-void recv_vjp(const Rewind& r) {
+void recv_vjp(const VjpContext& r) {
   const Tensor sent = send(r.dy(), rank_of(r.attrs), group_of(r.attrs));
   r.din(0) = broadcast_like(sent, r.in(0));
 }
@@ -159,76 +159,76 @@ constexpr std::uint8_t kTogether = kView;
 
 }  // namespace
 
-constinit const OpDef all_reduce_row{.name = "all_reduce", .rule = list_rule, .cpu = all_reduce_kernel, .vjp = all_reduce_vjp,
+constinit const OpDef all_reduce_op{.name = "all_reduce", .rule = list_rule, .cpu = all_reduce_kernel, .vjp = all_reduce_vjp,
                                      .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = all_reduce_kernel};
-constinit const OpDef all_reduce_nonlinear_row{.name = "all_reduce_nonlinear", .rule = list_rule, .cpu = all_reduce_kernel,
+constinit const OpDef all_reduce_nonlinear_op{.name = "all_reduce_nonlinear", .rule = list_rule, .cpu = all_reduce_kernel,
                                                .vjp = all_reduce_nonlinear_vjp, .saves_in = ~0u, .saves_out = ~0u, .traits = kTogether,
                                                .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = all_reduce_kernel};
-constinit const OpDef broadcast_row{.name = "broadcast", .rule = list_rule, .cpu = broadcast_kernel,
-                                    .vjp = [](const Rewind& r) {
+constinit const OpDef broadcast_op{.name = "broadcast", .rule = list_rule, .cpu = broadcast_kernel,
+                                    .vjp = [](const VjpContext& r) {
                                       list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
                                     },
                                     .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = broadcast_kernel};
-constinit const OpDef reduce_row{.name = "reduce", .rule = list_rule, .cpu = reduce_kernel,
-                                 .vjp = [](const Rewind& r) {
+constinit const OpDef reduce_op{.name = "reduce", .rule = list_rule, .cpu = reduce_kernel,
+                                 .vjp = [](const VjpContext& r) {
                                    list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
                                  },
                                  .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = reduce_kernel};
-constinit const OpDef all_gather_row{.name = "all_gather", .rule = all_gather_rule, .cpu = all_gather_kernel,
-                                     .vjp = [](const Rewind& r) {
+constinit const OpDef all_gather_op{.name = "all_gather", .rule = all_gather_rule, .cpu = all_gather_kernel,
+                                     .vjp = [](const VjpContext& r) {
                                        const RankGroup& group = group_of(r.attrs);
                                        if (r.spec(0).rank != 0) r.din(0) = reduce_scatter(r.dy(), Reduction::sum, group, r.in(0));
                                        else r.din(0) = all_reduce({r.dy()}, Reduction::sum, group)[0][group.rank];
                                      },
                                      .traits = kTogether, .cuda = all_gather_kernel};
-constinit const OpDef reduce_scatter_row{.name = "reduce_scatter", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
-                                         .vjp = [](const Rewind& r) {
+constinit const OpDef reduce_scatter_op{.name = "reduce_scatter", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
+                                         .vjp = [](const VjpContext& r) {
                                            const RankGroup& group = group_of(r.attrs);
                                            const Tensor every = all_gather(r.dy(), group);
                                            r.din(0) = reduction_of(r.attrs) == Reduction::mean ? every / static_cast<double>(group.size) : every;
                                          },
                                          .shape_only = 2, .traits = kTogether, .cuda = reduce_scatter_kernel};
-constinit const OpDef reduce_scatter_nonlinear_row{.name = "reduce_scatter_nonlinear", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
+constinit const OpDef reduce_scatter_nonlinear_op{.name = "reduce_scatter_nonlinear", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
                                                    .vjp = reduce_scatter_nonlinear_vjp, .saves_in = 1, .saves_out = 1, .traits = kTogether,
                                                    .cuda = reduce_scatter_kernel};
-constinit const OpDef shard_row{.name = "shard", .rule = shard_rule, .cpu = shard_kernel,
-                                .vjp = [](const Rewind& r) { r.din(0) = apply1(unshard_like_row, r.attrs, {r.dy(), r.in(0)}); },
+constinit const OpDef shard_op{.name = "shard", .rule = shard_rule, .cpu = shard_kernel,
+                                .vjp = [](const VjpContext& r) { r.din(0) = apply1(unshard_like_op, r.attrs, {r.dy(), r.in(0)}); },
                                 .traits = kView, .cuda = shard_kernel};
-constinit const OpDef unshard_like_row{.name = "unshard_like", .rule = embed_rule, .cpu = unshard_kernel,
-                                       .vjp = [](const Rewind& r) { r.din(0) = apply1(shard_row, r.attrs, {r.dy()}); },
+constinit const OpDef unshard_like_op{.name = "unshard_like", .rule = embed_rule, .cpu = unshard_kernel,
+                                       .vjp = [](const VjpContext& r) { r.din(0) = apply1(shard_op, r.attrs, {r.dy()}); },
                                        .shape_only = 2, .cuda = unshard_kernel};
-constinit const OpDef all_to_all_row{.name = "all_to_all", .rule = all_to_all_rule, .cpu = all_to_all_kernel,
-                                     .vjp = [](const Rewind& r) { r.din(0) = all_to_all(r.dy(), group_of(r.attrs)); },
+constinit const OpDef all_to_all_op{.name = "all_to_all", .rule = all_to_all_rule, .cpu = all_to_all_kernel,
+                                     .vjp = [](const VjpContext& r) { r.din(0) = all_to_all(r.dy(), group_of(r.attrs)); },
                                      .traits = kTogether, .cuda = all_to_all_kernel};
-constinit const OpDef send_row{.name = "send", .rule = send_rule, .cpu = send_kernel, .vjp = send_vjp,
+constinit const OpDef send_op{.name = "send", .rule = send_rule, .cpu = send_kernel, .vjp = send_vjp,
                                .traits = kTogether | kPrints, .cuda = send_kernel};
-constinit const OpDef recv_row{.name = "recv", .rule = same_rule, .cpu = recv_kernel, .vjp = recv_vjp, .shape_only = 1,
+constinit const OpDef recv_op{.name = "recv", .rule = same_rule, .cpu = recv_kernel, .vjp = recv_vjp, .shape_only = 1,
                                .traits = kTogether | kPrints, .cuda = recv_kernel};
 
 Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group) {
   if (xs.empty()) return {};
-  return in_name_of("all_reduce", [&] { return apply_all(is_linear(how) ? all_reduce_row : all_reduce_nonlinear_row, collective_attrs(xs.size(), group, how), xs); });
+  return attribute_errors("all_reduce", [&] { return apply_all(is_linear(how) ? all_reduce_op : all_reduce_nonlinear_op, collective_attrs(xs.size(), group, how), xs); });
 }
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
   check_rank("broadcast", root, group);
   if (xs.empty()) return {};
-  return apply_all(broadcast_row, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
+  return apply_all(broadcast_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
-Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_row, collective_attrs(0, group), {x}); }
+Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_op, collective_attrs(0, group), {x}); }
 Tensor reduce_scatter(const Tensor& x, Reduction how, const RankGroup& group, const Tensor& like) {
   const CollectiveAttrs attrs = collective_attrs(0, group, how);
-  if (like.defined()) return apply1(reduce_scatter_row, attrs, {x, like});
-  return in_name_of("reduce_scatter", [&] { return apply1(is_linear(how) ? reduce_scatter_row : reduce_scatter_nonlinear_row, attrs, {x}); });
+  if (like.defined()) return apply1(reduce_scatter_op, attrs, {x, like});
+  return attribute_errors("reduce_scatter", [&] { return apply1(is_linear(how) ? reduce_scatter_op : reduce_scatter_nonlinear_op, attrs, {x}); });
 }
-Tensor shard(const Tensor& x, const RankGroup& group) { return apply1(shard_row, collective_attrs(0, group), {x}); }
-Tensor all_to_all(const Tensor& x, const RankGroup& group) { return apply1(all_to_all_row, collective_attrs(0, group), {x}); }
+Tensor shard(const Tensor& x, const RankGroup& group) { return apply1(shard_op, collective_attrs(0, group), {x}); }
+Tensor all_to_all(const Tensor& x, const RankGroup& group) { return apply1(all_to_all_op, collective_attrs(0, group), {x}); }
 Tensor send(const Tensor& x, int to, const RankGroup& group) {
   check_peer("send", to, group);
-  return apply1(send_row, collective_attrs(0, group, Reduction::sum, to), {x});
+  return apply1(send_op, collective_attrs(0, group, Reduction::sum, to), {x});
 }
 Tensor recv(const Tensor& like, int from, const RankGroup& group) {
   check_peer("recv", from, group);
-  return apply1(recv_row, collective_attrs(0, group, Reduction::sum, from), {like});
+  return apply1(recv_op, collective_attrs(0, group, Reduction::sum, from), {like});
 }
 
 Rows rows_of(std::int64_t n, int rank, int size) {

@@ -31,7 +31,7 @@ struct Rows {
 };
 Rows rows_of(std::int64_t n, int rank, int size);
 
-extern const OpDef all_reduce_row, all_reduce_nonlinear_row, broadcast_row, reduce_row, all_gather_row, reduce_scatter_row,
-    reduce_scatter_nonlinear_row, shard_row, unshard_like_row, all_to_all_row, send_row, recv_row;
+extern const OpDef all_reduce_op, all_reduce_nonlinear_op, broadcast_op, reduce_op, all_gather_op, reduce_scatter_op,
+    reduce_scatter_nonlinear_op, shard_op, unshard_like_op, all_to_all_op, send_op, recv_op;
 
 }  // namespace kassette

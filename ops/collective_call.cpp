@@ -15,14 +15,14 @@ void mix(std::uint64_t& hash, std::uint64_t value) {
 
 }  // namespace
 
-std::uint64_t number_of(const Call& call, bool rows_differ) {
+std::uint64_t number_of(const OpCall& call, bool rows_differ) {
   std::uint64_t hash = call_number(call.op.name);
   mix(hash, static_cast<std::uint64_t>(reduction_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));
   mix(hash, call.device.type());   // of the same kind on all ranks: they take one way
   for (int i = 0; i < call.n_in; ++i) {
-    const Spec& s = call.spec(i);
+    const TensorSpec& s = call.spec(i);
     mix(hash, s.dtype.code());
     mix(hash, static_cast<std::uint64_t>(s.rank));
     for (int k = rows_differ && s.rank > 0; k < s.rank; ++k) mix(hash, static_cast<std::uint64_t>(s.dims[k]));
@@ -30,15 +30,15 @@ std::uint64_t number_of(const Call& call, bool rows_differ) {
   return hash;
 }
 
-std::string words_of(const Call& call) {
+std::string words_of(const OpCall& call) {
   const Reduction how = reduction_of(call.attrs);
   std::string words = call.op.name;
   if (auto end = words.find("_nonlinear"); end != std::string::npos) words.resize(end);
-  if (&call.op == &all_reduce_row || &call.op == &all_reduce_nonlinear_row || &call.op == &reduce_scatter_row ||
-      &call.op == &reduce_scatter_nonlinear_row)
+  if (&call.op == &all_reduce_op || &call.op == &all_reduce_nonlinear_op || &call.op == &reduce_scatter_op ||
+      &call.op == &reduce_scatter_nonlinear_op)
     words += text("(", reduction_name(how), ")");
-  if (&call.op == &broadcast_row) words += text(" from rank ", rank_of(call.attrs));
-  if (&call.op == &reduce_row) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
+  if (&call.op == &broadcast_op) words += text(" from rank ", rank_of(call.attrs));
+  if (&call.op == &reduce_op) words += text(" to rank ", rank_of(call.attrs), ", the gradient of broadcast,");
   words += " of ";
   constexpr int kShown = 3;
   for (int i = 0; i < std::min(call.n_in, kShown); ++i)
@@ -57,8 +57,8 @@ Combine combine_of(Reduction how) {
   }
 }
 
-std::vector<std::int64_t> gathered_bytes(const Call& call, RankGroup& group) {
-  const Spec& in = call.spec(0);
+std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group) {
+  const TensorSpec& in = call.spec(0);
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(group.size), in.bytes());
   if (in.rank == 0) return bytes;
   std::vector<std::int64_t> rows(bytes.size());
@@ -74,8 +74,8 @@ std::vector<std::int64_t> gathered_bytes(const Call& call, RankGroup& group) {
   return bytes;
 }
 
-std::vector<std::int64_t> scattered_counts(const Call& call, RankGroup& group) {
-  const Spec &in = call.spec(0), &out = *call.out[0];
+std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group) {
+  const TensorSpec &in = call.spec(0), &out = *call.out[0];
   std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size));
   if (call.n_in > 1) {
     const std::vector<std::int64_t> one(counts.size(), sizeof(std::int64_t));

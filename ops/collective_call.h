@@ -13,20 +13,20 @@
 namespace kassette {
 
 /// Equal for calls that go together. Sizes of the first axis may differ where `rows_differ`.
-std::uint64_t number_of(const Call& call, bool rows_differ);
+std::uint64_t number_of(const OpCall& call, bool rows_differ);
 /// "all_reduce(sum) of float32 (2, 3)"
-std::string words_of(const Call& call);
+std::string words_of(const OpCall& call);
 
 Combine combine_of(Reduction how);
 /// Within the call: the bytes that each rank gives to all_gather. Sets the rows of the output.
-std::vector<std::int64_t> gathered_bytes(const Call& call, RankGroup& group);
+std::vector<std::int64_t> gathered_bytes(const OpCall& call, RankGroup& group);
 /// Within the call: the elements of input 0 that each rank gets of reduce_scatter, whose second input, where there is one, has the
 /// rows of this rank.
-std::vector<std::int64_t> scattered_counts(const Call& call, RankGroup& group);
+std::vector<std::int64_t> scattered_counts(const OpCall& call, RankGroup& group);
 
 /// exchange(group), while the group is this call's: compared with that of the other ranks, and named should it get stuck.
 template <class F>
-void together(const Call& call, bool rows_differ, F exchange) {
+void together(const OpCall& call, bool rows_differ, F exchange) {
   RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] { return words_of(call); };
   RankCall held(group, group.comm ? number_of(call, rows_differ) : 0, words);
@@ -37,13 +37,13 @@ void together(const Call& call, bool rows_differ, F exchange) {
   }
 }
 template <class F>
-void together(const Call& call, F exchange) {
+void together(const OpCall& call, F exchange) {
   together(call, /*rows_differ=*/false, exchange);
 }
 
 /// make(), whose error the other ranks get too: they are about to wait for this one.
 template <class F>
-auto prepared(const Call& call, F make) {
+auto prepared(const OpCall& call, F make) {
   try {
     return make();
   } catch (const std::exception& e) {

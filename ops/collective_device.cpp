@@ -17,7 +17,7 @@
 
 namespace kassette {
 
-DeviceCommunicator* direct_way(const Call& call, bool rows_differ) {
+DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
   GpuRanks& gpus = group_of(call.attrs).gpus;
   if (!gpus.met.load(std::memory_order_acquire)) together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
@@ -33,27 +33,27 @@ namespace {
 
 /// exchange(group), which enqueues work, as `together` does it; then the work is watched.
 template <class F>
-void directly(const Call& call, DeviceCommunicator& comm, bool rows_differ, F exchange) {
+void directly(const OpCall& call, DeviceCommunicator& comm, bool rows_differ, F exchange) {
   together(call, rows_differ, [&](RankGroup& group) {
     exchange(group);
     watch_enqueued(comm, words_of(call));
   });
 }
 template <class F>
-void directly(const Call& call, DeviceCommunicator& comm, F exchange) {
+void directly(const OpCall& call, DeviceCommunicator& comm, F exchange) {
   directly(call, comm, /*rows_differ=*/false, exchange);
 }
 
 /// The tensors of a list, with outputs, and room for what is combined otherwise than as it is.
 class Parts {
  public:
-  Parts(const Call& call, int n) {
+  Parts(const OpCall& call, int n) {
     for (int i = 0; i < n; ++i) {
       allocate_output(*call.out[i], call.device);
       parts_.push_back({call.in[i].data, call.out[i]->data(), call.spec(i).numel(), call.spec(i).dtype, nullptr});
     }
   }
-  Parts(const Call& call, int n, Combine how) : Parts(call, n) {
+  Parts(const OpCall& call, int n, Combine how) : Parts(call, n) {
     for (DevicePart& part : parts_) {
       const int size = packed_size(part.dtype, how);
       if (!size || !part.count) continue;
@@ -69,27 +69,27 @@ class Parts {
   std::vector<Ref<Storage>> rooms_;
 };
 
-int divisor_of(const Call& call, const RankGroup& group) { return reduction_of(call.attrs) == Reduction::mean ? group.size : 1; }
+int divisor_of(const OpCall& call, const RankGroup& group) { return reduction_of(call.attrs) == Reduction::mean ? group.size : 1; }
 
 }  // namespace
 
-void direct_all_reduce(const Call& call, DeviceCommunicator& comm) {
+void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm) {
   const Combine how = combine_of(reduction_of(call.attrs));
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, how); });
   directly(call, comm, [&](RankGroup& group) { comm.all_reduce(parts.data(), parts.size(), how, divisor_of(call, group)); });
 }
 
-void direct_broadcast(const Call& call, DeviceCommunicator& comm) {
+void direct_broadcast(const OpCall& call, DeviceCommunicator& comm) {
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in); });
   directly(call, comm, [&](RankGroup&) { comm.broadcast(parts.data(), parts.size(), rank_of(call.attrs)); });
 }
 
-void direct_reduce(const Call& call, DeviceCommunicator& comm) {
+void direct_reduce(const OpCall& call, DeviceCommunicator& comm) {
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, Combine::sum); });
   directly(call, comm, [&](RankGroup&) { comm.reduce(parts.data(), parts.size(), rank_of(call.attrs)); });
 }
 
-void direct_all_gather(const Call& call, DeviceCommunicator& comm) {
+void direct_all_gather(const OpCall& call, DeviceCommunicator& comm) {
   directly(call, comm, /*rows_differ=*/true, [&](RankGroup& group) {
     const std::vector<std::int64_t> bytes = gathered_bytes(call, group);
     agreed(group, [&] {
@@ -100,7 +100,7 @@ void direct_all_gather(const Call& call, DeviceCommunicator& comm) {
   });
 }
 
-void direct_reduce_scatter(const Call& call, DeviceCommunicator& comm) {
+void direct_reduce_scatter(const OpCall& call, DeviceCommunicator& comm) {
   const Combine how = combine_of(reduction_of(call.attrs));
   const Parts parts = prepared(call, [&] { return Parts(call, 1, how); });
   directly(call, comm, /*rows_differ=*/call.n_in > 1, [&](RankGroup& group) {
@@ -109,7 +109,7 @@ void direct_reduce_scatter(const Call& call, DeviceCommunicator& comm) {
   });
 }
 
-void direct_all_to_all(const Call& call, DeviceCommunicator& comm) {
+void direct_all_to_all(const OpCall& call, DeviceCommunicator& comm) {
   const Parts parts = prepared(call, [&] { return Parts(call, 1); });
   directly(call, comm, [&](RankGroup& group) {
     comm.all_to_all(parts.data()[0].in, parts.data()[0].out, call.spec(0).bytes() / group.size);

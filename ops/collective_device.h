@@ -7,13 +7,13 @@ namespace kassette {
 
 /// How the ranks of this call exchange where its tensors are on a GPU; null: by way of the host. The first such call of a group finds out,
 /// together with the other ranks.
-DeviceCommunicator* direct_way(const Call& call, bool rows_differ = false);
+DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ = false);
 
-void direct_all_reduce(const Call& call, DeviceCommunicator& comm);
-void direct_broadcast(const Call& call, DeviceCommunicator& comm);
-void direct_reduce(const Call& call, DeviceCommunicator& comm);
-void direct_all_gather(const Call& call, DeviceCommunicator& comm);
-void direct_reduce_scatter(const Call& call, DeviceCommunicator& comm);
-void direct_all_to_all(const Call& call, DeviceCommunicator& comm);
+void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm);
+void direct_broadcast(const OpCall& call, DeviceCommunicator& comm);
+void direct_reduce(const OpCall& call, DeviceCommunicator& comm);
+void direct_all_gather(const OpCall& call, DeviceCommunicator& comm);
+void direct_reduce_scatter(const OpCall& call, DeviceCommunicator& comm);
+void direct_all_to_all(const OpCall& call, DeviceCommunicator& comm);
 
 }  // namespace kassette

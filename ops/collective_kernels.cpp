@@ -15,7 +15,7 @@ namespace kassette {
 namespace {
 
 /// Among one rank every result is what was given.
-bool alone(const Call& call) {
+bool alone(const OpCall& call) {
   if (group_of(call.attrs).size > 1) return false;
   for (int i = 0; i < call.n_out; ++i) {
     Value v = read_value(*call.in[i].body);
@@ -52,12 +52,12 @@ enum class Where {
 };
 
 /// Whether a call gives MPI memory of its GPU.
-bool stays_on_gpu(const Call& call, Where where) { return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory(); }
+bool stays_on_gpu(const OpCall& call, Where where) { return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory(); }
 
 /// The elements of an input.
 class HostInput {
  public:
-  HostInput(const Call& call, int i, Where where = Where::host) : data_(call.in[i].data) {
+  HostInput(const OpCall& call, int i, Where where = Where::host) : data_(call.in[i].data) {
     const std::int64_t bytes = call.spec(i).bytes();
     if (call.device == cpu || bytes == 0) return;
     if (stays_on_gpu(call, where)) {
@@ -78,7 +78,7 @@ class HostInput {
 /// Room for an output, whose shape is known by now; goes where the output belongs at the end.
 class HostOutput {
  public:
-  HostOutput(const Call& call, int i, Where where = Where::host) : out_(*call.out[i]), device_(call.device) {
+  HostOutput(const OpCall& call, int i, Where where = Where::host) : out_(*call.out[i]), device_(call.device) {
     allocate_output(out_, device_);
     if (device_ == cpu) return;
     if (stays_on_gpu(call, where)) {
@@ -123,7 +123,7 @@ constexpr std::int64_t kBucket = std::int64_t(32) << 20;   // bytes of one messa
 class Lists {
  public:
   /// `wire`: the dtype in which elements of a dtype travel.
-  Lists(const Call& call, DType (*wire)(DType)) {
+  Lists(const OpCall& call, DType (*wire)(DType)) {
     items_.reserve(static_cast<std::size_t>(call.n_in));
     for (int i = 0; i < call.n_in; ++i)
       items_.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype, call.spec(i).numel() == 0});
@@ -196,7 +196,7 @@ const char* reduction_name(Reduction how) {
   return names[static_cast<int>(how)];
 }
 
-void all_reduce_kernel(const Call& call) {
+void all_reduce_kernel(const OpCall& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call)) return direct_all_reduce(call, *comm);
   Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
@@ -209,7 +209,7 @@ void all_reduce_kernel(const Call& call) {
   });
 }
 
-void broadcast_kernel(const Call& call) {
+void broadcast_kernel(const OpCall& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call)) return direct_broadcast(call, *comm);
   Lists lists = prepared(call, [&] { return Lists(call, itself); });
@@ -221,7 +221,7 @@ void broadcast_kernel(const Call& call) {
   });
 }
 
-void reduce_kernel(const Call& call) {
+void reduce_kernel(const OpCall& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call)) return direct_reduce(call, *comm);
   Lists lists = prepared(call, [&] { return Lists(call, combined_dtype); });
@@ -233,7 +233,7 @@ void reduce_kernel(const Call& call) {
   });
 }
 
-void all_gather_kernel(const Call& call) {
+void all_gather_kernel(const OpCall& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/true)) return direct_all_gather(call, *comm);
   const HostInput from = prepared(call, [&] { return HostInput(call, 0, Where::anywhere); });
@@ -245,7 +245,7 @@ void all_gather_kernel(const Call& call) {
   });
 }
 
-void reduce_scatter_kernel(const Call& call) {
+void reduce_scatter_kernel(const OpCall& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/call.n_in > 1)) return direct_reduce_scatter(call, *comm);
   const std::int64_t n_in = call.spec(0).numel(), n_out = call.out[0]->numel();
@@ -277,7 +277,7 @@ void reduce_scatter_kernel(const Call& call) {
   });
 }
 
-void all_to_all_kernel(const Call& call) {
+void all_to_all_kernel(const OpCall& call) {
   if (alone(call)) return;
   if (DeviceCommunicator* comm = direct_way(call)) return direct_all_to_all(call, *comm);
   const HostInput from = prepared(call, [&] { return HostInput(call, 0, Where::anywhere); });
@@ -302,8 +302,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 8 * kMaxRank + 8);
 
-Spec spec_of(const Header& h) {
-  Spec s;
+TensorSpec spec_of(const Header& h) {
+  TensorSpec s;
   s.rank = h.rank;
   s.dtype = h.dtype;
   std::copy(h.dims, h.dims + kMaxRank, s.dims);
@@ -312,7 +312,7 @@ Spec spec_of(const Header& h) {
 
 /// exchange(group), a message to or from a rank; named should it get stuck.
 template <class F>
-void with_peer(const Call& call, const char* direction, F exchange) {
+void with_peer(const OpCall& call, const char* direction, F exchange) {
   RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] {
     return text(call.op.name, " ", direction, " rank ", rank_of(call.attrs), " of ", call.spec(0).dtype, " ", shape_text(call.spec(0)));
@@ -327,8 +327,8 @@ void with_peer(const Call& call, const char* direction, F exchange) {
 
 }  // namespace
 
-void send_kernel(const Call& call) {
-  const Spec& in = call.spec(0);
+void send_kernel(const OpCall& call) {
+  const TensorSpec& in = call.spec(0);
   Header header{};
   std::copy(in.dims, in.dims + in.rank, header.dims);
   header.rank = in.rank;
@@ -355,12 +355,12 @@ void send_kernel(const Call& call) {
   });
 }
 
-void recv_kernel(const Call& call) {
+void recv_kernel(const OpCall& call) {
   HostOutput to(call, 0, Where::anywhere);
   with_peer(call, "from", [&](Communicator& comm) {
     Header header;
     comm.recv_header(&header, sizeof header, rank_of(call.attrs));
-    const Spec sent = spec_of(header);
+    const TensorSpec sent = spec_of(header);
     const Body& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());

@@ -25,7 +25,7 @@ inline int rank_of(const Attrs& attrs) { return attrs.as<CollectiveAttrs>().rank
 /// The adjoint of an op over a list: calls together(the cotangents that are defined) and gives the results to the inputs from
 /// `first_in` on. One list is one message.
 template <class F>
-void list_vjp(const Rewind& r, int first_in, F together) {
+void list_vjp(const VjpContext& r, int first_in, F together) {
   Tensors given;
   for (int i = 0; i < r.n_out(); ++i)
     if (r.dy(i).defined()) given.push_back(r.dy(i));
@@ -37,13 +37,13 @@ void list_vjp(const Rewind& r, int first_in, F together) {
 }
 
 // Kernels for all devices: tensors that are not on the host are copied there and back.
-void all_reduce_kernel(const Call& call);
-void broadcast_kernel(const Call& call);
-void reduce_kernel(const Call& call);
-void all_gather_kernel(const Call& call);
-void reduce_scatter_kernel(const Call& call);
-void all_to_all_kernel(const Call& call);
-void send_kernel(const Call& call);
-void recv_kernel(const Call& call);
+void all_reduce_kernel(const OpCall& call);
+void broadcast_kernel(const OpCall& call);
+void reduce_kernel(const OpCall& call);
+void all_gather_kernel(const OpCall& call);
+void reduce_scatter_kernel(const OpCall& call);
+void all_to_all_kernel(const OpCall& call);
+void send_kernel(const OpCall& call);
+void recv_kernel(const OpCall& call);
 
 }  // namespace kassette

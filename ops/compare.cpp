@@ -28,10 +28,10 @@ template <class Op>
 constexpr ElementwiseLoops loops_of{find<Op>, 2, kShortGrain, true};
 
 template <class Op>
-void rule(const Call& call, Spec* out) {
+void rule(const OpCall& call, TensorSpec* out) {
   check_same_dtype(call);
   check_domain(call, Op::takes);
-  const Spec &a = call.spec(0), &b = call.spec(1);
+  const TensorSpec &a = call.spec(0), &b = call.spec(1);
   if (a.same_shape(b)) out->set(a);
   else broadcast_spec(Op::name, a, b, out);
   out->dtype = bool_;
@@ -56,7 +56,7 @@ void not_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
 constexpr LoopSet not_set{{not_loop}};
 constexpr ElementwiseLoops not_loops{[](DType) { return &not_set; }, 1, 4 * kShortGrain, true};
 
-void not_rule(const Call& call, Spec* out) {
+void not_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::bools);
   out->set(call.spec(0));
 }
@@ -64,7 +64,7 @@ void not_rule(const Call& call, Spec* out) {
 }  // namespace
 
 constinit const std::array<OpDef, CompareOps::size> compare_rows = make_rows(CompareOps{});
-constinit const OpDef logical_not_row{
+constinit const OpDef logical_not_op{
     .name = "logical_not", .rule = not_rule, .cpu = elementwise_kernel, .loops = &not_loops};
 
 Tensor equal(const Operand& a, const Operand& b) { return compare<Equal>(a, b); }
@@ -75,7 +75,7 @@ Tensor greater(const Operand& a, const Operand& b) { return compare<Greater>(a, 
 Tensor greater_equal(const Operand& a, const Operand& b) { return compare<GreaterEqual>(a, b); }
 Tensor logical_and(const Operand& a, const Operand& b) { return compare<LogicalAnd>(a, b); }
 Tensor logical_or(const Operand& a, const Operand& b) { return compare<LogicalOr>(a, b); }
-Tensor logical_not(const Tensor& a) { return apply1(logical_not_row, {a}); }
+Tensor logical_not(const Tensor& a) { return apply1(logical_not_op, {a}); }
 
 Tensor operator<(const Operand& a, const Operand& b) {
   KASSETTE_ROUTE(Less::name, a < b, a, b);
@@ -102,9 +102,9 @@ Tensor operator|(const Operand& a, const Operand& b) {
   return logical_or(a, b);
 }
 Tensor operator~(const Tensor& a) {
-  KASSETTE_ROUTE(logical_not_row.name, ~a, a);
+  KASSETTE_ROUTE(logical_not_op.name, ~a, a);
   return logical_not(a);
 }
-Tensor operator~(const Operand& a) { return ~Arg(a, bool_, logical_not_row.name).tensor(); }
+Tensor operator~(const Operand& a) { return ~Arg(a, bool_, logical_not_op.name).tensor(); }
 
 }  // namespace kassette

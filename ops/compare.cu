@@ -21,13 +21,13 @@ struct Not {
 };
 
 template <class Op>
-void run(const Call& call) {
+void run(const OpCall& call) {
   for_dtype<Op::takes>(call.spec(1).dtype, [&](auto* p) { launch_each<2>(call, Each<Op, std::remove_pointer_t<decltype(p)>>{}); });
 }
 
 template <class... Ops>
 constexpr std::array<PluginKernel, sizeof...(Ops) + 1> table(OpList<Ops...>) {
-  return {{{Ops::name, run<Ops>}..., {"logical_not", [](const Call& call) { launch_each<1>(call, Not{}); }}}};
+  return {{{Ops::name, run<Ops>}..., {"logical_not", [](const OpCall& call) { launch_each<1>(call, Not{}); }}}};
 }
 const auto kernels = table(CompareOps{});
 

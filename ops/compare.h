@@ -15,7 +15,7 @@ KASSETTE_LEVEL_TABLES(CompareTable, compare_table)
 
 /// The rows, in the order of CompareOps.
 extern const std::array<OpDef, CompareOps::size> compare_rows;
-extern const OpDef logical_not_row;
+extern const OpDef logical_not_op;
 
 /// One comparison over n elements; kMask: 1 the first operand is one element, 2 the second. In place only for elements of
 /// one byte. Internal linkage: every CPU level has its own.

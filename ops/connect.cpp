@@ -10,21 +10,21 @@
 #include "ops/device_chain.h"
 #include "ops/dims.h"
 #include "ops/refusals.h"
-#include "ops/rows.h"
+#include "ops/op_registry.h"
 #include "ops/sparse_index.h"
 #include "ops/strided.h"
 
 namespace kassette {
 namespace {
 
-void share_input(const Call& call, int i) {
+void share_input(const OpCall& call, int i) {
   Value v = read_value(*call.in[i].body);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
 
-void with_sparse_index(const Call& call, int dense_shape, int part, void (*use)(void*, const SparseView&), void* state) {
-  Spec shape;
+void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use)(void*, const SparseView&), void* state) {
+  TensorSpec shape;
   dims_from(call, dense_shape, &shape);
   std::unique_ptr<SparseIndex> made;   // its memory on the device goes back in the order of the stream
   const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].body, shape, made);
@@ -40,7 +40,7 @@ bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
   *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits, &tf32_flag(),
                [](int refusal, const std::int64_t* numbers, bool late) { refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once); }};
   device_moves() = plugin.moves;
-  const std::vector<const OpDef*> rows = all_rows();
+  const std::vector<const OpDef*> rows = all_ops();
   for (int i = 0; i < plugin.n_kernels; ++i) {
     const PluginKernel& kernel = plugin.kernels[i];
     bool known = false;

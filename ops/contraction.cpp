@@ -12,7 +12,7 @@ struct Side {
   std::int64_t stride[kLabels] = {};
   std::uint32_t has = 0;   // labels along which it has more than one element
 
-  Side(const Labels& labels, const Spec& spec, const std::byte* bytes) : data(bytes) {
+  Side(const Labels& labels, const TensorSpec& spec, const std::byte* bytes) : data(bytes) {
     std::int64_t step = 1;
     for (int i = labels.rank - 1; i >= 0; --i) {
       if (spec.dims[i] != 1) {
@@ -89,8 +89,8 @@ bool takes(const Group& kept, const Group& summed, const Side& s, const std::int
 
 }  // namespace
 
-ContractionPlan plan_contraction(const Call& call, const std::byte* a_data, const std::byte* b_data, int item, Rearranger& to_order) {
-  const Form& f = call.attrs.as<Form>();
+ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, const std::byte* b_data, int item, Rearranger& to_order) {
+  const ContractionForm& f = call.attrs.as<ContractionForm>();
   ContractionPlan p{};
   Side a(f.a, call.spec(0), a_data), b(f.b, call.spec(1), b_data), out(f.out, *call.out[0], nullptr);
   std::int64_t dims[kLabels];
@@ -139,7 +139,7 @@ ContractionPlan plan_contraction(const Call& call, const std::byte* a_data, cons
     std::swap(rows, cols);
     std::swap(p.repeats.a, p.repeats.b);
   }
-  Product& m = p.product;
+  GemmShape& m = p.product;
   m.m = rows.size(dims);
   m.n = cols.size(dims);
   m.k = summed.size(dims);

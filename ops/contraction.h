@@ -24,8 +24,8 @@ struct Labels {
   void push(int label) { of[rank++] = static_cast<std::uint8_t>(label); }
 };
 
-/// The attributes of matmul_row.
-struct Form {
+/// The attributes of matmul_op.
+struct ContractionForm {
   static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
   bool broadcast = false;   // a batch axis of size 1 meets any size
@@ -33,16 +33,16 @@ struct Form {
 };
 
 /// The forms of dot and batch_dot for operands of known rank. Throws ValueError where the ranks or axes do not fit.
-Form dot_form(const Spec& x, const Spec& y);
+ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y);
 /// y_axis kUsualAxis: the last axis of a matrix, else the last but one.
 inline constexpr int kUsualAxis = -1000;
-Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis);
+ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis);
 
 /// A product of two matrices into a matrix, without decoding: transposes as flags.
 struct MatrixForm {
   bool plain, swapped, ta, tb;   // swapped: the rows of the result are of the second operand
-  explicit MatrixForm(const Attrs& attrs) : MatrixForm(attrs.as<Form>()) {}
-  explicit MatrixForm(const Form& f) : plain(false), swapped(false), ta(false), tb(false) {
+  explicit MatrixForm(const Attrs& attrs) : MatrixForm(attrs.as<ContractionForm>()) {}
+  explicit MatrixForm(const ContractionForm& f) : plain(false), swapped(false), ta(false), tb(false) {
     if (f.a.rank != 2 || f.b.rank != 2 || f.out.rank != 2) return;
     int a0 = f.a.of[0], a1 = f.a.of[1], b0 = f.b.of[0], b1 = f.b.of[1], row = f.out.of[0], col = f.out.of[1];
     swapped = row == b0 || row == b1;
@@ -65,11 +65,11 @@ class Rearranger {
 
 /// What has to be multiplied: matrices that repeat. a and b are already in the order of the product.
 struct ContractionPlan {
-  Product product;
-  Repeats repeats;
+  GemmShape product;
+  BatchStrides repeats;
   const std::byte *a, *b;
 };
 /// For a call whose operands and result are not empty.
-ContractionPlan plan_contraction(const Call& call, const std::byte* a, const std::byte* b, int item, Rearranger& rearranger);
+ContractionPlan plan_contraction(const OpCall& call, const std::byte* a, const std::byte* b, int item, Rearranger& rearranger);
 
 }  // namespace kassette

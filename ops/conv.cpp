@@ -13,14 +13,14 @@ namespace {
 
 bool known(std::int64_t n) { return n >= 0; }
 
-void check_floats(const Spec& x, const Spec& w) {
+void check_floats(const TensorSpec& x, const TensorSpec& w) {
   if (!x.dtype.is_float()) fail<TypeError>("convolution: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
   if (x.dtype != w.dtype)
     fail<TypeError>("convolution: x is ", x.dtype, ", the kernel is ", w.dtype, "; cast one of them (K::cast), tensors are not promoted");
 }
 
 /// Rank and sizes of a kernel, none of which may be 0, against channels of its input.
-void check_kernel(const ConvForm& how, const Spec& w, std::int64_t channels, const Spec& x, int of_kernel) {
+void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
   if (w.rank != how.axes + 2)
     fail<ValueError>("convolution: the kernel has shape ", w, "; it takes rank ", how.axes + 2, ": (size of each axis..., ",
@@ -35,7 +35,7 @@ void check_kernel(const ConvForm& how, const Spec& w, std::int64_t channels, con
 }
 
 /// The window along an axis whose kernel size is known; throws where it spans more than can be addressed.
-WindowAxis window_of(const ConvForm& how, int axis, const Spec& w) {
+WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   WindowAxis window = how.window[axis];
   window.size = w.dims[axis];
   std::int64_t span;
@@ -45,10 +45,10 @@ WindowAxis window_of(const ConvForm& how, int axis, const Spec& w) {
 }
 
 /// Positions along an axis, kUnknown where a size is unknown.
-std::int64_t positions(const ConvForm& how, int axis, const Spec& x, const Spec& w) {
+std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const TensorSpec& w) {
   std::int64_t n = x.rank < 0 ? kUnknown : x.dims[how.space_axis(axis)];
   WindowAxis window = how.window[axis];
-  if (w.rank >= 0 && known(w.dims[axis])) window = window_of(how, axis, w);
+  if (w.rank >= 0 && known(w.dims[axis])) window = column_slice_of(how, axis, w);
   else if (window.padding == Padding::valid) return kUnknown;
   if (!known(n)) return kUnknown;
   if (window.padding == Padding::valid && n < window.extent())
@@ -57,7 +57,7 @@ std::int64_t positions(const ConvForm& how, int axis, const Spec& x, const Spec&
   return window.positions(n);
 }
 
-std::int64_t channels_out(const ConvForm& how, const Spec& w, const Spec& x, std::int64_t channels) {
+std::int64_t channels_out(const ConvForm& how, const TensorSpec& w, const TensorSpec& x, std::int64_t channels) {
   if (w.rank < 0) return kUnknown;
   if (!how.depthwise) return w.dims[how.axes + 1];
   std::int64_t c = known(w.dims[how.axes]) ? w.dims[how.axes] : channels, m = w.dims[how.axes + 1], out;
@@ -66,9 +66,9 @@ std::int64_t channels_out(const ConvForm& how, const Spec& w, const Spec& x, std
   return out;
 }
 
-void rule(const Call& call, Spec* out) {
+void rule(const OpCall& call, TensorSpec* out) {
   const ConvForm& how = form_of(call.attrs);
-  const Spec &x = call.spec(0), &w = call.spec(1);
+  const TensorSpec &x = call.spec(0), &w = call.spec(1);
   check_floats(x, w);
   check_rank("convolution", how, x, "x");
   std::int64_t channels = x.rank < 0 ? kUnknown : x.dims[how.channel_axis()];
@@ -81,9 +81,9 @@ void rule(const Call& call, Spec* out) {
 }
 
 /// dy, w, the shape of the input.
-void input_gradient_rule(const Call& call, Spec* out) {
+void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   const ConvForm& how = form_of(call.attrs);
-  const Spec &dy = call.spec(0), &w = call.spec(1);
+  const TensorSpec &dy = call.spec(0), &w = call.spec(1);
   check_floats(dy, w);
   check_rank("convolution", how, dy, "x");
   const DimValues dims = read_dims(call, 2);
@@ -110,51 +110,51 @@ void input_gradient_rule(const Call& call, Spec* out) {
     if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0) refuse("the sizes of space have to be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
-    if (w.rank >= 0 && known(w.dims[i])) window = window_of(how, i, w);
+    if (w.rank >= 0 && known(w.dims[i])) window = column_slice_of(how, i, w);
     else if (window.padding == Padding::valid) continue;
     if (window.positions(n) != have) refuse("a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ", have);
   }
 }
 
 /// x, dy, w for its shape.
-void kernel_gradient_rule(const Call& call, Spec* out) {
+void kernel_gradient_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(2));
   out->dtype = call.spec(0).dtype;
 }
 
 // ---- adjoints --------------------------------------------------------------------------------------------------------
 
-Tensor input_gradient_of(const Rewind& r, const Tensor& dy, const Tensor& w, const Tensor& x) {
-  return apply1(convolution_input_gradient_row, r.attrs, {dy, w, shape_of(x, int64)});
+Tensor input_gradient_of(const VjpContext& r, const Tensor& dy, const Tensor& w, const Tensor& x) {
+  return apply1(convolution_input_gradient_op, r.attrs, {dy, w, shape_of(x, int64)});
 }
-Tensor kernel_gradient_of(const Rewind& r, const Tensor& x, const Tensor& dy, const Tensor& w) {
-  return apply1(convolution_kernel_gradient_row, r.attrs, {x, dy, w});
+Tensor kernel_gradient_of(const VjpContext& r, const Tensor& x, const Tensor& dy, const Tensor& w) {
+  return apply1(convolution_kernel_gradient_op, r.attrs, {x, dy, w});
 }
 
-void vjp(const Rewind& r) {
+void vjp(const VjpContext& r) {
   if (r.wants(0)) r.din(0) = input_gradient_of(r, r.dy(), r.in(1), r.in(0));
   if (r.wants(1)) r.din(1) = kernel_gradient_of(r, r.in(0), r.dy(), r.in(1));
 }
-void input_gradient_vjp(const Rewind& r) {
-  if (r.wants(0)) r.din(0) = apply1(convolution_row, r.attrs, {r.dy(), r.in(1)});
+void input_gradient_vjp(const VjpContext& r) {
+  if (r.wants(0)) r.din(0) = apply1(convolution_op, r.attrs, {r.dy(), r.in(1)});
   if (r.wants(1)) r.din(1) = kernel_gradient_of(r, r.dy(), r.in(0), r.in(1));
 }
-void kernel_gradient_vjp(const Rewind& r) {
+void kernel_gradient_vjp(const VjpContext& r) {
   if (r.wants(0)) r.din(0) = input_gradient_of(r, r.in(1), r.dy(), r.in(0));
-  if (r.wants(1)) r.din(1) = apply1(convolution_row, r.attrs, {r.in(0), r.dy()});
+  if (r.wants(1)) r.din(1) = apply1(convolution_op, r.attrs, {r.in(0), r.dy()});
 }
 
 }  // namespace
 
-constinit const OpDef convolution_row{
-    .name = "convolution", .rule = rule, .cpu = run_convolution, .vjp = vjp, .saves_in = 3, .onto_row = convolve_onto_row};
-constinit const OpDef convolution_input_gradient_row{.name = "convolution_input_gradient",
+constinit const OpDef convolution_op{
+    .name = "convolution", .rule = rule, .cpu = run_convolution, .vjp = vjp, .saves_in = 3, .with_bias = convolve_with_bias};
+constinit const OpDef convolution_input_gradient_op{.name = "convolution_input_gradient",
                                                      .rule = input_gradient_rule,
                                                      .cpu = run_convolution_input_gradient,
                                                      .vjp = input_gradient_vjp,
                                                      .saves_in = 3,
                                                      .host = 4};
-constinit const OpDef convolution_kernel_gradient_row{.name = "convolution_kernel_gradient",
+constinit const OpDef convolution_kernel_gradient_op{.name = "convolution_kernel_gradient",
                                                       .rule = kernel_gradient_rule,
                                                       .cpu = run_convolution_kernel_gradient,
                                                       .vjp = kernel_gradient_vjp,
@@ -172,16 +172,16 @@ Attrs window_attrs(const ConvForm& form) {
   return Attrs(Ref<Extra>::adopt(new ConvAttrs(form)));
 }
 
-void check_rank(const char* op, const ConvForm& form, const Spec& s, const char* which) {
+void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which) {
   if (s.rank >= 0 && s.rank != form.axes + 2)
     fail<ValueError>(op, ": ", which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ", form.channels_first ? "(batch, channels" : "(batch",
                      form.axes == 1 ? ", steps" : form.axes == 2 ? ", rows, columns" : ", depth, rows, columns", form.channels_first ? ")" : ", channels)");
 }
 
-Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how) { return apply1(convolution_row, window_attrs(how), {x, w}); }
+Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how) { return apply1(convolution_op, window_attrs(how), {x, w}); }
 
 Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& dims, const ConvForm& how) {
-  return apply1(convolution_input_gradient_row, window_attrs(how), {dy, w, dims});
+  return apply1(convolution_input_gradient_op, window_attrs(how), {dy, w, dims});
 }
 
 }  // namespace kassette

@@ -111,7 +111,7 @@ __global__ void add_parts(std::int64_t n, std::int64_t parts, const Wide<T>* par
   }
 }
 template <class Team, class T>
-void kernel_gradient(const Call& call, const ConvShape& s) {
+void kernel_gradient(const OpCall& call, const ConvShape& s) {
   constexpr std::int64_t kThreadsWanted = 1 << 18;   // as many as the largest devices hold
   constexpr std::int64_t kGrain = 32;                // points for a thread, unless there are fewer
   const std::int64_t n = call.out[0]->numel(), points = s.batch * s.out_size();
@@ -128,14 +128,14 @@ void kernel_gradient(const Call& call, const ConvShape& s) {
 }
 
 /// Whether there is nothing to sum: the result is empty, or zeros.
-bool nothing(const Call& call) {
+bool nothing(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return true;
   if (call.spec(0).numel() > 0 && call.spec(1).numel() > 0) return false;
   device_of(call.device).zero(out.data(), out.bytes(), call.op.name);
   return true;
 }
-void run_convolution(const Call& call) {
+void run_convolution(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), *call.out[0]);
   if (by_panels(s, s.taps() * s.c_in, s.c_out)) return convolve_by_panels(call, s);
@@ -145,7 +145,7 @@ void run_convolution(const Call& call) {
            call.out_as<T>());
   });
 }
-void run_input_gradient(const Call& call) {
+void run_input_gradient(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, *call.out[0], call.spec(1), call.spec(0));
   if (by_panels(s, s.taps() * s.c_out, s.c_in)) return input_gradient_by_panels(call, s);
@@ -155,7 +155,7 @@ void run_input_gradient(const Call& call) {
            call.in[1].as<T>(), call.out_as<T>());
   });
 }
-void run_kernel_gradient(const Call& call) {
+void run_kernel_gradient(const OpCall& call) {
   if (nothing(call)) return;
   const ConvShape s(call.attrs, call.spec(0), *call.out[0], call.spec(1));
   if (by_panels(s, s.taps() * s.c_in, s.c_out)) return kernel_gradient_by_panels(call, s);

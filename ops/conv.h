@@ -28,7 +28,7 @@ struct ConvAttrs final : Extra, ConvForm {
 Attrs window_attrs(const ConvForm& form);
 inline const ConvForm& form_of(const Attrs& attrs) { return static_cast<const ConvAttrs&>(*attrs.extra); }
 /// Throws ValueError, in the name of the op, unless s has the rank that `form` asks for, or an unknown one.
-void check_rank(const char* op, const ConvForm& form, const Spec& s, const char* which);
+void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which);
 
 /// A convolution between shapes that are known: what kernels of all devices read.
 struct ConvShape {
@@ -39,9 +39,9 @@ struct ConvShape {
   std::int64_t in[3], out[3];         // sizes along the spatial axes
 
   /// Of the input, the kernel and the output of a convolution; `attrs` are those of its row.
-  ConvShape(const Attrs& attrs, const Spec& x, const Spec& w, const Spec& y) { set(form_of(attrs), x, w.dims, y); }
+  ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& w, const TensorSpec& y) { set(form_of(attrs), x, w.dims, y); }
   /// Of pooling: the attributes have the sizes of the windows.
-  ConvShape(const Attrs& attrs, const Spec& x, const Spec& y) {
+  ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& y) {
     const ConvForm& form = form_of(attrs);
     const std::int64_t sizes[3] = {form.window[0].size, form.window[1].size, form.window[2].size};
     set(form, x, sizes, y);
@@ -51,7 +51,7 @@ struct ConvShape {
   std::int64_t out_size() const { return out[0] * out[1] * out[2]; }
 
  private:
-  void set(const ConvForm& form, const Spec& x, const std::int64_t* sizes, const Spec& y) {
+  void set(const ConvForm& form, const TensorSpec& x, const std::int64_t* sizes, const TensorSpec& y) {
     axes = form.axes;
     channels_first = form.channels_first;
     depthwise = form.depthwise;
@@ -83,6 +83,6 @@ struct DeviceConvLimits {
 extern DeviceConvLimits device_conv_limits;
 
 /// convolution: x, w. input gradient: dy, w, dims of x. kernel gradient: x, dy, w for its shape alone.
-extern const OpDef convolution_row, convolution_input_gradient_row, convolution_kernel_gradient_row;
+extern const OpDef convolution_op, convolution_input_gradient_op, convolution_kernel_gradient_op;
 
 }  // namespace kassette

@@ -190,7 +190,7 @@ Weights weights_of(const ConvShape& s, const std::byte* data, DType dtype, std::
 }
 
 template <class T>
-void forward(const Call& call, const Finish<T>& finish = {}) {
+void forward(const OpCall& call, const Finish<T>& finish = {}) {
   const Body& y = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), call.spec(1), y);
   const Images x = images_of(s, call.in[0].data, y.dtype, true), to = images_of(s, y.data(), y.dtype, false);
@@ -202,7 +202,7 @@ void forward(const Call& call, const Finish<T>& finish = {}) {
 }
 
 template <class T>
-void input_gradient(const Call& call) {
+void input_gradient(const OpCall& call) {
   const Body& dx = *call.out[0];
   const ConvShape s(call.attrs, dx, call.spec(1), call.spec(0));
   const Images dy = images_of(s, call.in[0].data, dx.dtype, false), to = images_of(s, dx.data(), dx.dtype, true);
@@ -222,7 +222,7 @@ void input_gradient(const Call& call) {
 }
 
 template <class T>
-void kernel_gradient_of(const Call& call) {
+void kernel_gradient_of(const OpCall& call) {
   const Body& dw = *call.out[0];
   const ConvShape s(call.attrs, call.spec(0), dw, call.spec(1));
   const Images x = images_of(s, call.in[0].data, dw.dtype, true), dy = images_of(s, call.in[1].data, dw.dtype, false);
@@ -234,7 +234,7 @@ void kernel_gradient_of(const Call& call) {
 }
 
 /// Whether there is nothing to sum: the result is empty, or zeros.
-bool nothing(const Call& call) {
+bool nothing(const OpCall& call) {
   Body& out = *call.out[0];
   if (out.numel() == 0) return true;
   if (call.spec(0).numel() > 0 && call.spec(1).numel() > 0) return false;
@@ -244,12 +244,12 @@ bool nothing(const Call& call) {
 
 }  // namespace
 
-void run_convolution(const Call& call) {
+void run_convolution(const OpCall& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) forward<double>(call);
   else forward<float>(call);
 }
-bool convolve_onto_row(const Call& call, const Body& row, bool relu) {
+bool convolve_with_bias(const OpCall& call, const Body& row, bool relu) {
   Body& out = *call.out[0];
   const ConvForm& form = form_of(call.attrs);
   if (call.device != cpu || form.channels_first || form.depthwise || row.dtype != out.dtype || row.numel() != out.dims[out.rank - 1]) return false;
@@ -259,12 +259,12 @@ bool convolve_onto_row(const Call& call, const Body& row, bool relu) {
   else forward<float>(call, {reinterpret_cast<const float*>(row.data()), relu});
   return true;
 }
-void run_convolution_input_gradient(const Call& call) {
+void run_convolution_input_gradient(const OpCall& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) input_gradient<double>(call);
   else input_gradient<float>(call);
 }
-void run_convolution_kernel_gradient(const Call& call) {
+void run_convolution_kernel_gradient(const OpCall& call) {
   if (nothing(call)) return;
   if (call.out[0]->dtype == float64) kernel_gradient_of<double>(call);
   else kernel_gradient_of<float>(call);

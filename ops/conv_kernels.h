@@ -20,10 +20,10 @@ struct ConvLimits {
 };
 extern ConvLimits conv_limits;
 
-void run_convolution(const Call& call);
-/// OpDef::onto_row.
-bool convolve_onto_row(const Call& call, const Body& row, bool relu);
-void run_convolution_input_gradient(const Call& call);
-void run_convolution_kernel_gradient(const Call& call);
+void run_convolution(const OpCall& call);
+/// OpDef::with_bias.
+bool convolve_with_bias(const OpCall& call, const Body& row, bool relu);
+void run_convolution_input_gradient(const OpCall& call);
+void run_convolution_kernel_gradient(const OpCall& call);
 
 }  // namespace kassette

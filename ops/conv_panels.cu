@@ -149,7 +149,7 @@ __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float
 class Panels {
  public:
   /// Parts have at most so many rows.
-  Panels(const Call& call, CudaBackend& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
+  Panels(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
       : name_(call.op.name), device_(device), lines_(lines), x_(x), item_(item), columns_(lines.taps() * x.channels), direct_(lines.one_to_one(x)) {
     if (!direct_) most_rows = std::min(most_rows, panel_bytes() / (columns_ * item));
     rows_ = std::min(most_rows, x.batch * lines.results());
@@ -191,7 +191,7 @@ struct Right {
 
 /// y = correlation of x; right(first, count) gives columns of the right matrix, at most `block` at a time.
 template <class F>
-void correlate(const Call& call, CudaBackend& device, const Lines& lines, const Images& x, const Images& y, std::int64_t block, F right) {
+void correlate(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, const Images& y, std::int64_t block, F right) {
   const int item = call.out[0]->dtype.size();
   const bool apart = lines.apart();
   const Panels panels(call, device, lines, x, item, apart ? other_bytes() / (block * item) : x.batch * lines.results());
@@ -231,7 +231,7 @@ Lines forward_lines(const ConvShape& s) {
 }
 
 /// The input gradient's results of one remainder modulo the strides.
-void correlate_back(const Call& call, CudaBackend& device, const ConvShape& s, const Lines& lines) {
+void correlate_back(const OpCall& call, CudaBackend& device, const ConvShape& s, const Lines& lines) {
   const int item = call.out[0]->dtype.size();
   const std::int64_t sums = lines.taps() * s.c_out;
   const Images dy(s, call.in[0].data, /*input=*/false), dx(s, call.out[0]->data(), /*input=*/true);
@@ -262,13 +262,13 @@ bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns) {
   return sums >= 16 && columns >= 8;
 }
 
-void convolve_by_panels(const Call& call, const ConvShape& s) {
+void convolve_by_panels(const OpCall& call, const ConvShape& s) {
   const Body& y = *call.out[0];
   correlate(call, device_of(call.device), forward_lines(s), Images(s, call.in[0].data, /*input=*/true), Images(s, y.data(), /*input=*/false), s.c_out,
             [&](std::int64_t, std::int64_t) { return Right{call.in[1].data, false, s.c_out}; });
 }
 
-void input_gradient_by_panels(const Call& call, const ConvShape& s) {
+void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const WindowAxis* w = s.window;
   CudaBackend& device = device_of(call.device);
   // Elements between windows.
@@ -281,7 +281,7 @@ void input_gradient_by_panels(const Call& call, const ConvShape& s) {
       }
 }
 
-void kernel_gradient_by_panels(const Call& call, const ConvShape& s) {
+void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const Body& dw = *call.out[0];
   const int item = dw.dtype.size();
   CudaBackend& device = device_of(call.device);

@@ -9,8 +9,8 @@ namespace kassette::cuda {
 bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns);
 
 // What the rows of convolution do; results are not empty, nor are inputs.
-void convolve_by_panels(const Call& call, const ConvShape& s);
-void input_gradient_by_panels(const Call& call, const ConvShape& s);
-void kernel_gradient_by_panels(const Call& call, const ConvShape& s);
+void convolve_by_panels(const OpCall& call, const ConvShape& s);
+void input_gradient_by_panels(const OpCall& call, const ConvShape& s);
+void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s);
 
 }  // namespace kassette::cuda

@@ -17,16 +17,16 @@ namespace kassette {
 namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
-void check_rank(const Spec& x, int rank, const char* which, const char* axes) {
+void check_rank(const TensorSpec& x, int rank, const char* which, const char* axes) {
   if (x.rank >= 0 && x.rank != rank) fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it must be (", axes, ")");
 }
 /// What is known of the number of samples.
-std::int64_t samples(const Call& call) {
+std::int64_t samples(const OpCall& call) {
   constexpr const char* names[] = {"y_true", "y_pred", "input_length", "label_length"};
   std::int64_t n = kUnknown;
   int from = 0;
   for (int i : {kCtcY, kCtcLabels, kCtcInputLength, kCtcLabelLength}) {
-    const Spec& x = call.spec(i);
+    const TensorSpec& x = call.spec(i);
     if (x.rank < 0 || x.dims[0] < 0) continue;
     if (n >= 0 && n != x.dims[0])
       fail<ValueError>(kCtcName, ": ", names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x, " has ", x.dims[0]);
@@ -35,27 +35,27 @@ std::int64_t samples(const Call& call) {
   }
   return n;
 }
-std::int64_t check(const Call& call) {
-  const Spec& y = call.spec(kCtcY);
+std::int64_t check(const OpCall& call) {
+  const TensorSpec& y = call.spec(kCtcY);
   if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kCtcName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
   check_rank(y, 3, "y_pred", "samples, time steps, classes");
   check_rank(call.spec(kCtcLabels), 2, "y_true", "samples, labels");
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
-    const Spec& x = call.spec(i);
+    const TensorSpec& x = call.spec(i);
     check_rank(x, 2, name, "samples, 1");
     if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1) fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it must be (samples, 1)");
   }
   if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kCtcName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
   return samples(call);
 }
-void cost_rule(const Call& call, Spec* out) {
+void cost_rule(const OpCall& call, TensorSpec* out) {
   const std::int64_t n = check(call);
   out->dtype = call.spec(kCtcY).dtype;
   out->rank = 2;
   out->dims[0] = n;
   out->dims[1] = 1;
 }
-void grad_rule(const Call& call, Spec* out) {
+void grad_rule(const OpCall& call, TensorSpec* out) {
   check(call);
   out->set(call.spec(kCtcY));
 }
@@ -84,7 +84,7 @@ struct Labels {
 /// The samples of a call; throws unless lengths and labels fit.
 class Batch {
  public:
-  explicit Batch(const Call& call)
+  explicit Batch(const OpCall& call)
       : call_(call), labels_(call.in[kCtcLabels].as<std::int64_t>()), counts_(static_cast<std::size_t>(y().dims[0])) {
     const auto *input_length = call.in[kCtcInputLength].as<std::int64_t>(), *label_length = call.in[kCtcLabelLength].as<std::int64_t>();
     const CtcSizes sizes{y().dims[1], y().dims[2], call.spec(kCtcLabels).dims[1]};
@@ -94,7 +94,7 @@ class Batch {
       if (c.refusal != Refusal::none) refuse(c.refusal, c.numbers);
     }
   }
-  const Spec& y() const { return call_.spec(kCtcY); }
+  const TensorSpec& y() const { return call_.spec(kCtcY); }
   std::int64_t steps(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].steps; }
   std::int64_t length(std::int64_t i) const { return counts_[static_cast<std::size_t>(i)].labels; }
 
@@ -115,7 +115,7 @@ class Batch {
   }
 
  private:
-  const Call& call_;
+  const OpCall& call_;
   const std::int64_t* labels_;
   std::vector<CtcCounts> counts_;
 };
@@ -158,7 +158,7 @@ void with_dtype(DType dtype, F&& f) {
   else f(0.);
 }
 
-void cost_kernel(const Call& call) {
+void cost_kernel(const OpCall& call) {
   const Batch batch(call);
   with_dtype(batch.y().dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -174,7 +174,7 @@ void write_steps(const Batch& batch, T* out, F&& f) {
   for (std::int64_t i = 0; i < batch.y().dims[0]; ++i) std::fill(out + i * all + batch.steps(i) * step, out + (i + 1) * all, T(0));
   batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { f(s, i * all); });
 }
-void grad_kernel(const Call& call) {
+void grad_kernel(const OpCall& call) {
   const Batch batch(call);
   with_dtype(batch.y().dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -182,7 +182,7 @@ void grad_kernel(const Call& call) {
     write_steps(batch, g, [&](const CtcSample<T>& s, std::int64_t at) { gradient_of(s, g + at); });
   });
 }
-void grad_grad_kernel(const Call& call) {
+void grad_grad_kernel(const OpCall& call) {
   const Batch batch(call);
   with_dtype(batch.y().dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -194,8 +194,8 @@ void grad_grad_kernel(const Call& call) {
 
 // ---- labels ------------------------------------------------------------------------------------------------------------
 /// Inputs: labels, for their shape; lengths. Which labels count, on the host: where the entries are.
-void mask_rule(const Call& call, Spec* out) {
-  const Spec &labels = call.spec(0), &lengths = call.spec(1);
+void mask_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
   if (labels.rank >= 0 && labels.rank != 2) fail<ValueError>(name, ": labels of shape ", labels, "; they must be (samples, labels)");
   if (lengths.rank >= 0 && lengths.rank != 1) fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they must be (samples,)");
@@ -208,46 +208,46 @@ void mask_rule(const Call& call, Spec* out) {
     fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0], " label_lengths; there must be one for each sample");
   out->dims[0] = lengths.dims[0];
 }
-void mask_kernel(const Call& call) {
-  const Spec& labels = call.spec(0);
+void mask_kernel(const OpCall& call) {
+  const TensorSpec& labels = call.spec(0);
   const auto* lengths = call.in[1].as<std::int64_t>();
   for (std::int64_t i = 0; i < labels.dims[0]; ++i)
     for (std::int64_t k = 0; k < labels.dims[1]; ++k) call.out_as<bool>()[i * labels.dims[1] + k] = k < lengths[i];
 }
 
 // ---- adjoints ------------------------------------------------------------------------------------------------------------
-void cost_vjp(const Rewind& r) {
+void cost_vjp(const VjpContext& r) {
   if (!r.wants(kCtcY)) return;
-  Tensor g = apply1(ctc_batch_cost_grad_row, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
+  Tensor g = apply1(ctc_batch_cost_grad_op, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
   r.din(kCtcY) = expand_dims(r.dy(), -1) * g;
 }
 /// The matrix of second derivatives is symmetric, and one of each sample.
-void grad_vjp(const Rewind& r) {
+void grad_vjp(const VjpContext& r) {
   if (r.wants(kCtcY))
-    r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_row, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+    r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_op, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
 }
-void grad_grad_vjp(const Rewind& r) {
+void grad_grad_vjp(const VjpContext& r) {
   if (r.wants(kCtcY)) fail<NotImplementedError>(kCtcName, ": its gradient can be taken twice, not three times");
-  if (r.wants(kCtcDirection)) r.din(kCtcDirection) = apply1(ctc_batch_cost_grad_grad_row, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+  if (r.wants(kCtcDirection)) r.din(kCtcDirection) = apply1(ctc_batch_cost_grad_grad_op, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
 }
 
 }  // namespace
 
-constinit const OpDef ctc_batch_cost_row{.name = "ctc_batch_cost", .rule = cost_rule, .cpu = cost_kernel, .vjp = cost_vjp, .saves_in = 15};
-constinit const OpDef ctc_batch_cost_grad_row{
+constinit const OpDef ctc_batch_cost_op{.name = "ctc_batch_cost", .rule = cost_rule, .cpu = cost_kernel, .vjp = cost_vjp, .saves_in = 15};
+constinit const OpDef ctc_batch_cost_grad_op{
     .name = "ctc_batch_cost_grad", .rule = grad_rule, .cpu = grad_kernel, .vjp = grad_vjp, .saves_in = 15};
 // Inputs: those of the loss, and a direction.
-constinit const OpDef ctc_batch_cost_grad_grad_row{
+constinit const OpDef ctc_batch_cost_grad_grad_op{
     .name = "ctc_batch_cost_grad_grad", .rule = grad_rule, .cpu = grad_grad_kernel, .vjp = grad_grad_vjp, .saves_in = 31};
-constinit const OpDef ctc_label_mask_row{
+constinit const OpDef ctc_label_mask_op{
     .name = "ctc_label_dense_to_sparse", .rule = mask_rule, .cpu = mask_kernel, .shape_only = 1, .host = 3};
 
 Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths) {
-  return to_sparse(labels, apply1(ctc_label_mask_row, {labels, lengths.to(cpu)}));
+  return to_sparse(labels, apply1(ctc_label_mask_op, {labels, lengths.to(cpu)}));
 }
 
 Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length, double epsilon) {
-  return apply1(ctc_batch_cost_row, CtcAttrs{epsilon}, {labels, y, input_length, label_length});
+  return apply1(ctc_batch_cost_op, CtcAttrs{epsilon}, {labels, y, input_length, label_length});
 }
 
 }  // namespace kassette

@@ -136,8 +136,8 @@ __global__ void run_ctc(Ctc<T> all) {
 }
 
 template <class T>
-void run(const Call& call, const T* v, T* loss, T* g) {
-  const Spec& y = call.spec(kCtcY);
+void run(const OpCall& call, const T* v, T* loss, T* g) {
+  const TensorSpec& y = call.spec(kCtcY);
   CudaBackend& device = device_of(call.device);
   const std::int64_t n = y.dims[0];
   if (n == 0) return;
@@ -154,19 +154,19 @@ void with_dtype(DType dtype, F f) {
   if (dtype == float32) f(static_cast<float*>(nullptr));
   else f(static_cast<double*>(nullptr));
 }
-void run_cost(const Call& call) {
+void run_cost(const OpCall& call) {
   with_dtype(call.spec(kCtcY).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     run<T>(call, nullptr, call.out_as<T>(), nullptr);
   });
 }
-void run_grad(const Call& call) {
+void run_grad(const OpCall& call) {
   with_dtype(call.spec(kCtcY).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     run<T>(call, nullptr, nullptr, call.out_as<T>());
   });
 }
-void run_grad_grad(const Call& call) {
+void run_grad_grad(const OpCall& call) {
   with_dtype(call.spec(kCtcY).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     run<T>(call, call.in[kCtcDirection].as<T>(), nullptr, call.out_as<T>());

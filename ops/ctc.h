@@ -21,7 +21,7 @@ struct BeamOptions {
 /// The best labels, `paths` tensors, and the logarithms of their probabilities, (samples, paths).
 Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamOptions& options, double epsilon);
 
-extern const OpDef ctc_greedy_row, ctc_beam_row;
-extern const OpDef ctc_batch_cost_row, ctc_batch_cost_grad_row, ctc_batch_cost_grad_grad_row, ctc_label_mask_row;
+extern const OpDef ctc_greedy_op, ctc_beam_op;
+extern const OpDef ctc_batch_cost_op, ctc_batch_cost_grad_op, ctc_batch_cost_grad_grad_op, ctc_label_mask_op;
 
 }  // namespace kassette

@@ -24,8 +24,8 @@ struct BeamAttrs {
   double epsilon;   // is added to the scores, as CtcAttrs has it
 };
 
-void decode_rule(const Call& call, Spec* out) {
-  const Spec &y = call.spec(0), &steps = call.spec(1);
+void decode_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &y = call.spec(0), &steps = call.spec(1);
   if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
   if (y.rank >= 0 && y.rank != 3) fail<ValueError>(kName, ": y_pred of shape ", y, "; it must be (samples, time steps, classes)");
   if (steps.rank >= 0 && steps.rank != 1) fail<ValueError>(kName, ": input_length of shape ", steps, "; it must be (samples,)");
@@ -58,8 +58,8 @@ void write_padded(const std::vector<Label>& labels, Body& out, Device device) {
   }
 }
 
-const std::int64_t* checked_steps(const Call& call) {
-  const Spec& y = call.spec(0);
+const std::int64_t* checked_steps(const OpCall& call) {
+  const TensorSpec& y = call.spec(0);
   const auto* steps = call.in[1].as<std::int64_t>();
   for (std::int64_t i = 0; i < y.dims[0]; ++i)
     if (steps[i] < 0 || steps[i] > y.dims[1])
@@ -88,8 +88,8 @@ double read_greedily(const T* y, std::int64_t steps, std::int64_t classes, T eps
   }
   return score;
 }
-void greedy_kernel(const Call& call) {
-  const Spec& y = call.spec(0);
+void greedy_kernel(const OpCall& call) {
+  const TensorSpec& y = call.spec(0);
   const auto* steps = checked_steps(call);
   std::vector<Label> labels(static_cast<std::size_t>(y.dims[0]));
   with_dtype(y.dtype, [&](auto zero) {
@@ -122,8 +122,8 @@ std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classe
   }
   return beam.best(paths);
 }
-void beam_kernel(const Call& call) {
-  const Spec& y = call.spec(0);
+void beam_kernel(const OpCall& call) {
+  const TensorSpec& y = call.spec(0);
   const auto* steps = checked_steps(call);
   const BeamAttrs& attrs = call.attrs.as<BeamAttrs>();
   const std::int64_t n = y.dims[0], paths = call.n_out - 1, all = y.dims[1] * y.dims[2];
@@ -154,15 +154,15 @@ void beam_kernel(const Call& call) {
 
 }  // namespace
 
-constinit const OpDef ctc_greedy_row{.name = "ctc_decode", .rule = decode_rule, .cpu = greedy_kernel, .n_out = 2};
-constinit const OpDef ctc_beam_row{.name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0, .outputs = outputs_in<BeamAttrs>};
+constinit const OpDef ctc_greedy_op{.name = "ctc_decode", .rule = decode_rule, .cpu = greedy_kernel, .n_out = 2};
+constinit const OpDef ctc_beam_op{.name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0, .outputs = outputs_in<BeamAttrs>};
 
 Tensors ctc_greedy(const Tensor& y, const Tensor& input_length, double epsilon) {
-  return apply_all(ctc_greedy_row, CtcAttrs{epsilon}, {y, input_length});
+  return apply_all(ctc_greedy_op, CtcAttrs{epsilon}, {y, input_length});
 }
 Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamOptions& options, double epsilon) {
   const BeamAttrs attrs{.n_out = static_cast<std::int32_t>(options.paths + 1), .merge_repeated = options.merge_repeated, .width = options.width, .epsilon = epsilon};
-  return apply_all(ctc_beam_row, attrs, {y, input_length});
+  return apply_all(ctc_beam_op, attrs, {y, input_length});
 }
 
 }  // namespace kassette

@@ -12,17 +12,17 @@ namespace {
 // How long the longest label is, and with it the shape of the result, has to be known on the host before the call returns, so decoding
 // waits for the device however it is done. The search goes on the host then: its sorts and ties depend on the last bits of logarithms,
 // and a device's differ from the CPU's there. The scores are copied once, results go back to the device.
-void run_on_host(const Call& call) {
+void run_on_host(const OpCall& call) {
   CudaBackend& device = device_of(call.device);
   std::vector<std::byte> held[2];
-  Array in[2];
+  InputView in[2];
   for (int i = 0; i < 2; ++i) {
     held[i].resize(static_cast<std::size_t>(call.spec(i).bytes()));
     if (!held[i].empty()) device.copy_to_host(held[i].data(), call.in[i].data, call.spec(i).bytes());
     in[i] = {call.in[i].body, held[i].data()};
   }
   host_services().allocate_output(*call.out[call.n_out - 1], cpu);   // the scores; the kernel allocates the labels
-  call.op.cpu(Call{call.op, call.attrs, in, call.n_in, call.out, call.n_out, cpu});
+  call.op.cpu(OpCall{call.op, call.attrs, in, call.n_in, call.out, call.n_out, cpu});
   for (int i = 0; i < call.n_out; ++i) {
     Body& out = *call.out[i];
     std::vector<std::byte> made(static_cast<std::size_t>(out.bytes()));

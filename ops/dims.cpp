@@ -6,7 +6,7 @@
 
 #include "core/convert.h"
 #include "core/rank.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/operand.h"
 #include "ops/shaping.h"
 
@@ -22,7 +22,7 @@ std::int64_t element(const std::byte* p, DType dtype, std::int64_t i) {
 }
 
 /// Values of an integer tensor of rank 0 or 1; false where there are more than a shape has.
-bool read_values(const Spec& s, const std::byte* data, DimValues& v) {
+bool read_values(const TensorSpec& s, const std::byte* data, DimValues& v) {
   std::int64_t n = s.rank == 0 ? 1 : s.dims[0];
   if (!is_rank(n)) return false;
   v.rank = static_cast<int>(n);
@@ -49,8 +49,8 @@ DimValues peek(const Body& b, int depth) {
   const OpDef* op = b.node ? b.node->op : nullptr;
   if (op && depth < 4) {
     const Node& n = *b.node;
-    if (op == &shape_row) {
-      const Spec& x = n.in()[0];
+    if (op == &shape_op) {
+      const TensorSpec& x = n.in()[0];
       v.rank = x.rank;
       for (int i = 0; i < v.rank; ++i) {
         v.at[i] = x.dims[i];
@@ -58,10 +58,10 @@ DimValues peek(const Body& b, int depth) {
       }
       return v;
     }
-    if (op == &index_row) {
+    if (op == &index_op) {
       DimValues from = peek(n.in()[0], depth + 1);
       if (from.rank >= 0 && index_dims(n.attrs, from, v)) return v;
-    } else if (op == &pack_row || ((op == &stack_row || op == &concatenate_row) && b.rank == 1)) {
+    } else if (op == &pack_op || ((op == &stack_op || op == &concatenate_op) && b.rank == 1)) {
       v.rank = 0;
       for (std::uint32_t i = 0; i < n.n_in; ++i) append(v, peek(n.in()[i], depth + 1));
       if (v.rank >= 0) return v;
@@ -78,7 +78,7 @@ struct ShapeAttrs {
   static constexpr const char* attrs_name = "shape";
   DType dtype;
 };
-void shape_rule(const Call& call, Spec* out) {
+void shape_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.attrs.as<ShapeAttrs>().dtype;
   out->rank = 1;
   out->dims[0] = call.spec(0).rank;
@@ -87,21 +87,21 @@ std::int32_t checked(const char* op, std::int64_t n) {
   if (n > INT32_MAX) fail<ValueError>(op, ": ", n, " does not fit int32");
   return static_cast<std::int32_t>(n);
 }
-void shape_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void shape_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   for (int i = 0; i < x.rank; ++i)
     if (call.out[0]->dtype == int64) call.out_as<std::int64_t>()[i] = x.dims[i];
     else call.out_as<std::int32_t>()[i] = checked("shape", x.dims[i]);
 }
-void size_rule(const Call&, Spec* out) {
+void size_rule(const OpCall&, TensorSpec* out) {
   out->dtype = int32;
   out->rank = 0;
 }
-void size_kernel(const Call& call) { *call.out_as<std::int32_t>() = checked("size", call.spec(0).numel()); }
+void size_kernel(const OpCall& call) { *call.out_as<std::int32_t>() = checked("size", call.spec(0).numel()); }
 
-void pack_rule(const Call& call, Spec* out) {
+void pack_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < call.n_in; ++i) {
-    const Spec& s = call.spec(i);
+    const TensorSpec& s = call.spec(i);
     if (!s.dtype.is_integer()) fail<TypeError>("shape: a size is a tensor of ", s.dtype, "; it must be an integer");
     if (s.rank > 0) fail<ValueError>("shape: a size is a tensor of shape ", s, "; it must be a scalar");
   }
@@ -109,7 +109,7 @@ void pack_rule(const Call& call, Spec* out) {
   out->rank = 1;
   out->dims[0] = call.n_in;
 }
-void pack_kernel(const Call& call) {
+void pack_kernel(const OpCall& call) {
   for (int i = 0; i < call.n_in; ++i)
     call.out_as<std::int64_t>()[i] = element(call.in[i].data, call.spec(i).dtype, 0);
 }
@@ -129,24 +129,24 @@ Tensor packed(const Dims& dims, const char* what) {
     const Body& b = Access::body(*d.tensor_);
     if (!b.dtype.is_integer()) fail<TypeError>(what, ": a size is a tensor of ", b.dtype, "; it must be an integer");
     if (b.rank > 0)
-      fail<ValueError>(what, ": a size is a tensor of shape ", static_cast<const Spec&>(b), "; it must be a scalar");
+      fail<ValueError>(what, ": a size is a tensor of shape ", static_cast<const TensorSpec&>(b), "; it must be a scalar");
     sizes.push_back(on_host(*d.tensor_));
   }
-  return apply_all(pack_row, Attrs(), sizes)[0];
+  return apply_all(pack_op, Attrs(), sizes)[0];
 }
 
 }  // namespace
 
 // The shape of a tensor is known on the host wherever its elements are: inputs count as host operands.
-constinit const OpDef shape_row{.name = "shape", .rule = shape_rule, .cpu = shape_kernel, .shape_only = 1, .host = 1};
-constinit const OpDef size_row{.name = "size", .rule = size_rule, .cpu = size_kernel, .shape_only = 1, .host = 1};
+constinit const OpDef shape_op{.name = "shape", .rule = shape_rule, .cpu = shape_kernel, .shape_only = 1, .host = 1};
+constinit const OpDef size_op{.name = "size", .rule = size_rule, .cpu = size_kernel, .shape_only = 1, .host = 1};
 /// Scalars to the list of sizes they stand for.
-constinit const OpDef pack_row{.name = "pack", .rule = pack_rule, .cpu = pack_kernel, .host = ~0u};
+constinit const OpDef pack_op{.name = "pack", .rule = pack_rule, .cpu = pack_kernel, .host = ~0u};
 
 Tensor shape_of(const Tensor& x, DType dtype) {
-  return apply1(shape_row, ShapeAttrs{dtype}, {x});
+  return apply1(shape_op, ShapeAttrs{dtype}, {x});
 }
-Tensor size_of(const Tensor& x) { return apply1(size_row, {x}); }
+Tensor size_of(const Tensor& x) { return apply1(size_op, {x}); }
 
 Tensor dims_tensor(const Dims& dims, const char* what) {
   if (dims.whole_) {
@@ -154,15 +154,15 @@ Tensor dims_tensor(const Dims& dims, const char* what) {
     if (!t.defined()) fail<ValueError>(what, ": the shape is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(t);
     if (!b.dtype.is_integer()) fail<TypeError>(what, ": the shape is a tensor of ", b.dtype, "; it must be of integers");
-    if (b.rank == 0) return in_name_of(what, [&] { return packed({t}, what); });
+    if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, what); });
     if (b.rank > 1)
-      fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const Spec&>(b), "; it must have one axis");
+      fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(b), "; it must have one axis");
     return on_host(t);
   }
   if (dims.size_ < 0) fail<ValueError>(what, ": the shape is None; its rank must be known here");
   for (int i = 0; i < dims.size_; ++i)
-    if (dims.dims_[i].tensor_) return in_name_of(what, [&] { return packed(dims, what); });
-  Tensor t = empty_tensor(Spec(int64, {dims.size_}));
+    if (dims.dims_[i].tensor_) return attribute_errors(what, [&] { return packed(dims, what); });
+  Tensor t = empty_tensor(TensorSpec(int64, {dims.size_}));
   std::int64_t* sizes = mutable_data<std::int64_t>(t);
   for (int i = 0; i < dims.size_; ++i) {
     std::int64_t n = dims.dims_[i].value_;
@@ -184,10 +184,10 @@ std::ostream& operator<<(std::ostream& os, const DimValues& dims) {
 
 namespace {
 
-void check_count(const char* what, const DimValues& v, const Spec& dims) {
+void check_count(const char* what, const DimValues& v, const TensorSpec& dims) {
   if (v.rank < 0) (void)checked_rank(what, dims.dims[0]);
 }
-void to_shape(const char* what, const DimValues& v, Spec* out) {
+void to_shape(const char* what, const DimValues& v, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
@@ -198,21 +198,21 @@ void to_shape(const char* what, const DimValues& v, Spec* out) {
 
 }  // namespace
 
-Spec shape_from(const Tensor& dims, DType dtype, const char* what) {
+TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what) {
   const Body& b = Access::body(dims);
   Value value = concrete_value(b, what);
   DimValues v;
   read_values(b, static_cast<const std::byte*>(value.storage->data) + value.offset, v);
   check_count(what, v, b);
-  Spec shape;
+  TensorSpec shape;
   shape.dtype = dtype;
   to_shape(what, v, &shape);
   return shape;
 }
 
-DimValues read_dims(const Call& call, int i) {
-  const Array& a = call.in[i];
-  if (a.body->rank > 1) fail<ValueError>(call.op.name, ": the shape is a tensor of shape ", static_cast<const Spec&>(*a.body), "; it must have one axis");
+DimValues read_dims(const OpCall& call, int i) {
+  const InputView& a = call.in[i];
+  if (a.body->rank > 1) fail<ValueError>(call.op.name, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(*a.body), "; it must have one axis");
   if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
   DimValues v;
   read_values(*a.body, a.data, v);
@@ -220,9 +220,9 @@ DimValues read_dims(const Call& call, int i) {
   return v;
 }
 
-void dims_from(const Call& call, int i, Spec* out) { to_shape(call.op.name, read_dims(call, i), out); }
+void dims_from(const OpCall& call, int i, TensorSpec* out) { to_shape(call.op.name, read_dims(call, i), out); }
 
-bool repeats_rows(const Spec& a, const Spec& b) {
+bool repeats_rows(const TensorSpec& a, const TensorSpec& b) {
   int first = 0;
   while (first < a.rank && a.dims[first] == 1) ++first;
   const int rank = a.rank - first;

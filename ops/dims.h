@@ -7,7 +7,7 @@
 
 namespace kassette {
 
-extern const OpDef shape_row, size_row, pack_row;
+extern const OpDef shape_op, size_op, pack_op;
 
 /// The run-time shape as a 1-D tensor on the host; int32 as the specification has it, int64 for our own use.
 Tensor shape_of(const Tensor& x, DType dtype);
@@ -19,7 +19,7 @@ Tensor size_of(const Tensor& x);
 Tensor dims_tensor(const Dims& dims, const char* what);
 
 /// The shape that a concrete dims_tensor holds. Throws ValueError for negative numbers, in the name of `what`.
-Spec shape_from(const Tensor& dims, DType dtype, const char* what);
+TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what);
 
 /// What a rule knows of a shape argument.
 struct DimValues {
@@ -32,11 +32,11 @@ struct DimValues {
 std::ostream& operator<<(std::ostream& os, const DimValues& dims);
 /// Input i, a 1-D integer tensor on the host: its values where they are known; else looks through packed numbers and
 /// shape(y)[j], so that static dims stay static. Negative numbers come as they are.
-DimValues read_dims(const Call& call, int i);
+DimValues read_dims(const OpCall& call, int i);
 /// The same as a shape: rank and dims of `out`. Throws ValueError for negative numbers.
-void dims_from(const Call& call, int i, Spec* out);
+void dims_from(const OpCall& call, int i, TensorSpec* out);
 
 /// Whether the elements of `a` are those of a row of `b`, so that broadcast to `b` they come again and again. Both shapes are known.
-bool repeats_rows(const Spec& a, const Spec& b);
+bool repeats_rows(const TensorSpec& a, const TensorSpec& b);
 
 }  // namespace kassette

@@ -22,7 +22,7 @@ struct Run {
 };
 
 struct Runner {
-  const Call& call;
+  const OpCall& call;
   const LoopSet* loops;
   int arity;
   int in_size[kMaxArity];
@@ -77,11 +77,11 @@ struct Walk {
   std::int64_t dims[kMaxRank];
   std::int64_t strides[kMaxArity][kMaxRank];
 
-  Walk(const Call& call, int arity) {
-    const Spec& out = *call.out[0];
+  Walk(const OpCall& call, int arity) {
+    const TensorSpec& out = *call.out[0];
     std::int64_t step[kMaxArity], stride[kMaxArity][kMaxRank];
     for (int k = 0; k < arity; ++k) {
-      const Spec& s = call.spec(k);
+      const TensorSpec& s = call.spec(k);
       step[k] = 1;
       for (int i = out.rank - 1; i >= 0; --i) {
         int j = i - (out.rank - s.rank);
@@ -106,7 +106,7 @@ struct Walk {
   }
 };
 
-void run_broadcast(const Runner& run, const Call& call, int arity, std::int64_t n, int grain) {
+void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_t n, int grain) {
   Walk w(call, arity);
   std::int64_t inner = w.dims[w.rank - 1], rows = n / inner;
   Run base{};
@@ -137,7 +137,7 @@ void run_broadcast(const Runner& run, const Call& call, int arity, std::int64_t 
 }
 
 /// Operands that need no walk, on the calling thread: what most calls are. False where that does not hold.
-bool run_small(const Call& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out, std::int64_t n) {
+bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out, std::int64_t n) {
   const void* in[kMaxArity];
   int mask = 0;
   for (int i = 0; i < family.arity; ++i) {
@@ -151,7 +151,7 @@ bool run_small(const Call& call, const ElementwiseLoops& family, const LoopSet* 
   return true;
 }
 
-__attribute__((noinline)) void run_large(const Call& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
+__attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
                                          std::int64_t n) {
   int arity = family.arity;
   bool half = !loops;
@@ -162,7 +162,7 @@ __attribute__((noinline)) void run_large(const Call& call, const ElementwiseLoop
   r.out = out.data();
   bool flat = true;
   for (int i = 0; i < arity; ++i) {
-    const Spec& s = call.spec(i);
+    const TensorSpec& s = call.spec(i);
     run.in_size[i] = s.dtype.size();
     r.in[i] = call.in[i].data;
     std::int64_t m = s.numel();
@@ -185,7 +185,7 @@ __attribute__((noinline)) void run_large(const Call& call, const ElementwiseLoop
 
 }  // namespace
 
-void elementwise_kernel(const Call& call) {
+void elementwise_kernel(const OpCall& call) {
   const ElementwiseLoops& family = *call.op.loops;
   const Body& out = *call.out[0];
   std::int64_t n = out.numel();
@@ -202,7 +202,7 @@ Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y) {
   return apply1(row, {a, b});
 }
 
-void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out) {
+void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {
   if (a.rank < 0 || b.rank < 0) {
     out->rank = -1;
     return;
@@ -219,7 +219,7 @@ void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out) {
   }
 }
 
-void same_rule(const Call& call, Spec* out) { out->set(call.spec(0)); }
+void same_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(0)); }
 
 void fail_dtypes(const OpDef& op, DType a, DType b) {
   fail<TypeError>(op.name, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");

@@ -93,12 +93,12 @@ void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]
 
 /// Operands of these shapes, broadcast to `out`.
 template <int kArity>
-Operands broadcast(const Spec* const (&specs)[kArity], const Spec& out) {
+Operands broadcast(const TensorSpec* const (&specs)[kArity], const TensorSpec& out) {
   Operands o{};
   o.n = out.numel();
   std::int64_t strides[kArity][kMaxRank];
   for (int k = 0; k < kArity; ++k) {
-    const Spec& s = *specs[k];
+    const TensorSpec& s = *specs[k];
     std::int64_t step = 1;
     for (int i = out.rank - 1; i >= 0; --i) {
       int j = i - (out.rank - s.rank);
@@ -117,8 +117,8 @@ Operands broadcast(const Spec* const (&specs)[kArity], const Spec& out) {
 }
 /// The first kArity inputs of a call, broadcast to output 0.
 template <int kArity>
-Operands operands_of(const Call& call) {
-  const Spec* specs[kArity];
+Operands operands_of(const OpCall& call) {
+  const TensorSpec* specs[kArity];
   for (int k = 0; k < kArity; ++k) specs[k] = &call.spec(k);
   Operands o = broadcast<kArity>(specs, *call.out[0]);
   for (int k = 0; k < kArity; ++k) o.in[k] = call.in[k].data;
@@ -165,12 +165,12 @@ __global__ void run_each(F f, Operands o) {
 }
 
 template <int kArity, class F>
-void launch_each(const Call& call, F f, const Operands& o) {
+void launch_each(const OpCall& call, F f, const Operands& o) {
   if (o.n == 0) return;
   launch(call.op.name, device_of(call.device), blocks_for(o.n), run_each<kArity, F>, f, o);
 }
 template <int kArity, class F>
-void launch_each(const Call& call, F f) {
+void launch_each(const OpCall& call, F f) {
   launch_each<kArity>(call, f, operands_of<kArity>(call));
 }
 
@@ -247,7 +247,7 @@ __global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest)
 
 /// Output 0: f(an element of each of the first kArity inputs), all of them T's, of which f is given and gives the wide kind.
 template <class T, int kArity, class F>
-void launch_values(const Call& call, F f) {
+void launch_values(const OpCall& call, F f) {
   const Operands o = operands_of<kArity>(call);
   const Valued<T, kArity, F> valued{f};
   if constexpr (!std::is_same_v<T, Wide<T>>) {

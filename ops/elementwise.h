@@ -29,7 +29,7 @@ struct ElementwiseLoops {
 
 /// The kernel of every elementwise row: call.op.loops says which loops. All operands have one dtype (conditions of `where`
 /// aside, see ternary.cpp), the output has the broadcast shape.
-void elementwise_kernel(const Call& call);
+void elementwise_kernel(const OpCall& call);
 
 struct Add;
 struct Relu;
@@ -62,18 +62,18 @@ Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
 /// The shape that shapes a and b broadcast to, unknown dims included; throws ValueError in the name of the op.
-void broadcast_spec(const char* op, const Spec& a, const Spec& b, Spec* out);
+void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out);
 /// Shape and dtype of the first input.
-void same_rule(const Call& call, Spec* out);
+void same_rule(const OpCall& call, TensorSpec* out);
 [[noreturn]] __attribute__((noinline, cold)) void fail_dtypes(const OpDef& op, DType a, DType b);
 [[noreturn]] __attribute__((noinline, cold)) void fail_domain(const OpDef& op, DType dtype, Domain domain);
 /// Throws TypeError unless the dtypes of inputs 0 and 1 agree.
-inline void check_same_dtype(const Call& call) {
+inline void check_same_dtype(const OpCall& call) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
   if (a != b) fail_dtypes(call.op, a, b);
 }
 /// Throws TypeError where the dtype of the last input is outside.
-inline void check_domain(const Call& call, Domain domain) {
+inline void check_domain(const OpCall& call, Domain domain) {
   DType d = call.spec(call.n_in - 1).dtype;
   bool ok = domain == Domain::anything || (domain == Domain::floats && d.is_float()) ||
             (domain == Domain::numbers && !d.is_bool()) || (domain == Domain::bools && d.is_bool()) ||

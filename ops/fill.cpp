@@ -16,13 +16,13 @@ namespace kassette {
 namespace {
 
 template <class T>
-T number(const Array& a) {
+T number(const InputView& a) {
   T v;
   convert(&v, kassette::dtype_of(static_cast<const T*>(nullptr)), a.data, a.body->dtype, 1);
   return v;
 }
 
-bool in_floats(const Call& call) {
+bool in_floats(const OpCall& call) {
   for (int i = 0; i < 3; ++i)
     if (call.spec(i).dtype.is_float()) return true;
   return false;
@@ -57,7 +57,7 @@ bool fits(std::int64_t v, DType dtype) {
   });
 }
 
-void arange_rule(const Call& call, Spec* out) {
+void arange_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.op.placement(call.attrs).dtype;
   if (out->dtype.is_bool()) fail<TypeError>("arange: bool is not a number");
   out->rank = 1;
@@ -79,7 +79,7 @@ void arange_rule(const Call& call, Spec* out) {
 }
 
 template <class From>
-void fill_range(const Call& call) {
+void fill_range(const OpCall& call) {
   From start = number<From>(call.in[0]), step = number<From>(call.in[2]);
   dispatch(call.out[0]->dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
@@ -89,7 +89,7 @@ void fill_range(const Call& call) {
     });
   });
 }
-void arange_kernel(const Call& call) {
+void arange_kernel(const OpCall& call) {
   if (in_floats(call)) fill_range<double>(call);
   else fill_range<std::int64_t>(call);
 }
@@ -99,12 +99,12 @@ struct FillAttrs {
   Placement placement;
 };
 
-void eye_rule(const Call& call, Spec* out) {
+void eye_rule(const OpCall& call, TensorSpec* out) {
   dims_from(call, 0, out);
   out->dtype = call.op.placement(call.attrs).dtype;
   if (out->rank >= 0 && out->rank != 2) fail<ValueError>("eye: ", int(out->rank), " sizes; it takes one or two");
 }
-void eye_kernel(const Call& call) {
+void eye_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   zero_bytes(out.data(), out.bytes());
   dispatch(out.dtype, [&](auto* null) {
@@ -116,17 +116,17 @@ void eye_kernel(const Call& call) {
 }  // namespace
 
 /// Inputs: start, stop, step.
-constinit const OpDef arange_row{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
+constinit const OpDef arange_op{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
 /// Input: the shape.
-constinit const OpDef eye_row{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};
+constinit const OpDef eye_op{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};
 
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype) {
-  return apply1(arange_row, FillAttrs{{dtype, context().place}}, {start, stop, step});
+  return apply1(arange_op, FillAttrs{{dtype, context().place}}, {start, stop, step});
 }
 Tensor eye(const Dims& shape, DType dtype) {
-  return apply1(eye_row, FillAttrs{{dtype, context().place}}, {dims_tensor(shape, "eye")});
+  return apply1(eye_op, FillAttrs{{dtype, context().place}}, {dims_tensor(shape, "eye")});
 }
-Tensor filled_tensor(const Tensor& value, const Spec& shape, Device device, const char* what) {
+Tensor filled_tensor(const Tensor& value, const TensorSpec& shape, Device device, const char* what) {
   Tensor t = empty_tensor(shape, what, device);
   if (device != cpu) {
     fill_elements(device, Access::body(t).data(), shape.numel(), Access::body(value).data(), shape.dtype.size());
@@ -138,7 +138,7 @@ Tensor filled_tensor(const Tensor& value, const Spec& shape, Device device, cons
   return t;
 }
 constexpr std::int64_t kFilledTogether = 4096;   // bytes
-Tensor filled_with(int value, const Spec& shape, Device device, const char* what) {
+Tensor filled_with(int value, const TensorSpec& shape, Device device, const char* what) {
   if (device != cpu) return filled_tensor(scalar_tensor(Scalar(value), shape.dtype, what), shape, device, what);
   Tensor t = empty_tensor(shape, what);
   Body& b = Access::body(t);

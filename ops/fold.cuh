@@ -273,11 +273,11 @@ struct PartOf {
 };
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts);
+void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts);
 
 /// Launches in parts where a launch of so many blocks would leave the device idle, and folds them.
 template <class C, class Fold, class Finish, class Launch>
-void in_parts(const Call& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold, const Finish& finish, Launch first) {
+void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold, const Finish& finish, Launch first) {
   Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
   first(partial);
@@ -285,7 +285,7 @@ void in_parts(const Call& call, CudaBackend& device, std::int64_t groups, std::i
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts) {
+void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts) {
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
   const bool whole = kSize == 1 || (g.kept.dense() && g.kept.dims[g.kept.rank - 1] % kSize == 0);
@@ -303,7 +303,7 @@ void launch_columns(const Call& call, CudaBackend& device, const Groups& g, cons
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_rows(const Call& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish) {
+void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish) {
   constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;   // packs of a group that is a block's, and of a part
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
@@ -319,7 +319,7 @@ void launch_rows(const Call& call, CudaBackend& device, const Groups& g, const F
 /// kStreams tensors of T that it reads; a fold has `identity` and folds two values, of what maps
 /// give or of folds; it may have its own way to `take` many.
 template <class C, class Fold, class Map, class Finish>
-void fold_groups(const Call& call, const Groups& g, Fold fold, Map map, Finish finish) {
+void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish finish) {
   if (g.kept.n == 0) return;
   CudaBackend& device = device_of(call.device);
   if (g.along.n == 0 || g.kept.dense()) launch_columns<C>(call, device, g, fold, map, finish, /*parts=*/true);

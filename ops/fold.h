@@ -96,7 +96,7 @@ void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_colum
 
 /// Folds the marked runs of x, the last first; `out` has the elements of the others.
 template <class T>
-void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Runs runs) {
+void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, CoalescedAxes runs) {
   std::int64_t n_out = 1, n_in = 1;
   int todo = 0;
   for (int i = 0; i < runs.n; ++i) {
@@ -127,7 +127,7 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Runs r
     fold_middle(loops, x, to, outer, runs.size[i], inner);
     held = std::move(next);
     x = to;
-    Runs rest;
+    CoalescedAxes rest;
     for (int k = 0; k < runs.n; ++k)
       if (k != i) rest.push(runs.size[k], runs.marked[k]);
     runs = rest;
@@ -135,7 +135,7 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Runs r
 }
 
 template <class T>
-void fold_runs(Fold fold, const T* x, T* out, const Runs& runs) {
+void fold_runs(Fold fold, const T* x, T* out, const CoalescedAxes& runs) {
   fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
 }
 

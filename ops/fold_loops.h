@@ -18,15 +18,15 @@ struct FoldLoops {
 };
 /// Sums of squared deviations from means: one mean per row, or per column.
 template <class T>
-struct GapLoops {
+struct DeviationLoops {
   void (*rows)(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n);
   void (*columns)(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
 struct FoldTable {
   FoldLoops<float> f32[4];
   FoldLoops<double> f64[4];
-  GapLoops<float> gap_f32;
-  GapLoops<double> gap_f64;
+  DeviationLoops<float> gap_f32;
+  DeviationLoops<double> gap_f64;
 };
 KASSETTE_LEVEL_TABLES(FoldTable, fold_table)
 

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::int64_t kGrainBytes = 3 << 16, kLargeTable = 1 << 17;
 
-void check_indices(const char* op, const Spec& s) {
+void check_indices(const char* op, const TensorSpec& s) {
   if (s.dtype != int32 && s.dtype != int64)
     fail<TypeError>(op, ": the indices are ", s.dtype, "; they must be int32 or int64 (K::cast)");
 }
 
-void gather_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(0), &indices = call.spec(1);
+void gather_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
   const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;   // x[i]: the index is a scalar, also where its rank is not known yet
   if (one && indices.rank > 0)
@@ -43,7 +43,7 @@ void gather_rule(const Call& call, Spec* out) {
 /// Where the selected parts stand: `outer` times `size` parts of `inner` elements.
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
-  Parts(const Spec& x, std::int64_t raw_axis) {
+  Parts(const TensorSpec& x, std::int64_t raw_axis) {
     int axis = place_axis("gather", raw_axis, x);
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
@@ -54,7 +54,7 @@ struct Parts {
 /// The indices, checked and counted from the front.
 class Indices {
  public:
-  Indices(const Call& call, int i, std::int64_t size) : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
+  Indices(const OpCall& call, int i, std::int64_t size) : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
     bool wraps = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
     std::int64_t low = wraps ? -size : 0;
     for (std::int64_t k = 0; k < n_; ++k) {
@@ -78,7 +78,7 @@ class Indices {
   std::int64_t size_;
 };
 
-void gather_kernel(const Call& call) {
+void gather_kernel(const OpCall& call) {
   Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
   Indices at(call, 1, p.size);
   std::int64_t bytes = p.inner * call.spec(0).dtype.size(), n = at.size();
@@ -96,11 +96,11 @@ void gather_kernel(const Call& call) {
   });
 }
 
-void gather_gradient(const Rewind& r) { r.din(0) = apply1(gather_grad_like_row, r.attrs, {r.dy(), r.in(1), r.in(0)}); }
+void gather_gradient(const VjpContext& r) { r.din(0) = apply1(gather_grad_like_op, r.attrs, {r.dy(), r.in(1), r.in(0)}); }
 
 // ---- adding back -----------------------------------------------------------------------------------------------------
 
-void gather_grad_rule(const Call& call, Spec* out) {
+void gather_grad_rule(const OpCall& call, TensorSpec* out) {
   check_indices("gather", call.spec(1));
   out->set(call.spec(2));
   out->dtype = call.spec(0).dtype;
@@ -138,7 +138,7 @@ void add_range(const T* dy, const Indices& at, T* to, std::int64_t inner, std::i
   }
 }
 
-void gather_grad_kernel(const Call& call) {
+void gather_grad_kernel(const OpCall& call) {
   Parts p(*call.out[0], call.attrs.as<GatherAttrs>().axis);
   Indices at(call, 1, p.size);
   if (call.out[0]->numel() == 0) return;
@@ -162,19 +162,19 @@ void gather_grad_kernel(const Call& call) {
   });
 }
 
-void gather_grad_gradient(const Rewind& r) { r.din(0) = apply1(gather_row, r.attrs, {r.dy(), r.in(1)}); }
+void gather_grad_gradient(const VjpContext& r) { r.din(0) = apply1(gather_op, r.attrs, {r.dy(), r.in(1)}); }
 
 // ---- one_hot ---------------------------------------------------------------------------------------------------------
 
-void one_hot_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void one_hot_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   if (!x.dtype.is_integer()) fail<TypeError>("one_hot: the indices are ", x.dtype, "; they must be integers (K::cast)");
   out->dtype = float32;
   out->rank = x.rank < 0 ? x.rank : checked_rank("one_hot", x.rank + 1, x);
   for (int i = 0; i < x.rank; ++i) out->dims[i] = x.dims[i];
   if (x.rank >= 0) out->dims[x.rank] = call.attrs.as<OneHotAttrs>().classes;
 }
-void one_hot_kernel(const Call& call) {
+void one_hot_kernel(const OpCall& call) {
   std::int64_t classes = call.attrs.as<OneHotAttrs>().classes;
   if (classes == 0) return;
   dispatch(call.spec(0).dtype, [&](auto* null) {
@@ -195,22 +195,22 @@ void one_hot_kernel(const Call& call) {
 
 }  // namespace
 
-constinit const OpDef gather_row{.name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
+constinit const OpDef gather_op{.name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
 /// The adjoint of gather: zeros with the shape of input 2, and the parts of input 0 added where the indices, input 1, point.
-constinit const OpDef gather_grad_like_row{.name = "gather_grad_like",
+constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
                                            .rule = gather_grad_rule,
                                            .cpu = gather_grad_kernel,
                                            .vjp = gather_grad_gradient,
                                            .saves_in = 2,
                                            .shape_only = 4};
-constinit const OpDef one_hot_row{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel};
+constinit const OpDef one_hot_op{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel};
 
 Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {
-  return apply1(gather_row, GatherAttrs{axis, wrap}, {x, indices});
+  return apply1(gather_op, GatherAttrs{axis, wrap}, {x, indices});
 }
 Tensor one_hot(const Tensor& indices, std::int64_t classes) {
   if (classes < 0) fail<ValueError>("one_hot: num_classes ", classes, " is negative");
-  return apply1(one_hot_row, OneHotAttrs{classes}, {indices});
+  return apply1(one_hot_op, OneHotAttrs{classes}, {indices});
 }
 
 }  // namespace kassette

@@ -16,7 +16,7 @@ namespace {
 struct Parts {
   std::int64_t outer = 1, size, inner = 1;
   Divider by_inner;
-  Parts(const Spec& x, std::int64_t raw_axis) {
+  Parts(const TensorSpec& x, std::int64_t raw_axis) {
     const int axis = from_front(raw_axis, x.rank);   // the rule has looked at it
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
@@ -42,7 +42,7 @@ struct Indices {
   std::int64_t size;
   bool wraps;   // negative ones count from the end
   Faults faults;
-  Indices(const Call& call, std::int64_t size_) : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative), faults(device_of(call.device).faults()) {}
+  Indices(const OpCall& call, std::int64_t size_) : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative), faults(device_of(call.device).faults()) {}
   /// Counted from the front; -1 for one that is out of range.
   __device__ std::int64_t operator[](std::int64_t k) const {
     const auto at = static_cast<std::int64_t>(ids[k]);
@@ -54,7 +54,7 @@ struct Indices {
 };
 /// Calls f(Indices) with what input 1 is.
 template <class F>
-void with_indices(const Call& call, std::int64_t size, F f) {
+void with_indices(const OpCall& call, std::int64_t size, F f) {
   if (call.spec(1).dtype == int64) f(Indices<std::int64_t>(call, size));
   else f(Indices<std::int32_t>(call, size));
 }
@@ -82,7 +82,7 @@ __global__ void gather_each(Parts p, Divider by_n, const T* x, Indices<I> indice
     out[t] = at < 0 ? T(0) : x[(s.o * p.size + at) * p.inner + s.i];
   }
 }
-void run_gather(const Call& call) {
+void run_gather(const OpCall& call) {
   const Parts p(call.spec(0), call.attrs.as<GatherAttrs>().axis);
   const std::int64_t n = call.spec(1).numel(), total = call.out[0]->numel();
   if (n == 0) return;
@@ -168,7 +168,7 @@ __global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divide
 /// `start` and `order` for input 1.
 class Order {
  public:
-  Order(const Call& call, std::int64_t size)
+  Order(const OpCall& call, std::int64_t size)
       : device_(device_of(call.device)), n_(call.spec(1).numel()), starts_(device_, (size + 1) * 8), lists_(device_, 4 * n_ * 8) {
     if (n_ > 0) {
       with_indices(call, size, [&](const auto& indices) {
@@ -207,8 +207,8 @@ class Order {
   const Scratch starts_, lists_;
 };
 
-void run_gather_grad(const Call& call) {
-  const Spec& out = *call.out[0];
+void run_gather_grad(const OpCall& call) {
+  const TensorSpec& out = *call.out[0];
   if (out.numel() == 0) return;
   const Parts p(out, call.attrs.as<GatherAttrs>().axis);
   const Order order(call, p.size);
@@ -235,7 +235,7 @@ __global__ void one_hot_each(std::int64_t n, Divider by_classes, const I* ids, f
     out[t] = static_cast<std::int64_t>(ids[k]) == t - k * by_classes.by;
   }
 }
-void run_one_hot(const Call& call) {
+void run_one_hot(const OpCall& call) {
   const std::int64_t n = call.out[0]->numel();
   if (n == 0) return;
   for_dtype<Domain::integers>(call.spec(0).dtype, [&](auto* p) {
@@ -259,8 +259,8 @@ __global__ void sum_each(Walk kept, Walk copies, const T* from, T* out) {
 
 }  // namespace
 
-void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
-  const Spec& out = *call.out[0];
+void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
+  const TensorSpec& out = *call.out[0];
   Walk of_kept, of_copies;
   for (int d = 0; d < kept.rank; ++d) of_kept.push(kept.dims[d], kept.from[d]);
   for (int d = 0; d < copies.rank; ++d) of_copies.push(copies.dims[d], copies.from[d]);

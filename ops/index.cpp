@@ -18,7 +18,7 @@ using Part = IndexList::Part;
 /// Null: the integer of IndexAttrs, on the first axis.
 const IndexList* list_of(const Attrs& attrs) { return static_cast<const IndexList*>(attrs.extra.get()); }
 
-[[noreturn]] void fail_range(const char* op, std::int64_t i, int axis, const Spec& x) {
+[[noreturn]] void fail_range(const char* op, std::int64_t i, int axis, const TensorSpec& x) {
   fail<ValueError>(op, ": ", i, " is out of range for axis ", axis, " of a tensor of shape ", x);
 }
 
@@ -39,13 +39,13 @@ void place_slice(const Part& p, std::int64_t n, Region& r, int axis) {
   if (r.count[axis] <= 1) r.step[axis] = 1;
 }
 
-void put(Spec& out, std::int64_t n, const char* op, const Spec& x) {
+void put(TensorSpec& out, std::int64_t n, const char* op, const TensorSpec& x) {
   int last = out.rank;
   out.rank = checked_rank(op, last + 1, x);
   out.dims[last] = n;
 }
 
-void place_int(const char* op, std::int64_t i, const Spec& x, int axis, Region& r) {
+void place_int(const char* op, std::int64_t i, const TensorSpec& x, int axis, Region& r) {
   std::int64_t n = x.dims[axis];
   if (n >= 0 && (i < -n || i >= n)) fail_range(op, i, axis, x);
   r.start[axis] = i < 0 && n >= 0 ? i + n : i;
@@ -54,7 +54,7 @@ void place_int(const char* op, std::int64_t i, const Spec& x, int axis, Region& 
 }
 
 /// `x` has a known rank.
-Region resolve(const char* op, const Attrs& attrs, const Spec& x) {
+Region resolve(const char* op, const Attrs& attrs, const TensorSpec& x) {
   Region r;
   r.rank = x.rank;
   r.out.dtype = x.dtype;
@@ -93,8 +93,8 @@ Region resolve(const char* op, const Attrs& attrs, const Spec& x) {
   return r;
 }
 
-void index_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void index_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   if (x.rank < 0) {
     out->dtype = x.dtype;
     out->rank = -1;
@@ -110,7 +110,7 @@ void index_rule(const Call& call, Spec* out) {
   out->rank = static_cast<std::int8_t>(x.rank - 1);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i + 1];
 }
-void index_kernel(const Call& call) {
+void index_kernel(const OpCall& call) {
   if (list_of(call.attrs)) {
     take(call, resolve("index", call.attrs, call.spec(0)));
     return;
@@ -122,14 +122,14 @@ void index_kernel(const Call& call) {
   out.storage = std::move(v.storage);
   out.offset = v.offset + i * out.bytes();
 }
-void index_gradient(const Rewind& r) { r.give(0, index_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
+void index_gradient(const VjpContext& r) { r.accumulate(0, index_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
 
-void index_grad_kernel(const Call& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
+void index_grad_kernel(const OpCall& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
 /// Adds input 0 to the elements of `sum` that the index points at.
-bool index_grad_accumulate(const Call& call, Body& sum) {
+bool index_grad_accumulate(const OpCall& call, Body& sum) {
   constexpr std::int64_t kGrain = 3 << 14;   // elements that are worth a thread
-  Window w;
-  if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !window_of(call.attrs, sum, &w)) return false;
+  ColumnSlice w;
+  if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !column_slice_of(call.attrs, sum, &w)) return false;
   const Loop add = binary_row<Add>().loops->find(sum.dtype)->by[0];
   const std::int64_t size = sum.dtype.size();
   const Attrs none;
@@ -147,11 +147,11 @@ bool index_grad_accumulate(const Call& call, Body& sum) {
   });
   return true;
 }
-void index_grad_gradient(const Rewind& r) { r.din(0) = apply1(index_row, r.attrs, {r.dy()}); }
+void index_grad_gradient(const VjpContext& r) { r.din(0) = apply1(index_op, r.attrs, {r.dy()}); }
 
 }  // namespace
 
-bool window_of(const Attrs& attrs, const Spec& x, Window* window) {
+bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* window) {
   if (!x.known() || x.rank == 0) return false;
   const Region r = resolve("index", attrs, x);
   int cut = -1;
@@ -160,7 +160,7 @@ bool window_of(const Attrs& attrs, const Spec& x, Window* window) {
     if (cut >= 0 || r.step[i] != 1) return false;
     cut = i;
   }
-  Window w;
+  ColumnSlice w;
   cut = std::max(cut, 0);
   for (int i = 0; i < r.rank; ++i) (i < cut ? w.rows : w.whole) *= x.dims[i];
   std::int64_t inner = x.dims[cut] ? w.whole / x.dims[cut] : 0;
@@ -170,9 +170,9 @@ bool window_of(const Attrs& attrs, const Spec& x, Window* window) {
   return true;
 }
 
-constinit const OpDef index_row{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .pattern = Pattern::slice, .cuda = index_kernel};
+constinit const OpDef index_op{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .pattern = Pattern::slice, .cuda = index_kernel};
 /// The adjoint of indexing: zeros with the shape of input 1, and input 0 where the index points.
-constinit const OpDef index_grad_like_row{
+constinit const OpDef index_grad_like_op{
     .name = "index_grad_like", .rule = embed_rule, .cpu = index_grad_kernel, .vjp = index_grad_gradient, .shape_only = 2, .accumulate = index_grad_accumulate, .pattern = Pattern::embed, .cuda = index_grad_kernel};
 
 void IndexList::push(const Part& part) {
@@ -188,7 +188,7 @@ bool IndexList::equals(const Extra& other) const {
 }
 
 bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to) {
-  Region r = resolve("index", attrs, Spec(int64, {from.rank}));
+  Region r = resolve("index", attrs, TensorSpec(int64, {from.rank}));
   if (r.out.rank > 1) return false;
   to.rank = static_cast<int>(r.count[0]);
   to.unknown = 0;
@@ -201,7 +201,7 @@ bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to) {
 }
 
 Tensor index(const Tensor& x, Ref<Extra> parts) {
-  return apply1(index_row, Attrs(std::move(parts)), {x});
+  return apply1(index_op, Attrs(std::move(parts)), {x});
 }
 
 }  // namespace kassette

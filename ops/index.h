@@ -26,11 +26,11 @@ struct IndexList : Extra {
 
 /// What an index takes where it is whole along all axes but one, and there a run: in memory, `width` elements from `first` on in
 /// each of `rows` rows of `whole` elements.
-struct Window {
+struct ColumnSlice {
   std::int64_t rows = 1, width = 1, whole = 1, first = 0;
 };
 /// Of a row that takes from, or embeds in, a tensor of shape x; false where the index is of another kind.
-bool window_of(const Attrs& attrs, const Spec& x, Window* window);
+bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* window);
 
 /// x[part, part, ...]; the parts are kept.
 Tensor index(const Tensor& x, Ref<Extra> parts);

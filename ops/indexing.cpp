@@ -86,7 +86,7 @@ void add_tensor(Expression& e, const Tensor& t) {
   const Body& b = Access::body(t);
   if (!b.dtype.is_integer()) fail<TypeError>("index: a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
   if (b.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", static_cast<const Spec&>(b), "; an index tensor must be an integer scalar; K::gather takes rows");
+    fail<ValueError>("index: a tensor of shape ", static_cast<const TensorSpec&>(b), "; an index tensor must be an integer scalar; K::gather takes rows");
   if (e.n_tensors == kMaxRank) fail<ValueError>("index: more than ", kMaxRank, " tensors");
   e.tensors[e.n_tensors++] = {&t, e.list->n};
   e.list->push({});
@@ -178,7 +178,7 @@ Index slice(Scalar start, Scalar stop, Scalar step) {
 Tensor Tensor::operator[](const Index& i) const {
   if (leaves_engine()) return elsewhere(*this, {&i}, [&] { return (*this)[i]; });
   if (Access::kind(i) == Index::kInt) {
-    return apply1(index_row, IndexAttrs{Access::start(i)}, {*this});
+    return apply1(index_op, IndexAttrs{Access::start(i)}, {*this});
   }
   Expression e;
   add(e, i);

@@ -11,7 +11,7 @@ namespace kassette {
 struct IntegerRange {
   std::uint64_t low, size;
 };
-inline IntegerRange integer_range(const Call& call) {
+inline IntegerRange integer_range(const OpCall& call) {
   auto [low, high, placement] = call.attrs.as<IntegersAttrs>();
   if (call.n_in > 2) {
     low = *call.in[2].as<std::int64_t>();

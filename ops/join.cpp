@@ -12,11 +12,11 @@ namespace kassette {
 namespace {
 
 /// Shape and dtype that the inputs from `first` on agree in, leaving `axis` aside (negative: none); dims may be unknown.
-void merge(const Call& call, int first, std::int64_t axis, Spec* out) {
+void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   out->rank = -1;
   out->dtype = call.spec(first).dtype;
   for (int k = first; k < call.n_in; ++k) {
-    const Spec& s = call.spec(k);
+    const TensorSpec& s = call.spec(k);
     if (s.dtype != out->dtype)
       fail<TypeError>(call.op.name, ": ", out->dtype, " and ", s.dtype, "; cast one of them (K::cast), tensors are not promoted");
     if (s.rank < 0) continue;
@@ -40,7 +40,7 @@ void merge(const Call& call, int first, std::int64_t axis, Spec* out) {
 /// Elements before and after an axis, as a copy between a tensor and one of its parts sees them.
 struct Cut {
   std::int64_t outer = 1, inner = 1;
-  Cut(const Spec& s, int axis) {
+  Cut(const TensorSpec& s, int axis) {
     for (int i = 0; i < axis; ++i) outer *= s.dims[i];
     for (int i = axis + 1; i < s.rank; ++i) inner *= s.dims[i];
   }
@@ -62,21 +62,21 @@ void copy_part(Device device, std::int64_t outer, std::int64_t width, const std:
 
 // ---- concatenate and split -------------------------------------------------------------------------------------------
 
-void concatenate_rule(const Call& call, Spec* out) {
+void concatenate_rule(const OpCall& call, TensorSpec* out) {
   merge(call, 0, call.attrs.as<AxisAttrs>().axis, out);
   if (out->rank < 0) return;
   if (out->rank == 0) fail<ValueError>("concatenate: scalars have no axis to join along; K::stack makes one");
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, *out);
   std::int64_t n = 0;
   for (int k = 0; k < call.n_in; ++k) {
-    const Spec& s = call.spec(k);
+    const TensorSpec& s = call.spec(k);
     if (s.rank < 0 || s.dims[axis] < 0) n = kUnknown;
     else if (n >= 0) n += s.dims[axis];
   }
   out->dims[axis] = n;
 }
 
-void concatenate_kernel(const Call& call) {
+void concatenate_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   int axis = place_axis("concatenate", call.attrs.as<AxisAttrs>().axis, out), size = out.dtype.size();
   Cut cut(out, axis);
@@ -89,7 +89,7 @@ void concatenate_kernel(const Call& call) {
   }
 }
 
-void concatenate_gradient(const Rewind& r) {
+void concatenate_gradient(const VjpContext& r) {
   Tensors like;
   like.reserve(r.n_in());
   for (int k = 0; k < r.n_in(); ++k) like.push_back(r.in(k));
@@ -97,7 +97,7 @@ void concatenate_gradient(const Rewind& r) {
   for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
 }
 
-void split_rule(const Call& call, Spec* out) {
+void split_rule(const OpCall& call, TensorSpec* out) {
   for (int k = 1; k < call.n_in; ++k) {
     out[k - 1].set(call.spec(k));
     out[k - 1].dtype = call.spec(0).dtype;
@@ -105,7 +105,7 @@ void split_rule(const Call& call, Spec* out) {
 }
 
 /// Parts of the leading axis are where they are already; the rest is copied.
-void part_of(const Call& call, int k, std::int64_t outer, std::int64_t width, std::int64_t whole, std::int64_t at) {
+void part_of(const OpCall& call, int k, std::int64_t outer, std::int64_t width, std::int64_t whole, std::int64_t at) {
   Body& out = *call.out[k];
   int size = out.dtype.size();
   if (outer == 1) {
@@ -118,7 +118,7 @@ void part_of(const Call& call, int k, std::int64_t outer, std::int64_t width, st
   copy_part(call.device, outer, width, call.in[0].data + at * size, whole, out.data(), width, size);
 }
 
-void split_kernel(const Call& call) {
+void split_kernel(const OpCall& call) {
   int axis = place_axis("concatenate", call.attrs.as<SplitAttrs>().axis, call.spec(0));
   Cut cut(call.spec(0), axis);
   std::int64_t at = 0, whole = call.spec(0).dims[axis] * cut.inner;
@@ -130,19 +130,19 @@ void split_kernel(const Call& call) {
 }
 
 /// The cotangents of all outputs; zeros where nothing depends on one.
-Tensors cotangents(const Rewind& r) {
+Tensors cotangents(const VjpContext& r) {
   Tensors parts;
   parts.reserve(r.n_out());
   for (int k = 0; k < r.n_out(); ++k) parts.push_back(r.dy(k).defined() ? r.dy(k) : zeros_of(r.out(k)));
   return parts;
 }
 
-void split_gradient(const Rewind& r) { r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
+void split_gradient(const VjpContext& r) { r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
 
 // ---- stack and unstack -----------------------------------------------------------------------------------------------
 
-void stack_rule(const Call& call, Spec* out) {
-  Spec part;
+void stack_rule(const OpCall& call, TensorSpec* out) {
+  TensorSpec part;
   merge(call, 0, INT64_MIN, &part);
   out->dtype = part.dtype;
   out->rank = -1;
@@ -152,7 +152,7 @@ void stack_rule(const Call& call, Spec* out) {
   for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? part.dims[i] : i == axis ? call.n_in : part.dims[i - 1];
 }
 
-void stack_kernel(const Call& call) {
+void stack_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, call.spec(0), /*added=*/1), size = out.dtype.size();
   Cut cut(out, axis);
@@ -160,14 +160,14 @@ void stack_kernel(const Call& call) {
     copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
 }
 
-void stack_gradient(const Rewind& r) {
+void stack_gradient(const VjpContext& r) {
   Tensors parts = unstack(r.dy(), r.n_in(), static_cast<int>(r.attrs.as<AxisAttrs>().axis));
   for (int k = 0; k < r.n_in(); ++k) r.din(k) = parts[k];
 }
 
-void unstack_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
-  Spec part;
+void unstack_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
+  TensorSpec part;
   part.dtype = x.dtype;
   part.rank = -1;
   if (x.rank >= 0) {
@@ -180,14 +180,14 @@ void unstack_rule(const Call& call, Spec* out) {
   for (int k = 0; k < call.n_out; ++k) out[k].set(part);
 }
 
-void unstack_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void unstack_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
   Cut cut(x, axis);
   for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, x.dims[axis] * cut.inner, k * cut.inner);
 }
 
-void unstack_gradient(const Rewind& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
+void unstack_gradient(const VjpContext& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
 
 void check_parts(const char* op, const Tensors& parts) {
   if (parts.empty()) fail<ValueError>(op, ": an empty list; at least one tensor is needed");
@@ -195,17 +195,17 @@ void check_parts(const char* op, const Tensors& parts) {
 
 }  // namespace
 
-constinit const OpDef concatenate_row{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient, .cuda = concatenate_kernel};
+constinit const OpDef concatenate_op{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient, .cuda = concatenate_kernel};
 /// The adjoint of concatenate: input 0 is cut into parts shaped as the inputs after it.
-constinit const OpDef split_like_row{
+constinit const OpDef split_like_op{
     .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0, .outputs = outputs_in<SplitAttrs>, .cuda = split_kernel};
-constinit const OpDef stack_row{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
-constinit const OpDef unstack_row{
+constinit const OpDef stack_op{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
+constinit const OpDef unstack_op{
     .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0, .outputs = outputs_in<SplitAttrs>, .cuda = unstack_kernel};
 
 Tensor concatenate(const Tensors& parts, int axis) {
   check_parts("concatenate", parts);
-  return apply_all(concatenate_row, AxisAttrs{axis}, parts)[0];
+  return apply_all(concatenate_op, AxisAttrs{axis}, parts)[0];
 }
 Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
   const SplitAttrs attrs{like.size(), axis};
@@ -213,11 +213,11 @@ Tensors split_like(const Tensor& x, const Tensors& like, int axis) {
   in.reserve(like.size() + 1);
   in.push_back(x);
   for (const Tensor& t : like) in.push_back(t);
-  return apply_all(split_like_row, attrs, in);
+  return apply_all(split_like_op, attrs, in);
 }
 Tensor stack(const Tensors& parts, int axis) {
   check_parts("stack", parts);
-  return apply_all(stack_row, AxisAttrs{axis}, parts)[0];
+  return apply_all(stack_op, AxisAttrs{axis}, parts)[0];
 }
 namespace {
 
@@ -242,7 +242,7 @@ Tensors unstack_slices(const Tensor& x, int n, int axis) {
 Tensors unstack(const Tensor& x, int n, int axis) {
   if (n < 1) return {};
   if (n > kMaxOutputs) return unstack_slices(x, n, axis);
-  return apply_all(unstack_row, SplitAttrs{n, axis}, Tensors(x));
+  return apply_all(unstack_op, SplitAttrs{n, axis}, Tensors(x));
 }
 
 }  // namespace kassette

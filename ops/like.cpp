@@ -12,17 +12,17 @@ namespace kassette {
 namespace {
 
 /// The shape of input 1, the dtype of input 0.
-void like_rule(const Call& call, Spec* out) {
+void like_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(1));
   out->dtype = call.spec(0).dtype;
 }
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const Spec& small, const Spec& large) {
+[[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const TensorSpec& small, const TensorSpec& large) {
   fail<ValueError>(op, ": ", small, " does not broadcast to ", large);
 }
 
 /// The axes of `large` along which `small` is repeated. Throws where it does not broadcast to it.
-unsigned repeated_axes(const char* op, const Spec& small, const Spec& large) {
+unsigned repeated_axes(const char* op, const TensorSpec& small, const TensorSpec& large) {
   int lead = large.rank - small.rank;
   if (lead < 0) fail_like(op, small, large);
   unsigned mask = (1u << lead) - 1;
@@ -35,7 +35,7 @@ unsigned repeated_axes(const char* op, const Spec& small, const Spec& large) {
 }
 
 /// Where only axes of size 1 differ, the output is the input's storage.
-bool shared(const Call& call) {
+bool shared(const OpCall& call) {
   if (call.spec(0).numel() != call.spec(1).numel()) return false;
   Value v = read_value(*call.in[0].body);
   call.out[0]->storage = std::move(v.storage);
@@ -43,27 +43,27 @@ bool shared(const Call& call) {
   return true;
 }
 
-void broadcast_like_kernel(const Call& call) {
+void broadcast_like_kernel(const OpCall& call) {
   if (shared(call)) return;
   Body& out = *call.out[0];
   unsigned mask = repeated_axes(call.op.name, call.spec(0), out);
   allocate_output(out, call.device);
   if (out.numel() == 0) return;
-  repeat_runs(call.in[0].data, out.data(), out.dtype.size(), Runs(out, mask));
+  repeat_runs(call.in[0].data, out.data(), out.dtype.size(), CoalescedAxes(out, mask));
 }
 
-void broadcast_like_element(const Call& call, const Spec& out, std::byte* element) {
+void broadcast_like_element(const OpCall& call, const TensorSpec& out, std::byte* element) {
   std::memcpy(element, call.in[0].data, static_cast<std::size_t>(out.dtype.size()));
 }
 
-void sum_to_like_kernel(const Call& call) {
+void sum_to_like_kernel(const OpCall& call) {
   if (shared(call)) return;
   Body& out = *call.out[0];
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   unsigned mask = repeated_axes(call.op.name, out, x);
   allocate_output(out, call.device);
   with_wide(call.in[0].data, out.data(), x.dtype, x.numel(), out.numel(),
-            [&](auto* in, auto* to) { fold_runs(Fold::sum, in, to, Runs(x, mask)); });
+            [&](auto* in, auto* to) { fold_runs(Fold::sum, in, to, CoalescedAxes(x, mask)); });
 }
 
 bool same_known_shape(const Tensor& a, const Tensor& b) {
@@ -72,18 +72,18 @@ bool same_known_shape(const Tensor& a, const Tensor& b) {
   return x.same_shape(y) && x.known();
 }
 
-bool is_rows(Fit fit) { return fit == Fit::rows || fit == Fit::state_rows; }
-bool is_mask(Fit fit) { return fit >= Fit::mask; }
-bool is_bias(Fit fit) { return fit == Fit::bias_last || fit == Fit::bias_first; }
+bool is_rows(ShapeCheck fit) { return fit == ShapeCheck::rows || fit == ShapeCheck::state_rows; }
+bool is_mask(ShapeCheck fit) { return fit >= ShapeCheck::mask; }
+bool is_bias(ShapeCheck fit) { return fit == ShapeCheck::bias_last || fit == ShapeCheck::bias_first; }
 /// The axis of x whose length a bias of rank 1 has.
-int channel_axis(Fit fit, const Spec& x) { return fit == Fit::bias_first && x.rank > 2 ? 1 : x.rank - 1; }
+int channel_axis(ShapeCheck fit, const TensorSpec& x) { return fit == ShapeCheck::bias_first && x.rank > 2 ? 1 : x.rank - 1; }
 
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
-bool fits(Fit fit, const Spec& x, const Spec& like) {
+bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (x.rank < 0 || like.rank < 0) return true;
   if (is_bias(fit)) {
     // Stored as (space..., channels) whatever the format; x of rank 2 has its channels last in both.
-    const bool first = fit == Fit::bias_first && like.rank > 2;
+    const bool first = fit == ShapeCheck::bias_first && like.rank > 2;
     if (like.rank == 0 || (x.rank != 1 && x.rank != like.rank - 1)) return false;
     for (int i = 0; i < x.rank; ++i) {
       const int axis = i < x.rank - 1 ? i + (first ? 2 : 1) : channel_axis(fit, like);
@@ -91,7 +91,7 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
     }
     return true;
   }
-  if (fit == Fit::bound_of_clip) {
+  if (fit == ShapeCheck::bound_of_clip) {
     if (x.rank > like.rank) return false;
   } else if (is_rows(fit)) {
     return x.rank > 0 && (like.rank == 0 || x.dims[0] == like.dims[0] || x.dims[0] < 0 || like.dims[0] < 0);
@@ -99,26 +99,26 @@ bool fits(Fit fit, const Spec& x, const Spec& like) {
     auto same = [&](int i) { return x.dims[i] == like.dims[i] || x.dims[i] < 0 || like.dims[i] < 0; };
     return x.rank == 2 && like.rank >= 2 && same(0) && same(1);
   } else if (x.rank != like.rank) {
-    return fit == Fit::class_ids;
+    return fit == ShapeCheck::class_ids;
   }
   for (int i = 1; i <= x.rank; ++i) {
     std::int64_t n = x.dims[x.rank - i], m = like.dims[like.rank - i];
-    if (differ(n, m) && !(fit == Fit::bound_of_clip && n == 1)) return false;
+    if (differ(n, m) && !(fit == ShapeCheck::bound_of_clip && n == 1)) return false;
   }
   return true;
 }
 
 struct FittingAttrs {
   static constexpr const char* attrs_name = "fitting";
-  Fit fit;
+  ShapeCheck fit;
 };
 /// The shape of input 0, with the sizes that only input 1 tells.
-void fitting_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(0), &like = call.spec(1);
-  const Fit fit = call.attrs.as<FittingAttrs>().fit;
-  check_fit(fit, x, like);
+void fitting_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(0), &like = call.spec(1);
+  const ShapeCheck fit = call.attrs.as<FittingAttrs>().fit;
+  assert_shape(fit, x, like);
   out->set(x);
-  if (fit == Fit::bound_of_clip || fit == Fit::class_ids || is_bias(fit) || like.rank < 0) return;
+  if (fit == ShapeCheck::bound_of_clip || fit == ShapeCheck::class_ids || is_bias(fit) || like.rank < 0) return;
   if (is_rows(fit)) {
     if (x.rank > 0 && like.rank > 0 && x.dims[0] < 0) out->dims[0] = like.dims[0];
     return;
@@ -132,7 +132,7 @@ void fitting_rule(const Call& call, Spec* out) {
     if (out->dims[i] < 0) out->dims[i] = like.dims[i];
 }
 
-void share_kernel(const Call& call) {
+void share_kernel(const OpCall& call) {
   Value v = read_value(*call.in[0].body);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
@@ -140,69 +140,69 @@ void share_kernel(const Call& call) {
 
 }  // namespace
 
-constinit const OpDef broadcast_like_row{.name = "broadcast_like",
+constinit const OpDef broadcast_like_op{.name = "broadcast_like",
                                          .rule = like_rule,
                                          .cpu = broadcast_like_kernel,
-                                         .vjp = [](const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
+                                         .vjp = [](const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
                                          .shape_only = 2,
                                          .traits = kView,
                                          .pattern = Pattern::alias,
                                          .repeated = broadcast_like_element};
-constinit const OpDef sum_to_like_row{.name = "sum_to_like",
-                                      .rule = [](const Call& call, Spec* out) {
+constinit const OpDef sum_to_like_op{.name = "sum_to_like",
+                                      .rule = [](const OpCall& call, TensorSpec* out) {
                                         check_domain(call, Domain::numbers);
                                         like_rule(call, out);
                                       },
                                       .cpu = sum_to_like_kernel,
-                                      .vjp = [](const Rewind& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
+                                      .vjp = [](const VjpContext& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
                                       .shape_only = 2,
                                       .traits = kView,
                                       .pattern = Pattern::alias};
-constinit const OpDef fitting_row{.name = "fitting",
+constinit const OpDef assert_shape_op{.name = "fitting",
                                   .rule = fitting_rule,
                                   .cpu = share_kernel,
-                                  .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
+                                  .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
                                   .shape_only = 2,
                                   .traits = kView,
                                   .pattern = Pattern::alias,
                                   .cuda = share_kernel};
 
-void check_fit(Fit fit, const Spec& x, const Spec& like) {
+void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (fits(fit, x, like)) return;
-  if (fit == Fit::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
-  if (fit == Fit::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
+  if (fit == ShapeCheck::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
+  if (fit == ShapeCheck::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(fit)) {
     if (x.rank == 1) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has one number for each channel");
     if (x.rank != like.rank - 1) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ", int(like.rank) - 1);
     fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; sizes differ");
   }
   if (is_mask(fit))
-    fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == Fit::mask ? "(samples, time)" : "(time, samples)",
+    fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
-  if (fit == Fit::branches) fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
-  if (fit == Fit::state) fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like, "; the shape must stay the same");
+  if (fit == ShapeCheck::branches) fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
+  if (fit == ShapeCheck::state) fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like, "; the shape must stay the same");
   if (is_rows(fit))
-    fail<ValueError>("rnn: ", fit == Fit::rows ? "an output" : "a state", " has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
-  const char* what = fit == Fit::binary_crossentropy ? "binary_crossentropy"
-                     : fit == Fit::class_ids         ? "sparse_categorical_crossentropy"
+    fail<ValueError>("rnn: ", fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
+  const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy"
+                     : fit == ShapeCheck::class_ids         ? "sparse_categorical_crossentropy"
                                                      : "categorical_crossentropy";
   fail<ValueError>(what, ": target ", x, " and output ", like, " must have one shape");
 }
 
-Tensor fitting(Fit fit, const Tensor& x, const Tensor& like) {
+Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like) {
   const Body &a = Access::body(x), &b = Access::body(like);
-  check_fit(fit, a, b);
+  assert_shape(fit, a, b);
   if (a.known() && b.known()) return x;
   // A bias of rank 1 needs nothing but the number of channels.
   if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[channel_axis(fit, b)] >= 0) return x;
-  return apply1(fitting_row, FittingAttrs{fit}, {x, like});
+  return apply1(assert_shape_op, FittingAttrs{fit}, {x, like});
 }
 
 Tensor broadcast_like(const Tensor& x, const Tensor& like) {
-  return same_known_shape(x, like) ? x : apply1(broadcast_like_row, {x, like});
+  return same_known_shape(x, like) ? x : apply1(broadcast_like_op, {x, like});
 }
 Tensor sum_to_like(const Tensor& x, const Tensor& like) {
-  return same_known_shape(x, like) ? x : apply1(sum_to_like_row, {x, like});
+  return same_known_shape(x, like) ? x : apply1(sum_to_like_op, {x, like});
 }
 
 }  // namespace kassette

@@ -12,7 +12,7 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// What must hold of two shapes, for which function.
-enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, bias_last, bias_first, branches, rows, state_rows, state, mask, mask_time_major };
+enum class ShapeCheck : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, bias_last, bias_first, branches, rows, state_rows, state, mask, mask_time_major };
 /// Throws ValueError unless the shape of x fits that of `like`: it is equal, except that
 /// - bound_of_clip: x broadcasts to `like`;
 /// - class_ids: the ranks may differ;
@@ -21,10 +21,10 @@ enum class Fit : std::int64_t { categorical_crossentropy, binary_crossentropy, c
 /// - bias_last, bias_first: x is (channels) or (space..., channels); the channels of `like` are its last axis or, for bias_first where it has
 ///   more than two, axis 1.
 /// Unknown sizes fit.
-void check_fit(Fit fit, const Spec& x, const Spec& like);
+void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like);
 /// The same now and, where sizes are unknown, again when they are known: gives x.
-Tensor fitting(Fit fit, const Tensor& x, const Tensor& like);
+Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like);
 
-extern const OpDef broadcast_like_row, sum_to_like_row, fitting_row;
+extern const OpDef broadcast_like_op, sum_to_like_op, assert_shape_op;
 
 }  // namespace kassette

@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kThreads) run_strided(Groups g, Body body) {
 /// body.run(o, line of group o) for all groups along one axis. Body::Element is the type of all that it reads and writes along a line;
 /// packed() says whether packs_at() the addresses of these.
 template <class Body>
-void launch_lines(const Call& call, const Groups& g, Body body) {
+void launch_lines(const OpCall& call, const Groups& g, Body body) {
   using T = typename Body::Element;
   if (g.kept.n == 0) return;
   CudaBackend& device = device_of(call.device);

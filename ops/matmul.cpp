@@ -20,22 +20,22 @@ constexpr const char* kUserNames[] = {"matmul", "dot", "batch_dot"};
 
 constexpr std::int64_t kAbsent = -2;
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const Call& call, const Form& f, int label, std::int64_t a, std::int64_t b) {
+[[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const OpCall& call, const ContractionForm& f, int label, std::int64_t a, std::int64_t b) {
   bool batch = std::find(f.out.of, f.out.of + f.out.rank, label) != f.out.of + f.out.rank;
   fail<ValueError>(kUserNames[static_cast<int>(f.user)], ": ", call.spec(0), " x ", call.spec(1), ": ",
                    !batch ? "inner dimensions differ, " : f.broadcast ? "batch axes do not broadcast, " : "batch sizes differ, ", a, " against ", b);
 }
 
-void check_dtypes(const Call& call, const char* user) {
+void check_dtypes(const OpCall& call, const char* user) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
   if (a != b) fail<TypeError>(user, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
   if (a.is_bool()) fail<TypeError>(user, ": bool is not a number; cast it first (K::cast)");
 }
 
-void rule(const Call& call, Spec* out) {
-  const Spec &a = call.spec(0), &b = call.spec(1);
+void rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &a = call.spec(0), &b = call.spec(1);
   if (MatrixForm m(call.attrs); m.plain && a.dtype == b.dtype && !a.dtype.is_bool()) {   // two matrices, sizes known
-    const Spec &x = m.swapped ? b : a, &y = m.swapped ? a : b;
+    const TensorSpec &x = m.swapped ? b : a, &y = m.swapped ? a : b;
     std::int64_t k = x.dims[!m.ta];
     if (k >= 0 && k == y.dims[m.tb]) {
       out->rank = 2;
@@ -45,7 +45,7 @@ void rule(const Call& call, Spec* out) {
       return;
     }
   }
-  const Form& f = call.attrs.as<Form>();
+  const ContractionForm& f = call.attrs.as<ContractionForm>();
   check_dtypes(call, kUserNames[static_cast<int>(f.user)]);
   std::int64_t size[kLabels];
   std::fill_n(size, kLabels, kAbsent);
@@ -90,7 +90,7 @@ class CpuRearranger final : public Rearranger {
 
 /// Integers wrap: sums of products modulo two to the width.
 template <class T>
-void multiply(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
+void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
   std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
   parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)), [&](std::int64_t begin, std::int64_t end) {
@@ -118,16 +118,16 @@ void multiply(const Product& p, const Repeats& r, const T* a, const T* b, T* out
 }
 
 /// Of two matrices into a matrix of shape `out`; a and b change places with the operands.
-Product product_of(const Call& call, const MatrixForm& f, const Spec& out, const std::byte** a, const std::byte** b) {
-  const Spec &x = call.spec(f.swapped), &y = call.spec(!f.swapped);
+GemmShape product_of(const OpCall& call, const MatrixForm& f, const TensorSpec& out, const std::byte** a, const std::byte** b) {
+  const TensorSpec &x = call.spec(f.swapped), &y = call.spec(!f.swapped);
   if (f.swapped) std::swap(*a, *b);
   return {out.dims[0], out.dims[1], x.dims[!f.ta], f.ta, f.tb, x.dims[1], y.dims[1], out.dims[1]};
 }
 
 template <class T>
-void run(const Call& call, const std::byte* a, const std::byte* b, T* out) {
+void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
   if (MatrixForm f(call.attrs); f.plain) {
-    const Product p = product_of(call, f, *call.out[0], &a, &b);
+    const GemmShape p = product_of(call, f, *call.out[0], &a, &b);
     multiply(p, {}, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
     return;
   }
@@ -137,7 +137,7 @@ void run(const Call& call, const std::byte* a, const std::byte* b, T* out) {
 }
 
 /// Half types: the whole product in float32, rounded once.
-void run_half(const Call& call) {
+void run_half(const OpCall& call) {
   DType half = call.spec(0).dtype;
   Ref<Storage> wide[3];
   for (int i = 0; i < 2; ++i) {
@@ -151,7 +151,7 @@ void run_half(const Call& call) {
   cast_elements(call.out[0]->data(), half, wide[2]->data, float32, n);
 }
 
-void kernel(const Call& call) {
+void kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
@@ -171,11 +171,11 @@ void kernel(const Call& call) {
 }
 
 /// sum += the product, in the passes that the product takes.
-bool add_product(const Call& call, Body& sum) {
+bool add_product(const OpCall& call, Body& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;
   const std::byte *a = call.in[0].data, *b = call.in[1].data;
-  const Product p = product_of(call, f, sum, &a, &b);
+  const GemmShape p = product_of(call, f, sum, &a, &b);
   auto add = [&](auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     return add_product(p, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), out);
@@ -187,15 +187,15 @@ bool add_product(const Call& call, Body& sum) {
 // ---- adjoint ---------------------------------------------------------------------------------------------------------
 
 /// The form of the product that gives the cotangent of operand i.
-Form gradient_form(const Rewind& r, int i) {
-  Form f = r.attrs.as<Form>();
+ContractionForm gradient_form(const VjpContext& r, int i) {
+  ContractionForm f = r.attrs.as<ContractionForm>();
   std::swap(i == 0 ? f.a : f.b, f.out);
   return f;
 }
 
-void vjp(const Rewind& r) {
-  if (r.wants(0)) r.give(0, matmul_row, gradient_form(r, 0), {r.dy(), r.in(1)});
-  if (r.wants(1)) r.give(1, matmul_row, gradient_form(r, 1), {r.in(0), r.dy()});
+void vjp(const VjpContext& r) {
+  if (r.wants(0)) r.accumulate(0, matmul_op, gradient_form(r, 0), {r.dy(), r.in(1)});
+  if (r.wants(1)) r.accumulate(1, matmul_op, gradient_form(r, 1), {r.in(0), r.dy()});
 }
 
 // ---- forms -----------------------------------------------------------------------------------------------------------
@@ -204,16 +204,16 @@ int rank_of(const Tensor& x, const char* user, const char* which) {
   if (!x.defined()) fail<ValueError>(user, ": ", which, " is an empty Tensor (an uninitialised variable?)");
   return Access::body(x).rank;
 }
-const Spec& spec_of(const Tensor& x) { return Access::body(x); }
+const TensorSpec& spec_of(const Tensor& x) { return Access::body(x); }
 
 }  // namespace
 
-constinit const OpDef matmul_row{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
+constinit const OpDef matmul_op{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");
   if (ra < 2 || rb < 2) fail<ValueError>("matmul: ", spec_of(a), " x ", spec_of(b), ": both need at least two axes");
-  Form f;
+  ContractionForm f;
   f.broadcast = true;
   int batches = std::max(ra, rb) - 2, m = batches, k = batches + 1, n = batches + 2;
   for (int i = batches - (ra - 2); i < batches; ++i) f.a.push(i);
@@ -222,24 +222,24 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
   f.a.push(transpose_a ? k : m), f.a.push(transpose_a ? m : k);
   f.b.push(transpose_b ? n : k), f.b.push(transpose_b ? k : n);
   f.out.push(m), f.out.push(n);
-  return apply1(matmul_row, f, {a, b});
+  return apply1(matmul_op, f, {a, b});
 }
 
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
   if (rx == 2 && ry == 2) {   // labels 0 1, 1 2 -> 0 2, as dot_form has them
-    constexpr Form matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, User::dot};
-    return apply1(matmul_row, matrices, {x, y});
+    constexpr ContractionForm matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, User::dot};
+    return apply1(matmul_op, matrices, {x, y});
   }
   if (rx < 0 || ry < 0) return unranked_dot(x, y);
-  return apply1(matmul_row, dot_form(spec_of(x), spec_of(y)), {x, y});
+  return apply1(matmul_op, dot_form(spec_of(x), spec_of(y)), {x, y});
 }
 
-Form dot_form(const Spec& x, const Spec& y) {
+ContractionForm dot_form(const TensorSpec& x, const TensorSpec& y) {
   int rx = x.rank, ry = y.rank;
   if (rx < 1 || ry < 1) fail<ValueError>("dot: ", x, " x ", y, ": both need at least one axis; use * for a number");
   (void)checked_rank("dot", rx + ry - 2, x, " x ", y);
-  Form f;
+  ContractionForm f;
   f.user = User::dot;
   for (int i = 0; i < rx; ++i) f.a.push(i);
   for (int i = 0; i + 1 < rx; ++i) f.out.push(i);
@@ -254,13 +254,13 @@ Form dot_form(const Spec& x, const Spec& y) {
 Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
   int rx = rank_of(x, "batch_dot", "x"), ry = rank_of(y, "batch_dot", "y");
   if (rx < 0 || ry < 0) return unranked_batch_dot(x, y, x_axis, y_axis);
-  return apply1(matmul_row, batch_dot_form(spec_of(x), spec_of(y), x_axis, y_axis), {x, y});
+  return apply1(matmul_op, batch_dot_form(spec_of(x), spec_of(y), x_axis, y_axis), {x, y});
 }
 
-Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis) {
+ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis) {
   int rx = x.rank, ry = y.rank;
   if (rx < 2 || ry < 2) fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
-  auto summed = [](int axis, const Spec& s, const char* which) {
+  auto summed = [](int axis, const TensorSpec& s, const char* which) {
     int at = place_axis("batch_dot", axis, s);
     if (at == 0) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
     return at;
@@ -268,7 +268,7 @@ Form batch_dot_form(const Spec& x, const Spec& y, int x_axis, int y_axis) {
   x_axis = summed(x_axis, x, "x");
   y_axis = summed(y_axis == kUsualAxis ? ry == 2 ? -1 : -2 : y_axis, y, "y");
   (void)checked_rank("batch_dot", rx + ry - 3, x, " x ", y);
-  Form f;
+  ContractionForm f;
   f.user = User::batch_dot;
   for (int i = 0; i < rx; ++i) {
     f.a.push(i);

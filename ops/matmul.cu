@@ -42,8 +42,8 @@ cublasComputeType_t compute_type(DType dtype) {
 }
 
 /// The innermost repeats go to cuBLAS as one batch; the others are a loop.
-void multiply_floats(const Call& call, CudaBackend& device, const ContractionPlan& plan) {
-  const Repeats& r = plan.repeats;
+void multiply_floats(const OpCall& call, CudaBackend& device, const ContractionPlan& plan) {
+  const BatchStrides& r = plan.repeats;
   const DType dtype = call.out[0]->dtype;
   const std::int64_t item = dtype.size(), batch = r.rank ? r.dims[r.rank - 1] : 1;
   auto last = [&](const std::int64_t* strides) { return r.rank ? strides[r.rank - 1] : 0; };
@@ -62,7 +62,7 @@ void multiply_floats(const Call& call, CudaBackend& device, const ContractionPla
 }
 
 template <class T>
-__global__ void multiply_each(Product p, Repeats r, const T* a, const T* b, T* out) {
+__global__ void multiply_each(GemmShape p, BatchStrides r, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
   const std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
   const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x, n = r.count * p.m * p.n;
@@ -81,7 +81,7 @@ __global__ void multiply_each(Product p, Repeats r, const T* a, const T* b, T* o
   }
 }
 
-void run(const Call& call) {
+void run(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
   CudaBackend& device = device_of(call.device);
@@ -105,7 +105,7 @@ constexpr std::int64_t kMostProducts = 63 << 10;
 
 // cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.
 void multiply(const char* what, CudaBackend& device, const BlasProduct& product) {
-  const Product& p = product.of;
+  const GemmShape& p = product.of;
   const bool wide = product.dtype == float64;
   const float scale = 1, keep = product.add ? 1 : 0;
   const double wide_scale = scale, wide_keep = keep;

@@ -14,6 +14,6 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 Tensor unranked_dot(const Tensor& x, const Tensor& y);
 Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis);
 
-extern const OpDef matmul_row, unranked_product_row;
+extern const OpDef matmul_op, unranked_product_op;
 
 }  // namespace kassette

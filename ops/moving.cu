@@ -18,7 +18,7 @@ struct Choose {
     o.result<T>()[i] = o.operand<bool>(0)[at[0]] ? o.operand<T>(1)[at[1]] : o.operand<T>(2)[at[2]];
   }
 };
-void run_where(const Call& call) {
+void run_where(const OpCall& call) {
   for_size(call.out[0]->dtype.size(), [&](auto* p) { launch_each<3>(call, Choose<std::remove_pointer_t<decltype(p)>>{}); });
 }
 
@@ -28,11 +28,11 @@ struct Copy {
     o.result<T>()[i] = o.operand<T>(0)[at[0]];
   }
 };
-void copy_elements(const Call& call, const Operands& o) {
+void copy_elements(const OpCall& call, const Operands& o) {
   for_size(call.out[0]->dtype.size(), [&](auto* p) { launch_each<1>(call, Copy<std::remove_pointer_t<decltype(p)>>{}, o); });
 }
-void run_broadcast_like(const Call& call) {
-  const Spec &x = call.spec(0), &like = call.spec(1);
+void run_broadcast_like(const OpCall& call) {
+  const TensorSpec &x = call.spec(0), &like = call.spec(1);
   if (x.numel() == like.numel()) {
     host_services().share_input(call, 0);
     return;
@@ -52,8 +52,8 @@ struct Spread {
     store(o.result<T>() + i, static_cast<Wide<T>>(load(o.operand<T>(0) + at[0]) / count));
   }
 };
-void run_spread(const Call& call) {
-  const Spec &y = call.spec(0), &like = call.spec(1);
+void run_spread(const OpCall& call) {
+  const TensorSpec &y = call.spec(0), &like = call.spec(1);
   if (y.numel() == like.numel()) {
     host_services().share_input(call, 0);
     return;
@@ -129,12 +129,12 @@ struct Convert {
     }
   }
 };
-void run_cast(const Call& call) { launch_each<1>(call, Convert{call.spec(0).dtype.code(), call.out[0]->dtype.code()}); }
+void run_cast(const OpCall& call) { launch_each<1>(call, Convert{call.spec(0).dtype.code(), call.out[0]->dtype.code()}); }
 
 // ---- ranges and identity matrices ---------------------------------------------------------------------------------------
 /// A scalar on the host.
 template <class R>
-R number(const Array& a) {
+R number(const InputView& a) {
   R v = R(0);
   for_dtype<Domain::anything>(a.body->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -150,12 +150,12 @@ __global__ void range_each(std::int64_t n, R start, R step, DType::Code to, void
     store_as(to, out, i, static_cast<R>(start + static_cast<R>(i) * step));
 }
 template <class R>
-void range(const Call& call) {
+void range(const OpCall& call) {
   const Body& out = *call.out[0];
   launch(call.op.name, device_of(call.device), blocks_for(out.numel()), range_each<R>, out.numel(), number<R>(call.in[0]), number<R>(call.in[2]),
          out.dtype.code(), static_cast<void*>(out.data()));
 }
-void run_arange(const Call& call) {
+void run_arange(const OpCall& call) {
   if (call.out[0]->numel() == 0) return;
   bool floats = false;
   for (int i = 0; i < 3; ++i) floats = floats || call.spec(i).dtype.is_float();
@@ -169,7 +169,7 @@ __global__ void eye_each(std::int64_t n, Divider by_columns, DType::Code to, voi
     store_as(to, out, i, std::int64_t(i - row * by_columns.by == row));
   }
 }
-void run_eye(const Call& call) {
+void run_eye(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
   launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), Divider(out.dims[1]), out.dtype.code(),

@@ -22,7 +22,7 @@ void copy_strided(CudaBackend& device, const Strided& layout, const void* from, 
 /// DeviceMoves::fill (devices/plugin.h); `count` is not 0.
 void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size);
 /// DeviceMoves::sum_copies (devices/plugin.h); the result is not empty.
-void sum_copies(const Call& call, const Strided& kept, const Strided& copies);
+void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies);
 /// DeviceMoves::run_chain: enqueues one kernel.
 void run_chain(Device device, const DeviceChain& chain);
 

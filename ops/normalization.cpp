@@ -13,8 +13,8 @@ namespace {
 DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 
 /// Throws unless input i, a parameter of that dtype, broadcasts to `shape` as far as both are known.
-void check_parameter(const Call& call, int i, const char* name, DType dtype, const Spec& shape, const char* of) {
-  const Spec& p = call.spec(i);
+void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape, const char* of) {
+  const TensorSpec& p = call.spec(i);
   if (p.dtype != dtype) fail<TypeError>(call.op.name, ": x is ", call.spec(0).dtype, ", ", name, " is ", p.dtype, "; cast one of them (K::cast)");
   bool ok = p.rank < 0 || shape.rank < 0 || p.rank <= shape.rank;
   for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k) {
@@ -23,12 +23,12 @@ void check_parameter(const Call& call, int i, const char* name, DType dtype, con
   }
   if (!ok) fail<ValueError>(call.op.name, ": ", name, " ", p, " does not broadcast to ", shape, of);
 }
-void check_float(const Call& call, const Spec& x) {
+void check_float(const OpCall& call, const TensorSpec& x) {
   if (!x.dtype.is_float()) fail<TypeError>(call.op.name, ": x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
 }
 
-void normalize_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void normalize_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   check_float(call, x);
   out[0].set(x);
   reduced_spec(call.op.name, call.attrs.as<NormalizeAttrs>().axes, x, &out[1]);
@@ -39,15 +39,15 @@ void normalize_rule(const Call& call, Spec* out) {
   out[1].dtype = stat_dtype(x.dtype);
   out[2].set(out[1]);
 }
-void normalize_grad_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(1), &mean = call.spec(2);
+void normalize_grad_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(1), &mean = call.spec(2);
   out[0].set(x);
   out[1].set(mean);
   out[1].dtype = x.dtype;
   out[2].set(out[1]);
 }
-void center_scale_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void center_scale_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   check_float(call, x);
   constexpr const char* kNames[] = {"x", "mean", "gamma / sqrt(var + epsilon)", "beta"};
   for (int i = 1; i < call.n_in; ++i) check_parameter(call, i, kNames[i], stat_dtype(x.dtype), x, ", the shape of x");
@@ -58,19 +58,19 @@ void center_scale_rule(const Call& call, Spec* out) {
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 /// A statistic repeated along the reduced axes of x, and the same divided by how often.
-Tensor along(const Tensor& t, const Tensor& x, std::int64_t code) { return spread(t, x, code); }
-Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) { return apply1(spread_row, ReduceAttrs{code, /*divide=*/true}, {t, x}); }
+Tensor along(const Tensor& t, const Tensor& x, std::int64_t code) { return unreduce(t, x, code); }
+Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) { return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {t, x}); }
 
 /// dx, dgamma, dbeta.
 struct Grads {
   Tensor out[3];
   Grads(const Attrs& attrs, const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& gamma) {
     In in[5] = {dy, x, mean, var, gamma};
-    apply(normalize_batch_grad_row, attrs, in, gamma.defined() ? 5 : 4, out, 3);
+    apply(normalize_batch_grad_op, attrs, in, gamma.defined() ? 5 : 4, out, 3);
   }
 };
 
-void normalize_vjp(const Rewind& r) {
+void normalize_vjp(const VjpContext& r) {
   int gamma_in = gamma_at(r.attrs, 1), beta_in = beta_at(r.attrs, 1);
   Tensor x = r.in(0), gamma = gamma_in > 0 ? r.in(gamma_in) : Tensor();
   if (r.dy(0).defined()) {
@@ -91,7 +91,7 @@ void normalize_vjp(const Rewind& r) {
 
 /// With h = (x - mean) s, s = 1 / sqrt(var + epsilon), and N elements in a channel, the row gives dx = gamma s (dy - sum(dy) / N -
 /// h sum(dy h) / N), dgamma = sum(dy h), dbeta = sum(dy). It is linear in dy, and symmetric: its adjoint in dy is itself.
-void normalize_grad_vjp(const Rewind& r) {
+void normalize_grad_vjp(const VjpContext& r) {
   std::int64_t code = r.attrs.as<NormalizeAttrs>().axes;
   bool has_gamma = r.attrs.as<NormalizeAttrs>().gamma;
   Tensor x = r.in(1), mean = r.in(2), var = r.in(3), gamma = has_gamma ? r.in(4) : Tensor();
@@ -125,7 +125,7 @@ void normalize_grad_vjp(const Rewind& r) {
   }
 }
 
-void center_scale_vjp(const Rewind& r) {
+void center_scale_vjp(const VjpContext& r) {
   DType narrow = r.spec(0).dtype, wide = stat_dtype(narrow);
   Tensor dy = cast(r.dy(), wide);
   if (r.wants(0) || r.wants(1)) {
@@ -139,21 +139,21 @@ void center_scale_vjp(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef normalize_batch_row{.name = "normalize_batch_in_training",
+constinit const OpDef normalize_batch_op{.name = "normalize_batch_in_training",
                                           .rule = normalize_rule,
                                           .cpu = normalize_batch_kernel,
                                           .vjp = normalize_vjp,
                                           .saves_in = 3,
                                           .saves_out = 6,
                                           .n_out = 3};
-constinit const OpDef normalize_batch_grad_row{.name = "normalize_batch_in_training_grad",
+constinit const OpDef normalize_batch_grad_op{.name = "normalize_batch_in_training_grad",
                                                .rule = normalize_grad_rule,
                                                .cpu = normalize_batch_grad_kernel,
                                                .vjp = normalize_grad_vjp,
                                                .saves_in = 31,
                                                .saves_out = 6,
                                                .n_out = 3};
-constinit const OpDef center_scale_row{.name = "batch_normalization",
+constinit const OpDef center_scale_op{.name = "batch_normalization",
                                        .rule = center_scale_rule,
                                        .cpu = center_scale_kernel,
                                        .vjp = center_scale_vjp,
@@ -166,13 +166,13 @@ Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& b
   for (const Tensor* t : {&gamma, &beta})
     if (t->defined()) in[n++] = *t;
   Tensor out[3];
-  apply(normalize_batch_row, attrs, in, n, out, 3);
+  apply(normalize_batch_op, attrs, in, n, out, 3);
   return {std::move(out[0]), std::move(out[1]), std::move(out[2])};
 }
 
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift) {
-  if (shift.defined()) return apply1(center_scale_row, {x, mean, scale, shift});
-  return apply1(center_scale_row, {x, mean, scale});
+  if (shift.defined()) return apply1(center_scale_op, {x, mean, scale, shift});
+  return apply1(center_scale_op, {x, mean, scale});
 }
 
 }  // namespace kassette

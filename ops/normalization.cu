@@ -39,8 +39,8 @@ struct Normalize {
   }
 };
 
-void run_normalize(const Call& call) {
-  const Spec &x = call.spec(0), &kept = *call.out[1];
+void run_normalize(const OpCall& call) {
+  const TensorSpec &x = call.spec(0), &kept = *call.out[1];
   const unsigned mask = mask_of(call.attrs.as<NormalizeAttrs>().axes, x);
   const Groups g(x, mask);
   const int gamma = gamma_at(call.attrs, 1), beta = beta_at(call.attrs, 1);
@@ -113,8 +113,8 @@ struct Repeat {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const { o.result<T>()[i] = o.operand<T>(0)[at[0]]; }
 };
 
-void run_normalize_grad(const Call& call) {
-  const Spec &x = call.spec(1), &kept = call.spec(2);
+void run_normalize_grad(const OpCall& call) {
+  const TensorSpec &x = call.spec(1), &kept = call.spec(2);
   CudaBackend& device = device_of(call.device);
   if (x.numel() == 0) {
     for (int k : {1, 2}) device.zero(call.out[k]->data(), call.out[k]->bytes(), call.op.name);
@@ -154,7 +154,7 @@ struct CenterScale {
     store(o.result<T>() + i, v);
   }
 };
-void run_center_scale(const Call& call) {
+void run_center_scale(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if (call.n_in > 3) launch_each<4>(call, CenterScale<T, 4>());

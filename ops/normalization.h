@@ -16,6 +16,6 @@ Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& b
 /// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 where x is float16 or bfloat16.
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);
 
-extern const OpDef normalize_batch_row, normalize_batch_grad_row, center_scale_row;
+extern const OpDef normalize_batch_op, normalize_batch_grad_op, center_scale_op;
 
 }  // namespace kassette

@@ -123,9 +123,9 @@ auto scaling(const Walk& w, const T* x, T* y) {
 template <class T>
 class Wide {
  public:
-  Wide(const Call& call, int i, const Spec* shape = nullptr) {
+  Wide(const OpCall& call, int i, const TensorSpec* shape = nullptr) {
     if (i < 0) return;
-    const Spec& s = call.spec(i);
+    const TensorSpec& s = call.spec(i);
     at_ = call.in[i].data;
     if (s.dtype.size() != sizeof(T)) {
       held_ = Storage::allocate(s.numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
@@ -139,7 +139,7 @@ class Wide {
       if (own < 0 || s.dims[own] != shape->dims[k]) repeated |= 1u << k;
     }
     auto wide = Storage::allocate(shape->numel() * static_cast<std::int64_t>(sizeof(T)), cpu);
-    repeat_runs(at_, static_cast<std::byte*>(wide->data), sizeof(T), Runs(*shape, repeated));
+    repeat_runs(at_, static_cast<std::byte*>(wide->data), sizeof(T), CoalescedAxes(*shape, repeated));
     held_ = std::move(wide);
     at_ = static_cast<std::byte*>(held_->data);
   }
@@ -172,8 +172,8 @@ class Rounded {
 };
 
 template <class T>
-void run_normalize(const Call& call) {
-  const Spec &x = call.spec(0), &kept = *call.out[1];
+void run_normalize(const OpCall& call) {
+  const TensorSpec &x = call.spec(0), &kept = *call.out[1];
   std::int64_t channels = kept.numel(), n = x.numel();
   T *mean = call.out_as<T>(1), *var = call.out_as<T>(2);
   if (n == 0) {   // 0 / 0
@@ -208,8 +208,8 @@ void run_normalize(const Call& call) {
 }
 
 template <class T>
-void run_normalize_grad(const Call& call) {
-  const Spec &x = call.spec(1), &kept = call.spec(2);
+void run_normalize_grad(const OpCall& call) {
+  const TensorSpec &x = call.spec(1), &kept = call.spec(2);
   std::int64_t channels = kept.numel(), n = x.numel();
   Rounded<T> dx(*call.out[0]), dgamma(*call.out[1]), dbeta(*call.out[2]);
   if (n == 0) {
@@ -260,11 +260,11 @@ void run_normalize_grad(const Call& call) {
 }
 
 template <class T>
-void run_center_scale(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_center_scale(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   // Parameters have the axes along which any of them varies; along the others they are repeated.
-  Spec own = x;
+  TensorSpec own = x;
   unsigned repeated = 0;
   for (int k = 0; k < x.rank; ++k) {
     bool varies = false;
@@ -276,10 +276,10 @@ void run_center_scale(const Call& call) {
     repeated |= 1u << k;
     own.dims[k] = 1;
   }
-  Folded folded(Runs(x, repeated));
+  Folded folded(CoalescedAxes(x, repeated));
   if (!folded.fits) {
     own = x;
-    folded = Folded(Runs(x, 0));
+    folded = Folded(CoalescedAxes(x, 0));
   }
   Wide<T> in(call, 0), mean(call, 1, &own), factor(call, 2, &own), shift(call, call.n_in > 3 ? 3 : -1, &own);
   Rounded<T> y(*call.out[0]);
@@ -288,15 +288,15 @@ void run_center_scale(const Call& call) {
   y.store();
 }
 
-template <void (*kSingle)(const Call&), void (*kDouble)(const Call&)>
-void by_dtype(const Call& call) {
+template <void (*kSingle)(const OpCall&), void (*kDouble)(const OpCall&)>
+void by_dtype(const OpCall& call) {
   (call.out[0]->dtype == float64 ? kDouble : kSingle)(call);
 }
 
 }  // namespace
 
-void normalize_batch_kernel(const Call& call) { by_dtype<run_normalize<float>, run_normalize<double>>(call); }
-void normalize_batch_grad_kernel(const Call& call) { by_dtype<run_normalize_grad<float>, run_normalize_grad<double>>(call); }
-void center_scale_kernel(const Call& call) { by_dtype<run_center_scale<float>, run_center_scale<double>>(call); }
+void normalize_batch_kernel(const OpCall& call) { by_dtype<run_normalize<float>, run_normalize<double>>(call); }
+void normalize_batch_grad_kernel(const OpCall& call) { by_dtype<run_normalize_grad<float>, run_normalize_grad<double>>(call); }
+void center_scale_kernel(const OpCall& call) { by_dtype<run_center_scale<float>, run_center_scale<double>>(call); }
 
 }  // namespace kassette

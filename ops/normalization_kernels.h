@@ -4,7 +4,7 @@
 
 namespace kassette {
 
-/// The attributes of normalize_batch_row and of its gradient.
+/// The attributes of normalize_batch_op and of its gradient.
 struct NormalizeAttrs {
   static constexpr const char* attrs_name = "normalize_batch";
   std::int64_t axes;   // as encode_axes gives them
@@ -18,8 +18,8 @@ inline int beta_at(const Attrs& attrs, int first) {
   return a.beta ? first + a.gamma : -1;
 }
 
-void normalize_batch_kernel(const Call& call);
-void normalize_batch_grad_kernel(const Call& call);
-void center_scale_kernel(const Call& call);
+void normalize_batch_kernel(const OpCall& call);
+void normalize_batch_grad_kernel(const OpCall& call);
+void center_scale_kernel(const OpCall& call);
 
 }  // namespace kassette

@@ -5,7 +5,7 @@
 
 namespace kassette {
 
-Folded::Folded(const Runs& r) {
+Folded::Folded(const CoalescedAxes& r) {
   // The runs alternate; marked ones are reduced.
   int i = 0;
   auto take = [&](bool marked, std::int64_t& size) {
@@ -39,11 +39,11 @@ Walk::Walk(const Folded& folded, int element_size) : f(folded) {
   row_block = std::max<std::int64_t>(kFewRows, std::min<std::int64_t>(1024, (1 << 16) / std::max<std::int64_t>(width, 1)));
 }
 
-Order::Order(const Spec& x, unsigned reduced) : folded_(Runs(x, reduced)) {
+Order::Order(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, reduced)) {
   if (folded_.fits) return;
   std::int64_t strides[kMaxRank], to = x.numel();
   row_strides(x, strides);
-  Runs apart;
+  CoalescedAxes apart;
   for (bool last : {false, true})
     for (int i = 0; i < x.rank; ++i) {
       if ((reduced >> i & 1) != last) continue;

@@ -10,13 +10,13 @@ namespace kassette {
 struct Folded {
   std::int64_t batch = 1, outer = 1, channels = 1, inner = 1;
   bool fits;   // false: the runs are more than that
-  explicit Folded(const Runs& runs);
+  explicit Folded(const CoalescedAxes& runs);
 };
 
 /// Where kept and reduced axes alternate more often than Folded has room for: copies with the reduced axes at the end.
 class Order {
  public:
-  Order(const Spec& x, unsigned reduced);
+  Order(const TensorSpec& x, unsigned reduced);
   const Folded& folded() const { return folded_; }
   bool moves() const { return there_.rank > 0; }
   template <class T>

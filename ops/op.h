@@ -8,7 +8,7 @@ struct OpDef;
 
 /// An input as rule and kernel see it: shape and dtype, and the bytes as they were read at entry. `data` is null where the
 /// value is not known (symbolic) or not needed (shape-only inputs).
-struct Array {
+struct InputView {
   const Body* body;
   std::byte* data;
   template <class T>
@@ -19,15 +19,15 @@ struct Array {
 };
 
 /// One run of an op.
-struct Call {
+struct OpCall {
   const OpDef& op;
   const Attrs& attrs;
-  const Array* in;
+  const InputView* in;
   int n_in;
   Body* const* out;   // for kernels: shape, dtype and storage are there; for rules: null, but where the row has `anywhere`
   int n_out;
   Device device;
-  const Spec& spec(int i) const { return *in[i].body; }
+  const TensorSpec& spec(int i) const { return *in[i].body; }
   template <class T>
   T* out_as(int i = 0) const {
     return reinterpret_cast<T*>(out[i]->data());
@@ -36,8 +36,8 @@ struct Call {
 
 /// Shapes and dtypes of the outputs, total on unknown dims. Throws on bad input: eager and symbolic calls fail with the
 /// same words.
-using Rule = void (*)(const Call& call, Spec* out);
-using Kernel = void (*)(const Call& call);
+using Rule = void (*)(const OpCall& call, TensorSpec* out);
+using Kernel = void (*)(const OpCall& call);
 
 /// An input of apply(): borrows the body of a tensor.
 class In {
@@ -63,10 +63,10 @@ class Accumulator {
 };
 
 /// What an adjoint sees. Inputs and outputs come as tensors on the tape; only those that the row saves have a value.
-class Rewind {
+class VjpContext {
  public:
   /// `accumulator` may be null.
-  Rewind(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted, Accumulator* accumulator)
+  VjpContext(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted, Accumulator* accumulator)
       : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted), accumulator_(accumulator) {}
   Tensor in(int i) const;
   /// Input i for its shape.
@@ -78,8 +78,8 @@ class Rewind {
   /// The engine undoes broadcasting: a cotangent may have the shape of the output.
   Tensor& din(int i) const { return din_[i]; }
   /// din(i) = op(in...), or that added to the cotangent of input i, where the accumulator takes it.
-  void give(int i, const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) const;
-  const Spec& spec(int i) const { return node.in()[i]; }
+  void accumulate(int i, const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) const;
+  const TensorSpec& spec(int i) const { return node.in()[i]; }
   int n_in() const { return static_cast<int>(node.n_in); }
   int n_out() const { return static_cast<int>(node.n_out); }
   Node& node;
@@ -91,7 +91,7 @@ class Rewind {
   const bool* wanted_;
   Accumulator* accumulator_;
 };
-using Vjp = void (*)(const Rewind& r);
+using Vjp = void (*)(const VjpContext& r);
 
 /// Traits of a row.
 enum OpTraits : std::uint8_t {
@@ -151,13 +151,13 @@ struct OpDef {
   const ElementwiseLoops* loops = nullptr;
   /// sum += the output of the call, in one pass over the sum and with the bits of op, then add; returns false, and does nothing,
   /// where that is not done. `sum` has the output's shape and dtype, and nobody else sees it.
-  bool (*accumulate)(const Call& call, Body& sum) = nullptr;
+  bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
   /// The output plus `row`, which has the length of its last axis, then, if `relu`, the maximum with 0: in one pass and with the bits of
   /// each by itself; returns false, and does nothing, where that is not done. The output has its shape and gets its storage here.
-  bool (*onto_row)(const Call& call, const Body& row, bool relu) = nullptr;
+  bool (*with_bias)(const OpCall& call, const Body& row, bool relu) = nullptr;
   /// For rows that repeat input 0: where that has one element, the element that all of `out` repeat.
-  void (*repeated)(const Call& call, const Spec& out, std::byte* element) = nullptr;
+  void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
   mutable Kernel cuda = nullptr;  // filled in by the CUDA library before its device is visible
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }

@@ -7,7 +7,7 @@
 #include "core/rank.h"
 #include "ops/cast.h"
 #include "ops/dispatch.h"
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "ops/shaping.h"
 
 namespace kassette {
@@ -26,7 +26,7 @@ bool holds_tensor(const Operand& x) {
 }
 
 /// Shape of a nested list, by its first elements.
-void measure(const Operand& x, Spec& s, const char* what) {
+void measure(const Operand& x, TensorSpec& s, const char* what) {
   const Operand* o = &x;
   for (;;) {
     Scalar::Kind kind = Access::kind(*o);
@@ -53,7 +53,7 @@ void write_number(void* to, DType dtype, const Scalar& x, const char* what, Frac
 struct Writer {
   std::byte* at;
   DType dtype;
-  const Spec& spec;
+  const TensorSpec& spec;
   const char* what;
   Fractions fractions;
 
@@ -106,9 +106,9 @@ struct Writer {
 
 /// A copy in that dtype: what ArrayOf made may lie in the user's array.
 Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
-  Tensor array = in_name_of(what, [&] { return foreign_array(x); });
+  Tensor array = attribute_errors(what, [&] { return foreign_array(x); });
   const Body& b = Access::body(array);
-  Spec spec = b;
+  TensorSpec spec = b;
   spec.dtype = dtype;
   Tensor t = empty_tensor(spec, what);
   Writer{Access::body(t).data(), dtype, spec, what, fractions}.write_elements(b.data(), b.dtype, b.numel());
@@ -125,7 +125,7 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
     if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
   }
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));
-  return in_name_of(what, [&] { return stack(parts, 0); });
+  return attribute_errors(what, [&] { return stack(parts, 0); });
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ Tensor foreign_array(const Operand& x) {
   return make(Access::pointer(x));
 }
 
-Tensor empty_tensor(const Spec& spec, const char* what, Device device) {
+Tensor empty_tensor(const TensorSpec& spec, const char* what, Device device) {
   TensorImpl* impl = TensorImpl::make();
   Tensor t = Access::adopt(impl);
   impl->body.set(spec);
@@ -159,7 +159,7 @@ Tensor empty_tensor(const Spec& spec, const char* what, Device device) {
 }
 
 Tensor scalar_tensor(const Scalar& value, DType dtype, const char* what) {
-  Spec spec(dtype, {});
+  TensorSpec spec(dtype, {});
   Tensor t = empty_tensor(spec);
   write_scalar(Access::body(t).data(), dtype, value, what);
   return t;
@@ -170,7 +170,7 @@ Tensor as_tensor(const Operand& x, DType dtype, const char* what, Fractions frac
   if (kind == Scalar::kTensor) return tensor_of(x);
   if (kind == Scalar::kShaped) return shaped_array(x, dtype.given() ? dtype : default_float(), what, fractions);
   if (kind > Scalar::kFloat && holds_tensor(x)) return stack_list(x, dtype, what, fractions);
-  Spec spec;
+  TensorSpec spec;
   if (kind > Scalar::kFloat) measure(x, spec, what);
   spec.dtype = dtype.given() ? dtype : default_float();
   Tensor t = empty_tensor(spec);

@@ -43,7 +43,7 @@ class Arg {
 DType dtype_beside(const Operand& a, const Operand& b);
 
 /// A new concrete tensor, its elements not yet written.
-Tensor empty_tensor(const Spec& spec, const char* what = "tensor", Device device = cpu);
+Tensor empty_tensor(const TensorSpec& spec, const char* what = "tensor", Device device = cpu);
 template <class T>
 T* mutable_data(const Tensor& t) {
   return reinterpret_cast<T*>(Access::body(t).data());

@@ -19,8 +19,8 @@ struct Amounts : Extra, Pads {
 };
 const Amounts& amounts_of(const Attrs& attrs) { return static_cast<const Amounts&>(*attrs.extra); }
 
-void pad_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void pad_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   const Amounts& p = amounts_of(call.attrs);
   if (x.rank >= 0 && x.rank != p.rank)
     fail<ValueError>("pad: amounts for ", p.rank, p.rank == 1 ? " axis" : " axes", ", a tensor of shape ", x);
@@ -33,8 +33,8 @@ void pad_rule(const Call& call, Spec* out) {
     out->dims[i] = x.rank < 0 || x.dims[i] < 0 ? kUnknown : n;
   }
 }
-void pad_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void pad_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   Region r;
   r.rank = x.rank;
   for (int i = 0; i < r.rank; ++i) {
@@ -44,7 +44,7 @@ void pad_kernel(const Call& call) {
   }
   embed(call, r);
 }
-void pad_gradient(const Rewind& r) {
+void pad_gradient(const VjpContext& r) {
   const Amounts& p = amounts_of(r.attrs);
   auto list = Ref<IndexList>::adopt(new IndexList);
   for (int i = 0; i < p.rank; ++i)
@@ -54,12 +54,12 @@ void pad_gradient(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef pad_row{.name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient, .cuda = pad_kernel};
+constinit const OpDef pad_op{.name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient, .cuda = pad_kernel};
 
 Tensor pad(const Tensor& x, const Pads& amounts) {
   for (int i = 0; i < amounts.rank; ++i)
     if (amounts.before[i] < 0 || amounts.after[i] < 0) fail<ValueError>("pad: amounts must not be negative; K::slice removes elements");
-  return apply1(pad_row, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
+  return apply1(pad_op, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
 
 }  // namespace kassette

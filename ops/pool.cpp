@@ -17,13 +17,13 @@ constinit PoolLimits pool_limits;
 
 namespace {
 
-void check_float(const Spec& x) {
+void check_float(const TensorSpec& x) {
   if (!x.dtype.is_float()) fail<TypeError>("pool: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
 }
 
-void rule(const Call& call, Spec* out) {
+void rule(const OpCall& call, TensorSpec* out) {
   const ConvForm& form = form_of(call.attrs);
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   check_float(x);
   check_rank("pool", form, x, "x");
   out->dtype = x.dtype;
@@ -38,8 +38,8 @@ void rule(const Call& call, Spec* out) {
     out->dims[form.space_axis(i)] = n < 0 ? kUnknown : w.positions(n);
   }
 }
-void like_first_rule(const Call& call, Spec* out) { out->set(call.spec(0)); }
-void like_second_rule(const Call& call, Spec* out) {
+void like_first_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(0)); }
+void like_second_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(1));
   out->dtype = call.spec(0).dtype;
 }
@@ -293,7 +293,7 @@ bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(
 
 /// The geometry between a tensor of windows and one of results; run(0.0f) or run(0.0), which half types compute in.
 template <class F>
-void with_shape(const Call& call, const Spec& windows, const Spec& results, F&& run) {
+void with_shape(const OpCall& call, const TensorSpec& windows, const TensorSpec& results, F&& run) {
   if (call.out[0]->numel() == 0) return;
   const ConvShape s(call.attrs, windows, results);
   if (windows.dtype == float64) run(s, 0.0);
@@ -302,12 +302,12 @@ void with_shape(const Call& call, const Spec& windows, const Spec& results, F&& 
 Side side(const ConvShape& s, const Body& b, const std::byte* data, bool windows, Side::Use use) {
   return {Images(data, b.dtype, windows ? s.in : s.out, s.c_in, s.channels_first), windows, use};
 }
-Side input(const ConvShape& s, const Call& call, int i, bool windows) { return side(s, *call.in[i].body, call.in[i].data, windows, Side::reads); }
-Side output(const ConvShape& s, const Call& call, bool windows) {
+Side input(const ConvShape& s, const OpCall& call, int i, bool windows) { return side(s, *call.in[i].body, call.in[i].data, windows, Side::reads); }
+Side output(const ConvShape& s, const OpCall& call, bool windows) {
   return side(s, *call.out[0], call.out[0]->data(), windows, windows ? Side::adds : Side::writes);
 }
 
-void max_kernel(const Call& call) {
+void max_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     const Side x = input(s, call, 0, true), y = output(s, call, false);
@@ -315,21 +315,21 @@ void max_kernel(const Call& call) {
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().max(w, p[0], p[1]); });
   });
 }
-void max_spread_kernel(const Call& call) {
+void max_spread_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), call.spec(1), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     pool<T>(s, {input(s, call, 0, true), input(s, call, 1, false), output(s, call, true)},
             [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_spread(w, p[0], p[1], p[2]); });
   });
 }
-void max_pick_kernel(const Call& call) {
+void max_pick_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     pool<T>(s, {input(s, call, 0, true), input(s, call, 1, true), output(s, call, false)},
             [](const PoolWindow<T>& w, T* const* p) { loops<T>().max_pick(w, p[0], p[1], p[2]); });
   });
 }
-void avg_kernel(const Call& call) {
+void avg_kernel(const OpCall& call) {
   with_shape(call, call.spec(0), *call.out[0], [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     const Side x = input(s, call, 0, true), y = output(s, call, false);
@@ -337,7 +337,7 @@ void avg_kernel(const Call& call) {
     pool<T>(s, {x, y}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean(w, p[0], p[1]); });
   });
 }
-void avg_spread_kernel(const Call& call) {
+void avg_spread_kernel(const OpCall& call) {
   with_shape(call, *call.out[0], call.spec(0), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
     pool<T>(s, {input(s, call, 0, false), output(s, call, true)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_spread(w, p[0], p[1]); });
@@ -346,25 +346,25 @@ void avg_spread_kernel(const Call& call) {
 
 // ---- adjoints --------------------------------------------------------------------------------------------------------
 
-void max_vjp(const Rewind& r) { r.din(0) = apply1(max_pool_spread_row, r.attrs, {r.in(0), r.dy()}); }
-void max_spread_vjp(const Rewind& r) {
-  if (r.wants(1)) r.din(1) = apply1(max_pool_pick_row, r.attrs, {r.in(0), r.dy()});
+void max_vjp(const VjpContext& r) { r.din(0) = apply1(max_pool_spread_op, r.attrs, {r.in(0), r.dy()}); }
+void max_spread_vjp(const VjpContext& r) {
+  if (r.wants(1)) r.din(1) = apply1(max_pool_pick_op, r.attrs, {r.in(0), r.dy()});
 }
-void max_pick_vjp(const Rewind& r) {
-  if (r.wants(1)) r.din(1) = apply1(max_pool_spread_row, r.attrs, {r.in(0), r.dy()});
+void max_pick_vjp(const VjpContext& r) {
+  if (r.wants(1)) r.din(1) = apply1(max_pool_spread_op, r.attrs, {r.in(0), r.dy()});
 }
-void avg_vjp(const Rewind& r) { r.din(0) = apply1(avg_pool_spread_row, r.attrs, {r.dy(), r.in(0)}); }
-void avg_spread_vjp(const Rewind& r) { r.din(0) = apply1(avg_pool_row, r.attrs, {r.dy()}); }
+void avg_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_spread_op, r.attrs, {r.dy(), r.in(0)}); }
+void avg_spread_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_op, r.attrs, {r.dy()}); }
 
 }  // namespace
 
-constinit const OpDef max_pool_row{.name = "max_pool", .rule = rule, .cpu = max_kernel, .vjp = max_vjp, .saves_in = 1};
-constinit const OpDef max_pool_spread_row{.name = "max_pool_spread", .rule = like_first_rule, .cpu = max_spread_kernel, .vjp = max_spread_vjp, .saves_in = 1};
-constinit const OpDef max_pool_pick_row{.name = "max_pool_pick", .rule = rule, .cpu = max_pick_kernel, .vjp = max_pick_vjp, .saves_in = 1};
-constinit const OpDef avg_pool_row{.name = "avg_pool", .rule = rule, .cpu = avg_kernel, .vjp = avg_vjp};
-constinit const OpDef avg_pool_spread_row{.name = "avg_pool_spread", .rule = like_second_rule, .cpu = avg_spread_kernel, .vjp = avg_spread_vjp, .shape_only = 2};
+constinit const OpDef max_pool_op{.name = "max_pool", .rule = rule, .cpu = max_kernel, .vjp = max_vjp, .saves_in = 1};
+constinit const OpDef max_pool_spread_op{.name = "max_pool_spread", .rule = like_first_rule, .cpu = max_spread_kernel, .vjp = max_spread_vjp, .saves_in = 1};
+constinit const OpDef max_pool_pick_op{.name = "max_pool_pick", .rule = rule, .cpu = max_pick_kernel, .vjp = max_pick_vjp, .saves_in = 1};
+constinit const OpDef avg_pool_op{.name = "avg_pool", .rule = rule, .cpu = avg_kernel, .vjp = avg_vjp};
+constinit const OpDef avg_pool_spread_op{.name = "avg_pool_spread", .rule = like_second_rule, .cpu = avg_spread_kernel, .vjp = avg_spread_vjp, .shape_only = 2};
 
-Tensor max_pool(const Tensor& x, const ConvForm& form) { return apply1(max_pool_row, window_attrs(form), {x}); }
-Tensor avg_pool(const Tensor& x, const ConvForm& form) { return apply1(avg_pool_row, window_attrs(form), {x}); }
+Tensor max_pool(const Tensor& x, const ConvForm& form) { return apply1(max_pool_op, window_attrs(form), {x}); }
+Tensor avg_pool(const Tensor& x, const ConvForm& form) { return apply1(avg_pool_op, window_attrs(form), {x}); }
 
 }  // namespace kassette

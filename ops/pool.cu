@@ -69,7 +69,7 @@ __global__ void fill_each(F f, std::int64_t n, std::int64_t points, T* to) {
 }
 /// The output becomes F<T>{geometry, inputs...}(place), where the geometry is that between `windows` and `results`.
 template <template <class> class F, class... In>
-void fill_output(const Call& call, const Spec& windows, const Spec& results, In... inputs) {
+void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec& results, In... inputs) {
   with_floats(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Geometry g(ConvShape(call.attrs, windows, results));
@@ -78,10 +78,10 @@ void fill_output(const Call& call, const Spec& windows, const Spec& results, In.
   });
 }
 
-void run_max(const Call& call) { fill_output<Max>(call, call.spec(0), *call.out[0], 0, call.n_in - 1); }
-void run_max_spread(const Call& call) { fill_output<MaxSpread>(call, call.spec(0), call.spec(1), 0, 1); }
-void run_mean(const Call& call) { fill_output<Mean>(call, call.spec(0), *call.out[0], 0); }
-void run_mean_spread(const Call& call) { fill_output<MeanSpread>(call, *call.out[0], call.spec(0), 0); }
+void run_max(const OpCall& call) { fill_output<Max>(call, call.spec(0), *call.out[0], 0, call.n_in - 1); }
+void run_max_spread(const OpCall& call) { fill_output<MaxSpread>(call, call.spec(0), call.spec(1), 0, 1); }
+void run_mean(const OpCall& call) { fill_output<Mean>(call, call.spec(0), *call.out[0], 0); }
+void run_mean_spread(const OpCall& call) { fill_output<MeanSpread>(call, *call.out[0], call.spec(0), 0); }
 
 const PluginKernel kernels[] = {{"max_pool", run_max},
                                 {"max_pool_spread", run_max_spread},

@@ -19,6 +19,6 @@ extern PoolLimits pool_limits;
 // Maximum pooling takes one place of each window, the first of the greatest in row-major order. Both rows of its gradients ask x for it anew:
 // max_pool_spread(x, dy) puts dy there, in the shape of x, and max_pool_pick(x, z) takes z from there; each is the adjoint of the other.
 // avg_pool_spread(dy, x), which reads the shape of x alone, is the adjoint of avg_pool, and the other way round.
-extern const OpDef max_pool_row, max_pool_spread_row, max_pool_pick_row, avg_pool_row, avg_pool_spread_row;
+extern const OpDef max_pool_op, max_pool_spread_op, max_pool_pick_op, avg_pool_op, avg_pool_spread_op;
 
 }  // namespace kassette

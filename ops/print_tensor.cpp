@@ -18,7 +18,7 @@ struct Message final : Extra {
   }
 };
 
-void kernel(const Call& call) {
+void kernel(const OpCall& call) {
   Body& out = *call.out[0];
   Value v = read_value(*call.in[0].body);
   out.storage = std::move(v.storage);
@@ -33,17 +33,17 @@ void kernel(const Call& call) {
 
 }  // namespace
 
-constinit const OpDef print_tensor_row{.name = "print_tensor",
+constinit const OpDef print_tensor_op{.name = "print_tensor",
                                        .rule = same_rule,
                                        .cpu = kernel,
-                                       .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
+                                       .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
                                        .traits = kView | kPrints,
                                        .cuda = kernel};
 
 Tensor print_tensor(const Tensor& x, std::string message) {
   auto extra = Ref<Message>::adopt(new Message);
   extra->text = std::move(message);
-  return apply1(print_tensor_row, Attrs(Ref<Extra>(extra.get())), {x});
+  return apply1(print_tensor_op, Attrs(Ref<Extra>(extra.get())), {x});
 }
 
 }  // namespace kassette

@@ -7,6 +7,6 @@ namespace kassette {
 /// x, as a new tensor; when it is computed, "message value" goes to the print sink. The gradient passes.
 Tensor print_tensor(const Tensor& x, std::string message);
 
-extern const OpDef print_tensor_row;
+extern const OpDef print_tensor_op;
 
 }  // namespace kassette

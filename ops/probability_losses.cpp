@@ -13,13 +13,13 @@ namespace {
 template <class T>
 struct Between {
   T low, high;
-  explicit Between(const Call& call) : low(static_cast<T>(call.attrs.as<SoftmaxAttrs>().epsilon)), high(static_cast<T>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)) {}
+  explicit Between(const OpCall& call) : low(static_cast<T>(call.attrs.as<SoftmaxAttrs>().epsilon)), high(static_cast<T>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)) {}
   T clip(T q) const { return q < low ? low : q > high ? high : q; }   // NaN stays
   bool inside(T q) const { return q >= low && q <= high; }
 };
 constexpr auto probability_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(1));
+  AxisView a(f.call, f.call.spec(1));
   const Between<T> bounds(f.call);
   const T *t = f.in(0), *p = f.in(1);
   if (a.n == 0) std::fill_n(f.out(), a.outer * a.inner, T(0));
@@ -33,7 +33,7 @@ constexpr auto probability_run = [](const auto& f) {
 };
 constexpr auto probability_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(2));
+  AxisView a(f.call, f.call.spec(2));
   const Between<T> bounds(f.call);
   const T *dy = f.in(0), *t = f.in(1), *p = f.in(2);
   a.run(
@@ -48,7 +48,7 @@ constexpr auto probability_grad_run = [](const auto& f) {
 
 constexpr auto sparse_probability_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(1));
+  AxisView a(f.call, f.call.spec(1));
   check_ids(f.ids(0), a.outer, a.n);
   const Between<T> bounds(f.call);
   const T* p = f.in(1);
@@ -62,7 +62,7 @@ constexpr auto sparse_probability_run = [](const auto& f) {
 };
 constexpr auto sparse_probability_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(2));
+  AxisView a(f.call, f.call.spec(2));
   check_ids(f.ids(1), a.outer, a.n);
   const Between<T> bounds(f.call);
   const T *dy = f.in(0), *p = f.in(2);
@@ -92,10 +92,10 @@ constexpr auto binary_probability_grad_run = [](const auto& f) {
 };
 
 // ---- rules and adjoints ------------------------------------------------------------------------------------------------
-void probability_rule(const Call& call, Spec* out) {
+void probability_rule(const OpCall& call, TensorSpec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);
-  Spec both;
+  TensorSpec both;
   one_shape(call.op.name, call.spec(0), call.spec(1), &both);
   reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, both, out);
 }
@@ -106,44 +106,44 @@ struct Clipped {
   Clipped(const Tensor& p, double epsilon) : q(clip(p, epsilon, 1 - epsilon)), inside(is_inside(p, epsilon)) {}
   Tensor of(const Tensor& v) const { return where(inside, v, 0.0); }
 };
-void probability_vjp(const Rewind& r) {
+void probability_vjp(const VjpContext& r) {
   if (r.wants(0)) {
     Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes | kKeepDims), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon);
-    r.din(0) = -(spread(r.dy(), p, r.attrs.as<SoftmaxAttrs>().axes) * log(q));
+    r.din(0) = -(unreduce(r.dy(), p, r.attrs.as<SoftmaxAttrs>().axes) * log(q));
   }
-  if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+  if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
 /// Of dp = dy * (sum(t) / sum(p) - t / p), t where p / sum(p) is not clipped.
-void probability_grad_vjp(const Rewind& r) {
+void probability_grad_vjp(const VjpContext& r) {
   Tensor u = r.dy(), p = r.in(2);
   std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
   Tensor s = sum_by(p, keep), q = p / s, inside = is_inside(q, r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor t = where(inside, r.in(1), 0.0), counted = sum_by(t, keep);
   if (r.wants(0)) r.din(0) = sum_by(u * (counted / s - div_no_nan(t, p)), code);
   if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = spread(r.in(0), p, code), total = sum_by(u, keep);
+  Tensor dy = unreduce(r.in(0), p, code), total = sum_by(u, keep);
   if (r.wants(1)) r.din(1) = where(inside, dy * (total / s - div_no_nan(u, p)), 0.0);
   if (r.wants(2)) r.din(2) = dy * (div_no_nan(div_no_nan(u * t, p), p) - total * counted / (s * s));
 }
-void sparse_probability_vjp(const Rewind& r) {
-  if (r.wants(1)) r.din(1) = apply1(sparse_probability_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+void sparse_probability_vjp(const VjpContext& r) {
+  if (r.wants(1)) r.din(1) = apply1(sparse_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
 /// Of dp = dy * (1 / sum(q) - [class] / q), where p is not clipped.
-void sparse_probability_grad_vjp(const Rewind& r) {
+void sparse_probability_grad_vjp(const VjpContext& r) {
   Tensor p = r.in(2);
   Clipped c(p, r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor u = c.of(r.dy()), total = sum_by(u, kLastAxis), sum = sum_by(c.q, kLastAxis);
-  if (r.wants(0)) r.din(0) = total / sum - pick(u / c.q, r.in(1));
+  if (r.wants(0)) r.din(0) = total / sum - take_along_axis(u / c.q, r.in(1));
   if (!r.wants(2)) return;
-  Tensor at = pick(c.q, r.in(1)), there = r.in(0) * pick(u, r.in(1)) / (at * at);
-  r.din(2) = apply1(place_row, {there, r.in(1), p}) - c.of(spread(r.in(0) * total / (sum * sum), p, kLastAxis));
+  Tensor at = take_along_axis(c.q, r.in(1)), there = r.in(0) * take_along_axis(u, r.in(1)) / (at * at);
+  r.din(2) = apply1(scatter_along_axis_op, {there, r.in(1), p}) - c.of(unreduce(r.in(0) * total / (sum * sum), p, kLastAxis));
 }
-void binary_probability_vjp(const Rewind& r) {
+void binary_probability_vjp(const VjpContext& r) {
   if (r.wants(0)) r.din(0) = -(r.dy() * logit(clip(r.in(1), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon)));
-  if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_row, r.attrs, {r.dy(), r.in(0), r.in(1)});
+  if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
 /// Of dp = dy * (q - t) / (q * (1 - q)), where p is not clipped.
-void binary_probability_grad_vjp(const Rewind& r) {
+void binary_probability_grad_vjp(const VjpContext& r) {
   Tensor dy = r.in(0), t = r.in(1);
   Clipped c(r.in(2), r.attrs.as<SoftmaxAttrs>().epsilon);
   Tensor u = c.of(r.dy()), q = c.q, rest = 1.0 - q;
@@ -155,45 +155,45 @@ void binary_probability_grad_vjp(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef probability_cross_entropy_row{.name = "probability_crossentropy",
+constinit const OpDef probability_cross_entropy_op{.name = "probability_crossentropy",
                                                     .rule = probability_rule,
                                                     .cpu = float_kernel<probability_run>,
                                                     .vjp = probability_vjp,
                                                     .saves_in = 3};
-constinit const OpDef probability_cross_entropy_grad_row{.name = "probability_crossentropy_grad",
+constinit const OpDef probability_cross_entropy_grad_op{.name = "probability_crossentropy_grad",
                                                          .rule = like_last_rule,
                                                          .cpu = float_kernel<probability_grad_run>,
                                                          .vjp = probability_grad_vjp,
                                                          .saves_in = 7};
-constinit const OpDef sparse_probability_row{.name = "sparse_probability_crossentropy",
+constinit const OpDef sparse_probability_op{.name = "sparse_probability_crossentropy",
                                              .rule = class_rule,
                                              .cpu = float_kernel<sparse_probability_run>,
                                              .vjp = sparse_probability_vjp,
                                              .saves_in = 3};
-constinit const OpDef sparse_probability_grad_row{.name = "sparse_probability_crossentropy_grad",
+constinit const OpDef sparse_probability_grad_op{.name = "sparse_probability_crossentropy_grad",
                                                   .rule = like_last_rule,
                                                   .cpu = float_kernel<sparse_probability_grad_run>,
                                                   .vjp = sparse_probability_grad_vjp,
                                                   .saves_in = 7};
-constinit const OpDef binary_probability_row{.name = "binary_probability_crossentropy",
+constinit const OpDef binary_probability_op{.name = "binary_probability_crossentropy",
                                              .rule = elementwise_loss_rule,
                                              .cpu = float_kernel<binary_probability_run>,
                                              .vjp = binary_probability_vjp,
                                              .saves_in = 3};
-constinit const OpDef binary_probability_grad_row{.name = "binary_probability_crossentropy_grad",
+constinit const OpDef binary_probability_grad_op{.name = "binary_probability_crossentropy_grad",
                                                   .rule = like_last_rule,
                                                   .cpu = float_kernel<binary_probability_grad_run>,
                                                   .vjp = binary_probability_grad_vjp,
                                                   .saves_in = 7};
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
   const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, false);
-  return apply1(probability_cross_entropy_row, SoftmaxAttrs{axes, epsilon}, {target, probabilities});
+  return apply1(probability_cross_entropy_op, SoftmaxAttrs{axes, epsilon}, {target, probabilities});
 }
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& probabilities, double epsilon) {
-  return apply1(sparse_probability_row, SoftmaxAttrs{kLastAxis, epsilon}, {classes, probabilities});
+  return apply1(sparse_probability_op, SoftmaxAttrs{kLastAxis, epsilon}, {classes, probabilities});
 }
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& probabilities, double epsilon) {
-  return apply1(binary_probability_row, SoftmaxAttrs{0, epsilon}, {target, probabilities});
+  return apply1(binary_probability_op, SoftmaxAttrs{0, epsilon}, {target, probabilities});
 }
 
 }  // namespace kassette

@@ -7,7 +7,7 @@ namespace kassette::cuda {
 
 /// `batch` products, whose operands and results are so many elements apart. Sums are float32, of float64 float64; half types may have a float32 result.
 struct BlasProduct {
-  Product of;
+  GemmShape of;
   DType dtype, out_dtype;
   const std::byte *a, *b;
   std::byte* out;

@@ -68,7 +68,7 @@ std::uint64_t seed_of(const Scalar& seed, const char* what) {
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
 
-void key_rule(const Call&, Spec* out) {
+void key_rule(const OpCall&, TensorSpec* out) {
   out->dtype = int64;
   out->rank = 1;
   out->dims[0] = kKeyBytes / 8;
@@ -80,7 +80,7 @@ struct KeyAttrs {
   std::uint64_t steps, step;  // of the plain loops around it, and the step among them
 };
 
-void key_kernel(const Call& call) {
+void key_kernel(const OpCall& call) {
   Cell& source = *call.in[0].body->node->cell;
   const KeyAttrs& attrs = call.attrs.as<KeyAttrs>();
   const bool loop = call.n_in > 1;
@@ -91,17 +91,17 @@ void key_kernel(const Call& call) {
   std::memcpy(call.out[0]->data(), &key, sizeof key);
 }
 
-void draw_rule(const Call& call, Spec* out) {
+void draw_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.op.placement(call.attrs).dtype;
   dims_from(call, 1, out);
 }
-void float_draw_rule(const Call& call, Spec* out) {
+void float_draw_rule(const OpCall& call, TensorSpec* out) {
   DType dtype = call.op.placement(call.attrs).dtype;
   if (!dtype.is_float()) fail<TypeError>(call.op.name, ": ", dtype, " is not a float dtype");
   draw_rule(call, out);
 }
 
-void integer_draw_rule(const Call& call, Spec* out) {
+void integer_draw_rule(const OpCall& call, TensorSpec* out) {
   draw_rule(call, out);
   for (int i = 2; i < call.n_in; ++i)
     if (call.spec(i).rank > 0) fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i), "; integer bounds must be scalars");
@@ -115,9 +115,9 @@ double rounded_to(DType dtype, double v) {
 }
 
 /// The mask's shape; -1 where x's is not known. False where the mask has x's shape.
-bool mask_spec(const Call& call, Spec& mask) {
+bool mask_spec(const OpCall& call, TensorSpec& mask) {
   if (call.n_in < 3) return false;
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   DimValues given = read_dims(call, 2);
   mask.rank = static_cast<std::int8_t>(given.rank);
   if (given.rank < 0 || x.rank < 0) return true;
@@ -133,17 +133,17 @@ bool mask_spec(const Call& call, Spec& mask) {
   if (shift < 0) fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
   return true;
 }
-void dropout_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void dropout_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   if (!x.dtype.is_float()) fail<ValueError>("dropout: x is ", x.dtype, "; a float dtype is expected");
-  Spec mask;
+  TensorSpec mask;
   mask_spec(call, mask);
   out->set(x);
 }
 
 // ---- kernels ---------------------------------------------------------------------------------------------------------
 
-RandomKey key_of(const Call& call, int i) {
+RandomKey key_of(const OpCall& call, int i) {
   RandomKey key;
   std::memcpy(&key, call.in[i].data, sizeof key);
   return key;
@@ -162,7 +162,7 @@ double largest_below(double high, DType dtype) {
 }
 
 /// Runs a float loop; half types go through float32.
-void fill(const Call& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const Form& form) {
+void fill(const OpCall& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const RandomForm& form) {
   const Body& out = *call.out[0];
   RandomKey key = key_of(call, 0);
   std::byte* to = out.data();
@@ -181,15 +181,15 @@ void fill(const Call& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const 
 
 const RandomLoops& loops() { return KASSETTE_PICK(random_loops); }
 
-void uniform_kernel(const Call& call) {
+void uniform_kernel(const OpCall& call) {
   const UniformAttrs& u = call.attrs.as<UniformAttrs>();
   fill(call, loops().uniform_f32, loops().uniform_f64, {u.high - u.low, u.low, u.top, 0});
 }
-void normal_kernel(const Call& call) {
+void normal_kernel(const OpCall& call) {
   const NormalAttrs& n = call.attrs.as<NormalAttrs>();
   fill(call, loops().normal_f32, loops().normal_f64, {n.stddev, n.mean, INFINITY, 0});
 }
-void truncated_kernel(const Call& call) {
+void truncated_kernel(const OpCall& call) {
   const NormalAttrs& n = call.attrs.as<NormalAttrs>();
   fill(call, loops().truncated_f32, loops().truncated_f64, {n.stddev, n.mean, INFINITY, 0});
 }
@@ -201,7 +201,7 @@ void for_words(const RandomKey& key, std::int64_t n, F f) {
     alignas(64) std::uint32_t words[kBlock];
     for (std::int64_t at = begin; at < end; at += kBlock) {
       std::int64_t m = std::min(kBlock, end - at);
-      loops().words(key, at, m, Form{}, words);
+      loops().words(key, at, m, RandomForm{}, words);
       f(at, words, m);
     }
   });
@@ -215,7 +215,7 @@ void for_words64(const RandomKey& key, std::int64_t n, F f) {
     std::uint64_t wide[kBlock / 2];
     for (std::int64_t at = begin; at < end; at += kBlock / 2) {
       std::int64_t m = std::min(kBlock / 2, end - at);
-      loops().words(key, 2 * at, (2 * m + kGroupWords - 1) / kGroupWords * kGroupWords, Form{}, words);
+      loops().words(key, 2 * at, (2 * m + kGroupWords - 1) / kGroupWords * kGroupWords, RandomForm{}, words);
       for (std::int64_t i = 0; i < m; ++i) {
         std::int64_t high = i / 16 * 32 + i % 16;
         wide[i] = std::uint64_t(words[high]) << 32 | words[high + 16];
@@ -231,10 +231,10 @@ std::uint64_t words_below(double p) {
   return p >= 1 ? std::uint64_t(1) << 32 : static_cast<std::uint64_t>(std::ceil(p * 0x1p32));
 }
 
-void bernoulli_kernel(const Call& call) {
+void bernoulli_kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   RandomKey key = key_of(call, 0);
-  Form form{0, 0, 0, words_below(call.attrs.as<BernoulliAttrs>().p)};
+  RandomForm form{0, 0, 0, words_below(call.attrs.as<BernoulliAttrs>().p)};
   if (out.dtype == float32) return fill(call, loops().bernoulli_f32, nullptr, form);
   dispatch(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -246,7 +246,7 @@ void bernoulli_kernel(const Call& call) {
   });
 }
 
-void integers_kernel(const Call& call) {
+void integers_kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   RandomKey key = key_of(call, 0);
   const IntegerRange range = integer_range(call);
@@ -272,14 +272,14 @@ T scaled(T x, double scale) {
 
 /// The mask has the shape of x.
 template <class T>
-void drop_each(const RandomKey& key, std::int64_t n, const Form& form, const T* x, T* out) {
+void drop_each(const RandomKey& key, std::int64_t n, const RandomForm& form, const T* x, T* out) {
   for_words(key, n, [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
     for (std::int64_t i = 0; i < m; ++i) out[at + i] = words[i] < form.below ? scaled(x[at + i], form.scale) : T{};
   });
 }
 /// The mask broadcasts: its words are made first, then met row by row.
 template <class T>
-void drop_broadcast(const RandomKey& key, const Spec& spec, const Spec& mask, const Form& form, const T* x, T* out) {
+void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSpec& mask, const RandomForm& form, const T* x, T* out) {
   auto kept = Storage::allocate(mask.numel(), cpu);
   auto* keep = static_cast<std::uint8_t*>(kept->data);
   for_words(key, mask.numel(), [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
@@ -306,15 +306,15 @@ void drop_broadcast(const RandomKey& key, const Spec& spec, const Spec& mask, co
   });
 }
 
-void dropout_kernel(const Call& call) {
+void dropout_kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
   RandomKey key = key_of(call, 1);
   double level = call.attrs.as<DropoutAttrs>().level;
-  Form form{1 / (1 - level), 0, 0, 0};
+  RandomForm form{1 / (1 - level), 0, 0, 0};
   form.below = (std::uint64_t(1) << 32) - words_below(level);
-  Spec mask;
+  TensorSpec mask;
   bool broadcast = mask_spec(call, mask) && mask.numel() != n;
   if (out.dtype == float32 && !broadcast) {
     auto* x = call.in[0].as<float>();
@@ -332,7 +332,7 @@ void dropout_kernel(const Call& call) {
     }
   });
 }
-void dropout_gradient(const Rewind& r) {
+void dropout_gradient(const VjpContext& r) {
   r.din(0) = dropout(r.dy(), r.in(1), r.n_in() > 2 ? r.in(2) : Tensor(), r.attrs.as<DropoutAttrs>().level);
 }
 
@@ -342,19 +342,19 @@ Placement placement_of(const Draw& draw) { return {draw.dtype, draw.device}; }
 
 constexpr std::uint32_t kAllHost = 3;
 
-constinit const OpDef random_key_row{.name = "random_key",
+constinit const OpDef random_key_op{.name = "random_key",
                                      .rule = key_rule,
                                      .cpu = key_kernel,
                                      .shape_only = 3,
                                      .host = 3,
                                      .traits = kSource};
-constinit const OpDef random_uniform_row{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<UniformAttrs>};
-constinit const OpDef random_normal_row{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
-constinit const OpDef truncated_normal_row{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
-constinit const OpDef random_integers_row{.name = "random_integers", .rule = integer_draw_rule, .cpu = integers_kernel, .host = 15, .traits = kDraws, .placement = placement_in<IntegersAttrs>};
-constinit const OpDef bernoulli_row{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<BernoulliAttrs>};
+constinit const OpDef random_uniform_op{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<UniformAttrs>};
+constinit const OpDef random_normal_op{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
+constinit const OpDef truncated_normal_op{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
+constinit const OpDef random_integers_op{.name = "random_integers", .rule = integer_draw_rule, .cpu = integers_kernel, .host = 15, .traits = kDraws, .placement = placement_in<IntegersAttrs>};
+constinit const OpDef bernoulli_op{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<BernoulliAttrs>};
 // The mask is made again from the key in the adjoint, and so never stored.
-constinit const OpDef dropout_row{.name = "dropout",
+constinit const OpDef dropout_op{.name = "dropout",
                                   .rule = dropout_rule,
                                   .cpu = dropout_kernel,
                                   .vjp = dropout_gradient,
@@ -402,13 +402,13 @@ namespace {
 Tensor key_of_source(const Scalar& seed, const char* what, const Tensor& x) {
   const Context& c = context();
   std::uint64_t s = seed_of(seed, what);
-  Tensor leaf = make_leaf(Leaf::source, Spec(int64, {kKeyBytes / 8}), cpu, {}, None);
+  Tensor leaf = make_leaf(Leaf::source, TensorSpec(int64, {kKeyBytes / 8}), cpu, {}, None);
   Body& b = Access::body(leaf);
   b.flags |= kDraw;
   b.level = c.depth;
   b.node->cell->seed = s;
   const Attrs attrs = KeyAttrs{!seed.is_none(), c.loop_steps, c.loop_step};
-  return x.defined() ? apply1(random_key_row, attrs, {leaf, x}) : apply1(random_key_row, attrs, {leaf});
+  return x.defined() ? apply1(random_key_op, attrs, {leaf, x}) : apply1(random_key_op, attrs, {leaf});
 }
 
 }  // namespace
@@ -423,20 +423,20 @@ void check_bounds(double low, double high, DType dtype) {
 }
 Tensor random_uniform(const Draw& draw, double low, double high) {
   double top = high > low && draw.dtype.is_float() ? largest_below(high, draw.dtype) : INFINITY;
-  return apply1(random_uniform_row, UniformAttrs{low, high, top, placement_of(draw)}, {draw.key, draw.dims});
+  return apply1(random_uniform_op, UniformAttrs{low, high, top, placement_of(draw)}, {draw.key, draw.dims});
 }
-Tensor random_normal(const Draw& draw, double mean, double stddev) { return apply1(random_normal_row, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
-Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return apply1(truncated_normal_row, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
+Tensor random_normal(const Draw& draw, double mean, double stddev) { return apply1(random_normal_op, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
+Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return apply1(truncated_normal_op, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high) {
-  return apply1(random_integers_row, IntegersAttrs{low, high, placement_of(draw)}, {draw.key, draw.dims});
+  return apply1(random_integers_op, IntegersAttrs{low, high, placement_of(draw)}, {draw.key, draw.dims});
 }
 Tensor random_integers(const Draw& draw, const Tensor& low, const Tensor& high) {
-  return apply1(random_integers_row, IntegersAttrs{0, 0, placement_of(draw)}, {draw.key, draw.dims, low, high});
+  return apply1(random_integers_op, IntegersAttrs{0, 0, placement_of(draw)}, {draw.key, draw.dims, low, high});
 }
-Tensor bernoulli(const Draw& draw, double p) { return apply1(bernoulli_row, BernoulliAttrs{p, placement_of(draw)}, {draw.key, draw.dims}); }
+Tensor bernoulli(const Draw& draw, double p) { return apply1(bernoulli_op, BernoulliAttrs{p, placement_of(draw)}, {draw.key, draw.dims}); }
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level) {
   const DropoutAttrs attrs{level};
-  return dims.defined() ? apply1(dropout_row, attrs, {x, key, dims}) : apply1(dropout_row, attrs, {x, key});
+  return dims.defined() ? apply1(dropout_op, attrs, {x, key, dims}) : apply1(dropout_op, attrs, {x, key});
 }
 
 }  // namespace kassette

@@ -14,13 +14,13 @@
 namespace kassette::cuda {
 namespace {
 
-RandomKey key_of(const Call& call, int i) {
+RandomKey key_of(const OpCall& call, int i) {
   RandomKey key;
   std::memcpy(&key, call.in[i].data, sizeof key);
   return key;
 }
 /// Size i of a shape argument: a tensor of any integers on the host.
-std::int64_t size_at(const Call& call, int input, std::int64_t i) {
+std::int64_t size_at(const OpCall& call, int input, std::int64_t i) {
   std::int64_t size = 0;
   for_dtype<Domain::integers>(call.spec(input).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -45,7 +45,7 @@ __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
 }
 /// Draws n elements from the key that is that input.
 template <class Emit>
-void launch_draw(const Call& call, int key, std::int64_t n, Emit emit) {
+void launch_draw(const OpCall& call, int key, std::int64_t n, Emit emit) {
   if (n == 0) return;
   launch(call.op.name, device_of(call.device), blocks_for((n + Emit::kEach - 1) / Emit::kEach + kGroupBlocks), draw<Emit>, key_of(call, key), n, emit);
 }
@@ -111,7 +111,7 @@ struct Floats {
   }
 };
 template <Law kLaw>
-void run_floats(const Call& call) {
+void run_floats(const OpCall& call) {
   double scale, offset, top = INFINITY;
   if constexpr (kLaw == Law::uniform) {
     const UniformAttrs& u = call.attrs.as<UniformAttrs>();
@@ -139,7 +139,7 @@ struct Masks {
     }
   }
 };
-void run_bernoulli(const Call& call) {
+void run_bernoulli(const OpCall& call) {
   for_dtype<Domain::anything>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_draw(call, 0, call.out[0]->numel(), Masks<T>{call.out_as<T>(), words_below(call.attrs.as<BernoulliAttrs>().p)});
@@ -158,7 +158,7 @@ struct Integers {
     }
   }
 };
-void run_integers(const Call& call) {
+void run_integers(const OpCall& call) {
   const IntegerRange range = integer_range(call);
   for_dtype<Domain::integers>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -204,9 +204,9 @@ template <class T>
 struct BetweenShared {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const { Placed<T>::place(o, at[0], at[1], i, o.operand<Wide<T>>(2)[at[2]]); }
 };
-void run_between(const Call& call) {
-  const Spec& out = *call.out[0];
-  Spec drawn;
+void run_between(const OpCall& call) {
+  const TensorSpec& out = *call.out[0];
+  TensorSpec drawn;
   drawn.rank = static_cast<std::int8_t>(call.spec(1).dims[0]);
   for (int i = 0; i < drawn.rank; ++i) drawn.dims[i] = size_at(call, 1, i);
   Operands o = broadcast<3>({&call.spec(2), &call.spec(3), &drawn}, out);
@@ -259,8 +259,8 @@ struct Drop {
   }
 };
 /// That of the third input, on the host, in which -1 stands for the size of x; else x's.
-Spec mask_shape(const Call& call) {
-  Spec mask;
+TensorSpec mask_shape(const OpCall& call) {
+  TensorSpec mask;
   mask.set(call.spec(0));
   if (call.n_in < 3) return mask;
   const int more = mask.rank - static_cast<int>(call.spec(2).dims[0]);
@@ -270,8 +270,8 @@ Spec mask_shape(const Call& call) {
   }
   return mask;
 }
-void run_dropout(const Call& call) {
-  const Spec &x = call.spec(0), mask = mask_shape(call);
+void run_dropout(const OpCall& call) {
+  const TensorSpec &x = call.spec(0), mask = mask_shape(call);
   const std::int64_t n = mask.numel();
   if (x.numel() == 0) return;
   const double level = call.attrs.as<DropoutAttrs>().level;

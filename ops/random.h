@@ -84,21 +84,21 @@ Tensor bernoulli(const Draw& draw, double p);
 /// to x; -1 in it stands for x's size, and an empty Tensor for x's shape.
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level);
 
-extern const OpDef random_key_row, random_uniform_row, random_between_row, random_integers_row, random_normal_row,
-    truncated_normal_row, bernoulli_row, dropout_row;
+extern const OpDef random_key_op, random_uniform_op, random_between_op, random_integers_op, random_normal_op,
+    truncated_normal_op, bernoulli_op, dropout_op;
 
 // ---- loops -----------------------------------------------------------------------------------------------------------
 /// What a loop makes of the draws: v * scale + shift, at most `top`. For masks: kept where a word is below `below`.
-struct Form {
+struct RandomForm {
   double scale, shift, top;
   std::uint64_t below;   // at most 2^32
 };
 /// Loops over elements [first, first + n) of a draw; first is a multiple of 64.
 struct RandomLoops {
-  using Fill = void (*)(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out);
+  using Fill = void (*)(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out);
   Fill words, uniform_f32, uniform_f64, normal_f32, normal_f64, truncated_f32, truncated_f64, bernoulli_f32;
   /// out[i] = word i < below ? x[i] * scale : 0
-  void (*dropout_f32)(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, const float* x, float* out);
+  void (*dropout_f32)(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x, float* out);
 };
 KASSETTE_LEVEL_TABLES(RandomLoops, random_loops)
 

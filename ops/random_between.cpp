@@ -22,17 +22,17 @@ namespace {
 constexpr std::int64_t kGrain = 1 << 14, kBlock = 512;
 static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
-Spec drawn_spec(const Call& call) {
-  Spec u;
+TensorSpec drawn_spec(const OpCall& call) {
+  TensorSpec u;
   dims_from(call, 1, &u);
   u.dtype = call.spec(2).dtype;
   return u;
 }
-void between_rule(const Call& call, Spec* out) {
-  const Spec &low = call.spec(2), &high = call.spec(3);
+void between_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &low = call.spec(2), &high = call.spec(3);
   if (!low.dtype.is_float()) fail_domain(call.op, low.dtype, Domain::floats);
   if (high.dtype != low.dtype) fail_dtypes(call.op, low.dtype, high.dtype);
-  Spec beside_low;
+  TensorSpec beside_low;
   broadcast_spec(call.op.name, drawn_spec(call), low, &beside_low);
   broadcast_spec(call.op.name, beside_low, high, out);
   out->dtype = low.dtype;
@@ -42,7 +42,7 @@ void between_rule(const Call& call, Spec* out) {
 template <class C>
 class Spread {
  public:
-  Spread(const C* data, const Spec& spec, const Spec& out) : data_(data), out_(out) {
+  Spread(const C* data, const TensorSpec& spec, const TensorSpec& out) : data_(data), out_(out) {
     std::int64_t step = 1;
     for (int i = spec.rank - 1; i >= 0; --i) {
       if (spec.dims[i] != 1) stride_[i + out.rank - spec.rank] = step;
@@ -71,7 +71,7 @@ class Spread {
 
  private:
   const C* data_;
-  const Spec& out_;
+  const TensorSpec& out_;
   std::int64_t stride_[kMaxRank] = {};
   bool whole_;
 };
@@ -92,12 +92,12 @@ void place(const C* u, const C* low, const C* high, C* y, C* last, T* out, std::
 }
 
 template <class T>
-void between(const Call& call, const RandomKey& key) {
+void between(const OpCall& call, const RandomKey& key) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const RandomLoops& loops = KASSETTE_PICK(random_loops);
   const RandomLoops::Fill fill = sizeof(C) == 8 ? loops.uniform_f64 : loops.uniform_f32;
-  const Form form{1, 0, 2, 0};
-  const Spec drawn = drawn_spec(call), &out = *call.out[0];
+  const RandomForm form{1, 0, 2, 0};
+  const TensorSpec drawn = drawn_spec(call), &out = *call.out[0];
   const std::int64_t n = out.numel(), n_drawn = drawn.numel();
   const bool whole = n_drawn == n;   // else the same numbers serve several bounds, and are made before
   Scratch<C> numbers(whole ? 0 : n_drawn);
@@ -123,7 +123,7 @@ void between(const Call& call, const RandomKey& key) {
     }
   });
 }
-void between_kernel(const Call& call) {
+void between_kernel(const OpCall& call) {
   if (call.out[0]->numel() == 0) return;
   RandomKey key;
   std::memcpy(&key, call.in[0].data, sizeof key);
@@ -134,7 +134,7 @@ void between_kernel(const Call& call) {
 }
 
 /// The numbers are made again from the key. Of a step to the number below a bound the gradient is that of the bound itself.
-void between_gradient(const Rewind& r) {
+void between_gradient(const VjpContext& r) {
   const DType dtype = r.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
   const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide), of_high = dy * u;
   if (r.wants(2)) r.din(2) = cast(sum_to_like(dy - of_high, r.in(2)), dtype);
@@ -143,7 +143,7 @@ void between_gradient(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef random_between_row{.name = "random_between",
+constinit const OpDef random_between_op{.name = "random_between",
                                          .rule = between_rule,
                                          .cpu = between_kernel,
                                          .vjp = between_gradient,
@@ -152,7 +152,7 @@ constinit const OpDef random_between_row{.name = "random_between",
                                          .traits = kDraws};
 
 Tensor random_between(const Draw& draw, const Tensor& low, const Tensor& high) {
-  return apply1(random_between_row, {draw.key, draw.dims, low, high});
+  return apply1(random_between_op, {draw.key, draw.dims, low, high});
 }
 
 }  // namespace kassette

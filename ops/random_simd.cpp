@@ -192,7 +192,7 @@ KASSETTE_INLINE void each_block64(const RandomKey& key, std::int64_t first, std:
 template <class V, class T>
 struct Formed {
   T scale, shift, top;
-  explicit Formed(const Form& f) : scale(static_cast<T>(f.scale)), shift(static_cast<T>(f.shift)), top(static_cast<T>(f.top)) {}
+  explicit Formed(const RandomForm& f) : scale(static_cast<T>(f.scale)), shift(static_cast<T>(f.shift)), top(static_cast<T>(f.top)) {}
   KASSETTE_INLINE V operator()(V v) const {
     v = v * scale + shift;
     return v > top ? top - V{} : v;   // NaN stays
@@ -201,22 +201,22 @@ struct Formed {
 
 // ---- loops -----------------------------------------------------------------------------------------------------------
 
-void words(const RandomKey& key, std::int64_t first, std::int64_t n, const Form&, void* out) {
+void words(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm&, void* out) {
   each_word<U32>(key, first, n, static_cast<std::uint32_t*>(out), [](U32 w) __attribute__((always_inline)) { return w; });
 }
-void uniform_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void uniform_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F32, float> formed(form);
   each_word<F32>(key, first, n, static_cast<float*>(out),
                  [&](U32 w) __attribute__((always_inline)) { return formed(Single::uniform(w)); });
 }
-void uniform_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void uniform_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F64, double> formed(form);
   each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
     x = formed(Double::uniform(a));
     y = formed(Double::uniform(b));
   });
 }
-void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F32, float> formed(form);
   for_groups<float, 64>(key, first, n, static_cast<float*>(out),
                         [&](const Words& c, std::int64_t, int lane, float* to) __attribute__((always_inline)) {
@@ -230,7 +230,7 @@ void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const 
     }
   });
 }
-void normal_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void normal_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F64, double> formed(form);
   each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
     Double::normals(a, b, x, y);
@@ -238,13 +238,13 @@ void normal_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const 
     y = formed(y);
   });
 }
-void truncated_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void truncated_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F32, float> formed(form);
   each_word<F32>(key, first, n, static_cast<float*>(out), [&](U32 w) __attribute__((always_inline)) {
     return formed(Single::truncated(w));
   });
 }
-void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F64, double> formed(form);
   each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
     x = formed(Double::truncated(a));
@@ -256,16 +256,16 @@ void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, con
 struct Kept {
   std::uint32_t last;
   std::uint32_t any;
-  explicit Kept(const Form& form) : last(static_cast<std::uint32_t>(form.below - 1)), any(form.below ? ~0u : 0u) {}
+  explicit Kept(const RandomForm& form) : last(static_cast<std::uint32_t>(form.below - 1)), any(form.below ? ~0u : 0u) {}
   KASSETTE_INLINE U32 operator()(U32 w) const { return bits<U32>(w <= last) & any; }
 };
-void bernoulli_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, void* out) {
+void bernoulli_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Kept kept(form);
   const U32 one = bits<U32>(F32{} + 1.0f);
   each_word<U32>(key, first, n, static_cast<std::uint32_t*>(out),
                  [&](U32 w) __attribute__((always_inline)) { return kept(w) & one; });
 }
-void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const Form& form, const float* x, float* out) {
+void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x, float* out) {
   const Kept kept(form);
   const float scale = static_cast<float>(form.scale);
   alignas(64) float last[64] = {};

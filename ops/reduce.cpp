@@ -13,18 +13,18 @@
 namespace kassette {
 namespace {
 
-void number_rule(const Call& call, Spec* out) {
+void number_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::numbers);
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
 }
-void float_rule(const Call& call, Spec* out) {
+void float_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
 }
 
 template <Fold kFold, bool kMean = false>
-void fold_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void fold_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
   // Small and whole: no runs, no blocks.
   if (x.dtype == float32 && n_out == 1 && n_in > 0 && n_in <= kFoldRow) {
@@ -33,7 +33,7 @@ void fold_kernel(const Call& call) {
     if (kMean) *out /= static_cast<float>(n_in);
     return;
   }
-  Runs runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
     fold_runs(kFold, in, out, runs);
     if constexpr (kMean) {
@@ -46,7 +46,7 @@ void fold_kernel(const Call& call) {
 }
 
 template <class T>
-const GapLoops<T>& gap_loops() {
+const DeviationLoops<T>& gap_loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(fold_table).gap_f32;
   else return KASSETTE_PICK(fold_table).gap_f64;
 }
@@ -54,7 +54,7 @@ const GapLoops<T>& gap_loops() {
 /// The sums of squared deviations of x from `mean`, which has the runs that are not marked: the last marked run by the loops for
 /// that, the others by sums. All sizes >= 1.
 template <class T>
-void sum_gaps(const T* x, const T* mean, T* out, const Runs& runs) {
+void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   int last = runs.n - 1;
   while (last >= 0 && !runs.marked[last]) --last;
   if (last < 0) {   // nothing is reduced, or only axes of size 1
@@ -62,7 +62,7 @@ void sum_gaps(const T* x, const T* mean, T* out, const Runs& runs) {
     return;
   }
   std::int64_t n = runs.size[last], inner = runs.product(last + 1, runs.n), outer = runs.product(0, last);
-  Runs rest;
+  CoalescedAxes rest;
   for (int i = 0; i < runs.n; ++i)
     if (i != last) rest.push(runs.size[i], runs.marked[i]);
   bool more = rest.marked_product() > 1;
@@ -71,7 +71,7 @@ void sum_gaps(const T* x, const T* mean, T* out, const Runs& runs) {
     repeat_runs(reinterpret_cast<const std::byte*>(mean), reinterpret_cast<std::byte*>(means.get()), sizeof(T), rest);
     mean = means.get();
   }
-  const GapLoops<T>& gaps = gap_loops<T>();
+  const DeviationLoops<T>& gaps = gap_loops<T>();
   fold_blocks(
       fold_loops<T>(Fold::sum),
       [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) { gaps.rows(x + at, mean + o, to, count, m); },
@@ -84,10 +84,10 @@ void sum_gaps(const T* x, const T* mean, T* out, const Runs& runs) {
 
 /// Two passes: the mean, then the mean of the squared deviations.
 template <bool kRoot>
-void var_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void var_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
-  Runs runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, n_in, n_out, [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) {
@@ -103,7 +103,7 @@ void var_kernel(const Call& call) {
 }
 
 /// The shape of input 1, the dtype of input 0.
-void like_rule(const Call& call, Spec* out) {
+void like_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(1));
   out->dtype = call.spec(0).dtype;
 }
@@ -117,8 +117,8 @@ void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int
   });
 }
 
-void spread_kernel(const Call& call) {
-  const Spec &y = call.spec(0), &like = call.spec(1);
+void spread_kernel(const OpCall& call) {
+  const TensorSpec &y = call.spec(0), &like = call.spec(1);
   std::int64_t m = y.numel(), n = like.numel();
   Body& out = *call.out[0];
   if (m == n) {   // nothing is repeated, and n / n is 1
@@ -136,10 +136,10 @@ void spread_kernel(const Call& call) {
     divide_by_count(from, static_cast<std::byte*>(divided->data), y.dtype, m, n / m);
     from = static_cast<const std::byte*>(divided->data);
   }
-  repeat_runs(from, out.data(), y.dtype.size(), Runs(like, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, like)));
+  repeat_runs(from, out.data(), y.dtype.size(), CoalescedAxes(like, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, like)));
 }
 
-void spread_element(const Call& call, const Spec& out, std::byte* element) {
+void spread_element(const OpCall& call, const TensorSpec& out, std::byte* element) {
   const int size = out.dtype.size();
   if (call.attrs.as<ReduceAttrs>().divide) divide_by_count(call.in[0].data, element, out.dtype, 1, out.numel());
   else std::memcpy(element, call.in[0].data, static_cast<std::size_t>(size));
@@ -147,11 +147,11 @@ void spread_element(const Call& call, const Spec& out, std::byte* element) {
 
 /// For the extremes y of x: 1 / k at the k places of a group where x is y, else 0. A group with NaN in it is equal to its extreme
 /// nowhere, and its shares are 0 / 0, as TensorFlow's are (_MinOrMaxGrad).
-void ties_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void ties_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   std::int64_t n = x.numel();
   if (n == 0) return;
-  Runs runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
+  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x));
   dispatch(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if constexpr (!std::is_same_v<T, bool>) {
@@ -179,71 +179,71 @@ Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims)
   return apply1(op, ReduceAttrs{encode_axes(op.name, x, axes, keepdims)}, {x});
 }
 
-void extreme_vjp(const Rewind& r) {
+void extreme_vjp(const VjpContext& r) {
   Tensor x = r.in(0);
-  r.din(0) = spread(r.dy(), x, r.attrs.as<ReduceAttrs>().axes) * apply1(ties_row, r.attrs, {x, r.out()});
+  r.din(0) = unreduce(r.dy(), x, r.attrs.as<ReduceAttrs>().axes) * apply1(extremum_mask_op, r.attrs, {x, r.out()});
 }
 
 /// The gradient of var: dy / n * 2 (x - mean). In half types a rounded mean would leave little of the difference.
 Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
   if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
-  return apply1(spread_row, ReduceAttrs{code, /*divide=*/true}, {dy, x}) * ((x - apply1(mean_row, ReduceAttrs{code | kKeepDims}, {x})) * 2.0);
+  return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {dy, x}) * ((x - apply1(mean_op, ReduceAttrs{code | kKeepDims}, {x})) * 2.0);
 }
 
 }  // namespace
 
-constinit const OpDef sum_row{.name = "sum",
+constinit const OpDef sum_op{.name = "sum",
                               .rule = number_rule,
                               .cpu = fold_kernel<Fold::sum>,
-                              .vjp = [](const Rewind& r) { r.give(0, spread_row, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)}); },
+                              .vjp = [](const VjpContext& r) { r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)}); },
                               .pattern = Pattern::sum};
-constinit const OpDef prod_row{
+constinit const OpDef prod_op{
     .name = "prod",
     .rule = number_rule,
     .cpu = fold_kernel<Fold::prod>,
-    .vjp = [](const Rewind& r) { r.din(0) = spread(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) * product_of_others(r.in(0), r.attrs.as<ReduceAttrs>().axes); },
+    .vjp = [](const VjpContext& r) { r.din(0) = unreduce(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) * product_of_others(r.in(0), r.attrs.as<ReduceAttrs>().axes); },
     .saves_in = 1};
-constinit const OpDef mean_row{.name = "mean",
+constinit const OpDef mean_op{.name = "mean",
                                .rule = float_rule,
                                .cpu = fold_kernel<Fold::sum, true>,
-                               .vjp = [](const Rewind& r) { r.give(0, spread_row, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes, /*divide=*/true}, {r.dy(), r.like(0)}); },
+                               .vjp = [](const VjpContext& r) { r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes, /*divide=*/true}, {r.dy(), r.like(0)}); },
                                .pattern = Pattern::mean};
-constinit const OpDef var_row{.name = "var",
+constinit const OpDef var_op{.name = "var",
                               .rule = float_rule,
                               .cpu = var_kernel<false>,
-                              .vjp = [](const Rewind& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
+                              .vjp = [](const VjpContext& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
                               .saves_in = 1};
 // Where all elements are equal the gradient is 0, not 0 * inf.
-constinit const OpDef std_row{
+constinit const OpDef std_op{
     .name = "std",
     .rule = float_rule,
     .cpu = var_kernel<true>,
-    .vjp = [](const Rewind& r) { r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
+    .vjp = [](const VjpContext& r) { r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
     .saves_in = 1,
     .saves_out = 1};
-constinit const OpDef max_row{
+constinit const OpDef max_op{
     .name = "max", .rule = number_rule, .cpu = fold_kernel<Fold::max>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
-constinit const OpDef min_row{
+constinit const OpDef min_op{
     .name = "min", .rule = number_rule, .cpu = fold_kernel<Fold::min>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
-constinit const OpDef spread_row{
+constinit const OpDef unreduce_op{
     .name = "spread",
     .rule = like_rule,
     .cpu = spread_kernel,
-    .vjp = [](const Rewind& r) { r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_row : sum_row, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy()}); },
+    .vjp = [](const VjpContext& r) { r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_op : sum_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy()}); },
     .shape_only = 2,
     .traits = kView,
     .repeated = spread_element};
 // Piecewise constant: nothing to differentiate.
-constinit const OpDef ties_row{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
+constinit const OpDef extremum_mask_op{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
 
-Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(sum_row, x, axes, keepdims); }
-Tensor prod(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(prod_row, x, axes, keepdims); }
-Tensor max(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(max_row, x, axes, keepdims); }
-Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min_row, x, axes, keepdims); }
-Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_row, x, axes, keepdims); }
-Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_row, x, axes, keepdims); }
-Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_row, x, axes, keepdims); }
-Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(spread_row, ReduceAttrs{code}, {y, like}); }
-Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_row, ReduceAttrs{code}, {x}); }
+Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(sum_op, x, axes, keepdims); }
+Tensor prod(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(prod_op, x, axes, keepdims); }
+Tensor max(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(max_op, x, axes, keepdims); }
+Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min_op, x, axes, keepdims); }
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_op, x, axes, keepdims); }
+Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_op, x, axes, keepdims); }
+Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_op, x, axes, keepdims); }
+Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(unreduce_op, ReduceAttrs{code}, {y, like}); }
+Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_op, ReduceAttrs{code}, {x}); }
 
 }  // namespace kassette

@@ -22,8 +22,8 @@ struct Min {
 };
 
 template <template <class> class Fold, bool kMean = false>
-void run(const Call& call) {
-  const Spec& x = call.spec(0);
+void run(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   const Groups g(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x));
   for_dtype<kMean ? Domain::floats : Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -33,8 +33,8 @@ void run(const Call& call) {
   });
 }
 
-void run_sum_to_like(const Call& call) {
-  const Spec &x = call.spec(0), &like = call.spec(1);
+void run_sum_to_like(const OpCall& call) {
+  const TensorSpec &x = call.spec(0), &like = call.spec(1);
   if (x.numel() == like.numel()) {
     host_services().share_input(call, 0);
     return;
@@ -65,8 +65,8 @@ struct Spreading {
   }
 };
 template <bool kRoot>
-void run_var(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_var(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
@@ -80,8 +80,8 @@ struct LogSum {
   T* out;
   __device__ void operator()(std::int64_t o, const Exponentials<Wide<T>>& e) const { store(out + o, m::log(e.sum) + e.shift()); }
 };
-void run_logsumexp(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_logsumexp(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
@@ -110,8 +110,8 @@ struct AsBool {
   __device__ void operator()(std::int64_t o, int v) const { out[o] = v != 0; }
 };
 template <class Fold>
-void run_logical(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_logical(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     fold_groups<int>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Fold(), Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
@@ -150,8 +150,8 @@ struct Where {
   __device__ void operator()(std::int64_t o, Place<C> v) const { out[o] = v.at; }
 };
 template <bool kMax>
-void run_arg(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_arg(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
@@ -182,8 +182,8 @@ struct Below {
   std::int64_t k;
   __device__ void operator()(std::int64_t o, std::int64_t v) const { out[o] = v >= 0 && v < k; }
 };
-void run_in_top_k(const Call& call) {
-  const Spec& p = call.spec(0);
+void run_in_top_k(const OpCall& call) {
+  const TensorSpec& p = call.spec(0);
   if (p.dims[1] == 0) return device_of(call.device).zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   for_dtype<Domain::floats>(p.dtype, [&](auto* t) {
     using T = std::remove_pointer_t<decltype(t)>;
@@ -218,8 +218,8 @@ struct Share {
     store(out + i, static_cast<Wide<T>>(same / static_cast<double>(count[at[1]])));
   }
 };
-void run_ties(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_ties(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   const unsigned mask = mask_of(call.attrs.as<ReduceAttrs>().axes, x);
   const Groups g(x, mask);

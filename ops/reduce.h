@@ -17,10 +17,10 @@ Tensor var(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor stddev(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
 /// y, a reduction of something of the shape of `like`, repeated along the reduced axes; `code` as encode_axes gives it.
-Tensor spread(const Tensor& y, const Tensor& like, std::int64_t code);
+Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code);
 /// The sum by an encoded axis argument.
 Tensor sum_by(const Tensor& x, std::int64_t code);
 
-extern const OpDef sum_row, prod_row, max_row, min_row, mean_row, var_row, std_row, spread_row, ties_row;
+extern const OpDef sum_op, prod_op, max_op, min_op, mean_op, var_op, std_op, unreduce_op, extremum_mask_op;
 
 }  // namespace kassette

@@ -13,8 +13,8 @@ namespace kassette {
 namespace {
 
 // ---- argmax, argmin ----------------------------------------------------------------------------------------------------
-void arg_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void arg_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, x, out);
   out->dtype = int64;
   if (x.rank < 0) return;
@@ -95,8 +95,8 @@ void find_extremes(Fold fold, const T* x, std::int64_t* out, std::int64_t outer,
 }
 
 template <Fold kFold>
-void arg_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void arg_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   std::int64_t outer = 1, n = x.numel(), inner = 1;
   if (!(call.attrs.as<ReduceAttrs>().axes & kAllAxes)) {
@@ -112,15 +112,15 @@ void arg_kernel(const Call& call) {
 }
 
 // ---- any, all ----------------------------------------------------------------------------------------------------------
-void logical_rule(const Call& call, Spec* out) {
+void logical_rule(const OpCall& call, TensorSpec* out) {
   reduced_spec(call.op.name, call.attrs.as<ReduceAttrs>().axes, call.spec(0), out);
   out->dtype = bool_;
 }
 
 /// Truth as bytes of 0 and 1: any is their maximum, all their minimum.
 template <Fold kFold>
-void logical_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void logical_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   std::int64_t n = x.numel();
   const std::uint8_t* truth = call.in[0].as<std::uint8_t>();
   Scratch<std::uint8_t> held(x.dtype.is_bool() ? 0 : n);
@@ -129,12 +129,12 @@ void logical_kernel(const Call& call) {
     cast_elements(held.get(), bool_, call.in[0].data, x.dtype, n);
   }
   fold_runs(fold_loops<std::uint8_t>(kFold), std::uint8_t(kFold == Fold::min), truth, call.out_as<std::uint8_t>(),
-            Runs(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
+            CoalescedAxes(x, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, x)));
 }
 
 // ---- in_top_k ----------------------------------------------------------------------------------------------------------
-void top_rule(const Call& call, Spec* out) {
-  const Spec &p = call.spec(0), &t = call.spec(1);
+void top_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &p = call.spec(0), &t = call.spec(1);
   if (!p.dtype.is_float()) fail<TypeError>("in_top_k: predictions are ", p.dtype, ", not floats");
   if (!t.dtype.is_integer()) fail<TypeError>("in_top_k: targets are ", t.dtype, ", not integers");
   if (p.rank >= 0 && p.rank != 2) fail<ValueError>("in_top_k: predictions have shape ", p, ", not (samples, classes)");
@@ -145,7 +145,7 @@ void top_rule(const Call& call, Spec* out) {
   out->dims[0] = n < 0 ? m : n;
   out->dtype = bool_;
 }
-void top_kernel(const Call& call) {
+void top_kernel(const OpCall& call) {
   std::int64_t rows = call.spec(0).dims[0], n = call.spec(0).dims[1], k = call.attrs.as<InTopKAttrs>().k;
   Scratch<std::int64_t> ids(rows);
   cast_elements(ids.get(), int64, call.in[1].data, call.spec(1).dtype, rows);
@@ -172,18 +172,18 @@ Tensor reduce(const OpDef& op, const Tensor& x, const Axes& axes, bool keepdims)
 
 }  // namespace
 
-constinit const OpDef argmax_row{.name = "argmax", .rule = arg_rule, .cpu = arg_kernel<Fold::max>};
-constinit const OpDef argmin_row{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Fold::min>};
-constinit const OpDef any_row{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Fold::max>};
-constinit const OpDef all_row{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
-constinit const OpDef in_top_k_row{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
+constinit const OpDef argmax_op{.name = "argmax", .rule = arg_rule, .cpu = arg_kernel<Fold::max>};
+constinit const OpDef argmin_op{.name = "argmin", .rule = arg_rule, .cpu = arg_kernel<Fold::min>};
+constinit const OpDef any_op{.name = "any", .rule = logical_rule, .cpu = logical_kernel<Fold::max>};
+constinit const OpDef all_op{.name = "all", .rule = logical_rule, .cpu = logical_kernel<Fold::min>};
+constinit const OpDef in_top_k_op{.name = "in_top_k", .rule = top_rule, .cpu = top_kernel};
 
-Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_row, x, axis, false); }
-Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_row, x, axis, false); }
-Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_row, x, axes, keepdims); }
-Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_row, x, axes, keepdims); }
+Tensor argmax(const Tensor& x, const Axes& axis) { return reduce(argmax_op, x, axis, false); }
+Tensor argmin(const Tensor& x, const Axes& axis) { return reduce(argmin_op, x, axis, false); }
+Tensor any_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(any_op, x, axes, keepdims); }
+Tensor all_of(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(all_op, x, axes, keepdims); }
 Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k) {
-  return apply1(in_top_k_row, InTopKAttrs{k}, {predictions, targets});
+  return apply1(in_top_k_op, InTopKAttrs{k}, {predictions, targets});
 }
 
 }  // namespace kassette

@@ -13,6 +13,6 @@ Tensor all_of(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 /// bool (N,): whether fewer than k of predictions (N, C) are larger than the one of the target (N,), an int64 id.
 Tensor in_top_k(const Tensor& predictions, const Tensor& targets, std::int64_t k);
 
-extern const OpDef argmax_row, argmin_row, any_row, all_row, in_top_k_row;
+extern const OpDef argmax_op, argmin_op, any_op, all_op, in_top_k_op;
 
 }  // namespace kassette

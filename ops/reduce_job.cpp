@@ -109,8 +109,8 @@ struct Begun final : Extra {
 };
 
 /// The last n_out of the inputs are reduced; before them there may be a token.
-void start_rule(const Call&, Spec* out) { *out = Spec(uint8, {}); }
-void start_kernel(const Call& call) {
+void start_rule(const OpCall&, TensorSpec* out) { *out = TensorSpec(uint8, {}); }
+void start_kernel(const OpCall& call) {
   Ref<ReduceJob> job;
   if (call.attrs.extra) job = static_cast<Begun&>(*call.attrs.extra).take();
   if (!job) {
@@ -133,10 +133,10 @@ void start_kernel(const Call& call) {
   token.offset = 0;
 }
 
-void wait_rule(const Call& call, Spec* out) {
+void wait_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 1; i < call.n_in; ++i) out[i - 1].set(call.spec(i));
 }
-void wait_kernel(const Call& call) {
+void wait_kernel(const OpCall& call) {
   auto* job = reinterpret_cast<ReduceJob*>(call.in[0].data);
   const Tensors& results = job->wait();
   for (int i = 0; i < call.n_out; ++i) {
@@ -145,15 +145,15 @@ void wait_kernel(const Call& call) {
     call.out[i]->offset = b.offset;
   }
 }
-void wait_vjp(const Rewind& r) {
+void wait_vjp(const VjpContext& r) {
   list_vjp(r, 1, [&](const Tensors& dy) { return all_reduce(dy, reduction_of(r.attrs), group_of(r.attrs)); });
 }
 
 }  // namespace
 
-constinit const OpDef all_reduce_start_row{
+constinit const OpDef all_reduce_start_op{
     .name = "all_reduce_start", .rule = start_rule, .cpu = start_kernel, .traits = kView, .cuda = start_kernel};
-constinit const OpDef all_reduce_wait_row{.name = "all_reduce_wait", .rule = wait_rule, .cpu = wait_kernel, .vjp = wait_vjp,
+constinit const OpDef all_reduce_wait_op{.name = "all_reduce_wait", .rule = wait_rule, .cpu = wait_kernel, .vjp = wait_vjp,
                                           .shape_only = ~1u, .host = 1, .traits = kView, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = wait_kernel};
 
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
@@ -170,14 +170,14 @@ Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how
   if (previous.defined()) ins.push_back(previous);
   for (const Tensor& x : xs) ins.push_back(x);
   Tensor token;
-  apply(all_reduce_start_row, attrs, ins.data(), static_cast<int>(ins.size()), &token, 1);
+  apply(all_reduce_start_op, attrs, ins.data(), static_cast<int>(ins.size()), &token, 1);
   return token;
 }
 
 Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, const RankGroup& group) {
   Tensors ins{token};
   for (const Tensor& x : xs) ins.push_back(x);
-  return apply_all(all_reduce_wait_row, collective_attrs(xs.size(), group, how), ins);
+  return apply_all(all_reduce_wait_op, collective_attrs(xs.size(), group, how), ins);
 }
 
 }  // namespace kassette

@@ -30,6 +30,6 @@ Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how
 /// The results; xs as they were given to all_reduce_start, through which gradients pass.
 Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, const RankGroup& group);
 
-extern const OpDef all_reduce_start_row, all_reduce_wait_row;
+extern const OpDef all_reduce_start_op, all_reduce_wait_op;
 
 }  // namespace kassette

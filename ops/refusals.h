@@ -25,7 +25,7 @@ inline constexpr int kRefusalNumbers = 5;
 /// Where an error is said of an op that was called before.
 enum class Said : std::uint8_t { at_once, later };
 
-/// Throws ValueError with those words; what is said later has more, about finding the call, and keeps its name where it passes in_name_of (ops/named.h): the function there did
+/// Throws ValueError with those words; what is said later has more, about finding the call, and keeps its name where it passes attribute_errors (ops/error_attribution.h): the function there did
 /// nothing but wait.
 [[noreturn]] void refuse(Refusal refusal, const std::int64_t* numbers, Said said = Said::at_once);
 

@@ -7,7 +7,7 @@ namespace kassette {
 namespace {
 
 /// The region of a tensor of shape x, in elements: its first one, and the strides of the axes that are longer than one.
-Strided layout_of(const Region& r, const Spec& x, std::int64_t* first) {
+Strided layout_of(const Region& r, const TensorSpec& x, std::int64_t* first) {
   std::int64_t strides[kMaxRank], to = 1;
   row_strides(x, strides);
   Strided reversed, layout;
@@ -30,8 +30,8 @@ bool contiguous(const Strided& layout) {
 
 }  // namespace
 
-void take(const Call& call, const Region& r) {
-  const Spec& x = call.spec(0);
+void take(const OpCall& call, const Region& r) {
+  const TensorSpec& x = call.spec(0);
   Body& out = *call.out[0];
   std::int64_t first;
   Strided layout = layout_of(r, x, &first);
@@ -46,7 +46,7 @@ void take(const Call& call, const Region& r) {
   copy_strided(call.device, layout, call.in[0].data + first * size, out.data(), size);
 }
 
-void embed(const Call& call, const Region& r) {
+void embed(const OpCall& call, const Region& r) {
   Body& out = *call.out[0];
   std::int64_t first;
   Strided layout = layout_of(r, out, &first);
@@ -56,7 +56,7 @@ void embed(const Call& call, const Region& r) {
   copy_strided(call.device, layout, call.in[0].data, out.data() + first * size, size);
 }
 
-void embed_rule(const Call& call, Spec* out) {
+void embed_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(call.n_in - 1));
   out->dtype = call.spec(0).dtype;
 }

@@ -8,14 +8,14 @@ namespace kassette {
 struct Region {
   int rank;                                                        // of the tensor
   std::int64_t start[kMaxRank], step[kMaxRank], count[kMaxRank];   // count -1: unknown
-  Spec out;
+  TensorSpec out;
 };
 
 /// Copies the region out of input 0, or shares it where it stands in one piece.
-void take(const Call& call, const Region& r);
+void take(const OpCall& call, const Region& r);
 /// Input 0 into the region of zeros.
-void embed(const Call& call, const Region& r);
+void embed(const OpCall& call, const Region& r);
 /// The rule of embedding: the shape of the last input, the dtype of the first.
-void embed_rule(const Call& call, Spec* out);
+void embed_rule(const OpCall& call, TensorSpec* out);
 
 }  // namespace kassette

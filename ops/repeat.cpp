@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kGrain = 3 << 15;
 
 template <class T>
-void repeat(const T* from, T* to, const Runs& runs) {
+void repeat(const T* from, T* to, const CoalescedAxes& runs) {
   std::int64_t inner = runs.size[runs.n - 1], rows = runs.product(0, runs.n - 1);
   bool fill = runs.marked[runs.n - 1];
   if (rows == 1 && fill) {
@@ -45,7 +45,7 @@ void repeat(const T* from, T* to, const Runs& runs) {
 
 }  // namespace
 
-void repeat_runs(const std::byte* from, std::byte* to, int element_size, const Runs& runs) {
+void repeat_runs(const std::byte* from, std::byte* to, int element_size, const CoalescedAxes& runs) {
   auto run = [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     auto* f = reinterpret_cast<const T*>(from);

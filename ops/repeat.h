@@ -5,6 +5,6 @@
 namespace kassette {
 
 /// Writes the elements of `from`, which has the runs that are not marked, repeated along the marked ones. All sizes >= 1.
-void repeat_runs(const std::byte* from, std::byte* to, int element_size, const Runs& runs);
+void repeat_runs(const std::byte* from, std::byte* to, int element_size, const CoalescedAxes& runs);
 
 }  // namespace kassette

@@ -7,16 +7,16 @@
 namespace kassette {
 namespace {
 
-void share(const Call& call) {
+void share(const OpCall& call) {
   Value v = read_value(*call.in[0].body);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
 
-void gradient(const Rewind& r) { r.din(0) = reshape_like(r.dy(), r.in(0)); }
+void gradient(const VjpContext& r) { r.din(0) = reshape_like(r.dy(), r.in(0)); }
 
 /// The product of the known sizes of `s`; -1 where it does not fit.
-std::int64_t product(const Spec& s) {
+std::int64_t product(const TensorSpec& s) {
   std::int64_t n = 1;
   bool over = false, zero = false;
   for (int i = 0; i < s.rank; ++i) {
@@ -27,12 +27,12 @@ std::int64_t product(const Spec& s) {
   return zero ? 0 : over ? -1 : n;
 }
 
-[[noreturn]] void fail_count(const char* op, const Spec& x, const DimValues& d) {
+[[noreturn]] void fail_count(const char* op, const TensorSpec& x, const DimValues& d) {
   fail<ValueError>(op, ": ", x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ", d);
 }
 
-void reshape_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void reshape_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   DimValues d = read_dims(call, 1);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(d.rank);
@@ -59,16 +59,16 @@ void reshape_rule(const Call& call, Spec* out) {
   }
 }
 
-void reshape_like_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(0), &like = call.spec(1);
+void reshape_like_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(0), &like = call.spec(1);
   if (x.known() && like.known() && product(x) != product(like))
     fail<ValueError>("reshape_like: ", x, " does not have as many elements as ", like);
   out->set(like);
   out->dtype = x.dtype;
 }
 
-void expand_dims_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void expand_dims_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank < 0) return;
@@ -77,8 +77,8 @@ void expand_dims_rule(const Call& call, Spec* out) {
   for (int i = 0; i < out->rank; ++i) out->dims[i] = i < axis ? x.dims[i] : i == axis ? 1 : x.dims[i - 1];
 }
 
-void squeeze_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void squeeze_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   out->dtype = x.dtype;
   out->rank = -1;
   if (x.rank < 0) return;
@@ -89,8 +89,8 @@ void squeeze_rule(const Call& call, Spec* out) {
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i < axis ? i : i + 1];
 }
 
-void flatten_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void flatten_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   int kept = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   out->dtype = x.dtype;
   out->rank = static_cast<std::int8_t>(kept + 1);
@@ -106,7 +106,7 @@ void flatten_rule(const Call& call, Spec* out) {
 }
 
 /// The shape of x in numbers that fit; false sends the call through the rule, which says what is wrong.
-bool shape_in_numbers(const Body& x, const Dims& shape, Spec* out) {
+bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   if (shape.size_ < 0) return false;
   std::int64_t known = 1, n = x.numel();
   int infer = -1;
@@ -146,16 +146,16 @@ Tensor reshape_untracked(const Body& x, const Dims& shape) {
 
 }  // namespace
 
-constinit const OpDef reshape_row{.name = "reshape", .rule = reshape_rule, .cpu = share, .vjp = gradient, .host = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
-constinit const OpDef reshape_like_row{
+constinit const OpDef reshape_op{.name = "reshape", .rule = reshape_rule, .cpu = share, .vjp = gradient, .host = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
+constinit const OpDef reshape_like_op{
     .name = "reshape_like", .rule = reshape_like_rule, .cpu = share, .vjp = gradient, .shape_only = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
-constinit const OpDef expand_dims_row{.name = "expand_dims", .rule = expand_dims_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
-constinit const OpDef squeeze_row{.name = "squeeze", .rule = squeeze_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
-constinit const OpDef flatten_row{.name = "flatten", .rule = flatten_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
-constinit const OpDef identity_row{.name = "identity",
+constinit const OpDef expand_dims_op{.name = "expand_dims", .rule = expand_dims_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef squeeze_op{.name = "squeeze", .rule = squeeze_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef flatten_op{.name = "flatten", .rule = flatten_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef identity_op{.name = "identity",
                                    .rule = same_rule,
                                    .cpu = share,
-                                   .vjp = [](const Rewind& r) { r.din(0) = r.dy(); },
+                                   .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
                                    .traits = kView,
                                    .pattern = Pattern::alias,
                                    .cuda = share};
@@ -163,23 +163,23 @@ constinit const OpDef identity_row{.name = "identity",
 Tensor reshape(const Tensor& x, const Dims& shape) {
   if (x.defined() && !Access::body(x).node && Access::body(x).storage)
     if (Tensor y = reshape_untracked(Access::body(x), shape); y.defined()) return y;
-  return apply1(reshape_row, {x, dims_tensor(shape, "reshape")});
+  return apply1(reshape_op, {x, dims_tensor(shape, "reshape")});
 }
 Tensor reshape_like(const Tensor& x, const Tensor& like) {
-  if (!x.defined() || !like.defined()) return apply1(reshape_like_row, {x, like});
+  if (!x.defined() || !like.defined()) return apply1(reshape_like_op, {x, like});
   const Body &a = Access::body(x), &b = Access::body(like);
-  return a.known() && a.same_shape(b) ? x : apply1(reshape_like_row, {x, like});
+  return a.known() && a.same_shape(b) ? x : apply1(reshape_like_op, {x, like});
 }
 Tensor expand_dims(const Tensor& x, int axis) {
-  return apply1(expand_dims_row, AxisAttrs{axis}, {x});
+  return apply1(expand_dims_op, AxisAttrs{axis}, {x});
 }
 Tensor squeeze(const Tensor& x, int axis) {
-  return apply1(squeeze_row, AxisAttrs{axis}, {x});
+  return apply1(squeeze_op, AxisAttrs{axis}, {x});
 }
 Tensor flatten(const Tensor& x, int from) {
-  return apply1(flatten_row, AxisAttrs{from}, {x});
+  return apply1(flatten_op, AxisAttrs{from}, {x});
 }
 
-Tensor identity(const Tensor& x) { return apply1(identity_row, {x}); }
+Tensor identity(const Tensor& x) { return apply1(identity_op, {x}); }
 
 }  // namespace kassette

@@ -14,9 +14,9 @@ namespace {
 
 const ResizeAttrs& attrs_of(const Attrs& attrs) { return static_cast<const ResizeAttrs&>(*attrs.extra); }
 
-void rule(const Call& call, Spec* out) {
+void rule(const OpCall& call, TensorSpec* out) {
   const ResizeAttrs& how = attrs_of(call.attrs);
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   if (x.dtype != float32 && x.dtype != float64) fail<TypeError>("resize_bilinear: x is ", x.dtype, "; it is float32 or float64");
   if (x.rank >= 0 && x.rank != 4) fail<ValueError>("resize_bilinear: x has shape ", x, "; it takes images of rank 4");
   const int rows = how.channels_first ? 2 : 1;
@@ -29,7 +29,7 @@ void rule(const Call& call, Spec* out) {
       fail<ValueError>("resize_bilinear: x ", x, " enlarged by ", how.rows, " and ", how.columns, " is too large to address");
   }
 }
-void gradient_rule(const Call& call, Spec* out) {
+void gradient_rule(const OpCall& call, TensorSpec* out) {
   const ResizeAttrs& how = attrs_of(call.attrs);
   out->set(call.spec(0));
   const int rows = how.channels_first ? 2 : 1;
@@ -121,26 +121,26 @@ void enlarge_gradient(const ResizeShape& s, const T* dy, T* dx) {
   });
 }
 
-void kernel(const Call& call) {
+void kernel(const OpCall& call) {
   if (call.out[0]->numel() == 0) return;
   const ResizeShape s(call.attrs, call.spec(0));
   if (call.out[0]->dtype == float64) enlarge(s, call.in[0].as<double>(), call.out_as<double>());
   else enlarge(s, call.in[0].as<float>(), call.out_as<float>());
 }
-void gradient_kernel(const Call& call) {
+void gradient_kernel(const OpCall& call) {
   if (call.out[0]->numel() == 0) return;
   const ResizeShape s(call.attrs, *call.out[0]);
   if (call.out[0]->dtype == float64) enlarge_gradient(s, call.in[0].as<double>(), call.out_as<double>());
   else enlarge_gradient(s, call.in[0].as<float>(), call.out_as<float>());
 }
 
-void vjp(const Rewind& r) { r.din(0) = apply1(resize_bilinear_gradient_row, r.attrs, {r.dy()}); }
-void gradient_vjp(const Rewind& r) { r.din(0) = apply1(resize_bilinear_row, r.attrs, {r.dy()}); }
+void vjp(const VjpContext& r) { r.din(0) = apply1(resize_bilinear_gradient_op, r.attrs, {r.dy()}); }
+void gradient_vjp(const VjpContext& r) { r.din(0) = apply1(resize_bilinear_op, r.attrs, {r.dy()}); }
 
 }  // namespace
 
-constinit const OpDef resize_bilinear_row{.name = "resize_bilinear", .rule = rule, .cpu = kernel, .vjp = vjp};
-constinit const OpDef resize_bilinear_gradient_row{.name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
+constinit const OpDef resize_bilinear_op{.name = "resize_bilinear", .rule = rule, .cpu = kernel, .vjp = vjp};
+constinit const OpDef resize_bilinear_gradient_op{.name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
 
 bool ResizeAttrs::equals(const Extra& other) const {
   auto* o = dynamic_cast<const ResizeAttrs*>(&other);
@@ -153,7 +153,7 @@ Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns,
   how->rows = rows;
   how->columns = columns;
   how->channels_first = channels_first;
-  return apply1(resize_bilinear_row, attrs, {x});
+  return apply1(resize_bilinear_op, attrs, {x});
 }
 
 }  // namespace kassette

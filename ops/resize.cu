@@ -44,19 +44,19 @@ __global__ void enlarge_gradient_each(ResizeShape s, const T* dy, T* dx) {
   }
 }
 template <class F>
-void with_float_or_double(const Call& call, F&& f) {
+void with_float_or_double(const OpCall& call, F&& f) {
   if (call.out[0]->numel() == 0) return;
   if (call.out[0]->dtype == float64) f(static_cast<double*>(nullptr));
   else f(static_cast<float*>(nullptr));
 }
-void run_enlarge(const Call& call) {
+void run_enlarge(const OpCall& call) {
   with_float_or_double(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), enlarge_each<T>, ResizeShape(call.attrs, call.spec(0)), call.in[0].as<T>(),
            call.out_as<T>());
   });
 }
-void run_enlarge_gradient(const Call& call) {
+void run_enlarge_gradient(const OpCall& call) {
   with_float_or_double(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), enlarge_gradient_each<T>, ResizeShape(call.attrs, *call.out[0]),

@@ -9,7 +9,7 @@ namespace kassette {
 Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first);
 
 /// Linear in x; each is the adjoint of the other.
-extern const OpDef resize_bilinear_row, resize_bilinear_gradient_row;
+extern const OpDef resize_bilinear_op, resize_bilinear_gradient_op;
 
 struct ResizeAttrs final : Extra {
   std::int64_t rows = 1, columns = 1;
@@ -19,7 +19,7 @@ struct ResizeAttrs final : Extra {
 /// The small images as (outer, rows, columns, inner).
 struct ResizeShape {
   std::int64_t outer, rows, columns, inner, row_factor, column_factor;
-  ResizeShape(const Attrs& attrs, const Spec& x) {
+  ResizeShape(const Attrs& attrs, const TensorSpec& x) {
     const auto& how = static_cast<const ResizeAttrs&>(*attrs.extra);
     const bool first = how.channels_first;
     outer = first ? x.dims[0] * x.dims[1] : x.dims[0];

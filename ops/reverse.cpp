@@ -12,8 +12,8 @@ struct ReverseAttrs {
   static constexpr const char* attrs_name = "reverse";
   AxisList axes;   // as given
 };
-void reverse_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void reverse_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   out->set(x);
   if (x.rank < 0) return;
   std::uint32_t seen = 0;
@@ -24,8 +24,8 @@ void reverse_rule(const Call& call, Spec* out) {
     seen |= 1u << axis;
   }
 }
-void reverse_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void reverse_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   std::int64_t strides[kMaxRank], first = 0;
   row_strides(x, strides);
@@ -40,21 +40,21 @@ void reverse_kernel(const Call& call) {
   int size = x.dtype.size();
   copy_strided(call.device, layout, call.in[0].data + first * size, call.out[0]->data(), size);
 }
-void reverse_gradient(const Rewind& r) { r.din(0) = apply1(reverse_row, r.attrs, {r.dy()}); }
+void reverse_gradient(const VjpContext& r) { r.din(0) = apply1(reverse_op, r.attrs, {r.dy()}); }
 
 }  // namespace
 
-constinit const OpDef reverse_row{
+constinit const OpDef reverse_op{
     .name = "reverse", .rule = reverse_rule, .cpu = reverse_kernel, .vjp = reverse_gradient, .cuda = reverse_kernel};
 
 Tensor reverse(const Tensor& x, const Axes& axes) {
   if (axes.size_ < 0) fail<ValueError>("reverse: the axes are None; list them");
   ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {
-    if (from_front(axes.axes_[k], kMaxRank) < 0) fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : Spec());
+    if (from_front(axes.axes_[k], kMaxRank) < 0) fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : TensorSpec());
     attrs.axes.push(axes.axes_[k]);
   }
-  return apply1(reverse_row, attrs, {x});
+  return apply1(reverse_op, attrs, {x});
 }
 
 }  // namespace kassette

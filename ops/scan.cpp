@@ -25,7 +25,7 @@ namespace {
 /// Element (k, r) of group k is at base[k] + step[r].
 struct Groups {
   std::vector<std::int64_t> base, step;
-  Groups(const Spec& x, unsigned mask) {
+  Groups(const TensorSpec& x, unsigned mask) {
     std::int64_t stride[kMaxRank], s = 1;
     for (int i = x.rank - 1; i >= 0; --i) {
       stride[i] = s;
@@ -34,7 +34,7 @@ struct Groups {
     base = offsets(x, stride, ~mask);
     step = offsets(x, stride, mask);
   }
-  static std::vector<std::int64_t> offsets(const Spec& x, const std::int64_t* stride, unsigned mask) {
+  static std::vector<std::int64_t> offsets(const TensorSpec& x, const std::int64_t* stride, unsigned mask) {
     std::vector<std::int64_t> at{0};
     for (int i = 0; i < x.rank; ++i) {
       if (!(mask >> i & 1)) continue;
@@ -82,7 +82,7 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
 /// Calls visit(state, here, before) for the elements of all groups in order; before is -1 at the start. Groups go side by side in
 /// blocks, so that neighbours in memory are read together whichever axis is scanned.
 template <class State, class Visit>
-void scan(const Call& call, const Spec& x, State start, Visit visit) {
+void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   if (x.numel() == 0) return;
   const unsigned mask = axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
   bool reverse = call.attrs.as<ScanAttrs>().reverse;
@@ -138,15 +138,15 @@ void numbers(DType dtype, F&& f) {
 }
 
 // Half types through float32: a running value rounds to it, then to them.
-void cumsum_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void cumsum_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;
     scan(call, x, Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(in[at])); });
   });
 }
-void cumprod_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void cumprod_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   bool shifted = call.attrs.as<ScanAttrs>().shifted;
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;
@@ -157,7 +157,7 @@ void cumprod_kernel(const Call& call) {
     });
   });
 }
-void recurrence_kernel(const Call& call) {
+void recurrence_kernel(const OpCall& call) {
   numbers(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T *a = call.in[0].as<T>(), *b = call.in[1].as<T>();
@@ -170,7 +170,7 @@ void recurrence_kernel(const Call& call) {
     });
   });
 }
-void shift_kernel(const Call& call) {
+void shift_kernel(const OpCall& call) {
   numbers(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T* x = call.in[0].as<T>();
@@ -179,9 +179,9 @@ void shift_kernel(const Call& call) {
   });
 }
 
-void scan_rule(const Call& call, Spec* out) {
+void scan_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::numbers);
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   if (x.rank >= 0) axes_mask(call.op.name, call.attrs.as<ScanAttrs>().axes, x);
   out->set(x);
 }
@@ -190,25 +190,25 @@ ScanAttrs turned(ScanAttrs attrs) {
   attrs.reverse = !attrs.reverse;
   return attrs;
 }
-Tensor recurrence(const Tensor& a, const Tensor& b, const ScanAttrs& attrs) { return apply1(recurrence_row, attrs, {a, b}); }
+Tensor recurrence(const Tensor& a, const Tensor& b, const ScanAttrs& attrs) { return apply1(recurrence_op, attrs, {a, b}); }
 /// Each element in the place of the next: `attrs` say in which direction.
 Tensor shift(const Tensor& x, ScanAttrs attrs) {
   attrs.shifted = false;
-  return apply1(shift_row, attrs, {x});
+  return apply1(shift_op, attrs, {x});
 }
 
 /// Half types as float32: a part of a product may overflow where the product does not.
 Tensor as_factors(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
 
-void cumprod_vjp(const Rewind& r) {
+void cumprod_vjp(const VjpContext& r) {
   const ScanAttrs attrs = r.attrs.as<ScanAttrs>();
   ScanAttrs before = attrs;
   before.shifted = true;
   Tensor x = as_factors(r.in(0));
   Tensor dy = as_factors(attrs.shifted ? shift(r.dy(), turned(attrs)) : r.dy());
-  r.din(0) = cast(apply1(cumprod_row, before, {x}) * recurrence(x, dy, turned(before)), r.dy().dtype());
+  r.din(0) = cast(apply1(cumprod_op, before, {x}) * recurrence(x, dy, turned(before)), r.dy().dtype());
 }
-void recurrence_vjp(const Rewind& r) {
+void recurrence_vjp(const VjpContext& r) {
   const ScanAttrs attrs = r.attrs.as<ScanAttrs>();
   ScanAttrs back = turned(attrs);
   back.shifted = !attrs.shifted;
@@ -219,22 +219,22 @@ void recurrence_vjp(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef cumsum_row{.name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const Rewind& r) {
-                                   r.din(0) = apply1(cumsum_row, turned(r.attrs.as<ScanAttrs>()), {r.dy()});
+constinit const OpDef cumsum_op{.name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const VjpContext& r) {
+                                   r.din(0) = apply1(cumsum_op, turned(r.attrs.as<ScanAttrs>()), {r.dy()});
                                  }};
-constinit const OpDef cumprod_row{.name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
-constinit const OpDef recurrence_row{
+constinit const OpDef cumprod_op{.name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
+constinit const OpDef recurrence_op{
     .name = "recurrence", .rule = scan_rule, .cpu = recurrence_kernel, .vjp = recurrence_vjp, .saves_in = 1, .saves_out = 1};
-constinit const OpDef shift_row{.name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const Rewind& r) {
+constinit const OpDef shift_op{.name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const VjpContext& r) {
                                   r.din(0) = shift(r.dy(), turned(r.attrs.as<ScanAttrs>()));
                                 }};
 
-Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_row, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x}); }
-Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_row, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x}); }
+Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_op, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x}); }
+Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_op, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x}); }
 Tensor product_of_others(const Tensor& x, std::int64_t code) {
   Tensor f = as_factors(x);
   const ScanAttrs before{code, /*reverse=*/false, /*shifted=*/true};
-  return cast(apply1(cumprod_row, before, {f}) * apply1(cumprod_row, turned(before), {f}), x.dtype());
+  return cast(apply1(cumprod_op, before, {f}) * apply1(cumprod_op, turned(before), {f}), x.dtype());
 }
 
 }  // namespace kassette

@@ -202,9 +202,9 @@ struct Recurrence {
 };
 
 template <class Op>
-void launch_scan(const Call& call, Op op) {
+void launch_scan(const OpCall& call, Op op) {
   using S = decltype(Op::none());
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
   const bool reverse = call.attrs.as<ScanAttrs>().reverse;
@@ -222,13 +222,13 @@ void launch_scan(const Call& call, Op op) {
   });
 }
 template <template <class> class Op>
-void run(const Call& call) {
+void run(const OpCall& call) {
   for_dtype<Domain::numbers>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_scan(call, Op<T>{call.in[0].as<T>(), call.out_as<T>(), call.attrs.as<ScanAttrs>().shifted});
   });
 }
-void run_recurrence(const Call& call) {
+void run_recurrence(const OpCall& call) {
   for_dtype<Domain::numbers>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_scan(call, Recurrence<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(), call.attrs.as<ScanAttrs>().shifted});
@@ -247,8 +247,8 @@ __global__ void shift_each(Groups g, Divider by, bool reverse, const T* x, T* y)
     y[at + g.along[i]] = before < 0 || before >= g.along.n ? T{} : x[at + g.along[before]];
   }
 }
-void run_shift(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_shift(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;

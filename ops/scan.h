@@ -10,6 +10,6 @@ Tensor cumprod(const Tensor& x, int axis = 0);
 /// The product of the others of its group, for each element; without division, so right with zeros.
 Tensor product_of_others(const Tensor& x, std::int64_t code);
 
-extern const OpDef cumsum_row, cumprod_row, recurrence_row, shift_row;
+extern const OpDef cumsum_op, cumprod_op, recurrence_op, shift_op;
 
 }  // namespace kassette

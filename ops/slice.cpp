@@ -7,11 +7,11 @@
 namespace kassette {
 namespace {
 
-[[noreturn]] void fail_bounds(const Spec& x, const DimValues& start, const DimValues& size, const char* why) {
+[[noreturn]] void fail_bounds(const TensorSpec& x, const DimValues& start, const DimValues& size, const char* why) {
   fail<ValueError>("slice: start ", start, " and size ", size, " of a tensor of shape ", x, ": ", why);
 }
 
-void slice_region(const Spec& x, const DimValues& start, const DimValues& size, Region& r) {
+void slice_region(const TensorSpec& x, const DimValues& start, const DimValues& size, Region& r) {
   for (int i = 0; i < r.rank; ++i) {
     std::int64_t n = x.rank < 0 ? kUnknown : x.dims[i];
     bool starts = start.rank >= 0 && !start.is_unknown(i), sizes = size.rank >= 0 && !size.is_unknown(i);
@@ -26,8 +26,8 @@ void slice_region(const Spec& x, const DimValues& start, const DimValues& size, 
   }
 }
 
-Region slice_of(const Call& call) {
-  const Spec& x = call.spec(0);
+Region slice_of(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   DimValues start = read_dims(call, 1), size = read_dims(call, 2);
   Region r;
   r.rank = x.rank >= 0 ? x.rank : start.rank >= 0 ? start.rank : size.rank;
@@ -41,11 +41,11 @@ Region slice_of(const Call& call) {
   return r;
 }
 
-void slice_rule(const Call& call, Spec* out) { out->set(slice_of(call).out); }
-void slice_kernel(const Call& call) { take(call, slice_of(call)); }
-void slice_gradient(const Rewind& r) { r.din(0) = apply1(slice_grad_like_row, {r.dy(), r.in(1), r.in(0)}); }
+void slice_rule(const OpCall& call, TensorSpec* out) { out->set(slice_of(call).out); }
+void slice_kernel(const OpCall& call) { take(call, slice_of(call)); }
+void slice_gradient(const VjpContext& r) { r.din(0) = apply1(slice_grad_like_op, {r.dy(), r.in(1), r.in(0)}); }
 
-void slice_grad_kernel(const Call& call) {
+void slice_grad_kernel(const OpCall& call) {
   Region r;
   r.rank = call.spec(0).rank;
   DimValues start = read_dims(call, 1);
@@ -56,13 +56,13 @@ void slice_grad_kernel(const Call& call) {
   }
   embed(call, r);
 }
-void slice_grad_gradient(const Rewind& r) { r.din(0) = apply1(slice_row, {r.dy(), r.in(1), shape_of(r.in(0), int64)}); }
+void slice_grad_gradient(const VjpContext& r) { r.din(0) = apply1(slice_op, {r.dy(), r.in(1), shape_of(r.in(0), int64)}); }
 
 }  // namespace
 
-constinit const OpDef slice_row{
+constinit const OpDef slice_op{
     .name = "slice", .rule = slice_rule, .cpu = slice_kernel, .vjp = slice_gradient, .saves_in = 2, .host = 6, .traits = kView, .cuda = slice_kernel};
-constinit const OpDef slice_grad_like_row{.name = "slice_grad_like",
+constinit const OpDef slice_grad_like_op{.name = "slice_grad_like",
                                           .rule = embed_rule,
                                           .cpu = slice_grad_kernel,
                                           .vjp = slice_grad_gradient,
@@ -72,7 +72,7 @@ constinit const OpDef slice_grad_like_row{.name = "slice_grad_like",
                                           .cuda = slice_grad_kernel};
 
 Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size) {
-  return apply1(slice_row, {x, dims_tensor(start, "slice"), dims_tensor(size, "slice")});
+  return apply1(slice_op, {x, dims_tensor(start, "slice"), dims_tensor(size, "slice")});
 }
 
 }  // namespace kassette

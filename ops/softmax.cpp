@@ -10,18 +10,18 @@ namespace {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------------
 template <class T>
-void run_softmax(const Around& a, const T* x, T* y, T* lse) {
+void run_softmax(const AxisView& a, const T* x, T* y, T* lse) {
   a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().rows(x + r * a.n, y + r * a.n, lse ? lse + r : nullptr, count, a.n); },
         [&](std::int64_t at, std::int64_t c, std::int64_t width) {
           softmax_loops<T>().columns(x + at, y + at, lse ? lse + c : nullptr, a.n, a.inner, width);
         });
 }
 constexpr auto softmax_run = [](const auto& f) {
-  run_softmax(Around(f.call, f.call.spec(0)), f.in(0), f.out(), decltype(f.out())(nullptr));
+  run_softmax(AxisView(f.call, f.call.spec(0)), f.in(0), f.out(), decltype(f.out())(nullptr));
 };
 constexpr auto log_softmax_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(0));
+  AxisView a(f.call, f.call.spec(0));
   a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().log_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n); },
         [&](std::int64_t at, std::int64_t, std::int64_t width) {
           softmax_loops<T>().log_columns(f.in(0) + at, f.out() + at, a.n, a.inner, width);
@@ -29,7 +29,7 @@ constexpr auto log_softmax_run = [](const auto& f) {
 };
 constexpr auto softmax_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(0));
+  AxisView a(f.call, f.call.spec(0));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         softmax_loops<T>().grad_rows(f.in(0) + r * a.n, f.in(1) + r * a.n, f.out() + r * a.n, count, a.n);
@@ -40,7 +40,7 @@ constexpr auto softmax_grad_run = [](const auto& f) {
 };
 constexpr auto cross_entropy_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(1));
+  AxisView a(f.call, f.call.spec(1));
   const T *t = f.in(0), *z = f.in(1);
   T *loss = f.out(0), *p = f.out(1);
   if (a.n == 0) std::fill_n(loss, a.outer * a.inner, T(0));
@@ -61,7 +61,7 @@ constexpr auto cross_entropy_run = [](const auto& f) {
 };
 constexpr auto cross_entropy_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(2));
+  AxisView a(f.call, f.call.spec(2));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         std::int64_t at = r * a.n;
@@ -74,7 +74,7 @@ constexpr auto cross_entropy_grad_run = [](const auto& f) {
 
 constexpr auto sparse_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(1));
+  AxisView a(f.call, f.call.spec(1));
   check_ids(f.ids(0), a.outer, a.n);
   T *loss = f.out(0), *p = f.out(1);
   a.run(
@@ -86,7 +86,7 @@ constexpr auto sparse_run = [](const auto& f) {
 };
 constexpr auto sparse_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  Around a(f.call, f.call.spec(2));
+  AxisView a(f.call, f.call.spec(2));
   check_ids(f.ids(1), a.outer, a.n);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
@@ -107,17 +107,17 @@ constexpr auto sigmoid_run = [](const auto& f) {
 };
 constexpr auto from_logsumexp_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
-  const Spec& x = f.call.spec(0);
+  const TensorSpec& x = f.call.spec(0);
   if (x.numel() == 0) return;
   T* w = f.out();
   repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
-              Runs(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
+              CoalescedAxes(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
   parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) { softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin); });
 };
 
-void logsumexp_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
-  Runs runs(x, axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
+void logsumexp_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
+  CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), call.out[0]->numel(), [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
     if constexpr (std::is_floating_point_v<T>) fold_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
@@ -134,8 +134,8 @@ void by_size(DType dtype, F&& f) {
     default: return f(std::uint64_t());
   }
 }
-void pick_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void pick_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   std::int64_t n = x.dims[x.rank - 1], rows = call.spec(1).numel();
   const std::int64_t* ids = call.in[1].as<std::int64_t>();
   check_ids(ids, rows, n);
@@ -144,8 +144,8 @@ void pick_kernel(const Call& call) {
     for (std::int64_t r = 0; r < rows; ++r) call.out_as<T>()[r] = call.in[0].as<T>()[r * n + ids[r]];
   });
 }
-void place_kernel(const Call& call) {
-  const Spec& x = call.spec(2);
+void place_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(2);
   std::int64_t n = x.dims[x.rank - 1], rows = call.spec(1).numel();
   const std::int64_t* ids = call.in[1].as<std::int64_t>();
   check_ids(ids, rows, n);
@@ -157,171 +157,171 @@ void place_kernel(const Call& call) {
 }
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
-void along_rule(const Call& call, Spec* out) {
+void along_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
-  const Spec& x = call.spec(0);
+  const TensorSpec& x = call.spec(0);
   if (x.rank >= 0) axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x);
   out->set(x);
 }
-void reduced_rule(const Call& call, Spec* out) {
+void reduced_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
   reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, call.spec(0), out);
 }
-void cross_entropy_rule(const Call& call, Spec* out) {
+void cross_entropy_rule(const OpCall& call, TensorSpec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);
   one_shape(call.op.name, call.spec(0), call.spec(1), &out[1]);
   reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, out[1], &out[0]);
 }
-void sparse_rule(const Call& call, Spec* out) {
+void sparse_rule(const OpCall& call, TensorSpec* out) {
   class_rule(call, out);
   out[1].set(call.spec(1));
 }
-void pick_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(0), &ids = call.spec(1);
+void pick_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(0), &ids = call.spec(1);
   if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
-  Spec rest;
+  TensorSpec rest;
   reduced_spec(call.op.name, kLastAxis, x, &rest);
   one_shape(call.op.name, ids, rest, out);
   out->dtype = x.dtype;
 }
-void place_rule(const Call& call, Spec* out) {
+void place_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(2));
   out->dtype = call.spec(0).dtype;
 }
 
 // ---- adjoints ----------------------------------------------------------------------------------------------------------
-Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_row, SoftmaxAttrs{code}, {dy, y}); }
+Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_op, SoftmaxAttrs{code}, {dy, y}); }
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
-void log_softmax_vjp(const Rewind& r) {
+void log_softmax_vjp(const VjpContext& r) {
   r.din(0) = r.dy() - exp(r.out()) * sum_by(r.dy(), r.attrs.as<SoftmaxAttrs>().axes | kKeepDims);
 }
-void softmax_grad_vjp(const Rewind& r) {
+void softmax_grad_vjp(const VjpContext& r) {
   const Tensor &u = r.dy(), dy = r.in(0), y = r.in(1);
   std::int64_t keep = r.attrs.as<SoftmaxAttrs>().axes | kKeepDims;
   if (r.wants(0)) r.din(0) = softmax_grad(u, y, r.attrs.as<SoftmaxAttrs>().axes);
   if (r.wants(1)) r.din(1) = u * (dy - sum_by(dy * y, keep)) - dy * sum_by(u * y, keep);
 }
-void logsumexp_vjp(const Rewind& r) {
+void logsumexp_vjp(const VjpContext& r) {
   Tensor x = r.in(0);
-  r.din(0) = spread(r.dy(), x, r.attrs.as<SoftmaxAttrs>().axes) * apply1(softmax_from_logsumexp_row, r.attrs, {x, r.out()});
+  r.din(0) = unreduce(r.dy(), x, r.attrs.as<SoftmaxAttrs>().axes) * apply1(softmax_from_logsumexp_op, r.attrs, {x, r.out()});
 }
-void from_logsumexp_vjp(const Rewind& r) {
+void from_logsumexp_vjp(const VjpContext& r) {
   Tensor g = r.dy() * r.out();
   if (r.wants(0)) r.din(0) = g;
   if (r.wants(1)) r.din(1) = -sum_by(g, r.attrs.as<SoftmaxAttrs>().axes);
 }
-void cross_entropy_vjp(const Rewind& r) {
+void cross_entropy_vjp(const VjpContext& r) {
   if (r.dy(0).defined()) {
     if (r.wants(0)) {
       Tensor z = r.in(1);
-      r.din(0) = -(spread(r.dy(0), z, r.attrs.as<SoftmaxAttrs>().axes) * apply1(log_softmax_row, SoftmaxAttrs{r.attrs.as<SoftmaxAttrs>().axes}, {z}));
+      r.din(0) = -(unreduce(r.dy(0), z, r.attrs.as<SoftmaxAttrs>().axes) * apply1(log_softmax_op, SoftmaxAttrs{r.attrs.as<SoftmaxAttrs>().axes}, {z}));
     }
-    if (r.wants(1)) r.din(1) = apply1(softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
+    if (r.wants(1)) r.din(1) = apply1(softmax_cross_entropy_grad_op, r.attrs, {r.dy(0), r.in(0), r.out(1)});
   }
   if (r.dy(1).defined() && r.wants(1)) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
 }
-void cross_entropy_grad_vjp(const Rewind& r) {
+void cross_entropy_grad_vjp(const VjpContext& r) {
   Tensor u = r.dy(), t = r.in(1), p = r.in(2);
   std::int64_t code = r.attrs.as<SoftmaxAttrs>().axes, keep = code | kKeepDims;
   Tensor total = sum_by(t, keep);
   if (r.wants(0)) r.din(0) = sum_by(u * (p * total - t), code);
   if (!r.wants(1) && !r.wants(2)) return;
-  Tensor dy = spread(r.in(0), p, code);
+  Tensor dy = unreduce(r.in(0), p, code);
   if (r.wants(1)) r.din(1) = dy * (sum_by(u * p, keep) - u);
   if (r.wants(2)) r.din(2) = dy * u * total;
 }
-void sparse_vjp(const Rewind& r) {
+void sparse_vjp(const VjpContext& r) {
   if (!r.wants(1)) return;
-  if (r.dy(0).defined()) r.din(1) = apply1(sparse_softmax_cross_entropy_grad_row, r.attrs, {r.dy(0), r.in(0), r.out(1)});
+  if (r.dy(0).defined()) r.din(1) = apply1(sparse_softmax_cross_entropy_grad_op, r.attrs, {r.dy(0), r.in(0), r.out(1)});
   if (r.dy(1).defined()) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
 }
-void sparse_grad_vjp(const Rewind& r) {
+void sparse_grad_vjp(const VjpContext& r) {
   const Tensor& u = r.dy();
-  if (r.wants(0)) r.din(0) = sum_by(u * r.in(2), kLastAxis) - pick(u, r.in(1));
-  if (r.wants(2)) r.din(2) = spread(r.in(0), u, kLastAxis) * u;
+  if (r.wants(0)) r.din(0) = sum_by(u * r.in(2), kLastAxis) - take_along_axis(u, r.in(1));
+  if (r.wants(2)) r.din(2) = unreduce(r.in(0), u, kLastAxis) * u;
 }
-void sigmoid_vjp(const Rewind& r) {
+void sigmoid_vjp(const VjpContext& r) {
   if (r.wants(0)) r.din(0) = -(r.dy() * r.in(1));
   if (r.wants(1)) r.din(1) = r.dy() * (sigmoid(r.in(1)) - r.in(0));
 }
-void pick_vjp(const Rewind& r) {
-  if (r.wants(0)) r.din(0) = apply1(place_row, {r.dy(), r.in(1), r.in(0)});
+void pick_vjp(const VjpContext& r) {
+  if (r.wants(0)) r.din(0) = apply1(scatter_along_axis_op, {r.dy(), r.in(1), r.in(0)});
 }
-void place_vjp(const Rewind& r) {
-  if (r.wants(0)) r.din(0) = pick(r.dy(), r.in(1));
+void place_vjp(const VjpContext& r) {
+  if (r.wants(0)) r.din(0) = take_along_axis(r.dy(), r.in(1));
 }
 
 }  // namespace
 
-constinit const OpDef softmax_row{.name = "softmax",
+constinit const OpDef softmax_op{.name = "softmax",
                                   .rule = along_rule,
                                   .cpu = float_kernel<softmax_run>,
-                                  .vjp = [](const Rewind& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.as<SoftmaxAttrs>().axes); },
+                                  .vjp = [](const VjpContext& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.as<SoftmaxAttrs>().axes); },
                                   .saves_out = 1};
-constinit const OpDef log_softmax_row{
+constinit const OpDef log_softmax_op{
     .name = "log_softmax", .rule = along_rule, .cpu = float_kernel<log_softmax_run>, .vjp = log_softmax_vjp, .saves_out = 1};
-constinit const OpDef softmax_grad_row{
+constinit const OpDef softmax_grad_op{
     .name = "softmax_grad", .rule = like_last_rule, .cpu = float_kernel<softmax_grad_run>, .vjp = softmax_grad_vjp, .saves_in = 3};
-constinit const OpDef logsumexp_row{
+constinit const OpDef logsumexp_op{
     .name = "logsumexp", .rule = reduced_rule, .cpu = logsumexp_kernel, .vjp = logsumexp_vjp, .saves_in = 1, .saves_out = 1};
-constinit const OpDef softmax_from_logsumexp_row{.name = "softmax_from_logsumexp",
+constinit const OpDef softmax_from_logsumexp_op{.name = "softmax_from_logsumexp",
                                                  .rule = same_rule,
                                                  .cpu = float_kernel<from_logsumexp_run>,
                                                  .vjp = from_logsumexp_vjp,
                                                  .saves_out = 1};
 // The second output is softmax(logits): what the adjoint needs.
-constinit const OpDef softmax_cross_entropy_row{.name = "categorical_crossentropy",
+constinit const OpDef softmax_cross_entropy_op{.name = "categorical_crossentropy",
                                                 .rule = cross_entropy_rule,
                                                 .cpu = float_kernel<cross_entropy_run>,
                                                 .vjp = cross_entropy_vjp,
                                                 .saves_in = 3,
                                                 .saves_out = 2,
                                                 .n_out = 2};
-constinit const OpDef softmax_cross_entropy_grad_row{.name = "categorical_crossentropy_grad",
+constinit const OpDef softmax_cross_entropy_grad_op{.name = "categorical_crossentropy_grad",
                                                      .rule = like_last_rule,
                                                      .cpu = float_kernel<cross_entropy_grad_run>,
                                                      .vjp = cross_entropy_grad_vjp,
                                                      .saves_in = 7};
-constinit const OpDef sparse_softmax_cross_entropy_row{.name = "sparse_categorical_crossentropy",
+constinit const OpDef sparse_softmax_cross_entropy_op{.name = "sparse_categorical_crossentropy",
                                                        .rule = sparse_rule,
                                                        .cpu = float_kernel<sparse_run>,
                                                        .vjp = sparse_vjp,
                                                        .saves_in = 1,
                                                        .saves_out = 2,
                                                        .n_out = 2};
-constinit const OpDef sparse_softmax_cross_entropy_grad_row{.name = "sparse_categorical_crossentropy_grad",
+constinit const OpDef sparse_softmax_cross_entropy_grad_op{.name = "sparse_categorical_crossentropy_grad",
                                                             .rule = like_last_rule,
                                                             .cpu = float_kernel<sparse_grad_run>,
                                                             .vjp = sparse_grad_vjp,
                                                             .saves_in = 7};
-constinit const OpDef sigmoid_cross_entropy_row{
+constinit const OpDef sigmoid_cross_entropy_op{
     .name = "binary_crossentropy", .rule = elementwise_loss_rule, .cpu = float_kernel<sigmoid_run>, .vjp = sigmoid_vjp, .saves_in = 3};
-constinit const OpDef pick_row{.name = "pick", .rule = pick_rule, .cpu = pick_kernel, .vjp = pick_vjp, .saves_in = 2};
-constinit const OpDef place_row{
+constinit const OpDef take_along_axis_op{.name = "pick", .rule = pick_rule, .cpu = pick_kernel, .vjp = pick_vjp, .saves_in = 2};
+constinit const OpDef scatter_along_axis_op{
     .name = "place", .rule = place_rule, .cpu = place_kernel, .vjp = place_vjp, .saves_in = 2, .shape_only = 4};
 
-Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_row, SoftmaxAttrs{encode_axis("softmax", x, axis)}, {x}); }
-Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_row, SoftmaxAttrs{encode_axis("log_softmax", x, axis)}, {x}); }
+Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_op, SoftmaxAttrs{encode_axis("softmax", x, axis)}, {x}); }
+Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_op, SoftmaxAttrs{encode_axis("log_softmax", x, axis)}, {x}); }
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
-  return apply1(logsumexp_row, SoftmaxAttrs{encode_axes("logsumexp", x, axes, keepdims)}, {x});
+  return apply1(logsumexp_op, SoftmaxAttrs{encode_axes("logsumexp", x, axes, keepdims)}, {x});
 }
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis) {
   In in[2] = {target, logits};
   Tensor out[2];
-  apply(softmax_cross_entropy_row, SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, false)}, in, 2, out, 2);
+  apply(softmax_cross_entropy_op, SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, false)}, in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {
   In in[2] = {classes, logits};
   Tensor out[2];
-  apply(sparse_softmax_cross_entropy_row, SoftmaxAttrs{kLastAxis}, in, 2, out, 2);
+  apply(sparse_softmax_cross_entropy_op, SoftmaxAttrs{kLastAxis}, in, 2, out, 2);
   return std::move(out[0]);
 }
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits) {
-  return apply1(sigmoid_cross_entropy_row, {target, logits});
+  return apply1(sigmoid_cross_entropy_op, {target, logits});
 }
-Tensor pick(const Tensor& x, const Tensor& classes) { return apply1(pick_row, {x, classes}); }
+Tensor take_along_axis(const Tensor& x, const Tensor& classes) { return apply1(take_along_axis_op, {x, classes}); }
 
 }  // namespace kassette

@@ -215,34 +215,34 @@ struct SparseCrossEntropy {
   }
 };
 
-Groups groups_of(const Call& call, const Spec& x) { return Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)); }
+Groups groups_of(const OpCall& call, const TensorSpec& x) { return Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)); }
 
-void run_softmax(const Call& call) {
+void run_softmax(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(0)), Softmax<T>{call.in[0].as<T>(), call.out_as<T>()});
   });
 }
-void run_log_softmax(const Call& call) {
+void run_log_softmax(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(0)), LogSoftmax<T>{call.in[0].as<T>(), call.out_as<T>()});
   });
 }
-void run_softmax_grad(const Call& call) {
+void run_softmax_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(0)), SoftmaxGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()});
   });
 }
-void run_cross_entropy(const Call& call) {
+void run_cross_entropy(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(1)),
                   CrossEntropy<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
-void run_cross_entropy_grad(const Call& call) {
+void run_cross_entropy_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(2)),
@@ -250,16 +250,16 @@ void run_cross_entropy_grad(const Call& call) {
   });
 }
 template <class T>
-Bounds<Wide<T>> bounds_of(const Call& call) {
+Bounds<Wide<T>> bounds_of(const OpCall& call) {
   return {static_cast<Wide<T>>(call.attrs.as<SoftmaxAttrs>().epsilon), static_cast<Wide<T>>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)};
 }
-void run_probability(const Call& call) {
+void run_probability(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(1)), Probability<T>{call.in[0].as<T>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
-void run_probability_grad(const Call& call) {
+void run_probability_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(2)),
@@ -269,28 +269,28 @@ void run_probability_grad(const Call& call) {
 
 // ---- classes -----------------------------------------------------------------------------------------------------------
 /// Input i, a class for each row of x.
-Classes classes_of(const Call& call, int i, const Spec& x) {
+Classes classes_of(const OpCall& call, int i, const TensorSpec& x) {
   return {call.in[i].as<std::int64_t>(), x.dims[x.rank - 1], device_of(call.device).faults()};
 }
 
-void run_sparse(const Call& call) {
-  const Spec& z = call.spec(1);
+void run_sparse(const OpCall& call) {
+  const TensorSpec& z = call.spec(1);
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, z),
                   SparseCrossEntropy<T>{classes_of(call, 0, z), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
-void run_sparse_probability(const Call& call) {
-  const Spec& q = call.spec(1);
+void run_sparse_probability(const OpCall& call) {
+  const TensorSpec& q = call.spec(1);
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, q),
                   SparseProbability<T>{classes_of(call, 0, q), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
-void run_sparse_probability_grad(const Call& call) {
-  const Spec& q = call.spec(2);
+void run_sparse_probability_grad(const OpCall& call) {
+  const TensorSpec& q = call.spec(2);
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, q),
@@ -308,8 +308,8 @@ struct SparseGrad {
     store(dz + i, load(dy + at[1]) * (i - at[1] * classes.n == classes[at[1]] ? v - Wide<T>(1) : v));
   }
 };
-void run_sparse_grad(const Call& call) {
-  const Spec& z = call.spec(2);
+void run_sparse_grad(const OpCall& call) {
+  const TensorSpec& z = call.spec(2);
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z), call.out_as<T>()},
@@ -326,8 +326,8 @@ struct Pick {
     o.result<T>()[i] = id < 0 ? T(0) : x[i * classes.n + id];
   }
 };
-void run_pick(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_pick(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   Operands o = beside_one(call.in[1].data, call.out[0]->data(), call.spec(1).numel());
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
@@ -344,8 +344,8 @@ struct PlaceAt {
     out[i] = i - at[1] * classes.n == classes[at[1]] ? v[at[1]] : T(0);
   }
 };
-void run_place(const Call& call) {
-  const Spec& x = call.spec(2);
+void run_place(const OpCall& call) {
+  const TensorSpec& x = call.spec(2);
   for_size(call.out[0]->dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, PlaceAt<T>{call.in[0].as<T>(), classes_of(call, 1, x), call.out_as<T>()},
@@ -365,8 +365,8 @@ struct FromLogSum {
     store(out + i, l == -std::numeric_limits<C>::infinity() ? C(0) : m::exp(load(x + at[0]) - l));
   }
 };
-void run_from_logsumexp(const Call& call) {
-  const Spec& x = call.spec(0);
+void run_from_logsumexp(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()}, beside_groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
@@ -381,7 +381,7 @@ struct SigmoidLoss {
     store(o.result<T>() + i, (z > C(0) ? z : C(0)) - z * t + m::log1p(m::exp(-m::abs(z))));
   }
 };
-void run_sigmoid(const Call& call) {
+void run_sigmoid(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
 }
 /// -(t * log(q) + (1 - t) * log(1 - q))
@@ -404,13 +404,13 @@ struct BinaryGrad {
     store(o.result<T>() + i, bounds.inside(q) ? dy * (q - t) / (q * (C(1) - q)) : C(0));
   }
 };
-void run_binary(const Call& call) {
+void run_binary(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<2>(call, BinaryLoss<T>{bounds_of<T>(call)});
   });
 }
-void run_binary_grad(const Call& call) {
+void run_binary_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_each<3>(call, BinaryGrad<T>{bounds_of<T>(call)});

@@ -24,12 +24,12 @@ Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits)
 /// max(z, 0) - z * t + log(1 + exp(-|z|)), elementwise; target and logits have one shape.
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits);
 /// x[..., classes[...]]; throws ValueError for a class out of range.
-Tensor pick(const Tensor& x, const Tensor& classes);
+Tensor take_along_axis(const Tensor& x, const Tensor& classes);
 
-extern const OpDef softmax_row, log_softmax_row, softmax_grad_row, logsumexp_row, softmax_from_logsumexp_row,
-    softmax_cross_entropy_row, softmax_cross_entropy_grad_row, sparse_softmax_cross_entropy_row,
-    sparse_softmax_cross_entropy_grad_row, sigmoid_cross_entropy_row, probability_cross_entropy_row,
-    probability_cross_entropy_grad_row, sparse_probability_row, sparse_probability_grad_row, binary_probability_row, binary_probability_grad_row,
-    pick_row, place_row;
+extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, softmax_from_logsumexp_op,
+    softmax_cross_entropy_op, softmax_cross_entropy_grad_op, sparse_softmax_cross_entropy_op,
+    sparse_softmax_cross_entropy_grad_op, sigmoid_cross_entropy_op, probability_cross_entropy_op,
+    probability_cross_entropy_grad_op, sparse_probability_op, sparse_probability_grad_op, binary_probability_op, binary_probability_grad_op,
+    take_along_axis_op, scatter_along_axis_op;
 
 }  // namespace kassette

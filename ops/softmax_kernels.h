@@ -21,7 +21,7 @@ const SoftmaxLoops<T>& softmax_loops() {
 /// Inputs and outputs of a call with T for the elements of all that are floats.
 template <class T>
 struct Floats {
-  const Call& call;
+  const OpCall& call;
   const void* inputs[3];
   void* outputs[2];
   const T* in(int i) const { return static_cast<const T*>(inputs[i]); }
@@ -32,7 +32,7 @@ struct Floats {
 /// A kernel that computes in float32 or float64: kRun is called with Floats. float16 and bfloat16 are converted on the way in and
 /// out, so that they round once.
 template <auto kRun>
-void float_kernel(const Call& call) {
+void float_kernel(const OpCall& call) {
   DType dtype = call.out[0]->dtype;
   if (call.out[0]->numel() == 0 && call.spec(call.n_in - 1).numel() == 0) return;
   auto run = [&](auto zero) {
@@ -47,7 +47,7 @@ void float_kernel(const Call& call) {
   Floats<float> f{call, {}, {}};
   Ref<Storage> held[5];
   for (int i = 0; i < call.n_in; ++i) {
-    const Spec& s = call.spec(i);
+    const TensorSpec& s = call.spec(i);
     f.inputs[i] = call.in[i].data;
     if (!s.dtype.is_float() || !call.in[i].data) continue;
     held[i] = Storage::allocate(s.numel() * 4, cpu);
@@ -64,9 +64,9 @@ void float_kernel(const Call& call) {
 }
 
 /// A shape around one axis: (outer, n, inner).
-struct Around {
+struct AxisView {
   std::int64_t outer = 1, n = 1, inner = 1;
-  Around(const Call& call, const Spec& x) {
+  AxisView(const OpCall& call, const TensorSpec& x) {
     int axis = __builtin_ctz(axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     n = x.dims[axis];
@@ -100,27 +100,27 @@ inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t 
 inline constexpr std::int64_t kLastAxis = 1 << 8;   // as encoded by encode_axes
 
 /// What is known of the one shape that a and b must have.
-inline void one_shape(const char* op, const Spec& a, const Spec& b, Spec* out) {
+inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {
   if (!a.compatible(b)) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
   out->set(a.rank < 0 ? b : a);
   out->refine(b);
 }
 /// A loss per row, of int64 class ids and a float tensor.
-inline void class_rule(const Call& call, Spec* out) {
+inline void class_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
-  const Spec &ids = call.spec(0), &z = call.spec(1);
+  const TensorSpec &ids = call.spec(0), &z = call.spec(1);
   if (ids.dtype != int64) fail<TypeError>(call.op.name, ": classes are ", ids.dtype, ", not int64");
   reduced_spec(call.op.name, kLastAxis, z, &out[0]);
-  Spec merged;
+  TensorSpec merged;
   one_shape(call.op.name, ids, out[0], &merged);
   merged.dtype = z.dtype;
   out[0].set(merged);
 }
-inline void elementwise_loss_rule(const Call& call, Spec* out) {
+inline void elementwise_loss_rule(const OpCall& call, TensorSpec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);
   one_shape(call.op.name, call.spec(0), call.spec(1), out);
 }
-inline void like_last_rule(const Call& call, Spec* out) { out->set(call.spec(call.n_in - 1)); }
+inline void like_last_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(call.n_in - 1)); }
 
 }  // namespace kassette

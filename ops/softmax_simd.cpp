@@ -235,7 +235,7 @@ void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high
 
 // ---- rows ------------------------------------------------------------------------------------------------------------
 template <class T>
-KASSETTE_FN void softmax_row(const T* x, T* y, T* lse, std::int64_t n) {
+KASSETTE_FN void softmax_op(const T* x, T* y, T* lse, std::int64_t n) {
   T max = max_of(x, n);
   T total = sum_over<T>(n, [&](std::int64_t i, std::int64_t m) {
     Part<T> part{m};
@@ -286,7 +286,7 @@ template <class T>
 void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
-    for (std::int64_t i = 0; i < count; ++i) softmax_row(x + i * n, y + i * n, lse ? lse + i : nullptr, n);
+    for (std::int64_t i = 0; i < count; ++i) softmax_op(x + i * n, y + i * n, lse ? lse + i : nullptr, n);
     return;
   }
   short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
@@ -298,7 +298,7 @@ void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) 
   });
 }
 template <class T>
-KASSETTE_FN T logsumexp_row(const T* x, std::int64_t n) {
+KASSETTE_FN T logsumexp_op(const T* x, std::int64_t n) {
   T shift = shift_of(max_of(x, n));
   T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
   return std::log(total) + shift;
@@ -307,7 +307,7 @@ template <class T>
 void logsumexp_rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
-    for (std::int64_t i = 0; i < count; ++i) out[i] = logsumexp_row(x + i * n, n);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = logsumexp_op(x + i * n, n);
     return;
   }
   short_rows(x, count, n, [&](T* buffer, std::int64_t i, std::int64_t m) {
@@ -319,7 +319,7 @@ void log_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
   constexpr std::int64_t w = Vec<T>::kWidth;
   if (n > kShort<T>) {
     for (std::int64_t i = 0; i < count; ++i, x += n, y += n) {
-      const xsimd::batch<T> lse(logsumexp_row(x, n));
+      const xsimd::batch<T> lse(logsumexp_op(x, n));
       each<T>(n, [&](std::int64_t k, std::int64_t m) {
         Part<T> part{m};
         part.store(y + k, part.load(x + k) - lse);

@@ -20,8 +20,8 @@ namespace {
 constexpr std::int64_t kGrain = 1 << 14;   // entries or elements
 
 /// The dense shape, input i, where all of it is known.
-Spec dense_shape(const Call& call, int i) {
-  Spec s;
+TensorSpec dense_shape(const OpCall& call, int i) {
+  TensorSpec s;
   dims_from(call, i, &s);
   return s;
 }
@@ -29,9 +29,9 @@ Spec dense_shape(const Call& call, int i) {
 // ---- indices that are checked: Note [Index storage] --------------------------------------------------------------------
 
 /// Inputs: indices, dense shape.
-void coo_rule(const Call& call, Spec* out) {
-  const Spec& in = call.spec(0);
-  Spec shape = dense_shape(call, 1);
+void coo_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& in = call.spec(0);
+  TensorSpec shape = dense_shape(call, 1);
   if (in.rank >= 0 && in.rank != 2)
     fail<ValueError>("sparse_coo: indices of shape ", in, "; they must be (entries, axes)");
   std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
@@ -42,7 +42,7 @@ void coo_rule(const Call& call, Spec* out) {
   out->dims[0] = in.rank < 0 ? kUnknown : in.dims[0];
   out->dims[1] = shape.rank >= 0 ? shape.rank : axes;
 }
-void coo_kernel(const Call& call) {
+void coo_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   Ref<Storage> memory = Storage::allocate(out.bytes(), cpu);
   cast_elements(memory->data, int64, call.in[0].data, call.spec(0).dtype, out.numel());
@@ -51,16 +51,16 @@ void coo_kernel(const Call& call) {
 }
 
 /// Input: a dense tensor. The places of its elements that are not zero, in row-major order.
-void nonzero_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void nonzero_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   if (x.rank == 0) fail<ValueError>("to_sparse: a scalar; a sparse tensor has at least one axis");
   out->dtype = int64;
   out->rank = 2;
   out->dims[0] = kUnknown;
   out->dims[1] = x.rank;
 }
-void nonzero_kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void nonzero_kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   Body& out = *call.out[0];
   std::vector<std::int64_t> found;
   dispatch(x.dtype, [&](auto* null) {
@@ -85,15 +85,15 @@ void nonzero_kernel(const Call& call) {
 
 // ---- densifying, and reading where entries are -------------------------------------------------------------------------
 
-void check_entries(const Call& call, int indices, int values) {
-  const Spec &i = call.spec(indices), &v = call.spec(values);
+void check_entries(const OpCall& call, int indices, int values) {
+  const TensorSpec &i = call.spec(indices), &v = call.spec(values);
   if (v.rank >= 0 && v.rank != 1) fail<ValueError>(call.op.name, ": values of shape ", v, "; they must be a vector, one for each entry");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
     fail<ValueError>(call.op.name, ": ", i.dims[0], " indices and ", v.dims[0], " values");
 }
 
 /// Inputs: indices, values, dense shape.
-void to_dense_rule(const Call& call, Spec* out) {
+void to_dense_rule(const OpCall& call, TensorSpec* out) {
   check_entries(call, 0, 1);
   out->set(dense_shape(call, 2));
   out->dtype = call.spec(1).dtype;
@@ -121,7 +121,7 @@ void scatter_half(const SparseElements& e, const T* values, T* to) {
   }
 }
 
-void to_dense_kernel(const Call& call) {
+void to_dense_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   zero_bytes(out.data(), out.bytes());
   std::unique_ptr<SparseIndex> made;
@@ -145,20 +145,20 @@ void to_dense_kernel(const Call& call) {
   });
 }
 
-void to_dense_gradient(const Rewind& r) {
-  if (r.wants(1)) r.din(1) = apply1(sparse_gather_row, {r.in(0), r.in(2), r.dy()});
+void to_dense_gradient(const VjpContext& r) {
+  if (r.wants(1)) r.din(1) = apply1(sparse_gather_op, {r.in(0), r.in(2), r.dy()});
 }
 
 /// Inputs: indices, dense shape, a dense tensor of that shape.
-void gather_rule(const Call& call, Spec* out) {
-  const Spec &i = call.spec(0), &x = call.spec(2);
-  Spec shape = dense_shape(call, 1);
+void gather_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &i = call.spec(0), &x = call.spec(2);
+  TensorSpec shape = dense_shape(call, 1);
   if (!x.compatible(shape)) fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
   out->dtype = x.dtype;
   out->rank = 1;
   out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];
 }
-void gather_kernel(const Call& call) {
+void gather_kernel(const OpCall& call) {
   std::unique_ptr<SparseIndex> made;
   const SparseIndex& index = SparseIndex::behind("sparse_gather", *call.in[0].body, call.spec(2), made);
   dispatch(call.out[0]->dtype, [&](auto* null) {
@@ -170,17 +170,17 @@ void gather_kernel(const Call& call) {
     });
   });
 }
-void gather_gradient(const Rewind& r) { r.din(2) = apply1(sparse_to_dense_row, {r.in(0), r.dy(), r.in(1)}); }
+void gather_gradient(const VjpContext& r) { r.din(2) = apply1(sparse_to_dense_op, {r.in(0), r.dy(), r.in(1)}); }
 
 // ---- joining -----------------------------------------------------------------------------------------------------------
 
 /// Inputs: indices and dense shape of each part. Outputs: those of the whole. The axis is not negative.
-void concatenate_rule(const Call& call, Spec* out) {
+void concatenate_rule(const OpCall& call, TensorSpec* out) {
   auto axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
-  Spec whole;
+  TensorSpec whole;
   std::int64_t count = 0;
   for (int k = 0; k < call.n_in; k += 2) {
-    Spec s = dense_shape(call, k + 1);
+    TensorSpec s = dense_shape(call, k + 1);
     std::int64_t n = call.spec(k).rank < 0 ? kUnknown : call.spec(k).dims[0];
     count = count < 0 || n < 0 ? kUnknown : count + n;
     if (k == 0) {
@@ -196,15 +196,15 @@ void concatenate_rule(const Call& call, Spec* out) {
     if (!same)
       fail<ValueError>(call.op.name, ": shapes ", dense_shape(call, 1), " and ", s, " differ elsewhere than along axis ", axis);
   }
-  out[0] = Spec(int64, {count, whole.rank});
-  out[1] = Spec(int64, {whole.rank});
+  out[0] = TensorSpec(int64, {count, whole.rank});
+  out[1] = TensorSpec(int64, {whole.rank});
 }
-void concatenate_kernel(const Call& call) {
+void concatenate_kernel(const OpCall& call) {
   auto axis = static_cast<int>(call.attrs.as<AxisAttrs>().axis);
   Body &indices = *call.out[0], &shape = *call.out[1];
   Ref<Storage> memory = Storage::allocate(indices.bytes(), cpu);
   auto* to = static_cast<std::int64_t*>(memory->data);
-  Spec whole = dense_shape(call, 1);
+  TensorSpec whole = dense_shape(call, 1);
   whole.dims[axis] = 0;
   for (int k = 0; k < call.n_in; k += 2) {
     const auto* from = call.in[k].as<std::int64_t>();
@@ -224,9 +224,9 @@ void concatenate_kernel(const Call& call) {
 
 /// The handle over checked indices; its static shape is what is known of the dense shape.
 Tensor handle(const char* what, const Tensor& indices, const Tensor& values, const Tensor& shape) {
-  Array a{&Access::body(shape), Access::body(shape).storage ? Access::body(shape).data() : nullptr};
-  Call call{sparse_coo_row, Attrs{}, &a, 1, nullptr, 0, cpu};
-  Spec spec = dense_shape(call, 0);
+  InputView a{&Access::body(shape), Access::body(shape).storage ? Access::body(shape).data() : nullptr};
+  OpCall call{sparse_coo_op, Attrs{}, &a, 1, nullptr, 0, cpu};
+  TensorSpec spec = dense_shape(call, 0);
   spec.dtype = values.dtype();
   std::int64_t n = 1;
   for (int i = 0; i < spec.rank; ++i)
@@ -237,21 +237,21 @@ Tensor handle(const char* what, const Tensor& indices, const Tensor& values, con
 
 }  // namespace
 
-constinit const OpDef sparse_coo_row{.name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 3, .traits = kView};
-constinit const OpDef sparse_nonzero_row{.name = "to_sparse", .rule = nonzero_rule, .cpu = nonzero_kernel, .traits = kView};
-constinit const OpDef sparse_to_dense_row{.name = "sparse_to_dense",
+constinit const OpDef sparse_coo_op{.name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 3, .traits = kView};
+constinit const OpDef sparse_nonzero_op{.name = "to_sparse", .rule = nonzero_rule, .cpu = nonzero_kernel, .traits = kView};
+constinit const OpDef sparse_to_dense_op{.name = "sparse_to_dense",
                                           .rule = to_dense_rule,
                                           .cpu = to_dense_kernel,
                                           .vjp = to_dense_gradient,
                                           .saves_in = 0b101,
                                           .host = 0b101};
-constinit const OpDef sparse_gather_row{.name = "sparse_gather",
+constinit const OpDef sparse_gather_op{.name = "sparse_gather",
                                         .rule = gather_rule,
                                         .cpu = gather_kernel,
                                         .vjp = gather_gradient,
                                         .saves_in = 0b011,
                                         .host = 0b011};
-constinit const OpDef sparse_concatenate_row{.name = "sparse_concatenate",
+constinit const OpDef sparse_concatenate_op{.name = "sparse_concatenate",
                                              .rule = concatenate_rule,
                                              .cpu = concatenate_kernel,
                                              .host = ~0u,
@@ -261,26 +261,26 @@ constinit const OpDef sparse_concatenate_row{.name = "sparse_concatenate",
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
   const Body& v = Access::body(values);
   if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>("sparse_coo: values of shape ", static_cast<const Spec&>(v), "; they must be a vector, one for each entry");
+    fail<ValueError>("sparse_coo: values of shape ", static_cast<const TensorSpec&>(v), "; they must be a vector, one for each entry");
   const Body& i = Access::body(indices);
   if (!i.dtype.is_integer()) fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
     fail<ValueError>("sparse_coo: ", i.dims[0], " indices and ", v.dims[0], " values");
-  return handle("sparse_coo", apply1(sparse_coo_row, {indices.to(cpu), shape}), values, shape);
+  return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
 }
 
 Tensor to_sparse(const Tensor& x) { return to_sparse(x, x); }
 Tensor to_sparse(const Tensor& x, const Tensor& mask) {
   // From a device comes a byte for each element.
-  Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_row, {seen}), shape = shape_of(x, int64);
-  return handle("to_sparse", indices, apply1(sparse_gather_row, {indices, shape, x}), shape);
+  Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_op, {seen}), shape = shape_of(x, int64);
+  return handle("to_sparse", indices, apply1(sparse_gather_op, {indices, shape, x}), shape);
 }
 
 Tensor to_dense(const Tensor& x) {
-  return apply1(sparse_to_dense_row, {&sparse_part(Access::body(x), kIndices), &sparse_part(Access::body(x), kValues), &sparse_part(Access::body(x), kDenseShape)});
+  return apply1(sparse_to_dense_op, {&sparse_part(Access::body(x), kIndices), &sparse_part(Access::body(x), kValues), &sparse_part(Access::body(x), kDenseShape)});
 }
 
-Tensor with_known_dims(const Spec& known, const Tensor& shape) {
+Tensor with_known_dims(const TensorSpec& known, const Tensor& shape) {
   if (!shape.symbolic() || known.rank < 0) return shape;
   Dims dims = None;
   dims.size_ = known.rank;
@@ -297,7 +297,7 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
   Tensors indices_and_shapes, values;
   indices_and_shapes.reserve(2 * parts.size());
   values.reserve(parts.size());
-  Spec known = Access::body(parts[0]);
+  TensorSpec known = Access::body(parts[0]);
   int at = place_axis("concatenate", axis, known);
   for (const Tensor& t : parts) {
     const Body& b = Access::body(t);
@@ -309,13 +309,13 @@ Tensor sparse_concatenate(const Tensors& parts, int axis) {
       if (i == at) known.dims[i] = known.dims[i] < 0 || b.dims[i] < 0 ? kUnknown : known.dims[i] + b.dims[i];
       else known.dims[i] = std::max(known.dims[i], b.dims[i]);
   }
-  Tensors whole = apply_all(sparse_concatenate_row, AxisAttrs{at}, indices_and_shapes);
+  Tensors whole = apply_all(sparse_concatenate_op, AxisAttrs{at}, indices_and_shapes);
   return handle("concatenate", whole[0], concatenate(values, 0), with_known_dims(known, whole[1]));
 }
 
 Tensor sparse_transpose(const Tensor& x) {
   const Body& b = Access::body(x);
-  Spec known = b;
+  TensorSpec known = b;
   std::reverse(known.dims, known.dims + std::max<int>(known.rank, 0));
   Tensor shape = with_known_dims(known, reverse(sparse_part(x, kDenseShape), 0));
   return sparse_coo(reverse(sparse_part(x, kIndices), 1), sparse_part(x, kValues), shape);

@@ -11,10 +11,10 @@ namespace {
 
 /// Calls f with that part of the indices, input 0; there are entries. `dense_shape`: the input that says it.
 template <class F>
-void with_index(const Call& call, int dense_shape, SparseView::Part part, F f) {
+void with_index(const OpCall& call, int dense_shape, SparseView::Part part, F f) {
   host_services().with_sparse_index(call, dense_shape, part, [](void* state, const SparseView& v) { (*static_cast<F*>(state))(v); }, &f);
 }
-bool no_entries(const Call& call) { return call.spec(0).dims[0] == 0; }
+bool no_entries(const OpCall& call) { return call.spec(0).dims[0] == 0; }
 
 // ---- densifying, and reading where entries are ----------------------------------------------------------------------------
 template <class T>
@@ -25,7 +25,7 @@ __global__ void add_entries(SparseView v, const T* values, T* out) {
     store(out + v.elements[i], sum);
   }
 }
-void run_to_dense(const Call& call) {
+void run_to_dense(const OpCall& call) {
   CudaBackend& device = device_of(call.device);
   device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   if (no_entries(call)) return;
@@ -42,7 +42,7 @@ __global__ void read_entries(SparseView v, const T* x, T* out) {
   for (std::int64_t i = Thread::first(); i < v.n; i += Thread::step())
     for (std::int64_t k = v.starts[i]; k < v.starts[i + 1]; ++k) out[v.order[k]] = x[v.elements[i]];
 }
-void run_gather(const Call& call) {
+void run_gather(const OpCall& call) {
   if (no_entries(call)) return;
   with_index(call, 1, SparseView::kElements, [&](const SparseView& v) {
     for_size(call.out[0]->dtype.size(), [&](auto* p) {
@@ -101,9 +101,9 @@ void with_members(bool warp, F f) {
   if (warp) f(Warp());
   else f(Thread());
 }
-std::int64_t columns(const Spec& x) { return x.rank > 1 ? x.dims[1] : 1; }
+std::int64_t columns(const TensorSpec& x) { return x.rank > 1 ? x.dims[1] : 1; }
 
-void run_dot(const Call& call) {
+void run_dot(const OpCall& call) {
   const std::int64_t width = columns(*call.out[0]);
   CudaBackend& device = device_of(call.device);
   if (call.out[0]->numel() == 0 || no_entries(call)) return device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
@@ -118,7 +118,7 @@ void run_dot(const Call& call) {
     });
   });
 }
-void run_products(const Call& call) {
+void run_products(const OpCall& call) {
   if (no_entries(call)) return;
   const std::int64_t width = columns(call.spec(2));
   with_index(call, 1, SparseView::kPlaces, [&](const SparseView& m) {

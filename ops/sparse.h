@@ -5,8 +5,8 @@
 
 namespace kassette {
 
-extern const OpDef sparse_coo_row, sparse_nonzero_row, sparse_to_dense_row, sparse_gather_row, sparse_dot_row, sparse_products_row,
-    sparse_concatenate_row;
+extern const OpDef sparse_coo_op, sparse_nonzero_op, sparse_to_dense_op, sparse_gather_op, sparse_dot_op, sparse_products_op,
+    sparse_concatenate_op;
 
 /// Indices (n, rank) of any integer dtype, values (n,), the dense shape as a 1-D tensor on the host. Checked: here as far as
 /// sizes are known, the rest when there are values.
@@ -22,6 +22,6 @@ Tensor sparse_concatenate(const Tensors& parts, int axis);
 /// All axes reversed.
 Tensor sparse_transpose(const Tensor& x);
 /// A dense shape that is not known yet, with what is known of it: rules see numbers where `known` has them.
-Tensor with_known_dims(const Spec& known, const Tensor& shape);
+Tensor with_known_dims(const TensorSpec& known, const Tensor& shape);
 
 }  // namespace kassette

@@ -56,7 +56,7 @@ struct IntegerLoops {
 
 /// Calls f(loops, inputs, output) with the operands as they are multiplied: half types as float32, rounded once at the end.
 template <class F>
-void with_loops(const Call& call, const int* inputs, F f) {
+void with_loops(const OpCall& call, const int* inputs, F f) {
   Body& out = *call.out[0];
   auto in = [&](int i) { return call.in[inputs[i]].data; };
   dispatch(out.dtype, [&](auto* null) {
@@ -76,19 +76,19 @@ void with_loops(const Call& call, const int* inputs, F f) {
   });
 }
 
-Spec matrix_shape(const Call& call, int i) {
-  Spec s;
+TensorSpec matrix_shape(const OpCall& call, int i) {
+  TensorSpec s;
   dims_from(call, i, &s);
   if (s.rank >= 0 && s.rank != 2) fail<ValueError>("dot: a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
-  if (s.rank < 0) s = Spec(DType(), {kUnknown, kUnknown});
+  if (s.rank < 0) s = TensorSpec(DType(), {kUnknown, kUnknown});
   return s;
 }
-void check_matrix(const Call& call, int i) {
-  const Spec& s = call.spec(i);
+void check_matrix(const OpCall& call, int i) {
+  const TensorSpec& s = call.spec(i);
   if (s.rank == 0 || s.rank > 2) fail<ValueError>("dot: a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
 }
 /// A vector is a matrix of one column.
-std::int64_t dim(const Spec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
+std::int64_t dim(const TensorSpec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
 
 void check_dtypes(DType a, DType b) {
   if (a != b) fail<TypeError>("dot: ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
@@ -96,9 +96,9 @@ void check_dtypes(DType a, DType b) {
 }
 
 /// Inputs: indices, values, dense shape, a dense matrix or vector.
-void dot_rule(const Call& call, Spec* out) {
-  const Spec &values = call.spec(1), &x = call.spec(3);
-  Spec a = matrix_shape(call, 2);
+void dot_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &values = call.spec(1), &x = call.spec(3);
+  TensorSpec a = matrix_shape(call, 2);
   check_matrix(call, 3);
   check_dtypes(values.dtype, x.dtype);
   if (values.rank >= 0 && values.rank != 1)   // known only when a function is called
@@ -108,11 +108,11 @@ void dot_rule(const Call& call, Spec* out) {
     fail<ValueError>("dot: sparse ", a, " x ", x, ": inner dimensions differ, ", a.dims[1], " against ", x.dims[0]);
   if (call.spec(0).rank >= 0 && differ(call.spec(0).dims[0], dim(values, 0)))
     fail<ValueError>("dot: ", call.spec(0).dims[0], " indices and ", values.dims[0], " values");
-  *out = Spec(x.dtype, {a.dims[0], dim(x, 1)});
+  *out = TensorSpec(x.dtype, {a.dims[0], dim(x, 1)});
   if (x.rank != 2) out->rank = x.rank;
 }
 
-void dot_kernel(const Call& call) {
+void dot_kernel(const OpCall& call) {
   Body& out = *call.out[0];
   std::int64_t width = dim(out, 1);
   if (out.numel() == 0) return;
@@ -138,30 +138,30 @@ void dot_kernel(const Call& call) {
   });
 }
 
-void dot_gradient(const Rewind& r) {
+void dot_gradient(const VjpContext& r) {
   bool transposed = r.attrs.as<SparseDotAttrs>().transposed;
   if (r.wants(1)) {
     Tensor x = r.in(3);
-    r.din(1) = apply1(sparse_products_row, {r.in(0), r.in(2), transposed ? x : r.dy(), transposed ? r.dy() : x});
+    r.din(1) = apply1(sparse_products_op, {r.in(0), r.in(2), transposed ? x : r.dy(), transposed ? r.dy() : x});
   }
   if (r.wants(3)) {
     Tensor in[] = {r.in(0), r.in(1), r.in(2), r.dy()};
-    r.din(3) = apply1(sparse_dot_row, SparseDotAttrs{!transposed}, {in[0], in[1], in[2], in[3]});
+    r.din(3) = apply1(sparse_dot_op, SparseDotAttrs{!transposed}, {in[0], in[1], in[2], in[3]});
   }
 }
 
 /// Inputs: indices, dense shape (n, m), X of shape (n, width), Y of shape (m, width), or (n,) and (m,).
-void products_rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(2), &y = call.spec(3);
-  Spec a = matrix_shape(call, 1);
+void products_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(2), &y = call.spec(3);
+  TensorSpec a = matrix_shape(call, 1);
   check_matrix(call, 2);
   check_matrix(call, 3);
   check_dtypes(x.dtype, y.dtype);
   if (differ(a.dims[0], dim(x, 0)) || differ(a.dims[1], dim(y, 0)) || differ(dim(x, 1), dim(y, 1)))
     fail<ValueError>("dot: ", x, " and ", y, " for entries of the dense shape ", a);
-  *out = Spec(x.dtype, {dim(call.spec(0), 0)});
+  *out = TensorSpec(x.dtype, {dim(call.spec(0), 0)});
 }
-void products_kernel(const Call& call) {
+void products_kernel(const OpCall& call) {
   std::int64_t width = dim(call.spec(2), 1);
   std::unique_ptr<SparseIndex> made;
   const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 1), made);
@@ -171,10 +171,10 @@ void products_kernel(const Call& call) {
                  [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
   });
 }
-void products_gradient(const Rewind& r) {
+void products_gradient(const VjpContext& r) {
   auto dot = [&](const Tensor& x, bool transposed) {
     Tensor indices = r.in(0), shape = r.in(1);
-    return apply1(sparse_dot_row, SparseDotAttrs{transposed}, {indices, r.dy(), shape, x});
+    return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {indices, r.dy(), shape, x});
   };
   if (r.wants(2)) r.din(2) = dot(r.in(3), false);
   if (r.wants(3)) r.din(3) = dot(r.in(2), true);
@@ -182,8 +182,8 @@ void products_gradient(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef sparse_dot_row{.name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0101};
-constinit const OpDef sparse_products_row{.name = "sparse_products",
+constinit const OpDef sparse_dot_op{.name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0101};
+constinit const OpDef sparse_products_op{.name = "sparse_products",
                                           .rule = products_rule,
                                           .cpu = products_kernel,
                                           .vjp = products_gradient,
@@ -192,7 +192,7 @@ constinit const OpDef sparse_products_row{.name = "sparse_products",
 
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
   const Body& a = Access::body(sparse);
-  return apply1(sparse_dot_row, SparseDotAttrs{transposed}, {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
+  return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
 }
 
 }  // namespace kassette

@@ -22,7 +22,7 @@ std::string place_text(const std::int64_t* at, int rank) {
 
 }  // namespace
 
-SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const Spec& shape)
+SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape)
     : memory_(std::move(memory)),
       at_(reinterpret_cast<const std::int64_t*>(static_cast<const std::byte*>(memory_->data) + offset)),
       count_(count),
@@ -51,7 +51,7 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
   rising_ = !falls;
 }
 
-Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const Spec& shape) {
+Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape) {
   std::unique_ptr<SparseIndex> index(new SparseIndex(what, std::move(memory), offset, count, shape));
   const std::int64_t* data = index->at_;
   Ref<Storage> storage = Storage::borrow(data, count * shape.rank * std::int64_t(sizeof *data), {release, index.get()});
@@ -61,11 +61,11 @@ Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_
 
 void SparseIndex::release(void* index) { delete static_cast<SparseIndex*>(index); }
 
-bool SparseIndex::is_for(const Body& indices, const Spec& shape) const {
+bool SparseIndex::is_for(const Body& indices, const TensorSpec& shape) const {
   return shape_.same_shape(shape) && count_ == indices.dims[0] && at_ == reinterpret_cast<const std::int64_t*>(indices.data());
 }
 
-const SparseIndex& SparseIndex::behind(const char* what, const Body& indices, const Spec& shape, std::unique_ptr<SparseIndex>& made) {
+const SparseIndex& SparseIndex::behind(const char* what, const Body& indices, const TensorSpec& shape, std::unique_ptr<SparseIndex>& made) {
   const Storage& s = *indices.storage;
   if (s.kind == Storage::kBorrowed && s.owner->release == release) {
     const auto* index = static_cast<const SparseIndex*>(s.owner->state);

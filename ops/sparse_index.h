@@ -40,13 +40,13 @@ struct SparseElements {
 class SparseIndex {
  public:
   /// Takes over indices (count, rank) within the shape. Throws ValueError in the name of `what` for one that is out of range.
-  static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const Spec& shape);
+  static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape);
   /// What is behind an array of indices; made for the occasion, and put in `made`, where nothing is.
-  static const SparseIndex& behind(const char* what, const Body& indices, const Spec& shape, std::unique_ptr<SparseIndex>& made);
+  static const SparseIndex& behind(const char* what, const Body& indices, const TensorSpec& shape, std::unique_ptr<SparseIndex>& made);
 
   std::int64_t count() const { return count_; }
   int rank() const { return shape_.rank; }
-  const Spec& shape() const { return shape_; }
+  const TensorSpec& shape() const { return shape_; }
   const std::int64_t* at(std::int64_t k) const { return at_ + k * shape_.rank; }
   /// Whether the entries come by rising index of axis 0.
   bool rising() const { return rising_; }
@@ -63,16 +63,16 @@ class SparseIndex {
   SparseView on(Device device, SparseView::Part part) const;
 
  private:
-  SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const Spec& shape);
+  SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape);
   static void release(void* index);
-  bool is_for(const Body& indices, const Spec& shape) const;
+  bool is_for(const Body& indices, const TensorSpec& shape) const;
   SparseLines sorted(int axis) const;
   SparseElements grouped() const;
 
   Ref<Storage> memory_;
   const std::int64_t* at_;
   std::int64_t count_;
-  Spec shape_;
+  TensorSpec shape_;
   bool rising_ = true;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<SparseLines> made_[2];

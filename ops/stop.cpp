@@ -6,7 +6,7 @@
 namespace kassette {
 namespace {
 
-void share(const Call& call) {
+void share(const OpCall& call) {
   Value v = read_value(*call.in[0].body);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
@@ -14,9 +14,9 @@ void share(const Call& call) {
 
 }  // namespace
 
-constinit const OpDef stop_gradient_row{
+constinit const OpDef stop_gradient_op{
     .name = "stop_gradient", .rule = same_rule, .cpu = share, .traits = kView, .cuda = share};
 
-Tensor stop_gradient(const Tensor& x) { return apply1(stop_gradient_row, {x}); }
+Tensor stop_gradient(const Tensor& x) { return apply1(stop_gradient_op, {x}); }
 
 }  // namespace kassette

@@ -4,7 +4,7 @@
 
 namespace kassette {
 
-extern const OpDef stop_gradient_row;
+extern const OpDef stop_gradient_op;
 /// The same value; no gradient flows through it. History does: a plan replays what is behind it.
 Tensor stop_gradient(const Tensor& x);
 

@@ -288,7 +288,7 @@ void copy_elements(const Strided& s, const std::byte* from_bytes, std::byte* to_
 
 }  // namespace
 
-void row_strides(const Spec& s, std::int64_t* strides) {
+void row_strides(const TensorSpec& s, std::int64_t* strides) {
   std::int64_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {
     strides[i] = step;

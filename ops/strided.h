@@ -23,7 +23,7 @@ struct Strided {
 };
 
 /// Row-major strides of a known shape.
-void row_strides(const Spec& s, std::int64_t* strides);
+void row_strides(const TensorSpec& s, std::int64_t* strides);
 
 /// Copies every element of the layout. `from` and `to` point to the element at index zero; elements of `size` bytes (1, 2, 4
 /// or 8). The axes may be in any order; no element is written twice.

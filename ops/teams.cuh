@@ -10,7 +10,7 @@
 namespace kassette::cuda {
 
 /// Axes and keepdims as encode_axes gives them, for x: bit i for axis i. The rule has checked them.
-inline unsigned mask_of(std::int64_t code, const Spec& x) {
+inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
   if (code & kAllAxes) return (1u << x.rank) - 1;
   unsigned mask = 0;
   for (int i = 0; i < x.rank; ++i)
@@ -58,7 +58,7 @@ struct Groups {
     kept.push(columns, 1);
     along.push(rows, columns);
   }
-  Groups(const Spec& x, unsigned mask) {
+  Groups(const TensorSpec& x, unsigned mask) {
     std::int64_t stride = x.numel();
     for (int i = 0; i < x.rank; ++i) {
       stride = x.dims[i] ? stride / x.dims[i] : 0;
@@ -137,7 +137,7 @@ unsigned blocks_of(const Groups& g) {
 }
 
 /// Operand 0: each element of x. Operand 1: the group it is in, by number.
-inline Operands beside_groups(const Spec& x, unsigned mask) {
+inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
   Operands o{};
   o.n = x.numel();
   std::int64_t stride[2][kMaxRank], step = 1, group = 1;

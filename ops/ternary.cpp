@@ -36,18 +36,18 @@ const LoopSet* find(DType dtype) {
 }
 constexpr ElementwiseLoops loops{find, 3, kShortGrain, false};
 
-void rule(const Call& call, Spec* out) {
-  const Spec &c = call.spec(0), &a = call.spec(1), &b = call.spec(2);
+void rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &c = call.spec(0), &a = call.spec(1), &b = call.spec(2);
   if (!c.dtype.is_bool()) fail<TypeError>("where: the condition is ", c.dtype, "; compare it with something, or cast it to bool");
   if (a.dtype != b.dtype)
     fail<TypeError>("where: ", a.dtype, " and ", b.dtype, "; cast one of them (K::cast), tensors are not promoted");
-  Spec branches;
+  TensorSpec branches;
   broadcast_spec("where", a, b, &branches);
   broadcast_spec("where", c, branches, out);
   out->dtype = a.dtype;
 }
 
-void gradient(const Rewind& r) {
+void gradient(const VjpContext& r) {
   Tensor c = r.in(0);
   if (r.wants(1)) r.din(1) = where(c, r.dy(), 0.0);
   if (r.wants(2)) r.din(2) = where(c, 0.0, r.dy());
@@ -55,13 +55,13 @@ void gradient(const Rewind& r) {
 
 }  // namespace
 
-constinit const OpDef where_row{
+constinit const OpDef where_op{
     .name = "where", .rule = rule, .cpu = elementwise_kernel, .vjp = gradient, .saves_in = 1, .loops = &loops};
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b) {
   DType dtype = dtype_beside(a, b);
   Arg x(a, dtype, "where"), y(b, dtype, "where");
-  return apply1(where_row, {condition, x, y});
+  return apply1(where_op, {condition, x, y});
 }
 
 }  // namespace kassette

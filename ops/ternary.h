@@ -4,6 +4,6 @@
 
 namespace kassette {
 
-extern const OpDef where_row;
+extern const OpDef where_op;
 
 }  // namespace kassette

@@ -13,7 +13,7 @@
 namespace kassette {
 namespace {
 
-std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const Spec& x) {
+std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const TensorSpec& x) {
   std::int64_t product;
   if (n < 0) return kUnknown;
   if (__builtin_mul_overflow(n, times, &product)) fail<ValueError>(op, ": ", n, " elements of ", x, " ", times, " times are too many to address");
@@ -22,7 +22,7 @@ std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const
 
 /// Every element of `kept`, summed over all of `copies`; `kept.to` is row-major. In the order of the copies, whatever the
 /// number of threads.
-void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
+void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) {
   Body& out = *call.out[0];
   if (out.numel() == 0) return;
   if (call.device.type() != Device::kCpu) return device_moves().sum_copies(call, kept, copies);
@@ -66,8 +66,8 @@ void sum_copies(const Call& call, const Strided& kept, const Strided& copies) {
 
 // ---- repeat_elements -------------------------------------------------------------------------------------------------
 
-void repeat_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void repeat_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   out->set(x);
   if (x.rank < 0) return;
   int axis = place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, x);
@@ -75,7 +75,7 @@ void repeat_rule(const Call& call, Spec* out) {
 }
 
 /// The axes of the smaller tensor as they stand in the repeated one, and the copies of each element.
-void repeat_layout(const Spec& small, std::int64_t times, int axis, Strided& kept, Strided& copies) {
+void repeat_layout(const TensorSpec& small, std::int64_t times, int axis, Strided& kept, Strided& copies) {
   std::int64_t strides[kMaxRank], inner = 1;
   row_strides(small, strides);
   for (int i = axis + 1; i < small.rank; ++i) inner *= small.dims[i];
@@ -84,36 +84,36 @@ void repeat_layout(const Spec& small, std::int64_t times, int axis, Strided& kep
 }
 
 /// Copies the small tensor to each place that the layouts name.
-void spread(const Call& call, const Strided& kept, const Strided& copies) {
+void unreduce(const OpCall& call, const Strided& kept, const Strided& copies) {
   Strided layout;
   for (int i = 0; i < kept.rank; ++i) layout.push(kept.dims[i], kept.to[i], kept.from[i]);
   for (int i = 0; i < copies.rank; ++i) layout.push(copies.dims[i], 0, copies.from[i]);
   copy_strided(call.device, layout, call.in[0].data, call.out[0]->data(), call.out[0]->dtype.size());
 }
 
-void repeat_kernel(const Call& call) {
+void repeat_kernel(const OpCall& call) {
   Strided kept, copies;
   repeat_layout(call.spec(0), call.attrs.as<RepeatAttrs>().times, place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, call.spec(0)), kept, copies);
-  spread(call, kept, copies);
+  unreduce(call, kept, copies);
 }
-void repeat_gradient(const Rewind& r) { r.din(0) = apply1(repeat_grad_like_row, r.attrs, {r.dy(), r.in(0)}); }
+void repeat_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
 
-void like_rule(const Call& call, Spec* out) {
+void like_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(call.n_in - 1));
   out->dtype = call.spec(0).dtype;
 }
-void repeat_grad_kernel(const Call& call) {
+void repeat_grad_kernel(const OpCall& call) {
   Strided kept, copies;
-  const Spec& small = *call.out[0];
+  const TensorSpec& small = *call.out[0];
   repeat_layout(small, call.attrs.as<RepeatAttrs>().times, place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, small), kept, copies);
   sum_copies(call, kept, copies);
 }
-void repeat_grad_gradient(const Rewind& r) { r.din(0) = apply1(repeat_row, r.attrs, {r.dy()}); }
+void repeat_grad_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_op, r.attrs, {r.dy()}); }
 
 // ---- tile ------------------------------------------------------------------------------------------------------------
 
-void tile_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void tile_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   DimValues times = read_dims(call, 1);
   for (int i = 0; i < times.rank; ++i)
     if (!times.is_unknown(i) && times.at[i] < 0) fail<ValueError>("tile: ", x, " by ", times, ": factors must not be negative");
@@ -128,7 +128,7 @@ void tile_rule(const Call& call, Spec* out) {
   }
 }
 
-void tile_layout(const Spec& small, const Spec& large, Strided& kept, Strided& copies) {
+void tile_layout(const TensorSpec& small, const TensorSpec& large, Strided& kept, Strided& copies) {
   std::int64_t from[kMaxRank], to[kMaxRank];
   row_strides(large, from);
   row_strides(small, to);
@@ -138,24 +138,24 @@ void tile_layout(const Spec& small, const Spec& large, Strided& kept, Strided& c
   }
 }
 
-void tile_kernel(const Call& call) {
+void tile_kernel(const OpCall& call) {
   Strided kept, copies;
   tile_layout(call.spec(0), *call.out[0], kept, copies);
-  spread(call, kept, copies);
+  unreduce(call, kept, copies);
 }
-void tile_gradient(const Rewind& r) { r.din(0) = apply1(tile_grad_like_row, {r.dy(), r.in(1), r.in(0)}); }
+void tile_gradient(const VjpContext& r) { r.din(0) = apply1(tile_grad_like_op, {r.dy(), r.in(1), r.in(0)}); }
 
-void tile_grad_kernel(const Call& call) {
+void tile_grad_kernel(const OpCall& call) {
   Strided kept, copies;
   tile_layout(*call.out[0], call.spec(0), kept, copies);
   sum_copies(call, kept, copies);
 }
-void tile_grad_gradient(const Rewind& r) { r.din(0) = apply1(tile_row, {r.dy(), r.in(1)}); }
+void tile_grad_gradient(const VjpContext& r) { r.din(0) = apply1(tile_op, {r.dy(), r.in(1)}); }
 
 // ---- broadcast_to ----------------------------------------------------------------------------------------------------
 
-void broadcast_to_rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void broadcast_to_rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   dims_from(call, 1, out);
   out->dtype = x.dtype;
   if (x.rank < 0 || out->rank < 0) return;
@@ -166,8 +166,8 @@ void broadcast_to_rule(const Call& call, Spec* out) {
   }
   if (!fits) fail<ValueError>("broadcast_to: ", x, " does not broadcast to ", *out);
 }
-void broadcast_to_kernel(const Call& call) {
-  const Spec &x = call.spec(0), &out = *call.out[0];
+void broadcast_to_kernel(const OpCall& call) {
+  const TensorSpec &x = call.spec(0), &out = *call.out[0];
   std::int64_t from[kMaxRank], to[kMaxRank];
   row_strides(x, from);
   row_strides(out, to);
@@ -178,16 +178,16 @@ void broadcast_to_kernel(const Call& call) {
   }
   copy_strided(call.device, layout, call.in[0].data, call.out[0]->data(), out.dtype.size());
 }
-void broadcast_to_gradient(const Rewind& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); }
+void broadcast_to_gradient(const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); }
 
 }  // namespace
 
-constinit const OpDef repeat_row{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient, .cuda = repeat_kernel};
-constinit const OpDef repeat_grad_like_row{
+constinit const OpDef repeat_op{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient, .cuda = repeat_kernel};
+constinit const OpDef repeat_grad_like_op{
     .name = "repeat_grad_like", .rule = like_rule, .cpu = repeat_grad_kernel, .vjp = repeat_grad_gradient, .shape_only = 2, .cuda = repeat_grad_kernel};
-constinit const OpDef tile_row{.name = "tile", .rule = tile_rule, .cpu = tile_kernel, .vjp = tile_gradient, .saves_in = 2, .host = 2, .cuda = tile_kernel};
+constinit const OpDef tile_op{.name = "tile", .rule = tile_rule, .cpu = tile_kernel, .vjp = tile_gradient, .saves_in = 2, .host = 2, .cuda = tile_kernel};
 /// Inputs: dy, the factors, and what was tiled.
-constinit const OpDef tile_grad_like_row{.name = "tile_grad_like",
+constinit const OpDef tile_grad_like_op{.name = "tile_grad_like",
                                          .rule = like_rule,
                                          .cpu = tile_grad_kernel,
                                          .vjp = tile_grad_gradient,
@@ -195,14 +195,14 @@ constinit const OpDef tile_grad_like_row{.name = "tile_grad_like",
                                          .shape_only = 4,
                                          .host = 2,
                                          .cuda = tile_grad_kernel};
-constinit const OpDef broadcast_to_row{
+constinit const OpDef broadcast_to_op{
     .name = "broadcast_to", .rule = broadcast_to_rule, .cpu = broadcast_to_kernel, .vjp = broadcast_to_gradient, .host = 2, .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
   if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it must be at least 1");
-  return apply1(repeat_row, RepeatAttrs{times, axis}, {x});
+  return apply1(repeat_op, RepeatAttrs{times, axis}, {x});
 }
-Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_row, {x, dims_tensor(times, "tile")}); }
-Tensor broadcast_to(const Tensor& x, const Dims& shape) { return apply1(broadcast_to_row, {x, dims_tensor(shape, "broadcast_to")}); }
+Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile")}); }
+Tensor broadcast_to(const Tensor& x, const Dims& shape) { return apply1(broadcast_to_op, {x, dims_tensor(shape, "broadcast_to")}); }
 
 }  // namespace kassette

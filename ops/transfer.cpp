@@ -25,7 +25,7 @@ struct TransferAttrs {
 };
 
 
-void kernel(const Call& call) {
+void kernel(const OpCall& call) {
   Body& out = *call.out[0];
   const Body& in = *call.in[0].body;
   Device to = call.attrs.as<TransferAttrs>().device;
@@ -48,7 +48,7 @@ void kernel(const Call& call) {
   }
 }
 
-void gradient(const Rewind& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
+void gradient(const VjpContext& r) { r.din(0) = r.dy().to(r.node.in()[0].device); }
 
 /// Numbers on accelerators, by the stream that they are made on, dtype and bits. On another stream they might not be there yet.
 struct Numbers {
@@ -87,7 +87,7 @@ void forget_scalars() {
 }
 
 // The kernel runs on the host whichever end is the accelerator, so it fills both columns.
-constinit const OpDef to_row{
+constinit const OpDef to_op{
     .name = "to", .rule = same_rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor Tensor::to(Device device, ToOptions options) const {
@@ -96,7 +96,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
   backend_of(device);   // an absent device is said here, on symbolic tensors too
-  Tensor out = apply1(to_row, TransferAttrs{device, options.non_blocking}, {*this});
+  Tensor out = apply1(to_op, TransferAttrs{device, options.non_blocking}, {*this});
   Access::body(out).device = device;
   return out;
 }

@@ -15,8 +15,8 @@ struct PermuteAttrs {
 
 int source_axis(const PermuteAttrs& attrs, int rank, int i) { return attrs.reversed ? rank - 1 - i : attrs.pattern.at[i]; }
 
-void rule(const Call& call, Spec* out) {
-  const Spec& x = call.spec(0);
+void rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec& x = call.spec(0);
   const PermuteAttrs& attrs = call.attrs.as<PermuteAttrs>();
   const int n = attrs.pattern.size;
   out->dtype = x.dtype;
@@ -29,7 +29,7 @@ void rule(const Call& call, Spec* out) {
 }
 
 /// True where no axis longer than 1 passes another: the elements stay where they are.
-bool keeps_order(const PermuteAttrs& attrs, const Spec& x) {
+bool keeps_order(const PermuteAttrs& attrs, const TensorSpec& x) {
   int last = -1;
   for (int i = 0; i < x.rank; ++i) {
     int a = source_axis(attrs, x.rank, i);
@@ -40,14 +40,14 @@ bool keeps_order(const PermuteAttrs& attrs, const Spec& x) {
   return true;
 }
 
-void share(const Call& call) {
+void share(const OpCall& call) {
   Value v = read_value(*call.in[0].body);
   call.out[0]->storage = std::move(v.storage);
   call.out[0]->offset = v.offset;
 }
 
-void kernel(const Call& call) {
-  const Spec& x = call.spec(0);
+void kernel(const OpCall& call) {
+  const TensorSpec& x = call.spec(0);
   if (keeps_order(call.attrs.as<PermuteAttrs>(), x)) {
     share(call);
     return;
@@ -68,7 +68,7 @@ PermuteAttrs inverse(const PermuteAttrs& attrs) {
   return back;
 }
 
-void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs.as<PermuteAttrs>()), {r.dy()}); }
+void gradient(const VjpContext& r) { r.din(0) = apply1(permute_op, inverse(r.attrs.as<PermuteAttrs>()), {r.dy()}); }
 
 [[noreturn]] void fail_pattern(const Axes& pattern) {
   std::string axes;
@@ -78,7 +78,7 @@ void gradient(const Rewind& r) { r.din(0) = apply1(permute_row, inverse(r.attrs.
 
 }  // namespace
 
-constinit const OpDef permute_row{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
+constinit const OpDef permute_op{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
   if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it must list every axis");
@@ -90,10 +90,10 @@ Tensor permute(const Tensor& x, const Axes& pattern) {
     seen |= 1u << a;
     attrs.pattern.push(a);
   }
-  return apply1(permute_row, attrs, {x});
+  return apply1(permute_op, attrs, {x});
 }
 Tensor transpose(const Tensor& x) {
-  return apply1(permute_row, PermuteAttrs{.reversed = true, .pattern = {}}, {x});
+  return apply1(permute_op, PermuteAttrs{.reversed = true, .pattern = {}}, {x});
 }
 
 }  // namespace kassette

@@ -36,7 +36,7 @@ template <class Op>
 constexpr ElementwiseLoops loops_of{find<Op>, 1, is_among<Op>(ShortUnary{}) ? kShortGrain : kLongGrain, false};
 
 template <class Op>
-void rule(const Call& call, Spec* out) {
+void rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Op::takes);
   out->set(call.spec(0));
 }
@@ -79,7 +79,7 @@ Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
 Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
-Tensor bent_relu(const Tensor& x, double alpha, double top, double bend) { return unary<BentRelu>(x, alpha, top, bend); }
+Tensor general_relu(const Tensor& x, double alpha, double top, double bend) { return unary<GeneralRelu>(x, alpha, top, bend); }
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }

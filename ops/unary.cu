@@ -17,7 +17,7 @@ struct Each {
 };
 
 template <class Op>
-void run(const Call& call) {
+void run(const OpCall& call) {
   for_dtype<Op::takes>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_values<T, 1>(call, Each<Op>{params_of(call.attrs)});

@@ -15,7 +15,7 @@ namespace kassette {
 #else
 /// dy is the cotangent, x() and y() the input and the output, p the params; only what the op reads has a value.
 #define KASSETTE_GRADIENT(expression)                                          \
-  static void gradient(const Rewind& r) {                                      \
+  static void gradient(const VjpContext& r) {                                      \
     [[maybe_unused]] const Tensor& dy = r.dy();                                 \
     [[maybe_unused]] auto x = [&] { return r.in(0); };                         \
     [[maybe_unused]] auto y = [&] { return r.out(); };                         \
@@ -237,7 +237,7 @@ struct LeakyRelu {
 /// min(x, p.y) from p.z on, p.x * (x - p.z) below it; with a top, what is negative above a negative p.z is 0. Below it there is
 /// nothing, not 0 * (x - p.z), where p.x is 0: inf - inf has no say. The gradient passes at p.z and at the top (specification 3.2), not
 /// at a p.z of 0.
-struct BentRelu {
+struct GeneralRelu {
   static constexpr const char* name = "bent_relu";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::x;
@@ -299,6 +299,6 @@ struct Clip {
   KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
 };
 using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Softsign, Round,
-                        Relu, LeakyRelu, BentRelu, Elu, HardSigmoid, Clip>;
+                        Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>;
 
 }  // namespace kassette

@@ -24,23 +24,23 @@ struct Unranked {
 };
 
 /// The contraction of a call whose ranks are known.
-Form contraction(const Call& call) {
+ContractionForm contraction(const OpCall& call) {
   const Unranked& u = call.attrs.as<Unranked>();
-  const Spec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
-  const Form f = u.user == User::dot ? dot_form(x, y) : batch_dot_form(x, y, u.x_axis, u.y_axis);
+  const TensorSpec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
+  const ContractionForm f = u.user == User::dot ? dot_form(x, y) : batch_dot_form(x, y, u.x_axis, u.y_axis);
   const Labels* labels[] = {&f.a, &f.b, &f.out};
-  Form g = f;
+  ContractionForm g = f;
   g.a = *labels[u.parts.first];
   g.b = *labels[u.parts.second];
   g.out = *labels[u.parts.result];
   return g;
 }
 
-void rule(const Call& call, Spec* out) {
-  const Spec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
+void rule(const OpCall& call, TensorSpec* out) {
+  const TensorSpec &x = call.spec(kShapeOfX), &y = call.spec(kShapeOfY);
   if (x.rank >= 0 && y.rank >= 0) {
     const Attrs attrs = contraction(call);
-    return matmul_row.rule(Call{matmul_row, attrs, call.in, 2, call.out, 1, call.device}, out);
+    return matmul_op.rule(OpCall{matmul_op, attrs, call.in, 2, call.out, 1, call.device}, out);
   }
   const Unranked& u = call.attrs.as<Unranked>();
   const char* user = u.user == User::dot ? "dot" : "batch_dot";
@@ -52,16 +52,16 @@ void rule(const Call& call, Spec* out) {
   out->rank = -1;
 }
 
-void run(const Call& call) {
+void run(const OpCall& call) {
   const Attrs attrs = contraction(call);
-  matmul_row.cpu(Call{matmul_row, attrs, call.in, 2, call.out, 1, call.device});
+  matmul_op.cpu(OpCall{matmul_op, attrs, call.in, 2, call.out, 1, call.device});
 }
-void run_on_device(const Call& call) {
+void run_on_device(const OpCall& call) {
   const Attrs attrs = contraction(call);
-  matmul_row.cuda(Call{matmul_row, attrs, call.in, 2, call.out, 1, call.device});
+  matmul_op.cuda(OpCall{matmul_op, attrs, call.in, 2, call.out, 1, call.device});
 }
 
-void vjp(const Rewind& r) {
+void vjp(const VjpContext& r) {
   const Unranked& u = r.attrs.as<Unranked>();
   for (int i : {0, 1}) {
     if (!r.wants(i)) continue;
@@ -69,17 +69,17 @@ void vjp(const Rewind& r) {
     std::swap(i ? g.parts.second : g.parts.first, g.parts.result);
     Tensor factors[] = {r.in(0), r.in(1)};
     factors[i] = r.dy();
-    r.din(i) = apply1(unranked_product_row, g, {factors[0], factors[1], r.in(kShapeOfX), r.in(kShapeOfY)});
+    r.din(i) = apply1(unranked_product_op, g, {factors[0], factors[1], r.in(kShapeOfX), r.in(kShapeOfY)});
   }
 }
 
 Tensor product(const Tensor& x, const Tensor& y, User user, int x_axis, int y_axis) {
-  return apply1(unranked_product_row, Unranked{user, x_axis, y_axis, {kX, kY, kZ}}, {x, y, x, y});
+  return apply1(unranked_product_op, Unranked{user, x_axis, y_axis, {kX, kY, kZ}}, {x, y, x, y});
 }
 
 }  // namespace
 
-constinit const OpDef unranked_product_row{.name = "unranked_product",
+constinit const OpDef unranked_product_op{.name = "unranked_product",
                                            .rule = rule,
                                            .cpu = run,
                                            .vjp = vjp,

@@ -106,7 +106,7 @@ struct Place {
 
 /// Calls f with a null pointer whose type is that of the output's elements. Does nothing where the output is empty.
 template <class F>
-void with_floats(const Call& call, F&& f) {
+void with_floats(const OpCall& call, F&& f) {
   if (call.out[0]->numel() == 0) return;
   for_dtype<Domain::floats>(call.out[0]->dtype, f);
 }

@@ -307,7 +307,7 @@ constexpr Sample kOpSamples[] = {
     {"expm1", kOne, CALL(kassette::expm1(x)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"log1p", kOne, CALL(kassette::log1p(x)), {{-0.6, 2}}, kFloats, kSecond, 1, "", {.k = false}},
     {"leaky_relu", kOne, CALL(kassette::leaky_relu(x, 0.2)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
-    {"bent_relu", kOne, CALL(kassette::bent_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
+    {"bent_relu", kOne, CALL(kassette::general_relu(x, 0, 1.3, -0.75)), {kReal}, kFloats, kSecond, 1, "", {.k = false}},
     {"logit", kOne, CALL(kassette::logit(x)), {kUnit}, kFloats, kSecond, 4, "", {.k = false}},
     {"rsqrt", kOne, CALL(kassette::rsqrt(x, 0.1)), {kPositive}, kFloats, kSecond, 4, "", {.k = false}},
     {"mul_no_nan", kTwo, CALL(kassette::mul_no_nan(x, y)), {kReal, kReal}, kFloats, kSecond, 1, kTwoWrong, {.k = false}},
@@ -322,7 +322,7 @@ constexpr Sample kOpSamples[] = {
     {"unstack", "(2,3) | (2,1) | (2,0)", CALL(kassette::unstack(x, 2, 0)), {kReal}, kAnything, kSecond, 1, "(3,2)", {.grows = false, .k = false}},
     {"split_like", "(5,2) (2,2) (3,2) | (3,1) (1,1) (2,1)", CALL(kassette::split_like(x, {y, z}, 0)), {kReal, kNoPath, kNoPath}, kAnything, kSecond, 1, "", {.grows = false, .k = false}},
     {"log_softmax", kMatrix, CALL(kassette::log_softmax(x)), {kReal}, kFloats, kSecond, 4, "()", {.k = false}},
-    {"pick", "(2,3) (2) | (4,3) (4)", CALL(kassette::pick(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
+    {"pick", "(2,3) (2) | (4,3) (4)", CALL(kassette::take_along_axis(x, K::cast(y, "int64"))), {kReal, index_below(3)}, kAnything, kSecond, 1, "(2,3) (3)", {.k = false, .also = "cast"}},
     {"pad", "(2,3) | (4,1) | (0,3)", CALL(kassette::pad(x, {2, {1, 0}, {0, 2}})), {kReal}, kAnything, kSecond, 1, "(3)", {.k = false}},
 };
 #undef CALL

@@ -21,7 +21,7 @@
 #include "autograd/deferred.h"
 #include "autograd/plan.h"
 #include "autograd/shadow.h"
-#include "autograd/walk.h"
+#include "autograd/backward.h"
 #include "core/context.h"
 #include "core/impl.h"
 #include "tests/catch.h"
@@ -45,7 +45,7 @@ class Comparing final : public Shadow {
       for (const LeafSlot& s : plan.program().sources) draws.push_back(s.node->cell->draws.load());
       try {
         Scoped<bool> on(context().recording, true);
-        for (const Tensor& t : plan.connect(args)) wanted.push_back(value_of(t));
+        for (const Tensor& t : plan.inline_into_tape(args)) wanted.push_back(value_of(t));
       } catch (const std::exception& e) {
         thrown = e.what();
         interrupted = dynamic_cast<const Interrupted*>(&e) != nullptr;
@@ -71,7 +71,7 @@ class Comparing final : public Shadow {
     const Inside in(*this);
     Scoped<bool> on(context().recording, true);
     try {
-      return walk({loss}, xs, {seed});
+      return backward({loss}, xs, {seed});
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception&) {
@@ -118,7 +118,7 @@ class Comparing final : public Shadow {
 
   static bool has_bodies(const Plan& plan) {
     const auto& steps = plan.program().steps;
-    return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == &call_row || s.op == &deferred_row; });
+    return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == &call_op || s.op == &deferred_op; });
   }
   /// As it is now: a variable may change.
   static Tensor value_of(const Tensor& t) {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include <kassette/comforts.h>
+#include <kassette/inspect.h>
 #include <kassette/io.h>
 
 #include "../timer.h"

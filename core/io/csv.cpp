@@ -79,7 +79,7 @@ class Reader {
       text.erase(0, whole);
     }
     store();
-    io::Fresh out = io::fresh(Spec(options_.dtype, {rows_, columns_}));
+    io::Fresh out = io::fresh(TensorSpec(options_.dtype, {rows_, columns_}));
     std::byte* to = out.data;
     for (Block& b : blocks_) {
       std::memcpy(to, b.data.get(), static_cast<std::size_t>(b.bytes));
@@ -201,7 +201,7 @@ Tensor load_csv(Name path, const LoadCsvOptions& options) {
 
 void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
   io::Source source("save_csv", x);
-  const Spec& spec = source.spec();
+  const TensorSpec& spec = source.spec();
   if (spec.rank != 1 && spec.rank != 2) fail<ValueError>("save_csv: a tensor of shape ", spec, "; a matrix or a vector is expected");
   if (std::strchr("+-.#\"\n\r0123456789", options.delimiter)) fail<ValueError>("save_csv: that delimiter occurs in numbers or lines");
   std::int64_t columns = spec.rank == 2 ? spec.dims[1] : 1;

@@ -117,7 +117,7 @@ const std::byte* InputFile::map() const {
   return static_cast<const std::byte*>(mapping_->data);
 }
 
-Tensor InputFile::mapped(const Spec& spec, std::int64_t offset) const {
+Tensor InputFile::mapped(const TensorSpec& spec, std::int64_t offset) const {
   const std::byte* base = map();
   Body b;
   b.set(spec);
@@ -276,7 +276,7 @@ void OutputFile::commit(Existing existing) {
 
 // ---- elements ----------------------------------------------------------------------------------------------------------
 
-std::int64_t claimed_bytes(const InputFile& file, const Spec& spec) {
+std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec) {
   std::int64_t bytes = spec.dtype.size();
   bool over = false, empty = false;
   for (int i = 0; i < spec.rank; ++i) {
@@ -288,11 +288,11 @@ std::int64_t claimed_bytes(const InputFile& file, const Spec& spec) {
   return empty ? 0 : bytes;
 }
 
-Fresh fresh(const InputFile& file, const Spec& spec) {
+Fresh fresh(const InputFile& file, const TensorSpec& spec) {
   file.claim(spec.bytes());
   return fresh(spec);
 }
-Fresh fresh(const Spec& spec) {
+Fresh fresh(const TensorSpec& spec) {
   Body b;
   b.set(spec);
   b.device = cpu;

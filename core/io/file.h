@@ -32,7 +32,7 @@ class InputFile {
   /// The whole file, read-only, as memory that a tensor can own a share of: see mapped().
   const std::byte* map() const;
   /// A tensor over the file's bytes from `offset` on, which are as many as the spec wants.
-  Tensor mapped(const Spec& spec, std::int64_t offset) const;
+  Tensor mapped(const TensorSpec& spec, std::int64_t offset) const;
 
   /// ValueError: "load_npy: x.npy: " and the parts. They may quote the file: what would not show becomes a question mark, and
   /// what is long is cut.
@@ -90,27 +90,27 @@ class OutputFile {
 
 /// The bytes of elements that a header claims; ValueError where they cannot be counted. An empty array's other sizes have to be
 /// countable as well: strides are made of them.
-std::int64_t claimed_bytes(const InputFile& file, const Spec& spec);
+std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec);
 
 /// A fresh tensor on the CPU and its bytes, to be filled before anybody else sees it.
 struct Fresh {
   Tensor tensor;
   std::byte* data;
 };
-Fresh fresh(const Spec& spec);
+Fresh fresh(const TensorSpec& spec);
 /// For elements of the file: their bytes are claimed.
-Fresh fresh(const InputFile& file, const Spec& spec);
+Fresh fresh(const InputFile& file, const TensorSpec& spec);
 
 /// The value of what a writer was given, on the CPU, without history.
 class Source {
  public:
   Source(const char* what, const Tensor& x);
-  const Spec& spec() const { return spec_; }
+  const TensorSpec& spec() const { return spec_; }
   const std::byte* data() const { return data_; }
 
  private:
   Tensor tensor_;
-  Spec spec_;
+  TensorSpec spec_;
   const std::byte* data_;
 };
 

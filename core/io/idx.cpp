@@ -98,7 +98,7 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
   Stream in(file);
   unsigned char head[4];
   in.read(head, 4);
-  Spec spec;
+  TensorSpec spec;
   for (const Code& c : kCodes)
     if (c.code == head[2]) spec.dtype = c.dtype;
   if (head[0] || head[1] || !spec.dtype.given()) file.refuse("not an IDX file");
@@ -120,7 +120,7 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
 
 void save_idx(Name path, const Tensor& x) {
   io::Source source("save_idx", x);
-  const Spec& spec = source.spec();
+  const TensorSpec& spec = source.spec();
   unsigned char head[4] = {0, 0, 0, static_cast<unsigned char>(spec.rank)};
   for (const Code& c : kCodes)
     if (c.dtype == spec.dtype) head[2] = static_cast<unsigned char>(c.code);

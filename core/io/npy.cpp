@@ -103,7 +103,7 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
   if (h.spec.dtype.size() == 1) h.swapped = false;
 }
 
-void set_shape(const InputFile& file, const char* where, Literal& in, Spec& spec) {
+void set_shape(const InputFile& file, const char* where, Literal& in, TensorSpec& spec) {
   in.expect('(');
   int rank = 0;
   for (; !in.take(')'); ++rank) {
@@ -175,7 +175,7 @@ namespace {
 /// The elements of an array whose first index varies fastest, in a tensor's order. Walks the result, so that what is written
 /// is written in order.
 template <class T>
-void from_fortran(const Spec& spec, const T* from, T* to) {
+void from_fortran(const TensorSpec& spec, const T* from, T* to) {
   std::int64_t stride[kMaxRank], index[kMaxRank] = {}, n = 1;
   for (int i = 0; i < spec.rank; ++i) {
     stride[i] = n;
@@ -218,7 +218,7 @@ Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h,
   return ordered.tensor;
 }
 
-std::string npy_header_text(const Spec& spec, bool fortran_order, bool big_endian) {
+std::string npy_header_text(const TensorSpec& spec, bool fortran_order, bool big_endian) {
   const char* descr = "";
   for (const Descr& d : kDescrs)
     if (d.dtype == spec.dtype) descr = d.text;
@@ -249,7 +249,7 @@ Tensor load_npy(Name path, const LoadOptions& options) {
 void save_npy(Name path, const Tensor& x, const NpyOptions& options) {
   io::Source source("save_npy", x);
   io::OutputFile file("save_npy", path);
-  const Spec& spec = source.spec();
+  const TensorSpec& spec = source.spec();
   bool fortran = options.fortran_order && spec.rank > 1, big = options.big_endian && spec.dtype.size() > 1;
   file.write(io::npy_header_text(spec, fortran, big));
   if (!fortran && !big) {
@@ -258,7 +258,7 @@ void save_npy(Name path, const Tensor& x, const NpyOptions& options) {
     // Reading in the other order is what reading the reversed shape from Fortran's order does, both being a transposition.
     std::vector<std::byte> copy(source.data(), source.data() + spec.bytes());
     if (fortran && spec.numel()) {
-      Spec reversed = spec;
+      TensorSpec reversed = spec;
       for (int i = 0; i < spec.rank; ++i) reversed.dims[i] = spec.dims[spec.rank - 1 - i];
       io::by_size(spec.dtype.size(), [&](auto* null) {
         using T = std::remove_pointer_t<decltype(null)>;

@@ -12,7 +12,7 @@ inline constexpr std::int64_t kNpyPreamble = 12;
 inline constexpr std::int64_t kNpyLongest = 12 + 65535;
 
 struct NpyHeader {
-  Spec spec;
+  TensorSpec spec;
   bool fortran_order = false, swapped = false;
   int stored_unsigned = 0;   // 4 or 8: the bytes of a uint32 or uint64 in the file, which becomes an int64
   std::int64_t data = 0;     // where the elements begin, from the start of the magic
@@ -38,6 +38,6 @@ Tensor npy_elements(const InputFile& file, const char* where, const NpyHeader& h
 }
 
 /// Magic, version and header, padded so that the elements begin at a multiple of 64.
-std::string npy_header_text(const Spec& spec, bool fortran_order, bool big_endian);
+std::string npy_header_text(const TensorSpec& spec, bool fortran_order, bool big_endian);
 
 }  // namespace kassette::io

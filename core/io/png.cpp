@@ -173,14 +173,14 @@ Tensor load_png(Name path, const LoadLimits& limits) {
   if (r.png) r.info = png_create_info_struct(r.png);
   if (!r.info) fail<RuntimeError>("load_png: libpng could not start");
   if (!read_header(r, p)) file.refuse(p.message);
-  io::Fresh raw = io::fresh(file, Spec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
+  io::Fresh raw = io::fresh(file, TensorSpec(p.bits == 16 ? uint16 : uint8, {p.height, p.width, p.channels}));
   if (!read_rows(r, p, raw.data)) file.refuse(p.message);
   return raw.tensor;
 }
 
 void save_png(Name path, const Tensor& x) {
   io::Source source("save_png", x);
-  const Spec& spec = source.spec();
+  const TensorSpec& spec = source.spec();
   Picture p{};
   p.height = spec.rank >= 2 ? spec.dims[0] : 0;
   p.width = spec.rank >= 2 ? spec.dims[1] : 0;

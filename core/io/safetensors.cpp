@@ -29,7 +29,7 @@ constexpr DTypeName kNames[] = {{"BOOL", bool_}, {"U8", uint8},    {"U16", uint1
 
 struct Entry {
   std::string name;
-  Spec spec;
+  TensorSpec spec;
   std::int64_t begin = -1, end = -1;
   bool has_shape = false, wanted = true;
   std::string foreign;         // a dtype that tensors do not support
@@ -259,7 +259,7 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
   }
   if (tensors.metadata_size() > 0) json += sources.empty() ? "}" : "},";
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const Spec& spec = sources[i].spec();
+    const TensorSpec& spec = sources[i].spec();
     const char* dtype = "";
     for (const DTypeName& d : kNames)
       if (d.dtype == spec.dtype) dtype = d.name;

@@ -141,14 +141,14 @@ inline void take_part() {
 
 enum class Into { fresh, sum };
 
-void blas_gemm(const Product& p, const float* a, const float* b, float* out, Into into) {
+void blas_gemm(const GemmShape& p, const float* a, const float* b, float* out, Into into) {
   take_part();
   cblas_sgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0f, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
               into == Into::sum ? 1.0f : 0.0f, out,
               static_cast<int>(p.ldo));
 }
-void blas_gemm(const Product& p, const double* a, const double* b, double* out, Into into) {
+void blas_gemm(const GemmShape& p, const double* a, const double* b, double* out, Into into) {
   take_part();
   cblas_dgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
@@ -170,7 +170,7 @@ void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const double* a, st
 }
 
 template <class T>
-void tiny(const Product& p, const T* a, const T* b, T* out) {
+void tiny(const GemmShape& p, const T* a, const T* b, T* out) {
   std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.n; ++j) {
@@ -182,7 +182,7 @@ void tiny(const Product& p, const T* a, const T* b, T* out) {
 
 /// A product with a vector: reads the matrix once.
 template <class T>
-void vector_product(const Product& p, const T* a, const T* b, T* out) {
+void vector_product(const GemmShape& p, const T* a, const T* b, T* out) {
   std::int64_t incy = p.n == 1 ? p.ldo : 1;
   for (std::int64_t i = 0, n = std::max(p.m, p.n); i < n; ++i) out[i * incy] = 0;   // gemv then adds: it never reads what was there
   if (p.n == 1) {
@@ -201,19 +201,19 @@ RowsByVector<double> rows_by_vector(double) { return KASSETTE_PICK(gemv_table).f
 
 /// True for a large matrix by a vector where both lie as row after row.
 template <class T>
-bool long_rows(const Product& p) {
+bool long_rows(const GemmShape& p) {
   bool rows = p.n == 1 ? !p.ta && (p.tb || p.ldb == 1) : p.m == 1 && p.tb && (!p.ta || p.lda == 1);
   std::int64_t bytes = p.m * p.n * p.k * static_cast<std::int64_t>(sizeof(T));
   return rows && std::max(p.m, p.n) >= kFewestRows && p.k >= kFewestRows && bytes >= kPastCaches;
 }
 template <class T>
-void long_rows_tile(const Product& p, const T* a, const T* b, T* out) {
+void long_rows_tile(const GemmShape& p, const T* a, const T* b, T* out) {
   if (p.n == 1) rows_by_vector(T())(p.m, p.k, a, p.lda, b, out, p.ldo);
   else rows_by_vector(T())(p.n, p.k, b, p.ldb, a, out, 1);
 }
 
 template <class T>
-void one_tile(const Product& p, const T* a, const T* b, T* out) {
+void one_tile(const GemmShape& p, const T* a, const T* b, T* out) {
   if (p.m * p.n * p.k <= kTiny) tiny(p, a, b, out);
   else if (p.m == 1 || p.n == 1) vector_product(p, a, b, out);
   else blas_gemm(p, a, b, out, Into::fresh);
@@ -223,8 +223,8 @@ void one_tile(const Product& p, const T* a, const T* b, T* out) {
 struct Tiles {
   std::int64_t m, rows, cols, down, across;
   bool strips = false;
-  Tiles(std::int64_t all_rows, std::int64_t n, std::int64_t tile_rows, std::int64_t tile_cols)
-      : m(all_rows), rows(tile_rows), cols(tile_cols), down((m + rows - 1) / rows), across((n + cols - 1) / cols) {}
+  Tiles(std::int64_t all_ops, std::int64_t n, std::int64_t tile_rows, std::int64_t tile_cols)
+      : m(all_ops), rows(tile_rows), cols(tile_cols), down((m + rows - 1) / rows), across((n + cols - 1) / cols) {}
   static Tiles into_strips(std::int64_t m, std::int64_t n, std::int64_t count) {
     Tiles t(m, n, (m + count - 1) / count, n);
     t.down = count;
@@ -243,7 +243,7 @@ std::int64_t part_of(std::int64_t n, std::int64_t parts, std::int64_t multiple) 
 }
 
 /// The grid that reads least: every row of tiles reads b again, every column of tiles reads a.
-Tiles grid(const Product& p, std::int64_t tiles) {
+Tiles grid(const GemmShape& p, std::int64_t tiles) {
   std::int64_t best_down = 1, best = 0;
   for (std::int64_t down = 1; down <= tiles; down *= 2) {
     std::int64_t across = tiles / down, cost = across * p.m + down * p.n;
@@ -255,7 +255,7 @@ Tiles grid(const Product& p, std::int64_t tiles) {
 }
 
 /// Tiles of the small path.
-Tiles small_grid(const Product& p, std::int64_t tiles) {
+Tiles small_grid(const GemmShape& p, std::int64_t tiles) {
   if (p.n * p.k > kCached) return grid(p, tiles);
   std::int64_t down = 1;
   while (down < tiles && 2 * down * kLeastRows <= p.m) down *= 2;
@@ -270,7 +270,7 @@ std::int64_t power_of_two(std::int64_t n) {
 }
 
 /// How many strips, or 0 where the shape asks for other tiles. None is so small that OpenBLAS would take it for a small product.
-std::int64_t strips_of(const Product& p, std::int64_t repeats) {
+std::int64_t strips_of(const GemmShape& p, std::int64_t repeats) {
   std::int64_t work = p.m * p.n * p.k;
   if (work <= kCutToSmall || p.n == 1 || p.m < 2 * kFewestRows || 2 * p.m < p.n) return 0;
   std::int64_t threads = num_threads();
@@ -279,7 +279,7 @@ std::int64_t strips_of(const Product& p, std::int64_t repeats) {
   return std::min({threads * std::max<std::int64_t>(1, turns), p.m / kFewestRows, work / (2 * kSmallPath)});
 }
 
-Tiles tiles_of(const Product& p, std::int64_t repeats) {
+Tiles tiles_of(const GemmShape& p, std::int64_t repeats) {
   std::int64_t work = p.m * p.n * p.k;
   if (std::int64_t strips = strips_of(p, repeats)) return Tiles::into_strips(p.m, p.n, strips);
   if (p.m == 1 || p.n == 1) {
@@ -292,7 +292,7 @@ Tiles tiles_of(const Product& p, std::int64_t repeats) {
   return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
 }
 
-void locate(const Repeats& r, std::int64_t i, std::int64_t* a, std::int64_t* b, std::int64_t* out) {
+void locate(const BatchStrides& r, std::int64_t i, std::int64_t* a, std::int64_t* b, std::int64_t* out) {
   *a = *b = *out = 0;
   for (int d = r.rank - 1; d >= 0; --d) {
     std::int64_t at = i % r.dims[d];
@@ -305,9 +305,9 @@ void locate(const Repeats& r, std::int64_t i, std::int64_t* a, std::int64_t* b, 
 
 /// `one(part, a, b, out)` for a tile of a product.
 template <class T, class F>
-void with_tile(const Product& p, const Tiles& t, std::int64_t tile, const T* a, const T* b, T* out, F&& one) {
+void with_tile(const GemmShape& p, const Tiles& t, std::int64_t tile, const T* a, const T* b, T* out, F&& one) {
   const std::int64_t down = tile / t.across, row = t.row(down), col = tile % t.across * t.cols;
-  Product part = p;
+  GemmShape part = p;
   part.m = t.row(down + 1) - row;
   part.n = std::min(t.cols, p.n - col);
   one(part, a + (p.ta ? row : row * p.lda), b + (p.tb ? col * p.ldb : col), out + row * p.ldo + col);
@@ -315,7 +315,7 @@ void with_tile(const Product& p, const Tiles& t, std::int64_t tile, const T* a, 
 
 /// The same for every tile of every product.
 template <class T, class F>
-void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T* out, F&& one) {
+void for_each_tile(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out, F&& one) {
   const Tiles t = tiles_of(p, r.count);
   const std::int64_t per_product = t.down * t.across;
   const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k), call = 1024;   // what a call of OpenBLAS costs beside it
@@ -329,11 +329,11 @@ void for_each_tile(const Product& p, const Repeats& r, const T* a, const T* b, T
   });
 }
 
-bool in_inner_parts(const Product& p) { return p.m * p.n <= 128 * 128 && p.k >= 2 * kInnerBlock && p.m * p.n * p.k > kSmallPath; }
+bool in_inner_parts(const GemmShape& p) { return p.m * p.n <= 128 * 128 && p.k >= 2 * kInnerBlock && p.m * p.n * p.k > kSmallPath; }
 
 /// A small result over a long inner axis: parts of that axis by themselves, then their sum in order.
 template <class T>
-bool run_inner_parts(const Product& p, const T* a, const T* b, T* out) {
+bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!in_inner_parts(p)) return false;
   const std::int64_t parts = std::min<std::int64_t>(16, p.k / kInnerBlock);
   const std::int64_t length = part_of(p.k, parts, 16), n_parts = (p.k + length - 1) / length;
@@ -342,7 +342,7 @@ bool run_inner_parts(const Product& p, const T* a, const T* b, T* out) {
   parallel_for(n_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t at = i * length;
-      Product part = p;
+      GemmShape part = p;
       part.k = std::min(length, p.k - at);
       part.ldo = p.n;
       one_tile(part, a + (p.ta ? at * p.lda : at), b + (p.tb ? at : at * p.ldb), sums + i * p.m * p.n);
@@ -358,10 +358,10 @@ bool run_inner_parts(const Product& p, const T* a, const T* b, T* out) {
 }
 
 /// More than BLAS can count.
-bool too_long(const Product& p) { return std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX; }
+bool too_long(const GemmShape& p) { return std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX; }
 
 template <class T>
-void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T* out) {
+void multiply_any(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
   if (r.count == 1 && p.m * p.n * p.k <= kTiny) {
     tiny(p, a, b, out);
     return;
@@ -372,7 +372,7 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
       for (std::int64_t i = begin; i < end; ++i) {
         std::int64_t at_a, at_b, at_out, row = i % p.m;
         locate(r, i / p.m, &at_a, &at_b, &at_out);
-        Product one = p;
+        GemmShape one = p;
         one.m = 1;
         tiny(one, a + at_a + row * (p.ta ? 1 : p.lda), b + at_b, out + at_out + row * p.ldo);
       }
@@ -396,7 +396,7 @@ void multiply_any(const Product& p, const Repeats& r, const T* a, const T* b, T*
 }
 
 /// Whether gemm may add each tile to what is there: see kOneBlock.
-bool adds_up(const Product& p) {
+bool adds_up(const GemmShape& p) {
   if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || too_long(p)) return false;
   const Tiles t = tiles_of(p, 1);
   const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;   // of the last tile
@@ -404,18 +404,18 @@ bool adds_up(const Product& p) {
 }
 
 template <class T>
-bool add_any(const Product& p, const T* a, const T* b, T* out) {
+bool add_any(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!adds_up(p)) return false;
   pthread_once(&once, use_one_thread);
-  for_each_tile(p, Repeats(), a, b, out, [](const Product& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
+  for_each_tile(p, BatchStrides(), a, b, out, [](const GemmShape& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
   return true;
 }
 
 }  // namespace
 
-void multiply(const Product& p, const Repeats& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
-void multiply(const Product& p, const Repeats& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
-bool add_product(const Product& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
-bool add_product(const Product& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
+void multiply(const GemmShape& p, const BatchStrides& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
+void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
+bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
+bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
 
 }  // namespace kassette

@@ -23,7 +23,7 @@ ROOT = ["CONTRIBUTING", "CHANGELOG", "SECURITY"]
 # The order in which a reader meets them.
 FAMILIES = ["creation", "state", "introspection", "elementwise", "comparison", "reductions", "linalg", "shaping", "sparse", "activations",
             "softmax", "losses", "normalization", "convolution", "padding", "random", "graph", "control", "rnn", "ctc", "config"]
-LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "comforts", "testing", "io", "borrow", "dlpack", "xtensor",
+LIBRARY = ["tensor", "containers", "shape", "dtype", "device", "stream", "print", "error", "runtime", "distributed", "interrupt", "inspect", "testing", "io", "borrow", "dlpack", "xtensor",
            "engine", "api", "kept", "repl", "show_config", "version"]
 
 

@@ -16,25 +16,25 @@ namespace K = kassette::backend;
 using kassette::apply1;
 using kassette::Attrs;
 using kassette::Body;
-using kassette::Call;
+using kassette::OpCall;
 using kassette::DType;
 using kassette::FastPath;
 using kassette::LoopSet;
 using kassette::OpDef;
-using kassette::Rewind;
-using kassette::Spec;
+using kassette::VjpContext;
+using kassette::TensorSpec;
 using kassette::Tensor;
 using kassette::test::values;
 
 namespace {
 
-void like_input(const Call& call, Spec* out) { out->set(call.spec(0)); }
+void like_input(const OpCall& call, TensorSpec* out) { out->set(call.spec(0)); }
 
 /// out = 2 in, of floats.
 void twice(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   for (std::int64_t i = 0; i < n; ++i) static_cast<float*>(out)[i] = 2 * static_cast<const float*>(in[0])[i];
 }
-void twice_kernel(const Call& call) {
+void twice_kernel(const OpCall& call) {
   const void* in[] = {call.in[0].data};
   twice(in, call.out[0]->data(), call.out[0]->numel(), call.attrs);
 }
@@ -42,20 +42,20 @@ const LoopSet kTwice = {{twice, twice}};
 const kassette::ElementwiseLoops kTwiceLoops = {[](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1, 1 << 14, false};
 
 int accumulated = 0;
-bool add_twice(const Call& call, Body& sum) {
+bool add_twice(const OpCall& call, Body& sum) {
   ++accumulated;
   for (std::int64_t i = 0; i < sum.numel(); ++i) reinterpret_cast<float*>(sum.data())[i] += 2 * call.in[0].as<float>()[i];
   return true;
 }
 
-void accumulating_gradient(const Rewind& r);
-void plain_gradient(const Rewind& r);
+void accumulating_gradient(const VjpContext& r);
+void plain_gradient(const VjpContext& r);
 const OpDef kPlainRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
 const OpDef kFusibleRow{.name = "twice", .rule = like_input, .cpu = kassette::elementwise_kernel, .vjp = plain_gradient,
                         .traits = kassette::kElementwise, .loops = &kTwiceLoops};
 const OpDef kAccumulatingRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
-void accumulating_gradient(const Rewind& r) { r.give(0, kAccumulatingRow, {}, {r.dy()}); }
-void plain_gradient(const Rewind& r) { r.give(0, kPlainRow, {}, {r.dy()}); }
+void accumulating_gradient(const VjpContext& r) { r.accumulate(0, kAccumulatingRow, {}, {r.dy()}); }
+void plain_gradient(const VjpContext& r) { r.accumulate(0, kPlainRow, {}, {r.dy()}); }
 
 /// How often the fast path is taken while f runs.
 template <class F>
@@ -66,7 +66,7 @@ std::int64_t taken(FastPath path, F&& f) {
 }
 
 int kernels_run = 0;
-void share(const Call& call) {
+void share(const OpCall& call) {
   ++kernels_run;
   kassette::Value v = read_value(*call.in[0].body);
   call.out[0]->storage = v.storage;

@@ -26,12 +26,12 @@ namespace {
 
 std::atomic<int> runs{0};
 
-void count_rule(const kassette::Call& call, kassette::Spec* out) { out->set(call.spec(0)); }
-void count_kernel(const kassette::Call& call) {
+void count_rule(const kassette::OpCall& call, kassette::TensorSpec* out) { out->set(call.spec(0)); }
+void count_kernel(const kassette::OpCall& call) {
   ++runs;
   if (std::int64_t bytes = call.spec(0).bytes()) std::memcpy(call.out[0]->data(), call.in[0].data, static_cast<std::size_t>(bytes));
 }
-void count_gradient(const kassette::Rewind& r) { r.din(0) = r.dy(); }
+void count_gradient(const kassette::VjpContext& r) { r.din(0) = r.dy(); }
 /// The identity, which counts how often its kernel runs.
 constinit const kassette::OpDef count_row{.name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
 Tensor counted(const Tensor& x) { return kassette::apply1(count_row, {x}); }

@@ -28,7 +28,7 @@ const OpDef& negative() { return kassette::unary_row<kassette::Negative>(); }
 /// A program whose first `n_feeds` slots are fed.
 Program feeds(int n_feeds) {
   Program p;
-  for (int i = 0; i < n_feeds; ++i) p.feeds.push_back({p.n_slots++, kassette::Spec(kassette::float32, {4}), kassette::cpu, {}, false, {}});
+  for (int i = 0; i < n_feeds; ++i) p.feeds.push_back({p.n_slots++, kassette::TensorSpec(kassette::float32, {4}), kassette::cpu, {}, false, {}});
   return p;
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("reorder: steps go where they are told, whatever the order in which th
 
 TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is needed", "[passes]") {
   Program p = feeds(2);
-  append(p, kassette::broadcast_like_row, {0, 1});
+  append(p, kassette::broadcast_like_op, {0, 1});
   append(p, negative(), {0});
   p.step(0).need = p.step(1).need = kassette::kValue;
   CHECK_FALSE(reads_shape(p.step(0), 0));
@@ -83,7 +83,7 @@ TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is nee
 
 TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody reads nothing", "[passes]") {
   Program p = feeds(2);
-  const int a = append(p, negative(), {0}), like = append(p, negative(), {a}), wide = append(p, kassette::broadcast_like_row, {1, like}), unused = append(p, add(), {wide, a});
+  const int a = append(p, negative(), {0}), like = append(p, negative(), {a}), wide = append(p, kassette::broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
   set_outputs(p, {wide});
   find_needs(p);
   CHECK(p.step(0).need == kassette::kShape);   // of a shape only, through the shape of `like`
@@ -108,14 +108,14 @@ TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come l
 
 TEST_CASE("find_deaths: a slot dies with its last reader, its value with the last that reads more than the shape", "[passes]") {
   Program p = feeds(2);
-  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, kassette::broadcast_like_row, {b, a});
-  append(p, kassette::sum_row, {c});
+  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, kassette::broadcast_like_op, {b, a});
+  append(p, kassette::sum_op, {c});
   set_outputs(p, {c});
   const auto sum = static_cast<std::size_t>(c + 1);
   p.root[sum] = 1;   // needed, and then no root
   find_needs(p);
   p.root[sum] = 0;
-  find_deaths(p);
+  find_last_uses(p);
   CHECK(p.last_use == Slots{0, 1, 2, 2, 3, -1});
   CHECK(p.last_value_use == Slots{0, 1, 1, 2, 3, -1});
   CHECK(dying(p, p.step(1).dead, p.step(1).n_dead) == Slots{1});
@@ -141,7 +141,7 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
     find_roots(p);
     find_needs(p);
     find_tail(p);
-    find_deaths(p);
+    find_last_uses(p);
     find_in_place(p);
     CHECK(p.first_tail == 0);
     CHECK(p.effects[0].step == (read_later ? -1 : 0));
@@ -152,8 +152,8 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
 
 TEST_CASE("find_splats: a repeated number stays one where elementwise steps alone read it", "[passes]") {
   Program p = feeds(2);
-  const int one = append(p, kassette::broadcast_like_row, {0, 1}), two = append(p, kassette::broadcast_like_row, {0, 1}), three = append(p, kassette::broadcast_like_row, {0, 1});
-  const int sum = append(p, kassette::sum_row, {two}), product = append(p, add(), {one, 1});
+  const int one = append(p, kassette::broadcast_like_op, {0, 1}), two = append(p, kassette::broadcast_like_op, {0, 1}), three = append(p, kassette::broadcast_like_op, {0, 1});
+  const int sum = append(p, kassette::sum_op, {two}), product = append(p, add(), {one, 1});
   set_outputs(p, {sum, product, three});
   find_needs(p);
   find_splats(p);
@@ -164,11 +164,11 @@ TEST_CASE("find_splats: a repeated number stays one where elementwise steps alon
 
 TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
   Program p = feeds(3);
-  const int wide = append(p, kassette::broadcast_like_row, {0, 1}), sum = append(p, kassette::sum_row, {wide});
+  const int wide = append(p, kassette::broadcast_like_op, {0, 1}), sum = append(p, kassette::sum_op, {wide});
   append(p, negative(), {2});
   set_outputs(p, {sum});
-  find_reach(p);
-  CHECK(p.reaches == std::vector<kassette::Outputs>{1, 0, 0});
+  find_differentiable(p);
+  CHECK(p.differentiable == std::vector<kassette::Outputs>{1, 0, 0});
 }
 
 namespace {
@@ -177,13 +177,13 @@ namespace {
 class Nothing final : public kassette::Procedure {
  public:
   kassette::Tensors run(const kassette::Tensors& in) const override { return in; }
-  void specs(const kassette::Call&, kassette::Spec*) const override {}
+  void specs(const kassette::OpCall&, kassette::TensorSpec*) const override {}
   int n_out() const override { return 1; }
-  bool reaches(int, kassette::Outputs) const override { return true; }
+  bool differentiable(int, kassette::Outputs) const override { return true; }
 };
 
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
-  const int out = append(p, kassette::call_row, ins);
+  const int out = append(p, kassette::call_op, ins);
   ++p.n_slots;   // room for a tape
   p.steps.back().attrs = {kassette::ListAttrs{1}, procedure};
   p.first_tail = static_cast<int>(p.steps.size());
@@ -197,7 +197,7 @@ TEST_CASE("find_tapes: bodies that nobody rewinds keep no tape", "[passes]") {
   const kassette::Ref<kassette::Extra> body = kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
   append_call(p, body, {0, 1});
   set_outputs(p, {2});
-  find_tapes(p);
+  find_residuals(p);
   CHECK(p.step(0).n_out == 1);
   CHECK(p.step(0).attrs.extra == body);
 }

@@ -43,7 +43,7 @@ Case read_case(const std::string& title, std::ifstream& in) {
     else if (name == "suppress") c.options.sci_mode = SciMode::suppress;
     else FAIL("unknown option " << name);
   }
-  Spec spec;
+  TensorSpec spec;
   spec.dtype = DType(dtype);
   std::istringstream dims(shape == "()" ? "" : shape);
   while (std::getline(dims, word, ',')) spec.dims[spec.rank++] = std::atoll(word.c_str());
@@ -101,14 +101,14 @@ TEST_CASE("bfloat16 prints its shortest digits", "[print]") {
 
 TEST_CASE("what has no elements to show prints what it is", "[print]") {
   CHECK(printed(Tensor()) == "Tensor()");
-  CHECK(printed(make_leaf(Leaf::placeholder, Spec(float32, {-1, 2}), cpu, {}, "x")) ==
+  CHECK(printed(make_leaf(Leaf::placeholder, TensorSpec(float32, {-1, 2}), cpu, {}, "x")) ==
         "Tensor(\"x\", shape=(None, 2), dtype=float32, device=cpu, symbolic)");
-  CHECK(printed(make_leaf(Leaf::placeholder, Spec(int32, {}), cpu, {}, None)) ==
+  CHECK(printed(make_leaf(Leaf::placeholder, TensorSpec(int32, {}), cpu, {}, None)) ==
         "Tensor(shape=(), dtype=int32, device=cpu, symbolic)");
-  CHECK(printed(make_leaf(Leaf::variable, Spec(float32, {3}), cpu, {}, "w")) ==
+  CHECK(printed(make_leaf(Leaf::variable, TensorSpec(float32, {3}), cpu, {}, "w")) ==
         "Tensor(\"w\", shape=(3,), dtype=float32, device=cpu, no value yet)");
   CHECK_THROWS_WITH(array_text(Tensor()), "print: an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_AS(array_text(make_leaf(Leaf::placeholder, Spec(float32, {2}), cpu, {}, "x")), ValueError);
+  CHECK_THROWS_AS(array_text(make_leaf(Leaf::placeholder, TensorSpec(float32, {2}), cpu, {}, "x")), ValueError);
 }
 
 TEST_CASE("a variable prints its value", "[print]") {

@@ -221,7 +221,7 @@ namespace {
 /// What gather along axis 1 gives back to a table of shape (2, rows, 3).
 Tensor gather_gradient(const std::vector<int>& ids, int rows, const Tensor& dy, Device device) {
   const Tensor table = K::zeros({2, rows, 3}, dy.dtype()), at = K::constant(ids, "int32");
-  return apply1(gather_grad_like_row, GatherAttrs{.axis = 1, .wrap = Wrap::refuse}, {dy.to(device), at.to(device), table.to(device)}).to("cpu");
+  return apply1(gather_grad_like_op, GatherAttrs{.axis = 1, .wrap = Wrap::refuse}, {dy.to(device), at.to(device), table.to(device)}).to("cpu");
 }
 }  // namespace
 

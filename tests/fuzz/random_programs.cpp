@@ -19,7 +19,7 @@
 #include <filesystem>
 #include <string>
 
-#include "autograd/walk.h"
+#include "autograd/backward.h"
 #include "core/context.h"
 #include "core/fast_paths.h"
 #include "core/impl.h"
@@ -121,7 +121,7 @@ Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expan
       if (expanded) {
         Scoped<bool> on(context().recording, true);
         const Tensor one = K::constant(1, p.dtype, Dims(std::initializer_list<Dim>{}));
-        if (Access::body(loss).node) g = walk({loss}, xs, {one});
+        if (Access::body(loss).node) g = backward({loss}, xs, {one});
         else g = K::gradients(loss, xs);
       } else {
         g = K::gradients(loss, xs);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/named.h"
+#include "ops/error_attribution.h"
 #include "tests/catch.h"
 #include "tests/results.h"
 #include "tests/settings.h"
@@ -205,7 +205,7 @@ TEST_CASE("what is eager runs at the call, what hangs on a placeholder or is sym
 TEST_CASE("errors inside a composition take its name, a device keeps its own", "[conventions]") {
   auto said = [](const char* message) {
     try {
-      in_name_of("random_uniform", [message]() -> Tensor { throw DeviceError(message); });
+      attribute_errors("random_uniform", [message]() -> Tensor { throw DeviceError(message); });
     } catch (const DeviceError& e) {
       return std::string(e.what());
     }

@@ -386,12 +386,12 @@ TEST_CASE("convolution takes at most 64 MiB beside its operands and its result",
     CHECK(memory_stats().peak - before - Access::body(y).bytes() <= 64 << 20);
     return y;
   };
-  auto forward = [&](const ConvForm& how, const Tensor& x, const Tensor& w) { return measured("forward", convolution_row, how, {x, w}); };
+  auto forward = [&](const ConvForm& how, const Tensor& x, const Tensor& w) { return measured("forward", convolution_op, how, {x, w}); };
   auto input_gradient = [&](const ConvForm& how, const Tensor& dy, const Tensor& w, const Tensor& x) {
-    return measured("input gradient", convolution_input_gradient_row, how, {dy, w, shape_of(x, int64)});
+    return measured("input gradient", convolution_input_gradient_op, how, {dy, w, shape_of(x, int64)});
   };
   auto kernel_gradient = [&](const ConvForm& how, const Tensor& x, const Tensor& dy, const Tensor& w) {
-    return measured("kernel gradient", convolution_kernel_gradient_row, how, {x, dy, w});
+    return measured("kernel gradient", convolution_kernel_gradient_op, how, {x, dy, w});
   };
   ConvForm line, last, first;
   last.axes = first.axes = 2;
@@ -456,14 +456,14 @@ TEST_CASE("convolution takes at most 64 MiB beside its operands and its result",
     for (int i = 0; i < p.axes; ++i) how.window[i].size = p.window, how.window[i].stride = 2;
     if (p.window > 2)
       for (int i = 0; i < p.axes; ++i) how.window[i].stride = p.window;
-    Tensor x = K::ones(p.shape, float16), y = measured("max", max_pool_row, how, {x});
+    Tensor x = K::ones(p.shape, float16), y = measured("max", max_pool_op, how, {x});
     CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{1, 1});
-    CHECK(flat(K::max(measured("max, gradient", max_pool_spread_row, how, {x, y}))) == List{1});
-    y = measured("mean", avg_pool_row, how, {x});
+    CHECK(flat(K::max(measured("max, gradient", max_pool_spread_op, how, {x, y}))) == List{1});
+    y = measured("mean", avg_pool_op, how, {x});
     CHECK(flat(K::stack({K::min(y), K::max(y)})) == List{1, 1});
     double taps = 1;
     for (int i = 0; i < p.axes; ++i) taps *= static_cast<double>(p.window);
-    CHECK(flat(K::max(measured("mean, gradient", avg_pool_spread_row, how, {y, x}))) == flat(K::cast(K::constant({1 / taps}), float16)));
+    CHECK(flat(K::max(measured("mean, gradient", avg_pool_spread_op, how, {y, x}))) == flat(K::cast(K::constant({1 / taps}), float16)));
   }
   {   // 1,000,000 cotangents of 40 channels, which are copied to whole vectors
     Tensor x = K::ones({1, 1'000'000, 1}), w = K::ones({1, 1, 40});

@@ -21,7 +21,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Tensor filled(float value, const Shape& shape) {
-  Spec spec(float32, {});
+  TensorSpec spec(float32, {});
   for (std::int64_t d : shape) spec.dims[spec.rank++] = d;
   Tensor t = empty_tensor(spec);
   for (std::int64_t i = 0; i < t.size(); ++i) mutable_data<float>(t)[i] = value;

@@ -1,6 +1,6 @@
 // tests/nn_backend/first_use_test.cpp - whatever a program does first, it finds the settings of keras.json.
 #include <kassette/backend.h>
-#include <kassette/comforts.h>
+#include <kassette/inspect.h>
 #include <kassette/dlpack.h>
 #include <kassette/io.h>
 #include <kassette/repl.h>

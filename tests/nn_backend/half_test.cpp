@@ -21,7 +21,7 @@ namespace {
 /// One by one, as core/convert.h has it.
 Tensor converted(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype || !x.dtype().is_float()) return x;
-  Spec spec = Access::body(x);
+  TensorSpec spec = Access::body(x);
   spec.dtype = dtype;
   Tensor y = empty_tensor(spec);
   convert(Access::body(y).data(), dtype, Access::body(x).data(), x.dtype(), x.size());

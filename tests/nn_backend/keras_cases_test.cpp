@@ -40,7 +40,7 @@ const std::map<std::string, const char*> kNotes = {
     {"std_gradient_of_equal_elements", "3.3: 0 preferred"},
 };
 
-using Call = Tensor (*)(const Tensors& in, const KerasCase& c);
+using OpCall = Tensor (*)(const Tensors& in, const KerasCase& c);
 
 #define K_OF_ONE(f) {#f, [](const Tensors& x, const KerasCase&) { return K::f(x[0]); }}
 #define K_OF_TWO(f) {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], other(x, c)); }}
@@ -135,7 +135,7 @@ class LoopCase {
   std::optional<K::CheckpointScope> checkpoints_;
 };
 
-const std::map<std::string, Call> kCalls = {
+const std::map<std::string, OpCall> kCalls = {
     K_OF_ONE(square), K_OF_ONE(abs), K_OF_ONE(sqrt), K_OF_ONE(exp), K_OF_ONE(log), K_OF_ONE(round), K_OF_ONE(sign), K_OF_ONE(sin),
     K_OF_ONE(cos), K_OF_ONE(softplus), K_OF_ONE(softsign), K_OF_ONE(sigmoid), K_OF_ONE(hard_sigmoid), K_OF_ONE(tanh),
     K_OF_ONE(transpose), K_OF_ONE(flatten), K_OF_ONE(batch_flatten),

@@ -110,7 +110,7 @@ const std::map<std::string, Step> kSteps = {
     STEP(phase, phase(t, c)), STEP(select, K::switch_(t[0], t[1], t[2])),
     STEP(tanh, K::tanh(t[0])), STEP(sigmoid, K::sigmoid(t[0])), STEP(square, K::square(t[0])), STEP(softplus, K::softplus(t[0])),
     STEP(negative, -t[0]), STEP(abs, K::abs(t[0])), STEP(sin, K::sin(t[0])), STEP(cos, K::cos(t[0])), STEP(round, K::round(t[0])),
-    STEP(sign, K::sign(t[0])), STEP(hard_sigmoid, K::hard_sigmoid(t[0])), STEP(elu, K::elu(t[0])), STEP(bent_relu, K::relu(t[0], 0.25, 1.0, 0.125)),
+    STEP(sign, K::sign(t[0])), STEP(hard_sigmoid, K::hard_sigmoid(t[0])), STEP(elu, K::elu(t[0])), STEP(general_relu, K::relu(t[0], 0.25, 1.0, 0.125)),
     STEP(bell, K::exp(-K::square(t[0]))), STEP(same, t[0] * 1.0), STEP(stop_gradient, K::stop_gradient(t[0])),
     STEP(root, K::sqrt(K::square(t[0]) + 0.5)), STEP(logarithm, K::log(K::square(t[0]) + 0.5)),
     STEP(add, t[0] + t[1]), STEP(subtract, t[0] - t[1]), STEP(multiply, t[0] * t[1]), STEP(maximum, K::maximum(t[0], t[1])),

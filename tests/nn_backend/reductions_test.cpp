@@ -21,7 +21,7 @@ using List = std::vector<double>;
 /// Numbers with a dtype and a shape.
 template <class C>
 Tensor shaped(const C& v, DType dtype, const Shape& shape) {
-  Spec spec;
+  TensorSpec spec;
   spec.dtype = dtype;
   for (std::int64_t d : shape) spec.dims[spec.rank++] = d;
   Tensor t = empty_tensor(spec);

@@ -284,7 +284,7 @@ TEST_CASE("output and state are masked independently", "[rnn]") {
 
 TEST_CASE("a mask is aligned with the leading axes of outputs and states of more axes", "[rnn]") {
   Vec x0 = numbers(3 * 4 * 5, 11), mask{1, 1, 1, 1, /**/ 1, 1, 1, 1, /**/ 1, 1, 1, 0}, first{1, 1, 0, 0, /**/ 1, 1, 1, 1, /**/ 1, 1, 1, 1};
-  auto repeat_row = [](const Vec& x) {
+  auto repeat_op = [](const Vec& x) {
     Vec y;
     for (double v : x) y.insert(y.end(), {v, v});
     return y;
@@ -294,7 +294,7 @@ TEST_CASE("a mask is aligned with the leading axes of outputs and states of more
     Expected e = reference([&](const Vec& x, const Rows& s) {
       Vec next = s[1];
       for (double& v : next) ++v;
-      return std::pair<Vec, Rows>(repeat_row(x), {s[0], next});
+      return std::pair<Vec, Rows>(repeat_op(x), {s[0], next});
     }, x0, 3, 4, {Vec(3 * 6, 0.5), Vec(3 * 6 * 7, 0)}, m, {});
     Ways w{step, f64(x0, {3, 4, 5}), {f64(Vec(3 * 6, 0.5), {3, 6}), f64(Vec(3 * 6 * 7, 0), {3, 6, 7})}, f64(m, {3, 4}), {}, {}};
     w.check(e);

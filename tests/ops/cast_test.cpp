@@ -51,7 +51,7 @@ Tensor tensor_of_all(DType dtype) {
   return dispatch(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     if constexpr (std::is_same_v<T, bool>) {
-      Tensor t = empty_tensor(Spec(bool_, {200}));
+      Tensor t = empty_tensor(TensorSpec(bool_, {200}));
       for (int i = 0; i < 200; ++i) mutable_data<bool>(t)[i] = i * i % 7 % 2;
       return t;
     } else {

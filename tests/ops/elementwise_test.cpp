@@ -122,7 +122,7 @@ TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused
 TEST_CASE("half types compute in float32 and round once, at every CPU level", "[elementwise]") {
   SettingsScope restore;
   for (DType dtype : {float16, bfloat16}) {
-    Tensor x = empty_tensor(Spec(dtype, {65536})), y = empty_tensor(Spec(dtype, {65536}));
+    Tensor x = empty_tensor(TensorSpec(dtype, {65536})), y = empty_tensor(TensorSpec(dtype, {65536}));
     for (int i = 0; i < 65536; ++i) {   // every number, beside another one
       mutable_data<std::uint16_t>(x)[i] = static_cast<std::uint16_t>(i);
       mutable_data<std::uint16_t>(y)[i] = static_cast<std::uint16_t>(i * 40503);

@@ -14,7 +14,7 @@ namespace test {
 
 template <class T>
 Tensor tensor_of(const std::vector<T>& v) {
-  Tensor t = empty_tensor(Spec(dtype_of(static_cast<const T*>(nullptr)), {static_cast<std::int64_t>(v.size())}));
+  Tensor t = empty_tensor(TensorSpec(dtype_of(static_cast<const T*>(nullptr)), {static_cast<std::int64_t>(v.size())}));
   std::memcpy(mutable_data<T>(t), v.data(), v.size() * sizeof(T));
   return t;
 }

@@ -23,8 +23,8 @@ namespace {
 
 using Dimensions = std::vector<std::int64_t>;
 
-Spec spec_of(DType dtype, const Dimensions& d) {
-  Spec s(dtype, {});
+TensorSpec spec_of(DType dtype, const Dimensions& d) {
+  TensorSpec s(dtype, {});
   for (std::int64_t n : d) s.dims[s.rank++] = n;
   return s;
 }
@@ -223,7 +223,7 @@ TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
   test::SettingsScope restore;
   std::mt19937 random(7);
   auto draw = [&](DType dtype, std::int64_t rows, std::int64_t cols) {
-    Tensor x = empty_tensor(Spec(float64, {rows, cols}));
+    Tensor x = empty_tensor(TensorSpec(float64, {rows, cols}));
     for (std::int64_t i = 0; i < x.size(); ++i) mutable_data<double>(x)[i] = random() / 4e9 - 0.5;
     return cast(x, dtype);
   };
@@ -308,7 +308,7 @@ TEST_CASE("a product that is added to a sum has the bits of a product and an add
         for (std::int64_t k : {1, 32, 100, 128, 129})
           for (int t = 0; t < 4; ++t) {
             if (k == 129 && (m == 300 || n == 600)) continue;
-            Product p{m, n, k, (t & 1) != 0, (t & 2) != 0, t & 1 ? m : k, t & 2 ? k : n, n};
+            GemmShape p{m, n, k, (t & 1) != 0, (t & 2) != 0, t & 1 ? m : k, t & 2 ? k : n, n};
             std::vector<T> product(static_cast<std::size_t>(m * n)), sum(start.begin(), start.begin() + m * n);
             multiply(p, {}, a.data(), b.data(), product.data());
             if (!add_product(p, a.data(), b.data(), sum.data())) {

@@ -25,7 +25,7 @@ bool same(const PhiloxWords& a, const PhiloxWords& b) { return std::memcmp(&a, &
 
 /// A tensor of that key, off the tape.
 Tensor fixed_key(std::uint64_t seed, std::uint64_t draw) {
-  Tensor t = empty_tensor(Spec(int64, {2}));
+  Tensor t = empty_tensor(TensorSpec(int64, {2}));
   RandomKey key{seed, draw};
   std::memcpy(Access::body(t).data(), &key, sizeof key);
   return t;
@@ -76,7 +76,7 @@ TEST_CASE("an element's words depend on key and index alone", "[random]") {
     // Blocks beyond 2^32 and a cut group.
     for (std::int64_t first : {std::int64_t(0), std::int64_t(640), (std::int64_t(1) << 34) - 64}) {
       std::vector<std::uint32_t> words(197);
-      KASSETTE_PICK(random_loops).words(key, first, 197, Form{}, words.data());
+      KASSETTE_PICK(random_loops).words(key, first, 197, RandomForm{}, words.data());
       int wrong = 0;
       for (int i = 0; i < 197; ++i) wrong += words[static_cast<std::size_t>(i)] != random_word(key, first + i);
       CHECK(wrong == 0);

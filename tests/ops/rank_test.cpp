@@ -53,8 +53,8 @@ TEST_CASE("outputs of rank 8 cannot be stacked, by eager loops and by those of a
 }
 
 TEST_CASE("an axis outside of the tensor is a ValueError in every function, INT_MIN too", "[axes]") {
-  using Call = void (*)(const Tensor& x, int axis);
-  const Call calls[] = {
+  using OpCall = void (*)(const Tensor& x, int axis);
+  const OpCall calls[] = {
       [](const Tensor& x, int a) { (void)K::sum(x, a); },
       [](const Tensor& x, int a) { (void)K::mean(x, {0, a}); },
       [](const Tensor& x, int a) { (void)K::argmax(x, a); },
@@ -80,7 +80,7 @@ TEST_CASE("an axis outside of the tensor is a ValueError in every function, INT_
       [](const Tensor& x, int a) { (void)x[a]; },
       [](const Tensor& x, int a) { (void)x(0, a); },
   };
-  for (const Call& call : calls)
+  for (const OpCall& call : calls)
     for (int axis : kBadAxes) {
       INFO("function " << &call - calls << ", axis " << axis);
       for (const Tensor& x : {K::ones({2, 3}), K::ones({}), K::placeholder({2, 3}), K::placeholder({})})

@@ -67,20 +67,20 @@ TEST_CASE("the adjoints that sum do so in every number dtype", "[shaping]") {
     if (dtype == bool_) continue;
     INFO(dtype.name());
     Tensor x = K::constant({{1, 2}, {3, 4}}, dtype);
-    Tensor g = apply1(gather_grad_like_row, GatherAttrs{0, Wrap::refuse}, {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
+    Tensor g = apply1(gather_grad_like_op, GatherAttrs{0, Wrap::refuse}, {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
     CHECK(values(g) == Doubles{0, 0, 0, 0, 4, 6});
-    Tensor t = apply1(tile_grad_like_row, {x, K::constant({2, 2}, "int64"), K::constant(0, dtype, {1, 1})});
+    Tensor t = apply1(tile_grad_like_op, {x, K::constant({2, 2}, "int64"), K::constant(0, dtype, {1, 1})});
     CHECK(values(t) == Doubles{10});
     const RepeatAttrs twice{.times = 2, .axis = 1};
-    CHECK(values(apply1(repeat_grad_like_row, twice, {x, K::constant(0, dtype, {2, 1})})) == Doubles{3, 7});
+    CHECK(values(apply1(repeat_grad_like_op, twice, {x, K::constant(0, dtype, {2, 1})})) == Doubles{3, 7});
   }
 }
 
 TEST_CASE("sums of half floats are rounded once", "[shaping]") {
   // 2048 + 1 + 1 is 2050 in float16 only if the sum is kept wider.
   Tensor dy = K::constant({2048, 1, 1}, "float16");
-  CHECK(values(apply1(gather_grad_like_row, {dy, K::constant({0, 0, 0}, "int32"), K::constant({0}, "float16")})) == Doubles{2050});
-  CHECK(values(apply1(tile_grad_like_row, {dy, K::constant({3}, "int64"), K::constant({0}, "float16")})) == Doubles{2050});
+  CHECK(values(apply1(gather_grad_like_op, {dy, K::constant({0, 0, 0}, "int32"), K::constant({0}, "float16")})) == Doubles{2050});
+  CHECK(values(apply1(tile_grad_like_op, {dy, K::constant({3}, "int64"), K::constant({0}, "float16")})) == Doubles{2050});
 }
 
 TEST_CASE("the shape ops take empty tensors", "[shaping]") {
@@ -114,8 +114,8 @@ TEST_CASE("the bits do not depend on the number of threads", "[shaping]") {
   Tensor dy = K::constant(numbers, "float32", {6000, 32}), like = K::constant(0, None, {1500, 32});
   Tensor indices = K::constant(at, "int32"), wide = K::constant(numbers, None, {300, 640});
   auto all_of = [&] {
-    return Tensors{apply1(gather_grad_like_row, {dy, indices, like}), K::transpose(wide), K::concatenate({wide, wide}, 1),
-                   K::reverse(wide, 1), apply1(tile_grad_like_row, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
+    return Tensors{apply1(gather_grad_like_op, {dy, indices, like}), K::transpose(wide), K::concatenate({wide, wide}, 1),
+                   K::reverse(wide, 1), apply1(tile_grad_like_op, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
   };
   SettingsScope restore;
   set_num_threads(1);

@@ -5,7 +5,7 @@
 #include <regex>
 #include <set>
 
-#include "ops/rows.h"
+#include "ops/op_registry.h"
 #include "tests/catch.h"
 #include "tests/sources.h"
 #include "tests/sweeps/sample.h"
@@ -113,7 +113,7 @@ TEST_CASE("every op row is on the tape of a sample or of its gradients, or is ex
     if (!s.traits.k && !ops.count(s.name)) FAIL_CHECK("the sample of row " << s.name << " does not record it");
     seen.insert(ops.begin(), ops.end());
   }
-  for (const OpDef* row : all_rows())
+  for (const OpDef* row : all_ops())
     if (!seen.count(row->name) && !exempt(kRows, row->name))
       FAIL_CHECK("op row " << row->name << " is in no sample: give it a line in tests/op_samples.h");
 }
@@ -134,16 +134,16 @@ TEST_CASE("every K function is called by a sample, or is exempt with a reason", 
 
 TEST_CASE("the list of rows has every row that is defined, and no name twice", "[sweep][coverage]") {
   std::map<std::string, int> names;
-  for (const OpDef* row : all_rows()) ++names[row->name];
+  for (const OpDef* row : all_ops()) ++names[row->name];
   for (const auto& [name, n] : names)
     if (n > 1) FAIL_CHECK(n << " rows are called " << name);
-  std::string list = text_of(kSourceTree / "ops/rows.cpp");
+  std::string list = text_of(kSourceTree / "ops/op_registry.cpp");
   std::regex definition("const OpDef ([a-z0-9_]+_row)\\s*[{=]");
   for (const auto& path : files_of("ops", ".cpp")) {
     std::string text = text_of(path);
     for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it)
       if (list.find("&" + (*it)[1].str()) == std::string::npos)
-        FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/rows.cpp");
+        FAIL_CHECK((*it)[1].str() << " of " << path.filename() << " is not in ops/op_registry.cpp");
   }
 }
 

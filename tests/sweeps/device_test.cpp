@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "ops/rows.h"
+#include "ops/op_registry.h"
 #include "tests/catch.h"
 #include "tests/devices/devices.h"
 #include "tests/sweeps/sample.h"
@@ -157,7 +157,7 @@ TEST_CASE("every sample is played on a CUDA device with the bits of eager calls 
 
 TEST_CASE("every op row has a kernel on CUDA devices, or makes what lives on the host", "[device]") {
   if (!has_device("cuda:0")) return;
-  for (const OpDef* row : all_rows())
+  for (const OpDef* row : all_ops())
     if ((row->cuda == nullptr) != (kOnHost.count(row->name) > 0))
       FAIL_CHECK("op row " << row->name << (row->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
 }

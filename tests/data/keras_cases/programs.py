@@ -175,7 +175,7 @@ def choice(b, depth):
 
 # ---- steps of plain tensor functions ----------------------------------------------------------------------------------
 def of_one(b, i, s):
-    b.add(pick("tanh sigmoid square softplus negative abs sin cos bell same stop_gradient root logarithm hard_sigmoid bent_relu elu round sign".split()), Known(s), i)
+    b.add(pick("tanh sigmoid square softplus negative abs sin cos bell same stop_gradient root logarithm hard_sigmoid general_relu elu round sign".split()), Known(s), i)
 
 
 def of_two(b, i, s):
@@ -304,7 +304,7 @@ def grow(b, steps, depth):
 FUNCTIONS.update({
     "bell": lambda ts: tf.exp(-tf.square(ts[0])), "same": lambda ts: ts[0] * 1.0, "stop_gradient": lambda ts: tf.stop_gradient(ts[0]),
     "root": lambda ts: tf.sqrt(tf.square(ts[0]) + 0.5), "logarithm": lambda ts: tf.math.log(tf.square(ts[0]) + 0.5),
-    "bent_relu": lambda ts: K.relu(ts[0], 0.25, 1.0, 0.125), "quotient": lambda ts: ts[0] / (tf.square(ts[1]) + 1.0),
+    "general_relu": lambda ts: K.relu(ts[0], 0.25, 1.0, 0.125), "quotient": lambda ts: ts[0] / (tf.square(ts[1]) + 1.0),
     "power": lambda ts: (tf.square(ts[0]) + 0.5) ** ts[1], "fill": lambda ts, shape: tf.broadcast_to(ts[0], shape),
     "positive": lambda ts: ts[0] > 0, "inc": lambda ts: ts[0] + 1, "select": lambda ts: tf.where(*ts),
     "fill_int": lambda ts, value, shape: tf.fill(shape, value), "ints": lambda ts, values: tf.constant(values, "int32"),

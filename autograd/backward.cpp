@@ -1,0 +1,122 @@
+// autograd/backward.cpp - rewinding: gradients() and its results' own history.
+#include "autograd/backward.h"
+
+#include <algorithm>
+
+#include "autograd/backward_pass.h"
+#include "autograd/deferred.h"
+#include "autograd/plan.h"
+#include "autograd/shadow.h"
+#include "core/fast_paths.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "ops/like.h"
+#include "ops/operand.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+namespace {
+
+/// What a first-order backward pass was asked: enough to run it again, recorded. That is what a second gradients() or a plan
+/// continues from.
+struct DeferredBackward final : Deferred {
+  Tensor loss;
+  Tensors xs;
+  Tensors leaves;   // of a loss that was given up: what it was computed from, with the values of then
+  Tensors expand(const Node& node) const override;
+  Tensors computed_from(const Node&) const override { return loss; }
+};
+
+constinit WarnOnce growing;
+
+/// Says once that history grows from one gradients() to the next: the mistake is `total = total + loss`.
+void watch_growth(Context& c, std::size_t visited) {
+  auto n = static_cast<std::int64_t>(visited);
+  c.growing = n > c.last_segment ? c.growing + 1 : 0;
+  c.last_segment = n;
+  if (c.growing >= 64 && n > 1000)
+    growing.say("the history behind the loss has grown in " + std::to_string(c.growing) + " successive calls of gradients and is now " +
+                     std::to_string(n) +
+                     " ops long: something carries its history from one step to the next. Keep a value without history "
+                     "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
+}
+
+/// Ones in the shape of a loss, on its device: the cotangent that a pass begins with.
+Tensor seed_for(const Tensor& loss) { return broadcast_like(number_like(1, loss), loss); }
+
+}  // namespace
+
+Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues kept, Completions* told, const Tensors& ends) {
+  return BackwardPass(xs, kept, told, ends).run(ys.begin(), seeds.begin(), ys.size());
+}
+
+Tensors DeferredBackward::expand(const Node&) const {
+  Scoped<bool> on(context().recording, true);
+  Tensors ys = loss;
+  if (!leaves.empty()) {
+    Plan::Request request;
+    request.inputs = leaves;
+    request.outputs = ys;
+    request.what = "gradients";
+    ys = Plan::build(request)->inline_into_tape(leaves);
+  }
+  return backward(ys, xs, seed_for(ys[0]));
+}
+
+Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Completions* told) {
+  if (!loss.defined()) fail<ValueError>("gradients: the loss is an empty Tensor (an uninitialised variable?)");
+  const Body& l = Access::body(loss);
+  if (!l.dtype.is_float()) fail<TypeError>("gradients: the loss is ", l.dtype, ", a float dtype is needed");
+  for (std::int64_t i = 0; i < xs.size(); ++i) {
+    if (!xs[i].defined()) fail<ValueError>("gradients: variable ", i, " is an empty Tensor (an uninitialised variable?)");
+    const Body& x = Access::body(xs[i]);
+    if (!x.node)
+      fail<ValueError>("gradients: variable ", i, " of shape ", x.shape(),
+                       " was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+  }
+  if (xs.empty()) return Tensors();
+  Context& c = context();
+  if (xs.size() > kMaxOutputs && c.recording && !l.symbolic() && !c.symbolic)
+    fail<NotImplementedError>("gradients: ", xs.size(), " variables; one call takes at most ", kMaxOutputs);
+  if (!l.node) return std::vector<Tensor>(xs.size());
+  if (l.symbolic() || c.symbolic) return backward({loss}, xs, {seed_for(loss)}, SavedValues::retain, told);
+  if (c.saved_bytes.get() < fast_path_thresholds.given_up) kept = SavedValues::retain;
+  Tensors raw, leaves, before;
+  if (__builtin_expect(shadow != nullptr, 0)) before = shadow->before_pass(loss, xs, seed_for(loss));
+  {
+    Scoped<bool> off(c.recording, false);
+    BackwardPass w(xs, kept, told);
+    const Tensor seed = seed_for(loss);
+    raw = w.run(&loss, &seed, 1);
+    watch_growth(c, w.visited());
+    leaves = w.leaves();
+  }
+  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_pass(before, raw);
+  if (!c.recording) return raw;
+  // Note [Lazy backward]
+  // The pass ran unrecorded. Should somebody differentiate its results, or put them in a plan, this one node gives what is
+  // needed to run the pass again, recorded.
+  auto held = Ref<DeferredBackward>::adopt(new DeferredBackward);
+  held->loss = loss;
+  held->xs = xs;
+  held->leaves = std::move(leaves);
+  auto node = Ref<Node>::adopt(Node::make(&deferred_op, 0, xs.size(), 0));
+  node->attrs.extra = Ref<Extra>(held.get());
+  std::uint64_t seq = std::max(c.clock, l.node->seq);
+  node->seq = c.clock = seq + 1;
+  for (std::int64_t i = 0; i < raw.size(); ++i) {
+    Tensor& r = raw.begin()[i];
+    if (!r.defined()) continue;
+    // A cotangent that the pass made is ours to mark; one that is somebody's tensor (a variable, a constant) is not.
+    auto phase = static_cast<std::uint8_t>(Access::body(r).flags & kPhase);
+    if (Access::body(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
+    Body& b = Access::body(r);
+    b.flags = phase;
+    b.level = l.level;
+    b.out = i;
+    b.node = node;
+  }
+  return raw;
+}
+
+}  // namespace kassette

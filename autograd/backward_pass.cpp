@@ -1,0 +1,330 @@
+// autograd/backward_pass.cpp - which nodes a backward pass visits, in which order, and what it does at each.
+#include "autograd/backward_pass.h"
+
+#include <algorithm>
+#include <atomic>
+#include <unordered_map>
+
+#include "autograd/splat.h"
+#include "autograd/update.h"
+#include "core/check_interrupt.h"
+#include "core/fast_paths.h"
+#include "core/inline_array.h"
+#include "ops/expr.h"
+#include "ops/binary.h"
+#include "ops/operand.h"
+#include "ops/shaping.h"
+
+namespace kassette {
+
+// Note [Order of a walk]
+// Nodes are handled from the newest to the oldest, so that every consumer comes before its producers and sums of cotangents
+// have one order, whatever the user wrote first: the shares of a loop's last step are added first, as a compiled loop adds
+// them. Where an expanded deferred node is on the way that would not do, for its nodes are newer than its consumers; such a
+// walk goes in reverse postorder of the depth-first search.
+// Sequence numbers also cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a
+// chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
+namespace {
+
+std::atomic<std::uint32_t> next_walk{1};
+
+}  // namespace
+
+BackwardPass::Scratch* BackwardPass::take_scratch() {
+  Context& c = context();
+  void* s = std::exchange(c.walk_scratch, nullptr);   // a walk inside a walk finds nothing and makes its own
+  return s ? static_cast<Scratch*>(s) : new Scratch;
+}
+void BackwardPass::give_scratch(Scratch* s) {
+  constexpr std::size_t kKept = 4096;
+  Context& c = context();
+  if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept || s->stack.capacity() > kKept) {
+    delete s;
+    return;
+  }
+  s->wanted.clear();
+  s->entries.clear();
+  s->order.clear();
+  s->cotangents.clear();
+  s->stack.clear();
+  c.walk_scratch = s;
+  c.delete_walk_scratch = delete_scratch;
+}
+
+BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* told, const Tensors& ends)
+    : xs_(xs), saved_values_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
+      cotangents_(scratch_->cotangents) {
+  do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
+  while (id_ == 0);
+  for (const Tensor& x : xs) {
+    const Node* n = Access::body(x).node.get();
+    oldest_ = std::min(oldest_, n->seq);
+    wanted_.push_back(n);
+  }
+  std::sort(wanted_.begin(), wanted_.end());
+  for (const Tensor& t : ends)
+    if (t.defined() && Access::body(t).node) ends_.push_back(Access::body(t).node.get());
+  std::sort(ends_.begin(), ends_.end());
+}
+
+BackwardPass::~BackwardPass() {
+  for (const Entry& e : entries_)
+    if (e.node->claim.load(std::memory_order_relaxed) >> 32 == id_) e.node->claim.store(0, std::memory_order_relaxed);
+  give_scratch(scratch_);
+}
+
+std::uint32_t BackwardPass::add(Node* n) {
+  const std::uint32_t index = entries_.size();
+  bool wanted = std::binary_search(wanted_.begin(), wanted_.end(), n);
+  entries_.push_back({n, static_cast<std::uint32_t>(cotangents_.size()), wanted, wanted, false});
+  for (std::uint32_t i = 0; i < n->n_out; ++i) cotangents_.emplace_back();
+  std::uint64_t nobody = 0;
+  if (!n->claim.compare_exchange_strong(nobody, id_ << 32 | index, std::memory_order_relaxed)) others_[n] = index;
+  return index;
+}
+
+template <class F>
+void BackwardPass::for_each_input(const Node* n, F&& f) {
+  if (is_deferred(*n)) {
+    for (const Tensor& t : expanded_[n])
+      if (t.defined() && Access::body(t).node) f(Access::body(t).node.get());
+    return;
+  }
+  for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b)
+    if (b->node) f(b->node.get());
+}
+
+void BackwardPass::search(Node* root) {
+  auto& stack = scratch_->stack;   // true: all its inputs have been visited
+  stack.push_back({root, false});
+  while (!stack.empty()) {
+    check_interrupt();
+    auto [n, done] = stack.back();
+    stack.pop_back();
+    if (done) {
+      finish(n);
+      continue;
+    }
+    if (n->seq < oldest_ || find(n) != kNone) continue;
+    add(n);
+    if (std::binary_search(ends_.begin(), ends_.end(), n)) continue;
+    if (is_deferred(*n)) {
+      expanded_[n] = expand(*n);
+    } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability
+      continue;
+    }
+    stack.push_back({n, true});
+    for_each_input(n, [&](Node* m) {
+      if (m->seq >= oldest_ && find(m) == kNone) stack.push_back({m, false});
+    });
+  }
+}
+
+void BackwardPass::finish(Node* n) {
+  std::uint32_t index = find(n);
+  bool relevant = false;
+  for_each_input(n, [&](Node* m) {
+    std::uint32_t i = find(m);
+    relevant = relevant || (i != kNone && entries_[i].relevant);
+  });
+  if (!relevant) return;
+  entries_[index].relevant = true;
+  in_order_ = in_order_ && n->seq >= newest_;
+  newest_ = n->seq;
+  order_.push_back(index);
+}
+
+namespace {
+
+/// `t`, written out where it is a splat.
+Tensor whole(const Tensor& t) {
+  if (t.defined() && is_splat(Access::body(t))) write_out(Access::body(t));
+  return t;
+}
+/// A splat as a scalar, which broadcasting ops read in its place.
+void make_scalar(Tensor& t) {
+  const Body& b = Access::body(t);
+  if (is_splat(b)) t = Access::wrap(plain_body(TensorSpec(b.dtype, {}), cpu, b.storage));
+}
+/// Whether the adjoint of `n` is made of elementwise ops between tensors of one shape.
+bool takes_scalars(const Node& n) {
+  return n.op->loops && std::all_of(n.in(), n.in() + n.n_in, [&](const Body& b) { return b.same_shape(n.in()[0]); });
+}
+
+}  // namespace
+
+void BackwardPass::handle_deferred(Entry& e) {
+  Tensors results = expanded_[e.node];
+  for (std::int64_t i = 0; i < results.size(); ++i) {
+    const Tensor& r = results[i];
+    Tensor dy = cotangents_[e.first + i];
+    if (r.defined() && dy.defined() && Access::body(r).node) accumulate(Access::body(r), whole(dy));
+  }
+}
+
+void BackwardPass::handle(Entry& e) {
+  Node& n = *e.node;
+  if (is_deferred(n)) {
+    handle_deferred(e);
+    return;
+  }
+  if (!n.op || !n.op->vjp) return;
+  const int n_in = n.n_in, n_out = n.n_out;
+  InlineArray<Tensor, 8> cotangents(n_in + n_out);
+  InlineArray<bool, 8> wanted(n_in);
+  Tensor *din = cotangents.get(), *dy = din + n_in;
+  for (int i = 0; i < n_in; ++i) {
+    const Node* m = n.in()[i].node.get();
+    std::uint32_t k = m ? find(m) : kNone;
+    wanted[i] = k != kNone && entries_[k].relevant;
+  }
+  std::uint32_t first = e.first;
+  bool keep = e.wanted;
+  for (int i = 0; i < n_out; ++i) {
+    Tensor& c = cotangents_[first + i];
+    dy[i] = keep ? c : std::move(c);
+    if (!dy[i].defined() || !is_splat(Access::body(dy[i]))) continue;
+    if (takes_scalars(n)) make_scalar(dy[i]);
+    else write_out(Access::body(dy[i]));
+  }
+  n.op->vjp(VjpContext(&n, dy, din, wanted.get(), unrecorded_ ? this : nullptr));
+  for (int i = 0; i < n_in; ++i)
+    if (wanted[i] && din[i].defined()) accumulate(n.in()[i], std::move(din[i]));
+  if (saved_values_ != SavedValues::retain) release(n);
+}
+
+namespace {
+
+/// Whether `t` has memory that nobody else sees and that may be written into.
+bool exclusive(const Tensor& t) {
+  const Body& b = Access::body(t);
+  return b.device == cpu && b.storage && !is_splat(b) && !b.node && !b.symbolic() && b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
+         b.storage->count.load(std::memory_order_acquire) == 1;
+}
+
+/// sum += g in the memory of sum; returns false where that is not done.
+bool add_in_place(Tensor& sum, const Tensor& g) {
+  Body& s = Access::body(sum);
+  const Body& b = Access::body(g);
+  if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype) return false;
+  const InputView in[] = {{&s, s.data()}, {&b, b.data()}};
+  run_binary(add_row(), in, s);
+  count_taken(FastPath::added_in_place);
+  return true;
+}
+
+}  // namespace
+
+void BackwardPass::accumulate(const Body& to, Tensor g) {
+  Tensor* slot = slot_of(to);
+  if (!slot) return;
+  const Body& b = Access::body(g);
+  const bool one = unrecorded_ && b.storage && b.storage->bytes == b.dtype.size() && to.numel() > 1;
+  if (!one && (!b.same_shape(to) || !b.known())) {   // the engine undoes broadcasting
+    Body shape_of = to;
+    shape_of.storage = {};
+    g = sum_to_like(g, Access::wrap(std::move(shape_of)));
+  }
+  if (slot->defined()) {
+    make_scalar(g);
+    if (unrecorded_ && add_in_place(*slot, g)) return;
+    make_scalar(*slot);
+    g = *slot + g;
+  }
+  if (one && Access::body(g).numel() == 1) g = Access::wrap(plain_body(to, cpu, Access::body(g).storage));
+  *slot = std::move(g);
+}
+
+bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) {
+  constexpr int kMost = 3;
+  Tensor& sum = *slot_of(to);
+  const bool adds = op.accumulate && may_take(FastPath::accumulated) && sum.defined() && exclusive(sum);
+  if ((!adds && !op.repeated) || n_in > kMost) return false;
+  InputView arrays[kMost];
+  Value values[kMost];   // held while they are read
+  for (int i = 0; i < n_in; ++i) {
+    const Body& b = *in[i].body();
+    if (b.device != cpu || !b.known()) return false;
+    arrays[i] = {&b, nullptr};
+    if (has_bit(op.shape_only, i)) continue;
+    values[i] = read_value(b);
+    if (!values[i].storage) return false;
+    arrays[i].data = static_cast<std::byte*>(values[i].storage->data) + values[i].offset;
+  }
+  const OpCall call{op, attrs, arrays, n_in, nullptr, 0, cpu};
+  Body made = plain_body({}, cpu);
+  op.rule(call, &made);
+  if (op.repeated) {
+    if (!run_as_splat(call, made)) return false;
+    accumulate(to, Access::wrap(std::move(made)));
+    return true;
+  }
+  Body& s = Access::body(sum);
+  if (!made.same_shape(s) || made.dtype != s.dtype || !op.accumulate(call, s)) return false;
+  count_taken(FastPath::accumulated);
+  return true;
+}
+
+/// What the search leaves out of order stands in front, as a rule: what many nodes read, as the elements of a long loop do.
+void BackwardPass::sort_by_age() {
+  auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
+  auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };
+  const auto tail = std::is_sorted_until(order_.rbegin(), order_.rend(), newer).base();
+  std::sort(order_.begin(), tail, older);
+  std::inplace_merge(order_.begin(), tail, order_.end(), older);
+}
+
+Tensor BackwardPass::result_of(const Tensor& x) {
+  const Body& b = Access::body(x);
+  std::uint32_t i = find(b.node.get());
+  return i == kNone ? Tensor() : whole(cotangents_[entries_[i].first + b.out]);
+}
+
+/// A cotangent is complete when the last of the nodes that read the tensor has been handled.
+void BackwardPass::find_completions() {
+  std::unordered_map<const Node*, std::size_t> last;
+  for (const Node* n : wanted_) last[n] = 0;
+  std::size_t handled = 0;
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    ++handled;
+    for_each_input(entries_[*it].node, [&](const Node* m) {
+      if (auto wanted = last.find(m); wanted != last.end()) wanted->second = handled;
+    });
+  }
+  for (std::int64_t i = 0; i < xs_.size(); ++i) completions_.push_back({last[Access::body(xs_[i]).node.get()], i});
+  std::sort(completions_.begin(), completions_.end());
+}
+
+void BackwardPass::tell_up_to(std::size_t handled) {
+  for (; next_completion_ < completions_.size() && completions_[next_completion_].first <= handled; ++next_completion_) {
+    const std::int64_t i = completions_[next_completion_].second;
+    if (Tensor g = result_of(xs_[i]); g.defined()) told_->complete(i, g);
+  }
+}
+
+Tensors BackwardPass::run(const Tensor* ys, const Tensor* seeds, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (Access::body(ys[i]).node) search(Access::body(ys[i]).node.get());
+  for (std::int64_t i = 0; i < n; ++i)
+    if (Access::body(ys[i]).node && seeds[i].defined()) accumulate(Access::body(ys[i]), seeds[i]);
+  if (saved_values_ == SavedValues::rematerialize && !find_leaves()) {
+    saved_values_ = SavedValues::retain;
+    leaves_.clear();
+  }
+  if (saved_values_ == SavedValues::rematerialize) count_taken(FastPath::loss_given_up);
+  if (!in_order_ && expanded_.empty()) sort_by_age();
+  if (told_) find_completions();
+  std::size_t handled = 0;
+  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    check_interrupt();
+    if (told_) tell_up_to(handled++);
+    if (entries_[*it].has_cotangent) handle(entries_[*it]);
+  }
+  if (told_) tell_up_to(handled);
+  Tensors results;
+  results.reserve(xs_.size());
+  for (const Tensor& x : xs_) results.push_back(result_of(x));
+  return results;
+}
+
+}  // namespace kassette

@@ -1,0 +1,110 @@
+// autograd/backward_pass.h - one backward pass over a segment of the tape: the order of its nodes and their cotangents (backward_pass.cpp),
+// and the saved values that it gives back on its way (rematerialize.cpp).
+#pragma once
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "autograd/deferred.h"
+#include "autograd/backward.h"
+#include "core/large_blocks.h"
+
+namespace kassette {
+
+/// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its vector-Jacobian product), newest first,
+/// with a sum of cotangents for each output of a node.
+class BackwardPass final : private Accumulator {
+ public:
+  explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr, const Tensors& ends = {});
+  ~BackwardPass();
+  BackwardPass(const BackwardPass&) = delete;
+  BackwardPass& operator=(const BackwardPass&) = delete;
+  Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
+  std::size_t visited() const { return entries_.size(); }
+  /// Empty if saved values were kept after all.
+  const Tensors& leaves() const { return leaves_; }
+
+ private:
+  struct Entry {
+    Node* node;
+    std::uint32_t first;   // its cotangents
+    bool relevant;         // a wanted tensor can be reached from it through adjoints
+    bool wanted;
+    bool has_cotangent;
+  };
+  static constexpr std::uint32_t kNone = ~0u;
+  /// The lists of a walk. A thread keeps one set of small ones for its next walk: most walks are over a few dozen nodes.
+  struct Scratch {
+    std::vector<const Node*> wanted;
+    LargeList<Entry> entries;
+    LargeList<std::uint32_t> order;
+    LargeList<Tensor> cotangents;
+    LargeList<std::pair<Node*, bool>> stack;
+  };
+  static Scratch* take_scratch();
+  static void give_scratch(Scratch* s);
+  static void delete_scratch(void* s) { delete static_cast<Scratch*>(s); }
+
+  // the segment
+  std::uint32_t find(const Node* n) const;
+  std::uint32_t add(Node* n);
+  void search(Node* root);
+  void finish(Node* n);
+  void sort_by_age();
+  template <class F>
+  void for_each_input(const Node* n, F&& f);
+  void find_completions();
+  void tell_up_to(std::size_t handled);
+  Tensor result_of(const Tensor& x);
+  void handle(Entry& e);
+  void handle_deferred(Entry& e);
+  // cotangents
+  Tensor* slot_of(const Body& to);
+  void accumulate(const Body& to, Tensor g);
+  bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) override;
+  // saved values
+  bool computed(const Body& b) const {
+    std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
+    return i != kNone && entries_[i].relevant;
+  }
+  bool find_leaves();
+  bool add_leaf(const Body& b, std::int64_t& more);
+  void release(Node& n);
+
+  const Tensors& xs_;
+  SavedValues saved_values_;
+  Completions* told_;
+  std::vector<std::pair<std::size_t, std::int64_t>> completions_;   // how many nodes are handled by then, and which of xs
+  std::size_t next_completion_ = 0;
+  const bool unrecorded_ = !context().recording && !context().symbolic;   // cotangents are summed in place
+  Tensors leaves_;
+  std::uint64_t id_, oldest_ = ~std::uint64_t(0);
+  Scratch* scratch_;
+  std::vector<const Node*>& wanted_;   // sorted
+  LargeList<Entry>& entries_;
+  LargeList<std::uint32_t>& order_;   // what has to be handled, last first
+  std::vector<const Node*> ends_;      // sorted: where the search stops
+  bool in_order_ = true;                // of sequence numbers
+  std::uint64_t newest_ = 0;
+  LargeList<Tensor>& cotangents_;
+  std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
+  std::unordered_map<const Node*, Tensors> expanded_;
+};
+
+inline std::uint32_t BackwardPass::find(const Node* n) const {
+  std::uint64_t claim = n->claim.load(std::memory_order_relaxed);
+  if (claim >> 32 == id_) return static_cast<std::uint32_t>(claim);
+  if (others_.empty()) return kNone;
+  auto it = others_.find(n);
+  return it == others_.end() ? kNone : it->second;
+}
+
+/// The cotangent of a tensor; null where nobody wants it.
+inline Tensor* BackwardPass::slot_of(const Body& to) {
+  std::uint32_t i = find(to.node.get());
+  if (i == kNone || !entries_[i].relevant) return nullptr;
+  entries_[i].has_cotangent = true;
+  return &cotangents_[entries_[i].first + to.out];
+}
+
+}  // namespace kassette

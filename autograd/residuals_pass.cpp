@@ -1,0 +1,145 @@
+// autograd/residuals_pass.cpp - which steps of a program keep a tape, and which take it. See Note [Residuals].
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "autograd/control.h"
+#include "autograd/passes.h"
+#include "core/fast_paths.h"
+
+namespace kassette {
+namespace {
+
+/// The run of a body: a step, known by its procedure and the slots of its inputs.
+using Run = std::pair<Extra*, std::vector<int>>;
+struct HashRun {
+  std::size_t operator()(const Run& r) const {
+    std::size_t h = std::hash<const void*>()(r.first);
+    for (int slot : r.second) h = h * 31 + slot;
+    return h;
+  }
+};
+using MakerOf = std::unordered_map<Run, int, HashRun>;   // the step
+
+Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
+  const auto ins = p.reads(s).begin();
+  return {procedure, {ins, ins + n_in}};
+}
+VjpSignature rewound(const Step& s) { return s.op == &call_op ? vjp_signature(s.attrs) : VjpSignature{}; }
+
+ResidualCall& taped(Step& s) {
+  if (!taped_call(s)) s.attrs.extra = Ref<Extra>(Ref<ResidualCall>::adopt(new ResidualCall(s.attrs.extra)).get());
+  return static_cast<ResidualCall&>(*s.attrs.extra);
+}
+
+/// The slot of the tape that a step keeps: its last result.
+int tape_of(const Step& s) { return s.out + s.n_out - 1; }
+
+/// The steps that run what others rewind. Where nothing else needs such a run, a step for it is put before the tail.
+MakerOf find_makers(Program& p) {
+  MakerOf calls, makers;
+  for (int k = 0; k < p.first_tail; ++k)
+    if (const Step& s = p.step(k); s.op == &call_op) calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
+  for (int k = 0; k < p.first_tail; ++k) {   // those that are put there too
+    const VjpSignature r = rewound(p.step(k));
+    if (!r.of) continue;
+    const Run run = run_of(p, r.of, p.step(k), r.n_in);
+    const auto [maker, missing] = calls.try_emplace(run, p.first_tail);
+    makers.insert(*maker);
+    if (!missing) continue;
+    Step s = p.step(k);   // the first inputs of a rewinding step are those of the run
+    s.n_in = r.n_in;
+    s.n_out = r.has_dy->size();
+    s.attrs = {ListAttrs{s.n_out}, Ref<Extra>(r.of)};
+    s.out = p.n_slots;
+    p.n_slots += s.n_out + 1;
+    p.steps.insert(p.steps.begin() + p.first_tail++, std::move(s));
+  }
+  p.root.resize(p.n_slots, 0);
+  return makers;
+}
+
+/// Moves each step that takes a tape behind the step that keeps it, as it may: all inputs of that are its own.
+void order(Program& p) {
+  std::unordered_map<int, bool> made;   // tapes, by slot
+  for (int k = 0; k < p.first_tail; ++k)
+    if (const ResidualCall* call = taped_call(p.step(k)); call && call->keeps) made[tape_of(p.step(k))] = false;
+  for (int k = 0; k < p.first_tail;) {
+    Step& s = p.step(k);
+    const ResidualCall* call = taped_call(s);
+    const int residuals = call && call->takes ? p.input(s, s.n_in - 1) : -1;
+    if (residuals >= 0 && !made[residuals]) {
+      int maker = k + 1;
+      while (tape_of(p.step(maker)) != residuals) ++maker;
+      std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
+      continue;   // with the maker, which may take a tape itself
+    }
+    if (call && call->keeps) made[tape_of(s)] = true;
+    ++k;
+  }
+}
+
+/// What takers want of a run, and who is the last of them.
+void find_takers(Program& p) {
+  struct Kept {
+    ResidualCall* by;
+    int family;              // the tape from which this one goes on, step by step: the first
+    bool taken = false, consumed = false;
+  };
+  std::unordered_map<int, Kept> kept;
+  auto taken = [&](const Step& s) -> Kept& { return kept.at(p.input(s, s.n_in - 1)); };
+  std::vector<Step*> steps;
+  for (int k = 0; k < p.first_tail; ++k) {
+    Step& s = p.step(k);
+    if (!taped_call(s)) continue;
+    steps.push_back(&s);
+    const int residuals = tape_of(s);
+    if (ResidualCall& t = taped(s); t.keeps) {
+      kept[residuals] = {&t, t.takes ? taken(s).family : residuals};
+      t.wanted.assign(s.n_in - t.takes, 0);
+    }
+  }
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {   // takers before what they take from
+    ResidualCall& t = taped(**it);
+    if (!t.takes) continue;
+    Kept& from = taken(**it);
+    const VjpSignature r = vjp_signature(Attrs(t.of));
+    for (int i : *r.wanted) from.by->wanted[i] = 1;
+    // What the takers of its own tape want of the inputs that it shares with the run.
+    for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
+    t.last = !std::exchange(from.taken, true);
+    t.consumes = !std::exchange(kept.at(from.family).consumed, true);
+    from.by->vjp = t.last && !t.keeps ? t.of : Ref<Extra>();
+  }
+}
+
+}  // namespace
+
+void find_residuals(Program& p) {
+  if (!may_take(FastPath::tape_taken)) return;
+  const MakerOf makers = find_makers(p);
+  if (makers.empty()) return;
+  std::vector<int> takes(p.first_tail, -1);   // per step: whose tape
+  for (int k = 0; k < p.first_tail; ++k)
+    if (const VjpSignature r = rewound(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
+  for (const auto& [run, k] : makers) {
+    Step& s = p.step(k);
+    taped(s).keeps = true;
+    s.attrs = {ListAttrs{++s.n_out}, s.attrs.extra};
+  }
+  for (int k = 0; k < p.first_tail; ++k) {
+    const int maker = takes[k];
+    if (maker < 0) continue;
+    Step& s = p.step(k);
+    taped(s).takes = true;
+    const int in = p.ins.size();
+    for (int i = 0; i < s.n_in; ++i) p.ins.push_back(p.input(s, i));
+    p.ins.push_back(tape_of(p.step(maker)));
+    s.in = in;
+    ++s.n_in;
+  }
+  order(p);
+  find_takers(p);
+}
+
+}  // namespace kassette

@@ -1,0 +1,33 @@
+// autograd/schedule.cpp - the steps of a loop as they are run, kept from run to run.
+#include "autograd/schedule.h"
+
+#include <algorithm>
+
+namespace kassette {
+
+bool ScheduleKey::operator==(const ScheduleKey& other) const {
+  auto same = [](const TensorSpec& a, const TensorSpec& b) { return a.dtype == b.dtype && a.same_shape(b); };
+  return once == other.once && each == other.each && plain == other.plain &&
+         std::equal(specs.begin(), specs.end(), other.specs.begin(), other.specs.end(), same);
+}
+
+std::unique_ptr<Schedule> ScheduleCache::take(const ScheduleKey& wanted) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (std::unique_ptr<Schedule>& a : kept_)
+    if (a && a->of == wanted) return std::move(a);
+  return nullptr;
+}
+
+void ScheduleCache::keep(std::unique_ptr<Schedule> a) noexcept {
+  if (!a) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (std::unique_ptr<Schedule>& place : kept_)
+    if (!place) {
+      place = std::move(a);
+      return;
+    }
+  kept_[next_].swap(a);
+  next_ = (next_ + 1) % kMost;
+}
+
+}  // namespace kassette

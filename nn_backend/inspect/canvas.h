@@ -1,0 +1,75 @@
+// nn_backend/inspect/canvas.h - what pictures are drawn on: characters of a terminal, or pixels.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kassette {
+
+struct Rgb {
+  std::uint8_t r, g, b;
+};
+/// Of the k-th line of a plot; they are told apart by people who see no red or no green as well (Okabe and Ito, 2008).
+Rgb line_color(int k);
+
+enum class Glyphs : std::uint8_t { ascii, unicode, color };
+/// "\x1b[38;2;r;g;bm": what follows is in that colour.
+void set_color(std::string& to, Rgb color);
+void set_background(std::string& to, Rgb color);
+inline constexpr const char* kNoColor = "\x1b[0m";
+
+/// Every dot from one place to another, both ends included.
+template <class F>
+void draw_line(int x0, int y0, int x1, int y1, F&& dot) {
+  int dx = std::abs(x1 - x0), dy = -std::abs(y1 - y0), sx = x0 < x1 ? 1 : -1, sy = y0 < y1 ? 1 : -1;
+  for (int error = dx + dy;;) {
+    dot(x0, y0);
+    if (x0 == x1 && y0 == y1) return;
+    int twice = 2 * error;
+    if (twice >= dy) {
+      error += dy;
+      x0 += sx;
+    }
+    if (twice <= dx) {
+      error += dx;
+      y0 += sy;
+    }
+  }
+}
+
+/// Cells of 2 x 4 dots each: braille, or what ASCII has of it.
+class DotCanvas {
+ public:
+  DotCanvas(int columns, int rows) : columns_(columns), rows_(rows), cells_(static_cast<std::size_t>(columns * rows)) {}
+  int width() const { return 2 * columns_; }
+  int height() const { return 4 * rows_; }
+  void dot(int x, int y, int line);
+  std::string row(int r, Glyphs glyphs) const;
+
+ private:
+  struct Cell {
+    std::uint8_t dots = 0, line = 0;
+  };
+  int columns_, rows_;
+  std::vector<Cell> cells_;
+};
+
+class PixelCanvas {
+ public:
+  PixelCanvas(int width, int height, std::uint8_t* rgb);   // white
+  int width() const { return width_; }
+  int height() const { return height_; }
+  void dot(int x, int y, Rgb color);
+  void fill(int x0, int y0, int x1, int y1, Rgb color);
+  /// Letters of 6 x 10 pixels with what lies between them 8 wide; small ones become capitals.
+  void write(int x, int y, std::string_view text, Rgb color);
+  static constexpr int kLetter = 8;
+
+ private:
+  int width_, height_;
+  std::uint8_t* rgb_;
+};
+
+}  // namespace kassette

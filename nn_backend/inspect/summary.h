@@ -1,0 +1,25 @@
+// nn_backend/inspect/summary.h - what a tensor's elements are like.
+#pragma once
+#include <vector>
+
+#include "core/impl.h"
+
+namespace kassette {
+
+struct Summary {
+  std::int64_t finite = 0, nan = 0, inf = 0, zeros = 0;
+  double min = 0, max = 0;   // of the finite elements, as the rest
+  long double mean = 0, squares = 0;   // squares: the sum of the squared distances from the mean
+  std::int64_t int_min = 0, int_max = 0;
+};
+Summary summarize(const TensorSpec& spec, const std::byte* data);
+
+/// Where v lies between low and high, from 0 to 1. Halves: high - low may be more than a double holds.
+inline double fraction(double v, double low, double high) {
+  double range = high / 2 - low / 2;
+  return range > 0 ? (v / 2 - low / 2) / range : 0.5;
+}
+/// How many of the finite elements lie in each of n equal parts of [low, high].
+std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* data, double low, double high, int n);
+
+}  // namespace kassette

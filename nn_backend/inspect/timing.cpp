@@ -1,0 +1,128 @@
+// nn_backend/inspect/timing.cpp - how long a call takes, and what the process holds.
+#include <kassette/inspect.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ostream>
+#include <vector>
+
+#include "core/storage.h"
+#include "core/text.h"
+#include "devices/bytes_text.h"
+#include "devices/plugin.h"
+
+namespace kassette {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// n calls and what they left to do on a device, in seconds.
+double run(Callable<Device()>& call, std::int64_t n) {
+  auto start = Clock::now();
+  Device last = cpu;
+  for (std::int64_t i = 0; i < n; ++i) last = call();
+  if (last != cpu && last.given()) backend_of(last).synchronize();
+  return seconds_since(start);
+}
+
+/// Calls that take some 5 ms, by the powers of ten and their halves, as people read them. What seems long is tried once more, as the
+/// machine may have paused; what is far longer is taken at its word, as no one waits for it twice.
+std::int64_t loops_for(Callable<Device()>& call) {
+  constexpr double kLong = 5e-3, kTooLong = 1;
+  std::int64_t n = 1;
+  while (n < 1000000000) {
+    double took = run(call, n);
+    if (took >= kTooLong || (took >= kLong && run(call, n) >= kLong)) break;
+    n *= std::to_string(n)[0] == '1' ? 5 : 2;
+  }
+  return n;
+}
+
+double quantile(const std::vector<double>& sorted, double q) {
+  double at = q * static_cast<double>(sorted.size() - 1);
+  auto i = static_cast<std::size_t>(at);
+  double next = sorted[std::min(i + 1, sorted.size() - 1)];
+  return sorted[i] + (at - static_cast<double>(i)) * (next - sorted[i]);
+}
+
+std::string time_text(double s) {
+  constexpr struct {
+    double unit;
+    const char* name;
+  } kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+  char text[32];
+  for (const auto& u : kUnits)
+    if (s >= u.unit || u.unit == 1e-9) {
+      std::snprintf(text, sizeof text, "%.3g %s", s / u.unit, u.name);
+      break;
+    }
+  return text;
+}
+
+std::int64_t resident_bytes() {
+  long pages = 0;
+  if (std::FILE* f = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
+    std::fclose(f);
+  }
+  return static_cast<std::int64_t>(pages) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
+  if (o.runs < 0 || o.loops < 0 || !(o.seconds >= 0)) fail<ValueError>("timeit: runs ", o.runs, ", loops ", o.loops, ", seconds ", o.seconds, "; none may be negative");
+  Timing t;
+  run(call, 1);   // fills caches, chooses kernels
+  t.loops = o.loops ? o.loops : loops_for(call);
+  std::vector<double> times;
+  MemoryStats before = memory_stats();
+  std::int64_t nodes = live_nodes(), most = o.runs ? o.runs : 1000, least = o.runs ? o.runs : 5;
+  times.reserve(static_cast<std::size_t>(most));
+  for (auto start = Clock::now(); t.runs < most && (t.runs < least || seconds_since(start) < o.seconds); ++t.runs)
+    times.push_back(run(call, t.loops) / static_cast<double>(t.loops));
+  MemoryStats after = memory_stats();
+  std::int64_t calls = t.runs * t.loops;
+  t.allocations = (after.allocations - before.allocations + calls - 1) / calls;
+  t.kept_bytes = (after.live - before.live) / calls;
+  t.kept_nodes = (live_nodes() - nodes) / calls;
+  std::sort(times.begin(), times.end());
+  t.least = times.front();
+  t.median = quantile(times, 0.5);
+  t.spread = quantile(times, 0.75) - quantile(times, 0.25);
+  return t;
+}
+
+std::ostream& operator<<(std::ostream& os, const Timing& t) {
+  os << time_text(t.median) << " a call (least " << time_text(t.least) << ", half of the runs within " << time_text(t.spread) << "; " << t.runs << " runs of " << t.loops << ')';
+  if (t.allocations) os << ", " << t.allocations << (t.allocations == 1 ? " block" : " blocks") << " of memory from the system";
+  if (t.kept_bytes > 0 || t.kept_nodes > 0) os << ", leaves " << t.kept_nodes << (t.kept_nodes == 1 ? " node and " : " nodes and ") << bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
+  return os;
+}
+
+MemoryReport memory() {
+  MemoryReport m;
+  m.host = memory_stats();
+  Device cuda(Device::kCuda, 0);
+  m.has_device = device_in_use(cuda);
+  if (m.has_device) m.device = memory_stats(cuda);
+  m.nodes = live_nodes();
+  m.saved = saved_bytes();
+  m.resident = resident_bytes();
+  return m;
+}
+
+std::ostream& operator<<(std::ostream& os, const MemoryReport& m) {
+  os << "cpu: " << m.host << '\n';
+  if (m.has_device) os << "cuda:0: " << m.device << '\n';
+  os << "tape: " << m.nodes << (m.nodes == 1 ? " node, " : " nodes, ") << bytes_text(m.saved) << " kept for gradients and replays";
+  if (m.resident) os << "\nprocess: " << bytes_text(m.resident) << " in memory";
+  return os;
+}
+
+}  // namespace kassette

@@ -1,0 +1,70 @@
+// ops/op_registry.cpp - the list of all rows.
+#include "ops/op_registry.h"
+
+#include "ops/binary.h"
+#include "ops/cast.h"
+#include "ops/collective.h"
+#include "ops/compare.h"
+#include "ops/conv.h"
+#include "ops/ctc.h"
+#include "ops/dims.h"
+#include "ops/like.h"
+#include "ops/matmul.h"
+#include "ops/normalization.h"
+#include "ops/pool.h"
+#include "ops/print_tensor.h"
+#include "ops/random.h"
+#include "ops/reduce.h"
+#include "ops/reduce_arg.h"
+#include "ops/reduce_job.h"
+#include "ops/resize.h"
+#include "ops/scan.h"
+#include "ops/shaping.h"
+#include "ops/softmax.h"
+#include "ops/sparse.h"
+#include "ops/stop.h"
+#include "ops/ternary.h"
+#include "ops/unary.h"
+
+namespace kassette {
+
+std::vector<const OpDef*> all_ops() {
+  std::vector<const OpDef*> rows{
+      &cast_op,
+      &logical_not_op,
+      &shape_op, &size_op, &pack_op,
+      &broadcast_like_op, &sum_to_like_op, &assert_shape_op,
+      &matmul_op, &unranked_product_op,
+      &convolution_op, &convolution_input_gradient_op, &convolution_kernel_gradient_op,
+      &max_pool_op, &max_pool_spread_op, &max_pool_pick_op, &avg_pool_op, &avg_pool_spread_op,
+      &resize_bilinear_op, &resize_bilinear_gradient_op,
+      &random_key_op, &random_uniform_op, &random_between_op, &random_integers_op, &random_normal_op, &truncated_normal_op,
+      &bernoulli_op, &dropout_op,
+      &sum_op, &prod_op, &max_op, &min_op, &mean_op, &var_op, &std_op, &unreduce_op, &extremum_mask_op,
+      &argmax_op, &argmin_op, &any_op, &all_op, &in_top_k_op,
+      &cumsum_op, &cumprod_op, &recurrence_op, &shift_op,
+      &reshape_op, &reshape_like_op, &expand_dims_op, &squeeze_op, &flatten_op, &identity_op, &permute_op,
+      &concatenate_op, &split_like_op, &stack_op, &unstack_op, &index_op, &index_grad_like_op, &slice_op,
+      &slice_grad_like_op, &pad_op, &reverse_op, &gather_op, &gather_grad_like_op, &one_hot_op, &repeat_op,
+      &repeat_grad_like_op, &tile_op, &tile_grad_like_op, &broadcast_to_op, &arange_op, &eye_op, &to_op,
+      &softmax_op, &log_softmax_op, &softmax_grad_op, &logsumexp_op, &softmax_from_logsumexp_op,
+      &softmax_cross_entropy_op, &softmax_cross_entropy_grad_op, &sparse_softmax_cross_entropy_op,
+      &sparse_softmax_cross_entropy_grad_op, &sigmoid_cross_entropy_op, &probability_cross_entropy_op, &probability_cross_entropy_grad_op,
+      &sparse_probability_op, &sparse_probability_grad_op, &binary_probability_op, &binary_probability_grad_op, &take_along_axis_op, &scatter_along_axis_op,
+      &normalize_batch_op, &normalize_batch_grad_op, &center_scale_op,
+      &sparse_coo_op, &sparse_nonzero_op, &sparse_to_dense_op, &sparse_gather_op, &sparse_dot_op, &sparse_products_op,
+      &sparse_concatenate_op,
+      &ctc_batch_cost_op, &ctc_batch_cost_grad_op, &ctc_batch_cost_grad_grad_op, &ctc_label_mask_op, &ctc_greedy_op, &ctc_beam_op,
+      &stop_gradient_op, &print_tensor_op,
+      &where_op,
+      &all_reduce_op, &all_reduce_nonlinear_op, &broadcast_op, &reduce_op, &all_gather_op, &reduce_scatter_op, &reduce_scatter_nonlinear_op,
+      &shard_op, &unshard_like_op, &all_to_all_op, &send_op, &recv_op,
+      &all_reduce_start_op, &all_reduce_wait_op,
+  };
+  for (const OpDef& row : unary_rows) rows.push_back(&row);
+  for (const OpDef& row : binary_rows) rows.push_back(&row);
+  for (const OpDef& row : compare_rows) rows.push_back(&row);
+  return rows;
+}
+
+}  // namespace kassette
