@@ -24,7 +24,7 @@ class Procedure : public Extra {
   virtual int n_out() const = 0;
   /// Whether one of these outputs may depend differentiably on input i.
   virtual bool differentiable(int i, Outputs outputs) const = 0;
-  /// The procedure whose tape this one rewinds, or null.
+  /// This, if it is the adjoint of a procedure; else null.
   virtual const VjpProcedure* as_vjp() const { return nullptr; }
   /// Runs unrecorded and keeps what `by` needs to rewind it, once; false where that is not done and the ops have to be recorded.
   virtual bool run_for(const Tensors& /*in*/, const VjpSignature& /*by*/, Residuals& /*tape*/) const { return false; }

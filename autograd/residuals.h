@@ -1,4 +1,4 @@
-// autograd/residuals.h - what a body of control flow leaves for its adjoints.
+// autograd/residuals.h - the values that a body of control flow keeps for its adjoints.
 #pragma once
 #include <vector>
 
@@ -7,28 +7,28 @@
 namespace kassette {
 
 // Note [Residuals]
-// The adjoint of a `call` node is a `call` of a VjpProcedure on the same inputs and the cotangents. By itself it runs the body recorded and
-// walks that tape. Where a plan holds both, the body runs once: the step that runs it has one output more, its tape, and each step
-// that rewinds it has that as its last input (find_residuals, tape_pass.cpp). So a tape is made, lives and dies as any value in a slot does.
-// An adjoint may keep a tape in turn, for its own adjoints; that one goes on from the tape that it took.
+// The adjoint of a `call` node is a `call` of a VjpProcedure on the same inputs and the cotangents. By itself it runs the body with recording on
+// and runs the backward pass over that tape. Where a plan holds both, the body runs once: the step that runs it has one more output, its
+// residuals, and each step that differentiates it has these as its last input (find_residuals, residuals_pass.cpp). So residuals are made,
+// live and die as any value in a slot does. An adjoint may keep residuals in turn, for its own adjoints, which continue from those that it took.
 // Only inputs that some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep no
-// constants, for nobody replays them. Where one adjoint takes the tape of a loop and keeps none itself, which is the rule, no ops are
-// recorded at all: see Note [Loops].
+// constants, since they are never replayed. Where one adjoint takes the residuals of a loop and keeps none itself, which is the usual case, no
+// ops are recorded at all: see Note [Loops].
 
-/// What ran recorded: its inputs, those wanted by an adjoint as nodes of their own, and its results.
+/// The inputs of a recorded run, as nodes of their own where an adjoint wants their cotangents, and its results.
 struct Residuals {
   Tensors args, results;
   Ref<Extra> loop;    // instead of args: the run of a compiled loop, which can go back once. See Note [Loops]
 };
-/// A tape as the value of a tensor.
+/// Residuals as the value of a tensor, and back.
 Tensor residuals_value(Residuals residuals);
 Residuals& residuals_in(const Tensor& value);
 
 /// The value of a tensor without history.
 Tensor detached(const Body& from);
 
-/// The inputs that a rewinding procedure differentiates with respect to, which outputs have cotangents, and how many inputs
-/// the rewound one has; null for other procedures.
+/// Of an adjoint: the procedure it differentiates, with respect to which inputs, which outputs have cotangents, and the number of inputs of that
+/// procedure. Null pointers for other procedures.
 struct VjpSignature {
   Extra* of = nullptr;
   const std::vector<int>* wanted = nullptr;

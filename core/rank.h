@@ -7,7 +7,7 @@ namespace kassette {
 
 constexpr bool is_rank(std::int64_t rank) { return rank >= 0 && rank <= kMaxRank; }
 
-/// `rank`, as a Spec holds it. Throws ValueError where no tensor has it: "dot: (2, 3) x (4,): rank 9; ...", with what was given.
+/// `rank`, as a TensorSpec holds it. Throws ValueError where no tensor has it: "dot: (2, 3) x (4,): rank 9; ...", with what was given.
 template <class... Given>
 std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... given) {
   if (!is_rank(rank)) {

@@ -2,8 +2,8 @@
 //
 // Each call returns a value that prints: describe(x) at a prompt shows itself, std::cout << describe(x) in a script. Colours
 // appear on a terminal that has them, unless NO_COLOR is set.
-#ifndef KASSETTE_COMFORTS_H
-#define KASSETTE_COMFORTS_H
+#ifndef KASSETTE_INSPECT_H
+#define KASSETTE_INSPECT_H
 #include <cstdint>
 #include <iosfwd>
 #include <type_traits>
@@ -206,4 +206,4 @@ KASSETTE_API MemoryReport memory();
 
 }  // namespace kassette
 
-#endif  // KASSETTE_COMFORTS_H
+#endif  // KASSETTE_INSPECT_H
