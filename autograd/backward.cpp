@@ -22,7 +22,7 @@ namespace {
 struct DeferredBackward final : Deferred {
   Tensor loss;
   Tensors xs;
-  Tensors leaves;   // of a loss that was given up: what it was computed from, with the values of then
+  Tensors leaves;  // of a loss that was given up: what it was computed from, with the values of then
   Tensors expand(const Node& node) const override;
   Tensors computed_from(const Node&) const override { return loss; }
 };
@@ -35,10 +35,10 @@ void watch_growth(Context& c, std::size_t visited) {
   c.growing = n > c.last_segment ? c.growing + 1 : 0;
   c.last_segment = n;
   if (c.growing >= 64 && n > 1000)
-    growing.say("the history behind the loss has grown in " + std::to_string(c.growing) + " successive calls of gradients and is now " +
-                     std::to_string(n) +
-                     " ops long: something carries its history from one step to the next. Keep a value without history "
-                     "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
+    growing.say("the history behind the loss has grown in " + std::to_string(c.growing) +
+                " successive calls of gradients and is now " + std::to_string(n) +
+                " ops long: something carries its history from one step to the next. Keep a value without history "
+                "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
 }
 
 /// Ones in the shape of a loss, on its device: the cotangent that a pass begins with.
@@ -46,7 +46,8 @@ Tensor seed_for(const Tensor& loss) { return broadcast_like(number_like(1, loss)
 
 }  // namespace
 
-Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues kept, Completions* told, const Tensors& ends) {
+Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues kept, Completions* told,
+                 const Tensors& ends) {
   return BackwardPass(xs, kept, told, ends).run(ys.begin(), seeds.begin(), ys.size());
 }
 
@@ -68,7 +69,8 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   const Body& l = Access::body(loss);
   if (!l.dtype.is_float()) fail<TypeError>("gradients: the loss is ", l.dtype, ", a float dtype is needed");
   for (std::int64_t i = 0; i < xs.size(); ++i) {
-    if (!xs[i].defined()) fail<ValueError>("gradients: variable ", i, " is an empty Tensor (an uninitialised variable?)");
+    if (!xs[i].defined())
+      fail<ValueError>("gradients: variable ", i, " is an empty Tensor (an uninitialised variable?)");
     const Body& x = Access::body(xs[i]);
     if (!x.node)
       fail<ValueError>("gradients: variable ", i, " of shape ", x.shape(),

@@ -19,10 +19,12 @@ class Completions {
 
 /// Cotangents of xs given `seeds`, the cotangents of ys; empty where ys do not depend on x. The adjoints' ops are recorded
 /// iff recording is on. xs must have nodes. `ends`: tensors that are treated as leaves, whatever they were computed from.
-Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved = SavedValues::retain, Completions* told = nullptr, const Tensors& ends = {});
+Tensors backward(const Tensors& ys, const Tensors& xs, const Tensors& seeds, SavedValues saved = SavedValues::retain,
+                 Completions* told = nullptr, const Tensors& ends = {});
 
 /// d(sum of loss)/dx for each x: K::gradients. Throws ValueError if x was never recorded. `rematerialize`: the caller
 /// releases the loss, the only tensor through which it holds the segment.
-Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain, Completions* told = nullptr);
+Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues saved = SavedValues::retain,
+                  Completions* told = nullptr);
 
 }  // namespace kassette

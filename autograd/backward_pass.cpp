@@ -32,13 +32,14 @@ std::atomic<std::uint32_t> next_walk{1};
 
 BackwardPass::Scratch* BackwardPass::take_scratch() {
   Context& c = context();
-  void* s = std::exchange(c.walk_scratch, nullptr);   // a walk inside a walk finds nothing and makes its own
+  void* s = std::exchange(c.walk_scratch, nullptr);  // a walk inside a walk finds nothing and makes its own
   return s ? static_cast<Scratch*>(s) : new Scratch;
 }
 void BackwardPass::give_scratch(Scratch* s) {
   constexpr std::size_t kKept = 4096;
   Context& c = context();
-  if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept || s->stack.capacity() > kKept) {
+  if (c.walk_scratch || s->entries.capacity() > kKept || s->cotangents.capacity() > kKept ||
+      s->stack.capacity() > kKept) {
     delete s;
     return;
   }
@@ -52,8 +53,8 @@ void BackwardPass::give_scratch(Scratch* s) {
 }
 
 BackwardPass::BackwardPass(const Tensors& xs, SavedValues kept, Completions* told, const Tensors& ends)
-    : xs_(xs), saved_values_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted), entries_(scratch_->entries), order_(scratch_->order),
-      cotangents_(scratch_->cotangents) {
+    : xs_(xs), saved_values_(kept), told_(told), scratch_(take_scratch()), wanted_(scratch_->wanted),
+      entries_(scratch_->entries), order_(scratch_->order), cotangents_(scratch_->cotangents) {
   do id_ = next_walk.fetch_add(1, std::memory_order_relaxed);
   while (id_ == 0);
   for (const Tensor& x : xs) {
@@ -95,7 +96,7 @@ void BackwardPass::for_each_input(const Node* n, F&& f) {
 }
 
 void BackwardPass::search(Node* root) {
-  auto& stack = scratch_->stack;   // true: all its inputs have been visited
+  auto& stack = scratch_->stack;  // true: all its inputs have been visited
   stack.push_back({root, false});
   while (!stack.empty()) {
     check_interrupt();
@@ -110,7 +111,7 @@ void BackwardPass::search(Node* root) {
     if (std::binary_search(ends_.begin(), ends_.end(), n)) continue;
     if (is_deferred(*n)) {
       expanded_[n] = expand(*n);
-    } else if (!n->op || !n->op->vjp) {   // a leaf, or the end of differentiability
+    } else if (!n->op || !n->op->vjp) {  // a leaf, or the end of differentiability
       continue;
     }
     stack.push_back({n, true});
@@ -198,7 +199,8 @@ namespace {
 /// Whether `t` has memory that nobody else sees and that may be written into.
 bool exclusive(const Tensor& t) {
   const Body& b = Access::body(t);
-  return b.device == cpu && b.storage && !is_splat(b) && !b.node && !b.symbolic() && b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
+  return b.device == cpu && b.storage && !is_splat(b) && !b.node && !b.symbolic() &&
+         b.storage->kind != Storage::kBorrowed && Access::impl(t)->count.load(std::memory_order_acquire) == 1 &&
          b.storage->count.load(std::memory_order_acquire) == 1;
 }
 
@@ -206,7 +208,9 @@ bool exclusive(const Tensor& t) {
 bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
-  if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu || !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype) return false;
+  if (!may_take(FastPath::added_in_place) || !exclusive(sum) || !b.storage || b.symbolic() || b.device != cpu ||
+      !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype)
+    return false;
   const InputView in[] = {{&s, s.data()}, {&b, b.data()}};
   run_binary(add_row(), in, s);
   count_taken(FastPath::added_in_place);
@@ -220,7 +224,7 @@ void BackwardPass::accumulate(const Body& to, Tensor g) {
   if (!slot) return;
   const Body& b = Access::body(g);
   const bool one = unrecorded_ && b.storage && b.storage->bytes == b.dtype.size() && to.numel() > 1;
-  if (!one && (!b.same_shape(to) || !b.known())) {   // the engine undoes broadcasting
+  if (!one && (!b.same_shape(to) || !b.known())) {  // the engine undoes broadcasting
     Body shape_of = to;
     shape_of.storage = {};
     g = sum_to_like(g, Access::wrap(std::move(shape_of)));
@@ -241,7 +245,7 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   const bool adds = op.accumulate && may_take(FastPath::accumulated) && sum.defined() && exclusive(sum);
   if ((!adds && !op.repeated) || n_in > kMost) return false;
   InputView arrays[kMost];
-  Value values[kMost];   // held while they are read
+  Value values[kMost];  // held while they are read
   for (int i = 0; i < n_in; ++i) {
     const Body& b = *in[i].body();
     if (b.device != cpu || !b.known()) return false;
@@ -296,7 +300,8 @@ void BackwardPass::find_completions() {
 }
 
 void BackwardPass::tell_up_to(std::size_t handled) {
-  for (; next_completion_ < completions_.size() && completions_[next_completion_].first <= handled; ++next_completion_) {
+  for (; next_completion_ < completions_.size() && completions_[next_completion_].first <= handled;
+       ++next_completion_) {
     const std::int64_t i = completions_[next_completion_].second;
     if (Tensor g = result_of(xs_[i]); g.defined()) told_->complete(i, g);
   }

@@ -15,7 +15,8 @@ namespace kassette {
 /// with a sum of cotangents for each output of a node.
 class BackwardPass final : private Accumulator {
  public:
-  explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr, const Tensors& ends = {});
+  explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr,
+                        const Tensors& ends = {});
   ~BackwardPass();
   BackwardPass(const BackwardPass&) = delete;
   BackwardPass& operator=(const BackwardPass&) = delete;
@@ -27,8 +28,8 @@ class BackwardPass final : private Accumulator {
  private:
   struct Entry {
     Node* node;
-    std::uint32_t first;   // its cotangents
-    bool relevant;         // a wanted tensor can be reached from it through adjoints
+    std::uint32_t first;  // its cotangents
+    bool relevant;        // a wanted tensor can be reached from it through adjoints
     bool wanted;
     bool has_cotangent;
   };
@@ -74,20 +75,21 @@ class BackwardPass final : private Accumulator {
   const Tensors& xs_;
   SavedValues saved_values_;
   Completions* told_;
-  std::vector<std::pair<std::size_t, std::int64_t>> completions_;   // how many nodes are handled by then, and which of xs
+  std::vector<std::pair<std::size_t, std::int64_t>>
+      completions_;  // how many nodes are handled by then, and which of xs
   std::size_t next_completion_ = 0;
-  const bool unrecorded_ = !context().recording && !context().symbolic;   // cotangents are summed in place
+  const bool unrecorded_ = !context().recording && !context().symbolic;  // cotangents are summed in place
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
-  std::vector<const Node*>& wanted_;   // sorted
+  std::vector<const Node*>& wanted_;  // sorted
   LargeList<Entry>& entries_;
-  LargeList<std::uint32_t>& order_;   // what has to be handled, last first
-  std::vector<const Node*> ends_;      // sorted: where the search stops
-  bool in_order_ = true;                // of sequence numbers
+  LargeList<std::uint32_t>& order_;  // what has to be handled, last first
+  std::vector<const Node*> ends_;    // sorted: where the search stops
+  bool in_order_ = true;             // of sequence numbers
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;
-  std::unordered_map<const Node*, std::uint32_t> others_;   // nodes that another thread's walk had claimed
+  std::unordered_map<const Node*, std::uint32_t> others_;  // nodes that another thread's walk had claimed
   std::unordered_map<const Node*, Tensors> expanded_;
 };
 

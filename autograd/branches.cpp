@@ -16,7 +16,8 @@ class Branches final : public Procedure {
     in[1].item(&taken, bool_);
     const Plan& plan = taken ? *yes_ : *no_;
     const Tensor *yes = in.begin() + 2, *no = yes + n_yes_;
-    return run_body(plan, taken ? std::span(yes, no) : std::span(no, in.end()), step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
+    return run_body(plan, taken ? std::span(yes, no) : std::span(no, in.end()),
+                    step_keys(in[0], 0, 1, plan, taken ? 0 : yes_->sources().size()));
   }
   void specs(const OpCall& call, TensorSpec* out) const override {
     out->set(result_);
@@ -37,7 +38,8 @@ class Branches final : public Procedure {
 
 TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no) {
   if (yes.dtype != no.dtype) fail<TypeError>(what, ": one branch is ", yes.dtype, ", the other ", no.dtype);
-  if (!yes.compatible(no)) fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
+  if (!yes.compatible(no))
+    fail<ValueError>(what, ": the branches have shapes ", yes, " and ", no, "; they must be equal");
   TensorSpec s = yes;
   s.refine(no);
   return s;
@@ -47,7 +49,8 @@ Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()
   auto as_list = [](const Callable<Tensor()>& f) { return [&f](const Tensors&) { return Tensors(f()); }; };
   Traced a = trace(what, {}, cpu, as_list(yes)), b = trace(what, {}, cpu, as_list(no));
   const Body &one = a.plan->outputs()[0], &other = b.plan->outputs()[0];
-  if (one.device != other.device) fail<DeviceError>(what, ": one branch is on ", one.device, ", the other on ", other.device);
+  if (one.device != other.device)
+    fail<DeviceError>(what, ": one branch is on ", one.device, ", the other on ", other.device);
   TensorSpec result = common_spec(what, one, other);
   Tensors in;
   {

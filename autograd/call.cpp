@@ -42,7 +42,7 @@ class VjpProcedure final : public Procedure {
 
   Ref<Extra> of_;
   std::vector<int> wanted_;
-  std::vector<char> has_dy_;   // per output of the procedure
+  std::vector<char> has_dy_;  // per output of the procedure
   int n_in_;
 };
 
@@ -66,7 +66,8 @@ Tensor argument(const Tensor& t, bool recording) {
 /// Recording for a walk alone, unless an outer tape records already.
 class ForWalk {
  public:
-  explicit ForWalk(Context& c) : replays_(c.replays, c.replays && c.recording), on_(c.recording, true), eager_(c.symbolic, false) {}
+  explicit ForWalk(Context& c)
+      : replays_(c.replays, c.replays && c.recording), on_(c.recording, true), eager_(c.symbolic, false) {}
 
  private:
   Scoped<bool> replays_, on_, eager_;
@@ -158,11 +159,13 @@ Tensors VjpProcedure::go_back(const Residuals& residuals, const Tensors& in) con
   std::int64_t next = n_in_;
   for (char has : has_dy_) dys.push_back(has ? in[next++] : Tensor());
   Tensors found = static_cast<LoopRun&>(*residuals.loop).backward(dys);
-  for (int i : wanted_) {   // input 0 is the key
+  for (int i : wanted_) {  // input 0 is the key
     const Tensor& g = found[i - 1];
     d.push_back(g.defined() ? g : zeros_of(in[i]));
   }
-  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop("the way back of a loop", d, [&] { return walk_back(record_own(in, nullptr), in, /*consume=*/false); });
+  if (__builtin_expect(shadow != nullptr, 0))
+    shadow->after_loop("the way back of a loop", d,
+                       [&] { return walk_back(record_own(in, nullptr), in, /*consume=*/false); });
   return d;
 }
 
@@ -194,7 +197,8 @@ Tensor residuals_value(Residuals residuals) {
   Body b;
   b.set(TensorSpec(int64, {}));
   b.device = cpu;
-  b.storage = Storage::borrow(held.get(), sizeof(Residuals), {[](void* state) { delete static_cast<Residuals*>(state); }, held.get()});
+  b.storage = Storage::borrow(held.get(), sizeof(Residuals),
+                              {[](void* state) { delete static_cast<Residuals*>(state); }, held.get()});
   static_cast<void>(held.release());
   return Access::wrap(std::move(b));
 }
@@ -207,7 +211,8 @@ Tensors ResidualCall::run(const Tensors& in) const {
   if (taken) count_taken(FastPath::tape_taken);
   if (!keeps) return p.as_vjp()->rewind(own, last ? std::move(*taken) : *taken, consumes);
   Residuals residuals;
-  if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->rewound(), residuals)) residuals = record(p, own, wanted, taken);
+  if (!vjp || context().recording || !p.run_for(own, procedure(*vjp).as_vjp()->rewound(), residuals))
+    residuals = record(p, own, wanted, taken);
   Tensors results = residuals.loop ? std::exchange(residuals.results, Tensors()) : residuals.results;
   results.push_back(residuals_value(std::move(residuals)));
   return results;
@@ -218,9 +223,7 @@ void ResidualCall::specs(const OpCall& call, TensorSpec* out) const {
   if (keeps) out[call.n_out - 1].set(TensorSpec(int64, {}));
 }
 
-Tensor detached(const Body& from) {
-  return Access::wrap(plain_body(from, from.device, read_value(from)));
-}
+Tensor detached(const Body& from) { return Access::wrap(plain_body(from, from.device, read_value(from))); }
 
 VjpSignature vjp_signature(const Attrs& attrs) {
   const VjpProcedure* v = procedure(attrs).as_vjp();
@@ -228,16 +231,16 @@ VjpSignature vjp_signature(const Attrs& attrs) {
 }
 
 constinit const OpDef call_op{.name = "call",
-                               .rule = call_rule,
-                               .cpu = call_kernel,
-                               .vjp = call_gradient,
-                               .saves_in = ~0u,
-                               .host = 1,
-                               .traits = kView,
-                               .n_out = 0,
-                               .anywhere = true,
-                               .outputs = outputs_in<ListAttrs>,
-                               .cuda = call_kernel};
+                              .rule = call_rule,
+                              .cpu = call_kernel,
+                              .vjp = call_gradient,
+                              .saves_in = ~0u,
+                              .host = 1,
+                              .traits = kView,
+                              .n_out = 0,
+                              .anywhere = true,
+                              .outputs = outputs_in<ListAttrs>,
+                              .cuda = call_kernel};
 
 Tensors call_now(Ref<Extra> procedure, const Tensors& in) {
   const ListAttrs attrs{kassette::procedure(*procedure).n_out()};

@@ -32,7 +32,9 @@ class Chain {
       : table_(table), d_(dtype == float64), element_(dtype.size()), shape_(shape) {}
 
   static Place memory(std::byte* base, std::int64_t skip = 0) { return {.base = base, .skip = skip}; }
-  static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) { return {.source = source, .first = first, .skip = skip}; }
+  static Place of_source(int source, std::int64_t first = 0, std::int64_t skip = 0) {
+    return {.source = source, .first = first, .skip = skip};
+  }
   Place new_chunk() { return {.chunk = n_chunks_++}; }
   /// A chunk of one repeated element: of memory, or of a source.
   Place repeated(const std::byte* one, int source = -1);
@@ -57,12 +59,16 @@ class Chain {
   }
   void finish();
   /// Whether the program may have another step.
-  bool has_room() const { return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps; }
+  bool has_room() const {
+    return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps;
+  }
   int length() const { return n_code_; }
   const ChainShape& shape() const { return shape_; }
 
   /// The whole chain, whose table is device_chain_table(), enqueued.
-  void run_on(Device device) const { run_chain(device, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_}); }
+  void run_on(Device device) const {
+    run_chain(device, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_});
+  }
   /// Elements of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
   /// The same in pieces of `size` elements. The memory of sources is `block`, for one piece after the other; done(at, n) follows each.

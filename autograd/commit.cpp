@@ -43,8 +43,11 @@ void Plan::check_increments() const {
     const Effect& e = program_.effects[i];
     if (e.step >= 0 || e.mode == Effect::kSet || e.cell->load().storage) continue;
     bool set = false;
-    for (std::size_t k = 0; k < i; ++k) set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
-    if (!set) fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
+    for (std::size_t k = 0; k < i; ++k)
+      set = set || (program_.effects[k].cell == e.cell && program_.effects[k].mode == Effect::kSet);
+    if (!set)
+      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec,
+                         " has no value yet; give it one with K::set_value");
   }
 }
 
@@ -56,10 +59,10 @@ void Plan::find_alone(Frame& f) const {
     if (e.step < 0) continue;
     Body& current = f.own[e.current];
     const Value& now = e.cell->value;
-    if (e.mode != Effect::kSet) put(current, now);   // adds count from what the variable is now
+    if (e.mode != Effect::kSet) put(current, now);  // adds count from what the variable is now
     // Alone: the cell and our frame hold the only counts, and the cell's lock keeps others from taking one.
-    if (may_take(FastPath::updated_in_place) && current.storage == now.storage && now.storage->kind != Storage::kBorrowed &&
-        now.storage->count.load(std::memory_order_acquire) == 2) {
+    if (may_take(FastPath::updated_in_place) && current.storage == now.storage &&
+        now.storage->kind != Storage::kBorrowed && now.storage->count.load(std::memory_order_acquire) == 2) {
       put(f.own[step(e.step).out], value_in(current));
       f.commit.in_place[i] = 1;
       count_taken(FastPath::updated_in_place);
@@ -81,7 +84,8 @@ void Plan::prepare_tail(Frame& f) const {
   for (const Effect& e : program_.effects) {
     const Body& value = e.step >= 0 ? f.own[e.slot] : *f.at[e.slot];
     if (!value.same_shape(e.cell->spec))
-      fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ", shape_text(value));
+      fail<ValueError>(name_of(e), ": the variable has shape ", shape_text(e.cell->spec), ", the value ",
+                       shape_text(value));
   }
   f.commit.replaced.reserve(program_.effects.size());
   for (int k = program_.first_tail; k < end; ++k) f.arrays.resize(std::max<std::size_t>(f.arrays.size(), step(k).n_in));
@@ -100,7 +104,7 @@ void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
     e.cell->store(value_in(from));
     return;
   }
-  for (const LeafSlot& v : program_.variables)   // our snapshot would keep the cell from being alone
+  for (const LeafSlot& v : program_.variables)  // our snapshot would keep the cell from being alone
     if (v.node->cell == e.cell && !program_.root[v.slot]) f.own[v.slot].storage = {};
   accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(room));
 }
@@ -113,17 +117,18 @@ void Plan::commit(Frame& f) const {
   locks.lock();
   for (const Effect& e : program_.effects)
     if (e.step >= 0 && !e.cell->value.storage)
-      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec, " has no value yet; give it one with K::set_value");
+      fail<RuntimeError>(name_of(e), ": the variable ", e.cell->spec,
+                         " has no value yet; give it one with K::set_value");
   find_alone(f);
   prepare_tail(f);
-  std::vector<Ref<Storage>> room;   // of sums that are no steps, should they not be alone
+  std::vector<Ref<Storage>> room;  // of sums that are no steps, should they not be alone
   for (const Effect& e : program_.effects)
     if (e.step < 0 && e.mode != Effect::kSet) room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
   auto next_room = room.begin();
   // From here on nothing fails.
   Uninterrupted whole;
   for (const FusionGroup& group : f.commit.groups) run_group(f, group);
-  launch_captured();   // others see the variables from now on
+  launch_captured();  // others see the variables from now on
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
     if (f.commit.in_place[i]) e.cell->changed();

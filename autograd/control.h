@@ -45,15 +45,17 @@ class ResidualCall final : public Procedure {
 
   Ref<Extra> of;
   bool keeps = false, takes = false;
-  bool last = false;          // no later step takes the tape that this one takes
-  bool consumes = false;      // nor any that was made from it: saved values may go as they are used
-  std::vector<char> wanted;   // keeps: which inputs need history
-  Ref<Extra> vjp;        // keeps: the one step that takes the tape, where that keeps none; else null
+  bool last = false;         // no later step takes the tape that this one takes
+  bool consumes = false;     // nor any that was made from it: saved values may go as they are used
+  std::vector<char> wanted;  // keeps: which inputs need history
+  Ref<Extra> vjp;            // keeps: the one step that takes the tape, where that keeps none; else null
 };
 
 extern const OpDef call_op;
 /// The call of a step that keeps or takes a tape, or null.
-inline const ResidualCall* taped_call(const Step& s) { return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr; }
+inline const ResidualCall* taped_call(const Step& s) {
+  return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr;
+}
 /// What a step of that row does on concrete tensors, recorded iff recording is on.
 inline Tensors run_call(const Attrs& attrs, const Tensors& in) { return procedure(*attrs.extra).run(in); }
 VjpSignature vjp_signature(const Attrs& attrs);
@@ -70,12 +72,13 @@ inline void append(Tensors& to, std::span<const Tensor> list) {
 
 /// A function of tensors recorded once on placeholders. What it uses from outside is an input of the node that holds it.
 struct Traced {
-  Ref<Plan> plan;      // inputs: the arguments, then the captures
+  Ref<Plan> plan;  // inputs: the arguments, then the captures
   Tensors captures;
 };
 /// A placeholder of the body that is recorded now: it stands for what a step is given.
 Tensor stand_in(const TensorSpec& spec, Device device);
-Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device, const Callable<Tensors(const Tensors&)>& f);
+Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
+             const Callable<Tensors(const Tensors&)>& f);
 /// Whether what is done with these is recorded: recording is on and one of them has history.
 bool is_recorded(const Tensors& args);
 /// Runs a body: recorded where that is so.
@@ -90,7 +93,8 @@ class PlainStep {
   PlainStep(std::int64_t step, std::int64_t steps) : PlainStep(context(), step, steps) {}
 
  private:
-  PlainStep(Context& c, std::uint64_t step, std::uint64_t steps) : step_(c.loop_step, c.loop_step * steps + step), steps_(c.loop_steps, c.loop_steps * steps) {}
+  PlainStep(Context& c, std::uint64_t step, std::uint64_t steps)
+      : step_(c.loop_step, c.loop_step * steps + step), steps_(c.loop_steps, c.loop_steps * steps) {}
   Scoped<std::uint64_t> step_, steps_;
 };
 

@@ -10,15 +10,16 @@ namespace kassette {
 struct Frame {
   explicit Frame(const Program& program);
   void clear();
-  std::vector<const Body*> at;   // per slot: its own body, a constant of the plan, or what is fed
+  std::vector<const Body*> at;  // per slot: its own body, a constant of the plan, or what is fed
   std::vector<Body> own;
-  std::vector<InputView> arrays;     // inputs of the running step
-  std::vector<FusionGroup> groups;       // per step of a specialised program: what begins there, once it was found and where shapes alone decide
+  std::vector<InputView> arrays;  // inputs of the running step
+  std::vector<FusionGroup>
+      groups;  // per step of a specialised program: what begins there, once it was found and where shapes alone decide
   struct {
     std::vector<Cell*> cells;
-    std::vector<char> in_place;    // per effect
+    std::vector<char> in_place;  // per effect
     std::vector<FusionGroup> groups;
-    std::vector<Value> replaced;   // old storage, released after the locks
+    std::vector<Value> replaced;  // old storage, released after the locks
   } commit;
   const Tensors* keys = nullptr;
   std::int64_t next_key = 0;

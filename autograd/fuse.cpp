@@ -42,7 +42,7 @@ FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
 /// fused, unless it reads splats.
 FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   FusionGroup group{begin, begin, 0, 0, false, false};
-  bool known = true;   // all that decides
+  bool known = true;  // all that decides
   DType dtype;
   Device device;
   bool splats = false;
@@ -66,7 +66,8 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
       std::int64_t m = b.numel();
       bool splat = is_splat(b);
       if (device != cpu && m > 1 && group.width == group.n && repeats_rows(b, out)) group.width = m;
-      fits = fits && b.dtype == dtype && (m == group.n || m == 1 || splat || (m == group.width && repeats_rows(b, out)));
+      fits =
+          fits && b.dtype == dtype && (m == group.n || m == 1 || splat || (m == group.width && repeats_rows(b, out)));
       splats = splats || splat;
     }
     if (!fits) break;
@@ -92,7 +93,9 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
 bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   const Step& s = step(group.end);
   const int from = step(group.end - 1).out;
-  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from || stays(from, group.end + 1) || group.n <= kFoldRow) return false;
+  if (!may_take(FastPath::chain_summed) || !sums(s) || s.need != 2 || s.tail || input(s, 0) != from ||
+      stays(from, group.end + 1) || group.n <= kFoldRow)
+    return false;
   infer(f, s);
   return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
 }
@@ -137,12 +140,14 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   if (call.device != cpu) return 0;
   if (!product.known) product.op->rule(call, &made);
   // The sum has the product's shape, whoever makes it: where shapes are known nobody infers it again.
-  if (row.rank > made.rank || (row.rank > 0 && row.dims[row.rank - 1] != 1 && row.dims[row.rank - 1] != made.dims[made.rank - 1])) return 0;
+  if (row.rank > made.rank ||
+      (row.rank > 0 && row.dims[row.rank - 1] != 1 && row.dims[row.rank - 1] != made.dims[made.rank - 1]))
+    return 0;
   summed.set(made);
   made.device = summed.device = cpu;
   const Step* next = k + 2 < end ? &step(k + 2) : nullptr;
-  const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail && input(*next, 0) == sum.out &&
-                    !stays(sum.out, k + 3) && !f.own[next->out].storage;
+  const bool relu = next && next->op->pattern == Pattern::relu && next->need == 2 && !next->tail &&
+                    input(*next, 0) == sum.out && !stays(sum.out, k + 3) && !f.own[next->out].storage;
   if (relu) *(out = &f.own[next->out]) = plain_body(made, cpu);
   out->offset = 0;
   if (!product.op->with_bias(call, row, relu)) return 0;
@@ -157,8 +162,9 @@ template <class T>
 void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
   parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) T block[kFoldRow];
-    chain.run_blocks(begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow, reinterpret_cast<std::byte*>(block),
-                     [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
+    chain.run_blocks(
+        begin * kFoldRow, std::min(end * kFoldRow, n), kFoldRow, reinterpret_cast<std::byte*>(block),
+        [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
   });
 }
 /// Memory for the sums of the rows of n elements, of the rows of these, and so on.
@@ -174,7 +180,8 @@ void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
   std::int64_t m = (n + kFoldRow - 1) / kFoldRow;
   for (; m > 1; m = (m + kFoldRow - 1) / kFoldRow) {
     T* next = partial + m;
-    for (std::int64_t at = 0; at < m; at += kFoldRow) fold_loops<T>(Fold::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
+    for (std::int64_t at = 0; at < m; at += kFoldRow)
+      fold_loops<T>(Fold::sum).rows(partial + at, next + at / kFoldRow, 1, std::min(kFoldRow, m - at));
     partial = next;
   }
   *out = mean ? *partial / static_cast<T>(n) : *partial;
@@ -192,16 +199,17 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group
 }
 
 void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) const {
-  Place kept[Chain::kMaxSteps];   // results that are read again
+  Place kept[Chain::kMaxSteps];  // results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
     bool one = is_splat(b) || (b.numel() == 1 && group.n != 1);
-    if (b.storage) return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == group.n ? 0 : -b.bytes());
+    if (b.storage)
+      return one ? chain.repeated(b.data()) : chain.memory(b.data(), b.numel() == group.n ? 0 : -b.bytes());
     int j = group.begin;
     while (step(j).out != slot) ++j;
     return kept[j - group.begin];
   };
-  int acc = -1;   // the slot whose value is in registers
+  int acc = -1;  // the slot whose value is in registers
   for (int k = group.begin; k < group.chain_end(); ++k) {
     const Step& s = step(k);
     chain.step(s, program_.reads(s), acc, place);
@@ -219,7 +227,9 @@ void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) con
 
 /// A chain, and perhaps the sum of what it makes.
 void Plan::run_fused(Frame& f, const FusionGroup& group) const {
-  count_taken(group.sums ? FastPath::chain_summed : step(group.begin).tail ? FastPath::chain_of_update : FastPath::chain);
+  count_taken(group.sums               ? FastPath::chain_summed
+              : step(group.begin).tail ? FastPath::chain_of_update
+                                       : FastPath::chain);
   const Body& first = f.own[step(group.begin).out];
   const DType dtype = first.dtype;
   Chain chain(dtype, {.rows = group.n / group.width, .width = group.width}, table_for(first.device, group.n));

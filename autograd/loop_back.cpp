@@ -61,7 +61,9 @@ std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
       int share = plan_.input(plan_.step(add), 1), product = p.maker[share];
       if (product < 0 || !plan_.step(product).op->accumulate || reads[share] != 1 || p.kept[share]) break;
       const Bound &a = bounds_[add], &b = bounds_[product];
-      if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent || !body(share).same_shape(body(start))) break;
+      if (!b.step || b.device != cpu || a.dynamic || b.dynamic || a.once || b.once || a.silent || b.silent ||
+          !body(share).same_shape(body(start)))
+        break;
       adds.push_back(add);
       slot = plan_.input(plan_.step(add), 0);
     }
@@ -104,7 +106,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
     if (!dx) {
       const Body& x = Access::body(in_[i + 1]);
       dx = Storage::allocate(x.bytes(), x.device);
-      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);   // steps before had nothing for it
+      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);  // steps before had nothing for it
     }
     if (!writes_rows(slot) || p.kept[slot] || has_stack(slot)) continue;
     body(slot).storage = stacks_[slot] = dx;
@@ -171,8 +173,9 @@ Tensors LoopRun::backward(const Tensors& dys) {
   try {
     for (; t >= 0; --t) {
       const Variant& v = p.variants[now];
-      if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;   // nothing depends on earlier steps
-      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1)) begin = recompute_segment(t);
+      if (std::find(v.has_dy.begin(), v.has_dy.end(), 1) == v.has_dy.end()) break;  // nothing depends on earlier steps
+      if (call_.segment > 0 && (t == call_.steps - 1 || t % call_.segment == call_.segment - 1))
+        begin = recompute_segment(t);
       restore(t, begin);
       Back& back = backs_[now];
       if (!back.bound) bind_back(v, back);
@@ -205,8 +208,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
     const int k = p.arity.n_ys + i;
     results.push_back(p.variants[now].has_dy[k] ? outlives(p.dys[k]) : Tensor());
   }
-  for (int i = 0; i < p.arity.n_captures; ++i)
-    results.push_back(shares[i] ? detached(body(p.sums[i])) : Tensor());
+  for (int i = 0; i < p.arity.n_captures; ++i) results.push_back(shares[i] ? detached(body(p.sums[i])) : Tensor());
   return results;
 }
 

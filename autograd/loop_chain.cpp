@@ -13,10 +13,10 @@ constexpr double kZero64 = 0;
 
 }  // namespace
 
-LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
-                       const std::vector<LoopGroup>& groups)
-    : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(groups), totals_(bodies.size()), slots_(bodies.size()),
-      banned_(groups.size()) {
+LoopChains::LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
+                       std::vector<char> rooted, const std::vector<LoopGroup>& groups)
+    : plan_(plan), bodies_(bodies), plain_(plain), rooted_(std::move(rooted)), items_(groups), totals_(bodies.size()),
+      slots_(bodies.size()), banned_(groups.size()) {
   for (const LoopGroup& group : groups)
     for (int k : {group.step, group.add}) {
       if (k < 0) continue;
@@ -69,13 +69,14 @@ std::size_t LoopChains::extend(std::size_t begin) {
   shape_ = {.rows = 1, .width = body(at(begin).out).numel()};
   std::size_t same = begin;
   while (same < end && body(at(same).out).numel() == shape_.width) ++same;
-  for (std::size_t i = begin; i < same; ++i)   // rows that repeat give the shape
+  for (std::size_t i = begin; i < same; ++i)  // rows that repeat give the shape
     for (int k = 0; k < at(i).n_in; ++k)
       if (std::int64_t n = body(in(at(i), k)).numel(); n != 1 && n != shape_.numel()) {
         if (shape_.rows == 1) shape_ = {.rows = shape_.width / n, .width = n};
         else if (shape_.width != n) same = std::min(same, i);
       }
-  bool small = shape_.width * dtype_.size() < fast_path_thresholds.loop_chain_row || shape_.numel() * dtype_.size() < fast_path_thresholds.loop_chain;
+  bool small = shape_.width * dtype_.size() < fast_path_thresholds.loop_chain_row ||
+               shape_.numel() * dtype_.size() < fast_path_thresholds.loop_chain;
   if (small) same = begin;
   clear(same, end);
   return same;
@@ -85,7 +86,8 @@ bool LoopChains::takes(std::size_t i) {
   const Step& s = at(i);
   if (!plain_[items_[i].step] || s.n_out != 1) return false;
   const Body& out = body(s.out);
-  if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0) return false;
+  if ((out.dtype != float32 && out.dtype != float64) || (dtype_.given() && out.dtype != dtype_) || out.numel() == 0)
+    return false;
   const ChainShape before = shape_;
   const bool windows = s.op->pattern == Pattern::slice || s.op->pattern == Pattern::embed;
   const bool taken = windows ? takes_window(s) : s.fusible && takes_elements(s);
@@ -129,7 +131,9 @@ bool LoopChains::takes_elements(const Step& s) {
 bool LoopChains::fits(const ColumnSlice& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
-  if (w.width * dtype_.size() < fast_path_thresholds.loop_chain_row || w.rows * w.width * dtype_.size() < fast_path_thresholds.loop_chain) return false;
+  if (w.width * dtype_.size() < fast_path_thresholds.loop_chain_row ||
+      w.rows * w.width * dtype_.size() < fast_path_thresholds.loop_chain)
+    return false;
   for (int s : early_) {
     std::int64_t n = body(s).numel();
     if (n % w.rows) return false;
@@ -147,7 +151,8 @@ bool LoopChains::takes_window(const Step& s) {
   const int from = in(s, 0);
   const Role role = slot(from).role;
   ColumnSlice w;
-  if (role == kEmbedded || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w)) return false;
+  if (role == kEmbedded || (slices && role == kSlice) || !column_slice_of(s.attrs, body(slices ? from : s.out), &w))
+    return false;
   if (!dtype_.given()) dtype_ = body(s.out).dtype;
   if (!fits(w) || (slices ? role == kElements && !wide(from) : body(from).numel() != shape_.numel())) return false;
   slot(s.out).role = slices ? kSlice : kEmbedded;
@@ -179,8 +184,10 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
       if (stays(s)) return static_cast<std::ptrdiff_t>(i);
     } else if (made.role == kEmbedded) {
       if (made.uses == 0 ? !tiles(made) : made.uses != 1 || stays(s))
-        for (std::size_t k = begin; k < end; ++k)   // what is embedded first goes
-          if (at(k).op->pattern == Pattern::embed && (k == i || made.windows.front().first == slot(at(k).out).windows.front().first)) return static_cast<std::ptrdiff_t>(k);
+        for (std::size_t k = begin; k < end; ++k)  // what is embedded first goes
+          if (at(k).op->pattern == Pattern::embed &&
+              (k == i || made.windows.front().first == slot(at(k).out).windows.front().first))
+            return static_cast<std::ptrdiff_t>(k);
     }
   }
   return -1;
@@ -231,7 +238,8 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
 int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
   while (slot(s).uses)
     for (std::size_t i = begin; i < end; ++i)
-      if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op->pattern != Pattern::embed && (in(at(i), 0) == s || in(at(i), 1) == s)) {
+      if (at(i).n_in == 2 && slot(at(i).out).role == kEmbedded && at(i).op->pattern != Pattern::embed &&
+          (in(at(i), 0) == s || in(at(i), 1) == s)) {
         s = at(i).out;
         break;
       }
@@ -243,7 +251,8 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
   const ColumnSlice& w = slot(s.out).windows.front();
   const bool sums = slot(whole).windows.size() > 1;
   if (sums) {
-    auto* zero = dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
+    auto* zero =
+        dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
     to.chain.binary(add_row(), s.attrs, to.chain.repeated(zero), /*turned=*/false);
   }
   to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
@@ -254,13 +263,15 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
   Chain& chain = to.chain;
-  std::vector<std::size_t> order;   // of the items that have instructions
+  std::vector<std::size_t> order;  // of the items that have instructions
   for (std::size_t i = begin; i < end; ++i) {
     const Slot& made = slot(at(i).out);
-    if (made.role == kElements ? !wide(at(i).out) : at(i).op->pattern == Pattern::slice || at(i).op->pattern == Pattern::embed) order.push_back(i);
+    if (made.role == kElements ? !wide(at(i).out)
+                               : at(i).op->pattern == Pattern::slice || at(i).op->pattern == Pattern::embed)
+      order.push_back(i);
     if (made.role == kEmbedded && made.uses == 0) to.made.push_back(at(i).out);
   }
-  int acc = -1;   // the slot whose value is in registers
+  int acc = -1;  // the slot whose value is in registers
   for (std::size_t k = 0; k < order.size(); ++k) {
     const Step& s = at(order[k]);
     Slot& made = slot(s.out);

@@ -17,34 +17,34 @@ namespace kassette {
 
 /// What runs at one place of a step's list.
 struct LoopGroup {
-  int step = -1;    // of the plan
-  int sum = -1;     // the slot that `step`, a product, is added to; by the step `add` of the plan
+  int step = -1;  // of the plan
+  int sum = -1;   // the slot that `step`, a product, is added to; by the step `add` of the plan
   int add = -1;
-  int chain = -1;   // or a chain, by index
+  int chain = -1;  // or a chain, by index
   bool operator==(const LoopGroup&) const = default;
 };
 
 /// Elementwise steps of a loop fused into one pass over rows, slices of operands and padded results among them.
 struct LoopChain {
   Chain chain;
-  int first;               // a step, for messages
-  std::vector<int> made;   // slots that it writes
+  int first;              // a step, for messages
+  std::vector<int> made;  // slots that it writes
 };
 
 /// The fuser of loops: groups the elementwise steps, slices and embeddings of one list of steps, and emits a chain for each group.
 class LoopChains {
  public:
   /// `rooted`: slots that are read elsewhere. `plain`: per step of the plan, whether shapes are known and it runs on the CPU.
-  LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain, std::vector<char> rooted,
-             const std::vector<LoopGroup>& groups);
+  LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
+             std::vector<char> rooted, const std::vector<LoopGroup>& groups);
   std::vector<LoopGroup> find(std::vector<std::unique_ptr<LoopChain>>& chains);
 
  private:
   enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
   struct Slot {
     Role role = kOutside;
-    int step = -1;                // that makes it
-    int uses = 0;                 // reads of its value in the group
+    int step = -1;  // that makes it
+    int uses = 0;   // reads of its value in the group
     int chunk = -1;
     std::vector<ColumnSlice> windows;  // of a slice one, of what is embedded all
   };
@@ -76,10 +76,10 @@ class LoopChains {
   const std::vector<char>& plain_;
   const std::vector<char> rooted_;
   const std::vector<LoopGroup>& items_;
-  std::vector<int> totals_;      // per slot: reads of its value in the list
+  std::vector<int> totals_;  // per slot: reads of its value in the list
   std::vector<Slot> slots_;
-  std::vector<char> banned_;     // per item
-  std::vector<int> early_;       // results of elementwise steps before the shape was known
+  std::vector<char> banned_;  // per item
+  std::vector<int> early_;    // results of elementwise steps before the shape was known
   ChainShape shape_{.rows = 0, .width = 0};
   DType dtype_;
   bool full_ = false;

@@ -49,15 +49,16 @@ namespace {
 /// A body and its adjoint as they are recorded, on stand-ins, one way back after the other.
 class Recording {
  public:
-  Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps);
+  Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+            const std::vector<char>& wanted, std::int64_t steps);
   /// The ways back from a step whose outputs have these cotangents on; false where there are too many.
   bool find_variants(const std::vector<char>& has_dy);
   /// The plan of all; of variants what are outputs of it.
   Ref<Plan> build(const char* what);
 
-  Tensors keys, in, outs, sums;   // the body's; so far the cotangents of captures
-  std::vector<int> to;            // the arguments to which the walk goes
-  std::vector<Tensor> dys;        // per output; empty where no way back has one
+  Tensors keys, in, outs, sums;  // the body's; so far the cotangents of captures
+  std::vector<int> to;           // the arguments to which the walk goes
+  std::vector<Tensor> dys;       // per output; empty where no way back has one
   std::vector<Variant> variants;
 
  private:
@@ -68,13 +69,15 @@ class Recording {
   Tensors xs_, results_;
 };
 
-Recording::Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args, const std::vector<char>& wanted, std::int64_t steps)
+Recording::Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
+                     const std::vector<char>& wanted, std::int64_t steps)
     : in(stand_ins(args)), arity_(arity) {
   for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
   try {
     outs = body.inline_into_tape(in, &keys);
-  } catch (const Error&) {   // shapes that do not fit: the first step would say so
-    rethrow_edited([&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
+  } catch (const Error&) {  // shapes that do not fit: the first step would say so
+    rethrow_edited(
+        [&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
   }
   results_ = outs;
   dys.resize(outs.size());
@@ -107,8 +110,9 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
   }
   const Tensors d = backward(ys, xs_, seeds);
   for (std::int64_t k = 0; k < d.size(); ++k) {
-    if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum]))) continue;   // this step has no share
-    v.din[to[k]] = results_.size();   // among the results; build() turns it into the slot
+    if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum])))
+      continue;                      // this step has no share
+    v.din[to[k]] = results_.size();  // among the results; build() turns it into the slot
     if (to[k] >= arity_.n_xs && !is_capture(to[k])) before[to[k] - arity_.n_xs + arity_.n_ys] = 1;
     results_.push_back(d[k]);
   }
@@ -147,7 +151,8 @@ Ref<Plan> Recording::build(const char* what) {
 }  // namespace
 
 Ref<LoopProgram> LoopProgram::with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
-                                           const std::vector<char>& wanted, const std::vector<char>& has_dy, std::int64_t steps) {
+                                           const std::vector<char>& wanted, const std::vector<char>& has_dy,
+                                           std::int64_t steps) {
   Scoped<ScopeState> on(context(), symbolic_scope());
   Recording r(body, arity, args, wanted, steps);
   if (!r.find_variants(has_dy)) return {};

@@ -40,15 +40,15 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     n_in += s.n_in;
     n_out += s.n_out;
   }
-  arrays_.reserve(n_in);   // steps point into them
+  arrays_.reserve(n_in);  // steps point into them
   results_.reserve(n_out);
   for (std::size_t i = 0; i < p.args.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
-    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from), from.device, from.storage, from.offset);
+    body(p.args[i]) = plain_body(static_cast<int>(i) < p.arity.n_xs ? element_spec(from) : TensorSpec(from),
+                                 from.device, from.storage, from.offset);
   }
   for (int slot : p.keys) body(slot) = plain_body(TensorSpec(int64, {2}), cpu);
-  for (int i = 0; i < p.arity.n_carry; ++i)
-    states_.push_back({p.outs[p.arity.n_ys + i], p.args[p.arity.n_xs + i]});
+  for (int i = 0; i < p.arity.n_carry; ++i) states_.push_back({p.outs[p.arity.n_ys + i], p.args[p.arity.n_xs + i]});
 }
 
 LoopRun::~LoopRun() {
@@ -163,13 +163,13 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
       for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
-        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];   // another shape in each step
+        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // another shape in each step
         if ((!value && !shape) || b.once || b.silent) continue;
         if (value && writes_rows(slot)) give_stack(slot, rows);
         else listed_.push_back(slot);
       }
     }
-    for (const Carried& c : states_) {   // a state is the row before of what made it
+    for (const Carried& c : states_) {  // a state is the row before of what made it
       if (!p.kept[c.to]) continue;
       if (writes_rows(c.from)) give_stack(c.from, rows);
       else listed_.push_back(c.to);
@@ -205,7 +205,8 @@ void LoopRun::fail_at(std::int64_t t, const char* direction) {
   if (running_) log_failure(plan_, running_ - plan_.steps.data());
   const char* function = running_ ? function_name(running_->function) : nullptr;
   rethrow_edited([&](const char* message) {
-    return text(renamed(message, !function && running_ && names_nobody(message) ? running_->op->name : function), " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
+    return text(renamed(message, !function && running_ && names_nobody(message) ? running_->op->name : function),
+                " (step ", t + 1, " of ", call_.steps, " of ", direction, call_.what, ")");
   });
 }
 
@@ -232,7 +233,8 @@ Tensors LoopRun::forward(bool way_back) {
       results.push_back(stack_for(call_.what, lists_[i]));
     } else {
       const Body& row = body(slot);
-      results.push_back(Access::wrap(plain_body(stacked_spec(call_.what, row, call_.steps), row.device, stacks_[slot])));
+      results.push_back(
+          Access::wrap(plain_body(stacked_spec(call_.what, row, call_.steps), row.device, stacks_[slot])));
     }
   }
   lists_.clear();
@@ -358,7 +360,8 @@ void LoopRun::execute(LoopChain& c) {
   if (shape.rows == 1)
     parallel_for(shape.width, part, [&](std::int64_t begin, std::int64_t end) { c.chain.run(begin, end); });
   else
-    parallel_for(shape.rows, std::max<std::int64_t>(1, part / shape.width), [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
+    parallel_for(shape.rows, std::max<std::int64_t>(1, part / shape.width),
+                 [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
 }
 
 /// A step's share of a capture's cotangent goes where the others are.
@@ -377,7 +380,7 @@ void LoopRun::add_product_to(const LoopGroup& group) {
 }
 
 void LoopRun::run(const OpCall& call, const Step& s) {
-  if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {   // computed anew, not printed anew
+  if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // computed anew, not printed anew
     put(*call.out[0], read_value(*call.in[0].body));
   } else {
     compute(call);
@@ -412,10 +415,12 @@ void LoopRun::collect_outputs() {
     }
 }
 
-void LoopRun::check_output(int slot) { check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]); }
+void LoopRun::check_output(int slot) {
+  check_rows(call_.what, "an output", body(slot), body(program_->args[0]).dims[0]);
+}
 
 void LoopRun::carry(const std::vector<Carried>& list) {
-  moved_.clear();   // all are read before one is written
+  moved_.clear();  // all are read before one is written
   for (const Carried& c : list) moved_.push_back(c.from < 0 ? Value() : value_in(body(c.from)));
   for (std::size_t i = 0; i < list.size(); ++i) {
     Body& to = body(list[i].to);
@@ -429,8 +434,7 @@ void LoopRun::check_shapes() {
   for (int i = 0; call_.batched && i < program_->arity.n_ys; ++i)
     if (int slot = program_->outs[i]; !dynamic_[slot]) check_output(slot);
   for (std::size_t i = 0; i < states_.size(); ++i)
-    if (!dynamic_[states_[i].from])
-      check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
+    if (!dynamic_[states_[i].from]) check_state(call_.what, body(states_[i].to), body(states_[i].from), i);
 }
 
 }  // namespace kassette

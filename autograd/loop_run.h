@@ -10,12 +10,12 @@ namespace kassette {
 
 /// What a loop is run with.
 struct LoopCall {
-  const char* what;            // the function's name, for messages
-  std::int64_t steps;          // at least one
+  const char* what;    // the function's name, for messages
+  std::int64_t steps;  // at least one
   bool reverse = false;
-  std::int64_t segment = 0;    // > 0: the way back computes this many steps anew at a time, from the states before them
-  bool again = false;          // the steps ran before: what they print has been printed
-  bool batched = false;        // an output has as many rows as an element
+  std::int64_t segment = 0;  // > 0: the way back computes this many steps anew at a time, from the states before them
+  bool again = false;        // the steps ran before: what they print has been printed
+  bool batched = false;      // an output has as many rows as an element
 };
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
@@ -41,23 +41,23 @@ class LoopRun final : public Extra {
  private:
   /// A step of the plan with its operands in place.
   struct Bound {
-    const Step* step = nullptr;   // null: not bound yet
+    const Step* step = nullptr;  // null: not bound yet
     Kernel kernel = nullptr;
     Device device;
-    int in = 0, out = 0;     // into arrays_ and results_
-    bool views = false;      // the kernel gives the storage
-    bool dynamic = false;    // shapes are known only when it runs
-    bool once = false;       // computed in the first step for all
-    bool silent = false;     // nobody reads the value, or it is there already
+    int in = 0, out = 0;   // into arrays_ and results_
+    bool views = false;    // the kernel gives the storage
+    bool dynamic = false;  // shapes are known only when it runs
+    bool once = false;     // computed in the first step for all
+    bool silent = false;   // nobody reads the value, or it is there already
   };
-  struct Carried {           // a state, or a cotangent that goes on: made by the step, read by the next
-    int from, to;            // slots; from -1: there is none any more
+  struct Carried {  // a state, or a cotangent that goes on: made by the step, read by the next
+    int from, to;   // slots; from -1: there is none any more
   };
-  struct Back {              // of a variant
+  struct Back {  // of a variant
     bool bound = false;
     std::unique_ptr<Schedule> steps;
     std::vector<Carried> carried;
-    std::vector<char> in_place;   // per element: its cotangent is made where it belongs
+    std::vector<char> in_place;  // per element: its cotangent is made where it belongs
   };
   enum class Pass : std::uint8_t { outputs, keeping, both };
 
@@ -103,20 +103,20 @@ class LoopRun final : public Extra {
   const Program& plan_;
   LoopCall call_;
   Tensors in_;
-  std::vector<Body> bodies_;               // per slot
-  std::vector<Bound> bounds_;              // per step of the plan
+  std::vector<Body> bodies_;   // per slot
+  std::vector<Bound> bounds_;  // per step of the plan
   std::vector<InputView> arrays_;
   std::vector<Body*> results_;
-  std::vector<char> dynamic_;              // per slot
-  std::vector<Ref<Storage>> stacks_;       // per slot: of all rows; null: it has none
-  std::vector<int> listed_;                // slots that are kept one by one, with
-  std::vector<std::vector<Value>> rows_;   // their values; none where the shape alone is read, and
-  std::vector<std::vector<TensorSpec>> specs_;   // their shapes, if they are dynamic
-  std::vector<int> stacked_;               // slots of this pass that have a stack
+  std::vector<char> dynamic_;                   // per slot
+  std::vector<Ref<Storage>> stacks_;            // per slot: of all rows; null: it has none
+  std::vector<int> listed_;                     // slots that are kept one by one, with
+  std::vector<std::vector<Value>> rows_;        // their values; none where the shape alone is read, and
+  std::vector<std::vector<TensorSpec>> specs_;  // their shapes, if they are dynamic
+  std::vector<int> stacked_;                    // slots of this pass that have a stack
   std::vector<Carried> states_;
-  std::vector<Value> moved_;                 // of carry()
-  std::vector<std::vector<Value>> starts_;   // the states at the start of each segment
-  std::vector<Tensors> lists_;             // outputs that are no stacks
+  std::vector<Value> moved_;                // of carry()
+  std::vector<std::vector<Value>> starts_;  // the states at the start of each segment
+  std::vector<Tensors> lists_;              // outputs that are no stacks
   std::vector<Ref<Storage>> dx_;
   std::vector<Back> backs_;
   std::unique_ptr<Schedule> forward_;

@@ -26,8 +26,8 @@ class Scan final : public Procedure {
  public:
   /// `eager`: run at once, so that a way back on its own runs it for the second time.
   Scan(const Recurrence& r, Traced body, bool eager)
-      : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()),
-        ny_(r.n_outputs), reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
+      : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()), ny_(r.n_outputs),
+        reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
   Tensors run(const Tensors& in) const override;
   void specs(const OpCall& call, TensorSpec* out) const override;
   int n_out() const override { return ny_ + ns_; }
@@ -52,7 +52,7 @@ class Scan final : public Procedure {
   bool eager_;
   int nx_, ns_, ny_;
   std::int64_t checkpoint_ = checkpoint_steps();
-  std::vector<Outputs> reaches_;   // per input but the key
+  std::vector<Outputs> reaches_;  // per input but the key
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -88,8 +88,10 @@ std::int64_t Scan::steps_of(const Tensors& in) const { return loop_length(form_,
 Tensors Scan::run(const Tensors& in) const {
   const std::int64_t steps = steps_of(in);
   if (is_recorded(in) || steps == 0 || !may_take(FastPath::loop)) return run_recorded(in, steps);
-  Tensors results = LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in)).forward(/*way_back=*/false);
-  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, results, [&] { return run_recorded(in, steps); });
+  Tensors results = LoopRun(forward_, {form_.what, steps, form_.reverse, 0, false, form_.batched}, values_of(in))
+                        .forward(/*way_back=*/false);
+  if (__builtin_expect(shadow != nullptr, 0))
+    shadow->after_loop(form_.what, results, [&] { return run_recorded(in, steps); });
   return results;
 }
 
@@ -99,9 +101,12 @@ bool Scan::run_for(const Tensors& in, const VjpSignature& by, Residuals& residua
   Tensors values = values_of(in);
   Ref<LoopProgram> program = program_for(values, by, steps);
   if (!program) return false;
-  auto run = Ref<LoopRun>::adopt(new LoopRun(program, {form_.what, steps, form_.reverse, segment_of(checkpoint_, steps), /*again=*/eager_, form_.batched}, values));
+  auto run = Ref<LoopRun>::adopt(new LoopRun(
+      program, {form_.what, steps, form_.reverse, segment_of(checkpoint_, steps), /*again=*/eager_, form_.batched},
+      values));
   residuals.results = run->forward(/*way_back=*/true);
-  if (__builtin_expect(shadow != nullptr, 0)) shadow->after_loop(form_.what, residuals.results, [&] { return run_recorded(in, steps); });
+  if (__builtin_expect(shadow != nullptr, 0))
+    shadow->after_loop(form_.what, residuals.results, [&] { return run_recorded(in, steps); });
   residuals.loop = Ref<Extra>(run.get());
   return true;
 }
@@ -118,7 +123,8 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, st
   }
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Known& k : known_)
-    if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy && std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), alike)) {
+    if (may_take(FastPath::loop_program) && k.wanted == wanted && k.has_dy == *by.has_dy &&
+        std::equal(args.begin(), args.end(), k.args.begin(), k.args.end(), alike)) {
       count_taken(FastPath::loop_program);
       return k.program;
     }
@@ -134,21 +140,23 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
   try {
     return run_body(*body_, args, step_keys(key, t, steps, *body_));
   } catch (const Error&) {
-    rethrow_edited([&](const char* message) { return text(message, " (step ", t + 1, " of ", steps, " of ", form_.what, ")"); });
+    rethrow_edited(
+        [&](const char* message) { return text(message, " (step ", t + 1, " of ", steps, " of ", form_.what, ")"); });
   }
 }
 
 /// The ops of the steps, one by one on the tape of somebody else.
 Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   const Tensor *xs = in.begin() + 1, *states = xs + nx_, *captures = states + ns_;
-  return run_steps(form_, std::span(xs, states), std::span(states, captures), [&](const Tensors& x, const Tensors& s, std::int64_t t) {
-    Tensors args;
-    args.reserve(in.size());
-    append(args, x);
-    append(args, s);
-    append(args, std::span(captures, in.end()));
-    return run_step(args, t, std::max<std::int64_t>(steps, 1), in[0]);
-  });
+  return run_steps(form_, std::span(xs, states), std::span(states, captures),
+                   [&](const Tensors& x, const Tensors& s, std::int64_t t) {
+                     Tensors args;
+                     args.reserve(in.size());
+                     append(args, x);
+                     append(args, s);
+                     append(args, std::span(captures, in.end()));
+                     return run_step(args, t, std::max<std::int64_t>(steps, 1), in[0]);
+                   });
 }
 
 void Scan::specs(const OpCall& call, TensorSpec* out) const {
@@ -177,7 +185,8 @@ Tensors borders_of(const Tensors& symbolic) {
     if (!n || !seen.insert(n).second) continue;
     for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) {
       if (b->symbolic()) stack.push_back(b->node.get());
-      else if (b->node && b->storage && !(b->flags & kLeaf) && found.insert({b->node.get(), b->out}).second) borders.push_back(Access::wrap(*b));
+      else if (b->node && b->storage && !(b->flags & kLeaf) && found.insert({b->node.get(), b->out}).second)
+        borders.push_back(Access::wrap(*b));
     }
   }
   return borders;

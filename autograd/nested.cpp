@@ -33,7 +33,7 @@ class FunctionCall final : public Deferred {
 
  private:
   Ref<Plan> plan_;
-  bool symbolic_;   // the scope
+  bool symbolic_;  // the scope
   mutable std::mutex mutex_;
   mutable Tensors results_;
 };
@@ -110,7 +110,7 @@ void Plan::find_deferrable(bool body) {
   for (std::size_t i = 0; i < p.outputs.size(); ++i) {
     const int slot = p.outputs[i];
     const Body& b = p.outputs_as_recorded[i];
-    bool shape = b.rank <= 1 && b.dtype.is_integer();   // the tape knows its dims from its ops
+    bool shape = b.rank <= 1 && b.dtype.is_integer();  // the tape knows its dims from its ops
     if (shape || slot < static_cast<int>(p.feeds.size()) || std::exchange(taken[slot], 1)) return;
     depends_.push_back(inputs[slot]);
   }
@@ -131,7 +131,9 @@ bool Plan::may_defer(std::span<const Tensor> args) const {
     const Feed& feed = program_.feeds[i];
     if (!args[i].defined() || feed.ignored) return false;
     const Body& b = Access::body(args[i]);
-    if ((b.flags & (kDraw | kForeign | kSparse)) || b.level > 0 || !b.same_shape(feed.declared) || b.device != feed.device) return false;
+    if ((b.flags & (kDraw | kForeign | kSparse)) || b.level > 0 || !b.same_shape(feed.declared) ||
+        b.device != feed.device)
+      return false;
     if (i < 64 && (b.symbolic() || (c.symbolic && b.node))) symbolic |= std::uint64_t(1) << i;
   }
   for (std::uint64_t inputs : depends_)

@@ -9,7 +9,9 @@ namespace kassette {
 
 /// Whether step s reads of its input i the shape alone. A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even
 /// for a shape.
-bool reads_shape(const Step& s, int i) { return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i)); }
+bool reads_shape(const Step& s, int i) {
+  return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
+}
 
 void reorder(Program& p, std::vector<std::pair<int, int>> places) {
   std::sort(places.begin(), places.end());
@@ -70,7 +72,7 @@ void find_tail(Program& p) {
 namespace {
 
 /// Lists for each step the slots of which it is the last use.
-void list_deaths(Program& p, const std::vector<int>& last_use, int Step::* first, int Step::* count) {
+void list_deaths(Program& p, const std::vector<int>& last_use, int Step::*first, int Step::*count) {
   std::vector<std::vector<int>> dead(p.steps.size());
   for (int slot = 0; slot < p.n_slots; ++slot) {
     int last = last_use[slot];

@@ -22,8 +22,7 @@
 
 namespace kassette {
 
-Frame::Frame(const Program& p)
-    : at(p.n_slots), own(p.n_slots) {
+Frame::Frame(const Program& p) : at(p.n_slots), own(p.n_slots) {
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = &own[i];
   for (const auto& [slot, body] : p.constants) at[slot] = &body;
   if (!p.specialised) return;
@@ -57,7 +56,8 @@ namespace {
 /// A frame of the plan, given back when the call is over.
 class Borrowed {
  public:
-  Borrowed(const Plan& plan, std::atomic<Frame*>& spare) : spare_(spare), frame_(spare.exchange(nullptr, std::memory_order_acquire)) {
+  Borrowed(const Plan& plan, std::atomic<Frame*>& spare)
+      : spare_(spare), frame_(spare.exchange(nullptr, std::memory_order_acquire)) {
     if (!frame_) frame_ = new Frame(plan.program());
   }
   ~Borrowed() {
@@ -79,10 +79,13 @@ class Borrowed {
 namespace {
 
 /// "input 2 'x'"
-std::string input_text(int i, const std::string& name) { return text("input ", i, name.empty() ? name : " '" + name + "'"); }
+std::string input_text(int i, const std::string& name) {
+  return text("input ", i, name.empty() ? name : " '" + name + "'");
+}
 
 void check_shape(const Body& b, const TensorSpec& declared, int i, const std::string& name) {
-  if (!b.compatible(declared)) fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
+  if (!b.compatible(declared))
+    fail<ValueError>("function: ", input_text(i, name), " is ", b.shape(), ", declared ", declared);
 }
 
 Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
@@ -96,14 +99,16 @@ Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
 
 Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (feed.ignored) return arg;
-  if (!arg.defined()) {   // "leave unfed"
+  if (!arg.defined()) {  // "leave unfed"
     if (!feed.fallback)
-      fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared, " has no default");
+      fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared,
+                       " has no default");
     return Access::wrap(plain_body(feed.declared, feed.fallback->device, feed.fallback->load()));
   }
   const Body& b = Access::body(arg);
   if (is_sparse(b))
-    fail<ValueError>("function: ", input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ", feed.declared, "; feed K::to_dense(x)");
+    fail<ValueError>("function: ", input_text(i, feed.name), " is sparse ", b.shape(), ", declared dense ",
+                     feed.declared, "; feed K::to_dense(x)");
   check_shape(b, feed.declared, i, feed.name);
   Tensor fed = cast_feed(arg, feed.declared.dtype, i);
   return fed.symbolic() ? fed : fed.to(feed.device);
@@ -112,7 +117,8 @@ Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
 void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& arg, int i, Tensors& checked) const {
   const std::string& name = feeds[kValues].name;
   if (!arg.defined())
-    fail<ValueError>("function: input ", i, " is an empty Tensor, and the sparse placeholder ", port.declared, " has no default");
+    fail<ValueError>("function: input ", i, " is an empty Tensor, and the sparse placeholder ", port.declared,
+                     " has no default");
   const Body& b = Access::body(arg);
   if (!is_sparse(b))
     fail<ValueError>("function: ", input_text(i, name), " is dense ", b.shape(), ", declared sparse ", port.declared,
@@ -126,8 +132,10 @@ void Plan::add_sparse_feed(const Port& port, const Feed* feeds, const Tensor& ar
 
 Tensors Plan::check_feeds(const Tensors& args) const {
   if (args.size() != n_inputs())
-    fail<ValueError>("function: ", args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(), n_inputs() == 1 ? " input" : " inputs",
-                     n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
+    fail<ValueError>(
+        "function: ", args.size(), args.size() == 1 ? " value for " : " values for ", n_inputs(),
+        n_inputs() == 1 ? " input" : " inputs",
+        n_inputs() == 1 && args.size() > 1 ? "; a list is one value in braces of its own, as in f({{1, 2}})" : "");
   Tensors checked;
   checked.reserve(program_.feeds.size());
   for (int i = 0; i < n_inputs(); ++i) {
@@ -175,7 +183,8 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
     Body& own = f.own[leaf.slot];
     Value v = leaf.node->cell->load();
     if (!v.storage)
-      fail<RuntimeError>(program_.what, ": the variable ", static_cast<const TensorSpec&>(leaf.node->cell->spec), " has no value yet; give it one with K::set_value");
+      fail<RuntimeError>(program_.what, ": the variable ", static_cast<const TensorSpec&>(leaf.node->cell->spec),
+                         " has no value yet; give it one with K::set_value");
     put(own, std::move(v));
   };
   for (const LeafSlot& leaf : program_.variables) {
@@ -266,8 +275,9 @@ class SourcesBefore {
  public:
   SourcesBefore(const Program& program, const Frame& frame, const Tensors* keys)
       : program_(program), frame_(frame), exceptions_(std::uncaught_exceptions()) {
-    if (keys) return;   // a body's draws follow from the key of its node
-    for (const LeafSlot& leaf : program.sources) draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
+    if (keys) return;  // a body's draws follow from the key of its node
+    for (const LeafSlot& leaf : program.sources)
+      draws_.push_back(leaf.node->cell->draws.load(std::memory_order_relaxed));
   }
   ~SourcesBefore() {
     if (std::uncaught_exceptions() == exceptions_) return;
@@ -338,12 +348,13 @@ namespace {
 /// Records a step; of control flow on concrete tensors the plain ops of its steps.
 Tensors connect_step(const Step& s, const Tensors& in) {
   if (s.op == &deferred_op) return deferred(s.attrs).again(in);
-  const bool concrete = !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
+  const bool concrete =
+      !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
   AttributionScope named(s.function);
   const ResidualCall* call = taped_call(s);
   if (!call) return apply_all(*s.op, s.attrs, in);
-  return call_now(call->of, std::span(in.begin(), in.size() - call->takes));   // another program finds tapes of its own
+  return call_now(call->of, std::span(in.begin(), in.size() - call->takes));  // another program finds tapes of its own
 }
 
 }  // namespace
@@ -356,7 +367,11 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
   auto leaf_tensor = [&](const LeafSlot& leaf) {
     const Cell& cell = *leaf.node->cell;
     Body b = plain_body(cell.spec, cell.device);
-    b.flags = kLeaf | (cell.kind == Leaf::placeholder ? kSymbolic : cell.kind == Leaf::source ? kDraw : 0) | (cell.learning_phase ? kPhase : 0);
+    b.flags = kLeaf |
+              (cell.kind == Leaf::placeholder ? kSymbolic
+               : cell.kind == Leaf::source    ? kDraw
+                                              : 0) |
+              (cell.learning_phase ? kPhase : 0);
     b.node = leaf.node;
     slots[leaf.slot] = Access::wrap(std::move(b));
   };
@@ -377,7 +392,7 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
     for (int i = 0; i < s.n_dead; ++i) slots[program_.dead[s.dead + i]] = Tensor();
   };
   try {
-    for (; k < program_.first_tail; ++k) run_step(step(k));   // the tail serves updates alone
+    for (; k < program_.first_tail; ++k) run_step(step(k));  // the tail serves updates alone
   } catch (...) {
     fail_step(k);
   }

@@ -32,7 +32,7 @@ class Plan {
 
   struct Request {
     Tensors inputs, outputs;
-    Tensors update_ops;                                // made by update() in a symbolic scope, or lazily
+    Tensors update_ops;  // made by update() in a symbolic scope, or lazily
     std::vector<SetPair> set_pairs;
     Tensors fetches;                                   // computed, not returned
     std::vector<std::pair<Tensor, Tensor>> feed_dict;  // tensor that is no input, and what it stands for
@@ -63,7 +63,8 @@ class Plan {
 
   /// Whether the learning phase is among the inputs.
   bool feeds_learning_phase() const {
-    return std::any_of(program_.feeds.begin(), program_.feeds.end(), [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
+    return std::any_of(program_.feeds.begin(), program_.feeds.end(),
+                       [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
   }
   // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
   int n_inputs() const { return program_.inputs.size(); }
@@ -117,14 +118,14 @@ class Plan {
   // See Note [Nested functions].
   struct Nested {
     std::mutex mutex;
-    Request request;   // until the first call
+    Request request;  // until the first call
     Ref<Plan> flat;
   };
   mutable ShapedPlans shaped_;
   mutable FunctionGraph graph_;
-  std::unique_ptr<Nested> nested_;         // where a step is a deferred call
+  std::unique_ptr<Nested> nested_;  // where a step is a deferred call
   bool deferrable_ = false;
-  std::vector<std::uint64_t> depends_;     // per output: which of the first 64 inputs it is computed from
+  std::vector<std::uint64_t> depends_;  // per output: which of the first 64 inputs it is computed from
   Plan* next_dying_ = nullptr;
   mutable std::atomic<Frame*> spare_{nullptr};
 };

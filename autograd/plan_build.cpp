@@ -27,9 +27,7 @@ class PlanBuilder {
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
-    std::size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.node) * 31 + k.out;
-    }
+    std::size_t operator()(const Key& k) const { return std::hash<const void*>()(k.node) * 31 + k.out; }
   };
 
   void add_input(const Tensor& t, int i);
@@ -44,7 +42,7 @@ class PlanBuilder {
   /// An input that is read for its shape alone, which the tape knows: a plan needs nothing behind it.
   bool only_known_shape(const Node& n, std::uint32_t i) const {
     const Body& b = n.in()[i];
-    bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kSource);   // a key draws from its source
+    bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kSource);  // a key draws from its source
     return shape_only && b.node && b.known() && !fed(b);
   }
   int shape_slot(const Body& b);
@@ -59,14 +57,14 @@ class PlanBuilder {
   const bool keeps_calls_;
   Program program_;
   std::unordered_map<Key, int, KeyHash> fed_;
-  std::unordered_map<const Node*, int> base_;   // first slot
-  std::unordered_map<const Node*, Tensors> expanded_;   // deferred nodes; of those that stay steps nothing
+  std::unordered_map<const Node*, int> base_;          // first slot
+  std::unordered_map<const Node*, Tensors> expanded_;  // deferred nodes; of those that stay steps nothing
   bool nested_ = false;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;
-  std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;   // indices of the plan's
+  std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;  // indices of the plan's
   std::vector<const Node*> listed_updates_;
-  std::unordered_map<int, KeySource> key_sources_;   // by the slot of the key
+  std::unordered_map<int, KeySource> key_sources_;  // by the slot of the key
 };
 
 void PlanBuilder::add_input(const Tensor& t, int i) {
@@ -79,7 +77,8 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
   for (int part : {kIndices, kValues, kDenseShape}) {
     const Body& b = fed_part(Access::body(t), part);
     if (!b.node)
-      fail<ValueError>(request_.what, ": input ", i, " is a sparse tensor of shape ", declared, " that is not a placeholder; make it with ",
+      fail<ValueError>(request_.what, ": input ", i, " is a sparse tensor of shape ", declared,
+                       " that is not a placeholder; make it with ",
                        "K::placeholder(shape, None, dtype, /*sparse=*/true)");
     add_feed(Access::wrap(b), i);
   }
@@ -110,7 +109,7 @@ void PlanBuilder::add_feed(const Tensor& t, int i) {
     if (!(b.flags & kPhase))
       fail<ValueError>(request_.what, ": input ", i, " of shape ", b.shape(),
                        " is a constant; inputs are placeholders or other tensors on the tape");
-    feed.ignored = true;   // a frozen learning phase
+    feed.ignored = true;  // a frozen learning phase
   } else {
     if (!fed_.insert({{b.node.get(), b.out}, feed.slot}).second)
       fail<ValueError>(request_.what, ": input ", i, " of shape ", b.shape(), " is listed twice");
@@ -196,7 +195,7 @@ int PlanBuilder::slot_of(const Body& raw) {
 
 void PlanBuilder::add_node(Node* n) {
   int base = base_[n] = program_.n_slots;
-  program_.n_slots += n->n_out + (n->op == &call_op);   // room for a tape
+  program_.n_slots += n->n_out + (n->op == &call_op);  // room for a tape
   if (n->op) {
     add_step(n, base);
     return;
@@ -211,9 +210,10 @@ void PlanBuilder::add_node(Node* n) {
     program_.defaults.push_back({base, Ref<Node>(n)});
   } else if (program_.missing.empty()) {
     program_.missing =
-        cell.in_body ? text(request_.what, ": a tensor made inside the body of a control-flow function was used outside of it")
-                     : text(request_.what, ": the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
-                            cell.spec, " is not fed; list it among the inputs of a K::function");
+        cell.in_body
+            ? text(request_.what, ": a tensor made inside the body of a control-flow function was used outside of it")
+            : text(request_.what, ": the placeholder ", cell.name ? text("'", cell.name, "' ") : std::string(),
+                   cell.spec, " is not fed; list it among the inputs of a K::function");
   }
 }
 
@@ -229,8 +229,10 @@ void PlanBuilder::add_step(Node* n, int base) {
   s.source = n->op->traits & kSource;
   if (s.source) key_sources_[base] = key_source(*n);
   s.fusible = n->op->loops && !n->op->loops->bool_out && n->op->loops->arity == s.n_in && s.n_in <= 2;
-  s.one = s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
-  for (std::uint32_t i = 0; i < n->n_in; ++i) program_.ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
+  s.one =
+      s.fusible && std::all_of(n->in(), n->in() + n->n_in, [](const Body& b) { return b.known() && b.numel() == 1; });
+  for (std::uint32_t i = 0; i < n->n_in; ++i)
+    program_.ins.push_back(only_known_shape(*n, i) ? shape_slot(n->in()[i]) : slot_of(n->in()[i]));
   program_.steps.push_back(std::move(s));
   if (n->op->traits & kEffect && std::find(listed_updates_.begin(), listed_updates_.end(), n) == listed_updates_.end())
     add_effect(n);
@@ -238,8 +240,10 @@ void PlanBuilder::add_step(Node* n, int base) {
 
 void PlanBuilder::add_effect(Node* n) {
   if (request_.body)
-    fail<ValueError>(request_.what, ": an update inside a body of control flow; return the new value and update outside");
-  program_.effects.push_back({n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
+    fail<ValueError>(request_.what,
+                     ": an update inside a body of control flow; return the new value and update outside");
+  program_.effects.push_back(
+      {n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
 
 /// An add or subtract that is the only effect on its variable becomes a step of its own, which fuses with what makes the
@@ -247,7 +251,8 @@ void PlanBuilder::add_effect(Node* n) {
 void PlanBuilder::add_sum(Effect& effect) {
   Program& p = program_;
   const Cell& cell = *effect.cell;
-  if (effect.mode == Effect::kSet || (cell.spec.dtype != float32 && cell.spec.dtype != float64) || cell.device != cpu) return;
+  if (effect.mode == Effect::kSet || (cell.spec.dtype != float32 && cell.spec.dtype != float64) || cell.device != cpu)
+    return;
   for (const Effect& other : p.effects)
     if (&other != &effect && other.cell == effect.cell) return;
   Step s{};
@@ -266,7 +271,7 @@ void PlanBuilder::add_sum(Effect& effect) {
 /// Each sum right behind the step that makes its increment: what follows on one another is one chain.
 void PlanBuilder::add_sums() {
   Program& p = program_;
-  std::vector<std::pair<int, int>> places(p.steps.size());   // where a step goes, and which it is
+  std::vector<std::pair<int, int>> places(p.steps.size());  // where a step goes, and which it is
   std::vector<int> maker(p.n_slots, -1);
   for (int k = 0; k < p.n_steps(); ++k) {
     places[k] = {k, k};
@@ -285,14 +290,15 @@ void PlanBuilder::add_fixed(const Body& key, const Body& value) {
   if (!key.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
   if (value.symbolic()) fail<ValueError>(request_.what, ": a value of feed_dict is symbolic");
   if (is_sparse(key) != is_sparse(value))
-    fail<ValueError>(request_.what, ": feed_dict has a ", is_sparse(value) ? "sparse value for a dense" : "dense value for a sparse", " tensor of shape ",
+    fail<ValueError>(request_.what, ": feed_dict has a ",
+                     is_sparse(value) ? "sparse value for a dense" : "dense value for a sparse", " tensor of shape ",
                      key.shape(), "; K::to_dense and K::to_sparse convert");
   if (is_sparse(key)) {
     for (int part : {kIndices, kValues, kDenseShape}) add_fixed(fed_part(key, part), sparse_part(value, part));
     return;
   }
   int slot = fed_[{key.node.get(), key.out}] = program_.n_slots++;
-  if (!value.storage) program_.variables.push_back({slot, value.node});   // a variable: read afresh at every call
+  if (!value.storage) program_.variables.push_back({slot, value.node});  // a variable: read afresh at every call
   else program_.constants.push_back({slot, value});
 }
 
@@ -325,7 +331,8 @@ Program PlanBuilder::build() {
       continue;
     }
     const Ref<Node>& variable = Access::body(pair->variable).node;
-    p.effects.push_back({variable->cell, slot_of(Access::body(pair->value)), Effect::kSet, request_.what, pair->number});
+    p.effects.push_back(
+        {variable->cell, slot_of(Access::body(pair->value)), Effect::kSet, request_.what, pair->number});
     ++pair;
   }
   add_sums();

@@ -21,7 +21,9 @@ inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes
   return b;
 }
 /// A value without history.
-inline Body plain_body(const TensorSpec& spec, Device device, Value v) { return plain_body(spec, device, std::move(v.storage), v.offset); }
+inline Body plain_body(const TensorSpec& spec, Device device, Value v) {
+  return plain_body(spec, device, std::move(v.storage), v.offset);
+}
 /// Gives a body other bytes.
 inline void put(Body& to, Value v) {
   to.storage = std::move(v.storage);
@@ -29,18 +31,20 @@ inline void put(Body& to, Value v) {
 }
 inline Value value_in(const Body& b) { return {b.storage, b.offset}; }
 /// Whether both have one shape, dtype and device.
-inline bool alike(const Body& a, const Body& b) { return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device; }
+inline bool alike(const Body& a, const Body& b) {
+  return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device;
+}
 
 /// An update that a plan applies when everything else is done.
 struct Effect {
   enum Mode : std::int64_t { kSet, kAdd, kSubtract };
   Ref<Cell> cell;
-  int slot;   // kSet: the new value; else the increment
+  int slot;  // kSet: the new value; else the increment
   Mode mode;
-  const char* what;   // the function that the user called
-  int number = -1;    // of a pair in the list of updates
-  int step = -1;      // the tail step that makes the new value and may write it into the variable itself
-  int current = -1;   // the slot of the variable that this step reads; for adds, read anew under the lock
+  const char* what;  // the function that the user called
+  int number = -1;   // of a pair in the list of updates
+  int step = -1;     // the tail step that makes the new value and may write it into the variable itself
+  int current = -1;  // the slot of the variable that this step reads; for adds, read anew under the lock
 };
 
 /// A set of outputs, a bit for each. From the 63rd on they share one.
@@ -54,24 +58,24 @@ enum Need : std::uint8_t { kNothing, kShape, kValue };
 struct Step {
   const OpDef* op;
   Attrs attrs;
-  std::int32_t function;   // in whose name it fails: Note [Error attribution]
-  int in, n_in;            // into Program::ins
-  int out, n_out;          // slots
-  int dead, n_dead;        // into Program::dead: what no later step reads
-  int spent, n_spent;      // into Program::dead: of what no later step reads the value
-  std::uint8_t need;       // Need: of the outputs
+  std::int32_t function;  // in whose name it fails: Note [Error attribution]
+  int in, n_in;           // into Program::ins
+  int out, n_out;         // slots
+  int dead, n_dead;       // into Program::dead: what no later step reads
+  int spent, n_spent;     // into Program::dead: of what no later step reads the value
+  std::uint8_t need;      // Need: of the outputs
   bool fusible, tail, source;
-  bool one;                // elementwise, all inputs of one element as recorded
-  bool splat;              // its result may be one, see Note [Splats]
-  bool known;              // the shapes of its outputs are in Program::known
+  bool one;    // elementwise, all inputs of one element as recorded
+  bool splat;  // its result may be one, see Note [Splats]
+  bool known;  // the shapes of its outputs are in Program::known
 };
 
 /// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
 struct FusionGroup {
   int begin, end;
-  std::int64_t n, width;   // width: of the rows that an operand repeats, on a device; else n
-  bool fused;   // several, or one that reads splats
-  bool sums;    // the last step sums what the chain before it makes, see Note [Sums of chains]
+  std::int64_t n, width;  // width: of the rows that an operand repeats, on a device; else n
+  bool fused;             // several, or one that reads splats
+  bool sums;              // the last step sums what the chain before it makes, see Note [Sums of chains]
   int chain_end() const { return end - sums; }
 };
 
@@ -79,9 +83,9 @@ struct FusionGroup {
 struct Feed {
   int slot;
   TensorSpec declared;
-  Device device;        // where the placeholder is; what is fed comes there
-  Ref<Cell> fallback;   // of an input with a default
-  bool ignored;         // a frozen learning phase
+  Device device;       // where the placeholder is; what is fed comes there
+  Ref<Cell> fallback;  // of an input with a default
+  bool ignored;        // a frozen learning phase
   std::string name;
 };
 
@@ -108,17 +112,17 @@ struct Program {
   std::vector<Feed> feeds;
   std::vector<Port> inputs, results;
   std::vector<int> outputs, fetches;
-  std::vector<Body> outputs_as_recorded;   // shapes, dtypes, devices
+  std::vector<Body> outputs_as_recorded;  // shapes, dtypes, devices
   std::vector<Effect> effects;
-  std::vector<int> last_use;         // per slot: the last step that reads it, or -1
-  std::vector<int> last_value_use;   // the same, of steps that read more than its shape
-  std::vector<char> root;            // per slot: an output, a fetch or an effect
-  std::vector<Outputs> differentiable;      // per feed: which outputs depend differentiably on it
-  bool specialised = false;          // for inputs of certain shapes, see Note [Plans for shapes]
-  std::vector<Body> known;           // specialised: shape and device per slot, or rank -1 where a call tells
-  const char* what = "function";     // whose program it is
-  std::string missing;               // the error of a placeholder that is needed and not fed
-  std::vector<Ref<Node>> keep;       // nodes whose attributes steps borrow nothing from, but whose cells they use
+  std::vector<int> last_use;            // per slot: the last step that reads it, or -1
+  std::vector<int> last_value_use;      // the same, of steps that read more than its shape
+  std::vector<char> root;               // per slot: an output, a fetch or an effect
+  std::vector<Outputs> differentiable;  // per feed: which outputs depend differentiably on it
+  bool specialised = false;             // for inputs of certain shapes, see Note [Plans for shapes]
+  std::vector<Body> known;              // specialised: shape and device per slot, or rank -1 where a call tells
+  const char* what = "function";        // whose program it is
+  std::string missing;                  // the error of a placeholder that is needed and not fed
+  std::vector<Ref<Node>> keep;          // nodes whose attributes steps borrow nothing from, but whose cells they use
 
   const Step& step(int k) const { return steps[k]; }
   Step& step(int k) { return steps[k]; }

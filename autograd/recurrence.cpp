@@ -27,12 +27,16 @@ Tensor time_first(const LoopForm& form, const Tensor& x) {
 }
 
 /// The mask of the elements, (samples, times, 1) with time along `axis`: an element more.
-Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) { return expand_dims(assert_shape_of(mask_shape_check(form), mask, x), -1); }
+Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) {
+  return expand_dims(assert_shape_of(mask_shape_check(form), mask, x), -1);
+}
 
 /// `fresh` where `keep`, (samples, 1), says so, else `before`.
 Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
   const int rank = Access::body(fresh).rank;
-  if (rank < 0) fail<ValueError>(form.what, ": the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
+  if (rank < 0)
+    fail<ValueError>(form.what,
+                     ": the rank of what the step returned is unknown, and a mask is aligned with its leading axes");
   Tensor k = rank < 2 ? squeeze(keep, 1) : keep;
   for (int i = 2; i < rank; ++i) k = expand_dims(k, -1);
   return where(k, fresh, before);
@@ -97,7 +101,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   if (masks) s.xs.push_back(time_first(r, mask_elements(r, r.mask, r.xs[0])));
   if (repeats) append(s.states, zeros_before(r, step, symbolic));
   std::int64_t ny = r.n_outputs, ns = r.states.size();
-  std::vector<std::int64_t> same(ny, -1);   // which state an output is
+  std::vector<std::int64_t> same(ny, -1);  // which state an output is
   Tensors out = scan(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
     const Tensors parts = std::span(xs.begin(), r.xs.size()), now = std::span(states.begin(), ns);
     Tensors got = step(parts, now);
@@ -106,7 +110,8 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
       for (std::int64_t k = 0; k < ns; ++k)
         if (same_value(got[i], got[ny + k])) same[i] = k;
     if (!masks) return got;
-    for (std::int64_t i = 0; !repeats && r.batched && i < ny; ++i) got[i] = assert_shape_of(ShapeCheck::rows, got[i], parts[0]);   // before a mask broadcasts it
+    for (std::int64_t i = 0; !repeats && r.batched && i < ny; ++i)
+      got[i] = assert_shape_of(ShapeCheck::rows, got[i], parts[0]);  // before a mask broadcasts it
     mask_step(r, xs[r.xs.size()], now, repeats ? states.begin() + ns : nullptr, got);
     for (std::int64_t i = 0; repeats && i < ny; ++i) got.push_back(got[i]);
     return got;
@@ -147,7 +152,7 @@ Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
     return recorded(r, step, /*symbolic=*/false);
   } catch (const Interrupted&) {
     throw;
-  } catch (const std::exception&) {   // an Error, or what the user's step throws
+  } catch (const std::exception&) {  // an Error, or what the user's step throws
     return {};
   }
 }
@@ -155,8 +160,10 @@ Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
 }  // namespace
 
 Tensors unrolled(const Recurrence& r, const StepOf& step) {
-  if (!r.mask.defined()) return run_steps(r, r.xs, r.states, [&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
-  Tensors elements = r.xs, before;   // the outputs
+  if (!r.mask.defined())
+    return run_steps(r, r.xs, r.states,
+                     [&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
+  Tensors elements = r.xs, before;  // the outputs
   elements.push_back(mask_elements(r, r.mask, r.xs[0]));
   return run_steps(r, elements, r.states, [&](const Tensors& xs, const Tensors& states, std::int64_t t) {
     const Tensors parts = std::span(xs.begin(), r.xs.size());

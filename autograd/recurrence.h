@@ -8,19 +8,19 @@ namespace kassette {
 
 /// How a loop goes.
 struct LoopForm {
-  const char* what;        // the function's name, for messages
-  int n_outputs = 0;       // outputs that are stacked
-  int axis = 0;            // of time, in elements, mask and stacked outputs
-  bool reverse = false;    // from the last element to the first; outputs are stacked as they come
-  bool last = false;       // the outputs of the last step are results too: stacked, last, states
-  bool batched = false;    // the other of the first two axes is that of the samples
-  bool zero_masked = false;              // the output of a masked sample: zeros, else the one before
-  std::int64_t length = kUnknown;        // the number of steps where the caller said it
+  const char* what;                // the function's name, for messages
+  int n_outputs = 0;               // outputs that are stacked
+  int axis = 0;                    // of time, in elements, mask and stacked outputs
+  bool reverse = false;            // from the last element to the first; outputs are stacked as they come
+  bool last = false;               // the outputs of the last step are results too: stacked, last, states
+  bool batched = false;            // the other of the first two axes is that of the samples
+  bool zero_masked = false;        // the output of a masked sample: zeros, else the one before
+  std::int64_t length = kUnknown;  // the number of steps where the caller said it
 };
 /// A loop with what it goes over: elements, initial states (the carry) and a mask.
 struct Recurrence : LoopForm {
   Tensors xs, states;
-  Tensor mask;             // bool, of rank 2: which samples take part in which step. Empty: all in all
+  Tensor mask;  // bool, of rank 2: which samples take part in which step. Empty: all in all
 };
 
 /// A step: the elements of this step and the states -> outputs, then the new states.

@@ -24,11 +24,11 @@ bool BackwardPass::find_leaves() {
     for (const Body *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)
       if (std::uint32_t i = b->node ? find(b->node.get()) : kNone; i != kNone) ++counts[i];
   if (entries_.empty()) return false;
-  ++counts[0];   // the loss itself
+  ++counts[0];  // the loss itself
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Node& n = *entries_[i].node;
     if (!n.op) continue;
-    bool above = entries_[i].relevant;   // of what may be given back
+    bool above = entries_[i].relevant;  // of what may be given back
     for (const Body *b = n.in(), *end = b + n.n_in; !above && b != end; ++b) above = computed(*b);
     if (!above) continue;
     if (is_deferred(n) || n.op->n_out == 0 || n.count.load(std::memory_order_acquire) != counts[i]) return false;

@@ -18,7 +18,7 @@ namespace kassette {
 /// The inputs of a recorded run, as nodes of their own where an adjoint wants their cotangents, and its results.
 struct Residuals {
   Tensors args, results;
-  Ref<Extra> loop;    // instead of args: the run of a compiled loop, which can go back once. See Note [Loops]
+  Ref<Extra> loop;  // instead of args: the run of a compiled loop, which can go back once. See Note [Loops]
 };
 /// Residuals as the value of a tensor, and back.
 Tensor residuals_value(Residuals residuals);

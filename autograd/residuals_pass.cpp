@@ -19,7 +19,7 @@ struct HashRun {
     return h;
   }
 };
-using MakerOf = std::unordered_map<Run, int, HashRun>;   // the step
+using MakerOf = std::unordered_map<Run, int, HashRun>;  // the step
 
 Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
   const auto ins = p.reads(s).begin();
@@ -40,14 +40,14 @@ MakerOf find_makers(Program& p) {
   MakerOf calls, makers;
   for (int k = 0; k < p.first_tail; ++k)
     if (const Step& s = p.step(k); s.op == &call_op) calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
-  for (int k = 0; k < p.first_tail; ++k) {   // those that are put there too
+  for (int k = 0; k < p.first_tail; ++k) {  // those that are put there too
     const VjpSignature r = rewound(p.step(k));
     if (!r.of) continue;
     const Run run = run_of(p, r.of, p.step(k), r.n_in);
     const auto [maker, missing] = calls.try_emplace(run, p.first_tail);
     makers.insert(*maker);
     if (!missing) continue;
-    Step s = p.step(k);   // the first inputs of a rewinding step are those of the run
+    Step s = p.step(k);  // the first inputs of a rewinding step are those of the run
     s.n_in = r.n_in;
     s.n_out = r.has_dy->size();
     s.attrs = {ListAttrs{s.n_out}, Ref<Extra>(r.of)};
@@ -61,7 +61,7 @@ MakerOf find_makers(Program& p) {
 
 /// Moves each step that takes a tape behind the step that keeps it, as it may: all inputs of that are its own.
 void order(Program& p) {
-  std::unordered_map<int, bool> made;   // tapes, by slot
+  std::unordered_map<int, bool> made;  // tapes, by slot
   for (int k = 0; k < p.first_tail; ++k)
     if (const ResidualCall* call = taped_call(p.step(k)); call && call->keeps) made[tape_of(p.step(k))] = false;
   for (int k = 0; k < p.first_tail;) {
@@ -72,7 +72,7 @@ void order(Program& p) {
       int maker = k + 1;
       while (tape_of(p.step(maker)) != residuals) ++maker;
       std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
-      continue;   // with the maker, which may take a tape itself
+      continue;  // with the maker, which may take a tape itself
     }
     if (call && call->keeps) made[tape_of(s)] = true;
     ++k;
@@ -83,7 +83,7 @@ void order(Program& p) {
 void find_takers(Program& p) {
   struct Kept {
     ResidualCall* by;
-    int family;              // the tape from which this one goes on, step by step: the first
+    int family;  // the tape from which this one goes on, step by step: the first
     bool taken = false, consumed = false;
   };
   std::unordered_map<int, Kept> kept;
@@ -99,7 +99,7 @@ void find_takers(Program& p) {
       t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
-  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {   // takers before what they take from
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {  // takers before what they take from
     ResidualCall& t = taped(**it);
     if (!t.takes) continue;
     Kept& from = taken(**it);
@@ -119,7 +119,7 @@ void find_residuals(Program& p) {
   if (!may_take(FastPath::tape_taken)) return;
   const MakerOf makers = find_makers(p);
   if (makers.empty()) return;
-  std::vector<int> takes(p.first_tail, -1);   // per step: whose tape
+  std::vector<int> takes(p.first_tail, -1);  // per step: whose tape
   for (int k = 0; k < p.first_tail; ++k)
     if (const VjpSignature r = rewound(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
   for (const auto& [run, k] : makers) {

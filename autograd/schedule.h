@@ -10,9 +10,9 @@ namespace kassette {
 
 /// Which steps a list has, and the shapes in it: what an arrangement is found for.
 struct ScheduleKey {
-  std::vector<LoopGroup> once, each;   // computed in the first step for all, and in each
+  std::vector<LoopGroup> once, each;  // computed in the first step for all, and in each
   std::vector<char> plain;            // per step of the plan: whether shapes are known and it runs on the CPU
-  std::vector<TensorSpec> specs;            // per slot
+  std::vector<TensorSpec> specs;      // per slot
   bool operator==(const ScheduleKey& other) const;
 };
 
@@ -31,10 +31,10 @@ class ScheduleCache {
   void keep(std::unique_ptr<Schedule> a) noexcept;
 
  private:
-  static constexpr std::size_t kMost = 6;   // the way there and three back, and those of another shape
+  static constexpr std::size_t kMost = 6;  // the way there and three back, and those of another shape
   std::mutex mutex_;
   std::unique_ptr<Schedule> kept_[kMost];
-  std::size_t next_ = 0;   // to be replaced where all are in use
+  std::size_t next_ = 0;  // to be replaced where all are in use
 };
 
 }  // namespace kassette

@@ -13,7 +13,7 @@ namespace kassette {
 struct ShapedPlans::Entry {
   std::vector<Body> inputs;
   int calls = 1;
-  Ref<Plan> plan;   // null too where a rule throws, as it does at every call
+  Ref<Plan> plan;  // null too where a rule throws, as it does at every call
 };
 
 ShapedPlans::ShapedPlans() = default;
@@ -39,7 +39,9 @@ std::vector<Body> shapes_of(std::span<const Tensor> args) {
 
 Ref<Plan> ShapedPlans::find(const Plan& plan, std::span<const Tensor> args) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) { return std::equal(e.inputs.begin(), e.inputs.end(), args.begin(), args.end(), same); });
+  auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) {
+    return std::equal(e.inputs.begin(), e.inputs.end(), args.begin(), args.end(), same);
+  });
   if (known == kept_.end()) {
     Entry first{shapes_of(args), 1, {}};
     if (kept_.size() == kMost) {

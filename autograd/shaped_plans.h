@@ -26,8 +26,8 @@ class ShapedPlans {
   static constexpr std::size_t kMost = 4;
   static constexpr int kMostCalls = 64;
   std::mutex mutex_;
-  std::vector<Entry> kept_;   // the one used last in front
-  int calls_ = 2;             // which call of an entry makes its plan
+  std::vector<Entry> kept_;  // the one used last in front
+  int calls_ = 2;            // which call of an entry makes its plan
 };
 
 }  // namespace kassette

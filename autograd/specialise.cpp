@@ -68,7 +68,7 @@ void resolve_aliases(Program& p) {
 /// is repeated like it needs the shape alone.
 void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
-  std::vector<std::pair<int, int>> places;   // where a step goes, and which it is
+  std::vector<std::pair<int, int>> places;  // where a step goes, and which it is
   for (int k = 0; k < p.n_steps(); ++k) {
     const Step& s = p.step(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);
@@ -93,11 +93,12 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   for (Step& s : p.steps) {
     if (s.op != &call_op && !(s.op->traits & (kSource | kDraws | kEffect | kPrints))) s.need = kNothing;
     const auto ins = p.ins.begin() + s.in;
-    if (s.known && s.fusible) s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });
+    if (s.known && s.fusible)
+      s.one = std::all_of(ins, ins + s.n_in, [&](int slot) { return p.known[slot].numel() == 1; });
   }
   find_needs(p);
   for (Step& s : p.steps)
-    if (s.known && s.need == kShape) s.need = kNothing;   // the shape is here
+    if (s.known && s.need == kShape) s.need = kNothing;  // the shape is here
   find_tail(p);
   find_splats(p);
   hoist_splats(p);

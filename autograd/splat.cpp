@@ -7,7 +7,8 @@
 namespace kassette {
 
 bool run_as_splat(const OpCall& call, Body& out) {
-  if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1) return false;
+  if (!may_take(FastPath::repeated) || call.device != cpu || call.spec(0).numel() != 1 || out.numel() <= 1)
+    return false;
   count_taken(FastPath::repeated);
   out.storage = Storage::allocate(out.dtype.size(), cpu);
   out.offset = 0;

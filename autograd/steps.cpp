@@ -15,11 +15,14 @@ namespace {
 
 bool fits(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
 
-std::int64_t samples_of(const LoopForm& form, const TensorSpec& x) { return x.rank < 2 ? kUnknown : x.dims[1 - form.axis]; }
+std::int64_t samples_of(const LoopForm& form, const TensorSpec& x) {
+  return x.rank < 2 ? kUnknown : x.dims[1 - form.axis];
+}
 
 void check_same(const char* what, const std::string& which, const TensorSpec& before, const TensorSpec& after) {
   if (!before.compatible(after))
-    fail<ValueError>(what, ": the step returned ", which, " of shape ", after, ", it was ", before, "; the shape must stay the same");
+    fail<ValueError>(what, ": the step returned ", which, " of shape ", after, ", it was ", before,
+                     "; the shape must stay the same");
   if (before.dtype != after.dtype)
     fail<TypeError>(what, ": the step returned ", which, " as ", after.dtype, ", it was ", before.dtype);
 }
@@ -36,7 +39,8 @@ void check_state(const char* what, const TensorSpec& before, const TensorSpec& a
 
 void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples) {
   if (s.rank < 0 || (s.rank > 0 && (samples < 0 || s.dims[0] < 0 || s.dims[0] == samples))) return;
-  fail<ValueError>(what, ": ", which, " has shape ", s, ", expected (", samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
+  fail<ValueError>(what, ": ", which, " has shape ", s, ", expected (",
+                   samples < 0 ? std::string("samples") : text(samples), ", ...), a row for each sample");
 }
 
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
@@ -52,16 +56,18 @@ std::int64_t loop_length(const LoopForm& form, const Tensors& xs) {
     }
     if (d >= 0) n = d;
     if (form.batched && !fits(samples_of(form, b), samples_of(form, Access::body(xs.begin()[0]))))
-      fail<ValueError>(form.what, ": inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])), " and ", static_cast<const TensorSpec&>(b),
-                       "; their first two sizes must be equal");
+      fail<ValueError>(form.what, ": inputs of shapes ", static_cast<const TensorSpec&>(Access::body(xs.begin()[0])),
+                       " and ", static_cast<const TensorSpec&>(b), "; their first two sizes must be equal");
   }
   return n;
 }
 
-void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const TensorSpec& x, bool masked) {
+void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before,
+                const TensorSpec& x, bool masked) {
   std::int64_t n = out.size() - form.n_outputs;
   if (n != states.size())
-    fail<ValueError>(form.what, ": the step returned ", n, n == 1 ? " state" : " states", ", it was given ", states.size());
+    fail<ValueError>(form.what, ": the step returned ", n, n == 1 ? " state" : " states", ", it was given ",
+                     states.size());
   for (std::int64_t i = 0; i < out.size(); ++i) {
     const Tensor& t = out.begin()[i];
     if (!t.defined()) fail<ValueError>(form.what, ": the function returned an empty Tensor");
@@ -71,8 +77,10 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
     const Tensor* was = is_state ? states.begin() + (i - form.n_outputs) : before ? before + i : nullptr;
     // The words are put together only where they are needed: this runs at each step.
     auto which = [&] { return is_state ? text("state ", i - form.n_outputs) : std::string("an output"); };
-    if (was && !(Access::body(*was).compatible(b) && Access::body(*was).dtype == b.dtype)) check_same(form.what, which(), Access::body(*was), b);
-    if (form.batched && (!is_state || masked) && !(b.rank > 0 && b.dims[0] == samples_of(form, x))) check_rows(form.what, which(), b, samples_of(form, x));
+    if (was && !(Access::body(*was).compatible(b) && Access::body(*was).dtype == b.dtype))
+      check_same(form.what, which(), Access::body(*was), b);
+    if (form.batched && (!is_state || masked) && !(b.rank > 0 && b.dims[0] == samples_of(form, x)))
+      check_rows(form.what, which(), b, samples_of(form, x));
   }
 }
 
@@ -81,7 +89,8 @@ void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& state
     const std::int64_t state = i - form.n_outputs;
     Tensor& o = out.begin()[i];
     if (state >= 0) o = assert_shape_of(ShapeCheck::state, o, states.begin()[state]);
-    if (form.batched && (state < 0 || masked)) o = assert_shape_of(state < 0 ? ShapeCheck::rows : ShapeCheck::state_rows, o, x);
+    if (form.batched && (state < 0 || masked))
+      o = assert_shape_of(state < 0 ? ShapeCheck::rows : ShapeCheck::state_rows, o, x);
   }
 }
 
@@ -96,7 +105,8 @@ Tensor zeros_of_shape(const TensorSpec& spec, Device device) {
 Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& states,
                         const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
   Tensors found, out, zeros;
-  for (const Tensor& x : xs) zeros.push_back(zeros_of_shape(element_spec(Access::body(x), form.axis), Access::body(x).device));
+  for (const Tensor& x : xs)
+    zeros.push_back(zeros_of_shape(element_spec(Access::body(x), form.axis), Access::body(x).device));
   if (form.n_outputs > 0) {
     out = step(zeros, states, 0);
     check_step(form, out, states, nullptr, Access::body(xs.begin()[0]), /*masked=*/false);
@@ -105,7 +115,8 @@ Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& 
     const Body& b = Access::body(out[i]);
     found.push_back(zeros_of_shape(stacked_spec(form.what, b, 0, form.axis), b.device));
   }
-  for (int i = 0; form.last && i < form.n_outputs; ++i) found.push_back(zeros_of_shape(Access::body(out[i]), Access::body(out[i]).device));
+  for (int i = 0; form.last && i < form.n_outputs; ++i)
+    found.push_back(zeros_of_shape(Access::body(out[i]), Access::body(out[i]).device));
   append(found, states);
   return found;
 }
@@ -116,11 +127,11 @@ Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
                   const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
   const std::int64_t size = loop_length(form, xs), n = form.n_outputs;
   if (size == 0) return results_of_none(form, xs, states, step);
-  std::vector<LazyUnstack> elements;   // per input
+  std::vector<LazyUnstack> elements;  // per input
   for (const Tensor& x : xs) elements.emplace_back(form.what, x, size, form.axis);
-  std::vector<Tensors> ys(n);   // per output, per step
+  std::vector<Tensors> ys(n);  // per output, per step
   for (Tensors& y : ys) y.reserve(size);
-  Tensors now, last;   // the elements, and the outputs of the step before
+  Tensors now, last;  // the elements, and the outputs of the step before
   for (std::int64_t t = 0; t < size; ++t) {
     now.clear();
     for (LazyUnstack& e : elements) now.push_back(e[form.reverse ? size - 1 - t : t]);

@@ -6,9 +6,12 @@
 namespace kassette {
 
 /// How a mask fits the elements.
-inline ShapeCheck mask_shape_check(const LoopForm& form) { return form.axis == 0 ? ShapeCheck::mask_time_major : ShapeCheck::mask; }
+inline ShapeCheck mask_shape_check(const LoopForm& form) {
+  return form.axis == 0 ? ShapeCheck::mask_time_major : ShapeCheck::mask;
+}
 /// Throws unless a step returned what it has to; `before`: the outputs of an earlier step, or null.
-void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before, const TensorSpec& x, bool masked);
+void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before,
+                const TensorSpec& x, bool masked);
 
 /// Has sizes that a placeholder does not know yet checked when they are known: of the first step alone, for the others are as it is.
 void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked);

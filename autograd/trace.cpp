@@ -25,12 +25,13 @@ Tensor stand_in(const TensorSpec& spec, Device device) {
   return t;
 }
 
-Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device, const Callable<Tensors(const Tensors&)>& f) {
+Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
+             const Callable<Tensors(const Tensors&)>& f) {
   Context& c = context();
   if (c.depth == 255) fail<ValueError>(what, ": control flow nested deeper than 255");
   Scoped<bool> on(c.symbolic, true);
   Scoped<std::uint8_t> deeper(c.depth, c.depth + 1);
-  Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);   // no arguments: a branch
+  Scoped<std::uint8_t> floor(c.floor, args.empty() ? c.depth : c.floor);  // no arguments: a branch
   Scoped<std::uint64_t> steps(c.loop_steps, 1), step(c.loop_step, 0);
   Tensors placeholders;
   for (const TensorSpec& s : args) placeholders.push_back(stand_in(s, device));
@@ -60,7 +61,7 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
   while (!stack.empty()) {
     const Node* n = stack.back();
     stack.pop_back();
-    if (is_deferred(*n)) continue;   // expanded by the plan
+    if (is_deferred(*n)) continue;  // expanded by the plan
     for (const Body *b = n->in(), *end = b + n->n_in; b != end; ++b) look(*b);
   }
   Plan::Request request;
@@ -74,7 +75,8 @@ Traced trace(const char* what, const std::vector<TensorSpec>& args, Device devic
 }
 
 bool is_recorded(const Tensors& args) {
-  return context().recording && std::any_of(args.begin(), args.end(), [](const Tensor& t) { return Access::body(t).node; });
+  return context().recording &&
+         std::any_of(args.begin(), args.end(), [](const Tensor& t) { return Access::body(t).node; });
 }
 
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys) {

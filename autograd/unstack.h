@@ -24,9 +24,9 @@ class LazyUnstack {
 
   const char* what_;
   int axis_;
-  Tensors runs_;            // of a very long x: it as it was, in views of thousands of elements
+  Tensors runs_;  // of a very long x: it as it was, in views of thousands of elements
   std::int64_t begin_ = 0;
-  Tensors parts_;           // of one of them, or all
+  Tensors parts_;  // of one of them, or all
 };
 
 }  // namespace kassette

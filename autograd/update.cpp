@@ -16,7 +16,8 @@ void update_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &v = call.spec(1);
   const char* what = update_name(call.attrs);
   if (x.dtype != v.dtype) fail<TypeError>(what, ": the variable is ", x.dtype, ", the value ", v.dtype);
-  if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet) fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
+  if (x.dtype == bool_ && call.attrs.as<UpdateAttrs>().mode != Effect::kSet)
+    fail<TypeError>(what, ": the variable is bool, not a number; K::update sets it");
   if (!v.compatible(x)) fail<ValueError>(what, ": the variable is ", x, ", the value ", v, "; shapes must be equal");
   out->set(x);
 }
@@ -81,7 +82,8 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
   Context& c = context();
   if (c.symbolic || v.symbolic()) {
     if (c.depth > 0)
-      fail<ValueError>(what, ": not allowed inside a body of control flow; return the new value from it and update outside");
+      fail<ValueError>(what,
+                       ": not allowed inside a body of control flow; return the new value from it and update outside");
     Scoped<bool> on(c.symbolic, true);
     Tensor op = apply1(update_op, attrs, {x, value});
     if (c.updates) c.updates->push_back(op);
@@ -97,7 +99,8 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
     cell.store(std::move(now));
     return x;
   }
-  if (!cell.load().storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+  if (!cell.load().storage)
+    fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
   const Body increment = plain_body(v, v.device, std::move(now.storage), now.offset);
   attribute_errors(what, [&] { accumulate(cell, increment, mode == Effect::kSubtract); });
   return x;

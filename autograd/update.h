@@ -8,7 +8,7 @@ extern const OpDef update_op;
 struct UpdateAttrs {
   static constexpr const char* attrs_name = "update";
   Effect::Mode mode;
-  bool moving_average;   // of K::moving_average_update
+  bool moving_average;  // of K::moving_average_update
 };
 /// The function's name.
 const char* update_name(const Attrs& attrs);

@@ -38,8 +38,8 @@ struct Row {
   std::string name;
   double per;
   std::function<std::function<void(long)>()> prepare;  // a loop over the operation, set up afresh
-  std::function<std::string()> measure;  // or a measurement that wants a process of its own
-  double moved = 0;                      // bytes an operation must read and write; 0: its time is not that of memory
+  std::function<std::string()> measure;                // or a measurement that wants a process of its own
+  double moved = 0;  // bytes an operation must read and write; 0: its time is not that of memory
 };
 
 inline std::vector<Row>& rows() {
@@ -100,8 +100,7 @@ std::string peak_of(Work work, double per = 1) {
   work();
   double ns = std::min(first, now() - start) * 1e9;
   char text[200];
-  std::snprintf(text, sizeof text,
-                "\"bytes\": %.0f, \"ns\": %.6g, \"first_ns\": %.6g, \"process_bytes\": %.0f",
+  std::snprintf(text, sizeof text, "\"bytes\": %.0f, \"ns\": %.6g, \"first_ns\": %.6g, \"process_bytes\": %.0f",
                 (peak - before) / per, ns / per, first * 1e9 / per, peak);
   return text;
 }
@@ -141,10 +140,8 @@ inline std::string time_row(const std::function<void(long)>& loop, double per, d
   std::size_t n = samples.size();
   double median = samples[n / 2];
   char text[160];
-  std::snprintf(text, sizeof text,
-                "\"median_ns\": %.6g, \"min_ns\": %.6g, \"spread\": %.3f, \"n\": %zu", median,
-                samples[0], (samples[n - 1 - n / 4] - samples[n / 4]) / median,
-                n * static_cast<std::size_t>(inner));
+  std::snprintf(text, sizeof text, "\"median_ns\": %.6g, \"min_ns\": %.6g, \"spread\": %.3f, \"n\": %zu", median,
+                samples[0], (samples[n - 1 - n / 4] - samples[n / 4]) / median, n * static_cast<std::size_t>(inner));
   return text;
 }
 
@@ -156,15 +153,14 @@ inline void run_elsewhere(const Row& row, const Options& o) {
     rlimit stack{8 << 20, 8 << 20};
     setrlimit(RLIMIT_STACK, &stack);
     std::string rx = "^" + row.name + "$", threads = std::to_string(o.threads);
-    execl("/proc/self/exe", "bench", rx.c_str(), "--here", "--threads", threads.c_str(),
-          "--library", o.library.c_str(), static_cast<char*>(nullptr));
+    execl("/proc/self/exe", "bench", rx.c_str(), "--here", "--threads", threads.c_str(), "--library", o.library.c_str(),
+          static_cast<char*>(nullptr));
     _exit(127);
   }
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status))
-    std::printf("{\"row\": \"%s\", \"error\": \"signal %d\"}\n", row.name.c_str(),
-                WTERMSIG(status));
+    std::printf("{\"row\": \"%s\", \"error\": \"signal %d\"}\n", row.name.c_str(), WTERMSIG(status));
 }
 
 inline void run_row(const Row& row, const Options& o) {
@@ -177,8 +173,7 @@ inline void run_row(const Row& row, const Options& o) {
       std::printf("{\"row\": \"%s\", %s}\n", row.name.c_str(), fields.c_str());
     }
   } catch (const std::exception& e) {
-    std::printf("{\"row\": \"%s\", \"error\": \"%s\"}\n", row.name.c_str(),
-                plain(e.what()).c_str());
+    std::printf("{\"row\": \"%s\", \"error\": \"%s\"}\n", row.name.c_str(), plain(e.what()).c_str());
   }
   std::fflush(stdout);
 }
@@ -188,26 +183,16 @@ inline Options parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string a = argv[i];
     auto value = [&] { return std::string(i + 1 < argc ? argv[++i] : ""); };
-    if (a == "--threads")
-      o.threads = std::atoi(value().c_str());
-    else if (a == "--budget")
-      o.budget = std::atof(value().c_str());
-    else if (a == "--library")
-      o.library = value();
-    else if (a == "--device")
-      o.device = value();
-    else if (a == "--tiny")
-      o.tiny = true;
-    else if (a == "--list")
-      o.list = true;
-    else if (a == "--serve")
-      o.serve = true;
-    else if (a == "--here")
-      o.here = true;
-    else if (a.compare(0, 2, "--") != 0)
-      o.rows = a;
-    else
-      std::fprintf(stderr, "unknown argument %s\n", a.c_str()), std::exit(2);
+    if (a == "--threads") o.threads = std::atoi(value().c_str());
+    else if (a == "--budget") o.budget = std::atof(value().c_str());
+    else if (a == "--library") o.library = value();
+    else if (a == "--device") o.device = value();
+    else if (a == "--tiny") o.tiny = true;
+    else if (a == "--list") o.list = true;
+    else if (a == "--serve") o.serve = true;
+    else if (a == "--here") o.here = true;
+    else if (a.compare(0, 2, "--") != 0) o.rows = a;
+    else std::fprintf(stderr, "unknown argument %s\n", a.c_str()), std::exit(2);
   }
   return o;
 }
@@ -222,13 +207,9 @@ inline int run(const Options& o, const std::string& header) {
   std::fflush(stdout);
   if (o.serve) {
     for (std::string name; std::getline(std::cin, name);) {
-      auto found =
-          std::find_if(rows().begin(), rows().end(), [&](const Row& r) { return r.name == name; });
-      if (found != rows().end())
-        run_row(*found, o);
-      else
-        std::printf("{\"row\": \"%s\", \"error\": \"no such row\"}\n", name.c_str()),
-            std::fflush(stdout);
+      auto found = std::find_if(rows().begin(), rows().end(), [&](const Row& r) { return r.name == name; });
+      if (found != rows().end()) run_row(*found, o);
+      else std::printf("{\"row\": \"%s\", \"error\": \"no such row\"}\n", name.c_str()), std::fflush(stdout);
     }
     return 0;
   }

@@ -13,8 +13,8 @@ namespace {
 
 /// The elements that are shown, on the host: along an axis that is cut, the edges from both ends.
 struct Shown {
-  TensorSpec spec;                  // of what is kept
-  bool cut[kMaxRank] = {};    // an axis has more elements than are shown
+  TensorSpec spec;          // of what is kept
+  bool cut[kMaxRank] = {};  // an axis has more elements than are shown
   std::vector<std::byte> bytes;
 
   Shown(const Body& b, const PrintOptions& options) {
@@ -90,7 +90,8 @@ double as_dtype(double value, DType dtype) {
 /// How floats are written so that they stand in columns with the points below each other: NumPy's FloatingFormat.
 class FloatFormat {
  public:
-  FloatFormat(const Shown& shown, const PrintOptions& options) : shown_(shown), dtype_(shown.spec.dtype), precision_(options.precision) {
+  FloatFormat(const Shown& shown, const PrintOptions& options)
+      : shown_(shown), dtype_(shown.spec.dtype), precision_(options.precision) {
     std::int64_t n = shown.spec.numel();
     scientific_ = is_scientific(n, options.sci_mode);
     bool nan = false, inf = false, negative_inf = false;
@@ -180,7 +181,8 @@ class BoolFormat {
 template <class Format>
 class Layout {
  public:
-  Layout(const Shown& shown, const Format& format, int linewidth) : shown_(shown), format_(format), linewidth_(linewidth) {}
+  Layout(const Shown& shown, const Format& format, int linewidth)
+      : shown_(shown), format_(format), linewidth_(linewidth) {}
   std::string text() {
     write(0);
     return std::move(out_);
@@ -250,7 +252,7 @@ std::string dense_text(const Body& b, const PrintOptions& options) {
   Shown shown(b, options);
   DType dtype = b.dtype;
   if (b.rank == 0)
-    return dtype.is_float() ? scalar_text(float_at(shown, 0), dtype)
+    return dtype.is_float()  ? scalar_text(float_at(shown, 0), dtype)
            : dtype.is_bool() ? (int_at(shown, 0) ? "True" : "False")
                              : std::to_string(int_at(shown, 0));
   if (dtype.is_float()) return lay_out(shown, FloatFormat(shown, options), options);

@@ -19,7 +19,7 @@ struct Extra {
   virtual ~Extra() = default;
   virtual bool equals(const Extra& other) const = 0;
   static void destroy(Extra* e) noexcept { delete e; }
-  static void* operator new(std::size_t bytes);   // pooled: one is made with every gradients()
+  static void* operator new(std::size_t bytes);  // pooled: one is made with every gradients()
   static void operator delete(void* p, std::size_t bytes) noexcept;
 };
 
@@ -28,11 +28,14 @@ namespace attrs {
 /// Stands for a value of any type where an aggregate is initialised.
 struct Any {
   template <class T>
-    requires(!std::is_same_v<T, Name> && !std::is_same_v<T, NoneType>)   // which dtypes and devices are made of
-  constexpr operator T() const noexcept;
+  requires(!std::is_same_v<T, Name> && !std::is_same_v<T, NoneType>)  // which dtypes and devices are made of
+      constexpr
+      operator T() const noexcept;
 };
 template <class T, class... Values>
-concept InitialisedBy = requires { T{Values()...}; };
+concept InitialisedBy = requires {
+  T{Values()...};
+};
 
 /// Calls visit(field) for each field of an aggregate of at most five.
 template <class T, class F>
@@ -76,7 +79,7 @@ constexpr std::uint16_t tag_of(const char* name) {
 /// which converts to Attrs; kernels, rules and adjoints get it back by attrs.as<GatherAttrs>(). Attrs that were made of nothing are any
 /// struct, with all fields 0.
 class Attrs {
-  static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;   // the tag comes last, behind the fields
+  static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;  // the tag comes last, behind the fields
 
  public:
   Attrs() = default;
@@ -85,12 +88,14 @@ class Attrs {
   __attribute__((always_inline)) Attrs(const T& t, Ref<Extra> e = {}) : extra(std::move(e)) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Attrs));
     // Field by field: what is between them stays 0, so that equal attributes have equal bytes.
-    attrs::each_field(t, [&]<class F>(const F& field) __attribute__((always_inline)) {
-      static_assert(std::has_unique_object_representations_v<F> || std::is_floating_point_v<F>, "a field with padding");
-      const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(&field) - reinterpret_cast<const std::byte*>(&t);
-      if (at + static_cast<std::ptrdiff_t>(sizeof field) > kTag) __builtin_trap();
-      std::memcpy(bytes_ + at, &field, sizeof field);
-    });
+    attrs::each_field(
+        t, [&]<class F>(const F& field) __attribute__((always_inline)) {
+          static_assert(std::has_unique_object_representations_v<F> || std::is_floating_point_v<F>,
+                        "a field with padding");
+          const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(&field) - reinterpret_cast<const std::byte*>(&t);
+          if (at + static_cast<std::ptrdiff_t>(sizeof field) > kTag) __builtin_trap();
+          std::memcpy(bytes_ + at, &field, sizeof field);
+        });
     constexpr std::uint16_t tag = attrs::tag_of(T::attrs_name);
     std::memcpy(bytes_ + kTag, &tag, sizeof tag);
   }
@@ -100,11 +105,12 @@ class Attrs {
     constexpr std::uint16_t tag = attrs::tag_of(T::attrs_name);
     std::uint16_t have;
     std::memcpy(&have, bytes_ + kTag, sizeof have);
-    if (have != 0 && have != tag) __builtin_trap();   // the attributes of another op
+    if (have != 0 && have != tag) __builtin_trap();  // the attributes of another op
     return *reinterpret_cast<const T*>(bytes_);
   }
   bool operator==(const Attrs& o) const {
-    return std::memcmp(bytes_, o.bytes_, kBytes) == 0 && (extra == o.extra || (extra && o.extra && extra->equals(*o.extra)));
+    return std::memcmp(bytes_, o.bytes_, kBytes) == 0 &&
+           (extra == o.extra || (extra && o.extra && extra->equals(*o.extra)));
   }
 
  private:

@@ -17,7 +17,8 @@ TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
   for (int i = 0; i < shape.size_; ++i) {
     const Dim& d = shape.dims_[i];
     if (d.tensor_) fail<TypeError>(what, ": the shape holds a tensor; it takes numbers");
-    if (d.value_ < 0) fail<ValueError>(what, ": a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
+    if (d.value_ < 0)
+      fail<ValueError>(what, ": a size of the shape is ", d.value_ == Dim::kNoneDim ? "None" : "negative");
     spec.dims[i] = d.value_;
   }
   return spec;
@@ -62,7 +63,8 @@ Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims&
     fail<ValueError>("from_memory: ", strides.size_, " strides for the shape ", spec, "; there is one for each axis");
   for (int i = 0; i < strides.size_; ++i) {
     const Dim& d = strides.dims_[i];
-    if (d.tensor_ || d.value_ == Dim::kNoneDim) fail<TypeError>("from_memory: a stride is ", d.tensor_ ? "a tensor" : "None", "; it is a number of elements");
+    if (d.tensor_ || d.value_ == Dim::kNoneDim)
+      fail<TypeError>("from_memory: a stride is ", d.tensor_ ? "a tensor" : "None", "; it is a number of elements");
     apart[i] = d.value_;
   }
   if (!data && bytes) fail<ValueError>("from_memory: a null pointer for the shape ", spec);
@@ -75,7 +77,8 @@ Tensor from_memory(const void* data, DType dtype, const Dims& shape, const Dims&
 }
 
 void detail::fail_ragged(int depth, std::int64_t size, std::int64_t first) {
-  fail<ValueError>("array: a nested container is ragged: at depth ", depth + 1, " a size is ", size, ", and ", first, " before it");
+  fail<ValueError>("array: a nested container is ragged: at depth ", depth + 1, " a size is ", size, ", and ", first,
+                   " before it");
 }
 void detail::fail_depth() { fail<ValueError>("array: a container nested deeper than ", kMaxRank); }
 void detail::fail_element(std::uint64_t value) { fail<ValueError>("array: ", value, " does not fit int64"); }
@@ -95,8 +98,9 @@ void* exclusive_data(const Tensor& x) {
   if (!x.defined()) return nullptr;
   const Body& b = Access::body(x);
   if (!b.storage || b.node || b.device != cpu || b.storage->kind == Storage::kBorrowed) return nullptr;
-  std::byte* data = b.data();   // has an op that waits run: it holds the storage until then
-  const bool alone = Access::impl(x)->count.load(std::memory_order_acquire) == 1 && b.storage->count.load(std::memory_order_acquire) == 1;
+  std::byte* data = b.data();  // has an op that waits run: it holds the storage until then
+  const bool alone = Access::impl(x)->count.load(std::memory_order_acquire) == 1 &&
+                     b.storage->count.load(std::memory_order_acquire) == 1;
   return alone ? data : nullptr;
 }
 

@@ -14,7 +14,8 @@ struct BorrowOwner {
   void* state;
 };
 /// The call behind borrow(). `shape` None stands for (count,), and a count of detail::kOfShape for what the shape says.
-KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape, BorrowOwner owner);
+KASSETTE_API Tensor borrow_memory(const void* data, std::int64_t count, DType dtype, const Dims& shape,
+                                  BorrowOwner owner);
 
 /// A copy of an array whose dtype is known only when the program runs, such as one of another language's: from_memory(p, "int16", {2, 3}).
 /// `strides` say for each axis how many elements lie from one index to the next, negative or 0 too; None: row-major. The address need not be
@@ -75,13 +76,15 @@ struct IsShape<Dims> {
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, const Dims& shape, O&& owner) {
   using Kept = detail::Held<typename detail::Plain<O>::type>;
-  const auto* data = span.data();   // before the owner is moved: it may be the span itself
+  const auto* data = span.data();  // before the owner is moved: it may be the span itself
   auto count = static_cast<std::int64_t>(span.size());
-  return borrow_memory(data, count, dtype_of(data), shape, {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
+  return borrow_memory(data, count, dtype_of(data), shape,
+                       {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
 }
 template <class C, class O, class = decltype(dtype_of(static_cast<const C*>(nullptr)->data()))>
 Tensor borrow(const C& span, O&& owner) {
-  static_assert(!detail::IsShape<typename detail::Plain<O>::type>::value, "borrow(span, shape, owner): the owner is missing");
+  static_assert(!detail::IsShape<typename detail::Plain<O>::type>::value,
+                "borrow(span, shape, owner): the owner is missing");
   return borrow(span, Dims(None), static_cast<O&&>(owner));
 }
 /// The same over row-major memory whose dtype is known only when the program runs: borrow(p, "int16", {2, 3}, owner). Throws ValueError
@@ -89,7 +92,8 @@ Tensor borrow(const C& span, O&& owner) {
 template <class O>
 Tensor borrow(const void* data, DType dtype, const Dims& shape, O&& owner) {
   using Kept = detail::Held<typename detail::Plain<O>::type>;
-  return borrow_memory(data, detail::kOfShape, dtype, shape, {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
+  return borrow_memory(data, detail::kOfShape, dtype, shape,
+                       {Kept::release, Kept::discard, new Kept{static_cast<O&&>(owner)}});
 }
 
 }  // namespace kassette

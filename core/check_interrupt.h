@@ -20,7 +20,7 @@ namespace kassette {
 struct OnInterrupt {
   enum Way : std::uint8_t { take, leave, ignore };
   Way way = take;
-  pthread_t caller = 0;   // in a part of a parallel loop: whose it is
+  pthread_t caller = 0;  // in a part of a parallel loop: whose it is
 };
 
 extern std::atomic<bool> interrupt_wanted __attribute__((visibility("hidden")));

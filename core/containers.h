@@ -63,7 +63,8 @@ using ItemOf = std::remove_cv_t<std::remove_reference_t<decltype(*begin_of(std::
 template <class C, class = void>
 struct IsRange : std::false_type {};
 template <class C>
-struct IsRange<C, std::void_t<ItemOf<C>>> : std::integral_constant<bool, !std::is_same<C, ItemOf<C>>::value && !std::is_same<C, Shape>::value> {};
+struct IsRange<C, std::void_t<ItemOf<C>>>
+    : std::integral_constant<bool, !std::is_same<C, ItemOf<C>>::value && !std::is_same<C, Shape>::value> {};
 /// The element of the innermost container.
 template <class C, bool range = IsRange<C>::value>
 struct LeafOf {
@@ -76,8 +77,8 @@ struct LeafOf<C, true> : LeafOf<ItemOf<C>> {};
 template <class C, class = void>
 struct IsMatrix : std::false_type {};
 template <class C>
-struct IsMatrix<C, std::void_t<decltype(std::declval<const C&>()(std::declval<const C&>().rows() - 1, std::declval<const C&>().cols() - 1))>>
-    : std::true_type {};
+struct IsMatrix<C, std::void_t<decltype(std::declval<const C&>()(
+                       std::declval<const C&>().rows() - 1, std::declval<const C&>().cols() - 1))>> : std::true_type {};
 template <class M>
 auto evaluated(const M& m, int) -> decltype(m.eval()) {
   return m.eval();
@@ -98,7 +99,8 @@ struct HasShape<C, std::void_t<decltype(std::declval<const C&>().shape())>> : st
 template <class C, class = void>
 struct HasDimensions : std::false_type {};
 template <class C>
-struct HasDimensions<C, std::void_t<decltype(std::declval<const C&>().dimensions())>> : std::true_type {};   // Eigen::Tensor
+struct HasDimensions<C, std::void_t<decltype(std::declval<const C&>().dimensions())>> : std::true_type {
+};  // Eigen::Tensor
 /// What has a shape of its own is no flat list: its elements in the order of memory would be a wrong tensor.
 template <class C>
 using HasOwnShape = std::integral_constant<bool, HasShape<C>::value || HasDimensions<C>::value || IsMatrix<C>::value>;
@@ -109,7 +111,8 @@ auto data_of(const C& c) -> decltype(c.data());
 template <class C, class = void>
 struct IsFlat : std::false_type {};
 template <class C>
-struct IsFlat<C, std::void_t<decltype(dtype_of(data_of(std::declval<const C&>())))>> : std::integral_constant<bool, !HasOwnShape<C>::value> {};
+struct IsFlat<C, std::void_t<decltype(dtype_of(data_of(std::declval<const C&>())))>>
+    : std::integral_constant<bool, !HasOwnShape<C>::value> {};
 /// Items of that type in one piece of memory.
 template <class C, class Item, class = void>
 struct IsListOf : std::false_type {};
@@ -124,7 +127,10 @@ struct ElementOf<M, true> : ElementType<std::decay_t<decltype(std::declval<const
 template <class C>
 using CopiedElement = typename ElementOf<C>::type;
 template <class C>
-using IsCopied = std::integral_constant<bool, (IsMatrix<C>::value || (IsRange<C>::value && !HasOwnShape<C>::value && !IsFlat<C>::value)) && ElementOf<C>::known>;
+using IsCopied =
+    std::integral_constant<bool,
+                           (IsMatrix<C>::value || (IsRange<C>::value && !HasOwnShape<C>::value && !IsFlat<C>::value)) &&
+                               ElementOf<C>::known>;
 
 /// A fresh tensor on the CPU and the place of its elements, to be filled before anybody else sees it.
 KASSETTE_API Tensor writable_memory(const Shape& shape, DType dtype, void*& data);

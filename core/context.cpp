@@ -52,14 +52,15 @@ void retire(void* p) {
         if (list) {
           auto* batch = static_cast<FreeBlock*>(list);
           batch->next_batch = s.batches[i];
-          __atomic_store_n(&s.batches[i], batch, __ATOMIC_RELAXED);   // refill looks without the lock
+          __atomic_store_n(&s.batches[i], batch, __ATOMIC_RELAXED);  // refill looks without the lock
         }
     s.retired.live_nodes += c->live_nodes.get();
     s.retired.saved_bytes += c->saved_bytes.get();
     s.retired.live_tensors += c->live_tensors.get();
     s.retired.live_bytes += c->live_bytes.get();
     s.retired.recorded += c->recorded.get();
-    if (c->previous) c->previous->next = c->next; else s.contexts = c->next;
+    if (c->previous) c->previous->next = c->next;
+    else s.contexts = c->next;
     if (c->next) c->next->previous = c->previous;
   }
   if (tls_context == c) tls_context = nullptr;
@@ -102,7 +103,7 @@ void* carve(Context& c, int list) {
       madvise(p, bytes, MADV_HUGEPAGE);
     }
     s.reserved.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
-    c.bump = static_cast<char*>(p);   // what was left of the old chunk is lost: less than one block of it
+    c.bump = static_cast<char*>(p);  // what was left of the old chunk is lost: less than one block of it
     c.bump_end = c.bump + bytes;
   }
   void* block = c.bump;

@@ -20,11 +20,11 @@ class Random;
 /// another allocates exchanges whole batches with the shared pool.
 struct PoolList {
   void* head = nullptr;
-  void* spare = nullptr;   // a full batch, or nothing
+  void* spare = nullptr;  // a full batch, or nothing
   std::uint32_t count = 0;
 };
 
-inline constexpr std::size_t kMaxPooled = 4352;   // bytes
+inline constexpr std::size_t kMaxPooled = 4352;  // bytes
 inline constexpr int kPoolLists = 64 + 17;
 
 /// Counters are written by their thread alone and read by all: plain relaxed loads and stores, no atomic add.
@@ -39,43 +39,44 @@ class Counter {
 
 /// What scopes set, each for as long as it lives (see Scoped).
 struct ScopeState {
-  bool recording = true;    // ops on tensors with history make nodes
-  bool symbolic = false;    // inside K::symbolic or a body of control flow
-  bool native = false;      // inside a call of an external backend: K functions are our own engine's
-  bool replays = true;      // nodes keep constants for replays; false: they only serve a walk
-  std::uint8_t depth = 0;   // how many bodies of control flow we are in
-  std::uint8_t floor = 0;   // the depth of the innermost branch: what is recorded in it belongs to it
-  std::int32_t function = 0;   // the composition in whose name ops are recorded: Note [Error attribution], ops/error_attribution.h
-  Device place = cpu;       // where new tensors are made (DeviceScope)
-  const AfterUpdates* after = nullptr;   // inside control_dependencies
-  int phase = -1;                        // the learning phase of a scope, 0 or 1; -1: there is none
-  void* engine_frame = nullptr;          // the innermost call into an external backend
-  Tensors* updates = nullptr;            // update ops of the callable that K::function is tracing
-  const char* name_scope = nullptr;      // "outer/inner/": what names begin with
-  testing::Random* randoms = nullptr;    // those that are alive, innermost first
-  std::int64_t checkpoint_steps = -1;    // how often loops keep their states: Note [Checkpoints], autograd/checkpoint.h
-  std::uint64_t loop_steps = 1;          // of the plain loops around, nested ones multiplied, with
-  std::uint64_t loop_step = 0;           // the step among them: Note [Series of draws], ops/random.h
+  bool recording = true;   // ops on tensors with history make nodes
+  bool symbolic = false;   // inside K::symbolic or a body of control flow
+  bool native = false;     // inside a call of an external backend: K functions are our own engine's
+  bool replays = true;     // nodes keep constants for replays; false: they only serve a walk
+  std::uint8_t depth = 0;  // how many bodies of control flow we are in
+  std::uint8_t floor = 0;  // the depth of the innermost branch: what is recorded in it belongs to it
+  std::int32_t function =
+      0;  // the composition in whose name ops are recorded: Note [Error attribution], ops/error_attribution.h
+  Device place = cpu;                   // where new tensors are made (DeviceScope)
+  const AfterUpdates* after = nullptr;  // inside control_dependencies
+  int phase = -1;                       // the learning phase of a scope, 0 or 1; -1: there is none
+  void* engine_frame = nullptr;         // the innermost call into an external backend
+  Tensors* updates = nullptr;           // update ops of the callable that K::function is tracing
+  const char* name_scope = nullptr;     // "outer/inner/": what names begin with
+  testing::Random* randoms = nullptr;   // those that are alive, innermost first
+  std::int64_t checkpoint_steps = -1;   // how often loops keep their states: Note [Checkpoints], autograd/checkpoint.h
+  std::uint64_t loop_steps = 1;         // of the plain loops around, nested ones multiplied, with
+  std::uint64_t loop_step = 0;          // the step among them: Note [Series of draws], ops/random.h
 };
 
 struct Context : ScopeState {
   std::uint64_t clock = 0;  // the largest sequence number this thread has given
   bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
   Node* dying = nullptr;
-  bool destroying_plans = false;   // the same of Plan::destroy
+  bool destroying_plans = false;  // the same of Plan::destroy
   Plan* dying_plans = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
-  int growing = 0;                       // successive calls of gradients over ever larger segments
+  int growing = 0;  // successive calls of gradients over ever larger segments
   std::int64_t last_segment = 0;
 
-  void* walk_scratch = nullptr;          // lists of the last backward walk (autograd), for the next
+  void* walk_scratch = nullptr;  // lists of the last backward walk (autograd), for the next
   void (*delete_walk_scratch)(void*) = nullptr;
 
   PoolList lists[kPoolLists];
   char* bump = nullptr;
   char* bump_end = nullptr;
-  Context* next = nullptr;               // all contexts, for the sums
+  Context* next = nullptr;  // all contexts, for the sums
   Context* previous = nullptr;
 };
 
@@ -117,12 +118,12 @@ Totals totals();
 #endif
 #endif
 
-inline constexpr std::uint32_t kPoolBatch = 64;   // blocks that move between a thread and the shared pool at once
+inline constexpr std::uint32_t kPoolBatch = 64;  // blocks that move between a thread and the shared pool at once
 inline int pool_list(std::size_t bytes) {
   return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
 }
-void* pool_refill(Context& c, int list);            // a block for a thread that has none of that size
-void pool_unload(Context& c, int list) noexcept;    // a full batch leaves the thread
+void* pool_refill(Context& c, int list);          // a block for a thread that has none of that size
+void pool_unload(Context& c, int list) noexcept;  // a full batch leaves the thread
 void* plain_allocate(std::size_t bytes);
 void plain_free(void* block) noexcept;
 

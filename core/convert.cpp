@@ -9,8 +9,7 @@ namespace kassette {
 namespace {
 
 [[noreturn]] void fail_fit(const char* what, const Scalar& s, DType dtype) {
-  if (Access::kind(s) == Scalar::kFloat)
-    fail<ValueError>(what, ": ", Access::float_value(s), " does not fit ", dtype);
+  if (Access::kind(s) == Scalar::kFloat) fail<ValueError>(what, ": ", Access::float_value(s), " does not fit ", dtype);
   if (Access::kind(s) == Scalar::kUint)
     fail<ValueError>(what, ": ", static_cast<std::uint64_t>(Access::int_value(s)), " does not fit ", dtype);
   fail<ValueError>(what, ": ", Access::int_value(s), " does not fit ", dtype);
@@ -21,7 +20,7 @@ T integer_from(const Scalar& s, DType dtype, const char* what) {
   constexpr auto low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
   if (Access::kind(s) == Scalar::kFloat) {
     double v = Access::float_value(s);
-    if (v != std::floor(v) || std::isinf(v))   // NaN too
+    if (v != std::floor(v) || std::isinf(v))  // NaN too
       fail<TypeError>(what, ": ", v, " is not an integer, and ", dtype, " is wanted; K::cast converts");
     if (convert_one<T>(v) != v || v >= 9223372036854775808.0) fail_fit(what, s, dtype);
     return static_cast<T>(v);
@@ -61,7 +60,8 @@ void gather(const TensorSpec& spec, const std::int64_t* strides, int axis, const
     to += size;
     return;
   }
-  for (std::int64_t i = 0; i < spec.dims[axis]; ++i) gather(spec, strides, axis + 1, from + i * strides[axis] * size, to);
+  for (std::int64_t i = 0; i < spec.dims[axis]; ++i)
+    gather(spec, strides, axis + 1, from + i * strides[axis] * size, to);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace kassette {
 namespace {
 
-constexpr int kMaxText = 1200;   // the digits of the smallest double, 1074 after the point, fit
+constexpr int kMaxText = 1200;  // the digits of the smallest double, 1074 after the point, fit
 
 /// Reads "d.ddde[+-]xx".
 Decimal parse(const char* text, const char* end) {
@@ -78,7 +78,7 @@ std::string positional_text(double value, DType dtype, int precision) {
   std::string s = std::signbit(value) ? "-" : "";
   value = std::fabs(value);
   Decimal d = shortest_decimal(value, dtype);
-  int after = d.count - 1 - d.exponent;   // digits after the point
+  int after = d.count - 1 - d.exponent;  // digits after the point
   if (after > precision) {
     s += exact_text(value, std::chars_format::fixed, precision);
     if (precision == 0) s += '.';

@@ -17,7 +17,9 @@ struct Decimal {
 Decimal shortest_decimal(double value, DType dtype);
 
 /// The decimal digits that a dtype is sure to hold: numbers of more digits before the point print in scientific form.
-constexpr int sure_digits(DType dtype) { return dtype == float64 ? 15 : dtype == float32 ? 6 : dtype == float16 ? 3 : 2; }
+constexpr int sure_digits(DType dtype) {
+  return dtype == float64 ? 15 : dtype == float32 ? 6 : dtype == float16 ? 3 : 2;
+}
 
 /// value with at most `precision` digits after the point, as few as tell it apart: "0.5", "2.", "-0.3333".
 std::string positional_text(double value, DType dtype, int precision);

@@ -30,7 +30,8 @@ inline constexpr Device cpu{Device::kCpu, 0};
 
 /// How a tensor is copied to another device.
 struct ToOptions {
-  bool non_blocking = false;   ///< the host does not wait where it need not: from pinned memory (<kassette/stream.h>) to a CUDA device
+  bool non_blocking =
+      false;  ///< the host does not wait where it need not: from pinned memory (<kassette/stream.h>) to a CUDA device
 };
 
 /// How many CUDA devices there are: "cuda:0" is the first. 0 where there is no driver or no library for them.

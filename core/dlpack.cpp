@@ -13,7 +13,8 @@ namespace {
 
 using namespace dlpack;
 
-static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80, "DLPack's layout");
+static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensor) == 64 && sizeof(DLManagedTensorVersioned) == 80,
+              "DLPack's layout");
 
 // ---- in ----------------------------------------------------------------------------------------------------------------
 
@@ -40,10 +41,11 @@ DType imported_dtype(DLDataType t) {
 
 Device imported_device(DLDevice d) {
   if (d.device_type == kDLCPU || d.device_type == kDLCUDAHost) return cpu;
-  if (d.device_type != kDLCUDA) fail<DeviceError>("from_dlpack: device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
+  if (d.device_type != kDLCUDA)
+    fail<DeviceError>("from_dlpack: device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
   if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>("from_dlpack: CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
-  backend_of(device);   // throws where it is absent
+  backend_of(device);  // throws where it is absent
   return device;
 }
 
@@ -56,7 +58,8 @@ TensorSpec imported_spec(const DLTensor& t) {
     if (t.shape[i] < 0) fail<ValueError>("from_dlpack: a size of ", t.shape[i], " along axis ", i);
     spec.dims[i] = t.shape[i];
   }
-  if (spec.checked_bytes("from_dlpack") && !t.data) fail<ValueError>("from_dlpack: a null pointer for the shape ", spec);
+  if (spec.checked_bytes("from_dlpack") && !t.data)
+    fail<ValueError>("from_dlpack: a null pointer for the shape ", spec);
   return spec;
 }
 
@@ -93,7 +96,7 @@ void release_on_device(void* managed) {
   auto* m = static_cast<M*>(managed);
   try {
     backend_of(Device(Device::kCuda, static_cast<std::uint8_t>(m->dl_tensor.device.device_id))).synchronize();
-  } catch (const Error&) {   // a device that failed has nothing under way, and this may run while the program ends
+  } catch (const Error&) {  // a device that failed has nothing under way, and this may run while the program ends
   }
   let_go(m);
 }
@@ -108,7 +111,8 @@ Tensor imported(M* managed) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(spec.dtype.size()) == 0;
   const bool row_major = empty || is_row_major(t, spec);
   if (!on_cpu && !(row_major && aligned))
-    fail<ValueError>("from_dlpack: ", spec, " ", spec.dtype, " on ", device, " is not row-major in one aligned piece; make it contiguous first");
+    fail<ValueError>("from_dlpack: ", spec, " ", spec.dtype, " on ", device,
+                     " is not row-major in one aligned piece; make it contiguous first");
   Body b;
   if (on_cpu && !(row_major && aligned && (!spec.dtype.is_bool() || holds_bools(data, spec.numel())))) {
     b = copied(t, spec, data);
@@ -125,9 +129,9 @@ Tensor imported(M* managed) {
 // ---- out ---------------------------------------------------------------------------------------------------------------
 
 DLDataType exported_dtype(DType dtype) {
-  DLDataTypeCode code = dtype.is_bool()        ? kDLBool
-                        : dtype == bfloat16    ? kDLBfloat
-                        : dtype.is_float()     ? kDLFloat
+  DLDataTypeCode code = dtype.is_bool()                     ? kDLBool
+                        : dtype == bfloat16                 ? kDLBfloat
+                        : dtype.is_float()                  ? kDLFloat
                         : dtype == uint8 || dtype == uint16 ? kDLUInt
                                                             : kDLInt;
   return {code, static_cast<std::uint8_t>(8 * dtype.size()), 1};
@@ -147,7 +151,7 @@ struct Exported {
     try {
       if (stream) current_stream(device).wait_for(Stream(device, stream));
       else synchronize(device);
-    } catch (const Error&) {   // a device that failed has nothing under way, and this may run while the program ends
+    } catch (const Error&) {  // a device that failed has nothing under way, and this may run while the program ends
     }
   }
 };
@@ -159,7 +163,7 @@ M* exported(const Tensor& x, void* stream, const char* what) {
   if (is_sparse(b)) fail<ValueError>(what, ": a sparse tensor (K::to_dense)");
   Value v = concrete_value(b, what);
   if (b.device != cpu && stream) Stream(b.device, stream).wait_for(current_stream(b.device));
-  else if (b.device != cpu) synchronize(b.device);   // the consumer's stream is any
+  else if (b.device != cpu) synchronize(b.device);  // the consumer's stream is any
   auto e = std::make_unique<Exported<M>>();
   DLTensor& t = e->managed.dl_tensor;
   std::int64_t stride = 1;
@@ -192,7 +196,8 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed) {
   if (!managed) fail<ValueError>("from_dlpack: a null pointer");
   // Of another major version nothing but the version and the deleter lie where we think.
   if (managed->version.major != 1)
-    fail<ValueError>("from_dlpack: DLPack version ", managed->version.major, ".", managed->version.minor, "; it takes 1.x");
+    fail<ValueError>("from_dlpack: DLPack version ", managed->version.major, ".", managed->version.minor,
+                     "; it takes 1.x");
   return imported(managed);
 }
 

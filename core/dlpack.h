@@ -20,7 +20,15 @@ struct DLDevice {
   std::int32_t device_id;
 };
 /// What kind of number an element is.
-enum DLDataTypeCode : std::uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+enum DLDataTypeCode : std::uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaqueHandle = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
 /// An element type: a DLDataTypeCode, its bits, and how many numbers an element holds (1 for tensors).
 struct DLDataType {
   std::uint8_t code;
@@ -34,7 +42,7 @@ struct DLTensor {
   std::int32_t ndim;
   DLDataType dtype;
   std::int64_t* shape;
-  std::int64_t* strides;   // in elements; null: row-major
+  std::int64_t* strides;  // in elements; null: row-major
   std::uint64_t byte_offset;
 };
 /// A DLTensor and its owner's deleter, which the receiver calls once.
@@ -50,8 +58,8 @@ struct DLPackVersion {
   std::uint32_t minor;
 };
 /// Flags of DLManagedTensorVersioned.
-inline constexpr std::uint64_t kReadOnly = 1;   // DLPACK_FLAG_BITMASK_READ_ONLY
-inline constexpr std::uint64_t kIsCopied = 2;   // DLPACK_FLAG_BITMASK_IS_COPIED
+inline constexpr std::uint64_t kReadOnly = 1;  // DLPACK_FLAG_BITMASK_READ_ONLY
+inline constexpr std::uint64_t kIsCopied = 2;  // DLPACK_FLAG_BITMASK_IS_COPIED
 /// As DLManagedTensor, with a version and flags.
 struct DLManagedTensorVersioned {
   DLPackVersion version;

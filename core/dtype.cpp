@@ -12,8 +12,8 @@
 namespace kassette {
 namespace {
 
-constexpr const char* kNames[DType::kCount] = {"none",  "bool",    "uint8",    "uint16",  "int8",   "int16",
-                                               "int32", "int64",   "float16",  "bfloat16", "float32", "float64"};
+constexpr const char* kNames[DType::kCount] = {"none",  "bool",  "uint8",   "uint16",   "int8",    "int16",
+                                               "int32", "int64", "float16", "bfloat16", "float32", "float64"};
 
 /// Up to eight characters as a number, 0 for more: a dtype is named in many calls, and a comparison of texts for each of the names
 /// costs as much as an op.
@@ -34,7 +34,8 @@ constexpr Words kWords = [] {
 
 [[noreturn]] __attribute__((noinline, cold)) void fail_unknown(const std::string& name) {
   if (name == "string")
-    fail<TypeError>("dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
+    fail<TypeError>(
+        "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
   fail<TypeError>("dtype '", name,
                   "' is unknown; there are bool, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, "
                   "float32, float64");
@@ -49,7 +50,7 @@ const char* DType::name() const { return kNames[code_]; }
 DType DType::parse(Name name) {
   if (!name.given()) return DType();
   std::uint64_t w = word(name.data(), name.size());
-  for (int i = kCount - 1; w && i > 0; --i)   // floats are named most
+  for (int i = kCount - 1; w && i > 0; --i)  // floats are named most
     if (w == kWords.of[i]) return DType(static_cast<Code>(i));
   fail_unknown(string_of(name));
 }

@@ -21,10 +21,12 @@ namespace detail {
 template <class S, class = void>
 struct IsTextView : std::false_type {};
 template <class S>
-struct IsTextView<S, std::void_t<typename S::traits_type, decltype(static_cast<const char*>(std::declval<const S&>().data()), std::declval<const S&>().size())>>
-    : std::true_type {};
+struct IsTextView<
+    S, std::void_t<typename S::traits_type, decltype(static_cast<const char*>(std::declval<const S&>().data()),
+                                                     std::declval<const S&>().size())>> : std::true_type {};
 template <class P>
-using IsTextPointer = std::integral_constant<bool, std::is_same<P, const char*>::value || std::is_same<P, char*>::value>;
+using IsTextPointer =
+    std::integral_constant<bool, std::is_same<P, const char*>::value || std::is_same<P, char*>::value>;
 }  // namespace detail
 
 /// A piece of text, borrowed for the call: a string literal, a `const char*`, a std::string, a std::string_view, or anything else
@@ -40,7 +42,8 @@ class KASSETTE_API Name {
   constexpr Name(const P& text) : text_(text), bound_(SIZE_MAX) {}
   template <class S, std::enable_if_t<detail::IsTextView<S>::value, int> = 0>
   constexpr Name(const S& s) : text_(s.size() ? s.data() : ""), bound_(s.size()) {}
-  template <class S, std::enable_if_t<!detail::IsTextView<S>::value, int> = 0, class = decltype(std::declval<const S&>().c_str())>
+  template <class S, std::enable_if_t<!detail::IsTextView<S>::value, int> = 0,
+            class = decltype(std::declval<const S&>().c_str())>
   Name(const S& s) : text_(s.c_str()), bound_(SIZE_MAX) {}
   /// Whether there is one.
   constexpr bool given() const { return text_ != nullptr; }
@@ -50,7 +53,7 @@ class KASSETTE_API Name {
 
  private:
   const char* text_;
-  std::size_t bound_;   // the text ends here, or at a NUL before
+  std::size_t bound_;  // the text ends here, or at a NUL before
 };
 
 /// An element type. Made from a constant (kassette::float32) or a name ("float32"); zero means "not given".
@@ -58,7 +61,18 @@ class KASSETTE_API Name {
 class KASSETTE_API DType {
  public:
   enum Code : std::uint8_t {
-    kNone, kBool, kUint8, kUint16, kInt8, kInt16, kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64,
+    kNone,
+    kBool,
+    kUint8,
+    kUint16,
+    kInt8,
+    kInt16,
+    kInt32,
+    kInt64,
+    kFloat16,
+    kBfloat16,
+    kFloat32,
+    kFloat64,
     kCount
   };
   constexpr DType() : code_(kNone) {}
@@ -73,7 +87,7 @@ class KASSETTE_API DType {
   constexpr bool is_integer() const { return code_ > kBool && code_ < kFloat16; }
   constexpr bool is_bool() const { return code_ == kBool; }
   /// Bytes of one element; 0 where not given.
-  constexpr int size() const { return static_cast<int>(0x842284212110u >> (4 * code_) & 15); }   // a digit a code
+  constexpr int size() const { return static_cast<int>(0x842284212110u >> (4 * code_) & 15); }  // a digit a code
   /// "float32" and so on; "none" where not given.
   const char* name() const;
   /// The same, so that a DType goes wherever a Name is taken.

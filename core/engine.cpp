@@ -141,7 +141,7 @@ const Value& Value::operator[](int i) const {
 }
 Value Value::operator()(std::initializer_list<Value> args) const {
   if (kind_ != kCode) fail_kind(kind_, "code");
-  Value held(*this);   // whoever is called may drop the last other copy
+  Value held(*this);  // whoever is called may drop the last other copy
   const Code& code = as<CodeObject>(object_)->code;
   return code.run(code.state, args.begin(), static_cast<int>(args.size()));
 }

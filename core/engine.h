@@ -9,7 +9,7 @@
 
 namespace kassette {
 
-struct EngineAccess;   // the library's way into these classes
+struct EngineAccess;  // the library's way into these classes
 
 namespace engine {
 
@@ -37,11 +37,11 @@ class KASSETTE_API Value {
   Value(long v) noexcept : kind_(kInt), int_(v) {}
   Value(long long v) noexcept : kind_(kInt), int_(v) {}
   Value(double v) noexcept : kind_(kFloat), float_(v) {}
-  Value(const void*) = delete;   // else every pointer would be a bool
+  Value(const void*) = delete;  // else every pointer would be a bool
   template <class N, class = decltype(Name(std::declval<const N&>()))>
   Value(const N& text) : Value(Name(text)) {}
-  Value(Name text);              // None where no name was given
-  Value(const Tensor& tensor);   // None for the empty Tensor
+  Value(Name text);             // None where no name was given
+  Value(const Tensor& tensor);  // None for the empty Tensor
   Value(const Tensors& list);
   Value(Code code);
   static Value list(std::initializer_list<Value> items) { return list(items.begin(), static_cast<int>(items.size())); }
@@ -55,10 +55,10 @@ class KASSETTE_API Value {
   bool is_none() const { return kind_ == kNone; }
   bool as_bool() const;
   std::int64_t as_int() const;
-  double as_float() const;         // of an int too
-  const char* as_text() const;     // null of None
-  Tensor as_tensor() const;        // the empty Tensor of None
-  Tensors as_tensors() const;      // a list of tensors; of one tensor, that one
+  double as_float() const;      // of an int too
+  const char* as_text() const;  // null of None
+  Tensor as_tensor() const;     // the empty Tensor of None
+  Tensors as_tensors() const;   // a list of tensors; of one tensor, that one
   /// The elements of a list.
   int size() const;
   const Value& operator[](int i) const;
@@ -108,7 +108,7 @@ struct Entry {
 /// What a backend offers; placeholder, variable and function at least. A library hands it over in
 /// `extern "C" const kassette::engine::Table* kassette_engine()`; it must stay valid and unchanged while the process runs.
 struct Table {
-  std::uint32_t abi;   // kAbi
+  std::uint32_t abi;  // kAbi
   int n_entries;
   const Entry* entries;
 };
@@ -123,9 +123,9 @@ KASSETTE_API Value call(Name name, std::initializer_list<Value> args = {});
 
 /// How a backend's tensors print and end.
 struct TensorKind {
-  const char* backend;                 // for messages
-  void (*release)(void* handle);       // once, on whichever thread drops the last Tensor; must not throw
-  Text (*text)(const void* handle);    // how it prints; may be null
+  const char* backend;               // for messages
+  void (*release)(void* handle);     // once, on whichever thread drops the last Tensor; must not throw
+  Text (*text)(const void* handle);  // how it prints; may be null
 };
 /// A Tensor that stands for something of the backend's: opaque to our engine, which refuses it with a clear error. Shape and dtype
 /// are what it says of itself; unknown ones are Shape(nullptr, -1) and None. `kind` must stay valid while the process runs.

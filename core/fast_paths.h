@@ -12,7 +12,7 @@ enum class FastPath : std::uint8_t {
   chain_of_update,     // the same, among the updates at the end of its call
   chain_summed,        // a chain and the sum of what it makes
   repeated,            // a result that stays one number
-  with_bias,            // a product that is made onto its bias
+  with_bias,           // a product that is made onto its bias
   onto_row_relu,       // and goes through a relu
   updated_in_place,    // a variable that a step writes into
   accumulated,         // an adjoint's op that adds to the sum of a cotangent
@@ -42,21 +42,42 @@ struct FastPathCounts {
 inline constinit FastPathCounts fast_path_counts;
 
 inline void count_taken(FastPath path) {
-  if (__builtin_expect(fast_path_counts.on, 0)) fast_path_counts.of[static_cast<int>(path)].fetch_add(1, std::memory_order_relaxed);
+  if (__builtin_expect(fast_path_counts.on, 0))
+    fast_path_counts.of[static_cast<int>(path)].fetch_add(1, std::memory_order_relaxed);
 }
-inline std::int64_t times_taken(FastPath path) { return fast_path_counts.of[static_cast<int>(path)].load(std::memory_order_relaxed); }
+inline std::int64_t times_taken(FastPath path) {
+  return fast_path_counts.of[static_cast<int>(path)].load(std::memory_order_relaxed);
+}
 /// For messages.
-inline constexpr const char* kFastPathNames[kFastPaths] = {
-    "chain", "chain_of_update", "chain_summed", "repeated", "onto_row", "onto_row_relu", "updated_in_place", "accumulated", "added_in_place",
-    "loss_given_up", "specialised", "function_as_node", "tape_taken", "loop", "loop_rewound", "loop_segment", "loop_chain", "loop_chain_of_rows",
-    "loop_accumulated", "loop_program", "arrangement", "device_graph"};
+inline constexpr const char* kFastPathNames[kFastPaths] = {"chain",
+                                                           "chain_of_update",
+                                                           "chain_summed",
+                                                           "repeated",
+                                                           "onto_row",
+                                                           "onto_row_relu",
+                                                           "updated_in_place",
+                                                           "accumulated",
+                                                           "added_in_place",
+                                                           "loss_given_up",
+                                                           "specialised",
+                                                           "function_as_node",
+                                                           "tape_taken",
+                                                           "loop",
+                                                           "loop_rewound",
+                                                           "loop_segment",
+                                                           "loop_chain",
+                                                           "loop_chain_of_rows",
+                                                           "loop_accumulated",
+                                                           "loop_program",
+                                                           "arrangement",
+                                                           "device_graph"};
 
 /// From where on a fast path is taken; tests set them to 0, so that small shapes take it. None of them decides bits.
 struct FastPathThresholds {
-  std::int64_t chain_part = 3 << 16;       // instructions on an element of a chain that are worth a thread
-  std::int64_t long_chunks = 1 << 14;      // elements of a chain: chunks are of eight vectors, since few are left over
-  std::int64_t fetched = 1 << 20;          // operands of a chain of so many bytes are asked for ahead
-  std::int64_t loop_chain_row = 256, loop_chain = 1024;   // bytes: below, a chain of a loop costs more than it saves
+  std::int64_t chain_part = 3 << 16;   // instructions on an element of a chain that are worth a thread
+  std::int64_t long_chunks = 1 << 14;  // elements of a chain: chunks are of eight vectors, since few are left over
+  std::int64_t fetched = 1 << 20;      // operands of a chain of so many bytes are asked for ahead
+  std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes: below, a chain of a loop costs more than it saves
   std::int64_t loop_chain_part = 1 << 16;  // instructions on an element of a loop's chain that are worth a thread
   std::int64_t function_node = 64;         // steps of a function whose calls are nodes
   std::int64_t given_up = 1 << 20;         // bytes saved by a thread: Note [Rematerialization]

@@ -26,7 +26,7 @@ constexpr bool differ(std::int64_t a, std::int64_t b) { return a != b && a >= 0 
 
 struct TensorSpec;
 [[noreturn]] void fail_size(const TensorSpec& spec, const char* what);
-inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;   // of one tensor
+inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;  // of one tensor
 
 /// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
 struct TensorSpec {
@@ -35,7 +35,8 @@ struct TensorSpec {
   DType dtype;
 
   TensorSpec() : rank(0), dtype() {}
-  TensorSpec(DType type, std::initializer_list<std::int64_t> d) : rank(static_cast<std::int8_t>(d.size())), dtype(type) {
+  TensorSpec(DType type, std::initializer_list<std::int64_t> d)
+      : rank(static_cast<std::int8_t>(d.size())), dtype(type) {
     int i = 0;
     for (std::int64_t n : d) dims[i++] = n;
   }
@@ -98,24 +99,24 @@ inline void cpu_pause() {
 }
 
 enum Flags : std::uint8_t {
-  kSymbolic = 1,   // no value: depends on a placeholder or was built in a symbolic scope
-  kPhase = 2,      // depends on the learning phase
-  kDraw = 4,       // a random draw or its key: keeps its node, but does not make eager ops record
-  kLeaf = 8,       // the node is a leaf with a cell
-  kLayer = 16,     // marked as what a layer made; concerns this tensor alone
-  kForeign = 32,   // belongs to an external backend: a symbolic leaf that no op of ours takes
-  kSparse = 64,    // a handle over indices, values and dense shape, which its node holds: core/sparse.h
+  kSymbolic = 1,  // no value: depends on a placeholder or was built in a symbolic scope
+  kPhase = 2,     // depends on the learning phase
+  kDraw = 4,      // a random draw or its key: keeps its node, but does not make eager ops record
+  kLeaf = 8,      // the node is a leaf with a cell
+  kLayer = 16,    // marked as what a layer made; concerns this tensor alone
+  kForeign = 32,  // belongs to an external backend: a symbolic leaf that no op of ours takes
+  kSparse = 64,   // a handle over indices, values and dense shape, which its node holds: core/sparse.h
 };
 
 /// A tensor without its count; nodes and plans hold bodies by value.
 struct Body : TensorSpec {
   Device device;
   std::uint8_t flags = 0;
-  std::uint8_t level = 0;      // depth of the control-flow body whose placeholders or draws it depends on
-  std::uint16_t out = 0;       // which output of the node
-  std::int64_t offset = 0;     // bytes into the storage; of a variable's value that a node did not keep: its version
-  Ref<Storage> storage;        // null: symbolic, a variable (its cell has the value), or a value that was not saved
-  Ref<Node> node;              // null: no history
+  std::uint8_t level = 0;   // depth of the control-flow body whose placeholders or draws it depends on
+  std::uint16_t out = 0;    // which output of the node
+  std::int64_t offset = 0;  // bytes into the storage; of a variable's value that a node did not keep: its version
+  Ref<Storage> storage;     // null: symbolic, a variable (its cell has the value), or a value that was not saved
+  Ref<Node> node;           // null: no history
 
   Body() = default;
   Body(const Body& o);
@@ -148,19 +149,21 @@ struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in;
   std::uint16_t n_out;
-  std::uint16_t n_kept;      // output bodies that follow: n_out or 0, or 1 for all where they are alike
-  std::int32_t function;     // the composition that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
+  std::uint16_t n_kept;  // output bodies that follow: n_out or 0, or 1 for all where they are alike
+  std::int32_t
+      function;  // the composition that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
   union {
-    const OpDef* op;         // null: a leaf, or what holds the parts of a sparse tensor
-    Node* next_dying;        // of a node that waits to be freed, which no longer needs its op
+    const OpDef* op;   // null: a leaf, or what holds the parts of a sparse tensor
+    Node* next_dying;  // of a node that waits to be freed, which no longer needs its op
   };
   Attrs attrs;
-  Ref<Cell> cell;            // of a leaf
-  std::int64_t saved = 0;    // bytes of storage held for the adjoint or a replay
-  std::uint64_t seq = 0;     // larger than that of every input: what is older than x cannot depend on x
-  std::atomic<std::uint64_t> claim{0};   // a walk's number and its index for this node; 0 when no walk is here
+  Ref<Cell> cell;                       // of a leaf
+  std::int64_t saved = 0;               // bytes of storage held for the adjoint or a replay
+  std::uint64_t seq = 0;                // larger than that of every input: what is older than x cannot depend on x
+  std::atomic<std::uint64_t> claim{0};  // a walk's number and its index for this node; 0 when no walk is here
 
-  Node(const OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept, std::int32_t caller)
+  Node(const OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
+       std::int32_t caller)
       : n_in(ins), n_out(outs), n_kept(kept), function(caller), op(row), attrs(with) {}
   Body* in() { return reinterpret_cast<Body*>(this + 1); }
   Body* out() { return in() + n_in; }
@@ -170,7 +173,8 @@ struct Node {
 
   static Node* make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
   /// The same with the bodies raw memory, which the caller fills before anything else can happen to the node.
-  static Node* make_raw(Context& c, const OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept) {
+  static Node* make_raw(Context& c, const OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out,
+                        std::uint16_t n_kept) {
     std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
     void* block = __builtin_expect(bytes <= kMaxPooled, 1) ? pool_allocate(c, bytes) : ::operator new(bytes);
     c.live_nodes.add(1);
@@ -181,9 +185,11 @@ struct Node {
 };
 
 inline Body::Body(const Body& o)
-    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(o.storage), node(o.node) {}
+    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(o.storage),
+      node(o.node) {}
 inline Body::Body(Body&& o) noexcept
-    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset), storage(std::move(o.storage)), node(std::move(o.node)) {}
+    : TensorSpec(o), device(o.device), flags(o.flags), level(o.level), out(o.out), offset(o.offset),
+      storage(std::move(o.storage)), node(std::move(o.node)) {}
 inline Body& Body::operator=(const Body& o) {
   Body copy(o);
   *this = std::move(copy);
@@ -215,18 +221,18 @@ struct Value {
 struct Cell {
   std::atomic<std::int32_t> count{1};
   Leaf kind;
-  bool in_body = false;                  // a placeholder of a body of control flow
+  bool in_body = false;  // a placeholder of a body of control flow
   bool trainable = true;
   bool learning_phase = false;
   mutable std::atomic<std::uint8_t> lock_{0};
-  TensorSpec spec;                             // of what is fed or held
+  TensorSpec spec;  // of what is fed or held
   Device device;
-  Value value;                           // variable: its value; placeholder: its default or nothing. See set().
-  std::atomic<std::uint64_t> draws{0};   // source: how often it has been drawn
+  Value value;                          // variable: its value; placeholder: its default or nothing. See set().
+  std::atomic<std::uint64_t> draws{0};  // source: how often it has been drawn
   std::uint64_t seed = 0;
   char* name = nullptr;
-  Ref<Extra> constraint;                 // kept for optimizers, never applied here
-  Ref<Extra> handle;                     // of a tensor of an external backend
+  Ref<Extra> constraint;  // kept for optimizers, never applied here
+  Ref<Extra> handle;      // of a tensor of an external backend
 
   void lock() const {
     while (lock_.exchange(1, std::memory_order_acquire)) wait();
@@ -254,7 +260,7 @@ struct Cell {
   static void destroy(Cell* cell) noexcept;
 
  private:
-  void wait() const;   // spins a little, then yields: a commit in place holds the lock for as long as it writes
+  void wait() const;  // spins a little, then yields: a commit in place holds the lock for as long as it writes
 };
 
 /// A leaf tensor's body: variable, placeholder or source.

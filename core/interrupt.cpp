@@ -6,7 +6,7 @@ namespace kassette {
 constinit std::atomic<bool> interrupt_wanted{false};
 constinit __thread OnInterrupt on_interrupt;
 namespace {
-constinit std::atomic<pthread_t> meant{0};   // 0: whoever comes first
+constinit std::atomic<pthread_t> meant{0};  // 0: whoever comes first
 }
 
 Interrupted::~Interrupted() = default;
@@ -21,7 +21,7 @@ bool cancel_interrupt() noexcept { return interrupt_wanted.exchange(false, std::
 void answer_interrupt() {
   const OnInterrupt& now = on_interrupt;
   if (now.way == OnInterrupt::ignore) return;
-  if (!interrupt_wanted.load(std::memory_order_acquire)) return;   // another thread was first
+  if (!interrupt_wanted.load(std::memory_order_acquire)) return;  // another thread was first
   const pthread_t only = meant.load(std::memory_order_relaxed);
   if (only && only != (now.caller ? now.caller : pthread_self())) return;
   if (now.way == OnInterrupt::take && !cancel_interrupt()) return;

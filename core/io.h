@@ -56,7 +56,7 @@ class KASSETTE_API NamedTensors {
   void set(Name name, const Tensor& tensor);
   const NamedTensor* begin() const&;
   const NamedTensor* end() const&;
-  const NamedTensor* begin() const&& = delete;   // two calls of load_npz() give two lists
+  const NamedTensor* begin() const&& = delete;  // two calls of load_npz() give two lists
   const NamedTensor* end() const&& = delete;
   /// The tensors alone, in order: K::batch_set_value(ws, named.tensors()).
   Tensors tensors() const;
@@ -79,11 +79,13 @@ class KASSETTE_API NamedTensors {
 /// Names of some of the arrays in a file, borrowed for a call: {"w", "b"}, or a vector of strings.
 class KASSETTE_API Names {
  public:
-  Names(std::initializer_list<Name> names) : list_(names.begin()), size_(static_cast<std::int64_t>(names.size())), at_(nullptr) {}
+  Names(std::initializer_list<Name> names)
+      : list_(names.begin()), size_(static_cast<std::int64_t>(names.size())), at_(nullptr) {}
   template <class List, class = decltype(std::declval<const List&>()[0].c_str())>
   Names(const List& list)
-      : list_(&list), size_(static_cast<std::int64_t>(list.size())),
-        at_([](const void* l, std::int64_t i) { return Name((*static_cast<const List*>(l))[static_cast<decltype(list.size())>(i)]); }) {}
+      : list_(&list), size_(static_cast<std::int64_t>(list.size())), at_([](const void* l, std::int64_t i) {
+          return Name((*static_cast<const List*>(l))[static_cast<decltype(list.size())>(i)]);
+        }) {}
   std::int64_t size() const { return size_; }
   Name operator[](std::int64_t i) const { return at_ ? at_(list_, i) : static_cast<const Name*>(list_)[i]; }
 
@@ -113,7 +115,7 @@ KASSETTE_API Tensor load_npy(Name path, const LoadOptions& options = {});
 /// How save_npy lays out the elements.
 struct NpyOptions {
   Named only_by_name{0};
-  bool fortran_order = false;   // the first index varies fastest in the file
+  bool fortran_order = false;  // the first index varies fastest in the file
   bool big_endian = false;
 };
 /// One array in NumPy's format.
@@ -123,13 +125,13 @@ KASSETTE_API void save_npy(Name path, const Tensor& x, const NpyOptions& options
 KASSETTE_API NamedTensors load_npz(Name path, const LoadOptions& options = {});
 /// Those of the names alone, in the order of the file; whatever else it holds may be of any dtype. Throws ValueError, with
 /// the names there are, where one is missing.
-template <int = 0>   // a template, so that {} is options
+template <int = 0>  // a template, so that {} is options
 KASSETTE_API NamedTensors load_npz(Name path, const Names& names, const LoadOptions& options = {});
 
 /// How save_npz stores the entries.
 struct NpzOptions {
   Named only_by_name{0};
-  bool compress = false;   // as numpy.savez_compressed
+  bool compress = false;  // as numpy.savez_compressed
 };
 /// Several arrays under names, as numpy.savez.
 KASSETTE_API void save_npz(Name path, const NamedTensors& arrays, const NpzOptions& options = {});
@@ -146,8 +148,8 @@ struct LoadCsvOptions {
   Named only_by_name{0};
   DType dtype = float64;
   char delimiter = ',';
-  std::int64_t skip_rows = 0;   // lines to skip at the beginning, such as column names
-  std::int64_t max_bytes = 0;   // as in LoadOptions
+  std::int64_t skip_rows = 0;  // lines to skip at the beginning, such as column names
+  std::int64_t max_bytes = 0;  // as in LoadOptions
 };
 /// A matrix of numbers, (rows, columns), a line each; empty lines and what follows a '#' do not count. An empty field is
 /// NaN, or a ValueError for integers. The decimal point is a point whatever the locale. A ValueError names line and column.
@@ -156,7 +158,7 @@ KASSETTE_API Tensor load_csv(Name path, const LoadCsvOptions& options = {});
 /// What save_csv writes.
 struct SaveCsvOptions {
   Named only_by_name{0};
-  Name header = None;           // a first line: the columns' names
+  Name header = None;  // a first line: the columns' names
   char delimiter = ',';
 };
 /// A matrix, or a vector as one column; each number with as many digits as give it back exactly.
@@ -165,7 +167,7 @@ KASSETTE_API void save_csv(Name path, const Tensor& x, const SaveCsvOptions& opt
 /// What load_idx and load_png may take.
 struct LoadLimits {
   Named only_by_name{0};
-  std::int64_t max_bytes = 0;   // as in LoadOptions
+  std::int64_t max_bytes = 0;  // as in LoadOptions
 };
 /// The format of the MNIST files, compressed by gzip or not. Written as it is, of uint8, int8, int16, int32 and floats.
 KASSETTE_API Tensor load_idx(Name path, const LoadLimits& limits = {});

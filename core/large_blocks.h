@@ -9,7 +9,7 @@
 
 namespace kassette {
 
-inline constexpr std::size_t kLargeList = 1 << 20;   // bytes
+inline constexpr std::size_t kLargeList = 1 << 20;  // bytes
 
 inline void* list_memory(std::size_t bytes) {
   return bytes < kLargeList ? ::operator new(bytes) : backend_of(cpu).allocate(static_cast<std::int64_t>(bytes));

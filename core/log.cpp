@@ -23,10 +23,11 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 void make_logger() {
   logger = new spdlog::logger("kassette", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_st>());
   logger->set_pattern("%n: %^%l%$: %v");
-  logger->set_level(spdlog::level::trace);   // log_level() decides
+  logger->set_level(spdlog::level::trace);  // log_level() decides
   logger->flush_on(spdlog::level::trace);
   // The child of a fork must not inherit a lock that another thread held.
-  pthread_atfork([] { pthread_mutex_lock(&mutex); }, [] { pthread_mutex_unlock(&mutex); }, [] { pthread_mutex_unlock(&mutex); });
+  pthread_atfork([] { pthread_mutex_lock(&mutex); }, [] { pthread_mutex_unlock(&mutex); },
+                 [] { pthread_mutex_unlock(&mutex); });
 }
 
 void say(LogLevel level, spdlog::level::level_enum as, const std::string& text) noexcept {
@@ -36,7 +37,7 @@ void say(LogLevel level, spdlog::level::level_enum as, const std::string& text) 
     pthread_mutex_lock(&mutex);
     logger->log(as, spdlog::string_view_t(text.data(), text.size()));
   } catch (...) {
-    return;   // what cannot be said is lost; spdlog itself catches what its sinks throw
+    return;  // what cannot be said is lost; spdlog itself catches what its sinks throw
   }
   pthread_mutex_unlock(&mutex);
 }

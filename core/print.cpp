@@ -42,7 +42,8 @@ std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& opti
 }
 
 /// The values of those entries as a list, one text for each.
-std::vector<std::string> entry_texts(const Body& values, const std::vector<std::int64_t>& entries, const PrintOptions& options) {
+std::vector<std::string> entry_texts(const Body& values, const std::vector<std::int64_t>& entries,
+                                     const PrintOptions& options) {
   const Tensor host = host_copy(Access::wrap(values), values.dtype);
   const std::byte* from = Access::body(host).data();
   int size = values.dtype.size();
@@ -100,7 +101,8 @@ std::ostream& print_sparse(std::ostream& os, const Body& b) {
   os << sparse_text(b, options);
   if (!options.details) return os;
   std::int64_t n = sparse_part(b, kIndices).dims[0];
-  return os << '\n' << b.shape() << ' ' << b.dtype << ' ' << b.device << ", sparse, " << n << (n == 1 ? " entry" : " entries");
+  return os << '\n'
+            << b.shape() << ' ' << b.dtype << ' ' << b.device << ", sparse, " << n << (n == 1 ? " entry" : " entries");
 }
 
 bool has_value(const Body& b) { return b.storage || (b.flags & kLeaf && b.node->cell->load().storage); }
@@ -124,7 +126,8 @@ std::ostream& operator<<(std::ostream& os, const Tensor& x) {
   PrintOptions options = print_options();
   std::string s = dense_text(b, options);
   os << s;
-  if (options.details) os << (s.find('\n') == std::string::npos ? ' ' : '\n') << b.shape() << ' ' << b.dtype << ' ' << b.device;
+  if (options.details)
+    os << (s.find('\n') == std::string::npos ? ' ' : '\n') << b.shape() << ' ' << b.dtype << ' ' << b.device;
   return os;
 }
 
@@ -151,7 +154,7 @@ namespace {
 
 std::mutex sink_mutex;
 PrintSink& sink_in_use() {
-  static auto* sink = new PrintSink;   // never destroyed: a tensor may be printed at exit
+  static auto* sink = new PrintSink;  // never destroyed: a tensor may be printed at exit
   return *sink;
 }
 
@@ -170,7 +173,7 @@ void write_print(const std::string& line) {
     sink = sink_in_use();
   }
   if (sink.defined()) return sink(line.c_str());
-  std::string whole = line + '\n';   // in one piece: other threads print too
+  std::string whole = line + '\n';  // in one piece: other threads print too
   std::fwrite(whole.data(), 1, whole.size(), stdout);
   std::fflush(stdout);
 }
@@ -188,8 +191,8 @@ void set_print_options(const PrintOptions& o) {
 std::ostream& operator<<(std::ostream& os, const PrintOptions& o) {
   const char* modes[] = {"automatic", "suppress", "never", "always"};
   return os << "PrintOptions(precision=" << o.precision << ", sci_mode=" << modes[static_cast<int>(o.sci_mode) & 3]
-            << ", details=" << (o.details ? "true" : "false") << ", threshold=" << o.threshold << ", edgeitems=" << o.edgeitems
-            << ", linewidth=" << o.linewidth << ')';
+            << ", details=" << (o.details ? "true" : "false") << ", threshold=" << o.threshold
+            << ", edgeitems=" << o.edgeitems << ", linewidth=" << o.linewidth << ')';
 }
 
 // ---- text --------------------------------------------------------------------------------------------------------------
@@ -207,7 +210,9 @@ Text& Text::operator=(Text&& other) noexcept {
 }
 Text::~Text() { std::free(chars_); }
 std::size_t Text::size() const { return std::strlen(c_str()); }
-bool operator==(const Text& a, const Name& b) { return b.given() && a.size() == b.size() && std::memcmp(a.c_str(), b.data(), b.size()) == 0; }
+bool operator==(const Text& a, const Name& b) {
+  return b.given() && a.size() == b.size() && std::memcmp(a.c_str(), b.data(), b.size()) == 0;
+}
 std::ostream& operator<<(std::ostream& os, const Text& text) { return os << text.c_str(); }
 
 }  // namespace kassette

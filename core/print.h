@@ -40,10 +40,10 @@ enum class SciMode : std::uint8_t { automatic, suppress, never, always };
 /// How tensors print; names and defaults are NumPy's.
 struct PrintOptions {
   Named only_by_name{0};
-  int precision = 8;               // digits after the point, at most
+  int precision = 8;  // digits after the point, at most
   SciMode sci_mode = SciMode::automatic;
-  bool details = true;             // operator<< closes with shape, dtype and device
-  std::int64_t threshold = 1000;   // above so many elements only the edges are shown
+  bool details = true;            // operator<< closes with shape, dtype and device
+  std::int64_t threshold = 1000;  // above so many elements only the edges are shown
   int edgeitems = 3;
   int linewidth = 75;
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const PrintOptions& options);

@@ -17,11 +17,11 @@ KASSETTE_API void set_num_threads(int n);
 
 /// Bytes of tensors on a device. Blocks that were freed are kept for reuse: they count as `cached`.
 struct MemoryStats {
-  std::int64_t live;          ///< held by tensors, rounded up to whole blocks
-  std::int64_t cached;        ///< free, kept for reuse
-  std::int64_t peak;          ///< highest `live` since the start or reset_peak_memory()
-  std::int64_t limit;         ///< what live and cached together may reach; 0: no limit
-  std::int64_t allocations;   ///< blocks taken from the system since the start
+  std::int64_t live;         ///< held by tensors, rounded up to whole blocks
+  std::int64_t cached;       ///< free, kept for reuse
+  std::int64_t peak;         ///< highest `live` since the start or reset_peak_memory()
+  std::int64_t limit;        ///< what live and cached together may reach; 0: no limit
+  std::int64_t allocations;  ///< blocks taken from the system since the start
 };
 KASSETTE_API std::ostream& operator<<(std::ostream& os, const MemoryStats& stats);
 

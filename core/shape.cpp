@@ -40,7 +40,7 @@ bool Shape::known() const {
 }
 std::int64_t Shape::numel() const {
   if (!known()) fail<ValueError>("shape: ", *this, " has an unknown size; use K::size(x)");
-  std::uint64_t n = 1;   // wraps beside a 0, and gives 0: see TensorSpec::numel
+  std::uint64_t n = 1;  // wraps beside a 0, and gives 0: see TensorSpec::numel
   for (std::int64_t d : *this) n *= static_cast<std::uint64_t>(d);
   return static_cast<std::int64_t>(n);
 }

@@ -49,8 +49,9 @@ class KASSETTE_API Shape {
   const std::int64_t* end() const& { return dims_ + size(); }
   const std::int64_t* begin() const&& = delete;
   const std::int64_t* end() const&& = delete;
-  template <class C, class = decltype(C(std::declval<const std::int64_t*>(), std::declval<const std::int64_t*>())),
-            class = std::enable_if_t<std::is_integral<typename C::value_type>::value && sizeof(typename C::value_type) >= 4>>
+  template <
+      class C, class = decltype(C(std::declval<const std::int64_t*>(), std::declval<const std::int64_t*>())),
+      class = std::enable_if_t<std::is_integral<typename C::value_type>::value && sizeof(typename C::value_type) >= 4>>
   operator C() const {
     return C(dims_, dims_ + size());
   }
@@ -63,7 +64,7 @@ class KASSETTE_API Shape {
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Shape& shape);
 
  private:
-  std::int64_t dims_[kMaxRank];   // -1: unknown
+  std::int64_t dims_[kMaxRank];  // -1: unknown
   int rank_;
   friend class Dims;
 };
@@ -81,7 +82,7 @@ class Dim {
   Dim(Extent extent) : value_(extent.known() ? std::int64_t(extent) : kNoneDim), tensor_(nullptr) {}
   Dim(const Tensor& tensor) : value_(0), tensor_(&tensor) {}
   static constexpr std::int64_t kNoneDim = INT64_MIN;
-  std::int64_t value_;   // kNoneDim: None
+  std::int64_t value_;  // kNoneDim: None
   const Tensor* tensor_;
 };
 
@@ -106,10 +107,10 @@ class KASSETTE_API Dims {
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(Dim(c.data()[i]));
   }
 
-  int size_;               // -1: the rank is unknown, or given by `whole_`
-  const Tensor* whole_;    // one integer tensor that holds the shape
+  int size_;             // -1: the rank is unknown, or given by `whole_`
+  const Tensor* whole_;  // one integer tensor that holds the shape
   union {
-    Dim dims_[kMaxRank];   // the first size_ are there; zeroing them all takes longer than making a small tensor
+    Dim dims_[kMaxRank];  // the first size_ are there; zeroing them all takes longer than making a small tensor
   };
 
  private:
@@ -133,7 +134,7 @@ class KASSETTE_API Axes {
     for (std::size_t i = 0; i < static_cast<std::size_t>(c.size()); ++i) push(c.data()[i]);
   }
 
-  int size_;   // -1: all
+  int size_;  // -1: all
   int axes_[kMaxRank];
 
  private:

@@ -7,7 +7,8 @@
 
 namespace kassette {
 
-Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const TensorSpec& spec, const Tensor& fed_shape) {
+Tensor make_sparse(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, const TensorSpec& spec,
+                   const Tensor& fed_shape) {
   const Tensor* parts[] = {&indices, &values, &dense_shape, &fed_shape};
   std::uint32_t n = fed_shape.defined() ? 4 : 3;
   Context& c = context();

@@ -53,13 +53,14 @@ struct Storage {
   void* data;
   Owner* owner = nullptr;
 
-  static constexpr std::int64_t kMaxSmall = 4096;   // bytes of data in a pooled block
+  static constexpr std::int64_t kMaxSmall = 4096;  // bytes of data in a pooled block
   // Larger pooled blocks start on a cache line, and so does their data: a vector that straddles two lines costs double.
   static constexpr std::size_t header_bytes(std::int64_t bytes) { return bytes > 960 ? 64 : sizeof(Storage); }
 
   static Ref<Storage> allocate(std::int64_t bytes, Device device) { return allocate(context(), bytes, device); }
   static Ref<Storage> allocate(Context& c, std::int64_t bytes, Device device) {
-    return device.type() == Device::kCpu && bytes <= kMaxSmall ? allocate_small(c, bytes, device) : allocate_large(bytes, device);
+    return device.type() == Device::kCpu && bytes <= kMaxSmall ? allocate_small(c, bytes, device)
+                                                               : allocate_large(bytes, device);
   }
   static Ref<Storage> allocate_small(Context& c, std::int64_t bytes, Device device) {
     std::size_t header = header_bytes(bytes);

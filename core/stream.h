@@ -29,7 +29,7 @@ class KASSETTE_API Stream {
 
  private:
   Device device_;
-  DeviceStream* stream_ = nullptr;   // null on the CPU
+  DeviceStream* stream_ = nullptr;  // null on the CPU
   friend class StreamScope;
 };
 

@@ -24,7 +24,8 @@ Operand::Operand(std::initializer_list<Operand> items)
     : Scalar(kList, DType(), items.size(), static_cast<const void*>(items.begin())) {}
 
 Index::Index(Name text, int)
-    : kind_(kText), has_(0), start_(0), stop_(static_cast<std::int64_t>(text.size())), step_(1), pointer_(text.data()) {}
+    : kind_(kText), has_(0), start_(0), stop_(static_cast<std::int64_t>(text.size())), step_(1), pointer_(text.data()) {
+}
 
 Tensor::Tensor(const Tensor& other) noexcept : impl_(other.impl_) {
   if (impl_) impl_->count.fetch_add(1, std::memory_order_relaxed);
@@ -83,7 +84,8 @@ Tensor host_copy(const Tensor& x, DType dtype) { return copied_for("to_vector", 
 
 void Tensor::item(void* value, DType dtype) const {
   const Body& b = body_of(*this, "item");
-  if (!b.known() || b.numel() != 1) fail<ValueError>("item: a tensor of shape ", b.shape(), " has not exactly one element");
+  if (!b.known() || b.numel() != 1)
+    fail<ValueError>("item: a tensor of shape ", b.shape(), " has not exactly one element");
   Tensor host = copied_for("item", *this, dtype);
   std::memcpy(value, Access::body(host).data(), static_cast<std::size_t>(dtype.size()));
 }
@@ -110,7 +112,8 @@ Value concrete_value(const Body& b, const char* what) {
                      "symbolic scope; K::function or K::eval gives its value");
   if (b.storage) return {b.storage, b.offset};
   Value v = b.flags & kLeaf ? b.node->cell->load() : Value();
-  if (!v.storage) fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
+  if (!v.storage)
+    fail<RuntimeError>(what, ": the variable ", b.shape(), " has no value yet; give it one with K::set_value");
   return v;
 }
 

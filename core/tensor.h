@@ -19,7 +19,7 @@ class Operand;
 class Tensor;
 class Tensors;
 struct TensorImpl;
-struct Access;   // the library's way into the public classes
+struct Access;  // the library's way into the public classes
 
 /// A host number, kept exactly, or None.
 class KASSETTE_API Scalar {
@@ -37,9 +37,9 @@ class KASSETTE_API Scalar {
   constexpr Scalar(double v) : kind_(kFloat), dtype_(), count_(0), float_(v) {}
   constexpr Scalar(long double v) : Scalar(static_cast<double>(v)) {}
   Scalar(Extent v) : Scalar(static_cast<std::int64_t>(v)) {}
-  Scalar(const void*) = delete;   // else every pointer and string would be a bool
+  Scalar(const void*) = delete;  // else every pointer and string would be a bool
   template <class F, class = std::enable_if_t<std::is_function<std::remove_pointer_t<std::decay_t<F>>>::value>>
-  Scalar(F&&) = delete;           // and a function too
+  Scalar(F&&) = delete;  // and a function too
   constexpr bool is_none() const { return kind_ == kNone; }
 
  protected:
@@ -47,7 +47,7 @@ class KASSETTE_API Scalar {
       : kind_(kind), dtype_(dtype), count_(count), pointer_(pointer) {}
   Kind kind_;
   DType dtype_;
-  std::size_t count_;   // kShaped: the address of ArrayOf::tensor
+  std::size_t count_;  // kShaped: the address of ArrayOf::tensor
   union {
     std::int64_t int_;
     double float_;
@@ -84,7 +84,9 @@ class KASSETTE_API Operand : public Scalar, private Arithmetic {
   template <class C, std::enable_if_t<detail::IsFlat<C>::value, int> = 0>
   Operand(const C& c) : Scalar(kArray, dtype_of(c.data()), c.size(), c.data()) {}
   template <class C, class = decltype(ArrayOf<C>::tensor(nullptr))>
-  Operand(const C& c) : Scalar(kShaped, ArrayOf<C>::dtype(), reinterpret_cast<std::size_t>(&ArrayOf<C>::tensor), __builtin_addressof(c)) {}   // xtensor overloads &
+  Operand(const C& c)
+      : Scalar(kShaped, ArrayOf<C>::dtype(), reinterpret_cast<std::size_t>(&ArrayOf<C>::tensor),
+               __builtin_addressof(c)) {}  // xtensor overloads &
   Operand(std::initializer_list<Operand> items);
   /// A list that is put together while the program runs: a std::vector<Operand>, which has to outlive the call.
   template <class C, std::enable_if_t<detail::IsListOf<C, Operand>::value, int> = 0>
@@ -115,9 +117,9 @@ class KASSETTE_API Index {
  private:
   Index(Name text, int);
   Kind kind_;
-  std::uint8_t has_;   // bit 0: start given, bit 1: stop given
+  std::uint8_t has_;  // bit 0: start given, bit 1: stop given
   std::int64_t start_, stop_, step_;
-  const void* pointer_;   // the tensor or the text, whose size is stop_
+  const void* pointer_;  // the tensor or the text, whose size is stop_
   friend struct Access;
 };
 
@@ -207,7 +209,8 @@ KASSETTE_API Tensor floor_divide(const Operand& a, const Operand& b);
 template <class T>
 class Values {
  public:
-  explicit Values(Tensor owner) : owner_(static_cast<Tensor&&>(owner)), data_(owner_.template data<T>()), size_(owner_.size()) {}
+  explicit Values(Tensor owner)
+      : owner_(static_cast<Tensor&&>(owner)), data_(owner_.template data<T>()), size_(owner_.size()) {}
   // Not of a temporary: x.to_vector<T>().begin() and end() are of two copies.
   const T* begin() const& { return data_; }
   const T* end() const& { return data_ + size_; }

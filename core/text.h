@@ -29,7 +29,7 @@ inline std::string string_of(Name name) { return name.given() ? std::string(name
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream os;
-  os.exceptions(std::ios_base::badbit);   // else an allocation that fails cuts the text short
+  os.exceptions(std::ios_base::badbit);  // else an allocation that fails cuts the text short
   (os << ... << parts);
   return os.str();
 }
@@ -39,7 +39,7 @@ template <class F>
 [[noreturn]] void rethrow_edited(F&& edit) {
   auto again = [&](const auto& e) {
     using E = std::decay_t<decltype(e)>;
-    if (typeid(e) != typeid(E)) throw;   // a user's own class
+    if (typeid(e) != typeid(E)) throw;  // a user's own class
     throw E(edit(e.what()).c_str());
   };
   try {
@@ -57,7 +57,7 @@ template <class F>
   } catch (const NotImplementedError& e) {
     again(e);
   }
-  throw;   // never reached: whatever else there is has passed
+  throw;  // never reached: whatever else there is has passed
 }
 
 /// Throws E with the parts joined: fail<ValueError>("dot: ", a, " x ", b, ": inner dimensions differ").

@@ -52,8 +52,9 @@ constexpr void check_element() {
 template <class E, class = void>
 struct HasMemory : std::false_type {};
 template <class E>
-struct HasMemory<E, std::void_t<decltype(dtype_of(std::declval<const E&>().data())), decltype(std::declval<const E&>().strides()),
-                                decltype(std::declval<const E&>().data_offset())>> : std::true_type {};
+struct HasMemory<
+    E, std::void_t<decltype(dtype_of(std::declval<const E&>().data())), decltype(std::declval<const E&>().strides()),
+                   decltype(std::declval<const E&>().data_offset())>> : std::true_type {};
 
 template <class E>
 Shape xshape(const E& e) {
@@ -100,7 +101,7 @@ struct Piece {
 template <class A>
 Tensor taken_over(A&& array) {
   using T = XValue<A>;
-  auto kept = std::make_shared<A>(std::move(array));   // first: small arrays move with their elements
+  auto kept = std::make_shared<A>(std::move(array));  // first: small arrays move with their elements
   const T* data = row_major(*kept);
   if (!data) return from_xtensor(*kept);
   Shape shape = xshape(*kept);
@@ -121,7 +122,9 @@ Tensor from_xtensor(const xt::xexpression<E>& expression) {
   Tensor t = detail::writable_memory(shape, dtype_of(static_cast<const T*>(nullptr)), data);
   if (const T* from = detail::row_major(e)) std::copy(from, from + shape.numel(), static_cast<T*>(data));
   // Not of an empty one: xtensor reckons its end with a stride below its beginning.
-  else if (shape.numel()) std::copy(e.template begin<xt::layout_type::row_major>(), e.template end<xt::layout_type::row_major>(), static_cast<T*>(data));
+  else if (shape.numel())
+    std::copy(e.template begin<xt::layout_type::row_major>(), e.template end<xt::layout_type::row_major>(),
+              static_cast<T*>(data));
   return t;
 }
 /// Takes the array over: no copy where its elements lie row-major.
@@ -142,7 +145,8 @@ Tensor borrow_xtensor(const xt::xexpression<E>& expression, O&& owner) {
   const E& e = expression.derived_cast();
   Shape shape = detail::xshape(e);
   const detail::XValue<E>* data = detail::row_major(e);
-  if (!data && shape.numel() > 0) throw ValueError("borrow_xtensor: the elements do not lie row-major in one piece; from_xtensor copies them");
+  if (!data && shape.numel() > 0)
+    throw ValueError("borrow_xtensor: the elements do not lie row-major in one piece; from_xtensor copies them");
   return borrow(detail::Piece<detail::XValue<E>>{data, shape.numel()}, shape, std::forward<O>(owner));
 }
 

@@ -12,10 +12,10 @@
 namespace kassette {
 namespace {
 
-constexpr int kLogSmallest = 12;                                    // up to 4 KiB in steps of 512 bytes
+constexpr int kLogSmallest = 12;  // up to 4 KiB in steps of 512 bytes
 constexpr std::int64_t kAlwaysKept = std::int64_t(64) << 20;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kCaching = false;   // so that the sanitizer sees every block
+constexpr bool kCaching = false;  // so that the sanitizer sees every block
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 constexpr bool kCaching = false;
@@ -55,7 +55,8 @@ void BlockCache::after_fork() {
   all_mutex.unlock();
 }
 
-BlockCache::BlockCache(Device device, MemorySource source, Keeps keeps) : device_(device), source_(source), keeps_(keeps) {
+BlockCache::BlockCache(Device device, MemorySource source, Keeps keeps)
+    : device_(device), source_(source), keeps_(keeps) {
   std::lock_guard<std::mutex> lock(all_mutex);
   // The child of a fork has one thread; a lock that another thread held would never be released.
   if (!all_) pthread_atfork(before_fork, after_fork, after_fork);

@@ -27,7 +27,8 @@ enum class Keeps : std::uint8_t {
 /// is the one the caches know. Blocks of a stream below 0 are never given back to the source: Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
-  BlockCache(Device device, MemorySource source, Keeps keeps = Keeps::near_peak);   // lives for ever: blocks may be freed after main
+  BlockCache(Device device, MemorySource source,
+             Keeps keeps = Keeps::near_peak);  // lives for ever: blocks may be freed after main
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 

@@ -21,8 +21,8 @@ std::string bytes_text(std::int64_t bytes) {
 void fail_memory(Device device, std::int64_t asked, const MemoryStats& held) {
   char name[16] = "cpu";
   if (device.type() == Device::kCuda) std::snprintf(name, sizeof name, "cuda:%d", device.index());
-  std::string line = std::string("out of memory on ") + name + ": " + bytes_text(asked) + " asked for, " + bytes_text(held.live) +
-                     " held by tensors, " + bytes_text(held.cached) + " cached, ";
+  std::string line = std::string("out of memory on ") + name + ": " + bytes_text(asked) + " asked for, " +
+                     bytes_text(held.live) + " held by tensors, " + bytes_text(held.cached) + " cached, ";
   line += held.limit ? "limit " + bytes_text(held.limit) + " (set_memory_limit)" : "and the system gives no more";
   throw MemoryError(line.c_str());
 }

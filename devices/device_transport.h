@@ -11,10 +11,10 @@ namespace kassette {
 /// Elements that are combined over the ranks.
 struct DevicePart {
   const void* in;
-  void* out;           // other memory than `in`
+  void* out;  // other memory than `in`
   std::int64_t count;
   DType dtype;
-  void* room;          // for packed_size(dtype, how) times `count` bytes; null where that is 0
+  void* room;  // for packed_size(dtype, how) times `count` bytes; null where that is 0
 };
 
 /// The bytes that an element takes while it is combined; 0 where that is done with the elements as they are. Half types are combined as
@@ -52,20 +52,20 @@ class DeviceCommunicator {
   virtual std::string failure() = 0;
 
  protected:
-  ~DeviceCommunicator() = default;   // communicators live until the process ends
+  ~DeviceCommunicator() = default;  // communicators live until the process ends
 };
 
 /// What the library exports: `extern "C" const DeviceTransport* kassette_nccl_transport()`.
 struct DeviceTransport {
   static constexpr int kIdBytes = 128, kNameBytes = 40;
-  std::uint64_t abi;   // kDeviceTransportAbi of the headers that it was built with
+  std::uint64_t abi;  // kDeviceTransportAbi of the headers that it was built with
   /// A name that a GPU of this machine shares with no other one; false where it cannot be had, then `why` has the reason.
   bool (*name_gpu)(int index, char* name, char* why, int why_bytes);
   /// On one rank: the id of a new group, of kIdBytes bytes, for `join` on all of its ranks.
   bool (*new_id)(void* id, char* why, int why_bytes);
   /// Waits for the other ranks. Null where it fails.
   DeviceCommunicator* (*join)(const void* id, int rank, int size, int gpu, void* stream, char* why, int why_bytes);
-  const char* (*describe)();   // "NCCL 2.28.9"
+  const char* (*describe)();  // "NCCL 2.28.9"
 };
 
 inline constexpr std::uint64_t kDeviceTransportAbi = 1;

@@ -43,9 +43,9 @@ const DeviceTransport* load(std::string* why) {
 
 /// What each rank tells the others of itself.
 struct Card {
-  char machine[40];   // equal on one machine, whatever its name
+  char machine[40];  // equal on one machine, whatever its name
   char gpu[DeviceTransport::kNameBytes];
-  char lacks[160];    // empty: nothing
+  char lacks[160];  // empty: nothing
 };
 
 void put(char* to, std::size_t room, const std::string& text) { std::snprintf(to, room, "%s", text.c_str()); }
@@ -87,7 +87,8 @@ std::string obstacle(const std::vector<Card>& cards) {
 }
 
 /// Null where it fails on a rank; then `why` has the reason.
-DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport& transport, Card mine, std::string* why) {
+DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport& transport, Card mine,
+                         std::string* why) {
   struct Start {
     char id[DeviceTransport::kIdBytes];
     char failed[160];
@@ -99,8 +100,8 @@ DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport&
     *why = text("rank 0: ", start.failed);
     return nullptr;
   }
-  DeviceCommunicator* comm =
-      transport.join(start.id, group.rank, group.size, device.index(), backend_of(device).stream(), mine.lacks, sizeof mine.lacks);
+  DeviceCommunicator* comm = transport.join(start.id, group.rank, group.size, device.index(),
+                                            backend_of(device).stream(), mine.lacks, sizeof mine.lacks);
   *why = obstacle(of_all_ranks(group, mine));
   return why->empty() ? comm : nullptr;
 }
@@ -109,7 +110,7 @@ DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport&
 
 void meet_gpus(RankGroup& group, Device device) {
   GpuRanks& gpus = group.gpus;
-  if (gpus.met.load(std::memory_order_relaxed)) return;   // another thread was here first
+  if (gpus.met.load(std::memory_order_relaxed)) return;  // another thread was here first
   const DeviceTransport* transport = nullptr;
   const Card mine = card_of(device, transport);
   std::string why = obstacle(of_all_ranks(group, mine));
@@ -120,7 +121,8 @@ void meet_gpus(RankGroup& group, Device device) {
     log_info(text("rank ", group.rank, " of ", group.size, " exchanges from ", device, " by ", transport->describe()));
   } else if (group.rank == 0) {
     static constinit WarnOnce slow;
-    const std::string words = text("tensors of GPUs are exchanged by way of the host's memory, for lack of NCCL: ", why);
+    const std::string words =
+        text("tensors of GPUs are exchanged by way of the host's memory, for lack of NCCL: ", why);
     if (transport || !is_turned_off()) slow.say(words);
     else log_info(words);
   }

@@ -7,14 +7,14 @@
 
 namespace kassette {
 
-struct OpCall;      // ops/op.h
-struct Strided;   // ops/strided.h
-struct SparseView;   // ops/sparse_view.h
-struct DeviceConvLimits;   // ops/conv.h
-struct DeviceChain;   // ops/device_chain.h
+struct OpCall;            // ops/op.h
+struct Strided;           // ops/strided.h
+struct SparseView;        // ops/sparse_view.h
+struct DeviceConvLimits;  // ops/conv.h
+struct DeviceChain;       // ops/device_chain.h
 
-struct DeviceStream;   // devices/cuda/cuda.h
-struct DeviceGraph;    // devices/cuda/graph.cpp
+struct DeviceStream;  // devices/cuda/cuda.h
+struct DeviceGraph;   // devices/cuda/graph.cpp
 
 /// The backend of a CUDA device: streams, and copies that the host does not wait for, beside what every device has.
 class DeviceBackend : public Backend {
@@ -55,7 +55,9 @@ class DeviceBackend : public Backend {
 /// While it lives, what the calling thread enqueues is not captured: what others read is enqueued at once.
 class NotCaptured {
  public:
-  explicit NotCaptured(DeviceBackend& backend) : backend_(backend), before_(backend.current()) { backend_.set_current(backend_.launched_on(before_)); }
+  explicit NotCaptured(DeviceBackend& backend) : backend_(backend), before_(backend.current()) {
+    backend_.set_current(backend_.launched_on(before_));
+  }
   ~NotCaptured() { backend_.set_current(before_); }
   NotCaptured(const NotCaptured&) = delete;
   NotCaptured& operator=(const NotCaptured&) = delete;
@@ -68,8 +70,8 @@ class NotCaptured {
 /// What can be said of a device without opening it.
 struct DeviceFacts {
   char name[256];
-  std::int64_t memory;   // bytes
-  int major, minor;      // its compute capability
+  std::int64_t memory;  // bytes
+  int major, minor;     // its compute capability
 };
 
 /// A kernel of the device library, by the name of its row.
@@ -89,7 +91,8 @@ struct HostServices {
   void (*share_input)(const OpCall& call, int i);
   /// Calls use(state, view) with a SparseView::Part of the indices that are input 0, in memory of the call's device; the dense shape
   /// is another input. What is seen lives until the kernels have run that `use` enqueues.
-  void (*with_sparse_index)(const OpCall& call, int dense_shape, int part, void (*use)(void* state, const SparseView& view), void* state);
+  void (*with_sparse_index)(const OpCall& call, int dense_shape, int part,
+                            void (*use)(void* state, const SparseView& view), void* state);
   const DeviceConvLimits* convolution;
   /// Whether products of float32 may be computed in TF32.
   const std::atomic<bool>* allow_tf32;
@@ -113,7 +116,7 @@ struct DeviceMoves {
 
 /// The one thing that the device library exports, from `extern "C" const DevicePlugin* kassette_cuda_plugin()`.
 struct DevicePlugin {
-  std::uint64_t abi;   // kPluginAbi of the headers it was built with; all else means something only if that is ours
+  std::uint64_t abi;  // kPluginAbi of the headers it was built with; all else means something only if that is ours
   int n_kernels;
   const PluginKernel* kernels;
   /// The backend of a device, made once and never destroyed; null where there is none, then `why` has the reason.
@@ -122,12 +125,15 @@ struct DevicePlugin {
   int (*count)();
   bool (*describe)(int index, DeviceFacts* facts);
   DeviceMoves moves;
-  std::uint64_t chain_abi;   // kChainAbi (ops/device_chain.h)
+  std::uint64_t chain_abi;  // kChainAbi (ops/device_chain.h)
 };
 
 /// Changes with the layout of what both sides touch. Count it up when a meaning changes and no size does.
 inline constexpr std::uint64_t kPluginAbi =
-    8 + 16 * (sizeof(Body) + 512 * (sizeof(Storage) + 512 * (sizeof(Attrs) + 512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
+    8 + 16 * (sizeof(Body) +
+              512 * (sizeof(Storage) +
+                     512 * (sizeof(Attrs) +
+                            512 * (sizeof(TensorSpec) + 512 * (sizeof(HostServices) + 512 * sizeof(DeviceMoves))))));
 
 /// Puts the kernels into the column of their rows and fills in the services; returns false, and does nothing, where the library was built for other ops.
 /// Defined where the rows are: ops/connect.cpp.

@@ -20,7 +20,8 @@ void* open_beside(const char* file, std::string* why) {
     if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     const char* error = dlerror();
     bool missing = error && std::strstr(error, file) && std::strstr(error, "No such file");
-    if (why->empty() || !missing) *why = missing ? std::string("there is no ") + file + " beside the library" : error ? error : "it does not load";
+    if (why->empty() || !missing)
+      *why = missing ? std::string("there is no ") + file + " beside the library" : error ? error : "it does not load";
     if (!missing) return nullptr;
   }
   return nullptr;

@@ -28,14 +28,14 @@ constexpr const char* kTransportFile = "libkassette_mpi.so";
 
 struct Job {
   std::mutex mutex;
-  std::deque<RankGroup> groups;             // addresses hold
+  std::deque<RankGroup> groups;  // addresses hold
   std::atomic<bool> started{false};
-  const Transport* transport = nullptr;     // null: one rank
+  const Transport* transport = nullptr;  // null: one rank
   bool compares = true;
   bool ended = false;
 };
 Job& job() {
-  static Job* j = new Job;   // never destroyed: threads may wait in it
+  static Job* j = new Job;  // never destroyed: threads may wait in it
   return *j;
 }
 
@@ -88,10 +88,10 @@ void end_job(int status, void*) {
     abort_job(status);
     return;
   }
-  for (RankGroup& group : j.groups)   // no other thread makes a world by now
+  for (RankGroup& group : j.groups)  // no other thread makes a world by now
     if (group.gpus.comm) finish_enqueued(group.gpus.device);
   RankGroup& group = j.groups.front();
-  if (group.mutex.try_lock()) {   // else another thread is in a call
+  if (group.mutex.try_lock()) {  // else another thread is in a call
     group.mutex.unlock();
     announce(group, "the end of the program", /*watched=*/false);
   }
@@ -193,7 +193,7 @@ void end_ranks_before_libraries() {
 
 bool transport_takes_gpu_memory() {
   const Transport* t = job().transport;
-  static const bool takes = t && t->takes_gpu_memory();   // asked for when ranks have begun to exchange
+  static const bool takes = t && t->takes_gpu_memory();  // asked for when ranks have begun to exchange
   return takes;
 }
 
@@ -224,7 +224,7 @@ void rethrow_transport_error() {
 }
 
 std::uint64_t call_number(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325;   // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
 }
@@ -278,12 +278,14 @@ void announce(RankGroup& group, const std::string& what, bool watched) noexcept 
   try {
     const std::function<std::string()> describe = [&] { return what; };
     RankCall call(group, call_number(what), describe, watched);
-  } catch (...) {   // it is theirs
+  } catch (...) {  // it is theirs
   }
 }
 
 }  // namespace
 
-void refuse_call(RankGroup& group, const std::string& why) noexcept { announce(group, "an error: " + why, /*watched=*/true); }
+void refuse_call(RankGroup& group, const std::string& why) noexcept {
+  announce(group, "an error: " + why, /*watched=*/true);
+}
 
 }  // namespace kassette

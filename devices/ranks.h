@@ -13,22 +13,22 @@
 
 namespace kassette {
 
-class DeviceCommunicator;   // devices/device_transport.h
+class DeviceCommunicator;  // devices/device_transport.h
 
 /// How the ranks of a group exchange between their GPUs, once they have met: devices/gpu_ranks.h.
 struct GpuRanks {
   std::atomic<bool> met{false};
-  DeviceCommunicator* comm = nullptr;   // null: by way of the host
-  Device device;                        // this rank's
+  DeviceCommunicator* comm = nullptr;  // null: by way of the host
+  Device device;                       // this rank's
 };
 
 /// A group of ranks, with the communicator that they share. Groups live until the process ends.
 struct RankGroup {
-  Communicator* comm = nullptr;   // null: this process alone
+  Communicator* comm = nullptr;  // null: this process alone
   int rank = 0, size = 1;
   int id = 0;
-  std::mutex mutex;               // one thread at a time
-  std::int64_t calls = 0;         // that this rank has begun
+  std::mutex mutex;        // one thread at a time
+  std::int64_t calls = 0;  // that this rank has begun
   RankGroup* background = nullptr;
   GpuRanks gpus;
 };

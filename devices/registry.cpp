@@ -44,15 +44,15 @@ constexpr int kMaxDevices = 256;
 struct Cuda {
   std::mutex mutex;
   bool asked = false;
-  std::string stand_in;                              // a library of tests instead of ours
+  std::string stand_in;  // a library of tests instead of ours
   const DevicePlugin* plugin = nullptr;
   HostServices services = {};
-  std::string absent;                                // why there is no library
-  std::string why[kMaxDevices];                      // why a device could not be opened
+  std::string absent;            // why there is no library
+  std::string why[kMaxDevices];  // why a device could not be opened
   std::atomic<DeviceBackend*> backends[kMaxDevices] = {};
 };
 Cuda& cuda_state() {
-  static Cuda* state = new Cuda;   // never destroyed: tensors may outlive every static object
+  static Cuda* state = new Cuda;  // never destroyed: tensors may outlive every static object
   return *state;
 }
 
@@ -104,7 +104,7 @@ Backend& backend_of(Device device) {
     if (Backend* backend = cuda_backend(device.index(), &why)) return *backend;
     fail<DeviceError>(device, " is not available: ", why);
   }
-  static CpuBackend* backend = new CpuBackend;   // never destroyed: tensors may outlive every static object
+  static CpuBackend* backend = new CpuBackend;  // never destroyed: tensors may outlive every static object
   return *backend;
 }
 

@@ -66,7 +66,9 @@ Stream::Stream(Device device) : device_(device) {
 Stream::Stream(Device device, void* native) : device_(device) {
   DeviceBackend* backend = backend_or_cpu("Stream", device);
   if (!backend) return;
-  if (!native) fail<ValueError>("Stream: a null pointer is no stream of ", device, "; CUDA's legacy default stream is cudaStreamLegacy");
+  if (!native)
+    fail<ValueError>("Stream: a null pointer is no stream of ", device,
+                     "; CUDA's legacy default stream is cudaStreamLegacy");
   stream_ = &backend->stream_of(native);
 }
 Stream::~Stream() {
@@ -104,7 +106,7 @@ StreamScope::~StreamScope() {
   backend.set_current(*before_);
   try {
     backend.order(*stream_, *before_);
-  } catch (const Error&) {   // the device is lost: whoever uses it next is told
+  } catch (const Error&) {  // the device is lost: whoever uses it next is told
   }
 }
 

@@ -32,8 +32,8 @@ class Communicator {
   virtual void barrier() = 0;
   /// A message of `header_bytes` and one of `bytes`, in order with others to that rank. Returns at once; the transport calls
   /// release(state) when it no longer reads `data`, in a later call of this communicator.
-  virtual void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to, void (*release)(void*),
-                    void* state) = 0;
+  virtual void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to,
+                    void (*release)(void*), void* state) = 0;
   /// Waits for the header of the next message, then for its data.
   virtual void recv_header(void* header, std::int64_t header_bytes, int from) = 0;
   virtual void recv_data(void* data, std::int64_t bytes, int from) = 0;
@@ -43,23 +43,23 @@ class Communicator {
   virtual void set_background(bool leaves_core) = 0;
 
  protected:
-  ~Communicator() = default;   // communicators live until the process ends
+  ~Communicator() = default;  // communicators live until the process ends
 };
 
 /// What a transport library exports: `extern "C" const Transport* kassette_mpi_transport()`.
 struct Transport {
-  std::uint64_t abi;       // kTransportAbi of the headers that it was built with
+  std::uint64_t abi;  // kTransportAbi of the headers that it was built with
   /// Starts the transport, once; null where that fails, then `why` has the reason.
   Communicator* (*start)(char* why, int why_bytes);
-  int (*local_rank)();     // among the ranks of this machine
-  int (*local_size)();     // how many these are
-  bool (*concurrent)();    // two threads may be in two communicators at once; known after start
-  bool (*takes_gpu_memory)();   // all_gather, all_to_all, send and recv do; known after start
+  int (*local_rank)();         // among the ranks of this machine
+  int (*local_size)();         // how many these are
+  bool (*concurrent)();        // two threads may be in two communicators at once; known after start
+  bool (*takes_gpu_memory)();  // all_gather, all_to_all, send and recv do; known after start
   /// Ends the transport, where it started it: waits until every message has left.
   void (*finish)();
   /// Ends every rank of the job with that status, now.
   void (*abort)(int status);
-  const char* (*describe)();   // "Open MPI 4.1.4"
+  const char* (*describe)();  // "Open MPI 4.1.4"
 };
 
 inline constexpr std::uint64_t kTransportAbi = 2;

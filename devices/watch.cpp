@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 /// A thread that waits.
 struct Place {
   std::mutex mutex;
-  const std::function<std::string()>* describe = nullptr;   // null: free
+  const std::function<std::string()>* describe = nullptr;  // null: free
   Clock::time_point since;
   bool timed = true;
 };
@@ -46,15 +46,15 @@ struct Enqueued {
 struct Watch {
   Place places[kPlaces];
   std::mutex mutex;
-  std::deque<Enqueued> enqueued;   // in order
+  std::deque<Enqueued> enqueued;  // in order
   std::atomic<double> seconds{600};
 };
 Watch& state() {
-  static Watch* w = new Watch;   // the thread runs until the process ends
+  static Watch* w = new Watch;  // the thread runs until the process ends
   return *w;
 }
 
-constexpr int kInterruptedStatus = 130;   // what shells call an end by Ctrl-C
+constexpr int kInterruptedStatus = 130;  // what shells call an end by Ctrl-C
 
 [[noreturn]] void end_job(const Transport& transport, int rank, const std::string& why, int status) {
   const std::string line = text("kassette: rank ", rank, why, "\n");
@@ -70,11 +70,13 @@ void drop_passed(std::deque<Enqueued>& enqueued) {
 
 void run(const Transport& transport, int rank) {
   constexpr auto kPause = std::chrono::milliseconds(200);
-  Clock::time_point wanted_since = Clock::time_point::max();   // when a request to stop was first seen that nobody has taken yet
+  Clock::time_point wanted_since =
+      Clock::time_point::max();  // when a request to stop was first seen that nobody has taken yet
   for (;;) {
     std::this_thread::sleep_for(kPause);
     const Clock::time_point now = Clock::now();
-    wanted_since = interrupt_wanted.load(std::memory_order_relaxed) ? std::min(wanted_since, now) : Clock::time_point::max();
+    wanted_since =
+        interrupt_wanted.load(std::memory_order_relaxed) ? std::min(wanted_since, now) : Clock::time_point::max();
     const bool interrupted = wanted_since < now;
     const double seconds = state().seconds.load(std::memory_order_relaxed);
     auto check = [&](Clock::time_point since, bool timed, auto words) {
@@ -82,7 +84,9 @@ void run(const Transport& transport, int rank) {
         end_job(transport, rank, text(" was interrupted while it waited in ", words()), kInterruptedStatus);
       if (timed && seconds > 0 && now - since > std::chrono::duration<double>(seconds))
         end_job(transport, rank,
-                text(" has waited for ", seconds, " s in ", words(), "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"), 1);
+                text(" has waited for ", seconds, " s in ", words(),
+                     "; the other ranks do not come (KASSETTE_RANKS_TIMEOUT sets the seconds)"),
+                1);
     };
     for (Place& p : state().places) {
       std::lock_guard<std::mutex> lock(p.mutex);
@@ -91,7 +95,8 @@ void run(const Transport& transport, int rank) {
     std::lock_guard<std::mutex> lock(state().mutex);
     drop_passed(state().enqueued);
     for (const Enqueued& e : state().enqueued) {
-      if (const std::string failure = e.comm->failure(); !failure.empty()) end_job(transport, rank, text(": ", e.words, ": ", failure), 1);
+      if (const std::string failure = e.comm->failure(); !failure.empty())
+        end_job(transport, rank, text(": ", e.words, ": ", failure), 1);
       check(e.since, /*timed=*/true, [&] { return e.words; });
     }
   }
@@ -101,7 +106,8 @@ void run(const Transport& transport, int rank) {
 
 void abort_in_turn(const Transport& transport, int rank, int status) {
   constexpr int kMicroseconds = 100000, kMost = 20;
-  ::usleep(static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));   // and mpirun passes messages on first
+  ::usleep(
+      static_cast<useconds_t>(kMicroseconds * (1 + std::min(rank, kMost))));  // and mpirun passes messages on first
   transport.abort(status);
 }
 
@@ -110,7 +116,9 @@ void watch_ranks(const Transport& transport, int rank) {
     char* end = nullptr;
     const double seconds = std::strtod(set, &end);
     if (end != set && !*end && seconds >= 0) set_ranks_timeout(seconds);
-    else log_warning(text("KASSETTE_RANKS_TIMEOUT is \"", set, "\", expected a number of seconds; it stays ", ranks_timeout()));
+    else
+      log_warning(
+          text("KASSETTE_RANKS_TIMEOUT is \"", set, "\", expected a number of seconds; it stays ", ranks_timeout()));
   }
   std::thread(run, std::cref(transport), rank).detach();
 }

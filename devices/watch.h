@@ -7,7 +7,7 @@
 
 namespace kassette {
 
-class DeviceCommunicator;   // devices/device_transport.h
+class DeviceCommunicator;  // devices/device_transport.h
 
 /// Ends all ranks, soon. Where several fail at once the first one does it: Open MPI's mpirun (4.1.4) may crash or hang on many requests at a
 /// time.

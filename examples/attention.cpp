@@ -21,7 +21,7 @@ struct Network {
   Tensors weights() const { return {in, recurrent, bias, look, where, out, offset}; }
 
   struct Answer {
-    Tensor value, attention;   // (samples, 1), (samples, time)
+    Tensor value, attention;  // (samples, 1), (samples, time)
   };
   Answer operator()(const Tensor& x) const {
     auto step = [&](const Tensor& projected, const Tensors& h) {
@@ -51,16 +51,19 @@ int main() {
   Network network;
   kassette::Function train, test;
   K::symbolic([&] {
-    Tensor x = K::placeholder({K::None, kTime, 2}), y = K::placeholder({K::None, 1}), mark = K::placeholder({K::None, kTime});
+    Tensor x = K::placeholder({K::None, kTime, 2}), y = K::placeholder({K::None, 1}),
+           mark = K::placeholder({K::None, kTime});
     auto [value, attention] = network(x);
     Tensor loss = K::mean(K::square(value - y));
     Tensors weights = network.weights(), gradients = K::gradients(loss, weights), updates;
     Tensor steps = K::variable(0), t = steps + 1, scale = 0.01 * K::sqrt(1 - K::pow(0.999, t)) / (1 - K::pow(0.9, t));
-    updates.push_back(K::update(steps, t));   // Adam, Kingma and Ba 2015
+    updates.push_back(K::update(steps, t));  // Adam, Kingma and Ba 2015
     for (int i = 0; i < weights.size(); ++i) {
       const Tensor &w = weights[i], &g = gradients[i];
-      Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = 0.9 * m + 0.1 * g, v1 = 0.999 * v + 0.001 * K::square(g);
-      for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))}) updates.push_back(u);
+      Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = 0.9 * m + 0.1 * g,
+             v1 = 0.999 * v + 0.001 * K::square(g);
+      for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))})
+        updates.push_back(u);
     }
     train = K::function({x, y}, {loss}, updates);
     test = K::function({x, y, mark}, {loss, K::mean(K::sum(attention * mark, 1))});
@@ -75,6 +78,7 @@ int main() {
   Batch b = draw(500);
   Tensors seen = test({b.x, b.y, b.mark});
   double error = seen[0].item<double>(), on_the_mark = seen[1].item<double>();
-  std::printf("held out: squared error %.5f (guessing: 0.333), attention on the marked number %.2f\n", error, on_the_mark);
+  std::printf("held out: squared error %.5f (guessing: 0.333), attention on the marked number %.2f\n", error,
+              on_the_mark);
   return error < 0.01 ? 0 : 1;
 }

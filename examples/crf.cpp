@@ -15,7 +15,7 @@ using kassette::Tensors;
 
 constexpr int kSpeakers = 3, kSounds = 5;
 
-Tensor emit = K::variable(K::zeros({kSounds, kSpeakers}));     // how much a sound speaks for a speaker
+Tensor emit = K::variable(K::zeros({kSounds, kSpeakers}));      // how much a sound speaks for a speaker
 Tensor follow = K::variable(K::zeros({kSpeakers, kSpeakers}));  // how readily the second follows the first
 
 // Scores are (time, samples, speakers). Folds over time one row of them after the other; `join` brings the last speaker's scores,
@@ -47,7 +47,8 @@ struct Talk {
   Tensor heard, speakers;
   Talk(int n, int time, std::mt19937& random) {
     // A hands over to B, B to C, C to A; a third of what is heard says nothing, and some of it is misleading.
-    std::discrete_distribution<int> next[] = {{6, 1, 0}, {0, 6, 1}, {1, 0, 6}}, sound[] = {{5, 2, 0, 3, 1}, {0, 5, 2, 3, 1}, {2, 0, 5, 3, 1}};
+    std::discrete_distribution<int> next[] = {{6, 1, 0}, {0, 6, 1}, {1, 0, 6}},
+                                    sound[] = {{5, 2, 0, 3, 1}, {0, 5, 2, 3, 1}, {2, 0, 5, 3, 1}};
     std::vector<int> who(std::size_t(n * time)), what(who.size());
     for (int i = 0; i < n; ++i)
       for (int t = 0; t < time; ++t) {
@@ -60,7 +61,9 @@ struct Talk {
   }
 };
 
-double accuracy(const Tensor& said, const Tensor& truth) { return K::mean(K::equal(K::cast(said, "int32"), truth)).item<double>(); }
+double accuracy(const Tensor& said, const Tensor& truth) {
+  return K::mean(K::equal(K::cast(said, "int32"), truth)).item<double>();
+}
 
 // log Z by adding up all paths, one by one.
 double by_brute_force(const Tensor& scores) {
@@ -95,13 +98,15 @@ int main() {
   const Talk small(1, 9, random);
   Tensor scores = K::variable(K::dot(small.heard, emit)), log_z = log_partition(scores);
   const double folded = log_z.item<double>(), added = by_brute_force(scores);
-  std::printf("\nlog Z of 9 moments: %.6f by folding, %.6f over all %.0f paths\n", folded, added, std::pow(kSpeakers, 9));
+  std::printf("\nlog Z of 9 moments: %.6f by folding, %.6f over all %.0f paths\n", folded, added,
+              std::pow(kSpeakers, 9));
   Tensor marginals = K::gradients(log_z, {scores})[0];
   const double sums_to = K::max(K::abs(K::sum(marginals, 2) - 1.0)).item<double>();
   std::printf("its gradient is the probability of each speaker at each moment: sums are 1 within %.1e\n", sums_to);
 
   Tensor heard = K::dot(test.heard, emit);
   const double alone = accuracy(K::argmax(heard), test.speakers), in_chain = accuracy(best_path(heard), test.speakers);
-  std::printf("\nheld out, moment by moment: %.1f %% right; as whole conversations: %.1f %%\n", 100 * alone, 100 * in_chain);
+  std::printf("\nheld out, moment by moment: %.1f %% right; as whole conversations: %.1f %%\n", 100 * alone,
+              100 * in_chain);
   return std::fabs(folded - added) < 1e-4 && sums_to < 1e-4 && in_chain > 0.75 && in_chain > alone + 0.1 ? 0 : 1;
 }

@@ -14,11 +14,11 @@ using kassette::Tensor;
 using kassette::Tensors;
 
 constexpr int kMost = 4, kWidth = 42, kStrip = 4, kStride = 2, kSteps = (kWidth - kStrip) / kStride + 1;
-constexpr int kFeatures = 8 * kStrip, kHidden = 48, kClasses = 11;   // ten digits and the blank
+constexpr int kFeatures = 8 * kStrip, kHidden = 48, kClasses = 11;  // ten digits and the blank
 
 // Pictures of 2 to 4 digits with gaps of 0 to 2 pixels between them, as strips of 8 x 4 pixels that overlap by half.
 struct Strings {
-  Tensor strips, labels, steps, lengths;   // (n, kSteps, kFeatures), (n, kMost), (n, 1), (n, 1)
+  Tensor strips, labels, steps, lengths;  // (n, kSteps, kFeatures), (n, kMost), (n, 1), (n, 1)
 
   Strings(int n, const std::vector<float>& pixels, const std::vector<int>& digits, std::mt19937& random) {
     std::vector<float> drawn(std::size_t(n * kSteps * kFeatures));
@@ -46,7 +46,8 @@ struct Strings {
 Tensors weights;
 Tensor weight(int rows, int columns) {
   const double scale = std::sqrt(6.0 / (rows + columns));
-  weights.push_back(K::random_uniform_variable({rows, columns}, -scale, scale, K::None, K::None, int(weights.size()) + 1));
+  weights.push_back(
+      K::random_uniform_variable({rows, columns}, -scale, scale, K::None, K::None, int(weights.size()) + 1));
   return weights[weights.size() - 1];
 }
 Tensor bias(int n) {
@@ -56,7 +57,8 @@ Tensor bias(int n) {
 
 // A gated recurrent unit; the projection of all inputs is one product before the loop.
 struct Gru {
-  Tensor w = weight(kFeatures, 3 * kHidden), b = bias(3 * kHidden), u = weight(kHidden, 2 * kHidden), v = weight(kHidden, kHidden);
+  Tensor w = weight(kFeatures, 3 * kHidden), b = bias(3 * kHidden), u = weight(kHidden, 2 * kHidden),
+         v = weight(kHidden, kHidden);
 
   Tensor operator()(const Tensor& x, bool backwards) const {
     auto step = [this](const Tensor& in, const Tensors& states) {
@@ -107,14 +109,19 @@ int main() {
   const Digits digits(random);
   const std::vector<float> pixels = digits.x.to_vector<float>();
   const std::vector<int> labels = digits.y.to_vector<int>();
-  const Strings test(400, digits.x_test.to_vector<float>(), digits.y_test.to_vector<int>(), random);   // of digits that are held out
+  const Strings test(400, digits.x_test.to_vector<float>(), digits.y_test.to_vector<int>(),
+                     random);  // of digits that are held out
 
   const Reader read;
-  for (const Tensor& w : weights) m.push_back(K::variable(K::zeros(w.shape()))), v.push_back(K::variable(K::zeros(w.shape())));
+  for (const Tensor& w : weights)
+    m.push_back(K::variable(K::zeros(w.shape()))), v.push_back(K::variable(K::zeros(w.shape())));
   Tensor x = K::placeholder({K::None, K::None, kFeatures}), y = K::placeholder({K::None, kMost}, K::None, "int32");
-  Tensor steps = K::placeholder({K::None, 1}, K::None, "int32"), lengths = K::placeholder({K::None, 1}, K::None, "int32");
+  Tensor steps = K::placeholder({K::None, 1}, K::None, "int32"),
+         lengths = K::placeholder({K::None, 1}, K::None, "int32");
   Tensor scores = read(x), loss = K::mean(K::ctc_batch_cost(y, scores, steps, lengths));
-  kassette::Function train = K::symbolic([&] { return K::function({x, y, steps, lengths}, {loss}, adam(loss, 0.008)); })();
+  kassette::Function train = K::symbolic([&] {
+    return K::function({x, y, steps, lengths}, {loss}, adam(loss, 0.008));
+  })();
   kassette::Function decode = K::function({x, steps}, {K::ctc_decode(scores, K::squeeze(steps, -1)).decoded[0]});
 
   double right = 0;

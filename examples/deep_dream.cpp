@@ -47,7 +47,12 @@ int main(int argc, char** argv) {
   // A picture for each of the 64 filters, all of them at once: picture i is to excite filter i.
   std::printf("what excites the filters: ");
   Tensor wishes = K::random_uniform({64, 12, 12, 1}, 0.4, 0.6);
-  bool rises = climb(ascent([&](const Tensor& x) { return K::sum(K::mean(net.features(x), {1, 2}) * K::eye(64)) / 64.0; }, 0.05), wishes, 20);
+  bool rises = climb(ascent(
+                         [&](const Tensor& x) {
+                           return K::sum(K::mean(net.features(x), {1, 2}) * K::eye(64)) / 64.0;
+                         },
+                         0.05),
+                     wishes, 20);
 
   // A page of digits: whatever the network sees in it, let it see more of that; then the same at twice the size.
   Tensor page = K::reshape(mosaic(K::squeeze(images(digits.x_test[slice(0, 32)]), -1), 8, 1), {1, 40, 80, 1});

@@ -8,7 +8,7 @@
 struct Dense {
   kassette::Tensor kernel, bias;
   Dense(int from, int to) {
-    const double most = std::sqrt(6.0 / (from + to));   // Glorot and Bengio 2010
+    const double most = std::sqrt(6.0 / (from + to));  // Glorot and Bengio 2010
     kernel = kassette::backend::random_uniform_variable({from, to}, -most, most);
     bias = kassette::backend::zeros({to});
   }
@@ -23,7 +23,8 @@ inline kassette::Tensors weights_of(std::initializer_list<Dense> layers) {
 }
 
 /// Kingma and Ba 2015, as updates for a function; `rate` may be a variable.
-inline kassette::Tensors adam(const kassette::Tensor& loss, const kassette::Tensors& weights, const kassette::Operand& rate = 0.001, double b1 = 0.9, double b2 = 0.999) {
+inline kassette::Tensors adam(const kassette::Tensor& loss, const kassette::Tensors& weights,
+                              const kassette::Operand& rate = 0.001, double b1 = 0.9, double b2 = 0.999) {
   namespace K = kassette::backend;
   using kassette::Tensor;
   kassette::Tensors gradients = K::gradients(loss, weights), updates;
@@ -31,8 +32,10 @@ inline kassette::Tensors adam(const kassette::Tensor& loss, const kassette::Tens
   updates.push_back(K::update(steps, t));
   for (int i = 0; i < weights.size(); ++i) {
     const Tensor &w = weights[i], &g = gradients[i];
-    Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = b1 * m + (1 - b1) * g, v1 = b2 * v + (1 - b2) * K::square(g);
-    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))}) updates.push_back(u);
+    Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = b1 * m + (1 - b1) * g,
+           v1 = b2 * v + (1 - b2) * K::square(g);
+    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))})
+      updates.push_back(u);
   }
   return updates;
 }

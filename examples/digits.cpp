@@ -16,11 +16,13 @@ using kassette::Tensors;
 
 Tensors weights = {K::random_uniform_variable({64, 128}, -0.18, 0.18, K::None, K::None, 1), K::zeros({128}),
                    K::random_uniform_variable({128, 10}, -0.21, 0.21, K::None, K::None, 2), K::zeros({10})};
-Tensors m, v;   // Adam's moments
+Tensors m, v;  // Adam's moments
 Tensor steps = K::variable(0);
 
 Tensor logits(const Tensor& x) { return K::dot(K::relu(K::dot(x, weights[0]) + weights[1]), weights[2]) + weights[3]; }
-Tensor loss_of(const Tensor& x, const Tensor& y) { return K::mean(K::sparse_categorical_crossentropy(y, logits(x), true)); }
+Tensor loss_of(const Tensor& x, const Tensor& y) {
+  return K::mean(K::sparse_categorical_crossentropy(y, logits(x), true));
+}
 
 // Adam (Kingma and Ba 2015) with K functions alone. Eagerly the updates run here; in K::symbolic they are ops for a function.
 Tensors adam(const Tensor& loss, double lr = 0.01, double b1 = 0.9, double b2 = 0.999) {
@@ -46,7 +48,8 @@ int main(int argc, char** argv) {
   kassette::Function step;
   if (argc > 1 && std::string(argv[1]) == "function")
     K::symbolic([&] {
-      Tensor in = K::placeholder({K::None, 64}), target = K::placeholder({K::None}, K::None, "int32"), loss = loss_of(in, target);
+      Tensor in = K::placeholder({K::None, 64}), target = K::placeholder({K::None}, K::None, "int32"),
+             loss = loss_of(in, target);
       step = K::function({in, target}, {loss}, adam(loss));
     })();
   std::vector<double> losses;
@@ -80,11 +83,13 @@ int main(int argc, char** argv) {
     for (std::size_t k = 0; k < 64; ++k)
       std::printf("%.2s%s", &"  ..::++##@@"[2 * int(drawn[i * 64 + k] * 5)], k % 8 == 7 ? "\n" : "");
   }
-  std::printf("\nconfusion: a row for each digit, a column for what was read\n     0   1   2   3   4   5   6   7   8   9");
-  for (int r = 0; r < 100; ++r) std::printf(table[r / 10][r % 10] ? "%s%4d" : "%s   .", r % 10 ? "" : "\n ", table[r / 10][r % 10]);
+  std::printf(
+      "\nconfusion: a row for each digit, a column for what was read\n     0   1   2   3   4   5   6   7   8   9");
+  for (int r = 0; r < 100; ++r)
+    std::printf(table[r / 10][r % 10] ? "%s%4d" : "%s   .", r % 10 ? "" : "\n ", table[r / 10][r % 10]);
   double accuracy = double(right) / double(truth.size());
   std::printf("\n\n%d of %d held-out digits right: %.2f %%\n", right, int(truth.size()), 100 * accuracy);
-#ifdef KASSETTE_SCRIPT_FOLDER   // by `kassette run`
+#ifdef KASSETTE_SCRIPT_FOLDER  // by `kassette run`
   std::puts(R"(
 To try next:
   ./kassette run examples/digits.cpp function   the same training through K::function, to the last bit

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#if !defined(KASSETTE_EXAMPLES) && defined(KASSETTE_SCRIPT_FOLDER)   // by `kassette run`, from anywhere
+#if !defined(KASSETTE_EXAMPLES) && defined(KASSETTE_SCRIPT_FOLDER)  // by `kassette run`, from anywhere
 #define KASSETTE_EXAMPLES KASSETTE_SCRIPT_FOLDER
 #elif !defined(KASSETTE_EXAMPLES)
 #define KASSETTE_EXAMPLES "examples"
@@ -17,7 +17,7 @@
 
 struct Digits {
   static constexpr int train = 1437;
-  kassette::Tensor x, y, x_test, y_test;   // pixels (n, 64) from 0 to 1; labels (n,) int32
+  kassette::Tensor x, y, x_test, y_test;  // pixels (n, 64) from 0 to 1; labels (n,) int32
 
   explicit Digits(std::mt19937& random) {
     namespace K = kassette::backend;

@@ -10,13 +10,13 @@ using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
 
-Tensors weights, updates;   // what is learnt, and what changes at each step of training
+Tensors weights, updates;  // what is learnt, and what changes at each step of training
 
 Tensor learnt(const Tensor& w) { return weights.push_back(w), w; }
 
 Tensor dense(const Tensor& x, int units) {
   int from = int(K::int_shape(x)[-1]);
-  double most = std::sqrt(6.0 / (from + units));   // Glorot and Bengio 2010
+  double most = std::sqrt(6.0 / (from + units));  // Glorot and Bengio 2010
   return K::dot(x, learnt(K::random_uniform_variable({from, units}, -most, most))) + learnt(K::zeros({units}));
 }
 
@@ -59,8 +59,10 @@ void adam(const Tensor& loss, double rate = 0.003, double b1 = 0.9, double b2 = 
   updates.push_back(K::update(steps, t));
   for (int i = 0; i < weights.size(); ++i) {
     const Tensor &w = weights[i], &g = gradients[i];
-    Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = b1 * m + (1 - b1) * g, v1 = b2 * v + (1 - b2) * K::square(g);
-    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))}) updates.push_back(u);
+    Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = b1 * m + (1 - b1) * g,
+           v1 = b2 * v + (1 - b2) * K::square(g);
+    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))})
+      updates.push_back(u);
   }
 }
 

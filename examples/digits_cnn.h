@@ -7,7 +7,7 @@
 struct Convolution {
   kassette::Tensor kernel, bias;
   Convolution(int from, int to) {
-    const double most = std::sqrt(6.0 / (9 * (from + to)));   // Glorot and Bengio 2010
+    const double most = std::sqrt(6.0 / (9 * (from + to)));  // Glorot and Bengio 2010
     kernel = kassette::backend::random_uniform_variable({3, 3, from, to}, -most, most);
     bias = kassette::backend::zeros({to});
   }
@@ -36,7 +36,9 @@ struct DigitsCnn {
 };
 
 /// Pixels (n, 64) as images.
-inline kassette::Tensor images(const kassette::Tensor& pixels) { return kassette::backend::reshape(pixels, {-1, 8, 8, 1}); }
+inline kassette::Tensor images(const kassette::Tensor& pixels) {
+  return kassette::backend::reshape(pixels, {-1, 8, 8, 1});
+}
 
 /// The share of digits that are read right.
 template <class Network>

@@ -27,13 +27,14 @@ Tensor logits(const Tensors& w, const Tensor& x) { return K::dot(K::tanh(K::dot(
 
 /// Trains w, on all rows of each batch or on this rank's, and returns the accuracy on the held-out digits.
 double train(const Tensors& w, const Digits& digits, bool together) {
-  std::mt19937 random(5);   // the same order of rows on all ranks
+  std::mt19937 random(5);  // the same order of rows on all ranks
   Tensors velocity;
   for (const Tensor& x : w) velocity.push_back(K::zeros(x.shape()));
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     const Tensor rows = K::constant(shuffled_rows(Digits::train, random), "int32");
     for (int at = 0; at < Digits::train; at += kBatch) {
-      const Tensor batch = rows[slice(at, std::min(at + kBatch, int(Digits::train)))], mine = together ? D::shard(batch) : batch;
+      const Tensor batch = rows[slice(at, std::min(at + kBatch, int(Digits::train)))],
+                   mine = together ? D::shard(batch) : batch;
       const Tensor x = K::gather(digits.x, mine), y = K::gather(digits.y, mine);
       // The mean over the global batch is the sum of what the ranks add to it.
       const Tensor loss = K::sum(K::sparse_categorical_crossentropy(y, logits(w, x), true)) / double(batch.size());
@@ -53,8 +54,8 @@ int main() {
   std::mt19937 random(3);
   const Digits digits(random);
 
-  const Tensors w = start(1 + 10 * world.rank());   // each rank its own ...
-  D::broadcast(w, 0);                               // ... until all take rank 0's
+  const Tensors w = start(1 + 10 * world.rank());  // each rank its own ...
+  D::broadcast(w, 0);                              // ... until all take rank 0's
   const double accuracy = train(w, digits, true);
 
   // All ranks hold the same bits, and nearly those of one rank that sees all rows.
@@ -66,7 +67,7 @@ int main() {
     away = std::max(away, K::max(K::abs(w[i] - alone[i])).item<double>());
   }
   if (world.rank() == 0)
-    std::printf("%d rank%s: accuracy %.4f; weights differ by %g between ranks, and by %.1e from one rank's\n", world.size(),
-                world.size() == 1 ? "" : "s", accuracy, spread, away);
+    std::printf("%d rank%s: accuracy %.4f; weights differ by %g between ranks, and by %.1e from one rank's\n",
+                world.size(), world.size() == 1 ? "" : "s", accuracy, spread, away);
   return accuracy >= 0.95 && spread == 0 && away < 1e-5 ? 0 : 1;
 }

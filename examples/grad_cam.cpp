@@ -13,7 +13,7 @@ using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
 
-constexpr int kSize = 24;   // of a picture; a digit has 8
+constexpr int kSize = 24;  // of a picture; a digit has 8
 
 // Reads a digit anywhere: how strong each shape is where it is strongest makes the scores.
 struct Finder {
@@ -91,16 +91,18 @@ int main(int argc, char** argv) {
     right += 36 * accuracy(net, x, digits.y_test[slice(first, first + 36)]);
     by_heat += on_the_digit(cam, row, column);
     by_saliency += on_the_digit(map, row, column);
-    if (pictures.size() < 5) pictures.push_back(K::squeeze(x, -1)[0]), heat.push_back(cam[0]), sensitive.push_back(map[0]);
+    if (pictures.size() < 5)
+      pictures.push_back(K::squeeze(x, -1)[0]), heat.push_back(cam[0]), sensitive.push_back(map[0]);
   }
 
   const std::string file = argc > 1 ? argv[1] : "grad_cam.png";
   const Tensor plain = K::stack(pictures);
-  const kassette::Picture picture = kassette::imshow(
-      K::concatenate({painted(plain, 0.0 * plain), painted(plain, K::stack(heat)), painted(plain, K::stack(sensitive))}, 0));
+  const kassette::Picture picture = kassette::imshow(K::concatenate(
+      {painted(plain, 0.0 * plain), painted(plain, K::stack(heat)), painted(plain, K::stack(sensitive))}, 0));
   picture.save(file);
   std::cout << "\npictures, Grad-CAM and saliency, also in " << file << ":\n" << picture << "\n\n";
-  std::printf("of 360 held-out digits, %.0f are read right; the map is brightest on the digit in %.0f (Grad-CAM) and %.0f (saliency)\n", right,
-              by_heat, by_saliency);
-  return right > 330 && by_heat > 270 && by_saliency > 320 ? 0 : 1;   // by chance, 40
+  std::printf(
+      "of 360 held-out digits, %.0f are read right; the map is brightest on the digit in %.0f (Grad-CAM) and %.0f (saliency)\n",
+      right, by_heat, by_saliency);
+  return right > 330 && by_heat > 270 && by_saliency > 320 ? 0 : 1;  // by chance, 40
 }

@@ -20,7 +20,9 @@ Tensor glorot(int from, int to) {
 struct Gru {
   int units;
   Tensor kernel, recurrent, candidate, bias;
-  Gru(int from, int n) : units(n), kernel(glorot(from, 3 * n)), recurrent(glorot(n, 2 * n)), candidate(glorot(n, n)), bias(K::zeros({3 * n})) {}
+  Gru(int from, int n)
+      : units(n), kernel(glorot(from, 3 * n)), recurrent(glorot(n, 2 * n)), candidate(glorot(n, n)),
+        bias(K::zeros({3 * n})) {}
 
   // x (samples, time, features), mask (samples, time) -> the state after each sample's last time.
   Tensor operator()(const Tensor& x, const Tensor& mask) const {
@@ -45,7 +47,7 @@ struct Batch {
 Batch adding(int samples, int time) {
   Tensor at = K::arange(0, time), numbers = K::random_uniform({samples, time});
   Tensor lengths = K::cast(K::random_uniform({samples, 1}, time / 2, time + 1), "int32");
-  auto mark = [&](const Tensor& from, const Tensor& to) {   // one place in [from, to)
+  auto mark = [&](const Tensor& from, const Tensor& to) {  // one place in [from, to)
     Tensor place = from + K::cast(K::random_uniform({samples, 1}) * K::cast(to - from, "float32"), "int32");
     return K::cast(K::equal(at, place), "float32");
   };
@@ -62,12 +64,12 @@ int main() {
   for (const Tensor& w : weights) m.push_back(K::zeros(w.shape())), v.push_back(K::zeros(w.shape()));
   auto error = [&](const Batch& b) { return K::mean(K::square(K::dot(gru(b.x, b.mask), out) + bias - b.y)); };
 
-  double worst_guess = 1 / 6.0;   // the variance of the sum of two uniform numbers: what always answering 1 costs
+  double worst_guess = 1 / 6.0;  // the variance of the sum of two uniform numbers: what always answering 1 costs
   std::printf(" step  squared error (guessing: %.3f)\n", worst_guess);
   for (int step = 1; step <= 600; ++step) {
     Tensor loss = error(adding(32, 16));
     Tensors g = K::gradients(loss, weights);
-    double scale = 0.01 * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step));   // Adam, Kingma and Ba 2015
+    double scale = 0.01 * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step));  // Adam, Kingma and Ba 2015
     for (int i = 0; i < weights.size(); ++i) {
       K::update(m[i], 0.9 * m[i] + 0.1 * g[i]);
       K::update(v[i], 0.999 * v[i] + 0.001 * K::square(g[i]));

@@ -18,8 +18,8 @@ using kassette::Tensors;
 constexpr int kCenters = 10, kSteps = 25;
 
 struct Clusters {
-  Tensor centers;   // (10, 64)
-  double inertia;   // the sum of squared distances to the nearest center
+  Tensor centers;  // (10, 64)
+  double inertia;  // the sum of squared distances to the nearest center
 };
 
 /// Over the rows of all ranks, of which this one has x.
@@ -27,7 +27,8 @@ Clusters cluster(const Tensor& x, Tensor centers, bool together) {
   double inertia = 0;
   for (int step = 0; step < kSteps; ++step) {
     // |x - c|^2 = |x|^2 - 2 x.c + |c|^2
-    const Tensor distances = K::sum(K::square(x), 1, true) - 2.0 * K::dot(x, K::transpose(centers)) + K::sum(K::square(centers), 1);
+    const Tensor distances =
+        K::sum(K::square(x), 1, true) - 2.0 * K::dot(x, K::transpose(centers)) + K::sum(K::square(centers), 1);
     const Tensor mine = K::one_hot(K::argmin(distances, 1), kCenters);
     Tensors all{K::dot(K::transpose(mine), x), K::sum(mine, 0), K::sum(K::min(distances, 1))};
     if (together) all = D::all_reduce(all);
@@ -46,7 +47,7 @@ int main() {
   const Clusters found = cluster(D::shard(digits.x), start, true), alone = cluster(digits.x, start, false);
   const double away = K::max(K::abs(found.centers - alone.centers)).item<double>();
   if (world.rank() == 0)
-    std::printf("%d rank%s: inertia %.2f, of one rank %.2f; centers differ by %.1e\n", world.size(), world.size() == 1 ? "" : "s", found.inertia,
-                alone.inertia, away);
+    std::printf("%d rank%s: inertia %.2f, of one rank %.2f; centers differ by %.1e\n", world.size(),
+                world.size() == 1 ? "" : "s", found.inertia, alone.inertia, away);
   return away < 1e-4 && std::abs(found.inertia / alone.inertia - 1) < 1e-5 ? 0 : 1;
 }

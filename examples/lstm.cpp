@@ -26,13 +26,16 @@ struct Lstm {
   // x (samples, time, features) -> what the cell gives after the last time. All inputs are projected at once, before the loop.
   Tensor operator()(const Tensor& x) const {
     Tensor start = K::zeros({K::shape(x)[0], units});
-    return K::rnn([&](const Tensor& projected, const Tensors& states) {
-      Tensor z = projected + K::dot(states[0], recurrent);
-      auto gate = [&](int k) { return z(all, slice(k * units, (k + 1) * units)); };
-      Tensor cell = K::sigmoid(gate(1)) * states[1] + K::sigmoid(gate(0)) * K::tanh(gate(2));
-      Tensor h = K::sigmoid(gate(3)) * K::tanh(cell);
-      return K::Step{h, {h, cell}};
-    }, K::dot(x, kernel) + bias, {start, start}).last_output;
+    return K::rnn(
+               [&](const Tensor& projected, const Tensors& states) {
+                 Tensor z = projected + K::dot(states[0], recurrent);
+                 auto gate = [&](int k) { return z(all, slice(k * units, (k + 1) * units)); };
+                 Tensor cell = K::sigmoid(gate(1)) * states[1] + K::sigmoid(gate(0)) * K::tanh(gate(2));
+                 Tensor h = K::sigmoid(gate(3)) * K::tanh(cell);
+                 return K::Step{h, {h, cell}};
+               },
+               K::dot(x, kernel) + bias, {start, start})
+        .last_output;
   }
 };
 
@@ -43,8 +46,10 @@ Tensors adam(const Tensor& loss, const Tensors& weights, double rate = 0.01) {
   updates.push_back(K::update(steps, t));
   for (int i = 0; i < weights.size(); ++i) {
     const Tensor &w = weights[i], &g = gradients[i];
-    Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = 0.9 * m + 0.1 * g, v1 = 0.999 * v + 0.001 * K::square(g);
-    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))}) updates.push_back(u);
+    Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), m1 = 0.9 * m + 0.1 * g,
+           v1 = 0.999 * v + 0.001 * K::square(g);
+    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(w, w - scale * m1 / (K::sqrt(v1) + 1e-7))})
+      updates.push_back(u);
   }
   return updates;
 }

@@ -27,13 +27,16 @@ Tensor entropy(const Tensor& p) { return -K::sum(p * K::log(K::maximum(p, 1e-30)
 
 // The same digits read again and again, with statistics that stay in variables.
 struct Readings {
-  Tensor logits, squares, p, h;   // sums over readings: of logits, their squares, probabilities, and the entropy of each reading
+  Tensor logits, squares, p,
+      h;  // sums over readings: of logits, their squares, probabilities, and the entropy of each reading
   Readings(const Network& net, const Tensor& x, int draws) {
     const auto n = x.shape()[0];
     logits = K::zeros({n, 10}), squares = K::zeros({n, 10}), p = K::zeros({n, 10}), h = K::zeros({n});
     kassette::Function read = K::symbolic([&] {
       Tensor in = K::placeholder({K::None, 64}), z = net(in), q = K::softmax(z);
-      return K::function({in, K::learning_phase()}, {}, {K::update_add(logits, z), K::update_add(squares, K::square(z)), K::update_add(p, q), K::update_add(h, entropy(q))});
+      return K::function({in, K::learning_phase()}, {},
+                         {K::update_add(logits, z), K::update_add(squares, K::square(z)), K::update_add(p, q),
+                          K::update_add(h, entropy(q))});
     })();
     for (int i = 0; i < draws; ++i) read({x, 1});
     for (Tensor* sum : {&logits, &squares, &p, &h}) *sum = K::eval(*sum / draws);
@@ -71,18 +74,22 @@ int main() {
   const Readings clean(net, x, kDraws), blended(net, blends, kDraws);
   const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double accuracy = K::mean(K::equal(K::argmax(clean.p), y)).item<double>();
-  std::printf("%d readings of 360 digits, twice: %.2f s; the mean reading is right for %.2f %%\n", kDraws, took, 100 * accuracy);
+  std::printf("%d readings of 360 digits, twice: %.2f s; the mean reading is right for %.2f %%\n", kDraws, took,
+              100 * accuracy);
 
   // In theory the logits' mean is what the network says without dropout, and their variance is that of a weighted sum of coins.
-  Tensor expected = net(x), variance = kLevel / (1 - kLevel) * K::dot(K::square(net.features(x)), K::square(net.out.kernel));
+  Tensor expected = net(x),
+         variance = kLevel / (1 - kLevel) * K::dot(K::square(net.features(x)), K::square(net.out.kernel));
   Tensor z = (clean.logits - expected) / K::sqrt(variance / kDraws), measured = clean.squares - K::square(clean.logits);
   const double z2 = K::mean(K::square(z)).item<double>(), ratio = K::mean(measured / variance).item<double>();
-  std::printf("mean of the logits: %.3f standard errors off, squared (1 expected); their variance: %.3f of the theory's\n", z2, ratio);
+  std::printf(
+      "mean of the logits: %.3f standard errors off, squared (1 expected); their variance: %.3f of the theory's\n", z2,
+      ratio);
 
   const Tensor sure = clean.disagreement(), unsure = blended.disagreement();
   const double area = area_under_curve(unsure, sure);
-  std::printf("disagreement: digits %.4f nats, two blended %.4f; one is above the other in %.1f %% of cases\n", K::mean(sure).item<double>(),
-              K::mean(unsure).item<double>(), 100 * area);
+  std::printf("disagreement: digits %.4f nats, two blended %.4f; one is above the other in %.1f %% of cases\n",
+              K::mean(sure).item<double>(), K::mean(unsure).item<double>(), 100 * area);
 
   // The same seed draws the same masks.
   auto again = [&] { return K::set_random_seed(7), Readings(net, x[slice(0, 5)], 10).logits; };
@@ -92,6 +99,7 @@ int main() {
   const auto begin = std::chrono::steady_clock::now();
   Readings(net, x[slice(0, 1)], kDraws);
   const double each = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kDraws;
-  std::printf("one digit: %.1f microseconds a reading; repeated with the same seed %s\n", 1e6 * each, same ? "to the last bit" : "it differs");
+  std::printf("one digit: %.1f microseconds a reading; repeated with the same seed %s\n", 1e6 * each,
+              same ? "to the last bit" : "it differs");
   return accuracy > 0.96 && std::fabs(z2 - 1) < 0.2 && std::fabs(ratio - 1) < 0.03 && area > 0.75 && same ? 0 : 1;
 }

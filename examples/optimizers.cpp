@@ -54,7 +54,8 @@ Tensors amsgrad(const Tensor& loss, const Tensors& weights, double rate, double 
     const Tensor &w = weights[i], &g = gradients[i];
     Tensor m = K::zeros(w.shape()), v = K::zeros(w.shape()), most = K::zeros(w.shape());
     Tensor m1 = b1 * m + (1 - b1) * g, v1 = b2 * v + (1 - b2) * K::square(g), most1 = K::maximum(most, v1);
-    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(most, most1), K::update(w, w - scale * m1 / (K::sqrt(most1) + K::epsilon()))})
+    for (const Tensor& u : {K::update(m, m1), K::update(v, v1), K::update(most, most1),
+                            K::update(w, w - scale * m1 / (K::sqrt(most1) + K::epsilon()))})
       updates.push_back(u);
   }
   return updates;
@@ -80,10 +81,15 @@ double difference(const Tensors& a, const Tensors& b) {
 int main() {
   std::mt19937 random(3);
   const Digits digits(random);
-  const struct { const char* name; Optimizer xor_, digits_; } optimizers[] = {
-      {"momentum", [](auto& l, auto& w) { return momentum(l, w, 0.1); }, [](auto& l, auto& w) { return momentum(l, w, 0.05); }},
-      {"RMSprop", [](auto& l, auto& w) { return rmsprop(l, w, 0.01); }, [](auto& l, auto& w) { return rmsprop(l, w, 0.002); }},
-      {"AMSGrad", [](auto& l, auto& w) { return amsgrad(l, w, 0.02); }, [](auto& l, auto& w) { return amsgrad(l, w, 0.003); }}};
+  const struct {
+    const char* name;
+    Optimizer xor_, digits_;
+  } optimizers[] = {{"momentum", [](auto& l, auto& w) { return momentum(l, w, 0.1); },
+                     [](auto& l, auto& w) { return momentum(l, w, 0.05); }},
+                    {"RMSprop", [](auto& l, auto& w) { return rmsprop(l, w, 0.01); },
+                     [](auto& l, auto& w) { return rmsprop(l, w, 0.002); }},
+                    {"AMSGrad", [](auto& l, auto& w) { return amsgrad(l, w, 0.02); },
+                     [](auto& l, auto& w) { return amsgrad(l, w, 0.003); }}};
   bool good = true;
   std::printf("%-10s %12s %18s %20s\n", "", "loss of XOR", "digits, held out", "with averaged weights");
   K::set_random_seed(4);
@@ -91,7 +97,9 @@ int main() {
   const Tensors of_xor = weights_of({a, b}), of_digits = weights_of({hidden, out});
   const Tensors xor_start = K::batch_get_value(of_xor), digits_start = K::batch_get_value(of_digits);
   auto scores = [&](const Tensor& x) { return out(K::relu(hidden(x))); };
-  auto loss_of = [&](const Tensor& x, const Tensor& y) { return K::mean(K::sparse_categorical_crossentropy(y, scores(x), true)); };
+  auto loss_of = [&](const Tensor& x, const Tensor& y) {
+    return K::mean(K::sparse_categorical_crossentropy(y, scores(x), true));
+  };
   for (const auto& one : optimizers) {
     K::batch_set_value(of_xor, xor_start), K::batch_set_value(of_digits, digits_start);
     Tensors averages;
@@ -104,7 +112,8 @@ int main() {
       Tensor px = K::placeholder({K::None, 64}), py = K::placeholder({K::None}, K::None, "int32"), dl = loss_of(px, py);
       learn_digits = K::function({px, py}, {dl}, one.digits_(dl, of_digits));
       Tensors moves;
-      for (int i = 0; i < averages.size(); ++i) moves.push_back(K::moving_average_update(averages[i], of_digits[i], 0.99));
+      for (int i = 0; i < averages.size(); ++i)
+        moves.push_back(K::moving_average_update(averages[i], of_digits[i], 0.99));
       average = K::function({}, {}, moves);
     })();
     double loss = 0;
@@ -117,7 +126,9 @@ int main() {
         learn_digits({K::gather(digits.x, batch), K::gather(digits.y, batch)}), average({});
       }
     }
-    auto accuracy = [&] { return 100 * K::mean(K::equal(K::argmax(scores(digits.x_test)), K::cast(digits.y_test, "int64"))).item<double>(); };
+    auto accuracy = [&] {
+      return 100 * K::mean(K::equal(K::argmax(scores(digits.x_test)), K::cast(digits.y_test, "int64"))).item<double>();
+    };
     const double last = accuracy();
     K::batch_set_value(of_digits, averages);
     const double averaged = accuracy();
@@ -133,16 +144,23 @@ int main() {
     Tensors g = K::gradients(loss_of(digits.x[batch], digits.y[batch]), of_digits);
     for (int k = 0; k < g.size(); ++k) K::update_add(gathered[k], g[k] / 4);
   }
-  const double apart = difference(K::gradients(loss_of(digits.x[slice(0, 32)], digits.y[slice(0, 32)]), of_digits), gathered);
+  const double apart =
+      difference(K::gradients(loss_of(digits.x[slice(0, 32)], digits.y[slice(0, 32)]), of_digits), gathered);
 
   // And AMSGrad takes the steps that it takes on paper.
-  Tensor w = K::variable({0, 0, 0}, "float64"), target = K::constant({1, -2, 0.5}, "float64"), weight = K::constant({1, 10, 0.1}, "float64");
+  Tensor w = K::variable({0, 0, 0}, "float64"), target = K::constant({1, -2, 0.5}, "float64"),
+         weight = K::constant({1, 10, 0.1}, "float64");
   K::set_floatx("float64");
-  kassette::Function step = K::symbolic([&] { return K::function({}, {}, amsgrad(K::sum(weight * K::square(w - target)), {w}, 0.05)); })();
+  kassette::Function step =
+      K::symbolic([&] { return K::function({}, {}, amsgrad(K::sum(weight * K::square(w - target)), {w}, 0.05)); })();
   K::set_floatx("float32");
   for (int i = 0; i < 100; ++i) step({});
-  Tensor by_hand = K::constant({amsgrad_by_hand(1, 1, 0.05, 100), amsgrad_by_hand(-2, 10, 0.05, 100), amsgrad_by_hand(0.5, 0.1, 0.05, 100)}, "float64");
+  Tensor by_hand = K::constant(
+      {amsgrad_by_hand(1, 1, 0.05, 100), amsgrad_by_hand(-2, 10, 0.05, 100), amsgrad_by_hand(0.5, 0.1, 0.05, 100)},
+      "float64");
   const double off = K::max(K::abs(w - by_hand)).item<double>();
-  std::printf("four batches gathered, against one: off by %.1e; AMSGrad against plain C++ after 100 steps: off by %.1e\n", apart, off);
+  std::printf(
+      "four batches gathered, against one: off by %.1e; AMSGrad against plain C++ after 100 steps: off by %.1e\n",
+      apart, off);
   return good && apart < 1e-6 && off < 1e-9 ? 0 : 1;
 }

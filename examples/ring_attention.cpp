@@ -14,7 +14,7 @@ namespace D = kassette::distributed;
 namespace K = kassette::backend;
 using kassette::Tensor;
 
-constexpr int kLength = 240, kWidth = 32;   // 240 tokens: a multiple of 1 to 6 ranks
+constexpr int kLength = 240, kWidth = 32;  // 240 tokens: a multiple of 1 to 6 ranks
 
 /// softmax(q k^T / sqrt(width)) v, where each rank has its rows of all three.
 Tensor ring_attention(const Tensor& q, Tensor k, Tensor v) {
@@ -23,7 +23,7 @@ Tensor ring_attention(const Tensor& q, Tensor k, Tensor v) {
   Tensor highest, sum, out;
   for (int step = 0; step < world.size(); ++step) {
     const bool last = step + 1 == world.size();
-    if (!last) D::send(k, next), D::send(v, next);   // on their way while this part is computed
+    if (!last) D::send(k, next), D::send(v, next);  // on their way while this part is computed
     const Tensor scores = K::dot(q, K::transpose(k)) / std::sqrt(double(kWidth)), top = K::max(scores, 1, true);
     const Tensor now = highest.defined() ? K::maximum(highest, top) : top, weights = K::exp(scores - now);
     const Tensor scale = highest.defined() ? K::exp(highest - now) : K::ones_like(now);
@@ -37,14 +37,15 @@ Tensor ring_attention(const Tensor& q, Tensor k, Tensor v) {
 
 int main() {
   const D::World world = D::init();
-  K::set_random_seed(1);   // the same on all ranks
-  const Tensor q = K::random_normal({kLength, kWidth}), k = K::random_normal({kLength, kWidth}), v = K::random_normal({kLength, kWidth});
+  K::set_random_seed(1);  // the same on all ranks
+  const Tensor q = K::random_normal({kLength, kWidth}), k = K::random_normal({kLength, kWidth}),
+               v = K::random_normal({kLength, kWidth});
   const Tensor mine = ring_attention(D::shard(q), D::shard(k), D::shard(v));
 
   const Tensor whole = K::dot(K::softmax(K::dot(q, K::transpose(k)) / std::sqrt(double(kWidth))), v);
   const double away = K::max(D::all_reduce(K::max(K::abs(mine - D::shard(whole))), D::max)).item<double>();
   if (world.rank() == 0)
-    std::printf("%d rank%s: %d of %d tokens here; differs from the whole by %.1e\n", world.size(), world.size() == 1 ? "" : "s", kLength / world.size(),
-                kLength, away);
+    std::printf("%d rank%s: %d of %d tokens here; differs from the whole by %.1e\n", world.size(),
+                world.size() == 1 ? "" : "s", kLength / world.size(), kLength, away);
   return away < 1e-5 ? 0 : 1;
 }

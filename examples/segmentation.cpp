@@ -21,7 +21,8 @@ Tensor cross_entropy(const Tensor& y, const Tensor& p) { return K::mean(K::binar
 // One minus the overlap. alpha and beta say how bad a false alarm is, and a miss; 1/2 and 1/2 are Dice.
 Tensor tversky_loss(const Tensor& y, const Tensor& p, double alpha = 0.3, double beta = 0.7, double smooth = 1) {
   Tensor there = K::batch_flatten(y), said = K::batch_flatten(p);
-  Tensor hits = K::sum(there * said, -1), alarms = K::sum((1 - there) * said, -1), misses = K::sum(there * (1 - said), -1);
+  Tensor hits = K::sum(there * said, -1), alarms = K::sum((1 - there) * said, -1),
+         misses = K::sum(there * (1 - said), -1);
   return 1 - K::mean((hits + smooth) / (hits + alpha * alarms + beta * misses + smooth));
 }
 
@@ -74,7 +75,8 @@ using Loss = std::function<Tensor(const Tensor&, const Tensor&)>;
 
 // The largest difference between a loss' gradient in float64 and central differences, relative to the largest gradient.
 double off_differences(const Loss& loss) {
-  Tensor y = K::constant({{0, 1, 1, 0, 0, 1}}, "float64"), p = K::constant({{0.1, 0.8, 0.3, 0.6, 0.01, 0.99}}, "float64");
+  Tensor y = K::constant({{0, 1, 1, 0, 0, 1}}, "float64"),
+         p = K::constant({{0.1, 0.8, 0.3, 0.6, 0.01, 0.99}}, "float64");
   auto at = K::variable(p, "float64");
   Tensor g = K::gradients(loss(y, at), {at})[0];
   double off = 0;
@@ -90,23 +92,31 @@ double off_differences(const Loss& loss) {
 // Whether loss and gradient are numbers where the network is certain, right or wrong.
 bool stable(const Loss& loss) {
   Tensor logits = K::variable({{-200, 200, -200, 200, 0}}), y = K::constant({{0, 0, 1, 1, 1}});
-  Tensor value = loss(y, K::sigmoid(logits)), g = K::gradients(value, {logits})[0], all_of = K::concatenate({K::flatten(value), K::flatten(g)});
+  Tensor value = loss(y, K::sigmoid(logits)), g = K::gradients(value, {logits})[0],
+         all_of = K::concatenate({K::flatten(value), K::flatten(g)});
   return K::all(K::abs(all_of) < INFINITY).item<bool>();
 }
 
 int main() {
   std::mt19937 random(5);
   const Pictures train(160, random), test(80, random);
-  std::printf("%.1f %% of the pixels are there\n\n%-14s %8s %8s  %s\n", 100 * K::mean(train.y).item<double>(), "loss", "held out", "overlap", "gradient off");
-  struct Row { const char* name; Loss loss; };
-  const Row rows[] = {{"cross-entropy", cross_entropy}, {"Dice", [](auto& y, auto& p) { return dice_loss(y, p); }},
-                      {"Tversky", [](auto& y, auto& p) { return tversky_loss(y, p); }}, {"focal", [](auto& y, auto& p) { return focal_loss(y, p); }}};
+  std::printf("%.1f %% of the pixels are there\n\n%-14s %8s %8s  %s\n", 100 * K::mean(train.y).item<double>(), "loss",
+              "held out", "overlap", "gradient off");
+  struct Row {
+    const char* name;
+    Loss loss;
+  };
+  const Row rows[] = {{"cross-entropy", cross_entropy},
+                      {"Dice", [](auto& y, auto& p) { return dice_loss(y, p); }},
+                      {"Tversky", [](auto& y, auto& p) { return tversky_loss(y, p); }},
+                      {"focal", [](auto& y, auto& p) { return focal_loss(y, p); }}};
   bool good = true;
   for (const Row& row : rows) {
     K::set_random_seed(1);
     const Network net;
     kassette::Function step = K::symbolic([&] {
-      Tensor x = K::placeholder({K::None, 18, 18, 49}), y = K::placeholder({K::None, 18, 18}), loss = row.loss(y, net(x));
+      Tensor x = K::placeholder({K::None, 18, 18, 49}), y = K::placeholder({K::None, 18, 18}),
+             loss = row.loss(y, net(x));
       return K::function({x, y}, {loss}, adam(loss, net.weights, 0.01));
     })();
     for (int i = 0; i < 200; ++i) {
@@ -124,6 +134,7 @@ int main() {
   Tensor y = test.y[slice(0, 8)], p = K::random_uniform(y.shape(), 0.05, 0.95);
   const double dice = (dice_loss(y, p, 2) - tversky_loss(y, p, 0.5, 0.5, 1)).item<double>();
   const double focal = (cross_entropy(y, p) - 2.0 * focal_loss(y, p, 0, 0.5)).item<double>();
-  std::printf("\nDice is Tversky's balance, off by %.1e; focal without focus is cross-entropy, off by %.1e\n", std::fabs(dice), std::fabs(focal));
+  std::printf("\nDice is Tversky's balance, off by %.1e; focal without focus is cross-entropy, off by %.1e\n",
+              std::fabs(dice), std::fabs(focal));
   return good && std::fabs(dice) < 1e-6 && std::fabs(focal) < 1e-6 ? 0 : 1;
 }

@@ -27,7 +27,9 @@ Tensor contrastive_loss(const Tensor& same, const Tensor& distance, double margi
   return K::mean(same * K::square(distance) + (1 - same) * K::square(K::maximum(margin - distance, 0)));
 }
 
-Tensor accuracy(const Tensor& same, const Tensor& distance) { return K::mean(K::equal(same, K::cast(distance < 0.5, K::dtype(same)))); }
+Tensor accuracy(const Tensor& same, const Tensor& distance) {
+  return K::mean(K::equal(same, K::cast(distance < 0.5, K::dtype(same))));
+}
 
 // Rows of digits, two by two: each with another one of its kind, and each with one of another kind.
 struct Pairs {
@@ -45,7 +47,8 @@ struct Pairs {
         const std::vector<int>& others = of[std::size_t(kind)];
         a.push_back(row), b.push_back(others[random() % others.size()]), is_same.push_back(equal);
       }
-    left = K::gather(x, K::constant(a, "int32")), right = K::gather(x, K::constant(b, "int32")), same = K::constant(is_same);
+    left = K::gather(x, K::constant(a, "int32")), right = K::gather(x, K::constant(b, "int32")),
+    same = K::constant(is_same);
   }
 };
 
@@ -56,13 +59,15 @@ int main() {
   K::set_random_seed(1);
   const Digits digits(random);
   const std::vector<int> labels = digits.y.to_vector<int>();
-  std::vector<int> learn, held_out, unseen;   // rows: 0 to 7 to learn from and held out, 8 and 9 unseen
-  for (int i = 0; i < int(labels.size()); ++i) (labels[std::size_t(i)] >= 8 ? unseen : i < Digits::train ? learn : held_out).push_back(i);
+  std::vector<int> learn, held_out, unseen;  // rows: 0 to 7 to learn from and held out, 8 and 9 unseen
+  for (int i = 0; i < int(labels.size()); ++i)
+    (labels[std::size_t(i)] >= 8 ? unseen : i < Digits::train ? learn : held_out).push_back(i);
 
   const Tower tower;
   kassette::Function train, test;
   K::symbolic([&] {
-    Tensor left = K::placeholder({K::None, 64}), right = K::placeholder({K::None, 64}), same = K::placeholder({K::None});
+    Tensor left = K::placeholder({K::None, 64}), right = K::placeholder({K::None, 64}),
+           same = K::placeholder({K::None});
     Tensor distance = euclidean_distance(tower(left), tower(right)), loss = contrastive_loss(same, distance);
     train = K::function({left, right, same}, {loss}, adam(loss, tower.weights, 0.002));
     test = K::function({left, right, same}, {accuracy(same, distance)});
@@ -83,10 +88,12 @@ int main() {
     return test({pairs.left, pairs.right, pairs.same})[0].item<double>();
   };
   const double known = right_in(held_out), new_kinds = right_in(unseen);
-  std::printf("held-out pairs of 0 to 7: %.2f %% right; of 8 and 9, which it never saw: %.2f %%\n", 100 * known, 100 * new_kinds);
+  std::printf("held-out pairs of 0 to 7: %.2f %% right; of 8 and 9, which it never saw: %.2f %%\n", 100 * known,
+              100 * new_kinds);
 
   // One example each of 8 and 9, and all others go by the nearer one.
-  Tensor seen = tower(K::gather(digits.x, K::constant(unseen, "int32"))), kinds = K::gather(digits.y, K::constant(unseen, "int32"));
+  Tensor seen = tower(K::gather(digits.x, K::constant(unseen, "int32"))),
+         kinds = K::gather(digits.y, K::constant(unseen, "int32"));
   int eight = 0, nine = 0;
   while (labels[std::size_t(unseen[std::size_t(eight)])] != 8) ++eight;
   while (labels[std::size_t(unseen[std::size_t(nine)])] != 9) ++nine;
@@ -98,7 +105,8 @@ int main() {
   const Tower twin;
   for (int i = 0; i < twin.weights.size(); ++i) K::set_value(twin.weights[i], tower.weights[i]);
   const Pairs few(digits.x, labels, {held_out.begin(), held_out.begin() + 100}, random);
-  Tensors shared = K::gradients(contrastive_loss(few.same, euclidean_distance(tower(few.left), tower(few.right))), tower.weights);
+  Tensors shared =
+      K::gradients(contrastive_loss(few.same, euclidean_distance(tower(few.left), tower(few.right))), tower.weights);
   Tensor apart = contrastive_loss(few.same, euclidean_distance(tower(few.left), twin(few.right)));
   Tensors one = K::gradients(apart, tower.weights), other = K::gradients(apart, twin.weights);
   double off = 0;
@@ -106,6 +114,7 @@ int main() {
   // And a digit beside itself moves nothing.
   Tensor x = few.left, self = K::mean(euclidean_distance(tower(x), tower(x)));
   const double beside_itself = worst(K::gradients(self, {tower.first.kernel})[0]);
-  std::printf("shared weights against two copies: off by %.1e; gradient of a digit beside itself: %g\n", off, beside_itself);
+  std::printf("shared weights against two copies: off by %.1e; gradient of a digit beside itself: %g\n", off,
+              beside_itself);
   return known > 0.95 && new_kinds > 0.5 && one_shot > 0.7 && off < 1e-4 && beside_itself == 0 ? 0 : 1;
 }

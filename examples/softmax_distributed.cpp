@@ -42,15 +42,17 @@ struct Part {
 bool agrees_with_dense() {
   constexpr int kClasses = 1001;
   const Part part(kClasses);
-  K::set_random_seed(1);   // the same on all ranks
+  K::set_random_seed(1);  // the same on all ranks
   const Tensor x = K::random_normal({kBatch, kFeatures}), labels = K::random_uniform({kBatch}, 0, kClasses, "int32");
   const Tensor every = K::variable(K::random_normal({kClasses, kFeatures}));
   const Tensor weights = K::variable(D::shard(every));
   const Tensor dense = K::mean(K::sparse_categorical_crossentropy(labels, K::dot(x, K::transpose(every)), true));
   const Tensor sharded = sharded_loss(x, labels, weights, part.first);
   // Every rank has the whole loss, and what is differentiated is the sum of theirs.
-  const Tensor g = K::gradients(sharded / double(D::World().size()), {weights})[0], expected = D::shard(K::gradients(dense, {every})[0]);
-  return std::abs(sharded.item<double>() - dense.item<double>()) < 1e-4 && K::max(K::abs(g - expected)).item<double>() < 1e-5;
+  const Tensor g = K::gradients(sharded / double(D::World().size()), {weights})[0],
+               expected = D::shard(K::gradients(dense, {every})[0]);
+  return std::abs(sharded.item<double>() - dense.item<double>()) < 1e-4 &&
+         K::max(K::abs(g - expected)).item<double>() < 1e-5;
 }
 
 int main() {
@@ -69,7 +71,7 @@ int main() {
     (step ? after : before) = loss.item<double>();
   }
   if (world.rank() == 0)
-    std::printf("%d rank%s: %d of %d classes here; loss %.3f, after %d steps %.3f\n", world.size(), world.size() == 1 ? "" : "s", part.count, kClasses,
-                before, kSteps - 1, after);
+    std::printf("%d rank%s: %d of %d classes here; loss %.3f, after %d steps %.3f\n", world.size(),
+                world.size() == 1 ? "" : "s", part.count, kClasses, before, kSteps - 1, after);
   return std::abs(before - std::log(double(kClasses))) < 1e-3 && after < 1 ? 0 : 1;
 }

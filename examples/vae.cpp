@@ -19,7 +19,7 @@ struct Vae {
   Dense encode{64, 128}, mean{128, kLatent}, log_variance{128, kLatent}, decode{kLatent, 128}, pixels{128, 64};
   Tensors weights = weights_of({encode, mean, log_variance, decode, pixels});
 
-  Tensor generate(const Tensor& z) const { return pixels(K::relu(decode(z))); }   // logits
+  Tensor generate(const Tensor& z) const { return pixels(K::relu(decode(z))); }  // logits
 };
 
 // A sample of the normal distribution, such that gradients reach the mean and the variance, and the noise has none.
@@ -49,7 +49,8 @@ double quantile(double p) {
 void print(const Tensor& picture) {
   const std::vector<float> ink = picture.to_vector<float>();
   const auto width = std::size_t(picture.shape()[1]);
-  for (std::size_t i = 0; i < ink.size(); ++i) std::printf("%.2s%s", &"  ..::++##@@"[2 * int(ink[i] * 5)], (i + 1) % width ? "" : "\n");
+  for (std::size_t i = 0; i < ink.size(); ++i)
+    std::printf("%.2s%s", &"  ..::++##@@"[2 * int(ink[i] * 5)], (i + 1) % width ? "" : "\n");
 }
 
 // n x n digits, (8 n, 8 n), from the middles of n x n parts of the plane that are equally likely.
@@ -93,20 +94,23 @@ int main(int argc, char** argv) {
     Tensor rows = K::constant(shuffled_rows(Digits::train, random), "int32");
     double total = 0;
     int batches = 0;
-    for (int at = 0; at + 32 <= Digits::train; at += 32, ++batches) total += train({K::gather(digits.x, rows[slice(at, at + 32)])})[0].item<double>();
+    for (int at = 0; at + 32 <= Digits::train; at += 32, ++batches)
+      total += train({K::gather(digits.x, rows[slice(at, at + 32)])})[0].item<double>();
     if (epoch % 20 != 0) continue;
     nats = test({digits.x_test})[0].item<double>();
     std::printf("epoch %3d: %.2f nats per digit, held out %.2f\n", epoch, total / batches, nats);
   }
 
   // Pixels told one by one by how often each is inked; and the least that grey pixels cost, whatever is known of them.
-  Tensor rate = K::mean(x_train, 0, /*keepdims=*/true), flat = K::repeat_elements(rate, int(digits.x_test.shape()[0]), 0);
+  Tensor rate = K::mean(x_train, 0, /*keepdims=*/true),
+         flat = K::repeat_elements(rate, int(digits.x_test.shape()[0]), 0);
   const double alone = K::mean(K::sum(K::binary_crossentropy(digits.x_test, flat), -1)).item<double>();
   const double least = K::mean(K::sum(K::binary_crossentropy(digits.x_test, digits.x_test), -1)).item<double>();
   std::printf("pixel by pixel: %.2f; a decoder that knows the digit: %.2f\n", alone, least);
   const double off = worst_of_sampling();
   std::printf("gradients through samples, and the divergence, are off theory by %.4f\n\n", off);
   print(plane(vae, 6));
-  if (argc > 1) kassette::save_png(std::string(argv[1]), K::repeat_elements(K::repeat_elements(plane(vae, 20), 4, 0), 4, 1));
+  if (argc > 1)
+    kassette::save_png(std::string(argv[1]), K::repeat_elements(K::repeat_elements(plane(vae, 20), 4, 0), 4, 1));
   return nats < alone - 2 && off < 0.02 ? 0 : 1;
 }

@@ -102,17 +102,19 @@ int main() {
     fool({});
     penalty = 0.98 * penalty + 0.02 * said[1].item<double>();
     if (step % 200 == 0)
-      std::printf("step %4d: distance by the critic %6.3f, penalty %.4f, energy distance %.4f\n", step, said[0].item<double>(), penalty,
-                  energy_distance(generated(), truth));
+      std::printf("step %4d: distance by the critic %6.3f, penalty %.4f, energy distance %.4f\n", step,
+                  said[0].item<double>(), penalty, energy_distance(generated(), truth));
   }
 
   // Which of the eight are there, and how many points are near one.
-  Tensor angle = 2 * M_PI / kModes * K::arange(0, kModes, 1, "float32"), modes = K::stack({K::cos(angle), K::sin(angle)}, -1);
+  Tensor angle = 2 * M_PI / kModes * K::arange(0, kModes, 1, "float32"),
+         modes = K::stack({K::cos(angle), K::sin(angle)}, -1);
   Tensor distance = K::sqrt(K::sum(K::square(K::expand_dims(generated(), 1) - K::expand_dims(modes, 0)), -1));
   Tensor near = K::min(distance, -1) < 4 * kSpread, share = K::mean(K::one_hot(K::argmin(distance, -1), kModes), 0);
   const double close = K::mean(K::cast(near, "float32")).item<double>(), rarest = K::min(share).item<double>();
   const double after = energy_distance(generated(), truth);
-  std::printf("%.0f %% of the points are near one of the eight, the rarest of which has %.1f %%\n", 100 * close, 100 * rarest);
+  std::printf("%.0f %% of the points are near one of the eight, the rarest of which has %.1f %%\n", 100 * close,
+              100 * rarest);
   std::printf("energy distance: %.4f before, %.4f after; two samples of the truth %.4f\n", before, after, same);
   return off < 1e-6 && after < before / 10 && close > 0.6 && rarest > 0.04 ? 0 : 1;
 }

@@ -13,15 +13,17 @@ using kassette::slice;
 using kassette::Tensor;
 using kassette::Tensors;
 
-constexpr int kCells = 4, kAnchors = 2, kClasses = 2, kPer = 5 + kClasses, kSide = 16, kTold = kCells * kCells * kAnchors * kPer;
-const double anchors[kAnchors][2] = {{0.25, 0.25}, {0.45, 0.45}};   // width and height, of a picture that is 1 wide
+constexpr int kCells = 4, kAnchors = 2, kClasses = 2, kPer = 5 + kClasses, kSide = 16,
+              kTold = kCells * kCells * kAnchors * kPer;
+const double anchors[kAnchors][2] = {{0.25, 0.25}, {0.45, 0.45}};  // width and height, of a picture that is 1 wide
 
 // What is told, (n, cells, cells, anchors, 5 + classes): x, y, log width, log height, objectness and classes, as logits.
 // The boxes it stands for: centres and sizes.
 struct Boxes {
   Tensor centre, size;
   explicit Boxes(const Tensor& told) {
-    Tensor across = K::reshape(K::arange(0, kCells, 1, "float32"), {1, 1, kCells, 1, 1}), down = K::reshape(across, {1, kCells, 1, 1, 1});
+    Tensor across = K::reshape(K::arange(0, kCells, 1, "float32"), {1, 1, kCells, 1, 1}),
+           down = K::reshape(across, {1, kCells, 1, 1, 1});
     Tensor grid = K::concatenate({K::tile(across, {1, kCells, 1, 1, 1}), K::tile(down, {1, 1, kCells, 1, 1})});
     Tensor of_anchors = K::constant({{anchors[0][0], anchors[0][1]}, {anchors[1][0], anchors[1][1]}});
     centre = (K::sigmoid(told(ellipsis, slice(0, 2))) + grid) / kCells;
@@ -39,21 +41,25 @@ Tensor iou(const Tensor& centre, const Tensor& size, const Tensor& other_centre,
 
 // truth as told, but with centres and sizes of the picture, 0 or 1 for objectness and one-hot classes.
 Tensor yolo_loss(const Tensor& truth, const Tensor& told, double ignore = 0.5) {
-  Tensor mask = truth(ellipsis, slice(4, 5)), centre = truth(ellipsis, slice(0, 2)), size = truth(ellipsis, slice(2, 4));
+  Tensor mask = truth(ellipsis, slice(4, 5)), centre = truth(ellipsis, slice(0, 2)),
+         size = truth(ellipsis, slice(2, 4));
   const Boxes boxes(told);
   Tensor of_anchors = K::constant({{anchors[0][0], anchors[0][1]}, {anchors[1][0], anchors[1][1]}});
   // Where there is nothing, log(0) must reach neither the loss nor a gradient.
   Tensor raw_centre = centre * kCells - K::cast(K::cast(centre * kCells, "int32"), "float32");
   Tensor raw_size = K::log(K::switch_(mask > 0, size / of_anchors, 1 + 0.0 * size));
-  Tensor scale = mask * (2 - K::prod(size, -1, /*keepdims=*/true));   // small boxes count more
+  Tensor scale = mask * (2 - K::prod(size, -1, /*keepdims=*/true));  // small boxes count more
 
   // A box that is not asked for but lies well on some object is not held to be wrong. One picture at a time.
-  Tensor best = K::map_fn([&](const Tensors& one) {
-    const Tensor& found = one[0];   // (cells, cells, anchors, 4), and (cells, cells, anchors, 5) of what is there
-    Tensor there = K::reshape(one[1], {1, 1, 1, kCells * kCells * kAnchors, 5}), each = K::expand_dims(found, -2);
-    Tensor overlaps = iou(each(ellipsis, slice(0, 2)), each(ellipsis, slice(2, 4)), there(ellipsis, slice(0, 2)), there(ellipsis, slice(2, 4)));
-    return K::max(overlaps * there(ellipsis, 4), -1);
-  }, {K::concatenate({boxes.centre, boxes.size}), truth(ellipsis, slice(0, 5))}, K::None, "float32");
+  Tensor best = K::map_fn(
+      [&](const Tensors& one) {
+        const Tensor& found = one[0];  // (cells, cells, anchors, 4), and (cells, cells, anchors, 5) of what is there
+        Tensor there = K::reshape(one[1], {1, 1, 1, kCells * kCells * kAnchors, 5}), each = K::expand_dims(found, -2);
+        Tensor overlaps = iou(each(ellipsis, slice(0, 2)), each(ellipsis, slice(2, 4)), there(ellipsis, slice(0, 2)),
+                              there(ellipsis, slice(2, 4)));
+        return K::max(overlaps * there(ellipsis, 4), -1);
+      },
+      {K::concatenate({boxes.centre, boxes.size}), truth(ellipsis, slice(0, 5))}, K::None, "float32");
   Tensor counted = K::stop_gradient(K::cast(K::expand_dims(best, -1) < ignore, "float32"));
 
   Tensor told_mask = told(ellipsis, slice(4, 5)), crossed = K::binary_crossentropy(mask, told_mask, true);
@@ -72,7 +78,8 @@ double yolo_by_hand(const std::vector<double>& truth, const std::vector<double>&
   const std::size_t boxes = kCells * kCells * kAnchors;
   for (std::size_t b = 0; b < pictures * boxes; ++b) {
     const double *y = &truth[b * kPer], *z = &told[b * kPer], *anchor = anchors[b % kAnchors];
-    const double cx = (sigmoid(z[0]) + double(b / kAnchors % kCells)) / kCells, cy = (sigmoid(z[1]) + double(b / kAnchors / kCells % kCells)) / kCells;
+    const double cx = (sigmoid(z[0]) + double(b / kAnchors % kCells)) / kCells,
+                 cy = (sigmoid(z[1]) + double(b / kAnchors / kCells % kCells)) / kCells;
     const double w = std::exp(z[2]) * anchor[0], h = std::exp(z[3]) * anchor[1];
     double best = 0;
     for (std::size_t o = b / boxes * boxes; o < (b / boxes + 1) * boxes; ++o) {
@@ -85,7 +92,9 @@ double yolo_by_hand(const std::vector<double>& truth, const std::vector<double>&
     }
     if (y[4] == 1) {
       const double scale = 2 - y[2] * y[3];
-      for (int i : {0, 1}) total += scale * (cross(y[i] * kCells - std::floor(y[i] * kCells), z[i]) + 0.5 * std::pow(std::log(y[2 + i] / anchor[i]) - z[2 + i], 2));
+      for (int i : {0, 1})
+        total += scale * (cross(y[i] * kCells - std::floor(y[i] * kCells), z[i]) +
+                          0.5 * std::pow(std::log(y[2 + i] / anchor[i]) - z[2 + i], 2));
       for (int i = 5; i < kPer; ++i) total += cross(y[i], z[i]);
     }
     if (y[4] == 1 || best < 0.5) total += cross(y[4], z[4]);
@@ -104,8 +113,10 @@ struct Pictures {
       const double w = 0.2 + 0.35 * uniform(random), h = kind ? w : 0.2 + 0.35 * uniform(random);
       const double cx = w / 2 + (1 - w) * uniform(random), cy = h / 2 + (1 - h) * uniform(random);
       for (int at = 0; at < kSide * kSide; ++at) {
-        const double dx = std::fabs((at % kSide + 0.5) / kSide - cx) / (w / 2), dy = std::fabs((at / kSide + 0.5) / kSide - cy) / (h / 2);
-        ink.push_back((kind ? dx * dx + dy * dy < 1 && dx * dx + dy * dy > 0.3 : dx < 1 && dy < 1) + 0.1 * uniform(random));
+        const double dx = std::fabs((at % kSide + 0.5) / kSide - cx) / (w / 2),
+                     dy = std::fabs((at / kSide + 0.5) / kSide - cy) / (h / 2);
+        ink.push_back((kind ? dx * dx + dy * dy < 1 && dx * dx + dy * dy > 0.3 : dx < 1 && dy < 1) +
+                      0.1 * uniform(random));
       }
       const int anchor = w * h > 0.12, cell = int(cy * kCells) * kCells + int(cx * kCells);
       double* y = &told[std::size_t(((i * kCells * kCells) + cell) * kAnchors + anchor) * kPer];
@@ -121,9 +132,12 @@ int main() {
   K::set_random_seed(1);
   const Pictures train(2000, random), test(200, random);
   const Dense hidden(kSide * kSide, 128), second(128, 128), out(128, kTold);
-  auto tell = [&](const Tensor& x) { return K::reshape(out(K::relu(second(K::relu(hidden(x))))), {-1, kCells, kCells, kAnchors, kPer}); };
+  auto tell = [&](const Tensor& x) {
+    return K::reshape(out(K::relu(second(K::relu(hidden(x))))), {-1, kCells, kCells, kAnchors, kPer});
+  };
   kassette::Function step = K::symbolic([&] {
-    Tensor x = K::placeholder({K::None, kSide * kSide}), truth = K::placeholder({K::None, kCells, kCells, kAnchors, kPer}), loss = yolo_loss(truth, tell(x));
+    Tensor x = K::placeholder({K::None, kSide * kSide}),
+           truth = K::placeholder({K::None, kCells, kCells, kAnchors, kPer}), loss = yolo_loss(truth, tell(x));
     return K::function({x, truth}, {loss}, adam(loss, weights_of({hidden, second, out}), 0.002));
   })();
   for (int i = 0; i < 1000; ++i) {
@@ -139,12 +153,16 @@ int main() {
   Tensor surest = K::one_hot(K::argmax(flat(told(ellipsis, slice(4, 5)), 1), 1), kCells * kCells * kAnchors);
   Tensor pick = K::permute_dimensions(surest, {0, 2, 1}), there = flat(test.truth(ellipsis, slice(4, 5)), 1);
   auto chosen = [&](const Tensor& mask, const Tensor& x, int n) { return K::sum(mask * flat(x, n), 1); };
-  Tensor overlap = iou(chosen(pick, boxes.centre, 2), chosen(pick, boxes.size, 2), chosen(there, test.truth(ellipsis, slice(0, 2)), 2), chosen(there, test.truth(ellipsis, slice(2, 4)), 2));
-  Tensor kind = K::argmax(chosen(pick, told(ellipsis, slice(5)), kClasses)), true_kind = K::argmax(chosen(there, test.truth(ellipsis, slice(5)), kClasses));
+  Tensor overlap =
+      iou(chosen(pick, boxes.centre, 2), chosen(pick, boxes.size, 2),
+          chosen(there, test.truth(ellipsis, slice(0, 2)), 2), chosen(there, test.truth(ellipsis, slice(2, 4)), 2));
+  Tensor kind = K::argmax(chosen(pick, told(ellipsis, slice(5)), kClasses)),
+         true_kind = K::argmax(chosen(there, test.truth(ellipsis, slice(5)), kClasses));
   const double mean = K::mean(overlap).item<double>(), right = K::mean(K::equal(kind, true_kind)).item<double>();
   std::printf("held out: boxes overlap by %.3f on average, %.1f %% of shapes are told right\n", mean, 100 * right);
 
-  const double by_k = yolo_loss(test.truth, told).item<double>(), by_hand = yolo_by_hand(test.truth.to_vector<double>(), told.to_vector<double>(), 200);
+  const double by_k = yolo_loss(test.truth, told).item<double>(),
+               by_hand = yolo_by_hand(test.truth.to_vector<double>(), told.to_vector<double>(), 200);
   std::printf("loss %.5f, number by number %.5f\n", by_k, by_hand);
   return mean > 0.5 && right > 0.8 && std::fabs(by_k - by_hand) < 1e-3 * by_hand ? 0 : 1;
 }

@@ -47,10 +47,10 @@ bool is_channels_first(const std::string& text, const char* what, Name given) {
 struct Loading {
   std::recursive_mutex mutex;
   bool now = false;
-  std::set<std::string> names;   // of backends that were in use: somebody may be reading one
+  std::set<std::string> names;  // of backends that were in use: somebody may be reading one
 };
 Loading& loading() {
-  static Loading* l = new Loading;   // never destroyed: a program may ask while it ends
+  static Loading* l = new Loading;  // never destroyed: a program may ask while it ends
   return *l;
 }
 
@@ -114,7 +114,8 @@ void set_floatx(Name floatx) {
       set_default_float(d);
       return;
     }
-  fail<ValueError>("set_floatx: unknown floatx type '", quoted(floatx), "'; expected 'float16', 'float32' or 'float64'");
+  fail<ValueError>("set_floatx: unknown floatx type '", quoted(floatx),
+                   "'; expected 'float16', 'float32' or 'float64'");
 }
 
 Tensor cast_to_floatx(const Operand& x) {
@@ -130,7 +131,8 @@ Text image_data_format() {
 }
 void set_image_data_format(Name data_format) {
   ensure_loaded();
-  channels_first.store(is_channels_first(string_of(data_format), "set_image_data_format", data_format), std::memory_order_relaxed);
+  channels_first.store(is_channels_first(string_of(data_format), "set_image_data_format", data_format),
+                       std::memory_order_relaxed);
 }
 Text normalize_data_format(Name value) {
   if (!value.given()) return image_data_format();

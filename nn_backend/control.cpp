@@ -41,10 +41,11 @@ Tensor elementwise_switch(const Tensor& condition, const Branch& then_expression
     fail<ValueError>("switch_: the condition has rank ", rank, ", the expressions ", target,
                      "; a condition's rank is at most theirs");
   if (rank < 0 || target < 0)
-    fail<ValueError>("switch_: the rank of the ", rank < 0 ? "condition" : "expressions",
-                     " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
+    fail<ValueError>(
+        "switch_: the rank of the ", rank < 0 ? "condition" : "expressions",
+        " is unknown; a condition that is not a scalar is aligned with their leading axes, so it has to be known");
   Tensor c = condition;
-  for (int i = rank; i < target; ++i) c = expand_dims(c, -1);   // aligned with the leading axes
+  for (int i = rank; i < target; ++i) c = expand_dims(c, -1);  // aligned with the leading axes
   return attribute_errors("switch_", [&] { return where(c, yes, no); });
 }
 
@@ -54,7 +55,8 @@ bool is_tensor(const Branch& b) {
 
 /// Two tensors are held against each other whichever of them is taken; a number fits any.
 void check_branches(const Branch& a, const Branch& b, const char* what) {
-  if (is_tensor(a) && is_tensor(b)) common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
+  if (is_tensor(a) && is_tensor(b))
+    common_spec(what, Access::body(tensor_of(Access::value(a))), Access::body(tensor_of(Access::value(b))));
 }
 
 bool on_tape(const Branch& b) { return is_tensor(b) && Access::body(tensor_of(Access::value(b))).node; }
@@ -84,12 +86,13 @@ Tensor choose(const Tensor& condition, const Branch& yes, const Branch& no, cons
     return beside(force(taken ? yes : no, dtype, what), taken ? yes : no, taken ? no : yes, what);
   }
   if (!Access::lazy(yes) && !Access::lazy(no)) return choose_at_replay(condition, yes, no, what);
-  return branch(what, condition, [&] { return beside(force(yes, dtype, what), yes, no, what); },
-                [&] { return beside(force(no, dtype, what), no, yes, what); });
+  return branch(
+      what, condition, [&] { return beside(force(yes, dtype, what), yes, no, what); },
+      [&] { return beside(force(no, dtype, what), no, yes, what); });
 }
 
-Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements, const Operand& initializer,
-            bool reverse, const char* what) {
+Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Operand& elements,
+            const Operand& initializer, bool reverse, const char* what) {
   Arg elems(elements, DType(), what);
   if (!elems.tensor().defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, elems);
@@ -98,8 +101,7 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
   request.what = what;
   request.reverse = reverse;
   if (initializer.is_none()) {
-    if (elems.body().rank > 0 && elems.body().dims[0] == 0)
-      fail<ValueError>(what, ": no elements and no initializer");
+    if (elems.body().rank > 0 && elems.body().dims[0] == 0) fail<ValueError>(what, ": no elements and no initializer");
     attribute_errors(what, [&] {
       request.states.push_back(reverse ? elems.tensor()[-1] : elems.tensor()[0]);
       request.xs.push_back(reverse ? elems.tensor()[kassette::slice(None, -1)] : elems.tensor()[kassette::slice(1)]);
@@ -116,11 +118,13 @@ Tensor fold(const Callable<Tensor(const Tensor&, const Tensor&)>& fn, const Oper
 Tensor switch_(const Operand& condition, const Branch& then_expression, const Branch& else_expression) {
   KASSETTE_DISPATCH(switch_, condition, then_expression, else_expression);
   Arg given(condition, bool_, "switch_");
-  if (!given.tensor().defined()) fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
+  if (!given.tensor().defined())
+    fail<ValueError>("switch_: the condition is an empty Tensor (an uninitialised variable?)");
   if (given.body().rank == 0) check_branches(then_expression, else_expression, "switch_");
   bool tensors = !Access::lazy(then_expression) && !Access::lazy(else_expression);
   const Tensor truth = attribute_errors("switch_", [&] { return cast(given, bool_); });
-  if (given.body().rank == 0 && tensors && (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
+  if (given.body().rank == 0 && tensors &&
+      (given.body().node || on_tape(then_expression) || on_tape(else_expression))) {
     // As on placeholders: the gradient of the one that is not taken is zeros (section 3.4), and a function over variables asks anew.
     return choose_at_replay(truth, then_expression, else_expression, "switch_");
   }
@@ -135,7 +139,7 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
   if (phase.ndim() != 0) fail<ValueError>(what, ": training has shape ", phase.shape(), ", expected a scalar");
   DType dtype = dtype_of_branches(x, alt);
   bool unset = training.is_none() && phase.symbolic();
-  if (!unset && !is_tensor_operand(training)) {   // of a phase that the host knows the other branch is not looked at
+  if (!unset && !is_tensor_operand(training)) {  // of a phase that the host knows the other branch is not looked at
     bool taken;
     attribute_errors(what, [&] { cast(phase, bool_).item(&taken, bool_); });
     return force(taken ? x : alt, dtype, what);
@@ -161,17 +165,21 @@ Tensor in_test_phase(const Branch& x, const Branch& alt, const Operand& training
   return by_phase(alt, x, training, "in_test_phase");
 }
 
-Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name name) {
+Tensor foldl(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer,
+             Name name) {
   KASSETTE_DISPATCH(foldl, fn, elems, initializer, name);
   return fold(fn, elems, initializer, false, "foldl");
 }
-Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer, Name name) {
+Tensor foldr(Callable<Tensor(const Tensor&, const Tensor&)> fn, const Operand& elems, const Operand& initializer,
+             Name name) {
   KASSETTE_DISPATCH(foldr, fn, elems, initializer, name);
   return fold(fn, elems, initializer, true, "foldr");
 }
 
 CheckpointScope::CheckpointScope(std::int64_t steps) : old_(kassette::checkpoint_steps()) {
-  if (steps < 0) fail<ValueError>("checkpoint_steps: ", steps, " steps; it must be positive, or 0 for the square root of the length");
+  if (steps < 0)
+    fail<ValueError>("checkpoint_steps: ", steps,
+                     " steps; it must be positive, or 0 for the square root of the length");
   set_checkpoint_steps(steps);
 }
 CheckpointScope::~CheckpointScope() { set_checkpoint_steps(old_); }

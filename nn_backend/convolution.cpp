@@ -15,7 +15,8 @@ namespace kassette {
 namespace backend {
 namespace {
 
-ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate, bool causal = false) {
+ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name padding, Name data_format,
+                        const Dims& dilation_rate, bool causal = false) {
   ConvForm how;
   how.axes = axes;
   how.channels_first = normalize_data_format(data_format) == "channels_first";
@@ -30,7 +31,8 @@ ConvForm convolution_of(const char* what, int axes, const Dims& strides, Name pa
     strided |= stride[i] > 1;
     dilated |= dilation[i] > 1;
   }
-  if (strided && dilated) fail<ValueError>(what, ": strides and dilation_rate are both above 1; one of them has to be 1");
+  if (strided && dilated)
+    fail<ValueError>(what, ": strides and dilation_rate are both above 1; one of them has to be 1");
   return how;
 }
 
@@ -40,15 +42,18 @@ Tensor convolve(const char* what, const Operand& x, const Operand& kernel, const
   return convolution(dense(what, "x", input), dense(what, "the kernel", weights), how);
 }
 
-Tensor transposed(const char* what, const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvForm& how) {
+Tensor transposed(const char* what, const Operand& x, const Operand& kernel, const Dims& output_shape,
+                  const ConvForm& how) {
   const DType dtype = dtype_beside(x, kernel);
   Arg input(x, dtype, what), weights(kernel, dtype, what);
   dense(what, "x", input);
   return convolution_input_gradient(input, dense(what, "the kernel", weights), dims_tensor(output_shape, what), how);
 }
 
-Tensor separable(const char* what, const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, ConvForm how) {
-  Arg pointwise(pointwise_kernel, is_tensor_operand(x) ? tensor_of(x).dtype() : dtype_beside(x, depthwise_kernel), what);
+Tensor separable(const char* what, const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                 ConvForm how) {
+  Arg pointwise(pointwise_kernel, is_tensor_operand(x) ? tensor_of(x).dtype() : dtype_beside(x, depthwise_kernel),
+                what);
   dense(what, "the pointwise kernel", pointwise);
   how.depthwise = true;
   Tensor middle = convolve(what, x, depthwise_kernel, how);
@@ -61,11 +66,13 @@ Tensor separable(const char* what, const Operand& x, const Operand& depthwise_ke
 }  // namespace
 
 template <int>
-Tensor conv1d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
+Tensor conv1d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format,
+              const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv1d, x, kernel, strides, padding, data_format, dilation_rate);
   const char* what = "conv1d";
   return attribute_errors(what, [&] {
-    return convolve(what, x, kernel, convolution_of(what, 1, strides, padding, data_format, dilation_rate, /*causal=*/true));
+    return convolve(what, x, kernel,
+                    convolution_of(what, 1, strides, padding, data_format, dilation_rate, /*causal=*/true));
   });
 }
 template Tensor conv1d<0>(const Operand&, const Operand&, const Dims&, Name, Name, const Dims&);
@@ -74,7 +81,8 @@ Tensor conv1d(const Operand& x, const Operand& kernel, const ConvOptions& o) {
 }
 
 template <int>
-Tensor conv2d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
+Tensor conv2d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format,
+              const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv2d, x, kernel, strides, padding, data_format, dilation_rate);
   const char* what = "conv2d";
   return attribute_errors(what, [&] {
@@ -87,7 +95,8 @@ Tensor conv2d(const Operand& x, const Operand& kernel, const ConvOptions& o) {
 }
 
 template <int>
-Tensor conv3d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
+Tensor conv3d(const Operand& x, const Operand& kernel, const Dims& strides, Name padding, Name data_format,
+              const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv3d, x, kernel, strides, padding, data_format, dilation_rate);
   const char* what = "conv3d";
   return attribute_errors(what, [&] {
@@ -100,11 +109,14 @@ Tensor conv3d(const Operand& x, const Operand& kernel, const ConvOptions& o) {
 }
 
 template <int>
-Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides, Name padding, Name data_format,
-                        const Dims& dilation_rate) {
+Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides,
+                        Name padding, Name data_format, const Dims& dilation_rate) {
   KASSETTE_DISPATCH(conv2d_transpose, x, kernel, output_shape, strides, padding, data_format, dilation_rate);
   const char* what = "conv2d_transpose";
-  return attribute_errors(what, [&] { return transposed(what, x, kernel, output_shape, convolution_of(what, 2, strides, padding, data_format, dilation_rate)); });
+  return attribute_errors(what, [&] {
+    return transposed(what, x, kernel, output_shape,
+                      convolution_of(what, 2, strides, padding, data_format, dilation_rate));
+  });
 }
 template Tensor conv2d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name, const Dims&);
 Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
@@ -112,10 +124,13 @@ Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& out
 }
 
 template <int>
-Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides, Name padding, Name data_format) {
+Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides,
+                        Name padding, Name data_format) {
   KASSETTE_DISPATCH(conv3d_transpose, x, kernel, output_shape, strides, padding, data_format);
   const char* what = "conv3d_transpose";
-  return attribute_errors(what, [&] { return transposed(what, x, kernel, output_shape, convolution_of(what, 3, strides, padding, data_format, 1)); });
+  return attribute_errors(what, [&] {
+    return transposed(what, x, kernel, output_shape, convolution_of(what, 3, strides, padding, data_format, 1));
+  });
 }
 template Tensor conv3d_transpose<0>(const Operand&, const Operand&, const Dims&, const Dims&, Name, Name);
 Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& o) {
@@ -125,7 +140,8 @@ Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& out
 }
 
 template <int>
-Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
+Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const Dims& strides, Name padding,
+                        Name data_format, const Dims& dilation_rate) {
   KASSETTE_DISPATCH(depthwise_conv2d, x, depthwise_kernel, strides, padding, data_format, dilation_rate);
   return attribute_errors("depthwise_conv2d", [&] {
     ConvForm how = convolution_of("depthwise_conv2d", 2, strides, padding, data_format, dilation_rate);
@@ -139,31 +155,41 @@ Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const
 }
 
 template <int>
-Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const Dims& strides, Name padding, Name data_format,
-                        const Dims& dilation_rate) {
-  KASSETTE_DISPATCH(separable_conv2d, x, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate);
+Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                        const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
+  KASSETTE_DISPATCH(separable_conv2d, x, depthwise_kernel, pointwise_kernel, strides, padding, data_format,
+                    dilation_rate);
   const char* what = "separable_conv2d";
   return attribute_errors(what, [&] {
-    return separable(what, x, depthwise_kernel, pointwise_kernel, convolution_of(what, 2, strides, padding, data_format, dilation_rate));
+    return separable(what, x, depthwise_kernel, pointwise_kernel,
+                     convolution_of(what, 2, strides, padding, data_format, dilation_rate));
   });
 }
-template Tensor separable_conv2d<0>(const Operand&, const Operand&, const Operand&, const Dims&, Name, Name, const Dims&);
-Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const ConvOptions& o) {
-  return separable_conv2d<0>(x, depthwise_kernel, pointwise_kernel, o.strides, o.padding, o.data_format, o.dilation_rate);
+template Tensor separable_conv2d<0>(const Operand&, const Operand&, const Operand&, const Dims&, Name, Name,
+                                    const Dims&);
+Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                        const ConvOptions& o) {
+  return separable_conv2d<0>(x, depthwise_kernel, pointwise_kernel, o.strides, o.padding, o.data_format,
+                             o.dilation_rate);
 }
 
 template <int>
-Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const Dims& strides, Name padding, Name data_format,
-                        const Dims& dilation_rate) {
-  KASSETTE_DISPATCH(separable_conv1d, x, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate);
+Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                        const Dims& strides, Name padding, Name data_format, const Dims& dilation_rate) {
+  KASSETTE_DISPATCH(separable_conv1d, x, depthwise_kernel, pointwise_kernel, strides, padding, data_format,
+                    dilation_rate);
   const char* what = "separable_conv1d";
   return attribute_errors(what, [&] {
-    return separable(what, x, depthwise_kernel, pointwise_kernel, convolution_of(what, 1, strides, padding, data_format, dilation_rate));
+    return separable(what, x, depthwise_kernel, pointwise_kernel,
+                     convolution_of(what, 1, strides, padding, data_format, dilation_rate));
   });
 }
-template Tensor separable_conv1d<0>(const Operand&, const Operand&, const Operand&, const Dims&, Name, Name, const Dims&);
-Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const ConvOptions& o) {
-  return separable_conv1d<0>(x, depthwise_kernel, pointwise_kernel, o.strides, o.padding, o.data_format, o.dilation_rate);
+template Tensor separable_conv1d<0>(const Operand&, const Operand&, const Operand&, const Dims&, Name, Name,
+                                    const Dims&);
+Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                        const ConvOptions& o) {
+  return separable_conv1d<0>(x, depthwise_kernel, pointwise_kernel, o.strides, o.padding, o.data_format,
+                             o.dilation_rate);
 }
 
 }  // namespace backend

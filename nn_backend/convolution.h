@@ -30,63 +30,72 @@ struct ConvOptions {
 
 /// x (batch, steps, channels) with a kernel (size, input channels, output channels).
 template <int = 0>
-KASSETTE_API Tensor conv1d(const Operand& x, const Operand& kernel, const Dims& strides = 1, Name padding = "valid", Name data_format = None,
-                           const Dims& dilation_rate = 1);
+KASSETTE_API Tensor conv1d(const Operand& x, const Operand& kernel, const Dims& strides = 1, Name padding = "valid",
+                           Name data_format = None, const Dims& dilation_rate = 1);
 KASSETTE_API Tensor conv1d(const Operand& x, const Operand& kernel, const ConvOptions& options);
 /// x (batch, rows, columns, channels) with a kernel (rows, columns, input channels, output channels).
 template <int = 0>
-KASSETTE_API Tensor conv2d(const Operand& x, const Operand& kernel, const Dims& strides = {1, 1}, Name padding = "valid", Name data_format = None,
-                           const Dims& dilation_rate = {1, 1});
+KASSETTE_API Tensor conv2d(const Operand& x, const Operand& kernel, const Dims& strides = {1, 1},
+                           Name padding = "valid", Name data_format = None, const Dims& dilation_rate = {1, 1});
 KASSETTE_API Tensor conv2d(const Operand& x, const Operand& kernel, const ConvOptions& options);
 /// x (batch, depth, rows, columns, channels) with a kernel (depth, rows, columns, input channels, output channels).
 template <int = 0>
-KASSETTE_API Tensor conv3d(const Operand& x, const Operand& kernel, const Dims& strides = {1, 1, 1}, Name padding = "valid", Name data_format = None,
-                           const Dims& dilation_rate = {1, 1, 1});
+KASSETTE_API Tensor conv3d(const Operand& x, const Operand& kernel, const Dims& strides = {1, 1, 1},
+                           Name padding = "valid", Name data_format = None, const Dims& dilation_rate = {1, 1, 1});
 KASSETTE_API Tensor conv3d(const Operand& x, const Operand& kernel, const ConvOptions& options);
 
 /// The gradient of conv2d with respect to its input, as a function of x, which takes the place of the result's gradient: a transposed convolution. The
 /// kernel is (rows, columns, output channels, input channels). output_shape is the whole shape of the result in the order of data_format, numbers or
 /// tensors or one integer tensor; its batch may be None. Throws ValueError where a convolution of that shape does not give the shape of x.
 template <int = 0>
-KASSETTE_API Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides = {1, 1}, Name padding = "valid",
-                                     Name data_format = None, const Dims& dilation_rate = {1, 1});
-KASSETTE_API Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& options);
+KASSETTE_API Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape,
+                                     const Dims& strides = {1, 1}, Name padding = "valid", Name data_format = None,
+                                     const Dims& dilation_rate = {1, 1});
+KASSETTE_API Tensor conv2d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape,
+                                     const ConvOptions& options);
 /// The same of conv3d, without dilation.
 template <int = 0>
-KASSETTE_API Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const Dims& strides = {1, 1, 1}, Name padding = "valid",
-                                     Name data_format = None);
-KASSETTE_API Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape, const ConvOptions& options);
+KASSETTE_API Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape,
+                                     const Dims& strides = {1, 1, 1}, Name padding = "valid", Name data_format = None);
+KASSETTE_API Tensor conv3d_transpose(const Operand& x, const Operand& kernel, const Dims& output_shape,
+                                     const ConvOptions& options);
 
 /// Each channel of x by itself with a kernel (rows, columns, channels, multiplier): channel c with filter j gives channel c * multiplier + j.
 template <int = 0>
-KASSETTE_API Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const Dims& strides = {1, 1}, Name padding = "valid",
-                                     Name data_format = None, const Dims& dilation_rate = {1, 1});
+KASSETTE_API Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const Dims& strides = {1, 1},
+                                     Name padding = "valid", Name data_format = None,
+                                     const Dims& dilation_rate = {1, 1});
 KASSETTE_API Tensor depthwise_conv2d(const Operand& x, const Operand& depthwise_kernel, const ConvOptions& options);
 /// depthwise_conv2d with (rows, columns, channels, multiplier), then conv2d with (1, 1, channels * multiplier, output channels).
 template <int = 0>
-KASSETTE_API Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const Dims& strides = {1, 1},
-                                     Name padding = "valid", Name data_format = None, const Dims& dilation_rate = {1, 1});
-KASSETTE_API Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const ConvOptions& options);
+KASSETTE_API Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                                     const Dims& strides = {1, 1}, Name padding = "valid", Name data_format = None,
+                                     const Dims& dilation_rate = {1, 1});
+KASSETTE_API Tensor separable_conv2d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                                     const ConvOptions& options);
 /// The same along one axis: kernels (size, channels, multiplier) and (1, channels * multiplier, output channels).
 template <int = 0>
-KASSETTE_API Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const Dims& strides = 1,
-                                     Name padding = "valid", Name data_format = None, const Dims& dilation_rate = 1);
-KASSETTE_API Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel, const ConvOptions& options);
+KASSETTE_API Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                                     const Dims& strides = 1, Name padding = "valid", Name data_format = None,
+                                     const Dims& dilation_rate = 1);
+KASSETTE_API Tensor separable_conv1d(const Operand& x, const Operand& depthwise_kernel, const Operand& pointwise_kernel,
+                                     const ConvOptions& options);
 
 /// Each window of pool_size elements of a channel as one: its greatest element ("max"; NaN wins) or the mean ("avg"), of those that are no padding. The
 /// gradient of "max" goes to the first of the greatest in row-major order. Padding is "valid" or "same".
-KASSETTE_API Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides = {1, 1}, Name padding = "valid", Name data_format = None,
-                           Name pool_mode = "max");
-KASSETTE_API Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides = {1, 1, 1}, Name padding = "valid", Name data_format = None,
-                           Name pool_mode = "max");
+KASSETTE_API Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides = {1, 1},
+                           Name padding = "valid", Name data_format = None, Name pool_mode = "max");
+KASSETTE_API Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides = {1, 1, 1},
+                           Name padding = "valid", Name data_format = None, Name pool_mode = "max");
 
 /// A convolution whose kernel differs from place to place: inputs (batch, steps, channels), kernel (places, kernel_size * channels, output channels), in
 /// which positions come before channels. out[n, i] = the inputs from i * strides on, flattened, times kernel[i].
-KASSETTE_API Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, Name data_format = None);
+KASSETTE_API Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size,
+                                 const Dims& strides, Name data_format = None);
 /// The same along rows and columns: kernel (rows * columns of output_shape, features, output channels); features are (rows, columns, channels) of a patch,
 /// flattened, and (channels, rows, columns) where data_format is "channels_first".
-KASSETTE_API Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, const Dims& output_shape,
-                                 Name data_format = None);
+KASSETTE_API Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size,
+                                 const Dims& strides, const Dims& output_shape, Name data_format = None);
 
 /// x plus a number for each channel, bias of shape (channels,), or plus a bias (space..., channels) for each place. With "channels_first" such a bias is
 /// reshaped to (channels, space...), not transposed, as Keras does; x of rank 2 has its channels last in both formats. Throws ValueError for a bias of

@@ -29,7 +29,7 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   concrete_value(b, what);
   if (b.dtype == dtype && !borrowed) return t.detach();
   if (b.dtype != dtype) return value_cast(t, dtype);
-  Tensor copy = host_copy(t, dtype);   // of somebody else's memory
+  Tensor copy = host_copy(t, dtype);  // of somebody else's memory
   return b.device == cpu ? copy : copy.to(b.device);
 }
 
@@ -66,7 +66,8 @@ Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
 /// to, rules see as well.
 Tensor sparse_placeholder(const TensorSpec& declared, Name name) {
   if (declared.rank < 1)
-    fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()", "; its rank must be known and at least 1");
+    fail<ValueError>("placeholder: a sparse placeholder of ", declared.rank < 0 ? "unknown rank" : "shape ()",
+                     "; its rank must be known and at least 1");
   Tensor values = named_leaf(Leaf::placeholder, TensorSpec(declared.dtype, {kUnknown}), context().place, {}, name);
   // The name of the indices is for the message that nothing is fed to them.
   const char* own = Access::body(values).node->cell->name;
@@ -114,7 +115,8 @@ struct HeldConstraint final : Extra {
 Tensor variable(const Operand& value, DType dtype, Name name, const Constraint& constraint) {
   KASSETTE_DISPATCH(variable, value, dtype, name, constraint);
   if (is_tensor_operand(value) && is_sparse(tensor_of(value))) {
-    if (constraint.defined()) fail<ValueError>("variable: a sparse value takes no constraint; the result is not a variable");
+    if (constraint.defined())
+      fail<ValueError>("variable: a sparse value takes no constraint; the result is not a variable");
     return sparse_value(tensor_of(value));
   }
   Tensor v = as_variable(value_as(value, dtype, "variable"), name);
@@ -129,11 +131,12 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
   const Device place = is_tensor_operand(value) ? Device() : context().place;
   Tensor t;
   {
-    Scoped<Device> here(context().place, cpu);   // a number goes to a device as one, not as many
+    Scoped<Device> here(context().place, cpu);  // a number goes to a device as one, not as many
     t = value_as(value, dtype, "constant");
   }
   Tensor to = dims_tensor(shape, "constant");
-  if (to.symbolic()) fail<ValueError>("constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
+  if (to.symbolic())
+    fail<ValueError>("constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
   return with_shape(t, shape_from(to, t.dtype(), "constant"), place.given() ? place : t.device());
 }
 

@@ -49,13 +49,15 @@ Tensor integers(const Operand& x, const char* what, const char* which) {
 Tensor scores(const Operand& x, const char* what) {
   Tensor t = as_tensor(x, DType(), what);
   if (!t.defined()) fail<ValueError>(what, ": y_pred is an empty Tensor (an uninitialised variable?)");
-  if (!t.dtype().is_float()) fail<TypeError>(what, ": y_pred is ", t.dtype(), ", not a float dtype; cast it first (K::cast)");
+  if (!t.dtype().is_float())
+    fail<TypeError>(what, ": y_pred is ", t.dtype(), ", not a float dtype; cast it first (K::cast)");
   return t.dtype().size() < 4 ? cast(t, float32) : t;
 }
 
 }  // namespace
 
-Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length, const Operand& label_length) {
+Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length,
+                      const Operand& label_length) {
   KASSETTE_DISPATCH(ctc_batch_cost, y_true, y_pred, input_length, label_length);
   const char* what = "ctc_batch_cost";
   Tensor y = scores(y_pred, what);
@@ -73,7 +75,8 @@ Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_len
   return attribute_errors(what, [&] { return kassette::ctc_label_dense_to_sparse(x, lengths); });
 }
 
-CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy, int beam_width, int top_paths, bool merge_repeated) {
+CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy, int beam_width, int top_paths,
+                      bool merge_repeated) {
   KASSETTE_DISPATCH(ctc_decode, y_pred, input_length, greedy, beam_width, top_paths, merge_repeated);
   const char* what = "ctc_decode";
   if (!greedy && beam_width < 1) fail<ValueError>(what, ": beam_width is ", beam_width, "; it must be at least 1");
@@ -81,7 +84,8 @@ CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool g
     fail<ValueError>(what, ": top_paths is ", top_paths, "; it must be between 1 and beam_width, ", beam_width);
   Tensor y = scores(y_pred, what), steps = integers(input_length, what, "input_length");
   Tensors all = attribute_errors(what, [&] {
-    return greedy ? ctc_greedy(y, steps, epsilon()) : ctc_beam_search(y, steps, {beam_width, top_paths, merge_repeated}, epsilon());
+    return greedy ? ctc_greedy(y, steps, epsilon())
+                  : ctc_beam_search(y, steps, {beam_width, top_paths, merge_repeated}, epsilon());
   });
   CtcDecoded d;
   for (std::int64_t i = 0; i + 1 < all.size(); ++i) d.decoded.push_back(all[i]);

@@ -11,7 +11,8 @@ namespace backend {
 /// last class. input_length and label_length (samples, 1); what lies beyond them is ignored. A class of y_true from the blank on ends the label.
 /// inf where no alignment fits into the time steps. The gradient is by y_pred and can be taken twice. float16 and bfloat16 give float32.
 /// Throws ValueError for lengths that do not fit, a negative label, and a label behind one that ends it.
-KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length, const Operand& label_length);
+KASSETTE_API Tensor ctc_batch_cost(const Operand& y_true, const Operand& y_pred, const Operand& input_length,
+                                   const Operand& label_length);
 /// labels (samples, length) as a sparse tensor of the first label_lengths, (samples,), of each sample.
 KASSETTE_API Tensor ctc_label_dense_to_sparse(const Operand& labels, const Operand& label_lengths);
 
@@ -27,8 +28,8 @@ struct KASSETTE_API CtcDecoded {
 /// top_paths), the logarithms of their probabilities; merge_repeated merges equal neighbours in the labels found. Tensors are int64
 /// (samples, longest), -1 behind shorter labels. No gradient. Throws ValueError for lengths that do not fit, and where top_paths is more than
 /// beam_width or than there are labels.
-KASSETTE_API CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy = true, int beam_width = 100, int top_paths = 1,
-                                   bool merge_repeated = false);
+KASSETTE_API CtcDecoded ctc_decode(const Operand& y_pred, const Operand& input_length, bool greedy = true,
+                                   int beam_width = 100, int top_paths = 1, bool merge_repeated = false);
 
 }  // namespace backend
 }  // namespace kassette

@@ -120,7 +120,8 @@ std::ostream& operator<<(std::ostream& os, const World& world) {
 
 Tensor all_reduce(const Tensor& x, Reduction how, const World& world) { return all_reduce(Tensors(x), how, world)[0]; }
 Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
-  return together("all_reduce", xs, world, [&](RankGroup& g) { return kassette::all_reduce(xs, static_cast<kassette::Reduction>(how), g); });
+  return together("all_reduce", xs, world,
+                  [&](RankGroup& g) { return kassette::all_reduce(xs, static_cast<kassette::Reduction>(how), g); });
 }
 
 namespace {
@@ -142,7 +143,7 @@ class Buckets final : public Completions {
 
   /// Those gradients, reduced.
   Tensors reduce(Tensors gradients) {
-    const bool aside = options_.overlap && !buckets_.empty();   // of one bucket nothing is left to compute
+    const bool aside = options_.overlap && !buckets_.empty();  // of one bucket nothing is left to compute
     close(aside);
     Tensor token;
     for (Bucket& bucket : buckets_) {
@@ -155,7 +156,8 @@ class Buckets final : public Completions {
       Tensors xs;
       for (std::int64_t i : bucket.members) xs.push_back(gradients[i]);
       const Tensors results = all_reduce_wait(bucket.token, xs, how_, group_);
-      for (std::int64_t k = 0; k < xs.size(); ++k) gradients.begin()[bucket.members[static_cast<std::size_t>(k)]] = results[k];
+      for (std::int64_t k = 0; k < xs.size(); ++k)
+        gradients.begin()[bucket.members[static_cast<std::size_t>(k)]] = results[k];
     }
     return gradients;
   }
@@ -188,11 +190,12 @@ class Buckets final : public Completions {
   std::vector<Bucket> buckets_;
 };
 
-Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world,
-                          SavedValues kept) {
+Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
+                          const World& world, SavedValues kept) {
   check("gradients", loss);
   return together("gradients", variables, world, [&](RankGroup& g) {
-    if (how != sum && how != mean) fail<ValueError>("gradients: gradients are added or averaged over the ranks, with sum or mean");
+    if (how != sum && how != mean)
+      fail<ValueError>("gradients: gradients are added or averaged over the ranks, with sum or mean");
     Buckets buckets(variables, how, options, g);
     return buckets.reduce(kassette::gradients(loss, variables, kept, &buckets));
   });
@@ -200,13 +203,16 @@ Tensors reduced_gradients(const Tensor& loss, const Tensors& variables, Reductio
 
 }  // namespace
 
-Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world) {
+Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
+                  const World& world) {
   return reduced_gradients(loss, variables, how, options, world, SavedValues::retain);
 }
-Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const GradientOptions& options, const World& world) {
+Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how, const GradientOptions& options,
+                  const World& world) {
   const Tensor last = std::move(loss);
   const bool alone = last.defined() && Access::impl(last)->count.load(std::memory_order_acquire) == 1;
-  return reduced_gradients(last, variables, how, options, world, alone ? SavedValues::rematerialize : SavedValues::retain);
+  return reduced_gradients(last, variables, how, options, world,
+                           alone ? SavedValues::rematerialize : SavedValues::retain);
 }
 
 Tensor broadcast(const Tensor& x, int root, const World& world) { return broadcast(Tensors(x), root, world)[0]; }
@@ -224,7 +230,8 @@ Tensor all_gather(const Tensor& x, const World& world) {
 }
 
 Tensor reduce_scatter(const Tensor& x, Reduction how, const World& world) {
-  return together("reduce_scatter", x, world, [&](RankGroup& g) { return kassette::reduce_scatter(x, static_cast<kassette::Reduction>(how), g); });
+  return together("reduce_scatter", x, world,
+                  [&](RankGroup& g) { return kassette::reduce_scatter(x, static_cast<kassette::Reduction>(how), g); });
 }
 
 Tensor all_to_all(const Tensor& x, const World& world) {
@@ -266,7 +273,8 @@ std::string in_quotes(const std::string& words) { return "'" + words + "'"; }
 std::string new_checkpoint(RankGroup& group) {
   const std::function<std::string()> words = [] { return std::string("save"); };
   RankCall call(group, call_number("save"), words);
-  std::uint64_t drawn = (std::uint64_t(std::random_device()()) << 32) ^ static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  std::uint64_t drawn = (std::uint64_t(std::random_device()()) << 32) ^
+                        static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   if (group.comm) group.comm->broadcast(&drawn, sizeof drawn, 0);
   char hex[17];
   std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(drawn));
@@ -280,7 +288,8 @@ std::string metadata_of(const NamedTensors& list, const char* key) {
 
 NamedTensors load_shards(const std::string& file, const std::string& checkpoint, const LoadOptions& options) {
   NamedTensors shards = load_safetensors(file, options);
-  if (metadata_of(shards, kCheckpoint) != checkpoint) fail<ValueError>("load: ", in_quotes(file), " is of another checkpoint");
+  if (metadata_of(shards, kCheckpoint) != checkpoint)
+    fail<ValueError>("load: ", in_quotes(file), " is of another checkpoint");
   return shards;
 }
 
@@ -339,14 +348,17 @@ NamedTensors load(Name path, const LoadOptions& options, const World& world) {
     const std::string checkpoint = metadata_of(loaded, kCheckpoint), files = metadata_of(loaded, kShardFiles);
     const long parts = std::strtol(files.c_str(), nullptr, 10);
     constexpr long kMostFiles = 99999;
-    if (parts < 0 || parts > kMostFiles) fail<ValueError>("load: ", in_quotes(file), " says that it has ", in_quotes(files), " files of shards");
+    if (parts < 0 || parts > kMostFiles)
+      fail<ValueError>("load: ", in_quotes(file), " says that it has ", in_quotes(files), " files of shards");
     if (parts == group.size) {
-      for (const NamedTensor& t : load_shards(shard_file(file, group.rank, group.size), checkpoint, options)) loaded.set(t.name, t.tensor);
+      for (const NamedTensor& t : load_shards(shard_file(file, group.rank, group.size), checkpoint, options))
+        loaded.set(t.name, t.tensor);
     } else if (parts > 0) {
       LoadOptions mapped = options;
       mapped.mmap = true;
       std::vector<NamedTensors> all_parts;
-      for (int i = 0; i < parts; ++i) all_parts.push_back(load_shards(shard_file(file, i, static_cast<int>(parts)), checkpoint, mapped));
+      for (int i = 0; i < parts; ++i)
+        all_parts.push_back(load_shards(shard_file(file, i, static_cast<int>(parts)), checkpoint, mapped));
       for (const NamedTensor& t : all_parts[0]) loaded.set(t.name, rows_of_parts(t.name, all_parts, group));
     }
   });

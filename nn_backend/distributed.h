@@ -65,11 +65,11 @@ struct GradientOptions {
 /// Returns all_reduce(K::gradients(loss, variables), how), with sum or mean. Gradients are packed into buckets, and a bucket is exchanged
 /// as soon as the backward pass has completed it, while the rest is computed; in functions too. The gradient is an empty Tensor for a variable that
 /// the loss does not depend on.
-KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how = sum, const GradientOptions& options = {},
-                               const World& world = World());
+KASSETTE_API Tensors gradients(const Tensor& loss, const Tensors& variables, Reduction how = sum,
+                               const GradientOptions& options = {}, const World& world = World());
 /// The same for a loss that is no longer needed, as K::gradients takes one.
-KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how = sum, const GradientOptions& options = {},
-                               const World& world = World());
+KASSETTE_API Tensors gradients(Tensor&& loss, const Tensors& variables, Reduction how = sum,
+                               const GradientOptions& options = {}, const World& world = World());
 
 /// The rows of all ranks, in the order of ranks, along the first axis; how many rows a rank gives is its own affair. Scalars make a
 /// vector. Differentiable.
@@ -95,7 +95,8 @@ KASSETTE_API Tensor shard(const Tensor& x, const World& world = World());
 /// for "model.safetensors" these are "model-00001-of-00004.safetensors" and so on. They are written first, and replace those of an
 /// earlier checkpoint of that name: a program that must survive a crash gives each checkpoint a path of its own. Throws ValueError for a
 /// scalar among the shards and for a name given twice, and the errors of save_safetensors.
-KASSETTE_API void save(Name path, const NamedTensors& tensors, const NamedTensors& shards = None, const World& world = World());
+KASSETTE_API void save(Name path, const NamedTensors& tensors, const NamedTensors& shards = None,
+                       const World& world = World());
 /// Returns the tensors and the shards of a checkpoint. All ranks call it; what fails on one of them is an error on all. Of a shard each
 /// rank gets the rows that it saved or, where the number of ranks has changed, the rows that D::shard gives of the whole, and reads no
 /// others. Throws ValueError where a file of shards is missing or belongs to another checkpoint.

@@ -72,7 +72,8 @@ Tensor sign(const Operand& x) {
 Tensor pow(const Operand& x, const Operand& a) {
   KASSETTE_DISPATCH(pow, x, a);
   // x * x has the bits and the gradients of pow(x, 2), and takes a fraction of its time.
-  if (is_number(a) && number(a) == 2 && is_tensor_operand(x)) return attribute_errors("pow", [&] { return kassette::square(tensor_of(x)); });
+  if (is_number(a) && number(a) == 2 && is_tensor_operand(x))
+    return attribute_errors("pow", [&] { return kassette::square(tensor_of(x)); });
   return kassette::pow(x, a);
 }
 Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value) {
@@ -86,7 +87,7 @@ Tensor clip(const Operand& x, const Operand& min_value, const Operand& max_value
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, crossed ? min_value : max_value); });
   }
   double low = min_value.is_none() ? -inf : number(min_value), high = max_value.is_none() ? inf : number(max_value);
-  if (std::isnan(low) || std::isnan(high))   // which no comparison finds
+  if (std::isnan(low) || std::isnan(high))  // which no comparison finds
     return attribute_errors("clip", [&] { return clip_by_tensors(t, min_value, max_value); });
   return kassette::clip(t, low, high < low ? low : high);
 }

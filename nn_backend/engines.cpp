@@ -44,7 +44,7 @@ std::string folder_of(const std::string& file) {
 
 struct Folder {
   std::string path;
-  bool ours;   // whoever can write there can change the program itself
+  bool ours;  // whoever can write there can change the program itself
 };
 
 /// KASSETTE_BACKEND_PATH, the folder of the program, that of the library, and kassette/ in it.
@@ -92,8 +92,8 @@ std::string library_file(const std::string& name, const std::string& source) {
     }
     tried += (tried.empty() ? "" : ", ") + folder.path;
   }
-  fail_import(name, text("no ", path, ".so in ", tried, " (KASSETTE_BACKEND_PATH adds folders; the name comes from ", source,
-                         ", and KERAS_BACKEND=tensorflow overrides it)"));
+  fail_import(name, text("no ", path, ".so in ", tried, " (KASSETTE_BACKEND_PATH adds folders; the name comes from ",
+                         source, ", and KERAS_BACKEND=tensorflow overrides it)"));
 }
 
 engine::Factory library_factory(const std::string& name, const std::string& source, std::string& file) {
@@ -121,9 +121,10 @@ const engine::Table& table_of(const std::string& name, engine::Factory factory, 
   if (!threw.empty()) fail_import(name, text(file, ": ", kEntry, " threw: ", threw.substr(0, threw.find('\n'))));
   if (!table) fail_import(name, text(file, ": ", kEntry, " returned nothing"));
   if (table->abi != engine::kAbi)
-    fail_import(name, text(file, " is built for version ", table->abi, " of <kassette/engine.h>, this kassette has ", engine::kAbi,
-                           "; build it anew"));
-  if (table->n_entries < 0 || (table->n_entries && !table->entries)) fail_import(name, file + ": its table has no entries");
+    fail_import(name, text(file, " is built for version ", table->abi, " of <kassette/engine.h>, this kassette has ",
+                           engine::kAbi, "; build it anew"));
+  if (table->n_entries < 0 || (table->n_entries && !table->entries))
+    fail_import(name, file + ": its table has no entries");
   return *table;
 }
 
@@ -140,7 +141,8 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
   std::string missing;
   for (const char* required : {"placeholder", "variable", "function"})
     if (!backend->find(required)) missing += (missing.empty() ? "" : ", ") + std::string(required);
-  if (!missing.empty()) fail<ValueError>("Invalid backend. Missing required entry : ", missing, " (backend ", name, ", ", file, ")");
+  if (!missing.empty())
+    fail<ValueError>("Invalid backend. Missing required entry : ", missing, " (backend ", name, ", ", file, ")");
   Registry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
   r.backends.push_back(std::move(backend));
@@ -152,8 +154,11 @@ const ExternalBackend* accept(const std::string& name, const engine::Table& tabl
 constexpr struct {
   const char* name;
   const char* banner;
-} kOurs[] = {{"tensorflow", "Using TensorFlow backend."}, {"kassette", "Using kassette backend."}, {"kassette.keras", "Using kassette backend."},
-             {"theano", "Using Theano backend."},         {"cntk", "Using CNTK backend"}};
+} kOurs[] = {{"tensorflow", "Using TensorFlow backend."},
+             {"kassette", "Using kassette backend."},
+             {"kassette.keras", "Using kassette backend."},
+             {"theano", "Using Theano backend."},
+             {"cntk", "Using CNTK backend"}};
 
 /// True for a name of our own engine; announces it.
 bool is_ours(const std::string& name) {
@@ -161,7 +166,9 @@ bool is_ours(const std::string& name) {
     if (name != ours.name) continue;
     log_info(ours.banner);
     if (name == "theano" || name == "cntk")
-      log_warning(text("backend '", name, "' runs on the built-in engine, with TensorFlow's semantics; docs/engines.md lists the differences"));
+      log_warning(
+          text("backend '", name,
+               "' runs on the built-in engine, with TensorFlow's semantics; docs/engines.md lists the differences"));
     return true;
   }
   return false;
@@ -180,7 +187,7 @@ const ExternalBackend* load_backend(const std::string& name, const std::string& 
     auto at = r.factories.find(name);
     if (at != r.factories.end()) factory = at->second;
   }
-  engine::Native ours;   // what the backend computes while it starts is ours
+  engine::Native ours;  // what the backend computes while it starts is ours
   std::string file = "registered by the program";
   if (!factory) factory = library_factory(name, source, file);
   const ExternalBackend* backend = accept(name, table_of(name, factory, file), file);
@@ -206,7 +213,8 @@ void register_backend(Name name, Factory factory) {
 Value call(Name name, std::initializer_list<Value> args) {
   load_configuration();
   const std::string function = string_of(name);
-  if (!external_backend()) fail<NotImplementedError>(function, ": the built-in engine has no functions other than those of K");
+  if (!external_backend())
+    fail<NotImplementedError>(function, ": the built-in engine has no functions other than those of K");
   return call_backend(function.c_str(), args.begin(), static_cast<int>(args.size()), nullptr, nullptr);
 }
 

@@ -95,7 +95,8 @@ Comparison against_differences(Callable<double(const Tensors&)> f, const Tensors
     found = number_text(g[i]) + ", central difference " + number_text(difference);
   }
   if (c.count == 0) return {};
-  Comparison named = failed(text(which, ": ", c.count, " of ", at.size(), " elements differ, most at ", place(x.shape(), c.where), ": gradient ", found));
+  Comparison named = failed(text(which, ": ", c.count, " of ", at.size(), " elements differ, most at ",
+                                 place(x.shape(), c.where), ": gradient ", found));
   c.ok = false;
   c.message = named.message;
   c.report = named.report;
@@ -106,7 +107,8 @@ Comparison check_all(Callable<double(const Tensors&)> f, const Tensors& xs, cons
                      const GradcheckOptions& o) {
   for (std::int64_t k = 0; k < xs.size(); ++k) {
     if (!xs[k].dtype().is_float()) continue;
-    if (xs[k].dtype() != float64) return failed(text("gradcheck: differences need float64, input ", k, " is ", xs[k].dtype()));
+    if (xs[k].dtype() != float64)
+      return failed(text("gradcheck: differences need float64, input ", k, " is ", xs[k].dtype()));
     Comparison c = against_differences(f, xs, k, gradients[k], o);
     if (c) continue;
     c.message = order + c.message;

@@ -85,7 +85,8 @@ Tensors Function::operator()(const Tensors& feeds) const {
   if (!symbolic && __builtin_expect(shadow != nullptr, 0)) return plan_->pack_results(shadow->call(*plan_, args));
   if (!symbolic) return plan_->pack_results(plan_->run(args));
   if (plan_->has_effects())
-    fail<ValueError>("function: a symbolic argument connects the function to the tape, but it has updates; feed values");
+    fail<ValueError>(
+        "function: a symbolic argument connects the function to the tape, but it has updates; feed values");
   return plan_->pack_results(plan_->call(args));
 }
 
@@ -106,7 +107,8 @@ std::ostream& operator<<(std::ostream& os, const Function& f) {
   if (!f.plan_) return os << "Function()";
   if (!f.plan_->code().is_none()) return os << "Function(of an external backend)";
   const auto inputs = f.plan_->n_inputs(), outputs = f.plan_->n_results();
-  return os << "Function(" << inputs << (inputs == 1 ? " input, " : " inputs, ") << outputs << (outputs == 1 ? " output)" : " outputs)");
+  return os << "Function(" << inputs << (inputs == 1 ? " input, " : " inputs, ") << outputs
+            << (outputs == 1 ? " output)" : " outputs)");
 }
 
 bool depends_on(const Tensor& y, const Tensor& x) {
@@ -166,7 +168,8 @@ Tensor beside_variable(const Tensor& variable, const Tensor& value, int number) 
   Scoped<bool> on(context().symbolic, context().symbolic || (Access::body(value).flags & kLeaf));
   Tensor there = number_on(value, variable.device());
   if (there.device() != variable.device())
-    fail<DeviceError>("function: update ", number, ": the variable is on ", variable.device(), ", the value on ", there.device());
+    fail<DeviceError>("function: update ", number, ": the variable is on ", variable.device(), ", the value on ",
+                      there.device());
   return there;
 }
 
@@ -188,7 +191,8 @@ void add_updates(Plan::Request& request, const Updates& updates) {
       fail<ValueError>("function: update ", i, " already ran when it was made; pass {variable, new_value}, or make it ",
                        "inside K::symbolic or from something that depends on a placeholder");
     } else {
-      fail<TypeError>("function: update ", i, " of shape ", b.shape(), " is not an update op; pass {variable, new_value}");
+      fail<TypeError>("function: update ", i, " of shape ", b.shape(),
+                      " is not an update op; pass {variable, new_value}");
     }
   }
 }
@@ -196,17 +200,21 @@ void add_updates(Plan::Request& request, const Updates& updates) {
 /// What feed_dict gives for a tensor, held to what that declares as any feed is. A variable stays one: it is read at each call.
 Tensor feed_value(const Tensor& key, const Tensor& value) {
   if (!key.defined() || !value.defined())
-    fail<ValueError>("function: a ", key.defined() ? "value" : "key", " of feed_dict is an empty Tensor (an uninitialised variable?)");
+    fail<ValueError>("function: a ", key.defined() ? "value" : "key",
+                     " of feed_dict is an empty Tensor (an uninitialised variable?)");
   const TensorSpec &declared = Access::body(key), &v = Access::body(value);
-  if (!v.compatible(declared)) fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
+  if (!v.compatible(declared))
+    fail<ValueError>("function: feed_dict gives ", v.shape(), ", declared ", declared.shape());
   if (Access::body(value).flags & kLeaf) {
     if (value.device() != key.device())
-      fail<DeviceError>("function: feed_dict gives a variable on ", value.device(), ", and the tensor that it stands for is on ", key.device());
+      fail<DeviceError>("function: feed_dict gives a variable on ", value.device(),
+                        ", and the tensor that it stands for is on ", key.device());
     if (v.dtype == declared.dtype) return value;
     fail<TypeError>("function: feed_dict gives a variable of ", v.dtype, ", declared ", declared.dtype);
   }
   if (v.dtype == declared.dtype) return value.to(key.device());
-  if (is_sparse(value)) return with_values(value, value_cast(sparse_part(value, kValues), declared.dtype).to(key.device()));
+  if (is_sparse(value))
+    return with_values(value, value_cast(sparse_part(value, kValues), declared.dtype).to(key.device()));
   return value_cast(value, declared.dtype).to(key.device());
 }
 
@@ -219,7 +227,8 @@ engine::Value box(const Updates& updates) {
   std::vector<engine::Value> items;
   for (const Update* u = UpdateAccess::begin(updates); u != UpdateAccess::end(updates); ++u) {
     engine::Value first = UpdateAccess::first(*u);
-    items.push_back(UpdateAccess::second(*u).defined() ? engine::Value::list({first, UpdateAccess::second(*u)}) : first);
+    items.push_back(UpdateAccess::second(*u).defined() ? engine::Value::list({first, UpdateAccess::second(*u)})
+                                                       : first);
   }
   return engine::Value::list(items.data(), static_cast<int>(items.size()));
 }
@@ -229,8 +238,9 @@ Update::Update(const Tensor& variable, const Operand& value)
     : first_(variable),
       second_(as_tensor(value, variable.defined() ? Access::body(variable).dtype : DType(), "function")) {
   if (!second_.defined())
-    fail<ValueError>("function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something ",
-                     "the loss does not depend on?)");
+    fail<ValueError>(
+        "function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something ",
+        "the loss does not depend on?)");
 }
 
 Updates::Updates(std::initializer_list<Update> list) : Updates() {
@@ -248,9 +258,10 @@ Updates& Updates::operator=(Updates other) noexcept {
   return *this;
 }
 void Updates::push_back(const Update& update) {
-  Update added(update);   // it may stand in this list
-  if ((size_ & (size_ - 1)) == 0) {   // full: there is room for a power of two
-    auto* grown = static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(size_ ? 2 * size_ : 1)));
+  Update added(update);              // it may stand in this list
+  if ((size_ & (size_ - 1)) == 0) {  // full: there is room for a power of two
+    auto* grown =
+        static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(size_ ? 2 * size_ : 1)));
     for (std::int64_t i = 0; i < size_; ++i) {
       new (grown + i) Update(std::move(data_[i]));
       data_[i].~Update();
@@ -279,8 +290,8 @@ Function function(const Tensors& inputs, const Tensors& outputs, const Updates& 
 }
 
 Function function(const Tensors& inputs, const Tensors& outputs, const FunctionOptions& options) {
-  KASSETTE_ROUTE("function", backend::function(inputs, outputs, options), inputs, outputs, options.updates, options.fetches,
-                 options.feed_dict);
+  KASSETTE_ROUTE("function", backend::function(inputs, outputs, options), inputs, outputs, options.updates,
+                 options.fetches, options.feed_dict);
   Plan::Request request;
   request.inputs = inputs;
   request.outputs = outputs;
@@ -291,7 +302,8 @@ Function function(const Tensors& inputs, const Tensors& outputs, const FunctionO
     if (!t.defined()) fail<ValueError>("function: a fetch is an empty Tensor (an uninitialised variable?)");
   add_updates(request, options.updates);
   for (const Update* u = UpdateAccess::begin(options.feed_dict); u != UpdateAccess::end(options.feed_dict); ++u)
-    request.feed_dict.push_back({UpdateAccess::first(*u), feed_value(UpdateAccess::first(*u), UpdateAccess::second(*u))});
+    request.feed_dict.push_back(
+        {UpdateAccess::first(*u), feed_value(UpdateAccess::first(*u), UpdateAccess::second(*u))});
   return FunctionAccess::make(Plan::build(request, /*keeps_calls=*/true));
 }
 
@@ -299,7 +311,8 @@ Function function(Callable<Tensors(const Tensors&)> func, const Tensors& inputs)
   KASSETTE_DISPATCH(function, func, inputs);
   Plan::Request request;
   for (const Tensor& like : inputs) {
-    if (!like.defined()) fail<ValueError>("function: input ", request.inputs.size(), " is an empty Tensor (an uninitialised variable?)");
+    if (!like.defined())
+      fail<ValueError>("function: input ", request.inputs.size(), " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(like);
     if (is_sparse(b)) request.inputs.push_back(placeholder(b.shape(), None, b.dtype, /*sparse=*/true));
     else request.inputs.push_back(make_leaf(Leaf::placeholder, b, b.device, {}, Name()));
@@ -373,7 +386,8 @@ Tensor learning_phase() {
   // Never destroyed: functions that feed it may outlive every static object.
   static const Tensor* symbol = [] {
     Tensor zero = scalar_tensor(Scalar(0), int32, "learning_phase");
-    Tensor t = make_leaf(Leaf::placeholder, TensorSpec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
+    Tensor t =
+        make_leaf(Leaf::placeholder, TensorSpec(int32, {}), cpu, read_value(Access::body(zero)), "learning_phase");
     Access::body(t).flags |= kPhase;
     Access::body(t).node->cell->learning_phase = true;
     return new Tensor(t);
@@ -424,7 +438,7 @@ struct AfterElsewhere final : After {
     try {
       call_code("control_dependencies", end, {});
     } catch (const std::exception& e) {
-      log_warning(e.what());   // a scope may end because of an exception already
+      log_warning(e.what());  // a scope may end because of an exception already
     }
   }
 };
@@ -446,7 +460,7 @@ struct AfterList final : AfterUpdates, After {
   const AfterUpdates* outer;
   const Body* substitute(const Body* b) const override {
     if (b->flags & kLeaf)
-      for (std::int64_t i = updates.size(); i-- > 0;) {   // the last update of a variable counts
+      for (std::int64_t i = updates.size(); i-- > 0;) {  // the last update of a variable counts
         const Body& u = Access::body(updates.begin()[i]);
         if (u.node->in()[0].node == b->node) return &u;
       }
@@ -460,7 +474,8 @@ ControlDependencies::ControlDependencies(const Tensors& updates) : list_(nullptr
   if (leaves_engine()) {
     auto* elsewhere = new AfterElsewhere;
     std::unique_ptr<After> held(elsewhere);
-    elsewhere->end = route("control_dependencies", [&] { return scope_as_code(updates); }, updates);
+    elsewhere->end = route(
+        "control_dependencies", [&] { return scope_as_code(updates); }, updates);
     list_ = held.release();
     return;
   }

@@ -20,14 +20,14 @@ struct Description {
   Shape shape;
   DType dtype;
   Device device;
-  const char* without = nullptr;   // why there are no elements to look at ("symbolic"), else null
-  bool sparse = false;             // `size` and what follows are those of the entries
+  const char* without = nullptr;  // why there are no elements to look at ("symbolic"), else null
+  bool sparse = false;            // `size` and what follows are those of the entries
   std::int64_t size = 0, bytes = 0;
   std::int64_t nan = 0, inf = 0, zeros = 0;
   double min = 0, max = 0, mean = 0, std = 0;
-  std::int64_t int_min = 0, int_max = 0;   // min and max of integers, exactly
+  std::int64_t int_min = 0, int_max = 0;  // min and max of integers, exactly
   static constexpr int kBins = 40;
-  std::int64_t bins[kBins] = {};           // how many lie in each of so many equal parts of [min, max]
+  std::int64_t bins[kBins] = {};  // how many lie in each of so many equal parts of [min, max]
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Description& d);
 };
 /// Two passes over the elements; of a sparse tensor, over its entries.
@@ -39,9 +39,9 @@ enum class Style : std::uint8_t { automatic, ascii, unicode, color };
 struct PictureOptions {
   Named only_by_name{0};
   Name title = None;
-  int width = 0, height = 0;        // of the text, in characters; 0: as fits the terminal
-  Style style = Style::automatic;   // ascii: printable ASCII alone; unicode: without colours
-  int bins = 0;                     // of hist; 0: 40
+  int width = 0, height = 0;       // of the text, in characters; 0: as fits the terminal
+  Style style = Style::automatic;  // ascii: printable ASCII alone; unicode: without colours
+  int bins = 0;                    // of hist; 0: 40
 };
 
 /// A picture of numbers: prints as text, is saved as PNG. Zero bytes are the empty picture.
@@ -82,18 +82,18 @@ KASSETTE_API Picture imshow(const Operand& image, const PictureOptions& options 
 
 /// How long a call takes: the median of some runs, in seconds.
 struct Timing {
-  double median = 0, least = 0, spread = 0;   // spread: between the quartiles
-  std::int64_t runs = 0, loops = 0;           // timed runs, calls in each
-  std::int64_t allocations = 0;               // blocks of memory that a call took from the system, rounded up
-  std::int64_t kept_bytes = 0, kept_nodes = 0;   // what a call left alive: more than 0 if its tape grows
+  double median = 0, least = 0, spread = 0;     // spread: between the quartiles
+  std::int64_t runs = 0, loops = 0;             // timed runs, calls in each
+  std::int64_t allocations = 0;                 // blocks of memory that a call took from the system, rounded up
+  std::int64_t kept_bytes = 0, kept_nodes = 0;  // what a call left alive: more than 0 if its tape grows
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const Timing& t);
 };
 /// How long and how often timeit calls.
 struct TimeitOptions {
   Named only_by_name{0};
-  double seconds = 0.5;   // for all runs
-  int runs = 0;           // 0: as many as fit, 5 at least
-  int loops = 0;          // calls in a run; 0: as many as take 5 ms
+  double seconds = 0.5;  // for all runs
+  int runs = 0;          // 0: as many as fit, 5 at least
+  int loops = 0;         // calls in a run; 0: as many as take 5 ms
 };
 namespace detail {
 /// The call returns the device that it left work on.
@@ -130,7 +130,7 @@ class KASSETTE_API ProgressBar {
 
  private:
   struct State;
-  State* state_;   // null: no terminal
+  State* state_;  // null: no terminal
 };
 
 namespace detail {
@@ -159,13 +159,15 @@ class Progress {
       return *this;
     }
     template <class J>
-    bool operator!=(const Iterator<J>& end) const { return at != end.at; }
+    bool operator!=(const Iterator<J>& end) const {
+      return at != end.at;
+    }
   };
   auto begin() { return Iterator<decltype(range_.begin())>{range_.begin(), &bar_}; }
   auto end() { return Iterator<decltype(range_.end())>{range_.end(), &bar_}; }
 
  private:
-  R range_;   // a reference where a name was given
+  R range_;  // a reference where a name was given
   ProgressBar bar_;
 };
 struct Count {
@@ -197,9 +199,9 @@ detail::Progress<detail::Count> progress(N n, Name label = None) {
 /// What the process holds: tensors on each device that is in use, the tape, and its share of the machine's memory.
 struct MemoryReport {
   MemoryStats host = {}, device = {};
-  bool has_device = false;                 // cuda:0, where it has been used
-  std::int64_t nodes = 0, saved = 0;       // live_nodes(), saved_bytes()
-  std::int64_t resident = 0;               // bytes of the process in memory; 0: not known
+  bool has_device = false;            // cuda:0, where it has been used
+  std::int64_t nodes = 0, saved = 0;  // live_nodes(), saved_bytes()
+  std::int64_t resident = 0;          // bytes of the process in memory; 0: not known
   friend KASSETTE_API std::ostream& operator<<(std::ostream& os, const MemoryReport& m);
 };
 KASSETTE_API MemoryReport memory();

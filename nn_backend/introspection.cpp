@@ -106,7 +106,8 @@ std::int64_t count_params(const Operand& x) {
   Arg t(x, DType(), "count_params");
   if (!t.tensor().defined()) fail<ValueError>("count_params: an empty Tensor (an uninitialised variable?)");
   if (!t.body().known())
-    fail<ValueError>("count_params: ", static_cast<const TensorSpec&>(t.body()), " has an unknown size; use K::size(x)");
+    fail<ValueError>("count_params: ", static_cast<const TensorSpec&>(t.body()),
+                     " has an unknown size; use K::size(x)");
   return t.body().numel();
 }
 

@@ -21,7 +21,8 @@ bool sparse_operand(const Operand& x) { return is_tensor_operand(x) && is_sparse
 void check_sparse(const Body& sparse, const Body& dense, std::int64_t k, std::int64_t of_sparse, bool first) {
   const TensorSpec &s = sparse, &d = dense;
   auto both = [&] { return first ? text("dot: sparse ", s, " x ", d) : text("dot: ", d, " x sparse ", s); };
-  if (s.rank != 2 || d.rank > 2 || d.rank == 0) fail<ValueError>(both(), ": a sparse matrix takes a dense matrix or vector");
+  if (s.rank != 2 || d.rank > 2 || d.rank == 0)
+    fail<ValueError>(both(), ": a sparse matrix takes a dense matrix or vector");
   if (differ(k, of_sparse))
     fail<ValueError>(both(), ": inner dimensions differ, ", first ? of_sparse : k, " against ", first ? k : of_sparse);
 }
@@ -45,9 +46,11 @@ Tensor dot(const Operand& x, const Operand& y) {
   KASSETTE_DISPATCH(dot, x, y);
   DType dtype = dtype_beside(x, y);
   if (bool first = sparse_operand(x); first || sparse_operand(y)) {
-    if (first && sparse_operand(y)) fail<NotImplementedError>("dot: both operands are sparse; densify one of them: K::to_dense(y)");
+    if (first && sparse_operand(y))
+      fail<NotImplementedError>("dot: both operands are sparse; densify one of them: K::to_dense(y)");
     Arg a(x, dtype, "dot"), b(y, dtype, "dot");
-    if (!a.tensor().defined() || !b.tensor().defined()) fail<ValueError>("dot: an empty Tensor (an uninitialised variable?)");
+    if (!a.tensor().defined() || !b.tensor().defined())
+      fail<ValueError>("dot: an empty Tensor (an uninitialised variable?)");
     return attribute_errors("dot", [&] { return first ? dot_sparse(a, b) : dot_before_sparse(a, b); });
   }
   return attribute_errors("dot", [&] { return kassette::dot(Arg(x, dtype, "dot"), Arg(y, dtype, "dot")); });
@@ -58,7 +61,8 @@ Tensor batch_dot(const Operand& x_operand, const Operand& y_operand, const Axes&
   DType dtype = dtype_beside(x_operand, y_operand);
   Arg x(x_operand, dtype, "batch_dot"), y(y_operand, dtype, "batch_dot");
   if (axes.size_ == 0 || axes.size_ > 2)
-    fail<ValueError>("batch_dot: ", axes.size_, " axes given; it takes one of x and one of y, or one that stands for both");
+    fail<ValueError>("batch_dot: ", axes.size_,
+                     " axes given; it takes one of x and one of y, or one that stands for both");
   bool given = axes.size_ > 0;
   int of_x = given ? axes.axes_[0] : -1, of_y = given ? axes.axes_[axes.size_ - 1] : kUsualAxis;
   return attribute_errors("batch_dot", [&] { return kassette::batch_dot(x, y, of_x, of_y); });

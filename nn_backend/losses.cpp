@@ -20,8 +20,7 @@ namespace {
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
   if (!t.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
   DType a = Access::body(t).dtype, b = Access::body(o).dtype;
-  if (a != b)
-    fail<TypeError>(what, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
+  if (a != b) fail<TypeError>(what, ": ", a, " and ", b, "; cast one of them (K::cast), tensors are not promoted");
 }
 void check_floats(const char* what, const Tensor& x) {
   if (!x.defined()) fail<ValueError>(what, ": the output is an empty Tensor (an uninitialised variable?)");
@@ -34,7 +33,8 @@ Tensor wide(const Tensor& x) { return Access::body(x).dtype.size() < 4 ? cast(x,
 
 /// Float ids, of which NaN becomes one that is out of range: a cast would make class 0 of it.
 Tensor class_ids(const Tensor& target) {
-  return target.defined() && Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0) : target;
+  return target.defined() && Access::body(target).dtype.is_float() ? where(equal(target, target), target, -1.0)
+                                                                   : target;
 }
 
 /// Class ids in the shape of z without its last axis: they have it, or another rank and as many elements.
@@ -45,11 +45,11 @@ Tensor ids_beside(const Tensor& target, const Tensor& z) {
   if (rank >= 0 && i.rank == rank - 1) return ids;
   if (rank > 0 && o.known()) {
     if (i.known() && i.numel() * o.dims[rank - 1] != o.numel())
-      fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const TensorSpec&>(i), " for output ",
-                       static_cast<const TensorSpec&>(o), ", one for each row of the class axis");
+      fail<ValueError>("sparse_categorical_crossentropy: ", i.numel(), " class ids ", static_cast<const TensorSpec&>(i),
+                       " for output ", static_cast<const TensorSpec&>(o), ", one for each row of the class axis");
     if (i.known()) return reshape(ids, Shape(o.dims, rank - 1));
   }
-  Tensor rest = kassette::max(z, -1);   // for its shape alone
+  Tensor rest = kassette::max(z, -1);  // for its shape alone
   return reshape_like(assert_shape_of(ShapeCheck::class_ids, ids, rest), rest);
 }
 
@@ -80,7 +80,9 @@ Tensor categorical_crossentropy(const Operand& target, const Operand& output, bo
   return attribute_errors(what, [&] {
     const Body &a = t.body(), &b = o.body();
     if (b.dtype.size() < 4 || !a.known() || !b.known())
-      return cast(probability_cross_entropy(wide(assert_shape_of(ShapeCheck::categorical_crossentropy, t, o)), wide(o), axis, epsilon()), b.dtype);
+      return cast(probability_cross_entropy(wide(assert_shape_of(ShapeCheck::categorical_crossentropy, t, o)), wide(o),
+                                            axis, epsilon()),
+                  b.dtype);
     assert_shape(ShapeCheck::categorical_crossentropy, a, b);
     return probability_cross_entropy(t, o, axis, epsilon());
   });
@@ -111,7 +113,8 @@ Tensor binary_crossentropy(const Operand& target, const Operand& output, bool fr
   if (from_logits) return attribute_errors(what, [&] { return sigmoid_cross_entropy(t, o); });
   check_target(what, t, o);
   assert_shape(ShapeCheck::binary_crossentropy, t.body(), o.body());
-  return attribute_errors(what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.body().dtype); });
+  return attribute_errors(
+      what, [&] { return cast(binary_probability_cross_entropy(wide(t), wide(o), epsilon()), o.body().dtype); });
 }
 
 Tensor in_top_k(const Operand& predictions, const Operand& targets, int k) {

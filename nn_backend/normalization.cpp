@@ -31,7 +31,8 @@ namespace {
 
 void check_float(const Tensor& x, const char* what) {
   if (!x.defined()) fail<ValueError>(what, ": x is an empty Tensor (an uninitialised variable?)");
-  if (!x.dtype().is_float()) fail<TypeError>(what, ": x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
+  if (!x.dtype().is_float())
+    fail<TypeError>(what, ": x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
 }
 
 /// gamma or beta: empty where it is None or an empty Tensor.
@@ -57,13 +58,15 @@ class Parameter {
     DType dtype = Access::body(x).dtype;
     if (!p.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(p);
-    if (b.dtype != dtype) fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
+    if (b.dtype != dtype)
+      fail<TypeError>(what, ": x is ", dtype, ", ", name, " is ", b.dtype, "; cast one of them (K::cast)");
     Tensor t = dtype.size() < 4 ? cast(p, float32) : Tensor();
     int rank = Access::body(x).rank, own = b.rank;
     if (axis == -1 || (rank >= 0 && axis == rank - 1) || own > 1 || own == 0) return t;
     if (rank < 0 || own < 0)
-      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ", static_cast<const TensorSpec&>(b),
-                       " cannot be put along axis ", axis, "; declare it in the placeholder");
+      fail<ValueError>(what, ": the rank of ", rank < 0 ? "x" : name, " is unknown, so ", name, " ",
+                       static_cast<const TensorSpec&>(b), " cannot be put along axis ", axis,
+                       "; declare it in the placeholder");
     Dims shape(None);
     shape.size_ = rank - place_axis(what, axis, Access::body(x));
     shape.dims_[0] = Dim(-1);
@@ -85,12 +88,13 @@ NormalizedBatch normalize_batch_in_training(const Operand& operand, const Operan
   Arg x(operand, DType(), what);
   check_float(x, what);
   DType dtype = x.body().dtype;
-  Normalized n = normalize_batch(x, optional(gamma, dtype, what), optional(beta, dtype, what), encode_axes(what, x, reduction_axes, false), epsilon);
+  Normalized n = normalize_batch(x, optional(gamma, dtype, what), optional(beta, dtype, what),
+                                 encode_axes(what, x, reduction_axes, false), epsilon);
   return {n.y, cast(n.mean, dtype), cast(n.variance, dtype)};
 }
 
-Tensor batch_normalization(const Operand& operand, const Operand& mean, const Operand& var, const Operand& beta, const Operand& gamma,
-                           int axis, double epsilon) {
+Tensor batch_normalization(const Operand& operand, const Operand& mean, const Operand& var, const Operand& beta,
+                           const Operand& gamma, int axis, double epsilon) {
   KASSETTE_DISPATCH(batch_normalization, operand, mean, var, beta, gamma, axis, epsilon);
   const char* what = "batch_normalization";
   Arg x(operand, DType(), what);
@@ -120,7 +124,8 @@ Tensor l2_normalize(const Operand& operand, const Axes& axis) {
 }
 
 std::ostream& operator<<(std::ostream& os, const NormalizedBatch& batch) {
-  return os << "NormalizedBatch(normalized=" << batch.normalized << ", mean=" << batch.mean << ", variance=" << batch.variance << ")";
+  return os << "NormalizedBatch(normalized=" << batch.normalized << ", mean=" << batch.mean
+            << ", variance=" << batch.variance << ")";
 }
 
 }  // namespace backend

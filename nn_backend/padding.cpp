@@ -28,7 +28,11 @@ Tensor padded(const char* what, const Operand& operand, const Operand& amounts, 
   const Tensor& pairs = dense(what, "padding", given);
   const TensorSpec& p = Access::body(pairs);
   const bool right = axes == 1 ? p.rank == 1 && p.dims[0] == 2 : p.rank == 2 && p.dims[0] == axes && p.dims[1] == 2;
-  if (!right) fail<AssertionError>(what, ": padding has shape ", p, "; expected ", axes == 1 ? "two numbers" : axes == 2 ? "two pairs" : "three pairs");
+  if (!right)
+    fail<AssertionError>(what, ": padding has shape ", p, "; expected ",
+                         axes == 1   ? "two numbers"
+                         : axes == 2 ? "two pairs"
+                                     : "three pairs");
   if (!p.dtype.is_integer()) fail<TypeError>(what, ": padding is ", p.dtype, "; it is integers");
   if (Access::body(pairs).symbolic()) fail<ValueError>(what, ": padding depends on a placeholder; it is numbers");
   const Tensor numbers = pairs.device() == cpu ? pairs : pairs.to(cpu);
@@ -70,15 +74,20 @@ Tensor temporal_padding(const Operand& x, const Operand& padding) {
 Tensor spatial_2d_padding(const Operand& x, const Operand& padding, Name data_format) {
   KASSETTE_DISPATCH(spatial_2d_padding, x, padding, data_format);
   const char* what = "spatial_2d_padding";
-  return attribute_errors(what, [&] { return padded(what, x, padding, 2, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
+  return attribute_errors(what, [&] {
+    return padded(what, x, padding, 2, normalize_data_format(data_format) == "channels_first" ? 2 : 1);
+  });
 }
 Tensor spatial_3d_padding(const Operand& x, const Operand& padding, Name data_format) {
   KASSETTE_DISPATCH(spatial_3d_padding, x, padding, data_format);
   const char* what = "spatial_3d_padding";
-  return attribute_errors(what, [&] { return padded(what, x, padding, 3, normalize_data_format(data_format) == "channels_first" ? 2 : 1); });
+  return attribute_errors(what, [&] {
+    return padded(what, x, padding, 3, normalize_data_format(data_format) == "channels_first" ? 2 : 1);
+  });
 }
 
-Tensor resize_images(const Operand& operand, int height_factor, int width_factor, Name data_format, Name interpolation) {
+Tensor resize_images(const Operand& operand, int height_factor, int width_factor, Name data_format,
+                     Name interpolation) {
   KASSETTE_DISPATCH(resize_images, operand, height_factor, width_factor, data_format, interpolation);
   const char* what = "resize_images";
   return attribute_errors(what, [&] {
@@ -92,7 +101,8 @@ Tensor resize_images(const Operand& operand, int height_factor, int width_factor
     check_rank(what, Access::body(dense(what, "x", x)), 4);
     if (bilinear) {
       const DType d = x.body().dtype;
-      return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32), height_factor, width_factor, axis == 2);
+      return resize_bilinear(d == float32 || d == float64 ? x.tensor() : cast(x, float32), height_factor, width_factor,
+                             axis == 2);
     }
     if (x.body().rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
     return kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 1), height_factor, axis);
@@ -107,7 +117,8 @@ Tensor resize_volumes(const Operand& operand, int depth_factor, int height_facto
     Arg x(operand, DType(), what);
     check_rank(what, Access::body(dense(what, "x", x)), 5);
     if (x.body().rank < 0) fail<ValueError>(what, ": the rank of x is unknown; declare it in the placeholder");
-    Tensor wide = kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
+    Tensor wide =
+        kassette::repeat_elements(kassette::repeat_elements(x, width_factor, axis + 2), height_factor, axis + 1);
     return kassette::repeat_elements(wide, depth_factor, axis);
   });
 }

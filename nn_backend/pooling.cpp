@@ -24,12 +24,14 @@ namespace backend {
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to) {
   if (given.whole_) fail<TypeError>(what, ": ", name, " are numbers, not a tensor");
   if (given.size_ != axes && given.size_ != 1)
-    fail<ValueError>(what, ": ", name, given.size_ < 0 ? " are None" : "", "; expected ", axes, axes == 1 ? " number" : " numbers, or one for all axes");
+    fail<ValueError>(what, ": ", name, given.size_ < 0 ? " are None" : "", "; expected ", axes,
+                     axes == 1 ? " number" : " numbers, or one for all axes");
   for (int i = 0; i < axes; ++i) {
     const Dim& d = given.dims_[given.size_ == 1 ? 0 : i];
     if (d.tensor_) fail<TypeError>(what, ": ", name, " are numbers, not tensors");
     if (d.value_ == Dim::kNoneDim || d.value_ < 1)
-      fail<ValueError>(what, ": ", name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_), "; they are at least 1");
+      fail<ValueError>(what, ": ", name, " hold ", d.value_ == Dim::kNoneDim ? std::string("None") : text(d.value_),
+                       "; they are at least 1");
     if (d.value_ > INT32_MAX) fail<ValueError>(what, ": ", name, " hold ", d.value_, "; they are at most ", INT32_MAX);
     to[i] = d.value_;
   }
@@ -42,7 +44,8 @@ Padding padding_of(const char* what, Name padding, bool causal) {
   if (name == "valid") return Padding::valid;
   if (name == "same") return Padding::same;
   if (name == "causal" && causal) return Padding::causal;
-  fail<ValueError>(what, ": padding is ", quoted(padding), "; it is \"valid\"", causal ? ", \"same\" or \"causal\"" : " or \"same\"");
+  fail<ValueError>(what, ": padding is ", quoted(padding), "; it is \"valid\"",
+                   causal ? ", \"same\" or \"causal\"" : " or \"same\"");
 }
 
 const Tensor& dense(const char* what, const char* name, const Tensor& t) {
@@ -51,10 +54,10 @@ const Tensor& dense(const char* what, const char* name, const Tensor& t) {
   return t;
 }
 
-
 namespace {
 
-Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
+Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool_size, const Dims& strides,
+            Name padding, Name data_format, Name pool_mode) {
   ConvForm form;
   form.axes = axes;
   form.channels_first = normalize_data_format(data_format) == "channels_first";
@@ -62,30 +65,40 @@ Tensor pool(const char* what, int axes, const Operand& operand, const Dims& pool
   std::int64_t size[3], stride[3];
   numbers_for(what, "pool_size", pool_size, axes, size);
   numbers_for(what, "strides", strides, axes, stride);
-  for (int i = 0; i < axes; ++i) form.window[i] = {.size = size[i], .stride = stride[i], .dilation = 1, .padding = kind};
+  for (int i = 0; i < axes; ++i)
+    form.window[i] = {.size = size[i], .stride = stride[i], .dilation = 1, .padding = kind};
   const std::string mode = string_of(pool_mode);
   const bool max = mode == "max";
-  if (!max && mode != "avg")
-    fail<ValueError>(what, ": pool_mode is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
+  if (!max && mode != "avg") fail<ValueError>(what, ": pool_mode is ", quoted(pool_mode), "; it is \"max\" or \"avg\"");
   Arg x(operand, DType(), what);
   dense(what, "x", x);
   return max ? max_pool(x, form) : avg_pool(x, form);
 }
 
 std::int64_t known_size(const char* what, const Body& b, int axis) {
-  if (b.rank != 3) fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b), "; it takes rank 3: (places, features, output channels)");
-  if (b.dims[axis] < 0) fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b), "; its sizes have to be known");
+  if (b.rank != 3)
+    fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b),
+                     "; it takes rank 3: (places, features, output channels)");
+  if (b.dims[axis] < 0)
+    fail<ValueError>(what, ": the kernel has shape ", static_cast<const TensorSpec&>(b),
+                     "; its sizes have to be known");
   return b.dims[axis];
 }
 
 /// x at the places that a tap of a patch stands on: `count` of them from `first` on, `step` apart, along axes `axis`, axis + 1, ...
-Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first, const std::int64_t* step, const std::int64_t* count) {
+Tensor under_tap(const Tensor& x, int axis, int axes, const std::int64_t* first, const std::int64_t* step,
+                 const std::int64_t* count) {
   auto list = Ref<IndexList>::adopt(new IndexList);
   // A negative stop would count from the end.
   const auto stop = [&](int i) { return count[i] == 0 ? first[i] : first[i] + (count[i] - 1) * step[i] + 1; };
   for (int i = 0; i < axis; ++i) list->push({});
   for (int i = 0; i < axes; ++i)
-    list->push({.kind = IndexList::kSlice, .has_start = true, .has_stop = true, .start = first[i], .stop = stop(i), .step = step[i]});
+    list->push({.kind = IndexList::kSlice,
+                .has_start = true,
+                .has_stop = true,
+                .start = first[i],
+                .stop = stop(i),
+                .step = step[i]});
   return index(x, Ref<Extra>(list.get()));
 }
 
@@ -94,20 +107,24 @@ std::int64_t extent_of_patches(const char* what, std::int64_t places, std::int64
   std::int64_t extent;
   if (places == 0) return 0;
   if (__builtin_mul_overflow(places - 1, stride, &extent) || __builtin_add_overflow(extent, size, &extent))
-    fail<ValueError>(what, ": ", places, " patches with a stride of ", stride, " take more elements than a tensor can have");
+    fail<ValueError>(what, ": ", places, " patches with a stride of ", stride,
+                     " take more elements than a tensor can have");
   return extent;
 }
 
 /// The taps of all patches beside one another are a matrix for each place, (places, batch, features): times the kernel of that place.
-Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size, const std::int64_t* stride,
-             const std::int64_t* places, bool channels_first) {
+Tensor local(const char* what, int axes, const Operand& inputs, const Operand& kernel, const std::int64_t* size,
+             const std::int64_t* stride, const std::int64_t* places, bool channels_first) {
   const DType dtype = dtype_beside(inputs, kernel);
   Arg x(inputs, dtype, what), w(kernel, dtype, what);
   dense(what, "inputs", x);
   const Body &b = x.body(), &k = Access::body(dense(what, "the kernel", w));
-  if (!b.dtype.is_float()) fail<TypeError>(what, ": inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
-  if (b.dtype != k.dtype) fail<TypeError>(what, ": inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
-  if (b.rank >= 0 && b.rank != axes + 2) fail<ValueError>(what, ": inputs have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
+  if (!b.dtype.is_float())
+    fail<TypeError>(what, ": inputs are ", b.dtype, ", not a float dtype; cast them first (K::cast)");
+  if (b.dtype != k.dtype)
+    fail<TypeError>(what, ": inputs are ", b.dtype, ", the kernel is ", k.dtype, "; cast one of them (K::cast)");
+  if (b.rank >= 0 && b.rank != axes + 2)
+    fail<ValueError>(what, ": inputs have shape ", static_cast<const TensorSpec&>(b), "; it takes rank ", axes + 2);
   std::int64_t all = 1, taps = 1, extent[2];
   for (int i = 0; i < axes; ++i) {
     all *= places[i], taps *= size[i];
@@ -115,16 +132,19 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   }
   const std::int64_t features = known_size(what, k, 1), filters = known_size(what, k, 2);
   if (known_size(what, k, 0) != all)
-    fail<ValueError>(what, ": the kernel ", static_cast<const TensorSpec&>(k), " has ", k.dims[0], " places, and output_shape asks for ", all);
+    fail<ValueError>(what, ": the kernel ", static_cast<const TensorSpec&>(k), " has ", k.dims[0],
+                     " places, and output_shape asks for ", all);
   const int space = channels_first ? 2 : 1, channel_axis = channels_first ? 1 : axes + 1;
   const std::int64_t channels = b.rank < 0 ? kUnknown : b.dims[channel_axis];
   if (features % taps != 0 || (channels >= 0 && features != taps * channels))
-    fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " and a kernel ", static_cast<const TensorSpec&>(k), ": patches have ", taps,
+    fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " and a kernel ",
+                     static_cast<const TensorSpec&>(k), ": patches have ", taps,
                      " elements of each channel, the kernel takes ", features, " features");
   for (int i = 0; i < axes && b.rank >= 0; ++i) {
     const std::int64_t n = b.dims[space + i];
     if (n >= 0 && extent[i] > n)
-      fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " have ", n, " elements along an axis, and ", places[i], " patches take ", extent[i]);
+      fail<ValueError>(what, ": inputs ", static_cast<const TensorSpec&>(b), " have ", n,
+                       " elements along an axis, and ", places[i], " patches take ", extent[i]);
   }
   // An index ends where x ends, a slice refuses to: unknown sizes are checked when they are known.
   Tensor covered = x.tensor();
@@ -136,12 +156,14 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   Tensors parts;
   std::int64_t at[2] = {};
   for (at[0] = 0; at[0] < size[0]; ++at[0])
-    for (at[1] = 0; at[1] < (axes > 1 ? size[1] : 1); ++at[1]) parts.push_back(under_tap(covered, space, axes, at, stride, places));
+    for (at[1] = 0; at[1] < (axes > 1 ? size[1] : 1); ++at[1])
+      parts.push_back(under_tap(covered, space, axes, at, stride, places));
   // (batch, places..., taps, channels), or channels before space and taps last.
   Tensor patches = kassette::stack(parts, channels_first ? axes + 2 : axes + 1);
   if (channels_first) {
-    if (axes == 1) patches = permute(patches, {2, 0, 3, 1});   // features are positions first: one axis has no other order
-    else patches = permute(patches, {2, 3, 0, 1, 4});          // places..., batch, channels, taps
+    if (axes == 1)
+      patches = permute(patches, {2, 0, 3, 1});        // features are positions first: one axis has no other order
+    else patches = permute(patches, {2, 3, 0, 1, 4});  // places..., batch, channels, taps
   } else {
     patches = axes == 1 ? permute(patches, {1, 0, 2, 3}) : permute(patches, {1, 2, 0, 3, 4});
   }
@@ -151,7 +173,7 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
   const Dim batch = known_batch ? Dim(b.dims[0]) : Dim(size_now);
   const Tensor features_now = channels < 0 ? shape_of(x, int64)[channel_axis] * taps : Tensor();
   patches = kassette::reshape(patches, {all, batch, channels < 0 ? Dim(features_now) : Dim(features)});
-  Tensor y = matmul(patches, w);   // (places, batch, filters)
+  Tensor y = matmul(patches, w);  // (places, batch, filters)
   if (channels_first) {
     y = permute(y, {1, 2, 0});
     return axes == 1 ? y : kassette::reshape(y, {batch, filters, places[0], places[1]});
@@ -162,16 +184,21 @@ Tensor local(const char* what, int axes, const Operand& inputs, const Operand& k
 
 }  // namespace
 
-Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
+Tensor pool2d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format,
+              Name pool_mode) {
   KASSETTE_DISPATCH(pool2d, x, pool_size, strides, padding, data_format, pool_mode);
-  return attribute_errors("pool2d", [&] { return pool("pool2d", 2, x, pool_size, strides, padding, data_format, pool_mode); });
+  return attribute_errors("pool2d",
+                          [&] { return pool("pool2d", 2, x, pool_size, strides, padding, data_format, pool_mode); });
 }
-Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format, Name pool_mode) {
+Tensor pool3d(const Operand& x, const Dims& pool_size, const Dims& strides, Name padding, Name data_format,
+              Name pool_mode) {
   KASSETTE_DISPATCH(pool3d, x, pool_size, strides, padding, data_format, pool_mode);
-  return attribute_errors("pool3d", [&] { return pool("pool3d", 3, x, pool_size, strides, padding, data_format, pool_mode); });
+  return attribute_errors("pool3d",
+                          [&] { return pool("pool3d", 3, x, pool_size, strides, padding, data_format, pool_mode); });
 }
 
-Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, Name data_format) {
+Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides,
+                    Name data_format) {
   KASSETTE_DISPATCH(local_conv1d, inputs, kernel, kernel_size, strides, data_format);
   const char* what = "local_conv1d";
   return attribute_errors(what, [&] {
@@ -184,7 +211,8 @@ Tensor local_conv1d(const Operand& inputs, const Operand& kernel, const Dims& ke
     return local(what, 1, inputs, w.tensor(), &size, &stride, &places, channels_first);
   });
 }
-Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides, const Dims& output_shape, Name data_format) {
+Tensor local_conv2d(const Operand& inputs, const Operand& kernel, const Dims& kernel_size, const Dims& strides,
+                    const Dims& output_shape, Name data_format) {
   KASSETTE_DISPATCH(local_conv2d, inputs, kernel, kernel_size, strides, output_shape, data_format);
   const char* what = "local_conv2d";
   return attribute_errors(what, [&] {
@@ -220,7 +248,7 @@ Tensor bias_add(const Operand& x_operand, const Operand& bias_operand, Name data
     // Stored as (space..., channels) whatever the format.
     Dims shape(None);
     shape.size_ = b.rank;
-    Tensor now[kMaxRank];   // of sizes that are unknown
+    Tensor now[kMaxRank];  // of sizes that are unknown
     for (int i = 0; i < b.rank; ++i) {
       const int from = i == 0 ? b.rank - 1 : i - 1;
       if (b.dims[from] < 0) now[i] = shape_of(bias, int64)[from];

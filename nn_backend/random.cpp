@@ -42,7 +42,8 @@ struct Sample {
   DType dtype;
   Tensor dims, key;
 
-  Sample(const char* name, const Dims& shape, DType given) : what(name), dtype(given.given() ? given : default_float()), dims(dims_tensor(shape, name)) {}
+  Sample(const char* name, const Dims& shape, DType given)
+      : what(name), dtype(given.given() ? given : default_float()), dims(dims_tensor(shape, name)) {}
   Draw draw(const Scalar& seed) {
     key = key_beside({&dims}, seed, what);
     return {key, dims, dtype};
@@ -55,7 +56,8 @@ struct Sample {
     Tensor t = as_tensor(x, dtype, what);
     if (!t.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");
     if (t.dtype() != dtype)
-      fail<TypeError>(what, ": ", name, " is ", t.dtype(), " and the samples are ", dtype, "; cast it (K::cast) or give dtype");
+      fail<TypeError>(what, ": ", name, " is ", t.dtype(), " and the samples are ", dtype,
+                      "; cast it (K::cast) or give dtype");
     return t;
   }
 };
@@ -80,8 +82,8 @@ Tensor placed(const Tensor& drawn, const Tensor& shift, const Tensor& scale) {
 }
 
 using NormalDraw = Tensor (*)(const Draw& draw, double mean, double stddev);
-Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operand& mean, const Operand& stddev, DType dtype,
-              const Scalar& seed) {
+Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operand& mean, const Operand& stddev,
+              DType dtype, const Scalar& seed) {
   Sample s(what, shape, dtype);
   s.check_float();
   if (is_number(mean) && is_number(stddev)) return draw(s.draw(seed), number(mean, what), number(stddev, what));
@@ -92,21 +94,23 @@ Tensor normal(const char* what, NormalDraw draw, const Dims& shape, const Operan
 /// An integer bound, which must be written as one.
 std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) {
   bool integral = Access::kind(x) == Scalar::kInt || Access::kind(x) == Scalar::kUint;
-  bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;   // the default of minval
+  bool zero = Access::kind(x) == Scalar::kFloat && Access::float_value(x) == 0;  // the default of minval
   if (!integral && !zero)
-    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype,
+                    "\")");
   std::int64_t v = integral ? Access::int_value(x) : 0;
   if (Access::kind(x) == Scalar::kUint && v < 0) fail<ValueError>(s.what, ": ", name, " does not fit int64");
   return v;
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
   std::int64_t low = integer_bound(s, x, "minval");
-  scalar_tensor(low, s.dtype, s.what);   // throws where it does not fit
+  scalar_tensor(low, s.dtype, s.what);  // throws where it does not fit
   return low;
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
   if (Access::kind(x) == Scalar::kFloat)
-    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype, "\")");
+    fail<TypeError>(s.what, ": ", s.dtype, " takes integer bounds, as in random_uniform(shape, 0, 10, \"", s.dtype,
+                    "\")");
   std::int64_t high = integer_bound(s, x, "maxval");
   if (high != INT64_MIN) scalar_tensor(high - 1, s.dtype, s.what);
   return high;
@@ -116,11 +120,13 @@ void check_order(const Sample& s, std::int64_t low, std::int64_t high) {
 }
 Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval, const Scalar& seed) {
   if (is_tensor_operand(minval) || is_tensor_operand(maxval)) {
-    Tensor low = is_tensor_operand(minval) ? s.parameter(minval, "minval") : scalar_tensor(checked_low(s, minval), int64);
-    Tensor high = is_tensor_operand(maxval) ? s.parameter(maxval, "maxval") : scalar_tensor(checked_high(s, maxval), int64);
+    Tensor low =
+        is_tensor_operand(minval) ? s.parameter(minval, "minval") : scalar_tensor(checked_low(s, minval), int64);
+    Tensor high =
+        is_tensor_operand(maxval) ? s.parameter(maxval, "maxval") : scalar_tensor(checked_high(s, maxval), int64);
     return attribute_errors(s.what, [&] {
       low = cast(low, int64).to(cpu), high = cast(high, int64).to(cpu);
-      if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)   // before a seed is taken
+      if (!low.symbolic() && !high.symbolic() && low.ndim() == 0 && high.ndim() == 0)  // before a seed is taken
         check_order(s, low.item<std::int64_t>(), high.item<std::int64_t>());
       return random_integers(s.draw(seed), low, high);
     });
@@ -131,14 +137,17 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
 }
 
 /// Bounds on the CPU go where the samples are made.
-Tensor beside(const Tensor& bound, Device place) { return place != cpu && bound.device() == cpu ? bound.to(place) : bound; }
+Tensor beside(const Tensor& bound, Device place) {
+  return place != cpu && bound.device() == cpu ? bound.to(place) : bound;
+}
 
 /// The shape of a variable as numbers.
 Shape fixed_shape(const Dims& shape, const char* what) {
   Tensor dims = dims_tensor(shape, what);
   if (!dims.symbolic()) return shape_from(dims, default_float(), what).shape();
   Shape known = apply1(broadcast_to_op, {scalar_tensor(0, default_float()), dims}).shape();
-  if (!known.known()) fail<ValueError>(what, ": shape ", known, " depends on a placeholder; a variable has known sizes");
+  if (!known.known())
+    fail<ValueError>(what, ": shape ", known, " depends on a placeholder; a variable has known sizes");
   return known;
 }
 /// A variable holds one draw, also where draws would only be recorded.
@@ -196,7 +205,7 @@ Tensor random_binomial(const Dims& shape, const Operand& p, DType dtype, Scalar 
   DType result = s.dtype;
   s.dtype = share.dtype();
   s.check_float();
-  if (s.dtype.size() < 4) share = cast(share, s.dtype = float32);   // a rounded number is below p too rarely
+  if (s.dtype.size() < 4) share = cast(share, s.dtype = float32);  // a rounded number is below p too rarely
   auto hits = [&](const Tensor& u) { return kassette::cast(kassette::less(u, share), result); };
   Tensor u = kassette::random_uniform(s.draw(seed));
   return attribute_errors(s.what, [&] { return has_history(share) ? hits(u) : still_drawn(u, hits); });
@@ -223,9 +232,12 @@ Tensor random_uniform_variable(const Dims& shape, double low, double high, DType
   Shape fixed = fixed_shape(shape, what);
   // Bounds come as doubles; an integer dtype takes those that are integers.
   auto bound = [&](double v) {
-    return dtype.is_integer() && v == std::floor(v) && std::fabs(v) < 0x1p63 ? Operand(static_cast<std::int64_t>(v)) : Operand(v);
+    return dtype.is_integer() && v == std::floor(v) && std::fabs(v) < 0x1p63 ? Operand(static_cast<std::int64_t>(v))
+                                                                             : Operand(v);
   };
-  return attribute_errors(what, [&] { return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name); });
+  return attribute_errors(what, [&] {
+    return variable_of([&] { return random_uniform(fixed, bound(low), bound(high), dtype, seed); }, dtype, name);
+  });
 }
 Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype, Name name, Scalar seed) {
   KASSETTE_DISPATCH(random_normal_variable, shape, mean, scale, dtype, name, seed);
@@ -233,7 +245,8 @@ Tensor random_normal_variable(const Dims& shape, double mean, double scale, DTyp
   const char* what = "random_normal_variable";
   if (!dtype.given()) dtype = default_float();
   Shape fixed = fixed_shape(shape, what);
-  return attribute_errors(what, [&] { return variable_of([&] { return random_normal(fixed, mean, scale, dtype, seed); }, dtype, name); });
+  return attribute_errors(
+      what, [&] { return variable_of([&] { return random_normal(fixed, mean, scale, dtype, seed); }, dtype, name); });
 }
 
 }  // namespace backend

@@ -14,8 +14,8 @@ KASSETTE_API void set_random_seed(Scalar seed);
 
 /// Normal samples of that shape: floatx unless dtype is given, which must be a float. mean and stddev may be tensors that
 /// broadcast; gradients flow to them.
-KASSETTE_API Tensor random_normal(const Dims& shape, const Operand& mean = 0.0, const Operand& stddev = 1.0, DType dtype = None,
-                                  Scalar seed = None);
+KASSETTE_API Tensor random_normal(const Dims& shape, const Operand& mean = 0.0, const Operand& stddev = 1.0,
+                                  DType dtype = None, Scalar seed = None);
 /// Samples of [minval, maxval), evenly distributed. Integer dtypes take integer bounds and need maxval. Bounds may be tensors
 /// that broadcast, of integers scalars; gradients flow to those of floats.
 KASSETTE_API Tensor random_uniform(const Dims& shape, const Operand& minval = 0.0, const Operand& maxval = 1.0,
@@ -33,11 +33,11 @@ KASSETTE_API Tensor truncated_normal(const Dims& shape, const Operand& mean = 0.
 KASSETTE_API Tensor dropout(const Operand& x, double level, const Dims& noise_shape = None, Scalar seed = None);
 
 /// A variable with samples of [low, high), drawn once.
-KASSETTE_API Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype = None, Name name = None,
-                                            Scalar seed = None);
+KASSETTE_API Tensor random_uniform_variable(const Dims& shape, double low, double high, DType dtype = None,
+                                            Name name = None, Scalar seed = None);
 /// A variable with normal samples, drawn once.
-KASSETTE_API Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype = None, Name name = None,
-                                           Scalar seed = None);
+KASSETTE_API Tensor random_normal_variable(const Dims& shape, double mean, double scale, DType dtype = None,
+                                           Name name = None, Scalar seed = None);
 
 }  // namespace backend
 }  // namespace kassette

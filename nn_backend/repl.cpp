@@ -68,13 +68,11 @@ std::string text_of(long double v) {
 std::string text_of(const char* v) { return v ? quoted(v, std::strlen(v), '"') : "nullptr"; }
 std::string text_of(std::nullptr_t) { return "nullptr"; }
 template <class T>
-  requires std::is_integral_v<T>
-std::string text_of(T v) {
-  return std::to_string(v);
-}
+requires std::is_integral_v<T> std::string text_of(T v) { return std::to_string(v); }
 template <class T>
-  requires requires(std::ostream& os, const T& v) { os << v; } && (!std::is_arithmetic_v<T>)
-std::string text_of(const T& v) {
+requires requires(std::ostream& os, const T& v) {
+  os << v;
+} &&(!std::is_arithmetic_v<T>)std::string text_of(const T& v) {
   std::ostringstream os;
   os << v;
   return os.str();
@@ -205,12 +203,24 @@ KASSETTE_API std::string printValue(const kassette::MemoryReport* value) { retur
 KASSETTE_API std::string printValue(const kassette::Picture* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Timing* value) { return kassette::repl::text_of(*value); }
 KASSETTE_API std::string printValue(const kassette::Function* value) { return kassette::repl::text_of(*value); }
-KASSETTE_API std::string printValue(const kassette::distributed::World* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::distributed::World* value) {
+  return kassette::repl::text_of(*value);
+}
 KASSETTE_API std::string printValue(const kassette::backend::Step* value) { return kassette::repl::text_of(*value); }
-KASSETTE_API std::string printValue(const kassette::backend::RnnResult* value) { return kassette::repl::text_of(*value); }
-KASSETTE_API std::string printValue(const kassette::backend::NormalizedBatch* value) { return kassette::repl::text_of(*value); }
-KASSETTE_API std::string printValue(const kassette::backend::CtcDecoded* value) { return kassette::repl::text_of(*value); }
-KASSETTE_API std::string printValue(const kassette::backend::SparseParts* value) { return kassette::repl::text_of(*value); }
-KASSETTE_API std::string printValue(const kassette::testing::Comparison* value) { return kassette::repl::text_of(*value); }
+KASSETTE_API std::string printValue(const kassette::backend::RnnResult* value) {
+  return kassette::repl::text_of(*value);
+}
+KASSETTE_API std::string printValue(const kassette::backend::NormalizedBatch* value) {
+  return kassette::repl::text_of(*value);
+}
+KASSETTE_API std::string printValue(const kassette::backend::CtcDecoded* value) {
+  return kassette::repl::text_of(*value);
+}
+KASSETTE_API std::string printValue(const kassette::backend::SparseParts* value) {
+  return kassette::repl::text_of(*value);
+}
+KASSETTE_API std::string printValue(const kassette::testing::Comparison* value) {
+  return kassette::repl::text_of(*value);
+}
 KASSETTE_API std::string printValue(const kassette::engine::Value* value) { return kassette::repl::text_of(*value); }
 }  // namespace cling

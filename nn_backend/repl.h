@@ -15,15 +15,15 @@
 
 namespace kassette {
 
-class NamedTensors;   // <kassette/io.h>
+class NamedTensors;  // <kassette/io.h>
 namespace distributed {
-class World;   // <kassette/distributed.h>
+class World;  // <kassette/distributed.h>
 }
 namespace testing {
-struct Comparison;   // <kassette/testing.h>
+struct Comparison;  // <kassette/testing.h>
 }
 namespace engine {
-class Value;   // <kassette/engine.h>
+class Value;  // <kassette/engine.h>
 }
 
 /// What a prompt calls for the value of a line. The overloads are compiled in the library, so that a prompt has nothing to compile.
@@ -112,7 +112,7 @@ class KASSETTE_API Sheet {
   bool whole_;
 };
 
-struct Any {   // the last choice of an overload
+struct Any {  // the last choice of an overload
   template <class T>
   Any(const T&) {}
 };

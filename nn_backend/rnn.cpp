@@ -51,7 +51,8 @@ void check_list(const char* what, const Tensors& list, const char* name) {
 void check_elements(const char* what, const Tensors& list, bool takes_list, const char* name) {
   if (list.empty()) fail<ValueError>(what, ": ", name, " is an empty list");
   if (list.size() > 1 && !takes_list)
-    fail<TypeError>(what, ": ", list.size(), " tensors to go through, and a function of one; let it take `const Tensors&`");
+    fail<TypeError>(what, ": ", list.size(),
+                    " tensors to go through, and a function of one; let it take `const Tensors&`");
   check_list(what, list, name);
 }
 
@@ -63,7 +64,7 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the mask is unknown; declare it in the placeholder");
   mask = cast(mask, bool_);
-  if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;   // scan refuses what is not of rank 2
+  if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;  // scan refuses what is not of rank 2
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
 }
 
@@ -78,7 +79,9 @@ Tensor lengths_mask(const Operand& given, const Tensor& x, bool masked, LoopForm
     if (form.length < 0) fail<ValueError>(form.what, ": input_length is ", form.length);
     return Tensor();
   }
-  if (b.rank != 1) fail<ValueError>(form.what, ": input_length has shape ", static_cast<const TensorSpec&>(b), ", expected a number of steps or (samples,)");
+  if (b.rank != 1)
+    fail<ValueError>(form.what, ": input_length has shape ", static_cast<const TensorSpec&>(b),
+                     ", expected a number of steps or (samples,)");
   if (masked) return Tensor();
   Tensor samples = expand_dims(cast(lengths, int64), form.axis);
   Tensor steps = arange(scalar_tensor(0, int64), shape_of(x, int64)[form.axis], scalar_tensor(1, int64), int64);
@@ -97,10 +100,11 @@ void check_inputs(const LoopForm& form, const Tensors& inputs) {
 
 }  // namespace
 
-RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, bool go_backwards, const Operand& mask,
-              const Tensors& constants, bool unroll, const Operand& input_length, bool time_major, bool zero_output_for_mask) {
-  KASSETTE_DISPATCH(rnn, step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length, time_major,
-                    zero_output_for_mask);
+RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, bool go_backwards,
+              const Operand& mask, const Tensors& constants, bool unroll, const Operand& input_length, bool time_major,
+              bool zero_output_for_mask) {
+  KASSETTE_DISPATCH(rnn, step_function, inputs, initial_states, go_backwards, mask, constants, unroll, input_length,
+                    time_major, zero_output_for_mask);
   Recurrence r;
   r.what = "rnn";
   r.n_outputs = 1;
@@ -132,7 +136,8 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
     return out;
   };
   if (unroll && loop_length(r, r.xs) < 1)
-    fail<ValueError>("rnn: unroll needs a known time of at least one step, the inputs have shape ", static_cast<const TensorSpec&>(Access::body(inputs[0])));
+    fail<ValueError>("rnn: unroll needs a known time of at least one step, the inputs have shape ",
+                     static_cast<const TensorSpec&>(Access::body(inputs[0])));
   Tensors out = unroll ? unrolled(r, step) : recur(r, step);
   RnnResult result{out[1], out[0], {}};
   result.new_states.reserve(out.size() - 2);
@@ -141,8 +146,8 @@ RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initia
 }
 
 RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, const RnnOptions& o) {
-  return rnn(step_function, inputs, initial_states, o.go_backwards, o.mask, o.constants, o.unroll, o.input_length, o.time_major,
-             o.zero_output_for_mask);
+  return rnn(step_function, inputs, initial_states, o.go_backwards, o.mask, o.constants, o.unroll, o.input_length,
+             o.time_major, o.zero_output_for_mask);
 }
 
 Tensor map_fn(ElementFn<Tensor()> fn, const Tensors& elems, Name name, DType dtype) {
@@ -166,7 +171,8 @@ std::ostream& operator<<(std::ostream& os, const Step& step) {
   return os << "Step(output=" << step.output << ", states=" << step.states << ")";
 }
 std::ostream& operator<<(std::ostream& os, const RnnResult& r) {
-  return os << "RnnResult(last_output=" << r.last_output << ", outputs=" << r.outputs << ", new_states=" << r.new_states << ")";
+  return os << "RnnResult(last_output=" << r.last_output << ", outputs=" << r.outputs << ", new_states=" << r.new_states
+            << ")";
 }
 
 }  // namespace backend

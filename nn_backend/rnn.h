@@ -87,10 +87,12 @@ struct RnnOptions {
 /// each time instead. Without any time, outputs are empty, and last_output is zeros of the shape that a step on zeros gives.
 /// Throws ValueError for inputs of rank < 3, a mask of another shape or without states, states that change their number or
 /// shape, unroll over an unknown time; TypeError for states that change dtype.
-KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, bool go_backwards = false,
-                           const Operand& mask = None, const Tensors& constants = None, bool unroll = false,
-                           const Operand& input_length = None, bool time_major = false, bool zero_output_for_mask = false);
-KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states, const RnnOptions& options);
+KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
+                           bool go_backwards = false, const Operand& mask = None, const Tensors& constants = None,
+                           bool unroll = false, const Operand& input_length = None, bool time_major = false,
+                           bool zero_output_for_mask = false);
+KASSETTE_API RnnResult rnn(StepFn step_function, const Tensors& inputs, const Tensors& initial_states,
+                           const RnnOptions& options);
 
 /// fn(elems[i]) for each i along axis 0, stacked: (n, ...). Of several elems of one length fn takes `const Tensors&`. The
 /// result has `dtype`, or that of elems (the first of them); fn has to return it. On placeholders one node of the tape which

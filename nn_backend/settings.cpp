@@ -53,7 +53,7 @@ std::string expand_user(const std::string& path) {
   return home.empty() ? path : home + path.substr(end);
 }
 
-constexpr std::size_t kLongest = 1 << 20, kLongestName = 1000;   // bytes; the defaults are 120
+constexpr std::size_t kLongest = 1 << 20, kLongestName = 1000;  // bytes; the defaults are 120
 
 /// What the descriptor, which is closed, has to read.
 std::string contents(const std::string& file, int descriptor) {
@@ -66,7 +66,8 @@ std::string contents(const std::string& file, int descriptor) {
   int error = errno;
   ::close(descriptor);
   if (n < 0) fail<RuntimeError>("keras.json: cannot read ", file, ": ", std::strerror(error));
-  if (all.size() > kLongest) fail<RuntimeError>("keras.json: cannot read ", file, ": it has more than ", kLongest, " bytes");
+  if (all.size() > kLongest)
+    fail<RuntimeError>("keras.json: cannot read ", file, ": it has more than ", kLongest, " bytes");
   return all;
 }
 
@@ -75,7 +76,8 @@ std::string contents(const std::string& file, int descriptor) {
 void write_defaults(const std::string& file) noexcept {
   try {
     // Whatever the umask: nobody else may write what is to be read again.
-    for (std::size_t at = file.find('/', 1); at != file.npos; at = file.find('/', at + 1)) ::mkdir(file.substr(0, at).c_str(), 0755);
+    for (std::size_t at = file.find('/', 1); at != file.npos; at = file.find('/', at + 1))
+      ::mkdir(file.substr(0, at).c_str(), 0755);
     io::OutputFile out("keras.json", file, 0644);
     out.write(std::string(kDefaults));
     out.commit(io::OutputFile::Existing::keep);
@@ -88,7 +90,7 @@ void write_defaults(const std::string& file) noexcept {
 struct Field {
   enum Kind { kText, kFloat, kOther } kind = kOther;
   std::string json, text;
-  const char* type = "null";   // in messages
+  const char* type = "null";  // in messages
   double number = 0;
 };
 
@@ -96,7 +98,7 @@ struct Field {
 class Fields final : public nlohmann::json_sax<Json> {
  public:
   std::map<std::string, Field> fields;
-  const char* type = "null";   // of the whole
+  const char* type = "null";  // of the whole
 
   const Field* find(const char* name) const {
     auto at = fields.find(name);
@@ -106,8 +108,12 @@ class Fields final : public nlohmann::json_sax<Json> {
   bool boolean(bool b) override { return value({Field::kOther, b ? "true" : "false", "", "boolean"}); }
   bool number_integer(number_integer_t n) override { return value({Field::kOther, text(n), "", "number"}); }
   bool number_unsigned(number_unsigned_t n) override { return value({Field::kOther, text(n), "", "number"}); }
-  bool number_float(number_float_t n, const string_t&) override { return value({Field::kFloat, Json(n).dump(), "", "number", n}); }
-  bool string(string_t& s) override { return value({Field::kText, Json(s).dump(-1, ' ', false, Json::error_handler_t::replace), s, "string"}); }
+  bool number_float(number_float_t n, const string_t&) override {
+    return value({Field::kFloat, Json(n).dump(), "", "number", n});
+  }
+  bool string(string_t& s) override {
+    return value({Field::kText, Json(s).dump(-1, ' ', false, Json::error_handler_t::replace), s, "string"});
+  }
   bool binary(binary_t&) override { return false; }
   // Lists and objects are shown by their kind: what they hold is of no use here.
   bool start_object(std::size_t) override { return value({Field::kOther, "an object", "", "object"}) && ++depth_; }
@@ -132,7 +138,8 @@ class Fields final : public nlohmann::json_sax<Json> {
 };
 
 /// The text of a field that takes one of a few words.
-std::string word(const std::string& file, const char* field, const Field& value, std::initializer_list<const char*> words) {
+std::string word(const std::string& file, const char* field, const Field& value,
+                 std::initializer_list<const char*> words) {
   std::string known;
   for (const char* w : words) {
     if (value.kind == Field::kText && value.text == w) return w;
@@ -151,7 +158,7 @@ std::string with_short_integers(const std::string& json, std::map<std::string, s
     end = quoted ? i : std::min(json.find_first_not_of("+-.0123456789eE", i), json.size());
     if (end == i) {
       if (json[i] == '"') quoted = !quoted;
-      end = std::min(i + (quoted && json[i] == '\\' ? 2 : 1), json.size());   // what is escaped ends no string
+      end = std::min(i + (quoted && json[i] == '\\' ? 2 : 1), json.size());  // what is escaped ends no string
     }
     std::string part = json.substr(i, end - i);
     if (part.size() > kDigits && part.find_first_not_of("0123456789", part[0] == '-') == std::string::npos) {
@@ -175,23 +182,29 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
     log_info(text(file, " is no JSON; the defaults hold"));
     return;
   }
-  if (std::string_view(config.type) != "object") fail<TypeError>(file, ": holds ", config.type, " where an object is expected");
-  if (const Field* floatx = config.find("floatx")) s.floatx = DType(Name(word(file, "floatx", *floatx, {"float16", "float32", "float64"})));
+  if (std::string_view(config.type) != "object")
+    fail<TypeError>(file, ": holds ", config.type, " where an object is expected");
+  if (const Field* floatx = config.find("floatx"))
+    s.floatx = DType(Name(word(file, "floatx", *floatx, {"float16", "float32", "float64"})));
   if (const Field* epsilon = config.find("epsilon")) {
     if (epsilon->kind != Field::kFloat) {
       const auto cut = whole.find(epsilon->json);
-      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second), "; it takes a float such as 1e-07 or 1.0");
+      fail<AssertionError>(file, ": epsilon is ", cut == whole.end() ? excerpt(epsilon->json) : excerpt(cut->second),
+                           "; it takes a float such as 1e-07 or 1.0");
     }
     s.epsilon = epsilon->number;
   }
   if (const Field* format = config.find("image_data_format"))
-    s.channels_first = word(file, "image_data_format", *format, {"channels_last", "channels_first"}) == "channels_first";
+    s.channels_first =
+        word(file, "image_data_format", *format, {"channels_last", "channels_first"}) == "channels_first";
   if (const Field* backend = config.find("backend")) {
     if (backend->kind != Field::kText) fail<TypeError>(file, ": backend is ", backend->type, ", not a name");
     const std::string& name = backend->text;
     // Whoever can write a name into the file is not to choose what code runs: libraries are found in folders that the user named.
-    if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos || name.size() > kLongestName)
-      fail<ValueError>("Unable to import backend : ", excerpt(name), ": ", file, " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path");
+    if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos ||
+        name.size() > kLongestName)
+      fail<ValueError>("Unable to import backend : ", excerpt(name), ": ", file,
+                       " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path");
     s.backend = name;
     s.source = file;
   }
@@ -210,10 +223,14 @@ Settings read_settings() {
   std::string directory = keras_directory(), file = directory.empty() ? "keras.json" : directory + "/keras.json";
   const std::string shown = printable(file);
   Found found = look_up(file, /*open=*/true);
-  if (!found.distrust.empty()) log_warning(text("keras.json: ", shown, " is not read and the defaults are used, because ", found.distrust));
-  else if (found.error && found.regular) fail<RuntimeError>("keras.json: cannot read ", shown, ": ", std::strerror(found.error));
+  if (!found.distrust.empty())
+    log_warning(text("keras.json: ", shown, " is not read and the defaults are used, because ", found.distrust));
+  else if (found.error && found.regular)
+    fail<RuntimeError>("keras.json: cannot read ", shown, ": ", std::strerror(found.error));
   else if (found.error) write_defaults(file);
-  else if (found.descriptor < 0) fail<RuntimeError>("keras.json: cannot read ", shown, ": ", found.directory ? "Is a directory" : "is not a regular file");
+  else if (found.descriptor < 0)
+    fail<RuntimeError>("keras.json: cannot read ", shown, ": ",
+                       found.directory ? "Is a directory" : "is not a regular file");
   else apply_settings(contents(shown, found.descriptor), shown, s);
   const char* name = secure_getenv("KERAS_BACKEND");
   if (name && *name) {

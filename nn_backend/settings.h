@@ -13,7 +13,7 @@ struct Settings {
   double epsilon = 1e-7;
   std::string backend = "tensorflow";
   bool channels_first = false;
-  std::string source;   // what named the backend: a file or a variable, for messages
+  std::string source;  // what named the backend: a file or a variable, for messages
 };
 
 /// A given name behind those of the name scopes around it.

@@ -38,7 +38,8 @@ Tensor permute_dimensions(const Operand& x, const Axes& pattern) {
 Tensor transpose(const Operand& x) {
   KASSETTE_DISPATCH(transpose, x);
   Arg t(x, DType(), "transpose");
-  return attribute_errors("transpose", [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : kassette::transpose(t); });
+  return attribute_errors("transpose",
+                          [&] { return is_sparse(t.tensor()) ? sparse_transpose(t) : kassette::transpose(t); });
 }
 Tensor repeat_elements(const Operand& x, int rep, int axis) {
   KASSETTE_DISPATCH(repeat_elements, x, rep, axis);
@@ -49,7 +50,8 @@ Tensor repeat(const Operand& x, int n) {
   Arg t(x, DType(), "repeat");
   if (!t.tensor().defined()) fail<ValueError>("repeat: an empty Tensor (an uninitialised variable?)");
   if (t.body().rank != 2)
-    fail<AssertionError>("repeat: a tensor of shape ", static_cast<const TensorSpec&>(t.body()), "; it must have rank 2");
+    fail<AssertionError>("repeat: a tensor of shape ", static_cast<const TensorSpec&>(t.body()),
+                         "; it must have rank 2");
   if (n < 1) fail<ValueError>("repeat: n ", n, "; it must be at least 1");
   return attribute_errors("repeat", [&] { return kassette::repeat_elements(kassette::expand_dims(t, 1), n, 1); });
 }

@@ -30,7 +30,9 @@ engine::Value box(const SparseParts& parts) { return Tensors{parts.indices, part
 namespace {
 
 /// What is no tensor yet becomes one on the device in use.
-Tensor placed(const Tensor& made, const Operand& from) { return is_tensor_operand(from) || !made.defined() ? made : made.to(context().place); }
+Tensor placed(const Tensor& made, const Operand& from) {
+  return is_tensor_operand(from) || !made.defined() ? made : made.to(context().place);
+}
 
 /// Values as they were given: a container keeps its dtype.
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
@@ -45,7 +47,8 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
   Tensor t = as_tensor(x, int64, what);
   if (!t.defined()) fail<ValueError>(what, ": ", which, " are an empty Tensor (an uninitialised variable?)");
   refuse_sparse(what, t);
-  if (!t.dtype().is_integer()) fail<TypeError>(what, ": ", which, " are ", t.dtype(), "; they must be integers (K::cast)");
+  if (!t.dtype().is_integer())
+    fail<TypeError>(what, ": ", which, " are ", t.dtype(), "; they must be integers (K::cast)");
   return t;
 }
 
@@ -54,18 +57,21 @@ Tensor paired(const Tensor& indices, const Tensor& shape) {
   const Body &i = Access::body(indices), &s = Access::body(shape);
   if (i.rank != 1 || s.dims[0] < 1) return indices;
   if (i.dims[0] >= 0 && i.dims[0] % s.dims[0] != 0)
-    fail<ValueError>("sparse_coo: a list of ", i.dims[0], " indices for a dense shape of ", s.dims[0], " axes; there is one for each axis of each entry");
+    fail<ValueError>("sparse_coo: a list of ", i.dims[0], " indices for a dense shape of ", s.dims[0],
+                     " axes; there is one for each axis of each entry");
   return reshape(indices, {Dim(-1), Dim(s.dims[0])});
 }
 
 Tensor checked_shape(const Dims& dims, const char* what) {
   Tensor shape = dims_tensor(dims, what);
-  if (Access::body(shape).dims[0] == 0) fail<ValueError>(what, ": the dense shape is (); a sparse tensor has at least one axis");
+  if (Access::body(shape).dims[0] == 0)
+    fail<ValueError>(what, ": the dense shape is (); a sparse tensor has at least one axis");
   return shape;
 }
 
 const std::int64_t* host_integers(const Tensor& t, const char* which) {
-  if (t.symbolic()) fail<ValueError>("sparse_csr: ", which, " are symbolic; K::sparse_coo takes indices that depend on placeholders");
+  if (t.symbolic())
+    fail<ValueError>("sparse_csr: ", which, " are symbolic; K::sparse_coo takes indices that depend on placeholders");
   if (t.ndim() != 1) fail<ValueError>("sparse_csr: ", which, " of shape ", t.shape(), "; they must be a vector");
   return t.data<std::int64_t>();
 }
@@ -79,17 +85,21 @@ Tensor sparse_coo(const Operand& indices, const Operand& values, const Dims& den
   return attribute_errors("sparse_coo", [&] { return kassette::sparse_coo(paired(at, shape), v, shape); });
 }
 
-Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Operand& values, const Dims& dense_shape, DType dtype) {
+Tensor sparse_csr(const Operand& row_starts, const Operand& columns, const Operand& values, const Dims& dense_shape,
+                  DType dtype) {
   KASSETTE_DISPATCH(sparse_csr, row_starts, columns, values, dense_shape, dtype);
   const char* what = "sparse_csr";
   Tensor shape = checked_shape(dense_shape, what), v = values_of(values, dtype, what);
-  Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64).to(cpu), at = cast(integers_of(columns, what, "the columns"), int64).to(cpu);
+  Tensor starts = cast(integers_of(row_starts, what, "the row starts"), int64).to(cpu),
+         at = cast(integers_of(columns, what, "the columns"), int64).to(cpu);
   const std::int64_t *start = host_integers(starts, "the row starts"), *column = host_integers(at, "the columns");
   TensorSpec matrix = shape_from(shape, v.dtype(), what);
-  if (matrix.rank != 2) fail<ValueError>(what, ": a dense shape of ", int(matrix.rank), " axes; compressed rows describe a matrix");
+  if (matrix.rank != 2)
+    fail<ValueError>(what, ": a dense shape of ", int(matrix.rank), " axes; compressed rows describe a matrix");
   std::int64_t n = at.size(), rows = starts.size() - 1;
   if (rows != matrix.dims[0])
-    fail<ValueError>(what, ": ", rows + 1, " row starts for the dense shape ", matrix, "; there are ", matrix.dims[0] + 1, ", one more than rows");
+    fail<ValueError>(what, ": ", rows + 1, " row starts for the dense shape ", matrix, "; there are ",
+                     matrix.dims[0] + 1, ", one more than rows");
   bool rises = start[0] == 0 && start[rows] == n;
   for (std::int64_t r = 0; rises && r < rows; ++r) rises = start[r] <= start[r + 1];
   if (!rises) fail<ValueError>(what, ": the row starts do not rise from 0 to the number of columns given, ", n);
@@ -131,7 +141,8 @@ SparseParts sparse_parts(const Tensor& x) {
 }
 
 std::ostream& operator<<(std::ostream& os, const SparseParts& parts) {
-  return os << "SparseParts(indices=" << parts.indices << ",\nvalues=" << parts.values << ",\ndense_shape=" << parts.dense_shape << ')';
+  return os << "SparseParts(indices=" << parts.indices << ",\nvalues=" << parts.values
+            << ",\ndense_shape=" << parts.dense_shape << ')';
 }
 
 }  // namespace backend

@@ -95,7 +95,8 @@ Tensor moving_average_update(const Tensor& x, const Operand& value, const Operan
   if (m.ndim() > 0) fail<ValueError>(what, ": momentum has shape ", m.shape(), "; it must be a number or a scalar");
   // A value that turns out smaller is not to be broadcast: this throws at replay too.
   return attribute_errors(what, [&] {
-    return kassette::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m), Effect::kSubtract, /*moving_average=*/true);
+    return kassette::update(x, (x - assert_shape_of(ShapeCheck::moving_average, target, x)) * (1.0 - m),
+                            Effect::kSubtract, /*moving_average=*/true);
   });
 }
 
@@ -136,7 +137,8 @@ void batch_set_value(const Tensors& variables, const Tensors& list) {
     fail<ValueError>("batch_set_value: ", variables.size(), " variables, ", list.size(), " values");
   KASSETTE_ROUTE("batch_set_value", backend::batch_set_value(variables, list), Pairs{{}, variables, list});
   std::vector<Value> values;
-  for (std::int64_t i = 0; i < list.size(); ++i) values.push_back(checked_value(variables[i], list[i], "batch_set_value"));
+  for (std::int64_t i = 0; i < list.size(); ++i)
+    values.push_back(checked_value(variables[i], list[i], "batch_set_value"));
   for (std::int64_t i = 0; i < list.size(); ++i)
     Access::body(variables[i]).node->cell->store(std::move(values[static_cast<std::size_t>(i)]));
 }

@@ -32,7 +32,7 @@ struct ArrayAccess {
 
 namespace {
 
-constexpr int kShown = 5;   // elements of a report
+constexpr int kShown = 5;  // elements of a report
 
 }  // namespace
 
@@ -54,7 +54,8 @@ Comparison failed(std::string message, std::string more) {
   Comparison c;
   c.ok = false;
   c.message = std::move(message);
-  for (Random* r = context().randoms; r; r = ArrayAccess::outer(r)) more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " reproduces them");
+  for (Random* r = context().randoms; r; r = ArrayAccess::outer(r))
+    more += text("\n  random tensors: KASSETTE_TEST_SEED=", r->seed(), " reproduces them");
   c.report = c.message + more;
   return c;
 }
@@ -75,7 +76,8 @@ void raise(const char* what, const Comparison& c) {
 class Difference {
  public:
   Difference(const Tensor& actual, const Tensor& expected, bool spread, const Tolerance& t)
-      : shape_(actual.shape()), got_(host_copy(actual, actual.dtype())), wanted_(host_copy(expected, expected.dtype())), spread_(spread) {
+      : shape_(actual.shape()), got_(host_copy(actual, actual.dtype())), wanted_(host_copy(expected, expected.dtype())),
+        spread_(spread) {
     double eps = coarseness(got_.dtype(), wanted_.dtype());
     rtol_ = t.rtol < 0 ? eps : t.rtol;
     atol_ = t.atol < 0 ? eps : t.atol;
@@ -86,7 +88,9 @@ class Difference {
   }
   Comparison result() const {
     if (count_ == 0) return {};
-    Comparison c = failed(text(count_, " of ", got_.size(), " elements differ, most at ", place(shape_, where_), ": ", pair(where_)), more());
+    Comparison c = failed(
+        text(count_, " of ", got_.size(), " elements differ, most at ", place(shape_, where_), ": ", pair(where_)),
+        more());
     c.count = count_;
     c.where = where_;
     c.worst = worst_;
@@ -127,9 +131,11 @@ class Difference {
     }
   }
   /// "1.5, expected 2".
-  std::string pair(std::int64_t i) const { return element(got_, i) + ", expected " + element(wanted_, spread_ ? 0 : i); }
+  std::string pair(std::int64_t i) const {
+    return element(got_, i) + ", expected " + element(wanted_, spread_ ? 0 : i);
+  }
   static std::string element(const Tensor& x, std::int64_t i) {
-    const DType dtype = x.dtype() == int64 ? int64 : float64;   // what it was compared as
+    const DType dtype = x.dtype() == int64 ? int64 : float64;  // what it was compared as
     const Value v = concrete_value(Access::body(x), "compare");
     std::int64_t integer;
     double real;
@@ -140,7 +146,8 @@ class Difference {
   std::string more() const {
     std::string s = text("\n  allowed: atol ", number_text(atol_), " + rtol ", number_text(rtol_), " * |expected|");
     s += text("\n  largest difference: ", number_text(worst_), " at ", place(shape_, where_));
-    s += text("\n  largest in proportion: ", number_text(worst_relative_), " at ", place(shape_, where_relative_), ": ", pair(where_relative_));
+    s += text("\n  largest in proportion: ", number_text(worst_relative_), " at ", place(shape_, where_relative_), ": ",
+              pair(where_relative_));
     s += text("\n  actual ", got_.dtype(), ' ', shape_, ", expected ", wanted_.dtype(), ' ', wanted_.shape());
     for (std::int64_t i : first_) s += text("\n    ", place(shape_, i), ": ", pair(i));
     if (count_ > kShown) s += text("\n    and ", count_ - kShown, " more");
@@ -169,13 +176,20 @@ void fail_no_error(Name expected) {
 
 }  // namespace detail
 
-Array::Array(std::initializer_list<Operand> items) : tensor_(as_tensor(Operand(items), float64, "Array")), kind_(kList) {}
+Array::Array(std::initializer_list<Operand> items)
+    : tensor_(as_tensor(Operand(items), float64, "Array")), kind_(kList) {}
 // A number keeps all its digits, whatever floatx is.
 Array::Array(const Operand& number, int)
-    : tensor_(as_tensor(number, Access::kind(number) == Scalar::kFloat ? float64 : Access::kind(number) == Scalar::kBool ? bool_ : int64, "Array")),
+    : tensor_(as_tensor(number,
+                        Access::kind(number) == Scalar::kFloat  ? float64
+                        : Access::kind(number) == Scalar::kBool ? bool_
+                                                                : int64,
+                        "Array")),
       kind_(kNumber) {}
 
-std::ostream& operator<<(std::ostream& os, const Comparison& c) { return os << (c.ok ? "equal within the tolerance" : c.report); }
+std::ostream& operator<<(std::ostream& os, const Comparison& c) {
+  return os << (c.ok ? "equal within the tolerance" : c.report);
+}
 
 Comparison compare(const Array& actual, const Array& expected, const Tolerance& tolerance) {
   const Tensor &a = ArrayAccess::tensor(actual), &e = ArrayAccess::tensor(expected);
@@ -190,7 +204,8 @@ Comparison compare(const Array& actual, const Array& expected, const Tolerance& 
   if (ArrayAccess::weak(expected) && !ArrayAccess::weak(actual) && wanted.dtype().is_float() && got.dtype().is_float())
     wanted = host_copy(wanted, got.dtype());
   bool spread = ArrayAccess::is_number(expected);
-  if (!spread && got.shape() != wanted.shape()) return failed(text("shape ", got.shape(), ", expected ", wanted.shape()));
+  if (!spread && got.shape() != wanted.shape())
+    return failed(text("shape ", got.shape(), ", expected ", wanted.shape()));
   return Difference(got, wanted, spread, tolerance).result();
 }
 
@@ -241,7 +256,8 @@ namespace {
 /// FOLDER/NAME without an ending.
 std::string golden_path(Name name, const GoldenOptions& o) {
   if (name.size() == 0) fail<ValueError>("compare_golden: no name");
-  const Name folder = o.folder.given() ? o.folder : Name(static_cast<const char*>(secure_getenv("KASSETTE_GOLDEN_DIR")));
+  const Name folder =
+      o.folder.given() ? o.folder : Name(static_cast<const char*>(secure_getenv("KASSETTE_GOLDEN_DIR")));
   return text(folder.given() ? string_of(folder) : "golden", '/', string_of(name));
 }
 bool updating() {
@@ -253,7 +269,8 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 void make_folders(const std::string& path) {
-  for (std::size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1)) ::mkdir(path.substr(0, at).c_str(), 0777);
+  for (std::size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1))
+    ::mkdir(path.substr(0, at).c_str(), 0777);
 }
 Comparison against(const std::string& path, const std::string& ending, const Callable<void(const std::string&)>& save,
                    const Callable<Comparison()>& look) {
@@ -312,7 +329,9 @@ Comparison compare_golden(Name name, const NamedTensors& actual, const GoldenOpt
   };
   return against(path, ".npz", save, look);
 }
-void expect_golden(Name name, const Array& actual, const GoldenOptions& options) { raise("expect_golden", compare_golden(name, actual, options)); }
+void expect_golden(Name name, const Array& actual, const GoldenOptions& options) {
+  raise("expect_golden", compare_golden(name, actual, options));
+}
 void expect_golden(Name name, const NamedTensors& actual, const GoldenOptions& options) {
   raise("expect_golden", compare_golden(name, actual, options));
 }
@@ -328,8 +347,8 @@ LeakCheck::LeakCheck() {
 Comparison LeakCheck::check() const {
   Totals now = totals();
   if (now.live_nodes <= nodes_ && now.live_tensors <= tensors_ && now.live_bytes <= bytes_) return {};
-  return failed(text("left alive: ", now.live_nodes - nodes_, " nodes of the tape, ", now.live_tensors - tensors_, " tensors, ",
-                     now.live_bytes - bytes_, " bytes"));
+  return failed(text("left alive: ", now.live_nodes - nodes_, " nodes of the tape, ", now.live_tensors - tensors_,
+                     " tensors, ", now.live_bytes - bytes_, " bytes"));
 }
 void expect_no_leaks(Callable<void()> f) {
   f();

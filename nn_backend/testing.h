@@ -13,7 +13,8 @@
 #include <kassette/io.h>
 
 // Catch2 3, whose recommended headers say neither their version nor what a matcher derives from.
-#if (defined(CATCH_TEST_MACROS_HPP_INCLUDED) || defined(CATCH_MATCHERS_HPP_INCLUDED)) && !defined(CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED)
+#if (defined(CATCH_TEST_MACROS_HPP_INCLUDED) || defined(CATCH_MATCHERS_HPP_INCLUDED)) && \
+    !defined(CATCH_MATCHERS_TEMPLATED_HPP_INCLUDED)
 #include <catch2/matchers/catch_matchers_templated.hpp>
 #endif
 
@@ -73,19 +74,19 @@ class KASSETTE_API Array {
 struct Tolerance {
   Named only_by_name{0};
   double rtol = -1, atol = -1;
-  bool equal_nan = true;   // NaN equals NaN
+  bool equal_nan = true;  // NaN equals NaN
 };
 
 /// What a comparison found. Converts to bool; prints as its report.
 struct Comparison {
   bool ok = true;
-  std::int64_t count = 0;             // elements that differ by more than is allowed
-  std::int64_t where = -1;            // of them, where the difference is largest, row-major
-  double worst = 0;                   // that difference
-  std::int64_t where_relative = -1;   // and where it is in proportion to what is expected
+  std::int64_t count = 0;            // elements that differ by more than is allowed
+  std::int64_t where = -1;           // of them, where the difference is largest, row-major
+  double worst = 0;                  // that difference
+  std::int64_t where_relative = -1;  // and where it is in proportion to what is expected
   double worst_relative = 0;
-  std::string message;                // one line, empty if all elements agree
-  std::string report;                 // the same and more in some lines
+  std::string message;  // one line, empty if all elements agree
+  std::string report;   // the same and more in some lines
   explicit operator bool() const { return ok; }
 };
 KASSETTE_API std::ostream& operator<<(std::ostream& os, const Comparison& c);
@@ -142,7 +143,7 @@ struct GoldenOptions {
   Named only_by_name{0};
   double rtol = -1, atol = -1;
   bool equal_nan = true;
-  Name folder = None;   // of the files; else KASSETTE_GOLDEN_DIR, else "golden" in the working directory
+  Name folder = None;  // of the files; else KASSETTE_GOLDEN_DIR, else "golden" in the working directory
 };
 /// Against FOLDER/NAME.npy, or NAME.npz for several arrays. Where they differ, what came is written beside it as
 /// NAME.actual.npy. With KASSETTE_UPDATE_GOLDEN=1 in the environment the file is written instead.
@@ -202,7 +203,9 @@ class IsClose : public MatcherBase {
     report_ = c.report;
     return c.ok;
   }
-  std::string describe() const override { return report_.empty() ? "is close" : "is close to what is expected:\n" + report_; }
+  std::string describe() const override {
+    return report_.empty() ? "is close" : "is close to what is expected:\n" + report_;
+  }
 
  private:
   Array expected_;
@@ -213,14 +216,17 @@ class IsClose : public MatcherBase {
 /// CHECK_THAT(x, MatchesGolden("name")).
 class MatchesGolden : public MatcherBase {
  public:
-  explicit MatchesGolden(std::string name, const GoldenOptions& options = {}) : name_(std::move(name)), options_(options) {}
+  explicit MatchesGolden(std::string name, const GoldenOptions& options = {})
+      : name_(std::move(name)), options_(options) {}
   template <class T>
   bool match(const T& actual) const {
     Comparison c = compare_golden(name_, actual, options_);
     report_ = c.report;
     return c.ok;
   }
-  std::string describe() const override { return report_.empty() ? "matches its golden file" : "matches its golden file:\n" + report_; }
+  std::string describe() const override {
+    return report_.empty() ? "matches its golden file" : "matches its golden file:\n" + report_;
+  }
 
  private:
   std::string name_;

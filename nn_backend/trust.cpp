@@ -65,7 +65,8 @@ bool is_private_group(gid_t gid, uid_t owner) {
 std::string distrust(int descriptor, const struct stat& s, const std::string& shown) {
   const char* kind = S_ISDIR(s.st_mode) ? "the folder " : S_ISLNK(s.st_mode) ? "the link " : "";
   if (const uid_t user = ::geteuid(); s.st_uid != user && s.st_uid != 0)
-    return text(kind, shown, " belongs to ", printable(user_name(s.st_uid)), ", not to ", user ? printable(user_name(user)) + " or " : std::string(),
+    return text(kind, shown, " belongs to ", printable(user_name(s.st_uid)), ", not to ",
+                user ? printable(user_name(user)) + " or " : std::string(),
                 "root; use a folder of your own (KERAS_HOME, KASSETTE_BACKEND_PATH)");
   // Links have all rights set, and mean nothing by it. In a sticky folder nobody can replace what belongs to another.
   if (S_ISLNK(s.st_mode) || (S_ISDIR(s.st_mode) && (s.st_mode & S_ISVTX))) return "";
@@ -75,7 +76,12 @@ std::string distrust(int descriptor, const struct stat& s, const std::string& sh
     const std::string self = text("/proc/self/fd/", descriptor);
     group = ::getxattr(self.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
   }
-  if (others || group) return text(kind, shown, " can be written by ", others ? "everybody" : "its group", "; chmod ", others && group ? "go" : others ? "o" : "g", "-w ", shown);
+  if (others || group)
+    return text(kind, shown, " can be written by ", others ? "everybody" : "its group", "; chmod ",
+                others && group ? "go"
+                : others        ? "o"
+                                : "g",
+                "-w ", shown);
   return "";
 }
 
@@ -83,7 +89,7 @@ std::string distrust(int descriptor, const struct stat& s, const std::string& sh
 
 Found look_up(const std::string& path, bool open) {
   Found found;
-  std::string rest = path, at = "/";   // what is still to be walked, and where we are, for messages
+  std::string rest = path, at = "/";  // what is still to be walked, and where we are, for messages
   if (path.empty() || path[0] != '/') {
     std::unique_ptr<char, decltype(&std::free)> here(::getcwd(nullptr, 0), &std::free);
     if (!here) {

@@ -24,7 +24,7 @@ struct Source {
   const Body* body;
   Storage* storage;
   std::int64_t offset;
-  std::int64_t version;   // of a variable
+  std::int64_t version;  // of a variable
   std::byte* data() const { return static_cast<std::byte*>(storage->data) + offset; }
 };
 
@@ -57,7 +57,7 @@ class Reading {
   }
 
  private:
-  static constexpr std::int64_t kSmall = 1024;   // bytes: a lock is held for tens of nanoseconds
+  static constexpr std::int64_t kSmall = 1024;  // bytes: a lock is held for tens of nanoseconds
   __attribute__((always_inline)) Storage* read(const Cell& cell, std::int64_t& offset, std::int64_t& version) {
     if (!any_) {
       any_ = true;
@@ -79,7 +79,7 @@ class Reading {
       version = cell.value.version;
       return cell.value.storage.get();
     }
-    count();   // never wait for a lock with another in hand
+    count();  // never wait for a lock with another in hand
     Value v = cell.load();
     offset = v.offset;
     version = v.version;
@@ -105,8 +105,8 @@ class Reading {
 
 /// The same call with the rank-0 operands of the CPU moved to where the others are: numbers, learning rates. Other operands have to
 /// be there already.
-__attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out,
-                                                         int n_out) {
+__attribute__((noinline, cold)) void apply_on_one_device(const OpDef& op, const Attrs& attrs, const In* inputs,
+                                                         int n_in, Tensor* out, int n_out) {
   Device device;
   const Body* first = nullptr;
   for (int i = 0; i < n_in; ++i) {
@@ -155,7 +155,8 @@ inline int kept_of(const OpDef& op, Body* const* out, int n_out) {
 }
 
 /// How many inputs and outputs the call has is said again, for it may be known when this is compiled.
-inline __attribute__((always_inline)) void record(const OpCall& call, const Source* from, int n_in, int n_out, Context& c) {
+inline __attribute__((always_inline)) void record(const OpCall& call, const Source* from, int n_in, int n_out,
+                                                  Context& c) {
   const OpDef& op = call.op;
   Body* const* out = call.out;
   const int kept = kept_of(op, out, n_out);
@@ -177,7 +178,8 @@ inline __attribute__((always_inline)) void record(const OpCall& call, const Sour
   for (int i = 0; i < n_out; ++i) {
     Body& b = *out[i];
     b.out = i;
-    if (i < kept) saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
+    if (i < kept)
+      saved += fill(in + n_in + i, b, has_bit(op.saves_out, i) ? b.storage.get() : nullptr, b.offset, nullptr);
   }
   node->seq = c.clock = seq + 1;
   if (saved) {
@@ -222,7 +224,8 @@ Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Con
 
 namespace {
 
-inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCall& call, int n_out, Device device, Context& c) {
+inline __attribute__((always_inline)) void compute_on(Kernel kernel, const OpCall& call, int n_out, Device device,
+                                                      Context& c) {
   try {
     for (int i = 0; i < n_out; ++i)
       if (Body& b = *call.out[i]; b.known()) b.storage = Storage::allocate(c, b.checked_bytes(call.op.name), device);
@@ -280,7 +283,8 @@ void compute(const OpCall& call) {
   compute_on(kernel, call, call.op.traits & kView ? 0 : call.n_out, call.device, context());
 }
 
-__attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out, int n_out) {
+__attribute__((flatten)) void apply(const OpDef& op, const Attrs& attrs, const In* inputs, int n_in, Tensor* out,
+                                    int n_out) {
   check_interrupt();
   Context& c = context();
   InlineArray<Source, 6> from(n_in);
@@ -333,7 +337,8 @@ TensorImpl* fast_tracked(const OpDef& op, const Attrs& attrs, const In* inputs, 
 
 /// `kTracked`: some inputs have history, variables among them.
 template <int kInputs, bool kTracked>
-inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const Attrs& attrs, const In* inputs, Context& c) {
+inline __attribute__((always_inline)) TensorImpl* fast(const OpDef& op, const Attrs& attrs, const In* inputs,
+                                                       Context& c) {
   Source from[kInputs];
   InputView args[kInputs];
   Storage* counted[kInputs + 1];
@@ -395,7 +400,8 @@ Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in)
 
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
   int n_in = in.size(), n_out = outputs_of(op, attrs);
-  if (n_out > kMaxOutputs) fail<NotImplementedError>(op.name, ": ", n_out, " results; one op has at most ", kMaxOutputs);
+  if (n_out > kMaxOutputs)
+    fail<NotImplementedError>(op.name, ": ", n_out, " results; one op has at most ", kMaxOutputs);
   InlineArray<In, 8> ins(n_in);
   for (int i = 0; i < n_in; ++i) ins[i] = In(in.begin()[i]);
   Tensors out;
@@ -406,7 +412,8 @@ Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in) {
 }
 
 void VjpContext::accumulate(int i, const OpDef& op, const Attrs& a, std::initializer_list<In> in) const {
-  if (!accumulator_ || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), in.size())) din(i) = apply1(op, a, in);
+  if (!accumulator_ || !accumulator_->accumulate(node.in()[i], op, a, in.begin(), in.size()))
+    din(i) = apply1(op, a, in);
 }
 Tensor VjpContext::in(int i) const { return Access::wrap(node.in()[i]); }
 Tensor VjpContext::out(int i) const {

@@ -7,15 +7,15 @@ namespace kassette {
 /// Of all inputs together.
 struct Seen {
   std::uint8_t flags = 0, level = 0;
-  bool tracked = false;   // one has history, and is no draw
+  bool tracked = false;  // one has history, and is no draw
   Device device = {};
 };
 struct Decision {
   Device device = {};
-  std::uint8_t level;   // of the outputs
-  bool symbolic;        // nothing is computed
-  bool records;         // a node is made
-  bool draw;            // the outputs are marked as draws
+  std::uint8_t level;  // of the outputs
+  bool symbolic;       // nothing is computed
+  bool records;        // a node is made
+  bool draw;           // the outputs are marked as draws
 };
 Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Context& c);
 

@@ -13,15 +13,15 @@ std::int64_t encode_axis(const char* what, const Tensor& x, int axis);
 /// The attributes of reductions, of what repeats along the reduced axes and of what finds a place along them.
 struct ReduceAttrs {
   static constexpr const char* attrs_name = "reduce";
-  std::int64_t axes;     // as encode_axes gives them
-  bool divide = false;   // unreduce_op: by the number of repetitions, as the adjoint of mean does
+  std::int64_t axes;    // as encode_axes gives them
+  bool divide = false;  // unreduce_op: by the number of repetitions, as the adjoint of mean does
 };
 
 /// The attributes of softmax, of logsumexp and of the losses over classes.
 struct SoftmaxAttrs {
   static constexpr const char* attrs_name = "softmax";
-  std::int64_t axes;     // as encode_axes gives them
-  double epsilon = 0;    // of losses from probabilities: between it and 1 - epsilon they count
+  std::int64_t axes;   // as encode_axes gives them
+  double epsilon = 0;  // of losses from probabilities: between it and 1 - epsilon they count
 };
 struct InTopKAttrs {
   static constexpr const char* attrs_name = "in_top_k";
@@ -40,7 +40,7 @@ void reduced_spec(const char* what, std::int64_t code, const TensorSpec& x, Tens
 struct CoalescedAxes {
   int n = 0;
   std::int64_t size[kMaxRank];
-  bool marked[kMaxRank];   // the axes of the mask
+  bool marked[kMaxRank];  // the axes of the mask
   CoalescedAxes() = default;
   CoalescedAxes(const TensorSpec& x, unsigned mask);
   void push(std::int64_t run, bool mark);

@@ -8,12 +8,12 @@
 namespace kassette {
 namespace {
 
-constexpr double kZero = -std::numeric_limits<double>::infinity();   // log 0
+constexpr double kZero = -std::numeric_limits<double>::infinity();  // log 0
 
 /// log(exp(a) + exp(b))
 double log_sum(double a, double b) {
   const double most = a > b ? a : b, least = a > b ? b : a;
-  if (!(least - most > -40)) return a != a || b != b ? a + b : most;   // below the last place, or both are zero
+  if (!(least - most > -40)) return a != a || b != b ? a + b : most;  // below the last place, or both are zero
   return most + std::log1p(std::exp(least - most));
 }
 /// The order of candidates: what came first wins a tie. A heap by it has the worst on top.
@@ -23,7 +23,9 @@ constexpr auto kBetter = [](const auto& a, const auto& b) {
   return a.member != b.member ? a.member < b.member : a.symbol < b.symbol;
 };
 std::uint64_t mixed(std::int32_t parent, std::int32_t symbol) {
-  std::uint64_t h = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(parent)) << 32 | static_cast<std::uint32_t>(symbol)) * 0x9e3779b97f4a7c15u;
+  std::uint64_t h =
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(parent)) << 32 | static_cast<std::uint32_t>(symbol)) *
+      0x9e3779b97f4a7c15u;
   return h ^ h >> 29;
 }
 
@@ -103,8 +105,11 @@ void BeamSearch::extend_members(const double* log_q) {
     if (!(m.old.total > kZero) || (full() && !(m.old.total > kept_.front().total))) return;
     if (fate_[static_cast<std::size_t>(i)] == Fate::passed) continue;
     auto each_child = [&](auto f) {
-      for (std::int32_t c = first_child_[static_cast<std::size_t>(i)]; c >= 0; c = next_child_[static_cast<std::size_t>(c)])
-        f(child_of_[static_cast<std::size_t>(prefixes_[static_cast<std::size_t>(beam_[static_cast<std::size_t>(c)].prefix)].symbol)], c);
+      for (std::int32_t c = first_child_[static_cast<std::size_t>(i)]; c >= 0;
+           c = next_child_[static_cast<std::size_t>(c)])
+        f(child_of_[static_cast<std::size_t>(
+              prefixes_[static_cast<std::size_t>(beam_[static_cast<std::size_t>(c)].prefix)].symbol)],
+          c);
     };
     each_child([](std::int32_t& at, std::int32_t c) { at = c; });
     const std::int32_t last = prefixes_[static_cast<std::size_t>(m.prefix)].symbol;
@@ -133,7 +138,8 @@ std::size_t BeamSearch::find(std::int32_t parent, std::int32_t symbol) const {
 }
 void BeamSearch::grow_index() {
   index_.assign(index_.size() * 2, -1);
-  for (std::size_t i = 1; i < prefixes_.size(); ++i) index_[find(prefixes_[i].parent, prefixes_[i].symbol)] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 1; i < prefixes_.size(); ++i)
+    index_[find(prefixes_[i].parent, prefixes_[i].symbol)] = static_cast<std::int32_t>(i);
 }
 std::int32_t BeamSearch::child(std::int32_t parent, std::int32_t symbol) {
   if (prefixes_.size() * 2 > index_.size()) grow_index();
@@ -150,7 +156,8 @@ std::vector<BeamPath> BeamSearch::best(std::int64_t paths) const {
   for (const Member& m : beam_) {
     if (static_cast<std::int64_t>(out.size()) == paths) break;
     BeamPath path{{}, m.now.total};
-    for (std::int32_t p = m.prefix; p > 0; p = prefixes_[static_cast<std::size_t>(p)].parent) path.label.push_back(prefixes_[static_cast<std::size_t>(p)].symbol);
+    for (std::int32_t p = m.prefix; p > 0; p = prefixes_[static_cast<std::size_t>(p)].parent)
+      path.label.push_back(prefixes_[static_cast<std::size_t>(p)].symbol);
     std::reverse(path.label.begin(), path.label.end());
     out.push_back(std::move(path));
   }

@@ -28,7 +28,7 @@ class BeamSearch {
   /// A prefix that was ever in the beam. All that are or were there stay, so that one that comes back is the same to its children.
   struct Prefix {
     std::int32_t parent, symbol;
-    std::int32_t place;   // in the beam, or -1
+    std::int32_t place;  // in the beam, or -1
   };
   /// A prefix of the beam; `old` are its scores before the step.
   struct Member {
@@ -50,13 +50,13 @@ class BeamSearch {
 
   const std::int64_t classes_, width_;
   std::vector<Prefix> prefixes_;
-  std::vector<std::int32_t> index_;    // prefixes by parent and symbol: open addressing, a power of two
-  std::vector<Member> beam_, next_;    // best first
-  std::vector<Candidate> kept_;        // a heap, worst on top, once it is full
-  std::vector<std::int32_t> first_child_, next_child_;   // members whose prefix is a child of a member's
-  std::vector<std::int32_t> child_of_;   // by symbol: the child of the member that is extended, or -1
-  enum class Fate : std::uint8_t { stays, gone, passed };   // in this step; passed: gone, and its parent came upon it
-  std::vector<Fate> fate_;               // of members
+  std::vector<std::int32_t> index_;  // prefixes by parent and symbol: open addressing, a power of two
+  std::vector<Member> beam_, next_;  // best first
+  std::vector<Candidate> kept_;      // a heap, worst on top, once it is full
+  std::vector<std::int32_t> first_child_, next_child_;     // members whose prefix is a child of a member's
+  std::vector<std::int32_t> child_of_;                     // by symbol: the child of the member that is extended, or -1
+  enum class Fate : std::uint8_t { stays, gone, passed };  // in this step; passed: gone, and its parent came upon it
+  std::vector<Fate> fate_;                                 // of members
 };
 
 }  // namespace kassette

@@ -43,7 +43,7 @@ KASSETTE_FN C below(C high) {
 template <class C>
 KASSETTE_FN C within(C y, C last, C low, C high) {
   const C inside = last >= low ? last : low;
-  return (((y >= high) & (low < high)) ? inside : y) + C(0);   // no -0
+  return (((y >= high) & (low < high)) ? inside : y) + C(0);  // no -0
 }
 
 }  // namespace kassette

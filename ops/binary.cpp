@@ -28,9 +28,13 @@ const LoopSet* find(DType dtype) {
   if (dtype == float64) return &KASSETTE_PICK(binary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
-#define KASSETTE_SET(T) {{integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2>}}
-    static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t), KASSETTE_SET(std::int8_t),
-                                       KASSETTE_SET(std::int16_t), KASSETTE_SET(std::int32_t),  KASSETTE_SET(std::int64_t)};
+#define KASSETTE_SET(T) \
+  { \
+    { integer_loop<Op, T, 0>, integer_loop<Op, T, 1>, integer_loop<Op, T, 2> } \
+  }
+    static constexpr LoopSet sets[] = {KASSETTE_SET(std::uint8_t), KASSETTE_SET(std::uint16_t),
+                                       KASSETTE_SET(std::int8_t),  KASSETTE_SET(std::int16_t),
+                                       KASSETTE_SET(std::int32_t), KASSETTE_SET(std::int64_t)};
 #undef KASSETTE_SET
     return &sets[dtype.code() - DType::kUint8];
   }
@@ -63,7 +67,8 @@ constexpr auto make_rows(OpList<Ops...>) {
 constinit const std::array<OpDef, BinaryOps::size> binary_rows = make_rows(BinaryOps{});
 
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned) {
-  return is_element(binary_rows, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()] : nullptr;
+  return is_element(binary_rows, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()]
+                                     : nullptr;
 }
 const OpDef& add_row() { return binary_row<Add>(); }
 const OpDef& subtract_row() { return binary_row<Subtract>(); }
@@ -72,7 +77,8 @@ namespace {
 
 /// The macro in a function of its own: in the commonest operators it would cost a stack frame.
 template <class Op>
-__attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const Operand& b, Tensor (*again)(const Operand&, const Operand&)) {
+__attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const Operand& b,
+                                                         Tensor (*again)(const Operand&, const Operand&)) {
   KASSETTE_ROUTE(Op::name, again(a, b), a, b);
   return binary<Op>(a, b);
 }
@@ -81,8 +87,11 @@ __attribute__((noinline, cold)) Tensor perhaps_elsewhere(const Operand& a, const
 bool is_plain_one(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return false;
   const Body &x = Access::body(a), &y = Access::body(b);
-  if (x.rank != 0 || !x.storage || !y.storage || x.device != cpu || y.device != cpu || x.dtype != y.dtype || context().recording) return false;
-  return x.dtype == float32 ? *reinterpret_cast<const float*>(x.data()) == 1 : x.dtype == float64 && *reinterpret_cast<const double*>(x.data()) == 1;
+  if (x.rank != 0 || !x.storage || !y.storage || x.device != cpu || y.device != cpu || x.dtype != y.dtype ||
+      context().recording)
+    return false;
+  return x.dtype == float32 ? *reinterpret_cast<const float*>(x.data()) == 1
+                            : x.dtype == float64 && *reinterpret_cast<const double*>(x.data()) == 1;
 }
 
 }  // namespace
@@ -117,7 +126,8 @@ Tensor pow(const Operand& a, const Operand& b) { return binary<Pow>(a, b); }
 Tensor maximum(const Operand& a, const Operand& b) { return binary<Maximum>(a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary<Minimum>(a, b); }
 Tensor mul_no_nan(const Operand& a, const Operand& b) {
-  if (is_tensor_operand(a) && is_tensor_operand(b) && is_plain_one(tensor_of(a), tensor_of(b))) return tensor_of(b).detach();
+  if (is_tensor_operand(a) && is_tensor_operand(b) && is_plain_one(tensor_of(a), tensor_of(b)))
+    return tensor_of(b).detach();
   return binary<MulNoNan>(a, b);
 }
 Tensor div_no_nan(const Operand& a, const Operand& b) { return binary<DivNoNan>(a, b); }

@@ -32,7 +32,8 @@ template <class Op>
 void run(const OpCall& call) {
   for_dtype<Op::takes>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_integral_v<T> && requires(T t) { Op::refuses(t); }) launch_each<2>(call, Checked<Op, T>{device_of(call.device).faults()});
+    if constexpr (std::is_integral_v<T> && requires(T t) { Op::refuses(t); })
+      launch_each<2>(call, Checked<Op, T>{device_of(call.device).faults()});
     else launch_values<T, 2>(call, Each<Op>{});
   });
 }

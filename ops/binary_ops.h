@@ -11,14 +11,14 @@ namespace kassette {
 #else
 /// dy is the cotangent, a(), b() and y() the inputs and the output; only what the op reads has a value. The engine undoes
 /// broadcasting. An expression may be Tensor(): no path.
-#define KASSETTE_GRADIENTS(da, db)                               \
-  static void gradient(const VjpContext& r) {                        \
-    [[maybe_unused]] const Tensor& dy = r.dy();                  \
-    [[maybe_unused]] auto a = [&] { return r.in(0); };           \
-    [[maybe_unused]] auto b = [&] { return r.in(1); };           \
-    [[maybe_unused]] auto y = [&] { return r.out(); };           \
-    if (r.wants(0)) r.din(0) = (da);                             \
-    if (r.wants(1)) r.din(1) = (db);                             \
+#define KASSETTE_GRADIENTS(da, db) \
+  static void gradient(const VjpContext& r) { \
+    [[maybe_unused]] const Tensor& dy = r.dy(); \
+    [[maybe_unused]] auto a = [&] { return r.in(0); }; \
+    [[maybe_unused]] auto b = [&] { return r.in(1); }; \
+    [[maybe_unused]] auto y = [&] { return r.out(); }; \
+    if (r.wants(0)) r.din(0) = (da); \
+    if (r.wants(1)) r.din(1) = (db); \
   }
 #endif
 

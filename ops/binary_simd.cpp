@@ -1,5 +1,5 @@
 // ops/binary_simd.cpp - the float loops of the binary ops; compiled once per CPU level.
-#include "ops/simd.h"   // first: ops find the functions on batches that it declares
+#include "ops/simd.h"  // first: ops find the functions on batches that it declares
 
 #include "ops/binary.h"
 

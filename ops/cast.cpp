@@ -28,7 +28,9 @@ CastLoop wide_loop(DType to, DType from) {
   auto number = [](DType dtype) { return dtype.code() - DType::kBool; };
   if (!is_wide(from) && !is_wide(to)) return table.integers[number(to)][number(from)];
   const FloatCasts& casts = (is_wide(from) ? from : to) == float32 ? table.f32 : table.f64;
-  return is_wide(from) && is_wide(to) ? casts.to_other : is_wide(from) ? casts.to[number(to)] : casts.from[number(from)];
+  return is_wide(from) && is_wide(to) ? casts.to_other
+         : is_wide(from)              ? casts.to[number(to)]
+                                      : casts.from[number(from)];
 }
 
 void half_to_float(float* to, const void* from, DType dtype, std::int64_t n) {
@@ -91,6 +93,8 @@ Tensor cast(const Tensor& x, DType dtype) {
   return apply1(cast_op, CastAttrs{dtype}, {x});
 }
 
-Tensor value_cast(const Tensor& x, DType dtype) { return x.device() == cpu ? host_copy(x, dtype) : cast(x.detach(), dtype); }
+Tensor value_cast(const Tensor& x, DType dtype) {
+  return x.device() == cpu ? host_copy(x, dtype) : cast(x.detach(), dtype);
+}
 
 }  // namespace kassette

@@ -19,7 +19,7 @@ struct FloatCasts {
 };
 struct CastTable {
   FloatCasts f32, f64;
-  CastLoop integers[7][7];   // [to][from], by DType::Code less kBool
+  CastLoop integers[7][7];  // [to][from], by DType::Code less kBool
 };
 KASSETTE_LEVEL_TABLES(CastTable, cast_table)
 

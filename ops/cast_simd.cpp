@@ -45,12 +45,14 @@ void copy(const void* from, void* to, std::int64_t n) {
 /// Unsigned with as many bits: what is cut off does not depend on the sign, and bool is 0 or 1 in a byte.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                                std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+                                std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                                   std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 /// Integers wrap: one loop for all pairs of types that give the same bytes.
 template <class To, class From>
 constexpr CastLoop integer_loop() {
-  if constexpr (std::is_same_v<To, From> || (sizeof(To) == sizeof(From) && !std::is_same_v<To, bool>)) return copy<sizeof(To)>;
+  if constexpr (std::is_same_v<To, From> || (sizeof(To) == sizeof(From) && !std::is_same_v<To, bool>))
+    return copy<sizeof(To)>;
   else if constexpr (std::is_same_v<To, bool>) return loop<bool, Bits<From>>;
   else if constexpr (sizeof(To) < sizeof(From) || std::is_same_v<From, bool>) return loop<Bits<To>, Bits<From>>;
   else return loop<Bits<To>, From>;

@@ -11,7 +11,7 @@ namespace {
 // count, not by measurement: decoding ten instructions takes about a tenth of the time in which memory brings their operands, so code compiled
 // at run time would gain little; and the bits are those of the ops alone, since both are compiled from one source.
 constexpr int kEach = 4;
-static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);   // arguments of a kernel
+static_assert(sizeof(DeviceChain) + sizeof(Divider) + sizeof(std::int64_t) <= 4096);  // arguments of a kernel
 
 /// acc = op(acc, operand), for the op with that code.
 template <class T, class... Ops>
@@ -41,15 +41,19 @@ __device__ inline void binary(OpList<Ops...>, int code, T (&acc)[kEach], const T
 /// `kKept` values are kept of each element, in local memory: indexed at run time, they are in no registers. A thread's elements are neighbours
 /// where operands are `packed`, else neighbouring threads' are. The bounds keep the registers of a thread at 48 and 80.
 template <class T, int kKept>
-__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3) run_program(DeviceChain c, Divider by_width, bool packed) {
-  const std::int64_t each = packed ? 1 : kThreads;   // from one element of a thread to the next
+__global__ void __launch_bounds__(kThreads, sizeof(T) == 4 ? 5 : 3)
+    run_program(DeviceChain c, Divider by_width, bool packed) {
+  const std::int64_t each = packed ? 1 : kThreads;  // from one element of a thread to the next
   const std::int64_t step = std::int64_t(gridDim.x) * kThreads * kEach;
-  for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x * (packed ? kEach : 1); first < c.n; first += step) {
+  for (std::int64_t first = std::int64_t(blockIdx.x) * kThreads * kEach + threadIdx.x * (packed ? kEach : 1);
+       first < c.n; first += step) {
     T acc[kEach], kept[kKept][kEach];
     const bool whole = packed && first + kEach <= c.n;
     auto inside = [&](int j) { return first + j * each < c.n; };
-    auto place = [&](const DeviceChain::Operand& o, std::int64_t i) { return reinterpret_cast<T*>(o.base + (o.skip ? by_width(i) * o.skip : 0)) + i; };
-    auto bring = [&](const DeviceChain::Instruction& code, T (&to)[kEach]) {
+    auto place = [&](const DeviceChain::Operand& o, std::int64_t i) {
+      return reinterpret_cast<T*>(o.base + (o.skip ? by_width(i) * o.skip : 0)) + i;
+    };
+    auto bring = [&](const DeviceChain::Instruction& code, T(&to)[kEach]) {
       if (code.where == DeviceChain::kKept) {
         for (int j = 0; j < kEach; ++j) to[j] = kept[code.index][j];
       } else if (code.where == DeviceChain::kOne) {
@@ -109,7 +113,8 @@ bool packs_of(const DeviceChain& c) {
 template <class T>
 void run(CudaBackend& device, const DeviceChain& chain) {
   constexpr int kFew = 4;
-  launch("function", device, blocks_for((chain.n + kEach - 1) / kEach), chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain,
+  launch("function", device, blocks_for((chain.n + kEach - 1) / kEach),
+         chain.n_kept <= kFew ? run_program<T, kFew> : run_program<T, DeviceChain::kMostKept>, chain,
          Divider(chain.width), packs_of<T>(chain));
 }
 

@@ -26,25 +26,25 @@ constexpr bool is_among(OpList<Ops...>) {
 }
 
 struct ChainCode;
-using ChainStep = void (*)();   // its true type has vectors for parameters and is known to its level
+using ChainStep = void (*)();  // its true type has vectors for parameters and is known to its level
 
 /// An instruction on the chunk in registers, `acc`.
 struct ChainCode {
   ChainStep step;
-  std::byte* operand;    // where the operand, or what acc is stored to, is: for the first chunk, or for all
-  std::int64_t moves;    // a mask: all ones where `operand` moves on with the chunks
+  std::byte* operand;  // where the operand, or what acc is stored to, is: for the first chunk, or for all
+  std::int64_t moves;  // a mask: all ones where `operand` moves on with the chunks
   Params params;
-  Loop loop;             // of `call` alone
+  Loop loop;  // of `call` alone
   const Attrs* attrs;
 };
 
 /// Where an operand of a chain is: memory that moves on with the chunks, or a chunk of the part's own.
 struct Place {
-  std::byte* base = nullptr;   // null: the chunk, or memory of a source
+  std::byte* base = nullptr;  // null: the chunk, or memory of a source
   int chunk = -1;
-  int source = -1;             // whose memory it is, to be said before each run
-  std::int64_t first = 0;      // bytes from there on
-  std::int64_t skip = 0;       // bytes between the end of a row and the start of the next; negative to read a row again
+  int source = -1;         // whose memory it is, to be said before each run
+  std::int64_t first = 0;  // bytes from there on
+  std::int64_t skip = 0;   // bytes between the end of a row and the start of the next; negative to read a row again
 };
 
 /// A chunk that repeats one element, of memory or of a source.
@@ -62,12 +62,12 @@ struct ChainShape {
 /// By dtype: 0 float32, 1 float64. Where no step is, `call` runs the loop.
 struct ChainTable {
   int chunk_bytes;
-  const ChainStep* unary[2];                // in the order of UnaryOps: acc = op(acc)
-  const ChainStep *binary[2], *turned[2];   // of BinaryOps: acc = acc op operand; acc = operand op acc
-  ChainStep call[2];                // acc = loop(acc), by way of the operand
-  ChainStep load[2], store[2];      // acc = operand; operand = acc
-  ChainStep fetch[2];               // asks for chunks of the operand to come
-  ChainStep end[2];                 // on with `operand`, the first instruction
+  const ChainStep* unary[2];               // in the order of UnaryOps: acc = op(acc)
+  const ChainStep *binary[2], *turned[2];  // of BinaryOps: acc = acc op operand; acc = operand op acc
+  ChainStep call[2];                       // acc = loop(acc), by way of the operand
+  ChainStep load[2], store[2];             // acc = operand; operand = acc
+  ChainStep fetch[2];                      // asks for chunks of the operand to come
+  ChainStep end[2];                        // on with `operand`, the first instruction
   /// Runs the program on the chunks at byte offsets from `begin` up to `end`.
   void (*run[2])(const ChainCode* program, std::int64_t begin, std::int64_t end);
   /// A chunk of `n` elements and ones, as loops have them past the end; a chunk of one element again and again.
@@ -79,7 +79,7 @@ ChainStep unary_step(const ChainTable& table, int is_double, const OpDef& op);
 ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, bool turned);
 
 struct ChainTables {
-  const ChainTable &usual, &large;   // with chunks of four and of eight vectors
+  const ChainTable &usual, &large;  // with chunks of four and of eight vectors
 };
 KASSETTE_LEVEL_TABLES(ChainTables, chain_tables)
 

@@ -1,5 +1,5 @@
 // ops/chain_simd.cpp - the instructions of chains, see Note [Chains]; compiled once per CPU level.
-#include "ops/simd.h"   // first: ops find the functions on batches that it declares
+#include "ops/simd.h"  // first: ops find the functions on batches that it declares
 
 #include "ops/chain.h"
 
@@ -8,13 +8,13 @@ inline namespace KASSETTE_LEVEL {
 namespace {
 
 template <class T>
-using Register = typename Vec<T>::V::register_type;   // batches are classes, which need not travel in registers
+using Register = typename Vec<T>::V::register_type;  // batches are classes, which need not travel in registers
 template <class T, int>
 struct At {
   using type = Register<T>;
 };
 
-constexpr std::int64_t kFetchAhead = 2048;   // bytes
+constexpr std::int64_t kFetchAhead = 2048;  // bytes
 
 // Whether compilers make jumps of the calls below. Without optimisation and under sanitizers they do not: then a chunk ends
 // with a return, so that the stack holds the instructions of one chunk and not of all.
@@ -33,7 +33,8 @@ constexpr bool kJumps = false;
 
 /// The jump to the next instruction.
 #define KASSETTE_NEXT return reinterpret_cast<Step>(c[1].step)(c + 1, at, end, r...)
-#define KASSETTE_STEP(name) static void name(const ChainCode* c, std::int64_t at, std::int64_t end, typename At<T, K>::type... r)
+#define KASSETTE_STEP(name) \
+  static void name(const ChainCode* c, std::int64_t at, std::int64_t end, typename At<T, K>::type... r)
 
 /// The instructions on chunks of as many vectors as there are K, one register each.
 template <class T, int... K>
@@ -41,9 +42,12 @@ struct Steps {
   using X = Vec<T>;
   using V = typename X::V;
   using Step = void (*)(const ChainCode*, std::int64_t at, std::int64_t end, typename At<T, K>::type...);
-  static constexpr std::int64_t kElements = sizeof...(K) * X::kWidth, kBytes = kElements * static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t kElements = sizeof...(K) * X::kWidth,
+                                kBytes = kElements * static_cast<std::int64_t>(sizeof(T));
 
-  static KASSETTE_FN T* operand(const ChainCode* c, std::int64_t at) { return reinterpret_cast<T*>(c->operand + (at & c->moves)); }
+  static KASSETTE_FN T* operand(const ChainCode* c, std::int64_t at) {
+    return reinterpret_cast<T*>(c->operand + (at & c->moves));
+  }
 
   template <class Op>
   KASSETTE_STEP(unary) {
@@ -74,7 +78,7 @@ struct Steps {
   KASSETTE_STEP(call) {
     T* m = operand(c, at);
     (X::store(m + K * X::kWidth, r), ...);
-    const void* in[2] = {m, m + kElements};   // a second operand is beside the first: the chunk behind it
+    const void* in[2] = {m, m + kElements};  // a second operand is beside the first: the chunk behind it
     c->loop(in, m, kElements, *c->attrs);
     ((r = X::load(m + K * X::kWidth)), ...);
     KASSETTE_NEXT;
@@ -104,7 +108,8 @@ struct Steps {
       X::store(to + i, n - i >= X::kWidth ? X::load(f + i) : n > i ? X::load_part(f + i, n - i) : V(T(1)));
   }
   static void repeat(void* chunk, const void* from) {
-    for (std::int64_t i = 0; i < kElements; i += X::kWidth) X::store(static_cast<T*>(chunk) + i, V(*static_cast<const T*>(from)));
+    for (std::int64_t i = 0; i < kElements; i += X::kWidth)
+      X::store(static_cast<T*>(chunk) + i, V(*static_cast<const T*>(from)));
   }
 };
 template <class T>
@@ -125,7 +130,8 @@ constexpr typename S::Step binary_code() {
 
 // Constant in fact (tests/scripts/exports.sh would find an initialiser), but not by the letter: the casts.
 #define KASSETTE_ERASED(...) reinterpret_cast<ChainStep>(__VA_ARGS__)
-#define KASSETTE_BOTH(step) {KASSETTE_ERASED(S<float>::step), KASSETTE_ERASED(S<double>::step)}
+#define KASSETTE_BOTH(step) \
+  { KASSETTE_ERASED(S<float>::step), KASSETTE_ERASED(S<double>::step) }
 
 template <class S, class List>
 const ChainStep unary_steps = nullptr;
@@ -137,18 +143,19 @@ template <class S, bool kTurned, class... Ops>
 const ChainStep binary_steps<S, kTurned, OpList<Ops...>>[] = {KASSETTE_ERASED(binary_code<S, Ops, kTurned>())...};
 
 template <template <class> class S>
-const ChainTable table = {.chunk_bytes = static_cast<int>(S<float>::kBytes),
-                          .unary = {unary_steps<S<float>, UnaryOps>, unary_steps<S<double>, UnaryOps>},
-                          .binary = {binary_steps<S<float>, false, BinaryOps>, binary_steps<S<double>, false, BinaryOps>},
-                          .turned = {binary_steps<S<float>, true, BinaryOps>, binary_steps<S<double>, true, BinaryOps>},
-                          .call = KASSETTE_BOTH(call),
-                          .load = KASSETTE_BOTH(load),
-                          .store = KASSETTE_BOTH(store),
-                          .fetch = KASSETTE_BOTH(fetch),
-                          .end = KASSETTE_BOTH(end),
-                          .run = {S<float>::run, S<double>::run},
-                          .pad = {S<float>::pad, S<double>::pad},
-                          .repeat = {S<float>::repeat, S<double>::repeat}};
+const ChainTable table = {
+    .chunk_bytes = static_cast<int>(S<float>::kBytes),
+    .unary = {unary_steps<S<float>, UnaryOps>, unary_steps<S<double>, UnaryOps>},
+    .binary = {binary_steps<S<float>, false, BinaryOps>, binary_steps<S<double>, false, BinaryOps>},
+    .turned = {binary_steps<S<float>, true, BinaryOps>, binary_steps<S<double>, true, BinaryOps>},
+    .call = KASSETTE_BOTH(call),
+    .load = KASSETTE_BOTH(load),
+    .store = KASSETTE_BOTH(store),
+    .fetch = KASSETTE_BOTH(fetch),
+    .end = KASSETTE_BOTH(end),
+    .run = {S<float>::run, S<double>::run},
+    .pad = {S<float>::pad, S<double>::pad},
+    .repeat = {S<float>::repeat, S<double>::repeat}};
 
 }  // namespace
 }  // namespace KASSETTE_LEVEL

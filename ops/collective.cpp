@@ -18,9 +18,11 @@ bool is_linear(Reduction how) { return how == Reduction::sum || how == Reduction
 
 void check_reduced(const OpCall& call, DType dtype) {
   const Reduction how = reduction_of(call.attrs);
-  if (how == Reduction::mean && !dtype.is_float()) fail<TypeError>(call.op.name, ": the mean of ", dtype, "; it takes floats (K::cast)");
+  if (how == Reduction::mean && !dtype.is_float())
+    fail<TypeError>(call.op.name, ": the mean of ", dtype, "; it takes floats (K::cast)");
   if (dtype.is_bool() && (how == Reduction::sum || how == Reduction::prod))
-    fail<TypeError>(call.op.name, ": the ", reduction_name(how), " of bool; it takes numbers (K::cast), or max and min, which are any and all");
+    fail<TypeError>(call.op.name, ": the ", reduction_name(how),
+                    " of bool; it takes numbers (K::cast), or max and min, which are any and all");
 }
 
 void list_rule(const OpCall& call, TensorSpec* out) {
@@ -38,7 +40,7 @@ void all_gather_rule(const OpCall& call, TensorSpec* out) {
     out->rank = 1;
     out->dims[0] = size;
   } else if (size > 1) {
-    out->dims[0] = kUnknown;   // other ranks may have more rows, or fewer
+    out->dims[0] = kUnknown;  // other ranks may have more rows, or fewer
   }
 }
 
@@ -61,7 +63,8 @@ void all_to_all_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(0));
   const int size = group_of(call.attrs).size;
   if (out->rank > 0 && out->dims[0] % size > 0)
-    fail<ValueError>("all_to_all: ", call.spec(0), " has ", out->dims[0], " rows, which ", size, " ranks do not divide");
+    fail<ValueError>("all_to_all: ", call.spec(0), " has ", out->dims[0], " rows, which ", size,
+                     " ranks do not divide");
 }
 
 void send_rule(const OpCall& call, TensorSpec* out) {
@@ -125,16 +128,15 @@ void all_reduce_nonlinear_vjp(const VjpContext& r) {
 }
 void reduce_scatter_nonlinear_vjp(const VjpContext& r) {
   const RankGroup& group = group_of(r.attrs);
-  r.din(0) = nonlinear_gradient(reduction_of(r.attrs), r.in(0), all_gather(r.out(), group), all_gather(r.dy(), group), group);
+  r.din(0) =
+      nonlinear_gradient(reduction_of(r.attrs), r.in(0), all_gather(r.out(), group), all_gather(r.dy(), group), group);
 }
 
 Tensors reduce(const Tensors& xs, int root, const RankGroup& group) {
   return apply_all(reduce_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
 
-void send_vjp(const VjpContext& r) {
-  r.din(0) = recv(r.in(0), rank_of(r.attrs), group_of(r.attrs));
-}
+void send_vjp(const VjpContext& r) { r.din(0) = recv(r.in(0), rank_of(r.attrs), group_of(r.attrs)); }
 void recv_vjp(const VjpContext& r) {
   const Tensor sent = send(r.dy(), rank_of(r.attrs), group_of(r.attrs));
   r.din(0) = broadcast_like(sent, r.in(0));
@@ -142,13 +144,15 @@ void recv_vjp(const VjpContext& r) {
 
 void check_rank(const char* what, int rank, const RankGroup& group) {
   if (rank < 0 || rank >= group.size)
-    fail<ValueError>(what, ": there is no rank ", rank, "; the world has ", group.size, group.size == 1 ? " rank" : " ranks");
+    fail<ValueError>(what, ": there is no rank ", rank, "; the world has ", group.size,
+                     group.size == 1 ? " rank" : " ranks");
 }
 void check_peer(const char* what, int rank, const RankGroup& group) {
   check_rank(what, rank, group);
   if (rank == group.rank) fail<ValueError>(what, ": rank ", rank, " is this rank itself");
   if (context().depth > 0)
-    fail<NotImplementedError>(what, ": inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
+    fail<NotImplementedError>(
+        what, ": inside a loop or a branch of K::switch_, whose steps may be computed again; exchange outside of it");
 }
 
 // Note [Ops of many ranks]
@@ -159,69 +163,144 @@ constexpr std::uint8_t kTogether = kView;
 
 }  // namespace
 
-constinit const OpDef all_reduce_op{.name = "all_reduce", .rule = list_rule, .cpu = all_reduce_kernel, .vjp = all_reduce_vjp,
-                                     .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = all_reduce_kernel};
-constinit const OpDef all_reduce_nonlinear_op{.name = "all_reduce_nonlinear", .rule = list_rule, .cpu = all_reduce_kernel,
-                                               .vjp = all_reduce_nonlinear_vjp, .saves_in = ~0u, .saves_out = ~0u, .traits = kTogether,
-                                               .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = all_reduce_kernel};
-constinit const OpDef broadcast_op{.name = "broadcast", .rule = list_rule, .cpu = broadcast_kernel,
-                                    .vjp = [](const VjpContext& r) {
-                                      list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
-                                    },
-                                    .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = broadcast_kernel};
-constinit const OpDef reduce_op{.name = "reduce", .rule = list_rule, .cpu = reduce_kernel,
-                                 .vjp = [](const VjpContext& r) {
-                                   list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
-                                 },
-                                 .traits = kTogether, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = reduce_kernel};
-constinit const OpDef all_gather_op{.name = "all_gather", .rule = all_gather_rule, .cpu = all_gather_kernel,
-                                     .vjp = [](const VjpContext& r) {
-                                       const RankGroup& group = group_of(r.attrs);
-                                       if (r.spec(0).rank != 0) r.din(0) = reduce_scatter(r.dy(), Reduction::sum, group, r.in(0));
-                                       else r.din(0) = all_reduce({r.dy()}, Reduction::sum, group)[0][group.rank];
-                                     },
-                                     .traits = kTogether, .cuda = all_gather_kernel};
-constinit const OpDef reduce_scatter_op{.name = "reduce_scatter", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
-                                         .vjp = [](const VjpContext& r) {
-                                           const RankGroup& group = group_of(r.attrs);
-                                           const Tensor every = all_gather(r.dy(), group);
-                                           r.din(0) = reduction_of(r.attrs) == Reduction::mean ? every / static_cast<double>(group.size) : every;
-                                         },
-                                         .shape_only = 2, .traits = kTogether, .cuda = reduce_scatter_kernel};
-constinit const OpDef reduce_scatter_nonlinear_op{.name = "reduce_scatter_nonlinear", .rule = reduce_scatter_rule, .cpu = reduce_scatter_kernel,
-                                                   .vjp = reduce_scatter_nonlinear_vjp, .saves_in = 1, .saves_out = 1, .traits = kTogether,
-                                                   .cuda = reduce_scatter_kernel};
-constinit const OpDef shard_op{.name = "shard", .rule = shard_rule, .cpu = shard_kernel,
-                                .vjp = [](const VjpContext& r) { r.din(0) = apply1(unshard_like_op, r.attrs, {r.dy(), r.in(0)}); },
-                                .traits = kView, .cuda = shard_kernel};
-constinit const OpDef unshard_like_op{.name = "unshard_like", .rule = embed_rule, .cpu = unshard_kernel,
-                                       .vjp = [](const VjpContext& r) { r.din(0) = apply1(shard_op, r.attrs, {r.dy()}); },
-                                       .shape_only = 2, .cuda = unshard_kernel};
-constinit const OpDef all_to_all_op{.name = "all_to_all", .rule = all_to_all_rule, .cpu = all_to_all_kernel,
-                                     .vjp = [](const VjpContext& r) { r.din(0) = all_to_all(r.dy(), group_of(r.attrs)); },
-                                     .traits = kTogether, .cuda = all_to_all_kernel};
-constinit const OpDef send_op{.name = "send", .rule = send_rule, .cpu = send_kernel, .vjp = send_vjp,
-                               .traits = kTogether | kPrints, .cuda = send_kernel};
-constinit const OpDef recv_op{.name = "recv", .rule = same_rule, .cpu = recv_kernel, .vjp = recv_vjp, .shape_only = 1,
-                               .traits = kTogether | kPrints, .cuda = recv_kernel};
+constinit const OpDef all_reduce_op{.name = "all_reduce",
+                                    .rule = list_rule,
+                                    .cpu = all_reduce_kernel,
+                                    .vjp = all_reduce_vjp,
+                                    .traits = kTogether,
+                                    .n_out = 0,
+                                    .outputs = outputs_in<CollectiveAttrs>,
+                                    .cuda = all_reduce_kernel};
+constinit const OpDef all_reduce_nonlinear_op{.name = "all_reduce_nonlinear",
+                                              .rule = list_rule,
+                                              .cpu = all_reduce_kernel,
+                                              .vjp = all_reduce_nonlinear_vjp,
+                                              .saves_in = ~0u,
+                                              .saves_out = ~0u,
+                                              .traits = kTogether,
+                                              .n_out = 0,
+                                              .outputs = outputs_in<CollectiveAttrs>,
+                                              .cuda = all_reduce_kernel};
+constinit const OpDef broadcast_op{
+    .name = "broadcast",
+    .rule = list_rule,
+    .cpu = broadcast_kernel,
+    .vjp =
+        [](const VjpContext& r) {
+          list_vjp(r, 0, [&](const Tensors& dy) { return reduce(dy, rank_of(r.attrs), group_of(r.attrs)); });
+        },
+    .traits = kTogether,
+    .n_out = 0,
+    .outputs = outputs_in<CollectiveAttrs>,
+    .cuda = broadcast_kernel};
+constinit const OpDef reduce_op{
+    .name = "reduce",
+    .rule = list_rule,
+    .cpu = reduce_kernel,
+    .vjp =
+        [](const VjpContext& r) {
+          list_vjp(r, 0, [&](const Tensors& dy) { return broadcast(dy, rank_of(r.attrs), group_of(r.attrs)); });
+        },
+    .traits = kTogether,
+    .n_out = 0,
+    .outputs = outputs_in<CollectiveAttrs>,
+    .cuda = reduce_kernel};
+constinit const OpDef all_gather_op{.name = "all_gather",
+                                    .rule = all_gather_rule,
+                                    .cpu = all_gather_kernel,
+                                    .vjp =
+                                        [](const VjpContext& r) {
+                                          const RankGroup& group = group_of(r.attrs);
+                                          if (r.spec(0).rank != 0)
+                                            r.din(0) = reduce_scatter(r.dy(), Reduction::sum, group, r.in(0));
+                                          else r.din(0) = all_reduce({r.dy()}, Reduction::sum, group)[0][group.rank];
+                                        },
+                                    .traits = kTogether,
+                                    .cuda = all_gather_kernel};
+constinit const OpDef reduce_scatter_op{
+    .name = "reduce_scatter",
+    .rule = reduce_scatter_rule,
+    .cpu = reduce_scatter_kernel,
+    .vjp =
+        [](const VjpContext& r) {
+          const RankGroup& group = group_of(r.attrs);
+          const Tensor every = all_gather(r.dy(), group);
+          r.din(0) = reduction_of(r.attrs) == Reduction::mean ? every / static_cast<double>(group.size) : every;
+        },
+    .shape_only = 2,
+    .traits = kTogether,
+    .cuda = reduce_scatter_kernel};
+constinit const OpDef reduce_scatter_nonlinear_op{.name = "reduce_scatter_nonlinear",
+                                                  .rule = reduce_scatter_rule,
+                                                  .cpu = reduce_scatter_kernel,
+                                                  .vjp = reduce_scatter_nonlinear_vjp,
+                                                  .saves_in = 1,
+                                                  .saves_out = 1,
+                                                  .traits = kTogether,
+                                                  .cuda = reduce_scatter_kernel};
+constinit const OpDef shard_op{.name = "shard",
+                               .rule = shard_rule,
+                               .cpu = shard_kernel,
+                               .vjp =
+                                   [](const VjpContext& r) {
+                                     r.din(0) = apply1(unshard_like_op, r.attrs, {r.dy(), r.in(0)});
+                                   },
+                               .traits = kView,
+                               .cuda = shard_kernel};
+constinit const OpDef unshard_like_op{
+    .name = "unshard_like",
+    .rule = embed_rule,
+    .cpu = unshard_kernel,
+    .vjp = [](const VjpContext& r) { r.din(0) = apply1(shard_op, r.attrs, {r.dy()}); },
+    .shape_only = 2,
+    .cuda = unshard_kernel};
+constinit const OpDef all_to_all_op{
+    .name = "all_to_all",
+    .rule = all_to_all_rule,
+    .cpu = all_to_all_kernel,
+    .vjp = [](const VjpContext& r) { r.din(0) = all_to_all(r.dy(), group_of(r.attrs)); },
+    .traits = kTogether,
+    .cuda = all_to_all_kernel};
+constinit const OpDef send_op{.name = "send",
+                              .rule = send_rule,
+                              .cpu = send_kernel,
+                              .vjp = send_vjp,
+                              .traits = kTogether | kPrints,
+                              .cuda = send_kernel};
+constinit const OpDef recv_op{.name = "recv",
+                              .rule = same_rule,
+                              .cpu = recv_kernel,
+                              .vjp = recv_vjp,
+                              .shape_only = 1,
+                              .traits = kTogether | kPrints,
+                              .cuda = recv_kernel};
 
 Tensors all_reduce(const Tensors& xs, Reduction how, const RankGroup& group) {
   if (xs.empty()) return {};
-  return attribute_errors("all_reduce", [&] { return apply_all(is_linear(how) ? all_reduce_op : all_reduce_nonlinear_op, collective_attrs(xs.size(), group, how), xs); });
+  return attribute_errors("all_reduce", [&] {
+    return apply_all(is_linear(how) ? all_reduce_op : all_reduce_nonlinear_op, collective_attrs(xs.size(), group, how),
+                     xs);
+  });
 }
 Tensors broadcast(const Tensors& xs, int root, const RankGroup& group) {
   check_rank("broadcast", root, group);
   if (xs.empty()) return {};
   return apply_all(broadcast_op, collective_attrs(xs.size(), group, Reduction::sum, root), xs);
 }
-Tensor all_gather(const Tensor& x, const RankGroup& group) { return apply1(all_gather_op, collective_attrs(0, group), {x}); }
+Tensor all_gather(const Tensor& x, const RankGroup& group) {
+  return apply1(all_gather_op, collective_attrs(0, group), {x});
+}
 Tensor reduce_scatter(const Tensor& x, Reduction how, const RankGroup& group, const Tensor& like) {
   const CollectiveAttrs attrs = collective_attrs(0, group, how);
   if (like.defined()) return apply1(reduce_scatter_op, attrs, {x, like});
-  return attribute_errors("reduce_scatter", [&] { return apply1(is_linear(how) ? reduce_scatter_op : reduce_scatter_nonlinear_op, attrs, {x}); });
+  return attribute_errors("reduce_scatter", [&] {
+    return apply1(is_linear(how) ? reduce_scatter_op : reduce_scatter_nonlinear_op, attrs, {x});
+  });
 }
 Tensor shard(const Tensor& x, const RankGroup& group) { return apply1(shard_op, collective_attrs(0, group), {x}); }
-Tensor all_to_all(const Tensor& x, const RankGroup& group) { return apply1(all_to_all_op, collective_attrs(0, group), {x}); }
+Tensor all_to_all(const Tensor& x, const RankGroup& group) {
+  return apply1(all_to_all_op, collective_attrs(0, group), {x});
+}
 Tensor send(const Tensor& x, int to, const RankGroup& group) {
   check_peer("send", to, group);
   return apply1(send_op, collective_attrs(0, group, Reduction::sum, to), {x});

@@ -20,7 +20,7 @@ std::uint64_t number_of(const OpCall& call, bool rows_differ) {
   mix(hash, static_cast<std::uint64_t>(reduction_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(rank_of(call.attrs)));
   mix(hash, static_cast<std::uint64_t>(call.n_in));
-  mix(hash, call.device.type());   // of the same kind on all ranks: they take one way
+  mix(hash, call.device.type());  // of the same kind on all ranks: they take one way
   for (int i = 0; i < call.n_in; ++i) {
     const TensorSpec& s = call.spec(i);
     mix(hash, s.dtype.code());
@@ -44,7 +44,7 @@ std::string words_of(const OpCall& call) {
   for (int i = 0; i < std::min(call.n_in, kShown); ++i)
     words += text(i ? ", " : "", call.spec(i).dtype, " ", shape_text(call.spec(i)));
   if (call.n_in > kShown) words += text(" and ", call.n_in - kShown, " more");
-  if (call.device != cpu) words += " on a GPU";   // which one is each rank's own affair
+  if (call.device != cpu) words += " on a GPU";  // which one is each rank's own affair
   return words;
 }
 

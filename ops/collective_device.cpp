@@ -20,7 +20,8 @@ namespace kassette {
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
   GpuRanks& gpus = group_of(call.attrs).gpus;
-  if (!gpus.met.load(std::memory_order_acquire)) together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
+  if (!gpus.met.load(std::memory_order_acquire))
+    together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
   if (gpus.comm && gpus.device != call.device)
     prepared(call, [&]() -> DeviceCommunicator* {
       fail<ValueError>(words_of(call), ": it is on ", call.device, ", and this world exchanges from ", gpus.device,
@@ -57,7 +58,7 @@ class Parts {
     for (DevicePart& part : parts_) {
       const int size = packed_size(part.dtype, how);
       if (!size || !part.count) continue;
-      rooms_.push_back(Storage::allocate(part.count * size, call.device));   // goes back in the order of the stream
+      rooms_.push_back(Storage::allocate(part.count * size, call.device));  // goes back in the order of the stream
       part.room = rooms_.back()->data;
     }
   }
@@ -69,14 +70,17 @@ class Parts {
   std::vector<Ref<Storage>> rooms_;
 };
 
-int divisor_of(const OpCall& call, const RankGroup& group) { return reduction_of(call.attrs) == Reduction::mean ? group.size : 1; }
+int divisor_of(const OpCall& call, const RankGroup& group) {
+  return reduction_of(call.attrs) == Reduction::mean ? group.size : 1;
+}
 
 }  // namespace
 
 void direct_all_reduce(const OpCall& call, DeviceCommunicator& comm) {
   const Combine how = combine_of(reduction_of(call.attrs));
   const Parts parts = prepared(call, [&] { return Parts(call, call.n_in, how); });
-  directly(call, comm, [&](RankGroup& group) { comm.all_reduce(parts.data(), parts.size(), how, divisor_of(call, group)); });
+  directly(call, comm,
+           [&](RankGroup& group) { comm.all_reduce(parts.data(), parts.size(), how, divisor_of(call, group)); });
 }
 
 void direct_broadcast(const OpCall& call, DeviceCommunicator& comm) {

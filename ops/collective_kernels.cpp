@@ -48,11 +48,13 @@ std::byte* bytes_of(const Ref<Storage>& block) { return static_cast<std::byte*>(
 /// Where the bytes are that MPI is given.
 enum class Where {
   host,
-  anywhere,   // they are only moved: on the GPU, where MPI takes them there
+  anywhere,  // they are only moved: on the GPU, where MPI takes them there
 };
 
 /// Whether a call gives MPI memory of its GPU.
-bool stays_on_gpu(const OpCall& call, Where where) { return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory(); }
+bool stays_on_gpu(const OpCall& call, Where where) {
+  return where == Where::anywhere && call.device != cpu && transport_takes_gpu_memory();
+}
 
 /// The elements of an input.
 class HostInput {
@@ -61,7 +63,7 @@ class HostInput {
     const std::int64_t bytes = call.spec(i).bytes();
     if (call.device == cpu || bytes == 0) return;
     if (stays_on_gpu(call, where)) {
-      backend_of(call.device).synchronize();   // MPI knows nothing of the stream
+      backend_of(call.device).synchronize();  // MPI knows nothing of the stream
       return;
     }
     copy_ = host_block(bytes, call.device);
@@ -82,7 +84,7 @@ class HostOutput {
     allocate_output(out_, device_);
     if (device_ == cpu) return;
     if (stays_on_gpu(call, where)) {
-      backend_of(device_).synchronize();   // the memory was another tensor's before
+      backend_of(device_).synchronize();  // the memory was another tensor's before
       return;
     }
     copy_ = host_block(out_.bytes(), device_);
@@ -116,7 +118,7 @@ void divide(std::byte* data, DType dtype, std::int64_t n, int by) {
 
 // ---- lists in few messages -------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kBucket = std::int64_t(32) << 20;   // bytes of one message; a larger tensor is one of its own
+constexpr std::int64_t kBucket = std::int64_t(32) << 20;  // bytes of one message; a larger tensor is one of its own
 
 /// The tensors of a list and the buffers in which they travel: those of one dtype are packed into buffers of up to kBucket bytes, in
 /// order, the same on all ranks, since their lists are alike. Everything is allocated by the constructor.
@@ -126,7 +128,8 @@ class Lists {
   Lists(const OpCall& call, DType (*wire)(DType)) {
     items_.reserve(static_cast<std::size_t>(call.n_in));
     for (int i = 0; i < call.n_in; ++i)
-      items_.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype, call.spec(i).numel() == 0});
+      items_.push_back({HostInput(call, i), HostOutput(call, i), call.spec(i).numel(), call.spec(i).dtype,
+                        call.spec(i).numel() == 0});
     for (std::size_t first = 0; first < items_.size(); ++first)
       if (!items_[first].placed) buckets_.push_back(bucket_from(first, wire));
   }
@@ -160,13 +163,13 @@ class Lists {
     HostOutput out;
     std::int64_t n;
     DType dtype;
-    bool placed;   // in a bucket; empty tensors need none
+    bool placed;  // in a bucket; empty tensors need none
   };
   struct Bucket {
     std::vector<Item*> items;
     std::int64_t n = 0;
     DType dtype;
-    Ref<Storage> packed;   // null: the one item is sent from where it is
+    Ref<Storage> packed;  // null: the one item is sent from where it is
   };
 
   Bucket bucket_from(std::size_t first, DType (*wire)(DType)) {
@@ -247,13 +250,14 @@ void all_gather_kernel(const OpCall& call) {
 
 void reduce_scatter_kernel(const OpCall& call) {
   if (alone(call)) return;
-  if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/call.n_in > 1)) return direct_reduce_scatter(call, *comm);
+  if (DeviceCommunicator* comm = direct_way(call, /*rows_differ=*/call.n_in > 1))
+    return direct_reduce_scatter(call, *comm);
   const std::int64_t n_in = call.spec(0).numel(), n_out = call.out[0]->numel();
   const DType dtype = call.spec(0).dtype, wire = combined_dtype(dtype);
   struct Buffers {
     HostInput from;
     HostOutput to;
-    Ref<Storage> wide, part;   // where elements travel in another dtype
+    Ref<Storage> wide, part;  // where elements travel in another dtype
   };
   Buffers b = prepared(call, [&] {
     const bool converts = wire != dtype;
@@ -315,7 +319,8 @@ template <class F>
 void with_peer(const OpCall& call, const char* direction, F exchange) {
   RankGroup& group = group_of(call.attrs);
   const std::function<std::string()> words = [&] {
-    return text(call.op.name, " ", direction, " rank ", rank_of(call.attrs), " of ", call.spec(0).dtype, " ", shape_text(call.spec(0)));
+    return text(call.op.name, " ", direction, " rank ", rank_of(call.attrs), " of ", call.spec(0).dtype, " ",
+                shape_text(call.spec(0)));
   };
   RankCall held(group, words);
   try {
@@ -350,8 +355,9 @@ void send_kernel(const OpCall& call) {
   }
   with_peer(call, "to", [&](Communicator& comm) {
     const void* data = held->data;
-    comm.send(&header, sizeof header, data, bytes, rank_of(call.attrs), [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); },
-              held.release());
+    comm.send(
+        &header, sizeof header, data, bytes, rank_of(call.attrs),
+        [](void* s) { Ref<Storage>::drop(static_cast<Storage*>(s)); }, held.release());
   });
 }
 
@@ -364,9 +370,9 @@ void recv_kernel(const OpCall& call) {
     const Body& out = *call.out[0];
     if (sent.dtype != out.dtype || !sent.same_shape(out)) {
       Ref<Storage> unread = host_block(sent.bytes());
-      comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));   // so that the next message is the next
-      fail<ValueError>("recv: rank ", rank_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent), ", expected ", out.dtype, " ",
-                       shape_text(out));
+      comm.recv_data(unread->data, sent.bytes(), rank_of(call.attrs));  // so that the next message is the next
+      fail<ValueError>("recv: rank ", rank_of(call.attrs), " sends ", sent.dtype, " ", shape_text(sent), ", expected ",
+                       out.dtype, " ", shape_text(out));
     }
     comm.recv_data(to.data(), out.bytes(), rank_of(call.attrs));
   });

@@ -9,13 +9,14 @@ const char* reduction_name(Reduction how);
 /// The attributes of a collective op.
 struct CollectiveAttrs {
   static constexpr const char* attrs_name = "collective";
-  std::int64_t n_out;      // the number of tensors of a list
+  std::int64_t n_out;  // the number of tensors of a list
   std::int32_t group;
-  std::int32_t rank;       // of a broadcast, a send, ...
+  std::int32_t rank;  // of a broadcast, a send, ...
   Reduction reduction;
-  bool aside;              // of a job: in the background
+  bool aside;  // of a job: in the background
 };
-inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum, int rank = 0) {
+inline CollectiveAttrs collective_attrs(std::int64_t n, const RankGroup& group, Reduction how = Reduction::sum,
+                                        int rank = 0) {
   return {n, group.id, rank, how, /*aside=*/false};
 }
 inline RankGroup& group_of(const Attrs& attrs) { return rank_group(attrs.as<CollectiveAttrs>().group); }

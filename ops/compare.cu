@@ -22,7 +22,8 @@ struct Not {
 
 template <class Op>
 void run(const OpCall& call) {
-  for_dtype<Op::takes>(call.spec(1).dtype, [&](auto* p) { launch_each<2>(call, Each<Op, std::remove_pointer_t<decltype(p)>>{}); });
+  for_dtype<Op::takes>(call.spec(1).dtype,
+                       [&](auto* p) { launch_each<2>(call, Each<Op, std::remove_pointer_t<decltype(p)>>{}); });
 }
 
 template <class... Ops>

@@ -5,14 +5,14 @@
 
 namespace kassette {
 
-#define KASSETTE_COMPARISON(Name, text, kinds, expression)  \
-  struct Name {                                              \
-    static constexpr const char* name = text;                \
-    static constexpr Domain takes = Domain::kinds;            \
-    template <class V>                                       \
-    KASSETTE_FN static bool value(const V& a, const V& b) {  \
-      return expression;                                     \
-    }                                                        \
+#define KASSETTE_COMPARISON(Name, text, kinds, expression) \
+  struct Name { \
+    static constexpr const char* name = text; \
+    static constexpr Domain takes = Domain::kinds; \
+    template <class V> \
+    KASSETTE_FN static bool value(const V& a, const V& b) { \
+      return expression; \
+    } \
   };
 KASSETTE_COMPARISON(Equal, "equal", anything, a == b)
 KASSETTE_COMPARISON(NotEqual, "not_equal", anything, a != b)
@@ -20,7 +20,7 @@ KASSETTE_COMPARISON(Less, "less", numbers, a < b)
 KASSETTE_COMPARISON(LessEqual, "less_equal", numbers, a <= b)
 KASSETTE_COMPARISON(Greater, "greater", numbers, a > b)
 KASSETTE_COMPARISON(GreaterEqual, "greater_equal", numbers, a >= b)
-KASSETTE_COMPARISON(LogicalAnd, "logical_and", bools, a & b)
+KASSETTE_COMPARISON(LogicalAnd, "logical_and", bools, a& b)
 KASSETTE_COMPARISON(LogicalOr, "logical_or", bools, a | b)
 #undef KASSETTE_COMPARISON
 

@@ -23,10 +23,11 @@ void share_input(const OpCall& call, int i) {
   call.out[0]->offset = v.offset;
 }
 
-void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use)(void*, const SparseView&), void* state) {
+void with_sparse_index(const OpCall& call, int dense_shape, int part, void (*use)(void*, const SparseView&),
+                       void* state) {
   TensorSpec shape;
   dims_from(call, dense_shape, &shape);
-  std::unique_ptr<SparseIndex> made;   // its memory on the device goes back in the order of the stream
+  std::unique_ptr<SparseIndex> made;  // its memory on the device goes back in the order of the stream
   const SparseIndex& index = SparseIndex::behind(call.op.name, *call.in[0].body, shape, made);
   use(state, index.on(call.device, static_cast<SparseView::Part>(part)));
 }
@@ -37,8 +38,14 @@ static_assert(kFaultNumbers == kRefusalNumbers);
 
 bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
   if (plugin.chain_abi != kChainAbi) return false;
-  *services = {allocate_output, share_input, with_sparse_index, &device_conv_limits, &tf32_flag(),
-               [](int refusal, const std::int64_t* numbers, bool late) { refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once); }};
+  *services = {allocate_output,
+               share_input,
+               with_sparse_index,
+               &device_conv_limits,
+               &tf32_flag(),
+               [](int refusal, const std::int64_t* numbers, bool late) {
+                 refuse(static_cast<Refusal>(refusal), numbers, late ? Said::later : Said::at_once);
+               }};
   device_moves() = plugin.moves;
   const std::vector<const OpDef*> rows = all_ops();
   for (int i = 0; i < plugin.n_kernels; ++i) {
@@ -49,7 +56,9 @@ bool connect_plugin(const DevicePlugin& plugin, HostServices* services) {
         row->cuda = kernel.run;
         known = true;
       }
-    if (!known) log_warning(std::string("libkassette_cuda.so has a kernel for \"") + kernel.op + "\", which is not an op of this library");
+    if (!known)
+      log_warning(std::string("libkassette_cuda.so has a kernel for \"") + kernel.op +
+                  "\", which is not an op of this library");
   }
   return true;
 }

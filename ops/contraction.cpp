@@ -10,7 +10,7 @@ namespace {
 struct Side {
   const std::byte* data;
   std::int64_t stride[kLabels] = {};
-  std::uint32_t has = 0;   // labels along which it has more than one element
+  std::uint32_t has = 0;  // labels along which it has more than one element
 
   Side(const Labels& labels, const TensorSpec& spec, const std::byte* bytes) : data(bytes) {
     std::int64_t step = 1;
@@ -44,7 +44,8 @@ struct Group {
 };
 
 /// Copies an operand so that its axes stand in the order of the three groups.
-void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inner, const std::int64_t* dims, int item, Rearranger& to_order) {
+void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inner, const std::int64_t* dims, int item,
+               Rearranger& to_order) {
   Strided layout;
   std::int64_t count = 1, to[kLabels] = {};
   for (const Group* g : {&inner, &outer, &batch})
@@ -61,8 +62,8 @@ void rearrange(Side& s, const Group& batch, const Group& outer, const Group& inn
 }
 
 /// One side of the product. kept: its axis in the result; outer axes that cannot join it become repeats.
-void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group& summed, std::int64_t work, const std::int64_t* dims, int item,
-               Rearranger& to_order, Group* loops) {
+void join_kept(Side& s, Side& out, const Group& batch, Group& kept, const Group& summed, std::int64_t work,
+               const std::int64_t* dims, int item, Rearranger& to_order, Group* loops) {
   int from = 0;
   while (from + 1 < kept.n && !(kept.joins(s, dims, from) && kept.joins(out, dims, from))) ++from;
   // Many small products cost more than one copy that makes them one, if the result lets them join.
@@ -89,7 +90,8 @@ bool takes(const Group& kept, const Group& summed, const Side& s, const std::int
 
 }  // namespace
 
-ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, const std::byte* b_data, int item, Rearranger& to_order) {
+ContractionPlan plan_contraction(const OpCall& call, const std::byte* a_data, const std::byte* b_data, int item,
+                                 Rearranger& to_order) {
   const ContractionForm& f = call.attrs.as<ContractionForm>();
   ContractionPlan p{};
   Side a(f.a, call.spec(0), a_data), b(f.b, call.spec(1), b_data), out(f.out, *call.out[0], nullptr);

@@ -13,7 +13,7 @@ namespace kassette {
 // one of a (or b) and the result stays. All products of the library and all their adjoints are of this form: the adjoint
 // for a contracts the cotangent with b and gives the labels of a. Labels depend on ranks alone, never on sizes.
 inline constexpr int kLabels = 16;
-inline constexpr int kOne = 15;   // an axis of size 1 that the result has beside those of a and b
+inline constexpr int kOne = 15;  // an axis of size 1 that the result has beside those of a and b
 
 enum class User : std::uint8_t { matmul, dot, batch_dot };
 
@@ -28,7 +28,7 @@ struct Labels {
 struct ContractionForm {
   static constexpr const char* attrs_name = "matmul";
   Labels a, b, out;
-  bool broadcast = false;   // a batch axis of size 1 meets any size
+  bool broadcast = false;  // a batch axis of size 1 meets any size
   User user = User::matmul;
 };
 
@@ -40,7 +40,7 @@ ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_a
 
 /// A product of two matrices into a matrix, without decoding: transposes as flags.
 struct MatrixForm {
-  bool plain, swapped, ta, tb;   // swapped: the rows of the result are of the second operand
+  bool plain, swapped, ta, tb;  // swapped: the rows of the result are of the second operand
   explicit MatrixForm(const Attrs& attrs) : MatrixForm(attrs.as<ContractionForm>()) {}
   explicit MatrixForm(const ContractionForm& f) : plain(false), swapped(false), ta(false), tb(false) {
     if (f.a.rank != 2 || f.b.rank != 2 || f.out.rank != 2) return;
@@ -70,6 +70,7 @@ struct ContractionPlan {
   const std::byte *a, *b;
 };
 /// For a call whose operands and result are not empty.
-ContractionPlan plan_contraction(const OpCall& call, const std::byte* a, const std::byte* b, int item, Rearranger& rearranger);
+ContractionPlan plan_contraction(const OpCall& call, const std::byte* a, const std::byte* b, int item,
+                                 Rearranger& rearranger);
 
 }  // namespace kassette

@@ -10,28 +10,34 @@
 namespace kassette {
 namespace {
 
-
 bool known(std::int64_t n) { return n >= 0; }
 
 void check_floats(const TensorSpec& x, const TensorSpec& w) {
-  if (!x.dtype.is_float()) fail<TypeError>("convolution: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!x.dtype.is_float())
+    fail<TypeError>("convolution: x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
   if (x.dtype != w.dtype)
-    fail<TypeError>("convolution: x is ", x.dtype, ", the kernel is ", w.dtype, "; cast one of them (K::cast), tensors are not promoted");
+    fail<TypeError>("convolution: x is ", x.dtype, ", the kernel is ", w.dtype,
+                    "; cast one of them (K::cast), tensors are not promoted");
 }
 
 /// Rank and sizes of a kernel, none of which may be 0, against channels of its input.
 void check_kernel(const ConvForm& how, const TensorSpec& w, std::int64_t channels, const TensorSpec& x, int of_kernel) {
   if (w.rank < 0) return;
   if (w.rank != how.axes + 2)
-    fail<ValueError>("convolution: the kernel has shape ", w, "; it takes rank ", how.axes + 2, ": (size of each axis..., ",
-                     how.depthwise ? "channels, multiplier)" : of_kernel == how.axes ? "input channels, output channels)" : "output channels, input channels)");
+    fail<ValueError>("convolution: the kernel has shape ", w, "; it takes rank ", how.axes + 2,
+                     ": (size of each axis..., ",
+                     how.depthwise           ? "channels, multiplier)"
+                     : of_kernel == how.axes ? "input channels, output channels)"
+                                             : "output channels, input channels)");
   for (int i = 0; i < w.rank; ++i)
     if (w.dims[i] == 0) fail<ValueError>("convolution: the kernel has shape ", w, "; no size of a kernel is 0");
   for (int i = 0; how.pointwise && i < how.axes; ++i)
-    if (known(w.dims[i]) && w.dims[i] != 1) fail<ValueError>("convolution: the pointwise kernel has shape ", w, "; its spatial sizes are 1");
+    if (known(w.dims[i]) && w.dims[i] != 1)
+      fail<ValueError>("convolution: the pointwise kernel has shape ", w, "; its spatial sizes are 1");
   if (channels == 0) fail<ValueError>("convolution: x has shape ", x, "; it has no channels");
   if (differ(w.dims[of_kernel], channels))
-    fail<ValueError>("convolution: x ", x, " has ", channels, " channels, and the kernel ", w, " takes ", w.dims[of_kernel]);
+    fail<ValueError>("convolution: x ", x, " has ", channels, " channels, and the kernel ", w, " takes ",
+                     w.dims[of_kernel]);
 }
 
 /// The window along an axis whose kernel size is known; throws where it spans more than can be addressed.
@@ -40,7 +46,8 @@ WindowAxis column_slice_of(const ConvForm& how, int axis, const TensorSpec& w) {
   window.size = w.dims[axis];
   std::int64_t span;
   if (__builtin_mul_overflow(window.size - 1, window.dilation, &span) || span > kMostBytes)
-    fail<ValueError>("convolution: a kernel of shape ", w, " with dilation ", window.dilation, " spans more than can be addressed");
+    fail<ValueError>("convolution: a kernel of shape ", w, " with dilation ", window.dilation,
+                     " spans more than can be addressed");
   return window;
 }
 
@@ -52,8 +59,9 @@ std::int64_t positions(const ConvForm& how, int axis, const TensorSpec& x, const
   else if (window.padding == Padding::valid) return kUnknown;
   if (!known(n)) return kUnknown;
   if (window.padding == Padding::valid && n < window.extent())
-    fail<ValueError>("convolution: x ", x, " is smaller than the kernel ", w, window.dilation > 1 ? " with its dilation" : "",
-                     ": ", n, " against ", window.extent(), "; padding \"same\" takes any size");
+    fail<ValueError>("convolution: x ", x, " is smaller than the kernel ", w,
+                     window.dilation > 1 ? " with its dilation" : "", ": ", n, " against ", window.extent(),
+                     "; padding \"same\" takes any size");
   return window.positions(n);
 }
 
@@ -62,7 +70,8 @@ std::int64_t channels_out(const ConvForm& how, const TensorSpec& w, const Tensor
   if (!how.depthwise) return w.dims[how.axes + 1];
   std::int64_t c = known(w.dims[how.axes]) ? w.dims[how.axes] : channels, m = w.dims[how.axes + 1], out;
   if (!known(c) || !known(m)) return kUnknown;
-  if (__builtin_mul_overflow(c, m, &out)) fail<ValueError>("convolution: x ", x, " with a kernel ", w, " has more channels than can be addressed");
+  if (__builtin_mul_overflow(c, m, &out))
+    fail<ValueError>("convolution: x ", x, " with a kernel ", w, " has more channels than can be addressed");
   return out;
 }
 
@@ -88,13 +97,16 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
   check_rank("convolution", how, dy, "x");
   const DimValues dims = read_dims(call, 2);
   if (dims.rank >= 0 && dims.rank != how.axes + 2)
-    fail<ValueError>("convolution: output_shape ", dims, " has ", dims.rank, " entries; it takes ", how.axes + 2, ", the batch and the channels among them");
+    fail<ValueError>("convolution: output_shape ", dims, " has ", dims.rank, " entries; it takes ", how.axes + 2,
+                     ", the batch and the channels among them");
   std::int64_t channels = dy.rank < 0 ? kUnknown : dy.dims[how.channel_axis()];
   if (!how.depthwise) check_kernel(how, w, channels, dy, how.axes + 1);
   out->dtype = dy.dtype;
   out->rank = static_cast<std::int8_t>(how.axes + 2);
   auto entry = [&](int axis) { return dims.rank < 0 || dims.is_unknown(axis) ? kUnknown : dims.at[axis]; };
-  auto refuse = [&](auto... why) { fail<ValueError>("convolution: output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...); };
+  auto refuse = [&](auto... why) {
+    fail<ValueError>("convolution: output_shape ", dims, " for x ", dy, " and a kernel ", w, ": ", why...);
+  };
   const std::int64_t batch = dy.rank < 0 ? kUnknown : dy.dims[0];
   if (differ(entry(0), batch)) refuse("the batch is ", batch);
   out->dims[0] = known(batch) ? batch : std::max(entry(0), kUnknown);
@@ -107,12 +119,15 @@ void input_gradient_rule(const OpCall& call, TensorSpec* out) {
     const int axis = how.space_axis(i);
     std::int64_t n = entry(axis), have = dy.rank < 0 ? kUnknown : dy.dims[axis];
     out->dims[axis] = n;
-    if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0) refuse("the sizes of space have to be given (None is shown as -1)");
+    if (dims.rank >= 0 && !dims.is_unknown(axis) && n < 0)
+      refuse("the sizes of space have to be given (None is shown as -1)");
     WindowAxis window = how.window[i];
     if (!known(n) || !known(have)) continue;
     if (w.rank >= 0 && known(w.dims[i])) window = column_slice_of(how, i, w);
     else if (window.padding == Padding::valid) continue;
-    if (window.positions(n) != have) refuse("a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ", have);
+    if (window.positions(n) != have)
+      refuse("a convolution of ", n, " elements with this stride and padding gives ", window.positions(n), ", x has ",
+             have);
   }
 }
 
@@ -146,39 +161,48 @@ void kernel_gradient_vjp(const VjpContext& r) {
 
 }  // namespace
 
-constinit const OpDef convolution_op{
-    .name = "convolution", .rule = rule, .cpu = run_convolution, .vjp = vjp, .saves_in = 3, .with_bias = convolve_with_bias};
+constinit const OpDef convolution_op{.name = "convolution",
+                                     .rule = rule,
+                                     .cpu = run_convolution,
+                                     .vjp = vjp,
+                                     .saves_in = 3,
+                                     .with_bias = convolve_with_bias};
 constinit const OpDef convolution_input_gradient_op{.name = "convolution_input_gradient",
-                                                     .rule = input_gradient_rule,
-                                                     .cpu = run_convolution_input_gradient,
-                                                     .vjp = input_gradient_vjp,
-                                                     .saves_in = 3,
-                                                     .host = 4};
+                                                    .rule = input_gradient_rule,
+                                                    .cpu = run_convolution_input_gradient,
+                                                    .vjp = input_gradient_vjp,
+                                                    .saves_in = 3,
+                                                    .host = 4};
 constinit const OpDef convolution_kernel_gradient_op{.name = "convolution_kernel_gradient",
-                                                      .rule = kernel_gradient_rule,
-                                                      .cpu = run_convolution_kernel_gradient,
-                                                      .vjp = kernel_gradient_vjp,
-                                                      .saves_in = 3,
-                                                      .shape_only = 4};
+                                                     .rule = kernel_gradient_rule,
+                                                     .cpu = run_convolution_kernel_gradient,
+                                                     .vjp = kernel_gradient_vjp,
+                                                     .saves_in = 3,
+                                                     .shape_only = 4};
 
 constinit DeviceConvLimits device_conv_limits;
 
 bool ConvAttrs::equals(const Extra& other) const {
   auto* o = dynamic_cast<const ConvAttrs*>(&other);
-  return o && o->axes == axes && o->channels_first == channels_first && o->depthwise == depthwise && o->pointwise == pointwise && std::equal(window, window + axes, o->window);
+  return o && o->axes == axes && o->channels_first == channels_first && o->depthwise == depthwise &&
+         o->pointwise == pointwise && std::equal(window, window + axes, o->window);
 }
 
-Attrs window_attrs(const ConvForm& form) {
-  return Attrs(Ref<Extra>::adopt(new ConvAttrs(form)));
-}
+Attrs window_attrs(const ConvForm& form) { return Attrs(Ref<Extra>::adopt(new ConvAttrs(form))); }
 
 void check_rank(const char* op, const ConvForm& form, const TensorSpec& s, const char* which) {
   if (s.rank >= 0 && s.rank != form.axes + 2)
-    fail<ValueError>(op, ": ", which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ", form.channels_first ? "(batch, channels" : "(batch",
-                     form.axes == 1 ? ", steps" : form.axes == 2 ? ", rows, columns" : ", depth, rows, columns", form.channels_first ? ")" : ", channels)");
+    fail<ValueError>(op, ": ", which, " has shape ", s, "; it takes rank ", form.axes + 2, ": ",
+                     form.channels_first ? "(batch, channels" : "(batch",
+                     form.axes == 1   ? ", steps"
+                     : form.axes == 2 ? ", rows, columns"
+                                      : ", depth, rows, columns",
+                     form.channels_first ? ")" : ", channels)");
 }
 
-Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how) { return apply1(convolution_op, window_attrs(how), {x, w}); }
+Tensor convolution(const Tensor& x, const Tensor& w, const ConvForm& how) {
+  return apply1(convolution_op, window_attrs(how), {x, w});
+}
 
 Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tensor& dims, const ConvForm& how) {
   return apply1(convolution_input_gradient_op, window_attrs(how), {dy, w, dims});

@@ -87,16 +87,18 @@ class Cursor {
 /// neighbouring channels, with channels first a warp neighbouring points.
 template <class Team, class T, class Out>
 __global__ void kernel_gradient_parts(Geometry g, std::int64_t parts, const T* x, const T* dy, Out* to) {
-  const std::int64_t block = g.depthwise ? g.c_out : g.c_in * g.c_out, n = g.taps() * block, multiplier = g.c_out / g.c_in,
-                     points = g.batch * g.out_points();
+  const std::int64_t block = g.depthwise ? g.c_out : g.c_in * g.c_out, n = g.taps() * block,
+                     multiplier = g.c_out / g.c_in, points = g.batch * g.out_points();
   for (std::int64_t o = Team::first(); o < n * parts; o += Team::step()) {
-    const std::int64_t part = o / n, t = o % n, tap = t / block, f = t % g.c_out, c = g.depthwise ? f / multiplier : t % block / g.c_out;
+    const std::int64_t part = o / n, t = o % n, tap = t / block, f = t % g.c_out,
+                       c = g.depthwise ? f / multiplier : t % block / g.c_out;
     const std::int64_t first = points * part / parts + Team::rank(), last = points * (part + 1) / parts;
     Wide<T> sum = Wide<T>(0);
     Cursor cursor(g, tap, first);
     for (std::int64_t p = first; p < last; p += Team::kSize, cursor.advance(Team::kSize)) {
       const std::int64_t at = cursor.under();
-      if (at >= 0) sum = sum + load(x + g.x_at(cursor.image(), at, c)) * load(dy + g.y_at(cursor.image(), cursor.result(), f));
+      if (at >= 0)
+        sum = sum + load(x + g.x_at(cursor.image(), at, c)) * load(dy + g.y_at(cursor.image(), cursor.result(), f));
     }
     sum = Team::fold(sum, Sum<Wide<T>>{});
     if (Team::rank() == 0) store(to + o, sum);
@@ -112,19 +114,22 @@ __global__ void add_parts(std::int64_t n, std::int64_t parts, const Wide<T>* par
 }
 template <class Team, class T>
 void kernel_gradient(const OpCall& call, const ConvShape& s) {
-  constexpr std::int64_t kThreadsWanted = 1 << 18;   // as many as the largest devices hold
-  constexpr std::int64_t kGrain = 32;                // points for a thread, unless there are fewer
+  constexpr std::int64_t kThreadsWanted = 1 << 18;  // as many as the largest devices hold
+  constexpr std::int64_t kGrain = 32;               // points for a thread, unless there are fewer
   const std::int64_t n = call.out[0]->numel(), points = s.batch * s.out_size();
-  const std::int64_t parts = std::clamp<std::int64_t>(kThreadsWanted / (n * Team::kSize), 1, ceil_div(points, kGrain * Team::kSize));
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(kThreadsWanted / (n * Team::kSize), 1, ceil_div(points, kGrain * Team::kSize));
   CudaBackend& device = device_of(call.device);
   const Scratch partial(device, parts > 1 ? parts * n * static_cast<std::int64_t>(sizeof(Wide<T>)) : 0);
   auto sum = [&](auto* to) {
-    launch(call.op.name, device, blocks_for(parts * n * Team::kSize), kernel_gradient_parts<Team, T, std::remove_pointer_t<decltype(to)>>, Geometry(s),
-           parts, call.in[0].as<T>(), call.in[1].as<T>(), to);
+    launch(call.op.name, device, blocks_for(parts * n * Team::kSize),
+           kernel_gradient_parts<Team, T, std::remove_pointer_t<decltype(to)>>, Geometry(s), parts, call.in[0].as<T>(),
+           call.in[1].as<T>(), to);
   };
   if (parts == 1) return sum(call.out_as<T>());
   sum(static_cast<Wide<T>*>(partial.get()));
-  launch(call.op.name, device, blocks_for(n), add_parts<T>, n, parts, static_cast<const Wide<T>*>(partial.get()), call.out_as<T>());
+  launch(call.op.name, device, blocks_for(n), add_parts<T>, n, parts, static_cast<const Wide<T>*>(partial.get()),
+         call.out_as<T>());
 }
 
 /// Whether there is nothing to sum: the result is empty, or zeros.
@@ -141,8 +146,8 @@ void run_convolution(const OpCall& call) {
   if (by_panels(s, s.taps() * s.c_in, s.c_out)) return convolve_by_panels(call, s);
   with_floats(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), convolve_each<T>, Geometry(s), call.in[0].as<T>(), call.in[1].as<T>(),
-           call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), convolve_each<T>, Geometry(s),
+           call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
   });
 }
 void run_input_gradient(const OpCall& call) {
@@ -151,8 +156,8 @@ void run_input_gradient(const OpCall& call) {
   if (by_panels(s, s.taps() * s.c_out, s.c_in)) return input_gradient_by_panels(call, s);
   with_floats(call, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), input_gradient_each<T>, Geometry(s), call.in[0].as<T>(),
-           call.in[1].as<T>(), call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(call.out[0]->numel()), input_gradient_each<T>, Geometry(s),
+           call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>());
   });
 }
 void run_kernel_gradient(const OpCall& call) {

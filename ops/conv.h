@@ -11,9 +11,9 @@ namespace kassette {
 
 /// How a window moves, and where the channels are. Of convolutions the sizes of the windows are those of the kernels.
 struct ConvForm {
-  int axes = 1;                       // spatial axes, 1 to 3
+  int axes = 1;  // spatial axes, 1 to 3
   bool channels_first = false, depthwise = false;
-  bool pointwise = false;             // the kernel has one tap
+  bool pointwise = false;  // the kernel has one tap
   WindowAxis window[3];
 
   int channel_axis() const { return channels_first ? 1 : axes + 1; }
@@ -35,11 +35,13 @@ struct ConvShape {
   int axes;
   bool channels_first, depthwise;
   WindowAxis window[3];
-  std::int64_t batch, c_in, c_out;    // depthwise: c_out is c_in * multiplier
-  std::int64_t in[3], out[3];         // sizes along the spatial axes
+  std::int64_t batch, c_in, c_out;  // depthwise: c_out is c_in * multiplier
+  std::int64_t in[3], out[3];       // sizes along the spatial axes
 
   /// Of the input, the kernel and the output of a convolution; `attrs` are those of its row.
-  ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& w, const TensorSpec& y) { set(form_of(attrs), x, w.dims, y); }
+  ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& w, const TensorSpec& y) {
+    set(form_of(attrs), x, w.dims, y);
+  }
   /// Of pooling: the attributes have the sizes of the windows.
   ConvShape(const Attrs& attrs, const TensorSpec& x, const TensorSpec& y) {
     const ConvForm& form = form_of(attrs);
@@ -78,7 +80,7 @@ Tensor convolution_input_gradient(const Tensor& dy, const Tensor& w, const Tenso
 /// How convolution runs on devices. Constants but for tests.
 struct DeviceConvLimits {
   enum Way : int { by_rule, direct, panels } way = by_rule;
-  std::int64_t workspace = std::int64_t(64) << 20;   // bytes that a call may take for itself
+  std::int64_t workspace = std::int64_t(64) << 20;  // bytes that a call may take for itself
 };
 extern DeviceConvLimits device_conv_limits;
 

@@ -8,7 +8,8 @@
 
 namespace kassette {
 
-Images::Images(const std::byte* bytes, DType type, const std::int64_t* sizes, std::int64_t n_channels, bool channels_first)
+Images::Images(const std::byte* bytes, DType type, const std::int64_t* sizes, std::int64_t n_channels,
+               bool channels_first)
     : data(const_cast<std::byte*>(bytes)), dtype(type), channels(n_channels) {
   std::copy_n(sizes, 3, size);
   // A single point has its channels behind one another in both formats, and then images are as in channels_last.
@@ -39,7 +40,8 @@ struct InsidePart {
 InsidePart part_inside(const Images& x, const Box& box) {
   InsidePart p;
   for (int i = 0; i < 3; ++i) {
-    const std::int64_t first = std::max<std::int64_t>(0, -box.low[i]), last = std::min(box.count[i], x.size[i] - box.low[i]);
+    const std::int64_t first = std::max<std::int64_t>(0, -box.low[i]),
+                       last = std::min(box.count[i], x.size[i] - box.low[i]);
     p.at[i] = first;
     p.from[i] = box.low[i] + first;
     p.count[i] = last - first;
@@ -58,7 +60,8 @@ void read_box(const Images& x, const Box& box, std::int64_t repeat, std::int64_t
   const std::int64_t item = x.dtype.size(), total = box.points() * point_stride;
   auto* raw = static_cast<std::byte*>(convert ? spare : static_cast<void*>(to));
   const InsidePart p = part_inside(x, box);
-  if (p.empty || !p.whole || point_stride != box.channels * repeat) std::memset(raw, 0, static_cast<std::size_t>(total * item));
+  if (p.empty || !p.whole || point_stride != box.channels * repeat)
+    std::memset(raw, 0, static_cast<std::size_t>(total * item));
   if (!p.empty) {
     const std::int64_t row = box.count[2] * point_stride, plane = box.count[1] * row;
     Strided copy;
@@ -68,7 +71,8 @@ void read_box(const Images& x, const Box& box, std::int64_t repeat, std::int64_t
     copy.push(box.channels, x.channel_stride, repeat);
     if (repeat > 1) copy.push(repeat, 0, 1);
     const std::int64_t origin = (p.at[0] * box.count[1] + p.at[1]) * row + p.at[2] * point_stride;
-    copy_strided(copy, x.data + x.offset(box.image, p.from, box.channel) * item, raw + origin * item, static_cast<int>(item));
+    copy_strided(copy, x.data + x.offset(box.image, p.from, box.channel) * item, raw + origin * item,
+                 static_cast<int>(item));
   }
   if (convert) cast_elements(to, wanted, raw, x.dtype, total);
 }

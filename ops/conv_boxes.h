@@ -27,14 +27,15 @@ struct Images {
   }
   /// Of an element, counted from the first.
   std::int64_t offset(std::int64_t image, const std::int64_t* place, std::int64_t channel) const {
-    return image * batch_stride + place[0] * stride[0] + place[1] * stride[1] + place[2] * stride[2] + channel * channel_stride;
+    return image * batch_stride + place[0] * stride[0] + place[1] * stride[1] + place[2] * stride[2] +
+           channel * channel_stride;
   }
 };
 
 /// A box of one image. `low` may lie before the image and low + count behind it: zeros are there.
 struct Box {
   std::int64_t image, low[3], count[3], step[3] = {1, 1, 1};
-  std::int64_t channel, channels;   // the first, and how many
+  std::int64_t channel, channels;  // the first, and how many
   std::int64_t points() const { return count[0] * count[1] * count[2]; }
   /// Whether nothing of it is padding.
   bool inside(const Images& x) const;

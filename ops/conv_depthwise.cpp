@@ -4,14 +4,15 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kMostTaps = 1 << 16;   // of a block: a thread lists them
+constexpr std::int64_t kMostTaps = 1 << 16;  // of a block: a thread lists them
 
 /// How depthwise convolution is divided, so that what it copies is bounded: some channels at a time, and blocks of taps.
 template <class T>
 class DepthwiseParts {
  public:
   /// Each of c channels is read `repeat` times, from x itself or, where `copied`, from a slab.
-  DepthwiseParts(const Line* line, std::int64_t c, std::int64_t repeat, bool copied) : line_(line), copied_(copied), taps_(line[0].taps * line[1].taps * line[2].taps) {
+  DepthwiseParts(const Line* line, std::int64_t c, std::int64_t repeat, bool copied)
+      : line_(line), copied_(copied), taps_(line[0].taps * line[1].taps * line[2].taps) {
     const std::int64_t vector = loops<T>().columns / 2;
     at_once_ = std::clamp(kSlab / (repeat * (copied ? taps_ : 1)), std::min(c, ceil_div(vector, repeat)), c);
   }
@@ -20,10 +21,12 @@ class DepthwiseParts {
   std::int64_t at_once() const { return at_once_; }
   /// Blocks of at most `most` taps for `channels` of the results.
   std::vector<Block> blocks(std::int64_t channels, std::int64_t most) const {
-    return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps), copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
+    return blocks_of(line_, 1, std::clamp<std::int64_t>(most, 1, kMostTaps),
+                     copied_ ? static_cast<double>(kSlab) / static_cast<double>(channels) : HUGE_VAL);
   }
   /// The tiles in which `blocks` are computed. Where x is read in place, without a copy, a tile needs no room for what lies between taps.
-  Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels, std::int64_t least_columns) const {
+  Tiling tiles(const std::vector<Block>& blocks, std::int64_t images, std::int64_t channels,
+               std::int64_t least_columns) const {
     Block largest = largest_of(blocks);
     for (Line& l : largest.line)
       if (!copied_) l.tap_step = 1;
@@ -39,56 +42,69 @@ class DepthwiseParts {
 };
 
 template <class T>
-void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const Images& y, std::int64_t images, const Weights& w, std::int64_t repeat, bool sums) {
+void correlate_channels(const DepthwiseParts<T>& parts, const Images& x, const Images& y, std::int64_t images,
+                        const Weights& w, std::int64_t repeat, bool sums) {
   const std::int64_t channels = sums ? x.channels : x.channels * repeat;
   constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
   // Weights are packed before all tiles, or, where they take too much, those of a block by each tile anew.
   const bool before = parts.taps() * channels * kItem <= conv_limits.packed_bytes;
-  const std::vector<Block> blocks = parts.blocks(channels, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem));
+  const std::vector<Block> blocks =
+      parts.blocks(channels, before ? parts.taps() : conv_limits.panel_bytes / (channels * kItem));
   const Tiling tiles = parts.tiles(blocks, images, channels, 4);
   const std::int64_t points = tiles.size[0] * tiles.size[1] * tiles.size[2];
   Scratch<T> packed(before ? parts.taps() * channels : 0);
   auto pack = [&](const Block& block, T* to) { pack_panel(block.line, w, 1, channels, channels, to); };
   for (const Block& block : blocks)
     if (before) pack(block, packed.get() + block.before * channels);
-  parallel_for(tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * parts.taps() * channels * points)), [&](std::int64_t begin, std::int64_t end) {
-    Slab<T> slab(x, sums ? 1 : repeat, 1);
-    Results<T> results(y, points, y.channels);
-    const bool folds = sums && repeat > 1;
-    Scratch<T> wide(folds ? tiles.size[2] * channels : 0), own(before ? 0 : largest_of(blocks).products() * channels);
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t first[3], n[3];
-      const std::int64_t image = tiles.place(i, first, n);
-      results.begin(output_box(blocks[0].line, image, first, n, 0, y.channels));
-      for (const Block& block : blocks) {
-        const bool add = block.before > 0;
-        if (!before) pack(block, own.get());
-        const T* weights = before ? packed.get() + block.before * channels : own.get();
-        const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
-        from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
-          T* row = results.row(a, b) + run.first * results.step();
-          loops<T>().depthwise({.a = origin, .a_step = a_step, .offsets = run.at, .weights = run.weight, .taps = run.taps, .b = weights,
-                                .out = folds ? wide.get() : row, .out_step = folds ? channels : results.step(), .pixels = run.count, .channels = channels,
-                                .add = add && !folds});
-          for (std::int64_t p = 0; folds && p < run.count; ++p)
-            for (std::int64_t c = 0; c < y.channels; ++c) {
-              const T* products = wide.get() + p * channels + c * repeat;
-              T sum = products[0];
-              for (std::int64_t k = 1; k < repeat; ++k) sum += products[k];
-              T& to = row[p * results.step() + c];
-              to = add ? to + sum : sum;
-            }
-        });
-      }
-      results.end();
-    }
-  });
+  parallel_for(tiles.count(), std::max<std::int64_t>(1, conv_limits.grain / (8 * parts.taps() * channels * points)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 Slab<T> slab(x, sums ? 1 : repeat, 1);
+                 Results<T> results(y, points, y.channels);
+                 const bool folds = sums && repeat > 1;
+                 Scratch<T> wide(folds ? tiles.size[2] * channels : 0),
+                     own(before ? 0 : largest_of(blocks).products() * channels);
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   std::int64_t first[3], n[3];
+                   const std::int64_t image = tiles.place(i, first, n);
+                   results.begin(output_box(blocks[0].line, image, first, n, 0, y.channels));
+                   for (const Block& block : blocks) {
+                     const bool add = block.before > 0;
+                     if (!before) pack(block, own.get());
+                     const T* weights = before ? packed.get() + block.before * channels : own.get();
+                     const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
+                     from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step,
+                                          const WindowRun& run) {
+                       T* row = results.row(a, b) + run.first * results.step();
+                       loops<T>().depthwise({.a = origin,
+                                             .a_step = a_step,
+                                             .offsets = run.at,
+                                             .weights = run.weight,
+                                             .taps = run.taps,
+                                             .b = weights,
+                                             .out = folds ? wide.get() : row,
+                                             .out_step = folds ? channels : results.step(),
+                                             .pixels = run.count,
+                                             .channels = channels,
+                                             .add = add && !folds});
+                       for (std::int64_t p = 0; folds && p < run.count; ++p)
+                         for (std::int64_t c = 0; c < y.channels; ++c) {
+                           const T* products = wide.get() + p * channels + c * repeat;
+                           T sum = products[0];
+                           for (std::int64_t k = 1; k < repeat; ++k) sum += products[k];
+                           T& to = row[p * results.step() + c];
+                           to = add ? to + sum : sum;
+                         }
+                     });
+                   }
+                   results.end();
+                 }
+               });
 }
 
 /// The sums of a block of taps, (taps, channels).
 template <class T>
-void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& blocks, const Block& block, const Images& x, const Images& dy, std::int64_t images,
-                  std::int64_t repeat, T* to) {
+void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& blocks, const Block& block, const Images& x,
+                  const Images& dy, std::int64_t images, std::int64_t repeat, T* to) {
   const std::int64_t channels = dy.channels, size = block.products() * channels;
   const Tiling tiles = parts.tiles(blocks, images, channels, 8);
   const std::int64_t n_parts = std::min({most_parts<T>(size), tiles.count(), conv_limits.tiles / 2});
@@ -104,11 +120,19 @@ void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& bloc
         slopes.read(output_box(block.line, image, first, n, 0, channels));
         const DepthwiseTile<T> from(slab, block.line, x, image, first, n, channels);
         const std::int64_t* of_dy = slopes.stride();
-        from.each_run(n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
-          loops<T>().depthwise_gradient({.a = origin, .b = slopes.data() + a * of_dy[0] + b * of_dy[1] + run.first * of_dy[2], .a_step = a_step,
-                                         .b_step = of_dy[2], .offsets = run.at, .weights = run.weight, .taps = run.taps, .out = sum, .pixels = run.count,
-                                         .channels = channels});
-        });
+        from.each_run(
+            n, [&](std::int64_t a, std::int64_t b, const T* origin, std::int64_t a_step, const WindowRun& run) {
+              loops<T>().depthwise_gradient({.a = origin,
+                                             .b = slopes.data() + a * of_dy[0] + b * of_dy[1] + run.first * of_dy[2],
+                                             .a_step = a_step,
+                                             .b_step = of_dy[2],
+                                             .offsets = run.at,
+                                             .weights = run.weight,
+                                             .taps = run.taps,
+                                             .out = sum,
+                                             .pixels = run.count,
+                                             .channels = channels});
+            });
       }
     }
   });
@@ -118,25 +142,32 @@ void sum_channels(const DepthwiseParts<T>& parts, const std::vector<Block>& bloc
 }  // namespace
 
 template <class T>
-void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w, std::int64_t repeat, bool sums) {
+void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
+                         std::int64_t repeat, bool sums) {
   const std::int64_t c = sums ? y.channels : x.channels;
-  auto side = [&](const Images& of, bool wide, std::int64_t first, std::int64_t n) { return wide ? of.part(first * repeat, n * repeat) : of.part(first, n); };
-  if (repeat > conv_limits.repeated) {   // a convolution of each channel
-    for (std::int64_t i = 0; i < c; ++i) correlate<T>(line, side(x, sums, i, 1), side(y, !sums, i, 1), images, w.from(i * repeat));
+  auto side = [&](const Images& of, bool wide, std::int64_t first, std::int64_t n) {
+    return wide ? of.part(first * repeat, n * repeat) : of.part(first, n);
+  };
+  if (repeat > conv_limits.repeated) {  // a convolution of each channel
+    for (std::int64_t i = 0; i < c; ++i)
+      correlate<T>(line, side(x, sums, i, 1), side(y, !sums, i, 1), images, w.from(i * repeat));
     return;
   }
   const DepthwiseParts<T> parts(line, c, repeat, !Slab<T>(x, sums ? 1 : repeat, 1).direct());
   for (std::int64_t first = 0; first < c; first += parts.at_once()) {
     const std::int64_t n = std::min(parts.at_once(), c - first);
-    correlate_channels(parts, side(x, sums, first, n), side(y, !sums, first, n), images, w.from(first * repeat), repeat, sums);
+    correlate_channels(parts, side(x, sums, first, n), side(y, !sums, first, n), images, w.from(first * repeat), repeat,
+                       sums);
   }
 }
 
 template <class T>
-void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, const Weights& to) {
+void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
+                               std::int64_t repeat, const Weights& to) {
   const std::int64_t c = x.channels;
   if (repeat > conv_limits.repeated) {
-    for (std::int64_t i = 0; i < c; ++i) kernel_gradient<T>(line, x.part(i, 1), dy.part(i * repeat, repeat), images, to.from(i * repeat));
+    for (std::int64_t i = 0; i < c; ++i)
+      kernel_gradient<T>(line, x.part(i, 1), dy.part(i * repeat, repeat), images, to.from(i * repeat));
     return;
   }
   const DepthwiseParts<T> parts(line, c, repeat, !Slab<T>(x, repeat, 1).direct());
@@ -145,7 +176,8 @@ void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& 
     const std::int64_t n = std::min(parts.at_once(), c - first), channels = n * repeat;
     const std::vector<Block> blocks = parts.blocks(channels, most / channels);
     const Images from = x.part(first, n), slopes = dy.part(first * repeat, channels);
-    const KernelSums<T> sums(to, dy.channels == channels && blocks.size() == 1, largest_of(blocks).products() * channels);
+    const KernelSums<T> sums(to, dy.channels == channels && blocks.size() == 1,
+                             largest_of(blocks).products() * channels);
     for (const Block& block : blocks) {
       sum_channels(parts, blocks, block, from, slopes, images, repeat, sums.get());
       sums.write(block, first * repeat, channels);
@@ -153,9 +185,13 @@ void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& 
   }
 }
 
-template void correlate_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, const Weights&, std::int64_t, bool);
-template void correlate_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, const Weights&, std::int64_t, bool);
-template void kernel_gradient_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t, const Weights&);
-template void kernel_gradient_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t, const Weights&);
+template void correlate_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, const Weights&,
+                                         std::int64_t, bool);
+template void correlate_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, const Weights&,
+                                          std::int64_t, bool);
+template void kernel_gradient_depthwise<float>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t,
+                                               const Weights&);
+template void kernel_gradient_depthwise<double>(const Line*, const Images&, const Images&, std::int64_t, std::int64_t,
+                                                const Weights&);
 
 }  // namespace kassette

@@ -19,10 +19,10 @@ struct ConvTile {
   const T* b;
   T* out;
   std::int64_t out_step;
-  std::int64_t columns;   // at most ConvLoops::columns
-  bool add;               // to what is in `out`
-  const T* bias = nullptr;   // added to the sums, one for each column
-  bool relu = false;         // and then zeros in place of what is below them
+  std::int64_t columns;     // at most ConvLoops::columns
+  bool add;                 // to what is in `out`
+  const T* bias = nullptr;  // added to the sums, one for each column
+  bool relu = false;        // and then zeros in place of what is below them
 };
 
 /// The same for few columns, as dot products along the windows. The weights are packed otherwise: for as many values of a stretch as a vector
@@ -34,11 +34,11 @@ inline constexpr int kDotColumns = 4;
 template <class T>
 struct KernelGradientTile {
   const T *a, *b;
-  std::int64_t a_step, b_step;   // from pixel to pixel
-  std::int64_t a_line, b_line;   // from line to line
+  std::int64_t a_step, b_step;  // from pixel to pixel
+  std::int64_t a_line, b_line;  // from line to line
   std::int64_t lines, pixels;
   T* out;
-  std::int64_t out_step;         // from row to row
+  std::int64_t out_step;  // from row to row
   std::int64_t columns;
 };
 
@@ -69,8 +69,8 @@ struct DepthwiseGradientLine {
 
 template <class T>
 struct ConvLoops {
-  int rows, columns;   // the largest tile
-  int dots;            // the most results of one call of dot_products
+  int rows, columns;  // the largest tile
+  int dots;           // the most results of one call of dot_products
   void (*tile)(const ConvTile<T>& t, std::int64_t pixels);
   void (*dot_products)(const ConvTile<T>& t, std::int64_t pixels);
   void (*kernel_gradient)(const KernelGradientTile<T>& t, std::int64_t rows);

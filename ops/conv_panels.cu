@@ -21,7 +21,9 @@ namespace {
 
 const DeviceConvLimits& limits() { return *host_services().convolution; }
 std::int64_t panel_bytes() { return limits().workspace / 2; }
-std::int64_t other_bytes() { return limits().workspace / 4; }   // packed kernels, and results that stand apart or are wider than their dtype
+std::int64_t other_bytes() {
+  return limits().workspace / 4;
+}  // packed kernels, and results that stand apart or are wider than their dtype
 
 /// A tensor of images, or of results.
 struct Images {
@@ -30,13 +32,15 @@ struct Images {
   bool channels_first;
 
   Images(const ConvShape& s, const std::byte* bytes, bool input)
-      : data(const_cast<std::byte*>(bytes)), batch(s.batch), channels(input ? s.c_in : s.c_out), channels_first(s.channels_first) {
+      : data(const_cast<std::byte*>(bytes)), batch(s.batch), channels(input ? s.c_in : s.c_out),
+        channels_first(s.channels_first) {
     for (int d = 0; d < 3; ++d) size[d] = input ? s.in[d] : s.out[d];
   }
   KASSETTE_FN std::int64_t points() const { return size[0] * size[1] * size[2]; }
   /// Of an element, counted from the first.
   KASSETTE_FN std::int64_t at(std::int64_t image, std::int64_t point, std::int64_t channel) const {
-    return channels_first ? (image * channels + channel) * points() + point : (image * points() + point) * channels + channel;
+    return channels_first ? (image * channels + channel) * points() + point
+                          : (image * points() + point) * channels + channel;
   }
 };
 
@@ -60,7 +64,8 @@ struct Part {
 };
 template <class F>
 void each_part(std::int64_t batch, std::int64_t points, std::int64_t most_rows, F f) {
-  const std::int64_t images = std::clamp<std::int64_t>(most_rows / points, 1, batch), step = std::min(points, most_rows);
+  const std::int64_t images = std::clamp<std::int64_t>(most_rows / points, 1, batch),
+                     step = std::min(points, most_rows);
   for (std::int64_t image = 0; image < batch; image += images)
     for (std::int64_t point = 0; point < points; point += step)
       f(Part{image, std::min(images, batch - image), point, std::min(step, points - point)});
@@ -85,7 +90,8 @@ void with_width(const Images& x, const void* other, int item, F f) {
 template <class E>
 __global__ void gather_panel(Lines lines, Images x, Part part, E* panel) {
   const Line* line = lines.of;
-  const std::int64_t n = part.images * part.points * x.channels, taps = lines.taps(), step = x.channels_first ? 1 : x.channels,
+  const std::int64_t n = part.images * part.points * x.channels, taps = lines.taps(),
+                     step = x.channels_first ? 1 : x.channels,
                      tap_step = x.channels_first ? x.channels * part.points : x.channels;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const Place p(t, part.points, x.channels, x.channels_first);
@@ -109,13 +115,14 @@ __global__ void gather_panel(Lines lines, Images x, Part part, E* panel) {
 
 /// The kernel as (input channels from `first` on, taps of the lines, output channels); it is (taps, input channels, output channels).
 template <class E>
-__global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes2, std::int64_t c_in, std::int64_t c_out, std::int64_t first,
-                            std::int64_t count, const E* w, E* packed) {
+__global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes2, std::int64_t c_in,
+                            std::int64_t c_out, std::int64_t first, std::int64_t count, const E* w, E* packed) {
   const Line* line = lines.of;
   const std::int64_t taps = lines.taps(), n = count * taps * c_out;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const std::int64_t f = t % c_out, tap = t / c_out % taps, c = first + t / c_out / taps;
-    const std::int64_t a = tap / line[2].taps / line[1].taps, b = tap / line[2].taps % line[1].taps, d = tap % line[2].taps;
+    const std::int64_t a = tap / line[2].taps / line[1].taps, b = tap / line[2].taps % line[1].taps,
+                       d = tap % line[2].taps;
     const std::int64_t from = (line[0].weight(a) * sizes1 + line[1].weight(b)) * sizes2 + line[2].weight(d);
     packed[t] = w[(from * c_in + c) * c_out + f];
   }
@@ -123,7 +130,8 @@ __global__ void pack_kernel(Lines lines, std::int64_t sizes1, std::int64_t sizes
 
 /// Results of a part, `count` channels from `first` on, to where they stand.
 template <class E>
-__global__ void put_results(Lines lines, Images y, Part part, std::int64_t first, std::int64_t count, const E* results) {
+__global__ void put_results(Lines lines, Images y, Part part, std::int64_t first, std::int64_t count,
+                            const E* results) {
   const Line* line = lines.of;
   const std::int64_t n = part.images * part.points * count;
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
@@ -140,7 +148,8 @@ __global__ void put_results(Lines lines, Images y, Part part, std::int64_t first
 
 template <class T>
 __global__ void narrow_sums(std::int64_t rows, std::int64_t columns, const float* sums, std::int64_t step, T* to) {
-  for (std::int64_t t = Thread::first(); t < rows * columns; t += Thread::step()) store(to + t / columns * step + t % columns, sums[t]);
+  for (std::int64_t t = Thread::first(); t < rows * columns; t += Thread::step())
+    store(to + t / columns * step + t % columns, sums[t]);
 }
 
 // ---- products ------------------------------------------------------------------------------------------------------------
@@ -150,7 +159,8 @@ class Panels {
  public:
   /// Parts have at most so many rows.
   Panels(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, int item, std::int64_t most_rows)
-      : name_(call.op.name), device_(device), lines_(lines), x_(x), item_(item), columns_(lines.taps() * x.channels), direct_(lines.one_to_one(x)) {
+      : name_(call.op.name), device_(device), lines_(lines), x_(x), item_(item), columns_(lines.taps() * x.channels),
+        direct_(lines.one_to_one(x)) {
     if (!direct_) most_rows = std::min(most_rows, panel_bytes() / (columns_ * item));
     rows_ = std::min(most_rows, x.batch * lines.results());
     if (!direct_) memory_.emplace(device, rows_ * columns_ * item);
@@ -164,12 +174,15 @@ class Panels {
       using E = std::remove_pointer_t<decltype(p)>;
       Images x = x_;
       x.channels /= lanes;
-      launch(name_, device_, blocks_for(part.rows() * x.channels), gather_panel<E>, lines_, x, part, static_cast<E*>(memory_->get()));
+      launch(name_, device_, blocks_for(part.rows() * x.channels), gather_panel<E>, lines_, x, part,
+             static_cast<E*>(memory_->get()));
     });
     return static_cast<const std::byte*>(memory_->get());
   }
   /// Elements from one row of what of() gives to the next; where channels are first, from one column to the next.
-  std::int64_t step(const Part& part) const { return !x_.channels_first ? columns_ : direct_ ? lines_.results() : part.points; }
+  std::int64_t step(const Part& part) const {
+    return !x_.channels_first ? columns_ : direct_ ? lines_.results() : part.points;
+  }
 
  private:
   const char* name_;
@@ -186,12 +199,13 @@ class Panels {
 struct Right {
   const std::byte* data;
   bool transposed;
-  std::int64_t step;   // from row to row
+  std::int64_t step;  // from row to row
 };
 
 /// y = correlation of x; right(first, count) gives columns of the right matrix, at most `block` at a time.
 template <class F>
-void correlate(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, const Images& y, std::int64_t block, F right) {
+void correlate(const OpCall& call, CudaBackend& device, const Lines& lines, const Images& x, const Images& y,
+               std::int64_t block, F right) {
   const int item = call.out[0]->dtype.size();
   const bool apart = lines.apart();
   const Panels panels(call, device, lines, x, item, apart ? other_bytes() / (block * item) : x.batch * lines.results());
@@ -201,24 +215,39 @@ void correlate(const OpCall& call, CudaBackend& device, const Lines& lines, cons
     const Right w = right(first, count);
     each_part(x.batch, lines.results(), panels.rows(), [&](const Part& part) {
       const std::byte* panel = panels.of(part);
-      std::byte* out = apart ? static_cast<std::byte*>(results.get()) : y.data + y.at(part.image, part.point, first) * item;
-      BlasProduct p{.of = {}, .dtype = call.out[0]->dtype, .out_dtype = call.out[0]->dtype, .a = panel, .b = w.data, .out = out};
+      std::byte* out =
+          apart ? static_cast<std::byte*>(results.get()) : y.data + y.at(part.image, part.point, first) * item;
+      BlasProduct p{
+          .of = {}, .dtype = call.out[0]->dtype, .out_dtype = call.out[0]->dtype, .a = panel, .b = w.data, .out = out};
       if (y.channels_first) {
         std::swap(p.a, p.b);
-        p.of = {.m = count, .n = part.points, .k = panels.columns(), .ta = !w.transposed, .tb = false, .lda = w.step, .ldb = panels.step(part),
+        p.of = {.m = count,
+                .n = part.points,
+                .k = panels.columns(),
+                .ta = !w.transposed,
+                .tb = false,
+                .lda = w.step,
+                .ldb = panels.step(part),
                 .ldo = apart ? part.points : y.points()};
         p.batch = part.images;
         p.next_b = panels.columns() * p.of.ldb;
         p.next_out = (apart ? count : y.channels) * p.of.ldo;
       } else {
-        p.of = {.m = part.rows(), .n = count, .k = panels.columns(), .ta = false, .tb = w.transposed, .lda = panels.step(part), .ldb = w.step,
+        p.of = {.m = part.rows(),
+                .n = count,
+                .k = panels.columns(),
+                .ta = false,
+                .tb = w.transposed,
+                .lda = panels.step(part),
+                .ldb = w.step,
                 .ldo = apart ? count : y.channels};
       }
       multiply(call.op.name, device, p);
       if (!apart) return;
       for_size(item, [&](auto* null) {
         using E = std::remove_pointer_t<decltype(null)>;
-        launch(call.op.name, device, blocks_for(part.rows() * count), put_results<E>, lines, y, part, first, count, static_cast<const E*>(results.get()));
+        launch(call.op.name, device, blocks_for(part.rows() * count), put_results<E>, lines, y, part, first, count,
+               static_cast<const E*>(results.get()));
       });
     });
   }
@@ -240,13 +269,14 @@ void correlate_back(const OpCall& call, CudaBackend& device, const ConvShape& s,
   const std::int64_t block = packs ? std::min(s.c_in, other_bytes() / (sums * item)) : s.c_in;
   const Scratch packed(device, packs ? block * sums * item : 0);
   const Line* line = lines.of;
-  const std::int64_t tap = (line[0].weight(0) * s.window[1].size + line[1].weight(0)) * s.window[2].size + line[2].weight(0);
+  const std::int64_t tap =
+      (line[0].weight(0) * s.window[1].size + line[1].weight(0)) * s.window[2].size + line[2].weight(0);
   correlate(call, device, lines, dy, dx, block, [&](std::int64_t first, std::int64_t count) {
     if (!packs) return Right{call.in[1].data + (tap * s.c_in + first) * s.c_out * item, true, s.c_out};
     for_size(item, [&](auto* null) {
       using E = std::remove_pointer_t<decltype(null)>;
-      launch(call.op.name, device, blocks_for(count * sums), pack_kernel<E>, lines, s.window[1].size, s.window[2].size, s.c_in, s.c_out, first, count,
-             call.in[1].as<E>(), static_cast<E*>(packed.get()));
+      launch(call.op.name, device, blocks_for(count * sums), pack_kernel<E>, lines, s.window[1].size, s.window[2].size,
+             s.c_in, s.c_out, first, count, call.in[1].as<E>(), static_cast<E*>(packed.get()));
     });
     return Right{static_cast<const std::byte*>(packed.get()), true, sums};
   });
@@ -264,19 +294,23 @@ bool by_panels(const ConvShape& s, std::int64_t sums, std::int64_t columns) {
 
 void convolve_by_panels(const OpCall& call, const ConvShape& s) {
   const Body& y = *call.out[0];
-  correlate(call, device_of(call.device), forward_lines(s), Images(s, call.in[0].data, /*input=*/true), Images(s, y.data(), /*input=*/false), s.c_out,
-            [&](std::int64_t, std::int64_t) { return Right{call.in[1].data, false, s.c_out}; });
+  correlate(call, device_of(call.device), forward_lines(s), Images(s, call.in[0].data, /*input=*/true),
+            Images(s, y.data(), /*input=*/false), s.c_out, [&](std::int64_t, std::int64_t) {
+              return Right{call.in[1].data, false, s.c_out};
+            });
 }
 
 void input_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   const WindowAxis* w = s.window;
   CudaBackend& device = device_of(call.device);
   // Elements between windows.
-  if (w[0].stride > w[0].size || w[1].stride > w[1].size || w[2].stride > w[2].size) device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
+  if (w[0].stride > w[0].size || w[1].stride > w[1].size || w[2].stride > w[2].size)
+    device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
   for (std::int64_t a = 0; a < w[0].stride; ++a)
     for (std::int64_t b = 0; b < w[1].stride; ++b)
       for (std::int64_t c = 0; c < w[2].stride; ++c) {
-        const Lines lines{{backward_line(w[0], s.in[0], a), backward_line(w[1], s.in[1], b), backward_line(w[2], s.in[2], c)}};
+        const Lines lines{
+            {backward_line(w[0], s.in[0], a), backward_line(w[1], s.in[1], b), backward_line(w[2], s.in[2], c)}};
         if (lines.taps() > 0 && lines.results() > 0) correlate_back(call, device, s, lines);
       }
 }
@@ -291,15 +325,27 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
   // Sums over panels do not become half in between.
   const bool wide = item == 2;
   const DType sums_dtype = wide ? float32 : dw.dtype;
-  const std::int64_t sums = panels.columns(), block = wide ? std::min(s.c_out, other_bytes() / (sums * sums_dtype.size())) : s.c_out;
+  const std::int64_t sums = panels.columns(),
+                     block = wide ? std::min(s.c_out, other_bytes() / (sums * sums_dtype.size())) : s.c_out;
   const Scratch wide_sums(device, wide ? sums * block * sums_dtype.size() : 0);
   for (std::int64_t first = 0; first < s.c_out; first += block) {
     const std::int64_t count = std::min(block, s.c_out - first), step = wide ? count : s.c_out;
     std::byte* out = wide ? static_cast<std::byte*>(wide_sums.get()) : dw.data() + first * item;
     bool add = false;
     each_part(s.batch, s.out_size(), panels.rows(), [&](const Part& part) {
-      BlasProduct p{.of = {.m = sums, .n = count, .k = 0, .ta = true, .tb = false, .lda = panels.step(part), .ldb = s.c_out, .ldo = step},
-                    .dtype = dw.dtype, .out_dtype = sums_dtype, .a = panels.of(part), .b = dy.data + dy.at(part.image, part.point, first) * item, .out = out};
+      BlasProduct p{.of = {.m = sums,
+                           .n = count,
+                           .k = 0,
+                           .ta = true,
+                           .tb = false,
+                           .lda = panels.step(part),
+                           .ldb = s.c_out,
+                           .ldo = step},
+                    .dtype = dw.dtype,
+                    .out_dtype = sums_dtype,
+                    .a = panels.of(part),
+                    .b = dy.data + dy.at(part.image, part.point, first) * item,
+                    .out = out};
       // Where channels are first, the points of one image are a matrix, and those of the next another one.
       const std::int64_t products = s.channels_first ? part.images : 1;
       p.of.k = part.rows() / products;
@@ -319,8 +365,8 @@ void kernel_gradient_by_panels(const OpCall& call, const ConvShape& s) {
     with_floats(call, [&](auto* null) {
       using T = std::remove_pointer_t<decltype(null)>;
       if constexpr (sizeof(T) == 2)
-        launch(call.op.name, device, blocks_for(sums * count), narrow_sums<T>, sums, count, static_cast<const float*>(wide_sums.get()), s.c_out,
-               call.out_as<T>() + first);
+        launch(call.op.name, device, blocks_for(sums * count), narrow_sums<T>, sums, count,
+               static_cast<const float*>(wide_sums.get()), s.c_out, call.out_as<T>() + first);
     });
   }
 }

@@ -88,19 +88,28 @@ void conv_tile(const ConvTile<T>& t) {
   for (std::int64_t r = 0; r < t.runs; ++r) {
     const RowsOf<T, kM> a(t.a + t.offsets[r], t.a_step);
     for (std::int64_t l = 0; l < t.run; ++l, b += kVectors * w) {
-      sum.add(b, [&](int i) __attribute__((always_inline)) { return *a(i, l); });
+      sum.add(
+          b, [&](int i) __attribute__((always_inline)) { return *a(i, l); });
     }
   }
   using V = typename Vec<T>::V;
-  auto whole = [&](const V& v, const T* at, const Part<T>& part) __attribute__((always_inline)) { return t.add ? v + part.load(at) : v; };
+  auto whole = [&](const V& v, const T* at, const Part<T>& part) __attribute__((always_inline)) {
+    return t.add ? v + part.load(at) : v;
+  };
   if (!t.bias) {
-    sum.store(t.out, t.out_step, t.columns, [&](const V& v, const T* at, std::int64_t, const Part<T>& part) __attribute__((always_inline)) { return whole(v, at, part); });
+    sum.store(
+        t.out, t.out_step,
+        t.columns, [&](const V& v, const T* at, std::int64_t, const Part<T>& part) __attribute__((always_inline)) {
+          return whole(v, at, part);
+        });
     return;
   }
-  sum.store(t.out, t.out_step, t.columns, [&](const V& v, const T* at, std::int64_t column, const Part<T>& part) __attribute__((always_inline)) {
-    const V y = whole(v, at, part) + part.load(t.bias + column);
-    return t.relu ? Relu::value(y, Params()) : y;
-  });
+  sum.store(
+      t.out, t.out_step,
+      t.columns, [&](const V& v, const T* at, std::int64_t column, const Part<T>& part) __attribute__((always_inline)) {
+        const V y = whole(v, at, part) + part.load(t.bias + column);
+        return t.relu ? Relu::value(y, Params()) : y;
+      });
 }
 
 /// The sum of the lanes: hadd is what reduce_add was called until xsimd 9.
@@ -138,7 +147,8 @@ void dot_tile(const ConvTile<T>& t) {
       b += kN * X::kWidth;
     };
     std::int64_t left = t.run;
-    for (; left >= X::kWidth; left -= X::kWidth) add([](const T* p) __attribute__((always_inline)) { return X::load(p); });
+    for (; left >= X::kWidth; left -= X::kWidth)
+      add([](const T* p) __attribute__((always_inline)) { return X::load(p); });
     if (left > 0) add([&](const T* p) __attribute__((always_inline)) { return X::load_part(p, left); });
   }
   KASSETTE_UNROLL
@@ -158,11 +168,15 @@ void kernel_gradient_tile(const KernelGradientTile<T>& t) {
   for (std::int64_t line = 0; line < t.lines; ++line) {
     const T *a = t.a + line * t.a_line, *b = t.b + line * t.b_line;
     for (std::int64_t p = 0; p < t.pixels; ++p, a += t.a_step, b += t.b_step) {
-      sum.add(b, [&](int i) __attribute__((always_inline)) { return a[i]; });
+      sum.add(
+          b, [&](int i) __attribute__((always_inline)) { return a[i]; });
     }
   }
   using V = typename Vec<T>::V;
-  sum.store(t.out, t.out_step, t.columns, [](const V& v, const T* at, std::int64_t, const Part<T>& part) __attribute__((always_inline)) { return v + part.load(at); });
+  sum.store(
+      t.out, t.out_step, t.columns,
+      [](const V& v, const T* at, std::int64_t, const Part<T>& part)
+          __attribute__((always_inline)) { return v + part.load(at); });
 }
 
 /// kP pixels by one vector of channels.
@@ -186,7 +200,9 @@ template <class T>
 void depthwise_line(const DepthwiseLine<T>& t) {
   constexpr int kP = kRows == 12 ? 8 : 4;
   auto pixels = [&](auto count, std::int64_t p) __attribute__((always_inline)) {
-    each_vector<T>(t.channels, [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) { depthwise_pixels<T, count>(t, p, c, part); });
+    each_vector<T>(
+        t.channels, [&](std::int64_t c, const Part<T>& part)
+                        __attribute__((always_inline)) { depthwise_pixels<T, count>(t, p, c, part); });
   };
   std::int64_t p = 0;
   for (; p + kP <= t.pixels; p += kP) pixels(std::integral_constant<int, kP>(), p);
@@ -198,7 +214,8 @@ void depthwise_line(const DepthwiseLine<T>& t) {
 
 /// kTaps taps of one vector of channels, over all pixels of a line.
 template <class T, int kTaps>
-KASSETTE_FN void depthwise_taps(const DepthwiseGradientLine<T>& t, std::int64_t first, std::int64_t c, const Part<T>& part) {
+KASSETTE_FN void depthwise_taps(const DepthwiseGradientLine<T>& t, std::int64_t first, std::int64_t c,
+                                const Part<T>& part) {
   using V = typename Vec<T>::V;
   V sum[kTaps];
   const T* at[kTaps];
@@ -218,12 +235,13 @@ KASSETTE_FN void depthwise_taps(const DepthwiseGradientLine<T>& t, std::int64_t 
 }
 template <class T>
 void depthwise_gradient_line(const DepthwiseGradientLine<T>& t) {
-  each_vector<T>(t.channels, [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) {
-    std::int64_t tap = 0;
-    for (; tap + 9 <= t.taps; tap += 9) depthwise_taps<T, 9>(t, tap, c, part);
-    for (; tap + 3 <= t.taps; tap += 3) depthwise_taps<T, 3>(t, tap, c, part);
-    for (; tap < t.taps; ++tap) depthwise_taps<T, 1>(t, tap, c, part);
-  });
+  each_vector<T>(
+      t.channels, [&](std::int64_t c, const Part<T>& part) __attribute__((always_inline)) {
+        std::int64_t tap = 0;
+        for (; tap + 9 <= t.taps; tap += 9) depthwise_taps<T, 9>(t, tap, c, part);
+        for (; tap + 3 <= t.taps; tap += 3) depthwise_taps<T, 3>(t, tap, c, part);
+        for (; tap < t.taps; ++tap) depthwise_taps<T, 1>(t, tap, c, part);
+      });
 }
 
 /// Loops for 1 to kRows rows and for as many vectors as the columns fill.
@@ -254,7 +272,8 @@ constexpr std::array<void (*)(const ConvTile<T>&), kDots> dot_loops_of(std::inte
   return {&dot_tile<T, i + 1, kN>...};
 }
 template <class T, int... n>
-constexpr std::array<std::array<void (*)(const ConvTile<T>&), kDots>, kDotColumns> all_dot_loops(std::integer_sequence<int, n...>) {
+constexpr std::array<std::array<void (*)(const ConvTile<T>&), kDots>, kDotColumns> all_dot_loops(
+    std::integer_sequence<int, n...>) {
   return {dot_loops_of<T, n + 1>(std::make_integer_sequence<int, kDots / (n + 1)>())...};
 }
 template <class T>
@@ -264,12 +283,19 @@ void run_dots(const ConvTile<T>& t, std::int64_t pixels) {
 }
 template <class T>
 void run_kernel_gradient(const KernelGradientTile<T>& t, std::int64_t rows) {
-  static constexpr auto loops = loops_of<T, KernelGradientTile<T>, GradientLoop>(std::make_integer_sequence<int, kRows * kVectors>());
+  static constexpr auto loops =
+      loops_of<T, KernelGradientTile<T>, GradientLoop>(std::make_integer_sequence<int, kRows * kVectors>());
   loops[loop_index<T>(rows, t.columns)](t);
 }
 
 template <class T>
-constexpr ConvLoops<T> all_loops{kRows, static_cast<int>(kVectors* Vec<T>::kWidth), kDots, run_tile<T>, run_dots<T>, run_kernel_gradient<T>, depthwise_line<T>,
+constexpr ConvLoops<T> all_loops{kRows,
+                                 static_cast<int>(kVectors* Vec<T>::kWidth),
+                                 kDots,
+                                 run_tile<T>,
+                                 run_dots<T>,
+                                 run_kernel_gradient<T>,
+                                 depthwise_line<T>,
                                  depthwise_gradient_line<T>};
 
 }  // namespace

@@ -16,7 +16,8 @@ std::int64_t most_parts(std::int64_t sums) {
 template <class T>
 class Partials {
  public:
-  Partials(T* to, std::int64_t parts, std::int64_t size) : to_(to), parts_(parts), size_(size), others_((parts - 1) * size) {}
+  Partials(T* to, std::int64_t parts, std::int64_t size)
+      : to_(to), parts_(parts), size_(size), others_((parts - 1) * size) {}
   /// Part i of the parts, zeros.
   T* of(std::int64_t part) const { return part == 0 ? to_ : others_.get() + (part - 1) * size_; }
   /// Adds all to the first, in their order.
@@ -39,7 +40,8 @@ class Partials {
 template <class T>
 class KernelSums {
  public:
-  KernelSums(const Weights& to, bool whole, std::int64_t most) : to_(to), direct_(whole && to.dtype.size() == static_cast<int>(sizeof(T))), buffer_(direct_ ? 0 : most) {}
+  KernelSums(const Weights& to, bool whole, std::int64_t most)
+      : to_(to), direct_(whole && to.dtype.size() == static_cast<int>(sizeof(T))), buffer_(direct_ ? 0 : most) {}
   T* get() const { return direct_ ? reinterpret_cast<T*>(to_.data) : buffer_.get(); }
   /// Writes them to the gradient, from one of its columns on.
   void write(const Block& block, std::int64_t column, std::int64_t columns) const {
@@ -51,7 +53,8 @@ class KernelSums {
       for (std::int64_t b = 0; b < block.line[1].taps; ++b)
         for (std::int64_t c = 0; c < block.line[2].taps; ++c)
           for (std::int64_t row = 0; row < rows; ++row, from += n)
-            cast_elements(to_.from(to_.at(block.line, a, b, c) + (block.channel + row) * to_.in + column).data, to_.dtype, from, sizeof(T) == 4 ? float32 : float64, n);
+            cast_elements(to_.from(to_.at(block.line, a, b, c) + (block.channel + row) * to_.in + column).data,
+                          to_.dtype, from, sizeof(T) == 4 ? float32 : float64, n);
   }
 
  private:

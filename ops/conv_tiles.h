@@ -51,13 +51,14 @@ void pack_panel(const Line* line, const Weights& w, std::int64_t n, std::int64_t
 struct Block {
   Line line[3];
   std::int64_t channel, channels;
-  std::int64_t before;   // products of a result in earlier blocks
+  std::int64_t before;  // products of a result in earlier blocks
 
   std::int64_t products() const { return line[0].taps * line[1].taps * line[2].taps * channels; }
 };
 /// Blocks of at most `most` products of a result: channels are divided down to 8, and then taps. Where taps are so far apart that a block would read a
 /// box of more than `most_elements` for one result, the widest axis of the box is divided first.
-inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most, double most_elements = HUGE_VAL) {
+inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::int64_t most,
+                                    double most_elements = HUGE_VAL) {
   const std::int64_t least = std::min<std::int64_t>(c_in, 8);
   std::int64_t parts[3] = {1, 1, 1};
   auto taps_of = [&](int d) { return ceil_div(line[d].taps, parts[d]); };
@@ -67,7 +68,7 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
     while (taps() * least > most && parts[d] < line[d].taps) divide(d);
   auto channels = [&] { return std::clamp(most / taps(), least, c_in); };
   auto reach = [&](int d) { return (taps_of(d) - 1) * line[d].tap_step; };
-  auto elements = [&] {   // more, perhaps, than an integer holds
+  auto elements = [&] {  // more, perhaps, than an integer holds
     double n = static_cast<double>(channels());
     for (int d = 0; d < 3; ++d) n *= static_cast<double>(reach(d) + 1);
     return n;
@@ -77,7 +78,8 @@ inline std::vector<Block> blocks_of(const Line* line, std::int64_t c_in, std::in
     if (reach(widest) == 0) break;
     divide(widest);
   }
-  const std::int64_t channel_parts = ceil_div(c_in, channels()), n_blocks = parts[0] * parts[1] * parts[2] * channel_parts;
+  const std::int64_t channel_parts = ceil_div(c_in, channels()),
+                     n_blocks = parts[0] * parts[1] * parts[2] * channel_parts;
   std::vector<Block> blocks;
   std::int64_t before = 0;
   for (std::int64_t i = 0; i < n_blocks; ++i) {
@@ -127,10 +129,15 @@ struct Tiling {
 
 /// Tiles whose input, `bytes` a point, fits the slab, and whose results, `result_bytes` a point, twice as much; at least `enough` of them where there are
 /// so many results. Less than `least_columns` neighbours only where they would not fit twice the slab.
-inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes, std::int64_t least_columns, std::int64_t enough) {
-  Tiling t{.results = {line[0].results, line[1].results, line[2].results}, .size = {1, 1, line[2].results}, .number = {}, .images = images};
+inline Tiling cut(const Line* line, std::int64_t images, std::int64_t bytes, std::int64_t result_bytes,
+                  std::int64_t least_columns, std::int64_t enough) {
+  Tiling t{.results = {line[0].results, line[1].results, line[2].results},
+           .size = {1, 1, line[2].results},
+           .number = {},
+           .images = images};
   auto fits_in = [&](std::int64_t room) {
-    return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= room && t.size[1] * t.size[2] * result_bytes <= 2 * room;
+    return line[0].span(1) * line[1].span(t.size[1]) * line[2].span(t.size[2]) * bytes <= room &&
+           t.size[1] * t.size[2] * result_bytes <= 2 * room;
   };
   auto fits = [&] { return fits_in(conv_limits.slab_bytes); };
   while (!fits() && t.size[2] > least_columns) t.size[2] = std::max(least_columns, (t.size[2] + 1) / 2);
@@ -157,12 +164,14 @@ struct Stretches {
   std::vector<std::int64_t> offsets;
   std::int64_t length;
 
-  Stretches(const Line* line, const std::int64_t* stride, std::int64_t channels, bool joined) : length(joined ? line[2].taps * channels : channels) {
+  Stretches(const Line* line, const std::int64_t* stride, std::int64_t channels, bool joined)
+      : length(joined ? line[2].taps * channels : channels) {
     offsets.reserve(static_cast<std::size_t>(line[0].taps * line[1].taps * (joined ? 1 : line[2].taps)));
     for (std::int64_t a = 0; a < line[0].taps; ++a)
       for (std::int64_t b = 0; b < line[1].taps; ++b)
         for (std::int64_t c = 0; c < (joined ? 1 : line[2].taps); ++c)
-          offsets.push_back(a * line[0].tap_step * stride[0] + b * line[1].tap_step * stride[1] + c * line[2].tap_step * stride[2]);
+          offsets.push_back(a * line[0].tap_step * stride[0] + b * line[1].tap_step * stride[1] +
+                            c * line[2].tap_step * stride[2]);
   }
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()); }
 };
@@ -172,7 +181,7 @@ struct Stretches {
 struct WindowRun {
   const std::int64_t *at, *weight;
   std::int64_t taps, first, count;
-  std::int64_t origin;   // of the window of the first, which may lie before the input
+  std::int64_t origin;  // of the window of the first, which may lie before the input
 };
 
 /// Walks over lines of results in runs: windows that the border cuts are a run each.
@@ -193,7 +202,8 @@ class WindowWalk {
     const std::int64_t whole_end = std::clamp(room < 0 ? 0 : room / l.step + 1, whole, end);
     auto run = [&](std::int64_t p, std::int64_t count) {
       list(taps);
-      f(WindowRun{at_.data(), weight_.data(), static_cast<std::int64_t>(at_.size()), p, count, low[0] * stride_[0] + low[1] * stride_[1] + l.low(p) * stride_[2]});
+      f(WindowRun{at_.data(), weight_.data(), static_cast<std::int64_t>(at_.size()), p, count,
+                  low[0] * stride_[0] + low[1] * stride_[1] + l.low(p) * stride_[2]});
     };
     auto cut = [&](std::int64_t p) {
       taps[2] = inside(2, l.low(p));
@@ -213,7 +223,8 @@ class WindowWalk {
   /// The taps of a window that begins at element `low` of axis d.
   Range inside(int d, std::int64_t low) const {
     const Line& l = line_[d];
-    const std::int64_t begin = low < 0 ? std::min(l.taps, ceil_div(-low, l.tap_step)) : 0, end = low < size_[d] ? (size_[d] - 1 - low) / l.tap_step + 1 : 0;
+    const std::int64_t begin = low < 0 ? std::min(l.taps, ceil_div(-low, l.tap_step)) : 0,
+                       end = low < size_[d] ? (size_[d] - 1 - low) / l.tap_step + 1 : 0;
     return {begin, std::clamp(end, begin, l.taps)};
   }
   void list(const Range* taps) {
@@ -224,7 +235,8 @@ class WindowWalk {
     for (std::int64_t a = taps[0].begin; a < taps[0].end; ++a)
       for (std::int64_t b = taps[1].begin; b < taps[1].end; ++b)
         for (std::int64_t c = taps[2].begin; c < taps[2].end; ++c) {
-          at_.push_back(a * line_[0].tap_step * stride_[0] + b * line_[1].tap_step * stride_[1] + c * line_[2].tap_step * stride_[2]);
+          at_.push_back(a * line_[0].tap_step * stride_[0] + b * line_[1].tap_step * stride_[1] +
+                        c * line_[2].tap_step * stride_[2]);
           weight_.push_back(a * weight_step_[0] + b * weight_step_[1] + c * weight_step_[2]);
         }
   }
@@ -314,7 +326,8 @@ class Results {
 };
 
 /// What the results [first, first + n) of each axis read of an image, and where they stand.
-inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n, std::int64_t channel, std::int64_t channels) {
+inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
+                     std::int64_t channel, std::int64_t channels) {
   Box box{.image = image, .low = {}, .count = {}, .channel = channel, .channels = channels};
   for (int d = 0; d < 3; ++d) {
     box.low[d] = line[d].low(first[d]);
@@ -322,7 +335,8 @@ inline Box input_box(const Line* line, std::int64_t image, const std::int64_t* f
   }
   return box;
 }
-inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n, std::int64_t channel, std::int64_t channels) {
+inline Box output_box(const Line* line, std::int64_t image, const std::int64_t* first, const std::int64_t* n,
+                      std::int64_t channel, std::int64_t channels) {
   Box box{.image = image, .low = {}, .count = {n[0], n[1], n[2]}, .channel = channel, .channels = channels};
   for (int d = 0; d < 3; ++d) {
     box.low[d] = line[d].out_start + first[d] * line[d].out_step;
@@ -336,14 +350,16 @@ template <class T>
 class DepthwiseTile {
  public:
   /// Results [first, first + n) of each axis. The weights are `channels` for each tap, the taps in row-major order.
-  DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first, const std::int64_t* n, std::int64_t channels)
-      : weight_step_{line[1].taps * line[2].taps * channels, line[2].taps * channels, channels}, walk_(line_, size_, stride_, weight_step_) {
+  DepthwiseTile(Slab<T>& slab, const Line* line, const Images& x, std::int64_t image, const std::int64_t* first,
+                const std::int64_t* n, std::int64_t channels)
+      : weight_step_{line[1].taps * line[2].taps * channels, line[2].taps * channels, channels},
+        walk_(line_, size_, stride_, weight_step_) {
     const Box box = input_box(line, image, first, n, 0, x.channels);
     const bool direct = slab.direct();
     if (!direct) slab.read(box);
     for (int d = 0; d < 3; ++d) {
       line_[d] = line[d];
-      line_[d].start = direct ? box.low[d] : 0;   // results count from those of the tile
+      line_[d].start = direct ? box.low[d] : 0;  // results count from those of the tile
       size_[d] = direct ? x.size[d] : box.count[d];
       stride_[d] = direct ? x.stride[d] : slab.stride()[d];
     }
@@ -356,7 +372,8 @@ class DepthwiseTile {
   void each_run(const std::int64_t* n, F&& f) const {
     for (std::int64_t a = 0; a < n[0]; ++a)
       for (std::int64_t b = 0; b < n[1]; ++b)
-        walk_.line(a, b, 0, n[2], [&](const WindowRun& run) { f(a, b, data_ + run.origin, line_[2].step * stride_[2], run); });
+        walk_.line(a, b, 0, n[2],
+                   [&](const WindowRun& run) { f(a, b, data_ + run.origin, line_[2].step * stride_[2], run); });
   }
 
  private:
@@ -372,20 +389,23 @@ void join_axes(Line* line, Images& x, Images& y, std::int64_t& images);
 /// What happens to a result before it is written.
 template <class T>
 struct Finish {
-  const T* bias = nullptr;   // of each channel
+  const T* bias = nullptr;  // of each channel
   bool relu = false;
 };
 /// y is the correlation of x with w.
 template <class T>
-void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w, const Finish<T>& finish = {});
+void correlate(const Line* line, Images x, Images y, std::int64_t images, const Weights& w,
+               const Finish<T>& finish = {});
 /// Depthwise: x has c channels, each of which is read `repeat` times; y has c * repeat or, where `sums`, c / repeat of those of x.
 template <class T>
-void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w, std::int64_t repeat, bool sums);
+void correlate_depthwise(const Line* line, const Images& x, const Images& y, std::int64_t images, const Weights& w,
+                         std::int64_t repeat, bool sums);
 /// The gradient of a kernel, summed as T.
 template <class T>
 void kernel_gradient(const Line* line, const Images& x, const Images& dy, std::int64_t images, const Weights& to);
 /// Depthwise.
 template <class T>
-void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images, std::int64_t repeat, const Weights& to);
+void kernel_gradient_depthwise(const Line* line, const Images& x, const Images& dy, std::int64_t images,
+                               std::int64_t repeat, const Weights& to);
 
 }  // namespace kassette

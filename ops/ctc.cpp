@@ -18,7 +18,8 @@ namespace {
 
 // ---- rules -------------------------------------------------------------------------------------------------------------
 void check_rank(const TensorSpec& x, int rank, const char* which, const char* axes) {
-  if (x.rank >= 0 && x.rank != rank) fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it must be (", axes, ")");
+  if (x.rank >= 0 && x.rank != rank)
+    fail<ValueError>(kCtcName, ": ", which, " of shape ", x, "; it must be (", axes, ")");
 }
 /// What is known of the number of samples.
 std::int64_t samples(const OpCall& call) {
@@ -29,7 +30,8 @@ std::int64_t samples(const OpCall& call) {
     const TensorSpec& x = call.spec(i);
     if (x.rank < 0 || x.dims[0] < 0) continue;
     if (n >= 0 && n != x.dims[0])
-      fail<ValueError>(kCtcName, ": ", names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x, " has ", x.dims[0]);
+      fail<ValueError>(kCtcName, ": ", names[from], " ", call.spec(from), " has ", n, " samples, ", names[i], " ", x,
+                       " has ", x.dims[0]);
     n = x.dims[0];
     from = i;
   }
@@ -37,15 +39,18 @@ std::int64_t samples(const OpCall& call) {
 }
 std::int64_t check(const OpCall& call) {
   const TensorSpec& y = call.spec(kCtcY);
-  if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kCtcName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (y.dtype != float32 && y.dtype != float64)
+    fail<TypeError>(kCtcName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
   check_rank(y, 3, "y_pred", "samples, time steps, classes");
   check_rank(call.spec(kCtcLabels), 2, "y_true", "samples, labels");
   for (auto [i, name] : {std::pair(kCtcInputLength, "input_length"), std::pair(kCtcLabelLength, "label_length")}) {
     const TensorSpec& x = call.spec(i);
     check_rank(x, 2, name, "samples, 1");
-    if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1) fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it must be (samples, 1)");
+    if (x.rank == 2 && x.dims[1] != kUnknown && x.dims[1] != 1)
+      fail<ValueError>(kCtcName, ": ", name, " of shape ", x, "; it must be (samples, 1)");
   }
-  if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kCtcName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
+  if (y.rank == 3 && y.dims[2] == 0)
+    fail<ValueError>(kCtcName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
   return samples(call);
 }
 void cost_rule(const OpCall& call, TensorSpec* out) {
@@ -86,7 +91,8 @@ class Batch {
  public:
   explicit Batch(const OpCall& call)
       : call_(call), labels_(call.in[kCtcLabels].as<std::int64_t>()), counts_(static_cast<std::size_t>(y().dims[0])) {
-    const auto *input_length = call.in[kCtcInputLength].as<std::int64_t>(), *label_length = call.in[kCtcLabelLength].as<std::int64_t>();
+    const auto *input_length = call.in[kCtcInputLength].as<std::int64_t>(),
+               *label_length = call.in[kCtcLabelLength].as<std::int64_t>();
     const CtcSizes sizes{y().dims[1], y().dims[2], call.spec(kCtcLabels).dims[1]};
     for (std::int64_t i = 0; i < y().dims[0]; ++i) {
       CtcCounts& c = counts_[static_cast<std::size_t>(i)];
@@ -101,15 +107,16 @@ class Batch {
   /// Calls f(number, sample) for all samples that have time steps, on several threads.
   template <class T, class F>
   void run(F&& f) const {
-    constexpr std::int64_t kGrain = 1 << 13;   // classes and states
+    constexpr std::int64_t kGrain = 1 << 13;  // classes and states
     const std::int64_t step = y().dims[2], all = y().dims[1] * step, width = call_.spec(kCtcLabels).dims[1];
     const std::int64_t work = std::max<std::int64_t>(1, y().dims[1] * (step + 4 * width));
     parallel_for(y().dims[0], std::max<std::int64_t>(1, kGrain / work), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         if (steps(i) == 0) continue;
         const Labels l(labels_ + i * width, length(i), step);
-        f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.as<CtcAttrs>().epsilon, length(i), l.ids.data(), l.first.data(), l.slot.data(),
-                          l.seen.data(), static_cast<std::int64_t>(l.seen.size()), l.skip.data()});
+        f(i, CtcSample<T>{call_.in[kCtcY].as<T>() + i * all, steps(i), step, call_.attrs.as<CtcAttrs>().epsilon,
+                          length(i), l.ids.data(), l.first.data(), l.slot.data(), l.seen.data(),
+                          static_cast<std::int64_t>(l.seen.size()), l.skip.data()});
       }
     });
   }
@@ -163,7 +170,7 @@ void cost_kernel(const OpCall& call) {
   with_dtype(batch.y().dtype, [&](auto zero) {
     using T = decltype(zero);
     T* loss = call.out_as<T>();
-    std::fill_n(loss, batch.y().dims[0], T(0));   // of no time steps and no labels
+    std::fill_n(loss, batch.y().dims[0], T(0));  // of no time steps and no labels
     batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { loss[i] = static_cast<T>(loss_of(s)); });
   });
 }
@@ -171,7 +178,8 @@ void cost_kernel(const OpCall& call) {
 template <class T, class F>
 void write_steps(const Batch& batch, T* out, F&& f) {
   const std::int64_t step = batch.y().dims[2], all = batch.y().dims[1] * step;
-  for (std::int64_t i = 0; i < batch.y().dims[0]; ++i) std::fill(out + i * all + batch.steps(i) * step, out + (i + 1) * all, T(0));
+  for (std::int64_t i = 0; i < batch.y().dims[0]; ++i)
+    std::fill(out + i * all + batch.steps(i) * step, out + (i + 1) * all, T(0));
   batch.run<T>([&](std::int64_t i, const CtcSample<T>& s) { f(s, i * all); });
 }
 void grad_kernel(const OpCall& call) {
@@ -188,7 +196,8 @@ void grad_grad_kernel(const OpCall& call) {
     using T = decltype(zero);
     const T* v = call.in[kCtcDirection].as<T>();
     T* out = call.out_as<T>();
-    write_steps(batch, out, [&](const CtcSample<T>& s, std::int64_t at) { ctc_second_derivative(s, v + at, out + at); });
+    write_steps(batch, out,
+                [&](const CtcSample<T>& s, std::int64_t at) { ctc_second_derivative(s, v + at, out + at); });
   });
 }
 
@@ -197,15 +206,18 @@ void grad_grad_kernel(const OpCall& call) {
 void mask_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &labels = call.spec(0), &lengths = call.spec(1);
   const char* name = call.op.name;
-  if (labels.rank >= 0 && labels.rank != 2) fail<ValueError>(name, ": labels of shape ", labels, "; they must be (samples, labels)");
-  if (lengths.rank >= 0 && lengths.rank != 1) fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they must be (samples,)");
+  if (labels.rank >= 0 && labels.rank != 2)
+    fail<ValueError>(name, ": labels of shape ", labels, "; they must be (samples, labels)");
+  if (lengths.rank >= 0 && lengths.rank != 1)
+    fail<ValueError>(name, ": label_lengths of shape ", lengths, "; they must be (samples,)");
   out->dtype = bool_;
   out->rank = 2;
   out->dims[0] = labels.rank < 0 ? kUnknown : labels.dims[0];
   out->dims[1] = labels.rank < 0 ? kUnknown : labels.dims[1];
   if (lengths.rank < 0 || lengths.dims[0] < 0) return;
   if (out->dims[0] >= 0 && out->dims[0] != lengths.dims[0])
-    fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0], " label_lengths; there must be one for each sample");
+    fail<ValueError>(name, ": labels ", labels, " and ", lengths.dims[0],
+                     " label_lengths; there must be one for each sample");
   out->dims[0] = lengths.dims[0];
 }
 void mask_kernel(const OpCall& call) {
@@ -218,27 +230,36 @@ void mask_kernel(const OpCall& call) {
 // ---- adjoints ------------------------------------------------------------------------------------------------------------
 void cost_vjp(const VjpContext& r) {
   if (!r.wants(kCtcY)) return;
-  Tensor g = apply1(ctc_batch_cost_grad_op, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
+  Tensor g = apply1(ctc_batch_cost_grad_op, r.attrs,
+                    {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength)});
   r.din(kCtcY) = expand_dims(r.dy(), -1) * g;
 }
 /// The matrix of second derivatives is symmetric, and one of each sample.
 void grad_vjp(const VjpContext& r) {
   if (r.wants(kCtcY))
-    r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_op, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+    r.din(kCtcY) = apply1(ctc_batch_cost_grad_grad_op, r.attrs,
+                          {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
 }
 void grad_grad_vjp(const VjpContext& r) {
   if (r.wants(kCtcY)) fail<NotImplementedError>(kCtcName, ": its gradient can be taken twice, not three times");
-  if (r.wants(kCtcDirection)) r.din(kCtcDirection) = apply1(ctc_batch_cost_grad_grad_op, r.attrs, {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
+  if (r.wants(kCtcDirection))
+    r.din(kCtcDirection) =
+        apply1(ctc_batch_cost_grad_grad_op, r.attrs,
+               {r.in(kCtcLabels), r.in(kCtcY), r.in(kCtcInputLength), r.in(kCtcLabelLength), r.dy()});
 }
 
 }  // namespace
 
-constinit const OpDef ctc_batch_cost_op{.name = "ctc_batch_cost", .rule = cost_rule, .cpu = cost_kernel, .vjp = cost_vjp, .saves_in = 15};
+constinit const OpDef ctc_batch_cost_op{
+    .name = "ctc_batch_cost", .rule = cost_rule, .cpu = cost_kernel, .vjp = cost_vjp, .saves_in = 15};
 constinit const OpDef ctc_batch_cost_grad_op{
     .name = "ctc_batch_cost_grad", .rule = grad_rule, .cpu = grad_kernel, .vjp = grad_vjp, .saves_in = 15};
 // Inputs: those of the loss, and a direction.
-constinit const OpDef ctc_batch_cost_grad_grad_op{
-    .name = "ctc_batch_cost_grad_grad", .rule = grad_rule, .cpu = grad_grad_kernel, .vjp = grad_grad_vjp, .saves_in = 31};
+constinit const OpDef ctc_batch_cost_grad_grad_op{.name = "ctc_batch_cost_grad_grad",
+                                                  .rule = grad_rule,
+                                                  .cpu = grad_grad_kernel,
+                                                  .vjp = grad_grad_vjp,
+                                                  .saves_in = 31};
 constinit const OpDef ctc_label_mask_op{
     .name = "ctc_label_dense_to_sparse", .rule = mask_rule, .cpu = mask_kernel, .shape_only = 1, .host = 3};
 
@@ -246,7 +267,8 @@ Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths) {
   return to_sparse(labels, apply1(ctc_label_mask_op, {labels, lengths.to(cpu)}));
 }
 
-Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length, double epsilon) {
+Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length,
+                      double epsilon) {
   return apply1(ctc_batch_cost_op, CtcAttrs{epsilon}, {labels, y, input_length, label_length});
 }
 

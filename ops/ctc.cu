@@ -18,7 +18,7 @@ struct Ctc {
   std::int64_t samples, most_steps, classes, width;
   double epsilon;
   Faults faults;
-  CtcLog* scratch;       // scratch_size() for each block
+  CtcLog* scratch;  // scratch_size() for each block
   std::int64_t states() const { return 2 * width + 1; }
   std::int64_t scratch_size() const { return (most_steps + 3) * states() + most_steps; }
 };
@@ -30,11 +30,14 @@ struct CtcOne {
   const T *y, *v;
   const std::int64_t* labels;
   std::int64_t steps, length, n;
-  CtcLog *alpha, *rows, *inverse;   // of states without the q of their step; two steps and the shares; 1 / sum(z), and the fall of its logarithm
+  CtcLog *alpha, *rows,
+      *inverse;  // of states without the q of their step; two steps and the shares; 1 / sum(z), and the fall of its logarithm
 
   __device__ std::int64_t class_of(std::int64_t u) const { return u % 2 ? labels[u / 2] : all.classes - 1; }
   __device__ bool skips_to(std::int64_t u) const { return u % 2 && u > 2 && labels[u / 2] != labels[u / 2 - 1]; }
-  __device__ double z(std::int64_t t, std::int64_t k) const { return static_cast<double>(y[t * all.classes + k]) + all.epsilon; }
+  __device__ double z(std::int64_t t, std::int64_t k) const {
+    return static_cast<double>(y[t * all.classes + k]) + all.epsilon;
+  }
   __device__ CtcLog emission(std::int64_t t, std::int64_t u) const {
     const std::int64_t k = class_of(u);
     return {m::log(z(t, k)) + m::log(inverse[t].value), v ? static_cast<double>(v[t * all.classes + k]) / z(t, k) : 0};
@@ -71,7 +74,7 @@ struct CtcOne {
     }
     const CtcLog* end = rows + (steps - 1) % 2 * n + n - 1;
     const CtcLog total = sum(*end, n > 1 ? end[-1] : CtcLog(), CtcLog());
-    __syncthreads();   // the rows are used again
+    __syncthreads();  // the rows are used again
     return total;
   }
   __device__ void backward(CtcLog total, T* g) const {
@@ -79,13 +82,15 @@ struct CtcOne {
     CtcLog* share = rows + 2 * n;
     for (std::int64_t t = steps - 1; t >= 0; --t) {
       const double inv = inverse[t].value, plain = v ? inv * inverse[t].slope : inv;
-      const CtcLog* after = rows + (t + 1) % 2 * n;   // beta with the q of the step after
+      const CtcLog* after = rows + (t + 1) % 2 * n;  // beta with the q of the step after
       CtcLog* here = rows + t % 2 * n;
       each(all.classes, [&](std::int64_t k) { store(g + t * all.classes + k, static_cast<T>(plain)); });
       if (!has_path) continue;
       each(n, [&](std::int64_t u) {
         CtcLog beta;
-        if (t < steps - 1) beta = sum(after[u], u + 1 < n ? after[u + 1] : CtcLog(), u + 2 < n && skips_to(u + 2) ? after[u + 2] : CtcLog());
+        if (t < steps - 1)
+          beta = sum(after[u], u + 1 < n ? after[u + 1] : CtcLog(),
+                     u + 2 < n && skips_to(u + 2) ? after[u + 2] : CtcLog());
         else if (u >= n - 2) beta.value = 0;
         const CtcLog path = product(alpha[t * n + u], beta);
         CtcLog part{0, 0};
@@ -113,17 +118,20 @@ struct CtcOne {
 template <class T>
 __global__ void run_ctc(Ctc<T> all) {
   for (std::int64_t i = blockIdx.x; i < all.samples; i += gridDim.x) {
-    const CtcCounts counts =
-        ctc_counts({all.most_steps, all.classes, all.width}, i, all.labels + i * all.width, all.input_length[i], all.label_length[i]);
+    const CtcCounts counts = ctc_counts({all.most_steps, all.classes, all.width}, i, all.labels + i * all.width,
+                                        all.input_length[i], all.label_length[i]);
     if (counts.refusal != Refusal::none && threadIdx.x == 0)
-      report(all.faults, counts.refusal, i, counts.numbers[0], counts.numbers[1], counts.numbers[2], counts.numbers[3], counts.numbers[4]);
+      report(all.faults, counts.refusal, i, counts.numbers[0], counts.numbers[1], counts.numbers[2], counts.numbers[3],
+             counts.numbers[4]);
     const std::int64_t steps = counts.steps, length = counts.labels, at = i * all.most_steps * all.classes;
     CtcLog* scratch = all.scratch + blockIdx.x * ((all.most_steps + 3) * (2 * all.width + 1) + all.most_steps);
     CtcLog* rows = scratch + all.most_steps * (2 * all.width + 1);
-    const CtcOne<T> one{all,    all.y + at, all.v ? all.v + at : nullptr, all.labels + i * all.width, steps, length, 2 * length + 1, scratch, rows,
-                        rows + 3 * (2 * all.width + 1)};
+    const CtcOne<T> one{
+        all,     all.y + at, all.v ? all.v + at : nullptr,  all.labels + i * all.width, steps, length, 2 * length + 1,
+        scratch, rows,       rows + 3 * (2 * all.width + 1)};
     if (all.g)
-      for (std::int64_t k = steps * all.classes + threadIdx.x; k < all.most_steps * all.classes; k += kThreads) store(all.g + at + k, T(0));
+      for (std::int64_t k = steps * all.classes + threadIdx.x; k < all.most_steps * all.classes; k += kThreads)
+        store(all.g + at + k, T(0));
     if (steps == 0) {
       if (all.loss && threadIdx.x == 0) store(all.loss + i, T(0));
       continue;
@@ -141,8 +149,20 @@ void run(const OpCall& call, const T* v, T* loss, T* g) {
   CudaBackend& device = device_of(call.device);
   const std::int64_t n = y.dims[0];
   if (n == 0) return;
-  Ctc<T> all{call.in[kCtcY].as<T>(), v, loss, g, call.in[kCtcLabels].as<std::int64_t>(), call.in[kCtcInputLength].as<std::int64_t>(),
-             call.in[kCtcLabelLength].as<std::int64_t>(), n, y.dims[1], y.dims[2], call.spec(kCtcLabels).dims[1], call.attrs.as<CtcAttrs>().epsilon, device.faults(), nullptr};
+  Ctc<T> all{call.in[kCtcY].as<T>(),
+             v,
+             loss,
+             g,
+             call.in[kCtcLabels].as<std::int64_t>(),
+             call.in[kCtcInputLength].as<std::int64_t>(),
+             call.in[kCtcLabelLength].as<std::int64_t>(),
+             n,
+             y.dims[1],
+             y.dims[2],
+             call.spec(kCtcLabels).dims[1],
+             call.attrs.as<CtcAttrs>().epsilon,
+             device.faults(),
+             nullptr};
   const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(n, 1024));
   Scratch scratch(device, blocks * all.scratch_size() * static_cast<std::int64_t>(sizeof(CtcLog)));
   all.scratch = static_cast<CtcLog*>(scratch.get());

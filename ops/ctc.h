@@ -6,7 +6,8 @@ namespace kassette {
 
 /// -log of the probability of each label, (samples, 1). labels: int64 (samples, length); y, float32 or float64: (samples, steps, classes),
 /// blank last, normalised after epsilon is added; both lengths int64 (samples, 1). Differentiable by y, twice.
-Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length, double epsilon);
+Tensor ctc_batch_cost(const Tensor& labels, const Tensor& y, const Tensor& input_length, const Tensor& label_length,
+                      double epsilon);
 
 /// labels (samples, length) as a sparse tensor of the first `lengths`, int64 (samples,), of each sample.
 Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths);
@@ -16,7 +17,7 @@ Tensor ctc_label_dense_to_sparse(const Tensor& labels, const Tensor& lengths);
 Tensors ctc_greedy(const Tensor& y, const Tensor& input_length, double epsilon);
 struct BeamOptions {
   std::int64_t width, paths;
-  bool merge_repeated;   // in the labels that are found; their scores stay
+  bool merge_repeated;  // in the labels that are found; their scores stay
 };
 /// The best labels, `paths` tensors, and the logarithms of their probabilities, (samples, paths).
 Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamOptions& options, double epsilon);

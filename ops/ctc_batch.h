@@ -13,7 +13,7 @@ inline constexpr const char* kCtcName = "ctc_batch_cost";
 
 struct CtcAttrs {
   static constexpr const char* attrs_name = "ctc";
-  double epsilon;   // is added to the probabilities
+  double epsilon;  // is added to the probabilities
 };
 /// How many time steps and labels of a sample count, none of them where it is refused; and why that is.
 struct CtcCounts {
@@ -27,9 +27,11 @@ struct CtcSizes {
 };
 
 /// Sample i. A class from the blank on ends the labels, and none but such may follow.
-KASSETTE_FN CtcCounts ctc_counts(const CtcSizes& sizes, std::int64_t i, const std::int64_t* ids, std::int64_t input_length, std::int64_t label_length) {
+KASSETTE_FN CtcCounts ctc_counts(const CtcSizes& sizes, std::int64_t i, const std::int64_t* ids,
+                                 std::int64_t input_length, std::int64_t label_length) {
   const std::int64_t length = label_length < sizes.width ? label_length : sizes.width, blank = sizes.classes - 1;
-  if (input_length < 0 || input_length > sizes.steps) return {0, 0, Refusal::ctc_input_length, {input_length, i, sizes.steps}};
+  if (input_length < 0 || input_length > sizes.steps)
+    return {0, 0, Refusal::ctc_input_length, {input_length, i, sizes.steps}};
   if (length < 0) return {0, 0, Refusal::ctc_label_length, {length, i}};
   if (length > input_length) return {0, 0, Refusal::ctc_too_long, {length, i, input_length}};
   std::int64_t n = 0;

@@ -21,16 +21,20 @@ struct BeamAttrs {
   std::int32_t n_out;
   bool merge_repeated;
   std::int64_t width;
-  double epsilon;   // is added to the scores, as CtcAttrs has it
+  double epsilon;  // is added to the scores, as CtcAttrs has it
 };
 
 void decode_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &y = call.spec(0), &steps = call.spec(1);
-  if (y.dtype != float32 && y.dtype != float64) fail<TypeError>(kName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
-  if (y.rank >= 0 && y.rank != 3) fail<ValueError>(kName, ": y_pred of shape ", y, "; it must be (samples, time steps, classes)");
-  if (steps.rank >= 0 && steps.rank != 1) fail<ValueError>(kName, ": input_length of shape ", steps, "; it must be (samples,)");
+  if (y.dtype != float32 && y.dtype != float64)
+    fail<TypeError>(kName, ": y_pred is ", y.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (y.rank >= 0 && y.rank != 3)
+    fail<ValueError>(kName, ": y_pred of shape ", y, "; it must be (samples, time steps, classes)");
+  if (steps.rank >= 0 && steps.rank != 1)
+    fail<ValueError>(kName, ": input_length of shape ", steps, "; it must be (samples,)");
   if (y.rank == 3 && y.dims[1] == 0) fail<ValueError>(kName, ": y_pred of shape ", y, " has no time steps");
-  if (y.rank == 3 && y.dims[2] == 0) fail<ValueError>(kName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
+  if (y.rank == 3 && y.dims[2] == 0)
+    fail<ValueError>(kName, ": y_pred of shape ", y, " has no classes; the last one is the blank");
   std::int64_t n = y.rank < 0 ? kUnknown : y.dims[0], m = steps.rank < 0 ? kUnknown : steps.dims[0];
   if (differ(n, m)) fail<ValueError>(kName, ": y_pred ", y, " has ", n, " samples, input_length ", steps, " has ", m);
   for (int i = 0; i < call.n_out; ++i) {
@@ -97,7 +101,8 @@ void greedy_kernel(const OpCall& call) {
     const std::int64_t all = y.dims[1] * y.dims[2];
     parallel_for(y.dims[0], std::max<std::int64_t>(1, (1 << 14) / all), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        call.out_as<T>(1)[i] = static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2], static_cast<T>(call.attrs.as<CtcAttrs>().epsilon),
+        call.out_as<T>(1)[i] = static_cast<T>(-read_greedily(call.in[0].as<T>() + i * all, steps[i], y.dims[2],
+                                                             static_cast<T>(call.attrs.as<CtcAttrs>().epsilon),
                                                              &labels[static_cast<std::size_t>(i)]));
     });
   });
@@ -106,7 +111,8 @@ void greedy_kernel(const OpCall& call) {
 
 /// Nothing where a probability has no logarithm.
 template <class T>
-std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classes, double epsilon, std::int64_t width, std::int64_t paths) {
+std::vector<BeamPath> search(const T* y, std::int64_t steps, std::int64_t classes, double epsilon, std::int64_t width,
+                             std::int64_t paths) {
   BeamSearch beam(classes, width);
   std::vector<double> log_q(static_cast<std::size_t>(classes));
   for (std::int64_t t = 0; t < steps; ++t, y += classes) {
@@ -127,7 +133,8 @@ void beam_kernel(const OpCall& call) {
   const auto* steps = checked_steps(call);
   const BeamAttrs& attrs = call.attrs.as<BeamAttrs>();
   const std::int64_t n = y.dims[0], paths = call.n_out - 1, all = y.dims[1] * y.dims[2];
-  std::vector<std::vector<Label>> labels(static_cast<std::size_t>(paths), std::vector<Label>(static_cast<std::size_t>(n)));
+  std::vector<std::vector<Label>> labels(static_cast<std::size_t>(paths),
+                                         std::vector<Label>(static_cast<std::size_t>(n)));
   std::vector<std::int64_t> found(static_cast<std::size_t>(n));
   with_dtype(y.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -137,17 +144,20 @@ void beam_kernel(const OpCall& call) {
         found[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(best.size());
         for (std::int64_t p = 0; p < found[static_cast<std::size_t>(i)]; ++p) {
           BeamPath& path = best[static_cast<std::size_t>(p)];
-          if (attrs.merge_repeated) path.label.erase(std::unique(path.label.begin(), path.label.end()), path.label.end());
+          if (attrs.merge_repeated)
+            path.label.erase(std::unique(path.label.begin(), path.label.end()), path.label.end());
           labels[static_cast<std::size_t>(p)][static_cast<std::size_t>(i)] = std::move(path.label);
           call.out_as<T>(call.n_out - 1)[i * paths + p] = static_cast<T>(path.log_probability);
         }
       }
     });
   });
-  for (std::int64_t i = 0; i < n; ++i) {   // here, so that the first sample is named, whichever thread had it
+  for (std::int64_t i = 0; i < n; ++i) {  // here, so that the first sample is named, whichever thread had it
     const std::int64_t f = found[static_cast<std::size_t>(i)];
     if (f == 0) fail<ValueError>(kName, ": y_pred of sample ", i, " has a score that is negative or NaN");
-    if (f < paths) fail<ValueError>(kName, ": top_paths is ", paths, ", and the beam of sample ", i, " ends with ", f, f == 1 ? " label" : " labels");
+    if (f < paths)
+      fail<ValueError>(kName, ": top_paths is ", paths, ", and the beam of sample ", i, " ends with ", f,
+                       f == 1 ? " label" : " labels");
   }
   for (std::int64_t p = 0; p < paths; ++p) write_padded(labels[static_cast<std::size_t>(p)], *call.out[p], call.device);
 }
@@ -155,13 +165,17 @@ void beam_kernel(const OpCall& call) {
 }  // namespace
 
 constinit const OpDef ctc_greedy_op{.name = "ctc_decode", .rule = decode_rule, .cpu = greedy_kernel, .n_out = 2};
-constinit const OpDef ctc_beam_op{.name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0, .outputs = outputs_in<BeamAttrs>};
+constinit const OpDef ctc_beam_op{
+    .name = "ctc_beam_search", .rule = decode_rule, .cpu = beam_kernel, .n_out = 0, .outputs = outputs_in<BeamAttrs>};
 
 Tensors ctc_greedy(const Tensor& y, const Tensor& input_length, double epsilon) {
   return apply_all(ctc_greedy_op, CtcAttrs{epsilon}, {y, input_length});
 }
 Tensors ctc_beam_search(const Tensor& y, const Tensor& input_length, const BeamOptions& options, double epsilon) {
-  const BeamAttrs attrs{.n_out = static_cast<std::int32_t>(options.paths + 1), .merge_repeated = options.merge_repeated, .width = options.width, .epsilon = epsilon};
+  const BeamAttrs attrs{.n_out = static_cast<std::int32_t>(options.paths + 1),
+                        .merge_repeated = options.merge_repeated,
+                        .width = options.width,
+                        .epsilon = epsilon};
   return apply_all(ctc_beam_op, attrs, {y, input_length});
 }
 

@@ -21,7 +21,7 @@ void run_on_host(const OpCall& call) {
     if (!held[i].empty()) device.copy_to_host(held[i].data(), call.in[i].data, call.spec(i).bytes());
     in[i] = {call.in[i].body, held[i].data()};
   }
-  host_services().allocate_output(*call.out[call.n_out - 1], cpu);   // the scores; the kernel allocates the labels
+  host_services().allocate_output(*call.out[call.n_out - 1], cpu);  // the scores; the kernel allocates the labels
   call.op.cpu(OpCall{call.op, call.attrs, in, call.n_in, call.out, call.n_out, cpu});
   for (int i = 0; i < call.n_out; ++i) {
     Body& out = *call.out[i];

@@ -9,7 +9,7 @@
 namespace kassette {
 namespace {
 
-constexpr double kZero = -std::numeric_limits<double>::infinity();   // log 0
+constexpr double kZero = -std::numeric_limits<double>::infinity();  // log 0
 
 using Log = CtcLog;
 
@@ -40,7 +40,7 @@ class Lattice {
     std::vector<double> g(static_cast<std::size_t>(s_.classes)), slope(g.size());
     for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
       const double inverse = inverse_[static_cast<std::size_t>(t)];
-      double fall = 0;   // of the logarithm of the inverse
+      double fall = 0;  // of the logarithm of the inverse
       if (v_)
         for (std::int64_t k = 0; k < s_.classes; ++k) fall -= static_cast<double>(v_[t * s_.classes + k]) * inverse;
       std::fill(g.begin(), g.end(), inverse);
@@ -68,12 +68,13 @@ class Lattice {
   Log emission(std::int64_t t, std::int64_t u) const {
     const std::int64_t k = class_of(u);
     const double z = at(t, k);
-    return {std::log(z) + std::log(inverse_[static_cast<std::size_t>(t)]), v_ ? static_cast<double>(v_[t * s_.classes + k]) / z : 0};
+    return {std::log(z) + std::log(inverse_[static_cast<std::size_t>(t)]),
+            v_ ? static_cast<double>(v_[t * s_.classes + k]) / z : 0};
   }
   /// Alpha without the q of its own step: so a q of 0 divides nothing.
   void fill_alpha() {
     alpha_.resize(static_cast<std::size_t>(s_.steps * n_));
-    std::vector<Log> before(static_cast<std::size_t>(n_));   // with it
+    std::vector<Log> before(static_cast<std::size_t>(n_));  // with it
     for (std::int64_t t = 0; t < s_.steps; ++t) {
       Log* here = alpha_.data() + t * n_;
       for (std::int64_t u = 0; u < n_; ++u) {
@@ -99,21 +100,23 @@ class Lattice {
       b = product(b, emission(t + 1, u));
     };
     for (std::size_t u = 0; u < n; ++u)
-      beta[u] = sum(beta[u], u + 1 < n ? beta[u + 1] : Log(), u + 2 < n && skips_to(static_cast<std::int64_t>(u) + 2) ? beta[u + 2] : Log());
+      beta[u] = sum(beta[u], u + 1 < n ? beta[u + 1] : Log(),
+                    u + 2 < n && skips_to(static_cast<std::int64_t>(u) + 2) ? beta[u + 2] : Log());
   }
 
   const CtcSample<T>& s_;
   const T* v_;
   const std::int64_t n_;
-  std::vector<double> inverse_;   // 1 / sum(z) at each step
+  std::vector<double> inverse_;  // 1 / sum(z) at each step
   std::vector<Log> alpha_;
-  Log total_;                     // of all paths
+  Log total_;  // of all paths
 };
 
 template <class T>
 void write_rows(Lattice<T>& lattice, const CtcSample<T>& s, T* out) {
   lattice.gradients([&](std::int64_t t, const std::vector<double>& row) {
-    for (std::int64_t k = 0; k < s.classes; ++k) out[t * s.classes + k] = static_cast<T>(row[static_cast<std::size_t>(k)]);
+    for (std::int64_t k = 0; k < s.classes; ++k)
+      out[t * s.classes + k] = static_cast<T>(row[static_cast<std::size_t>(k)]);
   });
 }
 

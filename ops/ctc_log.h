@@ -12,7 +12,7 @@ struct CtcLog {
 KASSETTE_FN CtcLog product(CtcLog x, CtcLog y) { return {x.value + y.value, x.slope + y.slope}; }
 KASSETTE_FN CtcLog sum(CtcLog x, CtcLog y, CtcLog z) {
   double most = x.value;
-  most = y.value <= most ? most : y.value;   // NaN stays
+  most = y.value <= most ? most : y.value;  // NaN stays
   most = z.value <= most ? most : z.value;
   if (most == -std::numeric_limits<double>::infinity()) return {};
   const double a = m::exp(x.value - most), b = m::exp(y.value - most), c = m::exp(z.value - most), total = a + b + c;

@@ -15,13 +15,13 @@ struct CtcSample {
   const T* y;                   // (steps, classes)
   std::int64_t steps, classes;  // steps > 0
   double epsilon;
-  std::int64_t length;          // of the label, without what is ignored
-  const std::int64_t* labels;   // each in [0, classes - 1)
-  const std::int64_t* first;    // the first step at which a path can be in the state of label i; rises
-  const std::int64_t* slot;     // which of `seen` label i is
-  const std::int64_t* seen;     // the classes of the label, each once
+  std::int64_t length;         // of the label, without what is ignored
+  const std::int64_t* labels;  // each in [0, classes - 1)
+  const std::int64_t* first;   // the first step at which a path can be in the state of label i; rises
+  const std::int64_t* slot;    // which of `seen` label i is
+  const std::int64_t* seen;    // the classes of the label, each once
   std::int64_t n_seen;
-  const double* skip;           // 1 where label i may follow label i - 1 without a blank, else 0; ctc_width + 8 of them
+  const double* skip;  // 1 where label i may follow label i - 1 without a blank, else 0; ctc_width + 8 of them
 
   /// By how many steps a path may be late; negative: the steps do not suffice, there is no path.
   std::int64_t slack() const { return steps - 1 - (length > 0 ? first[length - 1] : 0); }
@@ -30,7 +30,9 @@ struct CtcSample {
 /// Labels padded for vectors of up to eight, so that there is one more blank than labels, and zeros behind.
 inline std::int64_t ctc_width(std::int64_t length) { return length / 8 * 8 + 8; }
 /// float64 numbers of scratch memory that `loss` and `gradient` take.
-inline std::int64_t ctc_loss_scratch(std::int64_t length) { return 2 * ctc_width(length) + 2 * (2 * ctc_width(length) + 16); }
+inline std::int64_t ctc_loss_scratch(std::int64_t length) {
+  return 2 * ctc_width(length) + 2 * (2 * ctc_width(length) + 16);
+}
 inline std::int64_t ctc_gradient_scratch(std::int64_t length, std::int64_t steps) {
   return 2 * ctc_width(length) + (steps + 1) * (2 * ctc_width(length) + 16) + steps;
 }

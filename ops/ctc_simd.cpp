@@ -10,7 +10,7 @@ namespace kassette {
 namespace {
 
 constexpr double kSmall = 0x1p-880;
-constexpr std::int64_t kScaled = 8;   // steps from scaling to scaling; in between states lose or gain little
+constexpr std::int64_t kScaled = 8;  // steps from scaling to scaling; in between states lose or gain little
 
 using D = Vec<double>;
 using V = D::V;
@@ -19,7 +19,7 @@ constexpr std::int64_t kW = D::kWidth;
 // ---- rows --------------------------------------------------------------------------------------------------------------
 /// The states of a step: labels, then blanks, with zeros around them for the neighbours of the ends.
 struct States {
-  double *a, *b;   // labels, blanks
+  double *a, *b;  // labels, blanks
   States(double* row, std::int64_t width) : a(row + 8), b(row + 8 + width) {}
 };
 inline std::int64_t row_size(std::int64_t width) { return 2 * width + 16; }
@@ -91,10 +91,8 @@ struct Live {
   std::int64_t a, a_end, b, b_end;
   template <class T>
   Live(const CtcSample<T>& s, std::int64_t t)
-      : a(below(s.first, s.length, t - s.slack())),
-        a_end(below(s.first, s.length, t + 1)),
-        b(below(s.first, s.length, t - s.slack() + 1)),
-        b_end(below(s.first, s.length, t) + 1) {}
+      : a(below(s.first, s.length, t - s.slack())), a_end(below(s.first, s.length, t + 1)),
+        b(below(s.first, s.length, t - s.slack() + 1)), b_end(below(s.first, s.length, t) + 1) {}
 };
 
 struct Extremes {
@@ -109,7 +107,8 @@ KASSETTE_FN void widen(Extremes& e, const double* p, std::int64_t n) {
       least = xsimd::min(least, v);
       most = xsimd::max(most, v);
     }
-    const double low = across(least, [](double x, double y) { return x < y ? x : y; }), high = across(most, [](double x, double y) { return x > y ? x : y; });
+    const double low = across(least, [](double x, double y) { return x < y ? x : y; }),
+                 high = across(most, [](double x, double y) { return x > y ? x : y; });
     e.least = low < e.least ? low : e.least;
     e.most = high > e.most ? high : e.most;
   }
@@ -146,7 +145,8 @@ KASSETTE_FN void start_alpha(const States& x, std::int64_t width, std::int64_t l
   if (length > 0) x.a[0] = q[0];
   x.b[0] = blank;
 }
-KASSETTE_FN void step_alpha(const States& from, const States& to, std::int64_t width, const double* skip, const double* q, double blank) {
+KASSETTE_FN void step_alpha(const States& from, const States& to, std::int64_t width, const double* skip,
+                            const double* q, double blank) {
   for (std::int64_t i = 0; i < width; i += kW) {
     const V a = D::load(from.a + i), b = D::load(from.b + i), left = D::load(from.a + i - 1);
     D::store(to.b + i, (b + left) * V(blank));
@@ -155,7 +155,8 @@ KASSETTE_FN void step_alpha(const States& from, const States& to, std::int64_t w
 }
 /// States from which the end is too far go, the others are scaled. False where the largest is no number to scale by.
 template <class T>
-KASSETTE_FN bool scale_alpha(const CtcSample<T>& s, std::int64_t t, const States& x, std::int64_t width, std::int64_t& exponent, double& least) {
+KASSETTE_FN bool scale_alpha(const CtcSample<T>& s, std::int64_t t, const States& x, std::int64_t width,
+                             std::int64_t& exponent, double& least) {
   const Live live(s, t);
   const Extremes e = extremes(x, live);
   if (!(e.most >= kSmall)) return false;
@@ -165,12 +166,14 @@ KASSETTE_FN bool scale_alpha(const CtcSample<T>& s, std::int64_t t, const States
   exponent += scale(x, width, e.most);
   return true;
 }
-KASSETTE_FN double end_of(const States& x, std::int64_t length) { return x.b[length] + (length > 0 ? x.a[length - 1] : 0); }
+KASSETTE_FN double end_of(const States& x, std::int64_t length) {
+  return x.b[length] + (length > 0 ? x.a[length - 1] : 0);
+}
 
 /// Exponents are exact, so that no rounding adds up over the steps.
 KASSETTE_FN double loss_of(double p, std::int64_t exponent) {
   const double loss = -(std::log(p) + static_cast<double>(exponent) * 0.69314718055994530942);
-  return loss == 0 ? 0 : loss;   // not -0
+  return loss == 0 ? 0 : loss;  // not -0
 }
 
 template <class T>
@@ -221,8 +224,8 @@ KASSETTE_FN bool scale_beta(const CtcSample<T>& s, std::int64_t t, const States&
 
 /// g = inverse, less the share of the paths through each label and the blank over p z.
 template <class T>
-KASSETTE_FN bool write_gradient(const CtcSample<T>& s, const States& alpha, const States& beta, std::int64_t width, const double* q,
-                                double blank, double inverse, double* part, T* g) {
+KASSETTE_FN bool write_gradient(const CtcSample<T>& s, const States& alpha, const States& beta, std::int64_t width,
+                                const double* q, double blank, double inverse, double* part, T* g) {
   V labels(0.0), blanks(0.0);
   for (std::int64_t i = 0; i < width; i += kW) {
     const V share = D::load(alpha.a + i) * D::load(beta.a + i);
@@ -282,7 +285,9 @@ bool gradient_loop(const CtcSample<T>& s, double* scratch, double* loss, T* g) {
     if (t < last) step_beta(beta, width, s.skip);
     if ((t + 1) % kScaled == 0 && !scale_beta(s, t, beta, width)) return false;
     const double blank = emissions(s, t, inverse[t], q);
-    if (!write_gradient(s, States(rows + t * row, width), beta, width, q, blank, inverse[t], part, g ? g + t * s.classes : g)) return false;
+    if (!write_gradient(s, States(rows + t * row, width), beta, width, q, blank, inverse[t], part,
+                        g ? g + t * s.classes : g))
+      return false;
     emit(beta, width, q, blank);
   }
   return true;

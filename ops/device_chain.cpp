@@ -66,7 +66,8 @@ int operand_of(D& to, int& n, std::byte* base, std::int64_t skip) {
 
 const ChainTable& device_chain_table() {
   static const auto unary = steps_from<UnaryOps::size>(D::kUnary);
-  static const auto binary = steps_from<BinaryOps::size>(D::kBinary), turned = steps_from<BinaryOps::size>(D::kBinary + kTurned);
+  static const auto binary = steps_from<BinaryOps::size>(D::kBinary),
+                    turned = steps_from<BinaryOps::size>(D::kBinary + kTurned);
   static const ChainStep load = step_of(D::kLoad), store = step_of(D::kStore), end = step_of(D::kEnd);
   static const ChainTable table{.chunk_bytes = 0,
                                 .unary = {unary.data(), unary.data()},
@@ -88,7 +89,7 @@ void run_chain(Device device, const ChainView& chain) {
   to.is_double = chain.is_double != 0;
   to.n = chain.shape.numel();
   to.width = chain.shape.width;
-  to.n_code = chain.n_code - 1;   // the last one is the end
+  to.n_code = chain.n_code - 1;  // the last one is the end
   KeptPlaces kept(chain, to);
   int n_operands = 0, n_params = 0;
   for (int i = 0; i < to.n_code; ++i) {
@@ -103,7 +104,8 @@ void run_chain(Device device, const ChainView& chain) {
       made.index = static_cast<std::uint8_t>(n_params++);
       continue;
     }
-    const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones, [&](const ChainOne& o) { return !c.moves && o.chunk == from.chunk; });
+    const auto* one = std::find_if(chain.ones, chain.ones + chain.n_ones,
+                                   [&](const ChainOne& o) { return !c.moves && o.chunk == from.chunk; });
     int index;
     if (c.moves) {
       made.where = D::kMemory;

@@ -12,7 +12,7 @@ struct ChainView {
   int is_double;
   ChainShape shape;
   const ChainCode* code;
-  const Place* from;   // one for each instruction
+  const Place* from;  // one for each instruction
   int n_code;
   const ChainOne* ones;
   int n_ones;

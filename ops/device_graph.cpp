@@ -11,7 +11,7 @@
 namespace kassette {
 namespace {
 
-constinit thread_local DeviceBackend* capturing = nullptr;   // the device that this thread captures on
+constinit thread_local DeviceBackend* capturing = nullptr;  // the device that this thread captures on
 
 Device device_numbered(int index) { return Device(Device::kCuda, static_cast<std::uint8_t>(index)); }
 

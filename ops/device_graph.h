@@ -43,7 +43,7 @@ class FunctionGraph {
   /// Whether CUDA has refused the graph.
   bool end(DeviceBackend& backend) noexcept;
 
-  std::atomic<int> device_{kUnknown};   // a number, or one of these
+  std::atomic<int> device_{kUnknown};  // a number, or one of these
   static constexpr int kUnknown = -2, kNone = -1;
   DeviceGraph* graph_ = nullptr;
 };

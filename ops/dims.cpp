@@ -44,7 +44,8 @@ void append(DimValues& v, const DimValues& more) {
 /// What the tape says about an integer tensor of rank 0 or 1 that has no value yet.
 DimValues peek(const Body& b, int depth) {
   DimValues v;
-  if (b.storage && b.device == cpu && (b.rank == 0 || b.rank == 1) && b.dtype.is_integer() && read_values(b, b.data(), v))
+  if (b.storage && b.device == cpu && (b.rank == 0 || b.rank == 1) && b.dtype.is_integer() &&
+      read_values(b, b.data(), v))
     return v;
   const OpDef* op = b.node ? b.node->op : nullptr;
   if (op && depth < 4) {
@@ -110,8 +111,7 @@ void pack_rule(const OpCall& call, TensorSpec* out) {
   out->dims[0] = call.n_in;
 }
 void pack_kernel(const OpCall& call) {
-  for (int i = 0; i < call.n_in; ++i)
-    call.out_as<std::int64_t>()[i] = element(call.in[i].data, call.spec(i).dtype, 0);
+  for (int i = 0; i < call.n_in; ++i) call.out_as<std::int64_t>()[i] = element(call.in[i].data, call.spec(i).dtype, 0);
 }
 
 Tensor on_host(const Tensor& t) { return t.device() == cpu ? t : t.to(cpu); }
@@ -129,7 +129,8 @@ Tensor packed(const Dims& dims, const char* what) {
     const Body& b = Access::body(*d.tensor_);
     if (!b.dtype.is_integer()) fail<TypeError>(what, ": a size is a tensor of ", b.dtype, "; it must be an integer");
     if (b.rank > 0)
-      fail<ValueError>(what, ": a size is a tensor of shape ", static_cast<const TensorSpec&>(b), "; it must be a scalar");
+      fail<ValueError>(what, ": a size is a tensor of shape ", static_cast<const TensorSpec&>(b),
+                       "; it must be a scalar");
     sizes.push_back(on_host(*d.tensor_));
   }
   return apply_all(pack_op, Attrs(), sizes)[0];
@@ -143,9 +144,7 @@ constinit const OpDef size_op{.name = "size", .rule = size_rule, .cpu = size_ker
 /// Scalars to the list of sizes they stand for.
 constinit const OpDef pack_op{.name = "pack", .rule = pack_rule, .cpu = pack_kernel, .host = ~0u};
 
-Tensor shape_of(const Tensor& x, DType dtype) {
-  return apply1(shape_op, ShapeAttrs{dtype}, {x});
-}
+Tensor shape_of(const Tensor& x, DType dtype) { return apply1(shape_op, ShapeAttrs{dtype}, {x}); }
 Tensor size_of(const Tensor& x) { return apply1(size_op, {x}); }
 
 Tensor dims_tensor(const Dims& dims, const char* what) {
@@ -153,10 +152,12 @@ Tensor dims_tensor(const Dims& dims, const char* what) {
     const Tensor& t = *dims.whole_;
     if (!t.defined()) fail<ValueError>(what, ": the shape is an empty Tensor (an uninitialised variable?)");
     const Body& b = Access::body(t);
-    if (!b.dtype.is_integer()) fail<TypeError>(what, ": the shape is a tensor of ", b.dtype, "; it must be of integers");
+    if (!b.dtype.is_integer())
+      fail<TypeError>(what, ": the shape is a tensor of ", b.dtype, "; it must be of integers");
     if (b.rank == 0) return attribute_errors(what, [&] { return packed({t}, what); });
     if (b.rank > 1)
-      fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(b), "; it must have one axis");
+      fail<ValueError>(what, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(b),
+                       "; it must have one axis");
     return on_host(t);
   }
   if (dims.size_ < 0) fail<ValueError>(what, ": the shape is None; its rank must be known here");
@@ -191,7 +192,9 @@ void to_shape(const char* what, const DimValues& v, TensorSpec* out) {
   out->rank = static_cast<std::int8_t>(v.rank);
   for (int k = 0; k < v.rank; ++k) {
     if (!v.is_unknown(k) && v.at[k] < 0)
-      fail<ValueError>(what, ": shape ", v, ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+      fail<ValueError>(
+          what, ": shape ", v,
+          ": sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
     out->dims[k] = v.is_unknown(k) ? kUnknown : v.at[k];
   }
 }
@@ -212,7 +215,9 @@ TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what) {
 
 DimValues read_dims(const OpCall& call, int i) {
   const InputView& a = call.in[i];
-  if (a.body->rank > 1) fail<ValueError>(call.op.name, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(*a.body), "; it must have one axis");
+  if (a.body->rank > 1)
+    fail<ValueError>(call.op.name, ": the shape is a tensor of shape ", static_cast<const TensorSpec&>(*a.body),
+                     "; it must have one axis");
   if (!a.data && !(a.body->known() && a.body->numel() == 0)) return peek(*a.body, 0);
   DimValues v;
   read_values(*a.body, a.data, v);

@@ -23,8 +23,8 @@ TensorSpec shape_from(const Tensor& dims, DType dtype, const char* what);
 
 /// What a rule knows of a shape argument.
 struct DimValues {
-  int rank = -1;                // -1: unknown
-  std::uint8_t unknown = 0;     // bit i: at[i] is not known before the function is called
+  int rank = -1;             // -1: unknown
+  std::uint8_t unknown = 0;  // bit i: at[i] is not known before the function is called
   std::int64_t at[kMaxRank];
   bool is_unknown(int i) const { return unknown >> i & 1; }
 };

@@ -31,7 +31,9 @@ void use_backend(const ExternalBackend* backend) {
   engine_in_use.store(backend ? Engine::external : Engine::native, std::memory_order_release);
 }
 const ExternalBackend* external_backend() {
-  return engine_in_use.load(std::memory_order_acquire) == Engine::external ? backend_in_use.load(std::memory_order_acquire) : nullptr;
+  return engine_in_use.load(std::memory_order_acquire) == Engine::external
+             ? backend_in_use.load(std::memory_order_acquire)
+             : nullptr;
 }
 
 bool external_answers() {
@@ -112,7 +114,10 @@ Boxed box(const Index& v) {
 namespace {
 struct LazyBranch {
   Branch branch;
-  Tensor operator()() const { return Access::returns_number(branch) ? as_tensor(Access::number(branch), DType(), "a branch") : Access::call(branch); }
+  Tensor operator()() const {
+    return Access::returns_number(branch) ? as_tensor(Access::number(branch), DType(), "a branch")
+                                          : Access::call(branch);
+  }
 };
 }  // namespace
 Boxed box(const Branch& v) {
@@ -186,7 +191,8 @@ Boxed guarded(const char* name, F f) {
 
 }  // namespace
 
-Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess::RunNative run_native, const void* native) {
+Boxed call_backend(const char* name, const Boxed* args, int n_args, EngineAccess::RunNative run_native,
+                   const void* native) {
   const ExternalBackend* b = external_backend();
   ExternalBackend::Run run = b ? b->find(name) : nullptr;
   if (!run) fail<NotImplementedError>(name, ": the backend '", b ? b->name : "", "' does not provide it");

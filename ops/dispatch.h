@@ -24,7 +24,7 @@ struct ExternalBackend {
   using Run = engine::Value (*)(const engine::Call& call);
   std::string name;
   std::unordered_map<std::string_view, Run> functions;
-  Run any = nullptr;   // of the entry "*"
+  Run any = nullptr;  // of the entry "*"
   Run find(std::string_view function) const;
 };
 
@@ -39,7 +39,9 @@ void load_configuration();
 
 /// True where a backend of others answers to calls of this thread.
 bool external_answers();
-inline bool own_engine() { return __builtin_expect(engine_in_use.load(std::memory_order_relaxed) == Engine::native, 1); }
+inline bool own_engine() {
+  return __builtin_expect(engine_in_use.load(std::memory_order_relaxed) == Engine::native, 1);
+}
 inline bool leaves_engine() { return !own_engine() && external_answers(); }
 
 // ---- arguments, boxed --------------------------------------------------------------------------------------------------
@@ -81,10 +83,10 @@ template <>
 struct Unbox<engine::Value> {
   static engine::Value from(const engine::Value& v) { return v; }
 };
-#define KASSETTE_UNBOX(Type)                    \
-  template <>                                   \
-  struct Unbox<Type> {                          \
-    static Type from(const engine::Value& v);   \
+#define KASSETTE_UNBOX(Type) \
+  template <> \
+  struct Unbox<Type> { \
+    static Type from(const engine::Value& v); \
   }
 KASSETTE_UNBOX(Tensor);
 KASSETTE_UNBOX(Tensors);

@@ -13,7 +13,7 @@ namespace draws {
 // one; real(I) converts; root(F) is the square root.
 
 template <class To, class From>
-KASSETTE_FN To same(From v) {   // the same bits
+KASSETTE_FN To same(From v) {  // the same bits
   static_assert(sizeof(To) == sizeof(From));
   To r;
   std::memcpy(&r, &v, sizeof r);
@@ -54,7 +54,8 @@ struct Singles {
   KASSETTE_FN static F uniform(U w) { return L::real(same<I>(w >> 8)) * 0x1p-24f; }
   /// 31 bits of the first word and a half: in (0, 1]. Of the second, two bits for the quadrant and 30 for the angle.
   KASSETTE_FN static void normals(U a, U b, F& x, F& y) {
-    normal_pair<Singles>(L::real(same<I>(a >> 1)) * 0x1p-31f + 0x1p-32f, L::real(same<I>(b << 2)) * 0x1p-32f, b, b << 1, x, y);
+    normal_pair<Singles>(L::real(same<I>(a >> 1)) * 0x1p-31f + 0x1p-32f, L::real(same<I>(b << 2)) * 0x1p-32f, b, b << 1,
+                         x, y);
   }
   KASSETTE_FN static F truncated(U w) { return truncated_quantile(L::real(same<I>(w)) * 0x1p-31f + 0x1p-32f); }
 
@@ -64,11 +65,11 @@ struct Singles {
     I i = same<I>(x) - kRootHalf;
     F e = L::real(i >> 23);
     F f = same<F>((i & 0x7fffff) + kRootHalf) - 1.0f;
-    constexpr float c[] = {0.333333313f, -0.24999997f, 0.200007156f, -0.166678026f, 0.142490581f,
-                           -0.124256872f, 0.116854198f, -0.114797339f, 0.0697161183f};   // (log(1+f) - f + f^2/2) / f^3
+    constexpr float c[] = {0.333333313f,  -0.24999997f, 0.200007156f,  -0.166678026f, 0.142490581f,
+                           -0.124256872f, 0.116854198f, -0.114797339f, 0.0697161183f};  // (log(1+f) - f + f^2/2) / f^3
     F f2 = f * f;
     F rest = f2 * f * polynomial(f, c) - 0.5f * f2;
-    constexpr float kLow = -0x1.bd0106p-13f, kHigh = 0x1.63p-1f;   // log(2) in two parts: e * kHigh is exact
+    constexpr float kLow = -0x1.bd0106p-13f, kHigh = 0x1.63p-1f;  // log(2) in two parts: e * kHigh is exact
     return (e * kLow + rest + f) + e * kHigh;
   }
 
@@ -84,7 +85,7 @@ struct Singles {
   /// The standard normal's quantile at (1 + v) / 2 of what lies within (-2, 2), for v in (-1, 1): x = v erf(sqrt 2) has
   /// sqrt(2) erfinv(x) = x q(-log(1 - x^2)).
   KASSETTE_FN static F truncated_quantile(F v) {
-    constexpr float q[] = {1.25331414f, 0.328117192f, 0.0163305625f, -0.00329360249f,
+    constexpr float q[] = {1.25331414f,     0.328117192f,    0.0163305625f,    -0.00329360249f,
                            -0.00019492727f, 7.75767548e-05f, -2.26947964e-06f, -4.9904213e-07f};
     F x = v * 0.954499736f;
     F z = x * polynomial(-log_below_one(1.0f - x * x), q);
@@ -111,7 +112,7 @@ struct Doubles {
 
   /// The upper 53 bits as an integer.
   KASSETTE_FN static F upper53(U w) {
-    constexpr std::uint64_t kMagic = 0x4330000000000000u;   // 2^52, which makes the low bits of its mantissa an integer
+    constexpr std::uint64_t kMagic = 0x4330000000000000u;  // 2^52, which makes the low bits of its mantissa an integer
     F high = same<F>((w >> 38) | kMagic) - 0x1p52, low = same<F>((w >> 11 & 0x7ffffffu) | kMagic) - 0x1p52;
     return high * 0x1p27 + low;
   }
@@ -121,26 +122,34 @@ struct Doubles {
     F e = same<F>((i >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023);
     F f = same<F>((i & 0xfffffffffffffu) + kRootHalf) - 1.0;
     constexpr double c[] = {0.66666666666666696, 0.39999999999898889, 0.28571428626253836, 0.22222211089379496,
-                            0.18182892432536871, 0.15331611722055008, 0.14617807153417325};   // of s^2: log((1+s)/(1-s))
+                            0.18182892432536871, 0.15331611722055008, 0.14617807153417325};  // of s^2: log((1+s)/(1-s))
     F s = f / (f + 2.0), z = s * s;
     F rest = s * (z * polynomial(z, c));
     constexpr double kLow = 0x1.a39ef35793c76p-33, kHigh = 0x1.62e42feep-1;
     return (e * kLow + rest + 2.0 * s) + e * kHigh;
   }
   KASSETTE_FN static void sine_cosine(F t, F& s, F& c) {
-    constexpr double a[] = {1.5707963267948966, -0.64596409750624428, 0.079692626246043008, -0.0046817541323409756,
-                            0.00016044115074219091, -3.5986433529823099e-06, 5.6339337815378543e-08};
-    constexpr double b[] = {1.0, -1.2337005501361697, 0.2536695079010467, -0.02086348076331121, 0.00091926027418315576,
-                            -2.520203677046026e-05, 4.7106097267578228e-07, -6.3212568696285881e-09};
+    constexpr double a[] = {1.5707963267948966,     -0.64596409750624428,   0.079692626246043008,
+                            -0.0046817541323409756, 0.00016044115074219091, -3.5986433529823099e-06,
+                            5.6339337815378543e-08};
+    constexpr double b[] = {1.0,
+                            -1.2337005501361697,
+                            0.2536695079010467,
+                            -0.02086348076331121,
+                            0.00091926027418315576,
+                            -2.520203677046026e-05,
+                            4.7106097267578228e-07,
+                            -6.3212568696285881e-09};
     F z = t * t;
     s = t * polynomial(z, a);
     c = polynomial(z, b);
   }
   KASSETTE_FN static F truncated_quantile(F v) {
-    constexpr double q[] = {1.2533141373155003, 0.32811687386921945, 0.016333236146925039, -0.0033023324099102987,
-                            -0.00018108057207079288, 6.5918570918687314e-05, 2.8565763997447685e-06, -1.4317191056762975e-06,
-                            -5.3117903819845517e-08, 3.2648738934715541e-08, 7.2744395800583906e-10, -5.3471990887127856e-10,
-                            -1.1525573609117679e-10, 4.6612282063526243e-11, -5.5909240907970596e-12, 2.4970373885300149e-13};
+    constexpr double q[] = {
+        1.2533141373155003,      0.32811687386921945,    0.016333236146925039,    -0.0033023324099102987,
+        -0.00018108057207079288, 6.5918570918687314e-05, 2.8565763997447685e-06,  -1.4317191056762975e-06,
+        -5.3117903819845517e-08, 3.2648738934715541e-08, 7.2744395800583906e-10,  -5.3471990887127856e-10,
+        -1.1525573609117679e-10, 4.6612282063526243e-11, -5.5909240907970596e-12, 2.4970373885300149e-13};
     F x = v * 0.95449973610364158;
     F z = x * polynomial(-log_below_one(1.0 - x * x), q);
     constexpr double kEnd = 0x1.fffffffffffffp0;

@@ -27,7 +27,7 @@ struct Runner {
   int arity;
   int in_size[kMaxArity];
   int out_size;
-  DType half;   // given: operands are of this type, the loops are float32's
+  DType half;  // given: operands are of this type, the loops are float32's
   bool half_out;
 
   void operator()(const Run& r, std::int64_t n) const {
@@ -137,7 +137,8 @@ void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_
 }
 
 /// Operands that need no walk, on the calling thread: what most calls are. False where that does not hold.
-bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out, std::int64_t n) {
+bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
+               std::int64_t n) {
   const void* in[kMaxArity];
   int mask = 0;
   for (int i = 0; i < family.arity; ++i) {
@@ -151,8 +152,8 @@ bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet
   return true;
 }
 
-__attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
-                                         std::int64_t n) {
+__attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops,
+                                         const Body& out, std::int64_t n) {
   int arity = family.arity;
   bool half = !loops;
   DType dtype = half ? call.spec(arity - 1).dtype : DType();
@@ -166,7 +167,7 @@ __attribute__((noinline)) void run_large(const OpCall& call, const ElementwiseLo
     run.in_size[i] = s.dtype.size();
     r.in[i] = call.in[i].data;
     std::int64_t m = s.numel();
-    if (m == n) continue;   // broadcasting to the same count only adds axes of size 1
+    if (m == n) continue;  // broadcasting to the same count only adds axes of size 1
     if (m == 1) r.mask |= 1 << i;
     else flat = false;
   }
@@ -190,7 +191,7 @@ void elementwise_kernel(const OpCall& call) {
   const Body& out = *call.out[0];
   std::int64_t n = out.numel();
   if (n == 0) return;
-  const LoopSet* loops = family.find(call.spec(family.arity - 1).dtype);   // the condition of `where` comes first
+  const LoopSet* loops = family.find(call.spec(family.arity - 1).dtype);  // the condition of `where` comes first
   if (loops && n < 2 * family.grain && run_small(call, family, loops, out, n)) return;
   run_large(call, family, loops, out, n);
 }
@@ -227,7 +228,10 @@ void fail_dtypes(const OpDef& op, DType a, DType b) {
 
 void fail_domain(const OpDef& op, DType dtype, Domain domain) {
   fail<TypeError>(op.name, ": ", dtype, " is not ",
-                  domain == Domain::floats ? "a float dtype" : domain == Domain::bools ? "bool" : domain == Domain::integers ? "an integer dtype" : "a number",
+                  domain == Domain::floats     ? "a float dtype"
+                  : domain == Domain::bools    ? "bool"
+                  : domain == Domain::integers ? "an integer dtype"
+                                               : "a number",
                   "; cast it first (K::cast)");
 }
 

@@ -40,13 +40,14 @@ struct Divider {
   std::uint32_t factor = 1, shift = 0;
   Divider() = default;
   explicit Divider(std::int64_t divisor) : by(divisor > 0 ? divisor : 1) {
-    if (by > 0x7fffffff) {   // what is below 2^31 gives 0
+    if (by > 0x7fffffff) {  // what is below 2^31 gives 0
       factor = 0;
       shift = 31;
       return;
     }
     while ((std::int64_t(1) << shift) < by) ++shift;
-    factor = static_cast<std::uint32_t>((((std::uint64_t(1) << shift) - static_cast<std::uint64_t>(by)) << 32) / static_cast<std::uint64_t>(by) + 1);
+    factor = static_cast<std::uint32_t>(
+        (((std::uint64_t(1) << shift) - static_cast<std::uint64_t>(by)) << 32) / static_cast<std::uint64_t>(by) + 1);
   }
   /// n / by, for n >= 0.
   KASSETTE_FN std::int64_t operator()(std::int64_t n) const {
@@ -64,10 +65,10 @@ struct Operands {
   const void* in[kMaxOperands];
   void* out;
   std::int64_t n;
-  int rank;   // 1: every operand has a stride of 0 or 1
+  int rank;  // 1: every operand has a stride of 0 or 1
   std::int64_t dims[kMaxRank];
   std::int64_t strides[kMaxOperands][kMaxRank];
-  Divider by[kMaxRank];   // the dims
+  Divider by[kMaxRank];  // the dims
 
   template <class T>
   __device__ const T* operand(int k) const {
@@ -112,7 +113,7 @@ Operands broadcast(const TensorSpec* const (&specs)[kArity], const TensorSpec& o
     for (int k = 0; k < kArity; ++k) stride[k] = strides[k][i];
     push_axis<kArity>(o, out.dims[i], stride);
   }
-  if (o.rank == 0) o.dims[o.rank++] = 1;   // one element: the strides are 0
+  if (o.rank == 0) o.dims[o.rank++] = 1;  // one element: the strides are 0
   return o;
 }
 /// The first kArity inputs of a call, broadcast to output 0.
@@ -213,7 +214,8 @@ bool count_in_packs(Operands& o, std::int64_t& rest) {
 /// Valued, a pack at a time: an element by itself is a transaction of two bytes a thread.
 template <class T, int kArity, class F>
 __global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest) {
-  const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x, step = std::int64_t(gridDim.x) * blockDim.x;
+  const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
+                     step = std::int64_t(gridDim.x) * blockDim.x;
   for (std::int64_t i = first; i < o.n; i += step) {
     std::int64_t at[kArity];
     locate<kArity>(o, i, at);
@@ -253,7 +255,9 @@ void launch_values(const OpCall& call, F f) {
   if constexpr (!std::is_same_v<T, Wide<T>>) {
     Operands packs = o;
     std::int64_t rest;
-    if (count_in_packs<T, kArity>(packs, rest)) return launch(call.op.name, device_of(call.device), blocks_for(packs.n), run_packs<T, kArity, F>, valued, packs, rest);
+    if (count_in_packs<T, kArity>(packs, rest))
+      return launch(call.op.name, device_of(call.device), blocks_for(packs.n), run_packs<T, kArity, F>, valued, packs,
+                    rest);
   }
   launch_each<kArity>(call, valued, o);
 }
@@ -270,13 +274,13 @@ Kernels conv_kernels();
 Kernels pool_kernels();
 Kernels resize_kernels();
 Kernels reduce_kernels();
-Kernels moving_kernels();   // where, cast, broadcasting, ranges
+Kernels moving_kernels();  // where, cast, broadcasting, ranges
 Kernels matmul_kernels();
 Kernels softmax_kernels();
 Kernels ctc_kernels();
 Kernels ctc_decode_kernels();
 Kernels scan_kernels();
-Kernels gather_kernels();   // gather, one_hot, and sums over copies
+Kernels gather_kernels();  // gather, one_hot, and sums over copies
 Kernels random_kernels();
 Kernels normalization_kernels();
 Kernels sparse_kernels();

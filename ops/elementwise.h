@@ -19,12 +19,13 @@ struct LoopSet {
 
 /// Where an op's loops are found: for the dtype of the last operand, at the CPU level in use. Null for float16 and bfloat16
 /// means that the float32 loops run on blocks converted to float32 and back.
-inline constexpr int kShortGrain = 3 << 14, kLongGrain = 1 << 15;   // of ops of a few instructions, and of others: Note [Worth a thread]
+inline constexpr int kShortGrain = 3 << 14,
+                     kLongGrain = 1 << 15;  // of ops of a few instructions, and of others: Note [Worth a thread]
 struct ElementwiseLoops {
   const LoopSet* (*find)(DType dtype);
   int arity;
-  int grain;       // elements that are worth a thread
-  bool bool_out;   // comparisons
+  int grain;      // elements that are worth a thread
+  bool bool_out;  // comparisons
 };
 
 /// The kernel of every elementwise row: call.op.loops says which loops. All operands have one dtype (conditions of `where`
@@ -34,7 +35,9 @@ void elementwise_kernel(const OpCall& call);
 struct Add;
 struct Relu;
 template <class Op>
-constexpr Pattern pattern_of = std::is_same_v<Op, Add> ? Pattern::add : std::is_same_v<Op, Relu> ? Pattern::relu : Pattern::none;
+constexpr Pattern pattern_of = std::is_same_v<Op, Add>    ? Pattern::add
+                               : std::is_same_v<Op, Relu> ? Pattern::relu
+                                                          : Pattern::none;
 
 /// Whether that row is in a table of them.
 template <class Table>

@@ -14,7 +14,8 @@ bool names_nobody(const char* message) { return std::strncmp(message, "out of me
 std::string renamed(const char* message, const char* what) {
   if (what && names_nobody(message)) return text(what, ": ", message);
   std::size_t name = std::strspn(message, "abcdefghijklmnopqrstuvwxyz_0123456789");
-  bool named = what && name > 0 && message[name] == ':' && message[name + 1] == ' ';   // "cuda:0 is ..." names no function
+  bool named =
+      what && name > 0 && message[name] == ':' && message[name + 1] == ' ';  // "cuda:0 is ..." names no function
   return named ? what + std::string(message + name) : message;
 }
 

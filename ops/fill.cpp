@@ -63,7 +63,8 @@ void arange_rule(const OpCall& call, TensorSpec* out) {
   out->rank = 1;
   out->dims[0] = kUnknown;
   for (int i = 0; i < 3; ++i)
-    if (call.spec(i).rank > 0) fail<ValueError>("arange: an argument of shape ", call.spec(i), "; they must be scalars");
+    if (call.spec(i).rank > 0)
+      fail<ValueError>("arange: an argument of shape ", call.spec(i), "; they must be scalars");
   if (call.in[2].data && number<double>(call.in[2]) == 0) fail<ValueError>("arange: a step of 0");
   for (int i = 0; i < 3; ++i)
     if (!call.in[i].data) return;
@@ -85,7 +86,8 @@ void fill_range(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(null)>;
     T* to = call.out_as<T>();
     parallel_for(call.out[0]->numel(), 2 * kShortGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) to[i] = convert_one<T>(static_cast<From>(start + static_cast<From>(i) * step));
+      for (std::int64_t i = begin; i < end; ++i)
+        to[i] = convert_one<T>(static_cast<From>(start + static_cast<From>(i) * step));
     });
   });
 }
@@ -109,16 +111,19 @@ void eye_kernel(const OpCall& call) {
   zero_bytes(out.data(), out.bytes());
   dispatch(out.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    for (std::int64_t i = 0; i < out.dims[0] && i < out.dims[1]; ++i) call.out_as<T>()[i * out.dims[1] + i] = convert_one<T>(1);
+    for (std::int64_t i = 0; i < out.dims[0] && i < out.dims[1]; ++i)
+      call.out_as<T>()[i * out.dims[1] + i] = convert_one<T>(1);
   });
 }
 
 }  // namespace
 
 /// Inputs: start, stop, step.
-constinit const OpDef arange_op{.name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
+constinit const OpDef arange_op{
+    .name = "arange", .rule = arange_rule, .cpu = arange_kernel, .host = 7, .placement = placement_in<FillAttrs>};
 /// Input: the shape.
-constinit const OpDef eye_op{.name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};
+constinit const OpDef eye_op{
+    .name = "eye", .rule = eye_rule, .cpu = eye_kernel, .host = 1, .placement = placement_in<FillAttrs>};
 
 Tensor arange(const Tensor& start, const Tensor& stop, const Tensor& step, DType dtype) {
   return apply1(arange_op, FillAttrs{{dtype, context().place}}, {start, stop, step});
@@ -137,7 +142,7 @@ Tensor filled_tensor(const Tensor& value, const TensorSpec& shape, Device device
   copy_strided(layout, Access::body(value).data(), Access::body(t).data(), shape.dtype.size());
   return t;
 }
-constexpr std::int64_t kFilledTogether = 4096;   // bytes
+constexpr std::int64_t kFilledTogether = 4096;  // bytes
 Tensor filled_with(int value, const TensorSpec& shape, Device device, const char* what) {
   if (device != cpu) return filled_tensor(scalar_tensor(Scalar(value), shape.dtype, what), shape, device, what);
   Tensor t = empty_tensor(shape, what);

@@ -48,8 +48,10 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
 }
 
 template <class T>
-constexpr FoldLoops<T> integer_loops[] = {
-    {rows<Sum, T>, columns<Sum, T>}, {rows<Prod, T>, columns<Prod, T>}, {rows<Max, T>, columns<Max, T>}, {rows<Min, T>, columns<Min, T>}};
+constexpr FoldLoops<T> integer_loops[] = {{rows<Sum, T>, columns<Sum, T>},
+                                          {rows<Prod, T>, columns<Prod, T>},
+                                          {rows<Max, T>, columns<Max, T>},
+                                          {rows<Min, T>, columns<Min, T>}};
 
 }  // namespace
 
@@ -72,7 +74,7 @@ T fold_identity(Fold fold) {
   }
 }
 
-#define KASSETTE_FOLD(T)                               \
+#define KASSETTE_FOLD(T) \
   template const FoldLoops<T>& fold_loops<T>(Fold fold); \
   template T fold_identity<T>(Fold fold);
 KASSETTE_FOLD(std::uint8_t)

@@ -52,16 +52,17 @@ inline constexpr int kResident = 4;
 template <class C, class Map>
 inline constexpr int kResidentRows = sizeof(C) >= 16 && sizeof(Mapped<Map>) == 8 ? 2 : kResident;
 template <class C, class Map>
-inline constexpr int kResidentColumns =
-    kPack<typename Map::T> * sizeof(C) >= 128 || kResidentRows<C, Map> == 2 ||
-            (sizeof(C) >= 16 && std::is_same_v<typename Map::T, C>)
-        ? 2
-        : sizeof(C) <= 4 ? kResident : 3;
+inline constexpr int kResidentColumns = kPack<typename Map::T> * sizeof(C) >= 128 || kResidentRows<C, Map> == 2 ||
+                                                (sizeof(C) >= 16 && std::is_same_v<typename Map::T, C>)
+                                            ? 2
+                                        : sizeof(C) <= 4 ? kResident
+                                                         : 3;
 
 /// How many packs of each stream a thread asks for before it uses the first: as many as their values have registers for.
 template <class Map>
 inline constexpr int kAhead =
-    std::clamp(64 / (kPack<typename Map::T> * std::max(4, static_cast<int>(sizeof(Mapped<Map>)))), Map::kStreams, 4) / Map::kStreams;
+    std::clamp(64 / (kPack<typename Map::T> * std::max(4, static_cast<int>(sizeof(Mapped<Map>)))), Map::kStreams, 4) /
+    Map::kStreams;
 
 /// What the map gives for element `at`, which is member i of group o.
 template <class Map>
@@ -70,21 +71,23 @@ __device__ auto map_at(const Map& map, std::int64_t o, std::int64_t i, std::int6
   else return map(o, i, map.stream[0][at], map.stream[1][at]);
 }
 template <class C, class Fold, class Map>
-__device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int64_t o, std::int64_t i, std::int64_t at) {
+__device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int64_t o, std::int64_t i,
+                      std::int64_t at) {
   const Mapped<Map> values[1] = {map_at(map, o, i, at)};
   return take(fold, value, values, 1);
 }
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------
 struct RowPack {
-  std::int64_t first, member, j;   // its first element; which member of the group that is, and of the run: not one where that is negative
+  std::int64_t first, member,
+      j;  // its first element; which member of the group that is, and of the run: not one where that is negative
 };
 struct Rows {
-  Walk kept, outer;          // where a group begins; where a run of it does, from there
-  std::int64_t run, packs;   // members of a run; packs that it touches at most
+  Walk kept, outer;         // where a group begins; where a run of it does, from there
+  std::int64_t run, packs;  // members of a run; packs that it touches at most
   Divider by_packs;
-  bool aligned;              // every run begins with a pack
-  bool packed;               // a pack is one load
+  bool aligned;  // every run begins with a pack
+  bool packed;   // a pack is one load
   std::int64_t total() const { return outer.n * packs; }
   __device__ RowPack pack(std::int64_t from, std::int64_t slot, int size) const {
     std::int64_t r = 0;
@@ -116,7 +119,8 @@ Rows rows_of(const Groups& g, bool packed) {
 
 /// A part (blockIdx.y) of a group for each team: a block, or `lanes` threads, 2^k of them, of a warp.
 template <bool kBlock, class C, class Fold, class Map, class Finish>
-__global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>)) fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
+__global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
+    fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
   constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>;
   const int size = kBlock ? kThreads : lanes, rank = static_cast<int>(threadIdx.x) & (size - 1);
   const std::int64_t teams = kBlock ? 1 : kThreads / lanes, total = g.outer.n * g.packs;
@@ -161,7 +165,8 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>)) fold_rows(R
             value = take(fold, value, values, ~0u);
           } else {
 #pragma unroll 1
-            for (std::int64_t k = low; k < high; ++k) value = take_one(fold, value, map, o, pack.member + k, pack.first + k);
+            for (std::int64_t k = low; k < high; ++k)
+              value = take_one(fold, value, map, o, pack.member + k, pack.first + k);
           }
         }
       }
@@ -179,20 +184,24 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>)) fold_rows(R
 // ---- columns -------------------------------------------------------------------------------------------------------------
 struct Columns {
   Walk kept, along;
-  int width;       // threads side by side, 2^k
-  bool whole;      // a thread has a pack of columns, else one
-  bool packed;     // a pack is one load
+  int width;    // threads side by side, 2^k
+  bool whole;   // a thread has a pack of columns, else one
+  bool packed;  // a pack is one load
 };
 template <class C, class Fold, class Map, class Finish>
-__global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>)) fold_columns(Columns g, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
+__global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
+    fold_columns(Columns g, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
   constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>, kAlone = kDeep * kSize;
   // Results of the warps, or of the rows of threads where these are longer than a warp.
   __shared__ C of_row[kSize * kThreads];
-  const int width = g.width, height = kThreads / width, x = static_cast<int>(threadIdx.x) & (width - 1), y = static_cast<int>(threadIdx.x) / width;
-  const int rows = width < kWarp ? kThreads / kWarp : height, row = width < kWarp ? static_cast<int>(threadIdx.x) / kWarp : y;
+  const int width = g.width, height = kThreads / width, x = static_cast<int>(threadIdx.x) & (width - 1),
+            y = static_cast<int>(threadIdx.x) / width;
+  const int rows = width < kWarp ? kThreads / kWarp : height,
+            row = width < kWarp ? static_cast<int>(threadIdx.x) / kWarp : y;
   const int each = g.whole ? kSize : 1;
   const std::int64_t begin = blockIdx.y * length, end = begin + length < g.along.n ? begin + length : g.along.n;
-  for (std::int64_t first = std::int64_t(blockIdx.x) * width * each; first < g.kept.n; first += std::int64_t(gridDim.x) * width * each) {
+  for (std::int64_t first = std::int64_t(blockIdx.x) * width * each; first < g.kept.n;
+       first += std::int64_t(gridDim.x) * width * each) {
     const std::int64_t column = first + x * each;
     C value[kSize];
 #pragma unroll
@@ -223,20 +232,22 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>)) fold_col
         for (; i + (kAlone - 1) * height < end; i += kAlone * height) {
           Mapped<Map> values[kAlone];
 #pragma unroll
-          for (int u = 0; u < kAlone; ++u) values[u] = map_at(map, column, i + u * height, from + g.along[i + u * height]);
+          for (int u = 0; u < kAlone; ++u)
+            values[u] = map_at(map, column, i + u * height, from + g.along[i + u * height]);
           value[0] = take(fold, value[0], values, ~0u);
         }
 #pragma unroll 1
         for (; i < end; i += height) value[0] = take_one(fold, value[0], map, column, i, from + g.along[i]);
       }
     }
-    __syncthreads();   // nobody still reads what the columns before left
+    __syncthreads();  // nobody still reads what the columns before left
 #pragma unroll
     for (int k = 0; k < kSize; ++k) {
       if (k >= each) continue;
 #pragma unroll 1
       for (int lanes = kWarp / 2; lanes >= width; lanes /= 2) value[k] = fold(value[k], shuffle_xor(value[k], lanes));
-      if (width >= kWarp || static_cast<int>(threadIdx.x) % kWarp < width) of_row[(k * rows + row) * width + x] = value[k];
+      if (width >= kWarp || static_cast<int>(threadIdx.x) % kWarp < width)
+        of_row[(k * rows + row) * width + x] = value[k];
     }
     __syncthreads();
 #pragma unroll 1
@@ -254,7 +265,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>)) fold_col
 }
 
 // ---- launches ------------------------------------------------------------------------------------------------------------
-inline constexpr std::int64_t kManyBlocks = 4096;   // four rounds of a device that holds 1,056 blocks at once
+inline constexpr std::int64_t kManyBlocks = 4096;  // four rounds of a device that holds 1,056 blocks at once
 inline std::int64_t parts_of(std::int64_t blocks, std::int64_t possible) {
   return std::clamp<std::int64_t>(std::min(kManyBlocks / std::max<std::int64_t>(blocks, 1), possible), 1, kManyBlocks);
 }
@@ -273,19 +284,23 @@ struct PartOf {
 };
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts);
+void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+                    const Finish& finish, bool parts);
 
 /// Launches in parts where a launch of so many blocks would leave the device idle, and folds them.
 template <class C, class Fold, class Finish, class Launch>
-void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold, const Finish& finish, Launch first) {
+void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
+              const Finish& finish, Launch first) {
   Scratch held(device, parts > 1 ? groups * parts * static_cast<std::int64_t>(sizeof(C)) : 0);
   C* partial = static_cast<C*>(held.get());
   first(partial);
-  if (parts > 1) launch_columns<C>(call, device, Groups(groups, parts), fold, PartOf<C>{{partial}}, finish, /*parts=*/false);
+  if (parts > 1)
+    launch_columns<C>(call, device, Groups(groups, parts), fold, PartOf<C>{{partial}}, finish, /*parts=*/false);
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish, bool parts) {
+void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+                    const Finish& finish, bool parts) {
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
   const bool whole = kSize == 1 || (g.kept.dense() && g.kept.dims[g.kept.rank - 1] % kSize == 0);
@@ -293,25 +308,28 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
   const std::int64_t units = ceil_div(g.kept.n, whole ? kSize : 1);
   const int width = power_of_two(units, kThreads / power_of_two(g.along.n / 8, 8)), height = kThreads / width;
   const Columns c{g.kept, g.along, width, whole, whole && packs_of(map)};
-  const std::int64_t blocks = ceil_div(g.kept.n, std::int64_t(width) * (whole ? kSize : 1)), n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
+  const std::int64_t blocks = ceil_div(g.kept.n, std::int64_t(width) * (whole ? kSize : 1)),
+                     n_parts = parts ? parts_of(blocks, g.along.n / (std::int64_t(height) * 8)) : 1;
   auto first = [&](C* partial) {
-    launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)), fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial,
-           ceil_div(g.along.n, n_parts));
+    launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)),
+           fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial, ceil_div(g.along.n, n_parts));
   };
-  if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);   // which has no parts
+  if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);  // which has no parts
   else in_parts<C>(call, device, g.kept.n, n_parts, fold, finish, first);
 }
 
 template <class C, class Fold, class Map, class Finish>
-void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map, const Finish& finish) {
-  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;   // packs of a group that is a block's, and of a part
+void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
+                 const Finish& finish) {
+  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs of a group that is a block's, and of a part
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
   const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);
   const std::int64_t parts = block ? parts_of(g.kept.n, r.total() / kLeast) : 1;
   in_parts<C>(call, device, g.kept.n, parts, fold, finish, [&](C* partial) {
     launch(call.op.name, device, dim3(grid_of(ceil_div(g.kept.n, kThreads / lanes)), static_cast<unsigned>(parts)),
-           block ? fold_rows<true, C, Fold, Map, Finish> : fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map, finish, partial, ceil_div(r.total(), parts));
+           block ? fold_rows<true, C, Fold, Map, Finish> : fold_rows<false, C, Fold, Map, Finish>, r, lanes, fold, map,
+           finish, partial, ceil_div(r.total(), parts));
   });
 }
 

@@ -39,25 +39,30 @@ inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1
 /// x is (outer, n, inner); out[o, i] = fold over the middle. All sizes >= 1. The blocks are folded by first_rows(o, at, to, count, n)
 /// - rows from element `at` on, of index o - and first_columns(o, column, at, to, n, width), their results by `loops`.
 template <class T, class Rows, class Columns>
-void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer, std::int64_t n,
-                 std::int64_t inner);
+void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer,
+                 std::int64_t n, std::int64_t inner);
 template <class T>
-void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t outer, std::int64_t n, std::int64_t inner) {
+void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t outer, std::int64_t n,
+                 std::int64_t inner) {
   fold_blocks(
-      loops, [&](std::int64_t, std::int64_t at, T* to, std::int64_t count, std::int64_t m) { loops.rows(x + at, to, count, m); },
+      loops,
+      [&](std::int64_t, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
+        loops.rows(x + at, to, count, m);
+      },
       [&](std::int64_t, std::int64_t, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
         loops.columns(x + at, to, m, inner, width);
       },
       out, outer, n, inner);
 }
 template <class T, class Rows, class Columns>
-void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer, std::int64_t n,
-                 std::int64_t inner) {
+void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer,
+                 std::int64_t n, std::int64_t inner) {
   if (inner == 1) {
     std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
     if (blocks == 1) {
-      parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / n),
-                   [&](std::int64_t begin, std::int64_t end) { first_rows(begin, begin * n, out + begin, end - begin, n); });
+      parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / n), [&](std::int64_t begin, std::int64_t end) {
+        first_rows(begin, begin * n, out + begin, end - begin, n);
+      });
       return;
     }
     Scratch<T> partial(outer * blocks);
@@ -77,13 +82,15 @@ void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_colum
   }
   auto fold_to = [&](T* to) {
     std::int64_t unit = std::min(n, kFoldColumn) * std::min(inner, kFoldWidth);
-    parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kFoldGrain / unit), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t u = begin; u < end; ++u) {
-        std::int64_t column = u % chunks * kFoldWidth, ob = u / chunks, row = ob % blocks * kFoldColumn, o = ob / blocks;
-        first_columns(o, column, (o * n + row) * inner + column, to + ob * inner + column, std::min(kFoldColumn, n - row),
-                      std::min(kFoldWidth, inner - column));
-      }
-    });
+    parallel_for(outer * blocks * chunks, std::max<std::int64_t>(1, kFoldGrain / unit),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t u = begin; u < end; ++u) {
+                     std::int64_t column = u % chunks * kFoldWidth, ob = u / chunks, row = ob % blocks * kFoldColumn,
+                                  o = ob / blocks;
+                     first_columns(o, column, (o * n + row) * inner + column, to + ob * inner + column,
+                                   std::min(kFoldColumn, n - row), std::min(kFoldWidth, inner - column));
+                   }
+                 });
   };
   if (blocks == 1) {
     fold_to(out);
@@ -113,7 +120,7 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Coales
     std::memcpy(out, x, static_cast<std::size_t>(n_out) * sizeof(T));
     return;
   }
-  Ref<Storage> held;   // x, once it is a partial result
+  Ref<Storage> held;  // x, once it is a partial result
   for (; todo > 0; --todo) {
     int i = runs.n - 1;
     while (!runs.marked[i]) --i;

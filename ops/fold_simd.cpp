@@ -72,8 +72,8 @@ KASSETTE_FN T row(const T* x, std::int64_t n) {
   V a = X::load(x);
   std::int64_t i = w;
   if (n >= 8 * w) {
-    V b = X::load(x + w), c = X::load(x + 2 * w), d = X::load(x + 3 * w), e = X::load(x + 4 * w), f = X::load(x + 5 * w),
-      g = X::load(x + 6 * w), h = X::load(x + 7 * w);
+    V b = X::load(x + w), c = X::load(x + 2 * w), d = X::load(x + 3 * w), e = X::load(x + 4 * w),
+      f = X::load(x + 5 * w), g = X::load(x + 6 * w), h = X::load(x + 7 * w);
     for (i = 8 * w; i + 8 * w <= n; i += 8 * w) {
       a = Op::value(a, X::load(x + i));
       b = Op::value(b, X::load(x + i + w));

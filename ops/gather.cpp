@@ -24,9 +24,11 @@ void check_indices(const char* op, const TensorSpec& s) {
 void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &indices = call.spec(1);
   check_indices("gather", indices);
-  const bool one = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;   // x[i]: the index is a scalar, also where its rank is not known yet
+  const bool one = call.attrs.as<GatherAttrs>().wrap ==
+                   Wrap::negative;  // x[i]: the index is a scalar, also where its rank is not known yet
   if (one && indices.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", indices, "; an index tensor must be an integer scalar; K::gather takes rows");
+    fail<ValueError>("index: a tensor of shape ", indices,
+                     "; an index tensor must be an integer scalar; K::gather takes rows");
   const int more = one ? 0 : indices.rank;
   out->dtype = x.dtype;
   out->rank = -1;
@@ -54,7 +56,8 @@ struct Parts {
 /// The indices, checked and counted from the front.
 class Indices {
  public:
-  Indices(const OpCall& call, int i, std::int64_t size) : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
+  Indices(const OpCall& call, int i, std::int64_t size)
+      : n_(call.spec(i).numel()), wide_(call.spec(i).dtype == int64), data_(call.in[i].data), size_(size) {
     bool wraps = call.attrs.as<GatherAttrs>().wrap == Wrap::negative;
     std::int64_t low = wraps ? -size : 0;
     for (std::int64_t k = 0; k < n_; ++k) {
@@ -96,7 +99,9 @@ void gather_kernel(const OpCall& call) {
   });
 }
 
-void gather_gradient(const VjpContext& r) { r.din(0) = apply1(gather_grad_like_op, r.attrs, {r.dy(), r.in(1), r.in(0)}); }
+void gather_gradient(const VjpContext& r) {
+  r.din(0) = apply1(gather_grad_like_op, r.attrs, {r.dy(), r.in(1), r.in(0)});
+}
 
 // ---- adding back -----------------------------------------------------------------------------------------------------
 
@@ -156,9 +161,8 @@ void gather_grad_kernel(const OpCall& call) {
     }
     // Each thread walks all indices, so there are no more parts than threads.
     std::int64_t threads = p.size * p.inner * static_cast<std::int64_t>(sizeof(T)) < kLargeTable ? 1 : num_threads();
-    parallel_for(p.size, (p.size + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
-      add_range(dy, at, to, p.inner, begin, end);
-    });
+    parallel_for(p.size, (p.size + threads - 1) / threads,
+                 [&](std::int64_t begin, std::int64_t end) { add_range(dy, at, to, p.inner, begin, end); });
   });
 }
 
@@ -182,27 +186,30 @@ void one_hot_kernel(const OpCall& call) {
     if constexpr (std::is_integral_v<T>) {
       const T* at = call.in[0].as<T>();
       float* to = call.out_as<float>();
-      parallel_for(call.spec(0).numel(), std::max<std::int64_t>(1, kGrainBytes / (classes * 4)), [&](std::int64_t begin, std::int64_t end) {
-        std::memset(to + begin * classes, 0, static_cast<std::size_t>((end - begin) * classes) * sizeof(float));
-        for (std::int64_t k = begin; k < end; ++k) {
-          auto c = static_cast<std::int64_t>(at[k]);
-          if (c >= 0 && c < classes) to[k * classes + c] = 1;
-        }
-      });
+      parallel_for(call.spec(0).numel(), std::max<std::int64_t>(1, kGrainBytes / (classes * 4)),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::memset(to + begin * classes, 0,
+                                 static_cast<std::size_t>((end - begin) * classes) * sizeof(float));
+                     for (std::int64_t k = begin; k < end; ++k) {
+                       auto c = static_cast<std::int64_t>(at[k]);
+                       if (c >= 0 && c < classes) to[k * classes + c] = 1;
+                     }
+                   });
     }
   });
 }
 
 }  // namespace
 
-constinit const OpDef gather_op{.name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
+constinit const OpDef gather_op{
+    .name = "gather", .rule = gather_rule, .cpu = gather_kernel, .vjp = gather_gradient, .saves_in = 2};
 /// The adjoint of gather: zeros with the shape of input 2, and the parts of input 0 added where the indices, input 1, point.
 constinit const OpDef gather_grad_like_op{.name = "gather_grad_like",
-                                           .rule = gather_grad_rule,
-                                           .cpu = gather_grad_kernel,
-                                           .vjp = gather_grad_gradient,
-                                           .saves_in = 2,
-                                           .shape_only = 4};
+                                          .rule = gather_grad_rule,
+                                          .cpu = gather_grad_kernel,
+                                          .vjp = gather_grad_gradient,
+                                          .saves_in = 2,
+                                          .shape_only = 4};
 constinit const OpDef one_hot_op{.name = "one_hot", .rule = one_hot_rule, .cpu = one_hot_kernel};
 
 Tensor gather(const Tensor& x, const Tensor& indices, int axis, Wrap wrap) {

@@ -17,7 +17,7 @@ struct Parts {
   std::int64_t outer = 1, size, inner = 1;
   Divider by_inner;
   Parts(const TensorSpec& x, std::int64_t raw_axis) {
-    const int axis = from_front(raw_axis, x.rank);   // the rule has looked at it
+    const int axis = from_front(raw_axis, x.rank);  // the rule has looked at it
     for (int i = 0; i < axis; ++i) outer *= x.dims[i];
     size = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
@@ -40,9 +40,11 @@ template <class I>
 struct Indices {
   const I* ids;
   std::int64_t size;
-  bool wraps;   // negative ones count from the end
+  bool wraps;  // negative ones count from the end
   Faults faults;
-  Indices(const OpCall& call, std::int64_t size_) : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative), faults(device_of(call.device).faults()) {}
+  Indices(const OpCall& call, std::int64_t size_)
+      : ids(call.in[1].as<I>()), size(size_), wraps(call.attrs.as<GatherAttrs>().wrap == Wrap::negative),
+        faults(device_of(call.device).faults()) {}
   /// Counted from the front; -1 for one that is out of range.
   __device__ std::int64_t operator[](std::int64_t k) const {
     const auto at = static_cast<std::int64_t>(ids[k]);
@@ -92,7 +94,8 @@ void run_gather(const OpCall& call) {
     if (total == 0) return launch(call.op.name, device, blocks_for(n), check_indices<I>, indices, n);
     for_size(call.out[0]->dtype.size(), [&](auto* t) {
       using T = std::remove_pointer_t<decltype(t)>;
-      launch(call.op.name, device, blocks_for(total), gather_each<T, I>, p, Divider(n), call.in[0].as<T>(), indices, call.out_as<T>());
+      launch(call.op.name, device, blocks_for(total), gather_each<T, I>, p, Divider(n), call.in[0].as<T>(), indices,
+             call.out_as<T>());
     });
   });
 }
@@ -136,7 +139,8 @@ struct Listed {
 };
 /// sums: `outer` times `by_pieces.by` parts, of which those are written whose pieces are one row's.
 template <class T>
-__global__ void add_pieces(Parts p, Divider by_pieces, std::int64_t piece, Listed<T> parts, const std::uint64_t* keys, Wide<T>* sums) {
+__global__ void add_pieces(Parts p, Divider by_pieces, std::int64_t piece, Listed<T> parts, const std::uint64_t* keys,
+                           Wide<T>* sums) {
   const std::int64_t total = p.outer * by_pieces.by * p.inner;
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
     const Spot s(p, by_pieces, t);
@@ -148,7 +152,8 @@ __global__ void add_pieces(Parts p, Divider by_pieces, std::int64_t piece, Liste
   }
 }
 template <class T>
-__global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divider by_piece, Listed<T> parts, const std::int64_t* start, const Wide<T>* sums, T* out) {
+__global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divider by_piece, Listed<T> parts,
+                         const std::int64_t* start, const Wide<T>* sums, T* out) {
   const std::int64_t total = p.outer * p.size * p.inner;
   for (std::int64_t t = Thread::first(); t < total; t += Thread::step()) {
     const Spot s(p, by_size, t);
@@ -159,7 +164,8 @@ __global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divide
     Wide<T> sum = Wide<T>(0);
     parts.add(sum, from, first, cut ? piece * by_piece.by : last);
 #pragma unroll 4
-    for (std::int64_t j = piece; j < end; ++j) sum = static_cast<Wide<T>>(sum + sums[(s.o * n_pieces + j) * p.inner + s.i]);
+    for (std::int64_t j = piece; j < end; ++j)
+      sum = static_cast<Wide<T>>(sum + sums[(s.o * n_pieces + j) * p.inner + s.i]);
     if (cut) parts.add(sum, from, end * by_piece.by, last);
     store(out + t, sum);
   }
@@ -169,7 +175,8 @@ __global__ void add_back(Parts p, Divider by_size, std::int64_t n_pieces, Divide
 class Order {
  public:
   Order(const OpCall& call, std::int64_t size)
-      : device_(device_of(call.device)), n_(call.spec(1).numel()), starts_(device_, (size + 1) * 8), lists_(device_, 4 * n_ * 8) {
+      : device_(device_of(call.device)), n_(call.spec(1).numel()), starts_(device_, (size + 1) * 8),
+        lists_(device_, 4 * n_ * 8) {
     if (n_ > 0) {
       with_indices(call, size, [&](const auto& indices) {
         using I = std::remove_const_t<std::remove_pointer_t<decltype(indices.ids)>>;
@@ -185,16 +192,19 @@ class Order {
   const std::uint64_t* keys() const { return list(1); }
 
  private:
-  std::uint64_t* list(int i) const { return static_cast<std::uint64_t*>(lists_.get()) + i * n_; }   // keys, sorted keys, places, sorted places
+  std::uint64_t* list(int i) const {
+    return static_cast<std::uint64_t*>(lists_.get()) + i * n_;
+  }  // keys, sorted keys, places, sorted places
   std::int64_t* places(int i) const { return static_cast<std::int64_t*>(lists_.get()) + i * n_; }
   void sort(const char* what, std::int64_t size) {
-    const Current now(device_);   // CUB launches by itself
+    const Current now(device_);  // CUB launches by itself
     int bits = 1;
     while (size >> bits) ++bits;
     auto run = [&](void* memory, std::size_t& bytes) {
-      device_.check(cub::DeviceRadixSort::SortPairs(memory, bytes, static_cast<const std::uint64_t*>(list(0)), list(1), static_cast<const std::int64_t*>(places(2)),
-                                            places(3), n_, 0, bits, device_.current().handle),
-            what);
+      device_.check(cub::DeviceRadixSort::SortPairs(memory, bytes, static_cast<const std::uint64_t*>(list(0)), list(1),
+                                                    static_cast<const std::int64_t*>(places(2)), places(3), n_, 0, bits,
+                                                    device_.current().handle),
+                    what);
     };
     std::size_t bytes = 0;
     run(nullptr, bytes);
@@ -221,9 +231,11 @@ void run_gather_grad(const OpCall& call) {
     const std::int64_t n_sums = p.outer * n_pieces * p.inner;
     const Scratch held(device, n_sums * static_cast<std::int64_t>(sizeof(C)));
     C* sums = static_cast<C*>(held.get());
-    if (n_sums > 0) launch(call.op.name, device, blocks_for(n_sums), add_pieces<T>, p, Divider(n_pieces), piece, parts, order.keys(), sums);
-    launch(call.op.name, device, blocks_for(out.numel()), add_back<T>, p, Divider(p.size), n_pieces, Divider(piece), parts,
-           static_cast<const std::int64_t*>(order.starts()), static_cast<const C*>(sums), call.out_as<T>());
+    if (n_sums > 0)
+      launch(call.op.name, device, blocks_for(n_sums), add_pieces<T>, p, Divider(n_pieces), piece, parts, order.keys(),
+             sums);
+    launch(call.op.name, device, blocks_for(out.numel()), add_back<T>, p, Divider(p.size), n_pieces, Divider(piece),
+           parts, static_cast<const std::int64_t*>(order.starts()), static_cast<const C*>(sums), call.out_as<T>());
   });
 }
 
@@ -240,7 +252,8 @@ void run_one_hot(const OpCall& call) {
   if (n == 0) return;
   for_dtype<Domain::integers>(call.spec(0).dtype, [&](auto* p) {
     using I = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(n), one_hot_each<I>, n, Divider(call.attrs.as<OneHotAttrs>().classes), call.in[0].as<I>(), call.out_as<float>());
+    launch(call.op.name, device_of(call.device), blocks_for(n), one_hot_each<I>, n,
+           Divider(call.attrs.as<OneHotAttrs>().classes), call.in[0].as<I>(), call.out_as<float>());
   });
 }
 
@@ -266,12 +279,14 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
   for (int d = 0; d < copies.rank; ++d) of_copies.push(copies.dims[d], copies.from[d]);
   for_dtype<Domain::anything>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), sum_each<T>, of_kept, of_copies, call.in[0].as<T>(), call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(out.numel()), sum_each<T>, of_kept, of_copies,
+           call.in[0].as<T>(), call.out_as<T>());
   });
 }
 
 namespace {
-const PluginKernel kernels[] = {{"gather", run_gather}, {"gather_grad_like", run_gather_grad}, {"one_hot", run_one_hot}};
+const PluginKernel kernels[] = {
+    {"gather", run_gather}, {"gather_grad_like", run_gather_grad}, {"one_hot", run_one_hot}};
 }  // namespace
 
 Kernels gather_kernels() { return {kernels, static_cast<int>(std::size(kernels))}; }

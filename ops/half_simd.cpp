@@ -24,7 +24,8 @@ void to_half(const float* from, void* to, std::int64_t n) {
   auto* out = static_cast<std::uint16_t*>(to);
   std::int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
   for (; i < n; ++i) out[i] = _cvtss_sh(from[i], _MM_FROUND_TO_NEAREST_INT);
 }
 #else

@@ -66,7 +66,8 @@ Region resolve(const char* op, const Attrs& attrs, const TensorSpec& x) {
     place_int(op, attrs.as<IndexAttrs>().at, x, axis++, r);
   } else {
     int taken = 0;
-    for (int k = 0; k < list->n; ++k) taken += list->parts[k].kind == IndexList::kInt || list->parts[k].kind == IndexList::kSlice;
+    for (int k = 0; k < list->n; ++k)
+      taken += list->parts[k].kind == IndexList::kInt || list->parts[k].kind == IndexList::kSlice;
     if (taken > x.rank)
       fail<ValueError>(op, ": ", taken, taken == 1 ? " index" : " indices", " for a tensor of shape ", x);
     for (int k = 0; k < list->n; ++k) {
@@ -127,9 +128,10 @@ void index_gradient(const VjpContext& r) { r.accumulate(0, index_grad_like_op, r
 void index_grad_kernel(const OpCall& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
 /// Adds input 0 to the elements of `sum` that the index points at.
 bool index_grad_accumulate(const OpCall& call, Body& sum) {
-  constexpr std::int64_t kGrain = 3 << 14;   // elements that are worth a thread
+  constexpr std::int64_t kGrain = 3 << 14;  // elements that are worth a thread
   ColumnSlice w;
-  if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !column_slice_of(call.attrs, sum, &w)) return false;
+  if (call.device != cpu || (sum.dtype != float32 && sum.dtype != float64) || !column_slice_of(call.attrs, sum, &w))
+    return false;
   const Loop add = binary_row<Add>().loops->find(sum.dtype)->by[0];
   const std::int64_t size = sum.dtype.size();
   const Attrs none;
@@ -142,9 +144,10 @@ bool index_grad_accumulate(const OpCall& call, Body& sum) {
     parallel_for(w.width, kGrain, [&](std::int64_t begin, std::int64_t end) { add_run(0, begin, end); });
     return true;
   }
-  parallel_for(w.rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, w.width)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) add_run(row, 0, w.width);
-  });
+  parallel_for(w.rows, std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, w.width)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) add_run(row, 0, w.width);
+               });
   return true;
 }
 void index_grad_gradient(const VjpContext& r) { r.din(0) = apply1(index_op, r.attrs, {r.dy()}); }
@@ -170,10 +173,22 @@ bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* windo
   return true;
 }
 
-constinit const OpDef index_op{.name = "index", .rule = index_rule, .cpu = index_kernel, .vjp = index_gradient, .traits = kView, .pattern = Pattern::slice, .cuda = index_kernel};
+constinit const OpDef index_op{.name = "index",
+                               .rule = index_rule,
+                               .cpu = index_kernel,
+                               .vjp = index_gradient,
+                               .traits = kView,
+                               .pattern = Pattern::slice,
+                               .cuda = index_kernel};
 /// The adjoint of indexing: zeros with the shape of input 1, and input 0 where the index points.
-constinit const OpDef index_grad_like_op{
-    .name = "index_grad_like", .rule = embed_rule, .cpu = index_grad_kernel, .vjp = index_grad_gradient, .shape_only = 2, .accumulate = index_grad_accumulate, .pattern = Pattern::embed, .cuda = index_grad_kernel};
+constinit const OpDef index_grad_like_op{.name = "index_grad_like",
+                                         .rule = embed_rule,
+                                         .cpu = index_grad_kernel,
+                                         .vjp = index_grad_gradient,
+                                         .shape_only = 2,
+                                         .accumulate = index_grad_accumulate,
+                                         .pattern = Pattern::embed,
+                                         .cuda = index_grad_kernel};
 
 void IndexList::push(const Part& part) {
   if (n == kParts) fail<ValueError>("index: more than ", kParts, " indices");
@@ -200,8 +215,6 @@ bool index_dims(const Attrs& attrs, const DimValues& from, DimValues& to) {
   return true;
 }
 
-Tensor index(const Tensor& x, Ref<Extra> parts) {
-  return apply1(index_op, Attrs(std::move(parts)), {x});
-}
+Tensor index(const Tensor& x, Ref<Extra> parts) { return apply1(index_op, Attrs(std::move(parts)), {x}); }
 
 }  // namespace kassette

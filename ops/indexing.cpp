@@ -25,7 +25,8 @@ struct Expression {
 };
 
 [[noreturn]] void fail_text(const char* all, const char* at) {
-  fail<ValueError>("index: '", all, "' is not understood at '", at, "'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
+  fail<ValueError>("index: '", all, "' is not understood at '", at,
+                   "'; it takes 1, 1:5, ::-1, ..., newaxis, with commas between");
 }
 
 class Parser {
@@ -84,9 +85,11 @@ class Parser {
 void add_tensor(Expression& e, const Tensor& t) {
   if (!t.defined()) fail<ValueError>("index: an empty Tensor (an uninitialised variable?)");
   const Body& b = Access::body(t);
-  if (!b.dtype.is_integer()) fail<TypeError>("index: a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
+  if (!b.dtype.is_integer())
+    fail<TypeError>("index: a tensor of ", b.dtype, "; an index tensor must be an integer scalar");
   if (b.rank > 0)
-    fail<ValueError>("index: a tensor of shape ", static_cast<const TensorSpec&>(b), "; an index tensor must be an integer scalar; K::gather takes rows");
+    fail<ValueError>("index: a tensor of shape ", static_cast<const TensorSpec&>(b),
+                     "; an index tensor must be an integer scalar; K::gather takes rows");
   if (e.n_tensors == kMaxRank) fail<ValueError>("index: more than ", kMaxRank, " tensors");
   e.tensors[e.n_tensors++] = {&t, e.list->n};
   e.list->push({});
@@ -187,7 +190,8 @@ Tensor Tensor::operator[](const Index& i) const {
 Tensor Tensor::operator()(const Index& i0, const Index& i1, const Index& i2, const Index& i3, const Index& i4,
                           const Index& i5, const Index& i6, const Index& i7) const {
   if (leaves_engine())
-    return elsewhere(*this, {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}, [&] { return (*this)(i0, i1, i2, i3, i4, i5, i6, i7); });
+    return elsewhere(*this, {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7},
+                     [&] { return (*this)(i0, i1, i2, i3, i4, i5, i6, i7); });
   Expression e;
   for (const Index* i : {&i0, &i1, &i2, &i3, &i4, &i5, &i6, &i7}) add(e, *i);
   return evaluate(*this, e);

@@ -18,7 +18,8 @@ void merge(const OpCall& call, int first, std::int64_t axis, TensorSpec* out) {
   for (int k = first; k < call.n_in; ++k) {
     const TensorSpec& s = call.spec(k);
     if (s.dtype != out->dtype)
-      fail<TypeError>(call.op.name, ": ", out->dtype, " and ", s.dtype, "; cast one of them (K::cast), tensors are not promoted");
+      fail<TypeError>(call.op.name, ": ", out->dtype, " and ", s.dtype,
+                      "; cast one of them (K::cast), tensors are not promoted");
     if (s.rank < 0) continue;
     if (out->rank < 0) {
       out->set(s);
@@ -47,9 +48,9 @@ struct Cut {
 };
 
 /// `width` elements out of every `from_width`, into every `to_width`.
-void copy_part(Device device, std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width, std::byte* to,
-               std::int64_t to_width, int size) {
-  constexpr std::int64_t kSmall = 4096;   // bytes; one thread's work, and one of thousands of parts perhaps
+void copy_part(Device device, std::int64_t outer, std::int64_t width, const std::byte* from, std::int64_t from_width,
+               std::byte* to, std::int64_t to_width, int size) {
+  constexpr std::int64_t kSmall = 4096;  // bytes; one thread's work, and one of thousands of parts perhaps
   if (outer == 1 && device == cpu && width * size <= kSmall) {
     if (width > 0) std::memcpy(to, from, static_cast<std::size_t>(width * size));
     return;
@@ -137,7 +138,9 @@ Tensors cotangents(const VjpContext& r) {
   return parts;
 }
 
-void split_gradient(const VjpContext& r) { r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
+void split_gradient(const VjpContext& r) {
+  r.din(0) = concatenate(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
+}
 
 // ---- stack and unstack -----------------------------------------------------------------------------------------------
 
@@ -157,7 +160,8 @@ void stack_kernel(const OpCall& call) {
   int axis = place_axis("stack", call.attrs.as<AxisAttrs>().axis, call.spec(0), /*added=*/1), size = out.dtype.size();
   Cut cut(out, axis);
   for (int k = 0; k < call.n_in; ++k)
-    copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size, call.n_in * cut.inner, size);
+    copy_part(call.device, cut.outer, cut.inner, call.in[k].data, cut.inner, out.data() + k * cut.inner * size,
+              call.n_in * cut.inner, size);
 }
 
 void stack_gradient(const VjpContext& r) {
@@ -173,7 +177,8 @@ void unstack_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank >= 0) {
     int axis = place_axis("unstack", call.attrs.as<SplitAttrs>().axis, x);
     if (x.dims[axis] >= 0 && x.dims[axis] != call.n_out)
-      fail<ValueError>("unstack: axis ", call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not ", call.n_out);
+      fail<ValueError>("unstack: axis ", call.attrs.as<SplitAttrs>().axis, " of a tensor of shape ", x, " has size ",
+                       x.dims[axis], ", not ", call.n_out);
     part.rank = static_cast<std::int8_t>(x.rank - 1);
     for (int i = 0; i < part.rank; ++i) part.dims[i] = x.dims[i < axis ? i : i + 1];
   }
@@ -187,7 +192,9 @@ void unstack_kernel(const OpCall& call) {
   for (int k = 0; k < call.n_out; ++k) part_of(call, k, cut.outer, cut.inner, x.dims[axis] * cut.inner, k * cut.inner);
 }
 
-void unstack_gradient(const VjpContext& r) { r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis)); }
+void unstack_gradient(const VjpContext& r) {
+  r.din(0) = stack(cotangents(r), static_cast<int>(r.attrs.as<SplitAttrs>().axis));
+}
 
 void check_parts(const char* op, const Tensors& parts) {
   if (parts.empty()) fail<ValueError>(op, ": an empty list; at least one tensor is needed");
@@ -195,13 +202,31 @@ void check_parts(const char* op, const Tensors& parts) {
 
 }  // namespace
 
-constinit const OpDef concatenate_op{.name = "concatenate", .rule = concatenate_rule, .cpu = concatenate_kernel, .vjp = concatenate_gradient, .cuda = concatenate_kernel};
+constinit const OpDef concatenate_op{.name = "concatenate",
+                                     .rule = concatenate_rule,
+                                     .cpu = concatenate_kernel,
+                                     .vjp = concatenate_gradient,
+                                     .cuda = concatenate_kernel};
 /// The adjoint of concatenate: input 0 is cut into parts shaped as the inputs after it.
-constinit const OpDef split_like_op{
-    .name = "split_like", .rule = split_rule, .cpu = split_kernel, .vjp = split_gradient, .shape_only = ~1u, .traits = kView, .n_out = 0, .outputs = outputs_in<SplitAttrs>, .cuda = split_kernel};
-constinit const OpDef stack_op{.name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
-constinit const OpDef unstack_op{
-    .name = "unstack", .rule = unstack_rule, .cpu = unstack_kernel, .vjp = unstack_gradient, .traits = kView, .n_out = 0, .outputs = outputs_in<SplitAttrs>, .cuda = unstack_kernel};
+constinit const OpDef split_like_op{.name = "split_like",
+                                    .rule = split_rule,
+                                    .cpu = split_kernel,
+                                    .vjp = split_gradient,
+                                    .shape_only = ~1u,
+                                    .traits = kView,
+                                    .n_out = 0,
+                                    .outputs = outputs_in<SplitAttrs>,
+                                    .cuda = split_kernel};
+constinit const OpDef stack_op{
+    .name = "stack", .rule = stack_rule, .cpu = stack_kernel, .vjp = stack_gradient, .cuda = stack_kernel};
+constinit const OpDef unstack_op{.name = "unstack",
+                                 .rule = unstack_rule,
+                                 .cpu = unstack_kernel,
+                                 .vjp = unstack_gradient,
+                                 .traits = kView,
+                                 .n_out = 0,
+                                 .outputs = outputs_in<SplitAttrs>,
+                                 .cuda = unstack_kernel};
 
 Tensor concatenate(const Tensors& parts, int axis) {
   check_parts("concatenate", parts);
@@ -224,7 +249,8 @@ namespace {
 /// More parts than one op can give: of slices, whose adjoint is one pass over x each.
 Tensors unstack_slices(const Tensor& x, int n, int axis) {
   const Body& b = Access::body(x);
-  if (axis < 0 && b.rank < 0) fail<NotImplementedError>("unstack: ", n, " parts along axis ", axis, " of a tensor of unknown rank");
+  if (axis < 0 && b.rank < 0)
+    fail<NotImplementedError>("unstack: ", n, " parts along axis ", axis, " of a tensor of unknown rank");
   Tensors parts;
   parts.reserve(n);
   for (int begin = 0; begin < n; begin += kMaxOutputs) {

@@ -17,7 +17,8 @@ void like_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const TensorSpec& small, const TensorSpec& large) {
+[[noreturn]] __attribute__((noinline, cold)) void fail_like(const char* op, const TensorSpec& small,
+                                                            const TensorSpec& large) {
   fail<ValueError>(op, ": ", small, " does not broadcast to ", large);
 }
 
@@ -76,7 +77,9 @@ bool is_rows(ShapeCheck fit) { return fit == ShapeCheck::rows || fit == ShapeChe
 bool is_mask(ShapeCheck fit) { return fit >= ShapeCheck::mask; }
 bool is_bias(ShapeCheck fit) { return fit == ShapeCheck::bias_last || fit == ShapeCheck::bias_first; }
 /// The axis of x whose length a bias of rank 1 has.
-int channel_axis(ShapeCheck fit, const TensorSpec& x) { return fit == ShapeCheck::bias_first && x.rank > 2 ? 1 : x.rank - 1; }
+int channel_axis(ShapeCheck fit, const TensorSpec& x) {
+  return fit == ShapeCheck::bias_first && x.rank > 2 ? 1 : x.rank - 1;
+}
 
 /// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
 bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
@@ -141,51 +144,63 @@ void share_kernel(const OpCall& call) {
 }  // namespace
 
 constinit const OpDef broadcast_like_op{.name = "broadcast_like",
-                                         .rule = like_rule,
-                                         .cpu = broadcast_like_kernel,
-                                         .vjp = [](const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
-                                         .shape_only = 2,
-                                         .traits = kView,
-                                         .pattern = Pattern::alias,
-                                         .repeated = broadcast_like_element};
+                                        .rule = like_rule,
+                                        .cpu = broadcast_like_kernel,
+                                        .vjp = [](const VjpContext& r) { r.din(0) = sum_to_like(r.dy(), r.in(0)); },
+                                        .shape_only = 2,
+                                        .traits = kView,
+                                        .pattern = Pattern::alias,
+                                        .repeated = broadcast_like_element};
 constinit const OpDef sum_to_like_op{.name = "sum_to_like",
-                                      .rule = [](const OpCall& call, TensorSpec* out) {
-                                        check_domain(call, Domain::numbers);
-                                        like_rule(call, out);
-                                      },
-                                      .cpu = sum_to_like_kernel,
-                                      .vjp = [](const VjpContext& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
+                                     .rule =
+                                         [](const OpCall& call, TensorSpec* out) {
+                                           check_domain(call, Domain::numbers);
+                                           like_rule(call, out);
+                                         },
+                                     .cpu = sum_to_like_kernel,
+                                     .vjp = [](const VjpContext& r) { r.din(0) = broadcast_like(r.dy(), r.in(0)); },
+                                     .shape_only = 2,
+                                     .traits = kView,
+                                     .pattern = Pattern::alias};
+constinit const OpDef assert_shape_op{.name = "fitting",
+                                      .rule = fitting_rule,
+                                      .cpu = share_kernel,
+                                      .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
                                       .shape_only = 2,
                                       .traits = kView,
-                                      .pattern = Pattern::alias};
-constinit const OpDef assert_shape_op{.name = "fitting",
-                                  .rule = fitting_rule,
-                                  .cpu = share_kernel,
-                                  .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
-                                  .shape_only = 2,
-                                  .traits = kView,
-                                  .pattern = Pattern::alias,
-                                  .cuda = share_kernel};
+                                      .pattern = Pattern::alias,
+                                      .cuda = share_kernel};
 
 void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (fits(fit, x, like)) return;
-  if (fit == ShapeCheck::bound_of_clip) fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
-  if (fit == ShapeCheck::moving_average) fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
+  if (fit == ShapeCheck::bound_of_clip)
+    fail<ValueError>("clip: a bound of shape ", x, " does not broadcast to x of shape ", like);
+  if (fit == ShapeCheck::moving_average)
+    fail<ValueError>("moving_average_update: the variable is ", like, ", the value ", x, "; shapes must be equal");
   if (is_bias(fit)) {
-    if (x.rank == 1) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has one number for each channel");
-    if (x.rank != like.rank - 1) fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ", int(like.rank) - 1);
+    if (x.rank == 1)
+      fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like,
+                       "; it has one number for each channel");
+    if (x.rank != like.rank - 1)
+      fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; it has rank 1 or ",
+                       int(like.rank) - 1);
     fail<ValueError>("bias_add: a bias of shape ", x, " for x of shape ", like, "; sizes differ");
   }
   if (is_mask(fit))
-    fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ", fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
+    fail<ValueError>("rnn: the mask has shape ", x, ", the inputs ", like, "; a mask is ",
+                     fit == ShapeCheck::mask ? "(samples, time)" : "(time, samples)",
                      " as they are, or the same with an axis of size 1 behind");
-  if (fit == ShapeCheck::branches) fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
-  if (fit == ShapeCheck::state) fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like, "; the shape must stay the same");
+  if (fit == ShapeCheck::branches)
+    fail<ValueError>("switch_: the branches have shapes ", like, " and ", x, "; they must be equal");
+  if (fit == ShapeCheck::state)
+    fail<ValueError>("rnn: the step returned a state of shape ", x, ", it was ", like,
+                     "; the shape must stay the same");
   if (is_rows(fit))
-    fail<ValueError>("rnn: ", fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, ", expected (", like.dims[0], ", ...), a row for each sample");
+    fail<ValueError>("rnn: ", fit == ShapeCheck::rows ? "an output" : "a state", " has shape ", x, ", expected (",
+                     like.dims[0], ", ...), a row for each sample");
   const char* what = fit == ShapeCheck::binary_crossentropy ? "binary_crossentropy"
                      : fit == ShapeCheck::class_ids         ? "sparse_categorical_crossentropy"
-                                                     : "categorical_crossentropy";
+                                                            : "categorical_crossentropy";
   fail<ValueError>(what, ": target ", x, " and output ", like, " must have one shape");
 }
 

@@ -12,7 +12,21 @@ Tensor sum_to_like(const Tensor& x, const Tensor& like);
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
 /// What must hold of two shapes, for which function.
-enum class ShapeCheck : std::int64_t { categorical_crossentropy, binary_crossentropy, class_ids, bound_of_clip, moving_average, bias_last, bias_first, branches, rows, state_rows, state, mask, mask_time_major };
+enum class ShapeCheck : std::int64_t {
+  categorical_crossentropy,
+  binary_crossentropy,
+  class_ids,
+  bound_of_clip,
+  moving_average,
+  bias_last,
+  bias_first,
+  branches,
+  rows,
+  state_rows,
+  state,
+  mask,
+  mask_time_major
+};
 /// Throws ValueError unless the shape of x fits that of `like`: it is equal, except that
 /// - bound_of_clip: x broadcasts to `like`;
 /// - class_ids: the ranks may differ;

@@ -18,12 +18,12 @@ namespace kassette::cuda {
 template <class T>
 inline constexpr int kPacksHeld = 16 / kPack<T> < 4 ? 16 / kPack<T> : 4;
 template <class T>
-inline constexpr int kHeld = kPacksHeld<T> * kPack<T>;
+inline constexpr int kHeld = kPacksHeld<T>* kPack<T>;
 
 struct DenseGroups {
   Walk kept;
-  std::int64_t n;        // members of a group
-  std::int64_t pieces;   // that it is held in
+  std::int64_t n;       // members of a group
+  std::int64_t pieces;  // that it is held in
   int lanes;
   bool aligned, packed;  // every group begins with a pack; packs are one load
 };
@@ -40,8 +40,9 @@ class DenseLine {
   using Input = std::conditional_t<kLong, const U*, Values>;
 
   __device__ DenseLine(const DenseGroups& g, std::int64_t start, bool live)
-      : start_(start), n_(live ? g.n : 0), live_(live), pieces_(g.pieces), size_(kBlock ? kThreads : g.lanes), rank_(static_cast<int>(threadIdx.x) & (size_ - 1)),
-        skew_(g.aligned ? 0 : static_cast<int>(start % kSize)), packed_(g.packed) {}
+      : start_(start), n_(live ? g.n : 0), live_(live), pieces_(g.pieces), size_(kBlock ? kThreads : g.lanes),
+        rank_(static_cast<int>(threadIdx.x) & (size_ - 1)), skew_(g.aligned ? 0 : static_cast<int>(start % kSize)),
+        packed_(g.packed) {}
   __device__ std::int64_t members() const { return n_; }
   __device__ bool leads() const { return rank_ == 0 && live_; }
 
@@ -51,27 +52,34 @@ class DenseLine {
   }
   template <class Fold, class Map, class... Inputs>
   __device__ C fold(const Fold& fold, Map map, const Inputs&... in) const {
-    return folded(fold, fold.identity, [&](const C& value, std::int64_t piece, const auto&... x) {
-      C all = value;
+    return folded(
+        fold, fold.identity,
+        [&](const C& value, std::int64_t piece, const auto&... x) {
+          C all = value;
 #pragma unroll
-      for (int k = 0; k < kAll; ++k)
-        if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) all = fold(all, map(i, x.v[k]...));
-      return all;
-    }, in...);
+          for (int k = 0; k < kAll; ++k)
+            if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) all = fold(all, map(i, x.v[k]...));
+          return all;
+        },
+        in...);
   }
   __device__ Exponentials<C> exponentials(const Input& in) const {
     const SumExp<C> fold;
-    return folded(fold, fold.identity, [&](const Exponentials<C>& value, std::int64_t piece, const Values& x) {
-      unsigned valid = 0;
+    return folded(
+        fold, fold.identity,
+        [&](const Exponentials<C>& value, std::int64_t piece, const Values& x) {
+          unsigned valid = 0;
 #pragma unroll
-      for (int k = 0; k < kAll; ++k)
-        if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) valid |= 1u << k;
-      return valid ? take(fold, value, x.v, valid) : value;
-    }, in);
+          for (int k = 0; k < kAll; ++k)
+            if (const std::int64_t i = place(piece, k); i >= 0 && i < n_) valid |= 1u << k;
+          return valid ? take(fold, value, x.v, valid) : value;
+        },
+        in);
   }
   template <class Map, class... Inputs>
   __device__ void write(U* y, Map map, const Inputs&... in) const {
-    for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece) write_piece(y, piece, map, values(in, piece)...);
+    for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece)
+      write_piece(y, piece, map, values(in, piece)...);
   }
 
  private:
@@ -102,7 +110,8 @@ class DenseLine {
 
   template <class Fold, class V, class Take, class... Inputs>
   __device__ V folded(const Fold& fold, V value, Take more, const Inputs&... in) const {
-    for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece) value = more(value, piece, values(in, piece)...);
+    for (std::int64_t piece = 0; piece < (kLong ? pieces_ : 1); ++piece)
+      value = more(value, piece, values(in, piece)...);
     if constexpr (kBlock) {
       return Block::fold(value, fold);
     } else {
@@ -150,7 +159,8 @@ class StridedLine {
   __device__ C fold(const Fold& fold, Map map, const Inputs*... in) const {
     C value = fold.identity;
 #pragma unroll 4
-    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize) value = fold(value, map(i, load(in + along_[i])...));
+    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize)
+      value = fold(value, map(i, load(in + along_[i])...));
     return Team::fold(value, fold);
   }
   __device__ Exponentials<C> exponentials(const U* in) const {
@@ -173,7 +183,8 @@ class StridedLine {
   template <class Map, class... Inputs>
   __device__ void write(U* y, Map map, const Inputs*... in) const {
 #pragma unroll 4
-    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize) store(y + start_ + along_[i], static_cast<C>(map(i, load(in + along_[i])...)));
+    for (std::int64_t i = Team::rank(); i < along_.n; i += Team::kSize)
+      store(y + start_ + along_[i], static_cast<C>(map(i, load(in + along_[i])...)));
   }
 
  private:
@@ -193,7 +204,8 @@ __global__ void __launch_bounds__(kThreads, 2) run_dense(DenseGroups g, Body bod
 }
 template <class Team, class Body>
 __global__ void __launch_bounds__(kThreads) run_strided(Groups g, Body body) {
-  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step()) body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o]));
+  for (std::int64_t o = Team::first(); o < g.kept.n; o += Team::step())
+    body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o]));
 }
 
 /// body.run(o, line of group o) for all groups along one axis. Body::Element is the type of all that it reads and writes along a line;
@@ -212,7 +224,8 @@ void launch_lines(const OpCall& call, const Groups& g, Body body) {
   const std::int64_t packs = ceil_div(g.along.n + (d.aligned ? 0 : kPack<T> - 1), kPack<T>);
   if (packs <= kWarp * kPacksHeld<T>) {
     d.lanes = power_of_two(ceil_div(packs, 2), kWarp);
-    launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kThreads / d.lanes)), run_dense<false, false, Body>, d, body);
+    launch(call.op.name, device, grid_of(ceil_div(g.kept.n, kThreads / d.lanes)), run_dense<false, false, Body>, d,
+           body);
   } else if (packs <= kThreads * kPacksHeld<T>) {
     launch(call.op.name, device, grid_of(g.kept.n), run_dense<true, false, Body>, d, body);
   } else {

@@ -7,7 +7,7 @@
 
 // Device libraries whose compiler is not nvcc define KASSETTE_DEVICE_CODE themselves.
 #ifdef __CUDACC__
-#define KASSETTE_DEVICE_CODE   // read for its kernels alone: ops leave their gradients out
+#define KASSETTE_DEVICE_CODE  // read for its kernels alone: ops leave their gradients out
 #define KASSETTE_FN __host__ __device__ inline
 #else
 #define KASSETTE_FN inline __attribute__((always_inline))
@@ -66,8 +66,8 @@ KASSETTE_FN bool is_nan(T x) {
   return x != x;
 }
 
-#define KASSETTE_SCALAR_FN(name, function)                                                                    \
-  KASSETTE_FN float name(float x) { return ::function##f(x); }                                                \
+#define KASSETTE_SCALAR_FN(name, function) \
+  KASSETTE_FN float name(float x) { return ::function##f(x); } \
   KASSETTE_FN double name(double x) { return ::function(x); }
 KASSETTE_SCALAR_FN(exp, exp)
 KASSETTE_SCALAR_FN(expm1, expm1)
@@ -127,7 +127,7 @@ KASSETTE_FN double remainder(double a, double b) {
 template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 KASSETTE_FN T remainder(T a, T b) {
   if constexpr (std::is_signed_v<T>) {
-    if (b == T(-1)) return 0;   // the lowest integer by -1 traps
+    if (b == T(-1)) return 0;  // the lowest integer by -1 traps
     T r = static_cast<T>(a % b);
     return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
   } else {
@@ -140,8 +140,8 @@ KASSETTE_FN T floor_divide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     T r = remainder(a, b);
     if (b == T(0) || r != r) return a / b;
-    if (r == b) return T(-1);   // by an infinity of the other sign, or a is lost beside b
-    T q = (a - r) / b;   // an integer up to rounding
+    if (r == b) return T(-1);  // by an infinity of the other sign, or a is lost beside b
+    T q = (a - r) / b;         // an integer up to rounding
     return q == T(0) ? select((a < 0) != (b < 0), T(-0.0), T(0)) : round_even(q);
   } else if constexpr (std::is_signed_v<T>) {
     if (b == T(-1)) return static_cast<T>(-a);

@@ -20,10 +20,14 @@ constexpr const char* kUserNames[] = {"matmul", "dot", "batch_dot"};
 
 constexpr std::int64_t kAbsent = -2;
 
-[[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const OpCall& call, const ContractionForm& f, int label, std::int64_t a, std::int64_t b) {
+[[noreturn]] __attribute__((noinline, cold)) void fail_sizes(const OpCall& call, const ContractionForm& f, int label,
+                                                             std::int64_t a, std::int64_t b) {
   bool batch = std::find(f.out.of, f.out.of + f.out.rank, label) != f.out.of + f.out.rank;
   fail<ValueError>(kUserNames[static_cast<int>(f.user)], ": ", call.spec(0), " x ", call.spec(1), ": ",
-                   !batch ? "inner dimensions differ, " : f.broadcast ? "batch axes do not broadcast, " : "batch sizes differ, ", a, " against ", b);
+                   !batch        ? "inner dimensions differ, "
+                   : f.broadcast ? "batch axes do not broadcast, "
+                                 : "batch sizes differ, ",
+                   a, " against ", b);
 }
 
 void check_dtypes(const OpCall& call, const char* user) {
@@ -34,7 +38,7 @@ void check_dtypes(const OpCall& call, const char* user) {
 
 void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &a = call.spec(0), &b = call.spec(1);
-  if (MatrixForm m(call.attrs); m.plain && a.dtype == b.dtype && !a.dtype.is_bool()) {   // two matrices, sizes known
+  if (MatrixForm m(call.attrs); m.plain && a.dtype == b.dtype && !a.dtype.is_bool()) {  // two matrices, sizes known
     const TensorSpec &x = m.swapped ? b : a, &y = m.swapped ? a : b;
     std::int64_t k = x.dims[!m.ta];
     if (k >= 0 && k == y.dims[m.tb]) {
@@ -84,7 +88,7 @@ class CpuRearranger final : public Rearranger {
   }
 
  private:
-  Ref<Storage> copies_[8];   // each operand is copied at most three times
+  Ref<Storage> copies_[8];  // each operand is copied at most three times
   int n_ = 0;
 };
 
@@ -93,32 +97,36 @@ template <class T>
 void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
   std::int64_t ai = p.ta ? 1 : p.lda, ak = p.ta ? p.lda : 1, bk = p.tb ? 1 : p.ldb, bj = p.tb ? p.ldb : 1;
-  parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end; ++at) {
-      std::int64_t i = at % p.m, rest = at / p.m, oa = i * ai, ob = 0, oo = i * p.ldo;
-      for (int d = r.rank - 1; d >= 0; --d) {
-        std::int64_t c = rest % r.dims[d];
-        rest /= r.dims[d];
-        oa += c * r.a[d];
-        ob += c * r.b[d];
-        oo += c * r.out[d];
-      }
-      T* o = out + oo;
-      std::fill_n(o, p.n, T(0));
-      for (std::int64_t k = 0; k < p.k; ++k) {
-        U x = static_cast<U>(a[oa + k * ak]);
-        const T* y = b + ob + k * bk;
-        if (bj == 1)
-          for (std::int64_t j = 0; j < p.n; ++j) o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j]));
-        else
-          for (std::int64_t j = 0; j < p.n; ++j) o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j * bj]));
-      }
-    }
-  });
+  parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t at = begin; at < end; ++at) {
+                   std::int64_t i = at % p.m, rest = at / p.m, oa = i * ai, ob = 0, oo = i * p.ldo;
+                   for (int d = r.rank - 1; d >= 0; --d) {
+                     std::int64_t c = rest % r.dims[d];
+                     rest /= r.dims[d];
+                     oa += c * r.a[d];
+                     ob += c * r.b[d];
+                     oo += c * r.out[d];
+                   }
+                   T* o = out + oo;
+                   std::fill_n(o, p.n, T(0));
+                   for (std::int64_t k = 0; k < p.k; ++k) {
+                     U x = static_cast<U>(a[oa + k * ak]);
+                     const T* y = b + ob + k * bk;
+                     if (bj == 1)
+                       for (std::int64_t j = 0; j < p.n; ++j)
+                         o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j]));
+                     else
+                       for (std::int64_t j = 0; j < p.n; ++j)
+                         o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j * bj]));
+                   }
+                 }
+               });
 }
 
 /// Of two matrices into a matrix of shape `out`; a and b change places with the operands.
-GemmShape product_of(const OpCall& call, const MatrixForm& f, const TensorSpec& out, const std::byte** a, const std::byte** b) {
+GemmShape product_of(const OpCall& call, const MatrixForm& f, const TensorSpec& out, const std::byte** a,
+                     const std::byte** b) {
   const TensorSpec &x = call.spec(f.swapped), &y = call.spec(!f.swapped);
   if (f.swapped) std::swap(*a, *b);
   return {out.dims[0], out.dims[1], x.dims[!f.ta], f.ta, f.tb, x.dims[1], y.dims[1], out.dims[1]};
@@ -147,7 +155,8 @@ void run_half(const OpCall& call) {
   }
   std::int64_t n = call.out[0]->numel();
   wide[2] = Storage::allocate(n * 4, cpu);
-  run(call, static_cast<const std::byte*>(wide[0]->data), static_cast<const std::byte*>(wide[1]->data), static_cast<float*>(wide[2]->data));
+  run(call, static_cast<const std::byte*>(wide[0]->data), static_cast<const std::byte*>(wide[1]->data),
+      static_cast<float*>(wide[2]->data));
   cast_elements(call.out[0]->data(), half, wide[2]->data, float32, n);
 }
 
@@ -156,7 +165,7 @@ void kernel(const OpCall& call) {
   std::int64_t n = out.numel();
   if (n == 0) return;
   DType dtype = out.dtype;
-  if (call.spec(0).numel() == 0) {   // sums of nothing: an empty operand under a result that is not
+  if (call.spec(0).numel() == 0) {  // sums of nothing: an empty operand under a result that is not
     zero_bytes(out.data(), out.bytes());
     return;
   }
@@ -166,7 +175,8 @@ void kernel(const OpCall& call) {
   else
     dispatch(dtype, [&](auto* p) {
       using T = std::remove_pointer_t<decltype(p)>;
-      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) run(call, call.in[0].data, call.in[1].data, call.out_as<T>());
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+        run(call, call.in[0].data, call.in[1].data, call.out_as<T>());
     });
 }
 
@@ -208,7 +218,8 @@ const TensorSpec& spec_of(const Tensor& x) { return Access::body(x); }
 
 }  // namespace
 
-constinit const OpDef matmul_op{.name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
+constinit const OpDef matmul_op{
+    .name = "matmul", .rule = rule, .cpu = kernel, .vjp = vjp, .saves_in = 3, .accumulate = add_product};
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   int ra = rank_of(a, "matmul", "the first operand"), rb = rank_of(b, "matmul", "the second operand");
@@ -227,7 +238,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
 
 Tensor dot(const Tensor& x, const Tensor& y) {
   int rx = rank_of(x, "dot", "x"), ry = rank_of(y, "dot", "y");
-  if (rx == 2 && ry == 2) {   // labels 0 1, 1 2 -> 0 2, as dot_form has them
+  if (rx == 2 && ry == 2) {  // labels 0 1, 1 2 -> 0 2, as dot_form has them
     constexpr ContractionForm matrices{{{0, 1}, 2}, {{1, 2}, 2}, {{0, 2}, 2}, false, User::dot};
     return apply1(matmul_op, matrices, {x, y});
   }
@@ -259,10 +270,12 @@ Tensor batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
 
 ContractionForm batch_dot_form(const TensorSpec& x, const TensorSpec& y, int x_axis, int y_axis) {
   int rx = x.rank, ry = y.rank;
-  if (rx < 2 || ry < 2) fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
+  if (rx < 2 || ry < 2)
+    fail<ValueError>("batch_dot: ", x, " x ", y, ": both need at least two axes, the batch and another");
   auto summed = [](int axis, const TensorSpec& s, const char* which) {
     int at = place_axis("batch_dot", axis, s);
-    if (at == 0) fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
+    if (at == 0)
+      fail<ValueError>("batch_dot: axis ", axis, " of ", which, " is the batch axis, which cannot be summed over");
     return at;
   };
   x_axis = summed(x_axis, x, "x");

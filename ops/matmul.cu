@@ -56,8 +56,17 @@ void multiply_floats(const OpCall& call, CudaBackend& device, const ContractionP
       at_b += c * r.b[d];
       at_out += c * r.out[d];
     }
-    multiply(call.op.name, device, {.of = plan.product, .dtype = dtype, .out_dtype = dtype, .a = plan.a + at_a * item, .b = plan.b + at_b * item,
-                                    .out = call.out[0]->data() + at_out * item, .batch = batch, .next_a = last(r.a), .next_b = last(r.b), .next_out = last(r.out)});
+    multiply(call.op.name, device,
+             {.of = plan.product,
+              .dtype = dtype,
+              .out_dtype = dtype,
+              .a = plan.a + at_a * item,
+              .b = plan.b + at_b * item,
+              .out = call.out[0]->data() + at_out * item,
+              .batch = batch,
+              .next_a = last(r.a),
+              .next_b = last(r.b),
+              .next_out = last(r.out)});
   }
 }
 
@@ -85,14 +94,14 @@ void run(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
   CudaBackend& device = device_of(call.device);
-  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);   // sums of nothing
+  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // sums of nothing
   DeviceRearranger to_order(device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
   if (out.dtype.is_float()) return multiply_floats(call, device, plan);
   for_dtype<Domain::integers>(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch(call.op.name, device, blocks_for(out.numel()), multiply_each<T>, plan.product, plan.repeats, reinterpret_cast<const T*>(plan.a),
-           reinterpret_cast<const T*>(plan.b), call.out_as<T>());
+    launch(call.op.name, device, blocks_for(out.numel()), multiply_each<T>, plan.product, plan.repeats,
+           reinterpret_cast<const T*>(plan.a), reinterpret_cast<const T*>(plan.b), call.out_as<T>());
   });
 }
 
@@ -109,19 +118,22 @@ void multiply(const char* what, CudaBackend& device, const BlasProduct& product)
   const bool wide = product.dtype == float64;
   const float scale = 1, keep = product.add ? 1 : 0;
   const double wide_scale = scale, wide_keep = keep;
-  const void *alpha = wide ? static_cast<const void*>(&wide_scale) : &scale, *beta = wide ? static_cast<const void*>(&wide_keep) : &keep;
+  const void *alpha = wide ? static_cast<const void*>(&wide_scale) : &scale,
+             *beta = wide ? static_cast<const void*>(&wide_keep) : &keep;
   const cudaDataType type = type_of(product.dtype);
   Current current(device);
   std::unique_lock<std::mutex> lock;
   cublasHandle_t blas = device.blas(&lock);
   const std::int64_t item = product.dtype.size(), out_item = product.out_dtype.size();
   for (std::int64_t first = 0; first < product.batch; first += kMostProducts)
-    device.check(cublasGemmStridedBatchedEx_64(
-              blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha, product.b + first * product.next_b * item, type, p.ldb,
-              product.next_b, product.a + first * product.next_a * item, type, p.lda, product.next_a, beta, product.out + first * product.next_out * out_item,
-              type_of(product.out_dtype), p.ldo, product.next_out, std::min(kMostProducts, product.batch - first),
-              compute_type(product.dtype), CUBLAS_GEMM_DEFAULT),
-          what);
+    device.check(
+        cublasGemmStridedBatchedEx_64(
+            blas, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N, p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.n, p.m, p.k, alpha,
+            product.b + first * product.next_b * item, type, p.ldb, product.next_b,
+            product.a + first * product.next_a * item, type, p.lda, product.next_a, beta,
+            product.out + first * product.next_out * out_item, type_of(product.out_dtype), p.ldo, product.next_out,
+            std::min(kMostProducts, product.batch - first), compute_type(product.dtype), CUBLAS_GEMM_DEFAULT),
+        what);
   device.launched(what);
 }
 

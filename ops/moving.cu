@@ -19,7 +19,8 @@ struct Choose {
   }
 };
 void run_where(const OpCall& call) {
-  for_size(call.out[0]->dtype.size(), [&](auto* p) { launch_each<3>(call, Choose<std::remove_pointer_t<decltype(p)>>{}); });
+  for_size(call.out[0]->dtype.size(),
+           [&](auto* p) { launch_each<3>(call, Choose<std::remove_pointer_t<decltype(p)>>{}); });
 }
 
 template <class T>
@@ -29,7 +30,8 @@ struct Copy {
   }
 };
 void copy_elements(const OpCall& call, const Operands& o) {
-  for_size(call.out[0]->dtype.size(), [&](auto* p) { launch_each<1>(call, Copy<std::remove_pointer_t<decltype(p)>>{}, o); });
+  for_size(call.out[0]->dtype.size(),
+           [&](auto* p) { launch_each<1>(call, Copy<std::remove_pointer_t<decltype(p)>>{}, o); });
 }
 void run_broadcast_like(const OpCall& call) {
   const TensorSpec &x = call.spec(0), &like = call.spec(1);
@@ -96,13 +98,15 @@ __device__ void store_as(DType::Code to, void* out, std::int64_t i, V v) {
 #define KASSETTE_TO(code, T) \
   case DType::code: static_cast<T*>(out)[i] = saturated(static_cast<T*>(nullptr)); break;
   switch (to) {
-    case DType::kBool: static_cast<bool*>(out)[i] = v != V(0); break;
-    KASSETTE_TO(kUint8, std::uint8_t)
-    KASSETTE_TO(kUint16, std::uint16_t)
-    KASSETTE_TO(kInt8, std::int8_t)
-    KASSETTE_TO(kInt16, std::int16_t)
-    KASSETTE_TO(kInt32, std::int32_t)
-    KASSETTE_TO(kInt64, std::int64_t)
+    case DType::kBool:
+      static_cast<bool*>(out)[i] = v != V(0);
+      break;
+      KASSETTE_TO(kUint8, std::uint8_t)
+      KASSETTE_TO(kUint16, std::uint16_t)
+      KASSETTE_TO(kInt8, std::int8_t)
+      KASSETTE_TO(kInt16, std::int16_t)
+      KASSETTE_TO(kInt32, std::int32_t)
+      KASSETTE_TO(kInt64, std::int64_t)
     case DType::kFloat16: store(static_cast<Half*>(out) + i, static_cast<float>(v)); break;
     case DType::kBfloat16: store(static_cast<BFloat16*>(out) + i, static_cast<float>(v)); break;
     case DType::kFloat64: static_cast<double*>(out)[i] = static_cast<double>(v); break;
@@ -129,7 +133,9 @@ struct Convert {
     }
   }
 };
-void run_cast(const OpCall& call) { launch_each<1>(call, Convert{call.spec(0).dtype.code(), call.out[0]->dtype.code()}); }
+void run_cast(const OpCall& call) {
+  launch_each<1>(call, Convert{call.spec(0).dtype.code(), call.out[0]->dtype.code()});
+}
 
 // ---- ranges and identity matrices ---------------------------------------------------------------------------------------
 /// A scalar on the host.
@@ -152,8 +158,8 @@ __global__ void range_each(std::int64_t n, R start, R step, DType::Code to, void
 template <class R>
 void range(const OpCall& call) {
   const Body& out = *call.out[0];
-  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), range_each<R>, out.numel(), number<R>(call.in[0]), number<R>(call.in[2]),
-         out.dtype.code(), static_cast<void*>(out.data()));
+  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), range_each<R>, out.numel(),
+         number<R>(call.in[0]), number<R>(call.in[2]), out.dtype.code(), static_cast<void*>(out.data()));
 }
 void run_arange(const OpCall& call) {
   if (call.out[0]->numel() == 0) return;
@@ -172,11 +178,11 @@ __global__ void eye_each(std::int64_t n, Divider by_columns, DType::Code to, voi
 void run_eye(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
-  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), Divider(out.dims[1]), out.dtype.code(),
-         static_cast<void*>(out.data()));
+  launch(call.op.name, device_of(call.device), blocks_for(out.numel()), eye_each, out.numel(), Divider(out.dims[1]),
+         out.dtype.code(), static_cast<void*>(out.data()));
 }
 
-const PluginKernel kernels[] = {{"where", run_where},   {"cast", run_cast}, {"broadcast_like", run_broadcast_like},
+const PluginKernel kernels[] = {{"where", run_where},   {"cast", run_cast},     {"broadcast_like", run_broadcast_like},
                                 {"spread", run_spread}, {"arange", run_arange}, {"eye", run_eye}};
 
 }  // namespace

@@ -13,9 +13,12 @@ namespace {
 DType stat_dtype(DType d) { return d.size() < 4 ? float32 : d; }
 
 /// Throws unless input i, a parameter of that dtype, broadcasts to `shape` as far as both are known.
-void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape, const char* of) {
+void check_parameter(const OpCall& call, int i, const char* name, DType dtype, const TensorSpec& shape,
+                     const char* of) {
   const TensorSpec& p = call.spec(i);
-  if (p.dtype != dtype) fail<TypeError>(call.op.name, ": x is ", call.spec(0).dtype, ", ", name, " is ", p.dtype, "; cast one of them (K::cast)");
+  if (p.dtype != dtype)
+    fail<TypeError>(call.op.name, ": x is ", call.spec(0).dtype, ", ", name, " is ", p.dtype,
+                    "; cast one of them (K::cast)");
   bool ok = p.rank < 0 || shape.rank < 0 || p.rank <= shape.rank;
   for (int k = 0; ok && shape.rank >= 0 && k < p.rank; ++k) {
     std::int64_t d = p.dims[k], to = shape.dims[shape.rank - p.rank + k];
@@ -24,7 +27,8 @@ void check_parameter(const OpCall& call, int i, const char* name, DType dtype, c
   if (!ok) fail<ValueError>(call.op.name, ": ", name, " ", p, " does not broadcast to ", shape, of);
 }
 void check_float(const OpCall& call, const TensorSpec& x) {
-  if (!x.dtype.is_float()) fail<TypeError>(call.op.name, ": x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
+  if (!x.dtype.is_float())
+    fail<TypeError>(call.op.name, ": x is ", x.dtype, ", not a float dtype; cast it first (K::cast)");
 }
 
 void normalize_rule(const OpCall& call, TensorSpec* out) {
@@ -59,12 +63,15 @@ void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::
 
 /// A statistic repeated along the reduced axes of x, and the same divided by how often.
 Tensor along(const Tensor& t, const Tensor& x, std::int64_t code) { return unreduce(t, x, code); }
-Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) { return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {t, x}); }
+Tensor shared_along(const Tensor& t, const Tensor& x, std::int64_t code) {
+  return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {t, x});
+}
 
 /// dx, dgamma, dbeta.
 struct Grads {
   Tensor out[3];
-  Grads(const Attrs& attrs, const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& gamma) {
+  Grads(const Attrs& attrs, const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& var,
+        const Tensor& gamma) {
     In in[5] = {dy, x, mean, var, gamma};
     apply(normalize_batch_grad_op, attrs, in, gamma.defined() ? 5 : 4, out, 3);
   }
@@ -97,15 +104,18 @@ void normalize_grad_vjp(const VjpContext& r) {
   Tensor x = r.in(1), mean = r.in(2), var = r.in(3), gamma = has_gamma ? r.in(4) : Tensor();
   DType narrow = x.dtype(), wide = mean.dtype();
   auto widen = [&](const Tensor& t) { return cast(t, wide); };
-  Tensor s = 1.0 / sqrt(var + r.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, code), h = centered * along(s, x, code), dy = widen(r.in(0));
+  Tensor s = 1.0 / sqrt(var + r.attrs.as<NormalizeAttrs>().epsilon), centered = widen(x) - along(mean, x, code),
+         h = centered * along(s, x, code), dy = widen(r.in(0));
   const Tensor &u = r.dy(0), &v = r.dy(1), &w = r.dy(2);
-  Tensor ddy, dh, ds;   // cotangents of dy, of h, and of s beside its part in h
+  Tensor ddy, dh, ds;  // cotangents of dy, of h, and of s beside its part in h
   if (u.defined()) {
     Grads g(r.attrs, u, x, mean, var, gamma);
     ddy = widen(g.out[0]);
-    Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(r.out(1)), sum_uh = widen(g.out[1]);
+    Tensor uw = widen(u), factor = has_gamma ? widen(gamma) * s : s, sum_dyh = widen(r.out(1)),
+           sum_uh = widen(g.out[1]);
     dh = -(dy * shared_along(factor * sum_uh, x, code) + uw * shared_along(factor * sum_dyh, x, code));
-    Tensor inner = sum_by(uw * (dy - shared_along(widen(r.out(2)), x, code) - h * shared_along(sum_dyh, x, code)), code);
+    Tensor inner =
+        sum_by(uw * (dy - shared_along(widen(r.out(2)), x, code) - h * shared_along(sum_dyh, x, code)), code);
     if (has_gamma && r.wants(4)) r.din(4) = cast(s * inner, narrow);
     ds = has_gamma ? widen(gamma) * inner : inner;
   }
@@ -140,26 +150,27 @@ void center_scale_vjp(const VjpContext& r) {
 }  // namespace
 
 constinit const OpDef normalize_batch_op{.name = "normalize_batch_in_training",
-                                          .rule = normalize_rule,
-                                          .cpu = normalize_batch_kernel,
-                                          .vjp = normalize_vjp,
-                                          .saves_in = 3,
-                                          .saves_out = 6,
-                                          .n_out = 3};
+                                         .rule = normalize_rule,
+                                         .cpu = normalize_batch_kernel,
+                                         .vjp = normalize_vjp,
+                                         .saves_in = 3,
+                                         .saves_out = 6,
+                                         .n_out = 3};
 constinit const OpDef normalize_batch_grad_op{.name = "normalize_batch_in_training_grad",
-                                               .rule = normalize_grad_rule,
-                                               .cpu = normalize_batch_grad_kernel,
-                                               .vjp = normalize_grad_vjp,
-                                               .saves_in = 31,
-                                               .saves_out = 6,
-                                               .n_out = 3};
+                                              .rule = normalize_grad_rule,
+                                              .cpu = normalize_batch_grad_kernel,
+                                              .vjp = normalize_grad_vjp,
+                                              .saves_in = 31,
+                                              .saves_out = 6,
+                                              .n_out = 3};
 constinit const OpDef center_scale_op{.name = "batch_normalization",
-                                       .rule = center_scale_rule,
-                                       .cpu = center_scale_kernel,
-                                       .vjp = center_scale_vjp,
-                                       .saves_in = 7};
+                                      .rule = center_scale_rule,
+                                      .cpu = center_scale_kernel,
+                                      .vjp = center_scale_vjp,
+                                      .saves_in = 7};
 
-Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code, double epsilon) {
+Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code,
+                           double epsilon) {
   const NormalizeAttrs attrs{code, epsilon, gamma.defined(), beta.defined()};
   In in[3] = {x};
   int n = 1;

@@ -73,7 +73,7 @@ template <class U>
 struct Products {
   using T = U;
   static constexpr int kStreams = 2;
-  const T* stream[2];   // dy and x
+  const T* stream[2];  // dy and x
   const Wide<T>* mean;
   __device__ Two operator()(std::int64_t o, std::int64_t, const T& dy, const T& x) const {
     const Wide<T> d = load(&dy);
@@ -89,7 +89,8 @@ struct Slopes {
   T *dgamma, *dbeta;
   Wide<T>*a, *b, *c;
   __device__ void operator()(std::int64_t o, Two sums) const {
-    const double r = 1 / m::sqrt(static_cast<double>(variance[o]) + epsilon), g = gamma ? static_cast<double>(load(gamma + o)) * r : r;
+    const double r = 1 / m::sqrt(static_cast<double>(variance[o]) + epsilon),
+                 g = gamma ? static_cast<double>(load(gamma + o)) * r : r;
     store(dgamma + o, static_cast<Wide<T>>(sums.b * r));
     store(dbeta + o, static_cast<Wide<T>>(sums.a));
     a[o] = static_cast<Wide<T>>(g);
@@ -110,7 +111,9 @@ struct NormalizeGrad {
 };
 template <class T>
 struct Repeat {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const { o.result<T>()[i] = o.operand<T>(0)[at[0]]; }
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[1], std::int64_t i) const {
+    o.result<T>()[i] = o.operand<T>(0)[at[0]];
+  }
 };
 
 void run_normalize_grad(const OpCall& call) {
@@ -139,7 +142,8 @@ void run_normalize_grad(const OpCall& call) {
     C *a = static_cast<C*>(held.get()), *b = a + channels, *c = b + channels;
     const C *mean = call.in[2].as<C>(), *variance = call.in[3].as<C>();
     fold_groups<Two>(call, g, SumTwo(), Products<T>{{dy, in}, mean},
-                     Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon, static_cast<double>(g.along.n), call.out_as<T>(1), call.out_as<T>(2), a, b, c});
+                     Slopes<T>{gamma, variance, call.attrs.as<NormalizeAttrs>().epsilon, static_cast<double>(g.along.n),
+                               call.out_as<T>(1), call.out_as<T>(2), a, b, c});
     launch_each<2>(call, NormalizeGrad<T>{dy, in, mean, a, b, c, call.out_as<T>()}, beside_groups(x, mask));
   });
 }

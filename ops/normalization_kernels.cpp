@@ -35,7 +35,8 @@ void run_moments(const T* x, std::int64_t n, T* mean, T* squares) {
   for (std::int64_t i = 0; i < kLanes; ++i) sum[i] = m[i] * static_cast<T>(rows);
   for (std::int64_t i = body; i < n; ++i) sum[i - body] += x[i];
   T center = across(sum) / static_cast<T>(n);
-  for (std::int64_t i = 0; i < kLanes; ++i) q[i] += rows ? static_cast<T>(rows) * (m[i] - center) * (m[i] - center) : T(0);
+  for (std::int64_t i = 0; i < kLanes; ++i)
+    q[i] += rows ? static_cast<T>(rows) * (m[i] - center) * (m[i] - center) : T(0);
   for (std::int64_t i = body; i < n; ++i) q[i - body] += (x[i] - center) * (x[i] - center);
   *mean = center;
   *squares = across(q);
@@ -116,7 +117,9 @@ void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Par
 template <class T>
 auto scaling(const Walk& w, const T* x, T* y) {
   auto* loop = w.by_rows ? loops<T>().scale_rows : loops<T>().scale;
-  return [=](std::int64_t at, const Rows& r, const Parameters<T>& p) { loop(x + at, r, p.at[0], p.at[1], p.at[2], y + at); };
+  return [=](std::int64_t at, const Rows& r, const Parameters<T>& p) {
+    loop(x + at, r, p.at[0], p.at[1], p.at[2], y + at);
+  };
 }
 
 /// Input i of a call with elements of T: converted where they are float16 or bfloat16, repeated to `shape` where that is given.
@@ -176,7 +179,7 @@ void run_normalize(const OpCall& call) {
   const TensorSpec &x = call.spec(0), &kept = *call.out[1];
   std::int64_t channels = kept.numel(), n = x.numel();
   T *mean = call.out_as<T>(1), *var = call.out_as<T>(2);
-  if (n == 0) {   // 0 / 0
+  if (n == 0) {  // 0 / 0
     std::fill_n(mean, channels, std::numeric_limits<T>::quiet_NaN());
     std::fill_n(var, channels, std::numeric_limits<T>::quiet_NaN());
     return;
@@ -200,7 +203,8 @@ void run_normalize(const OpCall& call) {
       [&](const Parts<T>& parts, std::int64_t c) {
         join_moments(parts, c, count, mean + c, var + c);
         double scale = gamma.get() ? static_cast<double>(gamma.get()[c]) : 1.;
-        factor.get()[c] = static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.as<NormalizeAttrs>().epsilon));
+        factor.get()[c] =
+            static_cast<T>(scale / std::sqrt(static_cast<double>(var[c]) + call.attrs.as<NormalizeAttrs>().epsilon));
       },
       Parameters<T>{{mean, factor.get(), beta.get(), nullptr}}, scaling(w, from, to));
   if (order.moves()) order.back<T>(to, y.get());
@@ -237,22 +241,29 @@ void run_normalize_grad(const OpCall& call) {
   PerColumn<T> means(w, mean);
   auto* loop = w.by_rows ? loops<T>().gradient_rows : loops<T>().gradient;
   sum_and_apply(
-      w, [&](std::int64_t at, const Rows& r, std::int64_t p, T* s, T* t) { loops<T>().sums(u + at, from + at, r, means.from(p), s, t); },
-      [&](std::int64_t at, std::int64_t k, std::int64_t channel, T* s, T* t) { run_sums(u + at, from + at, k, mean[channel], s, t); },
+      w,
+      [&](std::int64_t at, const Rows& r, std::int64_t p, T* s, T* t) {
+        loops<T>().sums(u + at, from + at, r, means.from(p), s, t);
+      },
+      [&](std::int64_t at, std::int64_t k, std::int64_t channel, T* s, T* t) {
+        run_sums(u + at, from + at, k, mean[channel], s, t);
+      },
       [&](const Parts<T>& parts, std::int64_t k) {
-        double sum = 0, product = 0;   // of dy, of dy * (x - mean)
+        double sum = 0, product = 0;  // of dy, of dy * (x - mean)
         parts.each(k, [&](std::int64_t, T s, T t) {
           sum += static_cast<double>(s);
           product += static_cast<double>(t);
         });
-        double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.as<NormalizeAttrs>().epsilon), g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
+        double r = 1 / std::sqrt(static_cast<double>(var[k]) + call.attrs.as<NormalizeAttrs>().epsilon),
+               g = gamma.get() ? static_cast<double>(gamma.get()[k]) * r : r;
         dgamma.get()[k] = static_cast<T>(product * r);
         dbeta.get()[k] = static_cast<T>(sum);
         a[k] = static_cast<T>(g);
         b[k] = static_cast<T>(-g * r * r * product / count);
         c[k] = static_cast<T>(-g * sum / count);
       },
-      Parameters<T>{{mean, a, b, c}}, [&](std::int64_t at, const Rows& r, const Parameters<T>& p) {
+      Parameters<T>{{mean, a, b, c}},
+      [&](std::int64_t at, const Rows& r, const Parameters<T>& p) {
         loop(u + at, from + at, r, p.at[0], p.at[1], p.at[2], p.at[3], to + at);
       });
   if (order.moves()) order.back<T>(to, dx.get());
@@ -296,7 +307,9 @@ void by_dtype(const OpCall& call) {
 }  // namespace
 
 void normalize_batch_kernel(const OpCall& call) { by_dtype<run_normalize<float>, run_normalize<double>>(call); }
-void normalize_batch_grad_kernel(const OpCall& call) { by_dtype<run_normalize_grad<float>, run_normalize_grad<double>>(call); }
+void normalize_batch_grad_kernel(const OpCall& call) {
+  by_dtype<run_normalize_grad<float>, run_normalize_grad<double>>(call);
+}
 void center_scale_kernel(const OpCall& call) { by_dtype<run_center_scale<float>, run_center_scale<double>>(call); }
 
 }  // namespace kassette

@@ -7,9 +7,9 @@ namespace kassette {
 /// The attributes of normalize_batch_op and of its gradient.
 struct NormalizeAttrs {
   static constexpr const char* attrs_name = "normalize_batch";
-  std::int64_t axes;   // as encode_axes gives them
+  std::int64_t axes;  // as encode_axes gives them
   double epsilon;
-  bool gamma, beta;    // which of the optional inputs are there
+  bool gamma, beta;  // which of the optional inputs are there
 };
 /// Where gamma and beta are among the inputs; -1 where they are not. `first`: how many inputs are always there.
 inline int gamma_at(const Attrs& attrs, int first) { return attrs.as<NormalizeAttrs>().gamma ? first : -1; }

@@ -10,8 +10,8 @@ namespace kassette {
 /// A matrix of n rows, `stride` elements apart, of `width` neighbouring elements.
 struct Rows {
   std::int64_t n, stride, width;
-  bool stream = false;   // the output is larger than the caches: write past them
-  bool alike = false;    // the `rows` forms: one parameter for all
+  bool stream = false;  // the output is larger than the caches: write past them
+  bool alike = false;   // the `rows` forms: one parameter for all
 };
 
 /// Loops over matrices. Parameters are one per column; the `rows` forms have one per row.
@@ -26,7 +26,8 @@ struct NormalizationLoops {
   void (*scale_rows)(const T* x, const Rows& r, const T* mean, const T* scale, const T* shift, T* y);
   /// dx = dy * a + (x - mean) * b + c.
   void (*gradient)(const T* dy, const T* x, const Rows& r, const T* mean, const T* a, const T* b, const T* c, T* dx);
-  void (*gradient_rows)(const T* dy, const T* x, const Rows& r, const T* mean, const T* a, const T* b, const T* c, T* dx);
+  void (*gradient_rows)(const T* dy, const T* x, const Rows& r, const T* mean, const T* a, const T* b, const T* c,
+                        T* dx);
 };
 struct NormalizationTable {
   NormalizationLoops<float> f32;

@@ -17,7 +17,8 @@ constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 template <class T>
 KASSETTE_FN bool streams(const T* y, const Rows& r) {
   constexpr std::uintptr_t bytes = sizeof(typename Vec<T>::V);
-  return r.stream && reinterpret_cast<std::uintptr_t>(y) % bytes == 0 && static_cast<std::uintptr_t>(r.stride) * sizeof(T) % bytes == 0;
+  return r.stream && reinterpret_cast<std::uintptr_t>(y) % bytes == 0 &&
+         static_cast<std::uintptr_t>(r.stride) * sizeof(T) % bytes == 0;
 }
 KASSETTE_FN void end_stream(bool stream) {
 #if defined(__SSE2__)
@@ -38,7 +39,8 @@ class Ahead {
  public:
   Ahead(std::int64_t stride, std::int64_t width)
       : stride_(stride), rows_(kGroup + (kBytes / static_cast<std::int64_t>(sizeof(T)) + width - 1) / width),
-        run_(stride == width ? INT64_MAX : width), lines_(stride == width || width % kEight == 0), step_(lines_ ? Vec<T>::kWidth : stride) {}
+        run_(stride == width ? INT64_MAX : width), lines_(stride == width || width % kEight == 0),
+        step_(lines_ ? Vec<T>::kWidth : stride) {}
   /// From here on for the group that begins at this row.
   KASSETTE_FN void start(std::int64_t row) {
     first_ = (row + rows_) * stride_;
@@ -46,7 +48,7 @@ class Ahead {
   }
   /// Beside the vectors of eight rows at column c: the first element to ask for. The others are step() apart; all may be past the array.
   KASSETTE_FN std::int64_t eight(std::int64_t c) {
-    if (!lines_) return first_ + c;   // the rest of a wide matrix: what stands below
+    if (!lines_) return first_ + c;  // the rest of a wide matrix: what stands below
     std::int64_t i = first_ + column_;
     column_ += kEight;
     if (column_ >= run_) {
@@ -58,7 +60,8 @@ class Ahead {
   KASSETTE_FN std::int64_t step() const { return step_; }
 
  private:
-  static constexpr std::int64_t kBytes = 2048, kEight = kGroup * Vec<T>::kWidth;   // kBytes: what arrives while memory answers
+  static constexpr std::int64_t kBytes = 2048,
+                                kEight = kGroup * Vec<T>::kWidth;  // kBytes: what arrives while memory answers
   std::int64_t stride_, rows_, run_, first_ = 0, column_ = 0;
   bool lines_;
   std::int64_t step_;
@@ -66,7 +69,8 @@ class Ahead {
 /// Asks for the line of p[i]. Nothing is read there.
 template <class T>
 KASSETTE_FN void prefetch(const T* p, std::int64_t i) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(i) * sizeof(T)));
+  __builtin_prefetch(
+      reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(i) * sizeof(T)));
 }
 
 template <class V>
@@ -83,54 +87,59 @@ KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t wi
   std::int64_t r = 0;
   for (; r + kGroup <= n; r += kGroup) {
     ahead.start(r);
-    each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-      V a[kGroup], b[kGroup];
-      std::int64_t i = r * stride + c, asked = ahead.eight(c);
-      for (int k = 0; k < kGroup; ++k, i += stride, asked += ahead.step()) {
-        ask(asked);
-        f(i, c, part, a[k], b[k]);
-      }
-      V sa = sum8(a), sb = sum8(b);
-      part.store(sum_a + c, r ? part.load(sum_a + c) + sa : sa);
-      part.store(sum_b + c, r ? part.load(sum_b + c) + sb : sb);
-    });
+    each_vector<T>(
+        width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+          V a[kGroup], b[kGroup];
+          std::int64_t i = r * stride + c, asked = ahead.eight(c);
+          for (int k = 0; k < kGroup; ++k, i += stride, asked += ahead.step()) {
+            ask(asked);
+            f(i, c, part, a[k], b[k]);
+          }
+          V sa = sum8(a), sb = sum8(b);
+          part.store(sum_a + c, r ? part.load(sum_a + c) + sa : sa);
+          part.store(sum_b + c, r ? part.load(sum_b + c) + sb : sb);
+        });
   }
   for (; r < n; ++r)
-    each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-      V a, b;
-      f(r * stride + c, c, part, a, b);
-      part.store(sum_a + c, r ? part.load(sum_a + c) + a : a);
-      part.store(sum_b + c, r ? part.load(sum_b + c) + b : b);
-    });
+    each_vector<T>(
+        width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+          V a, b;
+          f(r * stride + c, c, part, a, b);
+          part.store(sum_a + c, r ? part.load(sum_a + c) + a : a);
+          part.store(sum_b + c, r ? part.load(sum_b + c) + b : b);
+        });
 }
 
 /// Moments of up to kBlock rows of up to kColumns columns.
 template <class T>
-KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, T* mean, T* squares) {
+KASSETTE_FN void block_moments(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, T* mean,
+                               T* squares) {
   using V = xsimd::batch<T>;
   alignas(64) T shift[kColumns], sum[kColumns];
-  each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-    V first = part.load(x + c);
-    if (n >= kGroup) {
-      V d[kGroup];
-      for (int k = 0; k < kGroup; ++k) d[k] = part.load(x + k * stride + c);
-      first = sum8(d) * V(T(1) / T(kGroup));
-    }
-    part.store(shift + c, first);
-  });
+  each_vector<T>(
+      width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+        V first = part.load(x + c);
+        if (n >= kGroup) {
+          V d[kGroup];
+          for (int k = 0; k < kGroup; ++k) d[k] = part.load(x + k * stride + c);
+          first = sum8(d) * V(T(1) / T(kGroup));
+        }
+        part.store(shift + c, first);
+      });
   block_sums<T>(
       n, stride, width, sum, squares,
-      [&](std::int64_t i, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
+      [&](std::int64_t i, std::int64_t c, Part<T> part, V & a, V & b) __attribute__((always_inline)) {
         a = part.load(x + i) - part.load(shift + c);
         b = a * a;
       },
       [&](std::int64_t i) __attribute__((always_inline)) { prefetch(x, i); });
   const V share(T(1) / static_cast<T>(n));
-  each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-    V s = part.load(sum + c), beside = s * share, rest = part.load(squares + c) - s * beside;
-    part.store(mean + c, part.load(shift + c) + beside);
-    part.store(squares + c, xsimd::select(rest < V(T(0)), V(T(0)), rest));
-  });
+  each_vector<T>(
+      width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+        V s = part.load(sum + c), beside = s * share, rest = part.load(squares + c) - s * beside;
+        part.store(mean + c, part.load(shift + c) + beside);
+        part.store(squares + c, xsimd::select(rest < V(T(0)), V(T(0)), rest));
+      });
 }
 
 template <class T>
@@ -148,12 +157,14 @@ void moments(const T* x, const Rows& m, T* mean, T* squares) {
       }
       alignas(64) T next[kColumns], more[kColumns];
       block_moments(from, n, m.stride, width, next, more);
-      const V share(static_cast<T>(n) / static_cast<T>(r + n)), both(static_cast<T>(r) * (static_cast<T>(n) / static_cast<T>(r + n)));
-      each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-        V old = part.load(to_mean + c), gap = part.load(next + c) - old;
-        part.store(to_mean + c, old + gap * share);
-        part.store(to_squares + c, (part.load(to_squares + c) + part.load(more + c)) + gap * gap * both);
-      });
+      const V share(static_cast<T>(n) / static_cast<T>(r + n)),
+          both(static_cast<T>(r) * (static_cast<T>(n) / static_cast<T>(r + n)));
+      each_vector<T>(
+          width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+            V old = part.load(to_mean + c), gap = part.load(next + c) - old;
+            part.store(to_mean + c, old + gap * share);
+            part.store(to_squares + c, (part.load(to_squares + c) + part.load(more + c)) + gap * gap * both);
+          });
     }
   }
 }
@@ -169,7 +180,7 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
       alignas(64) T s[kColumns], p[kColumns];
       block_sums<T>(
           n, m.stride, width, s, p,
-          [&](std::int64_t i, std::int64_t c, Part<T> part, V& a, V& b) __attribute__((always_inline)) {
+          [&](std::int64_t i, std::int64_t c, Part<T> part, V & a, V & b) __attribute__((always_inline)) {
             a = part.load(u + i);
             b = a * (part.load(from + i) - part.load(mean + at + c));
           },
@@ -177,11 +188,12 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
             prefetch(u, i);
             prefetch(from, i);
           });
-      each_vector<T>(width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-        T *to = sum + at + c, *also = product + at + c;
-        part.store(to, r ? part.load(to) + part.load(s + c) : part.load(s + c));
-        part.store(also, r ? part.load(also) + part.load(p + c) : part.load(p + c));
-      });
+      each_vector<T>(
+          width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+            T *to = sum + at + c, *also = product + at + c;
+            part.store(to, r ? part.load(to) + part.load(s + c) : part.load(s + c));
+            part.store(also, r ? part.load(also) + part.load(p + c) : part.load(p + c));
+          });
     }
   }
 }
@@ -190,19 +202,20 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
 template <class T, class Parameters, class Value, class Ask>
 KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
   const bool stream = streams(y, m);
-  const std::int64_t stride = m.stride;   // a store of a vector may change m, as far as a compiler knows
+  const std::int64_t stride = m.stride;  // a store of a vector may change m, as far as a compiler knows
   Ahead<T> ahead(stride, m.width);
   for (std::int64_t r = 0; r < m.n; r += kGroup) {
     std::int64_t n = m.n - r < kGroup ? m.n - r : kGroup;
     ahead.start(r);
-    each_vector<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-      auto p = parameters(c, part);
-      std::int64_t i = r * stride + c, asked = ahead.eight(c);
-      for (std::int64_t k = 0; k < n; ++k, i += stride, asked += ahead.step()) {
-        ask(asked);
-        part.store(y + i, value(i, part, p), stream);
-      }
-    });
+    each_vector<T>(
+        m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+          auto p = parameters(c, part);
+          std::int64_t i = r * stride + c, asked = ahead.eight(c);
+          for (std::int64_t k = 0; k < n; ++k, i += stride, asked += ahead.step()) {
+            ask(asked);
+            part.store(y + i, value(i, part, p), stream);
+          }
+        });
   }
   end_stream(stream);
 }
@@ -211,10 +224,11 @@ KASSETTE_FN void by_rows(const Rows& m, T* y, Parameters parameters, Value value
   bool stream = streams(y, m);
   for (std::int64_t r = 0; r < m.n; ++r) {
     auto p = parameters(m.alike ? 0 : r);
-    each_vector<T>(m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
-      std::int64_t i = r * m.stride + c;
-      part.store(y + i, value(i, part, p), stream);
-    });
+    each_vector<T>(
+        m.width, [&](std::int64_t c, Part<T> part) __attribute__((always_inline)) {
+          std::int64_t i = r * m.stride + c;
+          part.store(y + i, value(i, part, p), stream);
+        });
   }
   end_stream(stream);
 }
@@ -235,7 +249,12 @@ void scale(const T* x, const Rows& m, const T* mean, const T* factor, const T* s
     return (part.load(x + i) - p.mean) * p.scale + p.shift;
   };
   if constexpr (kRows) {
-    by_rows<T>(m, y, [&](std::int64_t r) { return Affine<T>{V(mean[r]), V(factor[r]), V(shift ? shift[r] : T(0))}; }, value);
+    by_rows<T>(
+        m, y,
+        [&](std::int64_t r) {
+          return Affine<T>{V(mean[r]), V(factor[r]), V(shift ? shift[r] : T(0))};
+        },
+        value);
   } else {
     by_columns<T>(
         m, y,
@@ -253,14 +272,20 @@ void gradient(const T* dy, const T* x, const Rows& m, const T* mean, const T* a,
     return part.load(dy + i) * p.a + ((part.load(x + i) - p.mean) * p.b + p.c);
   };
   if constexpr (kRows) {
-    by_rows<T>(m, dx, [&](std::int64_t r) { return Slope<T>{V(mean[r]), V(a[r]), V(b[r]), V(c[r])}; }, value);
+    by_rows<T>(
+        m, dx,
+        [&](std::int64_t r) {
+          return Slope<T>{V(mean[r]), V(a[r]), V(b[r]), V(c[r])};
+        },
+        value);
   } else {
     by_columns<T>(
         m, dx,
         [&](std::int64_t k, Part<T> part) __attribute__((always_inline)) {
           return Slope<T>{part.load(mean + k), part.load(a + k), part.load(b + k), part.load(c + k)};
         },
-        value, [&](std::int64_t i) __attribute__((always_inline)) {
+        value,
+        [&](std::int64_t i) __attribute__((always_inline)) {
           prefetch(dy, i);
           prefetch(x, i);
         });
@@ -268,8 +293,8 @@ void gradient(const T* dy, const T* x, const Rows& m, const T* mean, const T* a,
 }
 
 template <class T>
-constexpr NormalizationLoops<T> loops{moments<T>,       sums<T>,           scale<T, false>,
-                                      scale<T, true>, gradient<T, false>, gradient<T, true>};
+constexpr NormalizationLoops<T> loops{moments<T>,         sums<T>,          scale<T, false>, scale<T, true>,
+                                      gradient<T, false>, gradient<T, true>};
 
 }  // namespace
 

@@ -36,7 +36,8 @@ Walk::Walk(const Folded& folded, int element_size) : f(folded) {
   width *= repeat;
   rows = f.outer / repeat;
   tail = f.outer % repeat * f.channels * f.inner;
-  row_block = std::max<std::int64_t>(kFewRows, std::min<std::int64_t>(1024, (1 << 16) / std::max<std::int64_t>(width, 1)));
+  row_block =
+      std::max<std::int64_t>(kFewRows, std::min<std::int64_t>(1024, (1 << 16) / std::max<std::int64_t>(width, 1)));
 }
 
 Order::Order(const TensorSpec& x, unsigned reduced) : folded_(CoalescedAxes(x, reduced)) {

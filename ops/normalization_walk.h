@@ -9,7 +9,7 @@ namespace kassette {
 /// A shape as [batch, outer, channels, inner]: outer and inner are reduced, there is one mean per (batch, channel).
 struct Folded {
   std::int64_t batch = 1, outer = 1, channels = 1, inner = 1;
-  bool fits;   // false: the runs are more than that
+  bool fits;  // false: the runs are more than that
   explicit Folded(const CoalescedAxes& runs);
 };
 
@@ -41,20 +41,24 @@ class Order {
 struct Walk {
   Folded f;
   bool by_rows, stream;
-  std::int64_t repeat = 1;            // columns: how often the channels stand side by side
-  std::int64_t rows, width, tail = 0; // by rows: all runs, of `width`. By columns: per batch
-  std::int64_t row_block;             // elements of a run, or rows, that are summed at once: given by the shape alone
+  std::int64_t repeat = 1;             // columns: how often the channels stand side by side
+  std::int64_t rows, width, tail = 0;  // by rows: all runs, of `width`. By columns: per batch
+  std::int64_t row_block;              // elements of a run, or rows, that are summed at once: given by the shape alone
 
   Walk(const Folded& folded, int element_size);
   std::int64_t channels() const { return f.batch * f.channels; }
-  std::int64_t count() const { return f.outer * f.inner; }   // elements of a channel
+  std::int64_t count() const { return f.outer * f.inner; }  // elements of a channel
   std::int64_t slab() const { return f.outer * f.channels * f.inner; }
   /// Parameters that the loops read: one per row or column.
   std::int64_t parameters() const { return by_rows ? channels() : f.batch * width; }
   bool repeats() const { return !by_rows && repeat * f.inner > 1; }
-  std::int64_t channel_of(std::int64_t run) const { return run / (f.outer * f.channels) * f.channels + run % f.channels; }
+  std::int64_t channel_of(std::int64_t run) const {
+    return run / (f.outer * f.channels) * f.channels + run % f.channels;
+  }
   /// By rows: the run of a channel that is number `o` among its `outer`.
-  std::int64_t run_of(std::int64_t channel, std::int64_t o) const { return (channel / f.channels * f.outer + o) * f.channels + channel % f.channels; }
+  std::int64_t run_of(std::int64_t channel, std::int64_t o) const {
+    return (channel / f.channels * f.outer + o) * f.channels + channel % f.channels;
+  }
 
   /// Whether there are channels enough to give each to one thread, whole.
   bool channel_by_channel() const { return by_rows && channels() >= 4 * num_threads(); }
@@ -73,25 +77,29 @@ template <class F>
 void Walk::for_parts(F&& call) const {
   if (by_rows) {
     constexpr std::int64_t kRun = 1 << 16;
-    std::int64_t blocks = (width + kRun - 1) / kRun, piece = std::max<std::int64_t>(1, kNormGrain / std::min(width, kRun));
+    std::int64_t blocks = (width + kRun - 1) / kRun,
+                 piece = std::max<std::int64_t>(1, kNormGrain / std::min(width, kRun));
     parallel_for(rows * blocks, piece, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {
         std::int64_t run = begin / blocks, channel = run % f.channels, at = begin % blocks * kRun;
         std::int64_t n = blocks > 1 ? 1 : std::min(end - begin, f.channels - channel);
-        call(run * width + at, Rows{n, width, std::min(kRun, width - at), stream}, run / (f.outer * f.channels) * f.channels + channel);
+        call(run * width + at, Rows{n, width, std::min(kRun, width - at), stream},
+             run / (f.outer * f.channels) * f.channels + channel);
         begin += n;
       }
     });
     return;
   }
-  parallel_for(f.batch * rows, std::max<std::int64_t>(1, kNormGrain / width), [&](std::int64_t begin, std::int64_t end) {
-    while (begin < end) {
-      std::int64_t batch = begin / rows, row = begin % rows, n = std::min(end - begin, rows - row);
-      call(batch * slab() + row * width, Rows{n, width, width, stream}, batch * width);
-      begin += n;
-      if (tail && row + n == rows) call(batch * slab() + rows * width, Rows{1, width, tail}, batch * width);
-    }
-  });
+  parallel_for(f.batch * rows, std::max<std::int64_t>(1, kNormGrain / width),
+               [&](std::int64_t begin, std::int64_t end) {
+                 while (begin < end) {
+                   std::int64_t batch = begin / rows, row = begin % rows, n = std::min(end - begin, rows - row);
+                   call(batch * slab() + row * width, Rows{n, width, width, stream}, batch * width);
+                   begin += n;
+                   if (tail && row + n == rows)
+                     call(batch * slab() + rows * width, Rows{1, width, tail}, batch * width);
+                 }
+               });
 }
 
 // Note [Channel by channel]
@@ -119,7 +127,8 @@ class Parts {
   explicit Parts(const Walk& walk)
       : w_(walk), blocks_(w_.by_rows ? (w_.width + w_.row_block - 1) / w_.row_block
                                      : (w_.rows + w_.row_block - 1) / w_.row_block + (w_.tail > 0)),
-        a_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width), b_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width) {}
+        a_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width),
+        b_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width) {}
 
   /// By rows: run(first element, n, channel, a, b) sums part of a run.
   template <class Run>
@@ -136,10 +145,12 @@ class Parts {
   template <class Columns>
   void sum_columns(Columns columns) {
     constexpr std::int64_t kChunk = 1024;
-    std::int64_t chunks = (w_.width + kChunk - 1) / kChunk, unit = std::min(w_.rows, w_.row_block) * std::min(w_.width, kChunk);
+    std::int64_t chunks = (w_.width + kChunk - 1) / kChunk,
+                 unit = std::min(w_.rows, w_.row_block) * std::min(w_.width, kChunk);
     backwards(w_.f.batch * blocks_ * chunks, unit, [&](std::int64_t u) {
-      std::int64_t column = u % chunks * kChunk, block = u / chunks, batch = block / blocks_, row = block % blocks_ * w_.row_block;
-      bool last = row >= w_.rows;   // the tail
+      std::int64_t column = u % chunks * kChunk, block = u / chunks, batch = block / blocks_,
+                   row = block % blocks_ * w_.row_block;
+      bool last = row >= w_.rows;  // the tail
       if (last) row = w_.rows;
       std::int64_t n = last ? 1 : std::min(w_.row_block, w_.rows - row), most = last ? w_.tail : w_.width;
       if (column >= most) return;
@@ -159,7 +170,8 @@ class Parts {
     const std::int64_t batch = channel / w_.f.channels, inner = w_.f.inner, period = w_.f.channels * inner;
     for (std::int64_t block = 0; block < blocks_; ++block) {
       std::int64_t row = block * w_.row_block, u = (batch * blocks_ + block) * w_.width;
-      std::int64_t n = row >= w_.rows ? 1 : std::min(w_.row_block, w_.rows - row), most = row >= w_.rows ? w_.tail : w_.width;
+      std::int64_t n = row >= w_.rows ? 1 : std::min(w_.row_block, w_.rows - row),
+                   most = row >= w_.rows ? w_.tail : w_.width;
       for (std::int64_t j = channel % w_.f.channels * inner; j < most; j += period)
         for (std::int64_t i = 0; i < inner; ++i) f(n, a_.get()[u + j + i], b_.get()[u + j + i]);
     }
@@ -171,9 +183,12 @@ class Parts {
   /// f(part) for n parts of so many elements.
   template <class F>
   static void backwards(std::int64_t n, std::int64_t elements, F f) {
-    parallel_for(n, std::max<std::int64_t>(1, kNormGrain / elements), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t u = end; u-- > begin;) f(u);
-    }, From::back);
+    parallel_for(
+        n, std::max<std::int64_t>(1, kNormGrain / elements),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t u = end; u-- > begin;) f(u);
+        },
+        From::back);
   }
   template <class Run>
   void sum_part(std::int64_t u, Run& run) {
@@ -189,7 +204,8 @@ class Parts {
 template <class T>
 class PerColumn {
  public:
-  PerColumn(const Walk& w, const T* per_channel) : at_(per_channel), held_(w.repeats() && per_channel ? w.parameters() : 0) {
+  PerColumn(const Walk& w, const T* per_channel)
+      : at_(per_channel), held_(w.repeats() && per_channel ? w.parameters() : 0) {
     if (!w.repeats() || !per_channel) return;
     T* to = held_.get();
     for (std::int64_t b = 0; b < w.f.batch; ++b)

@@ -24,7 +24,8 @@ struct OpCall {
   const Attrs& attrs;
   const InputView* in;
   int n_in;
-  Body* const* out;   // for kernels: shape, dtype and storage are there; for rules: null, but where the row has `anywhere`
+  Body* const*
+      out;  // for kernels: shape, dtype and storage are there; for rules: null, but where the row has `anywhere`
   int n_out;
   Device device;
   const TensorSpec& spec(int i) const { return *in[i].body; }
@@ -67,7 +68,8 @@ class VjpContext {
  public:
   /// `accumulator` may be null.
   VjpContext(Node* n, const Tensor* out_cotangents, Tensor* in_cotangents, const bool* wanted, Accumulator* accumulator)
-      : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted), accumulator_(accumulator) {}
+      : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted),
+        accumulator_(accumulator) {}
   Tensor in(int i) const;
   /// Input i for its shape.
   In like(int i) const { return &node.in()[i]; }
@@ -96,12 +98,12 @@ using Vjp = void (*)(const VjpContext& r);
 /// Traits of a row.
 enum OpTraits : std::uint8_t {
   kPlain = 0,
-  kView = 1,        // the kernel gives the output its storage (shared or its own)
-  kSource = 2,      // a random key: made anew at each replay although nothing feeds it
-  kDraws = 4,       // a random draw: keeps its node always
-  kEffect = 8,      // changes a variable when it is played
-  kElementwise = 16,// same-shape elementwise: a plan may fuse it
-  kPrints = 32      // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
+  kView = 1,          // the kernel gives the output its storage (shared or its own)
+  kSource = 2,        // a random key: made anew at each replay although nothing feeds it
+  kDraws = 4,         // a random draw: keeps its node always
+  kEffect = 8,        // changes a variable when it is played
+  kElementwise = 16,  // same-shape elementwise: a plan may fuse it
+  kPrints = 32  // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
 };
 /// The dtype and the device of an output that the inputs do not tell: all of them live on the host.
 struct Placement {
@@ -124,12 +126,13 @@ struct ElementwiseLoops;
 /// What fusion may make of a call, beside running its loops in a chain.
 enum class Pattern : std::uint8_t {
   none,
-  add,          // elementwise: a + b
-  relu,         // elementwise: max(x, 0)
-  alias,        // input 0 itself where that has the output's shape
-  sum, mean,    // of input 0; where the output has one element, of all there is
-  slice,        // the elements of input 0 that window_of(attrs, input 0) says
-  embed,        // zeros, with input 0 where window_of(attrs, output) says
+  add,    // elementwise: a + b
+  relu,   // elementwise: max(x, 0)
+  alias,  // input 0 itself where that has the output's shape
+  sum,
+  mean,   // of input 0; where the output has one element, of all there is
+  slice,  // the elements of input 0 that window_of(attrs, input 0) says
+  embed,  // zeros, with input 0 where window_of(attrs, output) says
 };
 
 /// A row. An op's identity is its row's address; rows are not exported. Masks: bit i for input or output i, bit 31 for
@@ -139,15 +142,16 @@ struct OpDef {
   Rule rule;
   Kernel cpu;
   Vjp vjp = nullptr;
-  std::uint32_t saves_in = 0;     // inputs whose value the adjoint reads
-  std::uint32_t saves_out = 0;    // outputs whose value the adjoint reads
-  std::uint32_t shape_only = 0;   // inputs of which rule and kernel read the shape alone
-  std::uint32_t host = 0;         // inputs that live on the CPU whatever the device
+  std::uint32_t saves_in = 0;    // inputs whose value the adjoint reads
+  std::uint32_t saves_out = 0;   // outputs whose value the adjoint reads
+  std::uint32_t shape_only = 0;  // inputs of which rule and kernel read the shape alone
+  std::uint32_t host = 0;        // inputs that live on the CPU whatever the device
   std::uint8_t traits = kPlain;
-  std::uint8_t n_out = 1;         // 0: `outputs` tells
-  bool anywhere = false;          // inputs are taken where they are, and the rule says where outputs will be
-  int (*outputs)(const Attrs& attrs) = nullptr;            // where n_out is 0
-  Placement (*placement)(const Attrs& attrs) = nullptr;    // where the output is made, of ops that only the attributes tell; else null
+  std::uint8_t n_out = 1;  // 0: `outputs` tells
+  bool anywhere = false;   // inputs are taken where they are, and the rule says where outputs will be
+  int (*outputs)(const Attrs& attrs) = nullptr;  // where n_out is 0
+  Placement (*placement)(const Attrs& attrs) =
+      nullptr;  // where the output is made, of ops that only the attributes tell; else null
   const ElementwiseLoops* loops = nullptr;
   /// sum += the output of the call, in one pass over the sum and with the bits of op, then add; returns false, and does nothing,
   /// where that is not done. `sum` has the output's shape and dtype, and nobody else sees it.
@@ -161,12 +165,12 @@ struct OpDef {
   mutable Kernel cuda = nullptr;  // filled in by the CUDA library before its device is visible
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
-inline int outputs_of(const OpDef& op, const Attrs& attrs) {
-  return op.n_out ? op.n_out : op.outputs(attrs);
-}
+inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }
 
 /// Where an op makes its output if no input is on an accelerator.
-inline Device placed_device(const OpDef& op, const Attrs& attrs) { return op.placement ? op.placement(attrs).device : cpu; }
+inline Device placed_device(const OpDef& op, const Attrs& attrs) {
+  return op.placement ? op.placement(attrs).device : cpu;
+}
 
 /// The attributes of ops that take one axis.
 struct AxisAttrs {

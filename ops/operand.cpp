@@ -13,7 +13,7 @@
 namespace kassette {
 namespace {
 
-std::atomic<std::uint8_t> floatx_code{DType::kNone};   // not yet read from the configuration
+std::atomic<std::uint8_t> floatx_code{DType::kNone};  // not yet read from the configuration
 
 const Operand* items(const Operand& x) { return static_cast<const Operand*>(Access::pointer(x)); }
 
@@ -89,7 +89,8 @@ struct Writer {
     return true;
   }
   void write_elements(const std::byte* p, DType from, std::int64_t n) {
-    if (from.is_float() && dtype.is_integer() && fractions == Fractions::refuse)   // element by element, so that a fraction is refused
+    if (from.is_float() && dtype.is_integer() &&
+        fractions == Fractions::refuse)  // element by element, so that a fraction is refused
       for (std::int64_t i = 0; i < n; ++i) {
         double v;
         convert(&v, float64, p + i * from.size(), from, 1);
@@ -121,7 +122,8 @@ Tensor stack_list(const Operand& x, DType dtype, const char* what, Fractions fra
   DType like = dtype;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!is_tensor_operand(items(x)[i])) continue;
-    if (!tensor_of(items(x)[i]).defined()) fail<ValueError>(what, ": a list holds an empty Tensor (an uninitialised variable?)");
+    if (!tensor_of(items(x)[i]).defined())
+      fail<ValueError>(what, ": a list holds an empty Tensor (an uninitialised variable?)");
     if (!like.given()) like = Access::body(tensor_of(items(x)[i])).dtype;
   }
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(as_tensor(items(x)[i], like, what, fractions));

@@ -9,7 +9,9 @@ namespace kassette::cuda {
 
 /// How many neighbours a thread reads at once: 16 bytes, at most 8 elements, since each has its own register.
 template <class T>
-inline constexpr int kPack = sizeof(T) >= 16 ? 1 : sizeof(T) == 1 ? 8 : 16 / static_cast<int>(sizeof(T));
+inline constexpr int kPack = sizeof(T) >= 16  ? 1
+                             : sizeof(T) == 1 ? 8
+                                              : 16 / static_cast<int>(sizeof(T));
 template <class T>
 struct alignas(kPack<T> == 1 ? alignof(T) : sizeof(T) * kPack<T>) Packed {
   T v[kPack<T>];
@@ -31,6 +33,8 @@ inline int power_of_two(std::int64_t n, int most) {
   while (k < n && k < most) k *= 2;
   return k;
 }
-inline unsigned grid_of(std::int64_t blocks) { return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1 << 20)); }
+inline unsigned grid_of(std::int64_t blocks) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1 << 20));
+}
 
 }  // namespace kassette::cuda

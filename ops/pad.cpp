@@ -14,7 +14,8 @@ struct Amounts : Extra, Pads {
   explicit Amounts(const Pads& pads) : Pads(pads) {}
   bool equals(const Extra& other) const override {
     auto* o = dynamic_cast<const Amounts*>(&other);
-    return o && o->rank == rank && std::equal(before, before + rank, o->before) && std::equal(after, after + rank, o->after);
+    return o && o->rank == rank && std::equal(before, before + rank, o->before) &&
+           std::equal(after, after + rank, o->after);
   }
 };
 const Amounts& amounts_of(const Attrs& attrs) { return static_cast<const Amounts&>(*attrs.extra); }
@@ -48,17 +49,23 @@ void pad_gradient(const VjpContext& r) {
   const Amounts& p = amounts_of(r.attrs);
   auto list = Ref<IndexList>::adopt(new IndexList);
   for (int i = 0; i < p.rank; ++i)
-    list->push({.kind = IndexList::kSlice, .has_start = true, .has_stop = p.after[i] > 0, .start = p.before[i], .stop = -p.after[i]});
+    list->push({.kind = IndexList::kSlice,
+                .has_start = true,
+                .has_stop = p.after[i] > 0,
+                .start = p.before[i],
+                .stop = -p.after[i]});
   r.din(0) = index(r.dy(), Ref<Extra>(list.get()));
 }
 
 }  // namespace
 
-constinit const OpDef pad_op{.name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient, .cuda = pad_kernel};
+constinit const OpDef pad_op{
+    .name = "pad", .rule = pad_rule, .cpu = pad_kernel, .vjp = pad_gradient, .cuda = pad_kernel};
 
 Tensor pad(const Tensor& x, const Pads& amounts) {
   for (int i = 0; i < amounts.rank; ++i)
-    if (amounts.before[i] < 0 || amounts.after[i] < 0) fail<ValueError>("pad: amounts must not be negative; K::slice removes elements");
+    if (amounts.before[i] < 0 || amounts.after[i] < 0)
+      fail<ValueError>("pad: amounts must not be negative; K::slice removes elements");
   return apply1(pad_op, Attrs(Ref<Extra>::adopt(new Amounts(amounts))), {x});
 }
 

@@ -11,9 +11,10 @@ namespace {
 const std::vector<PluginKernel>& kernels() {
   static const auto* all = [] {
     auto* list = new std::vector<PluginKernel>;
-    for (const Kernels& k : {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels(),
-                             softmax_kernels(), ctc_kernels(), ctc_decode_kernels(), scan_kernels(), gather_kernels(), random_kernels(), normalization_kernels(), sparse_kernels(),
-                             conv_kernels(), pool_kernels(), resize_kernels()})
+    for (const Kernels& k :
+         {unary_kernels(), binary_kernels(), compare_kernels(), reduce_kernels(), moving_kernels(), matmul_kernels(),
+          softmax_kernels(), ctc_kernels(), ctc_decode_kernels(), scan_kernels(), gather_kernels(), random_kernels(),
+          normalization_kernels(), sparse_kernels(), conv_kernels(), pool_kernels(), resize_kernels()})
       list->insert(list->end(), k.first, k.first + k.n);
     return list;
   }();
@@ -36,7 +37,9 @@ extern "C" KASSETTE_API const kassette::DevicePlugin* kassette_cuda_plugin() {
          cuda::copy_strided(cuda::device_of(device), layout, from, to, size);
        },
        [](Device device, void* to, std::int64_t bytes) { cuda::device_of(device).zero(to, bytes, "zeros"); },
-       [](Device device, void* to, std::int64_t count, std::uint64_t bits, int size) { cuda::fill(cuda::device_of(device), to, count, bits, size); },
+       [](Device device, void* to, std::int64_t count, std::uint64_t bits, int size) {
+         cuda::fill(cuda::device_of(device), to, count, bits, size);
+       },
        cuda::sum_copies, cuda::run_chain, cuda::allocate_pinned, cuda::release_pinned},
       kChainAbi};
   return &plugin;

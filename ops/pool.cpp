@@ -34,7 +34,8 @@ void rule(const OpCall& call, TensorSpec* out) {
     const WindowAxis& w = form.window[i];
     const std::int64_t n = x.rank < 0 ? kUnknown : x.dims[form.space_axis(i)];
     if (n >= 0 && w.padding == Padding::valid && n < w.size)
-      fail<ValueError>("pool: x ", x, " is smaller than the window: ", n, " against ", w.size, "; padding \"same\" takes any size");
+      fail<ValueError>("pool: x ", x, " is smaller than the window: ", n, " against ", w.size,
+                       "; padding \"same\" takes any size");
     out->dims[form.space_axis(i)] = n < 0 ? kUnknown : w.positions(n);
   }
 }
@@ -46,7 +47,7 @@ void like_second_rule(const OpCall& call, TensorSpec* out) {
 
 // ---- kernels ---------------------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kChannels = 64;   // of a part: enough parts for many threads
+constexpr std::int64_t kChannels = 64;  // of a part: enough parts for many threads
 
 template <class T>
 const PoolLoops<T>& loops() {
@@ -56,7 +57,7 @@ const PoolLoops<T>& loops() {
 
 /// A tensor of images as pooling uses it: on the side of the windows, or with a point for each window.
 struct Side {
-  enum Use { reads, writes, adds };   // adds: it begins as zeros
+  enum Use { reads, writes, adds };  // adds: it begins as zeros
   Images images;
   bool windows;
   Use use;
@@ -70,16 +71,20 @@ bool direct(const Images& x) {
 
 /// Along one axis: the results of a tile, the elements that their windows show, and those that the tile writes on that side.
 struct TileAxis {
-  std::int64_t results[2], shown[2], own[2];   // first and last + 1
+  std::int64_t results[2], shown[2], own[2];  // first and last + 1
 };
 struct Tile {
   TileAxis axis[3];
 };
 /// The i-th of n parts of an axis that share the results or, where `spreads`, the elements: then it has all windows that show one of its own.
-TileAxis tile_axis(const WindowAxis& w, std::int64_t in, std::int64_t out, std::int64_t i, std::int64_t n, bool spreads) {
+TileAxis tile_axis(const WindowAxis& w, std::int64_t in, std::int64_t out, std::int64_t i, std::int64_t n,
+                   bool spreads) {
   TileAxis t;
-  const std::int64_t before = w.before(in), total = spreads ? in : out, first = total * i / n, last = total * (i + 1) / n;
-  t.results[0] = spreads ? std::clamp<std::int64_t>(first + before < w.size ? 0 : ceil_div(first + before - w.size + 1, w.stride), 0, out) : first;
+  const std::int64_t before = w.before(in), total = spreads ? in : out, first = total * i / n,
+                     last = total * (i + 1) / n;
+  t.results[0] = spreads ? std::clamp<std::int64_t>(
+                               first + before < w.size ? 0 : ceil_div(first + before - w.size + 1, w.stride), 0, out)
+                         : first;
   t.results[1] = spreads ? std::clamp((last - 1 + before) / w.stride + 1, t.results[0], out) : last;
   t.shown[0] = std::max<std::int64_t>(0, t.results[0] * w.stride - before);
   t.shown[1] = std::min(in, (t.results[1] - 1) * w.stride - before + w.size);
@@ -150,7 +155,7 @@ class Image {
     if (side_.use == Side::writes) return write_box(side_.images, box_, step_, data_, spare_->get());
     // The tile's own elements, in pieces that are contiguous in the buffer: planes, rows, or parts of rows.
     Box to = box_;
-    std::int64_t by[3];   // size of a piece
+    std::int64_t by[3];  // size of a piece
     bool whole = true;
     for (int d = 2; d >= 0; --d) {
       const std::int64_t own = tile.axis[d].own[1] - tile.axis[d].own[0];
@@ -183,7 +188,8 @@ void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::i
   const WindowAxis* w = s.window;
   const TileAxis* axis = tile.axis;
   const std::int64_t before[3] = {w[0].before(s.in[0]), w[1].before(s.in[1]), w[2].before(s.in[2])};
-  const std::int64_t row = (axis[2].shown[1] - axis[2].shown[0]) * step, stride[3] = {(axis[1].shown[1] - axis[1].shown[0]) * row, row, step};
+  const std::int64_t row = (axis[2].shown[1] - axis[2].shown[0]) * step,
+                     stride[3] = {(axis[1].shown[1] - axis[1].shown[0]) * row, row, step};
   const std::int64_t base = -axis[0].shown[0] * stride[0] - axis[1].shown[0] * stride[1] - axis[2].shown[0] * stride[2];
   std::int64_t first[3], last[3];
   std::vector<std::int64_t> whole, cut;
@@ -194,7 +200,7 @@ void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::i
         for (std::int64_t c = first[2]; c < last[2]; ++c) to.push_back(a * stride[0] + b * stride[1] + c * stride[2]);
   };
   for (int d = 0; d < 3; ++d) first[d] = 0, last[d] = w[d].size;
-  if (w[0].size <= s.in[0] && w[1].size <= s.in[1] && w[2].size <= s.in[2]) list(whole);   // a larger one is never whole
+  if (w[0].size <= s.in[0] && w[1].size <= s.in[1] && w[2].size <= s.in[2]) list(whole);  // a larger one is never whole
   auto clip = [&](int d, std::int64_t p) {
     const std::int64_t low = p * w[d].stride - before[d];
     first[d] = std::max<std::int64_t>(0, -low);
@@ -212,7 +218,8 @@ void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::i
         const bool all = inner && first[2] == 0 && last[2] == w[2].size;
         if (!all) list(cut);
         const std::vector<std::int64_t>& at = all ? whole : cut;
-        f(PoolWindow<T>{at.data(), static_cast<std::int64_t>(at.size()), channels}, base + low_a * stride[0] + low_b * stride[1] + low_c * stride[2], result);
+        f(PoolWindow<T>{at.data(), static_cast<std::int64_t>(at.size()), channels},
+          base + low_a * stride[0] + low_b * stride[1] + low_c * stride[2], result);
       }
     }
   }
@@ -223,71 +230,87 @@ template <class T, int kSides, class F>
 void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
   // Copies are made of tiles that stay in a cache, of few channels where the window is large; what stands as it is wanted is one tile.
   const bool spreads = sides[kSides - 1].use == Side::adds, copied = !direct<T>(sides[0].images);
-  std::int64_t shown = 1;   // by a tile of one result, or of one element
-  for (int d = 0; d < 3; ++d) shown *= std::min(spreads ? 2 * std::min(s.window[d].size, s.in[d]) - 1 : s.window[d].size, s.in[d]);
+  std::int64_t shown = 1;  // by a tile of one result, or of one element
+  for (int d = 0; d < 3; ++d)
+    shown *= std::min(spreads ? 2 * std::min(s.window[d].size, s.in[d]) - 1 : s.window[d].size, s.in[d]);
   const std::int64_t at_once = copied ? std::clamp<std::int64_t>(pool_limits.window / shown, 1, kChannels) : kChannels;
   const std::int64_t blocks = ceil_div(s.c_in, at_once), work = s.in_size() * std::min(s.c_in, at_once);
   const Tiles tiles(s, copied ? ceil_div(work, std::max(pool_limits.tile, shown * at_once)) : 1, spreads);
   const std::int64_t n = tiles.count();
-  parallel_for(s.batch * blocks * n, std::max<std::int64_t>(1, (1 << 15) * n / work), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Image<T>> images;
-    images.reserve(kSides);
-    for (const Side& side : sides) images.emplace_back(side);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t channel = i / n % blocks * at_once, channels = std::min(at_once, s.c_in - channel);
-      Tile tile = tiles[i % n];
-      for (int d = 0; d < 3 && !copied; ++d) tile.axis[d].shown[0] = 0, tile.axis[d].shown[1] = s.in[d];
-      for (Image<T>& image : images) image.begin(i / n / blocks, tile, channel, channels);
-      each_window<T>(s, tile, images[0].step(), channels, [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
-        T* at[kSides];
-        for (int k = 0; k < kSides; ++k) at[k] = sides[k].windows ? images[static_cast<std::size_t>(k)].at(0) + origin : images[static_cast<std::size_t>(k)].at(result);
-        f(w, at);
+  parallel_for(
+      s.batch * blocks * n, std::max<std::int64_t>(1, (1 << 15) * n / work), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<Image<T>> images;
+        images.reserve(kSides);
+        for (const Side& side : sides) images.emplace_back(side);
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t channel = i / n % blocks * at_once, channels = std::min(at_once, s.c_in - channel);
+          Tile tile = tiles[i % n];
+          for (int d = 0; d < 3 && !copied; ++d) tile.axis[d].shown[0] = 0, tile.axis[d].shown[1] = s.in[d];
+          for (Image<T>& image : images) image.begin(i / n / blocks, tile, channel, channels);
+          each_window<T>(s, tile, images[0].step(), channels,
+                         [&](const PoolWindow<T>& w, std::int64_t origin, std::int64_t result) {
+                           T* at[kSides];
+                           for (int k = 0; k < kSides; ++k)
+                             at[k] = sides[k].windows ? images[static_cast<std::size_t>(k)].at(0) + origin
+                                                      : images[static_cast<std::size_t>(k)].at(result);
+                           f(w, at);
+                         });
+          for (Image<T>& image : images) image.end(tile);
+        }
       });
-      for (Image<T>& image : images) image.end(tile);
-    }
-  });
 }
 
 /// Pools images in channels_first without copying them: `whole` computes lines of windows that padding does not cut along the last axis, and `cut` a
 /// single window. Returns false, having done nothing, where the elements of x are not T or `whole` does not support the stride.
 template <class T>
-bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*), void (*cut)(const PoolWindow<T>&, const T*, T*)) {
+bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*),
+                void (*cut)(const PoolWindow<T>&, const T*, T*)) {
   const WindowAxis* w = s.window;
-  if (x.images.channels_last() || x.images.dtype.size() != static_cast<int>(sizeof(T)) || w[2].stride > 2 || w[2].size < w[2].stride) return false;
+  if (x.images.channels_last() || x.images.dtype.size() != static_cast<int>(sizeof(T)) || w[2].stride > 2 ||
+      w[2].size < w[2].stride)
+    return false;
   const std::int64_t before[3] = {w[0].before(s.in[0]), w[1].before(s.in[1]), w[2].before(s.in[2])};
   // Windows [low, high) of an axis are whole.
   std::int64_t low[3], high[3];
   for (int d = 0; d < 3; ++d) {
     low[d] = std::min(s.out[d], ceil_div(before[d], w[d].stride));
-    high[d] = std::clamp(s.in[d] + before[d] < w[d].size ? 0 : (s.in[d] + before[d] - w[d].size) / w[d].stride + 1, low[d], s.out[d]);
+    high[d] = std::clamp(s.in[d] + before[d] < w[d].size ? 0 : (s.in[d] + before[d] - w[d].size) / w[d].stride + 1,
+                         low[d], s.out[d]);
   }
-  parallel_for(s.batch * s.c_in, std::max<std::int64_t>(1, (1 << 15) / s.in_size()), [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t> rows, taps;
-    for (std::int64_t plane = begin; plane < end; ++plane) {
-      const T* from = reinterpret_cast<const T*>(x.images.data) + plane * s.in_size();
-      T* to = reinterpret_cast<T*>(y.images.data) + plane * s.out_size();
-      for (std::int64_t a = 0; a < s.out[0]; ++a)
-        for (std::int64_t b = 0, lines; b < s.out[1]; b += lines) {
-          lines = b == low[1] && high[1] > b ? high[1] - b : 1;
-          const std::int64_t first_a = a * w[0].stride - before[0], first_b = b * w[1].stride - before[1];
-          rows.clear();
-          for (std::int64_t i = std::max<std::int64_t>(0, first_a); i < std::min(s.in[0], first_a + w[0].size); ++i)
-            for (std::int64_t j = std::max<std::int64_t>(0, first_b); j < std::min(s.in[1], first_b + w[1].size); ++j) rows.push_back((i * s.in[1] + j) * s.in[2]);
-          const std::int64_t x_step = w[1].stride * s.in[2];
-          T* line = to + (a * s.out[1] + b) * s.out[2];
-          whole({rows.data(), static_cast<std::int64_t>(rows.size()), w[2].size, w[2].stride, lines, high[2] - low[2], x_step, s.out[2]},
-                from + low[2] * w[2].stride - before[2], line + low[2]);
-          for (std::int64_t c = low[2] > 0 ? 0 : high[2]; c < s.out[2]; c = c + 1 == low[2] ? high[2] : c + 1) {
-            const std::int64_t first_c = c * w[2].stride - before[2];
-            taps.clear();
-            for (std::int64_t row : rows)
-              for (std::int64_t k = std::max<std::int64_t>(0, first_c); k < std::min(s.in[2], first_c + w[2].size); ++k) taps.push_back(row + k);
-            for (std::int64_t l = 0; l < lines; ++l)
-              cut({taps.data(), static_cast<std::int64_t>(taps.size()), 1}, from + l * x_step, line + l * s.out[2] + c);
-          }
+  parallel_for(
+      s.batch * s.c_in, std::max<std::int64_t>(1, (1 << 15) / s.in_size()), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int64_t> rows, taps;
+        for (std::int64_t plane = begin; plane < end; ++plane) {
+          const T* from = reinterpret_cast<const T*>(x.images.data) + plane * s.in_size();
+          T* to = reinterpret_cast<T*>(y.images.data) + plane * s.out_size();
+          for (std::int64_t a = 0; a < s.out[0]; ++a)
+            for (std::int64_t b = 0, lines; b < s.out[1]; b += lines) {
+              lines = b == low[1] && high[1] > b ? high[1] - b : 1;
+              const std::int64_t first_a = a * w[0].stride - before[0], first_b = b * w[1].stride - before[1];
+              rows.clear();
+              for (std::int64_t i = std::max<std::int64_t>(0, first_a); i < std::min(s.in[0], first_a + w[0].size); ++i)
+                for (std::int64_t j = std::max<std::int64_t>(0, first_b); j < std::min(s.in[1], first_b + w[1].size);
+                     ++j)
+                  rows.push_back((i * s.in[1] + j) * s.in[2]);
+              const std::int64_t x_step = w[1].stride * s.in[2];
+              T* line = to + (a * s.out[1] + b) * s.out[2];
+              whole({rows.data(), static_cast<std::int64_t>(rows.size()), w[2].size, w[2].stride, lines,
+                     high[2] - low[2], x_step, s.out[2]},
+                    from + low[2] * w[2].stride - before[2], line + low[2]);
+              for (std::int64_t c = low[2] > 0 ? 0 : high[2]; c < s.out[2]; c = c + 1 == low[2] ? high[2] : c + 1) {
+                const std::int64_t first_c = c * w[2].stride - before[2];
+                taps.clear();
+                for (std::int64_t row : rows)
+                  for (std::int64_t k = std::max<std::int64_t>(0, first_c); k < std::min(s.in[2], first_c + w[2].size);
+                       ++k)
+                    taps.push_back(row + k);
+                for (std::int64_t l = 0; l < lines; ++l)
+                  cut({taps.data(), static_cast<std::int64_t>(taps.size()), 1}, from + l * x_step,
+                      line + l * s.out[2] + c);
+              }
+            }
         }
-    }
-  });
+      });
   return true;
 }
 
@@ -302,7 +325,9 @@ void with_shape(const OpCall& call, const TensorSpec& windows, const TensorSpec&
 Side side(const ConvShape& s, const Body& b, const std::byte* data, bool windows, Side::Use use) {
   return {Images(data, b.dtype, windows ? s.in : s.out, s.c_in, s.channels_first), windows, use};
 }
-Side input(const ConvShape& s, const OpCall& call, int i, bool windows) { return side(s, *call.in[i].body, call.in[i].data, windows, Side::reads); }
+Side input(const ConvShape& s, const OpCall& call, int i, bool windows) {
+  return side(s, *call.in[i].body, call.in[i].data, windows, Side::reads);
+}
 Side output(const ConvShape& s, const OpCall& call, bool windows) {
   return side(s, *call.out[0], call.out[0]->data(), windows, windows ? Side::adds : Side::writes);
 }
@@ -340,7 +365,8 @@ void avg_kernel(const OpCall& call) {
 void avg_spread_kernel(const OpCall& call) {
   with_shape(call, *call.out[0], call.spec(0), [&](const ConvShape& s, auto zero) {
     using T = decltype(zero);
-    pool<T>(s, {input(s, call, 0, false), output(s, call, true)}, [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_spread(w, p[0], p[1]); });
+    pool<T>(s, {input(s, call, 0, false), output(s, call, true)},
+            [](const PoolWindow<T>& w, T* const* p) { loops<T>().mean_spread(w, p[0], p[1]); });
   });
 }
 
@@ -359,10 +385,16 @@ void avg_spread_vjp(const VjpContext& r) { r.din(0) = apply1(avg_pool_op, r.attr
 }  // namespace
 
 constinit const OpDef max_pool_op{.name = "max_pool", .rule = rule, .cpu = max_kernel, .vjp = max_vjp, .saves_in = 1};
-constinit const OpDef max_pool_spread_op{.name = "max_pool_spread", .rule = like_first_rule, .cpu = max_spread_kernel, .vjp = max_spread_vjp, .saves_in = 1};
-constinit const OpDef max_pool_pick_op{.name = "max_pool_pick", .rule = rule, .cpu = max_pick_kernel, .vjp = max_pick_vjp, .saves_in = 1};
+constinit const OpDef max_pool_spread_op{
+    .name = "max_pool_spread", .rule = like_first_rule, .cpu = max_spread_kernel, .vjp = max_spread_vjp, .saves_in = 1};
+constinit const OpDef max_pool_pick_op{
+    .name = "max_pool_pick", .rule = rule, .cpu = max_pick_kernel, .vjp = max_pick_vjp, .saves_in = 1};
 constinit const OpDef avg_pool_op{.name = "avg_pool", .rule = rule, .cpu = avg_kernel, .vjp = avg_vjp};
-constinit const OpDef avg_pool_spread_op{.name = "avg_pool_spread", .rule = like_second_rule, .cpu = avg_spread_kernel, .vjp = avg_spread_vjp, .shape_only = 2};
+constinit const OpDef avg_pool_spread_op{.name = "avg_pool_spread",
+                                         .rule = like_second_rule,
+                                         .cpu = avg_spread_kernel,
+                                         .vjp = avg_spread_vjp,
+                                         .shape_only = 2};
 
 Tensor max_pool(const Tensor& x, const ConvForm& form) { return apply1(max_pool_op, window_attrs(form), {x}); }
 Tensor avg_pool(const Tensor& x, const ConvForm& form) { return apply1(avg_pool_op, window_attrs(form), {x}); }

@@ -9,7 +9,8 @@ namespace {
 
 /// The point of the first of the greatest elements of a window; NaN is greater than all.
 template <class T>
-KASSETTE_FN std::int64_t greatest(const Geometry& g, const T* x, std::int64_t image, std::int64_t point, std::int64_t channel) {
+KASSETTE_FN std::int64_t greatest(const Geometry& g, const T* x, std::int64_t image, std::int64_t point,
+                                  std::int64_t channel) {
   std::int64_t best = -1;
   Wide<T> high = Wide<T>(0);
   g.each_under(point, [&](std::int64_t, std::int64_t at) {
@@ -25,7 +26,9 @@ template <class T>
 struct Max {
   Geometry g;
   const T *x, *from;
-  KASSETTE_FN Wide<T> operator()(const Place& p) const { return load(from + g.x_at(p.image, greatest(g, x, p.image, p.point, p.channel), p.channel)); }
+  KASSETTE_FN Wide<T> operator()(const Place& p) const {
+    return load(from + g.x_at(p.image, greatest(g, x, p.image, p.point, p.channel), p.channel));
+  }
 };
 template <class T>
 struct MaxSpread {
@@ -65,7 +68,8 @@ struct MeanSpread {
 /// Sets each of the n elements of images of `points` points to f of its place.
 template <class T, class F>
 __global__ void fill_each(F f, std::int64_t n, std::int64_t points, T* to) {
-  for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) store(to + t, f(Place(t, points, f.g.c_in, f.g.channels_first)));
+  for (std::int64_t t = Thread::first(); t < n; t += Thread::step())
+    store(to + t, f(Place(t, points, f.g.c_in, f.g.channels_first)));
 }
 /// The output becomes F<T>{geometry, inputs...}(place), where the geometry is that between `windows` and `results`.
 template <template <class> class F, class... In>
@@ -74,7 +78,8 @@ void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec
     using T = std::remove_pointer_t<decltype(p)>;
     const Geometry g(ConvShape(call.attrs, windows, results));
     const std::int64_t n = call.out[0]->numel(), points = &results == call.out[0] ? g.out_points() : g.in_points();
-    launch(call.op.name, device_of(call.device), blocks_for(n), fill_each<T, F<T>>, F<T>{g, call.in[inputs].template as<T>()...}, n, points, call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(n), fill_each<T, F<T>>,
+           F<T>{g, call.in[inputs].template as<T>()...}, n, points, call.out_as<T>());
   });
 }
 

@@ -11,8 +11,8 @@ Tensor avg_pool(const Tensor& x, const ConvForm& form);
 
 /// What pooling copies at a time, where it copies. A constant but for tests.
 struct PoolLimits {
-  std::int64_t tile = 1 << 16;     // elements of an image
-  std::int64_t window = 1 << 19;   // elements that one window shows: fewer channels at a time where it is large
+  std::int64_t tile = 1 << 16;    // elements of an image
+  std::int64_t window = 1 << 19;  // elements that one window shows: fewer channels at a time where it is large
 };
 extern PoolLimits pool_limits;
 

@@ -18,16 +18,16 @@ template <class T>
 struct PoolLines {
   const std::int64_t* at;
   std::int64_t rows, columns, stride;
-  std::int64_t lines, windows;     // of a line
-  std::int64_t x_step, y_step;     // from line to line
+  std::int64_t lines, windows;  // of a line
+  std::int64_t x_step, y_step;  // from line to line
 };
 template <class T>
 struct PoolLoops {
   void (*max)(const PoolWindow<T>& w, const T* x, T* y);
-  void (*max_spread)(const PoolWindow<T>& w, const T* x, const T* dy, T* dx);   // adds to dx
+  void (*max_spread)(const PoolWindow<T>& w, const T* x, const T* dy, T* dx);  // adds to dx
   void (*max_pick)(const PoolWindow<T>& w, const T* x, const T* z, T* y);
   void (*mean)(const PoolWindow<T>& w, const T* x, T* y);
-  void (*mean_spread)(const PoolWindow<T>& w, const T* dy, T* dx);              // adds to dx
+  void (*mean_spread)(const PoolWindow<T>& w, const T* dy, T* dx);  // adds to dx
   void (*max_lines)(const PoolLines<T>& w, const T* x, T* y);
   void (*mean_lines)(const PoolLines<T>& w, const T* x, T* y);
 };

@@ -31,7 +31,7 @@ template <class T, class F>
 KASSETTE_FN void at_greatest(const PoolWindow<T>& w, const T* x, std::int64_t c, const Part<T>& part, F f) {
   const auto best = greatest(w, x, c, part);
   auto open = best == best;
-  open = open | !open;   // all lanes: those that have not found theirs
+  open = open | !open;  // all lanes: those that have not found theirs
   for (std::int64_t i = 0; i < w.taps; ++i) {
     const auto v = part.load(x + w.at[i] + c);
     const auto here = open & ((v == best) | xsimd::isnan(v));
@@ -55,7 +55,9 @@ void max_pick(const PoolWindow<T>& w, const T* x, const T* z, T* y) {
   using V = typename Vec<T>::V;
   each_vector<T>(w.channels, [&](std::int64_t c, const Part<T>& part) {
     V taken(T(0));
-    at_greatest(w, x, c, part, [&](std::int64_t i, const auto& here) { taken = xsimd::select(here, part.load(z + w.at[i] + c), taken); });
+    at_greatest(w, x, c, part, [&](std::int64_t i, const auto& here) {
+      taken = xsimd::select(here, part.load(z + w.at[i] + c), taken);
+    });
     part.store(y + c, taken);
   });
 }
@@ -85,16 +87,18 @@ void mean_spread(const PoolWindow<T>& w, const T* dy, T* dx) {
 
 /// Elements kFirst, kFirst + 2, ... of two vectors.
 template <class T, int kFirst, int... i>
-KASSETTE_FN typename Vec<T>::V every_second(const typename Vec<T>::V& a, const typename Vec<T>::V& b, std::integer_sequence<int, i...>) {
+KASSETTE_FN typename Vec<T>::V every_second(const typename Vec<T>::V& a, const typename Vec<T>::V& b,
+                                            std::integer_sequence<int, i...>) {
   using R = typename Vec<T>::V::register_type;
-  return typename Vec<T>::V(static_cast<R>(__builtin_shufflevector(static_cast<R>(a), static_cast<R>(b), (2 * i + kFirst)...)));
+  return typename Vec<T>::V(
+      static_cast<R>(__builtin_shufflevector(static_cast<R>(a), static_cast<R>(b), (2 * i + kFirst)...)));
 }
 /// Elements 0, kStride, ... from p on, as many as the part has. Nothing behind the last of them is read if the next one before `p` may be.
 template <class T, int kStride>
 KASSETTE_FN typename Vec<T>::V columns(const T* p, bool first, const Part<T>& part) {
   if constexpr (kStride == 1) return part.load(p);
   constexpr int w = static_cast<int>(Vec<T>::kWidth);
-  const T* from = first ? p : p - 1;   // pairs of elements, of which those wanted are the first or the second
+  const T* from = first ? p : p - 1;  // pairs of elements, of which those wanted are the first or the second
   const auto a = Part<T>{2 * part.n}.load(from);
   const auto b = 2 * part.n > w ? Part<T>{2 * part.n - w}.load(from + w) : a;
   constexpr std::make_integer_sequence<int, w> all{};
@@ -104,13 +108,15 @@ KASSETTE_FN typename Vec<T>::V columns(const T* p, bool first, const Part<T>& pa
 template <class T, int kStride, class Reduce, class Finish>
 KASSETTE_FN void reduce_lines(const PoolLines<T>& w, const T* x, T* y, Reduce reduce, Finish finish) {
   for (std::int64_t line = 0; line < w.lines; ++line, x += w.x_step, y += w.y_step)
-    each_vector<T>(w.windows, [&](std::int64_t i, const Part<T>& part) __attribute__((always_inline)) {
-      const T* from = x + i * kStride;
-      auto v = columns<T, kStride>(from + w.at[0], true, part);
-      for (std::int64_t row = 0; row < w.rows; ++row)
-        for (std::int64_t c = row == 0 ? 1 : 0; c < w.columns; ++c) v = reduce(v, columns<T, kStride>(from + w.at[row] + c, c == 0, part));
-      part.store(y + i, finish(v));
-    });
+    each_vector<T>(
+        w.windows, [&](std::int64_t i, const Part<T>& part) __attribute__((always_inline)) {
+          const T* from = x + i * kStride;
+          auto v = columns<T, kStride>(from + w.at[0], true, part);
+          for (std::int64_t row = 0; row < w.rows; ++row)
+            for (std::int64_t c = row == 0 ? 1 : 0; c < w.columns; ++c)
+              v = reduce(v, columns<T, kStride>(from + w.at[row] + c, c == 0, part));
+          part.store(y + i, finish(v));
+        });
 }
 template <class T, class Reduce, class Finish>
 KASSETTE_FN void reduce_lines(const PoolLines<T>& w, const T* x, T* y, Reduce reduce, Finish finish) {

@@ -23,22 +23,23 @@ void kernel(const OpCall& call) {
   Value v = read_value(*call.in[0].body);
   out.storage = std::move(v.storage);
   out.offset = v.offset;
-  Body plain;   // without history
+  Body plain;  // without history
   plain.set(out);
   plain.device = call.device;
   plain.storage = out.storage;
   plain.offset = out.offset;
-  write_print(static_cast<const Message&>(*call.attrs.extra).text + ' ' + array_text(Access::wrap(std::move(plain))).c_str());
+  write_print(static_cast<const Message&>(*call.attrs.extra).text + ' ' +
+              array_text(Access::wrap(std::move(plain))).c_str());
 }
 
 }  // namespace
 
 constinit const OpDef print_tensor_op{.name = "print_tensor",
-                                       .rule = same_rule,
-                                       .cpu = kernel,
-                                       .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
-                                       .traits = kView | kPrints,
-                                       .cuda = kernel};
+                                      .rule = same_rule,
+                                      .cpu = kernel,
+                                      .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
+                                      .traits = kView | kPrints,
+                                      .cuda = kernel};
 
 Tensor print_tensor(const Tensor& x, std::string message) {
   auto extra = Ref<Message>::adopt(new Message);

@@ -13,8 +13,10 @@ namespace {
 template <class T>
 struct Between {
   T low, high;
-  explicit Between(const OpCall& call) : low(static_cast<T>(call.attrs.as<SoftmaxAttrs>().epsilon)), high(static_cast<T>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)) {}
-  T clip(T q) const { return q < low ? low : q > high ? high : q; }   // NaN stays
+  explicit Between(const OpCall& call)
+      : low(static_cast<T>(call.attrs.as<SoftmaxAttrs>().epsilon)),
+        high(static_cast<T>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)) {}
+  T clip(T q) const { return q < low ? low : q > high ? high : q; }  // NaN stays
   bool inside(T q) const { return q >= low && q <= high; }
 };
 constexpr auto probability_run = [](const auto& f) {
@@ -28,7 +30,8 @@ constexpr auto probability_run = [](const auto& f) {
         softmax_loops<T>().probability_rows(t + r * a.n, p + r * a.n, bounds.low, bounds.high, f.out() + r, count, a.n);
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().probability_columns(t + at, p + at, bounds.low, bounds.high, f.out() + c, a.n, a.inner, width);
+        softmax_loops<T>().probability_columns(t + at, p + at, bounds.low, bounds.high, f.out() + c, a.n, a.inner,
+                                               width);
       });
 };
 constexpr auto probability_grad_run = [](const auto& f) {
@@ -39,10 +42,12 @@ constexpr auto probability_grad_run = [](const auto& f) {
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         std::int64_t at = r * a.n;
-        softmax_loops<T>().probability_grad_rows(dy + r, t + at, p + at, bounds.low, bounds.high, f.out() + at, count, a.n);
+        softmax_loops<T>().probability_grad_rows(dy + r, t + at, p + at, bounds.low, bounds.high, f.out() + at, count,
+                                                 a.n);
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().probability_grad_columns(dy + c, t + at, p + at, bounds.low, bounds.high, f.out() + at, a.n, a.inner, width);
+        softmax_loops<T>().probability_grad_columns(dy + c, t + at, p + at, bounds.low, bounds.high, f.out() + at, a.n,
+                                                    a.inner, width);
       });
 };
 
@@ -56,7 +61,8 @@ constexpr auto sparse_probability_run = [](const auto& f) {
   a.run(
       [&](std::int64_t r, std::int64_t count) {
         softmax_loops<T>().clipped_sums(p + r * a.n, bounds.low, bounds.high, loss + r, count, a.n);
-        for (std::int64_t end = r + count; r < end; ++r) loss[r] = std::log(loss[r]) - std::log(bounds.clip(p[r * a.n + f.ids(0)[r]]));
+        for (std::int64_t end = r + count; r < end; ++r)
+          loss[r] = std::log(loss[r]) - std::log(bounds.clip(p[r * a.n + f.ids(0)[r]]));
       },
       [](auto...) {});
 };
@@ -68,7 +74,8 @@ constexpr auto sparse_probability_grad_run = [](const auto& f) {
   const T *dy = f.in(0), *p = f.in(2);
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        softmax_loops<T>().clipped_sums_grad(dy + r, p + r * a.n, bounds.low, bounds.high, f.out() + r * a.n, count, a.n);
+        softmax_loops<T>().clipped_sums_grad(dy + r, p + r * a.n, bounds.low, bounds.high, f.out() + r * a.n, count,
+                                             a.n);
         for (std::int64_t end = r + count; r < end; ++r) {
           std::int64_t at = r * a.n + f.ids(1)[r];
           if (bounds.inside(p[at])) f.out()[at] -= dy[r] / p[at];
@@ -80,14 +87,16 @@ constexpr auto binary_probability_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   const Between<T> bounds(f.call);
   parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
-    softmax_loops<T>().binary_loss(f.in(0) + begin, f.in(1) + begin, bounds.low, bounds.high, f.out() + begin, end - begin);
+    softmax_loops<T>().binary_loss(f.in(0) + begin, f.in(1) + begin, bounds.low, bounds.high, f.out() + begin,
+                                   end - begin);
   });
 };
 constexpr auto binary_probability_grad_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   const Between<T> bounds(f.call);
   parallel_for(f.call.out[0]->numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
-    softmax_loops<T>().binary_grad(f.in(0) + begin, f.in(1) + begin, f.in(2) + begin, bounds.low, bounds.high, f.out() + begin, end - begin);
+    softmax_loops<T>().binary_grad(f.in(0) + begin, f.in(1) + begin, f.in(2) + begin, bounds.low, bounds.high,
+                                   f.out() + begin, end - begin);
   });
 };
 
@@ -99,7 +108,9 @@ void probability_rule(const OpCall& call, TensorSpec* out) {
   one_shape(call.op.name, call.spec(0), call.spec(1), &both);
   reduced_spec(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, both, out);
 }
-Tensor is_inside(const Tensor& p, double epsilon) { return logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon)); }
+Tensor is_inside(const Tensor& p, double epsilon) {
+  return logical_and(greater_equal(p, epsilon), less_equal(p, 1 - epsilon));
+}
 /// p between the bounds, and of(v): v where p is between them, 0 elsewhere.
 struct Clipped {
   Tensor q, inside;
@@ -108,7 +119,8 @@ struct Clipped {
 };
 void probability_vjp(const VjpContext& r) {
   if (r.wants(0)) {
-    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes | kKeepDims), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon);
+    Tensor p = r.in(1), q = clip(p / sum_by(p, r.attrs.as<SoftmaxAttrs>().axes | kKeepDims),
+                                 r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon);
     r.din(0) = -(unreduce(r.dy(), p, r.attrs.as<SoftmaxAttrs>().axes) * log(q));
   }
   if (r.wants(1)) r.din(1) = apply1(probability_cross_entropy_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
@@ -136,10 +148,13 @@ void sparse_probability_grad_vjp(const VjpContext& r) {
   if (r.wants(0)) r.din(0) = total / sum - take_along_axis(u / c.q, r.in(1));
   if (!r.wants(2)) return;
   Tensor at = take_along_axis(c.q, r.in(1)), there = r.in(0) * take_along_axis(u, r.in(1)) / (at * at);
-  r.din(2) = apply1(scatter_along_axis_op, {there, r.in(1), p}) - c.of(unreduce(r.in(0) * total / (sum * sum), p, kLastAxis));
+  r.din(2) =
+      apply1(scatter_along_axis_op, {there, r.in(1), p}) - c.of(unreduce(r.in(0) * total / (sum * sum), p, kLastAxis));
 }
 void binary_probability_vjp(const VjpContext& r) {
-  if (r.wants(0)) r.din(0) = -(r.dy() * logit(clip(r.in(1), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon)));
+  if (r.wants(0))
+    r.din(0) =
+        -(r.dy() * logit(clip(r.in(1), r.attrs.as<SoftmaxAttrs>().epsilon, 1 - r.attrs.as<SoftmaxAttrs>().epsilon)));
   if (r.wants(1)) r.din(1) = apply1(binary_probability_grad_op, r.attrs, {r.dy(), r.in(0), r.in(1)});
 }
 /// Of dp = dy * (q - t) / (q * (1 - q)), where p is not clipped.
@@ -152,39 +167,38 @@ void binary_probability_grad_vjp(const VjpContext& r) {
   if (r.wants(2)) r.din(2) = u * dy * (t / (q * q) + (1.0 - t) / (rest * rest));
 }
 
-
 }  // namespace
 
 constinit const OpDef probability_cross_entropy_op{.name = "probability_crossentropy",
-                                                    .rule = probability_rule,
-                                                    .cpu = float_kernel<probability_run>,
-                                                    .vjp = probability_vjp,
-                                                    .saves_in = 3};
+                                                   .rule = probability_rule,
+                                                   .cpu = float_kernel<probability_run>,
+                                                   .vjp = probability_vjp,
+                                                   .saves_in = 3};
 constinit const OpDef probability_cross_entropy_grad_op{.name = "probability_crossentropy_grad",
-                                                         .rule = like_last_rule,
-                                                         .cpu = float_kernel<probability_grad_run>,
-                                                         .vjp = probability_grad_vjp,
-                                                         .saves_in = 7};
+                                                        .rule = like_last_rule,
+                                                        .cpu = float_kernel<probability_grad_run>,
+                                                        .vjp = probability_grad_vjp,
+                                                        .saves_in = 7};
 constinit const OpDef sparse_probability_op{.name = "sparse_probability_crossentropy",
-                                             .rule = class_rule,
-                                             .cpu = float_kernel<sparse_probability_run>,
-                                             .vjp = sparse_probability_vjp,
-                                             .saves_in = 3};
+                                            .rule = class_rule,
+                                            .cpu = float_kernel<sparse_probability_run>,
+                                            .vjp = sparse_probability_vjp,
+                                            .saves_in = 3};
 constinit const OpDef sparse_probability_grad_op{.name = "sparse_probability_crossentropy_grad",
-                                                  .rule = like_last_rule,
-                                                  .cpu = float_kernel<sparse_probability_grad_run>,
-                                                  .vjp = sparse_probability_grad_vjp,
-                                                  .saves_in = 7};
+                                                 .rule = like_last_rule,
+                                                 .cpu = float_kernel<sparse_probability_grad_run>,
+                                                 .vjp = sparse_probability_grad_vjp,
+                                                 .saves_in = 7};
 constinit const OpDef binary_probability_op{.name = "binary_probability_crossentropy",
-                                             .rule = elementwise_loss_rule,
-                                             .cpu = float_kernel<binary_probability_run>,
-                                             .vjp = binary_probability_vjp,
-                                             .saves_in = 3};
+                                            .rule = elementwise_loss_rule,
+                                            .cpu = float_kernel<binary_probability_run>,
+                                            .vjp = binary_probability_vjp,
+                                            .saves_in = 3};
 constinit const OpDef binary_probability_grad_op{.name = "binary_probability_crossentropy_grad",
-                                                  .rule = like_last_rule,
-                                                  .cpu = float_kernel<binary_probability_grad_run>,
-                                                  .vjp = binary_probability_grad_vjp,
-                                                  .saves_in = 7};
+                                                 .rule = like_last_rule,
+                                                 .cpu = float_kernel<binary_probability_grad_run>,
+                                                 .vjp = binary_probability_grad_vjp,
+                                                 .saves_in = 7};
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& probabilities, int axis, double epsilon) {
   const std::int64_t axes = encode_axes("categorical_crossentropy", probabilities, axis, false);
   return apply1(probability_cross_entropy_op, SoftmaxAttrs{axes, epsilon}, {target, probabilities});

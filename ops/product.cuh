@@ -12,7 +12,7 @@ struct BlasProduct {
   const std::byte *a, *b;
   std::byte* out;
   std::int64_t batch = 1, next_a = 0, next_b = 0, next_out = 0;
-  bool add = false;   // to what is in `out`
+  bool add = false;  // to what is in `out`
 };
 
 /// Enqueued.

@@ -19,8 +19,8 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;   // a multiple of a group, so that parts begin with one
-constexpr std::int64_t kBlock = 512;       // likewise
+constexpr std::int64_t kGrain = 1 << 14;  // a multiple of a group, so that parts begin with one
+constexpr std::int64_t kBlock = 512;      // likewise
 static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
 // ---- the global generator --------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ struct Global {
   std::mutex mutex;
   bool seeded = false;
   RandomKey key{};
-  const void* last_taker = nullptr;   // the thread that took the last seeds, and how many in a row
+  const void* last_taker = nullptr;  // the thread that took the last seeds, and how many in a row
   std::uint64_t taken_in_turn = 0;
 };
 constinit Global global;
@@ -40,7 +40,7 @@ RandomKey mix(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
   return {std::uint64_t(r.w[1]) << 32 | r.w[0], std::uint64_t(r.w[3]) << 32 | r.w[2]};
 }
 
-thread_local std::uint64_t seeds_taken = 0;   // by this thread
+thread_local std::uint64_t seeds_taken = 0;  // by this thread
 
 std::uint64_t next_seed() {
   std::lock_guard<std::mutex> lock(global.mutex);
@@ -104,7 +104,9 @@ void float_draw_rule(const OpCall& call, TensorSpec* out) {
 void integer_draw_rule(const OpCall& call, TensorSpec* out) {
   draw_rule(call, out);
   for (int i = 2; i < call.n_in; ++i)
-    if (call.spec(i).rank > 0) fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i), "; integer bounds must be scalars");
+    if (call.spec(i).rank > 0)
+      fail<TypeError>(call.op.name, ": ", i == 2 ? "minval" : "maxval", " has shape ", call.spec(i),
+                      "; integer bounds must be scalars");
 }
 
 double rounded_to(DType dtype, double v) {
@@ -128,7 +130,8 @@ bool mask_spec(const OpCall& call, TensorSpec& mask) {
     mask.dims[i] = given.is_unknown(i) ? kUnknown : none ? n : given.at[i];
     if (mask.dims[i] != 1 && differ(mask.dims[i], n))
       fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
-    if (!given.is_unknown(i) && given.at[i] < -1) fail<ValueError>("dropout: noise_shape ", given, ": a size is negative");
+    if (!given.is_unknown(i) && given.at[i] < -1)
+      fail<ValueError>("dropout: noise_shape ", given, ": a size is negative");
   }
   if (shift < 0) fail<ValueError>("dropout: noise_shape ", given, " does not broadcast to x of shape ", x);
   return true;
@@ -279,7 +282,8 @@ void drop_each(const RandomKey& key, std::int64_t n, const RandomForm& form, con
 }
 /// The mask broadcasts: its words are made first, then met row by row.
 template <class T>
-void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSpec& mask, const RandomForm& form, const T* x, T* out) {
+void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSpec& mask, const RandomForm& form,
+                    const T* x, T* out) {
   auto kept = Storage::allocate(mask.numel(), cpu);
   auto* keep = static_cast<std::uint8_t*>(kept->data);
   for_words(key, mask.numel(), [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
@@ -326,7 +330,8 @@ void dropout_kernel(const OpCall& call) {
   }
   dispatch(out.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
+                  std::is_same_v<T, BFloat16>) {
       if (broadcast) drop_broadcast(key, out, mask, form, call.in[0].as<T>(), call.out_as<T>());
       else drop_each(key, n, form, call.in[0].as<T>(), call.out_as<T>());
     }
@@ -342,32 +347,53 @@ Placement placement_of(const Draw& draw) { return {draw.dtype, draw.device}; }
 
 constexpr std::uint32_t kAllHost = 3;
 
-constinit const OpDef random_key_op{.name = "random_key",
-                                     .rule = key_rule,
-                                     .cpu = key_kernel,
-                                     .shape_only = 3,
-                                     .host = 3,
-                                     .traits = kSource};
-constinit const OpDef random_uniform_op{.name = "random_uniform", .rule = float_draw_rule, .cpu = uniform_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<UniformAttrs>};
-constinit const OpDef random_normal_op{.name = "random_normal", .rule = float_draw_rule, .cpu = normal_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
-constinit const OpDef truncated_normal_op{.name = "truncated_normal", .rule = float_draw_rule, .cpu = truncated_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<NormalAttrs>};
-constinit const OpDef random_integers_op{.name = "random_integers", .rule = integer_draw_rule, .cpu = integers_kernel, .host = 15, .traits = kDraws, .placement = placement_in<IntegersAttrs>};
-constinit const OpDef bernoulli_op{.name = "bernoulli", .rule = draw_rule, .cpu = bernoulli_kernel, .host = kAllHost, .traits = kDraws, .placement = placement_in<BernoulliAttrs>};
+constinit const OpDef random_key_op{
+    .name = "random_key", .rule = key_rule, .cpu = key_kernel, .shape_only = 3, .host = 3, .traits = kSource};
+constinit const OpDef random_uniform_op{.name = "random_uniform",
+                                        .rule = float_draw_rule,
+                                        .cpu = uniform_kernel,
+                                        .host = kAllHost,
+                                        .traits = kDraws,
+                                        .placement = placement_in<UniformAttrs>};
+constinit const OpDef random_normal_op{.name = "random_normal",
+                                       .rule = float_draw_rule,
+                                       .cpu = normal_kernel,
+                                       .host = kAllHost,
+                                       .traits = kDraws,
+                                       .placement = placement_in<NormalAttrs>};
+constinit const OpDef truncated_normal_op{.name = "truncated_normal",
+                                          .rule = float_draw_rule,
+                                          .cpu = truncated_kernel,
+                                          .host = kAllHost,
+                                          .traits = kDraws,
+                                          .placement = placement_in<NormalAttrs>};
+constinit const OpDef random_integers_op{.name = "random_integers",
+                                         .rule = integer_draw_rule,
+                                         .cpu = integers_kernel,
+                                         .host = 15,
+                                         .traits = kDraws,
+                                         .placement = placement_in<IntegersAttrs>};
+constinit const OpDef bernoulli_op{.name = "bernoulli",
+                                   .rule = draw_rule,
+                                   .cpu = bernoulli_kernel,
+                                   .host = kAllHost,
+                                   .traits = kDraws,
+                                   .placement = placement_in<BernoulliAttrs>};
 // The mask is made again from the key in the adjoint, and so never stored.
 constinit const OpDef dropout_op{.name = "dropout",
-                                  .rule = dropout_rule,
-                                  .cpu = dropout_kernel,
-                                  .vjp = dropout_gradient,
-                                  .saves_in = 6,
-                                  .host = 6,
-                                  .traits = kDraws};
+                                 .rule = dropout_rule,
+                                 .cpu = dropout_kernel,
+                                 .vjp = dropout_gradient,
+                                 .saves_in = 6,
+                                 .host = 6,
+                                 .traits = kDraws};
 
 SeedScope::SeedScope() : taken_(seeds_taken), exceptions_(std::uncaught_exceptions()) {}
 SeedScope::~SeedScope() {
   const std::uint64_t since = seeds_taken - taken_;
   if (since == 0 || std::uncaught_exceptions() == exceptions_) return;
   std::lock_guard<std::mutex> lock(global.mutex);
-  if (global.last_taker != &seeds_taken || global.taken_in_turn < since) return;   // another thread has drawn meanwhile
+  if (global.last_taker != &seeds_taken || global.taken_in_turn < since) return;  // another thread has drawn meanwhile
   global.key.draw -= since;
   global.taken_in_turn -= since;
   seeds_taken -= since;
@@ -385,13 +411,14 @@ KeySource key_source(const Node& key) {
   return {attrs.seeded, key.in()[0].node->cell->seed, attrs.steps, attrs.step};
 }
 
-void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source, void* out) {
+void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source,
+                void* out) {
   RandomKey of;
   std::memcpy(&of, key, sizeof of);
   const std::uint64_t at = (of.draw & ~kCountsSteps) - 1, n = (of.draw & kCountsSteps ? at : at * steps) + step;
   RandomKey k{source.seed, n * source.steps + source.step + 1};
   if (!source.seeded) {
-    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), of.draw);   // no element of a draw has that block
+    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), of.draw);  // no element of a draw has that block
     k.seed = mix(mixed.seed ^ index, step, mixed.draw).seed;
   }
   std::memcpy(out, &k, sizeof k);
@@ -418,22 +445,31 @@ Tensor next_loop_key(const Tensor& x, const char* what) { return key_of_source(N
 
 void check_bounds(double low, double high, DType dtype) {
   DType computed = dtype == float64 ? float64 : float32;
-  bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) && std::isfinite(rounded_to(computed, high - low));
-  if (!finite) fail<ValueError>("random_uniform: from ", low, " to ", high, ": bounds and their distance must be finite in ", dtype);
+  bool finite = std::isfinite(rounded_to(dtype, low)) && std::isfinite(rounded_to(dtype, high)) &&
+                std::isfinite(rounded_to(computed, high - low));
+  if (!finite)
+    fail<ValueError>("random_uniform: from ", low, " to ", high, ": bounds and their distance must be finite in ",
+                     dtype);
 }
 Tensor random_uniform(const Draw& draw, double low, double high) {
   double top = high > low && draw.dtype.is_float() ? largest_below(high, draw.dtype) : INFINITY;
   return apply1(random_uniform_op, UniformAttrs{low, high, top, placement_of(draw)}, {draw.key, draw.dims});
 }
-Tensor random_normal(const Draw& draw, double mean, double stddev) { return apply1(random_normal_op, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
-Tensor truncated_normal(const Draw& draw, double mean, double stddev) { return apply1(truncated_normal_op, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims}); }
+Tensor random_normal(const Draw& draw, double mean, double stddev) {
+  return apply1(random_normal_op, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims});
+}
+Tensor truncated_normal(const Draw& draw, double mean, double stddev) {
+  return apply1(truncated_normal_op, NormalAttrs{mean, stddev, placement_of(draw)}, {draw.key, draw.dims});
+}
 Tensor random_integers(const Draw& draw, std::int64_t low, std::int64_t high) {
   return apply1(random_integers_op, IntegersAttrs{low, high, placement_of(draw)}, {draw.key, draw.dims});
 }
 Tensor random_integers(const Draw& draw, const Tensor& low, const Tensor& high) {
   return apply1(random_integers_op, IntegersAttrs{0, 0, placement_of(draw)}, {draw.key, draw.dims, low, high});
 }
-Tensor bernoulli(const Draw& draw, double p) { return apply1(bernoulli_op, BernoulliAttrs{p, placement_of(draw)}, {draw.key, draw.dims}); }
+Tensor bernoulli(const Draw& draw, double p) {
+  return apply1(bernoulli_op, BernoulliAttrs{p, placement_of(draw)}, {draw.key, draw.dims});
+}
 Tensor dropout(const Tensor& x, const Tensor& key, const Tensor& dims, double level) {
   const DropoutAttrs attrs{level};
   return dims.defined() ? apply1(dropout_op, attrs, {x, key, dims}) : apply1(dropout_op, attrs, {x, key});

@@ -47,7 +47,8 @@ __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
 template <class Emit>
 void launch_draw(const OpCall& call, int key, std::int64_t n, Emit emit) {
   if (n == 0) return;
-  launch(call.op.name, device_of(call.device), blocks_for((n + Emit::kEach - 1) / Emit::kEach + kGroupBlocks), draw<Emit>, key_of(call, key), n, emit);
+  launch(call.op.name, device_of(call.device), blocks_for((n + Emit::kEach - 1) / Emit::kEach + kGroupBlocks),
+         draw<Emit>, key_of(call, key), n, emit);
 }
 
 struct Scalar32 {
@@ -71,10 +72,12 @@ struct Formed {
   C scale, shift, top;
   __device__ C operator()(C v) const {
     v = v * scale + shift;
-    return v > top ? top : v;   // NaN stays
+    return v > top ? top : v;  // NaN stays
   }
 };
-__device__ inline std::uint64_t wide_word(const PhiloxWords& b, int k) { return std::uint64_t(b.w[2 * k]) << 32 | b.w[2 * k + 1]; }
+__device__ inline std::uint64_t wide_word(const PhiloxWords& b, int k) {
+  return std::uint64_t(b.w[2 * k]) << 32 | b.w[2 * k + 1];
+}
 
 enum class Law { uniform, normal, truncated };
 
@@ -123,7 +126,9 @@ void run_floats(const OpCall& call) {
   for_dtype<Domain::floats>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    launch_draw(call, 0, call.out[0]->numel(), Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(offset), static_cast<C>(top)}});
+    launch_draw(
+        call, 0, call.out[0]->numel(),
+        Floats<T, kLaw>{call.out_as<T>(), {static_cast<C>(scale), static_cast<C>(offset), static_cast<C>(top)}});
   });
 }
 
@@ -142,7 +147,8 @@ struct Masks {
 void run_bernoulli(const OpCall& call) {
   for_dtype<Domain::anything>(call.out[0]->dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_draw(call, 0, call.out[0]->numel(), Masks<T>{call.out_as<T>(), words_below(call.attrs.as<BernoulliAttrs>().p)});
+    launch_draw(call, 0, call.out[0]->numel(),
+                Masks<T>{call.out_as<T>(), words_below(call.attrs.as<BernoulliAttrs>().p)});
   });
 }
 
@@ -202,7 +208,9 @@ struct BetweenEach {
 /// Operand 2: numbers that several bounds share, made before.
 template <class T>
 struct BetweenShared {
-  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const { Placed<T>::place(o, at[0], at[1], i, o.operand<Wide<T>>(2)[at[2]]); }
+  __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
+    Placed<T>::place(o, at[0], at[1], i, o.operand<Wide<T>>(2)[at[2]]);
+  }
 };
 void run_between(const OpCall& call) {
   const TensorSpec& out = *call.out[0];

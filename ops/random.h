@@ -38,11 +38,12 @@ Tensor next_loop_key(const Tensor& x, const char* what);
 struct KeySource {
   bool seeded = false;
   std::uint64_t seed = 0;
-  std::uint64_t steps = 1, step = 0;   // of the plain loops that made it
+  std::uint64_t steps = 1, step = 0;  // of the plain loops that made it
 };
 KeySource key_source(const Node& key);
 /// The key that source number `index` of a body has in step `step` of `steps`, from the key of the body's node.
-void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source, void* out);
+void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::uint64_t index, const KeySource& source,
+                void* out);
 /// What throws draws nothing: the seeds that this thread has taken meanwhile are given back, unless another thread drew between.
 class SeedScope {
  public:
@@ -91,14 +92,15 @@ extern const OpDef random_key_op, random_uniform_op, random_between_op, random_i
 /// What a loop makes of the draws: v * scale + shift, at most `top`. For masks: kept where a word is below `below`.
 struct RandomForm {
   double scale, shift, top;
-  std::uint64_t below;   // at most 2^32
+  std::uint64_t below;  // at most 2^32
 };
 /// Loops over elements [first, first + n) of a draw; first is a multiple of 64.
 struct RandomLoops {
   using Fill = void (*)(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out);
   Fill words, uniform_f32, uniform_f64, normal_f32, normal_f64, truncated_f32, truncated_f64, bernoulli_f32;
   /// out[i] = word i < below ? x[i] * scale : 0
-  void (*dropout_f32)(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x, float* out);
+  void (*dropout_f32)(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x,
+                      float* out);
 };
 KASSETTE_LEVEL_TABLES(RandomLoops, random_loops)
 

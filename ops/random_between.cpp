@@ -99,10 +99,12 @@ void between(const OpCall& call, const RandomKey& key) {
   const RandomForm form{1, 0, 2, 0};
   const TensorSpec drawn = drawn_spec(call), &out = *call.out[0];
   const std::int64_t n = out.numel(), n_drawn = drawn.numel();
-  const bool whole = n_drawn == n;   // else the same numbers serve several bounds, and are made before
+  const bool whole = n_drawn == n;  // else the same numbers serve several bounds, and are made before
   Scratch<C> numbers(whole ? 0 : n_drawn);
   if (!whole) {
-    parallel_for(n_drawn, kGrain, [&](std::int64_t begin, std::int64_t end) { fill(key, begin, end - begin, form, numbers.get() + begin); });
+    parallel_for(n_drawn, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      fill(key, begin, end - begin, form, numbers.get() + begin);
+    });
   }
   const bool wide = std::is_same_v<T, C>;
   const std::int64_t n_low = call.spec(2).numel(), n_high = call.spec(3).numel();
@@ -119,7 +121,8 @@ void between(const OpCall& call, const RandomKey& key) {
     for (std::int64_t at = begin; at < end; at += kBlock) {
       const std::int64_t m = std::min(kBlock, end - at);
       if (whole) fill(key, at, m, form, u);
-      place<T>(whole ? u : u_of.read(at, m, u), low_of.read(at, m, a), high_of.read(at, m, b), y, last, call.out_as<T>() + at, m);
+      place<T>(whole ? u : u_of.read(at, m, u), low_of.read(at, m, a), high_of.read(at, m, b), y, last,
+               call.out_as<T>() + at, m);
     }
   });
 }
@@ -136,7 +139,8 @@ void between_kernel(const OpCall& call) {
 /// The numbers are made again from the key. Of a step to the number below a bound the gradient is that of the bound itself.
 void between_gradient(const VjpContext& r) {
   const DType dtype = r.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
-  const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide), of_high = dy * u;
+  const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide),
+               of_high = dy * u;
   if (r.wants(2)) r.din(2) = cast(sum_to_like(dy - of_high, r.in(2)), dtype);
   if (r.wants(3)) r.din(3) = cast(sum_to_like(of_high, r.in(3)), dtype);
 }
@@ -144,12 +148,12 @@ void between_gradient(const VjpContext& r) {
 }  // namespace
 
 constinit const OpDef random_between_op{.name = "random_between",
-                                         .rule = between_rule,
-                                         .cpu = between_kernel,
-                                         .vjp = between_gradient,
-                                         .saves_in = 3,
-                                         .host = 3,
-                                         .traits = kDraws};
+                                        .rule = between_rule,
+                                        .cpu = between_kernel,
+                                        .vjp = between_gradient,
+                                        .saves_in = 3,
+                                        .host = 3,
+                                        .traits = kDraws};
 
 Tensor random_between(const Draw& draw, const Tensor& low, const Tensor& high) {
   return apply1(random_between_op, {draw.key, draw.dims, low, high});

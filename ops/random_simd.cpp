@@ -164,128 +164,140 @@ KASSETTE_INLINE void for_groups(const RandomKey& key, std::int64_t first, std::i
 /// One value of T per word: value(word).
 template <class V, class T, class F>
 KASSETTE_INLINE void each_word(const RandomKey& key, std::int64_t first, std::int64_t n, T* out, F value) {
-  for_groups<T, 64>(key, first, n, out, [&](const Words& c, std::int64_t, int lane, T* to) __attribute__((always_inline)) {
-    for (int k = 0; k < 4; ++k) {
-      V v = value(c.w[k]);
-      std::memcpy(to + 16 * k + lane, &v, sizeof v);
-    }
-  });
+  for_groups<T, 64>(
+      key, first, n, out, [&](const Words& c, std::int64_t, int lane, T* to) __attribute__((always_inline)) {
+        for (int k = 0; k < 4; ++k) {
+          V v = value(c.w[k]);
+          std::memcpy(to + 16 * k + lane, &v, sizeof v);
+        }
+      });
 }
 /// Two values of double per block from its two pairs of words: value(high bits, low bits, x, y) for half the lanes.
 template <class F>
 KASSETTE_INLINE void each_block64(const RandomKey& key, std::int64_t first, std::int64_t n, double* out, F value) {
-  for_groups<double, 32>(key, first, n, out, [&](const Words& c, std::int64_t, int lane, double* to) __attribute__((always_inline)) {
-    std::uint32_t w[4][kLanes];
-    std::memcpy(w, c.w, sizeof w);
-    for (int half = 0; half < kLanes; half += kLanes / 2) {
-      U64 wide[4];
-      for (int k = 0; k < 4; ++k) wide[k] = __builtin_convertvector(load<HalfU32>(w[k] + half), U64);
-      F64 x, y;
-      value(wide[0] << 32 | wide[1], wide[2] << 32 | wide[3], x, y);
-      std::memcpy(to + lane + half, &x, sizeof x);
-      std::memcpy(to + 16 + lane + half, &y, sizeof y);
-    }
-  });
+  for_groups<double, 32>(
+      key, first, n, out, [&](const Words& c, std::int64_t, int lane, double* to) __attribute__((always_inline)) {
+        std::uint32_t w[4][kLanes];
+        std::memcpy(w, c.w, sizeof w);
+        for (int half = 0; half < kLanes; half += kLanes / 2) {
+          U64 wide[4];
+          for (int k = 0; k < 4; ++k) wide[k] = __builtin_convertvector(load<HalfU32>(w[k] + half), U64);
+          F64 x, y;
+          value(wide[0] << 32 | wide[1], wide[2] << 32 | wide[3], x, y);
+          std::memcpy(to + lane + half, &x, sizeof x);
+          std::memcpy(to + 16 + lane + half, &y, sizeof y);
+        }
+      });
 }
 
 /// v * scale + shift, at most top.
 template <class V, class T>
 struct Formed {
   T scale, shift, top;
-  explicit Formed(const RandomForm& f) : scale(static_cast<T>(f.scale)), shift(static_cast<T>(f.shift)), top(static_cast<T>(f.top)) {}
+  explicit Formed(const RandomForm& f)
+      : scale(static_cast<T>(f.scale)), shift(static_cast<T>(f.shift)), top(static_cast<T>(f.top)) {}
   KASSETTE_INLINE V operator()(V v) const {
     v = v * scale + shift;
-    return v > top ? top - V{} : v;   // NaN stays
+    return v > top ? top - V{} : v;  // NaN stays
   }
 };
 
 // ---- loops -----------------------------------------------------------------------------------------------------------
 
 void words(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm&, void* out) {
-  each_word<U32>(key, first, n, static_cast<std::uint32_t*>(out), [](U32 w) __attribute__((always_inline)) { return w; });
+  each_word<U32>(
+      key, first, n, static_cast<std::uint32_t*>(out), [](U32 w) __attribute__((always_inline)) { return w; });
 }
 void uniform_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F32, float> formed(form);
-  each_word<F32>(key, first, n, static_cast<float*>(out),
-                 [&](U32 w) __attribute__((always_inline)) { return formed(Single::uniform(w)); });
+  each_word<F32>(
+      key, first, n,
+      static_cast<float*>(out), [&](U32 w) __attribute__((always_inline)) { return formed(Single::uniform(w)); });
 }
 void uniform_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F64, double> formed(form);
-  each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
-    x = formed(Double::uniform(a));
-    y = formed(Double::uniform(b));
-  });
+  each_block64(
+      key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64 & x, F64 & y) __attribute__((always_inline)) {
+        x = formed(Double::uniform(a));
+        y = formed(Double::uniform(b));
+      });
 }
 void normal_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F32, float> formed(form);
-  for_groups<float, 64>(key, first, n, static_cast<float*>(out),
-                        [&](const Words& c, std::int64_t, int lane, float* to) __attribute__((always_inline)) {
-    for (int k = 0; k < 4; k += 2) {
-      F32 x, y;
-      Single::normals(c.w[k], c.w[k + 1], x, y);
-      x = formed(x);
-      y = formed(y);
-      std::memcpy(to + 16 * k + lane, &x, sizeof x);
-      std::memcpy(to + 16 * (k + 1) + lane, &y, sizeof y);
-    }
-  });
+  for_groups<float, 64>(
+      key, first, n,
+      static_cast<float*>(out), [&](const Words& c, std::int64_t, int lane, float* to) __attribute__((always_inline)) {
+        for (int k = 0; k < 4; k += 2) {
+          F32 x, y;
+          Single::normals(c.w[k], c.w[k + 1], x, y);
+          x = formed(x);
+          y = formed(y);
+          std::memcpy(to + 16 * k + lane, &x, sizeof x);
+          std::memcpy(to + 16 * (k + 1) + lane, &y, sizeof y);
+        }
+      });
 }
 void normal_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F64, double> formed(form);
-  each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
-    Double::normals(a, b, x, y);
-    x = formed(x);
-    y = formed(y);
-  });
+  each_block64(
+      key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64 & x, F64 & y) __attribute__((always_inline)) {
+        Double::normals(a, b, x, y);
+        x = formed(x);
+        y = formed(y);
+      });
 }
 void truncated_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F32, float> formed(form);
-  each_word<F32>(key, first, n, static_cast<float*>(out), [&](U32 w) __attribute__((always_inline)) {
-    return formed(Single::truncated(w));
-  });
+  each_word<F32>(
+      key, first, n,
+      static_cast<float*>(out), [&](U32 w) __attribute__((always_inline)) { return formed(Single::truncated(w)); });
 }
 void truncated_f64(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Formed<F64, double> formed(form);
-  each_block64(key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64& x, F64& y) __attribute__((always_inline)) {
-    x = formed(Double::truncated(a));
-    y = formed(Double::truncated(b));
-  });
+  each_block64(
+      key, first, n, static_cast<double*>(out), [&](U64 a, U64 b, F64 & x, F64 & y) __attribute__((always_inline)) {
+        x = formed(Double::truncated(a));
+        y = formed(Double::truncated(b));
+      });
 }
 
 /// Lanes of all ones where a word is below.
 struct Kept {
   std::uint32_t last;
   std::uint32_t any;
-  explicit Kept(const RandomForm& form) : last(static_cast<std::uint32_t>(form.below - 1)), any(form.below ? ~0u : 0u) {}
+  explicit Kept(const RandomForm& form)
+      : last(static_cast<std::uint32_t>(form.below - 1)), any(form.below ? ~0u : 0u) {}
   KASSETTE_INLINE U32 operator()(U32 w) const { return bits<U32>(w <= last) & any; }
 };
 void bernoulli_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, void* out) {
   const Kept kept(form);
   const U32 one = bits<U32>(F32{} + 1.0f);
-  each_word<U32>(key, first, n, static_cast<std::uint32_t*>(out),
-                 [&](U32 w) __attribute__((always_inline)) { return kept(w) & one; });
+  each_word<U32>(
+      key, first, n,
+      static_cast<std::uint32_t*>(out), [&](U32 w) __attribute__((always_inline)) { return kept(w) & one; });
 }
-void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x, float* out) {
+void dropout_f32(const RandomKey& key, std::int64_t first, std::int64_t n, const RandomForm& form, const float* x,
+                 float* out) {
   const Kept kept(form);
   const float scale = static_cast<float>(form.scale);
   alignas(64) float last[64] = {};
-  for_groups<float, 64>(key, first, n, out, [&](const Words& c, std::int64_t at, int lane, float* to) __attribute__((always_inline)) {
-    const float* from = x + at;
-    if (n - at < 64) {
-      std::memcpy(last, from, static_cast<std::size_t>(n - at) * sizeof(float));
-      from = last;
-    }
-    for (int k = 0; k < 4; ++k) {
-      U32 v = bits<U32>(load<F32>(from + 16 * k + lane) * scale) & kept(c.w[k]);
-      std::memcpy(to + 16 * k + lane, &v, sizeof v);
-    }
-  });
+  for_groups<float, 64>(
+      key, first, n, out, [&](const Words& c, std::int64_t at, int lane, float* to) __attribute__((always_inline)) {
+        const float* from = x + at;
+        if (n - at < 64) {
+          std::memcpy(last, from, static_cast<std::size_t>(n - at) * sizeof(float));
+          from = last;
+        }
+        for (int k = 0; k < 4; ++k) {
+          U32 v = bits<U32>(load<F32>(from + 16 * k + lane) * scale) & kept(c.w[k]);
+          std::memcpy(to + 16 * k + lane, &v, sizeof v);
+        }
+      });
 }
 
 }  // namespace
 
 constinit const RandomLoops KASSETTE_LEVEL_NAME(random_loops) = {
-    words,         uniform_f32,   uniform_f64,   normal_f32, normal_f64,
-    truncated_f32, truncated_f64, bernoulli_f32, dropout_f32};
+    words, uniform_f32, uniform_f64, normal_f32, normal_f64, truncated_f32, truncated_f64, bernoulli_f32, dropout_f32};
 
 }  // namespace kassette

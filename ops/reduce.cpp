@@ -57,8 +57,9 @@ template <class T>
 void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   int last = runs.n - 1;
   while (last >= 0 && !runs.marked[last]) --last;
-  if (last < 0) {   // nothing is reduced, or only axes of size 1
-    for (std::int64_t i = 0; i < runs.product(0, runs.n); ++i) out[i] = (x[i] - mean[i]) * (x[i] - mean[i]);   // 0, and NaN of what is not finite
+  if (last < 0) {  // nothing is reduced, or only axes of size 1
+    for (std::int64_t i = 0; i < runs.product(0, runs.n); ++i)
+      out[i] = (x[i] - mean[i]) * (x[i] - mean[i]);  // 0, and NaN of what is not finite
     return;
   }
   std::int64_t n = runs.size[last], inner = runs.product(last + 1, runs.n), outer = runs.product(0, last);
@@ -74,7 +75,9 @@ void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   const DeviationLoops<T>& gaps = gap_loops<T>();
   fold_blocks(
       fold_loops<T>(Fold::sum),
-      [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) { gaps.rows(x + at, mean + o, to, count, m); },
+      [&](std::int64_t o, std::int64_t at, T* to, std::int64_t count, std::int64_t m) {
+        gaps.rows(x + at, mean + o, to, count, m);
+      },
       [&](std::int64_t o, std::int64_t column, std::int64_t at, T* to, std::int64_t m, std::int64_t width) {
         gaps.columns(x + at, mean + o * inner + column, to, m, inner, width);
       },
@@ -121,7 +124,7 @@ void spread_kernel(const OpCall& call) {
   const TensorSpec &y = call.spec(0), &like = call.spec(1);
   std::int64_t m = y.numel(), n = like.numel();
   Body& out = *call.out[0];
-  if (m == n) {   // nothing is repeated, and n / n is 1
+  if (m == n) {  // nothing is repeated, and n / n is 1
     Value v = read_value(*call.in[0].body);
     out.storage = std::move(v.storage);
     out.offset = v.offset;
@@ -136,7 +139,8 @@ void spread_kernel(const OpCall& call) {
     divide_by_count(from, static_cast<std::byte*>(divided->data), y.dtype, m, n / m);
     from = static_cast<const std::byte*>(divided->data);
   }
-  repeat_runs(from, out.data(), y.dtype.size(), CoalescedAxes(like, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, like)));
+  repeat_runs(from, out.data(), y.dtype.size(),
+              CoalescedAxes(like, axes_mask(call.op.name, call.attrs.as<ReduceAttrs>().axes, like)));
 }
 
 void spread_element(const OpCall& call, const TensorSpec& out, std::byte* element) {
@@ -187,52 +191,80 @@ void extreme_vjp(const VjpContext& r) {
 /// The gradient of var: dy / n * 2 (x - mean). In half types a rounded mean would leave little of the difference.
 Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
   if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
-  return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {dy, x}) * ((x - apply1(mean_op, ReduceAttrs{code | kKeepDims}, {x})) * 2.0);
+  return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {dy, x}) *
+         ((x - apply1(mean_op, ReduceAttrs{code | kKeepDims}, {x})) * 2.0);
 }
 
 }  // namespace
 
-constinit const OpDef sum_op{.name = "sum",
-                              .rule = number_rule,
-                              .cpu = fold_kernel<Fold::sum>,
-                              .vjp = [](const VjpContext& r) { r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)}); },
-                              .pattern = Pattern::sum};
-constinit const OpDef prod_op{
-    .name = "prod",
+constinit const OpDef sum_op{
+    .name = "sum",
     .rule = number_rule,
-    .cpu = fold_kernel<Fold::prod>,
-    .vjp = [](const VjpContext& r) { r.din(0) = unreduce(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) * product_of_others(r.in(0), r.attrs.as<ReduceAttrs>().axes); },
-    .saves_in = 1};
-constinit const OpDef mean_op{.name = "mean",
-                               .rule = float_rule,
-                               .cpu = fold_kernel<Fold::sum, true>,
-                               .vjp = [](const VjpContext& r) { r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes, /*divide=*/true}, {r.dy(), r.like(0)}); },
-                               .pattern = Pattern::mean};
-constinit const OpDef var_op{.name = "var",
-                              .rule = float_rule,
-                              .cpu = var_kernel<false>,
-                              .vjp = [](const VjpContext& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
+    .cpu = fold_kernel<Fold::sum>,
+    .vjp =
+        [](const VjpContext& r) {
+          r.accumulate(0, unreduce_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy(), r.like(0)});
+        },
+    .pattern = Pattern::sum};
+constinit const OpDef prod_op{.name = "prod",
+                              .rule = number_rule,
+                              .cpu = fold_kernel<Fold::prod>,
+                              .vjp =
+                                  [](const VjpContext& r) {
+                                    r.din(0) = unreduce(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes) *
+                                               product_of_others(r.in(0), r.attrs.as<ReduceAttrs>().axes);
+                                  },
                               .saves_in = 1};
-// Where all elements are equal the gradient is 0, not 0 * inf.
-constinit const OpDef std_op{
-    .name = "std",
+constinit const OpDef mean_op{.name = "mean",
+                              .rule = float_rule,
+                              .cpu = fold_kernel<Fold::sum, true>,
+                              .vjp =
+                                  [](const VjpContext& r) {
+                                    r.accumulate(0, unreduce_op,
+                                                 ReduceAttrs{r.attrs.as<ReduceAttrs>().axes, /*divide=*/true},
+                                                 {r.dy(), r.like(0)});
+                                  },
+                              .pattern = Pattern::mean};
+constinit const OpDef var_op{
+    .name = "var",
     .rule = float_rule,
-    .cpu = var_kernel<true>,
-    .vjp = [](const VjpContext& r) { r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
-    .saves_in = 1,
-    .saves_out = 1};
-constinit const OpDef max_op{
-    .name = "max", .rule = number_rule, .cpu = fold_kernel<Fold::max>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
-constinit const OpDef min_op{
-    .name = "min", .rule = number_rule, .cpu = fold_kernel<Fold::min>, .vjp = extreme_vjp, .saves_in = 1, .saves_out = 1};
-constinit const OpDef unreduce_op{
-    .name = "spread",
-    .rule = like_rule,
-    .cpu = spread_kernel,
-    .vjp = [](const VjpContext& r) { r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_op : sum_op, ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy()}); },
-    .shape_only = 2,
-    .traits = kView,
-    .repeated = spread_element};
+    .cpu = var_kernel<false>,
+    .vjp = [](const VjpContext& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
+    .saves_in = 1};
+// Where all elements are equal the gradient is 0, not 0 * inf.
+constinit const OpDef std_op{.name = "std",
+                             .rule = float_rule,
+                             .cpu = var_kernel<true>,
+                             .vjp =
+                                 [](const VjpContext& r) {
+                                   r.din(0) = var_grad(where_positive(r.dy() * 0.5 / r.out(), r.out()), r.in(0),
+                                                       r.attrs.as<ReduceAttrs>().axes);
+                                 },
+                             .saves_in = 1,
+                             .saves_out = 1};
+constinit const OpDef max_op{.name = "max",
+                             .rule = number_rule,
+                             .cpu = fold_kernel<Fold::max>,
+                             .vjp = extreme_vjp,
+                             .saves_in = 1,
+                             .saves_out = 1};
+constinit const OpDef min_op{.name = "min",
+                             .rule = number_rule,
+                             .cpu = fold_kernel<Fold::min>,
+                             .vjp = extreme_vjp,
+                             .saves_in = 1,
+                             .saves_out = 1};
+constinit const OpDef unreduce_op{.name = "spread",
+                                  .rule = like_rule,
+                                  .cpu = spread_kernel,
+                                  .vjp =
+                                      [](const VjpContext& r) {
+                                        r.din(0) = apply1(r.attrs.as<ReduceAttrs>().divide ? mean_op : sum_op,
+                                                          ReduceAttrs{r.attrs.as<ReduceAttrs>().axes}, {r.dy()});
+                                      },
+                                  .shape_only = 2,
+                                  .traits = kView,
+                                  .repeated = spread_element};
 // Piecewise constant: nothing to differentiate.
 constinit const OpDef extremum_mask_op{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
 
@@ -243,7 +275,9 @@ Tensor min(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(min
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(mean_op, x, axes, keepdims); }
 Tensor var(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(var_op, x, axes, keepdims); }
 Tensor stddev(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(std_op, x, axes, keepdims); }
-Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code) { return apply1(unreduce_op, ReduceAttrs{code}, {y, like}); }
+Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code) {
+  return apply1(unreduce_op, ReduceAttrs{code}, {y, like});
+}
 Tensor sum_by(const Tensor& x, std::int64_t code) { return apply1(sum_op, ReduceAttrs{code}, {x}); }
 
 }  // namespace kassette

@@ -17,7 +17,8 @@ struct Prod {
 };
 template <class C>
 struct Min {
-  C identity = std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
+  C identity =
+      std::numeric_limits<C>::has_infinity ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
   __device__ C operator()(C a, C b) const { return a != a ? a : b < a || b != b ? b : a; }
 };
 
@@ -51,7 +52,8 @@ void run_sum_to_like(const OpCall& call) {
   host_services().allocate_output(*call.out[0], call.device);
   for_dtype<Domain::numbers>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<Wide<T>>(call, Groups(x, mask), Sum<Wide<T>>(), Plain<T>{{call.in[0].as<T>()}}, Divided<T>{call.out_as<T>(), Wide<T>(1)});
+    fold_groups<Wide<T>>(call, Groups(x, mask), Sum<Wide<T>>(), Plain<T>{{call.in[0].as<T>()}},
+                         Divided<T>{call.out_as<T>(), Wide<T>(1)});
   });
 }
 
@@ -70,7 +72,8 @@ void run_var(const OpCall& call) {
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Moments<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Spread<C>(), Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
+    fold_groups<Moments<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Spread<C>(),
+                            Plain<T>{{call.in[0].as<T>()}}, Spreading<T, kRoot>{call.out_as<T>()});
   });
 }
 
@@ -78,14 +81,17 @@ void run_var(const OpCall& call) {
 template <class T>
 struct LogSum {
   T* out;
-  __device__ void operator()(std::int64_t o, const Exponentials<Wide<T>>& e) const { store(out + o, m::log(e.sum) + e.shift()); }
+  __device__ void operator()(std::int64_t o, const Exponentials<Wide<T>>& e) const {
+    store(out + o, m::log(e.sum) + e.shift());
+  }
 };
 void run_logsumexp(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Exponentials<C>>(call, Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)), SumExp<C>(), Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
+    fold_groups<Exponentials<C>>(call, Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)), SumExp<C>(),
+                                 Plain<T>{{call.in[0].as<T>()}}, LogSum<T>{call.out_as<T>()});
   });
 }
 
@@ -114,7 +120,8 @@ void run_logical(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    fold_groups<int>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Fold(), Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
+    fold_groups<int>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Fold(),
+                     Truth<T>{{call.in[0].as<T>()}}, AsBool{call.out_as<bool>()});
   });
 }
 
@@ -122,7 +129,7 @@ void run_logical(const OpCall& call) {
 template <class C>
 struct Place {
   C value;
-  std::int64_t at;   // -1: nothing yet
+  std::int64_t at;  // -1: nothing yet
 };
 template <class C, bool kMax>
 struct Best {
@@ -155,13 +162,13 @@ void run_arg(const OpCall& call) {
   for_dtype<Domain::anything>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     using C = Wide<T>;
-    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Best<C, kMax>(), Placed<T>{{call.in[0].as<T>()}},
-                          Where<C>{call.out_as<std::int64_t>()});
+    fold_groups<Place<C>>(call, Groups(x, mask_of(call.attrs.as<ReduceAttrs>().axes, x)), Best<C, kMax>(),
+                          Placed<T>{{call.in[0].as<T>()}}, Where<C>{call.out_as<std::int64_t>()});
   });
 }
 
 // ---- in_top_k: how many are larger than the target's -------------------------------------------------------------------------
-constexpr std::int64_t kNever = std::int64_t(1) << 40;   // what is not finite takes from the count
+constexpr std::int64_t kNever = std::int64_t(1) << 40;  // what is not finite takes from the count
 
 template <class U, class I>
 struct Larger {
@@ -189,7 +196,8 @@ void run_in_top_k(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(t)>;
     for_dtype<Domain::integers>(call.spec(1).dtype, [&](auto* i) {
       using I = std::remove_pointer_t<decltype(i)>;
-      fold_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(), Larger<T, I>{{call.in[0].as<T>()}, call.in[1].as<I>(), p.dims[1]},
+      fold_groups<std::int64_t>(call, Groups(p, 2), Sum<std::int64_t>(),
+                                Larger<T, I>{{call.in[0].as<T>()}, call.in[1].as<I>(), p.dims[1]},
                                 Below{call.out_as<bool>(), call.attrs.as<InTopKAttrs>().k});
     });
   });
@@ -234,11 +242,11 @@ void run_ties(const OpCall& call) {
 }
 
 const PluginKernel kernels[] = {
-    {"sum", run<Sum>},         {"prod", run<Prod>},         {"max", run<Max>},
-    {"min", run<Min>},         {"mean", run<Sum, true>},    {"var", run_var<false>},
+    {"sum", run<Sum>},         {"prod", run<Prod>},          {"max", run<Max>},
+    {"min", run<Min>},         {"mean", run<Sum, true>},     {"var", run_var<false>},
     {"std", run_var<true>},    {"logsumexp", run_logsumexp}, {"any", run_logical<Or>},
-    {"all", run_logical<And>}, {"argmax", run_arg<true>},   {"argmin", run_arg<false>},
-    {"ties", run_ties},        {"in_top_k", run_in_top_k},  {"sum_to_like", run_sum_to_like}};
+    {"all", run_logical<And>}, {"argmax", run_arg<true>},    {"argmin", run_arg<false>},
+    {"ties", run_ties},        {"in_top_k", run_in_top_k},   {"sum_to_like", run_sum_to_like}};
 
 }  // namespace
 

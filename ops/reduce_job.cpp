@@ -33,7 +33,7 @@ struct ReduceJob::State {
 class ReduceThread {
  public:
   static ReduceThread& get() {
-    static ReduceThread* t = new ReduceThread;   // runs until the process ends
+    static ReduceThread* t = new ReduceThread;  // runs until the process ends
     return *t;
   }
   void add(Ref<ReduceJob> job) {
@@ -43,7 +43,9 @@ class ReduceThread {
   }
 
  private:
-  ReduceThread() { std::thread([this] { run(); }).detach(); }
+  ReduceThread() {
+    std::thread([this] { run(); }).detach();
+  }
   void run() {
     for (;;) {
       std::unique_lock<std::mutex> lock(mutex_);
@@ -124,7 +126,8 @@ void start_kernel(const OpCall& call) {
       b.offset = v.offset;
       xs.push_back(Access::wrap(std::move(b)));
     }
-    job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs), call.device == cpu && call.attrs.as<CollectiveAttrs>().aside);
+    job = ReduceJob::begin(std::move(xs), reduction_of(call.attrs), group_of(call.attrs),
+                           call.device == cpu && call.attrs.as<CollectiveAttrs>().aside);
   }
   // The token's storage is the job.
   Body& token = *call.out[0];
@@ -153,8 +156,16 @@ void wait_vjp(const VjpContext& r) {
 
 constinit const OpDef all_reduce_start_op{
     .name = "all_reduce_start", .rule = start_rule, .cpu = start_kernel, .traits = kView, .cuda = start_kernel};
-constinit const OpDef all_reduce_wait_op{.name = "all_reduce_wait", .rule = wait_rule, .cpu = wait_kernel, .vjp = wait_vjp,
-                                          .shape_only = ~1u, .host = 1, .traits = kView, .n_out = 0, .outputs = outputs_in<CollectiveAttrs>, .cuda = wait_kernel};
+constinit const OpDef all_reduce_wait_op{.name = "all_reduce_wait",
+                                         .rule = wait_rule,
+                                         .cpu = wait_kernel,
+                                         .vjp = wait_vjp,
+                                         .shape_only = ~1u,
+                                         .host = 1,
+                                         .traits = kView,
+                                         .n_out = 0,
+                                         .outputs = outputs_in<CollectiveAttrs>,
+                                         .cuda = wait_kernel};
 
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
                         Ref<ReduceJob> begun) {

@@ -14,14 +14,17 @@ const char* words_of(Refusal refusal) {
     case Refusal::none: return "";
     case Refusal::gather_index: return "gather: index {} is out of range for an axis of size {}";
     case Refusal::index: return "index: index {} is out of range for an axis of size {}";
-    case Refusal::class_id: return "sparse_categorical_crossentropy: class {} at position {} is out of range for {} classes";
+    case Refusal::class_id:
+      return "sparse_categorical_crossentropy: class {} at position {} is out of range for {} classes";
     case Refusal::power: return "pow: a negative integer power; cast the base to a float dtype (K::cast)";
     case Refusal::quotient: return "floor_divide: integer division by zero";
     case Refusal::remainder: return "remainder: integer division by zero";
     case Refusal::ctc_input_length: return "ctc_batch_cost: input_length {} of sample {}; y_pred has {} time steps";
     case Refusal::ctc_label_length: return "ctc_batch_cost: label_length {} of sample {} is negative";
-    case Refusal::ctc_too_long: return "ctc_batch_cost: the {} labels of sample {} need as many time steps; its input_length is {}";
-    case Refusal::ctc_label: return "ctc_batch_cost: label {} at position {} of sample {} is negative, within its label_length of {}";
+    case Refusal::ctc_too_long:
+      return "ctc_batch_cost: the {} labels of sample {} need as many time steps; its input_length is {}";
+    case Refusal::ctc_label:
+      return "ctc_batch_cost: label {} at position {} of sample {} is negative, within its label_length of {}";
     case Refusal::ctc_after_end:
       return "ctc_batch_cost: label {} at position {} of sample {} follows {}, which ends the label: y_pred has {} classes and the blank";
   }

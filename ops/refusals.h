@@ -8,17 +8,17 @@ namespace kassette {
 /// them (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,
-  gather_index,       // index, size of the axis
-  index,              // index, size of the axis
-  class_id,           // class, its position, how many classes there are
+  gather_index,  // index, size of the axis
+  index,         // index, size of the axis
+  class_id,      // class, its position, how many classes there are
   power,
   quotient,
   remainder,
-  ctc_input_length,   // input_length, sample, time steps
-  ctc_label_length,   // label_length, sample
-  ctc_too_long,       // label_length, sample, input_length
-  ctc_label,          // label, position, sample, label_length
-  ctc_after_end       // label, position, sample, the label that ended them, classes without the blank
+  ctc_input_length,  // input_length, sample, time steps
+  ctc_label_length,  // label_length, sample
+  ctc_too_long,      // label_length, sample, input_length
+  ctc_label,         // label, position, sample, label_length
+  ctc_after_end      // label, position, sample, the label that ended them, classes without the blank
 };
 inline constexpr int kRefusalNumbers = 5;
 

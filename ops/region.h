@@ -6,8 +6,8 @@ namespace kassette {
 
 /// Where each axis starts, how it steps and how far, and the shape of what is taken.
 struct Region {
-  int rank;                                                        // of the tensor
-  std::int64_t start[kMaxRank], step[kMaxRank], count[kMaxRank];   // count -1: unknown
+  int rank;                                                       // of the tensor
+  std::int64_t start[kMaxRank], step[kMaxRank], count[kMaxRank];  // count -1: unknown
   TensorSpec out;
 };
 

@@ -28,7 +28,8 @@ std::int64_t product(const TensorSpec& s) {
 }
 
 [[noreturn]] void fail_count(const char* op, const TensorSpec& x, const DimValues& d) {
-  fail<ValueError>(op, ": ", x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ", d);
+  fail<ValueError>(op, ": ", x, " has ", x.numel(), x.numel() == 1 ? " element" : " elements", ", which do not make ",
+                   d);
 }
 
 void reshape_rule(const OpCall& call, TensorSpec* out) {
@@ -41,7 +42,8 @@ void reshape_rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < d.rank; ++i) {
     out->dims[i] = d.is_unknown(i) ? kUnknown : d.at[i];
     if (d.is_unknown(i) || d.at[i] >= 0) continue;
-    if (d.at[i] != -1) fail<ValueError>("reshape: ", x, " to ", d, ": a size must not be negative, except one -1 to be inferred");
+    if (d.at[i] != -1)
+      fail<ValueError>("reshape: ", x, " to ", d, ": a size must not be negative, except one -1 to be inferred");
     if (infer >= 0) fail<ValueError>("reshape: ", x, " to ", d, ": only one size can be inferred");
     infer = i;
   }
@@ -84,7 +86,8 @@ void squeeze_rule(const OpCall& call, TensorSpec* out) {
   if (x.rank < 0) return;
   int axis = place_axis("squeeze", call.attrs.as<AxisAttrs>().axis, x);
   if (x.dims[axis] != 1 && x.dims[axis] >= 0)
-    fail<ValueError>("squeeze: axis ", call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ", x.dims[axis], ", not 1");
+    fail<ValueError>("squeeze: axis ", call.attrs.as<AxisAttrs>().axis, " of a tensor of shape ", x, " has size ",
+                     x.dims[axis], ", not 1");
   out->rank = static_cast<std::int8_t>(x.rank - 1);
   for (int i = 0; i < out->rank; ++i) out->dims[i] = x.dims[i < axis ? i : i + 1];
 }
@@ -125,7 +128,7 @@ bool shape_in_numbers(const Body& x, const Dims& shape, TensorSpec* out) {
   if (infer >= 0) {
     if (known == 0 || n % known) return false;
     out->dims[infer] = n / known;
-  } else if (known != n || n == 0) {   // beside a 0 the rule looks whether the others fit
+  } else if (known != n || n == 0) {  // beside a 0 the rule looks whether the others fit
     return false;
   }
   out->rank = static_cast<std::int8_t>(shape.size_);
@@ -146,19 +149,35 @@ Tensor reshape_untracked(const Body& x, const Dims& shape) {
 
 }  // namespace
 
-constinit const OpDef reshape_op{.name = "reshape", .rule = reshape_rule, .cpu = share, .vjp = gradient, .host = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
-constinit const OpDef reshape_like_op{
-    .name = "reshape_like", .rule = reshape_like_rule, .cpu = share, .vjp = gradient, .shape_only = 2, .traits = kView, .pattern = Pattern::alias, .cuda = share};
-constinit const OpDef expand_dims_op{.name = "expand_dims", .rule = expand_dims_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
-constinit const OpDef squeeze_op{.name = "squeeze", .rule = squeeze_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
-constinit const OpDef flatten_op{.name = "flatten", .rule = flatten_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef reshape_op{.name = "reshape",
+                                 .rule = reshape_rule,
+                                 .cpu = share,
+                                 .vjp = gradient,
+                                 .host = 2,
+                                 .traits = kView,
+                                 .pattern = Pattern::alias,
+                                 .cuda = share};
+constinit const OpDef reshape_like_op{.name = "reshape_like",
+                                      .rule = reshape_like_rule,
+                                      .cpu = share,
+                                      .vjp = gradient,
+                                      .shape_only = 2,
+                                      .traits = kView,
+                                      .pattern = Pattern::alias,
+                                      .cuda = share};
+constinit const OpDef expand_dims_op{
+    .name = "expand_dims", .rule = expand_dims_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef squeeze_op{
+    .name = "squeeze", .rule = squeeze_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
+constinit const OpDef flatten_op{
+    .name = "flatten", .rule = flatten_rule, .cpu = share, .vjp = gradient, .traits = kView, .cuda = share};
 constinit const OpDef identity_op{.name = "identity",
-                                   .rule = same_rule,
-                                   .cpu = share,
-                                   .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
-                                   .traits = kView,
-                                   .pattern = Pattern::alias,
-                                   .cuda = share};
+                                  .rule = same_rule,
+                                  .cpu = share,
+                                  .vjp = [](const VjpContext& r) { r.din(0) = r.dy(); },
+                                  .traits = kView,
+                                  .pattern = Pattern::alias,
+                                  .cuda = share};
 
 Tensor reshape(const Tensor& x, const Dims& shape) {
   if (x.defined() && !Access::body(x).node && Access::body(x).storage)
@@ -170,15 +189,9 @@ Tensor reshape_like(const Tensor& x, const Tensor& like) {
   const Body &a = Access::body(x), &b = Access::body(like);
   return a.known() && a.same_shape(b) ? x : apply1(reshape_like_op, {x, like});
 }
-Tensor expand_dims(const Tensor& x, int axis) {
-  return apply1(expand_dims_op, AxisAttrs{axis}, {x});
-}
-Tensor squeeze(const Tensor& x, int axis) {
-  return apply1(squeeze_op, AxisAttrs{axis}, {x});
-}
-Tensor flatten(const Tensor& x, int from) {
-  return apply1(flatten_op, AxisAttrs{from}, {x});
-}
+Tensor expand_dims(const Tensor& x, int axis) { return apply1(expand_dims_op, AxisAttrs{axis}, {x}); }
+Tensor squeeze(const Tensor& x, int axis) { return apply1(squeeze_op, AxisAttrs{axis}, {x}); }
+Tensor flatten(const Tensor& x, int from) { return apply1(flatten_op, AxisAttrs{from}, {x}); }
 
 Tensor identity(const Tensor& x) { return apply1(identity_op, {x}); }
 

@@ -17,7 +17,8 @@ const ResizeAttrs& attrs_of(const Attrs& attrs) { return static_cast<const Resiz
 void rule(const OpCall& call, TensorSpec* out) {
   const ResizeAttrs& how = attrs_of(call.attrs);
   const TensorSpec& x = call.spec(0);
-  if (x.dtype != float32 && x.dtype != float64) fail<TypeError>("resize_bilinear: x is ", x.dtype, "; it is float32 or float64");
+  if (x.dtype != float32 && x.dtype != float64)
+    fail<TypeError>("resize_bilinear: x is ", x.dtype, "; it is float32 or float64");
   if (x.rank >= 0 && x.rank != 4) fail<ValueError>("resize_bilinear: x has shape ", x, "; it takes images of rank 4");
   const int rows = how.channels_first ? 2 : 1;
   out->rank = 4;
@@ -26,7 +27,8 @@ void rule(const OpCall& call, TensorSpec* out) {
   for (int i = 0; i < 2; ++i) {
     std::int64_t& n = out->dims[rows + i];
     if (n >= 0 && __builtin_mul_overflow(n, i == 0 ? how.rows : how.columns, &n))
-      fail<ValueError>("resize_bilinear: x ", x, " enlarged by ", how.rows, " and ", how.columns, " is too large to address");
+      fail<ValueError>("resize_bilinear: x ", x, " enlarged by ", how.rows, " and ", how.columns,
+                       " is too large to address");
   }
 }
 void gradient_rule(const OpCall& call, TensorSpec* out) {
@@ -60,7 +62,9 @@ void widen_by(const T* x, const ResizeShape& s, T* to, Blend blend) {
 template <class T>
 void widen(const T* x, const ResizeShape& s, T* to) {
   if (s.inner > kShort)
-    return widen_by(x, s, to, [blend = loops<T>().blend](const T* a, const T* b, T t, std::int64_t n, T* y) { blend(a, b, t, n, y, false); });
+    return widen_by(x, s, to, [blend = loops<T>().blend](const T* a, const T* b, T t, std::int64_t n, T* y) {
+      blend(a, b, t, n, y, false);
+    });
   widen_by(x, s, to, [](const T* a, const T* b, T t, std::int64_t n, T* y) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] + (b[i] - a[i]) * t;
   });
@@ -71,9 +75,11 @@ void narrow_by(const T* x, const ResizeShape& s, T* to, Add add_scaled) {
   const std::int64_t f = s.column_factor;
   for (std::int64_t c = 0; c < s.columns; ++c, to += s.inner) {
     std::fill_n(to, s.inner, T(0));
-    for (std::int64_t k = 1; c > 0 && k < f; ++k) add_scaled(x + ((c - 1) * f + k) * s.inner, static_cast<T>(k) / static_cast<T>(f), s.inner, to);
+    for (std::int64_t k = 1; c > 0 && k < f; ++k)
+      add_scaled(x + ((c - 1) * f + k) * s.inner, static_cast<T>(k) / static_cast<T>(f), s.inner, to);
     for (std::int64_t k = 0; k < f; ++k)
-      add_scaled(x + (c * f + k) * s.inner, c + 1 < s.columns ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), s.inner, to);
+      add_scaled(x + (c * f + k) * s.inner, c + 1 < s.columns ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1),
+                 s.inner, to);
   }
 }
 template <class T>
@@ -90,35 +96,40 @@ void enlarge(const ResizeShape& s, const T* x, T* y) {
   // Past the caches where none holds the result, in lines long enough to be worth the fence behind each.
   const std::int64_t line_bytes = out * static_cast<std::int64_t>(sizeof(T));
   const bool stream = line_bytes >= 4096 && s.outer * s.rows * f >= (4 << 20) / line_bytes;
-  parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
-    Scratch<T> lines(2 * out);
-    T *above = lines.get(), *below = above + out;
-    std::int64_t ready = -1;   // whose line `above` holds
-    for (std::int64_t i = begin; i < end; ++i) {
-      const bool last = i % s.rows == s.rows - 1;
-      if (ready != i) widen(x + i * in, s, above);
-      if (!last) widen(x + (i + 1) * in, s, below);
-      for (std::int64_t k = 0; k < f; ++k)
-        loops<T>().blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out, y + (i * f + k) * out, stream);
-      std::swap(above, below);
-      ready = last ? -1 : i + 1;
-    }
-  });
+  parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 Scratch<T> lines(2 * out);
+                 T *above = lines.get(), *below = above + out;
+                 std::int64_t ready = -1;  // whose line `above` holds
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const bool last = i % s.rows == s.rows - 1;
+                   if (ready != i) widen(x + i * in, s, above);
+                   if (!last) widen(x + (i + 1) * in, s, below);
+                   for (std::int64_t k = 0; k < f; ++k)
+                     loops<T>().blend(above, last ? above : below, static_cast<T>(k) / static_cast<T>(f), out,
+                                      y + (i * f + k) * out, stream);
+                   std::swap(above, below);
+                   ready = last ? -1 : i + 1;
+                 }
+               });
 }
 template <class T>
 void enlarge_gradient(const ResizeShape& s, const T* dy, T* dx) {
   const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
-  parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
-    Scratch<T> line(out);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i % s.rows;
-      std::fill_n(line.get(), out, T(0));
-      for (std::int64_t k = 1; row > 0 && k < f; ++k) loops<T>().add_scaled(dy + ((i - 1) * f + k) * out, static_cast<T>(k) / static_cast<T>(f), out, line.get());
-      for (std::int64_t k = 0; k < f; ++k)
-        loops<T>().add_scaled(dy + (i * f + k) * out, row + 1 < s.rows ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), out, line.get());
-      narrow(line.get(), s, dx + i * in);
-    }
-  });
+  parallel_for(
+      s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)), [&](std::int64_t begin, std::int64_t end) {
+        Scratch<T> line(out);
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t row = i % s.rows;
+          std::fill_n(line.get(), out, T(0));
+          for (std::int64_t k = 1; row > 0 && k < f; ++k)
+            loops<T>().add_scaled(dy + ((i - 1) * f + k) * out, static_cast<T>(k) / static_cast<T>(f), out, line.get());
+          for (std::int64_t k = 0; k < f; ++k)
+            loops<T>().add_scaled(dy + (i * f + k) * out,
+                                  row + 1 < s.rows ? 1 - static_cast<T>(k) / static_cast<T>(f) : T(1), out, line.get());
+          narrow(line.get(), s, dx + i * in);
+        }
+      });
 }
 
 void kernel(const OpCall& call) {
@@ -140,7 +151,8 @@ void gradient_vjp(const VjpContext& r) { r.din(0) = apply1(resize_bilinear_op, r
 }  // namespace
 
 constinit const OpDef resize_bilinear_op{.name = "resize_bilinear", .rule = rule, .cpu = kernel, .vjp = vjp};
-constinit const OpDef resize_bilinear_gradient_op{.name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
+constinit const OpDef resize_bilinear_gradient_op{
+    .name = "resize_bilinear_gradient", .rule = gradient_rule, .cpu = gradient_kernel, .vjp = gradient_vjp};
 
 bool ResizeAttrs::equals(const Extra& other) const {
   auto* o = dynamic_cast<const ResizeAttrs*>(&other);

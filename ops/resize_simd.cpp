@@ -21,7 +21,8 @@ void blend(const T* a, const T* b, T t, std::int64_t n, T* to, bool stream) {
 template <class T>
 void add_scaled(const T* x, T t, std::int64_t n, T* to) {
   const typename Vec<T>::V by(t);
-  each_vector<T>(n, [&](std::int64_t i, const Part<T>& part) { part.store(to + i, part.load(to + i) + part.load(x + i) * by); });
+  each_vector<T>(
+      n, [&](std::int64_t i, const Part<T>& part) { part.store(to + i, part.load(to + i) + part.load(x + i) * by); });
 }
 
 template <class T>

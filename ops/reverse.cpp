@@ -10,7 +10,7 @@ namespace {
 
 struct ReverseAttrs {
   static constexpr const char* attrs_name = "reverse";
-  AxisList axes;   // as given
+  AxisList axes;  // as given
 };
 void reverse_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
@@ -51,7 +51,8 @@ Tensor reverse(const Tensor& x, const Axes& axes) {
   if (axes.size_ < 0) fail<ValueError>("reverse: the axes are None; list them");
   ReverseAttrs attrs{};
   for (int k = 0; k < axes.size_; ++k) {
-    if (from_front(axes.axes_[k], kMaxRank) < 0) fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : TensorSpec());
+    if (from_front(axes.axes_[k], kMaxRank) < 0)
+      fail_axis("reverse", axes.axes_[k], x.defined() ? Access::body(x) : TensorSpec());
     attrs.axes.push(axes.axes_[k]);
   }
   return apply1(reverse_op, attrs, {x});

@@ -68,15 +68,18 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
   const std::int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0;
   const std::int64_t side = inner == 1 ? kRows : kColumns, apart = inner == 1 ? n : 1;
   const std::int64_t across = inner == 1 ? outer : inner, blocks = (across + side - 1) / side;
-  parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kFoldGrain / (side * n)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t u = begin; u < end; ++u) {
-      std::int64_t k = u % blocks * side, width = std::min(side, across - k), at = u / blocks * n * inner + first + k * apart;
-      if (width == kRows) side_by_side<kRows>(at, apart, n, step, start, visit);
-      else if (width == kColumns) side_by_side<kColumns>(at, apart, n, step, start, visit);
-      else
-        for (std::int64_t i = 0; i < width; ++i) side_by_side<1>(at + i * apart, apart, n, step, start, visit);
-    }
-  });
+  parallel_for((inner == 1 ? 1 : outer) * blocks, std::max<std::int64_t>(1, kFoldGrain / (side * n)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t u = begin; u < end; ++u) {
+                   std::int64_t k = u % blocks * side, width = std::min(side, across - k),
+                                at = u / blocks * n * inner + first + k * apart;
+                   if (width == kRows) side_by_side<kRows>(at, apart, n, step, start, visit);
+                   else if (width == kColumns) side_by_side<kColumns>(at, apart, n, step, start, visit);
+                   else
+                     for (std::int64_t i = 0; i < width; ++i)
+                       side_by_side<1>(at + i * apart, apart, n, step, start, visit);
+                 }
+               });
 }
 
 /// Calls visit(state, here, before) for the elements of all groups in order; before is -1 at the start. Groups go side by side in
@@ -142,7 +145,8 @@ void cumsum_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
     using T = std::remove_pointer_t<decltype(y)>;
-    scan(call, x, Running<T>(0), [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(in[at])); });
+    scan(call, x, Running<T>(0),
+         [=](Running<T>& s, std::int64_t at, std::int64_t) { y[at] = narrow<T>(s += wide(in[at])); });
   });
 }
 void cumprod_kernel(const OpCall& call) {
@@ -175,7 +179,8 @@ void shift_kernel(const OpCall& call) {
     using T = std::remove_pointer_t<decltype(p)>;
     const T* x = call.in[0].as<T>();
     T* y = call.out_as<T>();
-    scan(call, call.spec(0), 0, [=](int&, std::int64_t at, std::int64_t before) { y[at] = before < 0 ? T{} : x[before]; });
+    scan(call, call.spec(0), 0,
+         [=](int&, std::int64_t at, std::int64_t before) { y[at] = before < 0 ? T{} : x[before]; });
   });
 }
 
@@ -190,7 +195,9 @@ ScanAttrs turned(ScanAttrs attrs) {
   attrs.reverse = !attrs.reverse;
   return attrs;
 }
-Tensor recurrence(const Tensor& a, const Tensor& b, const ScanAttrs& attrs) { return apply1(recurrence_op, attrs, {a, b}); }
+Tensor recurrence(const Tensor& a, const Tensor& b, const ScanAttrs& attrs) {
+  return apply1(recurrence_op, attrs, {a, b});
+}
 /// Each element in the place of the next: `attrs` say in which direction.
 Tensor shift(const Tensor& x, ScanAttrs attrs) {
   attrs.shifted = false;
@@ -219,18 +226,28 @@ void recurrence_vjp(const VjpContext& r) {
 
 }  // namespace
 
-constinit const OpDef cumsum_op{.name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const VjpContext& r) {
-                                   r.din(0) = apply1(cumsum_op, turned(r.attrs.as<ScanAttrs>()), {r.dy()});
-                                 }};
-constinit const OpDef cumprod_op{.name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
-constinit const OpDef recurrence_op{
-    .name = "recurrence", .rule = scan_rule, .cpu = recurrence_kernel, .vjp = recurrence_vjp, .saves_in = 1, .saves_out = 1};
+constinit const OpDef cumsum_op{
+    .name = "cumsum", .rule = scan_rule, .cpu = cumsum_kernel, .vjp = [](const VjpContext& r) {
+      r.din(0) = apply1(cumsum_op, turned(r.attrs.as<ScanAttrs>()), {r.dy()});
+    }};
+constinit const OpDef cumprod_op{
+    .name = "cumprod", .rule = scan_rule, .cpu = cumprod_kernel, .vjp = cumprod_vjp, .saves_in = 1};
+constinit const OpDef recurrence_op{.name = "recurrence",
+                                    .rule = scan_rule,
+                                    .cpu = recurrence_kernel,
+                                    .vjp = recurrence_vjp,
+                                    .saves_in = 1,
+                                    .saves_out = 1};
 constinit const OpDef shift_op{.name = "shift", .rule = scan_rule, .cpu = shift_kernel, .vjp = [](const VjpContext& r) {
-                                  r.din(0) = shift(r.dy(), turned(r.attrs.as<ScanAttrs>()));
-                                }};
+                                 r.din(0) = shift(r.dy(), turned(r.attrs.as<ScanAttrs>()));
+                               }};
 
-Tensor cumsum(const Tensor& x, int axis) { return apply1(cumsum_op, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x}); }
-Tensor cumprod(const Tensor& x, int axis) { return apply1(cumprod_op, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x}); }
+Tensor cumsum(const Tensor& x, int axis) {
+  return apply1(cumsum_op, ScanAttrs{encode_axis("cumsum", x, axis), false, false}, {x});
+}
+Tensor cumprod(const Tensor& x, int axis) {
+  return apply1(cumprod_op, ScanAttrs{encode_axis("cumprod", x, axis), false, false}, {x});
+}
 Tensor product_of_others(const Tensor& x, std::int64_t code) {
   Tensor f = as_factors(x);
   const ScanAttrs before{code, /*reverse=*/false, /*shifted=*/true};

@@ -9,7 +9,6 @@
 namespace kassette::cuda {
 namespace {
 
-
 /// What a running value is kept in: double for floats, so that float32 rounds once an element; integers wrap.
 template <class T>
 using Running = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
@@ -38,7 +37,7 @@ __device__ S scan_block(S v, S& all) {
   }
   S before = shuffle_up(v, 1);
   if (lane == 0) before = Op::none();
-  __syncthreads();   // nobody still reads what the last scan left
+  __syncthreads();  // nobody still reads what the last scan left
   if (lane == kWarp - 1) of_warp[warp] = v;
   __syncthreads();
   all = Op::none();
@@ -54,7 +53,9 @@ __device__ S scan_block(S v, S& all) {
 struct Stretch {
   std::int64_t at, begin, end;
   bool reverse;
-  __device__ std::int64_t place(const Walk& along, std::int64_t i) const { return at + along[reverse ? along.n - 1 - i : i]; }
+  __device__ std::int64_t place(const Walk& along, std::int64_t i) const {
+    return at + along[reverse ? along.n - 1 - i : i];
+  }
 };
 template <class Op>
 __device__ auto step_of(const Op& op, const Stretch& m, const Walk& along, std::int64_t i) {
@@ -172,7 +173,9 @@ struct CumProd {
   __device__ static R apply(R step, R s) { return s * step; }
   __device__ R start() const { return R(1); }
   __device__ R step(std::int64_t here, std::int64_t) const { return static_cast<R>(load(x + here)); }
-  __device__ void write(std::int64_t here, R before, R s) const { store(y + here, static_cast<Wide<T>>(shifted ? before : s)); }
+  __device__ void write(std::int64_t here, R before, R s) const {
+    store(y + here, static_cast<Wide<T>>(shifted ? before : s));
+  }
 };
 
 /// s becomes a * s + b; where a is 0, b, whatever s is: so the first element of a group starts it. An infinite a after none() stays what it is.
@@ -192,7 +195,9 @@ struct Recurrence {
   T* y;
   bool shifted;
   __device__ static S none() { return {R(1), R(0)}; }
-  __device__ static S after(S p, S q) { return {p.a == R(0) || q.a == R(0) ? R(0) : q.a * p.a, q.a == R(0) || p.b == R(0) ? q.b : q.a * p.b + q.b}; }
+  __device__ static S after(S p, S q) {
+    return {p.a == R(0) || q.a == R(0) ? R(0) : q.a * p.a, q.a == R(0) || p.b == R(0) ? q.b : q.a * p.b + q.b};
+  }
   __device__ static R apply(S step, R s) { return step.a == R(0) ? step.b : step.b + step.a * s; }
   __device__ R start() const { return R(0); }
   __device__ S step(std::int64_t here, std::int64_t before) const {
@@ -213,12 +218,15 @@ void launch_scan(const OpCall& call, Op op) {
     using Team = decltype(team);
     constexpr std::int64_t kBusy = 2048, kMost = 1024, kLeast = Team::kSize == 1 ? 256 : 4 * kThreads * kItems;
     const std::int64_t blocks = ceil_div(g.kept.n * Team::kSize, kThreads);
-    const auto parts = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost), length = ceil_div(g.along.n, parts);
+    const auto parts = std::clamp<std::int64_t>(std::min(kBusy / blocks, g.along.n / kLeast), 1, kMost),
+               length = ceil_div(g.along.n, parts);
     Scratch held(device, (parts - 1) * g.kept.n * static_cast<std::int64_t>(sizeof(S)));
     S* steps = static_cast<S*>(held.get());
     if (parts > 1)
-      launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts - 1)), scan_parts<Team, false, Op, S>, g, op, reverse, steps, length);
-    launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts)), scan_parts<Team, true, Op, S>, g, op, reverse, steps, length);
+      launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts - 1)),
+             scan_parts<Team, false, Op, S>, g, op, reverse, steps, length);
+    launch(call.op.name, device, dim3(blocks_of<Team>(g), static_cast<unsigned>(parts)), scan_parts<Team, true, Op, S>,
+           g, op, reverse, steps, length);
   });
 }
 template <template <class> class Op>
@@ -231,7 +239,8 @@ void run(const OpCall& call) {
 void run_recurrence(const OpCall& call) {
   for_dtype<Domain::numbers>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_scan(call, Recurrence<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(), call.attrs.as<ScanAttrs>().shifted});
+    launch_scan(call, Recurrence<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(),
+                                    call.attrs.as<ScanAttrs>().shifted});
   });
 }
 
@@ -239,7 +248,7 @@ void run_recurrence(const OpCall& call) {
 template <class T>
 __global__ void shift_each(Groups g, Divider by, bool reverse, const T* x, T* y) {
   const std::int64_t n = g.kept.n * g.along.n;
-  const bool rows = g.along.dense();   // neighbours are members of one group
+  const bool rows = g.along.dense();  // neighbours are members of one group
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const std::int64_t outer = by(t), inner = t - outer * by.by;
     const std::int64_t o = rows ? outer : inner, i = rows ? inner : outer, before = reverse ? i + 1 : i - 1;
@@ -253,12 +262,14 @@ void run_shift(const OpCall& call) {
   for_size(x.dtype.size(), [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Groups g(x, mask_of(call.attrs.as<ScanAttrs>().axes, x));
-    launch(call.op.name, device_of(call.device), blocks_for(x.numel()), shift_each<T>, g, Divider(g.along.dense() ? g.along.n : g.kept.n),
-           call.attrs.as<ScanAttrs>().reverse, call.in[0].as<T>(), call.out_as<T>());
+    launch(call.op.name, device_of(call.device), blocks_for(x.numel()), shift_each<T>, g,
+           Divider(g.along.dense() ? g.along.n : g.kept.n), call.attrs.as<ScanAttrs>().reverse, call.in[0].as<T>(),
+           call.out_as<T>());
   });
 }
 
-const PluginKernel kernels[] = {{"cumsum", run<CumSum>}, {"cumprod", run<CumProd>}, {"recurrence", run_recurrence}, {"shift", run_shift}};
+const PluginKernel kernels[] = {
+    {"cumsum", run<CumSum>}, {"cumprod", run<CumProd>}, {"recurrence", run_recurrence}, {"shift", run_shift}};
 
 }  // namespace
 

@@ -6,7 +6,7 @@ namespace kassette {
 
 struct ScanAttrs {
   static constexpr const char* attrs_name = "scan";
-  std::int64_t axes;   // as encode_axes gives them
+  std::int64_t axes;  // as encode_axes gives them
   bool reverse, shifted;
 };
 

@@ -38,7 +38,7 @@ Tensors unstack(const Tensor& x, int n, int axis);
 // ---- index.cpp
 struct IndexAttrs {
   static constexpr const char* attrs_name = "index";
-  std::int64_t at;   // on the first axis; where there is an IndexList it says all
+  std::int64_t at;  // on the first axis; where there is an IndexList it says all
 };
 extern const OpDef index_op, index_grad_like_op, slice_op, slice_grad_like_op, pad_op, reverse_op;
 /// size elements of each axis from start on; a size of -1 takes the rest.
@@ -61,7 +61,7 @@ struct AxisList {
   void push(int axis) { at[size++] = static_cast<std::int8_t>(axis); }
 };
 
-enum class Wrap : std::uint8_t { refuse, negative };   // what negative indices do
+enum class Wrap : std::uint8_t { refuse, negative };  // what negative indices do
 /// The parts of x along an axis that integers of any shape name; their shape takes the place of the axis.
 struct GatherAttrs {
   static constexpr const char* attrs_name = "gather";

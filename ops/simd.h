@@ -14,17 +14,18 @@ namespace kassette {
 // xsimd is renamed per level, so overloads on its batches are distinct symbols per level.
 namespace m {
 template <class T, class A>
-KASSETTE_FN xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& c, const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+KASSETTE_FN xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& c, const xsimd::batch<T, A>& a,
+                                      const xsimd::batch<T, A>& b) {
   return xsimd::select(c, a, b);
 }
 template <class T, class A>
 KASSETTE_FN xsimd::batch_bool<T, A> is_nan(const xsimd::batch<T, A>& x) {
-  return xsimd::isnan(x);   // in xsimd 8.1, x != x is false for NaN
+  return xsimd::isnan(x);  // in xsimd 8.1, x != x is false for NaN
 }
-#define KASSETTE_BATCH_FN(name, function)                                \
-  template <class T, class A>                                            \
-  KASSETTE_FN xsimd::batch<T, A> name(const xsimd::batch<T, A>& x) {      \
-    return xsimd::function(x);                                           \
+#define KASSETTE_BATCH_FN(name, function) \
+  template <class T, class A> \
+  KASSETTE_FN xsimd::batch<T, A> name(const xsimd::batch<T, A>& x) { \
+    return xsimd::function(x); \
   }
 KASSETTE_BATCH_FN(abs, abs)
 KASSETTE_BATCH_FN(sqrt, sqrt)
@@ -33,11 +34,11 @@ KASSETTE_BATCH_FN(round_even, nearbyint)
 }  // namespace m
 }  // namespace kassette
 
-#include "ops/simd_math.h"    // these use the above
+#include "ops/simd_math.h"  // these use the above
 #include "ops/simd_power.h"
 
 namespace kassette {
-inline namespace KASSETTE_LEVEL {   // nothing that is inlined here may be served to another level
+inline namespace KASSETTE_LEVEL {  // nothing that is inlined here may be served to another level
 
 /// Reads and writes up to a whole vector; the lanes past n are ones, so that no op traps or slows down on them.
 template <class T>
@@ -122,7 +123,8 @@ template <class T, class Value, class Tail>
 KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
   using X = Vec<T>;
   std::int64_t i = 0;
-  if (n * static_cast<std::int64_t>(sizeof(T)) >= kStreamed && reinterpret_cast<std::uintptr_t>(o) % sizeof(typename X::V) == 0) {
+  if (n * static_cast<std::int64_t>(sizeof(T)) >= kStreamed &&
+      reinterpret_cast<std::uintptr_t>(o) % sizeof(typename X::V) == 0) {
     for (; i + X::kWidth <= n; i += X::kWidth) X::stream(o + i, value(i));
 #if defined(__SSE2__)
     _mm_sfence();
@@ -139,8 +141,10 @@ void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& a
   const Params p = params_of(attrs);
   auto* a = static_cast<const T*>(in[0]);
   fill(
-      static_cast<T*>(out), n, [&](std::int64_t i) __attribute__((always_inline)) { return Op::value(X::load(a + i), p); },
-      [&](std::int64_t i, std::int64_t k) __attribute__((always_inline)) { return Op::value(X::load_part(a + i, k), p); });
+      static_cast<T*>(out),
+      n, [&](std::int64_t i) __attribute__((always_inline)) { return Op::value(X::load(a + i), p); },
+      [&](std::int64_t i, std::int64_t k)
+          __attribute__((always_inline)) { return Op::value(X::load_part(a + i, k), p); });
 }
 
 /// kMask: 1 the first operand is one element, 2 the second.

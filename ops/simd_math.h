@@ -19,7 +19,7 @@
 
 namespace kassette {
 namespace m {
-inline namespace KASSETTE_LEVEL {   // constants too: nothing of one level is served to another
+inline namespace KASSETTE_LEVEL {  // constants too: nothing of one level is served to another
 
 template <class T>
 struct Constants;
@@ -28,12 +28,12 @@ struct Constants<float> {
   using Bits = std::uint32_t;
   static constexpr int kMantissa = 23;
   static constexpr Bits kOne = 0x3f800000, kSqrtHalf = 0x3f3504f3, kSign = 0x80000000, kMantissaMask = 0x007fffff;
-  static constexpr Bits kExponentBase = 0x4b000000;   // 2^23: a small integer added to its bits is added to it
+  static constexpr Bits kExponentBase = 0x4b000000;  // 2^23: a small integer added to its bits is added to it
   static constexpr float kExponentBias = 8388608.f + 127, kSmallest = 1.17549435e-38f, kLargest = 3.40282347e38f;
-  static constexpr float kRounder = 12582912.f;       // 1.5 * 2^23: adding it rounds to an integer, in the low bits
+  static constexpr float kRounder = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
   static constexpr float kLog2E = 0x1.715476p+0f, kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
   static constexpr float kExpPlain = 87, kExpLow = -104.5f, kExpHigh = 89;
-  static constexpr float kScale = 33554432.f, kScaleLog = 25;   // subnormals times 2^25 are normal
+  static constexpr float kScale = 33554432.f, kScaleLog = 25;  // subnormals times 2^25 are normal
   // (exp(r) - 1 - r) / r^2 on |r| <= ln(2) / 2, to 2^-27.8 of exp(r).
   static constexpr float kExp[] = {0x1.fffffcp-2f, 0x1.55549p-3f, 0x1.5558f8p-5f, 0x1.123b02p-7f, 0x1.6a2256p-10f};
   // (log(1 + f) - f + f^2 / 2) / f^3 on [sqrt(1/2) - 1, sqrt(2) - 1], to 2^-28.2 of log(1 + f).
@@ -67,8 +67,9 @@ struct Constants<double> {
                                     0x1.a01999445ba85p-16, 0x1.71df27211a775p-19, 0x1.28ae3465cf862p-22,
                                     0x1.ad7e87178c237p-26};
   // (2 atanh(s) / s - 2) / s^2 in s^2 = (f / (2 + f))^2, to 2^-58.1.
-  static constexpr double kLog[] = {0x1.5555555555593p-1, 0x1.999999997fb31p-2, 0x1.2492494217a30p-2, 0x1.c71c51e7f6514p-3,
-                                    0x1.7466462cbde22p-3, 0x1.39a0f4fdc04d6p-3, 0x1.2f0d8ec40ad85p-3};
+  static constexpr double kLog[] = {0x1.5555555555593p-1, 0x1.999999997fb31p-2, 0x1.2492494217a30p-2,
+                                    0x1.c71c51e7f6514p-3, 0x1.7466462cbde22p-3, 0x1.39a0f4fdc04d6p-3,
+                                    0x1.2f0d8ec40ad85p-3};
   static constexpr double kSin[] = {-0x1.5555555555548p-3, 0x1.111111110f78fp-7,   -0x1.a01a019bf5777p-13,
                                     0x1.71de356039e3fp-19, -0x1.ae5e546e349afp-26, 0x1.5d8dfcff3b264p-33};
   static constexpr double kCos[] = {0x1.555555555554bp-5,   -0x1.6c16c16c14f47p-10, 0x1.a01a019c7cd98p-16,
@@ -174,7 +175,7 @@ template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> expm1(const xsimd::batch<T, A>& x) {
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(!xsimd::all(xsimd::abs(x) <= V(Constants<T>::kExpPlain)), 0)) return m::expm1_far(x);
-  return m::select(x == V(0), x, m::expm1_near(x));   // -0 stays
+  return m::select(x == V(0), x, m::expm1_near(x));  // -0 stays
 }
 
 // ---- log -------------------------------------------------------------------------------------------------------------
@@ -203,7 +204,8 @@ KASSETTE_FN V log_near(const V& x, const V& low, [[maybe_unused]] const V& scale
 template <class V>
 __attribute__((noinline)) V log_far(const V& x) {
   using C = Of<V>;
-  const V inf(std::numeric_limits<typename V::value_type>::infinity()), nan(std::numeric_limits<typename V::value_type>::quiet_NaN());
+  const V inf(std::numeric_limits<typename V::value_type>::infinity()),
+      nan(std::numeric_limits<typename V::value_type>::quiet_NaN());
   const auto small = x < V(C::kSmallest);
   const V y = m::log_near<true>(m::select(small, x * V(C::kScale), x), V(0), m::select(small, V(C::kScaleLog), V(0)));
   return m::select(x == V(0), -inf, m::select(x < V(0), nan, m::select(x == inf, inf, m::select(m::is_nan(x), x, y))));
@@ -218,14 +220,16 @@ KASSETTE_FN xsimd::batch<T, A> log(const xsimd::batch<T, A>& x) {
 
 template <class V>
 KASSETTE_FN V log1p_near(const V& x) {
-  const V u = x + V(1), one = u - x;   // one, up to the rounding of u
+  const V u = x + V(1), one = u - x;  // one, up to the rounding of u
   const V lost = (V(1) - one) + (x - (u - one));
   return m::select(x == V(0), x, m::log_near(u, lost / u));
 }
 template <class V>
 __attribute__((noinline)) V log1p_far(const V& x) {
-  const V inf(std::numeric_limits<typename V::value_type>::infinity()), nan(std::numeric_limits<typename V::value_type>::quiet_NaN());
-  return m::select(x == V(-1), -inf, m::select(x < V(-1), nan, m::select(x == inf, inf, m::select(m::is_nan(x), x, m::log1p_near(x)))));
+  const V inf(std::numeric_limits<typename V::value_type>::infinity()),
+      nan(std::numeric_limits<typename V::value_type>::quiet_NaN());
+  return m::select(x == V(-1), -inf,
+                   m::select(x < V(-1), nan, m::select(x == inf, inf, m::select(m::is_nan(x), x, m::log1p_near(x)))));
 }
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> log1p(const xsimd::batch<T, A>& x) {
@@ -243,7 +247,7 @@ KASSETTE_FN xsimd::batch<T, A> tanh(const xsimd::batch<T, A>& x) {
   if constexpr (sizeof(T) == 4) return V(m::tanh_pieces(x));
 #endif
   const V size = xsimd::abs(x), flat(Constants<T>::kTanhFlat);
-  const V t = m::expm1_near(V(-2) * m::select(size > flat, flat, size));   // from -1 to 0; NaN stays
+  const V t = m::expm1_near(V(-2) * m::select(size > flat, flat, size));  // from -1 to 0; NaN stays
   // -t / (t + 2) while that is below about a half, else 1 - 2 (t + 1) / (t + 2), where t + 1 is exact.
   const auto steep = t > V(-0.68f);
   const V q = m::select(steep, -t, V(2) * (t + V(1))) / (t + V(2)), y = m::select(steep, q, V(1) - q);
@@ -274,9 +278,9 @@ KASSETTE_FN V sine_near(const V& x) {
   const V sine = m::fma(r * z, m::polynomial(z, C::kSin), low) + r;
   const V cosine = m::fma(z, m::fma(z, m::polynomial(z, C::kCos), V(-0.5f)), -(r * low)) + V(1);
   const B quadrant = bits(shifted) + B(kTurn);
-  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) > V(0);   // bit 0 as the smallest normal number
+  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) > V(0);  // bit 0 as the smallest normal number
   const V y = m::flip_sign(m::select(odd, cosine, sine), same_bits<V>((quadrant & B(2)) << (sizeof(C::kOne) * 8 - 2)));
-  return kTurn ? y : m::select(x == V(0), x, y);   // -0 stays
+  return kTurn ? y : m::select(x == V(0), x, y);  // -0 stays
 }
 /// Large angles, infinities and NaN: those lanes go through the C library.
 template <int kTurn, class V>

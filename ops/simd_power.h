@@ -6,7 +6,7 @@
 
 namespace kassette {
 namespace m {
-inline namespace KASSETTE_LEVEL {   // nothing of one level is served to another
+inline namespace KASSETTE_LEVEL {  // nothing of one level is served to another
 
 /// Lane by lane: for what has no vector form.
 template <class T, class A, class F>
@@ -64,13 +64,14 @@ struct Doubles {
 // For powers of floats: log(1 + f) and exp(r) as in simd_math.h, to 2^-38 and 2^-34, so that a power up to 2^150 is right to
 // 2^-31: rounded correctly but for one in a hundred near ties.
 struct PowerConstants {
-  static constexpr double kLog[] = {0x1.55555560a59adp-2,  -0x1.000000c16654dp-2, 0x1.99998b2f56e05p-3,  -0x1.5554a1336c444p-3,
-                                    0x1.2494b911e4c30p-3,  -0x1.001df4b40deecp-3, 0x1.c6e14cf1b2a7dp-4,  -0x1.9511b370d00a7p-4,
-                                    0x1.72495f1527b7cp-4,  -0x1.7c64cb2b55054p-4, 0x1.7561a95da5db5p-4,  -0x1.8b1156b35fc9bp-5};
-  static constexpr double kExp[] = {0x1.0000003a23942p-1,  0x1.555554433c0d1p-3,  0x1.55548dc463e7dp-5,
-                                    0x1.111270b29a7b5p-7,  0x1.6d8d06fcc0d4cp-10, 0x1.9f089719ffb03p-13};
+  static constexpr double kLog[] = {0x1.55555560a59adp-2,  -0x1.000000c16654dp-2, 0x1.99998b2f56e05p-3,
+                                    -0x1.5554a1336c444p-3, 0x1.2494b911e4c30p-3,  -0x1.001df4b40deecp-3,
+                                    0x1.c6e14cf1b2a7dp-4,  -0x1.9511b370d00a7p-4, 0x1.72495f1527b7cp-4,
+                                    -0x1.7c64cb2b55054p-4, 0x1.7561a95da5db5p-4,  -0x1.8b1156b35fc9bp-5};
+  static constexpr double kExp[] = {0x1.0000003a23942p-1, 0x1.555554433c0d1p-3,  0x1.55548dc463e7dp-5,
+                                    0x1.111270b29a7b5p-7, 0x1.6d8d06fcc0d4cp-10, 0x1.9f089719ffb03p-13};
   static constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  static constexpr double kFar = 200;   // beyond every float, and exp of it is a normal double
+  static constexpr double kFar = 200;  // beyond every float, and exp of it is a normal double
 };
 
 /// a to the power b for a >= 0; both are finite floats in doubles. 0 to the power 0 is 1.
@@ -141,13 +142,15 @@ KASSETTE_FN Pair<V> long_log(const V& a) {
   const V inverse = V(1) / u.high, quotient = f * inverse;
   const Pair<V> s{quotient, m::fma(-quotient, u.low, m::fma(-quotient, u.high, f)) * inverse}, z = m::product(s, s);
   // atanh(s) / s = 1 + z / 3 + z^2 / 5 + ...; the first three with what they lose.
-  constexpr double kRest[] = {1. / 5, 1. / 7, 1. / 9, 1. / 11, 1. / 13, 1. / 15, 1. / 17, 1. / 19, 1. / 21, 1. / 23, 1. / 25};
+  constexpr double kRest[] = {1. / 5,  1. / 7,  1. / 9,  1. / 11, 1. / 13, 1. / 15,
+                              1. / 17, 1. / 19, 1. / 21, 1. / 23, 1. / 25};
   Pair<V> bent = m::sum(V(1. / 3), z.high * m::polynomial(z.high, kRest));
-  bent.low = bent.low + V(0x1.5555555555555p-56);   // of 1/3
+  bent.low = bent.low + V(0x1.5555555555555p-56);  // of 1/3
   bent = m::product(z, bent);
   Pair<V> whole = m::sum(V(1), bent.high);
   whole.low = whole.low + bent.low;
-  const Pair<V> log = m::product(Pair<V>{s.high + s.high, s.low + s.low}, whole), y = m::sum(k * V(C::kLn2High), log.high);
+  const Pair<V> log = m::product(Pair<V>{s.high + s.high, s.low + s.low}, whole),
+                y = m::sum(k * V(C::kLn2High), log.high);
   return {y.high, y.low + m::fma(k, V(C::kLn2Low), log.low)};
 }
 /// a to the power b; *plain is false in the lanes where a is no positive normal number, b not finite or the power not normal.
@@ -159,7 +162,7 @@ KASSETTE_FN V long_power(const V& a, const V& b, xsimd::batch_bool<double, typen
   const V y = b * log.high, low = m::fma(b, log.low, m::fma(b, log.high, -y));
   *plain = fits & (xsimd::abs(y) <= V(C::kExpPlain));
   const V shifted = m::fma(y, V(C::kLog2E), V(C::kRounder)), n = shifted - V(C::kRounder);
-  const V near = m::fma(n, V(-C::kLn2High), y), first = m::fma(n, V(-C::kLn2Low), near);   // `near` is exact
+  const V near = m::fma(n, V(-C::kLn2High), y), first = m::fma(n, V(-C::kLn2Low), near);  // `near` is exact
   const Pair<V> r = m::sum(first, m::fma(n, V(-C::kLn2Low), near - first) + low);
   const V e = r.high + m::fma(r.high * r.high, m::polynomial(r.high, C::kExp), r.low) + V(1);
   return same_bits<V>(bits(e) + (bits(shifted) << C::kMantissa));
@@ -187,7 +190,8 @@ KASSETTE_FN xsimd::batch<T, A> pow(const xsimd::batch<T, A>& a, const xsimd::bat
     const V y = m::long_power(a, b, &plain);
     return __builtin_expect(xsimd::all(plain), 1) ? y : m::long_power_far(a, b, y, plain);
 #else
-    return m::lanes(a, b, [](T x, T y) __attribute__((always_inline)) { return m::pow(x, y); });
+    return m::lanes(
+        a, b, [](T x, T y) __attribute__((always_inline)) { return m::pow(x, y); });
 #endif
   } else {
     const V most(Constants<T>::kLargest);
@@ -220,7 +224,7 @@ KASSETTE_FN bool divides_plainly(const V& a, const V& b) {
 template <class V>
 KASSETTE_FN V remainder_near(const V& a, const V& b) {
   V r = m::fma(-m::truncated(a / b), b, a);
-  r = m::select(m::flip_sign(r, a) < V(0), r + m::flip_sign(xsimd::abs(b), a), r);   // the quotient was one too large
+  r = m::select(m::flip_sign(r, a) < V(0), r + m::flip_sign(xsimd::abs(b), a), r);  // the quotient was one too large
   const V in_range = m::select(m::flip_sign(r, b) < V(0), r + b, r);
   return m::select(r == V(0), m::flip_sign(V(0), b), in_range);
 }
@@ -230,19 +234,22 @@ KASSETTE_FN xsimd::batch<T, A> remainder(const xsimd::batch<T, A>& a, const xsim
 #if defined(__FMA__)
   if (__builtin_expect(m::divides_plainly(a, b), 1)) return m::remainder_near(a, b);
 #endif
-  return m::lanes(a, b, [](T x, T y) __attribute__((always_inline)) { return m::remainder(x, y); });
+  return m::lanes(
+      a, b, [](T x, T y) __attribute__((always_inline)) { return m::remainder(x, y); });
 }
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> floor_divide(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
 #if defined(__FMA__)
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(m::divides_plainly(a, b), 1)) {
-    const V q = (a - m::remainder_near(a, b)) / b;   // whole, up to rounding
-    const V minus(T(-0.0)), plus(0), zero = m::flip_sign(m::select(a < plus, minus, plus), m::select(b < plus, minus, plus));
+    const V q = (a - m::remainder_near(a, b)) / b;  // whole, up to rounding
+    const V minus(T(-0.0)), plus(0),
+        zero = m::flip_sign(m::select(a < plus, minus, plus), m::select(b < plus, minus, plus));
     return m::select(q == plus, zero, m::round_even(q));
   }
 #endif
-  return m::lanes(a, b, [](T x, T y) __attribute__((always_inline)) { return m::floor_divide(x, y); });
+  return m::lanes(
+      a, b, [](T x, T y) __attribute__((always_inline)) { return m::floor_divide(x, y); });
 }
 
 }  // namespace KASSETTE_LEVEL

@@ -56,20 +56,28 @@ void slice_grad_kernel(const OpCall& call) {
   }
   embed(call, r);
 }
-void slice_grad_gradient(const VjpContext& r) { r.din(0) = apply1(slice_op, {r.dy(), r.in(1), shape_of(r.in(0), int64)}); }
+void slice_grad_gradient(const VjpContext& r) {
+  r.din(0) = apply1(slice_op, {r.dy(), r.in(1), shape_of(r.in(0), int64)});
+}
 
 }  // namespace
 
-constinit const OpDef slice_op{
-    .name = "slice", .rule = slice_rule, .cpu = slice_kernel, .vjp = slice_gradient, .saves_in = 2, .host = 6, .traits = kView, .cuda = slice_kernel};
+constinit const OpDef slice_op{.name = "slice",
+                               .rule = slice_rule,
+                               .cpu = slice_kernel,
+                               .vjp = slice_gradient,
+                               .saves_in = 2,
+                               .host = 6,
+                               .traits = kView,
+                               .cuda = slice_kernel};
 constinit const OpDef slice_grad_like_op{.name = "slice_grad_like",
-                                          .rule = embed_rule,
-                                          .cpu = slice_grad_kernel,
-                                          .vjp = slice_grad_gradient,
-                                          .saves_in = 2,
-                                          .shape_only = 4,
-                                          .host = 2,
-                                          .cuda = slice_grad_kernel};
+                                         .rule = embed_rule,
+                                         .cpu = slice_grad_kernel,
+                                         .vjp = slice_grad_gradient,
+                                         .saves_in = 2,
+                                         .shape_only = 4,
+                                         .host = 2,
+                                         .cuda = slice_grad_kernel};
 
 Tensor slice_from(const Tensor& x, const Dims& start, const Dims& size) {
   return apply1(slice_op, {x, dims_tensor(start, "slice"), dims_tensor(size, "slice")});

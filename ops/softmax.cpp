@@ -11,10 +11,13 @@ namespace {
 // ---- kernels -----------------------------------------------------------------------------------------------------------
 template <class T>
 void run_softmax(const AxisView& a, const T* x, T* y, T* lse) {
-  a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().rows(x + r * a.n, y + r * a.n, lse ? lse + r : nullptr, count, a.n); },
-        [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-          softmax_loops<T>().columns(x + at, y + at, lse ? lse + c : nullptr, a.n, a.inner, width);
-        });
+  a.run(
+      [&](std::int64_t r, std::int64_t count) {
+        softmax_loops<T>().rows(x + r * a.n, y + r * a.n, lse ? lse + r : nullptr, count, a.n);
+      },
+      [&](std::int64_t at, std::int64_t c, std::int64_t width) {
+        softmax_loops<T>().columns(x + at, y + at, lse ? lse + c : nullptr, a.n, a.inner, width);
+      });
 }
 constexpr auto softmax_run = [](const auto& f) {
   run_softmax(AxisView(f.call, f.call.spec(0)), f.in(0), f.out(), decltype(f.out())(nullptr));
@@ -22,7 +25,8 @@ constexpr auto softmax_run = [](const auto& f) {
 constexpr auto log_softmax_run = [](const auto& f) {
   using T = std::remove_pointer_t<decltype(f.out())>;
   AxisView a(f.call, f.call.spec(0));
-  a.run([&](std::int64_t r, std::int64_t count) { softmax_loops<T>().log_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n); },
+  a.run([&](std::int64_t r,
+            std::int64_t count) { softmax_loops<T>().log_rows(f.in(0) + r * a.n, f.out() + r * a.n, count, a.n); },
         [&](std::int64_t at, std::int64_t, std::int64_t width) {
           softmax_loops<T>().log_columns(f.in(0) + at, f.out() + at, a.n, a.inner, width);
         });
@@ -46,7 +50,7 @@ constexpr auto cross_entropy_run = [](const auto& f) {
   if (a.n == 0) std::fill_n(loss, a.outer * a.inner, T(0));
   a.run(
       [&](std::int64_t r, std::int64_t count) {
-        constexpr std::int64_t kRows = 64;   // the logsumexp waits in `loss`
+        constexpr std::int64_t kRows = 64;  // the logsumexp waits in `loss`
         for (std::int64_t end = r + count; r < end; r += kRows) {
           std::int64_t m = std::min(kRows, end - r), at = r * a.n;
           T lse[kRows];
@@ -68,7 +72,8 @@ constexpr auto cross_entropy_grad_run = [](const auto& f) {
         softmax_loops<T>().loss_grad_rows(f.in(0) + r, f.in(1) + at, f.in(2) + at, f.out() + at, count, a.n);
       },
       [&](std::int64_t at, std::int64_t c, std::int64_t width) {
-        softmax_loops<T>().loss_grad_columns(f.in(0) + c, f.in(1) + at, f.in(2) + at, f.out() + at, a.n, a.inner, width);
+        softmax_loops<T>().loss_grad_columns(f.in(0) + c, f.in(1) + at, f.in(2) + at, f.out() + at, a.n, a.inner,
+                                             width);
       });
 };
 
@@ -112,7 +117,9 @@ constexpr auto from_logsumexp_run = [](const auto& f) {
   T* w = f.out();
   repeat_runs(reinterpret_cast<const std::byte*>(f.in(1)), reinterpret_cast<std::byte*>(w), sizeof(T),
               CoalescedAxes(x, axes_mask(f.call.op.name, f.call.attrs.template as<SoftmaxAttrs>().axes, x)));
-  parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) { softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin); });
+  parallel_for(x.numel(), kSoftmaxGrain, [&](std::int64_t begin, std::int64_t end) {
+    softmax_loops<T>().exp_gap(f.in(0) + begin, w + begin, end - begin);
+  });
 };
 
 void logsumexp_kernel(const OpCall& call) {
@@ -120,7 +127,8 @@ void logsumexp_kernel(const OpCall& call) {
   CoalescedAxes runs(x, axes_mask(call.op.name, call.attrs.as<SoftmaxAttrs>().axes, x));
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), call.out[0]->numel(), [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
-    if constexpr (std::is_floating_point_v<T>) fold_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
+    if constexpr (std::is_floating_point_v<T>)
+      fold_runs(softmax_loops<T>().logsumexp, -std::numeric_limits<T>::infinity(), in, out, runs);
   });
 }
 
@@ -191,7 +199,9 @@ void place_rule(const OpCall& call, TensorSpec* out) {
 }
 
 // ---- adjoints ----------------------------------------------------------------------------------------------------------
-Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) { return apply1(softmax_grad_op, SoftmaxAttrs{code}, {dy, y}); }
+Tensor softmax_grad(const Tensor& dy, const Tensor& y, std::int64_t code) {
+  return apply1(softmax_grad_op, SoftmaxAttrs{code}, {dy, y});
+}
 void add_to(Tensor& sum, Tensor term) { sum = sum.defined() ? sum + term : std::move(term); }
 
 void log_softmax_vjp(const VjpContext& r) {
@@ -205,7 +215,8 @@ void softmax_grad_vjp(const VjpContext& r) {
 }
 void logsumexp_vjp(const VjpContext& r) {
   Tensor x = r.in(0);
-  r.din(0) = unreduce(r.dy(), x, r.attrs.as<SoftmaxAttrs>().axes) * apply1(softmax_from_logsumexp_op, r.attrs, {x, r.out()});
+  r.din(0) =
+      unreduce(r.dy(), x, r.attrs.as<SoftmaxAttrs>().axes) * apply1(softmax_from_logsumexp_op, r.attrs, {x, r.out()});
 }
 void from_logsumexp_vjp(const VjpContext& r) {
   Tensor g = r.dy() * r.out();
@@ -216,11 +227,13 @@ void cross_entropy_vjp(const VjpContext& r) {
   if (r.dy(0).defined()) {
     if (r.wants(0)) {
       Tensor z = r.in(1);
-      r.din(0) = -(unreduce(r.dy(0), z, r.attrs.as<SoftmaxAttrs>().axes) * apply1(log_softmax_op, SoftmaxAttrs{r.attrs.as<SoftmaxAttrs>().axes}, {z}));
+      r.din(0) = -(unreduce(r.dy(0), z, r.attrs.as<SoftmaxAttrs>().axes) *
+                   apply1(log_softmax_op, SoftmaxAttrs{r.attrs.as<SoftmaxAttrs>().axes}, {z}));
     }
     if (r.wants(1)) r.din(1) = apply1(softmax_cross_entropy_grad_op, r.attrs, {r.dy(0), r.in(0), r.out(1)});
   }
-  if (r.dy(1).defined() && r.wants(1)) add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
+  if (r.dy(1).defined() && r.wants(1))
+    add_to(r.din(1), softmax_grad(r.dy(1), r.out(1), r.attrs.as<SoftmaxAttrs>().axes));
 }
 void cross_entropy_grad_vjp(const VjpContext& r) {
   Tensor u = r.dy(), t = r.in(1), p = r.in(2);
@@ -255,62 +268,82 @@ void place_vjp(const VjpContext& r) {
 
 }  // namespace
 
-constinit const OpDef softmax_op{.name = "softmax",
-                                  .rule = along_rule,
-                                  .cpu = float_kernel<softmax_run>,
-                                  .vjp = [](const VjpContext& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.as<SoftmaxAttrs>().axes); },
-                                  .saves_out = 1};
-constinit const OpDef log_softmax_op{
-    .name = "log_softmax", .rule = along_rule, .cpu = float_kernel<log_softmax_run>, .vjp = log_softmax_vjp, .saves_out = 1};
-constinit const OpDef softmax_grad_op{
-    .name = "softmax_grad", .rule = like_last_rule, .cpu = float_kernel<softmax_grad_run>, .vjp = softmax_grad_vjp, .saves_in = 3};
-constinit const OpDef logsumexp_op{
-    .name = "logsumexp", .rule = reduced_rule, .cpu = logsumexp_kernel, .vjp = logsumexp_vjp, .saves_in = 1, .saves_out = 1};
+constinit const OpDef softmax_op{
+    .name = "softmax",
+    .rule = along_rule,
+    .cpu = float_kernel<softmax_run>,
+    .vjp = [](const VjpContext& r) { r.din(0) = softmax_grad(r.dy(), r.out(), r.attrs.as<SoftmaxAttrs>().axes); },
+    .saves_out = 1};
+constinit const OpDef log_softmax_op{.name = "log_softmax",
+                                     .rule = along_rule,
+                                     .cpu = float_kernel<log_softmax_run>,
+                                     .vjp = log_softmax_vjp,
+                                     .saves_out = 1};
+constinit const OpDef softmax_grad_op{.name = "softmax_grad",
+                                      .rule = like_last_rule,
+                                      .cpu = float_kernel<softmax_grad_run>,
+                                      .vjp = softmax_grad_vjp,
+                                      .saves_in = 3};
+constinit const OpDef logsumexp_op{.name = "logsumexp",
+                                   .rule = reduced_rule,
+                                   .cpu = logsumexp_kernel,
+                                   .vjp = logsumexp_vjp,
+                                   .saves_in = 1,
+                                   .saves_out = 1};
 constinit const OpDef softmax_from_logsumexp_op{.name = "softmax_from_logsumexp",
-                                                 .rule = same_rule,
-                                                 .cpu = float_kernel<from_logsumexp_run>,
-                                                 .vjp = from_logsumexp_vjp,
-                                                 .saves_out = 1};
+                                                .rule = same_rule,
+                                                .cpu = float_kernel<from_logsumexp_run>,
+                                                .vjp = from_logsumexp_vjp,
+                                                .saves_out = 1};
 // The second output is softmax(logits): what the adjoint needs.
 constinit const OpDef softmax_cross_entropy_op{.name = "categorical_crossentropy",
-                                                .rule = cross_entropy_rule,
-                                                .cpu = float_kernel<cross_entropy_run>,
-                                                .vjp = cross_entropy_vjp,
-                                                .saves_in = 3,
-                                                .saves_out = 2,
-                                                .n_out = 2};
+                                               .rule = cross_entropy_rule,
+                                               .cpu = float_kernel<cross_entropy_run>,
+                                               .vjp = cross_entropy_vjp,
+                                               .saves_in = 3,
+                                               .saves_out = 2,
+                                               .n_out = 2};
 constinit const OpDef softmax_cross_entropy_grad_op{.name = "categorical_crossentropy_grad",
-                                                     .rule = like_last_rule,
-                                                     .cpu = float_kernel<cross_entropy_grad_run>,
-                                                     .vjp = cross_entropy_grad_vjp,
-                                                     .saves_in = 7};
+                                                    .rule = like_last_rule,
+                                                    .cpu = float_kernel<cross_entropy_grad_run>,
+                                                    .vjp = cross_entropy_grad_vjp,
+                                                    .saves_in = 7};
 constinit const OpDef sparse_softmax_cross_entropy_op{.name = "sparse_categorical_crossentropy",
-                                                       .rule = sparse_rule,
-                                                       .cpu = float_kernel<sparse_run>,
-                                                       .vjp = sparse_vjp,
-                                                       .saves_in = 1,
-                                                       .saves_out = 2,
-                                                       .n_out = 2};
+                                                      .rule = sparse_rule,
+                                                      .cpu = float_kernel<sparse_run>,
+                                                      .vjp = sparse_vjp,
+                                                      .saves_in = 1,
+                                                      .saves_out = 2,
+                                                      .n_out = 2};
 constinit const OpDef sparse_softmax_cross_entropy_grad_op{.name = "sparse_categorical_crossentropy_grad",
-                                                            .rule = like_last_rule,
-                                                            .cpu = float_kernel<sparse_grad_run>,
-                                                            .vjp = sparse_grad_vjp,
-                                                            .saves_in = 7};
-constinit const OpDef sigmoid_cross_entropy_op{
-    .name = "binary_crossentropy", .rule = elementwise_loss_rule, .cpu = float_kernel<sigmoid_run>, .vjp = sigmoid_vjp, .saves_in = 3};
-constinit const OpDef take_along_axis_op{.name = "pick", .rule = pick_rule, .cpu = pick_kernel, .vjp = pick_vjp, .saves_in = 2};
+                                                           .rule = like_last_rule,
+                                                           .cpu = float_kernel<sparse_grad_run>,
+                                                           .vjp = sparse_grad_vjp,
+                                                           .saves_in = 7};
+constinit const OpDef sigmoid_cross_entropy_op{.name = "binary_crossentropy",
+                                               .rule = elementwise_loss_rule,
+                                               .cpu = float_kernel<sigmoid_run>,
+                                               .vjp = sigmoid_vjp,
+                                               .saves_in = 3};
+constinit const OpDef take_along_axis_op{
+    .name = "pick", .rule = pick_rule, .cpu = pick_kernel, .vjp = pick_vjp, .saves_in = 2};
 constinit const OpDef scatter_along_axis_op{
     .name = "place", .rule = place_rule, .cpu = place_kernel, .vjp = place_vjp, .saves_in = 2, .shape_only = 4};
 
-Tensor softmax(const Tensor& x, int axis) { return apply1(softmax_op, SoftmaxAttrs{encode_axis("softmax", x, axis)}, {x}); }
-Tensor log_softmax(const Tensor& x, int axis) { return apply1(log_softmax_op, SoftmaxAttrs{encode_axis("log_softmax", x, axis)}, {x}); }
+Tensor softmax(const Tensor& x, int axis) {
+  return apply1(softmax_op, SoftmaxAttrs{encode_axis("softmax", x, axis)}, {x});
+}
+Tensor log_softmax(const Tensor& x, int axis) {
+  return apply1(log_softmax_op, SoftmaxAttrs{encode_axis("log_softmax", x, axis)}, {x});
+}
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
   return apply1(logsumexp_op, SoftmaxAttrs{encode_axes("logsumexp", x, axes, keepdims)}, {x});
 }
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis) {
   In in[2] = {target, logits};
   Tensor out[2];
-  apply(softmax_cross_entropy_op, SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, false)}, in, 2, out, 2);
+  apply(softmax_cross_entropy_op, SoftmaxAttrs{encode_axes("categorical_crossentropy", logits, axis, false)}, in, 2,
+        out, 2);
   return std::move(out[0]);
 }
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits) {

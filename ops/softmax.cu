@@ -25,7 +25,8 @@ template <class Line, class T>
 __device__ void write_softmax(const Line& line, const typename Line::Input& x, T* y, const Total<Wide<T>>& t) {
   using C = Wide<T>;
   const C scale = C(1) / t.sum;
-  line.write(y, [&](std::int64_t, C v) { return m::exp(v - t.max) * scale; }, x);
+  line.write(
+      y, [&](std::int64_t, C v) { return m::exp(v - t.max) * scale; }, x);
 }
 
 template <class T>
@@ -52,7 +53,8 @@ struct LogSoftmax {
     const auto in = line.read(x);
     const Exponentials<C> e = line.exponentials(in);
     const C lse = m::log(e.sum) + e.shift();
-    line.write(y, [&](std::int64_t, C v) { return v - lse; }, in);
+    line.write(
+        y, [&](std::int64_t, C v) { return v - lse; }, in);
   }
 };
 /// dx = y * (dy - sum(dy * y))
@@ -66,8 +68,10 @@ struct SoftmaxGrad {
   __device__ void run(std::int64_t, const Line& line) const {
     using C = Wide<T>;
     const auto d = line.read(dy), p = line.read(y);
-    const C sum = line.fold(Sum<C>(), [](std::int64_t, C slope, C v) { return slope * v; }, d, p);
-    line.write(dx, [&](std::int64_t, C slope, C v) { return v * (slope - sum); }, d, p);
+    const C sum = line.fold(
+        Sum<C>(), [](std::int64_t, C slope, C v) { return slope * v; }, d, p);
+    line.write(
+        dx, [&](std::int64_t, C slope, C v) { return v * (slope - sum); }, d, p);
   }
 };
 /// loss = sum(t * (logsumexp(z) - z)), 0 where t is 0; p = softmax(z)
@@ -83,7 +87,8 @@ struct CrossEntropy {
     const auto target = line.read(t), in = line.read(z);
     const Total<C> total = total_of(line, in);
     const C lse = m::log(total.sum) + total.max;
-    const C sum = line.fold(Sum<C>(), [&](std::int64_t, C share, C v) { return share == C(0) ? C(0) : share * (lse - v); }, target, in);
+    const C sum = line.fold(
+        Sum<C>(), [&](std::int64_t, C share, C v) { return share == C(0) ? C(0) : share * (lse - v); }, target, in);
     if (line.leads()) store(loss + o, sum);
     write_softmax(line, in, p, total);
   }
@@ -99,8 +104,10 @@ struct CrossEntropyGrad {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(p);
-    const C g = load(dy + o), sum = line.fold(Sum<C>(), [](std::int64_t, C share) { return share; }, target);
-    line.write(dz, [&](std::int64_t, C share, C v) { return g * (v * sum - share); }, target, in);
+    const C g = load(dy + o), sum = line.fold(
+                                  Sum<C>(), [](std::int64_t, C share) { return share; }, target);
+    line.write(
+        dz, [&](std::int64_t, C share, C v) { return g * (v * sum - share); }, target, in);
   }
 };
 /// Probabilities count as between low and high.
@@ -122,8 +129,10 @@ struct Probability {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(p);
-    const C total = line.fold(Sum<C>(), [](std::int64_t, C v) { return v; }, in);
-    const C sum = line.fold(Sum<C>(), [&](std::int64_t, C share, C v) { return share * m::log(bounds.clip(v / total)); }, target, in);
+    const C total = line.fold(
+        Sum<C>(), [](std::int64_t, C v) { return v; }, in);
+    const C sum = line.fold(
+        Sum<C>(), [&](std::int64_t, C share, C v) { return share * m::log(bounds.clip(v / total)); }, target, in);
     if (line.leads()) store(loss + o, -sum);
   }
 };
@@ -139,12 +148,17 @@ struct ProbabilityGrad {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto target = line.read(t), in = line.read(p);
-    const C g = load(dy + o), total = line.fold(Sum<C>(), [](std::int64_t, C v) { return v; }, in);
-    const C counted = line.fold(Sum<C>(), [&](std::int64_t, C share, C v) { return bounds.inside(v / total) ? share : C(0); }, target, in);
-    line.write(dp, [&](std::int64_t, C share, C v) {
-      const C q = v / total;
-      return g * (counted - (bounds.inside(q) ? share / q : C(0))) / total;
-    }, target, in);
+    const C g = load(dy + o), total = line.fold(
+                                  Sum<C>(), [](std::int64_t, C v) { return v; }, in);
+    const C counted = line.fold(
+        Sum<C>(), [&](std::int64_t, C share, C v) { return bounds.inside(v / total) ? share : C(0); }, target, in);
+    line.write(
+        dp,
+        [&](std::int64_t, C share, C v) {
+          const C q = v / total;
+          return g * (counted - (bounds.inside(q) ? share / q : C(0))) / total;
+        },
+        target, in);
   }
 };
 /// The class of each row, of n; -1 for one that is out of range, which is refused.
@@ -171,10 +185,12 @@ struct SparseProbability {
   template <class Line>
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
-    const C total = line.fold(Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, line.read(p));
+    const C total = line.fold(
+        Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, line.read(p));
     if (!line.leads()) return;
     const std::int64_t id = classes[o];
-    store(loss + o, id < 0 ? std::numeric_limits<C>::quiet_NaN() : m::log(total) - m::log(bounds.clip(load(p + o * line.members() + id))));
+    store(loss + o, id < 0 ? std::numeric_limits<C>::quiet_NaN()
+                           : m::log(total) - m::log(bounds.clip(load(p + o * line.members() + id))));
   }
 };
 /// dp = dy * (1 / sum(q) - [id] / q) where p is not clipped
@@ -190,9 +206,11 @@ struct SparseProbabilityGrad {
   __device__ void run(std::int64_t o, const Line& line) const {
     using C = Wide<T>;
     const auto in = line.read(p);
-    const C g = load(dy + o), total = line.fold(Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, in);
+    const C g = load(dy + o), total = line.fold(
+                                  Sum<C>(), [&](std::int64_t, C v) { return bounds.clip(v); }, in);
     const std::int64_t id = classes[o];
-    line.write(dp, [&](std::int64_t i, C q) { return bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0); }, in);
+    line.write(
+        dp, [&](std::int64_t i, C q) { return bounds.inside(q) ? g / total - (i == id ? g / q : C(0)) : C(0); }, in);
   }
 };
 /// loss = logsumexp(z) - z[id]; p = softmax(z)
@@ -209,13 +227,16 @@ struct SparseCrossEntropy {
     const Total<Wide<T>> total = total_of(line, in);
     if (line.leads()) {
       const std::int64_t id = classes[o];
-      store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN() : m::log(total.sum) + total.max - load(z + o * line.members() + id));
+      store(loss + o, id < 0 ? std::numeric_limits<Wide<T>>::quiet_NaN()
+                             : m::log(total.sum) + total.max - load(z + o * line.members() + id));
     }
     write_softmax(line, in, p, total);
   }
 };
 
-Groups groups_of(const OpCall& call, const TensorSpec& x) { return Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)); }
+Groups groups_of(const OpCall& call, const TensorSpec& x) {
+  return Groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x));
+}
 
 void run_softmax(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
@@ -232,38 +253,42 @@ void run_log_softmax(const OpCall& call) {
 void run_softmax_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_lines(call, groups_of(call, call.spec(0)), SoftmaxGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()});
+    launch_lines(call, groups_of(call, call.spec(0)),
+                 SoftmaxGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()});
   });
 }
 void run_cross_entropy(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(1)),
-                  CrossEntropy<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
+                 CrossEntropy<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
 void run_cross_entropy_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(2)),
-                  CrossEntropyGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), call.out_as<T>()});
+                 CrossEntropyGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), call.out_as<T>()});
   });
 }
 template <class T>
 Bounds<Wide<T>> bounds_of(const OpCall& call) {
-  return {static_cast<Wide<T>>(call.attrs.as<SoftmaxAttrs>().epsilon), static_cast<Wide<T>>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)};
+  return {static_cast<Wide<T>>(call.attrs.as<SoftmaxAttrs>().epsilon),
+          static_cast<Wide<T>>(1 - call.attrs.as<SoftmaxAttrs>().epsilon)};
 }
 void run_probability(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(1).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_lines(call, groups_of(call, call.spec(1)), Probability<T>{call.in[0].as<T>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+    launch_lines(call, groups_of(call, call.spec(1)),
+                 Probability<T>{call.in[0].as<T>(), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 void run_probability_grad(const OpCall& call) {
   for_dtype<Domain::floats>(call.spec(2).dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, call.spec(2)),
-                  ProbabilityGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+                 ProbabilityGrad<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.in[2].as<T>(), bounds_of<T>(call),
+                                    call.out_as<T>()});
   });
 }
 
@@ -277,16 +302,18 @@ void run_sparse(const OpCall& call) {
   const TensorSpec& z = call.spec(1);
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_lines(call, groups_of(call, z),
-                  SparseCrossEntropy<T>{classes_of(call, 0, z), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
+    launch_lines(
+        call, groups_of(call, z),
+        SparseCrossEntropy<T>{classes_of(call, 0, z), call.in[1].as<T>(), call.out_as<T>(0), call.out_as<T>(1)});
   });
 }
 void run_sparse_probability(const OpCall& call) {
   const TensorSpec& q = call.spec(1);
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_lines(call, groups_of(call, q),
-                  SparseProbability<T>{classes_of(call, 0, q), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
+    launch_lines(
+        call, groups_of(call, q),
+        SparseProbability<T>{classes_of(call, 0, q), call.in[1].as<T>(), bounds_of<T>(call), call.out_as<T>()});
   });
 }
 void run_sparse_probability_grad(const OpCall& call) {
@@ -294,7 +321,8 @@ void run_sparse_probability_grad(const OpCall& call) {
   for_dtype<Domain::floats>(q.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     launch_lines(call, groups_of(call, q),
-                  SparseProbabilityGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, q), bounds_of<T>(call), call.out_as<T>()});
+                 SparseProbabilityGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, q),
+                                          bounds_of<T>(call), call.out_as<T>()});
   });
 }
 /// dz = dy * p, and dy * (p - 1) at the class. Operand 0: p; operand 1: the row.
@@ -312,7 +340,8 @@ void run_sparse_grad(const OpCall& call) {
   const TensorSpec& z = call.spec(2);
   for_dtype<Domain::floats>(z.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z), call.out_as<T>()},
+    launch_each<2>(call,
+                   SparseGrad<T>{call.in[0].as<T>(), call.in[2].as<T>(), classes_of(call, 1, z), call.out_as<T>()},
                    beside_groups(z, 1u << (z.rank - 1)));
   });
 }
@@ -369,7 +398,8 @@ void run_from_logsumexp(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   for_dtype<Domain::floats>(x.dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()}, beside_groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
+    launch_each<2>(call, FromLogSum<T>{call.in[0].as<T>(), call.in[1].as<T>(), call.out_as<T>()},
+                   beside_groups(x, mask_of(call.attrs.as<SoftmaxAttrs>().axes, x)));
   });
 }
 /// max(z, 0) - z * t + log(1 + exp(-|z|))
@@ -382,7 +412,8 @@ struct SigmoidLoss {
   }
 };
 void run_sigmoid(const OpCall& call) {
-  for_dtype<Domain::floats>(call.spec(0).dtype, [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
+  for_dtype<Domain::floats>(call.spec(0).dtype,
+                            [&](auto* p) { launch_each<2>(call, SigmoidLoss<std::remove_pointer_t<decltype(p)>>()); });
 }
 /// -(t * log(q) + (1 - t) * log(1 - q))
 template <class T>

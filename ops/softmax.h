@@ -29,7 +29,7 @@ Tensor take_along_axis(const Tensor& x, const Tensor& classes);
 extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, softmax_from_logsumexp_op,
     softmax_cross_entropy_op, softmax_cross_entropy_grad_op, sparse_softmax_cross_entropy_op,
     sparse_softmax_cross_entropy_grad_op, sigmoid_cross_entropy_op, probability_cross_entropy_op,
-    probability_cross_entropy_grad_op, sparse_probability_op, sparse_probability_grad_op, binary_probability_op, binary_probability_grad_op,
-    take_along_axis_op, scatter_along_axis_op;
+    probability_cross_entropy_grad_op, sparse_probability_op, sparse_probability_grad_op, binary_probability_op,
+    binary_probability_grad_op, take_along_axis_op, scatter_along_axis_op;
 
 }  // namespace kassette

@@ -10,7 +10,7 @@
 
 namespace kassette {
 
-inline constexpr std::int64_t kSoftmaxGrain = 1 << 13;   // elements; an exponential each
+inline constexpr std::int64_t kSoftmaxGrain = 1 << 13;  // elements; an exponential each
 
 template <class T>
 const SoftmaxLoops<T>& softmax_loops() {
@@ -77,17 +77,20 @@ struct AxisView {
   void run(Rows rows, Columns columns) const {
     if (outer * inner == 0 || n == 0) return;
     if (inner == 1) {
-      parallel_for(outer, std::max<std::int64_t>(1, kSoftmaxGrain / n), [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
+      parallel_for(outer, std::max<std::int64_t>(1, kSoftmaxGrain / n),
+                   [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
       return;
     }
     // Chunks of columns, so that what is read three times stays in the cache.
-    std::int64_t width = std::min<std::int64_t>(inner, std::max<std::int64_t>(64, 4096 / n)), chunks = (inner + width - 1) / width;
-    parallel_for(outer * chunks, std::max<std::int64_t>(1, kSoftmaxGrain / (n * width)), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t u = begin; u < end; ++u) {
-        std::int64_t o = u / chunks, c = u % chunks * width;
-        columns(o * n * inner + c, o * inner + c, std::min(width, inner - c));
-      }
-    });
+    std::int64_t width = std::min<std::int64_t>(inner, std::max<std::int64_t>(64, 4096 / n)),
+                 chunks = (inner + width - 1) / width;
+    parallel_for(outer * chunks, std::max<std::int64_t>(1, kSoftmaxGrain / (n * width)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t u = begin; u < end; ++u) {
+                     std::int64_t o = u / chunks, c = u % chunks * width;
+                     columns(o * n * inner + c, o * inner + c, std::min(width, inner - c));
+                   }
+                 });
   }
 };
 
@@ -97,7 +100,7 @@ inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t 
     if (ids[i] < 0 || ids[i] >= n) refuse_for(Refusal::class_id, ids[i], i, n);
 }
 
-inline constexpr std::int64_t kLastAxis = 1 << 8;   // as encoded by encode_axes
+inline constexpr std::int64_t kLastAxis = 1 << 8;  // as encoded by encode_axes
 
 /// What is known of the one shape that a and b must have.
 inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {

@@ -20,17 +20,21 @@ struct SoftmaxLoops {
   void (*grad_columns)(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width);
   /// loss = sum(t * (lse - z)); 0 where t is 0.
   void (*loss_rows)(const T* t, const T* z, const T* lse, T* loss, std::int64_t count, std::int64_t n);
-  void (*loss_columns)(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*loss_columns)(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride,
+                       std::int64_t width);
   /// dz = dy * (p * sum(t) - t), dy one per row or column.
   void (*loss_grad_rows)(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n);
-  void (*loss_grad_columns)(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*loss_grad_columns)(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
+                            std::int64_t width);
   /// loss = -sum(t * log(q)), q = p / sum(p) between low and high.
   void (*probability_rows)(const T* t, const T* p, T low, T high, T* loss, std::int64_t count, std::int64_t n);
-  void (*probability_columns)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width);
+  void (*probability_columns)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride,
+                              std::int64_t width);
   /// dp = dy * (sum(t) - t / q) / sum(p), where t counts as 0 outside low and high.
-  void (*probability_grad_rows)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n);
-  void (*probability_grad_columns)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n, std::int64_t stride,
-                                   std::int64_t width);
+  void (*probability_grad_rows)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count,
+                                std::int64_t n);
+  void (*probability_grad_columns)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n,
+                                   std::int64_t stride, std::int64_t width);
   /// sums[row] = sum(q), q = p between low and high.
   void (*clipped_sums)(const T* p, T low, T high, T* sums, std::int64_t count, std::int64_t n);
   /// dp = dy / sum(q), 0 outside low and high: the gradient of log(sum(q)).

@@ -120,7 +120,8 @@ KASSETTE_FN xsimd::batch<T> column_sum(std::int64_t n, F f) {
 }
 
 template <class T>
-KASSETTE_FN void softmax_column(const T* x, T* y, T* lse, std::int64_t n, std::int64_t x_stride, std::int64_t y_stride, Part<T> part) {
+KASSETTE_FN void softmax_column(const T* x, T* y, T* lse, std::int64_t n, std::int64_t x_stride, std::int64_t y_stride,
+                                Part<T> part) {
   auto max = column_max(x, n, x_stride, part);
   auto total = column_sum<T>(n, [&](std::int64_t r) {
     auto e = m::exp(part.load(x + r * x_stride) - max);
@@ -162,7 +163,8 @@ template <class T>
 void grad_columns(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t stride, std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
-    auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(dy + r * stride + c) * part.load(y + r * stride + c); });
+    auto total = column_sum<T>(
+        n, [&](std::int64_t r) { return part.load(dy + r * stride + c) * part.load(y + r * stride + c); });
     for (std::int64_t r = 0; r < n; ++r) {
       std::int64_t at = r * stride + c;
       part.store(dx + at, part.load(y + at) * (part.load(dy + at) - total));
@@ -174,7 +176,8 @@ KASSETTE_FN V gap(const V& t, const V& z, const V& lse) {
   return xsimd::select(t == V(0), V(0), t * (lse - z));
 }
 template <class T>
-void loss_columns(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void loss_columns(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride,
+                  std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     auto l = part.load(lse + c);
@@ -184,7 +187,8 @@ void loss_columns(const T* t, const T* z, const T* lse, T* loss, std::int64_t n,
   });
 }
 template <class T>
-void loss_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void loss_grad_columns(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
+                       std::int64_t width) {
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     auto g = part.load(dy + c);
@@ -199,24 +203,30 @@ template <class T>
 struct Bounds {
   using V = xsimd::batch<T>;
   V low, high;
-  KASSETTE_FN V clip(const V& q) const { return xsimd::select(q < low, low, xsimd::select(q > high, high, q)); }   // NaN stays
+  KASSETTE_FN V clip(const V& q) const {
+    return xsimd::select(q < low, low, xsimd::select(q > high, high, q));
+  }  // NaN stays
   /// v, or 0 where q is outside.
-  KASSETTE_FN V inside(const V& q, const V& v) const { return xsimd::select(q >= low, xsimd::select(q <= high, v, V(T(0))), V(T(0))); }
+  KASSETTE_FN V inside(const V& q, const V& v) const {
+    return xsimd::select(q >= low, xsimd::select(q <= high, v, V(T(0))), V(T(0)));
+  }
 };
 template <class T>
-void probability_columns(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride, std::int64_t width) {
+void probability_columns(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride,
+                         std::int64_t width) {
   const Bounds<T> bounds{xsimd::batch<T>(low), xsimd::batch<T>(high)};
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
     auto total = column_sum<T>(n, [&](std::int64_t r) { return part.load(p + r * stride + c); });
     part.store(loss + c, -column_sum<T>(n, [&](std::int64_t r) {
-                 return part.load(t + r * stride + c) * kassette::m::log(bounds.clip(part.load(p + r * stride + c) / total));
+                 return part.load(t + r * stride + c) *
+                        kassette::m::log(bounds.clip(part.load(p + r * stride + c) / total));
                }));
   });
 }
 template <class T>
-void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n, std::int64_t stride,
-                              std::int64_t width) {
+void probability_grad_columns(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n,
+                              std::int64_t stride, std::int64_t width) {
   const Bounds<T> bounds{xsimd::batch<T>(low), xsimd::batch<T>(high)};
   each<T>(width, [&](std::int64_t c, std::int64_t m) {
     Part<T> part{m};
@@ -300,7 +310,8 @@ void softmax_rows(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n) 
 template <class T>
 KASSETTE_FN T logsumexp_op(const T* x, std::int64_t n) {
   T shift = shift_of(max_of(x, n));
-  T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
+  T total = sum_over<T>(
+      n, [&](std::int64_t k, std::int64_t m) { return m::exp(Part<T>{m}.load(x + k) - xsimd::batch<T>(shift)); });
   return std::log(total) + shift;
 }
 template <class T>
@@ -336,7 +347,8 @@ void log_rows(const T* x, T* y, std::int64_t count, std::int64_t n) {
 template <class T>
 void grad_rows(const T* dy, const T* y, T* dx, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i, dy += n, y += n, dx += n) {
-    T total = sum_over<T>(n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(dy + k) * Part<T>{m}.load(y + k); });
+    T total = sum_over<T>(
+        n, [&](std::int64_t k, std::int64_t m) { return Part<T>{m}.load(dy + k) * Part<T>{m}.load(y + k); });
     each<T>(n, [&](std::int64_t k, std::int64_t m) {
       Part<T> part{m};
       part.store(dx + k, part.load(y + k) * (part.load(dy + k) - xsimd::batch<T>(total)));
@@ -371,7 +383,8 @@ void probability_rows(const T* t, const T* p, T low, T high, T* loss, std::int64
   }
 }
 template <class T>
-void probability_grad_rows(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n) {
+void probability_grad_rows(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count,
+                           std::int64_t n) {
   using V = xsimd::batch<T>;
   const Bounds<T> bounds{V(low), V(high)};
   for (std::int64_t i = 0; i < count; ++i, t += n, p += n, dp += n) {

@@ -17,7 +17,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;   // entries or elements
+constexpr std::int64_t kGrain = 1 << 14;  // entries or elements
 
 /// The dense shape, input i, where all of it is known.
 TensorSpec dense_shape(const OpCall& call, int i) {
@@ -36,7 +36,8 @@ void coo_rule(const OpCall& call, TensorSpec* out) {
     fail<ValueError>("sparse_coo: indices of shape ", in, "; they must be (entries, axes)");
   std::int64_t axes = in.rank < 0 ? kUnknown : in.dims[1];
   if (differ(axes, shape.rank))
-    fail<ValueError>("sparse_coo: indices of shape ", in, " for the dense shape ", shape, ", which has ", int(shape.rank), shape.rank == 1 ? " axis" : " axes");
+    fail<ValueError>("sparse_coo: indices of shape ", in, " for the dense shape ", shape, ", which has ",
+                     int(shape.rank), shape.rank == 1 ? " axis" : " axes");
   out->dtype = int64;
   out->rank = 2;
   out->dims[0] = in.rank < 0 ? kUnknown : in.dims[0];
@@ -87,7 +88,8 @@ void nonzero_kernel(const OpCall& call) {
 
 void check_entries(const OpCall& call, int indices, int values) {
   const TensorSpec &i = call.spec(indices), &v = call.spec(values);
-  if (v.rank >= 0 && v.rank != 1) fail<ValueError>(call.op.name, ": values of shape ", v, "; they must be a vector, one for each entry");
+  if (v.rank >= 0 && v.rank != 1)
+    fail<ValueError>(call.op.name, ": values of shape ", v, "; they must be a vector, one for each entry");
   if (i.rank >= 0 && v.rank >= 0 && differ(i.dims[0], v.dims[0]))
     fail<ValueError>(call.op.name, ": ", i.dims[0], " indices and ", v.dims[0], " values");
 }
@@ -140,7 +142,9 @@ void to_dense_kernel(const OpCall& call) {
         while (k > 0 && k < index.count() && *index.at(k) == *index.at(k - 1)) ++k;
         return k;
       };
-      parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) { scatter(index, values, to, line_start(begin), line_start(end)); });
+      parallel_for(index.count(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+        scatter(index, values, to, line_start(begin), line_start(end));
+      });
     }
   });
 }
@@ -153,7 +157,8 @@ void to_dense_gradient(const VjpContext& r) {
 void gather_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &i = call.spec(0), &x = call.spec(2);
   TensorSpec shape = dense_shape(call, 1);
-  if (!x.compatible(shape)) fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
+  if (!x.compatible(shape))
+    fail<ValueError>(call.op.name, ": a tensor of shape ", x, " for entries of the dense shape ", shape);
   out->dtype = x.dtype;
   out->rank = 1;
   out->dims[0] = i.rank < 0 ? kUnknown : i.dims[0];
@@ -194,7 +199,8 @@ void concatenate_rule(const OpCall& call, TensorSpec* out) {
       else same = s.dims[i] < 0 || s.dims[i] == whole.dims[i];
     }
     if (!same)
-      fail<ValueError>(call.op.name, ": shapes ", dense_shape(call, 1), " and ", s, " differ elsewhere than along axis ", axis);
+      fail<ValueError>(call.op.name, ": shapes ", dense_shape(call, 1), " and ", s,
+                       " differ elsewhere than along axis ", axis);
   }
   out[0] = TensorSpec(int64, {count, whole.rank});
   out[1] = TensorSpec(int64, {whole.rank});
@@ -237,33 +243,37 @@ Tensor handle(const char* what, const Tensor& indices, const Tensor& values, con
 
 }  // namespace
 
-constinit const OpDef sparse_coo_op{.name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 3, .traits = kView};
-constinit const OpDef sparse_nonzero_op{.name = "to_sparse", .rule = nonzero_rule, .cpu = nonzero_kernel, .traits = kView};
+constinit const OpDef sparse_coo_op{
+    .name = "sparse_coo", .rule = coo_rule, .cpu = coo_kernel, .host = 3, .traits = kView};
+constinit const OpDef sparse_nonzero_op{
+    .name = "to_sparse", .rule = nonzero_rule, .cpu = nonzero_kernel, .traits = kView};
 constinit const OpDef sparse_to_dense_op{.name = "sparse_to_dense",
-                                          .rule = to_dense_rule,
-                                          .cpu = to_dense_kernel,
-                                          .vjp = to_dense_gradient,
-                                          .saves_in = 0b101,
-                                          .host = 0b101};
+                                         .rule = to_dense_rule,
+                                         .cpu = to_dense_kernel,
+                                         .vjp = to_dense_gradient,
+                                         .saves_in = 0b101,
+                                         .host = 0b101};
 constinit const OpDef sparse_gather_op{.name = "sparse_gather",
-                                        .rule = gather_rule,
-                                        .cpu = gather_kernel,
-                                        .vjp = gather_gradient,
-                                        .saves_in = 0b011,
-                                        .host = 0b011};
+                                       .rule = gather_rule,
+                                       .cpu = gather_kernel,
+                                       .vjp = gather_gradient,
+                                       .saves_in = 0b011,
+                                       .host = 0b011};
 constinit const OpDef sparse_concatenate_op{.name = "sparse_concatenate",
-                                             .rule = concatenate_rule,
-                                             .cpu = concatenate_kernel,
-                                             .host = ~0u,
-                                             .traits = kView,
-                                             .n_out = 2};
+                                            .rule = concatenate_rule,
+                                            .cpu = concatenate_kernel,
+                                            .host = ~0u,
+                                            .traits = kView,
+                                            .n_out = 2};
 
 Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& shape) {
   const Body& v = Access::body(values);
   if (v.rank >= 0 && v.rank != 1)
-    fail<ValueError>("sparse_coo: values of shape ", static_cast<const TensorSpec&>(v), "; they must be a vector, one for each entry");
+    fail<ValueError>("sparse_coo: values of shape ", static_cast<const TensorSpec&>(v),
+                     "; they must be a vector, one for each entry");
   const Body& i = Access::body(indices);
-  if (!i.dtype.is_integer()) fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they must be integers (K::cast)");
+  if (!i.dtype.is_integer())
+    fail<TypeError>("sparse_coo: the indices are ", i.dtype, "; they must be integers (K::cast)");
   if (v.rank == 1 && i.rank == 2 && differ(v.dims[0], i.dims[0]))
     fail<ValueError>("sparse_coo: ", i.dims[0], " indices and ", v.dims[0], " values");
   return handle("sparse_coo", apply1(sparse_coo_op, {indices.to(cpu), shape}), values, shape);
@@ -272,12 +282,14 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, const Tensor& sha
 Tensor to_sparse(const Tensor& x) { return to_sparse(x, x); }
 Tensor to_sparse(const Tensor& x, const Tensor& mask) {
   // From a device comes a byte for each element.
-  Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_op, {seen}), shape = shape_of(x, int64);
+  Tensor seen = mask.device() == cpu ? mask : cast(mask, bool_).to(cpu), indices = apply1(sparse_nonzero_op, {seen}),
+         shape = shape_of(x, int64);
   return handle("to_sparse", indices, apply1(sparse_gather_op, {indices, shape, x}), shape);
 }
 
 Tensor to_dense(const Tensor& x) {
-  return apply1(sparse_to_dense_op, {&sparse_part(Access::body(x), kIndices), &sparse_part(Access::body(x), kValues), &sparse_part(Access::body(x), kDenseShape)});
+  return apply1(sparse_to_dense_op, {&sparse_part(Access::body(x), kIndices), &sparse_part(Access::body(x), kValues),
+                                     &sparse_part(Access::body(x), kDenseShape)});
 }
 
 Tensor with_known_dims(const TensorSpec& known, const Tensor& shape) {

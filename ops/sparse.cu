@@ -12,7 +12,8 @@ namespace {
 /// Calls f with that part of the indices, input 0; there are entries. `dense_shape`: the input that says it.
 template <class F>
 void with_index(const OpCall& call, int dense_shape, SparseView::Part part, F f) {
-  host_services().with_sparse_index(call, dense_shape, part, [](void* state, const SparseView& v) { (*static_cast<F*>(state))(v); }, &f);
+  host_services().with_sparse_index(
+      call, dense_shape, part, [](void* state, const SparseView& v) { (*static_cast<F*>(state))(v); }, &f);
 }
 bool no_entries(const OpCall& call) { return call.spec(0).dims[0] == 0; }
 
@@ -21,7 +22,8 @@ template <class T>
 __global__ void add_entries(SparseView v, const T* values, T* out) {
   for (std::int64_t i = Thread::first(); i < v.n; i += Thread::step()) {
     Wide<T> sum = Wide<T>(0);
-    for (std::int64_t k = v.starts[i]; k < v.starts[i + 1]; ++k) sum = static_cast<Wide<T>>(sum + load(values + v.order[k]));
+    for (std::int64_t k = v.starts[i]; k < v.starts[i + 1]; ++k)
+      sum = static_cast<Wide<T>>(sum + load(values + v.order[k]));
     store(out + v.elements[i], sum);
   }
 }
@@ -47,7 +49,8 @@ void run_gather(const OpCall& call) {
   with_index(call, 1, SparseView::kElements, [&](const SparseView& v) {
     for_size(call.out[0]->dtype.size(), [&](auto* p) {
       using T = std::remove_pointer_t<decltype(p)>;
-      launch(call.op.name, device_of(call.device), blocks_for(v.n), read_entries<T>, v, call.in[2].as<T>(), call.out_as<T>());
+      launch(call.op.name, device_of(call.device), blocks_for(v.n), read_entries<T>, v, call.in[2].as<T>(),
+             call.out_as<T>());
     });
   });
 }
@@ -77,7 +80,8 @@ __global__ void dot_lines(SparseView m, const T* values, const T* x, T* out, std
     const std::int64_t r = t / width, j = t - r * width;
     S sum = S(0);
     for (std::int64_t k = m.starts[r] + Team::rank(); k < m.starts[r + 1]; k += Team::kSize)
-      sum = P::add(static_cast<S>(load(values + (m.order ? m.order[k] : k))), static_cast<S>(load(x + m.others[k] * width + j)), sum);
+      sum = P::add(static_cast<S>(load(values + (m.order ? m.order[k] : k))),
+                   static_cast<S>(load(x + m.others[k] * width + j)), sum);
     sum = Team::fold(sum, Sum<S>());
     if (Team::rank() == 0) store(out + t, sum);
   }
@@ -90,7 +94,8 @@ __global__ void pair_products(SparseView m, const T* x, const T* y, T* out, std:
   for (std::int64_t k = Team::first(); k < m.count; k += Team::step()) {
     const T *a = x + m.places[2 * k] * width, *b = y + m.places[2 * k + 1] * width;
     S sum = S(0);
-    for (std::int64_t j = Team::rank(); j < width; j += Team::kSize) sum = P::add(static_cast<S>(load(a + j)), static_cast<S>(load(b + j)), sum);
+    for (std::int64_t j = Team::rank(); j < width; j += Team::kSize)
+      sum = P::add(static_cast<S>(load(a + j)), static_cast<S>(load(b + j)), sum);
     sum = Team::fold(sum, Sum<S>());
     if (Team::rank() == 0) store(out + k, sum);
   }
@@ -106,17 +111,19 @@ std::int64_t columns(const TensorSpec& x) { return x.rank > 1 ? x.dims[1] : 1; }
 void run_dot(const OpCall& call) {
   const std::int64_t width = columns(*call.out[0]);
   CudaBackend& device = device_of(call.device);
-  if (call.out[0]->numel() == 0 || no_entries(call)) return device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
-  with_index(call, 2, call.attrs.as<SparseDotAttrs>().transposed ? SparseView::kColumns : SparseView::kRows, [&](const SparseView& m) {
-    for_dtype<Domain::numbers>(call.out[0]->dtype, [&](auto* p) {
-      using T = std::remove_pointer_t<decltype(p)>;
-      with_members(width < 8 && m.count / m.n >= kWarp, [&](auto team) {
-        using Team = decltype(team);
-        launch(call.op.name, device, blocks_for(m.n * width * Team::kSize), dot_lines<Team, T>, m, call.in[1].as<T>(), call.in[3].as<T>(),
-               call.out_as<T>(), width);
-      });
-    });
-  });
+  if (call.out[0]->numel() == 0 || no_entries(call))
+    return device.zero(call.out[0]->data(), call.out[0]->bytes(), call.op.name);
+  with_index(call, 2, call.attrs.as<SparseDotAttrs>().transposed ? SparseView::kColumns : SparseView::kRows,
+             [&](const SparseView& m) {
+               for_dtype<Domain::numbers>(call.out[0]->dtype, [&](auto* p) {
+                 using T = std::remove_pointer_t<decltype(p)>;
+                 with_members(width < 8 && m.count / m.n >= kWarp, [&](auto team) {
+                   using Team = decltype(team);
+                   launch(call.op.name, device, blocks_for(m.n * width * Team::kSize), dot_lines<Team, T>, m,
+                          call.in[1].as<T>(), call.in[3].as<T>(), call.out_as<T>(), width);
+                 });
+               });
+             });
 }
 void run_products(const OpCall& call) {
   if (no_entries(call)) return;
@@ -126,15 +133,17 @@ void run_products(const OpCall& call) {
       using T = std::remove_pointer_t<decltype(p)>;
       with_members(width >= kWarp, [&](auto team) {
         using Team = decltype(team);
-        launch(call.op.name, device_of(call.device), blocks_for(m.count * Team::kSize), pair_products<Team, T>, m, call.in[2].as<T>(), call.in[3].as<T>(),
-               call.out_as<T>(), width);
+        launch(call.op.name, device_of(call.device), blocks_for(m.count * Team::kSize), pair_products<Team, T>, m,
+               call.in[2].as<T>(), call.in[3].as<T>(), call.out_as<T>(), width);
       });
     });
   });
 }
 
-const PluginKernel kernels[] = {
-    {"sparse_to_dense", run_to_dense}, {"sparse_gather", run_gather}, {"sparse_dot", run_dot}, {"sparse_products", run_products}};
+const PluginKernel kernels[] = {{"sparse_to_dense", run_to_dense},
+                                {"sparse_gather", run_gather},
+                                {"sparse_dot", run_dot},
+                                {"sparse_products", run_products}};
 
 }  // namespace
 

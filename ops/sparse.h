@@ -5,8 +5,8 @@
 
 namespace kassette {
 
-extern const OpDef sparse_coo_op, sparse_nonzero_op, sparse_to_dense_op, sparse_gather_op, sparse_dot_op, sparse_products_op,
-    sparse_concatenate_op;
+extern const OpDef sparse_coo_op, sparse_nonzero_op, sparse_to_dense_op, sparse_gather_op, sparse_dot_op,
+    sparse_products_op, sparse_concatenate_op;
 
 /// Indices (n, rank) of any integer dtype, values (n,), the dense shape as a 1-D tensor on the host. Checked: here as far as
 /// sizes are known, the rest when there are values.

@@ -15,7 +15,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 15;   // multiplications
+constexpr std::int64_t kGrain = 1 << 15;  // multiplications
 
 // Two rows are closed under differentiation. With A of entries v at (i, j), X and Y dense:
 //   sparse_dot       Y = A X, or A' X where transposed
@@ -33,18 +33,21 @@ SparseLoops<T> loops() {
 template <class T>
 struct IntegerLoops {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
-  static void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  static void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin,
+                  std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       T* to = out + r * width;
       std::fill_n(to, width, T(0));
       for (std::int64_t k = m.starts[r]; k < m.starts[r + 1]; ++k) {
         auto v = static_cast<U>(values[m.order ? m.order[k] : k]);
         const T* row = x + m.others[k] * width;
-        for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(static_cast<U>(to[j]) + v * static_cast<U>(row[j]));
+        for (std::int64_t j = 0; j < width; ++j)
+          to[j] = static_cast<T>(static_cast<U>(to[j]) + v * static_cast<U>(row[j]));
       }
     }
   }
-  static void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  static void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin,
+                       std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       const T *x = a + at[2 * k] * width, *y = b + at[2 * k + 1] * width;
       U sum = 0;
@@ -79,13 +82,15 @@ void with_loops(const OpCall& call, const int* inputs, F f) {
 TensorSpec matrix_shape(const OpCall& call, int i) {
   TensorSpec s;
   dims_from(call, i, &s);
-  if (s.rank >= 0 && s.rank != 2) fail<ValueError>("dot: a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
+  if (s.rank >= 0 && s.rank != 2)
+    fail<ValueError>("dot: a sparse tensor of shape ", s, "; products take matrices (K::to_dense)");
   if (s.rank < 0) s = TensorSpec(DType(), {kUnknown, kUnknown});
   return s;
 }
 void check_matrix(const OpCall& call, int i) {
   const TensorSpec& s = call.spec(i);
-  if (s.rank == 0 || s.rank > 2) fail<ValueError>("dot: a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
+  if (s.rank == 0 || s.rank > 2)
+    fail<ValueError>("dot: a dense operand of shape ", s, "; with a sparse matrix it must be a matrix or a vector");
 }
 /// A vector is a matrix of one column.
 std::int64_t dim(const TensorSpec& s, int i) { return s.rank < 0 ? kUnknown : i < s.rank ? s.dims[i] : 1; }
@@ -101,7 +106,7 @@ void dot_rule(const OpCall& call, TensorSpec* out) {
   TensorSpec a = matrix_shape(call, 2);
   check_matrix(call, 3);
   check_dtypes(values.dtype, x.dtype);
-  if (values.rank >= 0 && values.rank != 1)   // known only when a function is called
+  if (values.rank >= 0 && values.rank != 1)  // known only when a function is called
     fail<ValueError>("sparse_coo: values of shape ", values, "; they are a list, one for each entry");
   if (call.attrs.as<SparseDotAttrs>().transposed) std::swap(a.dims[0], a.dims[1]);
   if (differ(a.dims[1], dim(x, 0)))
@@ -132,9 +137,9 @@ void dot_kernel(const OpCall& call) {
       }
       return low;
     };
-    parallel_for(index.count() + lines.n, std::max<std::int64_t>(1, kGrain / width), [&](std::int64_t begin, std::int64_t end) {
-      loop.dot(m, values, x, to, width, line_at(begin), line_at(end));
-    });
+    parallel_for(
+        index.count() + lines.n, std::max<std::int64_t>(1, kGrain / width),
+        [&](std::int64_t begin, std::int64_t end) { loop.dot(m, values, x, to, width, line_at(begin), line_at(end)); });
   });
 }
 
@@ -167,8 +172,9 @@ void products_kernel(const OpCall& call) {
   const SparseIndex& index = SparseIndex::behind("dot", *call.in[0].body, matrix_shape(call, 1), made);
   constexpr int kInputs[] = {2, 3};
   with_loops(call, kInputs, [&](const auto& loop, const auto* x, const auto* y, auto* to) {
-    parallel_for(index.count(), std::max<std::int64_t>(1, kGrain / (width + 1)),
-                 [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
+    parallel_for(
+        index.count(), std::max<std::int64_t>(1, kGrain / (width + 1)),
+        [&](std::int64_t begin, std::int64_t end) { loop.products(index.at(0), x, y, to, width, begin, end); });
   });
 }
 void products_gradient(const VjpContext& r) {
@@ -182,17 +188,19 @@ void products_gradient(const VjpContext& r) {
 
 }  // namespace
 
-constinit const OpDef sparse_dot_op{.name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0101};
+constinit const OpDef sparse_dot_op{
+    .name = "sparse_dot", .rule = dot_rule, .cpu = dot_kernel, .vjp = dot_gradient, .saves_in = 0b1111, .host = 0b0101};
 constinit const OpDef sparse_products_op{.name = "sparse_products",
-                                          .rule = products_rule,
-                                          .cpu = products_kernel,
-                                          .vjp = products_gradient,
-                                          .saves_in = 0b1111,
-                                          .host = 0b0011};
+                                         .rule = products_rule,
+                                         .cpu = products_kernel,
+                                         .vjp = products_gradient,
+                                         .saves_in = 0b1111,
+                                         .host = 0b0011};
 
 Tensor sparse_dot(const Tensor& sparse, const Tensor& dense, bool transposed) {
   const Body& a = Access::body(sparse);
-  return apply1(sparse_dot_op, SparseDotAttrs{transposed}, {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
+  return apply1(sparse_dot_op, SparseDotAttrs{transposed},
+                {&sparse_part(a, kIndices), &sparse_part(a, kValues), &sparse_part(a, kDenseShape), dense});
 }
 
 }  // namespace kassette

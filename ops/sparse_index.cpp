@@ -12,7 +12,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;   // entries
+constexpr std::int64_t kGrain = 1 << 14;  // entries
 
 std::string place_text(const std::int64_t* at, int rank) {
   std::string s = "(";
@@ -22,10 +22,10 @@ std::string place_text(const std::int64_t* at, int rank) {
 
 }  // namespace
 
-SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape)
+SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
+                         const TensorSpec& shape)
     : memory_(std::move(memory)),
-      at_(reinterpret_cast<const std::int64_t*>(static_cast<const std::byte*>(memory_->data) + offset)),
-      count_(count),
+      at_(reinterpret_cast<const std::int64_t*>(static_cast<const std::byte*>(memory_->data) + offset)), count_(count),
       shape_(shape) {
   const int rank = shape.rank;
   std::atomic<std::int64_t> wrong{count};
@@ -35,8 +35,9 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
     for (std::int64_t k = begin; k < end; ++k) {
       const std::int64_t* place = at_ + k * rank;
       bool inside = true;
-      for (int i = 0; i < rank; ++i) inside &= static_cast<std::uint64_t>(place[i]) < static_cast<std::uint64_t>(shape.dims[i]);
-      if (!inside) {   // the first of all is reported, whichever thread is first
+      for (int i = 0; i < rank; ++i)
+        inside &= static_cast<std::uint64_t>(place[i]) < static_cast<std::uint64_t>(shape.dims[i]);
+      if (!inside) {  // the first of all is reported, whichever thread is first
         std::int64_t seen = wrong.load();
         while (k < seen && !wrong.compare_exchange_weak(seen, k)) {
         }
@@ -51,7 +52,8 @@ SparseIndex::SparseIndex(const char* what, Ref<Storage> memory, std::int64_t off
   rising_ = !falls;
 }
 
-Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape) {
+Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
+                              const TensorSpec& shape) {
   std::unique_ptr<SparseIndex> index(new SparseIndex(what, std::move(memory), offset, count, shape));
   const std::int64_t* data = index->at_;
   Ref<Storage> storage = Storage::borrow(data, count * shape.rank * std::int64_t(sizeof *data), {release, index.get()});
@@ -62,10 +64,12 @@ Ref<Storage> SparseIndex::own(const char* what, Ref<Storage> memory, std::int64_
 void SparseIndex::release(void* index) { delete static_cast<SparseIndex*>(index); }
 
 bool SparseIndex::is_for(const Body& indices, const TensorSpec& shape) const {
-  return shape_.same_shape(shape) && count_ == indices.dims[0] && at_ == reinterpret_cast<const std::int64_t*>(indices.data());
+  return shape_.same_shape(shape) && count_ == indices.dims[0] &&
+         at_ == reinterpret_cast<const std::int64_t*>(indices.data());
 }
 
-const SparseIndex& SparseIndex::behind(const char* what, const Body& indices, const TensorSpec& shape, std::unique_ptr<SparseIndex>& made) {
+const SparseIndex& SparseIndex::behind(const char* what, const Body& indices, const TensorSpec& shape,
+                                       std::unique_ptr<SparseIndex>& made) {
   const Storage& s = *indices.storage;
   if (s.kind == Storage::kBorrowed && s.owner->release == release) {
     const auto* index = static_cast<const SparseIndex*>(s.owner->state);
@@ -98,7 +102,8 @@ SparseElements SparseIndex::grouped() const {
   for (std::int64_t k = 0; k < count_; ++k) element[static_cast<std::size_t>(k)] = this->element(k);
   std::iota(order.begin(), order.end(), 0u);
   if (!std::is_sorted(element.begin(), element.end()))
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return element[a] < element[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return element[a] < element[b]; });
   SparseElements e;
   e.n = 0;
   auto begins = [&](std::size_t i) { return i == 0 || element[order[i]] != element[order[i - 1]]; };
@@ -145,7 +150,8 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
   }
   if (device == cpu || bytes == 0) return v;
   std::lock_guard<std::mutex> lock(mutex_);
-  auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.device == device && c.part == part; });
+  auto copy =
+      std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) { return c.device == device && c.part == part; });
   if (copy == copies_.end()) {
     const NotCaptured now(device_backend(device));
     Ref<Storage> memory = Storage::allocate(bytes, device);
@@ -156,7 +162,8 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
   auto moved = [&](auto*& p) {
     if (!p) return;
     std::ptrdiff_t offset = reinterpret_cast<const std::byte*>(p) - static_cast<const std::byte*>(from);
-    p = reinterpret_cast<std::remove_reference_t<decltype(p)>>(static_cast<const std::byte*>(copy->memory->data) + offset);
+    p = reinterpret_cast<std::remove_reference_t<decltype(p)>>(static_cast<const std::byte*>(copy->memory->data) +
+                                                               offset);
   };
   moved(v.places);
   moved(v.starts);
@@ -170,7 +177,8 @@ SparseView SparseIndex::on(Device device, SparseView::Part part) const {
 SparseLines SparseIndex::sorted(int axis) const {
   const int other = 1 - axis;
   if (count_ > UINT32_MAX || shape_.dims[other] > UINT32_MAX)
-    fail<ValueError>("dot: a sparse matrix of shape ", shape_text(shape_), " with ", count_, " entries; 2^32 is the most along an axis and of entries");
+    fail<ValueError>("dot: a sparse matrix of shape ", shape_text(shape_), " with ", count_,
+                     " entries; 2^32 is the most along an axis and of entries");
   SparseLines l;
   l.n = shape_.dims[axis];
   bool listed = axis == 0 && rising_;

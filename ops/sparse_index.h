@@ -13,20 +13,20 @@ namespace kassette {
 /// The entries of a matrix by one of its axes: those of line r are [starts[r], starts[r + 1]), in the order in which they were
 /// listed. Compressed rows for axis 0, compressed columns for axis 1.
 struct SparseLines {
-  std::int64_t n;                // lines
-  Ref<Storage> memory;           // starts, others and order, one after the other
+  std::int64_t n;       // lines
+  Ref<Storage> memory;  // starts, others and order, one after the other
   const std::int64_t* starts;
-  const std::uint32_t* others;   // per entry: its index along the other axis
-  const std::uint32_t* order;    // per entry: its place among the values; null where they are in this order already
+  const std::uint32_t* others;  // per entry: its index along the other axis
+  const std::uint32_t* order;   // per entry: its place among the values; null where they are in this order already
 };
 
 /// The entries by the element of the dense tensor that they are part of: those of elements[i] are [starts[i], starts[i + 1]) of
 /// `order`, in the order in which they were listed.
 struct SparseElements {
-  std::int64_t n;                 // elements that have entries
-  Ref<Storage> memory;            // starts, elements and order, one after the other
+  std::int64_t n;       // elements that have entries
+  Ref<Storage> memory;  // starts, elements and order, one after the other
   const std::int64_t* starts;
-  const std::int64_t* elements;   // row-major, rising
+  const std::int64_t* elements;  // row-major, rising
   const std::uint32_t* order;
 };
 
@@ -40,9 +40,11 @@ struct SparseElements {
 class SparseIndex {
  public:
   /// Takes over indices (count, rank) within the shape. Throws ValueError in the name of `what` for one that is out of range.
-  static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count, const TensorSpec& shape);
+  static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
+                          const TensorSpec& shape);
   /// What is behind an array of indices; made for the occasion, and put in `made`, where nothing is.
-  static const SparseIndex& behind(const char* what, const Body& indices, const TensorSpec& shape, std::unique_ptr<SparseIndex>& made);
+  static const SparseIndex& behind(const char* what, const Body& indices, const TensorSpec& shape,
+                                   std::unique_ptr<SparseIndex>& made);
 
   std::int64_t count() const { return count_; }
   int rank() const { return shape_.rank; }

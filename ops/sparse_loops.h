@@ -10,15 +10,17 @@ namespace kassette {
 struct SparseEntries {
   const std::int64_t* starts;
   const std::uint32_t* others;
-  const std::uint32_t* order;   // null: the values are in this order already
+  const std::uint32_t* order;  // null: the values are in this order already
 };
 
 template <class T>
 struct SparseLoops {
   /// Lines [begin, end) of the product with x, (others, width): each the sum of rows of x times the line's values.
-  void (*dot)(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin, std::int64_t end);
+  void (*dot)(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin,
+              std::int64_t end);
   /// out[k] = <row at[2 k] of a, row at[2 k + 1] of b> for k in [begin, end); rows of `width` elements.
-  void (*products)(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin, std::int64_t end);
+  void (*products)(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin,
+                   std::int64_t end);
 };
 struct SparseTable {
   SparseLoops<float> floats;

@@ -42,7 +42,8 @@ KASSETTE_FN void dot_columns(const Line<T>& line, const T* x, T* out, std::int64
 }
 
 template <class T>
-void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin,
+         std::int64_t end) {
   constexpr std::int64_t kWidth = Vec<T>::kWidth;
   for (std::int64_t r = begin; r < end; ++r) {
     const Line<T> line{m, values, m.starts[r], m.starts[r + 1]};
@@ -54,14 +55,16 @@ void dot(const SparseEntries& m, const T* values, const T* x, T* out, std::int64
     if (j + kWidth <= width) dot_columns<1>(line, x + j, to + j, width), j += kWidth;
     for (; j < width; ++j) {
       T sum = 0;
-      for (std::int64_t k = line.begin; k < line.end; ++k) sum = fma_one(line.value(k), x[line.m.others[k] * width + j], sum);
+      for (std::int64_t k = line.begin; k < line.end; ++k)
+        sum = fma_one(line.value(k), x[line.m.others[k] * width + j], sum);
       to[j] = sum;
     }
   }
 }
 
 template <class T>
-void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin, std::int64_t end) {
+void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin,
+              std::int64_t end) {
   using X = Vec<T>;
   using V = typename X::V;
   constexpr int kSums = 4;
@@ -72,7 +75,8 @@ void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64
     for (int i = 0; i < kSums; ++i) sum[i] = V(T(0));
     std::int64_t j = 0;
     for (; j + kStep <= width; j += kStep)
-      for (int i = 0; i < kSums; ++i) sum[i] = xsimd::fma(X::load(x + j + i * X::kWidth), X::load(y + j + i * X::kWidth), sum[i]);
+      for (int i = 0; i < kSums; ++i)
+        sum[i] = xsimd::fma(X::load(x + j + i * X::kWidth), X::load(y + j + i * X::kWidth), sum[i]);
     for (; j + X::kWidth <= width; j += X::kWidth) sum[0] = xsimd::fma(X::load(x + j), X::load(y + j), sum[0]);
     T total = 0;
     if (j > 0) {
@@ -89,6 +93,7 @@ void products(const std::int64_t* at, const T* a, const T* b, T* out, std::int64
 
 }  // namespace
 
-constinit const SparseTable KASSETTE_LEVEL_NAME(sparse_table){{dot<float>, products<float>}, {dot<double>, products<double>}};
+constinit const SparseTable KASSETTE_LEVEL_NAME(sparse_table){{dot<float>, products<float>},
+                                                              {dot<double>, products<double>}};
 
 }  // namespace kassette

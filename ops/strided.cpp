@@ -15,7 +15,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrainBytes = 3 << 16;   // bytes that are worth a thread
+constexpr std::int64_t kGrainBytes = 3 << 16;  // bytes that are worth a thread
 
 /// Drops axes of size 1, orders the rest by the stride that is written, large to small, and joins neighbours.
 Strided simplified(const Strided& l) {
@@ -174,7 +174,8 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
   constexpr std::int64_t kRows = 64 / sizeof(T), kColumns = 256 / sizeof(T), kSide = Square<T>::kSide;
   constexpr std::int64_t kAhead = 2 * kRows;
   // A square of bytes has 16 rows: more lines would be half written at once than the CPU combines before it writes them.
-  [[maybe_unused]] bool whole_lines = kSide <= 8 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 && to_stride % kRows == 0 && columns % kRows == 0 && rows % kSide == 0;
+  [[maybe_unused]] bool whole_lines = kSide <= 8 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
+                                      to_stride % kRows == 0 && columns % kRows == 0 && rows % kSide == 0;
   alignas(64) T buffer[kRows * kColumns];
   for (std::int64_t c = 0; c < columns; c += kColumns) {
     std::int64_t n = std::min(kColumns, columns - c);
@@ -188,8 +189,8 @@ void transpose_block(const T* from, std::int64_t from_stride, T* to, std::int64_
           prefetch_lines(corner + k * from_stride + kAhead, from_stride, kRows);
           for (std::int64_t i = 0; i < m; i += kSide)
             for (std::int64_t j = k; j < k + kRows; j += kSide)
-              Square<T>::template transpose<Square<T>::stream>(corner + j * from_stride + i, from_stride, to + (r + i) * to_stride + c + j,
-                                                               to_stride);
+              Square<T>::template transpose<Square<T>::stream>(corner + j * from_stride + i, from_stride,
+                                                               to + (r + i) * to_stride + c + j, to_stride);
         }
         continue;
       }
@@ -214,20 +215,22 @@ void copy_transposed(Strided s, int a, const T* from, T* to) {
   for (std::int64_t* axes : {s.dims, s.from, s.to}) std::rotate(axes + a, axes + a + 1, axes + last);
   std::int64_t rows = s.dims[last - 1], columns = s.dims[last], outer = 1;
   for (int i = 0; i < last - 1; ++i) outer *= s.dims[i];
-  constexpr std::int64_t kStrip = 1024 / sizeof(T);   // rows that one step takes: whole lines of what is read
+  constexpr std::int64_t kStrip = 1024 / sizeof(T);  // rows that one step takes: whole lines of what is read
   std::int64_t strips = (rows + kStrip - 1) / kStrip;
   std::int64_t strip_bytes = std::min(rows, kStrip) * columns * static_cast<std::int64_t>(sizeof(T));
   bool stream = outer * rows * columns * static_cast<std::int64_t>(sizeof(T)) >= kStreamBytes;
   auto* block = stream ? transpose_block<T> : transpose_small<T>;
-  parallel_for(outer * strips, std::max<std::int64_t>(1, kGrainBytes / strip_bytes), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end; ++at) {
-      std::int64_t strip = at % strips;
-      walk(s, 2, at / strips, at / strips + 1, [&](std::int64_t f, std::int64_t t) {
-        std::int64_t r = strip * kStrip;
-        block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1], std::min(kStrip, rows - r), columns);
-      });
-    }
-  });
+  parallel_for(outer * strips, std::max<std::int64_t>(1, kGrainBytes / strip_bytes),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t at = begin; at < end; ++at) {
+                   std::int64_t strip = at % strips;
+                   walk(s, 2, at / strips, at / strips + 1, [&](std::int64_t f, std::int64_t t) {
+                     std::int64_t r = strip * kStrip;
+                     block(from + f + r, s.from[last], to + t + r * s.to[last - 1], s.to[last - 1],
+                           std::min(kStrip, rows - r), columns);
+                   });
+                 }
+               });
 }
 
 template <int kColumns, class T>
@@ -282,7 +285,8 @@ void copy_elements(const Strided& s, const std::byte* from_bytes, std::byte* to_
     return;
   }
   parallel_for(outer, std::max<std::int64_t>(1, kGrainBytes / (n * kSize)), [&](std::int64_t begin, std::int64_t end) {
-    walk(s, 1, begin, end, [&](std::int64_t f, std::int64_t t) { copy_run(from + f, s.from[last], to + t, s.to[last], n); });
+    walk(s, 1, begin, end,
+         [&](std::int64_t f, std::int64_t t) { copy_run(from + f, s.from[last], to + t, s.to[last], n); });
   });
 }
 

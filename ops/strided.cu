@@ -36,7 +36,7 @@ constexpr int kTile = 32, kTileRows = kThreads / kTile;
 /// The last two axes are transposed: neighbours are read along the one and written along the other, by way of a tile.
 template <class T>
 __global__ void copy_tiles(Strided l, std::int64_t n_tiles, const T* from, T* to) {
-  __shared__ T tile[kTile][kTile + 1];   // one more: a column's elements are in different banks
+  __shared__ T tile[kTile][kTile + 1];  // one more: a column's elements are in different banks
   const int last = l.rank - 1, x = threadIdx.x % kTile, y = threadIdx.x / kTile;
   const std::int64_t rows = l.dims[last - 1], columns = l.dims[last];
   const std::int64_t across = (columns + kTile - 1) / kTile, down = (rows + kTile - 1) / kTile;
@@ -44,9 +44,10 @@ __global__ void copy_tiles(Strided l, std::int64_t n_tiles, const T* from, T* to
     const std::int64_t c0 = t % across * kTile, r0 = t / across % down * kTile;
     std::int64_t at_from = 0, at_to = 0;
     locate(l, last - 1, static_cast<std::uint64_t>(t / across / down), at_from, at_to);
-    __syncthreads();   // the tile before has been written
+    __syncthreads();  // the tile before has been written
     for (int j = y; j < kTile; j += kTileRows)
-      if (r0 + x < rows && c0 + j < columns) tile[j][x] = from[at_from + (r0 + x) * l.from[last - 1] + (c0 + j) * l.from[last]];
+      if (r0 + x < rows && c0 + j < columns)
+        tile[j][x] = from[at_from + (r0 + x) * l.from[last - 1] + (c0 + j) * l.from[last]];
     __syncthreads();
     for (int j = y; j < kTile; j += kTileRows)
       if (r0 + j < rows && c0 + x < columns) to[at_to + (r0 + j) * l.to[last - 1] + (c0 + x) * l.to[last]] = tile[x][j];
@@ -102,7 +103,8 @@ void copy_strided(CudaBackend& device, const Strided& layout, const void* from, 
     T* t = static_cast<T*>(to);
     if (tiles) {
       const std::int64_t rows = l.dims[l.rank - 2], columns = l.dims[l.rank - 1];
-      const std::int64_t n_tiles = n / (rows * columns) * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
+      const std::int64_t n_tiles =
+          n / (rows * columns) * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
       launch("copy", device, blocks_for(n_tiles * kThreads), copy_tiles<T>, l, n_tiles, f, t);
     } else if (n <= 0x7fffffff) {
       launch("copy", device, blocks_for(n), copy_each<T, std::uint32_t>, l, n, f, t);

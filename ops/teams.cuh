@@ -21,8 +21,8 @@ inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
 /// Some axes of a tensor, neighbours joined.
 struct Walk {
   int rank = 0;
-  std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};   // as whole() in ops/moving.cuh
-  Divider by[kMaxRank];   // the dims
+  std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};  // as whole() in ops/moving.cuh
+  Divider by[kMaxRank];                                             // the dims
   void push(std::int64_t size, std::int64_t stride) {
     n *= size;
     if (size == 1) return;
@@ -113,7 +113,7 @@ struct Block {
   __device__ static V fold(V v, Fold f) {
     __shared__ V of_warp[kThreads / kWarp];
     v = Warp::fold(v, f);
-    __syncthreads();   // nobody still reads what the last fold left
+    __syncthreads();  // nobody still reads what the last fold left
     if (Warp::rank() == 0) of_warp[threadIdx.x / kWarp] = v;
     __syncthreads();
     v = of_warp[0];
@@ -170,7 +170,8 @@ struct Sum {
 /// NaN wins.
 template <class C>
 struct Max {
-  C identity = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+  C identity =
+      std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
   __device__ C operator()(C a, C b) const { return a != a ? a : b > a || b != b ? b : a; }
 };
 
@@ -185,7 +186,7 @@ template <class C>
 struct SumExp {
   Exponentials<C> identity{-std::numeric_limits<C>::infinity(), C(0)};
   __device__ Exponentials<C> operator()(const Exponentials<C>& a, const Exponentials<C>& b) const {
-    if (a.sum == C(0)) return b;   // nothing but -inf so far
+    if (a.sum == C(0)) return b;  // nothing but -inf so far
     if (b.sum == C(0)) return a;
     Exponentials<C> e{Max<C>()(a.max, b.max), C(0)};
     const C shift = e.shift();
@@ -194,7 +195,8 @@ struct SumExp {
   }
 };
 template <class C, int n>
-__device__ Exponentials<C> take(const SumExp<C>& fold, const Exponentials<C>& value, const C (&values)[n], unsigned valid) {
+__device__ Exponentials<C> take(const SumExp<C>& fold, const Exponentials<C>& value, const C (&values)[n],
+                                unsigned valid) {
   const Max<C> larger;
   Exponentials<C> e = fold.identity;
 #pragma unroll

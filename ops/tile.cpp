@@ -16,7 +16,8 @@ namespace {
 std::int64_t times_dim(const char* op, std::int64_t n, std::int64_t times, const TensorSpec& x) {
   std::int64_t product;
   if (n < 0) return kUnknown;
-  if (__builtin_mul_overflow(n, times, &product)) fail<ValueError>(op, ": ", n, " elements of ", x, " ", times, " times are too many to address");
+  if (__builtin_mul_overflow(n, times, &product))
+    fail<ValueError>(op, ": ", n, " elements of ", x, " ", times, " times are too many to address");
   return product;
 }
 
@@ -38,10 +39,12 @@ void sum_copies(const OpCall& call, const Strided& kept, const Strided& copies) 
     int last = kept.rank - 1;
     std::int64_t run = kept.rank ? kept.dims[last] : 1, stride = kept.rank ? kept.from[last] : 1;
     std::int64_t blocks = (run + kBlock - 1) / kBlock, rows = out.numel() / run;
-    std::int64_t grain = std::max<std::int64_t>(1, (1 << 14) / (std::min(run, kBlock) * std::max<std::int64_t>(1, n_copies)));
+    std::int64_t grain =
+        std::max<std::int64_t>(1, (1 << 14) / (std::min(run, kBlock) * std::max<std::int64_t>(1, n_copies)));
     parallel_for(rows * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t at = begin; at < end; ++at) {
-        std::int64_t row = at / blocks, first = at % blocks * kBlock, n = std::min(kBlock, run - first), base = first * stride;
+        std::int64_t row = at / blocks, first = at % blocks * kBlock, n = std::min(kBlock, run - first),
+                     base = first * stride;
         for (std::int64_t i = last - 1, rest = row; i >= 0; --i) {
           base += rest % kept.dims[i] * kept.from[i];
           rest /= kept.dims[i];
@@ -79,7 +82,8 @@ void repeat_layout(const TensorSpec& small, std::int64_t times, int axis, Stride
   std::int64_t strides[kMaxRank], inner = 1;
   row_strides(small, strides);
   for (int i = axis + 1; i < small.rank; ++i) inner *= small.dims[i];
-  for (int i = 0; i < small.rank; ++i) kept.push(small.dims[i], i <= axis ? strides[i] * times : strides[i], strides[i]);
+  for (int i = 0; i < small.rank; ++i)
+    kept.push(small.dims[i], i <= axis ? strides[i] * times : strides[i], strides[i]);
   copies.push(times, inner, 0);
 }
 
@@ -93,7 +97,8 @@ void unreduce(const OpCall& call, const Strided& kept, const Strided& copies) {
 
 void repeat_kernel(const OpCall& call) {
   Strided kept, copies;
-  repeat_layout(call.spec(0), call.attrs.as<RepeatAttrs>().times, place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, call.spec(0)), kept, copies);
+  repeat_layout(call.spec(0), call.attrs.as<RepeatAttrs>().times,
+                place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, call.spec(0)), kept, copies);
   unreduce(call, kept, copies);
 }
 void repeat_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
@@ -105,7 +110,8 @@ void like_rule(const OpCall& call, TensorSpec* out) {
 void repeat_grad_kernel(const OpCall& call) {
   Strided kept, copies;
   const TensorSpec& small = *call.out[0];
-  repeat_layout(small, call.attrs.as<RepeatAttrs>().times, place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, small), kept, copies);
+  repeat_layout(small, call.attrs.as<RepeatAttrs>().times,
+                place_axis("repeat_elements", call.attrs.as<RepeatAttrs>().axis, small), kept, copies);
   sum_copies(call, kept, copies);
 }
 void repeat_grad_gradient(const VjpContext& r) { r.din(0) = apply1(repeat_op, r.attrs, {r.dy()}); }
@@ -116,7 +122,8 @@ void tile_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
   DimValues times = read_dims(call, 1);
   for (int i = 0; i < times.rank; ++i)
-    if (!times.is_unknown(i) && times.at[i] < 0) fail<ValueError>("tile: ", x, " by ", times, ": factors must not be negative");
+    if (!times.is_unknown(i) && times.at[i] < 0)
+      fail<ValueError>("tile: ", x, " by ", times, ": factors must not be negative");
   out->set(x);
   if (x.rank < 0) return;
   if (times.rank > x.rank)
@@ -134,7 +141,8 @@ void tile_layout(const TensorSpec& small, const TensorSpec& large, Strided& kept
   row_strides(small, to);
   for (int i = 0; i < small.rank; ++i) {
     kept.push(small.dims[i], from[i], to[i]);
-    if (small.dims[i] && large.dims[i] != small.dims[i]) copies.push(large.dims[i] / small.dims[i], from[i] * small.dims[i], 0);
+    if (small.dims[i] && large.dims[i] != small.dims[i])
+      copies.push(large.dims[i] / small.dims[i], from[i] * small.dims[i], 0);
   }
 }
 
@@ -182,27 +190,47 @@ void broadcast_to_gradient(const VjpContext& r) { r.din(0) = sum_to_like(r.dy(),
 
 }  // namespace
 
-constinit const OpDef repeat_op{.name = "repeat_elements", .rule = repeat_rule, .cpu = repeat_kernel, .vjp = repeat_gradient, .cuda = repeat_kernel};
-constinit const OpDef repeat_grad_like_op{
-    .name = "repeat_grad_like", .rule = like_rule, .cpu = repeat_grad_kernel, .vjp = repeat_grad_gradient, .shape_only = 2, .cuda = repeat_grad_kernel};
-constinit const OpDef tile_op{.name = "tile", .rule = tile_rule, .cpu = tile_kernel, .vjp = tile_gradient, .saves_in = 2, .host = 2, .cuda = tile_kernel};
+constinit const OpDef repeat_op{.name = "repeat_elements",
+                                .rule = repeat_rule,
+                                .cpu = repeat_kernel,
+                                .vjp = repeat_gradient,
+                                .cuda = repeat_kernel};
+constinit const OpDef repeat_grad_like_op{.name = "repeat_grad_like",
+                                          .rule = like_rule,
+                                          .cpu = repeat_grad_kernel,
+                                          .vjp = repeat_grad_gradient,
+                                          .shape_only = 2,
+                                          .cuda = repeat_grad_kernel};
+constinit const OpDef tile_op{.name = "tile",
+                              .rule = tile_rule,
+                              .cpu = tile_kernel,
+                              .vjp = tile_gradient,
+                              .saves_in = 2,
+                              .host = 2,
+                              .cuda = tile_kernel};
 /// Inputs: dy, the factors, and what was tiled.
 constinit const OpDef tile_grad_like_op{.name = "tile_grad_like",
-                                         .rule = like_rule,
-                                         .cpu = tile_grad_kernel,
-                                         .vjp = tile_grad_gradient,
-                                         .saves_in = 2,
-                                         .shape_only = 4,
-                                         .host = 2,
-                                         .cuda = tile_grad_kernel};
-constinit const OpDef broadcast_to_op{
-    .name = "broadcast_to", .rule = broadcast_to_rule, .cpu = broadcast_to_kernel, .vjp = broadcast_to_gradient, .host = 2, .cuda = broadcast_to_kernel};
+                                        .rule = like_rule,
+                                        .cpu = tile_grad_kernel,
+                                        .vjp = tile_grad_gradient,
+                                        .saves_in = 2,
+                                        .shape_only = 4,
+                                        .host = 2,
+                                        .cuda = tile_grad_kernel};
+constinit const OpDef broadcast_to_op{.name = "broadcast_to",
+                                      .rule = broadcast_to_rule,
+                                      .cpu = broadcast_to_kernel,
+                                      .vjp = broadcast_to_gradient,
+                                      .host = 2,
+                                      .cuda = broadcast_to_kernel};
 
 Tensor repeat_elements(const Tensor& x, std::int64_t times, int axis) {
   if (times < 1) fail<ValueError>("repeat_elements: rep ", times, "; it must be at least 1");
   return apply1(repeat_op, RepeatAttrs{times, axis}, {x});
 }
 Tensor tile(const Tensor& x, const Dims& times) { return apply1(tile_op, {x, dims_tensor(times, "tile")}); }
-Tensor broadcast_to(const Tensor& x, const Dims& shape) { return apply1(broadcast_to_op, {x, dims_tensor(shape, "broadcast_to")}); }
+Tensor broadcast_to(const Tensor& x, const Dims& shape) {
+  return apply1(broadcast_to_op, {x, dims_tensor(shape, "broadcast_to")});
+}
 
 }  // namespace kassette

@@ -24,7 +24,6 @@ struct TransferAttrs {
   bool non_blocking;
 };
 
-
 void kernel(const OpCall& call) {
   Body& out = *call.out[0];
   const Body& in = *call.in[0].body;
@@ -37,9 +36,10 @@ void kernel(const OpCall& call) {
     backend_of(in.device).copy_to_host(out.data(), call.in[0].data, bytes);
   } else if (in.device != cpu) {
     device_backend(to).copy_from(device_backend(in.device), out.data(), call.in[0].data, bytes);
-  } else if (bytes == out.dtype.size()) {   // a number
+  } else if (bytes == out.dtype.size()) {  // a number
     fill_elements(to, out.data(), 1, call.in[0].data, out.dtype.size());
-  } else if (call.attrs.as<TransferAttrs>().non_blocking && in.storage) {   // a variable's value, which is elsewhere, may be another one by now
+  } else if (call.attrs.as<TransferAttrs>().non_blocking &&
+             in.storage) {  // a variable's value, which is elsewhere, may be another one by now
     Ref<Storage> held = in.storage;
     const Owner keep{[](void* storage) { Ref<Storage>::adopt(static_cast<Storage*>(storage)); }, held.release()};
     device_backend(to).copy_from_host_later(out.data(), call.in[0].data, bytes, keep);
@@ -57,7 +57,7 @@ struct Numbers {
   std::map<void*, std::map<std::pair<int, std::uint64_t>, Tensor>> held;
 };
 Numbers& numbers() {
-  static Numbers* all = new Numbers;   // never destroyed: the device may be gone before static objects are
+  static Numbers* all = new Numbers;  // never destroyed: the device may be gone before static objects are
   return *all;
 }
 
@@ -71,7 +71,7 @@ Tensor scalar_on(const Body& scalar, Device device) {
   Numbers& n = numbers();
   std::lock_guard<std::mutex> lock(n.mutex);
   auto& held = n.held[backend_of(device).stream()];
-  if (held.size() == Numbers::kMost) held.clear();   // what tensors still use stays with them
+  if (held.size() == Numbers::kMost) held.clear();  // what tensors still use stays with them
   Tensor& t = held[{scalar.dtype.code(), bits}];
   if (!t.defined()) t = Access::wrap(scalar).to(device);
   return t;
@@ -95,7 +95,7 @@ Tensor Tensor::to(Device device, ToOptions options) const {
   if (!device.given()) fail<ValueError>("to: no device given; there are 'cpu' and 'cuda:N'");
   if (device == this->device()) return *this;
   if (is_sparse(*this)) return with_values(*this, sparse_part(*this, kValues).to(device, options));
-  backend_of(device);   // an absent device is said here, on symbolic tensors too
+  backend_of(device);  // an absent device is said here, on symbolic tensors too
   Tensor out = apply1(to_op, TransferAttrs{device, options.non_blocking}, {*this});
   Access::body(out).device = device;
   return out;
@@ -118,16 +118,18 @@ Tensor pin_memory(const Tensor& x) {
   auto pinned = std::make_unique<Pinned>(Pinned{device_moves().allocate_pinned(bytes), bytes});
   if (!pinned->data) fail<MemoryError>("pin_memory: ", bytes, " bytes cannot be pinned");
   const Value value = concrete_value(Access::body(here), "pin_memory");
-  std::memcpy(pinned->data, static_cast<std::byte*>(value.storage->data) + value.offset, static_cast<std::size_t>(bytes));
+  std::memcpy(pinned->data, static_cast<std::byte*>(value.storage->data) + value.offset,
+              static_cast<std::size_t>(bytes));
   Body out;
   out.set(b);
   out.device = cpu;
-  out.storage = Storage::borrow(pinned->data, bytes, {[](void* state) {
-                                                        std::unique_ptr<Pinned> held(static_cast<Pinned*>(state));
-                                                        device_moves().release_pinned(held->data, held->bytes);
-                                                      },
-                                                      pinned.get()});
-  static_cast<void>(pinned.release());   // the storage owns it
+  out.storage = Storage::borrow(pinned->data, bytes,
+                                {[](void* state) {
+                                   std::unique_ptr<Pinned> held(static_cast<Pinned*>(state));
+                                   device_moves().release_pinned(held->data, held->bytes);
+                                 },
+                                 pinned.get()});
+  static_cast<void>(pinned.release());  // the storage owns it
   return Access::wrap(std::move(out));
 }
 

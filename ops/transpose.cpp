@@ -13,7 +13,9 @@ struct PermuteAttrs {
   AxisList pattern;
 };
 
-int source_axis(const PermuteAttrs& attrs, int rank, int i) { return attrs.reversed ? rank - 1 - i : attrs.pattern.at[i]; }
+int source_axis(const PermuteAttrs& attrs, int rank, int i) {
+  return attrs.reversed ? rank - 1 - i : attrs.pattern.at[i];
+}
 
 void rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec& x = call.spec(0);
@@ -58,7 +60,8 @@ void kernel(const OpCall& call) {
   row_strides(x, from);
   row_strides(out, to);
   Strided layout;
-  for (int i = 0; i < out.rank; ++i) layout.push(out.dims[i], from[source_axis(call.attrs.as<PermuteAttrs>(), x.rank, i)], to[i]);
+  for (int i = 0; i < out.rank; ++i)
+    layout.push(out.dims[i], from[source_axis(call.attrs.as<PermuteAttrs>(), x.rank, i)], to[i]);
   copy_strided(call.device, layout, call.in[0].data, out.data(), x.dtype.size());
 }
 
@@ -73,12 +76,14 @@ void gradient(const VjpContext& r) { r.din(0) = apply1(permute_op, inverse(r.att
 [[noreturn]] void fail_pattern(const Axes& pattern) {
   std::string axes;
   for (int i = 0; i < pattern.size_; ++i) axes += text(i ? ", " : "", pattern.axes_[i]);
-  fail<ValueError>("permute_dimensions: pattern (", axes, ") is not a permutation of the axes 0 to ", pattern.size_ - 1);
+  fail<ValueError>("permute_dimensions: pattern (", axes, ") is not a permutation of the axes 0 to ",
+                   pattern.size_ - 1);
 }
 
 }  // namespace
 
-constinit const OpDef permute_op{.name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
+constinit const OpDef permute_op{
+    .name = "permute_dimensions", .rule = rule, .cpu = kernel, .vjp = gradient, .traits = kView, .cuda = kernel};
 
 Tensor permute(const Tensor& x, const Axes& pattern) {
   if (pattern.size_ < 0) fail<ValueError>("permute_dimensions: the pattern is None; it must list every axis");
@@ -92,8 +97,6 @@ Tensor permute(const Tensor& x, const Axes& pattern) {
   }
   return apply1(permute_op, attrs, {x});
 }
-Tensor transpose(const Tensor& x) {
-  return apply1(permute_op, PermuteAttrs{.reversed = true, .pattern = {}}, {x});
-}
+Tensor transpose(const Tensor& x) { return apply1(permute_op, PermuteAttrs{.reversed = true, .pattern = {}}, {x}); }
 
 }  // namespace kassette

@@ -24,9 +24,9 @@ const LoopSet* find(DType dtype) {
   if (dtype == float64) return &KASSETTE_PICK(unary_table).f64[i];
   if (dtype.is_float()) return nullptr;
   if constexpr (Op::takes != Domain::floats) {
-    static constexpr LoopSet sets[] = {
-        {{integer_loop<Op, std::uint8_t>}}, {{integer_loop<Op, std::uint16_t>}}, {{integer_loop<Op, std::int8_t>}},
-        {{integer_loop<Op, std::int16_t>}}, {{integer_loop<Op, std::int32_t>}},  {{integer_loop<Op, std::int64_t>}}};
+    static constexpr LoopSet sets[] = {{{integer_loop<Op, std::uint8_t>}}, {{integer_loop<Op, std::uint16_t>}},
+                                       {{integer_loop<Op, std::int8_t>}},  {{integer_loop<Op, std::int16_t>}},
+                                       {{integer_loop<Op, std::int32_t>}}, {{integer_loop<Op, std::int64_t>}}};
     return &sets[dtype.code() - DType::kUint8];
   }
   return nullptr;
@@ -79,7 +79,9 @@ Tensor softplus(const Tensor& x) { return unary<Softplus>(x); }
 Tensor round(const Tensor& x) { return unary<Round>(x); }
 Tensor relu(const Tensor& x) { return unary<Relu>(x); }
 Tensor leaky_relu(const Tensor& x, double alpha) { return unary<LeakyRelu>(x, alpha); }
-Tensor general_relu(const Tensor& x, double alpha, double top, double bend) { return unary<GeneralRelu>(x, alpha, top, bend); }
+Tensor general_relu(const Tensor& x, double alpha, double top, double bend) {
+  return unary<GeneralRelu>(x, alpha, top, bend);
+}
 Tensor elu(const Tensor& x, double alpha) { return unary<Elu>(x, alpha); }
 Tensor hard_sigmoid(const Tensor& x) { return unary<HardSigmoid>(x); }
 Tensor clip(const Tensor& x, double low, double high) { return unary<Clip>(x, low, high); }

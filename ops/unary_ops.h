@@ -14,13 +14,13 @@ namespace kassette {
 #define KASSETTE_NO_GRADIENT
 #else
 /// dy is the cotangent, x() and y() the input and the output, p the params; only what the op reads has a value.
-#define KASSETTE_GRADIENT(expression)                                          \
-  static void gradient(const VjpContext& r) {                                      \
-    [[maybe_unused]] const Tensor& dy = r.dy();                                 \
-    [[maybe_unused]] auto x = [&] { return r.in(0); };                         \
-    [[maybe_unused]] auto y = [&] { return r.out(); };                         \
-    [[maybe_unused]] const Params p = params_of(r.attrs);                       \
-    r.din(0) = (expression);                                                   \
+#define KASSETTE_GRADIENT(expression) \
+  static void gradient(const VjpContext& r) { \
+    [[maybe_unused]] const Tensor& dy = r.dy(); \
+    [[maybe_unused]] auto x = [&] { return r.in(0); }; \
+    [[maybe_unused]] auto y = [&] { return r.out(); }; \
+    [[maybe_unused]] const Params p = params_of(r.attrs); \
+    r.din(0) = (expression); \
   }
 /// Cuts the path: gradients through the op are None.
 #define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
@@ -44,7 +44,7 @@ struct Abs {
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::abs(x);
   }
-  KASSETTE_GRADIENT(dy * sign(x()))
+  KASSETTE_GRADIENT(dy* sign(x()))
 };
 /// Zeros keep their sign, NaN stays.
 struct Sign {
@@ -74,7 +74,7 @@ struct Sqrt {
   static constexpr unsigned reads = Reads::x + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
-    return m::sqrt(m::select(x < V(0), V(0), x) + V(0));   // -0 + 0 is 0, so that 1 / y is inf there
+    return m::sqrt(m::select(x < V(0), V(0), x) + V(0));  // -0 + 0 is 0, so that 1 / y is inf there
   }
   KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
 };
@@ -87,7 +87,7 @@ struct Rsqrt {
   KASSETTE_FN static V value(const V& x, const Params& p) {
     return V(1) / m::sqrt(x + m::number<V>(p.x));
   }
-  KASSETTE_GRADIENT(dy * (y() * square(y()) * -0.5))
+  KASSETTE_GRADIENT(dy*(y() * square(y()) * -0.5))
 };
 struct Exp {
   static constexpr const char* name = "exp";
@@ -148,7 +148,7 @@ struct Sin {
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::sin(x);
   }
-  KASSETTE_GRADIENT(dy * cos(x()))
+  KASSETTE_GRADIENT(dy* cos(x()))
 };
 struct Cos {
   static constexpr const char* name = "cos";
@@ -158,7 +158,7 @@ struct Cos {
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::cos(x);
   }
-  KASSETTE_GRADIENT(-(dy * sin(x())))
+  KASSETTE_GRADIENT(-(dy* sin(x())))
 };
 struct Tanh {
   static constexpr const char* name = "tanh";
@@ -168,7 +168,7 @@ struct Tanh {
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::tanh(x);
   }
-  KASSETTE_GRADIENT(dy * (1.0 - square(y())))
+  KASSETTE_GRADIENT(dy*(1.0 - square(y())))
 };
 struct Sigmoid {
   static constexpr const char* name = "sigmoid";
@@ -178,7 +178,7 @@ struct Sigmoid {
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::sigmoid(x);
   }
-  KASSETTE_GRADIENT(dy * (y() * (1.0 - y())))
+  KASSETTE_GRADIENT(dy*(y() * (1.0 - y())))
 };
 /// log(1 + exp(x)), where neither side overflows or cancels.
 struct Softplus {
@@ -189,7 +189,7 @@ struct Softplus {
   KASSETTE_FN static V value(const V& x, const Params&) {
     return m::select(x < V(0), V(0), x) + m::log1p(m::exp(-m::abs(x)));
   }
-  KASSETTE_GRADIENT(dy * sigmoid(x()))
+  KASSETTE_GRADIENT(dy* sigmoid(x()))
 };
 struct Softsign {
   static constexpr const char* name = "softsign";
@@ -232,7 +232,7 @@ struct LeakyRelu {
   KASSETTE_FN static V value(const V& x, const Params& p) {
     return m::select(x > V(0), x, x * m::number<V>(p.x));
   }
-  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * p.x))
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* p.x))
 };
 /// min(x, p.y) from p.z on, p.x * (x - p.z) below it; with a top, what is negative above a negative p.z is 0. Below it there is
 /// nothing, not 0 * (x - p.z), where p.x is 0: inf - inf has no say. The gradient passes at p.z and at the top (specification 3.2), not
@@ -256,7 +256,12 @@ struct GeneralRelu {
 #ifndef KASSETTE_DEVICE_CODE
   static Tensor bent(const Tensor& dy, const Tensor& x, const Params& p) {
     Tensor above = dy;
-    if (has_top(p)) above = where(logical_and(p.z > 0 ? greater_equal(x, p.z) : p.z < 0 ? greater_equal(x, 0.0) : greater(x, 0.0), less_equal(x, p.y)), dy, 0.0);
+    if (has_top(p))
+      above = where(logical_and(p.z > 0   ? greater_equal(x, p.z)
+                                : p.z < 0 ? greater_equal(x, 0.0)
+                                          : greater(x, 0.0),
+                                less_equal(x, p.y)),
+                    dy, 0.0);
     if (p.x == 0) return where(less(x, p.z), 0.0, above);
     return where(less(x, p.z), dy * p.x, above);
   }
@@ -272,7 +277,7 @@ struct Elu {
     return m::select(x > V(0), x, m::expm1(x) * m::number<V>(p.x));
   }
   // At 0 the slope is that of the left side, and the curvature that of the right: none, as in TensorFlow.
-  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy * (exp(where(greater_equal(x(), 0.0), 0.0, x())) * p.x)))
+  KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy*(exp(where(greater_equal(x(), 0.0), 0.0, x())) * p.x)))
 };
 /// 0.2 * x + 0.5 between 0 and 1. The gradient passes at the bounds too.
 struct HardSigmoid {
@@ -298,7 +303,7 @@ struct Clip {
   }
   KASSETTE_GRADIENT(where(logical_and(greater_equal(x(), p.x), less_equal(x(), p.y)), dy, 0.0))
 };
-using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh, Sigmoid, Softplus, Softsign, Round,
-                        Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>;
+using UnaryOps = OpList<Negative, Abs, Sign, Square, Sqrt, Rsqrt, Exp, Expm1, Log, Logit, Log1p, Sin, Cos, Tanh,
+                        Sigmoid, Softplus, Softsign, Round, Relu, LeakyRelu, GeneralRelu, Elu, HardSigmoid, Clip>;
 
 }  // namespace kassette

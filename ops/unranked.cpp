@@ -17,7 +17,7 @@ constexpr int kShapeOfX = 2, kShapeOfY = 3;
 struct Unranked {
   static constexpr const char* attrs_name = "unranked_product";
   User user;
-  std::int32_t x_axis, y_axis;   // of batch_dot
+  std::int32_t x_axis, y_axis;  // of batch_dot
   struct Parts {
     Part first, second, result;
   } parts;
@@ -80,14 +80,16 @@ Tensor product(const Tensor& x, const Tensor& y, User user, int x_axis, int y_ax
 }  // namespace
 
 constinit const OpDef unranked_product_op{.name = "unranked_product",
-                                           .rule = rule,
-                                           .cpu = run,
-                                           .vjp = vjp,
-                                           .saves_in = 3,
-                                           .shape_only = 1u << kShapeOfX | 1u << kShapeOfY,
-                                           .cuda = run_on_device};
+                                          .rule = rule,
+                                          .cpu = run,
+                                          .vjp = vjp,
+                                          .saves_in = 3,
+                                          .shape_only = 1u << kShapeOfX | 1u << kShapeOfY,
+                                          .cuda = run_on_device};
 
 Tensor unranked_dot(const Tensor& x, const Tensor& y) { return product(x, y, User::dot, 0, 0); }
-Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) { return product(x, y, User::batch_dot, x_axis, y_axis); }
+Tensor unranked_batch_dot(const Tensor& x, const Tensor& y, int x_axis, int y_axis) {
+  return product(x, y, User::batch_dot, x_axis, y_axis);
+}
 
 }  // namespace kassette

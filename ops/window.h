@@ -8,9 +8,9 @@
 namespace kassette {
 
 enum class Padding : std::uint8_t {
-  valid,    // no padding
-  same,     // out = ceil(n / stride); of the zeros, the odd one stands at the end
-  causal    // zeros before the first element alone: output t reads nothing after t * stride
+  valid,  // no padding
+  same,   // out = ceil(n / stride); of the zeros, the odd one stands at the end
+  causal  // zeros before the first element alone: output t reads nothing after t * stride
 };
 
 /// A window of `size` taps, `dilation` elements apart, which moves by `stride`. All are at least 1.
@@ -64,12 +64,24 @@ constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t 
   assert(w.stride == 1 || w.dilation == 1);
   const std::int64_t before = w.before(in);
   if (w.stride == 1)
-    return {.results = in, .step = 1, .start = before - (w.size - 1) * w.dilation, .taps = w.size, .tap_step = w.dilation,
-            .weight_start = w.size - 1, .weight_step = -1};
+    return {.results = in,
+            .step = 1,
+            .start = before - (w.size - 1) * w.dilation,
+            .taps = w.size,
+            .tap_step = w.dilation,
+            .weight_start = w.size - 1,
+            .weight_step = -1};
   const std::int64_t tap = (phase + before) % w.stride, at = (phase + before) / w.stride;
   const std::int64_t taps = tap < w.size ? ceil_div(w.size - tap, w.stride) : 0;
-  return {.results = in > phase ? ceil_div(in - phase, w.stride) : 0, .step = 1, .start = at - (taps - 1), .taps = taps, .tap_step = 1,
-          .out_start = phase, .out_step = w.stride, .weight_start = tap + w.stride * (taps - 1), .weight_step = -w.stride};
+  return {.results = in > phase ? ceil_div(in - phase, w.stride) : 0,
+          .step = 1,
+          .start = at - (taps - 1),
+          .taps = taps,
+          .tap_step = 1,
+          .out_start = phase,
+          .out_step = w.stride,
+          .weight_start = tap + w.stride * (taps - 1),
+          .weight_step = -w.stride};
 }
 
 }  // namespace kassette

@@ -11,7 +11,8 @@ struct Geometry {
   std::int64_t batch, c_in, c_out, in[3], out[3], before[3];
   bool channels_first, depthwise;
 
-  explicit Geometry(const ConvShape& s) : batch(s.batch), c_in(s.c_in), c_out(s.c_out), channels_first(s.channels_first), depthwise(s.depthwise) {
+  explicit Geometry(const ConvShape& s)
+      : batch(s.batch), c_in(s.c_in), c_out(s.c_out), channels_first(s.channels_first), depthwise(s.depthwise) {
     for (int d = 0; d < 3; ++d) {
       window[d] = s.window[d];
       in[d] = s.in[d];
@@ -32,7 +33,9 @@ struct Geometry {
   KASSETTE_FN std::int64_t x_step() const { return channels_first ? in_points() : 1; }
   KASSETTE_FN std::int64_t y_step() const { return channels_first ? out_points() : 1; }
   /// The kernel between input channel c and output channel f.
-  KASSETTE_FN std::int64_t w_at(std::int64_t tap, std::int64_t c, std::int64_t f) const { return depthwise ? tap * c_out + f : (tap * c_in + c) * c_out + f; }
+  KASSETTE_FN std::int64_t w_at(std::int64_t tap, std::int64_t c, std::int64_t f) const {
+    return depthwise ? tap * c_out + f : (tap * c_in + c) * c_out + f;
+  }
 
   /// f(tap, point of x) for the taps of the window at a point of the results that are no padding, in their order.
   template <class F>

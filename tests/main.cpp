@@ -27,7 +27,7 @@ struct Counts {
 
 Counts counts;
 std::string skipping;                    // the reason; empty where the test runs
-std::map<std::string, int> why_skipped;   // reasons, with how many tests each
+std::map<std::string, int> why_skipped;  // reasons, with how many tests each
 
 #if KASSETTE_CATCH2 >= 3
 using ListenerBase = Catch::EventListenerBase;
@@ -36,7 +36,7 @@ using ListenerBase = Catch::TestEventListenerBase;
 #endif
 
 std::optional<Settings> before_test;
-int left_changed = 0;                     // tests that left a setting changed
+int left_changed = 0;  // tests that left a setting changed
 
 #if KASSETTE_CATCH2 >= 3
 const std::string& name_of(const Catch::TestCaseStats& stats) { return stats.testInfo->name; }
@@ -73,7 +73,8 @@ class Counter : public ListenerBase {
       before_test->restore();
       ++left_changed;
     }
-    if (stats.totals.testCases.failed > 0) std::printf("\"%s\" failed with %s\n", name_of(stats).c_str(), seed_in_use().c_str());
+    if (stats.totals.testCases.failed > 0)
+      std::printf("\"%s\" failed with %s\n", name_of(stats).c_str(), seed_in_use().c_str());
     if (stats.totals.testCases.failed > 0 || !change.empty()) {
       ++counts.failed;
     } else if (!skipping.empty()) {
@@ -96,7 +97,8 @@ CATCH_REGISTER_LISTENER(Counter)
 void skip(const std::string& reason) { skipping = reason; }
 
 void print_counts() {
-  for (const auto& [reason, tests] : why_skipped) std::printf("skipped: %s (%d test%s)\n", reason.c_str(), tests, tests == 1 ? "" : "s");
+  for (const auto& [reason, tests] : why_skipped)
+    std::printf("skipped: %s (%d test%s)\n", reason.c_str(), tests, tests == 1 ? "" : "s");
   std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
 }
 
@@ -135,7 +137,7 @@ int main(int argc, char** argv) {
   setenv("KERAS_HOME", home.c_str(), 1);
   choose_cuda();
   unsetenv("KERAS_BACKEND");
-  kassette::set_print_sink([](const char*) {});   // the sweeps print thousands of tensors
+  kassette::set_print_sink([](const char*) {});  // the sweeps print thousands of tensors
   kassette::test::start_shadow();
   int result = kassette::test::end_shadow(Catch::Session().run(argc, argv));
   kassette::test::print_counts();

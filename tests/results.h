@@ -52,13 +52,17 @@ inline std::vector<double> numbers(std::size_t n, std::uint64_t seed) {
 }
 /// A float64 constant, and a float64 variable.
 inline Tensor f64(const std::vector<double>& v, const Dims& shape) { return backend::constant(v, "float64", shape); }
-inline Tensor var64(const std::vector<double>& v, const Dims& shape) { return backend::variable(f64(v, shape), "float64"); }
+inline Tensor var64(const std::vector<double>& v, const Dims& shape) {
+  return backend::variable(f64(v, shape), "float64");
+}
 
 /// Checks that each number is within `relative` times the expected one of it, or within `absolute`.
-inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double relative, double absolute) {
+inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double relative,
+                        double absolute) {
   REQUIRE(got.size() == expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const double off = std::abs(got[i] - expected[i]), bound = std::isinf(expected[i]) ? 0 : std::max(absolute, relative * std::abs(expected[i]));
+    const double off = std::abs(got[i] - expected[i]),
+                 bound = std::isinf(expected[i]) ? 0 : std::max(absolute, relative * std::abs(expected[i]));
     INFO("element " << i << ": " << got[i] << ", expected " << expected[i]);
     CHECK((got[i] == expected[i] || off <= bound));
   }

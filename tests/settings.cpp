@@ -41,8 +41,8 @@ std::string text(const PrintOptions& options) {
 }
 std::string text(const FastPathThresholds& t) {
   std::ostringstream os;
-  os << t.chain_part << ' ' << t.long_chunks << ' ' << t.fetched << ' ' << t.loop_chain_row << ' ' << t.loop_chain << ' ' << t.loop_chain_part << ' '
-     << t.function_node << ' ' << t.given_up << " off " << t.off;
+  os << t.chain_part << ' ' << t.long_chunks << ' ' << t.fetched << ' ' << t.loop_chain_row << ' ' << t.loop_chain
+     << ' ' << t.loop_chain_part << ' ' << t.function_node << ' ' << t.given_up << " off " << t.off;
   return os.str();
 }
 template <class T>
@@ -72,7 +72,7 @@ Settings Settings::now() {
   s.counts_fast_paths = fast_path_counts.on;
   s.initialises_variables = K::initialises_variables();
   s.environment = test::environment();
-  s.configured = own_engine();   // asking for the rest would read keras.json
+  s.configured = own_engine();  // asking for the rest would read keras.json
   if (!s.configured) return s;
   s.floatx = K::floatx().name();
   s.backend = K::backend().c_str();
@@ -102,7 +102,7 @@ void Settings::restore() const {
   K::set_image_data_format(data_format);
   K::set_epsilon(epsilon);
   if (test::learning_phase() != learning_phase) {
-    if (learning_phase < 0) K::clear_session();   // the one way to no phase; uids begin again too
+    if (learning_phase < 0) K::clear_session();  // the one way to no phase; uids begin again too
     else K::set_learning_phase(learning_phase);
   }
 }
@@ -142,7 +142,7 @@ std::string Settings::change() const {
 }
 
 void seed_draws(const std::string& test_name) {
-  std::uint64_t seed = 0xcbf29ce484222325u ^ seed_of_environment();   // FNV-1a
+  std::uint64_t seed = 0xcbf29ce484222325u ^ seed_of_environment();  // FNV-1a
   for (unsigned char c : test_name) seed = (seed ^ c) * 0x100000001b3u;
   set_random_seed(seed);
 }

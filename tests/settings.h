@@ -20,15 +20,15 @@ struct Settings {
   Level level = {};
   LogLevel log = {};
   bool allow_tf32 = false;
-  std::int64_t memory_limit = 0;   // that of the CPU
+  std::int64_t memory_limit = 0;  // that of the CPU
   std::int64_t checkpoint_steps = 0;
   PrintOptions print;
   FastPathThresholds fast_paths;
   bool counts_fast_paths = false;
-  bool configured = false;   // keras.json has been read; before that the next five have no value
+  bool configured = false;  // keras.json has been read; before that the next five have no value
   std::string floatx, backend, data_format;
   double epsilon = 0;
-  int learning_phase = -1;   // -1: not set
+  int learning_phase = -1;  // -1: not set
   bool initialises_variables = true;
   std::map<std::string, std::string> environment;
 
@@ -64,7 +64,9 @@ class Threads {
 /// The memory limit of a device for a scope.
 class MemoryLimit {
  public:
-  explicit MemoryLimit(std::int64_t bytes, Device device = cpu) : device_(device), before_(memory_stats(device).limit) { set_memory_limit(bytes, device); }
+  explicit MemoryLimit(std::int64_t bytes, Device device = cpu) : device_(device), before_(memory_stats(device).limit) {
+    set_memory_limit(bytes, device);
+  }
   ~MemoryLimit() { set_memory_limit(before_, device_); }
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;

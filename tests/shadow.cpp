@@ -2,7 +2,7 @@
 // compiled loop is also recorded, there and back, and each eager backward pass is also run expanded; bits are compared, the sign of
 // zero apart. Where bodies of control flow are sums of their own in one way and are not in the other, gradients are compared within
 // rounding. A request to interrupt ends either way, and is passed on: who made it makes no second one. What a test itself checks does not count then, for some count nodes, bytes or calls: the program fails by differences alone.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES   // of Catch2 2: its listeners
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // of Catch2 2: its listeners
 #include "tests/shadow.h"
 
 #include <algorithm>
@@ -58,7 +58,8 @@ class Comparing final : public Shadow {
     try {
       got = plan.run(args);
     } catch (const std::exception& e) {
-      if (thrown.empty() && !plan.has_effects() && !has_bodies(plan)) differs(kWays[0], std::string("throws ") + e.what() + "; op by op it does not");
+      if (thrown.empty() && !plan.has_effects() && !has_bodies(plan))
+        differs(kWays[0], std::string("throws ") + e.what() + "; op by op it does not");
       throw;
     }
     if (thrown.empty()) compare(kWays[0], 0, got, wanted, has_bodies(plan) ? 1e-10 : 0);
@@ -75,7 +76,7 @@ class Comparing final : public Shadow {
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception&) {
-      return {};   // the pass itself says so
+      return {};  // the pass itself says so
     }
   }
   void after_pass(const Tensors& before, const Tensors& gradients) override {
@@ -87,7 +88,8 @@ class Comparing final : public Shadow {
     const Inside in(*this);
     Scoped<bool> on(context().recording, true), eager(context().symbolic, false);
     try {
-      compare(which, 1, results, recorded(), 1e-12);   // a state that is an output as well, and nested bodies, have sums of another order
+      compare(which, 1, results, recorded(),
+              1e-12);  // a state that is an output as well, and nested bodies, have sums of another order
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception& e) {
@@ -118,14 +120,15 @@ class Comparing final : public Shadow {
 
   static bool has_bodies(const Plan& plan) {
     const auto& steps = plan.program().steps;
-    return std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == &call_op || s.op == &deferred_op; });
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const Step& s) { return s.op == &call_op || s.op == &deferred_op; });
   }
   /// As it is now: a variable may change.
   static Tensor value_of(const Tensor& t) {
     const Body& b = Access::body(t);
     if (b.storage || b.symbolic() || !b.node) return t;
     Tensor now = detached(b);
-    if (!Access::body(now).storage) throw std::runtime_error("a variable has no value");   // which reading it would say
+    if (!Access::body(now).storage) throw std::runtime_error("a variable has no value");  // which reading it would say
     return now;
   }
 
@@ -148,7 +151,7 @@ class Comparing final : public Shadow {
   }
   /// What the elements of `got` are not; empty where all are the same.
   static std::string difference(const Tensor& got, const Tensor& wanted, double near) {
-    if (!got.defined() || !wanted.defined()) return "";   // None and zeros: tests say which
+    if (!got.defined() || !wanted.defined()) return "";  // None and zeros: tests say which
     const Value x = read_value(Access::body(got)), y = read_value(Access::body(wanted));
     const Body &a = Access::body(got), &b = Access::body(wanted);
     if (!x.storage || !y.storage) return "";
@@ -165,7 +168,8 @@ class Comparing final : public Shadow {
       if (!same_element(p + i * size, q + i * size, a.dtype, within)) {
         const auto at = static_cast<std::size_t>(i);
         char numbers[80];
-        std::snprintf(numbers, sizeof numbers, ": %.17g, not %.17g", got.to_vector<double>()[at], wanted.to_vector<double>()[at]);
+        std::snprintf(numbers, sizeof numbers, ": %.17g, not %.17g", got.to_vector<double>()[at],
+                      wanted.to_vector<double>()[at]);
         return "element " + std::to_string(i) + " of " + std::to_string(n) + numbers;
       }
     return "";
@@ -174,7 +178,8 @@ class Comparing final : public Shadow {
     ++compared_[way];
     if (got.size() != wanted.size()) return differs(what, "another number of results");
     for (std::int64_t i = 0; i < got.size(); ++i)
-      if (std::string d = difference(got[i], wanted[i], near); !d.empty()) return differs(what, "result " + std::to_string(i) + ", " + d);
+      if (std::string d = difference(got[i], wanted[i], near); !d.empty())
+        return differs(what, "result " + std::to_string(i) + ", " + d);
   }
   void differs(const char* what, const std::string& how) {
     ++differences_;

@@ -45,7 +45,8 @@ inline std::set<std::string> declared_functions() {
     const std::string text = text_of(path);
     const std::size_t from = text.find("namespace backend {");
     if (from == std::string::npos) continue;
-    for (std::sregex_iterator at(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), declaration), end; at != end; ++at)
+    for (std::sregex_iterator at(text.begin() + static_cast<std::ptrdiff_t>(from), text.end(), declaration), end;
+         at != end; ++at)
       names.insert((*at)[1]);
   }
   return names;

@@ -75,8 +75,7 @@ inline void torture(TortureForward forward, TortureBatch batch) {
       // In training the masks are drawn anew: two calls differ, and loss and gradient of one call belong together: along
       // the gradient of the regulariser alone that cannot be seen, so the draws are pinned by their keys being shared.
       bool differs = false;
-      for (int k = 0; k < 8 && !differs; ++k)
-        differs = number(t.probe({in, 1})[0]) != number(t.probe({in, 1})[0]);
+      for (int k = 0; k < 8 && !differs; ++k) differs = number(t.probe({in, 1})[0]) != number(t.probe({in, 1})[0]);
       CHECK(differs);
     }
     // Adam, computed by hand beside it.
@@ -112,7 +111,7 @@ inline void torture(TortureForward forward, TortureBatch batch) {
     CHECK(number(t.count) == 53);
   }
   auto after = kassette::totals();
-  CHECK(after.live_nodes - before.live_nodes <= 1);   // the learning phase's symbol
+  CHECK(after.live_nodes - before.live_nodes <= 1);  // the learning phase's symbol
   CHECK(after.saved_bytes == before.saved_bytes);
 }
 

@@ -27,7 +27,7 @@ char program[4096];
 
 struct Frames {
   int count = 0;
-  char addresses[kMaxFrames][2 + 16 + 1];   // in the file, as text: 0x...
+  char addresses[kMaxFrames][2 + 16 + 1];  // in the file, as text: 0x...
 };
 
 _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
@@ -44,7 +44,8 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
 // "file:line" with a file of whoever wrote the script, not of a library; the line is `?` where there is no debug information.
 bool is_own(const char* file) {
   const char* line = std::strrchr(file, ':');
-  return line && line[1] >= '1' && line[1] <= '9' && std::strncmp(file, "/usr/", 5) != 0 && !std::strstr(file, "/include/");
+  return line && line[1] >= '1' && line[1] <= '9' && std::strncmp(file, "/usr/", 5) != 0 &&
+         !std::strstr(file, "/include/");
 }
 
 // The innermost line of a file of the user's, "file:line: "; nothing where it is not known. The tool that knows debug
@@ -55,7 +56,8 @@ void write_place(char* place, std::size_t size) {
   _Unwind_Backtrace(add_frame, &frames);
   int ends[2];
   if (frames.count == 0 || ::pipe(ends) != 0) return;
-  char* arguments[kMaxFrames + 5] = {const_cast<char*>("addr2line"), const_cast<char*>("-i"), const_cast<char*>("-e"), program};
+  char* arguments[kMaxFrames + 5] = {const_cast<char*>("addr2line"), const_cast<char*>("-i"), const_cast<char*>("-e"),
+                                     program};
   for (int i = 0; i < frames.count; ++i) arguments[4 + i] = frames.addresses[i];
   // Not fork: it runs the handlers that libraries register for it.
   pid_t child = ::vfork();
@@ -70,7 +72,8 @@ void write_place(char* place, std::size_t size) {
   ::close(ends[1]);
   static char text[1 << 16];
   std::size_t filled = 0;
-  for (ssize_t got; filled + 1 < sizeof text && (got = ::read(ends[0], text + filled, sizeof text - 1 - filled)) > 0;) filled += std::size_t(got);
+  for (ssize_t got; filled + 1 < sizeof text && (got = ::read(ends[0], text + filled, sizeof text - 1 - filled)) > 0;)
+    filled += std::size_t(got);
   ::close(ends[0]);
   if (child > 0) ::waitpid(child, nullptr, 0);
   text[filled] = 0;
@@ -100,7 +103,7 @@ void limit_time() {
 }
 
 void flush() {
-  std::ios_base::Init streams;   // the exception may be one of a constructor before main
+  std::ios_base::Init streams;  // the exception may be one of a constructor before main
   std::cout.flush();
   std::wcout.flush();
   std::clog.flush();
@@ -111,7 +114,8 @@ void write_line(const char* place, const char* what) {
   char line[8192], rank[32] = "";
   // One of several ranks says which: what mpirun sets.
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
-    if (const char* number = std::getenv(name); number && !rank[0]) std::snprintf(rank, sizeof rank, "rank %.20s: ", number);
+    if (const char* number = std::getenv(name); number && !rank[0])
+      std::snprintf(rank, sizeof rank, "rank %.20s: ", number);
   int length = std::snprintf(line, sizeof line - 1, "%s%s%s", rank, place[0] ? place : "kassette: run: ", what);
   length = length < int(sizeof line) - 1 ? length : int(sizeof line) - 2;
   for (int i = 0; i < length; ++i)
@@ -159,14 +163,14 @@ void on_signal(int number) {
   flush();
   static char place[4200];
   write_place(place, sizeof place);
-  const char* what = number == SIGSEGV ? "segmentation fault: an address that is not valid, or a recursion without end"
+  const char* what = number == SIGSEGV  ? "segmentation fault: an address that is not valid, or a recursion without end"
                      : number == SIGBUS ? "bus error: as by a mapped file that was cut short"
                      : number == SIGFPE ? "arithmetic error: as by dividing an integer by 0"
                      : number == SIGILL ? "illegal instruction"
                                         : "aborted";
   write_line(place, what);
   ::alarm(0);
-  ::raise(number);   // as without us: the exit code is the signal's
+  ::raise(number);  // as without us: the exit code is the signal's
 }
 
 __attribute__((constructor(101))) void install() {
@@ -179,7 +183,7 @@ __attribute__((constructor(101))) void install() {
           code_begin = base + part.p_vaddr;
           code_end = code_begin + part.p_memsz;
         }
-        return 1;   // the program is the first
+        return 1;  // the program is the first
       },
       nullptr);
   ssize_t length = ::readlink("/proc/self/exe", program, sizeof program - 1);

@@ -28,8 +28,7 @@ void forward_and_back(const std::string& name, const std::vector<Sizes>& shapes,
   const std::string layout = format == "channels_last" ? ".cl" : ".cf";
   auto operands = [=] {
     Tensors all;
-    for (const Sizes& shape : shapes)
-      all.push_back(centred(all.empty() ? arranged(shape, format) : shape));
+    for (const Sizes& shape : shapes) all.push_back(centred(all.empty() ? arranged(shape, format) : shape));
     return all;
   };
   row(name + "_f" + layout, [=] { return [=, in = operands()] { Tensor y = f(in); }; });
@@ -47,9 +46,8 @@ void convolutions(const std::string& format) {
     return o;
   };
   auto conv2d = [=](const std::string& name, const Sizes& x, const Sizes& kernel, int stride) {
-    forward_and_back("conv." + name, {x, kernel}, format, [=](const Tensors& in) {
-      return K::conv2d(in[0], in[1], options(stride, "same"));
-    });
+    forward_and_back("conv." + name, {x, kernel}, format,
+                     [=](const Tensors& in) { return K::conv2d(in[0], in[1], options(stride, "same")); });
   };
   conv2d("c3x3_56x64", {8, 56, 56, 64}, {3, 3, 64, 64}, 1);
   conv2d("c3x3_56x64_n1", {1, 56, 56, 64}, {3, 3, 64, 64}, 1);
@@ -66,9 +64,8 @@ void convolutions(const std::string& format) {
   forward_and_back("conv.c3d_k3", {{2, 16, 56, 56, 16}, {3, 3, 3, 16, 32}}, format,
                    [=](const Tensors& in) { return K::conv3d(in[0], in[1], options(1, "same")); });
   const Sizes enlarged = arranged({8, 56, 56, 32}, format);
-  forward_and_back("conv.t4x4_28x64", {{8, 28, 28, 64}, {4, 4, 32, 64}}, format, [=](const Tensors& in) {
-    return K::conv2d_transpose(in[0], in[1], enlarged, options(2, "same"));
-  });
+  forward_and_back("conv.t4x4_28x64", {{8, 28, 28, 64}, {4, 4, 32, 64}}, format,
+                   [=](const Tensors& in) { return K::conv2d_transpose(in[0], in[1], enlarged, options(2, "same")); });
 }
 
 void pooling(const std::string& format) {

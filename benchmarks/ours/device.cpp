@@ -13,12 +13,12 @@ namespace {
 
 /// Sizes of the rows.
 struct Scale {
-  int side;       // of a square of numbers: 64 MB, more than the L2 cache of a GPU
-  int images, pixels;   // of a batch of images of 64 channels
-  int classes, features, picked;   // of a table of rows, and how many are picked
+  int side;                       // of a square of numbers: 64 MB, more than the L2 cache of a GPU
+  int images, pixels;             // of a batch of images of 64 channels
+  int classes, features, picked;  // of a table of rows, and how many are picked
   int products;
-  int batch;      // of the convolutional network
-  int times;      // of the LSTM
+  int batch;  // of the convolutional network
+  int times;  // of the LSTM
   int adam;
   int adds;
 };
@@ -63,7 +63,8 @@ void elementwise(const Scale& s) {
   row("ew.add_f16", [=] {
     return [a = K::cast(numbers(n), "float16"), b = K::cast(numbers(n), "float16")] { Tensor c = a + b; };
   }).moved = 1.5 * kFloat * n;
-  row("ew.cast_f32_f16", [=] { return [a = numbers(n)] { Tensor c = K::cast(a, "float16"); }; }).moved = 1.5 * kFloat * n;
+  row("ew.cast_f32_f16", [=] { return [a = numbers(n)] { Tensor c = K::cast(a, "float16"); }; }).moved =
+      1.5 * kFloat * n;
   row("ew.bias", [=] {
     return [=, a = numbers({s.side, s.side}), b = numbers(s.side)] { Tensor c = a + b; };
   }).moved = 2 * kFloat * n;
@@ -87,17 +88,24 @@ void reductions(const Scale& s) {
   read("long_rows", {16, n / 16}, {1});
   read("nchw", {s.side / 64, 64, 8, s.side / 8}, {0, 2, 3});
   row("red.max_rows", [=] { return [a = numbers({s.side, s.side})] { Tensor c = K::max(a, 1); }; }).moved = kFloat * n;
-  row("red.argmax_rows", [=] { return [a = numbers({s.side, s.side})] { Tensor c = K::argmax(a, 1); }; }).moved = kFloat * n;
-  row("red.cumsum", [=] { return [a = numbers({s.side, s.side})] { Tensor c = K::cumsum(a, 1); }; }).moved = 2 * kFloat * n;
+  row("red.argmax_rows", [=] {
+    return [a = numbers({s.side, s.side})] { Tensor c = K::argmax(a, 1); };
+  }).moved = kFloat * n;
+  row("red.cumsum", [=] {
+    return [a = numbers({s.side, s.side})] { Tensor c = K::cumsum(a, 1); };
+  }).moved = 2 * kFloat * n;
   row("red.cumsum_all", [=] { return [a = numbers(n)] { Tensor c = K::cumsum(a, 0); }; }).moved = 2 * kFloat * n;
 }
 
 void layers(const Scale& s) {
   const int n = s.side * s.side;
-  row("nn.softmax", [=] { return [a = numbers({s.side, s.side})] { Tensor c = K::softmax(a); }; }).moved = 2 * kFloat * n;
+  row("nn.softmax", [=] {
+    return [a = numbers({s.side, s.side})] { Tensor c = K::softmax(a); };
+  }).moved = 2 * kFloat * n;
   row("nn.sparse_ce_fb", [=] {
     Tensor z = K::variable(numbers({s.side, s.side})), t = K::cast(numbers(s.side) * (s.side - 1) / 1.2, "int32");
-    return [=] { Tensors g = K::gradients(K::mean(K::sparse_categorical_crossentropy(t, z, /*from_logits=*/true)), {z}); };
+    return
+        [=] { Tensors g = K::gradients(K::mean(K::sparse_categorical_crossentropy(t, z, /*from_logits=*/true)), {z}); };
   });
   auto normalise = [=](const std::string& layout, const Sizes& shape, std::vector<int> axes) {
     double elements = 1;
@@ -106,10 +114,14 @@ void layers(const Scale& s) {
       return [=, x = numbers(shape), scale = K::ones({64}), offset = K::zeros({64})] {
         Tensor y = K::normalize_batch_in_training(x, scale, offset, axes).normalized;
       };
-    }).moved = 3 * kFloat * elements;   // two reads and a write
+    }).moved = 3 * kFloat * elements;  // two reads and a write
     row("nn.bn_fb" + layout, [=] {
-      Tensor x = K::variable(numbers(shape)), scale = K::variable(K::ones({64})), offset = K::variable(K::zeros({64})), dy = numbers(shape);
-      return [=] { Tensors g = K::gradients(K::sum(K::normalize_batch_in_training(x, scale, offset, axes).normalized * dy), {x, scale, offset}); };
+      Tensor x = K::variable(numbers(shape)), scale = K::variable(K::ones({64})), offset = K::variable(K::zeros({64})),
+             dy = numbers(shape);
+      return [=] {
+        Tensors g = K::gradients(K::sum(K::normalize_batch_in_training(x, scale, offset, axes).normalized * dy),
+                                 {x, scale, offset});
+      };
     });
   };
   normalise(".cl", {s.images, s.pixels, s.pixels, 64}, {0, 1, 2});
@@ -125,7 +137,8 @@ void indexing(const Scale& s) {
     return [w = numbers({s.classes, s.features}), i = places()] { Tensor y = K::gather(w, i); };
   }).moved = 2 * picked;
   row("idx.gather_b", [=] {
-    Tensor w = K::variable(numbers({s.classes, s.features})), y = K::sum(K::gather(w, places()) * numbers({s.picked, s.features}));
+    Tensor w = K::variable(numbers({s.classes, s.features})),
+           y = K::sum(K::gather(w, places()) * numbers({s.picked, s.features}));
     return [=] { Tensors g = K::gradients(y, {w}); };
   });
   row("idx.transpose", [=] {
@@ -143,7 +156,9 @@ void products(const Scale& s) {
       return [=] { Tensor c = K::dot(a, a); };
     });
   row("mm.batched", [=] {
-    return [a = numbers({s.products / 4, 128, 128}), b = numbers({s.products / 4, 128, 128})] { Tensor c = K::batch_dot(a, b, {2, 1}); };
+    return [a = numbers({s.products / 4, 128, 128}), b = numbers({s.products / 4, 128, 128})] {
+      Tensor c = K::batch_dot(a, b, {2, 1});
+    };
   });
 }
 
@@ -184,26 +199,30 @@ void steps(const Scale& s) {
     Cnn net(s.batch);
     return [net, f = net.function()] { Tensors out = f({net.x, net.labels}); };
   });
-  row("train.adam.fn", [=] {
-    return [f = K::symbolic([=] { return Adam(s.adam).function(); })()] { Tensors out = f({}); };
-  });
+  row("train.adam.fn",
+      [=] { return [f = K::symbolic([=] { return Adam(s.adam).function(); })()] { Tensors out = f({}); }; });
 }
 
 /// What an op costs the host, since the device has next to nothing to do.
 void small(const Scale& s) {
   auto repeated = [=](const std::string& name, auto setup) {
-    row("small." + name, [=] {
-      return [=, operation = setup()]() mutable {
-        for (int i = 0; i < s.adds; ++i) operation();
-      };
-    }, s.adds);
+    row(
+        "small." + name,
+        [=] {
+          return [=, operation = setup()]() mutable {
+            for (int i = 0; i < s.adds; ++i) operation();
+          };
+        },
+        s.adds);
   };
   repeated("add", [] { return [a = numbers(4), b = numbers(4)] { Tensor c = a + b; }; });
   repeated("add_tracked", [] { return [a = K::variable(numbers(4)), b = numbers(4)] { Tensor c = a + b; }; });
   repeated("sum", [] { return [a = numbers(4)] { Tensor c = K::sum(a); }; });
   repeated("matmul", [] { return [a = numbers({2, 2}), b = numbers({2, 2})] { Tensor c = K::dot(a, b); }; });
   repeated("add_mul_sum_fb", [] {
-    return [a = K::variable(numbers(4)), b = numbers(4), c = numbers(4)] { Tensors g = K::gradients(K::sum((a + b) * c), {a}); };
+    return [a = K::variable(numbers(4)), b = numbers(4), c = numbers(4)] {
+      Tensors g = K::gradients(K::sum((a + b) * c), {a});
+    };
   });
 }
 
@@ -211,6 +230,6 @@ void small(const Scale& s) {
 
 void device_rows(bool tiny) {
   const Scale& s = tiny ? kTiny : kFull;
-  bench::finish = [one = K::ones({1})] { one.to("cpu"); };   // a copy to the host waits for all that was asked before it
+  bench::finish = [one = K::ones({1})] { one.to("cpu"); };  // a copy to the host waits for all that was asked before it
   copies(s), elementwise(s), reductions(s), layers(s), indexing(s), products(s), convolutions(s), steps(s), small(s);
 }

@@ -26,11 +26,19 @@ int call(const char* name, Arguments... arguments) {
 
 /// Numbers of enum CUdevice_attribute, which NVIDIA keeps from version to version.
 constexpr std::pair<const char*, int> kAttributes[] = {
-    {"compute_major", 75},         {"compute_minor", 76},           {"multiprocessors", 16},
-    {"clock_khz", 13},             {"memory_clock_khz", 36},        {"memory_bus_bits", 37},
-    {"l2_bytes", 38},              {"ecc", 32},                     {"threads_per_block", 1},
-    {"threads_per_multiprocessor", 39},                             {"registers_per_multiprocessor", 82},
-    {"shared_bytes_per_multiprocessor", 81},                        {"shared_bytes_per_block_at_most", 97},
+    {"compute_major", 75},
+    {"compute_minor", 76},
+    {"multiprocessors", 16},
+    {"clock_khz", 13},
+    {"memory_clock_khz", 36},
+    {"memory_bus_bits", 37},
+    {"l2_bytes", 38},
+    {"ecc", 32},
+    {"threads_per_block", 1},
+    {"threads_per_multiprocessor", 39},
+    {"registers_per_multiprocessor", 82},
+    {"shared_bytes_per_multiprocessor", 81},
+    {"shared_bytes_per_block_at_most", 97},
 };
 
 }  // namespace
@@ -43,9 +51,11 @@ std::string device_facts(const std::string& device) {
   call("cuDeviceGetName", name, static_cast<int>(sizeof name), handle);
   call("cuDeviceTotalMem_v2", &memory, handle);
   call("cuDriverGetVersion", &version);
-  std::string facts = ", \"name\": \"" + bench::plain(name) + "\", \"driver_cuda\": \"" + std::to_string(version / 1000) + "." +
-                      std::to_string(version % 1000 / 10) + "\", \"memory_bytes\": " + std::to_string(memory);
+  std::string facts = ", \"name\": \"" + bench::plain(name) + "\", \"driver_cuda\": \"" +
+                      std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
+                      "\", \"memory_bytes\": " + std::to_string(memory);
   for (auto [what, attribute] : kAttributes)
-    if (!call("cuDeviceGetAttribute", &value, attribute, handle)) facts += std::string(", \"") + what + "\": " + std::to_string(value);
+    if (!call("cuDeviceGetAttribute", &value, attribute, handle))
+      facts += std::string(", \"") + what + "\": " + std::to_string(value);
   return facts;
 }

@@ -18,14 +18,14 @@ using bench::row;
 
 namespace {
 
-constexpr int kFloats = 1 << 22;   // 16 MB in each of four tensors
+constexpr int kFloats = 1 << 22;  // 16 MB in each of four tensors
 
 /// A file that is gone when nobody measures with it any more.
 class File {
  public:
   explicit File(const char* suffix)
-      : path_(std::string(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp") +
-              "/kassette-bench-" + std::to_string(getpid()) + suffix) {}
+      : path_(std::string(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp") + "/kassette-bench-" +
+              std::to_string(getpid()) + suffix) {}
   ~File() { unlink(path_.c_str()); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -80,7 +80,5 @@ void file_rows() {
       text << x;
     };
   });
-  row("look.describe_1e7", [] {
-    return [x = uniform(10000000)] { static_cast<void>(kassette::describe(x)); };
-  });
+  row("look.describe_1e7", [] { return [x = uniform(10000000)] { static_cast<void>(kassette::describe(x)); }; });
 }

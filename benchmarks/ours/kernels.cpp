@@ -15,42 +15,32 @@ using bench::row;
 namespace {
 
 void elementwise() {
-  for (auto [n, tag] :
-       {std::pair<int, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
+  for (auto [n, tag] : {std::pair<int, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
     int size = n;
     std::string t = std::string(".") + tag;
     row("ew.tanh" + t, [=] { return [a = uniform(size)] { Tensor c = K::tanh(a); }; });
     row("ew.sigmoid" + t, [=] { return [a = uniform(size)] { Tensor c = K::sigmoid(a); }; });
     row("ew.pow" + t, [=] { return [a = uniform(size)] { Tensor c = K::pow(a, 1.7); }; });
   }
-  row("ew.remainder.1e5",
-      [] { return [a = uniform(100000) * 100.0, b = uniform(100000)] { Tensor c = a % b; }; });
-  row("ew.floor_divide.1e5", [] {
-    return [a = uniform(100000) * 100.0, b = uniform(100000)] {
-      Tensor c = kassette::floor_divide(a, b);
-    };
-  });
-  row("ew.cast_f32_i32.1e7",
-      [] { return [a = uniform(10000000) * 100.0] { Tensor c = K::cast(a, "int32"); }; });
-  row("ew.cast_i32_f32.1e7",
-      [] { return [a = integers(1000, 10000000)] { Tensor c = K::cast(a, "float32"); }; });
+  row("ew.remainder.1e5", [] { return [a = uniform(100000) * 100.0, b = uniform(100000)] { Tensor c = a % b; }; });
+  row("ew.floor_divide.1e5",
+      [] { return [a = uniform(100000) * 100.0, b = uniform(100000)] { Tensor c = kassette::floor_divide(a, b); }; });
+  row("ew.cast_f32_i32.1e7", [] { return [a = uniform(10000000) * 100.0] { Tensor c = K::cast(a, "int32"); }; });
+  row("ew.cast_i32_f32.1e7", [] { return [a = integers(1000, 10000000)] { Tensor c = K::cast(a, "float32"); }; });
 }
 
 void reductions() {
   row("red.sum_ax1", [] { return [a = uniform(4096, 4096)] { Tensor c = K::sum(a, 1); }; });
   row("red.argmax_ax1", [] { return [a = uniform(4096, 4096)] { Tensor c = K::argmax(a, 1); }; });
   row("red.cumsum_ax1", [] { return [a = uniform(4096, 4096)] { Tensor c = K::cumsum(a, 1); }; });
-  row("red.softmax_1000x10000",
-      [] { return [a = uniform(1000, 10000)] { Tensor c = K::softmax(a); }; });
+  row("red.softmax_1000x10000", [] { return [a = uniform(1000, 10000)] { Tensor c = K::softmax(a); }; });
   row("red.softmax_128x10", [] { return [a = uniform(128, 10)] { Tensor c = K::softmax(a); }; });
 }
 
 /// A product of [n, n] matrices, either of them transposed, through batch_dot's axes.
 void transposed(const char* name, int of_x, int of_y) {
   row(name, [=] {
-    return [=, a = uniform(1, 1024, 1024), b = uniform(1, 1024, 1024)] {
-      Tensor c = K::batch_dot(a, b, {of_x, of_y});
-    };
+    return [=, a = uniform(1, 1024, 1024), b = uniform(1, 1024, 1024)] { Tensor c = K::batch_dot(a, b, {of_x, of_y}); };
   });
 }
 void products() {
@@ -67,28 +57,20 @@ void products() {
   transposed("mm.nt1024", 2, 2);
   transposed("mm.tn1024", 1, 1);
   row("mm.tn_k32_64x128", [] {  // the gradient of a dense layer's weights
-    return [a = uniform(1, 32, 64), b = uniform(1, 32, 128)] {
-      Tensor c = K::batch_dot(a, b, {1, 1});
-    };
+    return [a = uniform(1, 32, 64), b = uniform(1, 32, 128)] { Tensor c = K::batch_dot(a, b, {1, 1}); };
   });
   row("mm.nt_m32_k128_n64", [] {  // the gradient of its input
-    return [a = uniform(1, 32, 128), b = uniform(1, 64, 128)] {
-      Tensor c = K::batch_dot(a, b, {2, 2});
-    };
+    return [a = uniform(1, 32, 128), b = uniform(1, 64, 128)] { Tensor c = K::batch_dot(a, b, {2, 2}); };
   });
-  row("mm.batched64", [] {
-    return [a = uniform(64, 64, 64), b = uniform(64, 64, 64)] { Tensor c = K::batch_dot(a, b); };
-  });
+  row("mm.batched64",
+      [] { return [a = uniform(64, 64, 64), b = uniform(64, 64, 64)] { Tensor c = K::batch_dot(a, b); }; });
   dot("mm.dot_2d", 2048, 256, 256);
-  row("mm.dot_3d", [] {
-    return [a = uniform(32, 64, 256), b = uniform(256, 256)] { Tensor c = K::dot(a, b); };
-  });
+  row("mm.dot_3d", [] { return [a = uniform(32, 64, 256), b = uniform(256, 256)] { Tensor c = K::dot(a, b); }; });
 }
 
 void indexing() {
-  row("idx.gather_f", [] {
-    return [w = uniform(50000, 128), i = integers(50000, 4096)] { Tensor y = K::gather(w, i); };
-  });
+  row("idx.gather_f",
+      [] { return [w = uniform(50000, 128), i = integers(50000, 4096)] { Tensor y = K::gather(w, i); }; });
   row("idx.gather_b", [] {  // the cotangent is ones, made anew
     Tensor w = K::variable(uniform(50000, 128)), y = K::gather(w, integers(50000, 4096));
     return [=] { Tensors g = K::gradients(y, {w}); };
@@ -96,8 +78,7 @@ void indexing() {
   row("idx.transpose0231", [] {
     return [a = uniform(32, 64, 56, 56)] { Tensor c = K::permute_dimensions(a, {0, 2, 3, 1}); };
   });
-  row("idx.transpose2d_4096",
-      [] { return [a = uniform(4096, 4096)] { Tensor c = K::transpose(a); }; });
+  row("idx.transpose2d_4096", [] { return [a = uniform(4096, 4096)] { Tensor c = K::transpose(a); }; });
 }
 
 /// 1 % of a 10,000 x 10,000 matrix by 128 columns, its entries row by row.
@@ -105,13 +86,11 @@ Tensor hundredth() {
   constexpr int kSize = 10000, kEntries = 1000000;
   std::mt19937 generator(1);
   std::vector<std::int64_t> places;
-  while (places.size() < kEntries)
-    places.push_back(generator() % (std::int64_t(kSize) * kSize));
+  while (places.size() < kEntries) places.push_back(generator() % (std::int64_t(kSize) * kSize));
   std::sort(places.begin(), places.end());
   std::vector<std::int64_t> indices;
   for (std::int64_t p : places) indices.insert(indices.end(), {p / kSize, p % kSize});
-  return K::sparse_coo(indices, draw(kEntries, std::uniform_real_distribution<float>(0.1f, 1.1f)),
-                       {kSize, kSize});
+  return K::sparse_coo(indices, draw(kEntries, std::uniform_real_distribution<float>(0.1f, 1.1f)), {kSize, kSize});
 }
 void sparse() {
   row("sparse.dot_1e4_1pct_128",
@@ -142,14 +121,12 @@ void losses() {
   });
   row("nn.softmax_ce_1024x1000_fb", [] {
     return [z = K::variable(uniform(1024, 1000)), t = K::one_hot(integers(1000, 1024), 1000)] {
-      Tensors g =
-          K::gradients(K::mean(K::categorical_crossentropy(t, z, /*from_logits=*/true)), {z});
+      Tensors g = K::gradients(K::mean(K::categorical_crossentropy(t, z, /*from_logits=*/true)), {z});
     };
   });
   row("nn.sparse_ce_1024x1000_fb", [] {
     return [z = K::variable(uniform(1024, 1000)), t = integers(1000, 1024)] {
-      Tensors g = K::gradients(
-          K::mean(K::sparse_categorical_crossentropy(t, z, /*from_logits=*/true)), {z});
+      Tensors g = K::gradients(K::mean(K::sparse_categorical_crossentropy(t, z, /*from_logits=*/true)), {z});
     };
   });
 }
@@ -165,17 +142,11 @@ struct Speech {
 void ctc() {
   row("nn.ctc_f", [] { return [s = Speech()] { Tensor y = s.cost(K::softmax(s.logits)); }; });
   row("nn.ctc_fb", [] {
-    return [s = Speech(), x = K::variable(Speech().logits)] {
-      Tensors g = K::gradients(s.cost(K::softmax(x)), {x});
-    };
+    return [s = Speech(), x = K::variable(Speech().logits)] { Tensors g = K::gradients(s.cost(K::softmax(x)), {x}); };
   });
-  row("nn.ctc_f.K", [] {
-    return [s = Speech(), p = K::softmax(Speech().logits)] { Tensor y = s.cost(p); };
-  });
+  row("nn.ctc_f.K", [] { return [s = Speech(), p = K::softmax(Speech().logits)] { Tensor y = s.cost(p); }; });
   row("nn.ctc_fb.K", [] {
-    return [s = Speech(), p = K::variable(K::softmax(Speech().logits))] {
-      Tensors g = K::gradients(s.cost(p), {p});
-    };
+    return [s = Speech(), p = K::variable(K::softmax(Speech().logits))] { Tensors g = K::gradients(s.cost(p), {p}); };
   });
   row("nn.ctc_beam100", [] {
     return [p = K::softmax(Speech().logits), steps = K::ones({32}, "int32") * 100] {
@@ -191,14 +162,11 @@ void normalisation(const std::string& layout, std::vector<int> shape, std::vecto
     return K::normalize_batch_in_training(x, scale, offset, axes).normalized;
   };
   row("nn.bn_56x64_f" + layout, [=] {
-    return [=, x = data(), scale = K::ones({64}), offset = K::zeros({64})] {
-      Tensor y = normalised(x, scale, offset);
-    };
+    return [=, x = data(), scale = K::ones({64}), offset = K::zeros({64})] { Tensor y = normalised(x, scale, offset); };
   });
   row("nn.bn_56x64_b" + layout, [=] {  // from a cotangent dy, as the peers' rows
-    Tensor x = K::variable(data()), scale = K::variable(K::ones({64})),
-           offset = K::variable(K::zeros({64})), dy = data(),
-           loss = K::sum(normalised(x, scale, offset) * dy);
+    Tensor x = K::variable(data()), scale = K::variable(K::ones({64})), offset = K::variable(K::zeros({64})),
+           dy = data(), loss = K::sum(normalised(x, scale, offset) * dy);
     return [=] { Tensors g = K::gradients(loss, {x, scale, offset}); };
   });
 }

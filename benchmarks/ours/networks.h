@@ -16,8 +16,7 @@ inline Tensor centred(const Sizes& shape) {
 }
 
 inline Tensor weights(int m, int n) {
-  return K::variable(
-      K::reshape(K::constant(draw(m * n, std::normal_distribution<float>(0.f, 0.05f))), {m, n}));
+  return K::variable(K::reshape(K::constant(draw(m * n, std::normal_distribution<float>(0.f, 0.05f))), {m, n}));
 }
 inline Tensor zeros(int n) { return K::variable(std::vector<float>(static_cast<std::size_t>(n))); }
 
@@ -30,8 +29,7 @@ struct Mlp {
 
   Tensor loss(const Tensor& input, const Tensor& truth) const {
     Tensor h = K::relu(K::dot(input, w1) + b1);
-    return K::mean(
-        K::sparse_categorical_crossentropy(truth, K::dot(h, w2) + b2, /*from_logits=*/true));
+    return K::mean(K::sparse_categorical_crossentropy(truth, K::dot(h, w2) + b2, /*from_logits=*/true));
   }
   /// One step of plain gradient descent, eager.
   void step() const {
@@ -40,12 +38,10 @@ struct Mlp {
   }
   /// The same as a function of a batch of any size.
   kassette::Function function() const {
-    Tensor input = K::placeholder({K::None, 64}),
-           truth = K::placeholder({K::None}, K::None, "int32");
+    Tensor input = K::placeholder({K::None, 64}), truth = K::placeholder({K::None}, K::None, "int32");
     Tensor value = loss(input, truth);
     Tensors g = K::gradients(value, parameters), updates;
-    for (std::int64_t i = 0; i < g.size(); ++i)
-      updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
+    for (std::int64_t i = 0; i < g.size(); ++i) updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
     return K::function({input, truth}, {value}, updates);
   }
 };
@@ -53,18 +49,13 @@ struct Mlp {
 /// Adam on one variable of n elements, all of it inside K::function.
 struct Adam {
   explicit Adam(int n)
-      : w(K::variable(uniform(n))),
-        m(K::variable(K::zeros({n}))),
-        v(K::variable(K::zeros({n}))),
-        t(K::variable(0.0)) {}
+      : w(K::variable(uniform(n))), m(K::variable(K::zeros({n}))), v(K::variable(K::zeros({n}))), t(K::variable(0.0)) {}
   Tensor w, m, v, t;
   kassette::Function function() const {
     Tensor loss = K::sum(K::square(w)), g = K::gradients(loss, {w})[0];
-    Tensor step = t + 1.0,
-           rate = 1e-3 * K::sqrt(1.0 - K::pow(0.999, step)) / (1.0 - K::pow(0.9, step));
+    Tensor step = t + 1.0, rate = 1e-3 * K::sqrt(1.0 - K::pow(0.999, step)) / (1.0 - K::pow(0.9, step));
     Tensor m1 = 0.9 * m + 0.1 * g, v1 = 0.999 * v + 0.001 * K::square(g);
-    return K::function({}, {loss},
-                       {{t, step}, {m, m1}, {v, v1}, {w, w - rate * m1 / (K::sqrt(v1) + 1e-7)}});
+    return K::function({}, {loss}, {{t, step}, {m, m1}, {v, v1}, {w, w - rate * m1 / (K::sqrt(v1) + 1e-7)}});
   }
 };
 
@@ -84,7 +75,8 @@ struct Lstm {
       Tensor h = K::sigmoid(gate(3)) * K::tanh(cell);
       return K::Step{h, {h, cell}};
     };
-    Tensor projected = K::dot(K::permute_dimensions(in, {1, 0, 2}), kernel) + bias, start = K::zeros_like(projected[0](kassette::all, kassette::slice(0, kUnits)));
+    Tensor projected = K::dot(K::permute_dimensions(in, {1, 0, 2}), kernel) + bias,
+           start = K::zeros_like(projected[0](kassette::all, kassette::slice(0, kUnits)));
     K::RnnOptions o;
     o.time_major = true;
     o.mask = mask;
@@ -107,8 +99,7 @@ struct Cnn {
     Tensor h = pooled(K::bias_add(K::conv2d(images, p[0]), p[1]));
     h = K::batch_flatten(pooled(K::bias_add(K::conv2d(h, p[2]), p[3])));
     h = K::relu(K::dot(h, p[4]) + p[5]);
-    return K::mean(
-        K::sparse_categorical_crossentropy(truth, K::dot(h, p[6]) + p[7], /*from_logits=*/true));
+    return K::mean(K::sparse_categorical_crossentropy(truth, K::dot(h, p[6]) + p[7], /*from_logits=*/true));
   }
   /// One step of plain gradient descent, eager.
   void step() const {
@@ -121,8 +112,7 @@ struct Cnn {
       Tensor images = K::placeholder({K::None, 28, 28, 1}), truth = K::placeholder({K::None}, K::None, "int32");
       Tensor value = loss(images, truth);
       Tensors g = K::gradients(value, parameters), updates;
-      for (std::int64_t i = 0; i < g.size(); ++i)
-        updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
+      for (std::int64_t i = 0; i < g.size(); ++i) updates.push_back(K::update_sub(parameters[i], 0.01 * g[i]));
       return K::function({images, truth}, {value}, updates);
     })();
   }

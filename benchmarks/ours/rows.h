@@ -19,14 +19,10 @@ std::vector<float> draw(int n, Distribution from) {
   for (float& v : values) v = from(generator);
   return values;
 }
-inline Tensor uniform(int n) {
-  return K::constant(draw(n, std::uniform_real_distribution<float>(0.1f, 1.1f)));
-}
+inline Tensor uniform(int n) { return K::constant(draw(n, std::uniform_real_distribution<float>(0.1f, 1.1f))); }
 inline Tensor uniform(int m, int n) { return K::reshape(uniform(m * n), {m, n}); }
 inline Tensor uniform(int l, int m, int n) { return K::reshape(uniform(l * m * n), {l, m, n}); }
-inline Tensor uniform(int k, int l, int m, int n) {
-  return K::reshape(uniform(k * l * m * n), {k, l, m, n});
-}
+inline Tensor uniform(int k, int l, int m, int n) { return K::reshape(uniform(k * l * m * n), {k, l, m, n}); }
 /// int32 numbers in [0, most).
 inline Tensor integers(int most, int n) { return K::cast((uniform(n) - 0.1) * most, "int32"); }
 

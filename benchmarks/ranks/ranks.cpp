@@ -87,34 +87,44 @@ void train(const std::string& row, const Tensors& weights, const Tensor& x, cons
 }
 
 void mlp() {
-  Tensors w{weight({784, 512}, 0.04), K::zeros({512}), weight({512, 512}, 0.04), K::zeros({512}), weight({512, 10}, 0.04), K::zeros({10})};
-  train("train.mlp 784-512-512-10, batch 256", w, K::random_normal({256, 784}), K::random_normal({256, 10}), [&](const Tensor& x, const Tensor& y) {
-    const Tensor h = K::relu(K::dot(K::relu(K::dot(x, w[0]) + w[1]), w[2]) + w[3]);
-    return K::mean(K::square(K::dot(h, w[4]) + w[5] - y));
-  });
+  Tensors w{weight({784, 512}, 0.04), K::zeros({512}),         weight({512, 512}, 0.04),
+            K::zeros({512}),          weight({512, 10}, 0.04), K::zeros({10})};
+  train("train.mlp 784-512-512-10, batch 256", w, K::random_normal({256, 784}), K::random_normal({256, 10}),
+        [&](const Tensor& x, const Tensor& y) {
+          const Tensor h = K::relu(K::dot(K::relu(K::dot(x, w[0]) + w[1]), w[2]) + w[3]);
+          return K::mean(K::square(K::dot(h, w[4]) + w[5] - y));
+        });
 }
 
 void lstm() {
   constexpr int kUnits = 128;
-  Tensors w{weight({64, 4 * kUnits}, 0.08), weight({kUnits, 4 * kUnits}, 0.08), K::zeros({4 * kUnits}), weight({kUnits, 1}, 0.08)};
-  train("train.lstm 64-128, 32 steps, batch 64", w, K::random_normal({64, 32, 64}), K::random_normal({64, 1}), [&](const Tensor& x, const Tensor& y) {
-    auto cell = [&](const Tensor& in, const Tensors& states) {
-      const Tensor z = K::dot(in, w[0]) + K::dot(states[0], w[1]) + w[2];
-      auto gate = [&](int i) { return z(kassette::all, kassette::slice(i * kUnits, (i + 1) * kUnits)); };
-      const Tensor c = K::sigmoid(gate(0)) * states[1] + K::sigmoid(gate(1)) * K::tanh(gate(2)), h = K::sigmoid(gate(3)) * K::tanh(c);
-      return K::Step{h, {h, c}};
-    };
-    const Tensor start = K::zeros_like(K::dot(x(kassette::all, 0), w[0])(kassette::all, kassette::slice(0, kUnits)));
-    return K::mean(K::square(K::dot(K::rnn(cell, x, {start, start}).last_output, w[3]) - y));
-  });
+  Tensors w{weight({64, 4 * kUnits}, 0.08), weight({kUnits, 4 * kUnits}, 0.08), K::zeros({4 * kUnits}),
+            weight({kUnits, 1}, 0.08)};
+  train("train.lstm 64-128, 32 steps, batch 64", w, K::random_normal({64, 32, 64}), K::random_normal({64, 1}),
+        [&](const Tensor& x, const Tensor& y) {
+          auto cell = [&](const Tensor& in, const Tensors& states) {
+            const Tensor z = K::dot(in, w[0]) + K::dot(states[0], w[1]) + w[2];
+            auto gate = [&](int i) { return z(kassette::all, kassette::slice(i * kUnits, (i + 1) * kUnits)); };
+            const Tensor c = K::sigmoid(gate(0)) * states[1] + K::sigmoid(gate(1)) * K::tanh(gate(2)),
+                         h = K::sigmoid(gate(3)) * K::tanh(c);
+            return K::Step{h, {h, c}};
+          };
+          const Tensor start =
+              K::zeros_like(K::dot(x(kassette::all, 0), w[0])(kassette::all, kassette::slice(0, kUnits)));
+          return K::mean(K::square(K::dot(K::rnn(cell, x, {start, start}).last_output, w[3]) - y));
+        });
 }
 
 void lenet() {
-  Tensors w{weight({5, 5, 1, 20}, 0.1), weight({5, 5, 20, 50}, 0.04), weight({800, 500}, 0.03), K::zeros({500}), weight({500, 10}, 0.04), K::zeros({10})};
-  train("train.lenet 28x28, batch 64", w, K::random_normal({64, 28, 28, 1}), K::random_normal({64, 10}), [&](const Tensor& x, const Tensor& y) {
-    const Tensor a = K::pool2d(K::relu(K::conv2d(x, w[0])), {2, 2}, {2, 2}), b = K::pool2d(K::relu(K::conv2d(a, w[1])), {2, 2}, {2, 2});
-    return K::mean(K::square(K::dot(K::relu(K::dot(K::batch_flatten(b), w[2]) + w[3]), w[4]) + w[5] - y));
-  });
+  Tensors w{weight({5, 5, 1, 20}, 0.1), weight({5, 5, 20, 50}, 0.04),
+            weight({800, 500}, 0.03),   K::zeros({500}),
+            weight({500, 10}, 0.04),    K::zeros({10})};
+  train("train.lenet 28x28, batch 64", w, K::random_normal({64, 28, 28, 1}), K::random_normal({64, 10}),
+        [&](const Tensor& x, const Tensor& y) {
+          const Tensor a = K::pool2d(K::relu(K::conv2d(x, w[0])), {2, 2}, {2, 2}),
+                       b = K::pool2d(K::relu(K::conv2d(a, w[1])), {2, 2}, {2, 2});
+          return K::mean(K::square(K::dot(K::relu(K::dot(K::batch_flatten(b), w[2]) + w[3]), w[4]) + w[5] - y));
+        });
 }
 
 /// How much of the exchange hides behind the backward pass of twelve layers.
@@ -130,7 +140,8 @@ void overlap() {
   };
   D::GradientOptions behind;
   behind.overlap = false;
-  const double alone = median(9, [&] { K::gradients(loss(), w); }), after = median(9, [&] { D::gradients(loss(), w, D::sum, behind); });
+  const double alone = median(9, [&] { K::gradients(loss(), w); }),
+               after = median(9, [&] { D::gradients(loss(), w, D::sum, behind); });
   const double aside = median(9, [&] { D::gradients(loss(), w); });
   print("overlap: gradients without exchange", alone * 1e3, "ms");
   print("overlap: exchanged afterwards", after * 1e3, "ms");

@@ -57,8 +57,10 @@ KASSETTE_VPCLMUL inline __m512i moved_on(__m512i x, __m512i by, const std::byte*
 }
 /// The same with 256 bytes at a time; n is a multiple of 256, at least 256.
 KASSETTE_VPCLMUL std::uint32_t folded_wide(std::uint32_t crc, const std::byte* data, std::int64_t n) {
-  const __m512i by256 = _mm512_set_epi64(0x01322d1430, 0x011542778a, 0x01322d1430, 0x011542778a, 0x01322d1430, 0x011542778a, 0x01322d1430, 0x011542778a);
-  __m512i a = _mm512_xor_si512(_mm512_loadu_si512(data), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
+  const __m512i by256 = _mm512_set_epi64(0x01322d1430, 0x011542778a, 0x01322d1430, 0x011542778a, 0x01322d1430,
+                                         0x011542778a, 0x01322d1430, 0x011542778a);
+  __m512i a =
+      _mm512_xor_si512(_mm512_loadu_si512(data), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
   __m512i b = _mm512_loadu_si512(data + 64), c = _mm512_loadu_si512(data + 128), d = _mm512_loadu_si512(data + 192);
   for (std::int64_t i = 256; i < n; i += 256) {
     a = moved_on(a, by256, data + i);

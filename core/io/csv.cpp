@@ -64,16 +64,18 @@ class Reader {
 
   Tensor read() {
     constexpr std::int64_t kPart = 1 << 18;
-    std::string text;   // what has been read and is no complete line
+    std::string text;  // what has been read and is no complete line
     for (std::int64_t at = 0; at < file_.size();) {
       const std::size_t old = text.size();
       // As much again for a line that is longer: then looking for its end is linear.
       const std::int64_t n = std::min(file_.size() - at, std::max(kPart, static_cast<std::int64_t>(old)));
       text.resize(old + static_cast<std::size_t>(n));
       file_.read(at, text.data() + old, n);
-      if (at == 0 && text.compare(0, 3, "\xef\xbb\xbf") == 0) text.erase(0, 3);   // a byte order mark
+      if (at == 0 && text.compare(0, 3, "\xef\xbb\xbf") == 0) text.erase(0, 3);  // a byte order mark
       at += n;
-      const std::size_t end = at == file_.size() ? std::string::npos : std::string_view(text).substr(std::min(old, text.size())).rfind('\n');
+      const std::size_t end = at == file_.size()
+                                  ? std::string::npos
+                                  : std::string_view(text).substr(std::min(old, text.size())).rfind('\n');
       const std::size_t whole = at == file_.size() ? text.size() : end == std::string::npos ? 0 : old + end + 1;
       lines(std::string_view(text).substr(0, whole));
       text.erase(0, whole);
@@ -116,7 +118,7 @@ class Reader {
   }
   std::size_t field_end(std::string_view line) const {
     // Within quotes a delimiter is text; a number has no quotes inside.
-    std::string_view lead = without_lead(line);   // a look at the line's end for each field would be quadratic
+    std::string_view lead = without_lead(line);  // a look at the line's end for each field would be quadratic
     std::size_t from = 0;
     if (!lead.empty() && lead.front() == '"') {
       std::size_t open = line.find('"');
@@ -131,9 +133,11 @@ class Reader {
       if (s.empty()) v = std::numeric_limits<T>::quiet_NaN();
       else if (!parse(s, v)) bad(s, column);
     } else {
-      if (s.empty()) file_.refuse("line ", line_, ", column ", column, ": an empty field, and ", options_.dtype, " has no NaN");
+      if (s.empty())
+        file_.refuse("line ", line_, ", column ", column, ": an empty field, and ", options_.dtype, " has no NaN");
       if (!parse(s, v)) bad(s, column);
-      if (v < low_ || v > high_) file_.refuse("line ", line_, ", column ", column, ": ", v, " does not fit ", options_.dtype);
+      if (v < low_ || v > high_)
+        file_.refuse("line ", line_, ", column ", column, ": ", v, " does not fit ", options_.dtype);
     }
     parsed_[n_parsed_] = v;
     if (++n_parsed_ == kParsed) store();
@@ -149,7 +153,9 @@ class Reader {
   [[noreturn]] void bad(std::string_view s, std::int64_t column) const {
     bool dots = s.size() > 40;
     file_.refuse("line ", line_, ", column ", column, ": '", s.substr(0, 40), dots ? "...'" : "'", " is not ",
-                 std::is_floating_point_v<T> ? "a number" : options_.dtype.is_bool() ? "0 or 1" : "an integer",
+                 std::is_floating_point_v<T> ? "a number"
+                 : options_.dtype.is_bool()  ? "0 or 1"
+                                             : "an integer",
                  line_ == 1 && !options_.skip_rows ? "; {.skip_rows = 1} passes over a line of names" : "");
   }
   struct Block {
@@ -159,7 +165,7 @@ class Reader {
   static constexpr int kParsed = 1 << 14;
   const io::InputFile& file_;
   const LoadCsvOptions& options_;
-  T low_{}, high_{};   // for integers
+  T low_{}, high_{};  // for integers
   std::int64_t line_ = 0, rows_ = 0, columns_ = 0;
   std::vector<Block> blocks_;
   int n_parsed_ = 0;
@@ -181,7 +187,7 @@ void print(std::string& out, T v) {
   } else {
     char digits[40];
     if constexpr (std::is_floating_point_v<T>)
-      if (std::isnan(v)) v = std::numeric_limits<T>::quiet_NaN();   // never "-nan"
+      if (std::isnan(v)) v = std::numeric_limits<T>::quiet_NaN();  // never "-nan"
     auto [end, error] = std::to_chars(digits, digits + sizeof digits, v);
     (void)error;
     out.append(digits, end);
@@ -194,16 +200,19 @@ Tensor load_csv(Name path, const LoadCsvOptions& options) {
   io::InputFile file("load_csv", path, options.max_bytes);
   if (!options.dtype.given()) fail<TypeError>("load_csv: no dtype");
   if (options.skip_rows < 0) fail<ValueError>("load_csv: skip_rows is ", options.skip_rows);
-  if (std::strchr("+-.#\"\n\r0123456789", options.delimiter)) fail<ValueError>("load_csv: that delimiter occurs in numbers or lines");
-  if (options.dtype == float32) return load_as<float>(file, options);   // not by way of double: that would round twice
+  if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
+    fail<ValueError>("load_csv: that delimiter occurs in numbers or lines");
+  if (options.dtype == float32) return load_as<float>(file, options);  // not by way of double: that would round twice
   return options.dtype.is_float() ? load_as<double>(file, options) : load_as<std::int64_t>(file, options);
 }
 
 void save_csv(Name path, const Tensor& x, const SaveCsvOptions& options) {
   io::Source source("save_csv", x);
   const TensorSpec& spec = source.spec();
-  if (spec.rank != 1 && spec.rank != 2) fail<ValueError>("save_csv: a tensor of shape ", spec, "; a matrix or a vector is expected");
-  if (std::strchr("+-.#\"\n\r0123456789", options.delimiter)) fail<ValueError>("save_csv: that delimiter occurs in numbers or lines");
+  if (spec.rank != 1 && spec.rank != 2)
+    fail<ValueError>("save_csv: a tensor of shape ", spec, "; a matrix or a vector is expected");
+  if (std::strchr("+-.#\"\n\r0123456789", options.delimiter))
+    fail<ValueError>("save_csv: that delimiter occurs in numbers or lines");
   std::int64_t columns = spec.rank == 2 ? spec.dims[1] : 1;
   io::OutputFile file("save_csv", path);
   std::string out;

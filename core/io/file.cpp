@@ -44,8 +44,10 @@ struct InputFile::Mapping {
   }
 };
 
-InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes) : what_(what), shown_(printable(required(what, "path", path))) {
-  if (max_bytes < 0) fail<ValueError>(what, ": max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
+InputFile::InputFile(const char* what, Name path, std::int64_t max_bytes)
+    : what_(what), shown_(printable(required(what, "path", path))) {
+  if (max_bytes < 0)
+    fail<ValueError>(what, ": max_bytes is ", max_bytes, "; 0 stands for 8 times the file's size and at least 1 GiB");
   // Opening a pipe would wait for its writer.
   descriptor_ = ::open(string_of(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat status;
@@ -72,7 +74,8 @@ void InputFile::failed(const std::string& why) const { fail<RuntimeError>(what_,
 
 void InputFile::claim(std::int64_t bytes) const {
   if (bytes > max_bytes_ - claimed_)
-    refuse("takes ", bytes, " bytes of memory", claimed_ ? text(" beside ", claimed_, " of other arrays") : std::string(), ", and max_bytes is ", max_bytes_,
+    refuse("takes ", bytes, " bytes of memory",
+           claimed_ ? text(" beside ", claimed_, " of other arrays") : std::string(), ", and max_bytes is ", max_bytes_,
            "; {.max_bytes = ...} allows more");
   claimed_ += bytes;
 }
@@ -80,7 +83,8 @@ void InputFile::claim(std::int64_t bytes) const {
 std::int64_t InputFile::read_some(std::int64_t offset, void* to, std::int64_t n) const noexcept {
   std::int64_t done = 0;
   while (done < n) {
-    ssize_t got = ::pread(descriptor_, static_cast<char*>(to) + done, static_cast<std::size_t>(n - done), offset + done);
+    ssize_t got =
+        ::pread(descriptor_, static_cast<char*>(to) + done, static_cast<std::size_t>(n - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -1;
     if (got == 0) break;
@@ -108,7 +112,8 @@ const std::byte* InputFile::map() const {
     m->data = nullptr;
     if (size_) {
       void* p = ::mmap(nullptr, m->size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
-      if (p == MAP_FAILED && errno == ENOMEM) fail<MemoryError>(what_, ": ", shown_, ": cannot be mapped: ", std::strerror(errno));
+      if (p == MAP_FAILED && errno == ENOMEM)
+        fail<MemoryError>(what_, ": ", shown_, ": cannot be mapped: ", std::strerror(errno));
       if (p == MAP_FAILED) failed(text("cannot be mapped: ", std::strerror(errno)));
       m->data = p;
     }
@@ -124,7 +129,8 @@ Tensor InputFile::mapped(const TensorSpec& spec, std::int64_t offset) const {
   b.device = cpu;
   mapping_->users.fetch_add(1, std::memory_order_relaxed);
   try {
-    b.storage = Storage::borrow(base + offset, spec.bytes(), {[](void* m) { static_cast<Mapping*>(m)->give_back(); }, mapping_});
+    b.storage = Storage::borrow(base + offset, spec.bytes(),
+                                {[](void* m) { static_cast<Mapping*>(m)->give_back(); }, mapping_});
   } catch (...) {
     mapping_->give_back();
     throw;
@@ -146,15 +152,17 @@ void remove_orphan(const std::string& name) {
   int left = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (left < 0) return;
   struct stat locked, there;
-  if (::flock(left, LOCK_EX | LOCK_NB) == 0 && ::fstat(left, &locked) == 0 && S_ISREG(locked.st_mode) && locked.st_uid == ::geteuid() &&
-      ::lstat(name.c_str(), &there) == 0 && there.st_ino == locked.st_ino && there.st_dev == locked.st_dev)
+  if (::flock(left, LOCK_EX | LOCK_NB) == 0 && ::fstat(left, &locked) == 0 && S_ISREG(locked.st_mode) &&
+      locked.st_uid == ::geteuid() && ::lstat(name.c_str(), &there) == 0 && there.st_ino == locked.st_ino &&
+      there.st_dev == locked.st_dev)
     ::unlink(name.c_str());
   ::close(left);
 }
 
 }  // namespace
 
-OutputFile::OutputFile(const char* what, Name path, unsigned mode) : what_(what), path_(required(what, "path", path)), mode_(mode) {
+OutputFile::OutputFile(const char* what, Name path, unsigned mode)
+    : what_(what), path_(required(what, "path", path)), mode_(mode) {
   struct stat status;
   bool there = ::stat(path_.c_str(), &status) == 0;
   if (there && S_ISDIR(status.st_mode)) fail<RuntimeError>(what, ": ", printable(path_), ": is a directory");
@@ -164,9 +172,10 @@ OutputFile::OutputFile(const char* what, Name path, unsigned mode) : what_(what)
   } else {
     // A link stays a link: what it points at is replaced.
     if (there)
-      if (std::unique_ptr<char, decltype(&std::free)> real(::realpath(path_.c_str(), nullptr), &std::free); real) path_ = real.get();
+      if (std::unique_ptr<char, decltype(&std::free)> real(::realpath(path_.c_str(), nullptr), &std::free); real)
+        path_ = real.get();
     descriptor_ = ::open(folder_of(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode_);
-    if (descriptor_ >= 0 && ::access(self().c_str(), F_OK) != 0) {   // without /proc it could not be given a name
+    if (descriptor_ >= 0 && ::access(self().c_str(), F_OK) != 0) {  // without /proc it could not be given a name
       ::close(descriptor_);
       descriptor_ = -1;
     }
@@ -193,22 +202,22 @@ bool OutputFile::take_name() {
     remove_orphan(name);
     if (open_already) {
       if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-        temporary_ = std::move(name);   // a copy may fail, and the file would stay
+        temporary_ = std::move(name);  // a copy may fail, and the file would stay
         return true;
       }
     } else if (int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_); made >= 0) {
       struct stat status;
       (void)::flock(made, LOCK_EX);
-      if (::fstat(made, &status) == 0 && status.st_nlink == 0) {   // taken for an orphan before it was locked
+      if (::fstat(made, &status) == 0 && status.st_nlink == 0) {  // taken for an orphan before it was locked
         ::close(made);
         continue;
       }
       descriptor_ = made;
-      temporary_ = std::move(name);   // a copy may fail, and the file would stay
+      temporary_ = std::move(name);  // a copy may fail, and the file would stay
       return true;
     }
     if (errno != EEXIST) return false;
-    ++i;   // somebody is writing there
+    ++i;  // somebody is writing there
   }
   return false;
 }
@@ -233,13 +242,17 @@ bool OutputFile::put_in_place(Existing existing) {
 /// Without it a crash may take the name back.
 void OutputFile::sync_folder() const {
   int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;   // may be written and not read
-  bool lost = ::fsync(folder) != 0 && errno == EIO;   // other errors: the file system has no such thing
+  if (folder < 0) return;                            // may be written and not read
+  bool lost = ::fsync(folder) != 0 && errno == EIO;  // other errors: the file system has no such thing
   ::close(folder);
-  if (lost) fail<RuntimeError>(what_, ": ", printable(path_), ": written, but its folder cannot be synced: ", std::strerror(EIO));
+  if (lost)
+    fail<RuntimeError>(what_, ": ", printable(path_),
+                       ": written, but its folder cannot be synced: ", std::strerror(EIO));
 }
 
-void OutputFile::failed(const char* doing) const { fail<RuntimeError>(what_, ": ", printable(path_), ": ", doing, ": ", std::strerror(errno)); }
+void OutputFile::failed(const char* doing) const {
+  fail<RuntimeError>(what_, ": ", printable(path_), ": ", doing, ": ", std::strerror(errno));
+}
 
 void OutputFile::put(const char* data, std::int64_t n) {
   while (n > 0) {
@@ -339,7 +352,8 @@ void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data
   for (std::int64_t i = 0; i < n; ++i) {
     // Read before it is written over: element i ends where uint32 i + 1 begins at the latest.
     std::uint64_t v = size == 4 ? load_le<std::uint32_t>(from + i * 4) : load_le<std::uint64_t>(from + i * 8);
-    if (v > std::uint64_t(INT64_MAX)) file.refuse(where, "element ", i, " is ", v, "; uint64 arrays are read as int64, which does not hold it");
+    if (v > std::uint64_t(INT64_MAX))
+      file.refuse(where, "element ", i, " is ", v, "; uint64 arrays are read as int64, which does not hold it");
     std::memcpy(data + i * 8, &v, 8);
   }
 }

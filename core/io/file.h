@@ -46,7 +46,7 @@ class InputFile {
   struct Mapping;
   [[noreturn]] void failed(const std::string& why) const;
   const char* what_;
-  std::string shown_;   // the path as messages have it
+  std::string shown_;  // the path as messages have it
   int descriptor_ = -1;
   std::int64_t size_ = 0, max_bytes_ = 0;
   mutable std::int64_t claimed_ = 0;
@@ -138,6 +138,7 @@ T load_le(const void* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the readers and writers of files want a little-endian machine");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "the readers and writers of files want a little-endian machine");
 
 }  // namespace kassette::io

@@ -110,7 +110,8 @@ Tensor load_idx(Name path, const LoadLimits& limits) {
     spec.dims[i] = io::swapped(n);
   }
   std::int64_t bytes = io::claimed_bytes(file, spec);
-  if (bytes > in.limit()) file.refuse(spec.dtype, " ", spec, " takes ", bytes, " bytes, and the file has no more than ", in.limit());
+  if (bytes > in.limit())
+    file.refuse(spec.dtype, " ", spec, " takes ", bytes, " bytes, and the file has no more than ", in.limit());
   io::Fresh raw = io::fresh(file, spec);
   in.read(raw.data, bytes);
   in.finish();
@@ -124,9 +125,12 @@ void save_idx(Name path, const Tensor& x) {
   unsigned char head[4] = {0, 0, 0, static_cast<unsigned char>(spec.rank)};
   for (const Code& c : kCodes)
     if (c.dtype == spec.dtype) head[2] = static_cast<unsigned char>(c.code);
-  if (!head[2]) fail<TypeError>("save_idx: the format has no ", spec.dtype, "; uint8, int8, int16, int32, float32, float64 are possible");
+  if (!head[2])
+    fail<TypeError>("save_idx: the format has no ", spec.dtype,
+                    "; uint8, int8, int16, int32, float32, float64 are possible");
   for (int i = 0; i < spec.rank; ++i)
-    if (spec.dims[i] > UINT32_MAX) fail<ValueError>("save_idx: a size of ", spec.dims[i], "; the format has 32 bits for it");
+    if (spec.dims[i] > UINT32_MAX)
+      fail<ValueError>("save_idx: a size of ", spec.dims[i], "; the format has 32 bits for it");
   io::OutputFile file("save_idx", path);
   file.write(head, 4);
   for (int i = 0; i < spec.rank; ++i) {

@@ -12,7 +12,7 @@
 namespace kassette {
 
 struct NamedTensors::Impl {
-  std::vector<NamedTensor> items;             // their names are the keys of `places`
+  std::vector<NamedTensor> items;  // their names are the keys of `places`
   std::unordered_map<std::string, std::size_t> places;
   std::vector<std::pair<std::string, std::string>> texts;
   std::unordered_map<std::string, std::size_t> text_places;
@@ -23,7 +23,8 @@ struct NamedTensors::Impl {
   }
   Impl& operator=(const Impl&) = delete;
   void set(const char* name, const Tensor& tensor) {
-    if (items.size() == items.capacity()) items.reserve(2 * items.size() + 1);   // nothing fails once the name has a place
+    if (items.size() == items.capacity())
+      items.reserve(2 * items.size() + 1);  // nothing fails once the name has a place
     auto [at, added] = places.try_emplace(name, items.size());
     if (added) items.push_back({at->first.c_str(), tensor});
     else items[at->second].tensor = tensor;
@@ -46,7 +47,8 @@ NamedTensors::Impl& NamedTensors::make() {
 NamedTensors::NamedTensors(std::initializer_list<Item> items) : impl_(nullptr) {
   NamedTensors made;
   for (const Item& item : items) {
-    if (made.contains(item.name)) fail<ValueError>("NamedTensors: the name '", string_of(item.name), "' is given twice");
+    if (made.contains(item.name))
+      fail<ValueError>("NamedTensors: the name '", string_of(item.name), "' is given twice");
     made.set(item.name, item.tensor);
   }
   std::swap(impl_, made.impl_);
@@ -75,7 +77,8 @@ const Tensor& NamedTensors::operator[](Name name) const& {
     }
     there += text(there.empty() ? "" : ", ", "'", excerpt(item.name), "'");
   }
-  fail<ValueError>("NamedTensors: no tensor is called '", excerpt(text_of(name)), "'; there ", size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
+  fail<ValueError>("NamedTensors: no tensor is called '", excerpt(text_of(name)), "'; there ",
+                   size() == 1 ? "is " : "are ", there.empty() ? "none" : there);
 }
 void NamedTensors::set(Name name, const Tensor& tensor) {
   if (!tensor.defined()) fail<ValueError>("NamedTensors: '", text_of(name), "' is an undefined tensor");

@@ -56,7 +56,7 @@ class Literal {
     if (error == std::errc::result_out_of_range) file_.refuse(where_, "a size of the header is out of range");
     if (error != std::errc()) bad();
     at_ = static_cast<std::size_t>(end - text_.data());
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;   // written by Python 2
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // written by Python 2
     return v;
   }
   bool at_quote() {
@@ -83,8 +83,9 @@ struct Descr {
   const char* text;
   DType dtype;
 };
-constexpr Descr kDescrs[] = {{"b1", bool_},  {"u1", uint8},   {"u2", uint16},  {"i1", int8},    {"i2", int16},  {"i4", int32},
-                             {"i8", int64},  {"f2", float16}, {"V2", bfloat16}, {"f4", float32}, {"f8", float64}};
+constexpr Descr kDescrs[] = {{"b1", bool_},    {"u1", uint8},   {"u2", uint16}, {"i1", int8},
+                             {"i2", int16},    {"i4", int32},   {"i8", int64},  {"f2", float16},
+                             {"V2", bfloat16}, {"f4", float32}, {"f8", float64}};
 
 void set_dtype(const InputFile& file, const char* where, std::string_view descr, NpyHeader& h) {
   if (!descr.empty() && std::strchr("<>|=", descr[0])) {
@@ -98,7 +99,8 @@ void set_dtype(const InputFile& file, const char* where, std::string_view descr,
       h.stored_unsigned = size;
     }
   if (!h.spec.dtype.given())
-    file.refuse(where, "elements of dtype '", descr, "', which tensors do not support; convert them in NumPy (x.astype)",
+    file.refuse(where, "elements of dtype '", descr,
+                "', which tensors do not support; convert them in NumPy (x.astype)",
                 *where ? ", or name the arrays to load: {\"w\", \"b\"}" : "");
   if (h.spec.dtype.size() == 1) h.swapped = false;
 }
@@ -165,8 +167,11 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
   h.bytes = claimed_bytes(file, h.spec);
   if (h.stored_unsigned == 4) h.bytes /= 2;
   if (h.bytes > available)
-    file.refuse(where, h.stored_unsigned == 4 ? "uint32" : h.stored_unsigned ? "uint64" : h.spec.dtype.name(), " ", h.spec, " takes ", h.bytes,
-                " bytes, and the file has ", available, " for it");
+    file.refuse(where,
+                h.stored_unsigned == 4 ? "uint32"
+                : h.stored_unsigned    ? "uint64"
+                                       : h.spec.dtype.name(),
+                " ", h.spec, " takes ", h.bytes, " bytes, and the file has ", available, " for it");
   return h;
 }
 
@@ -206,11 +211,12 @@ void by_size(int size, F&& f) {
 
 Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw) {
   std::int64_t n = h.spec.numel();
-  if (h.swapped) swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
+  if (h.swapped)
+    swap_bytes(raw.data + (h.spec.bytes() - h.bytes), n, h.stored_unsigned ? h.stored_unsigned : h.spec.dtype.size());
   if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
-  Fresh ordered = fresh(h.spec);   // a copy besides: what max_bytes allows for
+  Fresh ordered = fresh(h.spec);  // a copy besides: what max_bytes allows for
   by_size(h.spec.dtype.size(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));
@@ -223,7 +229,8 @@ std::string npy_header_text(const TensorSpec& spec, bool fortran_order, bool big
   for (const Descr& d : kDescrs)
     if (d.dtype == spec.dtype) descr = d.text;
   char order = spec.dtype.size() == 1 ? '|' : big_endian ? '>' : '<';
-  std::string dict = text("{'descr': '", order, descr, "', 'fortran_order': ", fortran_order ? "True" : "False", ", 'shape': (");
+  std::string dict =
+      text("{'descr': '", order, descr, "', 'fortran_order': ", fortran_order ? "True" : "False", ", 'shape': (");
   for (int i = 0; i < spec.rank; ++i) dict += text(i ? ", " : "", spec.dims[i]);
   dict += spec.rank == 1 ? ",), }" : "), }";
   std::size_t length = (10 + dict.size() + 1 + 63) / 64 * 64 - 10;

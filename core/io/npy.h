@@ -14,9 +14,9 @@ inline constexpr std::int64_t kNpyLongest = 12 + 65535;
 struct NpyHeader {
   TensorSpec spec;
   bool fortran_order = false, swapped = false;
-  int stored_unsigned = 0;   // 4 or 8: the bytes of a uint32 or uint64 in the file, which becomes an int64
-  std::int64_t data = 0;     // where the elements begin, from the start of the magic
-  std::int64_t bytes = 0;    // that they take in the file
+  int stored_unsigned = 0;  // 4 or 8: the bytes of a uint32 or uint64 in the file, which becomes an int64
+  std::int64_t data = 0;    // where the elements begin, from the start of the magic
+  std::int64_t bytes = 0;   // that they take in the file
   /// Elements lie as tensors have them.
   bool plain() const { return !fortran_order && !swapped && !stored_unsigned && !spec.dtype.is_bool(); }
 };

@@ -20,7 +20,7 @@ namespace {
 // what it fills belongs to the caller.
 
 constexpr std::size_t kMessage = 160;
-constexpr unsigned kMaxSide = 1'000'000;   // libpng's own default
+constexpr unsigned kMaxSide = 1'000'000;  // libpng's own default
 
 struct Picture {
   // In, for reading: the file, and a part of it that is still to be taken.
@@ -72,7 +72,7 @@ struct PngReader {
 bool read_header(PngReader& r, Picture& p) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_set_read_fn(r.png, &p, take);
-  png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);   // checked below, in words of ours
+  png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);  // checked below, in words of ours
   png_set_chunk_malloc_max(r.png, 1 << 20);
   // -1: texts, profiles and the like are not kept either. A thousand of them may unpack to a megabyte each.
   png_set_keep_unknown_chunks(r.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
@@ -107,7 +107,8 @@ bool read_rows(PngReader& r, const Picture& p, std::byte* data) {
   // Row by row: pointers to the rows would take more memory than a narrow picture.
   const std::int64_t stride = p.width * p.channels * (p.bits / 8);
   for (int pass = 0; pass < p.passes; ++pass)
-    for (std::int64_t y = 0; y < p.height; ++y) png_read_row(r.png, reinterpret_cast<png_bytep>(data + y * stride), nullptr);
+    for (std::int64_t y = 0; y < p.height; ++y)
+      png_read_row(r.png, reinterpret_cast<png_bytep>(data + y * stride), nullptr);
   png_read_end(r.png, nullptr);
   return true;
 }
@@ -135,13 +136,15 @@ struct PngWriter {
 int write_rows(PngWriter& w, Picture& p, const std::byte* data) {
   if (int failed = setjmp(png_jmpbuf(w.png))) return failed;
   png_set_write_fn(w.png, &p, put, flush);
-  constexpr int kColors[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
-  png_set_IHDR(w.png, w.info, static_cast<png_uint_32>(p.width), static_cast<png_uint_32>(p.height), p.bits, kColors[p.channels],
-               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  constexpr int kColors[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                             PNG_COLOR_TYPE_RGB_ALPHA};
+  png_set_IHDR(w.png, w.info, static_cast<png_uint_32>(p.width), static_cast<png_uint_32>(p.height), p.bits,
+               kColors[p.channels], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(w.png, w.info);
   if (p.bits == 16) png_set_swap(w.png);
   const std::int64_t stride = p.width * p.channels * (p.bits / 8);
-  for (std::int64_t y = 0; y < p.height; ++y) png_write_row(w.png, reinterpret_cast<png_const_bytep>(data + y * stride));
+  for (std::int64_t y = 0; y < p.height; ++y)
+    png_write_row(w.png, reinterpret_cast<png_const_bytep>(data + y * stride));
   png_write_end(w.png, nullptr);
   return 0;
 }
@@ -187,8 +190,10 @@ void save_png(Name path, const Tensor& x) {
   p.channels = spec.rank == 3 && spec.dims[2] <= 4 ? static_cast<int>(spec.dims[2]) : spec.rank == 2 ? 1 : 0;
   p.bits = spec.dtype == uint16 ? 16 : 8;
   if (!p.channels || !p.height || !p.width)
-    fail<ValueError>("save_png: a tensor of shape ", spec, "; (height, width) or (height, width, 1 to 4) is expected, and not empty");
-  if (std::max(p.height, p.width) > kMaxSide) fail<ValueError>("save_png: a picture of ", spec, "; libpng writes up to 1000000 a side");
+    fail<ValueError>("save_png: a tensor of shape ", spec,
+                     "; (height, width) or (height, width, 1 to 4) is expected, and not empty");
+  if (std::max(p.height, p.width) > kMaxSide)
+    fail<ValueError>("save_png: a picture of ", spec, "; libpng writes up to 1000000 a side");
   std::vector<std::byte> levels;
   const std::byte* data = source.data();
   if (spec.dtype.is_float() || spec.dtype.is_bool()) {

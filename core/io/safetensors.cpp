@@ -18,22 +18,23 @@ namespace {
 
 using io::InputFile;
 
-constexpr std::int64_t kMaxHeader = 100'000'000;   // the bound of the format's own reader
+constexpr std::int64_t kMaxHeader = 100'000'000;  // the bound of the format's own reader
 
 struct DTypeName {
   const char* name;
   DType dtype;
 };
-constexpr DTypeName kNames[] = {{"BOOL", bool_}, {"U8", uint8},    {"U16", uint16}, {"I8", int8},   {"I16", int16}, {"I32", int32},
-                                {"I64", int64},  {"F16", float16}, {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}};
+constexpr DTypeName kNames[] = {{"BOOL", bool_},    {"U8", uint8},    {"U16", uint16}, {"I8", int8},
+                                {"I16", int16},     {"I32", int32},   {"I64", int64},  {"F16", float16},
+                                {"BF16", bfloat16}, {"F32", float32}, {"F64", float64}};
 
 struct Entry {
   std::string name;
   TensorSpec spec;
   std::int64_t begin = -1, end = -1;
   bool has_shape = false, wanted = true;
-  std::string foreign;         // a dtype that tensors do not support
-  int stored_unsigned = 0;     // 4 or 8: the bytes of a U32 or U64, which becomes an int64
+  std::string foreign;      // a dtype that tensors do not support
+  int stored_unsigned = 0;  // 4 or 8: the bytes of a U32 or U64, which becomes an int64
 };
 
 /// Takes the header as it is parsed and refuses whatever has another form, so that no header takes more memory than its
@@ -70,7 +71,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (--depth_ == 1 && !in_texts_) {
       const Entry& e = entries.back();
-      if ((!e.spec.dtype.given() && e.foreign.empty()) || !e.has_shape || e.end < 0) file_.refuse("'", e.name, "' lacks dtype, shape or data_offsets");
+      if ((!e.spec.dtype.given() && e.foreign.empty()) || !e.has_shape || e.end < 0)
+        file_.refuse("'", e.name, "' lacks dtype, shape or data_offsets");
     }
     return true;
   }
@@ -119,7 +121,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
     if (e.spec.dtype.given()) return true;
     if (e.wanted)
-      file_.refuse("'", e.name, "' has elements of dtype ", s, ", which tensors do not support; name the arrays to load: {\"w\", \"b\"}");
+      file_.refuse("'", e.name, "' has elements of dtype ", s,
+                   ", which tensors do not support; name the arrays to load: {\"w\", \"b\"}");
     e.foreign = s.empty() ? "?" : s;
     return true;
   }
@@ -165,11 +168,14 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
     if (e.begin != at || e.end < e.begin || e.end > available)
       file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, ", expected from ", at, " to at most ", available);
     at = e.end;
-    if (!e.foreign.empty()) continue;   // whose size only the format's own package knows
+    if (!e.foreign.empty()) continue;  // whose size only the format's own package knows
     std::int64_t bytes = io::claimed_bytes(file, e.spec);
     if (e.stored_unsigned == 4) bytes /= 2;
     if (e.end - e.begin != bytes)
-      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ", e.stored_unsigned == 4 ? "uint32" : e.stored_unsigned ? "uint64" : e.spec.dtype.name(),
+      file.refuse("'", e.name, "' has ", e.end - e.begin, " bytes, and ",
+                  e.stored_unsigned == 4 ? "uint32"
+                  : e.stored_unsigned    ? "uint64"
+                                         : e.spec.dtype.name(),
                   " ", e.spec, " takes ", bytes);
   }
   if (at != available) file.refuse(available - at, " bytes belong to no tensor");
@@ -194,7 +200,8 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
   if (file.size() < 8) file.refuse("not a safetensors file: ", file.size(), " bytes");
   std::int64_t length = io::load_le<std::int64_t>(file.read(0, 8).data());
   if (length < 2 || length > kMaxHeader || length > file.size() - 8)
-    file.refuse("not a safetensors file, or one that is cut short: its header claims ", static_cast<std::uint64_t>(length), " bytes");
+    file.refuse("not a safetensors file, or one that is cut short: its header claims ",
+                static_cast<std::uint64_t>(length), " bytes");
   std::string header = file.read(8, length);
   if (header[0] != '{') file.refuse("not a safetensors file: its header does not begin with '{'");
   HeaderReader reader(file, wanted);
@@ -217,7 +224,8 @@ NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
     io::Fresh raw = io::fresh(file, e.spec);
     const std::int64_t n = e.end - e.begin;
     file.read(data + e.begin, raw.data + (e.spec.bytes() - n), n);
-    if (e.stored_unsigned) io::unsigned_to_int64(file, ("'" + e.name + "': ").c_str(), raw.data, e.spec.numel(), e.stored_unsigned);
+    if (e.stored_unsigned)
+      io::unsigned_to_int64(file, ("'" + e.name + "': ").c_str(), raw.data, e.spec.numel(), e.stored_unsigned);
     if (e.spec.dtype.is_bool()) io::clean_bools(raw.data, e.spec.numel());
     tensors.set(e.name, raw.tensor);
   }
@@ -238,13 +246,15 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
   std::vector<io::Source> sources;
   std::vector<std::size_t> order;
   for (const NamedTensor& t : tensors) {
-    if (std::string(t.name) == "__metadata__") fail<ValueError>(what, ": '__metadata__' is not a name of a tensor in this format");
+    if (std::string(t.name) == "__metadata__")
+      fail<ValueError>(what, ": '__metadata__' is not a name of a tensor in this format");
     order.push_back(sources.size());
     sources.emplace_back(what, t.tensor);
   }
   // Widest elements first: then every tensor is aligned for its elements.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return sources[a].spec().dtype.size() > sources[b].spec().dtype.size(); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sources[a].spec().dtype.size() > sources[b].spec().dtype.size();
+  });
   std::vector<std::int64_t> begin(sources.size());
   std::int64_t at = 0;
   for (std::size_t i : order) {

@@ -22,7 +22,8 @@ class Wanted {
   /// Called for each array of the file: is it asked for?
   bool take(const std::string& name) {
     if (all_) return true;
-    if (there_.size() <= kShown) there_ += text(there_.empty() ? "" : ", ", there_.size() < kShown ? "'" + name + "'" : "...");
+    if (there_.size() <= kShown)
+      there_ += text(there_.empty() ? "" : ", ", there_.size() < kShown ? "'" + name + "'" : "...");
     auto at = found_.find(name);
     return at != found_.end() && (at->second = true);
   }

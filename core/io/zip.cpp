@@ -13,10 +13,11 @@
 namespace kassette::io {
 namespace {
 
-constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
+constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
+                        kLocator64 = 0x07064b50;
 constexpr std::int64_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocator64Size = 20;
 constexpr std::uint32_t kFull32 = 0xffffffff;
-constexpr std::int64_t kChunk = 1 << 18;   // bytes read, checked and unpacked while they are in the cache
+constexpr std::int64_t kChunk = 1 << 18;  // bytes read, checked and unpacked while they are in the cache
 
 struct Directory {
   std::int64_t at, size, count;
@@ -32,7 +33,8 @@ Directory directory64(const InputFile& file, std::int64_t end) {
   if (locator < 0) file.refuse("a damaged zip file: the ZIP64 locator is missing");
   std::string l = file.read(locator, kLocator64Size);
   std::int64_t at = i64(l, 8);
-  if (u32(l, 0) != kLocator64 || at < 0 || at > locator - kEnd64Size) file.refuse("a damaged zip file: the ZIP64 locator is wrong");
+  if (u32(l, 0) != kLocator64 || at < 0 || at > locator - kEnd64Size)
+    file.refuse("a damaged zip file: the ZIP64 locator is wrong");
   std::string e = file.read(at, kEnd64Size);
   if (u32(e, 0) != kEnd64) file.refuse("a damaged zip file: the ZIP64 record is wrong");
   return {i64(e, 48), i64(e, 40), i64(e, 32)};
@@ -55,7 +57,8 @@ Directory directory(const InputFile& file) {
 }
 
 /// Takes from a directory entry's ZIP64 field, in its fixed order, what did not fit 32 bits.
-void read_extra64(const InputFile& file, const std::string& d, std::int64_t at, std::int64_t n, std::initializer_list<std::int64_t*> wanted) {
+void read_extra64(const InputFile& file, const std::string& d, std::int64_t at, std::int64_t n,
+                  std::initializer_list<std::int64_t*> wanted) {
   for (std::int64_t end = at + n; end - at >= 4;) {
     std::int64_t id = u16(d, at), size = u16(d, at + 2), next = at + 4 + size;
     if (next > end) break;
@@ -86,7 +89,8 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
   std::vector<Place> places;
   std::int64_t at = 0;
   for (std::int64_t i = 0; i < dir.count; ++i) {
-    if (dir.size - at < kCentralSize || u32(d, at) != kCentral) file.refuse("a damaged zip file: entry ", i, " of its directory");
+    if (dir.size - at < kCentralSize || u32(d, at) != kCentral)
+      file.refuse("a damaged zip file: entry ", i, " of its directory");
     int flags = u16(d, at + 8), method = u16(d, at + 10);
     std::int64_t name = u16(d, at + 28), extra = u16(d, at + 30), comment = u16(d, at + 32);
     std::int64_t next = at + kCentralSize + name + extra + comment;
@@ -105,17 +109,20 @@ std::vector<ZipEntry> zip_entries(const InputFile& file) {
     std::string local = file.read(header, kLocalSize);
     if (u32(local, 0) != kLocal) file.refuse("'", e.name, "' is not where the directory says");
     e.data = header + kLocalSize + u16(local, 26) + u16(local, 28);
-    if (e.packed < 0 || e.size < 0 || e.data > dir.at || e.packed > dir.at - e.data) file.refuse("'", e.name, "' is cut short");
+    if (e.packed < 0 || e.size < 0 || e.data > dir.at || e.packed > dir.at - e.data)
+      file.refuse("'", e.name, "' is cut short");
     if (e.deflated ? e.size / kMaxInflation > e.packed : method == 0 && !e.encrypted && e.size != e.packed)
       file.refuse("'", e.name, "' cannot hold the ", e.size, " bytes that it claims");
     places.push_back({header, e.data + e.packed, entries.size()});
     entries.push_back(std::move(e));
     at = next;
   }
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return std::pair(a.begin, a.entry) < std::pair(b.begin, b.entry); });
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return std::pair(a.begin, a.entry) < std::pair(b.begin, b.entry); });
   for (std::size_t i = 1; i < places.size(); ++i)
     if (places[i].begin < places[i - 1].end)
-      file.refuse("'", entries[places[i - 1].entry].name, "' and '", entries[places[i].entry].name, "' overlap in the file");
+      file.refuse("'", entries[places[i - 1].entry].name, "' and '", entries[places[i].entry].name,
+                  "' overlap in the file");
   return entries;
 }
 
@@ -177,7 +184,8 @@ std::string ZipReader::read(std::int64_t n) {
 }
 
 void ZipReader::finish() {
-  if (given_ != entry_.size) file_.refuse("'", entry_.name, "' holds ", entry_.size - given_, " bytes more than its array");
+  if (given_ != entry_.size)
+    file_.refuse("'", entry_.name, "' holds ", entry_.size - given_, " bytes more than its array");
   if (crc_ != entry_.crc) file_.refuse("'", entry_.name, "' is damaged: its checksum differs");
 }
 
@@ -205,9 +213,9 @@ class Record {
   std::string bytes_;
 };
 
-constexpr int kVersion = 45;               // the first with ZIP64
+constexpr int kVersion = 45;  // the first with ZIP64
 constexpr int kUtf8 = 1 << 11;
-constexpr int kDosDate = (0 << 9) | (1 << 5) | 1;   // 1 January 1980: the same arrays give the same file
+constexpr int kDosDate = (0 << 9) | (1 << 5) | 1;  // 1 January 1980: the same arrays give the same file
 
 std::int64_t capped(std::int64_t v) { return std::min<std::int64_t>(v, kFull32); }
 
@@ -247,7 +255,8 @@ std::string deflated(const char* what, const std::string& head, const std::byte*
 
 }  // namespace
 
-void ZipWriter::add(const std::string& name, const std::string& head, const std::byte* data, std::int64_t n, bool deflate) {
+void ZipWriter::add(const std::string& name, const std::string& head, const std::byte* data, std::int64_t n,
+                    bool deflate) {
   Written w;
   w.header = file_.written();
   w.entry.name = name;
@@ -292,7 +301,14 @@ void ZipWriter::finish() {
     std::string fields = extra.bytes();
     if (!fields.empty()) fields = Record().u16(1).u16(static_cast<std::int64_t>(fields.size())).bytes() + fields;
     Record central;
-    central.u32(kCentral).u16(kVersion).u16(kVersion).u16(kUtf8).u16(e.deflated ? 8 : 0).u16(0).u16(kDosDate).u32(e.crc);
+    central.u32(kCentral)
+        .u16(kVersion)
+        .u16(kVersion)
+        .u16(kUtf8)
+        .u16(e.deflated ? 8 : 0)
+        .u16(0)
+        .u16(kDosDate)
+        .u32(e.crc);
     central.u32(capped(e.packed)).u32(capped(e.size)).u16(static_cast<std::int64_t>(e.name.size()));
     central.u16(static_cast<std::int64_t>(fields.size())).u16(0).u16(0).u16(0).u32(0).u32(capped(w.header));
     file_.write(central.raw(e.name).raw(fields).bytes());
@@ -300,7 +316,16 @@ void ZipWriter::finish() {
   std::int64_t end = file_.written(), size = end - start, count = static_cast<std::int64_t>(written_.size());
   Record tail;
   if (start >= kFull32 || size >= kFull32 || count >= 0xffff) {
-    tail.u32(kEnd64).u64(kEnd64Size - 12).u16(kVersion).u16(kVersion).u32(0).u32(0).u64(count).u64(count).u64(size).u64(start);
+    tail.u32(kEnd64)
+        .u64(kEnd64Size - 12)
+        .u16(kVersion)
+        .u16(kVersion)
+        .u32(0)
+        .u32(0)
+        .u64(count)
+        .u64(count)
+        .u64(size)
+        .u64(start);
     tail.u32(kLocator64).u32(0).u64(end).u32(1);
   }
   tail.u32(kEnd).u16(0).u16(0).u16(std::min<std::int64_t>(count, 0xffff)).u16(std::min<std::int64_t>(count, 0xffff));

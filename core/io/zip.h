@@ -13,10 +13,10 @@ struct ZipEntry {
   std::string name;
   bool deflated = false;
   bool encrypted = false;
-  int method = 0;                      // as the file has it; ZipReader reads 0 and 8
+  int method = 0;  // as the file has it; ZipReader reads 0 and 8
   std::uint32_t crc = 0;
-  std::int64_t packed = 0, size = 0;   // bytes in the file, and of what comes out
-  std::int64_t data = 0;               // where they begin
+  std::int64_t packed = 0, size = 0;  // bytes in the file, and of what comes out
+  std::int64_t data = 0;              // where they begin
 };
 
 /// The entries of an archive, in its order. Sizes and places have been held against the file, and no two entries share a byte:

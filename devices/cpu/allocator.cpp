@@ -14,10 +14,13 @@ constexpr std::size_t kHuge = std::size_t(2) << 20;
 // address modulo 4 KiB would compete for the same cache sets, and loads would wait for unrelated stores.
 constexpr std::size_t kColours = 16, kColour = 256;
 
-std::size_t mapped_bytes(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + kColours * kColour + 4095) / 4096 * 4096; }
+std::size_t mapped_bytes(std::int64_t bytes) {
+  return (static_cast<std::size_t>(bytes) + kColours * kColour + 4095) / 4096 * 4096;
+}
 
 void* take(void*, std::int64_t bytes) noexcept {
-  if (static_cast<std::size_t>(bytes) < kHuge) return std::aligned_alloc(64, static_cast<std::size_t>((bytes + 63) / 64 * 64));
+  if (static_cast<std::size_t>(bytes) < kHuge)
+    return std::aligned_alloc(64, static_cast<std::size_t>((bytes + 63) / 64 * 64));
   std::size_t size = mapped_bytes(bytes);
   void* p = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;

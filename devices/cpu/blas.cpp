@@ -28,12 +28,12 @@ namespace {
 
 // Sizes are counted in multiply-adds. Measured with OpenBLAS 0.3.21 (core Cooperlake, 2 cores): its small-matrix path ends
 // at 10^6 and does some 100 a nanosecond.
-constexpr std::int64_t kTiny = 64;                        // own loop: a call of OpenBLAS costs more
+constexpr std::int64_t kTiny = 64;  // own loop: a call of OpenBLAS costs more
 constexpr std::int64_t kLeastTile = std::int64_t(1) << 17;
-constexpr std::int64_t kWorthAThread = std::int64_t(1) << 18;   // Note [Worth a thread]
+constexpr std::int64_t kWorthAThread = std::int64_t(1) << 18;  // Note [Worth a thread]
 constexpr std::int64_t kSmallPath = 1'000'000;
 constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
-constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tiles of the small path are faster
+constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;  // up to here tiles of the small path are faster
 // Note [Strips]
 // Each call packs its operands anew: against one call, 1024 cubed takes 3.5 % more in two tiles, 7 % in 2 x 2, 14 % in 4 x 4, of one
 // thread's time. OpenBLAS' own threads share what they pack. So a large product is cut between rows alone, into as many strips as
@@ -44,23 +44,23 @@ constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;   // up to here tile
 // Nehalem differs, and strips that OpenBLAS takes for small products do with SkylakeX' float64 kernels; cuts between columns
 // differ with Haswell's float32 and SkylakeX' float64 kernels, and are made by the shape alone.
 constexpr std::int64_t kRowUnit = 24;
-constexpr std::int64_t kFewestRows = 128;   // of a strip
+constexpr std::int64_t kFewestRows = 128;  // of a strip
 // A strip takes no longer than a tenth of a second, if it may have so few rows: a thread that is held up leaves something to take
 // over, and an interruption is asked for between strips.
 constexpr std::int64_t kLongStrip = std::int64_t(1) << 33;
 constexpr std::int64_t kRowsOfLong = 512;
-constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;     // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
+constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;  // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
 // A tile ends within some 0.1 s, so that a product can be interrupted.
 constexpr std::int64_t kLongestTile = std::int64_t(1) << 32;
 // Right operands of so many elements stay in a second-level cache: tiles of the small path may be of rows, which read all of it,
 // and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512 transposed: 18.9 in rows,
 // 20.1 in columns).
 constexpr std::int64_t kCached = 1 << 16;
-constexpr std::int64_t kLeastRows = 8;                    // of such a tile
+constexpr std::int64_t kLeastRows = 8;  // of such a tile
 // Bytes of a matrix that no cache holds: four rows at once come from memory 12 % faster than in OpenBLAS' way (4096 x 4096 floats, two
 // threads: 0.94 ms against 1.08).
 constexpr std::int64_t kPastCaches = 8 << 20;
-constexpr std::int64_t kInnerBlock = 1024;                // length of a part of a long inner axis
+constexpr std::int64_t kInnerBlock = 1024;  // length of a part of a long inner axis
 // OpenBLAS adds an inner axis up in blocks, the shortest of which is 192 (Prescott, doubles, which differ from 200 on). Up
 // to here sums are whole in registers before they meet what is there.
 constexpr std::int64_t kOneBlock = 128;
@@ -74,8 +74,9 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 // them. Where it cannot map one it tries again for ever, with a lock held. So each thread's first call asks whether there is room for a
 // buffer, throws MemoryError where there is none, and has the buffer made then: threads make one call at a time, so there are as many
 // buffers as calls from then on.
-constexpr std::int64_t kBuffer = std::int64_t(128) << 20;   // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
-constexpr std::size_t kMostBuffers = 64;                    // OpenBLAS ends the process where it has to make too many
+constexpr std::int64_t kBuffer = std::int64_t(128)
+                                 << 20;   // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
+constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process where it has to make too many
 
 class Buffers {
  public:
@@ -98,7 +99,8 @@ class Buffers {
 
  private:
   static void check_room(std::int64_t bytes) {
-    void* p = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* p =
+        mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) fail_memory(cpu, bytes, memory_stats(cpu));
     munmap(p, static_cast<std::size_t>(bytes));
   }
@@ -115,7 +117,7 @@ class Buffers {
   }
 
   std::mutex mutex_;
-  std::size_t threads_ = 0;    // that live and have called OpenBLAS
+  std::size_t threads_ = 0;  // that live and have called OpenBLAS
   std::vector<void*> made_;
 };
 /// Never destroyed: threads may end after main.
@@ -144,29 +146,27 @@ enum class Into { fresh, sum };
 void blas_gemm(const GemmShape& p, const float* a, const float* b, float* out, Into into) {
   take_part();
   cblas_sgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
-              static_cast<int>(p.n), static_cast<int>(p.k), 1.0f, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
-              into == Into::sum ? 1.0f : 0.0f, out,
-              static_cast<int>(p.ldo));
+              static_cast<int>(p.n), static_cast<int>(p.k), 1.0f, a, static_cast<int>(p.lda), b,
+              static_cast<int>(p.ldb), into == Into::sum ? 1.0f : 0.0f, out, static_cast<int>(p.ldo));
 }
 void blas_gemm(const GemmShape& p, const double* a, const double* b, double* out, Into into) {
   take_part();
   cblas_dgemm(CblasRowMajor, p.ta ? CblasTrans : CblasNoTrans, p.tb ? CblasTrans : CblasNoTrans, static_cast<int>(p.m),
               static_cast<int>(p.n), static_cast<int>(p.k), 1.0, a, static_cast<int>(p.lda), b, static_cast<int>(p.ldb),
-              into == Into::sum ? 1.0 : 0.0, out,
-              static_cast<int>(p.ldo));
+              into == Into::sum ? 1.0 : 0.0, out, static_cast<int>(p.ldo));
 }
 /// y = a x or a^T x for a row-major (rows x cols).
-void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const float* a, std::int64_t lda, const float* x, std::int64_t incx, float* y,
-               std::int64_t incy) {
+void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const float* a, std::int64_t lda, const float* x,
+               std::int64_t incx, float* y, std::int64_t incy) {
   take_part();
-  cblas_sgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0f, a, static_cast<int>(lda),
-              x, static_cast<int>(incx), 1.0f, y, static_cast<int>(incy));
+  cblas_sgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0f, a,
+              static_cast<int>(lda), x, static_cast<int>(incx), 1.0f, y, static_cast<int>(incy));
 }
-void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const double* a, std::int64_t lda, const double* x, std::int64_t incx,
-               double* y, std::int64_t incy) {
+void blas_gemv(bool t, std::int64_t rows, std::int64_t cols, const double* a, std::int64_t lda, const double* x,
+               std::int64_t incx, double* y, std::int64_t incy) {
   take_part();
-  cblas_dgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0, a, static_cast<int>(lda),
-              x, static_cast<int>(incx), 1.0, y, static_cast<int>(incy));
+  cblas_dgemv(CblasRowMajor, t ? CblasTrans : CblasNoTrans, static_cast<int>(rows), static_cast<int>(cols), 1.0, a,
+              static_cast<int>(lda), x, static_cast<int>(incx), 1.0, y, static_cast<int>(incy));
 }
 
 template <class T>
@@ -184,7 +184,8 @@ void tiny(const GemmShape& p, const T* a, const T* b, T* out) {
 template <class T>
 void vector_product(const GemmShape& p, const T* a, const T* b, T* out) {
   std::int64_t incy = p.n == 1 ? p.ldo : 1;
-  for (std::int64_t i = 0, n = std::max(p.m, p.n); i < n; ++i) out[i * incy] = 0;   // gemv then adds: it never reads what was there
+  for (std::int64_t i = 0, n = std::max(p.m, p.n); i < n; ++i)
+    out[i * incy] = 0;  // gemv then adds: it never reads what was there
   if (p.n == 1) {
     std::int64_t incx = p.tb ? 1 : p.ldb;
     if (p.ta) blas_gemv(true, p.k, p.m, a, p.lda, b, incx, out, incy);
@@ -289,7 +290,8 @@ Tiles tiles_of(const GemmShape& p, std::int64_t repeats) {
   if (work < 2 * kLeastTile) return {p.m, p.n, p.m, p.n};
   if (work <= kSmallPath) return small_grid(p, power_of_two(work / (2 * kLeastTile)) * 2);
   if (work <= kCutToSmall) return small_grid(p, power_of_two(work / kSmallTile));
-  return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4, std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
+  return grid(p, std::clamp<std::int64_t>(power_of_two(work / kLargeTile), 4,
+                                          std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
 }
 
 void locate(const BatchStrides& r, std::int64_t i, std::int64_t* a, std::int64_t* b, std::int64_t* out) {
@@ -318,18 +320,22 @@ template <class T, class F>
 void for_each_tile(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out, F&& one) {
   const Tiles t = tiles_of(p, r.count);
   const std::int64_t per_product = t.down * t.across;
-  const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k), call = 1024;   // what a call of OpenBLAS costs beside it
-  parallel_for(r.count * per_product, (kWorthAThread + tile_work) / (tile_work + call), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (i > begin && tile_work > kSmallPath) check_interrupt();
-      std::int64_t at_a, at_b, at_out;
-      locate(r, i / per_product, &at_a, &at_b, &at_out);
-      with_tile(p, t, i % per_product, a + at_a, b + at_b, out + at_out, one);
-    }
-  });
+  const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k),
+                     call = 1024;  // what a call of OpenBLAS costs beside it
+  parallel_for(r.count * per_product, (kWorthAThread + tile_work) / (tile_work + call),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   if (i > begin && tile_work > kSmallPath) check_interrupt();
+                   std::int64_t at_a, at_b, at_out;
+                   locate(r, i / per_product, &at_a, &at_b, &at_out);
+                   with_tile(p, t, i % per_product, a + at_a, b + at_b, out + at_out, one);
+                 }
+               });
 }
 
-bool in_inner_parts(const GemmShape& p) { return p.m * p.n <= 128 * 128 && p.k >= 2 * kInnerBlock && p.m * p.n * p.k > kSmallPath; }
+bool in_inner_parts(const GemmShape& p) {
+  return p.m * p.n <= 128 * 128 && p.k >= 2 * kInnerBlock && p.m * p.n * p.k > kSmallPath;
+}
 
 /// A small result over a long inner axis: parts of that axis by themselves, then their sum in order.
 template <class T>
@@ -399,7 +405,7 @@ void multiply_any(const GemmShape& p, const BatchStrides& r, const T* a, const T
 bool adds_up(const GemmShape& p) {
   if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || too_long(p)) return false;
   const Tiles t = tiles_of(p, 1);
-  const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;   // of the last tile
+  const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;  // of the last tile
   return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // else it does not go through gemm
 }
 
@@ -407,14 +413,19 @@ template <class T>
 bool add_any(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!adds_up(p)) return false;
   pthread_once(&once, use_one_thread);
-  for_each_tile(p, BatchStrides(), a, b, out, [](const GemmShape& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
+  for_each_tile(p, BatchStrides(), a, b, out,
+                [](const GemmShape& part, const T* x, const T* y, T* sum) { blas_gemm(part, x, y, sum, Into::sum); });
   return true;
 }
 
 }  // namespace
 
-void multiply(const GemmShape& p, const BatchStrides& r, const float* a, const float* b, float* out) { multiply_any(p, r, a, b, out); }
-void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const double* b, double* out) { multiply_any(p, r, a, b, out); }
+void multiply(const GemmShape& p, const BatchStrides& r, const float* a, const float* b, float* out) {
+  multiply_any(p, r, a, b, out);
+}
+void multiply(const GemmShape& p, const BatchStrides& r, const double* a, const double* b, double* out) {
+  multiply_any(p, r, a, b, out);
+}
 bool add_product(const GemmShape& p, const float* a, const float* b, float* out) { return add_any(p, a, b, out); }
 bool add_product(const GemmShape& p, const double* a, const double* b, double* out) { return add_any(p, a, b, out); }
 

@@ -35,7 +35,7 @@ std::string read_text(const std::string& path) {
 int quota_cpus(const std::string& directory, bool v2) {
   double quota = 0, period = 0;
   if (v2) {
-    std::istringstream in(read_text(directory + "/cpu.max"));   // "max 100000" or "150000 100000"
+    std::istringstream in(read_text(directory + "/cpu.max"));  // "max 100000" or "150000 100000"
     if (!(in >> quota >> period)) return 0;
   } else {
     std::istringstream q(read_text(directory + "/cpu.cfs_quota_us")), p(read_text(directory + "/cpu.cfs_period_us"));
@@ -64,7 +64,7 @@ int cgroup_cpus(const std::string& cgroups, const std::string& root) {
     if (n) cpus = cpus ? std::min(cpus, n) : n;
   };
   std::istringstream lines(cgroups);
-  for (std::string line; std::getline(lines, line);) {   // "4:cpu,cpuacct:/path", or "0::/path" under version 2
+  for (std::string line; std::getline(lines, line);) {  // "4:cpu,cpuacct:/path", or "0::/path" under version 2
     std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);

@@ -8,7 +8,8 @@ namespace kassette {
 
 /// y[i * incy] = sum over j of a[i * lda + j] * x[j], for `rows` rows of `cols` elements.
 template <class T>
-using RowsByVector = void (*)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y, std::int64_t incy);
+using RowsByVector = void (*)(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
+                              std::int64_t incy);
 
 struct GemvTable {
   RowsByVector<float> f32;

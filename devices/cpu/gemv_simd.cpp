@@ -9,8 +9,8 @@ namespace {
 /// kRows rows at once: as many sums that do not wait for each other and streams from memory, and x is read once for all. A row's
 /// sum does not depend on how many come with it.
 template <int kRows, class T>
-inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
-                                                        std::int64_t incy) {
+inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x,
+                                                        T* y, std::int64_t incy) {
   using Batch = xsimd::batch<T>;
   constexpr auto kWidth = static_cast<std::int64_t>(Batch::size);
   Batch sums[kRows];
@@ -30,7 +30,8 @@ inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const
 }
 
 template <class T>
-void by_vector(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y, std::int64_t incy) {
+void by_vector(std::int64_t rows, std::int64_t cols, const T* a, std::int64_t lda, const T* x, T* y,
+               std::int64_t incy) {
   std::int64_t i = 0;
   for (; i + 4 <= rows; i += 4) rows_at_once<4>(cols, a + i * lda, lda, x, y + i * incy, incy);
   for (; i < rows; ++i) rows_at_once<1>(cols, a + i * lda, lda, x, y + i * incy, incy);

@@ -24,10 +24,10 @@ bool has_f16c() {
 bool has(Level level) {
 #if defined(__x86_64__)
   if (level == Level::avx512)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && has(Level::avx2);
-  if (level == Level::avx2)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd") && has(Level::avx2);
+  if (level == Level::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 #endif
   return level == Level::sse2;
 }
@@ -41,10 +41,12 @@ Level choose() {
   for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
     if (std::strcmp(name, level_name(level)) != 0) continue;
     if (has(level)) return level;
-    log_warning(std::string("KASSETTE_SIMD is ") + name + ", which this CPU does not have; using " + level_name(best()));
+    log_warning(std::string("KASSETTE_SIMD is ") + name + ", which this CPU does not have; using " +
+                level_name(best()));
     return best();
   }
-  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it takes sse2, avx2 or avx512; using " + level_name(best()));
+  log_warning(std::string("KASSETTE_SIMD is \"") + name + "\"; it takes sse2, avx2 or avx512; using " +
+              level_name(best()));
   return best();
 }
 

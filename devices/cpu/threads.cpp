@@ -26,10 +26,10 @@ namespace kassette {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr std::int64_t kSpinNs = 300'000;         // a worker that has just worked waits so long before it sleeps
-constexpr std::int64_t kCrowdedSpinNs = 2'000;    // the same with more threads than CPUs
+constexpr std::int64_t kSpinNs = 300'000;       // a worker that has just worked waits so long before it sleeps
+constexpr std::int64_t kCrowdedSpinNs = 2'000;  // the same with more threads than CPUs
 constexpr std::int64_t kAloneNs = 8'000;
-constexpr std::int64_t kPartsPerThread = 4;       // so that a thread that was held up leaves something to take over
+constexpr std::int64_t kPartsPerThread = 4;  // so that a thread that was held up leaves something to take over
 
 // Note [The pool's hand-over]
 // The caller writes the job, opens the gate and raises the epoch; workers spin or sleep on the epoch. A worker enters by a
@@ -45,11 +45,11 @@ struct alignas(64) Slice {
 struct Job {
   RangeFn f = {};
   From from = From::front;
-  std::int64_t part = 1;   // size of the parts
+  std::int64_t part = 1;  // size of the parts
   int slices = 0;
   OnInterrupt on_interrupt;
   std::atomic<bool> failed{false};
-  std::exception_ptr error;   // written by the one who set `failed`
+  std::exception_ptr error;  // written by the one who set `failed`
 };
 
 struct Pool {
@@ -57,10 +57,10 @@ struct Pool {
   alignas(64) std::atomic<std::uint64_t> gate{0};
   alignas(64) std::atomic<std::uint32_t> epoch{0};
   std::atomic<std::int32_t> sleepers{0};
-  alignas(64) std::atomic<std::uint32_t> left{0};   // workers that are done with the job
+  alignas(64) std::atomic<std::uint32_t> left{0};  // workers that are done with the job
   std::atomic<bool> caller_sleeps{false};
-  alignas(64) std::atomic<bool> busy{false};        // some thread's job is running
-  std::atomic<int> workers{0};                      // threads that exist, written by the owner of `busy`
+  alignas(64) std::atomic<bool> busy{false};  // some thread's job is running
+  std::atomic<int> workers{0};                // threads that exist, written by the owner of `busy`
   std::atomic<std::int64_t> spin_ns{kSpinNs};
   Job job;
   Slice slice[kMaxThreads];
@@ -72,9 +72,9 @@ alignas(Pool) unsigned char pool_bytes[sizeof(Pool)];
 pthread_once_t pool_once = PTHREAD_ONCE_INIT;
 Pool& pool() { return *reinterpret_cast<Pool*>(pool_bytes); }
 
-std::atomic<int> threads_wanted{0};   // 0: not asked yet
+std::atomic<int> threads_wanted{0};  // 0: not asked yet
 __thread bool in_part __attribute__((tls_model("initial-exec"))) = false;
-__thread bool sharing __attribute__((tls_model("initial-exec"))) = false;   // this thread's job is running
+__thread bool sharing __attribute__((tls_model("initial-exec"))) = false;  // this thread's job is running
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
@@ -135,7 +135,8 @@ void take_part(Pool& p, int self) {
 /// Enters the open job, if it is another than `last` and has a slice for this worker.
 bool enter(Pool& p, int self, std::uint32_t* last) {
   std::uint64_t gate = p.gate.load(std::memory_order_acquire);
-  while ((gate & kOpen) && self < static_cast<int>(gate >> 16 & 0x7fff) && static_cast<std::uint32_t>(gate >> 32) != *last) {
+  while ((gate & kOpen) && self < static_cast<int>(gate >> 16 & 0x7fff) &&
+         static_cast<std::uint32_t>(gate >> 32) != *last) {
     if (p.gate.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
       *last = static_cast<std::uint32_t>(gate >> 32);
       return true;
@@ -174,7 +175,8 @@ void start_workers(Pool& p, int n) {
   pthread_sigmask(SIG_SETMASK, &every, &before);
   for (; have < n; ++have) {
     pthread_t thread;
-    if (pthread_create(&thread, nullptr, work, reinterpret_cast<void*>(static_cast<std::intptr_t>(have + 1))) != 0) break;
+    if (pthread_create(&thread, nullptr, work, reinterpret_cast<void*>(static_cast<std::intptr_t>(have + 1))) != 0)
+      break;
     char name[32];
     std::snprintf(name, sizeof name, "kassette-%d", have + 1);
     pthread_setname_np(thread, name);
@@ -206,7 +208,8 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   // Few grains of several elements go in one part a thread: another's last part would be taken away from the cache that it
   // stands in. A grain of one is work enough (a tile, a sample) to be taken over.
   const std::int64_t each = ceil_div(ceil_div(n, grain), slices);
-  p.job.part = grain > 1 && each < 2 * kPartsPerThread ? ceil_div(units, slices) * unit : std::max<std::int64_t>(1, each / kPartsPerThread) * grain;
+  p.job.part = grain > 1 && each < 2 * kPartsPerThread ? ceil_div(units, slices) * unit
+                                                       : std::max<std::int64_t>(1, each / kPartsPerThread) * grain;
   p.job.failed.store(false, std::memory_order_relaxed);
   for (int i = 0; i < slices; ++i) {
     p.slice[i].begin = units * i / slices * unit;
@@ -215,7 +218,7 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   }
   p.left.store(0, std::memory_order_relaxed);
   std::uint64_t number = (p.gate.load(std::memory_order_relaxed) >> 32) + 1;
-  if (static_cast<std::uint32_t>(number) == 0) number = 1;   // 0 is what a new worker has seen
+  if (static_cast<std::uint32_t>(number) == 0) number = 1;  // 0 is what a new worker has seen
   p.gate.store(number << 32 | kOpen | static_cast<std::uint64_t>(slices) << 16, std::memory_order_release);
   p.epoch.fetch_add(1, std::memory_order_seq_cst);
   if (p.sleepers.load(std::memory_order_seq_cst) > 0)
@@ -235,7 +238,7 @@ void gather_in(Pool& p) {
 
 /// The whole range on this thread, in pieces where it is long, so that it can be interrupted.
 void run_alone(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
-  constexpr std::int64_t kGrains = 64;   // a grain is worth a thread: some 10 us
+  constexpr std::int64_t kGrains = 64;  // a grain is worth a thread: some 10 us
   const std::int64_t piece = grain > n / kGrains ? n : kGrains * grain;
   for (std::int64_t begin = 0; begin < n; begin += piece) {
     check_interrupt();
@@ -251,7 +254,8 @@ int default_threads() {
   char* end;
   long n = std::strtol(text, &end, 10);
   if (*end == 0 && n >= 1 && n <= kMaxThreads) return static_cast<int>(n);
-  log_warning(kassette::text("KASSETTE_NUM_THREADS is \"", text, "\"; it takes a number from 1 to ", kMaxThreads, "; using ", cpus));
+  log_warning(kassette::text("KASSETTE_NUM_THREADS is \"", text, "\"; it takes a number from 1 to ", kMaxThreads,
+                             "; using ", cpus));
   return cpus;
 }
 

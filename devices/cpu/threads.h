@@ -38,9 +38,10 @@ inline void parallel_for(std::int64_t n, std::int64_t grain, F&& f, From from = 
     return;
   }
   using G = std::remove_reference_t<F>;
-  parallel_parts(n, grain, RangeFn{const_cast<void*>(static_cast<const void*>(&f)), [](void* o, std::int64_t b, std::int64_t e) {
-                                     (*static_cast<G*>(o))(b, e);
-                                   }}, from);
+  parallel_parts(n, grain,
+                 RangeFn{const_cast<void*>(static_cast<const void*>(&f)),
+                         [](void* o, std::int64_t b, std::int64_t e) { (*static_cast<G*>(o))(b, e); }},
+                 from);
 }
 
 }  // namespace kassette

@@ -18,7 +18,8 @@ inline bool has_code_for(std::string_view list, int major, int minor) {
     if (digits < 2) return true;
     const int built = std::atoi(std::string(one.substr(0, digits)).c_str()), at = built / 10, least = built % 10;
     const std::string_view kind = one.substr(digits);
-    const bool family = !kind.empty() && kind[0] == 'f', exact = !kind.empty() && kind[0] != '-' && !family, is_virtual = kind.find("-virtual") != kind.npos, is_real = kind.find("-real") != kind.npos;
+    const bool family = !kind.empty() && kind[0] == 'f', exact = !kind.empty() && kind[0] != '-' && !family,
+               is_virtual = kind.find("-virtual") != kind.npos, is_real = kind.find("-real") != kind.npos;
     if (exact ? at == major && least == minor : (family || !is_virtual) && at == major && least <= minor) return true;
     if (!exact && !family && !is_real && built <= 10 * major + minor) return true;
   }

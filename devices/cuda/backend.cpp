@@ -13,10 +13,10 @@
 namespace kassette::cuda {
 namespace {
 
-constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;   // what cuBLAS asks for on compute 9.0
+constexpr std::int64_t kBlasWorkspace = std::int64_t(32) << 20;  // what cuBLAS asks for on compute 9.0
 constexpr int kMaxDevices = 256;
-constexpr int kMostCaptured = 1 << 14;   // in one graph
-constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;   // bytes
+constexpr int kMostCaptured = 1 << 14;  // in one graph
+constexpr std::int64_t kMostStaged = std::int64_t(16) << 20, kMostStagedTogether = std::int64_t(256) << 20;  // bytes
 
 bool is_set(const char* variable) {
   const char* text = std::getenv(variable);
@@ -40,7 +40,7 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    driver().get_current(&before);
                                    if (before != context) driver().set_current(context);
                                    const BesideCapture allowed;
-                                   cudaFree(block);   // waits for the kernels of the device
+                                   cudaFree(block);  // waits for the kernels of the device
                                    if (before != context) driver().set_current(before);
                                  }};
 
@@ -49,8 +49,9 @@ void ask_for_peer_access(int device, int peer) {
   static std::atomic<bool> asked[kMaxDevices][kMaxDevices];
   if (asked[device][peer].exchange(true, std::memory_order_relaxed)) return;
   int direct = 0;
-  if (cudaDeviceCanAccessPeer(&direct, device, peer) == cudaSuccess && direct && cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess)
-    cudaGetLastError();   // somebody else enabled it before, or it is refused
+  if (cudaDeviceCanAccessPeer(&direct, device, peer) == cudaSuccess && direct &&
+      cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess)
+    cudaGetLastError();  // somebody else enabled it before, or it is refused
 }
 
 MemorySource memory_of(CudaBackend* device) {
@@ -71,7 +72,8 @@ Current::Current(CudaBackend& device) : before_(nullptr), changed_(false) {
   driver().get_current(&before_);
   if (before_ == device.context()) return;
   if (driver().set_current(device.context()) != CUDA_SUCCESS)
-    throw DeviceError(("cuda:" + std::to_string(device.index()) + ": the driver does not make its context current").c_str());
+    throw DeviceError(
+        ("cuda:" + std::to_string(device.index()) + ": the driver does not make its context current").c_str());
   changed_ = true;
 }
 Current::~Current() {
@@ -80,8 +82,7 @@ Current::~Current() {
 
 CudaBackend::CudaBackend(int index)
     : index_(index),
-      waits_(is_set("KASSETTE_CUDA_SYNC")),
-      own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
+      waits_(is_set("KASSETTE_CUDA_SYNC")), own_{.device = this, .handle = nullptr, .number = 0, .ours = true} {
   if (driver().retain(&context_, index) != CUDA_SUCCESS) throw DeviceError("its context cannot be had");
   Current now(*this);
   cuda::check(cudaStreamCreateWithFlags(&own_.handle, cudaStreamNonBlocking), "cuda");
@@ -95,12 +96,12 @@ void* CudaBackend::allocate(std::int64_t bytes) {
   Current now(*this);
   if (const DeviceStream& s = current(); s.base) {
     if (void* block = cache_->try_allocate(bytes, s.number, s.base->number)) return block;
-    leave_capture();   // blocks have to be given back first
+    leave_capture();  // blocks have to be given back first
   }
   try {
     return cache_->allocate(bytes, current().number);
   } catch (const MemoryError&) {
-    check(cudaGetLastError(), "allocate");   // there may be memory: a kernel went astray
+    check(cudaGetLastError(), "allocate");  // there may be memory: a kernel went astray
     throw;
   }
 }
@@ -126,7 +127,8 @@ void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes)
     void* data;
     std::int64_t bytes;
   };
-  if (void* data = bytes <= kMostStaged && staged_.load() + bytes <= kMostStagedTogether ? allocate_pinned(bytes) : nullptr) {
+  if (void* data =
+          bytes <= kMostStaged && staged_.load() + bytes <= kMostStagedTogether ? allocate_pinned(bytes) : nullptr) {
     std::memcpy(data, from, static_cast<std::size_t>(bytes));
     staged_.fetch_add(bytes);
     const Owner owner{[](void* state) {
@@ -174,10 +176,11 @@ void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, st
   {
     Current now(*this);
     ask_for_peer_access(index_, source.index_);
-    check(cudaMemcpyPeerAsync(to, index_, from, source.index_, static_cast<std::size_t>(bytes), current().handle), "to");
+    check(cudaMemcpyPeerAsync(to, index_, from, source.index_, static_cast<std::size_t>(bytes), current().handle),
+          "to");
     launched("to");
   }
-  order(current(), source.current());   // what is read may be freed now
+  order(current(), source.current());  // what is read may be freed now
 }
 void CudaBackend::zero(void* to, std::int64_t bytes, const char* what) {
   if (bytes == 0) return;
@@ -199,7 +202,7 @@ void CudaBackend::release_after(DeviceStream& stream, Owner keep) {
     later_.push_back({passed, keep});
   } catch (...) {
     if (passed) cudaEventDestroy(passed);
-    if (now && !lost_) cudaStreamSynchronize(stream.handle);   // else nothing runs any more
+    if (now && !lost_) cudaStreamSynchronize(stream.handle);  // else nothing runs any more
     keep.release(keep.state);
     throw;
   }
@@ -244,7 +247,8 @@ std::string CudaBackend::launched_last() const {
   for (unsigned i = 1; i <= kRemembered && i <= n; ++i) {
     const char* what = launched_[(n - i) % kRemembered].load();
     if (!what) continue;
-    words += i == 1 ? std::string(" at or before '") + what + '\'' : std::string(i == 2 ? ", after '" : ", '") + what + '\'';
+    words +=
+        i == 1 ? std::string(" at or before '") + what + '\'' : std::string(i == 2 ? ", after '" : ", '") + what + '\'';
   }
   return words;
 }
@@ -256,13 +260,15 @@ void CudaBackend::fail(cudaError_t error, const char* what) {
   const BesideCapture allowed;
   const cudaError_t again = cudaStreamQuery(own_.handle);
   if (again != cudaSuccess && again != cudaErrorNotReady) {
-    const std::string name = "cuda:" + std::to_string(index_), where = waits_ ? std::string(" in '") + what + '\'' : launched_last();
+    const std::string name = "cuda:" + std::to_string(index_),
+                      where = waits_ ? std::string(" in '") + what + '\'' : launched_last();
     std::lock_guard<std::mutex> lock(lost_mutex_);
     if (!lost_.load(std::memory_order_relaxed)) {
       lost_words_ = name + " is lost to this process since an error" + where + ": " + cudaGetErrorString(error);
       lost_.store(true, std::memory_order_release);
     }
-    words += (waits_ ? "" : where) + "; " + name + " is lost to this process" + (waits_ ? "" : "; KASSETTE_CUDA_SYNC=1 tells which op it was");
+    words += (waits_ ? "" : where) + "; " + name + " is lost to this process" +
+             (waits_ ? "" : "; KASSETTE_CUDA_SYNC=1 tells which op it was");
   }
   throw DeviceError(words.c_str());
 }
@@ -271,7 +277,8 @@ void CudaBackend::fail_lost() { throw DeviceError(lost_words_.c_str()); }
 void CudaBackend::check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const BesideCapture allowed;
-  const cudaError_t error = cudaStreamQuery(launched_on(current()).handle);   // the product may have met the error of an earlier kernel
+  const cudaError_t error =
+      cudaStreamQuery(launched_on(current()).handle);  // the product may have met the error of an earlier kernel
   if (error != cudaSuccess && error != cudaErrorNotReady) fail(error, what);
   throw DeviceError((std::string(what) + ": cuBLAS says: " + cublasGetStatusString(status)).c_str());
 }
@@ -295,7 +302,9 @@ cublasHandle_t CudaBackend::make_blas(cudaStream_t stream, void* workspace) {
     check(cublasSetStream(handle, stream), "matmul");
     check(cublasSetWorkspace(handle, workspace, kBlasWorkspace), "matmul");
     // No sums in half precision. Tensor cores multiply half types, and with allow_tf32 float32.
-    check(cublasSetMathMode(handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)), "matmul");
+    check(cublasSetMathMode(handle, static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                                              CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+          "matmul");
   } catch (...) {
     cublasDestroy(handle);
     throw;

@@ -24,16 +24,16 @@ class CudaBackend;
 struct DeviceStream {
   cuda::CudaBackend* device;
   cudaStream_t handle;
-  int number;                  // 0: the device's own
-  bool ours;                   // made by us
-  int owners = 0;              // Streams that have it
+  int number;      // 0: the device's own
+  bool ours;       // made by us
+  int owners = 0;  // Streams that have it
   std::mutex blas_mutex = {};
   cublasHandle_t blas = nullptr;
   void* blas_workspace = nullptr;
   // See Note [Graphs].
-  DeviceStream* base = nullptr;               // of a stream that is there to be captured: where that is launched
-  std::unique_ptr<DeviceStream> captured = {};   // the stream that is captured for this one; made when first asked for
-  std::atomic<bool> awaits_graph = false;     // until what is captured for this one is launched
+  DeviceStream* base = nullptr;                 // of a stream that is there to be captured: where that is launched
+  std::unique_ptr<DeviceStream> captured = {};  // the stream that is captured for this one; made when first asked for
+  std::atomic<bool> awaits_graph = false;       // until what is captured for this one is launched
 };
 
 namespace cuda {
@@ -109,12 +109,13 @@ class CudaBackend final : public DeviceBackend {
   };
   /// A capture, which lasts from begin_capture to end_capture.
   struct Capture {
-    std::recursive_mutex mutex;      // of the thread that captures; or of one that waits for all streams, which CUDA forbids meanwhile
-    DeviceGraph* graph = nullptr;    // null: nobody captures
+    std::recursive_mutex
+        mutex;  // of the thread that captures; or of one that waits for all streams, which CUDA forbids meanwhile
+    DeviceGraph* graph = nullptr;  // null: nobody captures
     DeviceStream* base = nullptr;
     int enqueued = 0;
-    const char* refused = nullptr;   // CUDA's words
-    std::vector<Owner> keep;         // until what was captured has run
+    const char* refused = nullptr;  // CUDA's words
+    std::vector<Owner> keep;        // until what was captured has run
   };
   /// Has what the calling thread captures launched before its end.
   void leave_capture();
@@ -134,12 +135,12 @@ class CudaBackend final : public DeviceBackend {
   const bool waits_;
   CUcontext context_ = nullptr;
   DeviceStream own_;
-  BlockCache* cache_ = nullptr;   // lives for ever, as every cache
+  BlockCache* cache_ = nullptr;  // lives for ever, as every cache
   std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<DeviceStream>> streams_;   // all but our own
+  std::vector<std::unique_ptr<DeviceStream>> streams_;  // all but our own
   std::mutex later_mutex_;
   std::deque<Later> later_;
-  std::atomic<std::int64_t> staged_{0};   // bytes of pinned buffers of ours that copies are under way from
+  std::atomic<std::int64_t> staged_{0};  // bytes of pinned buffers of ours that copies are under way from
   static constexpr unsigned kRemembered = 4;
   std::atomic<const char*> launched_[kRemembered] = {};
   std::atomic<unsigned> n_launched_{0};
@@ -173,7 +174,7 @@ class BesideCapture {
   BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;   // afterwards the one before
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // afterwards the one before
 };
 
 /// The device that a call runs on.
@@ -191,7 +192,8 @@ void trim_pinned();
 /// Device memory for the time of a kernel call; ordered by the stream, so it may end before the kernel has run.
 class Scratch {
  public:
-  Scratch(CudaBackend& device, std::int64_t bytes) : device_(&device), bytes_(bytes), data_(bytes ? device.allocate(bytes) : nullptr) {}
+  Scratch(CudaBackend& device, std::int64_t bytes)
+      : device_(&device), bytes_(bytes), data_(bytes ? device.allocate(bytes) : nullptr) {}
   ~Scratch() {
     if (data_) device_->release(data_, bytes_);
   }

@@ -23,7 +23,8 @@ bool find(const char* name, F** function) {
 }  // namespace
 
 bool find_driver() {
-  static const bool found = find("cuDevicePrimaryCtxRetain", &functions.retain) && find("cuCtxGetCurrent", &functions.get_current) &&
+  static const bool found = find("cuDevicePrimaryCtxRetain", &functions.retain) &&
+                            find("cuCtxGetCurrent", &functions.get_current) &&
                             find("cuCtxSetCurrent", &functions.set_current);
   return found;
 }

@@ -7,7 +7,7 @@ namespace kassette::cuda {
 /// cudaSetDevice makes a context on the device that it sets: to give device 0 back to a thread that had it by default, after work on device 1,
 /// would take some hundred megabytes of device 0. The driver gives back the context that was current, or that there was none.
 struct Driver {
-  CUresult (*retain)(CUcontext* context, CUdevice device);   // a device's primary context, which the runtime uses too
+  CUresult (*retain)(CUcontext* context, CUdevice device);  // a device's primary context, which the runtime uses too
   CUresult (*get_current)(CUcontext* context);
   CUresult (*set_current)(CUcontext context);
 };

@@ -10,11 +10,12 @@ __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank,
   volatile FaultWord* w = faults.word;
   auto is_known = [&] { return w->launch != 0 && (w->launch != faults.launch || w->rank <= rank); };
   while (!is_known()) {
-    if (atomicCAS(&faults.word->lock, 0, 1) != 0) continue;   // threads of a warp go on by themselves, from compute 7.0 on
+    if (atomicCAS(&faults.word->lock, 0, 1) != 0)
+      continue;  // threads of a warp go on by themselves, from compute 7.0 on
     __threadfence();
     if (!is_known()) {
       const std::int64_t all[kFaultNumbers] = {static_cast<std::int64_t>(numbers)...};
-      w->launch = 0;   // the host takes nothing half written
+      w->launch = 0;  // the host takes nothing half written
       __threadfence_system();
       for (int i = 0; i < kFaultNumbers; ++i) w->numbers[i] = all[i];
       w->refusal = static_cast<std::int32_t>(refusal);

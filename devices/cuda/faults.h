@@ -23,7 +23,7 @@ struct FaultWord {
   int lock;              // 1 while a thread writes
   std::uint32_t launch;  // 0: nothing is wrong
   std::int32_t refusal;
-  std::int64_t rank;     // of what one launch finds the lowest is kept
+  std::int64_t rank;  // of what one launch finds the lowest is kept
   std::int64_t numbers[kFaultNumbers];
 };
 

@@ -35,8 +35,8 @@ namespace kassette {
 
 struct DeviceGraph {
   static constexpr int kMostMisses = 3;
-  bool ran = false;                  // the first run makes what CUDA makes when it is first needed: modules, cuBLAS' handle
-  int misses = 0;                    // runs one after the other that had no use of it; after the last there is no more capture
+  bool ran = false;  // the first run makes what CUDA makes when it is first needed: modules, cuBLAS' handle
+  int misses = 0;    // runs one after the other that had no use of it; after the last there is no more capture
   cudaGraphExec_t exec = nullptr;
 };
 
@@ -57,7 +57,7 @@ cudaError_t bring_up_to_date(DeviceGraph& graph, cudaGraph_t captured) {
     cudaGraphExecUpdateResultInfo info = {};
     if (cudaGraphExecUpdate(graph.exec, captured, &info) == cudaSuccess) return graph.misses = 0, cudaSuccess;
     cudaGetLastError();
-    cudaGraphExecDestroy(graph.exec);   // once it has run
+    cudaGraphExecDestroy(graph.exec);  // once it has run
     graph.exec = nullptr;
     ++graph.misses;
   }
@@ -73,10 +73,12 @@ void CudaBackend::begin_on(DeviceStream& base) {
   if (!base.captured) {
     cudaStream_t handle;
     check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "function");
-    base.captured.reset(new DeviceStream{.device = this, .handle = handle, .number = -1 - base.number, .ours = true, .base = &base});
+    base.captured.reset(
+        new DeviceStream{.device = this, .handle = handle, .number = -1 - base.number, .ours = true, .base = &base});
   }
   DeviceStream& captured = *base.captured;
-  if (base.blas && !captured.blas) captured.blas = make_blas(captured.handle, base.blas_workspace);   // which products use one after the other
+  if (base.blas && !captured.blas)
+    captured.blas = make_blas(captured.handle, base.blas_workspace);  // which products use one after the other
   check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeThreadLocal), "function");
 }
 
@@ -89,7 +91,7 @@ bool CudaBackend::begin_capture(DeviceGraph*& graph) {
   if (!std::exchange(graph->ran, true) || graph->misses == DeviceGraph::kMostMisses) return false;
   try {
     begin_on(base);
-  } catch (const Error&) {   // what is wrong with the device the function will say
+  } catch (const Error&) {  // what is wrong with the device the function will say
     return ++graph->misses, false;
   }
   capture_.graph = graph;
@@ -98,7 +100,7 @@ bool CudaBackend::begin_capture(DeviceGraph*& graph) {
   capture_.refused = nullptr;
   base.awaits_graph.store(true, std::memory_order_release);
   set_current(*base.captured);
-  lock.release();   // end_capture unlocks
+  lock.release();  // end_capture unlocks
   return true;
 }
 
@@ -115,7 +117,7 @@ bool CudaBackend::launch_captured() {
   if (error == cudaSuccess && capture_.enqueued > 0) {
     error = bring_up_to_date(*capture_.graph, graph);
     if (error == cudaSuccess) error = cudaGraphLaunch(capture_.graph->exec, base.handle);
-    if (capture_.enqueued == 1) misses = before + 1;   // a kernel alone needs no graph
+    if (capture_.enqueued == 1) misses = before + 1;  // a kernel alone needs no graph
   }
   if (graph) cudaGraphDestroy(graph);
   if (error != cudaSuccess) {
@@ -141,7 +143,7 @@ void CudaBackend::settle_capture() noexcept {
   for (const Owner& keep : std::exchange(capture_.keep, {})) {
     try {
       release_after(base, keep);
-    } catch (const Error&) {   // it was released, and the device is lost: whoever uses it next is told
+    } catch (const Error&) {  // it was released, and the device is lost: whoever uses it next is told
     }
   }
 }
@@ -151,7 +153,7 @@ const char* CudaBackend::end_capture() noexcept {
     std::optional<Current> now;
     try {
       now.emplace(*this);
-    } catch (const Error&) {   // the device is lost
+    } catch (const Error&) {  // the device is lost
     }
     cudaGraph_t graph = nullptr;
     if (cudaStreamEndCapture(captured.handle, &graph) != cudaSuccess) cudaGetLastError();
@@ -167,7 +169,7 @@ const char* CudaBackend::end_capture() noexcept {
 }
 
 void CudaBackend::destroy(DeviceGraph* graph) noexcept {
-  if (graph && graph->exec) cudaGraphExecDestroy(graph->exec);   // where it runs, CUDA does that afterwards
+  if (graph && graph->exec) cudaGraphExecDestroy(graph->exec);  // where it runs, CUDA does that afterwards
   delete graph;
 }
 

@@ -7,11 +7,13 @@
 
 namespace kassette::cuda {
 
-inline constexpr int kThreads = 256;   // of a block
+inline constexpr int kThreads = 256;  // of a block
 inline constexpr int kWarp = 32;
 
 /// Blocks for n threads of work; kernels loop, so that more work needs no more blocks.
-inline unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>(std::clamp<std::int64_t>((n + kThreads - 1) / kThreads, 1, 4096)); }
+inline unsigned blocks_for(std::int64_t n) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>((n + kThreads - 1) / kThreads, 1, 4096));
+}
 
 /// Enqueues kernel(arguments...) on the stream of this thread; throws DeviceError in the name of `what`.
 template <class... P, class... A>

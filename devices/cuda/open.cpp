@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxDevices = 256;
 
-CudaBackend* devices[kMaxDevices];   // written once each, under the registry's lock, before the device is visible
+CudaBackend* devices[kMaxDevices];  // written once each, under the registry's lock, before the device is visible
 std::atomic<CudaBackend*> first_opened{nullptr};
 HostServices services;
 
@@ -26,8 +26,9 @@ int count(char* why, std::size_t room) {
     int driver = 0;
     cudaDriverGetVersion(&driver);
     if (driver == 0) std::snprintf(why, room, "there is no CUDA driver");
-    else std::snprintf(why, room, "the CUDA driver is for CUDA %d.%d, and this library needs one for %d.%d", driver / 1000, driver % 1000 / 10,
-                       CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    else
+      std::snprintf(why, room, "the CUDA driver is for CUDA %d.%d, and this library needs one for %d.%d", driver / 1000,
+                    driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
   } else if (error != cudaSuccess && error != cudaErrorNoDevice) {
     std::snprintf(why, room, "CUDA says: %s", cudaGetErrorString(error));
   } else {
@@ -54,7 +55,7 @@ BlockCache& pinned_cache() {
 
 void* allocate_pinned(std::int64_t bytes) {
   try {
-    Current now(*first_opened.load());   // a context has to be current, and a new one is not wanted
+    Current now(*first_opened.load());  // a context has to be current, and a new one is not wanted
     return pinned_cache().allocate(bytes);
   } catch (const Error&) {
     return nullptr;
@@ -86,16 +87,19 @@ DeviceBackend* open_device(int index, const HostServices& given, char* why, int 
   const int n = count(why, room);
   if (n == 0) return nullptr;
   if (index >= n) {
-    std::snprintf(why, room, n == 1 ? "there is %d CUDA device, cuda:0" : "there are %d CUDA devices, from cuda:0 on", n);
+    std::snprintf(why, room, n == 1 ? "there is %d CUDA device, cuda:0" : "there are %d CUDA devices, from cuda:0 on",
+                  n);
     return nullptr;
   }
   int major = 0, minor = 0;
   if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) == cudaSuccess &&
-      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) == cudaSuccess && !has_code_for(KASSETTE_CUDA_ARCHITECTURES, major, minor)) {
-    std::snprintf(why, room, "its compute capability is %d.%d, and this library has code for %s", major, minor, KASSETTE_CUDA_ARCHITECTURES);
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) == cudaSuccess &&
+      !has_code_for(KASSETTE_CUDA_ARCHITECTURES, major, minor)) {
+    std::snprintf(why, room, "its compute capability is %d.%d, and this library has code for %s", major, minor,
+                  KASSETTE_CUDA_ARCHITECTURES);
     return nullptr;
   }
-  const bool first = !first_opened.load();   // one thread at a time opens devices, others use those that are open
+  const bool first = !first_opened.load();  // one thread at a time opens devices, others use those that are open
   if (first) services = given;
   if (first && !find_driver()) {
     std::snprintf(why, room, "the CUDA driver lacks functions that this library needs");

@@ -13,12 +13,14 @@
 namespace kassette::cuda {
 namespace {
 
-thread_local DeviceStream* chosen[256];   // by device; null: its own
+thread_local DeviceStream* chosen[256];  // by device; null: its own
 
 /// An event that is gone at the end; CUDA keeps it until it has passed.
 class Event {
  public:
-  explicit Event(CudaBackend& device) { device.check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "stream"); }
+  explicit Event(CudaBackend& device) {
+    device.check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "stream");
+  }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -50,17 +52,18 @@ DeviceStream& CudaBackend::stream_of(void* native) {
     Current now(*this);
     check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "stream");
   }
-  streams_.push_back(std::unique_ptr<DeviceStream>(new DeviceStream{this, handle, static_cast<int>(streams_.size()) + 1, ours, 1}));
+  streams_.push_back(
+      std::unique_ptr<DeviceStream>(new DeviceStream{this, handle, static_cast<int>(streams_.size()) + 1, ours, 1}));
   return *streams_.back();
 }
 
 void CudaBackend::close(DeviceStream& stream) noexcept {
   if (&stream == &own_) return;
-  std::lock_guard<std::mutex> lock(streams_mutex_);   // until it is handed over nobody else gets it
+  std::lock_guard<std::mutex> lock(streams_mutex_);  // until it is handed over nobody else gets it
   if (--stream.owners > 0) return;
   try {
     order(stream, own_);
-  } catch (const Error&) {   // the device is lost: nothing runs there any more
+  } catch (const Error&) {  // the device is lost: nothing runs there any more
   }
   cache_->hand_over(stream.number, own_.number);
 }

@@ -11,7 +11,7 @@ namespace {
 template <class T, class Bits, bool kMax>
 T pick(T a, T b) {
   if (a != a || b != b) return std::numeric_limits<T>::quiet_NaN();
-  if (a == b) {   // of +0 and -0 the sign bit decides
+  if (a == b) {  // of +0 and -0 the sign bit decides
     const Bits x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
     return std::bit_cast<T>(static_cast<Bits>(kMax ? x & y : x | y));
   }
@@ -38,11 +38,13 @@ MPI_Op op_for(DType dtype, Combine how) {
   if (how == Combine::prod) return MPI_PROD;
   const bool max = how == Combine::max;
   if (dtype.code() == DType::kFloat32) {
-    static const MPI_Op least = make(pick_all<float, std::uint32_t, false>), most = make(pick_all<float, std::uint32_t, true>);
+    static const MPI_Op least = make(pick_all<float, std::uint32_t, false>),
+                        most = make(pick_all<float, std::uint32_t, true>);
     return max ? most : least;
   }
   if (dtype.code() == DType::kFloat64) {
-    static const MPI_Op least = make(pick_all<double, std::uint64_t, false>), most = make(pick_all<double, std::uint64_t, true>);
+    static const MPI_Op least = make(pick_all<double, std::uint64_t, false>),
+                        most = make(pick_all<double, std::uint64_t, true>);
     return max ? most : least;
   }
   return max ? MPI_MAX : MPI_MIN;

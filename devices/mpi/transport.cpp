@@ -49,7 +49,9 @@ MPI_Datatype type_of(DType dtype) {
     case DType::kInt64: return MPI_INT64_T;
     case DType::kFloat32: return MPI_FLOAT;
     case DType::kFloat64: return MPI_DOUBLE;
-    default: throw std::runtime_error(std::string("MPI has no sum of ") + (dtype.code() == DType::kFloat16 ? "float16" : "bfloat16"));
+    default:
+      throw std::runtime_error(std::string("MPI has no sum of ") +
+                               (dtype.code() == DType::kFloat16 ? "float16" : "bfloat16"));
   }
 }
 
@@ -59,10 +61,11 @@ void* at(void* data, std::int64_t bytes) { return static_cast<char*>(data) + byt
 /// Calls piece(first, count) over n elements, at most most_elements() a call; nothing for n = 0.
 template <class F>
 void in_pieces(std::int64_t n, F piece) {
-  for (std::int64_t first = 0; first < n; first += most_elements()) piece(first, static_cast<int>(std::min(most_elements(), n - first)));
+  for (std::int64_t first = 0; first < n; first += most_elements())
+    piece(first, static_cast<int>(std::min(most_elements(), n - first)));
 }
 
-constexpr int kTag = 0x6b;   // of all messages: one rank's to another arrive in order
+constexpr int kTag = 0x6b;  // of all messages: one rank's to another arrive in order
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -104,7 +107,9 @@ class MpiCommunicator final : public Communicator {
 
   void broadcast(void* data, std::int64_t bytes, int root) override {
     clear_sent();
-    in_pieces(bytes, [&](std::int64_t first, int n) { check(MPI_Bcast(at(data, first), n, MPI_BYTE, root, comm_), "MPI_Bcast"); });
+    in_pieces(bytes, [&](std::int64_t first, int n) {
+      check(MPI_Bcast(at(data, first), n, MPI_BYTE, root, comm_), "MPI_Bcast");
+    });
   }
 
   void reduce(const void* in, void* out, std::int64_t count, DType dtype, Combine how, int root) override {
@@ -122,16 +127,19 @@ class MpiCommunicator final : public Communicator {
     clear_sent();
     const Parts parts(bytes, size_);
     if (parts.total <= most_elements()) {
-      check(MPI_Allgatherv(in, parts.count(rank_), MPI_BYTE, out, parts.counts.data(), parts.begins.data(), MPI_BYTE, comm_),
+      check(MPI_Allgatherv(in, parts.count(rank_), MPI_BYTE, out, parts.counts.data(), parts.begins.data(), MPI_BYTE,
+                           comm_),
             "MPI_Allgatherv");
       return;
     }
     std::int64_t begin = 0;
     for (int r = 0; r < size_; begin += bytes[r++]) {
       void* part = at(out, begin);
-      if (r == rank_)   // by MPI: it may be memory of a GPU
+      if (r == rank_)  // by MPI: it may be memory of a GPU
         in_pieces(bytes[r], [&](std::int64_t first, int n) {
-          check(MPI_Sendrecv(at(in, first), n, MPI_BYTE, 0, kTag, at(part, first), n, MPI_BYTE, 0, kTag, MPI_COMM_SELF, MPI_STATUS_IGNORE), "MPI_Sendrecv");
+          check(MPI_Sendrecv(at(in, first), n, MPI_BYTE, 0, kTag, at(part, first), n, MPI_BYTE, 0, kTag, MPI_COMM_SELF,
+                             MPI_STATUS_IGNORE),
+                "MPI_Sendrecv");
         });
       broadcast(part, bytes[r], r);
     }
@@ -141,11 +149,13 @@ class MpiCommunicator final : public Communicator {
     clear_sent();
     const Parts parts(counts, size_);
     if (parts.total <= most_elements()) {
-      check(MPI_Reduce_scatter(in, out, parts.counts.data(), type_of(dtype), op_for(dtype, how), comm_), "MPI_Reduce_scatter");
+      check(MPI_Reduce_scatter(in, out, parts.counts.data(), type_of(dtype), op_for(dtype, how), comm_),
+            "MPI_Reduce_scatter");
       return;
     }
     std::int64_t begin = 0;
-    for (int r = 0; r < size_; begin += counts[r++] * dtype.size()) reduce(at(in, begin), out, counts[r], dtype, how, r);
+    for (int r = 0; r < size_; begin += counts[r++] * dtype.size())
+      reduce(at(in, begin), out, counts[r], dtype, how, r);
   }
 
   void all_to_all(const void* in, const std::int64_t* bytes_in, void* out, const std::int64_t* bytes_out) override {
@@ -155,7 +165,8 @@ class MpiCommunicator final : public Communicator {
     std::int64_t longest = std::max(from.total, to.total);
     all_reduce(&longest, &longest, 1, DType(DType::kInt64), Combine::max);
     if (longest <= most_elements()) {
-      check(MPI_Alltoallv(in, from.counts.data(), from.begins.data(), MPI_BYTE, out, to.counts.data(), to.begins.data(), MPI_BYTE, comm_),
+      check(MPI_Alltoallv(in, from.counts.data(), from.begins.data(), MPI_BYTE, out, to.counts.data(), to.begins.data(),
+                          MPI_BYTE, comm_),
             "MPI_Alltoallv");
       return;
     }
@@ -185,10 +196,11 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Barrier(comm_), "MPI_Barrier");
   }
 
-  void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to, void (*release)(void*),
-            void* state) override {
+  void send(const void* header, std::int64_t header_bytes, const void* data, std::int64_t bytes, int to,
+            void (*release)(void*), void* state) override {
     clear_sent();
-    sent_.push_back({{}, std::string(static_cast<const char*>(header), static_cast<std::size_t>(header_bytes)), release, state});
+    sent_.push_back(
+        {{}, std::string(static_cast<const char*>(header), static_cast<std::size_t>(header_bytes)), release, state});
     Sent& s = sent_.back();
     auto start = [&](const void* from, int n) {
       s.requests.emplace_back();
@@ -256,7 +268,8 @@ class MpiCommunicator final : public Communicator {
     while (!sent_.empty()) {
       int done = 0;
       Sent& s = sent_.front();
-      check(MPI_Testall(static_cast<int>(s.requests.size()), s.requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+      check(MPI_Testall(static_cast<int>(s.requests.size()), s.requests.data(), &done, MPI_STATUSES_IGNORE),
+            "MPI_Testall");
       if (!done) return;
       s.release(s.state);
       sent_.pop_front();
@@ -266,7 +279,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   bool in_background_ = false, patient_ = false;
-  std::deque<Sent> sent_;   // addresses hold while messages are added
+  std::deque<Sent> sent_;  // addresses hold while messages are added
 };
 
 bool started_here = false;
@@ -296,7 +309,7 @@ struct Local {
   }
 };
 const Local& local() {
-  static const Local l;   // asked for by all ranks when they start
+  static const Local l;  // asked for by all ranks when they start
   return l;
 }
 
@@ -311,11 +324,13 @@ Communicator* start(char* why, int why_bytes) {
   if (running) {
     MPI_Query_thread(&thread_level);
   } else {
-    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level) != MPI_SUCCESS) return failed("MPI_Init_thread failed");
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level) != MPI_SUCCESS)
+      return failed("MPI_Init_thread failed");
     started_here = true;
   }
   if (thread_level < MPI_THREAD_FUNNELED)
-    return failed("MPI was started by MPI_Init, for programs of one thread; start it by MPI_Init_thread, or leave that to init");
+    return failed(
+        "MPI was started by MPI_Init, for programs of one thread; start it by MPI_Init_thread, or leave that to init");
   MPI_Comm all;
   if (MPI_Comm_dup(MPI_COMM_WORLD, &all) != MPI_SUCCESS) return failed("MPI_Comm_dup failed");
   local();
@@ -358,4 +373,6 @@ constexpr Transport kTransport{.abi = kTransportAbi,
 }  // namespace
 }  // namespace kassette
 
-extern "C" __attribute__((visibility("default"))) const kassette::Transport* kassette_mpi_transport() { return &kassette::kTransport; }
+extern "C" __attribute__((visibility("default"))) const kassette::Transport* kassette_mpi_transport() {
+  return &kassette::kTransport;
+}

@@ -30,7 +30,7 @@ void check(ncclResult_t result) {
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype.code()) {
-    case DType::kBool:   // 0 or 1: the minimum is all, the maximum any
+    case DType::kBool:  // 0 or 1: the minimum is all, the maximum any
     case DType::kUint8: return ncclUint8;
     case DType::kInt8: return ncclInt8;
     case DType::kInt32: return ncclInt32;
@@ -70,7 +70,7 @@ class Group {
  public:
   Group() { check(ncclGroupStart()); }
   ~Group() {
-    if (open_) ncclGroupEnd();   // a call has failed
+    if (open_) ncclGroupEnd();  // a call has failed
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -98,7 +98,8 @@ class NcclCommunicator final : public DeviceCommunicator {
     pack_all(parts, n, how);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
-      if (p->count) check(ncclAllReduce(sent(*p), received(*p), size(p->count), wire(*p, how), op_of(how), comm_, stream_));
+      if (p->count)
+        check(ncclAllReduce(sent(*p), received(*p), size(p->count), wire(*p, how), op_of(how), comm_, stream_));
     group.end();
     unpack_all(parts, n, how, divisor);
   }
@@ -109,7 +110,9 @@ class NcclCommunicator final : public DeviceCommunicator {
     pack_all(parts, n, Combine::sum);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
-      if (p->count) check(ncclReduce(sent(*p), received(*p), size(p->count), wire(*p, Combine::sum), ncclSum, root, comm_, stream_));
+      if (p->count)
+        check(
+            ncclReduce(sent(*p), received(*p), size(p->count), wire(*p, Combine::sum), ncclSum, root, comm_, stream_));
     group.end();
     if (rank_ == root) return unpack_all(parts, n, Combine::sum, 1);
     for (const DevicePart* p = parts; p < parts + n; ++p)
@@ -121,7 +124,8 @@ class NcclCommunicator final : public DeviceCommunicator {
     check_state(now);
     Group group;
     for (const DevicePart* p = parts; p < parts + n; ++p)
-      if (p->count) check(ncclBroadcast(p->in, p->out, size(p->count * p->dtype.size()), ncclUint8, root, comm_, stream_));
+      if (p->count)
+        check(ncclBroadcast(p->in, p->out, size(p->count * p->dtype.size()), ncclUint8, root, comm_, stream_));
     group.end();
   }
 
@@ -144,7 +148,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     pack_all(&all, 1, how);
     const ncclDataType_t type = wire(all, how);
     const std::int64_t element = all.room ? packed_size(all.dtype, how) : all.dtype.size();
-    std::int64_t before = 0;   // the elements of the ranks before this one
+    std::int64_t before = 0;  // the elements of the ranks before this one
     for (int r = 0; r < rank_; ++r) before += counts[r];
     // In the room the result stays where its elements were: that is "in place" to NCCL.
     void* mine = all.room ? at(all.room, before * element) : all.out;
@@ -154,10 +158,13 @@ class NcclCommunicator final : public DeviceCommunicator {
       const void* part = sent(all);
       Group group;
       for (int r = 0; r < size_; part = at(part, counts[r++] * element))
-        if (counts[r]) check(ncclReduce(part, mine, size(counts[r]), type, op_of(how), r, comm_, stream_));   // `mine` is written on rank r
+        if (counts[r])
+          check(ncclReduce(part, mine, size(counts[r]), type, op_of(how), r, comm_,
+                           stream_));  // `mine` is written on rank r
       group.end();
     }
-    if (counts[rank_] && (all.room || divisor != 1)) unpack(stream_, all.out, mine, counts[rank_], all.dtype, how, divisor);
+    if (counts[rank_] && (all.room || divisor != 1))
+      unpack(stream_, all.out, mine, counts[rank_], all.dtype, how, divisor);
   }
 
   void all_to_all(const void* in, void* out, std::int64_t part_bytes) override {
@@ -181,9 +188,10 @@ class NcclCommunicator final : public DeviceCommunicator {
     return event;
   }
   bool passed(void* mark) override {
-    const OnGpu now(gpu_);   // or else CUDA may start on another one for this thread
+    const OnGpu now(gpu_);  // or else CUDA may start on another one for this thread
     const auto event = static_cast<cudaEvent_t>(mark);
-    if (cudaEventQuery(event) == cudaErrorNotReady) return false;   // other errors are said by whoever waits for the stream
+    if (cudaEventQuery(event) == cudaErrorNotReady)
+      return false;  // other errors are said by whoever waits for the stream
     cudaEventDestroy(event);
     return true;
   }
@@ -214,7 +222,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
   void unpack_all(const DevicePart* parts, int n, Combine how, int divisor) {
     for (const DevicePart* p = parts; p < parts + n; ++p)
-      if (p->count && (p->room || divisor != 1)) unpack(stream_, p->out, received(*p), p->count, p->dtype, how, divisor);
+      if (p->count && (p->room || divisor != 1))
+        unpack(stream_, p->out, received(*p), p->count, p->dtype, how, divisor);
   }
 
   const ncclComm_t comm_;
@@ -266,7 +275,7 @@ DeviceCommunicator* join(const void* id, int rank, int size, int gpu, void* stre
 const char* describe() {
   static char words[32];
   int version = 0;
-  ncclGetVersion(&version);   // 22809 is 2.28.9
+  ncclGetVersion(&version);  // 22809 is 2.28.9
   std::snprintf(words, sizeof words, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   return words;
 }
@@ -276,4 +285,6 @@ constexpr DeviceTransport kTransport{kDeviceTransportAbi, name_gpu, new_id, join
 }  // namespace
 }  // namespace kassette::nccl
 
-extern "C" __attribute__((visibility("default"))) const kassette::DeviceTransport* kassette_nccl_transport() { return &kassette::nccl::kTransport; }
+extern "C" __attribute__((visibility("default"))) const kassette::DeviceTransport* kassette_nccl_transport() {
+  return &kassette::nccl::kTransport;
+}

@@ -15,9 +15,15 @@ namespace {
 using cuda::load;
 using cuda::store;
 
-enum class Order { none, least, most };   // why elements are packed: to be added or multiplied, for the minimum, for the maximum
+enum class Order {
+  none,
+  least,
+  most
+};  // why elements are packed: to be added or multiplied, for the minimum, for the maximum
 
-Order order_of(Combine how) { return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none; }
+Order order_of(Combine how) {
+  return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none;
+}
 
 /// What an element is combined in: half types in float, 16-bit integers in 32 bits, all else as it is.
 template <class T>
@@ -27,7 +33,7 @@ using Wide = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 2, std::in
 template <class V>
 using Bits = std::conditional_t<sizeof(V) == 8, std::int64_t, std::int32_t>;
 template <class V>
-constexpr Bits<V> kMagnitude = std::numeric_limits<Bits<V>>::max();   // all bits but the sign
+constexpr Bits<V> kMagnitude = std::numeric_limits<Bits<V>>::max();  // all bits but the sign
 
 /// Floats as integers in the same order, -0 before +0. NaN comes last for the maximum and first for the minimum, so that it wins.
 template <class V>
@@ -104,7 +110,9 @@ void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, D
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
     const Order order = order_of(how);
-    const auto kernel = order == Order::least ? pack_each<T, Order::least> : order == Order::most ? pack_each<T, Order::most> : pack_each<T, Order::none>;
+    const auto kernel = order == Order::least  ? pack_each<T, Order::least>
+                        : order == Order::most ? pack_each<T, Order::most>
+                                               : pack_each<T, Order::none>;
     launch(stream, n, kernel, n, static_cast<const T*>(from), packed);
   });
 }
@@ -112,7 +120,8 @@ void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, D
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor) {
   for_type(dtype, [&](auto* p) {
     using T = std::remove_pointer_t<decltype(p)>;
-    const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none> : unpack_each<T, Order::most>;   // all keys read alike
+    const auto kernel = order_of(how) == Order::none ? unpack_each<T, Order::none>
+                                                     : unpack_each<T, Order::most>;  // all keys read alike
     launch(stream, n, kernel, n, packed, static_cast<T*>(to), static_cast<Wide<T>>(divisor));
   });
 }

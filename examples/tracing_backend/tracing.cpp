@@ -33,13 +33,13 @@ struct Trace {
   std::string first_nan;
 };
 Trace& trace() {
-  static Trace* t = new Trace;   // the table is printed after static objects are gone
+  static Trace* t = new Trace;  // the table is printed after static objects are gone
   return *t;
 }
 
 bool has_nan(const Tensor& x) {
   if (!x.defined() || x.symbolic() || !x.dtype().is_float()) return false;
-  Tensor v = K::eval(x);   // without history
+  Tensor v = K::eval(x);  // without history
   return K::any(K::not_equal(v, v)).item<bool>();
 }
 /// Whether a value, or anything in a list, is not a number.
@@ -86,7 +86,8 @@ std::string report() {
   Trace& t = trace();
   std::lock_guard<std::mutex> lock(t.mutex);
   std::vector<std::pair<std::string, Row>> rows(t.rows.begin(), t.rows.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   std::string s = "op                                calls    total ms\n";
   char line[128];
   for (const auto& [name, row] : rows) {

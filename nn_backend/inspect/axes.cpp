@@ -31,8 +31,12 @@ PlotFrame frame_of(Style style, int width, int height) {
   f.width = width ? width : std::min(t.width, 80);
   f.height = height ? height : std::clamp(t.height - 6, 4, 15);
   f.image_height = height ? height : std::max(t.height - 2, 4);
-  f.glyphs = style == Style::ascii ? Glyphs::ascii : style == Style::unicode ? Glyphs::unicode : style == Style::color ? Glyphs::color
-             : !t.unicode ? Glyphs::ascii : t.color ? Glyphs::color : Glyphs::unicode;
+  f.glyphs = style == Style::ascii     ? Glyphs::ascii
+             : style == Style::unicode ? Glyphs::unicode
+             : style == Style::color   ? Glyphs::color
+             : !t.unicode              ? Glyphs::ascii
+             : t.color                 ? Glyphs::color
+                                       : Glyphs::unicode;
   return f;
 }
 
@@ -45,9 +49,12 @@ std::string repeated(const char* s, int n) {
 }
 }  // namespace
 
-int inner_width(const PlotFrame& frame, Range y) { return std::max(8, frame.width - static_cast<int>(label_width(y)) - 1); }
+int inner_width(const PlotFrame& frame, Range y) {
+  return std::max(8, frame.width - static_cast<int>(label_width(y)) - 1);
+}
 
-std::string with_axes(int rows, int columns, Range x, Range y, bool unicode, const std::function<std::string(int)>& row) {
+std::string with_axes(int rows, int columns, Range x, Range y, bool unicode,
+                      const std::function<std::string(int)>& row) {
   std::size_t width = label_width(y);
   std::string s;
   for (int r = 0; r < rows; ++r) {

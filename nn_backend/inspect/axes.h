@@ -21,7 +21,8 @@ std::string label(double v);
 /// How many characters are left for the rows of a picture with such an axis.
 int inner_width(const PlotFrame& frame, Range y);
 /// The rows with the axes and their labels. `row` gives the characters of one, `columns` wide at most.
-std::string with_axes(int rows, int columns, Range x, Range y, bool unicode, const std::function<std::string(int)>& row);
+std::string with_axes(int rows, int columns, Range x, Range y, bool unicode,
+                      const std::function<std::string(int)>& row);
 
 /// 640 x 400 pixels with axes; `draw` fills the inner rectangle.
 struct PlotBox {

@@ -39,14 +39,18 @@ std::string hist_text(const Tensor& x, int bins, const PlotFrame& frame) {
   Bars bars;
   if (!count(x, bins, bars)) return kNothing;
   constexpr const char* kBlocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  int available = inner_width(frame, bars.y), per_bar = std::max(1, available / bins), columns = std::min(available, bins * per_bar);
+  int available = inner_width(frame, bars.y), per_bar = std::max(1, available / bins),
+      columns = std::min(available, bins * per_bar);
   auto row = [&](int r) {
     std::string s;
     for (int i = 0; i < columns; ++i) {
       // Where bars are more than columns, a column shows the largest of its bars.
-      std::size_t begin = static_cast<std::size_t>(std::int64_t(i) * bins / columns), end = static_cast<std::size_t>(std::int64_t(i + 1) * bins / columns);
-      std::int64_t n = *std::max_element(bars.counts.begin() + static_cast<std::ptrdiff_t>(begin), bars.counts.begin() + static_cast<std::ptrdiff_t>(std::max(end, begin + 1)));
-      auto eighths = n ? std::max(1, static_cast<int>(8.0 * frame.height * static_cast<double>(n) / bars.y.high + 0.5)) : 0;
+      std::size_t begin = static_cast<std::size_t>(std::int64_t(i) * bins / columns),
+                  end = static_cast<std::size_t>(std::int64_t(i + 1) * bins / columns);
+      std::int64_t n = *std::max_element(bars.counts.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         bars.counts.begin() + static_cast<std::ptrdiff_t>(std::max(end, begin + 1)));
+      auto eighths =
+          n ? std::max(1, static_cast<int>(8.0 * frame.height * static_cast<double>(n) / bars.y.high + 0.5)) : 0;
       int here = std::clamp(eighths - 8 * (frame.height - 1 - r), 0, 8);
       s += frame.glyphs != Glyphs::ascii ? kBlocks[here] : here >= 6 ? "#" : here >= 3 ? ":" : here ? "." : " ";
     }

@@ -58,7 +58,7 @@ class DotCanvas {
 
 class PixelCanvas {
  public:
-  PixelCanvas(int width, int height, std::uint8_t* rgb);   // white
+  PixelCanvas(int width, int height, std::uint8_t* rgb);  // white
   int width() const { return width_; }
   int height() const { return height_; }
   void dot(int x, int y, Rgb color);

@@ -24,7 +24,9 @@ std::string six_digits(double v) {
   return s;
 }
 std::string extreme(double v, std::int64_t integer, DType dtype) {
-  return dtype.is_bool() ? (integer ? "True" : "False") : dtype.is_integer() ? std::to_string(integer) : scalar_text(v, dtype);
+  return dtype.is_bool()      ? (integer ? "True" : "False")
+         : dtype.is_integer() ? std::to_string(integer)
+                              : scalar_text(v, dtype);
 }
 
 std::string bars(const Description& d, bool unicode) {
@@ -87,18 +89,24 @@ std::ostream& operator<<(std::ostream& os, const Description& d) {
   os << d.shape << ' ' << d.dtype << ' ' << d.device;
   if (d.sparse) os << ", sparse";
   if (d.without) return os << ", " << d.without << ": no elements yet";
-  os << ", " << d.size << (d.sparse ? d.size == 1 ? " entry, " : " entries, " : d.size == 1 ? " element, " : " elements, ") << bytes_text(d.bytes);
+  os << ", " << d.size
+     << (d.sparse      ? d.size == 1 ? " entry, " : " entries, "
+         : d.size == 1 ? " element, "
+                       : " elements, ")
+     << bytes_text(d.bytes);
   if (d.size == 0) return os;
   os << '\n';
   std::int64_t finite = d.size - d.nan - d.inf;
   if (finite)
-    os << "min " << extreme(d.min, d.int_min, d.dtype) << "  max " << extreme(d.max, d.int_max, d.dtype) << "  mean " << six_digits(d.mean) << "  std "
-       << six_digits(d.std) << '\n';
+    os << "min " << extreme(d.min, d.int_min, d.dtype) << "  max " << extreme(d.max, d.int_max, d.dtype) << "  mean "
+       << six_digits(d.mean) << "  std " << six_digits(d.std) << '\n';
   os << "zeros " << d.zeros;
   if (d.dtype.is_float() || !d.dtype.given()) os << "  NaN " << d.nan << "  inf " << d.inf;
   if (finite && d.min < d.max) {
     bool unicode = terminal(STDOUT_FILENO).unicode;
-    os << '\n' << six_digits(d.min) << ' ' << (unicode ? "▕" : "|") << bars(d, unicode) << (unicode ? "▏" : "|") << ' ' << six_digits(d.max);
+    os << '\n'
+       << six_digits(d.min) << ' ' << (unicode ? "▕" : "|") << bars(d, unicode) << (unicode ? "▏" : "|") << ' '
+       << six_digits(d.max);
   }
   return os;
 }

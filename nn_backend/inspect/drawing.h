@@ -10,8 +10,8 @@ namespace kassette {
 
 /// How large a text may be, and of what.
 struct PlotFrame {
-  int width, height;   // in characters
-  int image_height;    // an image may take the screen
+  int width, height;  // in characters
+  int image_height;   // an image may take the screen
   Glyphs glyphs;
 };
 PlotFrame frame_of(Style style, int width, int height);

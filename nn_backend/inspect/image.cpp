@@ -20,7 +20,9 @@ struct Shrunk {
 };
 Shrunk shrunk(const std::uint8_t* rgb, std::int64_t h, std::int64_t w, int most_rows, int most_columns) {
   double by = std::max({1.0, static_cast<double>(w) / most_columns, static_cast<double>(h) / most_rows});
-  Shrunk s{std::max(1, static_cast<int>(static_cast<double>(w) / by)), std::max(1, static_cast<int>(static_cast<double>(h) / by)), {}};
+  Shrunk s{std::max(1, static_cast<int>(static_cast<double>(w) / by)),
+           std::max(1, static_cast<int>(static_cast<double>(h) / by)),
+           {}};
   for (std::int64_t y = 0; y < s.height; ++y)
     for (std::int64_t x = 0; x < s.width; ++x) {
       std::int64_t y0 = y * h / s.height, y1 = (y + 1) * h / s.height, x0 = x * w / s.width, x1 = (x + 1) * w / s.width;
@@ -103,7 +105,8 @@ std::string image_text(const Tensor& image, const PlotFrame& frame) {
   if (h * w == 0) return "nothing to draw: no element";
   Shrunk s = shrunk(pixels.data<std::uint8_t>(), h, w, 2 * frame.image_height, frame.width);
   std::string out;
-  for (int y = 0; y < s.height; y += 2) out += frame.glyphs == Glyphs::color ? colored_row(s, y) : shaded_row(s, y, frame.glyphs == Glyphs::unicode);
+  for (int y = 0; y < s.height; y += 2)
+    out += frame.glyphs == Glyphs::color ? colored_row(s, y) : shaded_row(s, y, frame.glyphs == Glyphs::unicode);
   return out;
 }
 

@@ -38,13 +38,14 @@ Line thinned(const T* y, std::int64_t n, std::int64_t step) {
       if (least < 0 || v < low) low = v, least = i;
       if (largest < 0 || v > high) high = v, largest = i;
     }
-    if (least < 0) {   // a gap
+    if (least < 0) {  // a gap
       line.x.push_back(static_cast<double>(begin));
       line.y.push_back(NAN);
       continue;
     }
     bool rising = least < largest;
-    line.x.insert(line.x.end(), {static_cast<double>(rising ? least : largest), static_cast<double>(rising ? largest : least)});
+    line.x.insert(line.x.end(),
+                  {static_cast<double>(rising ? least : largest), static_cast<double>(rising ? largest : least)});
     line.y.insert(line.y.end(), {rising ? low : high, rising ? high : low});
   }
   return line;
@@ -78,9 +79,7 @@ Lines lines_of(const Tensor& x, const Tensor& y) {
   return all;
 }
 
-double share(double v, Range r) {
-  return std::clamp((v / 2 - r.low / 2) / (r.high / 2 - r.low / 2), 0.0, 1.0);
-}
+double share(double v, Range r) { return std::clamp((v / 2 - r.low / 2) / (r.high / 2 - r.low / 2), 0.0, 1.0); }
 
 /// Joins neighbouring points; what is not finite is a gap. dot(line, x, y) in a field of that size, y from the top.
 template <class F>
@@ -94,7 +93,8 @@ void trace(const Lines& lines, Range xr, Range yr, int width, int height, F&& do
         joined = false;
         continue;
       }
-      int x = static_cast<int>(std::lround(share(l.x[i], xr) * (width - 1))), y = height - 1 - static_cast<int>(std::lround(share(l.y[i], yr) * (height - 1)));
+      int x = static_cast<int>(std::lround(share(l.x[i], xr) * (width - 1))),
+          y = height - 1 - static_cast<int>(std::lround(share(l.y[i], yr) * (height - 1)));
       draw_line(joined ? x0 : x, joined ? y0 : y, x, y, [&](int a, int b) { dot(static_cast<int>(j), a, b); });
       x0 = x;
       y0 = y;
@@ -111,7 +111,8 @@ std::string plot_text(const Tensor& x, const Tensor& y, const PlotFrame& frame) 
   Range xr = widened(lines.x.low, lines.x.high), yr = widened(lines.y.low, lines.y.high);
   DotCanvas canvas(inner_width(frame, yr), frame.height);
   trace(lines, xr, yr, canvas.width(), canvas.height(), [&](int line, int a, int b) { canvas.dot(a, b, line); });
-  return with_axes(frame.height, canvas.width() / 2, xr, yr, frame.glyphs != Glyphs::ascii, [&](int r) { return canvas.row(r, frame.glyphs); });
+  return with_axes(frame.height, canvas.width() / 2, xr, yr, frame.glyphs != Glyphs::ascii,
+                   [&](int r) { return canvas.row(r, frame.glyphs); });
 }
 
 Tensor plot_pixels(const Tensor& x, const Tensor& y, const char* title) {
@@ -119,8 +120,9 @@ Tensor plot_pixels(const Tensor& x, const Tensor& y, const char* title) {
   if (!lines.any()) return with_axes({0, 1}, {0, 1}, kNothing, [](PixelCanvas&, const PlotBox&) {});
   Range xr = widened(lines.x.low, lines.x.high), yr = widened(lines.y.low, lines.y.high);
   return with_axes(xr, yr, title, [&](PixelCanvas& c, const PlotBox& box) {
-    trace(lines, xr, yr, box.right - box.left, box.bottom - box.top,
-          [&](int line, int a, int b) { c.fill(box.left + a, box.top + b, box.left + a + 2, box.top + b + 2, line_color(line)); });
+    trace(lines, xr, yr, box.right - box.left, box.bottom - box.top, [&](int line, int a, int b) {
+      c.fill(box.left + a, box.top + b, box.left + a + 2, box.top + b + 2, line_color(line));
+    });
   });
 }
 

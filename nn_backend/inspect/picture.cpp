@@ -12,7 +12,9 @@
 namespace kassette {
 
 struct PictureAccess {
-  static Picture make(Picture::Kind kind, Tensor x, Tensor y, const PictureOptions& o) { return Picture(kind, std::move(x), std::move(y), o); }
+  static Picture make(Picture::Kind kind, Tensor x, Tensor y, const PictureOptions& o) {
+    return Picture(kind, std::move(x), std::move(y), o);
+  }
 };
 
 namespace {
@@ -25,7 +27,8 @@ Tensor drawn(const Operand& x, const char* what) {
 }
 
 void check(const char* what, const PictureOptions& o) {
-  if (o.width < 0 || o.height < 0 || o.width > 10000 || o.height > 10000) fail<ValueError>(what, ": a picture of ", o.width, " x ", o.height, " characters");
+  if (o.width < 0 || o.height < 0 || o.width > 10000 || o.height > 10000)
+    fail<ValueError>(what, ": a picture of ", o.width, " x ", o.height, " characters");
   if (o.bins < 0 || o.bins > 1000) fail<ValueError>(what, ": ", o.bins, " bins; 1 to 1000");
 }
 
@@ -40,7 +43,8 @@ Text printable(Name title) {
 }  // namespace
 
 Picture::Picture(Kind kind, Tensor x, Tensor y, const PictureOptions& o)
-    : kind_(kind), style_(o.style), width_(o.width), height_(o.height), bins_(o.bins ? o.bins : 40), title_(printable(o.title)), x_(std::move(x)), y_(std::move(y)) {}
+    : kind_(kind), style_(o.style), width_(o.width), height_(o.height), bins_(o.bins ? o.bins : 40),
+      title_(printable(o.title)), x_(std::move(x)), y_(std::move(y)) {}
 
 Picture plot(const Operand& y, const PictureOptions& options) {
   check("plot", options);
@@ -52,7 +56,8 @@ Picture plot_over(const Operand& x, const Operand& y, const PictureOptions& opti
   check("plot", options);
   Tensor xs = drawn(x, "plot"), ys = drawn(y, "plot");
   if (ys.ndim() < 1 || ys.ndim() > 2) fail<ValueError>("plot: ", ys.shape(), "; it takes (n,), or (n, k) for k lines");
-  if (xs.ndim() != 1 || xs.size() != std::int64_t(ys.shape()[0])) fail<ValueError>("plot: x ", xs.shape(), " and y ", ys.shape(), ": x has one element for each of y's first axis");
+  if (xs.ndim() != 1 || xs.size() != std::int64_t(ys.shape()[0]))
+    fail<ValueError>("plot: x ", xs.shape(), " and y ", ys.shape(), ": x has one element for each of y's first axis");
   return PictureAccess::make(Picture::kPlot, xs, ys, options);
 }
 Picture hist(const Operand& x, const PictureOptions& options) {

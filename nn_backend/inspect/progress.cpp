@@ -16,7 +16,7 @@ namespace kassette {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kBetween = 0.1;   // seconds between two looks
+constexpr double kBetween = 0.1;  // seconds between two looks
 
 std::string clock_text(double seconds) {
   auto s = static_cast<long long>(std::min(seconds, 359999.0));
@@ -28,7 +28,8 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width, bool unicode) {
+std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width,
+                          bool unicode) {
   char rate[32];
   double per_second = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   if (per_second >= 1 || done == 0) std::snprintf(rate, sizeof rate, "%.3g/s", per_second);
@@ -40,7 +41,8 @@ std::string progress_text(const std::string& name, std::int64_t done, std::int64
     std::snprintf(percent, sizeof percent, "%3d%% ", static_cast<int>(share * 100));
     head += percent;
     tail = ' ' + std::to_string(done) + '/' + std::to_string(total) + ", " + rate;
-    if (done > 0 && done < total) tail += ", " + clock_text(seconds * static_cast<double>(total - done) / static_cast<double>(done)) + " left";
+    if (done > 0 && done < total)
+      tail += ", " + clock_text(seconds * static_cast<double>(total - done) / static_cast<double>(done)) + " left";
     else tail += ", " + clock_text(seconds);
   } else {
     tail = std::to_string(done) + ", " + rate + ", " + clock_text(seconds);
@@ -56,20 +58,22 @@ std::string progress_text(const std::string& name, std::int64_t done, std::int64
     bar += kParts[eighths % 8];
     ++used;
   }
-  return head + (unicode ? "▕" : "[") + bar + std::string(static_cast<std::size_t>(room - used), ' ') + (unicode ? "▏" : "]") + tail;
+  return head + (unicode ? "▕" : "[") + bar + std::string(static_cast<std::size_t>(room - used), ' ') +
+         (unicode ? "▏" : "]") + tail;
 }
 
 struct ProgressBar::State {
   std::string name;
   std::int64_t done = 0, total;
   Clock::time_point start = Clock::now(), shown = start;
-  std::int64_t next = 1;   // when to look at the clock again
+  std::int64_t next = 1;  // when to look at the clock again
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   void show(const char* end) {
     Terminal t = terminal(STDERR_FILENO);
-    std::string line = '\r' + progress_text(name, done, total, seconds(), t.width, t.unicode) + (t.color ? "\x1b[K" : "") + end;
-    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;   // a bar that nobody sees is no reason to stop
+    std::string line =
+        '\r' + progress_text(name, done, total, seconds(), t.width, t.unicode) + (t.color ? "\x1b[K" : "") + end;
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // a bar that nobody sees is no reason to stop
   }
 };
 
@@ -93,7 +97,8 @@ void ProgressBar::step() {
   auto now = Clock::now();
   double since = std::chrono::duration<double>(now - s.shown).count();
   if (since < kBetween) {
-    s.next = s.done + std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(s.done) / std::max(s.seconds(), 1e-3) * kBetween / 4));
+    s.next = s.done + std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(s.done) /
+                                                                          std::max(s.seconds(), 1e-3) * kBetween / 4));
     return;
   }
   s.shown = now;

@@ -6,6 +6,7 @@
 namespace kassette {
 
 /// total < 0: not known.
-std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width, bool unicode);
+std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width,
+                          bool unicode);
 
 }  // namespace kassette

@@ -76,10 +76,14 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
     s.int_max = static_cast<std::int64_t>(*std::max_element(p, p + n));
   }
   const auto finite = static_cast<long double>(s.finite);
-  s.mean = (std::isfinite(sum) ? static_cast<long double>(sum) : wide_sum(p, n, [](long double v) { return v; })) / finite;
+  s.mean =
+      (std::isfinite(sum) ? static_cast<long double>(sum) : wide_sum(p, n, [](long double v) { return v; })) / finite;
   double squares = 0;
-  as_numbers(p, n, [&](const auto* numbers, std::int64_t m) { squares += loops_of(numbers).squares(numbers, m, static_cast<double>(s.mean)); });
-  s.squares = std::isfinite(squares) ? static_cast<long double>(squares) : wide_sum(p, n, [&](long double v) { return (v - s.mean) * (v - s.mean); });
+  as_numbers(p, n, [&](const auto* numbers, std::int64_t m) {
+    squares += loops_of(numbers).squares(numbers, m, static_cast<double>(s.mean));
+  });
+  s.squares = std::isfinite(squares) ? static_cast<long double>(squares)
+                                     : wide_sum(p, n, [&](long double v) { return (v - s.mean) * (v - s.mean); });
   return s;
 }
 
@@ -116,8 +120,9 @@ Summary summarize(const TensorSpec& spec, const std::byte* data) {
   std::vector<Summary> parts(static_cast<std::size_t>((n + chunk - 1) / chunk));
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
-    for_chunks(reinterpret_cast<const T*>(data), n,
-               [&](std::int64_t c, const T* p, std::int64_t count) { parts[static_cast<std::size_t>(c)] = summarize_chunk(p, count); });
+    for_chunks(reinterpret_cast<const T*>(data), n, [&](std::int64_t c, const T* p, std::int64_t count) {
+      parts[static_cast<std::size_t>(c)] = summarize_chunk(p, count);
+    });
   });
   Summary whole;
   for (const Summary& s : parts) join(whole, s);
@@ -137,7 +142,7 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
     for_chunks(reinterpret_cast<const T*>(data), elements, [&](std::int64_t c, const T* p, std::int64_t count) {
       // Four counts of each part: neighbours are often in one part, and one count would wait for the other.
       constexpr std::int64_t kBlock = 1024;
-      const std::size_t stride = width + 1;   // one for what is not finite
+      const std::size_t stride = width + 1;  // one for what is not finite
       std::vector<std::int64_t> counts(4 * stride);
       std::int64_t *first = counts.data(), *second = first + stride, *third = second + stride, *fourth = third + stride;
       as_numbers(p, count, [&](const auto* numbers, std::int64_t m) {

@@ -9,7 +9,7 @@ namespace kassette {
 /// Of the finite elements, and how many others there are.
 struct Looked {
   std::int64_t finite, nan, zeros;
-  double min, max, sum;   // infinite and -infinite where none is finite
+  double min, max, sum;  // infinite and -infinite where none is finite
 };
 /// A number's part is (v * unit - start) * scale + bias, rounded down, from 0 to n - 1.
 struct PartRule {

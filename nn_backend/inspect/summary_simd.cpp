@@ -72,17 +72,18 @@ template <class T>
 void look(const T* p, std::int64_t n, Looked* out) {
   const double infinity = __builtin_inf();
   const V none(0.0), one(1.0), most(infinity), least(-infinity);
-  Numbers finite, nan, zeros, sum, low(infinity), high(-infinity);   // counts are exact in doubles
-  each<T>(p, n, static_cast<T>(infinity), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
-    const auto counts = is_finite(v);
-    finite.part[k] += m::select(counts, one, none);
-    nan.part[k] += m::select(m::is_nan(v), one, none);
-    zeros.part[k] += m::select(v == none, one, none);
-    sum.part[k] += m::select(counts, v, none);
-    const V below = m::select(counts, v, most), above = m::select(counts, v, least);
-    low.part[k] = xsimd::min(below, low.part[k]);
-    high.part[k] = xsimd::max(above, high.part[k]);
-  });
+  Numbers finite, nan, zeros, sum, low(infinity), high(-infinity);  // counts are exact in doubles
+  each<T>(
+      p, n, static_cast<T>(infinity), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
+        const auto counts = is_finite(v);
+        finite.part[k] += m::select(counts, one, none);
+        nan.part[k] += m::select(m::is_nan(v), one, none);
+        zeros.part[k] += m::select(v == none, one, none);
+        sum.part[k] += m::select(counts, v, none);
+        const V below = m::select(counts, v, most), above = m::select(counts, v, least);
+        low.part[k] = xsimd::min(below, low.part[k]);
+        high.part[k] = xsimd::max(above, high.part[k]);
+      });
   double finites[kLanes], nans[kLanes], zero[kLanes], lows[kLanes], highs[kLanes], sums[kLanes];
   finite.copy_to(finites);
   nan.copy_to(nans);
@@ -105,10 +106,11 @@ template <class T>
 double squares(const T* p, std::int64_t n, double mean) {
   const V none(0.0), center(mean);
   Numbers sum;
-  each<T>(p, n, static_cast<T>(__builtin_inf()), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
-    const V d = v - center;
-    sum.part[k] += m::select(is_finite(v), d * d, none);
-  });
+  each<T>(
+      p, n, static_cast<T>(__builtin_inf()), [&](int k, const V& v, std::int64_t) __attribute__((always_inline)) {
+        const V d = v - center;
+        sum.part[k] += m::select(is_finite(v), d * d, none);
+      });
   double sums[kLanes], total = 0;
   sum.copy_to(sums);
   for (double s : sums) total += s;
@@ -117,14 +119,16 @@ double squares(const T* p, std::int64_t n, double mean) {
 
 template <class T>
 void parts(const T* p, std::int64_t n, const PartRule& rule, std::int32_t* part) {
-  const V none(0.0), unit(rule.unit), start(rule.start), scale(rule.scale), bias(rule.bias), last(rule.n - 1.0), outside(1.0 * rule.n);
+  const V none(0.0), unit(rule.unit), start(rule.start), scale(rule.scale), bias(rule.bias), last(rule.n - 1.0),
+      outside(1.0 * rule.n);
   std::int32_t rest[kLanes];
-  each<T>(p, n, T(0), [&](int, const V& v, std::int64_t i) __attribute__((always_inline)) {
-    V at = (v * unit - start) * scale + bias;
-    at = m::select(at > none, at, none);   // NaN (0 times an infinite scale) is not: the first part
-    at = xsimd::min(at, last);
-    store(i >= 0 ? part + i : rest + kLanes + i, m::select(is_finite(v), at, outside));
-  });
+  each<T>(
+      p, n, T(0), [&](int, const V& v, std::int64_t i) __attribute__((always_inline)) {
+        V at = (v * unit - start) * scale + bias;
+        at = m::select(at > none, at, none);  // NaN (0 times an infinite scale) is not: the first part
+        at = xsimd::min(at, last);
+        store(i >= 0 ? part + i : rest + kLanes + i, m::select(is_finite(v), at, outside));
+      });
   for (std::int64_t i = n / kLanes * kLanes; i < n; ++i) part[i] = rest[i % kLanes];
 }
 

@@ -76,9 +76,10 @@ std::int64_t resident_bytes() {
 }  // namespace
 
 Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
-  if (o.runs < 0 || o.loops < 0 || !(o.seconds >= 0)) fail<ValueError>("timeit: runs ", o.runs, ", loops ", o.loops, ", seconds ", o.seconds, "; none may be negative");
+  if (o.runs < 0 || o.loops < 0 || !(o.seconds >= 0))
+    fail<ValueError>("timeit: runs ", o.runs, ", loops ", o.loops, ", seconds ", o.seconds, "; none may be negative");
   Timing t;
-  run(call, 1);   // fills caches, chooses kernels
+  run(call, 1);  // fills caches, chooses kernels
   t.loops = o.loops ? o.loops : loops_for(call);
   std::vector<double> times;
   MemoryStats before = memory_stats();
@@ -99,9 +100,13 @@ Timing detail::timed(Callable<Device()> call, const TimeitOptions& o) {
 }
 
 std::ostream& operator<<(std::ostream& os, const Timing& t) {
-  os << time_text(t.median) << " a call (least " << time_text(t.least) << ", half of the runs within " << time_text(t.spread) << "; " << t.runs << " runs of " << t.loops << ')';
-  if (t.allocations) os << ", " << t.allocations << (t.allocations == 1 ? " block" : " blocks") << " of memory from the system";
-  if (t.kept_bytes > 0 || t.kept_nodes > 0) os << ", leaves " << t.kept_nodes << (t.kept_nodes == 1 ? " node and " : " nodes and ") << bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
+  os << time_text(t.median) << " a call (least " << time_text(t.least) << ", half of the runs within "
+     << time_text(t.spread) << "; " << t.runs << " runs of " << t.loops << ')';
+  if (t.allocations)
+    os << ", " << t.allocations << (t.allocations == 1 ? " block" : " blocks") << " of memory from the system";
+  if (t.kept_bytes > 0 || t.kept_nodes > 0)
+    os << ", leaves " << t.kept_nodes << (t.kept_nodes == 1 ? " node and " : " nodes and ")
+       << bytes_text(std::max<std::int64_t>(t.kept_bytes, 0)) << " alive";
   return os;
 }
 
@@ -120,7 +125,8 @@ MemoryReport memory() {
 std::ostream& operator<<(std::ostream& os, const MemoryReport& m) {
   os << "cpu: " << m.host << '\n';
   if (m.has_device) os << "cuda:0: " << m.device << '\n';
-  os << "tape: " << m.nodes << (m.nodes == 1 ? " node, " : " nodes, ") << bytes_text(m.saved) << " kept for gradients and replays";
+  os << "tape: " << m.nodes << (m.nodes == 1 ? " node, " : " nodes, ") << bytes_text(m.saved)
+     << " kept for gradients and replays";
   if (m.resident) os << "\nprocess: " << bytes_text(m.resident) << " in memory";
   return os;
 }

@@ -11,8 +11,7 @@ namespace {
 
 /// A function of nanobind's, which is called as it is. Where that fails, kassette._arguments looks for the argument at fault.
 struct Call {
-  PyObject_HEAD
-  vectorcallfunc call;
+  PyObject_HEAD vectorcallfunc call;
   PyObject* function;
 };
 
@@ -22,7 +21,7 @@ nb::object arguments_module() { return nb::module_::import_("kassette._arguments
 void explain(PyObject* self, PyObject* const* args, std::size_t nargs, PyObject* names) {
   PyObject* kind = PyErr_Occurred();
   if (kind != PyExc_TypeError && kind != PyExc_ValueError) return;
-  nb::python_error error;   // takes it
+  nb::python_error error;  // takes it
   try {
     nb::list given;
     for (std::size_t i = 0; i < nargs; ++i) given.append(nb::handle(args[i]));
@@ -59,7 +58,9 @@ PyObject* signature(PyObject* self, void*) {
   }
 }
 PyObject* by_name(PyObject* self, PyObject*) { return of_function(self, const_cast<char*>("__name__")); }
-PyObject* text(PyObject* self) { return PyUnicode_FromFormat("<kassette function %U>", nb::steal<nb::str>(by_name(self, nullptr)).ptr()); }
+PyObject* text(PyObject* self) {
+  return PyUnicode_FromFormat("<kassette function %U>", nb::steal<nb::str>(by_name(self, nullptr)).ptr());
+}
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_DECREF(reinterpret_cast<Call*>(self)->function);
@@ -75,7 +76,8 @@ PyGetSetDef properties[] = {{kName, of_function, nullptr, nullptr, kName},
                             {"__signature__", signature, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"__reduce__", by_name, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Call, call), READONLY, nullptr}, {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Call, call), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(&destroy)},
                        {Py_tp_repr, reinterpret_cast<void*>(&text)},
@@ -83,13 +85,16 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)}
                        {Py_tp_methods, methods},
                        {Py_tp_members, members},
                        {0, nullptr}};
-PyType_Spec spec = {"kassette._core.Call", sizeof(Call), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, slots};
+PyType_Spec spec = {
+    "kassette._core.Call", sizeof(Call), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    slots};
 
 /// What says whether an argument is one of those that the functions take, for kassette._arguments.
 template <class T>
 void check(nb::module_& m, const char* name) {
-  m.def(name, [](const T&) {}, nb::arg("x").none());
+  m.def(
+      name, [](const T&) {}, nb::arg("x").none());
 }
 
 }  // namespace
@@ -110,7 +115,8 @@ void explain_arguments(nb::module_& m) {
 }
 
 void bind_checks(nb::module_& m) {
-  check<Value>(m, "check_value"), check<Sizes>(m, "check_shape"), check<Label>(m, "check_text"), check<DType>(m, "check_dtype");
+  check<Value>(m, "check_value"), check<Sizes>(m, "check_shape"), check<Label>(m, "check_text"),
+      check<DType>(m, "check_dtype");
   check<Tensors>(m, "check_tensors");
 }
 

@@ -45,14 +45,19 @@ class PythonBranch {
 Tensor variable_of(nb::handle pair, const char* what) {
   const bool is_pair = (PyTuple_Check(pair.ptr()) || PyList_Check(pair.ptr())) && nb::len(pair) == 2;
   const Tensor* v = is_pair ? tensor_of(pair[0]) : nullptr;
-  if (!v) throw TypeError(behind(what, "a pair of a variable and a value is expected, not " + type_of(is_pair ? nb::handle(pair[0]) : pair)).c_str());
+  if (!v)
+    throw TypeError(behind(what, "a pair of a variable and a value is expected, not " +
+                                     type_of(is_pair ? nb::handle(pair[0]) : pair))
+                        .c_str());
   return *v;
 }
 
 K::Step step_from(nb::handle result) {
-  if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) throw TypeError("rnn: the step returns a pair: the output, and the list of new states");
+  if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr()))
+    throw TypeError("rnn: the step returns a pair: the output, and the list of new states");
   if (nb::len(result) != 2) throw ValueError("rnn: the step returns a pair: the output, and the list of new states");
-  return {tensor_from(result[0], "rnn: the output that the step returned"), to_tensors(result[1], "rnn: the states that the step returned")};
+  return {tensor_from(result[0], "rnn: the output that the step returned"),
+          to_tensors(result[1], "rnn: the states that the step returned")};
 }
 
 /// What K.function returns.
@@ -63,13 +68,16 @@ class PythonFunction {
     K::FunctionOptions options;
     for (nb::handle u : nb::iter(updates)) {
       if (const Tensor* op = tensor_of(u)) options.updates.push_back(*op);
-      else options.updates.push_back(K::Update(variable_of(u, "function: updates"), tensor_from(u[1], "function: updates")));
+      else
+        options.updates.push_back(
+            K::Update(variable_of(u, "function: updates"), tensor_from(u[1], "function: updates")));
     }
     options.fetches = fetches;
     function_ = K::function(in, out, options);
   }
   nb::list operator()(nb::handle inputs, nb::args more) const {
-    if (nb::len(more) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr()))) throw TypeError("function: the inputs are given as a list or a tuple");
+    if (nb::len(more) > 0 || (!PyList_Check(inputs.ptr()) && !PyTuple_Check(inputs.ptr())))
+      throw TypeError("function: the inputs are given as a list or a tuple");
     Tensors feeds;
     std::size_t n = nb::len(inputs), i = 0;
     feeds.reserve(static_cast<std::int64_t>(n));
@@ -77,7 +85,7 @@ class PythonFunction {
       feeds.push_back(feed(item, i < dtypes_.size() ? dtypes_[i] : DType()));
       ++i;
     }
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();   // while the arrays were copied
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();  // while the arrays were copied
     Tensors results;
     {
       Computing now;
@@ -125,113 +133,189 @@ nb::object value_of(const Value& x) {
 }  // namespace
 
 void bind_control(nb::module_& m) {
-  nb::class_<PythonFunction>(m, "Function").def("__call__", &PythonFunction::operator(), arg("inputs").none() = nb::none(), arg("more"));
-  m.def("function", [](const Tensors& inputs, const Tensors& outputs, nb::handle updates, const Tensors& fetches) {
-    return PythonFunction(inputs, outputs, updates, fetches);
-  }, arg("inputs"), arg("outputs"), arg("updates"), arg("fetches").none());
+  nb::class_<PythonFunction>(m, "Function")
+      .def("__call__", &PythonFunction::operator(), arg("inputs").none() = nb::none(), arg("more"));
+  m.def(
+      "function",
+      [](const Tensors& inputs, const Tensors& outputs, nb::handle updates, const Tensors& fetches) {
+        return PythonFunction(inputs, outputs, updates, fetches);
+      },
+      arg("inputs"), arg("outputs"), arg("updates"), arg("fetches").none());
 
   m.def("eval", &value_of, arg("x"));
   m.def("get_value", &value_of, arg("x"));
-  m.def("batch_get_value", [](nb::handle ops) {
-    nb::list values;
-    for (nb::handle x : nb::iter(ops)) values.append(value_of(Value(x)));
-    return values;
-  }, arg("ops"));
-  m.def("set_value", [](const Tensor& x, const Value& value) { K::set_value(x, value.operand()); }, arg("x"), arg("value"));
-  m.def("batch_set_value", [](nb::handle tuples) {
-    Tensors variables, values;
-    for (nb::handle pair : nb::iter(tuples)) {
-      Tensor v = variable_of(pair, "batch_set_value: tuples");
-      Value x(pair[1], "batch_set_value: tuples");
-      values.push_back(x.tensor() ? K::eval(*x.tensor()) : K::constant(x.operand(), v.dtype()));
-      variables.push_back(v);
-    }
-    K::batch_set_value(variables, values);
-  }, arg("tuples"));
-  m.def("count_params", [](const Tensor& x) { return K::count_params(x); }, arg("x"));
+  m.def(
+      "batch_get_value",
+      [](nb::handle ops) {
+        nb::list values;
+        for (nb::handle x : nb::iter(ops)) values.append(value_of(Value(x)));
+        return values;
+      },
+      arg("ops"));
+  m.def(
+      "set_value", [](const Tensor& x, const Value& value) { K::set_value(x, value.operand()); }, arg("x"),
+      arg("value"));
+  m.def(
+      "batch_set_value",
+      [](nb::handle tuples) {
+        Tensors variables, values;
+        for (nb::handle pair : nb::iter(tuples)) {
+          Tensor v = variable_of(pair, "batch_set_value: tuples");
+          Value x(pair[1], "batch_set_value: tuples");
+          values.push_back(x.tensor() ? K::eval(*x.tensor()) : K::constant(x.operand(), v.dtype()));
+          variables.push_back(v);
+        }
+        K::batch_set_value(variables, values);
+      },
+      arg("tuples"));
+  m.def(
+      "count_params", [](const Tensor& x) { return K::count_params(x); }, arg("x"));
 
-  m.def("update", [](const Tensor& x, Value& new_x) { new_x.take(x.dtype()); Recorded on; return K::update(x, new_x.operand()); }, arg("x"), arg("new_x"));
-  m.def("update_add", [](const Tensor& x, Value& by) { by.take(x.dtype()); Recorded on; return K::update_add(x, by.operand()); }, arg("x"), arg("increment"));
-  m.def("update_sub", [](const Tensor& x, Value& by) { by.take(x.dtype()); Recorded on; return K::update_sub(x, by.operand()); }, arg("x"), arg("decrement"));
-  m.def("moving_average_update", [](const Tensor& x, Value& value, const Value& momentum) {
-    value.take(x.dtype());
-    Recorded on;
-    return K::moving_average_update(x, value.operand(), momentum.operand());
-  }, arg("x"), arg("value"), arg("momentum"));
-  m.def("print_tensor", [](const Value& x, const Label& message) { Recorded on; return K::print_tensor(x.operand(), message.name()); }, arg("x"),
-        arg("message") = "");
+  m.def(
+      "update",
+      [](const Tensor& x, Value& new_x) {
+        new_x.take(x.dtype());
+        Recorded on;
+        return K::update(x, new_x.operand());
+      },
+      arg("x"), arg("new_x"));
+  m.def(
+      "update_add",
+      [](const Tensor& x, Value& by) {
+        by.take(x.dtype());
+        Recorded on;
+        return K::update_add(x, by.operand());
+      },
+      arg("x"), arg("increment"));
+  m.def(
+      "update_sub",
+      [](const Tensor& x, Value& by) {
+        by.take(x.dtype());
+        Recorded on;
+        return K::update_sub(x, by.operand());
+      },
+      arg("x"), arg("decrement"));
+  m.def(
+      "moving_average_update",
+      [](const Tensor& x, Value& value, const Value& momentum) {
+        value.take(x.dtype());
+        Recorded on;
+        return K::moving_average_update(x, value.operand(), momentum.operand());
+      },
+      arg("x"), arg("value"), arg("momentum"));
+  m.def(
+      "print_tensor",
+      [](const Value& x, const Label& message) {
+        Recorded on;
+        return K::print_tensor(x.operand(), message.name());
+      },
+      arg("x"), arg("message") = "");
 
-  m.def("gradients", [](const Tensors& losses, const Tensors& of) {
-    Recorded on;
-    if (losses.empty()) throw ValueError("gradients: no loss");
-    Tensor sum = K::sum(losses[0]);
-    for (std::int64_t i = 1; i < losses.size(); ++i) sum = sum + K::sum(losses[i]);
-    return K::gradients(losses.size() == 1 ? losses[0] : sum, of);
-  }, arg("loss"), arg("variables"));
-  m.def("stop_gradient", [](nb::handle variables) -> nb::object {
-    Recorded on;
-    if (const Tensor* t = tensor_of(variables)) return to_python(K::stop_gradient(*t));
-    return to_list(K::stop_gradient(to_tensors(variables, "stop_gradient")));
-  }, arg("variables"));
-  m.def("depends_on", [](const Tensor& y, const Tensor& x) { return depends_on(y, x); }, arg("y"), arg("x"));
+  m.def(
+      "gradients",
+      [](const Tensors& losses, const Tensors& of) {
+        Recorded on;
+        if (losses.empty()) throw ValueError("gradients: no loss");
+        Tensor sum = K::sum(losses[0]);
+        for (std::int64_t i = 1; i < losses.size(); ++i) sum = sum + K::sum(losses[i]);
+        return K::gradients(losses.size() == 1 ? losses[0] : sum, of);
+      },
+      arg("loss"), arg("variables"));
+  m.def(
+      "stop_gradient",
+      [](nb::handle variables) -> nb::object {
+        Recorded on;
+        if (const Tensor* t = tensor_of(variables)) return to_python(K::stop_gradient(*t));
+        return to_list(K::stop_gradient(to_tensors(variables, "stop_gradient")));
+      },
+      arg("variables"));
+  m.def(
+      "depends_on", [](const Tensor& y, const Tensor& x) { return depends_on(y, x); }, arg("y"), arg("x"));
 
-  m.def("switch", [](const Value& condition, nb::handle yes, nb::handle no) {
-    PythonBranch then(yes, "switch: then_expression"), otherwise(no, "switch: else_expression");
-    match({&then.value(), &otherwise.value()});
-    Recorded on;
-    return K::switch_(condition.operand(), then.branch(), otherwise.branch());
-  }, arg("condition"), arg("then_expression"), arg("else_expression"));
-  m.def("in_train_phase", [](nb::handle x, nb::handle alt, const Value& training) {
-    PythonBranch then(x, "in_train_phase: x"), otherwise(alt, "in_train_phase: alt");
-    match({&then.value(), &otherwise.value()});
-    Recorded on;
-    return K::in_train_phase(then.branch(), otherwise.branch(), training.operand());
-  }, arg("x"), arg("alt"), arg("training").none() = nb::none());
+  m.def(
+      "switch",
+      [](const Value& condition, nb::handle yes, nb::handle no) {
+        PythonBranch then(yes, "switch: then_expression"), otherwise(no, "switch: else_expression");
+        match({&then.value(), &otherwise.value()});
+        Recorded on;
+        return K::switch_(condition.operand(), then.branch(), otherwise.branch());
+      },
+      arg("condition"), arg("then_expression"), arg("else_expression"));
+  m.def(
+      "in_train_phase",
+      [](nb::handle x, nb::handle alt, const Value& training) {
+        PythonBranch then(x, "in_train_phase: x"), otherwise(alt, "in_train_phase: alt");
+        match({&then.value(), &otherwise.value()});
+        Recorded on;
+        return K::in_train_phase(then.branch(), otherwise.branch(), training.operand());
+      },
+      arg("x"), arg("alt"), arg("training").none() = nb::none());
   m.def("learning_phase", [] { return K::learning_phase(); });
 
-  m.def("rnn", [](nb::callable step, nb::handle inputs, const Tensors& states, bool go_backwards, const Value& mask, const Tensors& more,
-                  bool unroll, const Value& input_length) {
-    Recorded on;
-    Tensors in = to_tensors(inputs, "rnn: inputs");
-    K::RnnResult r = in.size() == 1 && tensor_of(inputs)
-                         ? K::rnn([&](const Tensor& x, const Tensors& s) { return step_from(step(to_python(x), to_list(s))); }, in, states, go_backwards,
-                                  mask.operand(), more, unroll, input_length.operand())
-                         : K::rnn([&](const Tensors& x, const Tensors& s) { return step_from(step(to_list(x), to_list(s))); }, in, states, go_backwards,
-                                  mask.operand(), more, unroll, input_length.operand());
-    return nb::make_tuple(r.last_output, r.outputs, to_list(r.new_states));
-  }, arg("step_function"), arg("inputs"), arg("initial_states"), arg("go_backwards") = false, arg("mask").none() = nb::none(),
-        arg("constants").none() = nb::none(), arg("unroll") = false, arg("input_length").none() = nb::none());
-  m.def("map_fn", [](nb::callable fn, nb::handle elems, const Label& name, DType dtype) {
-    Recorded on;
-    Tensors in = to_tensors(elems, "map_fn");
-    if (tensor_of(elems) || is_array(elems)) return K::map_fn([&](const Tensor& x) { return tensor_from(fn(to_python(x)), "map_fn: what fn returned"); }, in, name.name(), dtype);
-    return K::map_fn([&](const Tensors& x) { return tensor_from(fn(to_list(x)), "map_fn: what fn returned"); }, in, name.name(), dtype);
-  }, arg("fn"), arg("elems"), arg("name").none() = nb::none(), arg("dtype").none() = nb::none());
+  m.def(
+      "rnn",
+      [](nb::callable step, nb::handle inputs, const Tensors& states, bool go_backwards, const Value& mask,
+         const Tensors& more, bool unroll, const Value& input_length) {
+        Recorded on;
+        Tensors in = to_tensors(inputs, "rnn: inputs");
+        K::RnnResult r =
+            in.size() == 1 && tensor_of(inputs)
+                ? K::rnn([&](const Tensor& x, const Tensors& s) { return step_from(step(to_python(x), to_list(s))); },
+                         in, states, go_backwards, mask.operand(), more, unroll, input_length.operand())
+                : K::rnn([&](const Tensors& x, const Tensors& s) { return step_from(step(to_list(x), to_list(s))); },
+                         in, states, go_backwards, mask.operand(), more, unroll, input_length.operand());
+        return nb::make_tuple(r.last_output, r.outputs, to_list(r.new_states));
+      },
+      arg("step_function"), arg("inputs"), arg("initial_states"), arg("go_backwards") = false,
+      arg("mask").none() = nb::none(), arg("constants").none() = nb::none(), arg("unroll") = false,
+      arg("input_length").none() = nb::none());
+  m.def(
+      "map_fn",
+      [](nb::callable fn, nb::handle elems, const Label& name, DType dtype) {
+        Recorded on;
+        Tensors in = to_tensors(elems, "map_fn");
+        if (tensor_of(elems) || is_array(elems))
+          return K::map_fn([&](const Tensor& x) { return tensor_from(fn(to_python(x)), "map_fn: what fn returned"); },
+                           in, name.name(), dtype);
+        return K::map_fn([&](const Tensors& x) { return tensor_from(fn(to_list(x)), "map_fn: what fn returned"); }, in,
+                         name.name(), dtype);
+      },
+      arg("fn"), arg("elems"), arg("name").none() = nb::none(), arg("dtype").none() = nb::none());
   auto fold = [&m](const char* name, auto f) {
-    m.def(name, [f, what = std::string(name) + ": what fn returned"](nb::callable fn, const Value& elems, const Value& initializer, const Label& label) {
-      Recorded on;
-      return f([&](const Tensor& acc, const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x)), what.c_str()); }, elems.operand(), initializer.operand(),
-               label.name());
-    }, arg("fn"), arg("elems"), arg("initializer").none() = nb::none(), arg("name").none() = nb::none());
+    m.def(
+        name,
+        [f, what = std::string(name) + ": what fn returned"](nb::callable fn, const Value& elems,
+                                                             const Value& initializer, const Label& label) {
+          Recorded on;
+          return f([&](const Tensor& acc,
+                       const Tensor& x) { return tensor_from(fn(to_python(acc), to_python(x)), what.c_str()); },
+                   elems.operand(), initializer.operand(), label.name());
+        },
+        arg("fn"), arg("elems"), arg("initializer").none() = nb::none(), arg("name").none() = nb::none());
   };
   fold("foldl", [](auto&&... a) { return K::foldl(a...); });
   fold("foldr", [](auto&&... a) { return K::foldr(a...); });
 
   using Names = PythonScope<K::NameScope, std::string>;
   nb::class_<Names>(m, "NameScope").def("__enter__", &Names::enter).def("__exit__", &Names::exit);
-  m.def("name_scope", [](const Label& name) { return Names(name.text()); }, arg("name"));
+  m.def(
+      "name_scope", [](const Label& name) { return Names(name.text()); }, arg("name"));
   using After = PythonScope<K::ControlDependencies, Tensors>;
   nb::class_<After>(m, "ControlDependencies").def("__enter__", &After::enter).def("__exit__", &After::exit);
-  m.def("control_dependencies", [](const Tensors& updates) { return After(updates); }, arg("control_inputs").none());
+  m.def(
+      "control_dependencies", [](const Tensors& updates) { return After(updates); }, arg("control_inputs").none());
 
   m.def("epsilon", &K::epsilon);
   m.def("floatx", &K::floatx);
   m.def("image_data_format", [] { return nb::str(K::image_data_format().c_str()); });
   m.def("set_epsilon", &K::set_epsilon, arg("e"));
-  m.def("set_floatx", [](const Label& name) { K::set_floatx(name.name()); }, arg("floatx"));
-  m.def("set_image_data_format", [](const Label& name) { K::set_image_data_format(name.name()); }, arg("data_format"));
+  m.def(
+      "set_floatx", [](const Label& name) { K::set_floatx(name.name()); }, arg("floatx"));
+  m.def(
+      "set_image_data_format", [](const Label& name) { K::set_image_data_format(name.name()); }, arg("data_format"));
   m.def("clear_session", &K::clear_session);
-  m.def("get_uid", [](const Label& prefix) { return K::get_uid(prefix.name()); }, arg("prefix") = "");
+  m.def(
+      "get_uid", [](const Label& prefix) { return K::get_uid(prefix.name()); }, arg("prefix") = "");
   m.def("reset_uids", &K::reset_uids);
   m.def("manual_variable_initialization", &K::manual_variable_initialization, arg("value"));
   m.def("live_nodes", &live_nodes);

@@ -53,7 +53,7 @@ class Value {
   enum class Kind { number, tensor, array, list };
   Kind kind_ = Kind::number;
   Scalar number_;
-  Tensor tensor_;   // of an array its copy
+  Tensor tensor_;  // of an array its copy
   std::vector<Value> items_;
   mutable std::vector<Operand> list_;
 };
@@ -73,7 +73,7 @@ class Sizes {
   std::int64_t number_ = 0;
   Tensor whole_;
   std::vector<Dim> dims_;
-  std::vector<Tensor> tensors_;   // what dims_ points to
+  std::vector<Tensor> tensors_;  // what dims_ points to
 };
 
 /// Text or None; of a dtype its name.
@@ -140,14 +140,14 @@ void bind_checks(nb::module_& m);
 namespace nanobind {
 namespace detail {
 
-#define KASSETTE_SET_CASTER(T, name)                              \
-  template <>                                                     \
-  struct type_caster<T> {                                         \
-    NB_TYPE_CASTER(T, const_name(name))                           \
-    bool from_python(handle src, uint8_t, cleanup_list*) {        \
-      value.set(src);                                             \
-      return true;                                                \
-    }                                                             \
+#define KASSETTE_SET_CASTER(T, name) \
+  template <> \
+  struct type_caster<T> { \
+    NB_TYPE_CASTER(T, const_name(name)) \
+    bool from_python(handle src, uint8_t, cleanup_list*) { \
+      value.set(src); \
+      return true; \
+    } \
   };
 KASSETTE_SET_CASTER(kassette::python::Value, "Value")
 KASSETTE_SET_CASTER(kassette::python::Sizes, "Shape")
@@ -171,7 +171,9 @@ struct type_caster<kassette::Tensor> {
     if (t) value = *t;
     return t != nullptr;
   }
-  static handle from_cpp(const kassette::Tensor& t, rv_policy, cleanup_list*) { return kassette::python::to_python(t).release(); }
+  static handle from_cpp(const kassette::Tensor& t, rv_policy, cleanup_list*) {
+    return kassette::python::to_python(t).release();
+  }
 };
 template <>
 struct type_caster<kassette::Tensors> {
@@ -180,7 +182,9 @@ struct type_caster<kassette::Tensors> {
     value = kassette::python::to_tensors(src, nullptr);
     return true;
   }
-  static handle from_cpp(const kassette::Tensors& t, rv_policy, cleanup_list*) { return kassette::python::to_list(t).release(); }
+  static handle from_cpp(const kassette::Tensors& t, rv_policy, cleanup_list*) {
+    return kassette::python::to_list(t).release();
+  }
 };
 
 }  // namespace detail

@@ -19,11 +19,12 @@ using dlpack::DLManagedTensor, dlpack::DLManagedTensorVersioned;
 template <class M>
 struct Capsule {
   static constexpr bool kVersioned = sizeof(M) == sizeof(DLManagedTensorVersioned);
-  static constexpr const char *kName = kVersioned ? "dltensor_versioned" : "dltensor", *kUsed = kVersioned ? "used_dltensor_versioned" : "used_dltensor";
+  static constexpr const char *kName = kVersioned ? "dltensor_versioned" : "dltensor",
+                              *kUsed = kVersioned ? "used_dltensor_versioned" : "used_dltensor";
 
   static nb::object make(M* managed) {
     PyObject* made = PyCapsule_New(managed, kName, [](PyObject* self) {
-      if (!PyCapsule_IsValid(self, kName)) return;   // its consumer lets go
+      if (!PyCapsule_IsValid(self, kName)) return;  // its consumer lets go
       auto* m = static_cast<M*>(PyCapsule_GetPointer(self, kName));
       m->deleter(m);
     });
@@ -36,7 +37,7 @@ struct Capsule {
     auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule.ptr(), kName));
     Tensor x;
     {
-      Computing on;   // the producer's deleter may be called, and asks for Python's lock itself
+      Computing on;  // the producer's deleter may be called, and asks for Python's lock itself
       x = from_dlpack(m);
     }
     PyCapsule_SetName(capsule.ptr(), kUsed);
@@ -45,7 +46,8 @@ struct Capsule {
 };
 
 Device to_device(nb::handle name, const char* what) {
-  if (!PyUnicode_Check(name.ptr())) throw TypeError(behind(what, "a device such as 'cpu' or 'cuda:0' is expected, not " + type_of(name)).c_str());
+  if (!PyUnicode_Check(name.ptr()))
+    throw TypeError(behind(what, "a device such as 'cpu' or 'cuda:0' is expected, not " + type_of(name)).c_str());
   return Device(nb::cast<std::string>(name).c_str());
 }
 std::string name_of_device(Device device) {
@@ -53,7 +55,9 @@ std::string name_of_device(Device device) {
   name << device;
   return name.str();
 }
-std::pair<int, int> number_of(Device device) { return {device == cpu ? dlpack::kDLCPU : dlpack::kDLCUDA, device.index()}; }
+std::pair<int, int> number_of(Device device) {
+  return {device == cpu ? dlpack::kDLCPU : dlpack::kDLCUDA, device.index()};
+}
 
 [[noreturn]] void fail_buffer(const std::string& why) {
   PyErr_SetString(PyExc_BufferError, ("__dlpack__: " + why).c_str());
@@ -69,12 +73,16 @@ void* consumer_stream(nb::handle stream, Device device) {
   }
   if (stream.is_none()) return nullptr;
   const std::int64_t number = to_int(stream, "__dlpack__: stream");
-  if (number == -1) return current_stream(device).native();   // behind itself
-  if (number <= 0) throw ValueError(("__dlpack__: stream " + std::to_string(number) + " is none on a CUDA device: None, -1, 1, 2 or a cudaStream_t").c_str());
+  if (number == -1) return current_stream(device).native();  // behind itself
+  if (number <= 0)
+    throw ValueError(
+        ("__dlpack__: stream " + std::to_string(number) + " is none on a CUDA device: None, -1, 1, 2 or a cudaStream_t")
+            .c_str());
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
 }
 
-nb::object to_capsule(const Tensor& x, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
+nb::object to_capsule(const Tensor& x, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                      nb::handle copy) {
   if (!dl_device.is_none() && nb::cast<std::pair<int, int>>(dl_device) != number_of(x.device()))
     fail_buffer("the tensor is on " + name_of_device(x.device()) + "; Tensor.to copies it to another device");
   if (!copy.is_none() && nb::cast<bool>(copy)) fail_buffer("no copy is made");
@@ -98,12 +106,15 @@ Tensor from_capsule(nb::handle capsule) {
 Tensor from_array(nb::handle array) {
   if (const Tensor* t = tensor_of(array)) return *t;
   if (!nb::hasattr(array, "__dlpack__") || !nb::hasattr(array, "__dlpack_device__"))
-    throw TypeError(("from_dlpack: an object with __dlpack__ and __dlpack_device__ is expected, not " + type_of(array)).c_str());
+    throw TypeError(
+        ("from_dlpack: an object with __dlpack__ and __dlpack_device__ is expected, not " + type_of(array)).c_str());
   const auto [type, index] = nb::cast<std::pair<int, int>>(array.attr("__dlpack_device__")());
   nb::dict asked;
   if (type == dlpack::kDLCUDA) {
     if (index < 0 || index >= device_count())
-      throw DeviceError(("from_dlpack: CUDA device " + std::to_string(index) + "; there are " + std::to_string(device_count())).c_str());
+      throw DeviceError(
+          ("from_dlpack: CUDA device " + std::to_string(index) + "; there are " + std::to_string(device_count()))
+              .c_str());
     const Device device(Device::kCuda, static_cast<std::uint8_t>(index));
     asked["stream"] = reinterpret_cast<std::uintptr_t>(current_stream(device).native());
   }
@@ -113,7 +124,7 @@ Tensor from_array(nb::handle array) {
     more["max_version"] = nb::make_tuple(1, 0);
     return from_capsule(give(**more));
   } catch (nb::python_error& e) {
-    if (!e.matches(PyExc_TypeError)) throw;   // a producer from before versions
+    if (!e.matches(PyExc_TypeError)) throw;  // a producer from before versions
   }
   return from_capsule(give(**asked));
 }
@@ -121,7 +132,8 @@ Tensor from_array(nb::handle array) {
 nb::dict stats_of(Device device) {
   const MemoryStats s = memory_stats(device);
   nb::dict stats;
-  stats["live"] = s.live, stats["cached"] = s.cached, stats["peak"] = s.peak, stats["limit"] = s.limit, stats["allocations"] = s.allocations;
+  stats["live"] = s.live, stats["cached"] = s.cached, stats["peak"] = s.peak, stats["limit"] = s.limit,
+  stats["allocations"] = s.allocations;
   return stats;
 }
 
@@ -130,31 +142,48 @@ nb::dict stats_of(Device device) {
 void bind_devices(nb::module_& m) {
   // The class is there, with what belongs to tensors alone.
   nb::object type = m.attr("Tensor");
-  auto method = [&](const char* name, auto f, const auto&... extra) { type.attr(name) = nb::cpp_function(f, nb::name(name), nb::scope(type), nb::is_method(), extra...); };
-  method("to", [](const Tensor& x, nb::handle device) {
-    const Device to = to_device(device, "to");
-    Computing on;
-    return x.to(to);
-  }, nb::arg("device"), "The tensor on another device: 'cpu', 'cuda:0', ...");
-  method("__dlpack__", &to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-         nb::arg("copy") = nb::none());
+  auto method = [&](const char* name, auto f, const auto&... extra) {
+    type.attr(name) = nb::cpp_function(f, nb::name(name), nb::scope(type), nb::is_method(), extra...);
+  };
+  method(
+      "to",
+      [](const Tensor& x, nb::handle device) {
+        const Device to = to_device(device, "to");
+        Computing on;
+        return x.to(to);
+      },
+      nb::arg("device"), "The tensor on another device: 'cpu', 'cuda:0', ...");
+  method("__dlpack__", &to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+         nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
   method("__dlpack_device__", [](const Tensor& x) { return number_of(x.device()); });
-  type.attr("device") = nb::module_::import_("builtins").attr("property")(
-      nb::cpp_function([](const Tensor& x) { return name_of_device(x.device()); }, "The name of the device that it is on."));
+  type.attr("device") =
+      nb::module_::import_("builtins")
+          .attr("property")(nb::cpp_function([](const Tensor& x) { return name_of_device(x.device()); },
+                                             "The name of the device that it is on."));
 
-  m.def("from_dlpack", &from_array, nb::arg("x"), "A tensor over the memory of an array of another library, on its device.");
+  m.def("from_dlpack", &from_array, nb::arg("x"),
+        "A tensor over the memory of an array of another library, on its device.");
   m.def("device_count", &device_count, "How many CUDA devices there are; 'cuda:0' is the first.");
-  m.def("device_name", [](nb::handle device) { return std::string(device_name(to_device(device, "device_name"))); }, nb::arg("device"),
-        "What its maker calls it; 'cpu' for the CPU.");
-  m.def("synchronize", [](nb::handle device) {
-    const Device on = to_device(device, "synchronize");
-    Computing computing;
-    synchronize(on);
-  }, nb::arg("device"), "Waits until a device has done all that this process has enqueued.");
-  m.def("memory_stats", [](nb::handle device) { return stats_of(to_device(device, "memory_stats")); }, nb::arg("device") = "cpu",
-        "Bytes of tensors on a device: live, cached, peak, limit; and allocations.");
-  m.def("reset_peak_memory", [](nb::handle device) { reset_peak_memory(to_device(device, "reset_peak_memory")); }, nb::arg("device") = "cpu");
-  m.def("empty_cache", [](nb::handle device) { empty_cache(to_device(device, "empty_cache")); }, nb::arg("device") = "cpu");
+  m.def(
+      "device_name", [](nb::handle device) { return std::string(device_name(to_device(device, "device_name"))); },
+      nb::arg("device"), "What its maker calls it; 'cpu' for the CPU.");
+  m.def(
+      "synchronize",
+      [](nb::handle device) {
+        const Device on = to_device(device, "synchronize");
+        Computing computing;
+        synchronize(on);
+      },
+      nb::arg("device"), "Waits until a device has done all that this process has enqueued.");
+  m.def(
+      "memory_stats", [](nb::handle device) { return stats_of(to_device(device, "memory_stats")); },
+      nb::arg("device") = "cpu", "Bytes of tensors on a device: live, cached, peak, limit; and allocations.");
+  m.def(
+      "reset_peak_memory", [](nb::handle device) { reset_peak_memory(to_device(device, "reset_peak_memory")); },
+      nb::arg("device") = "cpu");
+  m.def(
+      "empty_cache", [](nb::handle device) { empty_cache(to_device(device, "empty_cache")); },
+      nb::arg("device") = "cpu");
 }
 
 }  // namespace python

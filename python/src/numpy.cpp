@@ -23,9 +23,9 @@ struct Kind {
   int number;
   DType dtype;
 };
-constexpr Kind kKinds[] = {{NPY_BOOL, bool_},    {NPY_UINT8, uint8},   {NPY_UINT16, uint16},   {NPY_INT8, int8},       {NPY_INT16, int16},
-                           {NPY_INT32, int32},   {NPY_INT64, int64},   {NPY_FLOAT16, float16}, {NPY_FLOAT32, float32}, {NPY_FLOAT64, float64},
-                           {NPY_LONGLONG, int64}};
+constexpr Kind kKinds[] = {{NPY_BOOL, bool_},      {NPY_UINT8, uint8},     {NPY_UINT16, uint16}, {NPY_INT8, int8},
+                           {NPY_INT16, int16},     {NPY_INT32, int32},     {NPY_INT64, int64},   {NPY_FLOAT16, float16},
+                           {NPY_FLOAT32, float32}, {NPY_FLOAT64, float64}, {NPY_LONGLONG, int64}};
 
 DType dtype_of_number(int number) {
   for (const Kind& k : kKinds)
@@ -58,11 +58,13 @@ Tensor from_numpy(nb::handle object) {
   }
   if (PyArray_ISBYTESWAPPED(a)) return from_numpy(checked(PyArray_Cast(a, PyArray_TYPE(a))));
   int rank = PyArray_NDIM(a);
-  if (rank > kMaxRank) throw ValueError((std::string("an array of rank ") + std::to_string(rank) + "; a tensor has 0 to 8 axes").c_str());
+  if (rank > kMaxRank)
+    throw ValueError((std::string("an array of rank ") + std::to_string(rank) + "; a tensor has 0 to 8 axes").c_str());
   std::int64_t sizes[kMaxRank], strides[kMaxRank];
   for (int i = 0; i < rank; ++i) {
     sizes[i] = PyArray_DIM(a, i);
-    if (PyArray_STRIDE(a, i) % dtype.size() != 0) return from_numpy(checked(PyArray_NewCopy(a, NPY_CORDER)));   // a field of a record
+    if (PyArray_STRIDE(a, i) % dtype.size() != 0)
+      return from_numpy(checked(PyArray_NewCopy(a, NPY_CORDER)));  // a field of a record
     strides[i] = PyArray_STRIDE(a, i) / dtype.size();
   }
   struct List {
@@ -71,7 +73,8 @@ Tensor from_numpy(nb::handle object) {
     const std::int64_t* data() const { return numbers; }
     std::size_t size() const { return static_cast<std::size_t>(count); }
   };
-  return from_memory(PyArray_DATA(a), dtype, List{sizes, rank}, PyArray_ISCARRAY_RO(a) ? Dims(None) : Dims(List{strides, rank}));
+  return from_memory(PyArray_DATA(a), dtype, List{sizes, rank},
+                     PyArray_ISCARRAY_RO(a) ? Dims(None) : Dims(List{strides, rank}));
 }
 
 namespace {
@@ -83,7 +86,8 @@ constexpr std::size_t kLarge = 1 << 15;
 nb::object array_over(const Tensor& x, void* data, int rank, npy_intp* sizes, int number) {
   nb::capsule owner(new Tensor(x), [](void* t) noexcept { delete static_cast<Tensor*>(t); });
   nb::object array = checked(PyArray_SimpleNewFromData(rank, sizes, number, data));
-  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.release().ptr()) != 0) throw nb::python_error();
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner.release().ptr()) != 0)
+    throw nb::python_error();
   return array;
 }
 
@@ -156,22 +160,22 @@ Scalar to_scalar(nb::handle object, const char* what) {
   Scalar s = scalar_of(object, is_number);
   if (is_number) return s;
   nb::object number = plain(object);
-  if (is_array(number) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(number.ptr())) == 1) number = number.attr("item")();
+  if (is_array(number) && PyArray_SIZE(reinterpret_cast<PyArrayObject*>(number.ptr())) == 1)
+    number = number.attr("item")();
   s = scalar_of(number, is_number);
   if (!is_number) throw TypeError(behind(what, "a number is expected, not " + type_of(object)).c_str());
   return s;
 }
 
-bool is_int(nb::handle object) {
-  return PyLong_Check(object.ptr()) || PyArray_IsScalar(object.ptr(), Integer);
-}
+bool is_int(nb::handle object) { return PyLong_Check(object.ptr()) || PyArray_IsScalar(object.ptr(), Integer); }
 
 std::int64_t to_int(nb::handle object, const char* what) {
   nb::object number = nb::steal(PyNumber_Index(object.ptr()));
   if (!number.is_valid()) {
     PyErr_Clear();
-    nb::object whole = plain(object);   // Keras computes sizes with floats here and there
-    if (PyFloat_Check(whole.ptr()) && PyFloat_AS_DOUBLE(whole.ptr()) == static_cast<double>(static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()))))
+    nb::object whole = plain(object);  // Keras computes sizes with floats here and there
+    if (PyFloat_Check(whole.ptr()) && PyFloat_AS_DOUBLE(whole.ptr()) == static_cast<double>(static_cast<std::int64_t>(
+                                                                            PyFloat_AS_DOUBLE(whole.ptr()))))
       return static_cast<std::int64_t>(PyFloat_AS_DOUBLE(whole.ptr()));
     throw TypeError(behind(what, "an integer is expected, not " + type_of(object)).c_str());
   }
@@ -203,9 +207,10 @@ void Value::set(nb::handle object) {
     return;
   }
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return set_list(object);
-  if (nb::hasattr(object, "tocoo")) {   // of SciPy
+  if (nb::hasattr(object, "tocoo")) {  // of SciPy
     nb::object coo = object.attr("tocoo")(), np = nb::module_::import_("numpy");
-    Tensor rows = from_numpy(np.attr("asarray")(coo.attr("row"), "int64")), columns = from_numpy(np.attr("asarray")(coo.attr("col"), "int64"));
+    Tensor rows = from_numpy(np.attr("asarray")(coo.attr("row"), "int64")),
+           columns = from_numpy(np.attr("asarray")(coo.attr("col"), "int64"));
     Sizes shape;
     shape.set(coo.attr("shape"));
     kind_ = Kind::array;
@@ -303,7 +308,8 @@ Dims Sizes::dims() const {
 void Label::set(nb::handle object) {
   given_ = !object.is_none();
   if (!given_) return;
-  if (!PyUnicode_Check(object.ptr())) throw TypeError((std::string("text is expected, not ") + type_of(object)).c_str());
+  if (!PyUnicode_Check(object.ptr()))
+    throw TypeError((std::string("text is expected, not ") + type_of(object)).c_str());
   text_ = nb::borrow<nb::str>(object).c_str();
 }
 
@@ -314,7 +320,8 @@ DType to_dtype(nb::handle object) {
   if (!PyArray_DescrConverter(object.ptr(), &descr)) throw nb::python_error();
   nb::object keep = nb::steal(reinterpret_cast<PyObject*>(descr));
   DType dtype = dtype_of_number(descr->type_num);
-  if (!dtype.given()) throw TypeError((std::string("dtype ") + nb::str(keep).c_str() + ": tensors do not support it").c_str());
+  if (!dtype.given())
+    throw TypeError((std::string("dtype ") + nb::str(keep).c_str() + ": tensors do not support it").c_str());
   return dtype;
 }
 

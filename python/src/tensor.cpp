@@ -11,7 +11,7 @@ namespace {
 /// What a Python object of class Tensor holds.
 struct Held {
   Tensor tensor;
-  PyObject* self = nullptr;   // not counted
+  PyObject* self = nullptr;  // not counted
 
   explicit Held(const Tensor& t) : tensor(t) {}
   Held(Held&& o) noexcept : tensor(static_cast<Tensor&&>(o.tensor)) {}
@@ -36,8 +36,8 @@ PyTypeObject* tensor_type = nullptr;
 /// Whether an operator is for us to try. All else Python asks itself, and then says which types do not go together.
 bool may_be_operand(nb::handle object) {
   PyObject* o = object.ptr();
-  return tensor_of(object) || PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) || nb::hasattr(object, "__array__") ||
-         nb::hasattr(object, "tocoo");
+  return tensor_of(object) || PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) ||
+         nb::hasattr(object, "__array__") || nb::hasattr(object, "tocoo");
 }
 
 /// `name` stands before an error about an operand.
@@ -63,7 +63,8 @@ Index to_index(nb::handle object) {
     return slice(bound("start"), bound("stop"), bound("step"));
   }
   if (is_int(object)) return static_cast<long>(to_int(object, "an index"));
-  throw TypeError((std::string("an index is an integer, a slice, ..., None or a scalar tensor, not ") + type_of(object)).c_str());
+  throw TypeError(
+      (std::string("an index is an integer, a slice, ..., None or a scalar tensor, not ") + type_of(object)).c_str());
 }
 
 Tensor item(const Held& self, nb::handle key) {
@@ -92,17 +93,21 @@ std::string text_of(const Tensor& t) {
 
 // `as`: the op's name in errors.
 #define KASSETTE_BOUND(name, as, first, second, op) \
-  .def(name, [](const Held& a, nb::handle b) { \
-    const nb::object self = to_python(a.tensor); \
-    return binary(as, first, second, [](const Operand& x, const Operand& y) { return op; }); \
-  }, nb::is_operator())
+  .def( \
+      name, \
+      [](const Held& a, nb::handle b) { \
+        const nb::object self = to_python(a.tensor); \
+        return binary(as, first, second, [](const Operand& x, const Operand& y) { return op; }); \
+      }, \
+      nb::is_operator())
 #define KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__" name "__", as, self, b, op)
-#define KASSETTE_OPERATOR(name, as, op) KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__r" name "__", as, b, self, op)
+#define KASSETTE_OPERATOR(name, as, op) \
+  KASSETTE_COMPARISON(name, as, op) KASSETTE_BOUND("__r" name "__", as, b, self, op)
 
 }  // namespace
 
 const Tensor* tensor_of(nb::handle object) {
-  if (Py_TYPE(object.ptr()) != tensor_type) return nullptr;   // nobody derives from it
+  if (Py_TYPE(object.ptr()) != tensor_type) return nullptr;  // nobody derives from it
   return &nb::inst_ptr<Held>(object)->tensor;
 }
 
@@ -125,8 +130,9 @@ Tensors to_tensors(nb::handle list, const char* what) {
     return tensors;
   }
   std::vector<Value> values;
-  DType first;   // that of the first tensor
-  if (!nb::hasattr(list, "__iter__")) throw TypeError(behind(what, "a list of tensors is expected, not " + type_of(list)).c_str());
+  DType first;  // that of the first tensor
+  if (!nb::hasattr(list, "__iter__"))
+    throw TypeError(behind(what, "a list of tensors is expected, not " + type_of(list)).c_str());
   for (nb::handle item : nb::iter(list)) {
     values.emplace_back(item, what);
     if (!first.given() && values.back().tensor()) first = values.back().tensor()->dtype();
@@ -160,50 +166,91 @@ nb::object to_tuple(const Shape& shape) {
 }
 
 void bind_tensor(nb::module_& m) {
-  auto type = nb::class_<Held>(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::is_final(),
-                   "An array with a dtype and a place on the tape; symbolic where its value waits for placeholders.")
-      .def_prop_ro("shape", [](const Held& x) { return to_tuple(x.tensor.shape()); }, "The static shape, None for unknown sizes.")
-      .def_prop_ro("ndim", [](const Held& x) { return x.tensor.ndim(); })
-      .def_prop_ro("dtype", [](const Held& x) { return x.tensor.dtype(); }, "The name of the element type, such as 'float32'.")
-      .def_prop_ro("name", [](const Held& x) { return nb::str(name_of(x.tensor).c_str()); })
-      .def_prop_ro("symbolic", [](const Held& x) { return x.tensor.symbolic(); }, "Whether the value waits for placeholders.")
-      .def("get_shape", [](const Held& x) { return to_tuple(x.tensor.shape()); })
-      .def("__getitem__", &item)
-      .def("__repr__", [](const Held& x) { return nb::str(text_of(x.tensor).c_str()); })
-      .def("__hash__", [](const Held& x) { return static_cast<Py_hash_t>(x.tensor.id() >> 4); })
-      .def("__bool__", [](const Held& x) {
-        if (x.tensor.symbolic()) throw TypeError("a symbolic tensor has no truth value: use K.switch, or K.eval where it depends on variables alone");
-        bool b;
-        x.tensor.item(&b, bool_);
-        return b;
-      })
-      .def("__len__", [](const Held& x) {
-        if (x.tensor.ndim() == 0) throw TypeError("a scalar tensor has no length");
-        Extent n = x.tensor.ndim() < 0 ? Extent(-1) : x.tensor.shape()[0];
-        if (!n.known()) throw TypeError("the length of this tensor is not known before a function is called; use K.shape(x)[0]");
-        return static_cast<std::int64_t>(n);
-      })
-      .def("__array__", [](const Held& x, nb::handle dtype, nb::handle) {
-        if (x.tensor.symbolic()) throw NotImplementedError("a symbolic tensor has no values for NumPy; use K.eval or K.function");
-        nb::object array = nb::module_::import_("numpy").attr("asarray")(to_numpy(x.tensor));
-        return dtype.is_none() ? array : array.attr("astype")(dtype);
-      }, nb::arg("dtype").none() = nb::none(), nb::arg("copy").none() = nb::none())
-      .def("__iter__", [](nb::handle self) -> nb::object {
-        const Tensor& x = *tensor_of(self);
-        if (x.ndim() < 1 || !x.shape()[0].known()) throw TypeError("a tensor whose length is not known cannot be iterated over");
-        // Each row is made when it is asked for: there may be 2^40.
-        nb::object length = nb::int_(static_cast<std::int64_t>(x.shape()[0])), builtins = nb::module_::import_("builtins");
-        return builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(length));
-      })
-      .def("__neg__", [](const Held& x) { Recorded on; return -x.tensor; })
-      .def("__pos__", [](const Held& x) { Recorded on; return +x.tensor; })
-      .def("__abs__", [](const Held& x) { Recorded on; return K::abs(x.tensor); })
-      .def("__invert__", [](const Held& x) { Recorded on; return ~x.tensor; })
-      KASSETTE_OPERATOR("add", "add", x + y) KASSETTE_OPERATOR("sub", "subtract", x - y) KASSETTE_OPERATOR("mul", "multiply", x * y)
-      KASSETTE_OPERATOR("truediv", "divide", x / y) KASSETTE_OPERATOR("floordiv", "floor_divide", floor_divide(x, y))
-      KASSETTE_OPERATOR("mod", "remainder", x % y) KASSETTE_OPERATOR("pow", "pow", K::pow(x, y)) KASSETTE_OPERATOR("and", "logical_and", x & y)
-      KASSETTE_OPERATOR("or", "logical_or", x | y) KASSETTE_OPERATOR("matmul", "dot", K::dot(x, y)) KASSETTE_COMPARISON("lt", "less", x < y)
-      KASSETTE_COMPARISON("le", "less_equal", x <= y) KASSETTE_COMPARISON("gt", "greater", x > y) KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
+  auto type =
+      nb::class_<Held>(
+          m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::is_final(),
+          "An array with a dtype and a place on the tape; symbolic where its value waits for placeholders.")
+          .def_prop_ro(
+              "shape", [](const Held& x) { return to_tuple(x.tensor.shape()); },
+              "The static shape, None for unknown sizes.")
+          .def_prop_ro("ndim", [](const Held& x) { return x.tensor.ndim(); })
+          .def_prop_ro(
+              "dtype", [](const Held& x) { return x.tensor.dtype(); },
+              "The name of the element type, such as 'float32'.")
+          .def_prop_ro("name", [](const Held& x) { return nb::str(name_of(x.tensor).c_str()); })
+          .def_prop_ro(
+              "symbolic", [](const Held& x) { return x.tensor.symbolic(); },
+              "Whether the value waits for placeholders.")
+          .def("get_shape", [](const Held& x) { return to_tuple(x.tensor.shape()); })
+          .def("__getitem__", &item)
+          .def("__repr__", [](const Held& x) { return nb::str(text_of(x.tensor).c_str()); })
+          .def("__hash__", [](const Held& x) { return static_cast<Py_hash_t>(x.tensor.id() >> 4); })
+          .def(
+              "__bool__",
+              [](const Held& x) {
+                if (x.tensor.symbolic())
+                  throw TypeError(
+                      "a symbolic tensor has no truth value: use K.switch, or K.eval where it depends on variables alone");
+                bool b;
+                x.tensor.item(&b, bool_);
+                return b;
+              })
+          .def("__len__",
+               [](const Held& x) {
+                 if (x.tensor.ndim() == 0) throw TypeError("a scalar tensor has no length");
+                 Extent n = x.tensor.ndim() < 0 ? Extent(-1) : x.tensor.shape()[0];
+                 if (!n.known())
+                   throw TypeError(
+                       "the length of this tensor is not known before a function is called; use K.shape(x)[0]");
+                 return static_cast<std::int64_t>(n);
+               })
+          .def(
+              "__array__",
+              [](const Held& x, nb::handle dtype, nb::handle) {
+                if (x.tensor.symbolic())
+                  throw NotImplementedError("a symbolic tensor has no values for NumPy; use K.eval or K.function");
+                nb::object array = nb::module_::import_("numpy").attr("asarray")(to_numpy(x.tensor));
+                return dtype.is_none() ? array : array.attr("astype")(dtype);
+              },
+              nb::arg("dtype").none() = nb::none(), nb::arg("copy").none() = nb::none())
+          .def("__iter__",
+               [](nb::handle self) -> nb::object {
+                 const Tensor& x = *tensor_of(self);
+                 if (x.ndim() < 1 || !x.shape()[0].known())
+                   throw TypeError("a tensor whose length is not known cannot be iterated over");
+                 // Each row is made when it is asked for: there may be 2^40.
+                 nb::object length = nb::int_(static_cast<std::int64_t>(x.shape()[0])),
+                            builtins = nb::module_::import_("builtins");
+                 return builtins.attr("map")(self.attr("__getitem__"), builtins.attr("range")(length));
+               })
+          .def("__neg__",
+               [](const Held& x) {
+                 Recorded on;
+                 return -x.tensor;
+               })
+          .def("__pos__",
+               [](const Held& x) {
+                 Recorded on;
+                 return +x.tensor;
+               })
+          .def("__abs__",
+               [](const Held& x) {
+                 Recorded on;
+                 return K::abs(x.tensor);
+               })
+          .def("__invert__",
+               [](const Held& x) {
+                 Recorded on;
+                 return ~x.tensor;
+               }) KASSETTE_OPERATOR("add", "add", x + y) KASSETTE_OPERATOR("sub", "subtract", x - y)
+              KASSETTE_OPERATOR("mul", "multiply", x * y) KASSETTE_OPERATOR("truediv", "divide", x / y)
+                  KASSETTE_OPERATOR("floordiv", "floor_divide", floor_divide(x, y))
+                      KASSETTE_OPERATOR("mod", "remainder", x % y) KASSETTE_OPERATOR("pow", "pow", K::pow(x, y))
+                          KASSETTE_OPERATOR("and", "logical_and", x & y) KASSETTE_OPERATOR("or", "logical_or", x | y)
+                              KASSETTE_OPERATOR("matmul", "dot", K::dot(x, y)) KASSETTE_COMPARISON("lt", "less", x < y)
+                                  KASSETTE_COMPARISON("le", "less_equal", x <= y)
+                                      KASSETTE_COMPARISON("gt", "greater", x > y)
+                                          KASSETTE_COMPARISON("ge", "greater_equal", x >= y);
   // NumPy's arrays leave arithmetic with tensors to them.
   type.attr("__array_ufunc__") = nb::none();
   tensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());

@@ -17,7 +17,7 @@ using Vec = std::vector<double>;
 
 TEST_CASE("a gradient that is sliced is differentiated like any other", "[gradients]") {
   Tensor w = K::variable({{1, 2, 3, 4}, {5, 6, 7, 8}}, "float64");
-  Tensor g = K::gradients(K::sum(w * w * w), {w})[0];   // 3 w^2
+  Tensor g = K::gradients(K::sum(w * w * w), {w})[0];  // 3 w^2
   Tensor left = g(all, slice(0, 2)), right = g(all, slice(2, 4));
   // (3 w^2)^2, of the left half: 36 w^3
   CHECK(values(K::gradients(K::sum(K::square(left)), {w})[0]) == Vec{36, 288, 0, 0, 4500, 7776, 0, 0});
@@ -25,12 +25,12 @@ TEST_CASE("a gradient that is sliced is differentiated like any other", "[gradie
   CHECK(values(K::gradients(K::sum(left * right), {w})[0]) ==
         Vec{18 * 1 * 9, 18 * 2 * 16, 18 * 1 * 3, 18 * 4 * 4, 18 * 5 * 49, 18 * 6 * 64, 18 * 25 * 7, 18 * 36 * 8});
   // third order
-  Tensor second = K::gradients(K::sum(left), {w})[0];   // 6 w in the left half
+  Tensor second = K::gradients(K::sum(left), {w})[0];  // 6 w in the left half
   CHECK(values(K::gradients(K::sum(second(0)), {w})[0]) == Vec{6, 6, 0, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("a gradient that several products read is differentiated like any other", "[gradients][matmul]") {
-  constexpr int kRows = 32, kUnits = 96;   // products large enough to be put off
+  constexpr int kRows = 32, kUnits = 96;  // products large enough to be put off
   Tensor w = K::variable(K::random_uniform({kRows, kUnits}, 0.5, 1.5, "float64"), "float64");
   std::vector<Tensor> right;
   for (int i = 0; i < 7; ++i) right.push_back(K::eval(K::random_uniform({kUnits, kUnits}, -1, 1, "float64")));
@@ -48,11 +48,13 @@ TEST_CASE("a gradient that several products read is differentiated like any othe
   check_close(got, expected, 1e-10, 1e-10);
 }
 
-TEST_CASE("shares of a weight's gradient are added in the order of the pass, products and others alike", "[gradients][matmul]") {
+TEST_CASE("shares of a weight's gradient are added in the order of the pass, products and others alike",
+          "[gradients][matmul]") {
   constexpr int kRows = 32, kUnits = 96;
   for (kassette::DType dtype : {kassette::float32, kassette::float64}) {
     Tensor w = K::variable(K::random_uniform({kUnits, kUnits}, -0.1, 0.1, dtype), dtype);
-    Tensor x = K::eval(K::random_uniform({kRows, kUnits}, -1, 1, dtype)), y = K::eval(K::random_uniform({kRows * 2, kUnits}, -1, 1, dtype));
+    Tensor x = K::eval(K::random_uniform({kRows, kUnits}, -1, 1, dtype)),
+           y = K::eval(K::random_uniform({kRows * 2, kUnits}, -1, 1, dtype));
     // Products of two shapes, elementwise terms between them, and the weight itself: in no order.
     auto loss = [&] {
       Tensor h = x, l = K::sum(K::square(w)) * 0.5;

@@ -30,9 +30,11 @@ void close(const Vec& got, const Vec& expected, double tolerance = 1e-6) { check
 
 /// A small recurrent fold: h <- tanh((h + e) w), h of shape (1, 2).
 Tensor recur(const Tensor& w, const Tensor& xs, const Tensor& h) {
-  return K::foldl([&](const Tensor& a, const Tensor& e) {
-    return K::tanh(K::sum(K::reshape(a + e, {2, 1}) * w, 0));
-  }, xs, h);
+  return K::foldl(
+      [&](const Tensor& a, const Tensor& e) {
+        return K::tanh(K::sum(K::reshape(a + e, {2, 1}) * w, 0));
+      },
+      xs, h);
 }
 
 }  // namespace
@@ -40,7 +42,9 @@ Tensor recur(const Tensor& w, const Tensor& xs, const Tensor& h) {
 TEST_CASE("a fold on placeholders of unknown length has the values and gradients of the loop") {
   Vec w0 = numbers(4, 1), x0 = numbers(6, 2), h0 = numbers(2, 3);
   Tensor w = var64(w0, {2, 2}), h = var64(h0, {2}), x = K::placeholder({K::None, 2}, K::None, "float64");
-  auto loss_of = [](const Tensor& w_, const Tensor& x_, const Tensor& h_) { return K::sum(K::square(recur(w_, x_, h_))); };
+  auto loss_of = [](const Tensor& w_, const Tensor& x_, const Tensor& h_) {
+    return K::sum(K::square(recur(w_, x_, h_)));
+  };
   Tensor X = f64(x0, {3, 2});
   Tensor eager = loss_of(w, X, h);
   Tensors ge = K::gradients(eager, {w, h});
@@ -77,10 +81,12 @@ TEST_CASE("a body captures placeholders, intermediates and its own elements") {
   Vec w0 = numbers(4, 11), x0 = numbers(6, 12);
   auto cap = [](const Tensor& w, const Tensor& xs, const Tensor& s) {
     Tensor c = K::exp(w * 0.5);
-    return K::foldl([&](const Tensor& a, const Tensor& e) { return a * s + K::sum(e * K::sum(c, 0)) * 2.0 + K::sum(xs); }, xs,
-                    K::constant(1.0, "float64"));
+    return K::foldl(
+        [&](const Tensor& a, const Tensor& e) { return a * s + K::sum(e * K::sum(c, 0)) * 2.0 + K::sum(xs); }, xs,
+        K::constant(1.0, "float64"));
   };
-  Tensor w = var64(w0, {2, 2}), x = K::placeholder({K::None, 2}, K::None, "float64"), s = K::placeholder({}, K::None, "float64");
+  Tensor w = var64(w0, {2, 2}), x = K::placeholder({K::None, 2}, K::None, "float64"),
+         s = K::placeholder({}, K::None, "float64");
   Tensor l = cap(w, x, s);
   Tensors g = K::gradients(l, {w, s, x});
   Tensors o = K::function({x, s}, {l, g[0], g[1], g[2]})({f64(x0, {3, 2}), 0.7});
@@ -96,9 +102,11 @@ TEST_CASE("a body captures placeholders, intermediates and its own elements") {
 TEST_CASE("folds nest, and gradients inside a body are differentiated") {
   Vec w0 = numbers(4, 21), x0 = numbers(6, 22);
   auto nest = [](const Tensor& xs, const Tensor& w) {
-    return K::foldl([&](const Tensor& a, const Tensor& e) {
-      return K::foldl([&](const Tensor& b, const Tensor& r) { return K::tanh(b * K::sum(r * e) + a * 0.1); }, w, a);
-    }, xs, K::constant(0.5, "float64"));
+    return K::foldl(
+        [&](const Tensor& a, const Tensor& e) {
+          return K::foldl([&](const Tensor& b, const Tensor& r) { return K::tanh(b * K::sum(r * e) + a * 0.1); }, w, a);
+        },
+        xs, K::constant(0.5, "float64"));
   };
   Tensor w = var64(w0, {2, 2}), x = K::placeholder({K::None, 2}, K::None, "float64");
   Tensor l = nest(x, w);
@@ -106,26 +114,34 @@ TEST_CASE("folds nest, and gradients inside a body are differentiated") {
   Tensor second = K::gradients(K::sum(K::square(g[0])), {x})[0];
   Tensors o = K::function({x}, {g[0], second})({f64(x0, {3, 2})});
   close(values(o[0]), differences([&](const Vec& v) { return number(nest(f64(x0, {3, 2}), var64(v, {2, 2}))); }, w0));
-  close(values(o[1]), differences([&](const Vec& v) {
-          Tensor w_ = var64(w0, {2, 2});
-          return number(K::sum(K::square(K::gradients(nest(f64(v, {3, 2}), w_), {w_})[0])));
-        }, x0), 1e-5);
-  auto meta = [](const Tensor& xs, const Tensor& w_) {   // unrolled descent
-    return K::sum(K::foldl([&](const Tensor& a, const Tensor& e) {
-      Tensor inner = K::sum(K::square(K::sum(K::reshape(a, {2, 1}) * w_, 0) - e));
-      return a - K::gradients(inner, {a})[0] * 0.1;
-    }, xs, K::constant({0.3, -0.2}, "float64")));
+  close(values(o[1]),
+        differences(
+            [&](const Vec& v) {
+              Tensor w_ = var64(w0, {2, 2});
+              return number(K::sum(K::square(K::gradients(nest(f64(v, {3, 2}), w_), {w_})[0])));
+            },
+            x0),
+        1e-5);
+  auto meta = [](const Tensor& xs, const Tensor& w_) {  // unrolled descent
+    return K::sum(K::foldl(
+        [&](const Tensor& a, const Tensor& e) {
+          Tensor inner = K::sum(K::square(K::sum(K::reshape(a, {2, 1}) * w_, 0) - e));
+          return a - K::gradients(inner, {a})[0] * 0.1;
+        },
+        xs, K::constant({0.3, -0.2}, "float64")));
   };
   Tensor lm = meta(x, w);
   auto f = K::function({x}, {lm, K::gradients(lm, {w})[0]});
   Tensors om = f({f64(x0, {3, 2})});
-  close(values(om[1]), differences([&](const Vec& v) {
-          Tensor saved = K::get_value(w);
-          K::set_value(w, f64(v, {2, 2}));
-          double result = number(f({f64(x0, {3, 2})})[0]);
-          K::set_value(w, saved);
-          return result;
-        }, w0));
+  close(values(om[1]), differences(
+                           [&](const Vec& v) {
+                             Tensor saved = K::get_value(w);
+                             K::set_value(w, f64(v, {2, 2}));
+                             double result = number(f({f64(x0, {3, 2})})[0]);
+                             K::set_value(w, saved);
+                             return result;
+                           },
+                           w0));
 }
 
 TEST_CASE("a gradient is None where no number of steps connects two tensors, on placeholders as eagerly", "[control]") {
@@ -135,41 +151,66 @@ TEST_CASE("a gradient is None where no number of steps connects two tensors, on 
     std::function<Tensor(const Tensor& xs, const Tensor& s, const Tensor& t)> loss;
     std::vector<bool> defined;
   };
-  auto rnn = [](const Tensor& xs, const Tensor& s, const Tensor& t, const auto& step) { return K::rnn(step, xs, {s, t}); };
-  const Case cases[] = {
-      {"an initializer that is not read", [](const Tensor& xs, const Tensor& s, const Tensor&) {
-         return K::sum(K::foldl([](const Tensor&, const Tensor& e) { return e * 2.0; }, xs(kassette::all, kassette::slice(0, 2)), s));
-       }, {true, false, false}},
-      {"a state that the loss never sees", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
-         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{x * 3.0, {h[0] * x, h[1]}}; }).outputs);
-       }, {true, false, false}},
-      {"a state that only feeds itself", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
-         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{h[0] + x, {h[0] * x, K::tanh(h[1])}}; }).outputs);
-       }, {true, true, false}},
-      {"a state that reaches the output two steps later", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
-         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{h[0] + x, {h[1] * 2.0, x}}; }).outputs);
-       }, {true, true, true}},
-      {"a last state alone", [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
-         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) { return K::Step{x, {h[0] * x, h[1] * h[1]}}; }).new_states[1]);
-       }, {false, false, true}},
+  auto rnn = [](const Tensor& xs, const Tensor& s, const Tensor& t, const auto& step) {
+    return K::rnn(step, xs, {s, t});
   };
-  const Tensor xs = f64(numbers(2 * 3 * 2, 5), {2, 3, 2}), s = f64(numbers(4, 6), {2, 2}), t = f64(numbers(4, 7), {2, 2});
+  const Case cases[] = {
+      {"an initializer that is not read",
+       [](const Tensor& xs, const Tensor& s, const Tensor&) {
+         return K::sum(K::foldl([](const Tensor&, const Tensor& e) { return e * 2.0; },
+                                xs(kassette::all, kassette::slice(0, 2)), s));
+       },
+       {true, false, false}},
+      {"a state that the loss never sees",
+       [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) {
+                         return K::Step{x * 3.0, {h[0] * x, h[1]}};
+                       }).outputs);
+       },
+       {true, false, false}},
+      {"a state that only feeds itself",
+       [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) {
+                         return K::Step{h[0] + x, {h[0] * x, K::tanh(h[1])}};
+                       }).outputs);
+       },
+       {true, true, false}},
+      {"a state that reaches the output two steps later",
+       [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) {
+                         return K::Step{h[0] + x, {h[1] * 2.0, x}};
+                       }).outputs);
+       },
+       {true, true, true}},
+      {"a last state alone",
+       [&](const Tensor& xs, const Tensor& s, const Tensor& t) {
+         return K::sum(rnn(xs, s, t, [](const Tensor& x, const Tensors& h) {
+                         return K::Step{x, {h[0] * x, h[1] * h[1]}};
+                       }).new_states[1]);
+       },
+       {false, false, true}},
+  };
+  const Tensor xs = f64(numbers(2 * 3 * 2, 5), {2, 3, 2}), s = f64(numbers(4, 6), {2, 2}),
+               t = f64(numbers(4, 7), {2, 2});
   for (const Case& c : cases) {
     INFO(c.name);
     Tensor vx = K::variable(xs, "float64"), vs = K::variable(s, "float64"), vt = K::variable(t, "float64");
     const Tensors eager = K::gradients(c.loss(vx, vs, vt), {vx, vs, vt});
-    Tensor px = K::placeholder({2, 3, 2}, K::None, "float64"), ps = K::placeholder({2, 2}, K::None, "float64"), pt = K::placeholder({2, 2}, K::None, "float64");
+    Tensor px = K::placeholder({2, 3, 2}, K::None, "float64"), ps = K::placeholder({2, 2}, K::None, "float64"),
+           pt = K::placeholder({2, 2}, K::None, "float64");
     const Tensors symbolic = K::gradients(c.loss(px, ps, pt), {px, ps, pt});
     for (int i = 0; i < 3; ++i) {
       INFO("gradient " << i);
       CHECK(eager[i].defined() == c.defined[static_cast<std::size_t>(i)]);
       REQUIRE(symbolic[i].defined() == c.defined[static_cast<std::size_t>(i)]);
-      if (symbolic[i].defined()) close(values(K::function({px, ps, pt}, {symbolic[i]})({xs, s, t})[0]), values(eager[i]), 1e-12);
+      if (symbolic[i].defined())
+        close(values(K::function({px, ps, pt}, {symbolic[i]})({xs, s, t})[0]), values(eager[i]), 1e-12);
     }
   }
   // Without steps the initializer is the result: where the length is not known, its gradient exists.
   Tensor open = K::placeholder({K::None, 2}, K::None, "float64"), start = K::placeholder({2}, K::None, "float64");
-  Tensor g = K::gradients(K::sum(K::foldl([](const Tensor&, const Tensor& e) { return e * 2.0; }, open, start)), {start})[0];
+  Tensor g =
+      K::gradients(K::sum(K::foldl([](const Tensor&, const Tensor& e) { return e * 2.0; }, open, start)), {start})[0];
   REQUIRE(g.defined());
   auto at = K::function({open, start}, {g});
   CHECK(values(at({K::zeros({0, 2}, "float64"), f64({1, 2}, {2})})[0]) == Vec{1, 1});
@@ -178,18 +219,31 @@ TEST_CASE("a gradient is None where no number of steps connects two tensors, on 
 
 TEST_CASE("switch_ runs one branch, and its gradient goes there") {
   Tensor q = var64({3}, {}), c = K::placeholder({}, K::None, "bool");
-  Tensor y = K::switch_(c, [&] { return K::log(q); }, [&] { return q * q; });
+  Tensor y = K::switch_(
+      c, [&] { return K::log(q); }, [&] { return q * q; });
   Tensor g = K::gradients(y, {q})[0];
   auto f = K::function({c}, {y, g});
   close(values(f({true})[1]), {1 / 3.});
   close(values(f({false})[1]), {6});
   int ran = 0;
-  Tensor z = K::switch_(true, [&] { ++ran; return q; }, [&]() -> Tensor { throw 1; });
+  Tensor z = K::switch_(
+      true,
+      [&] {
+        ++ran;
+        return q;
+      },
+      [&]() -> Tensor { throw 1; });
   CHECK(ran == 1);
   CHECK(number(z) == 3);
-  CHECK(values(K::switch_(K::constant({true, false}, "bool"), K::constant({{1, 2}, {3, 4}}), K::zeros({2, 2}))) == Vec{1, 2, 0, 0});
-  CHECK(error_of([&] { K::switch_(c, [&] { return q; }, [&] { return f64({1, 2}, {2}); }); }) ==
-        "switch_: the branches have shapes () and (2,); they must be equal");
+  CHECK(values(K::switch_(K::constant({true, false}, "bool"), K::constant({{1, 2}, {3, 4}}), K::zeros({2, 2}))) ==
+        Vec{1, 2, 0, 0});
+  CHECK(error_of([&] {
+          K::switch_(
+              c, [&] { return q; },
+              [&] {
+                return f64({1, 2}, {2});
+              });
+        }) == "switch_: the branches have shapes () and (2,); they must be equal");
 }
 
 TEST_CASE("the gradient of a tensor that switch_ does not take is zeros, eagerly too") {
@@ -200,14 +254,18 @@ TEST_CASE("the gradient of a tensor that switch_ does not take is zeros, eagerly
     CHECK(values(g[1]) == (taken ? Vec{0, 0} : Vec{2, 2}));
   }
   CHECK(values(K::gradients(K::switch_(false, a, 5.0), {a})[0]) == Vec{0, 0});
-  CHECK(values(K::switch_(false, a, 5.0)) == Vec{5, 5});   // of the shape that it has on placeholders
+  CHECK(values(K::switch_(false, a, 5.0)) == Vec{5, 5});  // of the shape that it has on placeholders
 }
 
 TEST_CASE("a function asks the condition of an eager switch_ of tensors anew; one of callables inside symbolic alone") {
   Tensor v = var64({1}, {}), one = f64({1}, {}), two = f64({2}, {});
   Tensor tensors = K::switch_(v > 0, one, two);
-  Tensor callables = K::switch_(v > 0, [&] { return one * v; }, [&] { return two * v; });
-  Tensor asked = K::symbolic([&] { return K::switch_(v > 0, [&] { return one * v; }, [&] { return two * v; }); })();
+  Tensor callables = K::switch_(
+      v > 0, [&] { return one * v; }, [&] { return two * v; });
+  Tensor asked = K::symbolic([&] {
+    return K::switch_(
+        v > 0, [&] { return one * v; }, [&] { return two * v; });
+  })();
   auto f = K::function({}, {tensors, callables, asked});
   CHECK(number(f({})[0]) == 1);
   K::set_value(v, -1);
@@ -229,21 +287,25 @@ TEST_CASE("foldl and foldr of the specification") {
   CHECK(number(K::foldl(minus, K::zeros({0}), 5.0)) == 5);
   CHECK(error_of([&] { K::foldl(minus, K::zeros({0})); }) == "foldl: no elements and no initializer");
   Tensor leak;
-  K::foldl([&](const Tensor& a, const Tensor& e) {
-    leak = e;
-    return a + e;
-  }, p);
+  K::foldl(
+      [&](const Tensor& a, const Tensor& e) {
+        leak = e;
+        return a + e;
+      },
+      p);
   CHECK(error_of([&] { K::function({p}, {leak})({x}); }) ==
         "function: a tensor made inside the body of a control-flow function was used outside of it");
 }
 
 TEST_CASE("random masks in a body: new per step and call, the same in forward and adjoint") {
-  K::set_random_seed(1);   // three sums of 40 coins may be equal, one time in a hundred
+  K::set_random_seed(1);  // three sums of 40 coins may be equal, one time in a hundred
   Tensor q = var64({3}, {}), x = K::placeholder({K::None}, K::None, "float64");
-  Tensor l = K::foldl([&](const Tensor& a, const Tensor& e) {
-    Tensor kept = K::cast(K::greater(K::random_uniform({5}, 0, 1, "float64"), 0.4), "float64");
-    return a + K::sum(q * kept * e);
-  }, x, K::constant(0.0, "float64"));
+  Tensor l = K::foldl(
+      [&](const Tensor& a, const Tensor& e) {
+        Tensor kept = K::cast(K::greater(K::random_uniform({5}, 0, 1, "float64"), 0.4), "float64");
+        return a + K::sum(q * kept * e);
+      },
+      x, K::constant(0.0, "float64"));
   Tensor g = K::gradients(l, {q})[0], second = K::gradients(g * g * q, {q})[0];
   auto f = K::function({x}, {l, g, second});
   Tensor ones = K::constant(Vec(8, 1.0), "float64");
@@ -261,12 +323,15 @@ namespace {
 
 /// Time is axis 0. Dropout in the body on the elements, a switch on their mean, a captured variable.
 Tensor forward(const Tensor& xs, const Tensor& w, bool drop) {
-  Tensor start = K::sum(xs, 0) * 0.0;   // (batch, 2), whatever the batch
-  Tensor last = K::foldl([&](const Tensor& h, const Tensor& e) {
-    Tensor in = drop ? K::in_train_phase([&] { return K::dropout(e, 0.5); }, [&] { return e; }) : e;
-    Tensor next = K::tanh(K::dot(in + h, w));
-    return K::switch_(K::mean(e) > 0.0, [&] { return next * w[0][0] + h * 0.1; }, [&] { return next - K::square(h); });
-  }, xs, start);
+  Tensor start = K::sum(xs, 0) * 0.0;  // (batch, 2), whatever the batch
+  Tensor last = K::foldl(
+      [&](const Tensor& h, const Tensor& e) {
+        Tensor in = drop ? K::in_train_phase([&] { return K::dropout(e, 0.5); }, [&] { return e; }) : e;
+        Tensor next = K::tanh(K::dot(in + h, w));
+        return K::switch_(
+            K::mean(e) > 0.0, [&] { return next * w[0][0] + h * 0.1; }, [&] { return next - K::square(h); });
+      },
+      xs, start);
   return K::mean(K::square(last)) + K::sum(K::square(w)) * 0.01;
 }
 Tensor batch(int time, int rows, std::uint64_t seed) {
@@ -299,8 +364,9 @@ Tensor one() { return K::constant(1); }
 
 TEST_CASE("what has no value or no elements is refused in the name of the function that was called", "[control]") {
   Tensor p = K::placeholder(kassette::Shape{}, K::None, "bool"), rows = K::placeholder({K::None, 2});
-  CHECK_THROWS_WITH(p.item<bool>(), "item: the tensor () is symbolic: it depends on a placeholder or was built in a symbolic scope; "
-                                    "K::function or K::eval gives its value");
+  CHECK_THROWS_WITH(p.item<bool>(),
+                    "item: the tensor () is symbolic: it depends on a placeholder or was built in a symbolic scope; "
+                    "K::function or K::eval gives its value");
   const auto add = [](const Tensor& a, const Tensor& b) { return a + b; };
   auto left = K::function({rows}, {K::foldl(add, rows)}), right = K::function({rows}, {K::foldr(add, rows)});
   CHECK_THROWS_WITH(left({K::zeros({0, 2})}), "foldl: 0 is out of range for axis 0 of a tensor of shape (0, 2)");

@@ -16,14 +16,14 @@ namespace K = kassette::backend;
 using kassette::apply1;
 using kassette::Attrs;
 using kassette::Body;
-using kassette::OpCall;
 using kassette::DType;
 using kassette::FastPath;
 using kassette::LoopSet;
+using kassette::OpCall;
 using kassette::OpDef;
-using kassette::VjpContext;
-using kassette::TensorSpec;
 using kassette::Tensor;
+using kassette::TensorSpec;
+using kassette::VjpContext;
 using kassette::test::values;
 
 namespace {
@@ -39,21 +39,28 @@ void twice_kernel(const OpCall& call) {
   twice(in, call.out[0]->data(), call.out[0]->numel(), call.attrs);
 }
 const LoopSet kTwice = {{twice, twice}};
-const kassette::ElementwiseLoops kTwiceLoops = {[](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1, 1 << 14, false};
+const kassette::ElementwiseLoops kTwiceLoops = {
+    [](DType dtype) { return dtype == kassette::float32 ? &kTwice : nullptr; }, 1, 1 << 14, false};
 
 int accumulated = 0;
 bool add_twice(const OpCall& call, Body& sum) {
   ++accumulated;
-  for (std::int64_t i = 0; i < sum.numel(); ++i) reinterpret_cast<float*>(sum.data())[i] += 2 * call.in[0].as<float>()[i];
+  for (std::int64_t i = 0; i < sum.numel(); ++i)
+    reinterpret_cast<float*>(sum.data())[i] += 2 * call.in[0].as<float>()[i];
   return true;
 }
 
 void accumulating_gradient(const VjpContext& r);
 void plain_gradient(const VjpContext& r);
 const OpDef kPlainRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = plain_gradient};
-const OpDef kFusibleRow{.name = "twice", .rule = like_input, .cpu = kassette::elementwise_kernel, .vjp = plain_gradient,
-                        .traits = kassette::kElementwise, .loops = &kTwiceLoops};
-const OpDef kAccumulatingRow{.name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
+const OpDef kFusibleRow{.name = "twice",
+                        .rule = like_input,
+                        .cpu = kassette::elementwise_kernel,
+                        .vjp = plain_gradient,
+                        .traits = kassette::kElementwise,
+                        .loops = &kTwiceLoops};
+const OpDef kAccumulatingRow{
+    .name = "twice", .rule = like_input, .cpu = twice_kernel, .vjp = accumulating_gradient, .accumulate = add_twice};
 void accumulating_gradient(const VjpContext& r) { r.accumulate(0, kAccumulatingRow, {}, {r.dy()}); }
 void plain_gradient(const VjpContext& r) { r.accumulate(0, kPlainRow, {}, {r.dy()}); }
 
@@ -73,7 +80,8 @@ void share(const OpCall& call) {
   call.out[0]->offset = v.offset;
 }
 const OpDef kShareRow{.name = "share", .rule = like_input, .cpu = share, .traits = kassette::kView};
-const OpDef kAliasRow{.name = "share", .rule = like_input, .cpu = share, .traits = kassette::kView, .pattern = kassette::Pattern::alias};
+const OpDef kAliasRow{
+    .name = "share", .rule = like_input, .cpu = share, .traits = kassette::kView, .pattern = kassette::Pattern::alias};
 
 }  // namespace
 
@@ -102,7 +110,8 @@ TEST_CASE("an op whose row has accumulate adds to the cotangent that is there, i
   CHECK(gradient(kPlainRow) == 0);
 }
 
-TEST_CASE("an op whose row says that it gives its input as it is is no step of a function for known shapes", "[declared]") {
+TEST_CASE("an op whose row says that it gives its input as it is is no step of a function for known shapes",
+          "[declared]") {
   Tensor x = K::placeholder({K::None, 2}), fed = K::constant({{1, 2}, {3, 4}, {5, 6}}, "float32");
   auto runs = [&](const OpDef& row) {
     auto f = K::function({x}, {apply1(row, {x * 2.0}) + 1.0});

@@ -24,7 +24,9 @@ Tensor dropped(const Tensor& x) { return K::dropout(x, 0.5, K::None, 3); }
 Rows rows(const Tensor& t) {
   std::vector<double> all = values(K::reshape(K::eval(t), {-1}));
   Rows found;
-  for (std::size_t i = 0; i < all.size(); i += kWidth) found.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i), all.begin() + static_cast<std::ptrdiff_t>(i + kWidth));
+  for (std::size_t i = 0; i < all.size(); i += kWidth)
+    found.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i),
+                       all.begin() + static_cast<std::ptrdiff_t>(i + kWidth));
   return found;
 }
 
@@ -39,7 +41,10 @@ const Rows& series() {
   }();
   return found;
 }
-Rows part(std::size_t begin, std::size_t n) { return Rows(series().begin() + static_cast<std::ptrdiff_t>(begin), series().begin() + static_cast<std::ptrdiff_t>(begin + n)); }
+Rows part(std::size_t begin, std::size_t n) {
+  return Rows(series().begin() + static_cast<std::ptrdiff_t>(begin),
+              series().begin() + static_cast<std::ptrdiff_t>(begin + n));
+}
 
 K::Step drop_step(const Tensor& x, const Tensors& states) { return {dropped(x), {states[0] + dropped(x)}}; }
 
@@ -77,14 +82,27 @@ TEST_CASE("the series of a seed has no draw twice", "[draws]") {
 
 TEST_CASE("a seeded draw in a branch gives the series of its seed", "[draws]") {
   Tensor one = ones({kWidth});
-  check_series(one, 1, [](const Tensor& x) { return K::switch_(K::sum(x) > 0, [&] { return dropped(x); }, x); });
-  check_series(one, 1, [](const Tensor& x) { return K::switch_(K::sum(x) < 0, [&] { return x; }, [&] { return dropped(x); }); });
   check_series(one, 1, [](const Tensor& x) {
-    return K::switch_(K::sum(x) > 0, [&] { return K::switch_(K::sum(x) > 1, [&] { return dropped(x); }, x); }, x);
+    return K::switch_(
+        K::sum(x) > 0, [&] { return dropped(x); }, x);
+  });
+  check_series(one, 1, [](const Tensor& x) {
+    return K::switch_(
+        K::sum(x) < 0, [&] { return x; }, [&] { return dropped(x); });
+  });
+  check_series(one, 1, [](const Tensor& x) {
+    return K::switch_(
+        K::sum(x) > 0,
+        [&] {
+          return K::switch_(
+              K::sum(x) > 1, [&] { return dropped(x); }, x);
+        },
+        x);
   });
   Tensor x = K::placeholder({kWidth});
   Tensor y = K::in_train_phase([&] { return dropped(x); }, x);
-  auto f = K::function({x, K::learning_phase()}, {y}), g = K::function({x, K::learning_phase()}, {K::in_train_phase([&] { return dropped(x); }, x)});
+  auto f = K::function({x, K::learning_phase()}, {y}),
+       g = K::function({x, K::learning_phase()}, {K::in_train_phase([&] { return dropped(x); }, x)});
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(rows(f({one, 1})[0]) == part(i, 1));
     CHECK(rows(g({one, 1})[0]) == part(i, 1));
@@ -92,7 +110,8 @@ TEST_CASE("a seeded draw in a branch gives the series of its seed", "[draws]") {
 }
 
 TEST_CASE("a seeded draw in a loop goes on with the series of its seed from step to step", "[draws][loops]") {
-  check_series(ones({4, kWidth}), 4, [](const Tensor& x) { return K::map_fn([](const Tensor& e) { return dropped(e); }, x); });
+  check_series(ones({4, kWidth}), 4,
+               [](const Tensor& x) { return K::map_fn([](const Tensor& e) { return dropped(e); }, x); });
   // Digits of base 4 keep the masks of the steps apart.
   auto digits = [](bool right) {
     return [right](const Tensor& x) {
@@ -117,7 +136,7 @@ TEST_CASE("a seeded draw in rnn gives one series, unrolled, backwards and with c
   for (bool unroll : {false, true})
     for (bool backwards : {false, true}) {
       INFO("unroll " << unroll << ", backwards " << backwards);
-      Tensor at = ones({4, 3, kWidth});   // time first
+      Tensor at = ones({4, 3, kWidth});  // time first
       auto run = [&](const Tensor& x) {
         K::RnnOptions options;
         options.unroll = unroll;
@@ -150,10 +169,16 @@ TEST_CASE("nested bodies give one series", "[draws][loops]") {
     return K::map_fn([&](const Tensor& rows) { return K::map_fn(inner, rows); }, x);
   });
   check_series(ones({3, kWidth}), 3, [](const Tensor& x) {
-    return K::map_fn([](const Tensor& e) { return K::switch_(K::sum(e) > 0, [&] { return dropped(e); }, e); }, x);
+    return K::map_fn(
+        [](const Tensor& e) {
+          return K::switch_(
+              K::sum(e) > 0, [&] { return dropped(e); }, e);
+        },
+        x);
   });
   check_series(ones({3, kWidth}), 3, [](const Tensor& x) {
-    return K::switch_(K::sum(x) > 0, [&] { return K::map_fn([](const Tensor& e) { return dropped(e); }, x); }, x);
+    return K::switch_(
+        K::sum(x) > 0, [&] { return K::map_fn([](const Tensor& e) { return dropped(e); }, x); }, x);
   });
   // A function that is called in a body.
   Tensor p = K::placeholder({K::None, kWidth});
@@ -173,13 +198,18 @@ TEST_CASE("loops of other lengths go on with the series", "[draws][loops]") {
   }
 }
 
-TEST_CASE("two draws of one seed in a body are equal, of two seeds are not, and without a seed every one is new", "[draws]") {
+TEST_CASE("two draws of one seed in a body are equal, of two seeds are not, and without a seed every one is new",
+          "[draws]") {
   auto both = [](kassette::Scalar a, kassette::Scalar b) {
-    return [a, b](const Tensor& e) { return K::concatenate({K::dropout(e, 0.5, K::None, a), K::dropout(e, 0.5, K::None, b)}, 0); };
+    return [a, b](const Tensor& e) {
+      return K::concatenate({K::dropout(e, 0.5, K::None, a), K::dropout(e, 0.5, K::None, b)}, 0);
+    };
   };
   Tensor x = K::placeholder({2, kWidth});
   Tensor at = ones({2, kWidth});
-  auto run = [&](kassette::Scalar a, kassette::Scalar b) { return rows(K::function({x}, {K::map_fn(both(a, b), x)})({at})[0]); };
+  auto run = [&](kassette::Scalar a, kassette::Scalar b) {
+    return rows(K::function({x}, {K::map_fn(both(a, b), x)})({at})[0]);
+  };
   Rows same = run(3, 3), other = run(3, 4), free = run(K::None, K::None);
   CHECK((same[0] == same[1] && same[2] == same[3] && same[0] != same[2]));
   CHECK((other[0] != other[1] && other[2] != other[3] && other[0] == same[0]));
@@ -206,7 +236,9 @@ TEST_CASE("gradients of both orders see the masks of the forward pass", "[draws]
   };
   auto body = [&](const Tensor& x, int way) {
     if (way == 0) return K::map_fn(cubes, x);
-    if (way == 1) return K::switch_(K::sum(x) > 0, [&] { return cubes(x); }, x);
+    if (way == 1)
+      return K::switch_(
+          K::sum(x) > 0, [&] { return cubes(x); }, x);
     return K::map_fn([&](const Tensor& e) { return K::map_fn(cubes, e); }, K::expand_dims(x, 1));
   };
   Tensor at = ones({3, kWidth});
@@ -224,13 +256,14 @@ TEST_CASE("gradients of both orders see the masks of the forward pass", "[draws]
   }
 }
 
-TEST_CASE("a draw that a function uses is drawn anew at each call; what was computed from one, or detached, is a value", "[draws]") {
+TEST_CASE("a draw that a function uses is drawn anew at each call; what was computed from one, or detached, is a value",
+          "[draws]") {
   Tensor p = K::placeholder({kWidth}), zero = K::constant(0, "float32", {kWidth});
   Tensor noise = K::random_normal({kWidth}), held = K::eval(noise), detached = noise.detach(), twice = noise * 2;
   CHECK(values(held) == values(noise));
   auto f = K::function({p}, {p + noise, noise, p + held, p + detached, p + twice});
   Tensors a = f({zero}), b = f({zero});
-  CHECK(values(a[0]) == values(a[1]));   // one draw in a call
+  CHECK(values(a[0]) == values(a[1]));  // one draw in a call
   CHECK(values(a[0]) != values(b[0]));
   CHECK(values(a[0]) != values(noise));
   for (std::int64_t i : {2, 3}) {
@@ -239,7 +272,7 @@ TEST_CASE("a draw that a function uses is drawn anew at each call; what was comp
   }
   CHECK(values(a[4]) == values(twice));
   CHECK(values(b[4]) == values(twice));
-  Tensor seeded = dropped(ones({kWidth}));   // the series goes on from the value that it has
+  Tensor seeded = dropped(ones({kWidth}));  // the series goes on from the value that it has
   auto g = K::function({p}, {p + seeded});
   CHECK(rows(seeded) == part(0, 1));
   CHECK(rows(g({zero})[0]) == part(1, 1));
@@ -249,7 +282,7 @@ TEST_CASE("a draw that a function uses is drawn anew at each call; what was comp
 TEST_CASE("a call of a function whose loop draws and which throws then has drawn nothing", "[draws][loops]") {
   Tensor x = K::placeholder({K::None, kWidth}), i = K::placeholder({}, K::None, "int32");
   Tensor y = K::map_fn([](const Tensor& e) { return dropped(e); }, x);
-  Tensor picked = K::gather(y, i);   // the loop runs before
+  Tensor picked = K::gather(y, i);  // the loop runs before
   auto f = K::function({x, i}, {y, picked});
   for (int steps : {3, 5}) CHECK_THROWS_AS(f({ones({steps, kWidth}), 99}), kassette::ValueError);
   CHECK(rows(f({ones({3, kWidth}), 0})[0]) == part(0, 3));

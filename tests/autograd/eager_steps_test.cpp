@@ -14,12 +14,12 @@
 #include "tests/sweeps/sample.h"
 
 namespace K = kassette::backend;
+using kassette::Access;
 using kassette::all;
 using kassette::Dims;
 using kassette::DType;
 using kassette::slice;
 using kassette::Tensor;
-using kassette::Access;
 using kassette::Tensors;
 using namespace kassette::test;
 
@@ -80,9 +80,10 @@ void check_both_ways(const StepOf& step, const Tensor& xs, const Tensors& states
 
 struct Cell {
   explicit Cell(DType dtype = kassette::float32)
-      : recurrent(K::variable(uniform({kUnits, 4 * kUnits}, 11, dtype), dtype)), bias(K::variable(uniform({4 * kUnits}, 12, dtype), dtype)),
-        xs(K::variable(uniform({kSteps, kRows, 4 * kUnits}, 13, dtype), dtype)), h(K::variable(uniform({kRows, kUnits}, 14, dtype), dtype)),
-        c(uniform({kRows, kUnits}, 15, dtype)) {}
+      : recurrent(K::variable(uniform({kUnits, 4 * kUnits}, 11, dtype), dtype)),
+        bias(K::variable(uniform({4 * kUnits}, 12, dtype), dtype)),
+        xs(K::variable(uniform({kSteps, kRows, 4 * kUnits}, 13, dtype), dtype)),
+        h(K::variable(uniform({kRows, kUnits}, 14, dtype), dtype)), c(uniform({kRows, kUnits}, 15, dtype)) {}
   Tensor recurrent, bias, xs, h, c;
 
   K::Step operator()(const Tensor& x, const Tensors& s) const {
@@ -107,10 +108,12 @@ void in_a_step(const std::function<void(const Tensor&)>& f) {
 
 }  // namespace
 
-TEST_CASE("a cell in an eager loop has the bits of its ops one by one, and their gradients as far as rounding goes", "[eager_steps][rnn]") {
+TEST_CASE("a cell in an eager loop has the bits of its ops one by one, and their gradients as far as rounding goes",
+          "[eager_steps][rnn]") {
   for (DType dtype : {kassette::float32, kassette::float64}) {
     Cell cell(dtype);
-    check_both_ways([&](const Tensor& x, const Tensors& s) { return cell(x, s); }, cell.xs, {cell.h, cell.c}, {cell.recurrent, cell.bias});
+    check_both_ways([&](const Tensor& x, const Tensors& s) { return cell(x, s); }, cell.xs, {cell.h, cell.c},
+                    {cell.recurrent, cell.bias});
   }
 }
 
@@ -153,9 +156,10 @@ TEST_CASE("what changes after an op in a step does not change its result", "[eag
 TEST_CASE("an exception in a step leaves what was made before it", "[eager_steps][rnn]") {
   Tensor kept, other = K::variable(K::ones({kRows, kUnits}));
   CHECK_THROWS_AS(in_a_step([&](const Tensor& one) {
-    kept = K::tanh(one * 0.0 + other);
-    throw std::runtime_error("enough");
-  }), std::runtime_error);
+                    kept = K::tanh(one * 0.0 + other);
+                    throw std::runtime_error("enough");
+                  }),
+                  std::runtime_error);
   CHECK(values(kept)[0] == values(K::tanh(K::ones({kRows, kUnits})))[0]);
   CHECK(values(K::gradients(K::sum(kept), {other})[0])[4] == Approx(0.419974).epsilon(1e-5));
   std::string said = error_of([&] { in_a_step([&](const Tensor& one) { K::dot(one + one, one); }); });
@@ -167,8 +171,11 @@ TEST_CASE("a loop in a step of a loop", "[eager_steps][rnn]") {
   auto outer = [&](const std::function<Tensors(const StepOf&, const Tensor&, const Tensors&)>& loop) {
     return [&, loop](const Tensor& x, const Tensors& s) {
       Tensor scaled = s[0] * 0.5;
-      Tensors inner = loop([&](const Tensor& y, const Tensors& t) { return K::Step{t[0] + scaled, {K::tanh(t[0] * scaled + y)}}; },
-                           K::zeros({2, kRows, kUnits}) + x(all, slice(0, kUnits)), {scaled + s[1]});
+      Tensors inner = loop(
+          [&](const Tensor& y, const Tensors& t) {
+            return K::Step{t[0] + scaled, {K::tanh(t[0] * scaled + y)}};
+          },
+          K::zeros({2, kRows, kUnits}) + x(all, slice(0, kUnits)), {scaled + s[1]});
       K::Step now = cell(x, {inner[1], s[1]});
       return K::Step{now.output + inner[0][1], now.states};
     };
@@ -184,12 +191,14 @@ TEST_CASE("many ops, views, reshapes, numbers, rows and other shapes in a step",
     for (int i = 0; i < 40; ++i) h = K::tanh(h * 0.9 + h);
     Tensor z = K::dot(h, cell.recurrent) + x, same = z * z;
     Tensor part = z(all, slice(0, 2 * kUnits)), nested = part(all, slice(kUnits, 2 * kUnits));
-    Tensor flat = K::reshape(z, {kRows * 2, 2 * kUnits}) * 2.0, back = K::reshape(flat, {kRows, 4 * kUnits})(all, slice(kUnits, 2 * kUnits));
+    Tensor flat = K::reshape(z, {kRows * 2, 2 * kUnits}) * 2.0,
+           back = K::reshape(flat, {kRows, 4 * kUnits})(all, slice(kUnits, 2 * kUnits));
     Tensor late = K::dot(tall + 1.0, narrow), product = K::dot(K::relu(nested), narrow);
     Tensor row = z[3](slice(0, kUnits)), column = z(all, slice(0, 1));
-    K::sigmoid(part);   // nobody wants it
-    Tensor next = 1.0 - K::sigmoid(back + row) * nested + column + product(all, slice(3, 3 + kUnits)) + late(slice(0, kRows), slice(0, kUnits)) * 0.1 +
-                  same(all, slice(0, kUnits)) - K::maximum(h, 0.25) + K::dropout(h, 0.0) + K::softmax(h) + K::cast(K::greater(h, 0.0), "float32") * h;
+    K::sigmoid(part);  // nobody wants it
+    Tensor next = 1.0 - K::sigmoid(back + row) * nested + column + product(all, slice(3, 3 + kUnits)) +
+                  late(slice(0, kRows), slice(0, kUnits)) * 0.1 + same(all, slice(0, kUnits)) - K::maximum(h, 0.25) +
+                  K::dropout(h, 0.0) + K::softmax(h) + K::cast(K::greater(h, 0.0), "float32") * h;
     Tensor out = next / (1.0 + K::abs(next)) + K::square(s[1]);
     return K::Step{out, {out, next * 0.1}};
   };

@@ -49,19 +49,25 @@ Tensor convolution(const Tensors& w, const Tensors& in) {
 }
 
 const std::vector<Model> kModels{
-    {"perceptron of 64, 128 and 10, batch of 32", {{64, 128}, {128}, {128, 10}, {10}}, {{32, 64}, {32, 10}}, perceptron},
+    {"perceptron of 64, 128 and 10, batch of 32",
+     {{64, 128}, {128}, {128, 10}, {10}},
+     {{32, 64}, {32, 10}},
+     perceptron},
     {"perceptron of 3, 4 and 2, batch of 2", {{3, 4}, {4}, {4, 2}, {2}}, {{2, 3}, {2, 2}}, perceptron},
     {"step of an LSTM of 16 units, batch of 8", {{8, 64}, {16, 64}, {64}}, {{8, 8}, {8, 16}, {8, 16}}, lstm_step},
     {"softmax regression of 20 and 5, batch of 16", {{20, 5}, {5}}, {{16, 20}, {16, 5}}, regression},
     {"convolution of 8 x 8 images, batch of 4", {{3, 3, 1, 4}, {4}, {36, 3}, {3}}, {{4, 8, 8, 1}, {4, 3}}, convolution},
 };
 
-Tensor waves(const Shape& shape, double start) { return K::reshape(K::sin(K::arange(start, start + static_cast<double>(shape.numel())) * 0.7), shape); }
+Tensor waves(const Shape& shape, double start) {
+  return K::reshape(K::sin(K::arange(start, start + static_cast<double>(shape.numel())) * 0.7), shape);
+}
 
 /// Parameters, a batch, and a step with each.
 struct Training {
   explicit Training(const Model& of) : model(of) {
-    for (const Shape& s : model.weights) parameters.push_back(K::variable(waves(s, 1.0 + static_cast<double>(parameters.size())) * 0.3));
+    for (const Shape& s : model.weights)
+      parameters.push_back(K::variable(waves(s, 1.0 + static_cast<double>(parameters.size())) * 0.3));
     for (const Shape& s : model.inputs) batch.push_back(K::eval(waves(s, 5.0)));
   }
   Tensors updates(const Tensor& loss) const {

@@ -50,10 +50,12 @@ TEST_CASE("updates are put together one by one, pairs and ops", "[tape]") {
 TEST_CASE("a callable is traced once, and what it captures is read at each call", "[tape]") {
   Tensor w = K::variable({1, 2, 3}, "float64");
   int traced = 0;
-  Function f = K::function([&](const Tensors& in) {
-    ++traced;
-    return K::sum(in[0] * w);
-  }, vector64());
+  Function f = K::function(
+      [&](const Tensors& in) {
+        ++traced;
+        return K::sum(in[0] * w);
+      },
+      vector64());
   CHECK(traced == 1);
   CHECK(number(f({{1, 1, 1}})[0]) == 6);
   K::set_value(w, {2, 2, 2});
@@ -61,7 +63,11 @@ TEST_CASE("a callable is traced once, and what it captures is read at each call"
   CHECK(traced == 1);
   CHECK(f({{1, 2, 3}})[0].symbolic() == false);
   // Examples give shape and dtype.
-  Function g = K::function([&](const Tensors& in) { return Tensors{in[0] + in[1], in[1]}; }, {K::zeros({2, 3}, "float64").detach(), f64(1)});
+  Function g = K::function(
+      [&](const Tensors& in) {
+        return Tensors{in[0] + in[1], in[1]};
+      },
+      {K::zeros({2, 3}, "float64").detach(), f64(1)});
   CHECK(error_of([&] { g({K::zeros({3, 3}, "float64"), 1}); }) == "function: input 0 is (3, 3), declared (2, 3)");
   CHECK(error_of([&] { K::function([](const Tensors&) { return Tensor(); }, {w}); }) ==
         "function: the callable returned an empty Tensor");
@@ -71,12 +77,14 @@ TEST_CASE("a callable is traced once, and what it captures is read at each call"
 
 TEST_CASE("updates and draws in a callable happen at each call, and gradients are those of the call", "[tape]") {
   Tensor w = K::variable({1, 2}, "float64"), n = K::variable(0, "float64");
-  Function train = K::function([&](const Tensors& in) {
-    Tensor loss = K::sum(K::square(w - in[0]));
-    K::update_sub(w, 0.25 * K::gradients(loss, {w})[0]);
-    K::update_add(n, 1);
-    return Tensors{loss, K::random_uniform({4})};
-  }, vector64());
+  Function train = K::function(
+      [&](const Tensors& in) {
+        Tensor loss = K::sum(K::square(w - in[0]));
+        K::update_sub(w, 0.25 * K::gradients(loss, {w})[0]);
+        K::update_add(n, 1);
+        return Tensors{loss, K::random_uniform({4})};
+      },
+      vector64());
   CHECK(values(w) == Vec{1, 2});
   CHECK(number(n) == 0);
   Tensors a = train({{0, 0}}), b = train({{0, 0}});
@@ -92,8 +100,13 @@ TEST_CASE("updates and draws in a callable happen at each call, and gradients ar
   CHECK(number(both({})[0]) == 3);
   CHECK(number(n) == 3);
   // Eager again afterwards, also when the callable throws.
-  CHECK_THROWS_AS(K::function([&](const Tensors& in) -> Tensor { K::update_add(n, 1); return K::dot(in[0], K::zeros({7, 7})); },
-                              {K::zeros({2, 2}).detach()}), kassette::ValueError);
+  CHECK_THROWS_AS(K::function(
+                      [&](const Tensors& in) -> Tensor {
+                        K::update_add(n, 1);
+                        return K::dot(in[0], K::zeros({7, 7}));
+                      },
+                      {K::zeros({2, 2}).detach()}),
+                  kassette::ValueError);
   K::update_add(n, 1);
   CHECK(number(n) == 4);
 }
@@ -101,10 +114,12 @@ TEST_CASE("updates and draws in a callable happen at each call, and gradients ar
 TEST_CASE("functions are made of functions", "[tape]") {
   Tensor w = K::variable(3, "float64");
   Function cube = K::function([&](const Tensors& in) { return in[0] * in[0] * in[0] * w; }, f64(0));
-  Function slope = K::function([&](const Tensors& in) {
-    Tensor y = cube(in)[0];
-    return Tensors{y, K::gradients(y, in)[0], cube({w})[0]};
-  }, f64(0));
+  Function slope = K::function(
+      [&](const Tensors& in) {
+        Tensor y = cube(in)[0];
+        return Tensors{y, K::gradients(y, in)[0], cube({w})[0]};
+      },
+      f64(0));
   Tensors o = slope({2});
   CHECK(number(o[0]) == 24);
   CHECK(number(o[1]) == 36);
@@ -159,7 +174,7 @@ TEST_CASE("a function may compute an update of the variable it reads, from itsel
   Tensor fed = K::placeholder({}, K::None, "float64");
   Function step = K::function({fed}, {square({fed})[0]}, {{w, square({square({fed + w})[0]})[0]}});
   CHECK(number(step({1})[0]) == 3);
-  CHECK(number(w) == 123);   // ((1 + 2)^2 + 2)^2 + 2
+  CHECK(number(w) == 123);  // ((1 + 2)^2 + 2)^2 + 2
   // Eagerly: a call inside the argument of a call.
   CHECK(number(square({square({0})[0]})[0]) == 123. * 123 + 123);
 }
@@ -183,7 +198,8 @@ TEST_CASE("an unknown rank is fed with any, gradients included", "[tape]") {
   Tensor loss = K::sum(K::exp(x * w) * x);
   Tensors g = K::gradients(loss, {x, w});
   Function f = K::function({x}, {loss, g[0], g[1]});
-  for (const Tensor& in : {f64(0.5), K::constant({{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}}, "float64"), K::constant({0.5}, "float64")}) {
+  for (const Tensor& in :
+       {f64(0.5), K::constant({{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}}, "float64"), K::constant({0.5}, "float64")}) {
     Tensors o = f({in});
     auto n = static_cast<double>(in.size());
     CHECK(o[1].ndim() == in.ndim());
@@ -196,8 +212,9 @@ TEST_CASE("an unknown rank is fed with any, gradients included", "[tape]") {
 // ---- errors ------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("what fails in a replay is named as the user called it, whatever it is made of", "[tape]") {
-  Tensor c = K::placeholder({K::None}, K::None, "bool"), a = K::placeholder({K::None, K::None}), b = K::placeholder({K::None, K::None});
-  Tensor y = K::switch_(c, a, b);   // expand_dims and where
+  Tensor c = K::placeholder({K::None}, K::None, "bool"), a = K::placeholder({K::None, K::None}),
+         b = K::placeholder({K::None, K::None});
+  Tensor y = K::switch_(c, a, b);  // expand_dims and where
   Tensors fed{K::constant({true, false, true}, "bool"), K::ones({2, 3}), K::ones({2, 3})};
   const std::string said = error_of([&] { K::switch_(fed[0], fed[1], fed[2]); });
   CHECK(said.find("switch_: ") == 0);
@@ -208,11 +225,15 @@ TEST_CASE("what fails in a replay is named as the user called it, whatever it is
   CHECK(error_of([&] { K::function({p}, f({fed[0], p, fed[2]}))({fed[1]}); }) == said);
   // In a loop, its way back, and a branch.
   Tensor xs = K::placeholder({K::None, K::None, K::None});
-  Tensor sum = K::foldl([&](const Tensor& s, const Tensor& x) { return s + K::sum(K::switch_(c, x, x + 1.0)); }, xs, K::constant(0));
+  Tensor sum = K::foldl([&](const Tensor& s, const Tensor& x) { return s + K::sum(K::switch_(c, x, x + 1.0)); }, xs,
+                        K::constant(0));
   Tensors loop{fed[0], K::ones({2, 2, 3})};
   CHECK(error_of([&] { K::function({c, xs}, {sum})(loop); }) == said + " (step 1 of 2 of foldl)");
-  CHECK(error_of([&] { K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop); }) == said + " (step 1 of 2 of foldl)");
-  Tensor taken = K::switch_(K::sum(a) > 0.0, [&] { return K::switch_(c, a, b); }, [&] { return b; });
+  CHECK(error_of([&] {
+          K::function({c, xs}, {sum, K::gradients(sum, {xs})[0]})(loop);
+        }) == said + " (step 1 of 2 of foldl)");
+  Tensor taken = K::switch_(
+      K::sum(a) > 0.0, [&] { return K::switch_(c, a, b); }, [&] { return b; });
   CHECK(error_of([&] { K::function({c, a, b}, {taken})(fed); }) == said);
 }
 
@@ -239,10 +260,11 @@ TEST_CASE("an error in a call has the words of the eager call, and the step of a
 
 // ---- threads and length ------------------------------------------------------------------------------------------------
 
-TEST_CASE("two threads call one function while a third updates: every result is of one state of the variables", "[tape]") {
+TEST_CASE("two threads call one function while a third updates: every result is of one state of the variables",
+          "[tape]") {
   constexpr std::int64_t n = 4096;
   Tensor w = K::variable(K::ones({n})), x = K::placeholder({K::None}), calls = K::variable(0, "float64");
-  Tensor h = K::exp(x * 0.0) * w;   // w, in a fused chain
+  Tensor h = K::exp(x * 0.0) * w;  // w, in a fused chain
   Function f = K::symbolic([&] { return K::function({x}, {K::max(h), K::min(h)}, {K::update_add(calls, 1)}); })();
   Function change = K::symbolic([&] { return K::function({x}, Tensors(), {{w, w + x}}); })();
   std::atomic<int> wrong{0};
@@ -268,7 +290,7 @@ TEST_CASE("two threads call one function while a third updates: every result is 
 }
 
 TEST_CASE("a long chain goes through a function, forwards and back, without recursion", "[slow]") {
-  const char* wish = std::getenv("KASSETTE_TEST_CHAIN");   // 1000000 and an 8 MB stack
+  const char* wish = std::getenv("KASSETTE_TEST_CHAIN");  // 1000000 and an 8 MB stack
   int n = wish ? std::atoi(wish) : 100000;
   auto before = kassette::totals();
   {

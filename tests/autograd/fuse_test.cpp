@@ -17,9 +17,9 @@ using kassette::Function;
 using kassette::Tensor;
 using kassette::Tensors;
 using kassette::test::at_every_level;
-using kassette::test::SettingsScope;
 using kassette::test::f64;
 using kassette::test::numbers;
+using kassette::test::SettingsScope;
 using kassette::test::values;
 
 namespace {
@@ -94,7 +94,8 @@ TEST_CASE("random chains give the bits of single ops, at every level, for every 
           ++seed;
           INFO(dtype << ", " << n << " elements, " << steps << " ops, seed " << seed);
           Tensor x = draw(n, dtype, seed), y = draw(n, dtype, seed + 1000), v = draw(1, dtype, seed + 2000);
-          Tensor in = K::placeholder({K::None}, K::None, dtype), also = K::placeholder({K::None}, K::None, dtype), one = K::placeholder({1}, K::None, dtype);
+          Tensor in = K::placeholder({K::None}, K::None, dtype), also = K::placeholder({K::None}, K::None, dtype),
+                 one = K::placeholder({1}, K::None, dtype);
           Tensors got = K::function({in, also, one}, expression(seed, steps, in, also, one))({x, y, v});
           Tensors expected = expression(seed, steps, x, y, v);
           for (int i = 0; i < 3; ++i) {
@@ -127,7 +128,8 @@ TEST_CASE("the gradient of a sum or mean stays one number, and has the bits of a
     for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
       for (std::int64_t n : {1, 3, 65, 5000}) {
         INFO(dtype << ", " << n << " elements");
-        Tensor w = K::variable(draw(n, dtype, 7), dtype), in = K::placeholder({K::None}, K::None, dtype), x = draw(n, dtype, 8);
+        Tensor w = K::variable(draw(n, dtype, 7), dtype), in = K::placeholder({K::None}, K::None, dtype),
+               x = draw(n, dtype, 8);
         auto losses = [&](const Tensor& t) {
           return Tensors{K::sum(K::square(w) * t), K::mean(K::tanh(w - t)), K::mean(w * t) * K::sum(w), K::sum(w)};
         };
@@ -144,12 +146,15 @@ TEST_CASE("the gradient of a sum or mean stays one number, and has the bits of a
 }
 
 TEST_CASE("a repeated number that broadcasts further, or meets an op that is no chain, is written out", "[fuse]") {
-  Tensor w = K::variable(draw(3, kassette::float64, 1), kassette::float64), rows = K::placeholder({K::None, 3}, K::None, "float64");
+  Tensor w = K::variable(draw(3, kassette::float64, 1), kassette::float64),
+         rows = K::placeholder({K::None, 3}, K::None, "float64");
   // The gradient of the inner sum meets a matrix, and a product.
-  Tensor g = K::gradients(K::sum(w), {w})[0], whole = K::function({rows}, {g * rows, K::sum(g * 2.0)})({K::ones({2, 3}, "float64")})[0];
+  Tensor g = K::gradients(K::sum(w), {w})[0],
+         whole = K::function({rows}, {g * rows, K::sum(g * 2.0)})({K::ones({2, 3}, "float64")})[0];
   CHECK(values(whole) == std::vector<double>(6, 1.0));
   Tensor column = K::placeholder({K::None, 1}, K::None, "float64"), h = K::gradients(K::mean(column), {column})[0];
-  Tensors out = K::function({column, rows}, {h * rows, K::dot(K::transpose(h), rows), -h})({K::ones({2, 1}, "float64"), K::ones({2, 3}, "float64")});
+  Tensors out = K::function({column, rows}, {h * rows, K::dot(K::transpose(h), rows), -h})(
+      {K::ones({2, 1}, "float64"), K::ones({2, 3}, "float64")});
   CHECK(values(out[0]) == std::vector<double>(6, 0.5));
   CHECK(values(out[1]) == std::vector<double>(3, 1.0));
   CHECK(values(out[2]) == std::vector<double>(2, -0.5));
@@ -158,7 +163,9 @@ TEST_CASE("a repeated number that broadcasts further, or meets an op that is no 
 TEST_CASE("a step on the gradient of a sum takes no memory for that gradient", "[fuse]") {
   constexpr std::int64_t n = 1 << 20;
   Tensor w = K::variable(K::ones({n}));
-  Function step = K::symbolic([&] { return K::function({}, Tensors(), {{w, w - 0.25 * K::gradients(K::sum(K::square(w)), {w})[0]}}); })();
+  Function step = K::symbolic([&] {
+    return K::function({}, Tensors(), {{w, w - 0.25 * K::gradients(K::sum(K::square(w)), {w})[0]}});
+  })();
   step({});
   kassette::reset_peak_memory();
   std::int64_t live = kassette::memory_stats().live;
@@ -174,7 +181,8 @@ TEST_CASE("the sum of a chain is that of its values, which take no memory", "[fu
       at_every_level([&](kassette::Level) {
         Tensor x = K::placeholder({K::None}, K::None, dtype), v = K::cast(K::arange(n), dtype) / 1000.0 - 3.0;
         auto losses = [](const Tensor& t) {
-          return Tensors{K::sum(K::square(t)), K::mean(K::exp(-t) * 3.0 + t), K::sum(K::tanh(t) - 0.5, {0}, /*keepdims=*/true)};
+          return Tensors{K::sum(K::square(t)), K::mean(K::exp(-t) * 3.0 + t),
+                         K::sum(K::tanh(t) - 0.5, {0}, /*keepdims=*/true)};
         };
         Tensors once = K::symbolic([&] { return K::function({x}, losses(x)); })()({v}), apart = losses(v);
         for (int i = 0; i < 3; ++i) {
@@ -194,7 +202,8 @@ TEST_CASE("the sum of a chain is that of its values, which take no memory", "[fu
 
 TEST_CASE("what is summed and read again, or summed in part, stays", "[fuse]") {
   constexpr int kSize = 5000;
-  Tensor x = K::placeholder({K::None, K::None}), y = K::square(x) * 2.0, s = K::sum(y), rows = K::sum(K::abs(x) + 1.0, {1});
+  Tensor x = K::placeholder({K::None, K::None}), y = K::square(x) * 2.0, s = K::sum(y),
+         rows = K::sum(K::abs(x) + 1.0, {1});
   Tensors out = K::function({x}, {s, y / s, rows})({K::ones({2, kSize})});
   CHECK(values(out[0])[0] == 4 * kSize);
   CHECK(values(out[1])[kSize] == Approx(1. / (2 * kSize)));
@@ -255,10 +264,18 @@ TEST_CASE("a bias that is added to a product goes into the product's pass, and g
       Tensor batches = K::reshape(a, {9, 5, k}), column = make({45, 1}, 45, 4, dtype), one = make({1}, 1, 5, dtype);
       auto sums = [&](const Tensor& x, const Tensor& y) {
         Tensor p = K::dot(x, w);
-        return Tensors{K::dot(x, w) + b, b + K::dot(x, w), K::relu(K::dot(y, w) + b), K::dot(x, w) + K::reshape(b, {1, 130}),
-                       K::dot(x, w) + column, K::dot(x, w) + one, p + b, p * 2.0, K::dot(y, w) + K::dot(y, w)};
+        return Tensors{K::dot(x, w) + b,
+                       b + K::dot(x, w),
+                       K::relu(K::dot(y, w) + b),
+                       K::dot(x, w) + K::reshape(b, {1, 130}),
+                       K::dot(x, w) + column,
+                       K::dot(x, w) + one,
+                       p + b,
+                       p * 2.0,
+                       K::dot(y, w) + K::dot(y, w)};
       };
-      Tensor x = K::placeholder({K::None, k}, K::None, dtype), y = K::placeholder({K::None, K::None, k}, K::None, dtype);
+      Tensor x = K::placeholder({K::None, k}, K::None, dtype),
+             y = K::placeholder({K::None, K::None, k}, K::None, dtype);
       Tensors eager = sums(a, batches), got = K::function({x, y}, sums(x, y))({a, batches});
       for (std::int64_t i = 0; i < eager.size(); ++i) {
         INFO("sum " << i);
@@ -267,7 +284,8 @@ TEST_CASE("a bias that is added to a product goes into the product's pass, and g
     }
 }
 
-TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass, and give the bits of all", "[fuse][conv]") {
+TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass, and give the bits of all",
+          "[fuse][conv]") {
   auto make = [](const kassette::Dims& shape, std::int64_t n, std::uint64_t seed, DType dtype) {
     return K::eval(K::cast(f64(numbers(static_cast<std::size_t>(n), seed), shape), dtype));
   };
@@ -275,11 +293,19 @@ TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass
     for (DType dtype : {kassette::float32, kassette::float64, kassette::float16})
       for (int filters : {1, 3, 40}) {
         INFO(dtype << ", " << filters);
-        Tensor a = make({2, 9, 14, 20}, 2 * 9 * 14 * 20, 1, dtype), w = make({3, 3, 20, filters}, 9 * 20 * filters, 2, dtype), b = make({filters}, filters, 3, dtype);
+        Tensor a = make({2, 9, 14, 20}, 2 * 9 * 14 * 20, 1, dtype),
+               w = make({3, 3, 20, filters}, 9 * 20 * filters, 2, dtype), b = make({filters}, filters, 3, dtype);
         Tensor place = make({14, filters}, 14 * filters, 4, dtype);
         auto sums = [&](const Tensor& x) {
           Tensor y = K::bias_add(K::conv2d(x, w), b), z = K::conv2d(x, w, 1, "same"), u = K::conv2d(x, w) + b;
-          return Tensors{K::relu(K::bias_add(K::conv2d(x, w, 2), b)), y, K::relu(y), z + place, K::relu(b + z), z, K::relu(u) + u, K::relu(K::bias_add(z, b)) * 2.0};
+          return Tensors{K::relu(K::bias_add(K::conv2d(x, w, 2), b)),
+                         y,
+                         K::relu(y),
+                         z + place,
+                         K::relu(b + z),
+                         z,
+                         K::relu(u) + u,
+                         K::relu(K::bias_add(z, b)) * 2.0};
         };
         Tensor x = K::placeholder({K::None, 9, 14, 20}, K::None, dtype);
         Tensors eager = sums(a), got = K::function({x}, sums(x))({a});
@@ -292,7 +318,8 @@ TEST_CASE("a bias behind a convolution, and a relu behind that, go into its pass
 }
 
 TEST_CASE("a convolution with bias and relu makes one tensor", "[fuse][conv]") {
-  Tensor a = K::eval(K::random_normal({4, 64, 64, 16})), w = K::eval(K::random_normal({1, 1, 16, 16})), b = K::eval(K::random_normal({16}));
+  Tensor a = K::eval(K::random_normal({4, 64, 64, 16})), w = K::eval(K::random_normal({1, 1, 16, 16})),
+         b = K::eval(K::random_normal({16}));
   Tensor x = K::placeholder({K::None, 64, 64, 16});
   kassette::Function f = K::function({x}, {K::relu(K::bias_add(K::conv2d(x, w), b))});
   f({a});
@@ -303,9 +330,10 @@ TEST_CASE("a convolution with bias and relu makes one tensor", "[fuse][conv]") {
 }
 
 TEST_CASE("a training step has no tensor of which adjoints read the shape alone", "[fuse][conv]") {
-  const std::int64_t image = 4 * 64 * 64 * 16 * 4;   // bytes
+  const std::int64_t image = 4 * 64 * 64 * 16 * 4;  // bytes
   Tensor a = K::eval(K::random_normal({4, 64, 64, 16}));
-  Tensor w = K::variable(K::random_normal({1, 1, 16, 16})), b = K::variable(K::random_normal({16})), v = K::variable(K::random_normal({16, 16})), c = K::variable(K::ones({16}));
+  Tensor w = K::variable(K::random_normal({1, 1, 16, 16})), b = K::variable(K::random_normal({16})),
+         v = K::variable(K::random_normal({16, 16})), c = K::variable(K::ones({16}));
   auto step = [&](const Tensor& x) {
     Tensor y = K::relu(K::bias_add(K::conv2d(x, w), b)), loss = K::mean(K::square(K::dot(y, v) + c));
     Tensors all = K::gradients(loss, {w, b, v, c});
@@ -315,7 +343,8 @@ TEST_CASE("a training step has no tensor of which adjoints read the shape alone"
   Tensor x = K::placeholder({K::None, 64, 64, 16});
   kassette::Function f = K::function({x}, step(x));
   const Tensors eager = step(a), got = f({a});
-  for (std::int64_t i = 0; i < eager.size(); ++i) CHECK(K::max(K::abs(got[i] - eager[i])).item<float>() <= 1e-5f * K::max(K::abs(eager[i])).item<float>());
+  for (std::int64_t i = 0; i < eager.size(); ++i)
+    CHECK(K::max(K::abs(got[i] - eager[i])).item<float>() <= 1e-5f * K::max(K::abs(eager[i])).item<float>());
   const std::int64_t before = kassette::memory_stats().live;
   kassette::reset_peak_memory();
   f({a});

@@ -29,11 +29,13 @@ std::atomic<int> runs{0};
 void count_rule(const kassette::OpCall& call, kassette::TensorSpec* out) { out->set(call.spec(0)); }
 void count_kernel(const kassette::OpCall& call) {
   ++runs;
-  if (std::int64_t bytes = call.spec(0).bytes()) std::memcpy(call.out[0]->data(), call.in[0].data, static_cast<std::size_t>(bytes));
+  if (std::int64_t bytes = call.spec(0).bytes())
+    std::memcpy(call.out[0]->data(), call.in[0].data, static_cast<std::size_t>(bytes));
 }
 void count_gradient(const kassette::VjpContext& r) { r.din(0) = r.dy(); }
 /// The identity, which counts how often its kernel runs.
-constinit const kassette::OpDef count_row{.name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
+constinit const kassette::OpDef count_row{
+    .name = "count", .rule = count_rule, .cpu = count_kernel, .vjp = count_gradient};
 Tensor counted(const Tensor& x) { return kassette::apply1(count_row, {x}); }
 
 int runs_of(const std::function<void()>& f) {
@@ -46,7 +48,8 @@ void close(const Vec& got, const Vec& expected) { check_close(got, expected, 1e-
 
 /// h <- tanh(h w + e), counted.
 Tensor loss_of(const Tensor& xs, const Tensor& w, const Tensor& start) {
-  return K::sum(K::square(K::foldl([&](const Tensor& h, const Tensor& e) { return counted(K::tanh(h * w + e)); }, xs, start)));
+  return K::sum(
+      K::square(K::foldl([&](const Tensor& h, const Tensor& e) { return counted(K::tanh(h * w + e)); }, xs, start)));
 }
 
 struct Recurrence {
@@ -86,7 +89,7 @@ TEST_CASE("gradients are the same with a tape that is handed over, shared or mad
   Tensor xs = steps(5), w = K::variable(r.w, "float64"), xv = K::variable(xs, "float64");
   Tensor loss;
   Tensors g;
-  CHECK(runs_of([&] {   // eagerly a loop is a plain loop, and so is its gradient
+  CHECK(runs_of([&] {  // eagerly a loop is a plain loop, and so is its gradient
           loss = loss_of(xv, w, r.start);
           g = K::gradients(loss, {w, xv});
         }) == 5);
@@ -106,12 +109,18 @@ TEST_CASE("gradients are the same with a tape that is handed over, shared or mad
 }
 
 TEST_CASE("nested folds and branches run once for value and gradients", "[tape]") {
-  Tensor x = K::placeholder({K::None, 2}, K::None, "float64"), w = K::variable({{0.5, -0.3}, {0.2, 0.7}, {0.1, 0.4}}, "float64");
+  Tensor x = K::placeholder({K::None, 2}, K::None, "float64"),
+         w = K::variable({{0.5, -0.3}, {0.2, 0.7}, {0.1, 0.4}}, "float64");
   auto nest = [](const Tensor& xs, const Tensor& v) {
-    return K::foldl([&](const Tensor& a, const Tensor& e) {
-      Tensor inner = K::foldl([&](const Tensor& b, const Tensor& row) { return counted(K::tanh(b * K::sum(row * e) + a * 0.1)); }, v, a);
-      return K::switch_(K::sum(e) > 0.0, [&] { return counted(inner * v[0][0]); }, [&] { return counted(inner - K::square(a)); });
-    }, xs, K::constant(0.5, "float64"));
+    return K::foldl(
+        [&](const Tensor& a, const Tensor& e) {
+          Tensor inner = K::foldl(
+              [&](const Tensor& b, const Tensor& row) { return counted(K::tanh(b * K::sum(row * e) + a * 0.1)); }, v,
+              a);
+          return K::switch_(
+              K::sum(e) > 0.0, [&] { return counted(inner * v[0][0]); }, [&] { return counted(inner - K::square(a)); });
+        },
+        xs, K::constant(0.5, "float64"));
   };
   Tensor loss = nest(x, w), g = K::gradients(loss, {w})[0], second = K::gradients(K::sum(K::square(g)), {w})[0];
   Tensor xs = steps(4), wv = K::variable(w, "float64");
@@ -128,10 +137,13 @@ TEST_CASE("nested folds and branches run once for value and gradients", "[tape]"
   // Descent inside the body: the inner gradient's forward pass is the body's own.
   Tensor from = K::variable({0.3, -0.2}, "float64");
   auto descend = [&](const Tensor& starts, const Tensor& v) {
-    return K::sum(K::foldl([&](const Tensor& a, const Tensor& e) {
-      Tensor inner = K::sum(K::square(K::foldl([&](const Tensor& b, const Tensor& row) { return counted(K::tanh(b + row * e)); }, v, a)));
-      return a - K::gradients(inner, {a})[0] * 0.1 + inner * 0.01;
-    }, starts, from));
+    return K::sum(K::foldl(
+        [&](const Tensor& a, const Tensor& e) {
+          Tensor inner = K::sum(K::square(
+              K::foldl([&](const Tensor& b, const Tensor& row) { return counted(K::tanh(b + row * e)); }, v, a)));
+          return a - K::gradients(inner, {a})[0] * 0.1 + inner * 0.01;
+        },
+        starts, from));
   };
   Tensor l = descend(x, w), gl = K::gradients(l, {w})[0];
   CHECK(runs_of([&] { o = K::function({x}, {l, gl})({xs}); }) == 4 * 3);
@@ -140,11 +152,13 @@ TEST_CASE("nested folds and branches run once for value and gradients", "[tape]"
 }
 
 TEST_CASE("the branch that is not taken is not computed, though it needs nothing of its own", "[tape]") {
-  Tensor c = K::placeholder({}, K::None, "bool"), q = K::variable({1, 2}, "float64"), i = K::placeholder({}, K::None, "int32");
-  Tensor y = K::switch_(c, [&] { return counted(K::exp(q)); }, [&] { return K::exp(q) * K::gather(q, i); });
+  Tensor c = K::placeholder({}, K::None, "bool"), q = K::variable({1, 2}, "float64"),
+         i = K::placeholder({}, K::None, "int32");
+  Tensor y = K::switch_(
+      c, [&] { return counted(K::exp(q)); }, [&] { return K::exp(q) * K::gather(q, i); });
   Tensor g = K::gradients(K::sum(y), {q})[0];
   auto f = K::function({c, i}, {y, g});
-  CHECK(runs_of([&] { f({true, 7}); }) == 1);   // 7 would be out of range
+  CHECK(runs_of([&] { f({true, 7}); }) == 1);  // 7 would be out of range
   CHECK(runs_of([&] { CHECK(values(f({false, 1})[0])[0] == Approx(2 * std::exp(1.0))); }) == 0);
   CHECK_THROWS_AS(f({false, 7}), kassette::ValueError);
 }
@@ -153,7 +167,8 @@ TEST_CASE("what a body computes and no adjoint reads is not kept for the way bac
   constexpr int kSteps = 64, kSize = 1 << 14;
   Tensor x = K::placeholder({K::None, kSize}), w = K::variable(2.0);
   // exp(e) is large, and only its mean is multiplied with what is differentiated.
-  Tensor l = K::foldl([&](const Tensor& a, const Tensor& e) { return a * 0.5 + w * K::mean(K::exp(e)); }, x, K::constant(0.0));
+  Tensor l =
+      K::foldl([&](const Tensor& a, const Tensor& e) { return a * 0.5 + w * K::mean(K::exp(e)); }, x, K::constant(0.0));
   Tensor g = K::gradients(l, {w})[0];
   auto f = K::function({x}, {l, g});
   Tensor xs = K::zeros({kSteps, kSize}).detach();
@@ -168,8 +183,10 @@ TEST_CASE("what a body computes and no adjoint reads is not kept for the way bac
 TEST_CASE("a call that throws in the middle of a body leaves no tape behind", "[tape]") {
   auto before = kassette::totals();
   {
-    Tensor x = K::placeholder({K::None}, K::None, "int32"), w = K::variable({1, 2, 3}, "float64"), n = K::variable(0, "float64");
-    Tensor l = K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
+    Tensor x = K::placeholder({K::None}, K::None, "int32"), w = K::variable({1, 2, 3}, "float64"),
+           n = K::variable(0, "float64");
+    Tensor l =
+        K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
     auto f = K::symbolic([&] { return K::function({x}, {l, K::gradients(l, {w})[0]}, {K::update_add(n, 1.0)}); })();
     auto idle = kassette::totals();
     CHECK_THROWS_AS(f({{0, 1, 7, 2}}), kassette::ValueError);

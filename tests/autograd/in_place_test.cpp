@@ -34,24 +34,34 @@ TEST_CASE("cotangents of slices are put where they belong, whichever slices thes
     auto over = [](const Tensor& y, double c) { return K::sum(K::square(y) * c); };
     auto columns = [&](int begin, int end) { return x(all, slice(begin, end)); };
     INFO(dtype);
-    check_same([&] { return over(columns(0, 2), 1) + over(columns(2, 3), 2) + over(columns(3, 7), 3); }, {x});    // they tile it
-    check_same([&] { return over(columns(5, 7), 1) + over(columns(1, 2), 2); }, {x});                             // gaps
-    check_same([&] { return over(columns(2, 5), 1); }, {x});                                                      // one
-    check_same([&] { return over(columns(0, 4), 1) + over(columns(3, 7), 2) + over(columns(0, 1), 3); }, {x});    // they overlap
-    check_same([&] { return over(columns(0, 4), 1) + over(x, 2) + over(columns(4, 7), 3); }, {x});                // beside the whole
+    check_same([&] { return over(columns(0, 2), 1) + over(columns(2, 3), 2) + over(columns(3, 7), 3); },
+               {x});                                                                   // they tile it
+    check_same([&] { return over(columns(5, 7), 1) + over(columns(1, 2), 2); }, {x});  // gaps
+    check_same([&] { return over(columns(2, 5), 1); }, {x});                           // one
+    check_same([&] { return over(columns(0, 4), 1) + over(columns(3, 7), 2) + over(columns(0, 1), 3); },
+               {x});                                                                                // they overlap
+    check_same([&] { return over(columns(0, 4), 1) + over(x, 2) + over(columns(4, 7), 3); }, {x});  // beside the whole
     check_same([&] { return over(x[0], 1) + over(x[1], 2); }, {x});
     check_same([&] { return over(x(all, 3), 1) + over(x(all, -1), 2) + over(x(all, 0), -1); }, {x});
-    check_same([&] { return over(x(all, all, 1), 1) + over(x(all, 2), 2) + over(x[1], 3); }, {x});                // of several axes
-    check_same([&] { return over(x(all, slice(None, None, 2)), 1) + over(x(all, slice(1, None, 2)), 2); }, {x});  // with steps
-    check_same([&] { return over(columns(3, 3), 1) + over(columns(0, 3), 2) + over(columns(3, 7), 2); }, {x});    // of nothing
-    check_same([&] { Tensor y = K::tanh(x); return over(y(all, slice(0, 3)), 1) + over(y(all, slice(3, 7)), 2); }, {x});
+    check_same([&] { return over(x(all, all, 1), 1) + over(x(all, 2), 2) + over(x[1], 3); }, {x});  // of several axes
+    check_same([&] { return over(x(all, slice(None, None, 2)), 1) + over(x(all, slice(1, None, 2)), 2); },
+               {x});  // with steps
+    check_same([&] { return over(columns(3, 3), 1) + over(columns(0, 3), 2) + over(columns(3, 7), 2); },
+               {x});  // of nothing
+    check_same(
+        [&] {
+          Tensor y = K::tanh(x);
+          return over(y(all, slice(0, 3)), 1) + over(y(all, slice(3, 7)), 2);
+        },
+        {x});
   }
 }
 
 TEST_CASE("a weight of many products gets their shares in one sum", "[gradients]") {
   for (DType dtype : {float32, float64, float16}) {
     INFO(dtype);
-    Tensor w = K::variable(K::cast(f64(numbers(9 * 40, 1), {9, 40}), dtype), dtype), x = K::variable(K::cast(f64(numbers(6 * 9, 2), {6, 9}), dtype), dtype);
+    Tensor w = K::variable(K::cast(f64(numbers(9 * 40, 1), {9, 40}), dtype), dtype),
+           x = K::variable(K::cast(f64(numbers(6 * 9, 2), {6, 9}), dtype), dtype);
     check_same(
         [&] {
           Tensor h = x, loss = K::sum(K::square(w));
@@ -81,7 +91,9 @@ TEST_CASE("what is added to in place is nobody else's", "[gradients]") {
 
 TEST_CASE("gradients of gradients go through sums that were made in place", "[gradients]") {
   Tensor x = var64(numbers(2 * 6, 3), {2, 6}), w = var64(numbers(3 * 3, 4), {3, 3});
-  auto loss = [&](const Tensor& x0) { return K::sum(K::pow(K::dot(x0(all, slice(0, 3)), w) * x0(all, slice(3, 6)), 2) + K::dot(x0(all, slice(0, 3)), w)); };
+  auto loss = [&](const Tensor& x0) {
+    return K::sum(K::pow(K::dot(x0(all, slice(0, 3)), w) * x0(all, slice(3, 6)), 2) + K::dot(x0(all, slice(0, 3)), w));
+  };
   Tensor squares = K::sum(K::square(K::gradients(loss(x), {x})[0]));
   std::vector<double> second = values(K::gradients(squares, {x})[0]);
   auto first = [&](const std::vector<double>& v) {

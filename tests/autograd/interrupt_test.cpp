@@ -40,7 +40,7 @@ int calls_until_interrupted(const std::function<void()>& f) {
     }
   }
   other.join();
-  CHECK_FALSE(kassette::cancel_interrupt());   // it is over with the throw
+  CHECK_FALSE(kassette::cancel_interrupt());  // it is over with the throw
   return whole;
 }
 
@@ -101,14 +101,16 @@ TEST_CASE("a long fold is interrupted, leaves nothing behind, and works again", 
   K::set_value(total, 0.0);
   Held before;
   const int whole = calls_until_interrupted([&] { f({xs}); });
-  CHECK(K::eval(total).item<float>() == static_cast<float>(whole));   // a call that was interrupted has not counted
+  CHECK(K::eval(total).item<float>() == static_cast<float>(whole));  // a call that was interrupted has not counted
   CHECK(before == Held());
   CHECK(f({xs})[0].item<float>() == Approx(150'000).epsilon(1e-3));
 }
 
 TEST_CASE("the way back of a fold and of a long chain are interrupted without a trace", "[interrupt]") {
   Tensor w = K::variable(0.999), xs = K::ones({20'000});
-  auto fold = [&] { return K::gradients(K::foldl([&](const Tensor& a, const Tensor& x) { return a * w + x; }, xs), {w}); };
+  auto fold = [&] {
+    return K::gradients(K::foldl([&](const Tensor& a, const Tensor& x) { return a * w + x; }, xs), {w});
+  };
   auto chain = [&] {
     Tensor y = w;
     for (int i = 0; i < 20'000; ++i) y = y * w;
@@ -139,10 +141,12 @@ TEST_CASE("what is added in place is never added by half", "[interrupt]") {
   constexpr std::int64_t kSize = 400'000;
   Tensor v = K::variable(K::zeros({kSize})), one = K::ones({kSize});
   kassette::Function f = K::function({}, {}, {{v, v + one}});
-  for (const std::function<void()>& add : {std::function<void()>([&] { K::update_add(v, one); }), std::function<void()>([&] { f({}); })}) {
+  for (const std::function<void()>& add :
+       {std::function<void()>([&] { K::update_add(v, one); }), std::function<void()>([&] { f({}); })}) {
     std::atomic<bool> over{false};
     std::thread other([&] {
-      for (std::int64_t pause = 0; !over; pause = (pause + 7919) % 100'000) {   // now and then in the middle of an addition
+      for (std::int64_t pause = 0; !over;
+           pause = (pause + 7919) % 100'000) {  // now and then in the middle of an addition
         for (std::atomic<std::int64_t> k{0}; k < pause; ++k) {
         }
         kassette::request_interrupt();

@@ -22,7 +22,7 @@ namespace {
 constexpr int kSteps = 4, kSamples = 5, kUnits = 70;
 
 struct Weights {
-  Tensor w, v, b;   // (units, 4 units), the same, (4 units)
+  Tensor w, v, b;  // (units, 4 units), the same, (4 units)
 };
 /// The elements of a step, (samples, 4 units); the states (samples, units).
 using Cell = std::function<K::Step(const Tensor& x, const Tensors& states, const Weights&)>;
@@ -38,13 +38,17 @@ K::Step lstm(const Tensor& z, const Tensors& states) {
 const struct {
   const char* name;
   Cell cell;
-  bool three_ways = false;   // a state is read thrice: plain loops add those cotangents in another order
+  bool three_ways = false;  // a state is read thrice: plain loops add those cotangents in another order
 } kCells[] = {
     {"LSTM", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w), s); }},
-    {"LSTM with a bias in the step", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + p.b, s); }},
+    {"LSTM with a bias in the step",
+     [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + p.b, s); }},
     {"what is sliced is scaled, squared and added first",
-     [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(K::square(K::sigmoid(x)) - (p.b + K::dot(s[0], p.w)) * 2.0, s); }},
-    {"one matrix twice", [](const Tensor& x, const Tensors& s, const Weights& p) { return lstm(x + K::dot(s[0], p.w) + K::dot(s[1], p.w), s); }},
+     [](const Tensor& x, const Tensors& s, const Weights& p) {
+       return lstm(K::square(K::sigmoid(x)) - (p.b + K::dot(s[0], p.w)) * 2.0, s);
+     }},
+    {"one matrix twice", [](const Tensor& x, const Tensors& s,
+                            const Weights& p) { return lstm(x + K::dot(s[0], p.w) + K::dot(s[1], p.w), s); }},
     {"what is sliced is read as a whole too",
      [](const Tensor& x, const Tensors& s, const Weights& p) {
        Tensor z = x + K::dot(s[0], p.w);
@@ -53,7 +57,8 @@ const struct {
      }},
     {"two products and two biases, as a GRU",
      [](const Tensor& x, const Tensors& s, const Weights& p) {
-       Tensor a = K::dot(s[0], p.w) + p.b, r = K::sigmoid(part(x, 0) + part(a, 0)), u = K::sigmoid(part(x, 1) + part(a, 1));
+       Tensor a = K::dot(s[0], p.w) + p.b, r = K::sigmoid(part(x, 0) + part(a, 0)),
+              u = K::sigmoid(part(x, 1) + part(a, 1));
        Tensor c = K::tanh(part(x, 2) + r * part(a, 2)), h = u * s[0] + (1.0 - u) * c;
        return K::Step{h, {h, s[1] + part(K::dot(c, p.v), 3)}};
      },
@@ -65,12 +70,14 @@ const struct {
      }},
     {"slices that overlap",
      [](const Tensor& x, const Tensors& s, const Weights& p) {
-       Tensor z = x + K::dot(s[0], p.w), h = K::tanh(part(z, 0)) * K::sigmoid(z(all, slice(kUnits / 2, kUnits / 2 + kUnits)));
+       Tensor z = x + K::dot(s[0], p.w),
+              h = K::tanh(part(z, 0)) * K::sigmoid(z(all, slice(kUnits / 2, kUnits / 2 + kUnits)));
        return K::Step{h, {h, s[1] * 0.5 + part(z, 1) * part(z, 2) + part(z, 3)}};
      }},
     {"slices of two widths",
      [](const Tensor& x, const Tensors& s, const Weights& p) {
-       Tensor z = x + K::dot(s[0], p.w), ru = K::sigmoid(part(z, 0, 2)), h = K::tanh(part(z, 2)) * part(ru, 0) + part(ru, 1) * part(z, 3);
+       Tensor z = x + K::dot(s[0], p.w), ru = K::sigmoid(part(z, 0, 2)),
+              h = K::tanh(part(z, 2)) * part(ru, 0) + part(ru, 1) * part(z, 3);
        return K::Step{h, {h, s[1] - h}};
      }},
     {"a slice is an output and a state",
@@ -128,7 +135,8 @@ Tensors all_of(const Cell& cell, const Inputs& in, bool backwards) {
 
 TEST_CASE("cells that run as chains give the bits of plain loops, and so do their gradients", "[loops]") {
   for (DType dtype : {float32, float64}) {
-    const double tolerance = dtype == float32 ? 1e-3 : 1e-11;   // of the largest: second gradients are sums in another order
+    const double tolerance =
+        dtype == float32 ? 1e-3 : 1e-11;  // of the largest: second gradients are sums in another order
     Inputs in(dtype);
     for (const auto& c : kCells)
       for (bool backwards : {false, true}) {
@@ -150,7 +158,7 @@ TEST_CASE("cells that run as chains give the bits of plain loops, and so do thei
 
 TEST_CASE("threads that go through all steps with rows of their own give the bits of plain loops", "[loops]") {
   SettingsScope restore;
-  constexpr int kMore = 21;   // samples, for products of several tiles of rows, the last of which is short
+  constexpr int kMore = 21;  // samples, for products of several tiles of rows, the last of which is short
   for (DType dtype : {float32, float64}) {
     Inputs in(dtype, 7, kMore);
     for (const auto& c : kCells)
@@ -163,7 +171,8 @@ TEST_CASE("threads that go through all steps with rows of their own give the bit
           for (const Tensor& t : K::gradients(loss, in.all())) results.push_back(t.defined() ? t : K::constant(0.0));
           return K::function({}, results);
         };
-        Function forward = K::symbolic([&] { return K::function({}, {loss_of(c.cell, in, backwards)}); })(), all = K::symbolic(compiled)();
+        Function forward = K::symbolic([&] { return K::function({}, {loss_of(c.cell, in, backwards)}); })(),
+                 all = K::symbolic(compiled)();
         Function segments = [&] {
           auto scope = K::checkpoint_steps(3);
           return K::symbolic(compiled)();
@@ -177,7 +186,8 @@ TEST_CASE("threads that go through all steps with rows of their own give the bit
             for (std::int64_t i = 0; i < eager.size(); ++i) {
               const std::vector<double> a = values(got[i]), b = values(eager[i]);
               double largest = 0, apart = 0;
-              for (std::size_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::abs(b[k])), apart = worst_of(apart, std::abs(a[k] - b[k]));
+              for (std::size_t k = 0; k < a.size(); ++k)
+                largest = std::max(largest, std::abs(b[k])), apart = worst_of(apart, std::abs(a[k] - b[k]));
               INFO("result " << i << ", the largest " << largest);
               CHECK(apart <= (c.three_ways ? largest * (dtype == float32 ? 1e-6 : 1e-15) : 0));
             }
@@ -192,7 +202,9 @@ TEST_CASE("the gradient of a cell that runs as a chain is that of differences", 
   for (const auto& c : kCells) {
     INFO(c.name);
     Function loss = K::symbolic([&] { return K::function({}, loss_of(c.cell, in, false)); })();
-    Function gradient = K::symbolic([&] { return K::function({}, K::gradients(loss_of(c.cell, in, false), {in.x, in.h, in.p.w})); })();
+    Function gradient = K::symbolic([&] {
+      return K::function({}, K::gradients(loss_of(c.cell, in, false), {in.x, in.h, in.p.w}));
+    })();
     Tensors g = gradient({});
     const Tensor inputs[] = {in.x, in.h, in.p.w};
     for (int k = 0; k < 3; ++k) {

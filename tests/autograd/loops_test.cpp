@@ -52,7 +52,7 @@ using Step = std::function<Tensors(const Tensors& xs, const Tensors& states, con
 struct Loop {
   Step step;
   int n_outputs = 0;
-  std::vector<char> used;   // outputs and last states that the loss looks at
+  std::vector<char> used;  // outputs and last states that the loss looks at
   bool reverse = false;
 };
 
@@ -90,12 +90,14 @@ Tensors gradients_of(const Tensor& loss, const Tensors& in, bool second) {
 }
 
 Tensors inputs_of(int steps) {
-  return {waves({steps, 3}, 0.1, steps * 3), waves({steps, 2}, 0.5, steps * 2), waves({3}, 0.9, 3), waves({3}, 1.7, 3), waves({3}, 2.2, 3)};
+  return {waves({steps, 3}, 0.1, steps * 3), waves({steps, 2}, 0.5, steps * 2), waves({3}, 0.9, 3), waves({3}, 1.7, 3),
+          waves({3}, 2.2, 3)};
 }
 
 void same_as_a_plain_loop(const Loop& l, bool second = true) {
   Tensors in{K::placeholder({K::None, 3}, K::None, "float64"), K::placeholder({K::None, 2}, K::None, "float64"),
-             K::placeholder({K::None}, K::None, "float64"), K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
+             K::placeholder({K::None}, K::None, "float64"), K::placeholder({3}, K::None, "float64"),
+             K::placeholder({3}, K::None, "float64")};
   Tensors outputs = run(l, in);
   Tensor loss = loss_of(l, outputs);
   Tensors first = gradients_of(loss, in, false), both = second ? gradients_of(loss, in, true) : Tensors();
@@ -132,11 +134,13 @@ TEST_CASE("gradients go through more parts than one op can give", "[loops][seria
   const int n = kassette::kMaxOutputs + 7;
   Vec wanted(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) wanted[static_cast<std::size_t>(i)] = 2 * (i % 11 - 5);
-  Tensor x = K::variable([&] {
-    Vec v = wanted;
-    for (double& e : v) e /= 2;
-    return v;
-  }(), "float64");
+  Tensor x = K::variable(
+      [&] {
+        Vec v = wanted;
+        for (double& e : v) e /= 2;
+        return v;
+      }(),
+      "float64");
   Tensor y = K::foldl([](const Tensor& s, const Tensor& e) { return s + e * e; }, x, K::constant(0, "float64"));
   CHECK(values(K::gradients(y, {x})[0]) == wanted);
 }
@@ -147,57 +151,97 @@ TEST_CASE("a loop with two states, two sequences and stacked outputs is what a p
     return Tensors{h, h * c, h, c};
   };
   for (bool reverse : {false, true})
-    for (std::vector<char> used : {std::vector<char>{1, 1, 1, 1}, {0, 0, 1, 0}, {0, 1, 0, 0}, {1, 0, 0, 1}, {0, 0, 0, 1}})
+    for (std::vector<char> used :
+         {std::vector<char>{1, 1, 1, 1}, {0, 0, 1, 0}, {0, 1, 0, 0}, {1, 0, 0, 1}, {0, 0, 0, 1}})
       same_as_a_plain_loop({step, 2, used, reverse});
 }
 
 TEST_CASE("states that change places, stand still or come from the elements", "[loops]") {
   auto swap = [](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[1], s[0] * w + x[0]}; };
-  same_as_a_plain_loop({swap, 0, {1, 0}});   // the cotangent of one state, then of the other
+  same_as_a_plain_loop({swap, 0, {1, 0}});  // the cotangent of one state, then of the other
   same_as_a_plain_loop({swap, 0, {1, 1}});
-  same_as_a_plain_loop({[](const Tensors&, const Tensors& s, const Tensor&) { return Tensors{s[1], s[0]}; }, 0, {1, 0}});
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[0] * w, s[0], x[0]}; }, 1, {1, 1, 1}});
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{x[0] * s[1], s[1] * w, s[1] * w}; }, 1, {1, 0, 1}});
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors&, const Tensor& w) { return Tensors{x[0], w}; }, 0, {1, 1}}, false);
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{s[1] + x[0], w}; }, 0, {1, 1}});
+  same_as_a_plain_loop({[](const Tensors&, const Tensors& s, const Tensor&) {
+                          return Tensors{s[1], s[0]};
+                        },
+                        0,
+                        {1, 0}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+                          return Tensors{s[0] * w, s[0], x[0]};
+                        },
+                        1,
+                        {1, 1, 1}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+                          return Tensors{x[0] * s[1], s[1] * w, s[1] * w};
+                        },
+                        1,
+                        {1, 0, 1}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors&, const Tensor& w) {
+                          return Tensors{x[0], w};
+                        },
+                        0,
+                        {1, 1}},
+                       false);
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+                          return Tensors{s[1] + x[0], w};
+                        },
+                        0,
+                        {1, 1}});
   // The last state does not depend on the states before: earlier steps get nothing.
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{K::exp(x[0]) * w, s[1]}; }, 0, {1, 0}});
+  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
+                          return Tensors{K::exp(x[0]) * w, s[1]};
+                        },
+                        0,
+                        {1, 0}});
   // A number is the state, and one state feeds both.
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
-    Tensor h = s[0] * w + x[0];
-    return Tensors{h, h, h};
-  }, 1, {1, 1, 1}});
+                          Tensor h = s[0] * w + x[0];
+                          return Tensors{h, h, h};
+                        },
+                        1,
+                        {1, 1, 1}});
 }
 
 TEST_CASE("bodies with views, shapes that are values, and captures used more than once", "[loops]") {
+  same_as_a_plain_loop(
+      {[](const Tensors& x, const Tensors& s, const Tensor& w) {
+         Tensor h = K::reshape(s[0], {3, 1}) * K::reshape(x[1], {1, 2});
+         Tensor flat = K::reshape(h, {-1});
+         return Tensors{K::reshape(h, {2, 3}), K::sum(h, 1) * w + w, K::expand_dims(s[1], 0)[0] + K::sum(flat)};
+       },
+       1,
+       {1, 1, 1}});
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
-    Tensor h = K::reshape(s[0], {3, 1}) * K::reshape(x[1], {1, 2});
-    Tensor flat = K::reshape(h, {-1});
-    return Tensors{K::reshape(h, {2, 3}), K::sum(h, 1) * w + w, K::expand_dims(s[1], 0)[0] + K::sum(flat)};
-  }, 1, {1, 1, 1}});
+                          Tensor n = K::shape(s[0])[0];  // known only when it runs
+                          Tensor h = K::reshape(s[0] * w, {n, 1}) + K::ones({n, 1}, "float64");
+                          return Tensors{K::reshape(h, {n}) * x[0], s[1] * K::sum(h)};
+                        },
+                        0,
+                        {1, 1}});
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
-    Tensor n = K::shape(s[0])[0];   // known only when it runs
-    Tensor h = K::reshape(s[0] * w, {n, 1}) + K::ones({n, 1}, "float64");
-    return Tensors{K::reshape(h, {n}) * x[0], s[1] * K::sum(h)};
-  }, 0, {1, 1}});
-  same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
-    Tensor big = K::exp(w);   // the same in every step
-    return Tensors{s[0] * big + x[0] * w, w * s[1] * big};
-  }, 0, {1, 1}});
+                          Tensor big = K::exp(w);  // the same in every step
+                          return Tensors{s[0] * big + x[0] * w, w * s[1] * big};
+                        },
+                        0,
+                        {1, 1}});
 }
 
 TEST_CASE("loops and branches inside of loops", "[loops]") {
   same_as_a_plain_loop({[](const Tensors& x, const Tensors& s, const Tensor& w) {
-    Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * e + w); }, x[1], s[0]);
-    Tensor which = K::switch_(K::sum(x[0]) > 0.0, [&] { return inner * w; }, [&] { return K::sin(s[1]); });
-    return Tensors{which, inner, which + s[1]};
-  }, 1, {1, 1, 1}});
+                          Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * e + w); },
+                                                  x[1], s[0]);
+                          Tensor which = K::switch_(
+                              K::sum(x[0]) > 0.0, [&] { return inner * w; }, [&] { return K::sin(s[1]); });
+                          return Tensors{which, inner, which + s[1]};
+                        },
+                        1,
+                        {1, 1, 1}});
 }
 
 TEST_CASE("masks drawn in a compiled loop are those of its way back, new in each step and call", "[loops]") {
   Tensor x = K::placeholder({K::None, 4}, K::None, "float64");
   // Each step adds mask * e: the cotangent of the elements is the mask.
-  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::dropout(e, 0.5); }, x, K::zeros({4}, "float64"));
+  Tensor y =
+      K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::dropout(e, 0.5); }, x, K::zeros({4}, "float64"));
   Tensor g = K::gradients(K::sum(y), {x})[0];
   auto f = K::function({x}, {y, g});
   Tensor ones = K::ones({6, 4}, "float64").detach();
@@ -214,7 +258,9 @@ TEST_CASE("an integer state counts beside a state that is differentiated", "[loo
   r.what = "foldl";
   r.xs = x;
   r.states = {K::constant(0, "int32"), K::constant(1.0, "float64")};
-  Tensors out = kassette::recur(r, [](const Tensors& xs, const Tensors& s) { return Tensors{s[0] + 1, s[1] * xs[0] * K::cast(s[0] + 1, "float64")}; });
+  Tensors out = kassette::recur(r, [](const Tensors& xs, const Tensors& s) {
+    return Tensors{s[0] + 1, s[1] * xs[0] * K::cast(s[0] + 1, "float64")};
+  });
   auto f = K::function({x}, {out[0], out[1], K::gradients(out[1], {x})[0]});
   Tensors v = f({{2.0, 3.0, 5.0}});
   CHECK(number(v[0]) == 3);
@@ -223,7 +269,8 @@ TEST_CASE("an integer state counts beside a state that is differentiated", "[loo
 }
 
 TEST_CASE("no steps: the states as they came, and their cotangents as they are", "[loops]") {
-  Tensor x = K::placeholder({K::None, 2}, K::None, "float64"), w = K::variable({1, 2}, "float64"), s = K::variable({3, 4}, "float64");
+  Tensor x = K::placeholder({K::None, 2}, K::None, "float64"), w = K::variable({1, 2}, "float64"),
+         s = K::variable({3, 4}, "float64");
   Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s * 2.0);
   Tensors g = K::gradients(K::sum(K::square(y)), {x, w, s});
   Tensors v = K::function({x}, {y, g[0], g[1], g[2]})({K::zeros({0, 2}, "float64")});
@@ -245,28 +292,38 @@ TEST_CASE("a state of a compiled loop does not write into what somebody holds", 
 
 TEST_CASE("a step that fails says which one it was, on the way there and back", "[loops]") {
   Tensor x = K::placeholder({K::None}, K::None, "int32"), w = K::variable({1, 2, 3}, "float64");
-  Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
+  Tensor y =
+      K::foldl([&](const Tensor& a, const Tensor& e) { return a * K::gather(w, e); }, x, K::constant(1.0, "float64"));
   auto f = K::function({x}, {y}), g = K::function({x}, {y, K::gradients(y, {w})[0]});
   std::string said = "gather: index 7 is out of range for an axis of size 3 (step 3 of 4 of foldl)";
   CHECK(message_of([&] { f({{0, 1, 7, 2}}); }) == said);
   CHECK(message_of([&] { g({{0, 1, 7, 2}}); }) == said);
   CHECK(values(g({{0, 1, 2, 2}})[1]) == Vec{18, 9, 12});
   // A shape that only a call knows.
-  Tensor m = K::placeholder({K::None, K::None}, K::None, "float64"), start = K::placeholder({K::None}, K::None, "float64");
+  Tensor m = K::placeholder({K::None, K::None}, K::None, "float64"),
+         start = K::placeholder({K::None}, K::None, "float64");
   auto h = K::function({m, start}, {K::foldl([&](const Tensor& a, const Tensor& e) { return a + e; }, m, start)});
   CHECK(values(h({K::ones({2, 3}, "float64"), {1.0, 2.0, 3.0}})[0]) == Vec{3, 4, 5});
-  CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), {1.0, 2.0}}); }).find("(step 1 of 2 of foldl)") != std::string::npos);
-  Tensor scaled = K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::sum(e * w); }, m, K::constant(0.0, "float64"));
-  for (const Tensors& outputs : {Tensors{scaled}, Tensors{scaled, K::gradients(scaled, {w})[0]}, K::gradients(scaled, {w})}) {
+  CHECK(message_of([&] {
+          h({K::ones({2, 3}, "float64"), {1.0, 2.0}});
+        }).find("(step 1 of 2 of foldl)") != std::string::npos);
+  Tensor scaled =
+      K::foldl([&](const Tensor& a, const Tensor& e) { return a + K::sum(e * w); }, m, K::constant(0.0, "float64"));
+  for (const Tensors& outputs :
+       {Tensors{scaled}, Tensors{scaled, K::gradients(scaled, {w})[0]}, K::gradients(scaled, {w})}) {
     auto s = K::function({m}, outputs);
-    CHECK(message_of([&] { s({K::ones({4, 2}, "float64")}); }) == "multiply: shapes (2,) and (3,) do not broadcast: 2 against 3 (step 1 of 4 of foldl)");
+    CHECK(message_of([&] {
+            s({K::ones({4, 2}, "float64")});
+          }) == "multiply: shapes (2,) and (3,) do not broadcast: 2 against 3 (step 1 of 4 of foldl)");
   }
-  CHECK(message_of([&] { h({K::ones({2, 3}, "float64"), K::constant(Vec{1.0}, "float64")}); }) ==
-        "foldl: the step returned state 0 of shape (3,), it was (1,); the shape must stay the same");
+  CHECK(message_of([&] {
+          h({K::ones({2, 3}, "float64"), K::constant(Vec{1.0}, "float64")});
+        }) == "foldl: the step returned state 0 of shape (3,), it was (1,); the shape must stay the same");
 }
 
 TEST_CASE("two threads run one loop and its gradient, with shapes of their own", "[loops]") {
-  Tensor x = K::placeholder({K::None, K::None}, K::None, "float64"), w = K::variable(0.5, "float64"), s = K::placeholder({K::None}, K::None, "float64");
+  Tensor x = K::placeholder({K::None, K::None}, K::None, "float64"), w = K::variable(0.5, "float64"),
+         s = K::placeholder({K::None}, K::None, "float64");
   Tensor y = K::sum(K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s));
   auto f = K::function({x, s}, {y, K::gradients(y, {w, x})[0], K::gradients(y, {w, x})[1]});
   auto work = [&](int n, int* good) {
@@ -298,16 +355,21 @@ TEST_CASE("a long loop of numbers keeps one number a step for its way back", "[l
   CHECK(kassette::memory_stats().peak - live < 4 * kSteps + 100000);
 }
 
-TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, whatever the length of its segments", "[loops]") {
+TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, whatever the length of its segments",
+          "[loops]") {
   Step step = [](const Tensors& x, const Tensors& s, const Tensor& w) {
     Tensor h = K::tanh(s[0] * w + x[0]) * K::sum(x[1]);
     Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e + w; }, x[1], h);
-    return Tensors{h, K::reshape(inner, {3, 1}), s[1] * 0.5 + K::switch_(K::sum(x[0]) > 0.0, [&] { return h * s[0]; }, [&] { return inner; }), h};
+    return Tensors{h, K::reshape(inner, {3, 1}),
+                   s[1] * 0.5 + K::switch_(
+                                    K::sum(x[0]) > 0.0, [&] { return h * s[0]; }, [&] { return inner; }),
+                   h};
   };
   for (bool reverse : {false, true}) {
     Loop l{step, 2, {1, 1, 1, 1}, reverse};
     Tensors in{K::placeholder({K::None, 3}, K::None, "float64"), K::placeholder({K::None, 2}, K::None, "float64"),
-               K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
+               K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64"),
+               K::placeholder({3}, K::None, "float64")};
     auto function_of = [&] {
       Tensors outputs = run(l, in), all = outputs;
       for (const Tensor& g : gradients_of(loss_of(l, outputs), in, false)) all.push_back(g);
@@ -322,7 +384,7 @@ TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, wha
         Tensors fed = inputs_of(steps), wanted = plain(fed), got = f(fed);
         for (std::int64_t i = 0; i < wanted.size(); ++i) CHECK(values(got[i]) == values(wanted[i]));
         if (steps == 0) continue;
-        Tensors vars;   // and eagerly
+        Tensors vars;  // and eagerly
         for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
         Tensors eager = run(l, vars), g = gradients_of(loss_of(l, eager), vars, true);
         for (std::int64_t i = 0; i < eager.size(); ++i) CHECK(values(eager[i]) == values(wanted[i]));
@@ -333,7 +395,11 @@ TEST_CASE("with checkpoints a loop gives the same gradients to the last bit, wha
 }
 
 TEST_CASE("second gradients through checkpoints are those without", "[loops]") {
-  Loop l{[](const Tensors& x, const Tensors& s, const Tensor& w) { return Tensors{K::tanh(s[0] * w + x[0]), s[1] * s[0]}; }, 0, {1, 1}};
+  Loop l{[](const Tensors& x, const Tensors& s, const Tensor& w) {
+           return Tensors{K::tanh(s[0] * w + x[0]), s[1] * s[0]};
+         },
+         0,
+         {1, 1}};
   Tensors fed = inputs_of(6), vars;
   for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
   Tensors plain = gradients_of(loss_of(l, run(l, vars)), vars, true);
@@ -347,11 +413,13 @@ TEST_CASE("with checkpoints a step captures values that no adjoint reads", "[loo
   Tensor v = K::variable({1, 2}, "float64"), x = K::variable(K::ones({5, 2}), "float64");
   Tensor square = K::square(v), part = v[K::constant(1, "int32")];
   Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) { return a + square + part + e; }, x);
-  CHECK(values(y) == Vec{17, 29});   // 1 + 4 (v^2 + 2 + 1)
+  CHECK(values(y) == Vec{17, 29});  // 1 + 4 (v^2 + 2 + 1)
   CHECK(values(K::gradients(y, {v})[0]) == Vec{8, 24});
-  Tensor inner = K::foldl([&](const Tensor& a, const Tensor& e) {
-    return a + K::foldl([&](const Tensor& b, const Tensor& d) { return b + d + square; }, x, e);
-  }, x, K::zeros({2}, "float64"));
+  Tensor inner = K::foldl(
+      [&](const Tensor& a, const Tensor& e) {
+        return a + K::foldl([&](const Tensor& b, const Tensor& d) { return b + d + square; }, x, e);
+      },
+      x, K::zeros({2}, "float64"));
   CHECK(values(K::gradients(inner, {v})[0]) == Vec{50, 100});
 }
 
@@ -360,10 +428,12 @@ TEST_CASE("a step may multiply by one matrix several times", "[loops]") {
     for (int n : {1, 3, 40}) {
       INFO(dtype << ", size " << n);
       Tensor w = K::variable(K::ones({n, n}), dtype), x = K::placeholder({K::None, K::None, n}, K::None, dtype);
-      auto step = [&](const Tensor& e, const Tensors&) { return K::Step{K::dot(e, w) + K::dot(e * 2.0, w) + K::dot(e * 0.5, w), {}}; };
+      auto step = [&](const Tensor& e, const Tensors&) {
+        return K::Step{K::dot(e, w) + K::dot(e * 2.0, w) + K::dot(e * 0.5, w), {}};
+      };
       auto f = K::function({x}, {K::gradients(K::sum(K::rnn(step, x, {}).outputs), {w})[0]});
       Tensor g = K::cast(f({K::ones({2, 4, n})})[0], "float64");
-      CHECK(values(g) == Vec(static_cast<std::size_t>(n * n), 28));   // 2 samples, 4 times, 1 + 2 + 0.5
+      CHECK(values(g) == Vec(static_cast<std::size_t>(n * n), 28));  // 2 samples, 4 times, 1 + 2 + 0.5
     }
 }
 
@@ -377,7 +447,8 @@ TEST_CASE("a step that is computed again draws the same numbers and prints nothi
   Tensor y = K::foldl(body, x, K::zeros({4}, "float64"));
   Tensors v = K::function({x}, {y, K::gradients(K::sum(y), {x})[0]})({ones});
   CHECK(lines == 7);
-  Tensor var = K::variable(ones, "float64"), z = K::foldl(body, var, K::zeros({4}, "float64")), g = K::gradients(K::sum(z), {var})[0];
+  Tensor var = K::variable(ones, "float64"), z = K::foldl(body, var, K::zeros({4}, "float64")),
+         g = K::gradients(K::sum(z), {var})[0];
   CHECK(lines == 14);
   // Where e was kept it is 2, and tanh'(2) * 2; else 0.
   double slope = 2 / (std::cosh(2.0) * std::cosh(2.0));
@@ -389,7 +460,8 @@ TEST_CASE("10,000 steps rewind within a megabyte where all of them would take fo
   constexpr int kSteps = 10000, kSize = 500;
   Tensor x = K::placeholder({K::None}), w = K::placeholder({kSize});
   auto function_of = [&] {
-    Tensor y = K::sum(K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * w + e); }, x, K::zeros({kSize})));
+    Tensor y =
+        K::sum(K::foldl([&](const Tensor& a, const Tensor& e) { return K::tanh(a * w + e); }, x, K::zeros({kSize})));
     return K::function({x, w}, {y, K::gradients(y, {w})[0]});
   };
   auto peak_of = [&](const kassette::Function& f, Tensors* out) {
@@ -405,7 +477,8 @@ TEST_CASE("10,000 steps rewind within a megabyte where all of them would take fo
   CHECK(peak_of(function_of(), &thrifty) < 1000000);
   CHECK(values(plain[0]) == values(thrifty[0]));
   CHECK(values(plain[1]) == values(thrifty[1]));
-  CHECK_THROWS_WITH(K::checkpoint_steps(-3), "checkpoint_steps: -3 steps; it must be positive, or 0 for the square root of the length");
+  CHECK_THROWS_WITH(K::checkpoint_steps(-3),
+                    "checkpoint_steps: -3 steps; it must be positive, or 0 for the square root of the length");
 }
 
 TEST_CASE("a million steps and their way back need no stack, eagerly 100,000", "[loops][serial]") {
@@ -438,7 +511,8 @@ TEST_CASE("loops nested thirty deep run, rewind and rewind again", "[loops]") {
   CHECK(values(v[1])[0] == Approx(30 * std::pow(1.1, 29)));
   CHECK(values(v[1])[1] == 0);
   // Second order, and every level with two steps.
-  Tensor z = nest(K::constant(1.0, "float64"), 5), first = K::gradients(z, {w})[0], second = K::gradients(first, {w})[0];
+  Tensor z = nest(K::constant(1.0, "float64"), 5), first = K::gradients(z, {w})[0],
+         second = K::gradients(first, {w})[0];
   Tensors u = K::function({x}, {z, first, second})({{1.0, 1.0}});
   CHECK(number(u[0]) == 1);
   CHECK(number(u[1]) == 32);
@@ -448,11 +522,14 @@ TEST_CASE("loops nested thirty deep run, rewind and rewind again", "[loops]") {
 TEST_CASE("a weight that each step uses twice gets its shares in one order, eagerly and compiled", "[loops]") {
   // x * w comes before the state in what the user wrote: the order of the sum must not follow that.
   Loop l{[](const Tensors& x, const Tensors& s, const Tensor& w) {
-    Tensor in = x[0] * w * 0.3 + K::sin(x[0]) * w, h = K::tanh(in + s[0] * w);
-    return Tensors{h, h * w + s[1] * 0.9};
-  }, 0, {1, 1}};
+           Tensor in = x[0] * w * 0.3 + K::sin(x[0]) * w, h = K::tanh(in + s[0] * w);
+           return Tensors{h, h * w + s[1] * 0.9};
+         },
+         0,
+         {1, 1}};
   Tensors in{K::placeholder({K::None, 3}, K::None, "float64"), K::placeholder({K::None, 2}, K::None, "float64"),
-             K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64")};
+             K::placeholder({3}, K::None, "float64"), K::placeholder({3}, K::None, "float64"),
+             K::placeholder({3}, K::None, "float64")};
   auto f = K::function(in, gradients_of(loss_of(l, run(l, in)), in, false));
   Tensors fed = inputs_of(9), vars, played = f(fed);
   for (const Tensor& t : fed) vars.push_back(K::variable(t, "float64"));
@@ -460,7 +537,8 @@ TEST_CASE("a weight that each step uses twice gets its shares in one order, eage
   for (std::int64_t i = 0; i < 5; ++i) CHECK(values(played[i]) == values(eager[i]));
 }
 
-TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with and without checkpoints", "[loops][device]") {
+TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with and without checkpoints",
+          "[loops][device]") {
   if (!kassette::test::has_device("cuda:0")) return;
   auto results = [](kassette::Device device) {
     kassette::DeviceScope scope(device);
@@ -486,8 +564,9 @@ TEST_CASE("a compiled loop on a CUDA device gives the gradients of the CPU, with
   }
 }
 
-TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second", "[loops][serial]") {
-  constexpr std::int64_t n = 100003;   // more than one op can cut x into
+TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its formula, first and second",
+          "[loops][serial]") {
+  constexpr std::int64_t n = 100003;  // more than one op can cut x into
   Tensor x = K::variable(waves({n}, 0.4, n), "float64"), w = K::variable(0.5, "float64");
   Vec before = values(x);
   double sum = 0, squares = 0;
@@ -498,7 +577,7 @@ TEST_CASE("an eager loop of a hundred thousand steps has the gradients of its fo
     CHECK(number(y) == Approx(0.5 * squares));
     Tensors g = K::gradients(y, {w, x});
     CHECK(number(g[0]) == Approx(squares));
-    close(values(g[1]), before);   // 2 w x
+    close(values(g[1]), before);  // 2 w x
     CHECK(number(K::gradients(K::sum(g[1]), {w})[0]) == Approx(2 * sum));
   }
 }
@@ -507,10 +586,12 @@ TEST_CASE("an eager loop goes over its elements as they were when it began", "[l
   for (std::int64_t n : {5, 70001}) {
     Tensor x = K::variable(K::ones({n, 2}, "float64"), "float64");
     bool first = true;
-    Tensor y = K::foldl([&](const Tensor& a, const Tensor& e) {
-      if (std::exchange(first, false)) K::update(x, K::zeros({n, 2}, "float64"));
-      return a + e;
-    }, x, K::zeros({2}, "float64"));
+    Tensor y = K::foldl(
+        [&](const Tensor& a, const Tensor& e) {
+          if (std::exchange(first, false)) K::update(x, K::zeros({n, 2}, "float64"));
+          return a + e;
+        },
+        x, K::zeros({2}, "float64"));
     CHECK(values(y) == Vec{static_cast<double>(n), static_cast<double>(n)});
     CHECK(values(x)[0] == 0);
   }
@@ -520,19 +601,32 @@ TEST_CASE("an eager loop of no steps has the gradients that a function says, zer
   // What tf.function makes of it, too; TensorFlow's eager loops say None (section 2.13.2: what is connected has a gradient).
   using Loss = std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& s)>;
   auto rnn = [](const Tensor& x, const Tensor& w, const Tensor& s, const kassette::backend::RnnOptions& options) {
-    auto r = K::rnn([&](const Tensor& e, const Tensors& h) { return K::Step{e * w, {h[0] * w + K::dropout(e, 0.5)}}; }, K::reshape(x, {1, 0, 2}), {K::expand_dims(s, 0)}, options);
+    auto r = K::rnn(
+        [&](const Tensor& e, const Tensors& h) {
+          return K::Step{e * w, {h[0] * w + K::dropout(e, 0.5)}};
+        },
+        K::reshape(x, {1, 0, 2}), {K::expand_dims(s, 0)}, options);
     return K::sum(K::square(r.last_output)) + K::sum(r.outputs) + K::sum(K::square(r.new_states[0]));
   };
   Tensor mask = K::zeros({1, 0}, "bool");
   const Loss losses[] = {
-      [](const Tensor& x, const Tensor& w, const Tensor& s) { return K::sum(K::square(K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s))); },
-      [](const Tensor& x, const Tensor& w, const Tensor& s) { return K::sum(K::square(K::foldr([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s))); },
-      [](const Tensor& x, const Tensor& w, const Tensor& s) { return K::sum(K::map_fn([&](const Tensor& e) { return K::square(e * w); }, x)) + K::sum(K::square(s)); },
+      [](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return K::sum(K::square(K::foldl([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s)));
+      },
+      [](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return K::sum(K::square(K::foldr([&](const Tensor& a, const Tensor& e) { return a * w + e; }, x, s)));
+      },
+      [](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return K::sum(K::map_fn([&](const Tensor& e) { return K::square(e * w); }, x)) + K::sum(K::square(s));
+      },
       [&](const Tensor& x, const Tensor& w, const Tensor& s) { return rnn(x, w, s, {}); },
       [&](const Tensor& x, const Tensor& w, const Tensor& s) { return rnn(x, w, s, {.mask = mask}); },
-      [&](const Tensor& x, const Tensor& w, const Tensor& s) { return rnn(x, w, s, {.mask = mask, .zero_output_for_mask = true}); }};
+      [&](const Tensor& x, const Tensor& w, const Tensor& s) {
+        return rnn(x, w, s, {.mask = mask, .zero_output_for_mask = true});
+      }};
   for (const Loss& loss : losses) {
-    Tensor x = K::variable(K::zeros({0, 2}, "float64"), "float64"), w = K::variable({1, 2}, "float64"), s = K::variable({3, 4}, "float64");
+    Tensor x = K::variable(K::zeros({0, 2}, "float64"), "float64"), w = K::variable({1, 2}, "float64"),
+           s = K::variable({3, 4}, "float64");
     Tensors g = K::gradients(loss(x, w, s), {x, w, s});
     REQUIRE(g[0].defined());
     REQUIRE(g[1].defined());
@@ -541,7 +635,8 @@ TEST_CASE("an eager loop of no steps has the gradients that a function says, zer
     CHECK(values(g[2]) == Vec{6, 8});
     CHECK(values(K::gradients(K::sum(K::square(g[2])), {s})[0]) == Vec{24, 32});
     Tensor px = K::placeholder({K::None, 2}, K::None, "float64"), ps = K::placeholder({2}, K::None, "float64");
-    Tensors f = K::function({px, ps}, K::gradients(loss(px, w, ps), {px, w, ps}))({K::zeros({0, 2}, "float64"), K::constant({3, 4}, "float64")});
+    Tensors f = K::function({px, ps}, K::gradients(loss(px, w, ps), {px, w, ps}))(
+        {K::zeros({0, 2}, "float64"), K::constant({3, 4}, "float64")});
     for (int i = 0; i < 3; ++i) CHECK(values(f[i]) == values(g[i]));
   }
 }
@@ -557,7 +652,9 @@ TEST_CASE("an eager loop of no steps whose step asks for values is the states as
   CHECK(values(K::foldl(step, K::ones({2, 2}, "float64"), s)) == Vec{3, 16});
   std::vector<Tensor> one_a_step;
   int i = 0;
-  CHECK(values(K::foldl([&](const Tensor& a, const Tensor&) { return a * one_a_step.at(static_cast<std::size_t>(i++)); }, K::zeros({0, 2}, "float64"), s)) == Vec{3, 4});
+  CHECK(
+      values(K::foldl([&](const Tensor& a, const Tensor&) { return a * one_a_step.at(static_cast<std::size_t>(i++)); },
+                      K::zeros({0, 2}, "float64"), s)) == Vec{3, 4});
 }
 
 TEST_CASE("the way back of a loop has the lengths that each step had", "[loops]") {
@@ -565,7 +662,8 @@ TEST_CASE("the way back of a loop has the lengths that each step had", "[loops]"
   auto head = [](const Tensor& e) { return K::slice(e, {0}, {kassette::Dim(K::cast(e(-1), "int32"))}); };
   auto step = [&](const Tensor& a, const Tensor& e, bool loop) {
     Tensor h = head(e);
-    return a + (loop ? K::foldl([](const Tensor& s, const Tensor& v) { return s + v * v; }, h, a * 0.0) : K::sum(K::square(h)));
+    return a + (loop ? K::foldl([](const Tensor& s, const Tensor& v) { return s + v * v; }, h, a * 0.0)
+                     : K::sum(K::square(h)));
   };
   const Vec rows{1, 2, 3, 0, /**/ 4, 5, 6, 3, /**/ 7, 8, 9, 1, /**/ 1, 3, 5, 2};
   const Vec expected{0, 0, 0, 0, /**/ 8, 10, 12, 0, /**/ 14, 0, 0, 0, /**/ 2, 6, 0, 0};
@@ -577,7 +675,8 @@ TEST_CASE("the way back of a loop has the lengths that each step had", "[loops]"
         Tensor zero = K::sum(x) * 0.0;
         return K::gradients(right ? K::foldr(one, x, zero) : K::foldl(one, x, zero), {x})[0];
       };
-      Tensor at = K::constant(rows, "float64", {4, 4}), x = K::placeholder({4, 4}, K::None, "float64"), any = K::placeholder({K::None, K::None}, K::None, "float64");
+      Tensor at = K::constant(rows, "float64", {4, 4}), x = K::placeholder({4, 4}, K::None, "float64"),
+             any = K::placeholder({K::None, K::None}, K::None, "float64");
       CHECK(values(gradient(K::variable(at, "float64"))) == expected);
       CHECK(values(K::function({x}, {gradient(x)})({at})[0]) == expected);
       CHECK(values(K::function({any}, {gradient(any)})({at})[0]) == expected);

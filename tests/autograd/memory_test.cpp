@@ -19,7 +19,7 @@ using kassette::Tensor;
 using kassette::Tensors;
 
 TEST_CASE("a long chain is recorded, rewound and freed without recursion, in at most 600 bytes an op", "[slow]") {
-  const char* wish = std::getenv("KASSETTE_TEST_CHAIN");   // 10000000 to see the full length under an 8 MB stack
+  const char* wish = std::getenv("KASSETTE_TEST_CHAIN");  // 10000000 to see the full length under an 8 MB stack
   int n = wish ? std::atoi(wish) : 300000;
   Tensor w = K::variable(1.0000001, "float64"), first = w;
 #ifndef KASSETTE_PLAIN_MALLOC
@@ -84,7 +84,7 @@ TEST_CASE("an Adam step through a function makes no second copy of the model") {
   CHECK(p.data<float>() == at_p);
   CHECK(m.data<float>() == at_m);
   CHECK(stats().live == live);
-  CHECK(stats().peak - live < n);   // less than a quarter of one variable
+  CHECK(stats().peak - live < n);  // less than a quarter of one variable
 }
 
 TEST_CASE("a rate that is computed between a moment and the weights does not cut the pass over them in two") {
@@ -101,7 +101,7 @@ TEST_CASE("a rate that is computed between a moment and the weights does not cut
   kassette::reset_peak_memory();
   std::int64_t live = kassette::memory_stats().live;
   step({gradient});
-  CHECK(kassette::memory_stats().peak - live < n);   // a moment that waits for the rate takes 4 n
+  CHECK(kassette::memory_stats().peak - live < n);  // a moment that waits for the rate takes 4 n
   CHECK(p.to_vector<float>()[n - 1] == Approx(1 - 0.5 / 3 - 0.5 / (1 + std::sqrt(5.))));
 }
 
@@ -142,7 +142,8 @@ std::string difference(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("a loss that is given up gives its saved values back as the pass goes; one that is held keeps them", "[tape]") {
+TEST_CASE("a loss that is given up gives its saved values back as the pass goes; one that is held keeps them",
+          "[tape]") {
   Deep net;
   auto live = [] { return kassette::memory_stats().live; };
   std::int64_t before = live(), gradient_bytes = 0;
@@ -168,7 +169,8 @@ TEST_CASE("a loss that is given up gives its saved values back as the pass goes;
   CHECK(kassette::memory_stats().peak - forward < 6 * Deep::kActivation);
 }
 
-TEST_CASE("gradients of a loss that was given up are differentiated as if it had been held, also after updates", "[tape]") {
+TEST_CASE("gradients of a loss that was given up are differentiated as if it had been held, also after updates",
+          "[tape]") {
   Deep net;
   auto norm = [](const Tensors& g) {
     Tensor total = K::sum(K::square(g[0]));
@@ -186,7 +188,7 @@ TEST_CASE("gradients of a loss that was given up are differentiated as if it had
     K::set_random_seed(3);
     std::int64_t saved = kassette::totals().saved_bytes;
     Tensors g = K::gradients(draws ? dropped() : net.loss(), net.parameters);
-    CHECK(kassette::totals().saved_bytes - saved < 4 * Deep::kActivation);   // constants, weights and keys
+    CHECK(kassette::totals().saved_bytes - saved < 4 * Deep::kActivation);  // constants, weights and keys
     for (std::int64_t i = 0; i < g.size(); ++i) CHECK(difference(g[i], wanted[i]) == "");
     for (const Tensor& p : net.parameters) K::update_sub(p, 0.01 * p + 0.001);
     Tensors second = K::gradients(norm(g), net.parameters), expected = K::gradients(norm(wanted), net.parameters);
@@ -196,10 +198,12 @@ TEST_CASE("gradients of a loss that was given up are differentiated as if it had
   Tensors g = K::gradients(net.loss(), net.parameters);
   auto f = K::function({}, {norm(g)});
   K::update(net.parameters[1], K::ones({Deep::kWidth}));
-  CHECK(K::eval(f({})[0]).item<double>() == Approx(K::eval(norm(K::gradients(net.loss(), net.parameters))).item<double>()).epsilon(1e-4));
+  CHECK(K::eval(f({})[0]).item<double>() ==
+        Approx(K::eval(norm(K::gradients(net.loss(), net.parameters))).item<double>()).epsilon(1e-4));
 }
 
-TEST_CASE("saved values stay where somebody else holds a tensor of the segment, or a variable changed since", "[tape]") {
+TEST_CASE("saved values stay where somebody else holds a tensor of the segment, or a variable changed since",
+          "[tape]") {
   Deep net;
   auto saved = [] { return kassette::totals().saved_bytes; };
   constexpr std::int64_t kAll = Deep::kLayers * Deep::kActivation;
@@ -218,7 +222,7 @@ TEST_CASE("saved values stay where somebody else holds a tensor of the segment, 
   }
   {
     Tensor loss = net.loss();
-    K::update_add(net.parameters[3], K::ones({Deep::kWidth}));   // a bias, which no adjoint reads
+    K::update_add(net.parameters[3], K::ones({Deep::kWidth}));  // a bias, which no adjoint reads
     Tensors g = K::gradients(std::move(loss), net.parameters);
     CHECK(saved() > kAll);
   }
@@ -228,7 +232,7 @@ TEST_CASE("saved values stay where somebody else holds a tensor of the segment, 
 TEST_CASE("history that grows from step to step is warned about once, in words that name the way out", "[tape]") {
   int pipes[2];
   REQUIRE(pipe(pipes) == 0);
-  pid_t child = fork();   // the warning is said once in a process
+  pid_t child = fork();  // the warning is said once in a process
   if (child == 0) {
     dup2(pipes[1], 2);
     ::setenv("KASSETTE_LOG", "warning", 1);
@@ -242,7 +246,8 @@ TEST_CASE("history that grows from step to step is warned about once, in words t
   close(pipes[1]);
   std::string said(8192, '\0');
   std::size_t n = 0;
-  for (ssize_t got; n < said.size() && (got = read(pipes[0], &said[n], said.size() - n)) > 0;) n += static_cast<std::size_t>(got);
+  for (ssize_t got; n < said.size() && (got = read(pipes[0], &said[n], said.size() - n)) > 0;)
+    n += static_cast<std::size_t>(got);
   close(pipes[0]);
   int status = 0;
   waitpid(child, &status, 0);

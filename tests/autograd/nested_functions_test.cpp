@@ -29,7 +29,7 @@ namespace {
 Tensor vector64() { return K::placeholder({K::None}, K::None, "float64"); }
 Tensor f64(const Vec& v) { return K::constant(v, "float64"); }
 
-constexpr int kInline = 0, kDeferred = 80;   // steps that pad() adds: a function of more than 64 is one node of the tape
+constexpr int kInline = 0, kDeferred = 80;  // steps that pad() adds: a function of more than 64 is one node of the tape
 
 /// x in so many steps, to the bit where x has few digits.
 Tensor pad(Tensor x, int steps) {
@@ -96,7 +96,7 @@ TEST_CASE("a chain of 20000 functions is called, rewound and freed on a small st
   with_stack(kStack, [&] {
     Function f = chain(n, 0.999, 0.5);
     got = values(f({f64({1, 2})})[0]);
-    f = chain(n, 0.999, 0.5);   // what is freed here holds nothing but functions
+    f = chain(n, 0.999, 0.5);  // what is freed here holds nothing but functions
     Tensor x = vector64(), y = f({x})[0];
     Function g = K::function({x}, {K::gradients(y * y, {x})[0]});
     const Vec slope = values(g({f64({1, 2})})[0]);
@@ -122,14 +122,15 @@ TEST_CASE("functions of a chain that are all alive share what they call", "[nest
   }
   x = {};
   CHECK(kassette::totals().recorded - before.recorded < 400 * 80);
-  for (std::size_t i : {400u, 70u, 200u, 0u, 400u}) CHECK(values(all[i]({f64({2, 0})})[0]) == Vec{static_cast<double>(i) + 3, static_cast<double>(i) + 1});
+  for (std::size_t i : {400u, 70u, 200u, 0u, 400u})
+    CHECK(values(all[i]({f64({2, 0})})[0]) == Vec{static_cast<double>(i) + 3, static_cast<double>(i) + 1});
   all.clear();
   CHECK(kassette::totals().live_nodes == before.live_nodes);
 }
 
 TEST_CASE("derivatives of any order go through a nested function", "[nested]") {
   Tensor x = vector64();
-  Function inner = K::function({x}, {pad(x * x * x, kDeferred)});   // x^3
+  Function inner = K::function({x}, {pad(x * x * x, kDeferred)});  // x^3
   x = vector64();
   Function outer = K::function({x}, {inner({K::sin(x)})[0] + inner({x})[0]});
   x = vector64();
@@ -151,7 +152,7 @@ TEST_CASE("a nested function reads its variables at each call, and gradients rea
   for (int padding : {kInline, kDeferred}) {
     Tensor w = K::variable(3, "float64");
     Function inner = affine(w, padding);
-    Tensor x = vector64(), loss = K::sum(inner(inner({x}))[0]);   // x w^2 + w + 1
+    Tensor x = vector64(), loss = K::sum(inner(inner({x}))[0]);  // x w^2 + w + 1
     Function train = K::function({x}, {loss, K::gradients(loss, {w})[0]}, {{w, w - K::gradients(loss, {w})[0]}});
     Tensors o = train({{1, 2}});
     CHECK(number(o[0]) == 3 * 9 + 2 * 4);
@@ -176,7 +177,7 @@ TEST_CASE("what a nested function gives is computed once, whoever needs it first
   K::gradients(y, {x});
   Function f = K::function({x}, {y, g});
   CHECK(number(K::sum(f({{3, 4}})[0])) == 16);
-  CHECK(recorded() - before < 2 * there_and_back);   // backwards once more, forwards not
+  CHECK(recorded() - before < 2 * there_and_back);  // backwards once more, forwards not
 }
 
 TEST_CASE("an output of a nested function may be an input, be fed, and be differentiated with respect to", "[nested]") {
@@ -200,7 +201,9 @@ TEST_CASE("shapes of nested functions: as declared, more or less known, and of e
     Function inner = K::function({x}, {K::sum(pad(x, padding), 1), pad(K::reshape(x, {-1}), padding)});
     CHECK(inner({K::placeholder({4, 3}, K::None, "float64")})[0].shape() == kassette::Shape{4});
     CHECK(inner({K::placeholder({K::None, 3}, K::None, "float64")})[0].shape() == kassette::Shape{-1});
-    CHECK(error_of([&] { inner({K::placeholder({4, 2}, K::None, "float64")}); }) == "function: input 0 is (4, 2), declared (None, 3)");
+    CHECK(error_of([&] {
+            inner({K::placeholder({4, 2}, K::None, "float64")});
+          }) == "function: input 0 is (4, 2), declared (None, 3)");
     Tensor a = K::placeholder({K::None, 3}, K::None, "float64");
     Tensors parts = inner({a});
     Function outer = K::function({a}, {parts[0], K::gradients(parts[0] * parts[0], {a})[0], parts[1]});
@@ -216,7 +219,8 @@ TEST_CASE("shapes of nested functions: as declared, more or less known, and of e
   }
 }
 
-TEST_CASE("results that need no placeholder, inputs and outputs given twice are what they are in a small function", "[nested]") {
+TEST_CASE("results that need no placeholder, inputs and outputs given twice are what they are in a small function",
+          "[nested]") {
   for (int padding : {kInline, kDeferred}) {
     Tensor w = K::variable(2, "float64"), x = vector64(), y = vector64(), big = pad(x + y, padding);
     Function inner = K::function({x, y}, {big, x, big, pad(y * w, padding)});
@@ -229,7 +233,7 @@ TEST_CASE("results that need no placeholder, inputs and outputs given twice are 
     Function sums = K::function({x, y}, {big});
     Function product = K::function({x, y}, {pad(y * w, padding)});
     CHECK_FALSE(product({p, f64({5})})[0].symbolic());
-    Tensor s = sums({p, f64({5}) * w})[0];   // a value with history
+    Tensor s = sums({p, f64({5}) * w})[0];  // a value with history
     CHECK(s.symbolic());
     Function f = K::function({p}, {s, K::gradients(s * s, {w})[0]});
     CHECK(values(f({{1}})[0]) == Vec{11});
@@ -257,12 +261,14 @@ TEST_CASE("nested functions in control dependencies, in bodies and in symbolic s
     Tensor w = K::variable(2, "float64"), x = vector64();
     Function inner = affine(w, padding);
     Tensor after;
-    Function f = K::function([&](const Tensors& in) {
-      Tensor u = K::update(w, w * 10.0);
-      K::ControlDependencies wait({u});
-      after = inner({in[0]})[0];
-      return after;
-    }, x);
+    Function f = K::function(
+        [&](const Tensors& in) {
+          Tensor u = K::update(w, w * 10.0);
+          K::ControlDependencies wait({u});
+          after = inner({in[0]})[0];
+          return after;
+        },
+        x);
     CHECK(values(f({{1}})[0]) == Vec{21});
     CHECK(number(w) == 20);
     K::set_value(w, 2);
@@ -272,7 +278,8 @@ TEST_CASE("nested functions in control dependencies, in bodies and in symbolic s
     Tensor outside = inner({x})[0];
     Function captured = K::function({m, x}, {K::map_fn([&](const Tensor& row) { return row + outside; }, m)});
     CHECK(values(captured({{{1, 2}, {3, 4}}, {1, 1}})[0]) == Vec{4, 5, 6, 7});
-    Function slope = K::function({m}, {K::gradients(K::map_fn([&](const Tensor& row) { return inner({row})[0]; }, m), {w})[0]});
+    Function slope =
+        K::function({m}, {K::gradients(K::map_fn([&](const Tensor& row) { return inner({row})[0]; }, m), {w})[0]});
     CHECK(number(slope({{{1, 2}, {3, 4}}})[0]) == 10);
     Tensor constant = K::symbolic([&] { return inner({w * f64({3})})[0]; })();
     CHECK(values(K::function({}, {constant})({})[0]) == Vec{13});
@@ -282,18 +289,20 @@ TEST_CASE("nested functions in control dependencies, in bodies and in symbolic s
 TEST_CASE("loops and branches of a nested function are rewound to the second order", "[nested]") {
   for (int padding : {kInline, kDeferred}) {
     Tensor w = K::variable(0.5, "float64"), x = vector64();
-    Tensor product = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e * w; }, x, K::constant(1, "float64"));   // w^n x1 ... xn
-    Tensor chosen = K::switch_(K::sum(x) > 0.0, [&] { return product * w; }, [&] { return product; });
+    Tensor product = K::foldl([&](const Tensor& a, const Tensor& e) { return a * e * w; }, x,
+                              K::constant(1, "float64"));  // w^n x1 ... xn
+    Tensor chosen = K::switch_(
+        K::sum(x) > 0.0, [&] { return product * w; }, [&] { return product; });
     Function inner = K::function({x}, {pad(chosen, padding)});
     Tensor p = vector64(), y = inner({p * 2.0})[0];
     Tensor first = K::gradients(y, {w})[0];
     Function f = K::function({p}, {y, first, K::gradients(first, {w})[0], K::gradients(y, {p})[0]});
-    Tensors o = f({{1, 2, 3}});   // 48 w^4
+    Tensors o = f({{1, 2, 3}});  // 48 w^4
     CHECK(number(o[0]) == Approx(3));
     CHECK(number(o[1]) == Approx(24));
     CHECK(number(o[2]) == Approx(144));
     CHECK(values(o[3])[1] == Approx(1.5));
-    o = f({{-1, -2}});   // 8 w^2
+    o = f({{-1, -2}});  // 8 w^2
     CHECK(number(o[0]) == Approx(2));
     CHECK(number(o[1]) == Approx(8));
     CHECK(number(o[2]) == Approx(16));
@@ -315,7 +324,8 @@ TEST_CASE("errors of nested functions are those of the ops, at the call that the
   for (int padding : {kInline, kDeferred}) {
     Tensor x = vector64(), other = vector64();
     Function unfed = K::function({x}, {pad(x + other, padding)});
-    CHECK(error_of([&] { unfed({vector64()}); }) == "function: the placeholder (None,) is not fed; list it among the inputs of a K::function");
+    CHECK(error_of([&] { unfed({vector64()}); }) ==
+          "function: the placeholder (None,) is not fed; list it among the inputs of a K::function");
     Function fails = K::function({x}, {pad(K::reshape(x, {2, 2}), padding)});
     Function outer = K::function({x}, {fails({x})[0]});
     CHECK(error_of([&] { outer({{1, 2, 3}}); }) == error_of([&] { K::reshape(f64({1, 2, 3}), {2, 2}); }));

@@ -47,7 +47,9 @@ class Program {
 
  private:
   int pick(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
-  const Tensor& one_of(const std::vector<Tensor>& values) { return values[static_cast<std::size_t>(pick(static_cast<int>(values.size())))]; }
+  const Tensor& one_of(const std::vector<Tensor>& values) {
+    return values[static_cast<std::size_t>(pick(static_cast<int>(values.size())))];
+  }
 
   Tensor loss(std::vector<Tensor> values) {
     for (int n = 2 + pick(4); n > 0; --n) values.push_back(op(values));
@@ -92,13 +94,16 @@ class Program {
 };
 
 void check_programs(unsigned from, unsigned to, int rows, int columns) {
-  auto matrix = [&](unsigned seed) { return K::eval(K::random_uniform({rows, columns}, -0.8, 0.8, "float64", static_cast<int>(seed))); };
+  auto matrix = [&](unsigned seed) {
+    return K::eval(K::random_uniform({rows, columns}, -0.8, 0.8, "float64", static_cast<int>(seed)));
+  };
   for (unsigned seed = from; seed < to; ++seed) {
     const int order = 1 + static_cast<int>(seed % 3);
     const Tensor at_w = matrix(2 * seed + 1), at_v = matrix(2 * seed + 2);
     Program eagerly(seed, rows, columns), recorded(seed, rows, columns);
     const Tensors eager = eagerly.run(K::variable(at_w, "float64"), K::variable(at_v, "float64"), order);
-    Tensor w = K::placeholder({rows, columns}, K::None, "float64"), v = K::placeholder({rows, columns}, K::None, "float64");
+    Tensor w = K::placeholder({rows, columns}, K::None, "float64"),
+           v = K::placeholder({rows, columns}, K::None, "float64");
     const Tensors symbolic = recorded.run(w, v, order);
     INFO("program " << seed << ": " << eagerly.ops());
     REQUIRE(eager.size() == symbolic.size());
@@ -110,15 +115,20 @@ void check_programs(unsigned from, unsigned to, int rows, int columns) {
     const Tensors replayed = K::function({w, v}, wanted)({at_w, at_v});
     std::int64_t next = 0;
     for (std::int64_t i = 0; i < eager.size(); ++i)
-      if (eager[i].defined() && symbolic[i].defined()) check_close(values(eager[i]), values(replayed[next++]), 1e-9, 1e-9);
+      if (eager[i].defined() && symbolic[i].defined())
+        check_close(values(eager[i]), values(replayed[next++]), 1e-9, 1e-9);
   }
 }
 
 }  // namespace
 
-TEST_CASE("gradients of gradients of random programs are those of recorded passes", "[gradients][nested]") { check_programs(0, 400, 4, 6); }
+TEST_CASE("gradients of gradients of random programs are those of recorded passes", "[gradients][nested]") {
+  check_programs(0, 400, 4, 6);
+}
 
-TEST_CASE("the same with matrices whose products and sums are put off", "[gradients][nested]") { check_programs(400, 430, 64, 80); }
+TEST_CASE("the same with matrices whose products and sums are put off", "[gradients][nested]") {
+  check_programs(400, 430, 64, 80);
+}
 
 TEST_CASE("a branch that is made of gradients of a loop's gradients has its own gradient", "[gradients][loops]") {
   // y = ((w x_1 + x_1) w + x_2) w + ... is a polynomial of w, elementwise: what a branch does with it a plain program does as well.
@@ -129,12 +139,17 @@ TEST_CASE("a branch that is made of gradients of a loop's gradients has its own 
     return K::sum(K::sin(K::gradients(K::sum(K::square(g)), {w})[0]));
   };
   auto in_a_branch = [&](const Tensor& x, const Tensor& w) {
-    return K::switch_(K::sum(K::abs(x)) > 0.0, [&] { return made_of_gradients(x, w); }, [&] { return K::sum(w); });
+    return K::switch_(
+        K::sum(K::abs(x)) > 0.0, [&] { return made_of_gradients(x, w); }, [&] { return K::sum(w); });
   };
   auto in_a_loop = [&](const Tensor& x, const Tensor& w) {
     return K::sum(K::map_fn([&](const Tensor& e) { return in_a_branch(x * e, w); }, K::sum(x, 1) * 0.0 + 1.0)) / 3.0;
   };
-  const auto expected = differences([&](const std::vector<double>& at) { return number(made_of_gradients(f64(xs, {3, 2}), var64(at, {2}))); }, ws);
+  const auto expected = differences(
+      [&](const std::vector<double>& at) {
+        return number(made_of_gradients(f64(xs, {3, 2}), var64(at, {2})));
+      },
+      ws);
   Tensor x = K::placeholder({3, 2}, K::None, "float64"), w = K::placeholder({2}, K::None, "float64");
   for (const Tensor& loss : {in_a_branch(x, w), in_a_loop(x, w)}) {
     auto f = K::function({x, w}, {K::gradients(loss, {w})[0]});

@@ -28,7 +28,8 @@ const OpDef& negative() { return kassette::unary_row<kassette::Negative>(); }
 /// A program whose first `n_feeds` slots are fed.
 Program feeds(int n_feeds) {
   Program p;
-  for (int i = 0; i < n_feeds; ++i) p.feeds.push_back({p.n_slots++, kassette::TensorSpec(kassette::float32, {4}), kassette::cpu, {}, false, {}});
+  for (int i = 0; i < n_feeds; ++i)
+    p.feeds.push_back({p.n_slots++, kassette::TensorSpec(kassette::float32, {4}), kassette::cpu, {}, false, {}});
   return p;
 }
 
@@ -83,10 +84,11 @@ TEST_CASE("reads_shape: by the op, and of a step of which the shape alone is nee
 
 TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody reads nothing", "[passes]") {
   Program p = feeds(2);
-  const int a = append(p, negative(), {0}), like = append(p, negative(), {a}), wide = append(p, kassette::broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
+  const int a = append(p, negative(), {0}), like = append(p, negative(), {a}),
+            wide = append(p, kassette::broadcast_like_op, {1, like}), unused = append(p, add(), {wide, a});
   set_outputs(p, {wide});
   find_needs(p);
-  CHECK(p.step(0).need == kassette::kShape);   // of a shape only, through the shape of `like`
+  CHECK(p.step(0).need == kassette::kShape);  // of a shape only, through the shape of `like`
   CHECK(p.step(1).need == kassette::kShape);
   CHECK(p.step(2).need == kassette::kValue);
   CHECK(p.step(3).need == kassette::kNothing);
@@ -95,8 +97,9 @@ TEST_CASE("find_needs: what only shapes are read of needs no value, what nobody 
 
 TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come last", "[passes]") {
   Program p = feeds(1);
-  const int step = append(p, negative(), {0}), both = append(p, add(), {0, 0}), next = append(p, add(), {step, both}), out = append(p, negative(), {both});
-  append(p, add(), {out, out});   // nobody reads it
+  const int step = append(p, negative(), {0}), both = append(p, add(), {0, 0}), next = append(p, add(), {step, both}),
+            out = append(p, negative(), {both});
+  append(p, add(), {out, out});  // nobody reads it
   set_outputs(p, {out});
   p.effects.push_back({{}, next, Effect::kSet, "update"});
   p.root[static_cast<std::size_t>(next)] = 1;
@@ -106,13 +109,15 @@ TEST_CASE("find_tail: steps that nothing needs go, those of updates alone come l
   CHECK(p.first_tail == 2);
 }
 
-TEST_CASE("find_deaths: a slot dies with its last reader, its value with the last that reads more than the shape", "[passes]") {
+TEST_CASE("find_deaths: a slot dies with its last reader, its value with the last that reads more than the shape",
+          "[passes]") {
   Program p = feeds(2);
-  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}), c = append(p, kassette::broadcast_like_op, {b, a});
+  const int a = append(p, negative(), {0}), b = append(p, add(), {a, 1}),
+            c = append(p, kassette::broadcast_like_op, {b, a});
   append(p, kassette::sum_op, {c});
   set_outputs(p, {c});
   const auto sum = static_cast<std::size_t>(c + 1);
-  p.root[sum] = 1;   // needed, and then no root
+  p.root[sum] = 1;  // needed, and then no root
   find_needs(p);
   p.root[sum] = 0;
   find_last_uses(p);
@@ -121,7 +126,7 @@ TEST_CASE("find_deaths: a slot dies with its last reader, its value with the las
   CHECK(dying(p, p.step(1).dead, p.step(1).n_dead) == Slots{1});
   CHECK(dying(p, p.step(1).spent, p.step(1).n_spent) == Slots{1, a});
   CHECK(dying(p, p.step(2).dead, p.step(2).n_dead) == Slots{a, b});
-  CHECK(dying(p, p.step(3).dead, p.step(3).n_dead) == Slots{c + 1});   // c is an output, and nobody reads the sum
+  CHECK(dying(p, p.step(3).dead, p.step(3).n_dead) == Slots{c + 1});  // c is an output, and nobody reads the sum
 }
 
 TEST_CASE("find_in_place: a set goes into its variable where no later step reads what was there", "[passes]") {
@@ -146,20 +151,21 @@ TEST_CASE("find_in_place: a set goes into its variable where no later step reads
     CHECK(p.first_tail == 0);
     CHECK(p.effects[0].step == (read_later ? -1 : 0));
     CHECK(p.effects[0].current == (read_later ? -1 : 0));
-    CHECK(p.effects[1].step == -1);   // no step reads w, so that none may write into it
+    CHECK(p.effects[1].step == -1);  // no step reads w, so that none may write into it
   }
 }
 
 TEST_CASE("find_splats: a repeated number stays one where elementwise steps alone read it", "[passes]") {
   Program p = feeds(2);
-  const int one = append(p, kassette::broadcast_like_op, {0, 1}), two = append(p, kassette::broadcast_like_op, {0, 1}), three = append(p, kassette::broadcast_like_op, {0, 1});
+  const int one = append(p, kassette::broadcast_like_op, {0, 1}), two = append(p, kassette::broadcast_like_op, {0, 1}),
+            three = append(p, kassette::broadcast_like_op, {0, 1});
   const int sum = append(p, kassette::sum_op, {two}), product = append(p, add(), {one, 1});
   set_outputs(p, {sum, product, three});
   find_needs(p);
   find_splats(p);
   CHECK(p.step(0).splat);
-  CHECK_FALSE(p.step(1).splat);   // a sum reads it
-  CHECK_FALSE(p.step(2).splat);   // the caller gets it
+  CHECK_FALSE(p.step(1).splat);  // a sum reads it
+  CHECK_FALSE(p.step(2).splat);  // the caller gets it
 }
 
 TEST_CASE("find_reach: through adjoints, and not through shapes", "[passes]") {
@@ -184,7 +190,7 @@ class Nothing final : public kassette::Procedure {
 
 int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std::initializer_list<int> ins) {
   const int out = append(p, kassette::call_op, ins);
-  ++p.n_slots;   // room for a tape
+  ++p.n_slots;  // room for a tape
   p.steps.back().attrs = {kassette::ListAttrs{1}, procedure};
   p.first_tail = static_cast<int>(p.steps.size());
   return out;
@@ -194,7 +200,8 @@ int append_call(Program& p, const kassette::Ref<kassette::Extra>& procedure, std
 
 TEST_CASE("find_tapes: bodies that nobody rewinds keep no tape", "[passes]") {
   Program p = feeds(2);
-  const kassette::Ref<kassette::Extra> body = kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
+  const kassette::Ref<kassette::Extra> body =
+      kassette::Ref<kassette::Extra>(kassette::Ref<Nothing>::adopt(new Nothing).get());
   append_call(p, body, {0, 1});
   set_outputs(p, {2});
   find_residuals(p);

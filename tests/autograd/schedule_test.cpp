@@ -16,7 +16,7 @@ using namespace kassette::test;
 
 namespace {
 
-constexpr int kUnits = 80;   // rows that chains take
+constexpr int kUnits = 80;  // rows that chains take
 
 /// A cell with slices between its elementwise ops, and a loss that all of it enters.
 struct Recurrent {
@@ -24,7 +24,8 @@ struct Recurrent {
   Tensor loss(const Tensor& x) const {
     auto step = [&](const Tensor& in, const Tensors& states) {
       Tensor z = K::dot(states[0], w);
-      Tensor a = z(kassette::all, kassette::slice(0, kUnits)), b = z(kassette::all, kassette::slice(kUnits, 2 * kUnits));
+      Tensor a = z(kassette::all, kassette::slice(0, kUnits)),
+             b = z(kassette::all, kassette::slice(kUnits, 2 * kUnits));
       Tensor h = K::sigmoid(a + in) * K::tanh(b - in) + 0.5 * states[0];
       return K::Step{h, {h}};
     };
@@ -40,7 +41,8 @@ std::vector<std::vector<double>> all_values(const Tensors& list) {
 
 }  // namespace
 
-TEST_CASE("calls with other batches, lengths and orders in between give what the first call gave", "[loops][function]") {
+TEST_CASE("calls with other batches, lengths and orders in between give what the first call gave",
+          "[loops][function]") {
   Recurrent r;
   Tensor x = K::placeholder({K::None, K::None, kUnits}, K::None, "float64");
   auto f = K::function({x}, {r.loss(x), K::gradients(r.loss(x), {r.w})[0]});
@@ -53,7 +55,8 @@ TEST_CASE("calls with other batches, lengths and orders in between give what the
     for (int steps : {1, 2, 7}) {
       Tensor in = K::eval(K::random_uniform({batch, steps, kUnits}, -1, 1, "float64"));
       Tensor loss = r.loss(in);
-      std::vector<std::vector<double>> eager = all_values({loss, K::gradients(loss, {r.w})[0]}), replayed = all_values(f({in}));
+      std::vector<std::vector<double>> eager = all_values({loss, K::gradients(loss, {r.w})[0]}),
+                                       replayed = all_values(f({in}));
       for (std::size_t i = 0; i < eager.size(); ++i) check_close(replayed[i], eager[i], 1e-10, 1e-10);
       cases.push_back({in, replayed});
     }
@@ -74,12 +77,14 @@ TEST_CASE("calls with other batches, lengths and orders in between give what the
   CHECK((same[0] && same[1]));
 }
 
-TEST_CASE("after a call that failed in a loop, and after its variable has changed, the next is as it was", "[loops][function]") {
+TEST_CASE("after a call that failed in a loop, and after its variable has changed, the next is as it was",
+          "[loops][function]") {
   Tensor table = K::variable(K::random_uniform({5, kUnits}, -1, 1, "float64"), "float64");
   Tensor ids = K::placeholder({K::None, 3}, K::None, "int32"), start = K::constant(0, "float64", {3, kUnits});
   auto step = [&](const Tensor& sum, const Tensor& id) { return K::tanh(sum * 0.5 + K::gather(table, id)); };
   auto f = K::function({ids}, {K::foldl(step, ids, start)});
-  Tensor good = K::constant({{0, 1, 2}, {3, 4, 0}, {2, 2, 1}}, "int32"), bad = K::constant({{0, 1, 2}, {3, 4, 5}, {2, 2, 1}}, "int32");
+  Tensor good = K::constant({{0, 1, 2}, {3, 4, 0}, {2, 2, 1}}, "int32"),
+         bad = K::constant({{0, 1, 2}, {3, 4, 5}, {2, 2, 1}}, "int32");
   const auto expected = all_values(f({good})), eager = all_values({K::foldl(step, good, start)});
   check_close(expected[0], eager[0], 1e-12, 1e-12);
   try {

@@ -61,7 +61,9 @@ std::vector<std::string> ops_of(const kassette::Program& p) {
 
 struct Perceptron {
   Tensor w = var64(numbers(12, 1), {3, 4}), b = var64(numbers(4, 2), {4}), v = var64(numbers(8, 3), {4, 2});
-  Tensor loss(const Tensor& x, const Tensor& y) const { return K::mean(K::square(K::dot(K::tanh(K::dot(x, w) + b), v) - y)); }
+  Tensor loss(const Tensor& x, const Tensor& y) const {
+    return K::mean(K::square(K::dot(K::tanh(K::dot(x, w) + b), v) - y));
+  }
   Tensors gradients(const Tensor& x, const Tensor& y) const { return K::gradients(loss(x, y), {w, b, v}); }
   Ref<Plan> plan(std::int64_t batch) const {
     Plan::Request request;
@@ -80,7 +82,7 @@ TEST_CASE("a program for known shapes is that of a function that knew them", "[s
   const kassette::Program special = specialise(any->program(), shapes);
   std::vector<std::string> ops = ops_of(special), expected = ops_of(specialise(known->program(), shapes));
   const auto spread = std::find(ops.begin(), ops.end(), "spread");
-  CHECK(spread == ops.begin());   // not between the difference and its product with that
+  CHECK(spread == ops.begin());  // not between the difference and its product with that
   std::sort(ops.begin(), ops.end()), std::sort(expected.begin(), expected.end());
   CHECK(ops == expected);
   CHECK(special.steps.size() < any->program().steps.size());
@@ -101,7 +103,7 @@ TEST_CASE("a plan for shapes is there from the second call on, and the last four
   for (std::int64_t batch : {3, 4, 5}) CHECK_FALSE(find(batch));
   CHECK(find(2) == two);
   for (std::int64_t batch : {6, 7, 8, 9}) CHECK_FALSE(find(batch));
-  CHECK_FALSE(find(2));   // that plan went, and the next one waits for twice as many calls
+  CHECK_FALSE(find(2));  // that plan went, and the next one waits for twice as many calls
   CHECK_FALSE(find(2));
   CHECK_FALSE(find(2));
   const Ref<Plan> again = find(2);
@@ -126,7 +128,8 @@ TEST_CASE("arguments of another dtype or an undefined one are other arguments", 
 
 TEST_CASE("a function gives the same bits at every call, for any shape", "[shaped_plans]") {
   const Perceptron net;
-  const Tensor x = K::placeholder({K::None, 3}, K::None, "float64"), y = K::placeholder({K::None, 2}, K::None, "float64");
+  const Tensor x = K::placeholder({K::None, 3}, K::None, "float64"),
+               y = K::placeholder({K::None, 2}, K::None, "float64");
   const Function f = K::function({x, y}, net.gradients(x, y));
   for (int round = 0; round < 4; ++round)
     for (std::int64_t batch : {1, 2, 5, 1, 7, 64, 0, 5}) {
@@ -134,7 +137,8 @@ TEST_CASE("a function gives the same bits at every call, for any shape", "[shape
       const Tensors got = f(in), expected = net.gradients(in[0], in[1]);
       for (std::int64_t i = 0; i < got.size(); ++i) {
         const Numbers a = values(got[i]), b = values(expected[i]);
-        CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double p, double q) { return p == q || (p != p && q != q); }));
+        CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                         [](double p, double q) { return p == q || (p != p && q != q); }));
       }
     }
 }
@@ -146,7 +150,8 @@ TEST_CASE("a size that is a value is read at every call", "[shaped_plans]") {
   const Tensor in = f64({1, 2, 3, 4, 5, 6}, {6});
   for (int round = 0; round < 3; ++round) {
     CHECK(values(f({in, K::constant({2, 3}, "int64")})[0]) == Numbers{17, 29, 45});
-    CHECK(values(f({in, K::constant({2, 3}, "int64")})[1]) == Numbers{4 * 1 * 17, 4 * 2 * 29, 4 * 3 * 45, 4 * 4 * 17, 4 * 5 * 29, 4 * 6 * 45});
+    CHECK(values(f({in, K::constant({2, 3}, "int64")})[1]) ==
+          Numbers{4 * 1 * 17, 4 * 2 * 29, 4 * 3 * 45, 4 * 4 * 17, 4 * 5 * 29, 4 * 6 * 45});
     CHECK(values(f({in, K::constant({3, 2}, "int64")})[0]) == Numbers{35, 56});
     CHECK(values(f({in, K::constant({1, 6}, "int64")})[0]) == Numbers{1, 4, 9, 16, 25, 36});
   }
@@ -179,7 +184,9 @@ TEST_CASE("what is an alias in a function for one shape keeps its value when the
   const Tensor v = var64({1, 2, 3, 4, 5, 6}, {2, 3}), w = var64({6, 5, 4, 3, 2, 1}, {2, 3});
   const Tensor rows = K::placeholder({K::None, 3}, K::None, "float64");
   const Tensor before = K::reshape(v, {2, 3}), like = K::maximum(rows * 0.0, v);
-  auto steps = K::symbolic([&] { return Tensors{K::update_add(v, K::reshape(w, {2, 3})), K::update(w, K::identity(before))}; });
+  auto steps = K::symbolic([&] {
+    return Tensors{K::update_add(v, K::reshape(w, {2, 3})), K::update(w, K::identity(before))};
+  });
   const Function f = K::function({rows}, {before, K::identity(w), like}, steps());
   Numbers a{1, 2, 3, 4, 5, 6}, b{6, 5, 4, 3, 2, 1};
   std::vector<Tensors> held;
@@ -203,7 +210,8 @@ TEST_CASE("errors are those of the first call", "[shaped_plans]") {
   const Tensor x = K::placeholder({K::None, K::None}), y = K::placeholder({K::None, K::None});
   const Function f = K::function({x, y}, {K::dot(x, y)});
   const Tensors bad{K::ones({2, 3}), K::ones({4, 5})};
-  for (int k = 0; k < 6; ++k) CHECK(error_of([&] { f(bad); }) == "dot: (2, 3) x (4, 5): inner dimensions differ, 3 against 4");
+  for (int k = 0; k < 6; ++k)
+    CHECK(error_of([&] { f(bad); }) == "dot: (2, 3) x (4, 5): inner dimensions differ, 3 against 4");
   CHECK(values(f({K::ones({2, 3}), K::ones({3, 1})})[0]) == Numbers{3, 3});
 }
 
@@ -221,12 +229,13 @@ TEST_CASE("functions in functions and loops in them, over batches of any size", 
   const Tensor x = K::placeholder({K::None, 3}, K::None, "float64"), w = var64(numbers(9, 3), {3, 3});
   auto body = [&](const Tensor& in) {
     Tensor h = in;
-    for (int i = 0; i < 40; ++i) h = K::tanh(K::dot(h, w) + h);   // large enough to be a step of its own
+    for (int i = 0; i < 40; ++i) h = K::tanh(K::dot(h, w) + h);  // large enough to be a step of its own
     return h;
   };
   const Function inner = K::function({x}, {body(x)});
   auto outer = [&](const Tensor& in, const Tensor& h) {
-    return K::foldl([](const Tensor& a, const Tensor& e) { return a * 0.5 + K::sum(e * e); }, h * in, K::constant(0.0, "float64"));
+    return K::foldl([](const Tensor& a, const Tensor& e) { return a * 0.5 + K::sum(e * e); }, h * in,
+                    K::constant(0.0, "float64"));
   };
   const Tensor y = K::placeholder({K::None, 3}, K::None, "float64"), value = outer(y, inner({y})[0]);
   const Function f = K::function({y}, {value, K::gradients(value, {w})[0]});
@@ -241,7 +250,8 @@ TEST_CASE("functions in functions and loops in them, over batches of any size", 
 
 TEST_CASE("threads call one function with shapes of their own", "[shaped_plans]") {
   const Perceptron net;
-  const Tensor x = K::placeholder({K::None, 3}, K::None, "float64"), y = K::placeholder({K::None, 2}, K::None, "float64");
+  const Tensor x = K::placeholder({K::None, 3}, K::None, "float64"),
+               y = K::placeholder({K::None, 2}, K::None, "float64");
   const Function f = K::function({x, y}, net.gradients(x, y));
   std::vector<std::thread> threads;
   std::vector<char> same(6, 0);

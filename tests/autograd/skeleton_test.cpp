@@ -74,7 +74,8 @@ TEST_CASE("updates of a function read the entry snapshot; adds accumulate, the l
   K::update_add(a, 1.0);
   CHECK(number(a) == 7);
   // Pairs and ops of one variable in the order of the list, too.
-  Tensor more = K::symbolic([&] { return K::update_add(a, 1.0); })(), less = K::symbolic([&] { return K::update_sub(a, 2.0); })();
+  Tensor more = K::symbolic([&] { return K::update_add(a, 1.0); })(),
+         less = K::symbolic([&] { return K::update_sub(a, 2.0); })();
   K::function({}, {}, {{a, 50.0}, more, less})({});
   CHECK(number(a) == 49);
   K::function({}, {}, {more, {a, 30.0}, less})({});

@@ -54,14 +54,15 @@ TEST_CASE("numbers and whole tensors add up to a cotangent in any order, whoever
   Tensor x = K::variable(start), y = x * 1.0;
   const auto numbers = [&] { return K::sum(y); };
   const auto whole = [&] { return K::sum(y * w); };
-  const auto product = [&] { return K::sum(K::dot(y, K::transpose(w))); };   // column sums of w
+  const auto product = [&] { return K::sum(K::dot(y, K::transpose(w))); };  // column sums of w
   const List of_whole = values(w), of_product{-3, 3, -3, -3, 3, -3};
   for (int order = 0; order < 27; ++order) {
     Tensor loss = K::constant(0);
     List expected(6, 0);
     for (int k = 0, rest = order; k < 3; ++k, rest /= 3) {
       loss = loss + (rest % 3 == 0 ? numbers() : rest % 3 == 1 ? whole() : product());
-      for (std::size_t i = 0; i < 6; ++i) expected[i] += rest % 3 == 0 ? 1 : rest % 3 == 1 ? of_whole[i] : of_product[i];
+      for (std::size_t i = 0; i < 6; ++i)
+        expected[i] += rest % 3 == 0 ? 1 : rest % 3 == 1 ? of_whole[i] : of_product[i];
     }
     const Tensors g = K::gradients(loss, {x, y});
     CHECK(values(g[0]) == expected);
@@ -85,7 +86,8 @@ TEST_CASE("the factor of a sum is its gradient, whatever becomes of it", "[tape]
 
 TEST_CASE("the gradient of a sum takes no memory for the number that is repeated", "[tape]") {
   constexpr int kSize = 100000, kBytes = 4 * kSize;
-  Tensor x = K::variable(K::ones({kSize})), w = K::ones({kSize}), products = K::sum(x * w), squares = K::sum(K::square(x));
+  Tensor x = K::variable(K::ones({kSize})), w = K::ones({kSize}), products = K::sum(x * w),
+         squares = K::sum(K::square(x));
   auto peak_of = [&](const Tensor& loss) {
     std::int64_t live = kassette::memory_stats().live;
     kassette::reset_peak_memory();
@@ -104,7 +106,9 @@ TEST_CASE("a pass with one number for a cotangent has the bits of a plan, to sec
       [](const Tensor& x) { return K::mean(K::tanh(-x) * 3.0) + K::sum(x * x) * 0.1; },
       [](const Tensor& x) { return K::sum(K::relu(x) + K::abs(x) / 7.0); },
       [](const Tensor& x) { return K::mean(K::maximum(x, 0.2) * K::clip(x, -1, 1)); },
-      [](const Tensor& x) { return K::sum(K::exp(x * 0.1), {0, 1}, true) * K::constant({{0.7}}); },
+      [](const Tensor& x) {
+        return K::sum(K::exp(x * 0.1), {0, 1}, true) * K::constant({{0.7}});
+      },
   };
   for (const Loss& loss : losses) {
     Tensor x = K::variable(x_values());

@@ -31,7 +31,8 @@ Tensor constant(const Vec& v, const Shape& shape) { return K::constant(v, "float
 /// Numbers in (-0.5, 0.5).
 Vec some(std::size_t n, int salt) {
   Vec v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = std::fmod(0.754877 * static_cast<double>(i + 1) + 0.569840 * salt, 1) - 0.5;
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = std::fmod(0.754877 * static_cast<double>(i + 1) + 0.569840 * salt, 1) - 0.5;
   return v;
 }
 
@@ -69,8 +70,11 @@ TEST_CASE("a gradient penalty is differentiated, though the first loss was a tem
     return K::sum(K::square(gx)) + K::sum(K::tanh(K::dot(x, w)));
   };
   Tensor w = variable(w0, {3, 2});
-  close(K::gradients(penalised(w), {w})[0],
-        differences([&](const Vec& v) { return number(penalised(variable(v, {3, 2}))); }, w0, {3, 2}));
+  close(K::gradients(penalised(w), {w})[0], differences(
+                                                [&](const Vec& v) {
+                                                  return number(penalised(variable(v, {3, 2})));
+                                                },
+                                                w0, {3, 2}));
 }
 
 TEST_CASE("a function over an eager segment with a backward in it reads the variable of the call", "[tape]") {
@@ -106,7 +110,8 @@ TEST_CASE("an update between forward and backward leaves the gradient of what ra
 
 TEST_CASE("an op reads one variable twice, or several variables, small and large", "[tape]") {
   for (int n : {2, 1000}) {
-    Tensor w = K::variable(3.0 * K::ones({n})), v = K::variable(5.0 * K::ones({n})), yes = K::variable(K::ones({n}, "bool"));
+    Tensor w = K::variable(3.0 * K::ones({n})), v = K::variable(5.0 * K::ones({n})),
+           yes = K::variable(K::ones({n}, "bool"));
     auto first = [](const Tensor& x) { return x.to_vector<float>()[0]; };
     CHECK(first(w + w) == 6);
     CHECK(first(w * v) == 15);
@@ -116,12 +121,13 @@ TEST_CASE("an op reads one variable twice, or several variables, small and large
     Tensors g = K::gradients(K::sum(w * w * v + w), {w, v});
     CHECK(first(g[0]) == 31);
     CHECK(first(g[1]) == 9);
-    K::update(w, v);   // nobody still has its lock
+    K::update(w, v);  // nobody still has its lock
     CHECK(first(w) == 5);
   }
 }
 
-TEST_CASE("gradients reach intermediate tensors; what the loss does not need has none; a constant is refused", "[tape]") {
+TEST_CASE("gradients reach intermediate tensors; what the loss does not need has none; a constant is refused",
+          "[tape]") {
   Tensor u = K::variable(5, "float64");
   Tensor e = K::exp(u * 0.1);
   Tensors g = K::gradients(e * e * u, {e, K::stop_gradient(u), u});
@@ -129,13 +135,16 @@ TEST_CASE("gradients reach intermediate tensors; what the loss does not need has
   CHECK_FALSE(g[1].defined());
   CHECK(number(g[2]) == Approx(std::exp(1.0) * (1 + 0.2 * 5)));
   CHECK_FALSE(K::gradients(e, {K::variable(1, "float64")})[0].defined());
-  CHECK(error_of([&] { K::gradients(e, {K::constant(1, "float64")}); }) ==
-        "gradients: variable 0 of shape () was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+  CHECK(
+      error_of([&] { K::gradients(e, {K::constant(1, "float64")}); }) ==
+      "gradients: variable 0 of shape () was not recorded (it is a constant); make it a K::variable or a K::placeholder");
 }
 
 TEST_CASE("a model on unknown rows has static shapes, and first and second gradients at every size", "[tape]") {
   Tensor w = variable(w0, {3, 2}), b = variable({0.1, -0.2}, {2}), x = K::placeholder({K::None, 3}, K::None, "float64");
-  auto model = [&](const Tensor& in, const Tensor& weights) { return K::mean(K::square(K::tanh(K::dot(in, weights) + b))); };
+  auto model = [&](const Tensor& in, const Tensor& weights) {
+    return K::mean(K::square(K::tanh(K::dot(in, weights) + b)));
+  };
   Tensor y = K::tanh(K::dot(x, w) + b), loss = K::mean(K::square(y));
   Tensors g = K::gradients(loss, {w, b, x});
   Tensor gg = K::gradients(K::sum(K::square(g[0])) + K::sum(K::square(g[2])), {w})[0];
@@ -146,7 +155,11 @@ TEST_CASE("a model on unknown rows has static shapes, and first and second gradi
   for (std::int64_t n : {1, 2, 5}) {
     Vec rows = some(static_cast<std::size_t>(3 * n), static_cast<int>(20 + n));
     Tensors o = f({constant(rows, {n, 3})});
-    close(o[0], differences([&](const Vec& v) { return number(model(constant(rows, {n, 3}), variable(v, {3, 2}))); }, w0, {3, 2}));
+    close(o[0], differences(
+                    [&](const Vec& v) {
+                      return number(model(constant(rows, {n, 3}), variable(v, {3, 2})));
+                    },
+                    w0, {3, 2}));
     auto penalty = [&](const Vec& v) {
       Tensor u = variable(v, {3, 2}), in = variable(rows, {n, 3});
       Tensors d = K::gradients(model(in, u), {u, in});
@@ -184,8 +197,9 @@ TEST_CASE("shapes that depend on values are right at replay, and so are gradient
 
 TEST_CASE("SGD with momentum, a moving mean and a metric, as Keras writes them, follow the formulas", "[tape]") {
   Vec y0 = some(4, 7), w1 = some(3, 5);
-  Tensor w = variable(w1, {3, 1}), it = K::variable(0, "float64"), lr = K::variable(0.1, "float64"), mom = K::variable(0.9, "float64"),
-         m = variable({0, 0, 0}, {3, 1}), total = K::variable(0, "float64"), count = K::variable(0, "float64"), mm = K::variable(0, "float64");
+  Tensor w = variable(w1, {3, 1}), it = K::variable(0, "float64"), lr = K::variable(0.1, "float64"),
+         mom = K::variable(0.9, "float64"), m = variable({0, 0, 0}, {3, 1}), total = K::variable(0, "float64"),
+         count = K::variable(0, "float64"), mm = K::variable(0, "float64");
   Tensor x = K::placeholder({K::None, 3}, K::None, "float64"), y = K::placeholder({K::None, 1}, K::None, "float64");
   Tensor loss, result;
   Tensors updates;
@@ -198,7 +212,8 @@ TEST_CASE("SGD with momentum, a moving mean and a metric, as Keras writes them, 
     Tensor v = mom * m - lr * g;
     updates.push_back(K::update(m, v));
     updates.push_back(K::update(w, w + v));
-    Tensors metric{K::update_add(total, K::sum(K::square(pred - y))), K::update_add(count, K::cast(K::size(pred), "float64"))};
+    Tensors metric{K::update_add(total, K::sum(K::square(pred - y))),
+                   K::update_add(count, K::cast(K::size(pred), "float64"))};
     for (const Tensor& u : metric) updates.push_back(u);
     auto after = K::control_dependencies(metric);
     result = K::identity(total / count);
@@ -228,7 +243,7 @@ TEST_CASE("SGD with momentum, a moving mean and a metric, as Keras writes them, 
       ww[j] += velocity[j];
     }
     CHECK(number(o[0]) == Approx(l / 4));
-    CHECK(number(o[1]) == Approx(sum / n));   // the metric reads after its own updates, in the same call
+    CHECK(number(o[1]) == Approx(sum / n));  // the metric reads after its own updates, in the same call
   }
   close(w, constant(ww, {3, 1}), 1e-12);
   CHECK(number(it) == 3);
@@ -251,7 +266,8 @@ TEST_CASE("an update is made once: at once when eager, by the function when reco
 }
 
 TEST_CASE("a call that throws leaves every variable as it was", "[tape]") {
-  Tensor a = K::variable(1, "float64"), b = K::variable({1, 2}, "float64"), x = K::placeholder({K::None}, K::None, "float64");
+  Tensor a = K::variable(1, "float64"), b = K::variable({1, 2}, "float64"),
+         x = K::placeholder({K::None}, K::None, "float64");
   Tensor i = K::placeholder({}, K::None, "int32");
   auto f = K::function({x, i}, {K::gather(x, i)}, {{a, a + 1.0}, {b, b * K::sum(x)}});
   f({{1, 2, 3}, 1});
@@ -401,7 +417,7 @@ TEST_CASE("gradients by an empty tensor, of each order, are those of a tensor wi
       Tensor g = K::gradients(x * factor, {x})[0];
       CHECK(g.shape() == shape);
       CHECK(K::function({}, {g})({})[0].shape() == shape);
-      CHECK(K::gradients(g, {x})[0].defined() == (factor.shape() == shape));   // None of what is linear
+      CHECK(K::gradients(g, {x})[0].defined() == (factor.shape() == shape));  // None of what is linear
     }
     Tensor g = K::gradients(p * 2.0, {p})[0];
     CHECK(K::function({p}, {g})({K::eval(x)})[0].shape() == shape);

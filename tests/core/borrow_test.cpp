@@ -1,5 +1,5 @@
 // tests/core/borrow_test.cpp - tensors over memory of somebody else.
-#include "core/storage.h"   // first: its names are not shadowed by those of borrow.h, which is an error here
+#include "core/storage.h"  // first: its names are not shadowed by those of borrow.h, which is an error here
 
 #include <kassette/backend.h>
 #include <kassette/borrow.h>
@@ -92,7 +92,7 @@ TEST_CASE("elements that others see or own are not given for writing", "[borrow]
   CHECK(exclusive_data(in) == nullptr);
   Tensor value = K::eval(v);
   CHECK(exclusive_data(value) == nullptr);
-  CHECK(exclusive_data(K::square(v)) == nullptr);   // gradients may ask its node for it
+  CHECK(exclusive_data(K::square(v)) == nullptr);  // gradients may ask its node for it
   Tensor c = K::constant({3.0, 4.0});
   Tensors results = K::function({in}, {in * 2.0, v, in, c, K::reshape(v, {2, 1})})({c});
   CHECK(exclusive_data(results[0]) == results[0].data<float>());

@@ -31,9 +31,12 @@ struct Producer {
   std::vector<std::int64_t> shape, strides;
   M managed{};
   int deleted = 0;
-  Producer(void* data, dl::DLDataType dtype, std::vector<std::int64_t> dims, std::vector<std::int64_t> steps = {}, std::uint64_t byte_offset = 0)
+  Producer(void* data, dl::DLDataType dtype, std::vector<std::int64_t> dims, std::vector<std::int64_t> steps = {},
+           std::uint64_t byte_offset = 0)
       : shape(dims), strides(steps) {
-    managed.dl_tensor = {data, {dl::kDLCPU, 0}, static_cast<std::int32_t>(shape.size()), dtype, shape.data(), steps.empty() ? nullptr : strides.data(), byte_offset};
+    managed.dl_tensor = {data,       {dl::kDLCPU, 0}, static_cast<std::int32_t>(shape.size()),
+                         dtype,      shape.data(),    steps.empty() ? nullptr : strides.data(),
+                         byte_offset};
     managed.manager_ctx = this;
     managed.deleter = [](M* self) { ++static_cast<Producer*>(self->manager_ctx)->deleted; };
     if constexpr (requires { managed.version; }) managed.version = {1, 1};
@@ -88,7 +91,7 @@ TEST_CASE("strides, broadcast axes and negative steps are copied in order", "[dl
   CHECK(list(from_dlpack(&broadcast.managed)) == std::vector<double>{1, 2, 3, 1, 2, 3});
   Classic backwards(v.data() + 5, kInts, {6}, {-1});
   CHECK(list(from_dlpack(&backwards.managed)) == std::vector<double>{6, 5, 4, 3, 2, 1});
-  Classic single(v.data(), kInts, {1, 6}, {77, 1});   // the step of an axis of size 1 means nothing
+  Classic single(v.data(), kInts, {1, 6}, {77, 1});  // the step of an axis of size 1 means nothing
   CHECK(from_dlpack(&single.managed).data<std::int32_t>() == v.data());
 }
 
@@ -136,7 +139,8 @@ TEST_CASE("what cannot be imported is one line, and still belongs to the caller"
   refuse([](auto& m) { m.dl_tensor.dtype = {dl::kDLUInt, 32, 1}; }, "from_dlpack: a tensor has no dtype uint32");
   refuse([](auto& m) { m.dl_tensor.dtype = {dl::kDLBool, 1, 1}; }, "from_dlpack: a tensor has no dtype bool1");
   refuse([](auto& m) { m.dl_tensor.dtype = {10, 8, 1}; }, "from_dlpack: a tensor has no dtype type code 10 of bits 8");
-  refuse([](auto& m) { m.dl_tensor.device.device_type = static_cast<dl::DLDeviceType>(10); }, "from_dlpack: device type 10; it takes CPU (1, 3) and CUDA (2)");
+  refuse([](auto& m) { m.dl_tensor.device.device_type = static_cast<dl::DLDeviceType>(10); },
+         "from_dlpack: device type 10; it takes CPU (1, 3) and CUDA (2)");
   refuse([](auto& m) { m.dl_tensor.ndim = 9; }, "from_dlpack: rank 9; a tensor has 0 to 8 axes");
   refuse([](auto& m) { m.dl_tensor.ndim = -1; }, "from_dlpack: rank -1; a tensor has 0 to 8 axes");
   refuse([](auto& m) { m.dl_tensor.shape = nullptr; }, "from_dlpack: 2 axes and no shape");
@@ -210,7 +214,9 @@ TEST_CASE("a tensor on a CUDA device goes out and comes back there", "[dlpack][d
   auto* strided = to_dlpack(x);
   std::swap(strided->dl_tensor.shape[0], strided->dl_tensor.shape[1]);
   std::swap(strided->dl_tensor.strides[0], strided->dl_tensor.strides[1]);
-  CHECK_THROWS_WITH(from_dlpack(strided), "from_dlpack: (3, 2) float32 on cuda:0 is not row-major in one aligned piece; make it contiguous first");
+  CHECK_THROWS_WITH(
+      from_dlpack(strided),
+      "from_dlpack: (3, 2) float32 on cuda:0 is not row-major in one aligned piece; make it contiguous first");
   strided->deleter(strided);
 }
 

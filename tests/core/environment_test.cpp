@@ -13,8 +13,9 @@ TEST_CASE("the README names every environment variable that the library reads", 
       const std::string text = text_of(path);
       for (std::sregex_iterator at(text.begin(), text.end(), read), end; at != end; ++at, ++found) {
         const std::string name = (*at)[1];
-        if (name == "HOME" || name == "OPENBLAS_CORETYPE") continue;   // somebody else's
-        if (readme.find("`" + name + "`") == std::string::npos) FAIL_CHECK(path.filename() << " reads " << name << ", and the README does not say so");
+        if (name == "HOME" || name == "OPENBLAS_CORETYPE") continue;  // somebody else's
+        if (readme.find("`" + name + "`") == std::string::npos)
+          FAIL_CHECK(path.filename() << " reads " << name << ", and the README does not say so");
       }
     }
   CHECK(found > 8);

@@ -87,7 +87,8 @@ TEST_CASE("arrays print as NumPy printed them", "[print]") {
 }
 
 TEST_CASE("operator<< closes with shape, dtype and device", "[print]") {
-  CHECK(printed(as_tensor({{0.5, -1.0}, {2.0, 0.25}}, float32, "test")) == "[[ 0.5  -1.  ]\n [ 2.    0.25]]\n(2, 2) float32 cpu");
+  CHECK(printed(as_tensor({{0.5, -1.0}, {2.0, 0.25}}, float32, "test")) ==
+        "[[ 0.5  -1.  ]\n [ 2.    0.25]]\n(2, 2) float32 cpu");
   CHECK(printed(as_tensor({1, 2, 3}, int32, "test")) == "[1 2 3] (3,) int32 cpu");
   CHECK(printed(as_tensor(2.5, float64, "test")) == "2.5 () float64 cpu");
   CHECK(printed(as_tensor({}, float32, "test")) == "[] (0,) float32 cpu");
@@ -142,7 +143,8 @@ TEST_CASE("print options hold for all that is printed", "[print]") {
   os << print_options();
   CHECK(never == "[0.333 0.    2.   ]");
   CHECK(always == "[3.333e-01 1.000e-07 2.000e+00]");
-  CHECK(os.str() == "PrintOptions(precision=3, sci_mode=always, details=false, threshold=1000, edgeitems=3, linewidth=75)");
+  CHECK(os.str() ==
+        "PrintOptions(precision=3, sci_mode=always, details=false, threshold=1000, edgeitems=3, linewidth=75)");
   set_print_options({});
   o.precision = -1;
   CHECK_THROWS_WITH(set_print_options(o),

@@ -56,7 +56,8 @@ TEST_CASE("every element type goes to a tensor and back", "[xtensor]") {
 TEST_CASE("a column-major array keeps its indices", "[xtensor]") {
   xt::xarray<int, xt::layout_type::column_major> a = {{1, 2, 3}, {4, 5, 6}};
   CHECK(list<int>(from_xtensor(a)) == std::vector<int>{1, 2, 3, 4, 5, 6});
-  CHECK(list<int>(from_xtensor(xt::xarray<int, xt::layout_type::column_major>(a))) == std::vector<int>{1, 2, 3, 4, 5, 6});
+  CHECK(list<int>(from_xtensor(xt::xarray<int, xt::layout_type::column_major>(a))) ==
+        std::vector<int>{1, 2, 3, 4, 5, 6});
   Tensor t = K::constant({{1, 2, 3}, {4, 5, 6}}, "int32");
   auto back = to_xarray<int, xt::layout_type::column_major>(t);
   CHECK((back == a));
@@ -126,7 +127,8 @@ TEST_CASE("a borrowed array keeps its owner until the last tensor is gone", "[xt
   CHECK(list<float>(row) == std::vector<float>{4, 5, 6});
   t = row = Tensor();
   CHECK(a.use_count() == 1);
-  CHECK_THROWS_WITH(borrow_xtensor(xt::transpose(*a), a), "borrow_xtensor: the elements do not lie row-major in one piece; from_xtensor copies them");
+  CHECK_THROWS_WITH(borrow_xtensor(xt::transpose(*a), a),
+                    "borrow_xtensor: the elements do not lie row-major in one piece; from_xtensor copies them");
   CHECK_THROWS_AS(borrow_xtensor(xt::view(*a, xt::all(), 1), a), ValueError);
   CHECK(a.use_count() == 1);
 }

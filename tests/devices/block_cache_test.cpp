@@ -36,7 +36,8 @@ BlockCache& fresh_cache() { return *new BlockCache(cpu, cpu_memory); }
 }  // namespace
 
 TEST_CASE("size classes lose at most an eighth and never shrink a block", "[memory]") {
-  for (std::int64_t bytes : {1, 511, 512, 513, 4096, 4097, 5000, 8192, 8193, 65535, 1 << 20, (1 << 20) + 1, 40'000'000}) {
+  for (std::int64_t bytes :
+       {1, 511, 512, 513, 4096, 4097, 5000, 8192, 8193, 65535, 1 << 20, (1 << 20) + 1, 40'000'000}) {
     std::int64_t whole = BlockCache::class_bytes(bytes);
     CHECK(whole >= bytes);
     CHECK(whole <= std::max<std::int64_t>(512, bytes + bytes / 8 + 512));
@@ -113,8 +114,9 @@ TEST_CASE("a limit turns cached blocks out first, then throws in one line", "[me
   void* b = cache.allocate(768 << 10);
   CHECK(cache.stats().cached == 0);
   CHECK_THROWS_AS(cache.allocate(512 << 10), MemoryError);
-  CHECK_THROWS_WITH(cache.allocate(512 << 10),
-                    "out of memory on cpu: 512.0 KiB asked for, 768.0 KiB held by tensors, 0 bytes cached, limit 1.0 MiB (set_memory_limit)");
+  CHECK_THROWS_WITH(
+      cache.allocate(512 << 10),
+      "out of memory on cpu: 512.0 KiB asked for, 768.0 KiB held by tensors, 0 bytes cached, limit 1.0 MiB (set_memory_limit)");
   cache.release(b, 768 << 10);
   CHECK_NOTHROW(cache.release(cache.allocate(512 << 10), 512 << 10));
   cache.trim();
@@ -122,8 +124,9 @@ TEST_CASE("a limit turns cached blocks out first, then throws in one line", "[me
 
 TEST_CASE("more than the system has is a MemoryError that says so", "[memory]") {
   BlockCache& cache = fresh_cache();
-  CHECK_THROWS_WITH(cache.allocate(std::int64_t(1) << 50),
-                    "out of memory on cpu: 1.0 PiB asked for, 0 bytes held by tensors, 0 bytes cached, and the system gives no more");
+  CHECK_THROWS_WITH(
+      cache.allocate(std::int64_t(1) << 50),
+      "out of memory on cpu: 1.0 PiB asked for, 0 bytes held by tensors, 0 bytes cached, and the system gives no more");
   CHECK(cache.stats().live == 0);
 }
 
@@ -161,7 +164,8 @@ TEST_CASE("the runtime header reports memory", "[memory]") {
   CHECK_THROWS_WITH(set_memory_limit(-1), "set_memory_limit: -1 bytes; 0 is no limit");
   empty_cache();
   CHECK(memory_stats().cached == 0);
-  CHECK(test::printed(MemoryStats{1024, 0, 2048, 0, 3}) == "1.0 KiB live, 0 bytes cached, peak 2.0 KiB, no limit, 3 blocks taken from the system");
+  CHECK(test::printed(MemoryStats{1024, 0, 2048, 0, 3}) ==
+        "1.0 KiB live, 0 bytes cached, peak 2.0 KiB, no limit, 3 blocks taken from the system");
   CHECK(bytes_text(512) == "512 bytes");
   CHECK(bytes_text(3 << 19) == "1.5 MiB");
 }
@@ -176,7 +180,7 @@ TEST_CASE("what is kept free shrinks to the peak since reset_peak at the next re
   cache.reset_peak();
   cache.release(b, small);
   CHECK(cache.stats().live == 0);
-  CHECK(cache.stats().cached <= 64 << 20);   // what is always kept
+  CHECK(cache.stats().cached <= 64 << 20);  // what is always kept
 }
 
 TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device goes back when it is freed", "[memory]") {
@@ -195,7 +199,7 @@ TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device goes back when it
 TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device is as long as was asked for", "[memory]") {
   auto live = [](Device device) {
     BlockCache& cache = *new BlockCache(device, cpu_memory);
-    void *a = cache.allocate(20), *b = cache.allocate(40);   // of one class
+    void *a = cache.allocate(20), *b = cache.allocate(40);  // of one class
     cache.release(a, 20);
     const std::int64_t bytes = cache.stats().live;
     cache.release(b, 40);
@@ -208,7 +212,7 @@ TEST_CASE("with KASSETTE_CUDA_CACHE=0 a block of a CUDA device is as long as was
 }
 
 TEST_CASE("with KASSETTE_CUDA_CACHE=0 a device keeps nothing that was freed", "[memory][device]") {
-  test::Environment off("KASSETTE_CUDA_CACHE", "0");   // read when a device is first used, as cuda:7 is here
+  test::Environment off("KASSETTE_CUDA_CACHE", "0");  // read when a device is first used, as cuda:7 is here
   if (!test::has_device("cuda:7")) return;
   {
     DeviceScope scope("cuda:7");

@@ -27,7 +27,9 @@ bool same_values(const Tensor& a, const Tensor& b) {
     if (std::memcmp(&x[i], &y[i], sizeof(T)) != 0 && (x[i] == x[i] || y[i] == y[i])) return false;
   return true;
 }
-bool same_values(const Tensor& a, const Tensor& b) { return a.dtype() == float64 ? same_values<double>(a, b) : same_values<float>(a, b); }
+bool same_values(const Tensor& a, const Tensor& b) {
+  return a.dtype() == float64 ? same_values<double>(a, b) : same_values<float>(a, b);
+}
 
 Tensor draw(const Shape& shape, DType dtype, int seed) { return K::random_uniform(shape, -2, 2, dtype, seed); }
 
@@ -88,7 +90,8 @@ TEST_CASE("random chains are few kernels on a device, with the bits of single on
     std::int64_t rows, width;
   };
   for (DType dtype : {float32, float64})
-    for (const auto& [rows, width] : {Size{1, 7}, {3, 7}, {400, 7}, {3, 12}, {200, 12}})   // a row of 7 is no whole number of packs
+    for (const auto& [rows, width] :
+         {Size{1, 7}, {3, 7}, {400, 7}, {3, 12}, {200, 12}})  // a row of 7 is no whole number of packs
       for (int steps : {2, 7, 30, 60}) {
         ++seed;
         INFO(dtype << ", " << rows << " rows of " << width << ", " << steps << " ops, seed " << seed);
@@ -98,7 +101,8 @@ TEST_CASE("random chains are few kernels on a device, with the bits of single on
           holders.push_back(K::placeholder(Dims(shape), None, dtype));
           values.push_back(draw(shape, dtype, 10 * seed + static_cast<int>(values.size())));
         }
-        Tensors got = K::function(holders, expression(seed, steps, holders))(values), expected = expression(seed, steps, values);
+        Tensors got = K::function(holders, expression(seed, steps, holders))(values),
+                expected = expression(seed, steps, values);
         for (int i = 0; i < 3; ++i) {
           INFO("output " << i);
           CHECK(same_values(got[i], expected[i]));

@@ -53,8 +53,11 @@ std::string said_in_a_child(const std::function<void()>& f) {
 TEST_CASE("operands on two devices are refused in one line that names both", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor here = K::ones({2, 3}), there = K::ones({2, 3}).to("cuda:0");
-  CHECK(error_of<DeviceError>([&] { here + there; }) == "add: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
-  CHECK(error_of<DeviceError>([&] { K::dot(there, K::ones({3, 2})); }) == "dot: one operand is on cuda:0, another on cpu; move one with .to(\"cuda:0\")");
+  CHECK(error_of<DeviceError>([&] { here + there; }) ==
+        "add: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+  CHECK(error_of<DeviceError>([&] {
+          K::dot(there, K::ones({3, 2}));
+        }) == "dot: one operand is on cuda:0, another on cpu; move one with .to(\"cuda:0\")");
 }
 
 TEST_CASE("numbers and rank-0 tensors of the CPU go to the device of the tensors beside them", "[device]") {
@@ -75,7 +78,8 @@ TEST_CASE("the shape of draws on a device may be a tensor of int32", "[device]")
   if (!has_device("cuda:0")) return;
   auto drawn = [] {
     Tensor x = K::ones({4, 3, 5}), shape = K::shape(K::ones({4, 3, 1}));
-    return Tensors{K::dropout(x, 0.5, shape, 3), K::random_uniform(shape, K::constant({{0}, {1}, {2}}), K::constant({5, 7}), None, 3)};
+    return Tensors{K::dropout(x, 0.5, shape, 3),
+                   K::random_uniform(shape, K::constant({{0}, {1}, {2}}), K::constant({5, 7}), None, 3)};
   };
   Tensors here = drawn(), there;
   {
@@ -88,10 +92,20 @@ TEST_CASE("the shape of draws on a device may be a tensor of int32", "[device]")
 TEST_CASE("inside a DeviceScope tensors are made on its device, with the numbers of the CPU", "[device]") {
   if (!has_device("cuda:0")) return;
   auto made = [] {
-    return Tensors{K::constant({{1, 2}, {3, 4}}), K::constant(7, "int32", {2, 3}), K::variable({1, 2}), K::zeros({2, 2}), K::ones({3}, "int8"),
-                   K::eye(3), K::arange(2, 9, 3), K::arange(0.5, 2.0, 0.25), K::random_normal({40}, 1, 2, "float32", 3),
-                   K::random_uniform({70}, -1, 1, "float64", 3), K::truncated_normal({33}, 0, 1, "float16", 3), K::random_uniform({70}, 0, 9, "int64", 3),
-                   K::random_binomial({70}, 0.3, "bfloat16", 3), K::random_normal_variable({20}, 0, 1, "float64", None, 3)};
+    return Tensors{K::constant({{1, 2}, {3, 4}}),
+                   K::constant(7, "int32", {2, 3}),
+                   K::variable({1, 2}),
+                   K::zeros({2, 2}),
+                   K::ones({3}, "int8"),
+                   K::eye(3),
+                   K::arange(2, 9, 3),
+                   K::arange(0.5, 2.0, 0.25),
+                   K::random_normal({40}, 1, 2, "float32", 3),
+                   K::random_uniform({70}, -1, 1, "float64", 3),
+                   K::truncated_normal({33}, 0, 1, "float16", 3),
+                   K::random_uniform({70}, 0, 9, "int64", 3),
+                   K::random_binomial({70}, 0.3, "bfloat16", 3),
+                   K::random_normal_variable({20}, 0, 1, "float64", None, 3)};
   };
   Tensors here = made(), there;
   {
@@ -118,8 +132,10 @@ TEST_CASE("what feed_dict gives comes to the device of what it is given for", "[
   Tensor here = K::constant({1, 2}), wide = K::constant({3, 4}, "float64");
   DeviceScope scope("cuda:0");
   Tensor x = K::placeholder({K::None});
-  CHECK(floats(K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, here}}})({})[0]) == std::vector<float>{2, 4});
-  CHECK(floats(K::function({}, {x + K::ones({2})}, K::FunctionOptions{.feed_dict = {{x, wide}}})({})[0]) == std::vector<float>{4, 5});
+  CHECK(floats(K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, here}}})({})[0]) ==
+        std::vector<float>{2, 4});
+  CHECK(floats(K::function({}, {x + K::ones({2})}, K::FunctionOptions{.feed_dict = {{x, wide}}})({})[0]) ==
+        std::vector<float>{4, 5});
 }
 
 TEST_CASE("a CUDA device that is not there is an error that says how many there are", "[device]") {
@@ -155,26 +171,29 @@ TEST_CASE("memory of a device is freed on that device, and the one that was curr
   { Tensor x = K::ones({1 << 20}).to("cuda:3"); }
   Tensor here = K::ones({2}).to("cuda:0");
   const std::int64_t cached = memory_stats("cuda:3").cached;
-  { MemoryLimit least(1, "cuda:3"); }   // the emulated device refuses frees and work for another than the current device
+  { MemoryLimit least(1, "cuda:3"); }  // the emulated device refuses frees and work for another than the current device
   CHECK(memory_stats("cuda:3").cached < cached);
   CHECK(floats(here + 1) == std::vector<float>{2, 2});
 }
 
-TEST_CASE("an error of a kernel is said where somebody waits, with the ops before; then the device is lost", "[device][cached]") {
+TEST_CASE("an error of a kernel is said where somebody waits, with the ops before; then the device is lost",
+          "[device][cached]") {
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
   const std::string before = "at or before 'exp', after 'square', 'exp', 'to'";
   CHECK(said_in_a_child([] {
-          Tensor x = K::ones({2}).to("cuda:4"), y = K::exp(x);   // afterwards exp finds memory without asking CUDA
+          Tensor x = K::ones({2}).to("cuda:4"), y = K::exp(x);  // afterwards exp finds memory without asking CUDA
           y = K::square(x);
           FaultyDevice fault;
           y = K::exp(x);
           y.to("cpu");
-        }) == "to: CUDA says: an illegal memory access was encountered " + before + "; cuda:4 is lost to this process; KASSETTE_CUDA_SYNC=1 tells which op it was");
+        }) == "to: CUDA says: an illegal memory access was encountered " + before +
+                  "; cuda:4 is lost to this process; KASSETTE_CUDA_SYNC=1 tells which op it was");
   using Use = void (*)(const Tensor&);
-  for (Use use : std::initializer_list<Use>{[](const Tensor& x) { K::exp(x); }, [](const Tensor& x) { x.to("cpu"); }, [](const Tensor& x) { K::dot(x, x); },
-                                            [](const Tensor&) { K::ones({2}).to("cuda:4"); }, [](const Tensor&) { synchronize("cuda:4"); },
-                                            [](const Tensor&) { empty_cache("cuda:4"); }})
+  for (Use use : std::initializer_list<Use>{
+           [](const Tensor& x) { K::exp(x); }, [](const Tensor& x) { x.to("cpu"); },
+           [](const Tensor& x) { K::dot(x, x); }, [](const Tensor&) { K::ones({2}).to("cuda:4"); },
+           [](const Tensor&) { synchronize("cuda:4"); }, [](const Tensor&) { empty_cache("cuda:4"); }})
     CHECK(said_in_a_child([&] {
             Tensor x = K::ones({2, 2}).to("cuda:4"), y = K::exp(x);
             y = K::square(x);
@@ -184,7 +203,8 @@ TEST_CASE("an error of a kernel is said where somebody waits, with the ops befor
               error_of<DeviceError>([&] { y.to("cpu"); });
             }
             use(x);
-          }) == "cuda:4 is lost to this process since an error " + before + ": an illegal memory access was encountered");
+          }) ==
+          "cuda:4 is lost to this process since an error " + before + ": an illegal memory access was encountered");
 }
 
 TEST_CASE("an error of a kernel is not taken for a lack of memory", "[device]") {
@@ -198,7 +218,8 @@ TEST_CASE("an error of a kernel is not taken for a lack of memory", "[device]") 
   CHECK(said.rfind("allocate: CUDA says: an illegal memory access was encountered at or before 'to'", 0) == 0);
 }
 
-TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kernels, products, copies, zeros", "[device][cached]") {
+TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kernels, products, copies, zeros",
+          "[device][cached]") {
   if (!has_device("cuda:0")) return;
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("a GPU makes no errors on demand");
   using Use = Tensor (*)(const Tensor&);
@@ -206,20 +227,23 @@ TEST_CASE("with KASSETTE_CUDA_SYNC an error is said by the op that made it: kern
                                                         {"dot", [](const Tensor& x) { return K::dot(x, x); }},
                                                         {"to", [](const Tensor& x) { return x.to("cuda:5"); }},
                                                         {"to", [](const Tensor& x) { return x.to("cpu"); }},
-                                                        {"temporal_padding", [](const Tensor& x) { return K::temporal_padding(K::reshape(x, {1, 2, 2}), {1, 1}); }},
+                                                        {"temporal_padding",
+                                                         [](const Tensor& x) {
+                                                           return K::temporal_padding(K::reshape(x, {1, 2, 2}), {1, 1});
+                                                         }},
                                                         {"cast", [](const Tensor& x) { return K::cast(x, "int32"); }}};
   for (const auto& [name, use] : ops) {
     const std::string said = said_in_a_child([use = use] {
-      setenv("KASSETTE_CUDA_SYNC", "1", 1);   // read when a device is first used
+      setenv("KASSETTE_CUDA_SYNC", "1", 1);  // read when a device is first used
       Tensor x = K::ones({2, 2}).to("cuda:4"), y;
       x.to("cuda:5");
-      y = use(x);   // has its memory from now on
+      y = use(x);  // has its memory from now on
       y = Tensor();
       FaultyDevice fault;
       y = use(x);
     });
-    CHECK(said == name + std::string(": CUDA says: an illegal memory access was encountered; cuda:") + (said.find("cuda:5") != said.npos ? "5" : "4") +
-                      " is lost to this process");
+    CHECK(said == name + std::string(": CUDA says: an illegal memory access was encountered; cuda:") +
+                      (said.find("cuda:5") != said.npos ? "5" : "4") + " is lost to this process");
   }
   CHECK(said_in_a_child([] {
           setenv("KASSETTE_CUDA_SYNC", "0", 1);
@@ -250,7 +274,9 @@ TEST_CASE("a small network trains on a CUDA device as on the CPU, by function to
     Tensor w = K::variable(K::constant(values(15, 0.1), "float64", {3, 5}).to(device), "float64");
     Tensor u = K::variable(K::constant(values(10, 0.1), "float64", {5, 2}).to(device), "float64");
     Tensor target = K::cast(t, "float64").to(device);
-    auto loss_of = [&](const Tensor& in) { return K::mean(K::categorical_crossentropy(target, K::dot(K::relu(K::dot(in, w)), u), true)); };
+    auto loss_of = [&](const Tensor& in) {
+      return K::mean(K::categorical_crossentropy(target, K::dot(K::relu(K::dot(in, w)), u), true));
+    };
     std::vector<double> losses;
     if (by_function) {
       Tensor in = K::placeholder({K::None, 3}, None, "float64");
@@ -277,7 +303,8 @@ TEST_CASE("a small network trains on a CUDA device as on the CPU, by function to
   }
 }
 
-TEST_CASE("pairs of a function bring single numbers of the CPU to the device of their variable, and refuse all else", "[device]") {
+TEST_CASE("pairs of a function bring single numbers of the CPU to the device of their variable, and refuse all else",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor rate = K::variable(0.25), row = K::variable({1, 2}), number = K::eval(K::constant(0.5));
   Tensor w, v;
@@ -293,14 +320,18 @@ TEST_CASE("pairs of a function bring single numbers of the CPU to the device of 
   auto follow = K::function({}, {}, {{w, rate}});
   follow({});
   CHECK(floats(w) == std::vector<float>{0.25});
-  K::update(rate, 0.125);   // read at each call
+  K::update(rate, 0.125);  // read at each call
   follow({});
   CHECK(floats(w) == std::vector<float>{0.125});
-  Tensor x = K::placeholder(Shape{});   // of the CPU
+  Tensor x = K::placeholder(Shape{});  // of the CPU
   K::function({x}, {}, {{w, x * 2.0}})({K::constant(4)});
   CHECK(floats(w) == std::vector<float>{8});
-  CHECK(error_of<DeviceError>([&] { K::function({}, {}, {{v, row}}); }) == "function: update 0: the variable is on cuda:0, the value on cpu");
-  CHECK(error_of<DeviceError>([&] { K::function({}, {}, {{row, v}}); }) == "function: update 0: the variable is on cpu, the value on cuda:0");
+  CHECK(error_of<DeviceError>([&] {
+          K::function({}, {}, {{v, row}});
+        }) == "function: update 0: the variable is on cuda:0, the value on cpu");
+  CHECK(error_of<DeviceError>([&] {
+          K::function({}, {}, {{row, v}});
+        }) == "function: update 0: the variable is on cpu, the value on cuda:0");
   CHECK(floats(v) == std::vector<float>{3, 4});
 }
 
@@ -309,10 +340,12 @@ TEST_CASE("a variable of feed_dict and the value of an unfed input are on the de
   Tensor here = K::variable({1, 2});
   DeviceScope scope("cuda:0");
   Tensor x = K::placeholder({2}), there = K::variable({5, 6});
-  CHECK(error_of<DeviceError>([&] { K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, here}}}); }) ==
-        "function: feed_dict gives a variable on cpu, and the tensor that it stands for is on cuda:0");
-  CHECK(floats(K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, there}}})({})[0]) == std::vector<float>{10, 12});
-  Tensor y = K::function({there}, {there + 1.0})({Tensor()})[0];   // a variable that is an input, unfed
+  CHECK(error_of<DeviceError>([&] {
+          K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, here}}});
+        }) == "function: feed_dict gives a variable on cpu, and the tensor that it stands for is on cuda:0");
+  CHECK(floats(K::function({}, {x * 2.0}, K::FunctionOptions{.feed_dict = {{x, there}}})({})[0]) ==
+        std::vector<float>{10, 12});
+  Tensor y = K::function({there}, {there + 1.0})({Tensor()})[0];  // a variable that is an input, unfed
   CHECK(y.device() == Device("cuda:0"));
   CHECK(floats(y) == std::vector<float>{6, 7});
 }
@@ -322,13 +355,18 @@ TEST_CASE("loops and branches on a device read shapes and numbers of the CPU whe
   DeviceScope scope("cuda:0");
   Tensor x = K::placeholder({K::None}), n = K::shape(x)[0];
   // Sums of x[t] * (0 + 1 + ... + n - 1)
-  auto triangle = [&](const Tensor& sum, const Tensor& e) { return sum + e * K::sum(K::cast(K::arange(n), "float32")); };
+  auto triangle = [&](const Tensor& sum, const Tensor& e) {
+    return sum + e * K::sum(K::cast(K::arange(n), "float32"));
+  };
   auto fold = K::function({x}, {K::foldl(triangle, x, K::constant(0.0))});
   CHECK(floats(fold({K::constant({1, 2, 3})})[0]) == std::vector<float>{18});
   CHECK(floats(fold({K::constant({1, 2, 3, 4})})[0]) == std::vector<float>{60});
-  auto sums = K::function({x}, {K::map_fn([&](const Tensor& e) { return e * K::sum(K::ones(K::shape(x))); }, x)});   // a shape of rank 1
+  auto sums = K::function(
+      {x}, {K::map_fn([&](const Tensor& e) { return e * K::sum(K::ones(K::shape(x))); }, x)});  // a shape of rank 1
   CHECK(floats(sums({K::constant({1, 2, 3})})[0]) == std::vector<float>{3, 6, 9});
-  auto branch = K::function({x}, {K::switch_(K::sum(x) > 0.0, [&] { return K::sum(K::cast(K::arange(n), "float32")); }, [&] { return K::sum(x); })});
+  auto branch = K::function(
+      {x}, {K::switch_(
+               K::sum(x) > 0.0, [&] { return K::sum(K::cast(K::arange(n), "float32")); }, [&] { return K::sum(x); })});
   CHECK(floats(branch({K::constant({1, 2, 3})})[0]) == std::vector<float>{3});
   CHECK(floats(branch({K::constant({-1, -2})})[0]) == std::vector<float>{-3});
 }
@@ -341,11 +379,12 @@ TEST_CASE("a gradient of one number is on the device of that number", "[device]"
   CHECK(K::gradients(x, {x})[0].device() == Device("cuda:0"));
 }
 
-TEST_CASE("a number of the CPU beside elements of a device has the gradient that it has beside those of the CPU", "[device]") {
+TEST_CASE("a number of the CPU beside elements of a device has the gradient that it has beside those of the CPU",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   for (const char* name : {"cpu", "cuda:0"}) {
     INFO(name);
-    Tensor rate = K::variable(0.5), start = K::variable(2.0);   // of the CPU
+    Tensor rate = K::variable(0.5), start = K::variable(2.0);  // of the CPU
     Tensor xs = K::constant({1, 2, 3}).to(name);
     auto step = [&](const Tensor& sum, const Tensor& e) { return sum * rate + e; };
     // s = ((2 r + 1) r + 2) r + 3: 6 r^2 + 2 r + 2 by r, r^3 by the start
@@ -365,7 +404,9 @@ TEST_CASE("a number of the CPU beside elements of a device has the gradient that
     CHECK(floats(got[2]) == std::vector<float>{0.125});
   }
   Tensor here = K::ones({3}), there = here.to("cuda:0");
-  CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, there, K::ones({3})); }).find("cuda:0") != std::string::npos);
+  CHECK(error_of<DeviceError>([&] {
+          K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, there, K::ones({3}));
+        }).find("cuda:0") != std::string::npos);
   Tensor x = K::placeholder({3});
   CHECK(error_of<DeviceError>([&] { K::foldl([](const Tensor& a, const Tensor& e) { return a + e; }, x, there); }) ==
         "foldl: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
@@ -374,6 +415,8 @@ TEST_CASE("a number of the CPU beside elements of a device has the gradient that
 TEST_CASE("branches on two devices are refused in one line that names both", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor x = K::placeholder({2}), there = K::ones({2}).to("cuda:0");
-  CHECK(error_of<DeviceError>([&] { K::switch_(K::sum(x) > 0.0, [&] { return x * 2.0; }, [&] { return there * 2.0; }); }) ==
-        "switch_: one branch is on cpu, the other on cuda:0");
+  CHECK(error_of<DeviceError>([&] {
+          K::switch_(
+              K::sum(x) > 0.0, [&] { return x * 2.0; }, [&] { return there * 2.0; });
+        }) == "switch_: one branch is on cpu, the other on cuda:0");
 }

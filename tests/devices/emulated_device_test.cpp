@@ -20,7 +20,7 @@ std::string outcome(const char* name) {
   const std::string said = stderr_of([&] {
     const pid_t child = fork();
     if (child == 0) {
-      std::signal(SIGABRT, SIG_DFL);   // the test framework's report is for tests
+      std::signal(SIGABRT, SIG_DFL);  // the test framework's report is for tests
       catch_faults();
       _exit(misuse(name));
     }
@@ -32,7 +32,7 @@ std::string outcome(const char* name) {
 
 struct Case {
   const char* name;
-  const char* outcome;   // or a part of it
+  const char* outcome;  // or a part of it
 };
 
 bool is_emulated() {
@@ -47,13 +47,16 @@ bool is_emulated() {
 TEST_CASE("the emulated device ends a program that a GPU would not let go on", "[devices]") {
   if (!is_emulated()) return;
   const Case cases[] = {
-      {"a pointer of the host", "set_one(float*, long): argument 0: a pointer to memory of the host (EMULATED_CUDA_SEED="},
+      {"a pointer of the host",
+       "set_one(float*, long): argument 0: a pointer to memory of the host (EMULATED_CUDA_SEED="},
       {"a pointer of the host in a struct", "argument 0, byte 8: a pointer to memory of the host"},
       {"a block that was freed", "argument 0: a pointer to memory that is not allocated"},
       {"a block of another device", "argument 0: a pointer to memory of another device"},
       {"a write one element beyond", "set_one(float*, long): it wrote beyond the end"},
-      {"a write one element before", "set_one(float*, long): it wrote beyond the end, or before the beginning, of a block"},
-      {"a read one element beyond", "copy_one(float const*, long, float*): it touches memory that no block of its arguments has"},
+      {"a write one element before",
+       "set_one(float*, long): it wrote beyond the end, or before the beginning, of a block"},
+      {"a read one element beyond",
+       "copy_one(float const*, long, float*): it touches memory that no block of its arguments has"},
       {"a read of device memory on the host", "the host touched memory of a device"},
       {"a load that is not aligned", "it loads or stores what is not aligned as its type"},
       {"a copy beyond the end", "cudaMemcpy of memory beyond the end of a block"},
@@ -66,7 +69,8 @@ TEST_CASE("the emulated device ends a program that a GPU would not let go on", "
     CHECK_THAT(outcome(c.name), Catch::Contains(c.outcome));
   }
   if (std::getenv("EMULATED_CUDA_OPEN")) return;
-  CHECK_THAT(outcome("a read of a block that the kernel was not given"), Catch::Contains("it touches memory that no block of its arguments has"));
+  CHECK_THAT(outcome("a read of a block that the kernel was not given"),
+             Catch::Contains("it touches memory that no block of its arguments has"));
 }
 
 TEST_CASE("the emulated device gives wrong values where a GPU may", "[devices]") {

@@ -24,7 +24,8 @@ namespace K = kassette::backend;
 
 namespace {
 
-constexpr int kFirst = 3;   // the call from which on there is a graph: the second makes the program for its shapes, and runs it once
+constexpr int kFirst =
+    3;  // the call from which on there is a graph: the second makes the program for its shapes, and runs it once
 
 /// How often something was enqueued on the emulated device, a graph being one; -1 on a GPU.
 std::int64_t enqueued() {
@@ -66,7 +67,8 @@ struct Mlp {
                K::variable(K::random_uniform({16, 3}, -0.5, 0.5, "float32", 2)), K::variable(K::zeros({3}))};
     Tensor hidden = K::relu(K::bias_add(K::dot(x, weights[0]), weights[1]));
     if (dropout > 0) hidden = K::dropout(hidden, dropout);
-    Tensor loss = K::mean(K::categorical_crossentropy(y, K::bias_add(K::dot(hidden, weights[2]), weights[3]), /*from_logits=*/true));
+    Tensor loss = K::mean(
+        K::categorical_crossentropy(y, K::bias_add(K::dot(hidden, weights[2]), weights[3]), /*from_logits=*/true));
     Tensors g = K::gradients(loss, weights);
     Tensor t = K::cast(iterations, "float32") + 1.0;
     Tensor scaled = rate * K::sqrt(1.0 - K::pow(K::constant(0.999), t)) / (1.0 - K::pow(K::constant(0.9), t));
@@ -93,7 +95,8 @@ void check_same(F run) {
 }
 
 Tensors batch(int k) {
-  return {K::random_uniform({8, 5}, -1, 1, "float32", 100 + k), K::one_hot(K::random_uniform({8}, 0, 3, "int32", 200 + k), 3)};
+  return {K::random_uniform({8, 5}, -1, 1, "float32", 100 + k),
+          K::one_hot(K::random_uniform({8}, 0, 3, "int32", 200 + k), 3)};
 }
 void append(std::vector<float>& to, const Tensors& from) {
   for (const Tensor& t : from)
@@ -113,7 +116,7 @@ TEST_CASE("a training step of a network costs one launch from its third call on"
       const bool graphs = may_take(FastPath::device_graph);
       for (int k = 1; k <= 30; ++k) {
         const Tensors fed = batch(1);
-        if (k % 3 != 0) others.push_back(fed);   // what comes next has another address
+        if (k % 3 != 0) others.push_back(fed);  // what comes next has another address
         const std::int64_t before = enqueued();
         const Counting counting;
         Tensor loss = net.step(fed)[0];
@@ -140,10 +143,10 @@ TEST_CASE("graphs read variables as they are, whoever changed them", "[device][g
     for (int k = 0; k < 40; ++k) {
       const Tensors fed = batch(k);
       append(seen, net.step(fed));
-      append(seen, predict({fed[0]}));   // reads what the other function updates
+      append(seen, predict({fed[0]}));  // reads what the other function updates
       if (k % 7 == 3) K::set_value(net.rate, 0.01 / k);
       if (k % 9 == 4) K::update(net.weights[1], K::ones({16}) * 0.01 * k);
-      if (k % 5 == 2) held.push_back(K::eval(net.weights[0]));   // the update in place has to leave this alone
+      if (k % 5 == 2) held.push_back(K::eval(net.weights[0]));  // the update in place has to leave this alone
       if (k % 6 == 5) held.clear();
       if (k == 20) K::clear_session();
     }
@@ -157,9 +160,11 @@ TEST_CASE("a function with graphs is called from two threads, on one stream or t
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
   for (bool two : {false, true}) {
-    Tensor x = K::placeholder({32, 32}), w = K::variable(K::random_uniform({32, 32}, -0.2, 0.2, "float32", 5)), n = K::variable(0.0);
+    Tensor x = K::placeholder({32, 32}), w = K::variable(K::random_uniform({32, 32}, -0.2, 0.2, "float32", 5)),
+           n = K::variable(0.0);
     Function f = K::symbolic([&] {
-      return K::function({x}, {K::dot(K::tanh(K::dot(x, w)), w) + 1.0, K::sum(K::tanh(K::dot(w, x)))}, {K::update_add(n, 1.0)});
+      return K::function({x}, {K::dot(K::tanh(K::dot(x, w)), w) + 1.0, K::sum(K::tanh(K::dot(w, x)))},
+                         {K::update_add(n, 1.0)});
     })();
     // Their updates change nothing, but where they are: both hold, drop and give back what others read.
     Function shake = K::function({}, {}, {{w, K::reverse(K::reverse(w, 0), 0)}});
@@ -183,7 +188,7 @@ TEST_CASE("a function with graphs is called from two threads, on one stream or t
         for (int k = 0; k < kCalls; ++k) {
           append(results.emplace_back(), f({fed(k)}));
           if (!two) shake({});
-          append(results.back(), {fed(k) * 2.0});   // a single call in between
+          append(results.back(), {fed(k) * 2.0});  // a single call in between
           results.back().resize(expected[static_cast<std::size_t>(k)].size());
         }
         if (two) stream->synchronize();
@@ -200,7 +205,8 @@ TEST_CASE("an error in a function with graphs changes nothing, and the next call
   if (!has_device("cuda:0")) return;
   DeviceScope scope("cuda:0");
   check_same([] {
-    Tensor x = K::placeholder({4}), i = K::placeholder({1}, K::None, "int32"), w = K::variable(K::constant({1, 2, 3, 4}));
+    Tensor x = K::placeholder({4}), i = K::placeholder({1}, K::None, "int32"),
+           w = K::variable(K::constant({1, 2, 3, 4}));
     Function f = K::function({x, i}, {K::sum(w * x), K::gather(w, i)}, {{w, w * 0.5 + x}});
     std::vector<float> seen;
     int thrown = 0;
@@ -246,7 +252,9 @@ TEST_CASE("with memory nearly out a function with graphs gives the same or says 
     some = some || got.second > 0;
     all = all || got.second == 0;
     if (got.second == 0) CHECK(got.first == whole.first);
-    if (got.second == 9) CHECK(std::vector<float>(got.first.begin(), got.first.begin() + 3) == std::vector<float>(whole.first.begin(), whole.first.begin() + 3));
+    if (got.second == 9)
+      CHECK(std::vector<float>(got.first.begin(), got.first.begin() + 3) ==
+            std::vector<float>(whole.first.begin(), whole.first.begin() + 3));
   }
   CHECK(some);
   CHECK(all);
@@ -282,7 +290,8 @@ TEST_CASE("a function that goes while its graph waits to run has run", "[device]
     for (int i = 0; i < kFirst; ++i) kept.push_back(f({in})[0]);
   }
   CHECK(counting.graphs() == 4);
-  for (int k = 0; k < 4; ++k) CHECK(values(kept[kFirst * k + kFirst - 1]) == std::vector<float>(6, static_cast<float>(2 * k + 1)));
+  for (int k = 0; k < 4; ++k)
+    CHECK(values(kept[kFirst * k + kFirst - 1]) == std::vector<float>(6, static_cast<float>(2 * k + 1)));
 }
 
 TEST_CASE("where CUDA refuses a graph the function runs without, and the log says so once", "[device][graph]") {
@@ -318,7 +327,7 @@ TEST_CASE("what is freed while a thread captures goes to nobody else before the 
   const std::vector<std::byte> ones(12345, std::byte{1}), twos(ones.size(), std::byte{2});
   const auto bytes = static_cast<std::int64_t>(ones.size());
   DeviceGraph* graph = nullptr;
-  REQUIRE_FALSE(device.begin_capture(graph));   // the first run is a plain one
+  REQUIRE_FALSE(device.begin_capture(graph));  // the first run is a plain one
   for (bool by_other : {false, true}) {
     void *from = device.allocate(bytes), *to = device.allocate(bytes), *again = nullptr, *beside = nullptr;
     device.copy_from_host(from, ones.data(), bytes);
@@ -332,7 +341,7 @@ TEST_CASE("what is freed while a thread captures goes to nobody else before the 
       device.copy_from_host(beside, twos.data(), bytes);
     }).join();
     CHECK(beside != from);
-    set_memory_limit(memory_stats("cuda:0").live, "cuda:0");   // gives back what is free, but for that block
+    set_memory_limit(memory_stats("cuda:0").live, "cuda:0");  // gives back what is free, but for that block
     set_memory_limit(0, "cuda:0");
     again = device.allocate(bytes);
     CHECK(again == from);
@@ -374,7 +383,8 @@ TEST_CASE("what a thread waits for while it captures is there, and the rest is c
   const auto run = [] {
     Tensor x = K::placeholder({3, 2}), w = K::variable(K::ones({2}));
     Tensor doubled = K::tanh(K::dot(x, K::ones({2, 2}))) * w;
-    Function f = K::function({x}, {K::switch_(K::sum(doubled) > 0.0, doubled * 2.0, doubled - 1.0) + w}, {{w, w * 1.5 + 0.25}});
+    Function f =
+        K::function({x}, {K::switch_(K::sum(doubled) > 0.0, doubled * 2.0, doubled - 1.0) + w}, {{w, w * 1.5 + 0.25}});
     std::vector<float> seen;
     for (int k = 0; k < 12; ++k) append(seen, f({K::random_uniform({3, 2}, -1, 1, "float32", 70 + k)}));
     append(seen, {w});
@@ -392,7 +402,7 @@ TEST_CASE("what a thread waits for while it captures is there, and the rest is c
     CHECK_FALSE(device.launch_captured());
     CHECK_FALSE(device.end_capture());
   }
-  CHECK_FALSE(device.begin_capture(graph));   // three times it came to nothing
+  CHECK_FALSE(device.begin_capture(graph));  // three times it came to nothing
   device.destroy(graph);
 }
 

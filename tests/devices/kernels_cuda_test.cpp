@@ -25,7 +25,9 @@ Tensor whole(const Shape& shape, DType dtype, int spread = 7) {
   std::int64_t n = 1;
   for (int i = 0; i < shape.rank(); ++i) n *= shape[i];
   std::vector<double> v(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>((i * 2654435761u >> 7) % static_cast<unsigned>(spread)) - (dtype == uint8 || dtype == uint16 || dtype == bool_ ? 0 : spread / 2);
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = static_cast<double>((i * 2654435761u >> 7) % static_cast<unsigned>(spread)) -
+           (dtype == uint8 || dtype == uint16 || dtype == bool_ ? 0 : spread / 2);
   return K::cast(K::constant(v, float64, shape), dtype);
 }
 Tensor there(const Tensor& x) { return x.to("cuda:0"); }
@@ -48,30 +50,46 @@ const std::vector<DType> kDTypes{bool_, uint8, int8, uint16, int16, int32, int64
 struct Layout {
   Shape shape;
   std::vector<int> axes;
-  bool one() const { return axes.size() == 1; }   // axis, which is all that argmax takes
+  bool one() const { return axes.size() == 1; }  // axis, which is all that argmax takes
 };
 /// Groups of n members: rows, columns, few and many, two axes with the groups between them, every second of eight.
 std::vector<Layout> layouts(std::int64_t n) {
-  return {{{3, n}, {1}},       {{n, 3}, {0}},          {{n, 40}, {0}},       {{n}, {0}},
-          {{2, 3, n}, {0, 2}}, {{n, 3, 5}, {0, 2}},    {{2, n, 3}, {1}},     {{2, n, 36}, {1}},
-          {{2, 1, 2, n, 2, 1, 3, 2}, {1, 3, 6}}, {{1, 2, 1, 2, 3, 2, n, 2}, {1, 3, 5, 7}}};
+  return {{{3, n}, {1}},
+          {{n, 3}, {0}},
+          {{n, 40}, {0}},
+          {{n}, {0}},
+          {{2, 3, n}, {0, 2}},
+          {{n, 3, 5}, {0, 2}},
+          {{2, n, 3}, {1}},
+          {{2, n, 36}, {1}},
+          {{2, 1, 2, n, 2, 1, 3, 2}, {1, 3, 6}},
+          {{1, 2, 1, 2, 3, 2, n, 2}, {1, 3, 5, 7}}};
 }
 
 }  // namespace
 
-TEST_CASE("sums and extremes and their places have the CPU's bits on a device, whatever the length of a group", "[reduce][device]") {
+TEST_CASE("sums and extremes and their places have the CPU's bits on a device, whatever the length of a group",
+          "[reduce][device]") {
   if (!has_device("cuda:0")) return;
   for (std::int64_t n : kLengths)
     for (const Layout& l : layouts(n)) {
       const Tensor x = whole(l.shape, float32);
-      same_on_device("sum", x, [&](const Tensor& t) { return K::sum(t, l.axes); }, true);
-      same_on_device("any", x, [&](const Tensor& t) { return K::any(t, l.axes); }, true);
+      same_on_device(
+          "sum", x, [&](const Tensor& t) { return K::sum(t, l.axes); }, true);
+      same_on_device(
+          "any", x, [&](const Tensor& t) { return K::any(t, l.axes); }, true);
       if (n == 0) continue;
-      same_on_device("max", x, [&](const Tensor& t) { return K::max(t, l.axes); }, true);
-      same_on_device("mean", x, [&](const Tensor& t) { return K::mean(t, l.axes); }, true);
-      if (l.one()) same_on_device("argmax", x, [&](const Tensor& t) { return K::argmax(t, l.axes); }, true);
-      same_on_device("var", x, [&](const Tensor& t) { return K::var(t, l.axes); }, false);
-      same_on_device("logsumexp", x, [&](const Tensor& t) { return K::logsumexp(t, l.axes); }, false);
+      same_on_device(
+          "max", x, [&](const Tensor& t) { return K::max(t, l.axes); }, true);
+      same_on_device(
+          "mean", x, [&](const Tensor& t) { return K::mean(t, l.axes); }, true);
+      if (l.one())
+        same_on_device(
+            "argmax", x, [&](const Tensor& t) { return K::argmax(t, l.axes); }, true);
+      same_on_device(
+          "var", x, [&](const Tensor& t) { return K::var(t, l.axes); }, false);
+      same_on_device(
+          "logsumexp", x, [&](const Tensor& t) { return K::logsumexp(t, l.axes); }, false);
     }
 }
 
@@ -81,25 +99,42 @@ TEST_CASE("they do in every dtype, integers wrapping around", "[reduce][device]"
     for (std::int64_t n : {33, 1025})
       for (const Layout& l : layouts(n)) {
         const Tensor x = whole(l.shape, dtype, dtype == bool_ ? 2 : dtype.is_float() ? 7 : 101);
-        if (l.one()) same_on_device("argmax", x, [&](const Tensor& t) { return K::argmax(t, l.axes); }, true);
-        same_on_device("any", x, [&](const Tensor& t) { return K::any(t, l.axes); }, true);
+        if (l.one())
+          same_on_device(
+              "argmax", x, [&](const Tensor& t) { return K::argmax(t, l.axes); }, true);
+        same_on_device(
+            "any", x, [&](const Tensor& t) { return K::any(t, l.axes); }, true);
         if (dtype == bool_) continue;
-        same_on_device("sum", x, [&](const Tensor& t) { return K::sum(t, l.axes); }, true);
-        same_on_device("max", x, [&](const Tensor& t) { return K::max(t, l.axes); }, true);
-        if (dtype.is_float()) same_on_device("var", x, [&](const Tensor& t) { return K::var(t, l.axes); }, false);
+        same_on_device(
+            "sum", x, [&](const Tensor& t) { return K::sum(t, l.axes); }, true);
+        same_on_device(
+            "max", x, [&](const Tensor& t) { return K::max(t, l.axes); }, true);
+        if (dtype.is_float())
+          same_on_device(
+              "var", x, [&](const Tensor& t) { return K::var(t, l.axes); }, false);
       }
 }
 
-TEST_CASE("groups that are folded in parts have the CPU's bits, and those of a tensor that begins between two packs", "[reduce][device]") {
+TEST_CASE("groups that are folded in parts have the CPU's bits, and those of a tensor that begins between two packs",
+          "[reduce][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, float16, int32, uint8}) {
     const Tensor x = whole({70001}, dtype, 3);
-    same_on_device("sum", x, [](const Tensor& t) { return K::sum(t); }, true);
-    same_on_device("sum but the first", x, [](const Tensor& t) { return K::sum(t(kassette::slice(1, kassette::None))); }, true);
-    same_on_device("argmax", x, [](const Tensor& t) { return K::argmax(t); }, true);
+    same_on_device(
+        "sum", x, [](const Tensor& t) { return K::sum(t); }, true);
+    same_on_device(
+        "sum but the first", x, [](const Tensor& t) { return K::sum(t(kassette::slice(1, kassette::None))); }, true);
+    same_on_device(
+        "argmax", x, [](const Tensor& t) { return K::argmax(t); }, true);
     for (const Shape& shape : {Shape{4000, 5}, Shape{4000, 8}, Shape{2, 4000, 3}})
-      same_on_device("column sums", whole(shape, dtype, 3), [&](const Tensor& t) { return K::sum(t, {-2}); }, true);
-    same_on_device("sums of channels", whole({9, 2, 4100}, dtype, 3), [](const Tensor& t) { return K::sum(t, {0, 2}); }, true);
+      same_on_device(
+          "column sums", whole(shape, dtype, 3), [&](const Tensor& t) { return K::sum(t, {-2}); }, true);
+    same_on_device(
+        "sums of channels", whole({9, 2, 4100}, dtype, 3),
+        [](const Tensor& t) {
+          return K::sum(t, {0, 2});
+        },
+        true);
   }
 }
 
@@ -110,11 +145,13 @@ TEST_CASE("a variance far from zero loses nothing on a device", "[reduce][device
     const Tensor x = K::cast(K::arange(n), float32) + 1e5;
     const double expected = (static_cast<double>(n) * static_cast<double>(n) - 1) / 12;
     CHECK(K::var(there(x)).to("cpu").item<double>() == Approx(expected).epsilon(1e-4));
-    CHECK(K::var(there(K::reshape(x, {n, 1}) * K::ones({1, 36})), {0}).to("cpu").to_vector<double>()[7] == Approx(expected).epsilon(1e-4));
+    CHECK(K::var(there(K::reshape(x, {n, 1}) * K::ones({1, 36})), {0}).to("cpu").to_vector<double>()[7] ==
+          Approx(expected).epsilon(1e-4));
   }
 }
 
-TEST_CASE("NaN and infinities go through reductions and softmax on a device as on the CPU", "[reduce][softmax][device]") {
+TEST_CASE("NaN and infinities go through reductions and softmax on a device as on the CPU",
+          "[reduce][softmax][device]") {
   if (!has_device("cuda:0")) return;
   for (double odd : {kNan, kInf, -kInf})
     for (std::int64_t n : {1, 5, 33, 1025, 5000})
@@ -125,18 +162,28 @@ TEST_CASE("NaN and infinities go through reductions and softmax on a device as o
         const Tensor rows = K::constant(v, float32, {3, n}), columns = K::transpose(rows);
         for (const Tensor& x : {rows, columns}) {
           const int axis = x.shape()[0] == 3 && n != 3 ? 1 : 0;
-          same_on_device("max", x, [&](const Tensor& t) { return K::max(t, {axis}); }, false);
-          same_on_device("argmax", x, [&](const Tensor& t) { return K::argmax(t, {axis}); }, true);
-          same_on_device("sum", x, [&](const Tensor& t) { return K::sum(t, {axis}); }, false);
-          same_on_device("var", x, [&](const Tensor& t) { return K::var(t, {axis}); }, false);
-          same_on_device("logsumexp", x, [&](const Tensor& t) { return K::logsumexp(t, {axis}); }, false);
-          same_on_device("softmax", x, [&](const Tensor& t) { return K::softmax(t, axis); }, false);
-          same_on_device("log_softmax", x, [&](const Tensor& t) { return K::categorical_crossentropy(K::ones_like(t), t, true, axis); }, false, n > 4000 ? kLongColumn : -1);
+          same_on_device(
+              "max", x, [&](const Tensor& t) { return K::max(t, {axis}); }, false);
+          same_on_device(
+              "argmax", x, [&](const Tensor& t) { return K::argmax(t, {axis}); }, true);
+          same_on_device(
+              "sum", x, [&](const Tensor& t) { return K::sum(t, {axis}); }, false);
+          same_on_device(
+              "var", x, [&](const Tensor& t) { return K::var(t, {axis}); }, false);
+          same_on_device(
+              "logsumexp", x, [&](const Tensor& t) { return K::logsumexp(t, {axis}); }, false);
+          same_on_device(
+              "softmax", x, [&](const Tensor& t) { return K::softmax(t, axis); }, false);
+          same_on_device(
+              "log_softmax", x,
+              [&](const Tensor& t) { return K::categorical_crossentropy(K::ones_like(t), t, true, axis); }, false,
+              n > 4000 ? kLongColumn : -1);
         }
       }
 }
 
-TEST_CASE("softmax and its losses are the CPU's on a device, for rows that are held and longer ones", "[softmax][device]") {
+TEST_CASE("softmax and its losses are the CPU's on a device, for rows that are held and longer ones",
+          "[softmax][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, float64, float16, bfloat16})
     for (std::int64_t n : {1, 2, 31, 33, 255, 256, 257, 513, 1025, 4097, 9001}) {
@@ -144,14 +191,21 @@ TEST_CASE("softmax and its losses are the CPU's on a device, for rows that are h
       for (int axis : {1, 0}) {
         const Shape shape = axis ? Shape{3, n} : Shape{n, 3};
         const Tensor x = whole(shape, dtype), target = K::softmax(whole(shape, dtype, 5), axis);
-        same_on_device("softmax", x, [&](const Tensor& t) { return K::softmax(t, axis); }, false);
+        same_on_device(
+            "softmax", x, [&](const Tensor& t) { return K::softmax(t, axis); }, false);
         for (bool logits : {true, false}) {
-          auto loss = [&](const Tensor& t) { return K::categorical_crossentropy(t.device() == cpu ? target : there(target), t, logits, axis); };
-          same_on_device("categorical_crossentropy", logits ? x : target, loss, false, n > 4000 && dtype == float32 ? kLongColumn : -1);
-          same_on_device("its gradient", logits ? x : target, [&](const Tensor& t) {
-            const Tensor v = K::variable(t, dtype);
-            return K::eval(K::gradients(K::sum(loss(v)), {v})[0]);
-          }, false);
+          auto loss = [&](const Tensor& t) {
+            return K::categorical_crossentropy(t.device() == cpu ? target : there(target), t, logits, axis);
+          };
+          same_on_device("categorical_crossentropy", logits ? x : target, loss, false,
+                         n > 4000 && dtype == float32 ? kLongColumn : -1);
+          same_on_device(
+              "its gradient", logits ? x : target,
+              [&](const Tensor& t) {
+                const Tensor v = K::variable(t, dtype);
+                return K::eval(K::gradients(K::sum(loss(v)), {v})[0]);
+              },
+              false);
         }
       }
     }
@@ -169,7 +223,8 @@ TEST_CASE("a loss of equal logits is n log(n) on a device, along rows and column
 
 TEST_CASE("batch normalisation over rows, columns and channels is the CPU's on a device", "[batchnorm][device]") {
   if (!has_device("cuda:0")) return;
-  for (const Layout& l : {Layout{{4100, 3}, {0}}, Layout{{700, 40}, {0}}, Layout{{5, 3, 33, 31}, {0, 2, 3}}, Layout{{2, 3, 5000}, {0, 2}}})
+  for (const Layout& l : {Layout{{4100, 3}, {0}}, Layout{{700, 40}, {0}}, Layout{{5, 3, 33, 31}, {0, 2, 3}},
+                          Layout{{2, 3, 5000}, {0, 2}}})
     for (DType dtype : {float32, float16}) {
       const Tensor x = whole(l.shape, dtype);
       const std::int64_t channels = l.shape.rank() == 2 ? l.shape[1] : 3;
@@ -178,7 +233,9 @@ TEST_CASE("batch normalisation over rows, columns and channels is the CPU's on a
         auto r = K::normalize_batch_in_training(t, K::ones({channels}, dtype), K::zeros({channels}, dtype), l.axes);
         return which == 0 ? r.normalized : which == 1 ? r.mean : r.variance;
       };
-      for (int which : {0, 1, 2}) same_on_device("normalize_batch_in_training", x, [&](const Tensor& t) { return normalised(t, which); }, false);
+      for (int which : {0, 1, 2})
+        same_on_device(
+            "normalize_batch_in_training", x, [&](const Tensor& t) { return normalised(t, which); }, false);
     }
 }
 
@@ -187,20 +244,35 @@ TEST_CASE("dropout on a device drops what it drops on the CPU, with masks of eve
   for (DType dtype : {float32, float64, float16})
     for (std::int64_t n : {1, 15, 16, 17, 63, 64, 65, 1025}) {
       const Tensor x = whole({3, n}, dtype);
-      same_on_device("dropout", x, [](const Tensor& t) { return K::dropout(t, 0.4, None, 5); }, true);
-      same_on_device("dropout of rows", x, [](const Tensor& t) { return K::dropout(t, 0.4, {3, 1}, 5); }, true);
-      same_on_device("dropout of columns", x, [n](const Tensor& t) { return K::dropout(t, 0.4, {1, n}, 5); }, true);
+      same_on_device(
+          "dropout", x, [](const Tensor& t) { return K::dropout(t, 0.4, None, 5); }, true);
+      same_on_device(
+          "dropout of rows", x,
+          [](const Tensor& t) {
+            return K::dropout(t, 0.4, {3, 1}, 5);
+          },
+          true);
+      same_on_device(
+          "dropout of columns", x,
+          [n](const Tensor& t) {
+            return K::dropout(t, 0.4, {1, n}, 5);
+          },
+          true);
     }
 }
 
-TEST_CASE("draws between tensors on a device are those of the CPU, whichever bounds and numbers are shared", "[random][device]") {
+TEST_CASE("draws between tensors on a device are those of the CPU, whichever bounds and numbers are shared",
+          "[random][device]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float32, float64, float16, bfloat16})
     for (std::int64_t n : {1, 15, 16, 65, 300})
-      for (const Shape& drawn : {Shape{3, n}, Shape{n}, Shape{3, 1}}) {   // the first: a number for each sample
-        const Tensor low = whole({3, n}, dtype, 11), column = whole({3, 1}, dtype, 5) + 6, row = whole({n}, dtype, 5) + 6;
+      for (const Shape& drawn : {Shape{3, n}, Shape{n}, Shape{3, 1}}) {  // the first: a number for each sample
+        const Tensor low = whole({3, n}, dtype, 11), column = whole({3, 1}, dtype, 5) + 6,
+                     row = whole({n}, dtype, 5) + 6;
         for (const Tensor& high : {column, row})
-          same_on_device("draws", low, [&](const Tensor& t) { return K::random_uniform(drawn, t, high.to(t.device()), dtype, 5); }, true);
+          same_on_device(
+              "draws", low, [&](const Tensor& t) { return K::random_uniform(drawn, t, high.to(t.device()), dtype, 5); },
+              true);
       }
 }
 
@@ -212,16 +284,21 @@ TEST_CASE("running sums are the CPU's on a device along every axis", "[scan][dev
         if (n > 2000 && l.shape.rank() == 2 && l.shape[1] == 40) continue;
         const Tensor x = whole(l.shape, dtype, 3);
         const int axis = l.shape.rank() == 2 && l.shape[0] == 2 ? 1 : 0;
-        same_on_device("cumsum", x, [&](const Tensor& t) { return K::cumsum(t, axis); }, true);
+        same_on_device(
+            "cumsum", x, [&](const Tensor& t) { return K::cumsum(t, axis); }, true);
         // Of 1 and -1, which are exact.
-        same_on_device("cumprod", K::cast(K::cast(x > K::cast(K::constant(0), dtype), int32) * 2 - 1, dtype), [&](const Tensor& t) { return K::cumprod(t, axis); }, true);
+        same_on_device(
+            "cumprod", K::cast(K::cast(x > K::cast(K::constant(0), dtype), int32) * 2 - 1, dtype),
+            [&](const Tensor& t) { return K::cumprod(t, axis); }, true);
       }
 }
 
-TEST_CASE("a transpose on a device is the CPU's, of tiles that are cut and of more than there are blocks", "[shaping][device]") {
+TEST_CASE("a transpose on a device is the CPU's, of tiles that are cut and of more than there are blocks",
+          "[shaping][device]") {
   if (!has_device("cuda:0")) return;
   for (const Shape& shape : {Shape{16, 16}, Shape{40, 50}, Shape{3, 33, 70}, Shape{2100, 2100}})
-    same_on_device("transpose", whole(shape, uint8, 251), [](const Tensor& x) { return K::transpose(x); }, true);
+    same_on_device(
+        "transpose", whole(shape, uint8, 251), [](const Tensor& x) { return K::transpose(x); }, true);
 }
 
 TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[ctc][device]") {
@@ -229,7 +306,8 @@ TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[c
   for (DType dtype : {float32, float64}) {
     const Tensor y = K::softmax(whole({3, 9, 5}, dtype, 11)), steps = K::constant({9, 4, 0}, int32);
     for (bool greedy : {true, false}) {
-      const K::CtcDecoded here = K::ctc_decode(y, steps, greedy, 6, 1), moved = K::ctc_decode(there(y), there(steps), greedy, 6, 1);
+      const K::CtcDecoded here = K::ctc_decode(y, steps, greedy, 6, 1),
+                          moved = K::ctc_decode(there(y), there(steps), greedy, 6, 1);
       REQUIRE(moved.decoded.size() == here.decoded.size());
       for (std::int64_t i = 0; i < here.decoded.size(); ++i) {
         CHECK(moved.decoded[i].device() == Device("cuda:0"));
@@ -238,19 +316,28 @@ TEST_CASE("ctc_decode on a device gives the CPU's labels and scores, there", "[c
       CHECK(moved.log_prob.device() == Device("cuda:0"));
       CHECK(same_bits(moved.log_prob.to("cpu"), here.log_prob));
     }
-    const K::CtcDecoded here = K::ctc_decode(y, K::constant({9, 4, 5}, int32), false, 6, 3), moved = K::ctc_decode(there(y), there(K::constant({9, 4, 5}, int32)), false, 6, 3);
+    const K::CtcDecoded here = K::ctc_decode(y, K::constant({9, 4, 5}, int32), false, 6, 3),
+                        moved = K::ctc_decode(there(y), there(K::constant({9, 4, 5}, int32)), false, 6, 3);
     for (std::int64_t i = 0; i < 3; ++i) CHECK(same_bits(moved.decoded[i].to("cpu"), here.decoded[i]));
     CHECK(same_bits(moved.log_prob.to("cpu"), here.log_prob));
-    CHECK(error_of<ValueError>([&] { K::ctc_decode(there(y), there(K::constant({9, 10, 0}, int32))); }) ==
-          "ctc_decode: input_length 10 of sample 1; y_pred has 9 time steps");
+    CHECK(error_of<ValueError>([&] {
+            K::ctc_decode(there(y), there(K::constant({9, 10, 0}, int32)));
+          }) == "ctc_decode: input_length 10 of sample 1; y_pred has 9 time steps");
   }
 }
 
-TEST_CASE("elementwise ops of half types read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin", "[device]") {
+TEST_CASE(
+    "elementwise ops of half types read and write packs with the CPU's bits, whatever is repeated and wherever tensors begin",
+    "[device]") {
   if (!has_device("cuda:0")) return;
-  const std::vector<std::pair<Shape, Shape>> shapes{{{1}, {1}},       {{7}, {7}},          {{8}, {8}},          {{2051}, {2051}},    {{2048}, {1}},    {{}, {2051}},
-                                                    {{5, 16}, {16}},  {{5, 9}, {9}},       {{5, 16}, {5, 1}},   {{5, 9}, {5, 1}},    {{5, 1}, {1, 24}}, {{3, 1, 8}, {3, 4, 8}},
-                                                    {{3, 4, 1}, {8}}, {{3, 4, 8}, {3, 1, 1}}, {{0, 8}, {8}}};
+  const std::vector<std::pair<Shape, Shape>> shapes{{{1}, {1}},        {{7}, {7}},
+                                                    {{8}, {8}},        {{2051}, {2051}},
+                                                    {{2048}, {1}},     {{}, {2051}},
+                                                    {{5, 16}, {16}},   {{5, 9}, {9}},
+                                                    {{5, 16}, {5, 1}}, {{5, 9}, {5, 1}},
+                                                    {{5, 1}, {1, 24}}, {{3, 1, 8}, {3, 4, 8}},
+                                                    {{3, 4, 1}, {8}},  {{3, 4, 8}, {3, 1, 1}},
+                                                    {{0, 8}, {8}}};
   for (DType dtype : {float16, bfloat16})
     for (const auto& [first, second] : shapes) {
       INFO(printed(first) << " and " << printed(second) << " of " << dtype);

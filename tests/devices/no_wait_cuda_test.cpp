@@ -28,12 +28,14 @@ std::int64_t waits() {
   return asked ? asked() : 0;
 }
 
-Tensor ints(std::initializer_list<int> v, const char* dtype, Device device) { return K::constant(std::vector<int>(v), dtype).to(device); }
+Tensor ints(std::initializer_list<int> v, const char* dtype, Device device) {
+  return K::constant(std::vector<int>(v), dtype).to(device);
+}
 Tensor on(const Tensor& x, Device device) { return x.to(device); }
 
 struct Wrong {
   const char* what;
-  std::function<std::function<Tensor()>(Device)> make;   // its inputs, which may wait; then the call, which must not
+  std::function<std::function<Tensor()>(Device)> make;  // its inputs, which may wait; then the call, which must not
   const char* words;
 };
 /// A call of the gradient alone, the forward op of which is no step of the function.
@@ -43,13 +45,15 @@ std::function<Tensor()> gradient_alone(const Tensor& in, const Tensor& gradient,
 }
 
 const std::vector<Wrong>& wrong_calls() {
-  static const char *class_words = "sparse_categorical_crossentropy: class 3 at position 1 is out of range for 3 classes",
+  static const char *class_words =
+                        "sparse_categorical_crossentropy: class 3 at position 1 is out of range for 3 classes",
                     *gather_words = "gather: index 3 is out of range for an axis of size 3";
   auto two_rows = [](Device d) { return on(K::constant({{0.2, 0.3, 0.5}, {0.1, 0.8, 0.1}}), d); };
   static auto ctc = [](std::vector<int> labels, int steps, int length) {
     return [=](Device d) -> std::function<Tensor()> {
       Tensor y_true = on(K::constant(labels, "int64", {2, 2}), d), y = on(K::ones({2, 4, 3}) / 3, d);
-      Tensor input = on(K::constant({4, steps}, "int64", {2, 1}), d), label = on(K::constant({2, length}, "int64", {2, 1}), d);
+      Tensor input = on(K::constant({4, steps}, "int64", {2, 1}), d),
+             label = on(K::constant({2, length}, "int64", {2, 1}), d);
       return [=] { return K::ctc_batch_cost(y_true, y, input, label); };
     };
   };
@@ -108,7 +112,8 @@ const std::vector<Wrong>& wrong_calls() {
        [=](Device d) {
          DeviceScope scope(d);
          Tensor t = K::placeholder({2}, None, "int64"), p = K::variable(two_rows(d));
-         return gradient_alone(t, K::gradients(K::sum(K::sparse_categorical_crossentropy(t, p)), {p})[0], ints({1, 3}, "int64", d));
+         return gradient_alone(t, K::gradients(K::sum(K::sparse_categorical_crossentropy(t, p)), {p})[0],
+                               ints({1, 3}, "int64", d));
        },
        class_words},
       {"its second gradient",
@@ -121,12 +126,16 @@ const std::vector<Wrong>& wrong_calls() {
        class_words},
       {"pow", binary({1, 0, -2}, [](const Tensor& a, const Tensor& b) { return K::pow(a, b); }),
        "pow: a negative integer power; cast the base to a float dtype (K::cast)"},
-      {"floor_divide", binary({1, 0, 2}, [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); }), "floor_divide: integer division by zero"},
-      {"remainder", binary({1, 2, 0}, [](const Tensor& a, const Tensor& b) { return a % b; }), "remainder: integer division by zero"},
+      {"floor_divide", binary({1, 0, 2}, [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); }),
+       "floor_divide: integer division by zero"},
+      {"remainder", binary({1, 2, 0}, [](const Tensor& a, const Tensor& b) { return a % b; }),
+       "remainder: integer division by zero"},
       {"CTC: steps", ctc({0, 1, 0, 1}, 5, 2), "ctc_batch_cost: input_length 5 of sample 1; y_pred has 4 time steps"},
       {"CTC: length", ctc({0, 1, 0, 1}, 4, -1), "ctc_batch_cost: label_length -1 of sample 1 is negative"},
-      {"CTC: too long", ctc({0, 1, 0, 1}, 1, 2), "ctc_batch_cost: the 2 labels of sample 1 need as many time steps; its input_length is 1"},
-      {"CTC: label", ctc({0, 1, 0, -3}, 4, 2), "ctc_batch_cost: label -3 at position 1 of sample 1 is negative, within its label_length of 2"},
+      {"CTC: too long", ctc({0, 1, 0, 1}, 1, 2),
+       "ctc_batch_cost: the 2 labels of sample 1 need as many time steps; its input_length is 1"},
+      {"CTC: label", ctc({0, 1, 0, -3}, 4, 2),
+       "ctc_batch_cost: label -3 at position 1 of sample 1 is negative, within its label_length of 2"},
       {"CTC: behind the end", ctc({0, 1, 2, 0}, 4, 2),
        "ctc_batch_cost: label 0 at position 1 of sample 1 follows 2, which ends the label: y_pred has 2 classes and the blank"},
   };
@@ -144,7 +153,9 @@ const std::string kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself", kSaid
 
 }  // namespace
 
-TEST_CASE("what a CUDA device finds wrong with values is said at the next wait, in the words of the CPU and where to find the call, and the device goes on", "[device]") {
+TEST_CASE(
+    "what a CUDA device finds wrong with values is said at the next wait, in the words of the CPU and where to find the call, and the device goes on",
+    "[device]") {
   if (!has_device("cuda:0")) return;
   const Tensor one = K::ones({}).to(kCuda);
   for (const Wrong& w : wrong_calls()) {
@@ -156,13 +167,14 @@ TEST_CASE("what a CUDA device finds wrong with values is said at the next wait, 
       Tensor y = there();
       CHECK(waits() == before);
       CHECK(error_of<ValueError>([&] { one.item<float>(); }) == w.words + kHint);
-      y.to("cpu");   // an error is said once
+      y.to("cpu");  // an error is said once
       CHECK(values(K::sum(K::ones({2, 3}).to(kCuda))) == std::vector<double>{6});
     }
   }
 }
 
-TEST_CASE("of two errors on a CUDA device the first is said, and of one op's that which the CPU would come to first", "[device]") {
+TEST_CASE("of two errors on a CUDA device the first is said, and of one op's that which the CPU would come to first",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   const auto wrong = gather_wrong(7), other = gather_wrong(9);
   const Tensor a = ints({1}, "int32", kCuda), b = ints({0}, "int32", kCuda), x = K::ones({3, 1});
@@ -173,7 +185,9 @@ TEST_CASE("of two errors on a CUDA device the first is said, and of one op's tha
   for (std::size_t i = 70000; i < ids.size(); i += 100) ids[i] = static_cast<int>(i);
   ids[99999] = -1;
   Tensor at = K::constant(ids, "int32");
-  auto words = [&](Device device) { return error_of<ValueError>([&] { K::gather(x.to(device), at.to(device)).to("cpu"); }); };
+  auto words = [&](Device device) {
+    return error_of<ValueError>([&] { K::gather(x.to(device), at.to(device)).to("cpu"); });
+  };
   CHECK(words(cpu) == "gather: index 70000 is out of range for an axis of size 3");
   CHECK(words(kCuda) == words(cpu) + kHint);
 }
@@ -181,8 +195,12 @@ TEST_CASE("of two errors on a CUDA device the first is said, and of one op's tha
 TEST_CASE("every way of waiting for a CUDA device says the error, under the name of its op", "[device]") {
   if (!has_device("cuda:0")) return;
   Tensor one = K::ones({1}).to(kCuda), c = on(K::constant(true, "bool"), kCuda);
-  const std::vector<std::function<void()>> ways{[&] { one.item<float>(); }, [&] { one.to_vector<float>(); }, [&] { printed(one); },
-                                               [&] { K::switch_(c, [&] { return one; }, [&] { return one; }); }};
+  const std::vector<std::function<void()>> ways{[&] { one.item<float>(); }, [&] { one.to_vector<float>(); },
+                                                [&] { printed(one); },
+                                                [&] {
+                                                  K::switch_(
+                                                      c, [&] { return one; }, [&] { return one; });
+                                                }};
   const auto wrong = gather_wrong(7);
   for (const auto& wait : ways) {
     wrong();
@@ -191,7 +209,8 @@ TEST_CASE("every way of waiting for a CUDA device says the error, under the name
   }
 }
 
-TEST_CASE("a function that found an error on a CUDA device says it where its results are read, and can be called again", "[device]") {
+TEST_CASE("a function that found an error on a CUDA device says it where its results are read, and can be called again",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   DeviceScope scope(kCuda);
   Tensor ids = K::placeholder({K::None}, None, "int32"), x = K::variable({{1, 2}, {3, 4}, {5, 6}});
@@ -209,7 +228,7 @@ TEST_CASE("with KASSETTE_CUDA_SYNC an error of values is said by the call", "[de
   if (!std::getenv("KASSETTE_TEST_CUDA")) return skip("it is read once for each device");
   const Device device("cuda:5");
   {
-    const Environment sync("KASSETTE_CUDA_SYNC", "1");   // read when a device is first used, as this one is here
+    const Environment sync("KASSETTE_CUDA_SYNC", "1");  // read when a device is first used, as this one is here
     K::ones({2}).to(device);
   }
   const auto wrong = gather_wrong(7, device);
@@ -221,7 +240,9 @@ namespace {
 /// What gather along axis 1 gives back to a table of shape (2, rows, 3).
 Tensor gather_gradient(const std::vector<int>& ids, int rows, const Tensor& dy, Device device) {
   const Tensor table = K::zeros({2, rows, 3}, dy.dtype()), at = K::constant(ids, "int32");
-  return apply1(gather_grad_like_op, GatherAttrs{.axis = 1, .wrap = Wrap::refuse}, {dy.to(device), at.to(device), table.to(device)}).to("cpu");
+  return apply1(gather_grad_like_op, GatherAttrs{.axis = 1, .wrap = Wrap::refuse},
+                {dy.to(device), at.to(device), table.to(device)})
+      .to("cpu");
 }
 }  // namespace
 
@@ -230,13 +251,16 @@ TEST_CASE("the gradient of gather on a CUDA device adds in the order of the indi
   std::vector<int> ids;
   for (int i = 0; i < 3000; ++i) ids.push_back(i * 7919 % 70);
   Tensor dy = f64(numbers(18000, 3), {2, 3000, 3});
-  for (DType dtype : {float32, float16}) CHECK(same_bits(gather_gradient(ids, 70, K::cast(dy, dtype), kCuda), gather_gradient(ids, 70, K::cast(dy, dtype), cpu)));
+  for (DType dtype : {float32, float16})
+    CHECK(same_bits(gather_gradient(ids, 70, K::cast(dy, dtype), kCuda),
+                    gather_gradient(ids, 70, K::cast(dy, dtype), cpu)));
 }
 
-TEST_CASE("the gradient of gather on a CUDA device is right and the same again where most indices are of one row", "[device]") {
+TEST_CASE("the gradient of gather on a CUDA device is right and the same again where most indices are of one row",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   // Row 2's pieces of the sorted list lie between parts of pieces; all of one row; none of one.
-  for (int n : {63, 64, 65, 128, 3000, 5000}) {   // a piece has 64 positions, the last n 128
+  for (int n : {63, 64, 65, 128, 3000, 5000}) {  // a piece has 64 positions, the last n 128
     for (int others : {1, 3, 64}) {
       INFO(n << " indices, one in " << others << " elsewhere");
       std::vector<int> ids;
@@ -245,7 +269,7 @@ TEST_CASE("the gradient of gather on a CUDA device is right and the same again w
       const Tensor right = gather_gradient(ids, 7, dy, cpu), got = gather_gradient(ids, 7, dy, kCuda);
       CHECK_NOTHROW(kassette::testing::assert_close(got, right, {.rtol = 1e-12, .atol = 1e-12}));
       CHECK(same_bits(got, gather_gradient(ids, 7, dy, kCuda)));
-      const Tensor whole = K::cast(dy * 64, "int32");   // sums of integers are exact
+      const Tensor whole = K::cast(dy * 64, "int32");  // sums of integers are exact
       CHECK(same_bits(gather_gradient(ids, 7, whole, kCuda), gather_gradient(ids, 7, whole, cpu)));
     }
   }
@@ -300,7 +324,7 @@ std::vector<double> train(Device device, bool by_function) {
     for (int i = 0; i < 4; ++i) {
       const std::int64_t before = waits();
       Tensor loss = step();
-      if (i > 1) CHECK(waits() == before);   // by then what is made once has been made
+      if (i > 1) CHECK(waits() == before);  // by then what is made once has been made
       losses.push_back(loss.item<double>());
       if (waits()) CHECK((device == cpu ? waits() == before : waits() > before));
     }
@@ -311,14 +335,16 @@ std::vector<double> train(Device device, bool by_function) {
     std::vector<std::pair<Tensor, Tensor>> changes;
     net.adam(loss, [&](const Tensor& variable, const Tensor& value) { changes.emplace_back(variable, value); });
     Tensors updates;
-    for (const auto& change : changes) updates.push_back(K::symbolic([&] { return K::update(change.first, change.second); })());
+    for (const auto& change : changes)
+      updates.push_back(K::symbolic([&] { return K::update(change.first, change.second); })());
     auto f = K::function({px, pt}, {loss}, updates);
     run([&] { return f({x, t})[0]; });
   } else {
     run([&] {
       Tensor loss = net.loss(x, t);
       std::vector<std::pair<Tensor, Tensor>> changes;
-      net.adam(loss, [&](const Tensor& variable, const Tensor& value) { changes.emplace_back(variable, value.detach()); });
+      net.adam(loss,
+               [&](const Tensor& variable, const Tensor& value) { changes.emplace_back(variable, value.detach()); });
       for (const auto& [variable, value] : changes) K::update(variable, value);
       return loss.detach();
     });
@@ -342,16 +368,17 @@ TEST_CASE("values of another dtype are converted on a CUDA device, without waiti
   Tensor x = K::placeholder({K::None}, None, "int8"), w = K::variable({0, 0, 0}, "float16");
   auto f = K::function({x}, {x + K::constant({1, 1, 1}, "int8")});
   auto run = [&] {
-    Tensors out{f({wide})[0], K::function({}, {x * x}, K::FunctionOptions{.feed_dict = {{x, narrow}}})({})[0], K::variable(wide, "int32")};
+    Tensors out{f({wide})[0], K::function({}, {x * x}, K::FunctionOptions{.feed_dict = {{x, narrow}}})({})[0],
+                K::variable(wide, "int32")};
     K::set_value(w, narrow);
     out.push_back(w);
     return out;
   };
-  run();   // makes what is made once
+  run();  // makes what is made once
   const std::int64_t before = waits();
   const Tensors out = run();
   CHECK(waits() == before);
-  CHECK(values(out[0]) == std::vector<double>{2, -1, -128});   // 127 + 1 wraps
+  CHECK(values(out[0]) == std::vector<double>{2, -1, -128});  // 127 + 1 wraps
   CHECK(values(out[1]) == std::vector<double>{1, 4, 9});
   CHECK(values(out[2]) == std::vector<double>{1, -2, 300});
   CHECK(values(out[3]) == std::vector<double>{1, 2, 3});

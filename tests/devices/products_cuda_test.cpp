@@ -19,18 +19,21 @@ namespace {
 
 struct Dtype {
   const char* name;
-  double sum;      // the rounding of sums, relative
-  double result;   // that of the result
+  double sum;     // the rounding of sums, relative
+  double result;  // that of the result
 };
-constexpr Dtype kFloats[] = {
-    {"float16", 0x1p-23, 0x1p-10}, {"bfloat16", 0x1p-23, 0x1p-7}, {"float32", 0x1p-23, 0x1p-23}, {"float64", 0x1p-52, 0x1p-52}};
+constexpr Dtype kFloats[] = {{"float16", 0x1p-23, 0x1p-10},
+                             {"bfloat16", 0x1p-23, 0x1p-7},
+                             {"float32", 0x1p-23, 0x1p-23},
+                             {"float64", 0x1p-52, 0x1p-52}};
 constexpr const char* kIntegers[] = {"uint8", "uint16", "int8", "int16", "int32", "int64"};
 
 /// A batch of products of m x k by k x n.
 struct Product {
   std::int64_t batch, m, k, n;
 };
-constexpr Product kShapes[] = {{1, 1, 1, 1}, {1, 5, 7, 3}, {1, 33, 65, 17}, {1, 64, 128, 32}, {1, 130, 70, 1}, {1, 1, 257, 40}, {3, 9, 31, 20}};
+constexpr Product kShapes[] = {{1, 1, 1, 1},    {1, 5, 7, 3},    {1, 33, 65, 17}, {1, 64, 128, 32},
+                               {1, 130, 70, 1}, {1, 1, 257, 40}, {3, 9, 31, 20}};
 
 /// Two operands of a dtype, either of them transposed, and the numbers that they hold, which are not.
 struct Operands {
@@ -47,7 +50,7 @@ Operands operands(const Product& s, const char* dtype, bool turn_x, bool turn_y,
   Operands o;
   Tensor x = K::cast(f64(draw(s.batch * s.m * s.k, 1), {s.batch, s.m, s.k}), dtype);
   Tensor y = K::cast(f64(draw(s.batch * s.k * s.n, 2), {s.batch, s.k, s.n}), dtype);
-  o.a = values(K::cast(x, "float64")), o.b = values(K::cast(y, "float64"));   // as they were rounded
+  o.a = values(K::cast(x, "float64")), o.b = values(K::cast(y, "float64"));  // as they were rounded
   o.x = K::eval(turn_x ? K::permute_dimensions(x, {0, 2, 1}) : x).to("cuda:0");
   o.y = K::eval(turn_y ? K::permute_dimensions(y, {0, 2, 1}) : y).to("cuda:0");
   return o;
@@ -60,14 +63,17 @@ void define(const Product& s, const Operands& o, std::vector<double>* sums, std:
       for (std::int64_t j = 0; j < s.n; ++j) {
         double sum = 0, size = 0;
         for (std::int64_t k = 0; k < s.k; ++k) {
-          const double term = o.a[static_cast<std::size_t>((p * s.m + i) * s.k + k)] * o.b[static_cast<std::size_t>((p * s.k + k) * s.n + j)];
+          const double term = o.a[static_cast<std::size_t>((p * s.m + i) * s.k + k)] *
+                              o.b[static_cast<std::size_t>((p * s.k + k) * s.n + j)];
           sum += term, size += std::fabs(term);
         }
         sums->push_back(sum), sizes->push_back(size);
       }
 }
 
-Tensor product(const Operands& o, bool turn_x, bool turn_y) { return K::batch_dot(o.x, o.y, {turn_x ? 1 : 2, turn_y ? 2 : 1}); }
+Tensor product(const Operands& o, bool turn_x, bool turn_y) {
+  return K::batch_dot(o.x, o.y, {turn_x ? 1 : 2, turn_y ? 2 : 1});
+}
 
 /// Calls f(shape, x is transposed, y is transposed) for all there are.
 template <class F>
@@ -75,7 +81,8 @@ void each_form(F f) {
   for (const Product& s : kShapes)
     for (bool turn_x : {false, true})
       for (bool turn_y : {false, true}) {
-        INFO(s.batch << " of " << s.m << " x " << s.k << " by " << s.k << " x " << s.n << (turn_x ? ", x transposed" : "") << (turn_y ? ", y transposed" : ""));
+        INFO(s.batch << " of " << s.m << " x " << s.k << " by " << s.k << " x " << s.n
+                     << (turn_x ? ", x transposed" : "") << (turn_y ? ", y transposed" : ""));
         f(s, turn_x, turn_y);
       }
 }
@@ -90,9 +97,10 @@ TEST_CASE("products of floats on a CUDA device are right within the rounding of 
       std::vector<double> sums, sizes, got = values(K::cast(product(o, turn_x, turn_y).to("cpu"), "float64"));
       define(s, o, &sums, &sizes);
       REQUIRE(got.size() == sums.size());
-      double worst = 0;   // of what is allowed: TF32, with 10 bits of float32's 23, would be hundreds
+      double worst = 0;  // of what is allowed: TF32, with 10 bits of float32's 23, would be hundreds
       for (std::size_t i = 0; i < got.size(); ++i)
-        worst = std::max(worst, std::fabs(got[i] - sums[i]) / (static_cast<double>(s.k) * dtype.sum * sizes[i] + dtype.result * std::fabs(sums[i]) + 1e-300));
+        worst = std::max(worst, std::fabs(got[i] - sums[i]) / (static_cast<double>(s.k) * dtype.sum * sizes[i] +
+                                                               dtype.result * std::fabs(sums[i]) + 1e-300));
       INFO(dtype.name);
       CHECK(worst <= 1);
     });
@@ -105,7 +113,7 @@ TEST_CASE("products of integers on a CUDA device wrap around as integers do", "[
       Operands o = operands(s, dtype, turn_x, turn_y, 200);
       std::vector<double> sums, sizes;
       define(s, o, &sums, &sizes);
-      std::vector<std::int64_t> exact(sums.begin(), sums.end());   // below 2^53, so that they are
+      std::vector<std::int64_t> exact(sums.begin(), sums.end());  // below 2^53, so that they are
       std::vector<double> wrapped = values(K::cast(K::cast(K::constant(exact, "int64"), dtype), "float64"));
       INFO(dtype);
       CHECK(values(K::cast(product(o, turn_x, turn_y).to("cpu"), "float64")) == wrapped);
@@ -122,8 +130,10 @@ TEST_CASE("dot on a CUDA device contracts the axes that it contracts on the CPU"
     };
     return Tensors{made(dx, 3), made(dy, 4)};
   };
-  for (const Tensors& t : std::vector<Tensors>{pair({4, 5, 7}, {7, 3}), pair({4, 7}, {2, 7, 3}), pair({2, 3, 4, 7}, {5, 7, 2}), pair({6, 7}, {7, 1})}) {
+  for (const Tensors& t : std::vector<Tensors>{pair({4, 5, 7}, {7, 3}), pair({4, 7}, {2, 7, 3}),
+                                               pair({2, 3, 4, 7}, {5, 7, 2}), pair({6, 7}, {7, 1})}) {
     INFO(t[0].shape() << " by " << t[1].shape());
-    check_close(values(K::dot(t[0].to("cuda:0"), t[1].to("cuda:0")).to("cpu")), values(K::dot(t[0], t[1])), 1e-13, 1e-13);
+    check_close(values(K::dot(t[0].to("cuda:0"), t[1].to("cuda:0")).to("cpu")), values(K::dot(t[0], t[1])), 1e-13,
+                1e-13);
   }
 }

@@ -20,7 +20,7 @@ TEST_CASE("a device that is absent is an error with the reason in one line, and 
   CHECK_THROWS_AS(backend_of(far), DeviceError);
   CHECK_THROWS_WITH(backend_of(far), std::string("cuda:200 is not available: ") + why);
   CHECK_THROWS_AS(K::ones({2}).to("cuda:200"), DeviceError);
-  CHECK(device_absent(far) == why);   // found out once
+  CHECK(device_absent(far) == why);  // found out once
   CHECK(K::dot(K::ones({2, 2}), K::ones({2, 2})).to_vector<float>()[0] == 2);
   CHECK(device_absent(cpu) == nullptr);
 }
@@ -28,7 +28,8 @@ TEST_CASE("a device that is absent is an error with the reason in one line, and 
 TEST_CASE("what runs on the CPU runs on every device", "[devices][device]") {
   for (const char* name : {"cpu", "cuda:0"}) {
     if (!test::has_device(name)) continue;
-    Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}).to(std::string(name)), w = K::constant({{1, -1}, {2, 0}, {0, 1}}).to(std::string(name));
+    Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}}).to(std::string(name)),
+           w = K::constant({{1, -1}, {2, 0}, {0, 1}}).to(std::string(name));
     auto is = [](const Tensor& t, const std::vector<float>& expected) {
       CHECK(static_cast<std::vector<float>>(t.to("cpu").to_vector<float>()) == expected);
     };

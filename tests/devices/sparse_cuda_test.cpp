@@ -43,7 +43,8 @@ Tensors products(Device device, DType dtype, int width) {
   const Entries e;
   Vec numbers;
   for (int i = 0; i < 50 * width; ++i) numbers.push_back(std::sin(i));
-  Tensor v = K::variable(K::constant(e.values, dtype), dtype), x = K::variable(K::constant(numbers, dtype, {50, width}), dtype);
+  Tensor v = K::variable(K::constant(e.values, dtype), dtype),
+         x = K::variable(K::constant(numbers, dtype, {50, width}), dtype);
   Tensor a = K::sparse_coo(e.places, v, {40, 50}), y = K::dot(a, x), z = K::dot(K::transpose(y), a);
   Tensors first = K::gradients(K::sum(y * y) + K::sum(z), {v, x});
   Tensors second = K::gradients(K::sum(K::square(first[0])) + K::sum(K::square(first[1])), {v, x});
@@ -52,12 +53,14 @@ Tensors products(Device device, DType dtype, int width) {
 
 }  // namespace
 
-TEST_CASE("products of a large sparse matrix, and their gradients, are on a CUDA device what they are on the CPU, with the same bits each time",
-          "[device][sparse]") {
+TEST_CASE(
+    "products of a large sparse matrix, and their gradients, are on a CUDA device what they are on the CPU, with the same bits each time",
+    "[device][sparse]") {
   if (!has_device("cuda:0")) return;
   for (DType dtype : {float64, float32})
     for (int width : {1, 3, 40}) {
-      Tensors here = products(cpu, dtype, width), there = products(kCuda, dtype, width), again = products(kCuda, dtype, width);
+      Tensors here = products(cpu, dtype, width), there = products(kCuda, dtype, width),
+              again = products(kCuda, dtype, width);
       for (std::int64_t i = 0; i < here.size(); ++i) {
         INFO(dtype << ", " << width << " columns, result " << i);
         CHECK(there[i].device() == kCuda);
@@ -81,7 +84,7 @@ TEST_CASE("a sparse tensor moves between devices by its values, and says where i
   CHECK(K::to_dense(there).device() == kCuda);
   CHECK(values(there) == Vec{0, 4, 2, 0});
   CHECK(values(there.to("cpu")) == Vec{0, 4, 2, 0});
-  Tensor g = K::gradients(K::sum(K::square(K::to_dense(there))), {v})[0];   // by way of the copy
+  Tensor g = K::gradients(K::sum(K::square(K::to_dense(there))), {v})[0];  // by way of the copy
   CHECK(g.device() == cpu);
   CHECK(values(g) == Vec{8, 4, 8});
   CHECK(K::variable(there).device() == kCuda);
@@ -93,7 +96,7 @@ TEST_CASE("sparse tensors are made, joined and turned on a CUDA device", "[devic
   CHECK(a.device() == kCuda);
   CHECK(values(K::sparse_parts(a).indices) == Vec{0, 1, 1, 0, 1, 2});
   DeviceScope scope(kCuda);
-  Tensor b = K::sparse_coo(K::constant({{0, 2}}, "int32"), {5}, {1, 3});   // indices of the device come to the CPU
+  Tensor b = K::sparse_coo(K::constant({{0, 2}}, "int32"), {5}, {1, 3});  // indices of the device come to the CPU
   Tensor csr = K::sparse_csr(K::constant({0, 1, 1}, "int32"), {1}, {7}, {2, 3});
   CHECK(values(csr) == Vec{0, 7, 0, 0, 0, 0});
   Tensor joined = K::concatenate({b, csr}, 0), turned = K::transpose(joined);
@@ -102,14 +105,19 @@ TEST_CASE("sparse tensors are made, joined and turned on a CUDA device", "[devic
   CHECK(values(turned) == Vec{0, 0, 0, 0, 7, 0, 5, 0, 0});
   CHECK(values(K::concatenate({b, K::ones({1, 3})}, 0)) == Vec{0, 0, 5, 1, 1, 1});
   CHECK(values(K::dot(K::cast(turned, "int32"), K::constant({1, 2, 3}, "int32"))) == Vec{0, 14, 5});
-  CHECK(error_of<ValueError>([] { K::sparse_coo({{1, 0}}, {5}, {1, 3}); }) == "sparse_coo: entry 0 is at (1, 0), outside of (1, 3)");
-  CHECK(error_of<DeviceError>([&] { K::dot(joined.to("cpu"), K::ones({3, 2})); }) ==
-        "dot: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
+  CHECK(error_of<ValueError>([] {
+          K::sparse_coo({{1, 0}}, {5}, {1, 3});
+        }) == "sparse_coo: entry 0 is at (1, 0), outside of (1, 3)");
+  CHECK(error_of<DeviceError>([&] {
+          K::dot(joined.to("cpu"), K::ones({3, 2}));
+        }) == "dot: one operand is on cpu, another on cuda:0; move one with .to(\"cpu\")");
 }
 
-TEST_CASE("a sparse placeholder of a CUDA device takes sparse tensors from anywhere, of any number of entries", "[device][sparse]") {
+TEST_CASE("a sparse placeholder of a CUDA device takes sparse tensors from anywhere, of any number of entries",
+          "[device][sparse]") {
   if (!has_device("cuda:0")) return;
-  Tensor here = K::sparse_coo({{0, 2}, {1, 0}}, {10, 1}, {2, 3}), there = K::sparse_coo({{0, 0}}, {2}, {1, 3}).to(kCuda);
+  Tensor here = K::sparse_coo({{0, 2}, {1, 0}}, {10, 1}, {2, 3}),
+         there = K::sparse_coo({{0, 0}}, {2}, {1, 3}).to(kCuda);
   Tensor empty = K::sparse_coo({}, {}, {4, 3});
   DeviceScope scope(kCuda);
   Tensor p = K::placeholder({K::None, 3}, None, None, /*sparse=*/true), x = K::variable({{1, 2}, {3, 4}, {5, 6}});

@@ -45,7 +45,9 @@ TEST_CASE("what is computed outside of a stream's scope can be used inside, and 
   CHECK(current_stream("cuda:0").native() != stream.native());
   const Tensor on_cpu = (K::arange(0, 1000, 1, "float32") + 1) * 2;
   CHECK(same_bits((inside + 0).to("cpu"), on_cpu));
-  CHECK(testing::compare(both.to("cpu"), K::dot(K::reshape(on_cpu, {10, 100}), K::reshape(on_cpu / 2, {100, 10})), {.rtol = 1e-5}).ok);
+  CHECK(testing::compare(both.to("cpu"), K::dot(K::reshape(on_cpu, {10, 100}), K::reshape(on_cpu / 2, {100, 10})),
+                         {.rtol = 1e-5})
+            .ok);
 }
 
 TEST_CASE("who gets the memory of a stream that is gone waits for what that stream still does", "[device][cached]") {
@@ -62,18 +64,20 @@ TEST_CASE("who gets the memory of a stream that is gone waits for what that stre
       StreamScope in_scope(inner);
       freed = place_of(K::square(x));
     }
-    std::thread([&] {   // on the device's own stream, which is behind neither
+    std::thread([&] {  // on the device's own stream, which is behind neither
       other = x + 1;
       got = place_of(other);
-    }).join();
+    })
+        .join();
     last = x + 2;
   }
   CHECK(got == freed);
-  CHECK(K::max(last).item<float>() == 5);   // everything has run
+  CHECK(K::max(last).item<float>() == 5);  // everything has run
   CHECK(K::max(other).item<float>() == 4);
 }
 
-TEST_CASE("memory that is freed on a stream is used again there, and by others when the stream is gone", "[device][cached]") {
+TEST_CASE("memory that is freed on a stream is used again there, and by others when the stream is gone",
+          "[device][cached]") {
   if (!has_device("cuda:0")) return;
   constexpr std::int64_t kSize = 77'777;
   empty_cache("cuda:0");
@@ -141,7 +145,8 @@ TEST_CASE("a stream of somebody else's is one by its handle; the CPU's has nothi
   CHECK(after.native() != handle);
   CHECK(next.native() != after.native());
   for (const Stream* s : {&next, &after}) CHECK(s->native() != own.native());
-  CHECK(error_of<ValueError>([] { Stream("cuda:0", nullptr); }) == "Stream: a null pointer is no stream of cuda:0; CUDA's legacy default stream is cudaStreamLegacy");
+  CHECK(error_of<ValueError>([] { Stream("cuda:0", nullptr); }) ==
+        "Stream: a null pointer is no stream of cuda:0; CUDA's legacy default stream is cudaStreamLegacy");
   CHECK(error_of<DeviceError>([] { Stream{Device()}; }) == "Stream: no device given; there are 'cpu' and 'cuda:N'");
   Stream none("cpu");
   StreamScope scope(none);
@@ -159,14 +164,17 @@ TEST_CASE("a pinned tensor is a tensor; a copy of it is made without the host", 
   CHECK(pin_memory(K::zeros({0})).shape() == Shape{0});
   there = pinned.to("cuda:0", {.non_blocking = true});
   const void* memory = place_of(pinned);
-  pinned = Tensor();   // is kept until the copy has been made
+  pinned = Tensor();  // is kept until the copy has been made
   Tensor next = pin_memory(x * 0 - 1);
   CHECK(place_of(next) != memory);
   CHECK(same_bits(there.to("cpu"), x));
   synchronize("cuda:0");
-  CHECK(same_bits(x.to("cuda:0", {.non_blocking = true}).to("cpu", {.non_blocking = true}), x));   // not pinned: as without
-  CHECK(error_of<ValueError>([] { pin_memory(Tensor()); }) == "pin_memory: an empty Tensor (an uninitialised variable?)");
-  CHECK(error_of<ValueError>([] { pin_memory(K::placeholder({2})); }) == "pin_memory: a symbolic tensor, which has no value");
+  CHECK(same_bits(x.to("cuda:0", {.non_blocking = true}).to("cpu", {.non_blocking = true}),
+                  x));  // not pinned: as without
+  CHECK(error_of<ValueError>([] { pin_memory(Tensor()); }) ==
+        "pin_memory: an empty Tensor (an uninitialised variable?)");
+  CHECK(error_of<ValueError>([] { pin_memory(K::placeholder({2})); }) ==
+        "pin_memory: a symbolic tensor, which has no value");
 }
 
 TEST_CASE("the host's elements may change when a copy to a device has returned", "[device]") {
@@ -179,9 +187,10 @@ TEST_CASE("the host's elements may change when a copy to a device has returned",
 
 TEST_CASE("a tensor goes from one device to another", "[device]") {
   if (!has_device("cuda:2")) return;
-  Tensor x = K::arange(0, 3000, 1, "float32"), here = x.to("cuda:0") + 1, near = here.to("cuda:1"), far = here.to("cuda:2");
+  Tensor x = K::arange(0, 3000, 1, "float32"), here = x.to("cuda:0") + 1, near = here.to("cuda:1"),
+         far = here.to("cuda:2");
   here = Tensor();
-  Tensor over = K::zeros({3000}).to("cuda:0") - 1;   // may lie where `here` was
+  Tensor over = K::zeros({3000}).to("cuda:0") - 1;  // may lie where `here` was
   CHECK(near.device() == Device("cuda:1"));
   CHECK(same_bits((near * 2).to("cpu"), (x + 1) * 2));
   CHECK(same_bits(far.to("cuda:0").to("cpu"), x + 1));
@@ -189,7 +198,7 @@ TEST_CASE("a tensor goes from one device to another", "[device]") {
     const std::int64_t asked = questions();
     CHECK(floats(far.to("cuda:0").to("cuda:1").to("cuda:2"))[7] == 8);
     CHECK(floats(far.to("cuda:0").to("cuda:1"))[7] == 8);
-    CHECK(questions() - asked <= 2);   // once for each pair
+    CHECK(questions() - asked <= 2);  // once for each pair
   }
   CHECK(floats(over)[7] == -1);
 }
@@ -205,7 +214,11 @@ TEST_CASE("the device, or none, that was current in a thread still is after call
     CHECK(context() == before);
     CHECK(floats(y.to("cuda:2") * 2) == std::vector<float>{6, 6, 6, 6});
     CHECK(floats(pin_memory(K::ones({2000})).to("cuda:1", {.non_blocking = true}))[1999] == 1);
-    { Stream stream("cuda:1"); StreamScope scope(stream); y = x + y; }
+    {
+      Stream stream("cuda:1");
+      StreamScope scope(stream);
+      y = x + y;
+    }
     empty_cache("cuda:1");
     synchronize("cuda:1");
     { MemoryLimit none(0, "cuda:1"); }
@@ -220,7 +233,8 @@ TEST_CASE("a device keeps the memory that steps free", "[device][cached]") {
   auto frees = emulated<std::int64_t()>("emulated_frees");
   if (!frees) return skip("only the emulated device counts");
   DeviceScope here("cuda:0");
-  Tensor big = K::constant(1, "float32", {40'000'000});   // blocks of the CPU beyond 64 MiB would go back when others are wanted
+  Tensor big =
+      K::constant(1, "float32", {40'000'000});  // blocks of the CPU beyond 64 MiB would go back when others are wanted
   big = Tensor();
   const std::int64_t before = frees();
   for (std::int64_t n : {1000, 30'000'000, 5'000'000, 70'000, 20'000'000}) K::constant(1, "float32", {n});
@@ -229,15 +243,30 @@ TEST_CASE("a device keeps the memory that steps free", "[device][cached]") {
   CHECK(frees() > before);
 }
 
-TEST_CASE("numbers, zeros, ones, ranges and identity matrices are made on a device without a copy from the host", "[device]") {
+TEST_CASE("numbers, zeros, ones, ranges and identity matrices are made on a device without a copy from the host",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   auto copies = emulated<std::int64_t()>("emulated_host_copies");
   auto made = [] {
     Tensor w = K::variable(2), v = K::variable(K::zeros({2, 3})), x = K::ones({2, 3});
     K::update(w, 0.5);
     K::update_add(w, 3);
-    return Tensors{w, v, x, K::zeros({5}, "int8"), K::ones({0, 2}), K::ones({3}, "float64"), K::constant(7, "int64", {4, 2}), K::constant(-1.5), K::zeros_like(x),
-                K::ones_like(v, "bfloat16"), 2.5 * x + 1.75, K::maximum(x * 3, 2), K::eye(3), K::eye({2, 5}, "int16"), K::arange(7), K::arange(1.5, -2, -0.5)};
+    return Tensors{w,
+                   v,
+                   x,
+                   K::zeros({5}, "int8"),
+                   K::ones({0, 2}),
+                   K::ones({3}, "float64"),
+                   K::constant(7, "int64", {4, 2}),
+                   K::constant(-1.5),
+                   K::zeros_like(x),
+                   K::ones_like(v, "bfloat16"),
+                   2.5 * x + 1.75,
+                   K::maximum(x * 3, 2),
+                   K::eye(3),
+                   K::eye({2, 5}, "int16"),
+                   K::arange(7),
+                   K::arange(1.5, -2, -0.5)};
   };
   Tensors wanted = made(), got;
   {
@@ -258,10 +287,12 @@ TEST_CASE("a variable of a device takes numbers and scalars of the CPU", "[devic
   K::update_add(w, K::constant(1));
   K::update_sub(w, 0.25);
   CHECK(w.item<float>() == 1.25f);
-  CHECK(error_of<DeviceError>([&] { K::update(K::variable(K::ones({2}).to("cuda:0")), K::ones({2})); }) == "update: the variable is on cuda:0, the value on cpu");
+  CHECK(error_of<DeviceError>([&] { K::update(K::variable(K::ones({2}).to("cuda:0")), K::ones({2})); }) ==
+        "update: the variable is on cuda:0, the value on cpu");
 }
 
-TEST_CASE("an exported tensor is there on the consumer's stream, and its memory stays until that has read it", "[device]") {
+TEST_CASE("an exported tensor is there on the consumer's stream, and its memory stays until that has read it",
+          "[device]") {
   if (!has_device("cuda:0")) return;
   constexpr std::int64_t kSize = 33'333;
   DeviceScope here("cuda:0");
@@ -315,7 +346,7 @@ TEST_CASE("a device that the library has no code for is refused when it is opene
   // CUDA C++ Programming Guide, section "Application Compatibility".
   CHECK(has_code_for(release, 8, 0));
   CHECK(has_code_for(release, 8, 7));
-  CHECK(has_code_for(release, 11, 0));    // PTX
+  CHECK(has_code_for(release, 11, 0));  // PTX
   CHECK(has_code_for(release, 13, 0));
   CHECK_FALSE(has_code_for(release, 7, 5));
   CHECK_FALSE(has_code_for("86-real", 8, 0));

@@ -35,7 +35,7 @@ bool others_sleep() {
       if (task.path().filename() == self) continue;
       std::string line;
       std::getline(std::ifstream(task.path() / "stat"), line);
-      const std::size_t name_ends = line.rfind(')');   // "tid (name) S ..."
+      const std::size_t name_ends = line.rfind(')');  // "tid (name) S ..."
       all &= name_ends != std::string::npos && line.compare(name_ends, 3, ") S") == 0;
     }
     if (all) return true;
@@ -47,9 +47,12 @@ bool others_sleep() {
 /// How often each index of [0, n) is visited.
 std::vector<int> visits(std::int64_t n, std::int64_t grain, From from = From::front) {
   std::vector<int> seen(static_cast<std::size_t>(n));
-  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
-  }, from);
+  parallel_for(
+      n, grain,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) ++seen[static_cast<std::size_t>(i)];
+      },
+      from);
   return seen;
 }
 
@@ -60,7 +63,8 @@ TEST_CASE("parts cover a range exactly once", "[threads]") {
     Threads scope(threads);
     for (std::int64_t n : {0, 1, 2, 5, 64, 1000, 12345})
       for (std::int64_t grain : {1, 3, 64, 5000})
-        for (From from : {From::front, From::back}) CHECK(visits(n, grain, from) == std::vector<int>(static_cast<std::size_t>(n), 1));
+        for (From from : {From::front, From::back})
+          CHECK(visits(n, grain, from) == std::vector<int>(static_cast<std::size_t>(n), 1));
   }
 }
 
@@ -68,9 +72,12 @@ TEST_CASE("borders of parts are multiples of the grain", "[threads]") {
   Threads scope(4);
   std::atomic<int> off{0};
   for (From from : {From::front, From::back})
-    parallel_for(1000, 7, [&](std::int64_t begin, std::int64_t end) {
-      if (begin % 7 || (end % 7 && end != 1000)) ++off;
-    }, from);
+    parallel_for(
+        1000, 7,
+        [&](std::int64_t begin, std::int64_t end) {
+          if (begin % 7 || (end % 7 && end != 1000)) ++off;
+        },
+        from);
   CHECK(off == 0);
 }
 
@@ -81,7 +88,8 @@ TEST_CASE("grains of many elements are cut so that threads have equal shares", "
   std::atomic<int> off{0};
   parallel_for(n, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
     if (begin % 64 || (end % 64 && end != n)) ++off;
-    for (std::int64_t seen = longest; seen < end - begin && !longest.compare_exchange_weak(seen, end - begin);) continue;
+    for (std::int64_t seen = longest; seen < end - begin && !longest.compare_exchange_weak(seen, end - begin);)
+      continue;
   });
   CHECK(off == 0);
   CHECK(longest < n / 2 + n / 50);
@@ -91,7 +99,8 @@ TEST_CASE("a thread takes its parts from the front, or from the back", "[threads
   Threads scope(1);
   std::vector<std::int64_t> at[2];
   for (From from : {From::front, From::back})
-    parallel_for(1000, 1, [&](std::int64_t begin, std::int64_t) { at[from == From::back].push_back(begin); }, from);
+    parallel_for(
+        1000, 1, [&](std::int64_t begin, std::int64_t) { at[from == From::back].push_back(begin); }, from);
   CHECK(at[0].size() > 2);
   CHECK(std::is_sorted(at[0].begin(), at[0].end()));
   CHECK(std::vector<std::int64_t>(at[1].rbegin(), at[1].rend()) == at[0]);
@@ -100,9 +109,11 @@ TEST_CASE("a thread takes its parts from the front, or from the back", "[threads
 TEST_CASE("an exception of a part travels to the caller and the pool goes on", "[threads]") {
   Threads scope(3);
   for (int round = 0; round < 50; ++round) {
-    CHECK_THROWS_WITH(parallel_for(100, 1, [&](std::int64_t begin, std::int64_t) {
-                        if (begin > 40) throw std::runtime_error("part");
-                      }), "part");
+    CHECK_THROWS_WITH(parallel_for(100, 1,
+                                   [&](std::int64_t begin, std::int64_t) {
+                                     if (begin > 40) throw std::runtime_error("part");
+                                   }),
+                      "part");
     CHECK(visits(100, 1) == std::vector<int>(100, 1));
   }
 }
@@ -127,8 +138,7 @@ TEST_CASE("two threads of the user both make progress", "[threads]") {
   Threads scope(2);
   std::atomic<std::int64_t> sum{0};
   auto body = [&] {
-    for (int i = 0; i < 2000; ++i)
-      parallel_for(64, 4, [&](std::int64_t b, std::int64_t e) { sum += e - b; });
+    for (int i = 0; i < 2000; ++i) parallel_for(64, 4, [&](std::int64_t b, std::int64_t e) { sum += e - b; });
   };
   std::thread a(body), b(body);
   a.join();
@@ -168,7 +178,9 @@ TEST_CASE("cgroup quotas of both versions are read, the tightest ancestor counts
   REQUIRE(mkdtemp(root));
   std::string r = root;
   auto write = [&](const std::string& directory, const std::string& file, const std::string& text) {
-    REQUIRE(std::system(("mkdir -p " + r + directory + " && echo '" + text + "' > " + r + directory + "/" + file).c_str()) == 0);
+    REQUIRE(std::system(
+                ("mkdir -p " + r + directory + " && echo '" + text + "' > " + r + directory + "/" + file).c_str()) ==
+            0);
   };
   write("/a", "cpu.max", "350000 100000");
   write("/a/b", "cpu.max", "max 100000");

@@ -16,11 +16,13 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 inline cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, std::size_t) { return CUBLAS_STATUS_SUCCESS; }
 inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
-cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t m, std::int64_t n,
-                                             std::int64_t k, const void* alpha, const void* a, cudaDataType a_type, std::int64_t lda,
-                                             long long stride_a, const void* b, cudaDataType b_type, std::int64_t ldb, long long stride_b,
-                                             const void* beta, void* c, cudaDataType c_type, std::int64_t ldc, long long stride_c,
-                                             std::int64_t count, cublasComputeType_t compute, int algorithm);
+cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+                                             std::int64_t m, std::int64_t n, std::int64_t k, const void* alpha,
+                                             const void* a, cudaDataType a_type, std::int64_t lda, long long stride_a,
+                                             const void* b, cudaDataType b_type, std::int64_t ldb, long long stride_b,
+                                             const void* beta, void* c, cudaDataType c_type, std::int64_t ldc,
+                                             long long stride_c, std::int64_t count, cublasComputeType_t compute,
+                                             int algorithm);
 
 // Counters, exported for tests: emulated() in tests/devices/devices.h finds them.
 /// The products of matrices so far.

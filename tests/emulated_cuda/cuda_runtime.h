@@ -37,10 +37,23 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__ static thread_local   // blocks run one at a time, each with this memory of its thread poisoned: symbols.h
+#define __shared__ \
+  static thread_local  // blocks run one at a time, each with this memory of its thread poisoned: symbols.h
 #define CUDART_VERSION 0
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700, cudaErrorPeerAccessAlreadyEnabled = 704, cudaErrorNotPermitted = 800, cudaErrorGraphExecUpdateFailure = 910 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorNotPermitted = 800,
+  cudaErrorGraphExecUpdateFailure = 910
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaEventDisableTiming = 2 };
@@ -81,7 +94,8 @@ cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 /// The functions of cuda.h, by name.
-cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags, cudaDriverEntryPointQueryResult* found);
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* found);
 struct cudaPointerAttributes {
   int device;
 };
@@ -94,7 +108,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                                cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int index);
 cudaError_t cudaMallocHost(void** block, std::size_t bytes);
@@ -156,7 +171,11 @@ using std::max;
 using std::min;
 
 // ---- graphs (graph.cpp) ------------------------------------------------------------------------------------------------
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
 enum class EmulatedNode { kernel, copy_in, copy_out, copy, zero };
 using cudaGraph_t = struct EmulatedGraph*;
 using cudaGraphExec_t = struct EmulatedGraphExec*;
@@ -186,7 +205,8 @@ struct EmulatedBlocks {
   void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
 };
 /// `for_others`: for other processes; it runs no sooner than somebody asks for what its stream holds.
-void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false, EmulatedNode kind = EmulatedNode::kernel);
+void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false,
+                      EmulatedNode kind = EmulatedNode::kernel);
 /// Whether the work is recorded instead of enqueued.
 bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work);
 int emulated_device_of(cudaStream_t stream);
@@ -213,7 +233,7 @@ struct EmulatedLaunch {
 template <class P>
 void emulated_clear_padding([[maybe_unused]] P& argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
-  if constexpr (!std::is_empty_v<P>) __builtin_clear_padding(&argument);   // in a tuple that is a byte of another
+  if constexpr (!std::is_empty_v<P>) __builtin_clear_padding(&argument);  // in a tuple that is a byte of another
 #endif
 }
 template <class P>
@@ -222,7 +242,8 @@ struct EmulatedTail : P {
 };
 template <class P>
 constexpr std::size_t emulated_bytes() {
-  if constexpr (std::is_class_v<P> && !std::is_final_v<P>) return sizeof(EmulatedTail<P>) == sizeof(P) ? sizeof(P) - 1 : sizeof(P);
+  if constexpr (std::is_class_v<P> && !std::is_final_v<P>)
+    return sizeof(EmulatedTail<P>) == sizeof(P) ? sizeof(P) - 1 : sizeof(P);
   else return sizeof(P);
 }
 
@@ -234,9 +255,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   std::apply([&](P&... each) { (emulated_clear_padding(each), ...); }, held);
   std::apply([&](const P&... each) { (launch.take(&each, emulated_bytes<P>(), std::is_pointer_v<P>), ...); }, held);
   EmulatedBlocks blocks = launch.blocks;
-  emulated_enqueue(config->stream, std::move(blocks), [launch = std::move(launch), grid = config->gridDim, block = config->blockDim, kernel, held] {
-    launch.run(grid, block, [&] { std::apply(kernel, held); });
-  });
+  emulated_enqueue(config->stream, std::move(blocks),
+                   [launch = std::move(launch), grid = config->gridDim, block = config->blockDim, kernel, held] {
+                     launch.run(grid, block, [&] { std::apply(kernel, held); });
+                   });
   return cudaSuccess;
 }
 

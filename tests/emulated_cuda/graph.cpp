@@ -14,17 +14,17 @@ namespace {
 struct Work {
   std::vector<EmulatedNode> kinds;
   std::vector<std::function<void()>> nodes;
-  EmulatedBlocks blocks;   // of all
+  EmulatedBlocks blocks;  // of all
 };
 
 }  // namespace
 
 struct EmulatedGraph {
   Work work;
-  std::thread::id thread;   // that captures
+  std::thread::id thread;  // that captures
 };
 struct EmulatedGraphExec {
-  std::shared_ptr<const Work> work;   // which a launch that has not run yet keeps
+  std::shared_ptr<const Work> work;  // which a launch that has not run yet keeps
 };
 
 namespace {
@@ -32,7 +32,7 @@ namespace {
 std::recursive_mutex mutex;
 std::map<cudaStream_t, EmulatedGraph*> captured;
 std::atomic<std::int64_t> enqueued{0};
-thread_local int capturing = 0;   // captures of this thread
+thread_local int capturing = 0;  // captures of this thread
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
@@ -44,7 +44,8 @@ bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& b
   Lock lock(mutex);
   auto found = captured.find(stream);
   if (found == captured.end()) return ++enqueued, false;
-  if (found->second->thread != std::this_thread::get_id()) emulated_die("a thread enqueues on a stream that another one captures");
+  if (found->second->thread != std::this_thread::get_id())
+    emulated_die("a thread enqueues on a stream that another one captures");
   Work& recorded = found->second->work;
   recorded.kinds.push_back(kind);
   recorded.nodes.push_back(std::move(work));
@@ -54,16 +55,21 @@ bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& b
 void emulated_not_captured(cudaStream_t stream, int device) {
   Lock lock(mutex);
   for (const auto& [other, graph] : captured)
-    if (stream ? other == stream : emulated_device_of(other) == device) emulated_die("a stream that is captured cannot be waited for, nor an event be recorded there");
+    if (stream ? other == stream : emulated_device_of(other) == device)
+      emulated_die("a stream that is captured cannot be waited for, nor an event be recorded there");
 }
 void emulated_beside_capture() {
-  if (capturing && mode != cudaStreamCaptureModeRelaxed) emulated_die("a call that is not allowed beside a capture of this thread");
+  if (capturing && mode != cudaStreamCaptureModeRelaxed)
+    emulated_die("a call that is not allowed beside a capture of this thread");
 }
 
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) { return std::swap(mode, *other), cudaSuccess; }
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* other) {
+  return std::swap(mode, *other), cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   Lock lock(mutex);
-  if (!captured.emplace(stream, new EmulatedGraph{{}, std::this_thread::get_id()}).second) emulated_die("a capture inside of another");
+  if (!captured.emplace(stream, new EmulatedGraph{{}, std::this_thread::get_id()}).second)
+    emulated_die("a capture inside of another");
   ++capturing;
   return cudaSuccess;
 }

@@ -1,5 +1,5 @@
 // tests/emulated_cuda/grid.cpp - the threads of a block, on fibers: each runs until a barrier stops it.
-#undef _FORTIFY_SOURCE   // it takes a jump to another stack for a fault
+#undef _FORTIFY_SOURCE  // it takes a jump to another stack for a fault
 #include "cuda_runtime.h"
 #include "draws.h"
 #include "symbols.h"
@@ -17,23 +17,23 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace {
 
 constexpr unsigned kMaxThreads = 1024, kWarps = kMaxThreads / 32;
-constexpr std::size_t kStack = 256 << 10;   // touched as far as a kernel needs it
-constexpr unsigned char kPoison = 0xff;     // floats are NaN
+constexpr std::size_t kStack = 256 << 10;  // touched as far as a kernel needs it
+constexpr unsigned char kPoison = 0xff;    // floats are NaN
 
 enum class Waits : std::uint8_t { idle, nothing, warp, block };
 
 struct Fiber {
   ucontext_t start;
-  jmp_buf place;   // switching by setjmp costs no system call
+  jmp_buf place;  // switching by setjmp costs no system call
   bool made = false;
   Waits waits = Waits::idle;
   unsigned thread = 0, turn = 0;
 };
 struct Warp {
-  unsigned next, end;   // places in `order` of the threads that have not started
+  unsigned next, end;  // places in `order` of the threads that have not started
   unsigned live;
   Fiber* waiting[32];
-  Waits waits;          // for what all its threads wait; `nothing`: they may run, or wait for different things
+  Waits waits;  // for what all its threads wait; `nothing`: they may run, or wait for different things
 };
 
 Fiber fibers[kMaxThreads];
@@ -41,10 +41,11 @@ Fiber* spare[kMaxThreads];
 unsigned spares, made;
 jmp_buf scheduler;
 Fiber* current;
-Warp* warp;                              // that runs
+Warp* warp;  // that runs
 Warp warps[kWarps];
-std::uint64_t slots[2][kMaxThreads];     // what the threads show each other; two, as a thread may be a shuffle ahead of another
-unsigned order[kMaxThreads];             // the threads of a block in the order in which they start
+std::uint64_t
+    slots[2][kMaxThreads];    // what the threads show each other; two, as a thread may be a shuffle ahead of another
+unsigned order[kMaxThreads];  // the threads of a block in the order in which they start
 const std::function<void()>* body;
 
 // ---- orders --------------------------------------------------------------------------------------------------------------
@@ -58,7 +59,13 @@ struct Order {
     if (n < 2 || kind == 0) return;
     first = kind == 1 ? n - 1 : draws.below(n_);
     step = kind == 1 ? n - 1 : 1 + draws.below(n_ - 1);
-    for (auto common = [](std::uint64_t a, std::uint64_t b) { while (b) a = std::exchange(b, a % b); return a; }; common(step, n) != 1;) step = step % n + 1;
+    for (auto common =
+             [](std::uint64_t a, std::uint64_t b) {
+               while (b) a = std::exchange(b, a % b);
+               return a;
+             };
+         common(step, n) != 1;)
+      step = step % n + 1;
   }
   unsigned operator()(unsigned i) const { return static_cast<unsigned>((first + i * step) % n); }
 };
@@ -73,14 +80,15 @@ class Shared {
       memory_ = emulated_memory_of_thread();
       for (const EmulatedSymbol& v : variables()) poison(v);
     }
-    looks_ = (kernel_.launches & (kernel_.launches - 1)) == 0;   // 0, 1, 2, 4, 8, ...
+    looks_ = (kernel_.launches & (kernel_.launches - 1)) == 0;  // 0, 1, 2, 4, 8, ...
     ++kernel_.launches;
   }
   /// After the first block, and the last, of a launch that is looked at.
   void find_written() {
     if (!looks_) return;
     for (const EmulatedSymbol& v : variables())
-      if (is_written(v) && std::find(kernel_.written.begin(), kernel_.written.end(), &v) == kernel_.written.end()) kernel_.written.push_back(&v);
+      if (is_written(v) && std::find(kernel_.written.begin(), kernel_.written.end(), &v) == kernel_.written.end())
+        kernel_.written.push_back(&v);
   }
   void poison() const {
     for (const EmulatedSymbol* v : kernel_.written) poison(*v);
@@ -209,7 +217,8 @@ std::uint64_t emulated_shuffle(std::uint64_t bits, int lane) {
 }
 
 void emulated_run_grid(const void* kernel, dim3 grid, dim3 block, const std::function<void()>& thread) {
-  if (block.x == 0 || block.x > kMaxThreads || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1)
+  if (block.x == 0 || block.x > kMaxThreads || block.y != 1 || block.z != 1 || grid.x == 0 || grid.y == 0 ||
+      grid.y > 65535 || grid.z != 1)
     emulated_die("a launch that CUDA would refuse, or that has more axes than ours");
   gridDim = grid;
   blockDim = block;

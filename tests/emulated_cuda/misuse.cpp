@@ -104,29 +104,33 @@ bool streams_differ(bool waits) {
 
 struct Misuse {
   const char* name;
-  bool (*run)();   // true: values show it
+  bool (*run)();  // true: values show it
 };
 const Misuse all[] = {
-    {"a pointer of the host", [] {
+    {"a pointer of the host",
+     [] {
        Stream s;
        static float here[4];
        start(s.handle, 1, set_one, static_cast<float*>(here), 0);
        return false;
      }},
-    {"a pointer of the host in a struct", [] {
+    {"a pointer of the host in a struct",
+     [] {
        Stream s;
        static float here[4];
        start(s.handle, 1, set_pair, Pair{1, here});
        return false;
      }},
-    {"a block that was freed", [] {
+    {"a block that was freed",
+     [] {
        Stream s;
        float* a = device<float>(4);
        cudaFree(a);
        start(s.handle, 1, set_one, a, 0);
        return false;
      }},
-    {"a block of another device", [] {
+    {"a block of another device",
+     [] {
        cudaSetDevice(1);
        float* a = device<float>(4);
        cudaSetDevice(0);
@@ -134,76 +138,88 @@ const Misuse all[] = {
        start(s.handle, 1, set_one, a, 0);
        return false;
      }},
-    {"a write one element beyond", [] {
+    {"a write one element beyond",
+     [] {
        Stream s;
        start(s.handle, 1, set_one, device<float>(5), 5);
        cudaStreamSynchronize(s.handle);
        return false;
      }},
-    {"a write one element before", [] {
+    {"a write one element before",
+     [] {
        Stream s;
        start(s.handle, 1, set_one, device<float>(5), -1);
        cudaStreamSynchronize(s.handle);
        return false;
      }},
-    {"a read one element beyond", [] {
+    {"a read one element beyond",
+     [] {
        Stream s;
        float* a = device<float>(8);
        start(s.handle, 1, copy_one, static_cast<const float*>(a), 8, a);
        cudaStreamSynchronize(s.handle);
        return false;
      }},
-    {"a read of device memory on the host", [] {
+    {"a read of device memory on the host",
+     [] {
        Stream s;
        float* a = device<float>(4);
        start(s.handle, 1, set_one, a, 0);
        cudaStreamSynchronize(s.handle);
        return *static_cast<volatile float*>(a) == 1;
      }},
-    {"a read of a block that the kernel was not given", [] {
+    {"a read of a block that the kernel was not given",
+     [] {
        Stream s;
        float *a = device<float>(4096), *b = device<float>(4096);
        start(s.handle, 1, copy_one, static_cast<const float*>(a), b - a, a);
        cudaStreamSynchronize(s.handle);
        return false;
      }},
-    {"a load that is not aligned", [] {
+    {"a load that is not aligned",
+     [] {
        Stream s;
        float* a = device<float>(16);
        start(s.handle, 1, copy_four, static_cast<const float*>(a + 1), a + 8);
        cudaStreamSynchronize(s.handle);
        return false;
      }},
-    {"a copy beyond the end", [] {
+    {"a copy beyond the end",
+     [] {
        Stream s;
        float here[8];
        cudaMemcpyAsync(here, device<float>(7), sizeof here, cudaMemcpyDeviceToHost, s.handle);
        return false;
      }},
-    {"a copy the wrong way", [] {
+    {"a copy the wrong way",
+     [] {
        Stream s;
        float* a = device<float>(4);
        cudaMemcpyAsync(a, a, 16, cudaMemcpyHostToDevice, s.handle);
        return false;
      }},
-    {"a memset of the host's memory", [] {
+    {"a memset of the host's memory",
+     [] {
        Stream s;
        static float here[4];
        cudaMemsetAsync(here, 0, sizeof here, s.handle);
        return false;
      }},
-    {"work while another device is current", [] {
+    {"work while another device is current",
+     [] {
        Stream s;
        float* a = device<float>(4);
        cudaSetDevice(1);
        cudaMemsetAsync(a, 0, 16, s.handle);
        return false;
      }},
-    {"device memory that nobody has set", [] {
+    {"device memory that nobody has set",
+     [] {
        Stream s;
        return host(device<float>(4), 4, s.handle) != std::vector<float>(4);
      }},
-    {"a value on the host before its copy was waited for", [] {
+    {"a value on the host before its copy was waited for",
+     [] {
        Stream s;
        float *a = device<float>(4), here = 5;
        return differs({1}, [&] {
@@ -215,7 +231,8 @@ const Misuse all[] = {
          return std::vector<float>{seen};
        });
      }},
-    {"a buffer of the host that changes before its copy ran", [] {
+    {"a buffer of the host that changes before its copy ran",
+     [] {
        Stream s;
        float *a = device<float>(4), here;
        return differs({1}, [&] {
@@ -225,22 +242,29 @@ const Misuse all[] = {
          return host(a, 1, s.handle);
        });
      }},
-    {"shared memory that nobody has set", [] {
+    {"shared memory that nobody has set",
+     [] {
        Stream s;
        float* a = device<float>(kThreads);
-       return differs(std::vector<float>(kThreads, 1), [&] { return start(s.handle, 2, sum_unset, a), host(a, kThreads, s.handle); });
+       return differs(std::vector<float>(kThreads, 1),
+                      [&] { return start(s.handle, 2, sum_unset, a), host(a, kThreads, s.handle); });
      }},
-    {"no __syncthreads", [] {
+    {"no __syncthreads",
+     [] {
        Stream s;
        float* a = device<float>(kThreads);
-       return differs(counted(kThreads, [](std::size_t i) { return kThreads - 1 - i; }), [&] { return start(s.handle, 1, reverse_block<false>, a), host(a, kThreads, s.handle); });
+       return differs(counted(kThreads, [](std::size_t i) { return kThreads - 1 - i; }),
+                      [&] { return start(s.handle, 1, reverse_block<false>, a), host(a, kThreads, s.handle); });
      }},
-    {"no __syncwarp", [] {
+    {"no __syncwarp",
+     [] {
        Stream s;
        float* a = device<float>(kThreads);
-       return differs(counted(kThreads, [](std::size_t i) { return i ^ 31; }), [&] { return start(s.handle, 1, reverse_warp<false>, a), host(a, kThreads, s.handle); });
+       return differs(counted(kThreads, [](std::size_t i) { return i ^ 31; }),
+                      [&] { return start(s.handle, 1, reverse_warp<false>, a), host(a, kThreads, s.handle); });
      }},
-    {"blocks that count on their order", [] {
+    {"blocks that count on their order",
+     [] {
        Stream s;
        float* a = device<float>(8);
        return differs(counted(8, [](std::size_t i) { return i; }), [&] {
@@ -251,11 +275,14 @@ const Misuse all[] = {
     {"no wait for another stream", [] { return streams_differ(/*waits=*/false); }},
     // What is right has to go through.
     {"right: a wait for another stream", [] { return streams_differ(/*waits=*/true); }},
-    {"right: __syncthreads and __syncwarp", [] {
+    {"right: __syncthreads and __syncwarp",
+     [] {
        Stream s;
        float* a = device<float>(kThreads);
-       return differs(counted(kThreads, [](std::size_t i) { return kThreads - 1 - i; }), [&] { return start(s.handle, 1, reverse_block<true>, a), host(a, kThreads, s.handle); }) ||
-              differs(counted(kThreads, [](std::size_t i) { return i ^ 31; }), [&] { return start(s.handle, 1, reverse_warp<true>, a), host(a, kThreads, s.handle); });
+       return differs(counted(kThreads, [](std::size_t i) { return kThreads - 1 - i; }),
+                      [&] { return start(s.handle, 1, reverse_block<true>, a), host(a, kThreads, s.handle); }) ||
+              differs(counted(kThreads, [](std::size_t i) { return i ^ 31; }),
+                      [&] { return start(s.handle, 1, reverse_warp<true>, a), host(a, kThreads, s.handle); });
      }},
 };
 

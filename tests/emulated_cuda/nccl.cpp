@@ -89,7 +89,7 @@ int number_in(const char* variable) {
 struct EmulatedComm {
   int rank, size;
   std::atomic<int>* joined;
-  Mailbox* boxes;   // from rank a to rank b: boxes[a * size + b]
+  Mailbox* boxes;  // from rank a to rank b: boxes[a * size + b]
   int calls = 0;
   std::atomic<bool> failed{false};
   Mailbox& box(int from, int to) const { return boxes[from * size + to]; }
@@ -106,7 +106,7 @@ struct Transfer {
   std::size_t bytes;
   std::size_t done = 0;
   bool begun = false;
-  bool ended() const { return begun && done == bytes; }   // an empty message is one piece of 0 bytes
+  bool ended() const { return begun && done == bytes; }  // an empty message is one piece of 0 bytes
 
   bool step(const EmulatedComm& comm) {
     Mailbox& box = sends ? comm.box(comm.rank, peer) : comm.box(peer, comm.rank);
@@ -152,7 +152,7 @@ struct Op {
   std::size_t n;
   ncclDataType_t type;
   ncclRedOp_t op;
-  int root;   // or the peer
+  int root;  // or the peer
   bool sends;
   ncclComm_t comm;
   cudaStream_t stream;
@@ -169,12 +169,14 @@ void run(const Op& o) {
 
   const bool gives = o.kind != broadcast || me == o.root, gets = o.kind != reduce || me == o.root;
   const bool combines = o.kind == all_reduce || o.kind == reduce || o.kind == reduce_scatter;
-  std::vector<std::byte> given(static_cast<std::size_t>(comm.size) * bytes);   // of every rank
+  std::vector<std::byte> given(static_cast<std::size_t>(comm.size) * bytes);  // of every rank
   std::vector<Transfer> transfers;
   for (int r = 0; r < comm.size; ++r) {
     if (gives && (o.kind != reduce || r == o.root))
-      transfers.push_back({r, true, label, o.kind == reduce_scatter ? in + static_cast<std::size_t>(r) * bytes : in, bytes});
-    if (gets && (o.kind != broadcast || r == o.root)) transfers.push_back({r, false, label, given.data() + static_cast<std::size_t>(r) * bytes, bytes});
+      transfers.push_back(
+          {r, true, label, o.kind == reduce_scatter ? in + static_cast<std::size_t>(r) * bytes : in, bytes});
+    if (gets && (o.kind != broadcast || r == o.root))
+      transfers.push_back({r, false, label, given.data() + static_cast<std::size_t>(r) * bytes, bytes});
   }
   run(comm, std::move(transfers));
   if (!gets || !bytes) return;
@@ -183,7 +185,8 @@ void run(const Op& o) {
     std::memcpy(out, first, o.kind == all_gather ? given.size() : bytes);
     return;
   }
-  for (int r = 1; r < comm.size; ++r) combine_all(given.data(), given.data() + static_cast<std::size_t>(r) * bytes, o.n, o.type, o.op);
+  for (int r = 1; r < comm.size; ++r)
+    combine_all(given.data(), given.data() + static_cast<std::size_t>(r) * bytes, o.n, o.type, o.op);
   std::memcpy(out, given.data(), bytes);
 }
 
@@ -200,19 +203,27 @@ void enqueue(std::vector<Op> ops) {
     if (o.in) blocks.add(o.in, o.kind == reduce_scatter ? all : bytes, stream, "a collective call");
     if (o.out) blocks.add(o.out, o.kind == all_gather ? all : bytes, stream, "a collective call");
   }
-  emulated_enqueue(stream, std::move(blocks), [ops = std::move(ops)] {
-    EmulatedComm& comm = *ops[0].comm;
-    ++comm.calls;
-    static const int stuck = number_in("EMULATED_NCCL_STUCK"), fault = number_in("EMULATED_NCCL_FAULT");
-    if (comm.calls == fault) comm.failed = true;
-    if (comm.calls == fault || comm.calls == stuck) wait_for_ever();
-    std::vector<Transfer> messages;
-    for (const Op& o : ops)
-      if (o.kind != message) run(o);
-      else messages.push_back({o.root, o.sends, {o.kind, 0, o.type, 0, o.n}, o.sends ? const_cast<std::byte*>(static_cast<const std::byte*>(o.in)) : static_cast<std::byte*>(o.out),
-                               o.n * bytes_of(o.type)});
-    run(comm, std::move(messages));
-  }, /*waits=*/true);
+  emulated_enqueue(
+      stream, std::move(blocks),
+      [ops = std::move(ops)] {
+        EmulatedComm& comm = *ops[0].comm;
+        ++comm.calls;
+        static const int stuck = number_in("EMULATED_NCCL_STUCK"), fault = number_in("EMULATED_NCCL_FAULT");
+        if (comm.calls == fault) comm.failed = true;
+        if (comm.calls == fault || comm.calls == stuck) wait_for_ever();
+        std::vector<Transfer> messages;
+        for (const Op& o : ops)
+          if (o.kind != message) run(o);
+          else
+            messages.push_back(
+                {o.root,
+                 o.sends,
+                 {o.kind, 0, o.type, 0, o.n},
+                 o.sends ? const_cast<std::byte*>(static_cast<const std::byte*>(o.in)) : static_cast<std::byte*>(o.out),
+                 o.n * bytes_of(o.type)});
+        run(comm, std::move(messages));
+      },
+      /*waits=*/true);
   emulated_start(stream);
 }
 
@@ -226,7 +237,9 @@ ncclResult_t add(const Op& op) {
 }  // namespace
 
 ncclResult_t ncclGetVersion(int* version) { return *version = 20700, ncclSuccess; }
-const char* ncclGetErrorString(ncclResult_t result) { return result == ncclRemoteError ? "remote process exited or there was a network error" : "an emulated error"; }
+const char* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError ? "remote process exited or there was a network error" : "an emulated error";
+}
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
@@ -242,14 +255,17 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int r
   void* shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (shared == MAP_FAILED) return ncclSystemError;
-  auto* made = new EmulatedComm{rank, size, static_cast<std::atomic<int>*>(shared), reinterpret_cast<Mailbox*>(static_cast<std::byte*>(shared) + 64)};
-  ++*made->joined;   // fresh memory is zero
+  auto* made = new EmulatedComm{rank, size, static_cast<std::atomic<int>*>(shared),
+                                reinterpret_cast<Mailbox*>(static_cast<std::byte*>(shared) + 64)};
+  ++*made->joined;  // fresh memory is zero
   while (*made->joined < size) wait_a_little();
   shm_unlink(id.internal);
   *comm = made;
   return ncclSuccess;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) { return *error = comm->failed ? ncclRemoteError : ncclSuccess, ncclSuccess; }
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  return *error = comm->failed ? ncclRemoteError : ncclSuccess, ncclSuccess;
+}
 
 ncclResult_t ncclGroupStart() { return ++depth, ncclSuccess; }
 ncclResult_t ncclGroupEnd() {
@@ -257,22 +273,28 @@ ncclResult_t ncclGroupEnd() {
   return ncclSuccess;
 }
 
-ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
   return add({all_reduce, in, out, n, type, op, 0, false, comm, stream});
 }
-ncclResult_t ncclReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduce(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
+                        ncclComm_t comm, cudaStream_t stream) {
   return add({reduce, in, out, n, type, op, root, false, comm, stream});
 }
-ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t n, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t n, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
   return add({broadcast, in, out, n, type, ncclSum, root, false, comm, stream});
 }
-ncclResult_t ncclAllGather(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
   return add({all_gather, in, out, n, type, ncclSum, 0, false, comm, stream});
 }
-ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t n, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
   return add({reduce_scatter, in, out, n, type, op, 0, false, comm, stream});
 }
-ncclResult_t ncclSend(const void* in, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* in, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return add({message, in, nullptr, n, type, ncclSum, peer, true, comm, stream});
 }
 ncclResult_t ncclRecv(void* out, std::size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {

@@ -26,8 +26,8 @@ struct Place {
 struct Work {
   std::function<void()> run;
   EmulatedBlocks blocks;
-  std::shared_ptr<Place> after;   // or null
-  bool waits;                     // for other processes
+  std::shared_ptr<Place> after;  // or null
+  bool waits;                    // for other processes
 };
 struct EmulatedStream {
   int device;
@@ -43,12 +43,12 @@ struct EmulatedContext {
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
-constexpr std::size_t kAlignment = 16;   // as the widest load of a thread wants it
+constexpr std::size_t kAlignment = 16;  // as the widest load of a thread wants it
 constexpr int kDevices = 8;
 EmulatedContext contexts[kDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 thread_local EmulatedContext* current_context = nullptr;
-constexpr unsigned char kFresh = 0xff;   // floats of fresh memory are NaN
-constexpr std::size_t kFilled = 64 << 10;   // the beginning of a block; what was never touched costs mprotect nothing
+constexpr unsigned char kFresh = 0xff;     // floats of fresh memory are NaN
+constexpr std::size_t kFilled = 64 << 10;  // the beginning of a block; what was never touched costs mprotect nothing
 
 std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0};
 int current() { return current_context ? current_context->device : 0; }
@@ -73,22 +73,22 @@ const Pattern pattern;
 /// own pages nobody may write.
 struct State {
   struct Block {
-    std::size_t begin;   // of the pages
-    std::size_t bytes;   // asked for
+    std::size_t begin;  // of the pages
+    std::size_t bytes;  // asked for
     int device;
-    bool open;           // in reach
+    bool open;  // in reach
     std::size_t place() const { return end() - round_up(bytes, kAlignment); }
     std::size_t end() const { return begin + round_up(bytes, kPage); }
     std::size_t size() const { return round_up(bytes, kPage) + kPage; }
   };
   std::recursive_mutex mutex;
   std::byte* arena = nullptr;
-  std::size_t used = 0;                             // bytes of the arena that were ever handed out
-  std::map<std::size_t, Block> blocks;              // by place
-  std::multimap<std::size_t, std::size_t> free;     // pages' bytes, place
-  std::map<std::uintptr_t, std::size_t> pinned;     // memory of the host that devices may use: begin, bytes
+  std::size_t used = 0;                          // bytes of the arena that were ever handed out
+  std::map<std::size_t, Block> blocks;           // by place
+  std::multimap<std::size_t, std::size_t> free;  // pages' bytes, place
+  std::map<std::uintptr_t, std::size_t> pinned;  // memory of the host that devices may use: begin, bytes
   std::vector<EmulatedStream*> streams;
-  std::vector<std::size_t> opened;                  // places of blocks
+  std::vector<std::size_t> opened;  // places of blocks
   EmulatedDraws draws{emulated_seed()};
 
   State() {
@@ -125,13 +125,15 @@ struct State {
   /// As a device that does not wait to be asked.
   void run_ahead() {
     if (draws.below(16) != 15) return;
-    for (unsigned n = draws.below(16); n > 0; --n) step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
+    for (unsigned n = draws.below(16); n > 0; --n)
+      step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
     close();
   }
   /// The stream's next work, or that of a stream that it waits for. What waits for other processes may do so for ever: only where asked.
   void step(EmulatedStream& stream, bool asked) {
     EmulatedStream* s = &stream;
-    while (!s->work.empty() && s->work.front().after && !s->work.front().after->passed) s = s->work.front().after->stream;
+    while (!s->work.empty() && s->work.front().after && !s->work.front().after->passed)
+      s = s->work.front().after->stream;
     if (s->work.empty() || (s->work.front().waits && !asked)) return;
     const Work next = std::move(s->work.front());
     s->work.pop_front();
@@ -147,14 +149,17 @@ struct State {
   }
   bool is_intact(const Block& b) const {
     bool intact = true;
-    around(b, [&](std::size_t from, std::size_t bytes) { intact &= std::memcmp(arena + from, pattern.bytes + from % 2, bytes) == 0; });
+    around(b, [&](std::size_t from, std::size_t bytes) {
+      intact &= std::memcmp(arena + from, pattern.bytes + from % 2, bytes) == 0;
+    });
     return intact;
   }
   /// The block in whose pages, or in the page behind them, the address is; blocks.end() where there is none.
   std::map<std::size_t, Block>::const_iterator block_at(std::size_t place) const {
     auto found = blocks.upper_bound(place);
     if (found != blocks.end() && place >= found->second.begin) return found;
-    if (found == blocks.begin() || place >= std::prev(found)->second.begin + std::prev(found)->second.size()) return blocks.end();
+    if (found == blocks.begin() || place >= std::prev(found)->second.begin + std::prev(found)->second.size())
+      return blocks.end();
     return std::prev(found);
   }
   bool is_pinned(std::uintptr_t address) const {
@@ -237,7 +242,8 @@ CUresult set_context(CUcontext context) { return current_context = context, CUDA
 
 }  // namespace
 
-cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long,
+                                    cudaDriverEntryPointQueryResult* found) {
   const std::pair<const char*, void*> all[] = {{"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(retain_context)},
                                                {"cuCtxGetCurrent", reinterpret_cast<void*>(get_context)},
                                                {"cuCtxSetCurrent", reinterpret_cast<void*>(set_context)}};
@@ -275,7 +281,8 @@ cudaError_t cudaMalloc(void** block, std::size_t bytes) {
   s.blocks[place] = made;
   s.open(place);
   std::memset(s.arena + place, kFresh, std::min(bytes, kFilled));
-  State::around(made, [&](std::size_t from, std::size_t n) { std::memcpy(s.arena + from, pattern.bytes + from % 2, n); });
+  State::around(made,
+                [&](std::size_t from, std::size_t n) { std::memcpy(s.arena + from, pattern.bytes + from % 2, n); });
   s.close();
   *block = s.arena + place;
   return cudaSuccess;
@@ -350,7 +357,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   Lock lock(s.mutex);
   if (!behind(stream)) return cudaErrorInvalidResourceHandle;
   s.run(*stream);
-  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));   // the rest stays, for the places in it
+  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));  // the rest stays, for the places in it
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -388,7 +395,8 @@ void add_block(EmulatedBlocks& blocks, const void* from, std::size_t bytes, int 
   if (const char* why = why_not(from, bytes, device)) emulated_die(std::string(what) + " of " + why);
   State& s = state();
   Lock lock(s.mutex);
-  if (is_of_devices(from)) blocks.places.push_back(s.block_at(static_cast<std::size_t>(static_cast<const std::byte*>(from) - s.arena))->first);
+  if (is_of_devices(from))
+    blocks.places.push_back(s.block_at(static_cast<std::size_t>(static_cast<const std::byte*>(from) - s.arena))->first);
 }
 int device_of(cudaStream_t handle) {
   Lock lock(state().mutex);
@@ -408,7 +416,9 @@ void say_fault(int signal, siginfo_t* info, void*) {
   if (info->si_code <= 0 && !std::exchange(sent, true)) return;
   ::signal(signal, SIG_DFL);
   const bool ours = is_of_devices(info->si_addr);
-  if (running) emulated_die(ours ? "it touches memory that no block of its arguments has" : "it loads or stores what is not aligned as its type, or not where memory is");
+  if (running)
+    emulated_die(ours ? "it touches memory that no block of its arguments has"
+                      : "it loads or stores what is not aligned as its type, or not where memory is");
   if (ours) emulated_die("the host touched memory of a device");
   raise(signal);
 }
@@ -422,7 +432,8 @@ void emulated_catch_faults() {
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGTRAP}) sigaction(signal, &action, nullptr);
 }
 void emulated_die(const std::string& why) {
-  std::fprintf(stderr, "emulated CUDA device: %s%s%s (EMULATED_CUDA_SEED=%llu)\n", running ? emulated_name(running->kernel).c_str() : "", running ? ": " : "", why.c_str(),
+  std::fprintf(stderr, "emulated CUDA device: %s%s%s (EMULATED_CUDA_SEED=%llu)\n",
+               running ? emulated_name(running->kernel).c_str() : "", running ? ": " : "", why.c_str(),
                static_cast<unsigned long long>(emulated_seed()));
   std::abort();
 }
@@ -434,7 +445,9 @@ std::uint64_t emulated_seed() {
   return seed;
 }
 
-void EmulatedBlocks::add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what) { add_block(*this, from, bytes, device_of(stream), what); }
+void EmulatedBlocks::add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what) {
+  add_block(*this, from, bytes, device_of(stream), what);
+}
 
 void EmulatedLaunch::take(const void* argument, std::size_t bytes, bool pointer) {
   State& s = state();
@@ -449,8 +462,9 @@ void EmulatedLaunch::take(const void* argument, std::size_t bytes, bool pointer)
     if (word == 0 || !(is_of_devices(to) || pointer || (word >> 40 && word >> 47 == 0 && is_mapped(word)))) continue;
     if (const char* why = why_not(to, 0, device)) {
       if (!pointer && is_of_devices(to)) continue;
-      running = this;   // it is what emulated_die names
-      emulated_die("argument " + std::to_string(number) + (pointer ? "" : ", byte " + std::to_string(i)) + ": a pointer to " + why);
+      running = this;  // it is what emulated_die names
+      emulated_die("argument " + std::to_string(number) + (pointer ? "" : ", byte " + std::to_string(i)) +
+                   ": a pointer to " + why);
     }
     if (is_of_devices(to)) blocks.places.push_back(s.block_at(static_cast<std::size_t>(to - s.arena))->first);
   }
@@ -465,14 +479,17 @@ void EmulatedLaunch::run(dim3 grid, dim3 block, const std::function<void()>& thr
   running = nullptr;
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) { return ++peer_questions, *can = device - peer == 1 || peer - device == 1, cudaSuccess; }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  return ++peer_questions, *can = device - peer == 1 || peer - device == 1, cudaSuccess;
+}
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   static bool enabled[kDevices][kDevices];
   Lock lock(state().mutex);
   return std::exchange(enabled[current()][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
 }
 int emulated_device_of(cudaStream_t stream) { return stream->device; }
-void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others, EmulatedNode kind) {
+void emulated_enqueue(cudaStream_t handle, EmulatedBlocks blocks, std::function<void()> work, bool for_others,
+                      EmulatedNode kind) {
   State& s = state();
   Lock lock(s.mutex);
   EmulatedStream* stream = behind(handle);
@@ -493,10 +510,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (kind != cudaMemcpyDeviceToDevice) ++host_copies;
   if (kind == cudaMemcpyDeviceToHost) ++waits;
   constexpr EmulatedNode kinds[] = {EmulatedNode::copy_in, EmulatedNode::copy_out, EmulatedNode::copy};
-  emulated_enqueue(stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); }, /*waits=*/false, kinds[kind]);
+  emulated_enqueue(
+      stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); }, /*waits=*/false, kinds[kind]);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                                cudaStream_t stream) {
   EmulatedBlocks blocks;
   add_block(blocks, to, bytes, to_device, "cudaMemcpyPeer");
   add_block(blocks, from, bytes, from_device, "cudaMemcpyPeer");
@@ -506,13 +525,15 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   EmulatedBlocks blocks;
   blocks.add(to, bytes, stream, "cudaMemset");
-  emulated_enqueue(stream, std::move(blocks), [=] { std::memset(to, value, bytes); }, /*waits=*/false, EmulatedNode::zero);
+  emulated_enqueue(
+      stream, std::move(blocks), [=] { std::memset(to, value, bytes); }, /*waits=*/false, EmulatedNode::zero);
   return cudaSuccess;
 }
 void emulated_start(cudaStream_t stream) {
-  static Runner* runner = new Runner;   // its thread runs until the process ends
+  static Runner* runner = new Runner;  // its thread runs until the process ends
   std::lock_guard<std::mutex> lock(runner->mutex);
-  if (std::find(runner->streams.begin(), runner->streams.end(), stream) == runner->streams.end()) runner->streams.push_back(stream);
+  if (std::find(runner->streams.begin(), runner->streams.end(), stream) == runner->streams.end())
+    runner->streams.push_back(stream);
   runner->more.notify_one();
 }
 
@@ -533,7 +554,8 @@ cudaError_t cudaMallocHost(void** block, std::size_t bytes) {
 cudaError_t cudaFreeHost(void* block) {
   State& s = state();
   Lock lock(s.mutex);
-  if (block && !s.pinned.erase(reinterpret_cast<std::uintptr_t>(block))) emulated_die("cudaFreeHost of what cudaMallocHost did not give");
+  if (block && !s.pinned.erase(reinterpret_cast<std::uintptr_t>(block)))
+    emulated_die("cudaFreeHost of what cudaMallocHost did not give");
   return std::free(block), cudaSuccess;
 }
 

@@ -19,7 +19,7 @@ struct Loaded {
   char* memory_of_thread;
   const char* path;
 };
-thread_local bool touched;   // a thread gets its memory when it first touches something in it
+thread_local bool touched;  // a thread gets its memory when it first touches something in it
 
 Loaded self() {
   touched = true;
@@ -57,7 +57,8 @@ void each_symbol(const char* path, Take take) {
     if (sections[i].sh_type != SHT_SYMTAB) continue;
     const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(file.data() + sections[i].sh_offset);
     const char* names = file.data() + sections[sections[i].sh_link].sh_offset;
-    for (std::size_t s = 0; s < sections[i].sh_size / sizeof *symbols; ++s) take(symbols[s], names + symbols[s].st_name);
+    for (std::size_t s = 0; s < sections[i].sh_size / sizeof *symbols; ++s)
+      take(symbols[s], names + symbols[s].st_name);
   }
 }
 
@@ -66,7 +67,8 @@ void each_symbol(const char* path, Take take) {
 std::vector<EmulatedSymbol> emulated_shared() {
   std::vector<EmulatedSymbol> found;
   each_symbol(self().path, [&](const ElfW(Sym) & s, const char* name) {
-    if ((s.st_info & 15) == STT_TLS && s.st_shndx != SHN_UNDEF && !std::strncmp(name, "_ZZ", 3)) found.push_back({s.st_value, s.st_size});
+    if ((s.st_info & 15) == STT_TLS && s.st_shndx != SHN_UNDEF && !std::strncmp(name, "_ZZ", 3))
+      found.push_back({s.st_value, s.st_size});
   });
   return found;
 }

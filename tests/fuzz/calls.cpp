@@ -31,7 +31,8 @@ bool addressable(const std::int64_t* dims, int rank) {
 }  // namespace
 
 DType Arguments::dtype() {
-  return random.of<DType>({bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float32, float32, float64, float64});
+  return random.of<DType>({bool_, uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float32,
+                           float32, float64, float64});
 }
 DType Arguments::float_dtype() { return random.of<DType>({float32, float32, float64, float16, bfloat16}); }
 
@@ -39,13 +40,17 @@ Shape Arguments::shape() {
   std::int64_t dims[8];
   int rank = random.one_in(4) ? random.below(9) : random.below(4);
   for (int i = 0; i < rank; ++i)
-    dims[i] = random.one_in(60) && long_axes ? random.of<std::int64_t>({std::int64_t(1) << 40, (std::int64_t(1) << 31) - 1, 100'000}) : random.of<std::int64_t>({1, 1, 2, 2, 3, 3, 4, 5, 0});
-  while (rank > 0 && (elements(Shape(dims, rank)) > kMostElements || !addressable(dims, rank))) dims[random.below(rank)] = random.below(2);
+    dims[i] = random.one_in(60) && long_axes
+                  ? random.of<std::int64_t>({std::int64_t(1) << 40, (std::int64_t(1) << 31) - 1, 100'000})
+                  : random.of<std::int64_t>({1, 1, 2, 2, 3, 3, 4, 5, 0});
+  while (rank > 0 && (elements(Shape(dims, rank)) > kMostElements || !addressable(dims, rank)))
+    dims[random.below(rank)] = random.below(2);
   return Shape(dims, rank);
 }
 
 double Arguments::number() {
-  if (random.one_in(12)) return random.of<double>({NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300, -0.0, 3e38, 70000, -9e18, 1.9e19});
+  if (random.one_in(12))
+    return random.of<double>({NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300, -0.0, 3e38, 70000, -9e18, 1.9e19});
   if (random.one_in(3)) return random.below(7) - 3;
   return random.unit() * 6 - 3;
 }
@@ -56,7 +61,7 @@ Tensor Arguments::filled(const Shape& shape, DType dtype) {
   for (double& v : values) v = wild ? number() : random.one_in(2) ? random.below(7) - 2 : random.unit() * 4 - 2;
   if (values.empty()) return K::zeros(shape, dtype);
   Tensor x = K::reshape(K::cast(K::constant(values, "float64"), dtype), shape);
-  switch (random.below(8)) {   // a view of something larger, or a copy that nobody shares
+  switch (random.below(8)) {  // a view of something larger, or a copy that nobody shares
     case 0: return shape.rank() < 8 && values.size() > 1 ? Tensor(K::stack({x, x})[1]) : x;
     case 1: return K::transpose(K::get_value(K::transpose(x)));
     default: return x;
@@ -94,9 +99,11 @@ int Arguments::like(int other) {
   return with(elements(found) > kMostElements ? s : found, d);
 }
 int Arguments::ints(int below) {
-  int place = random.one_in(3) ? with(shape(), random.of<DType>({int32, int64, int32, uint8})) : with({random.below(4)}, random.of<DType>({int32, int64}));
+  int place = random.one_in(3) ? with(shape(), random.of<DType>({int32, int64, int32, uint8}))
+                               : with({random.below(4)}, random.of<DType>({int32, int64}));
   if (!random.one_in(4) && elements(shape_of(place)) > 0)
-    call_.in[place] = K::cast(K::constant(0, "int32") + K::cast(call_.in[place], "int32") % std::max(1, below), call_.in[place].dtype());
+    call_.in[place] = K::cast(K::constant(0, "int32") + K::cast(call_.in[place], "int32") % std::max(1, below),
+                              call_.in[place].dtype());
   return place;
 }
 int Arguments::shape_tensor() {
@@ -111,7 +118,11 @@ int Arguments::shape_tensor() {
   call_.text += ", " + words(d) + " sizes " + words(n);
   return static_cast<int>(call_.in.size()) - 1;
 }
-int Arguments::condition() { return random.one_in(3) ? any() : with(random.one_in(2) ? Shape{} : Shape{random.below(4)}, random.one_in(4) ? dtype() : bool_); }
+int Arguments::condition() {
+  return random.one_in(3)
+             ? any()
+             : with(random.one_in(2) ? Shape{} : Shape{random.below(4)}, random.one_in(4) ? dtype() : bool_);
+}
 int Arguments::matrix_beside(int other) {
   Shape s = shape_of(other);
   if (s.rank() < 1 || random.one_in(5)) return like(other);
@@ -136,17 +147,24 @@ std::vector<int> Arguments::axes() {
 }
 std::vector<std::int64_t> Arguments::sizes() {
   std::vector<std::int64_t> list;
-  if (!shapes_.empty() && random.one_in(2)) {   // what may fit
+  if (!shapes_.empty() && random.one_in(2)) {  // what may fit
     list.assign(shapes_[0].begin(), shapes_[0].end());
-    if (!list.empty() && random.one_in(2)) list[static_cast<std::size_t>(random.below(static_cast<int>(list.size())))] = -1;
-    if (random.one_in(3) && list.size() < 9) list.insert(list.begin() + random.below(static_cast<int>(list.size()) + 1), 1);
+    if (!list.empty() && random.one_in(2))
+      list[static_cast<std::size_t>(random.below(static_cast<int>(list.size())))] = -1;
+    if (random.one_in(3) && list.size() < 9)
+      list.insert(list.begin() + random.below(static_cast<int>(list.size()) + 1), 1);
     return list;
   }
   for (int n = random.one_in(10) ? random.below(12) : random.below(5); n > 0; --n)
-    list.push_back(random.one_in(12) ? random.of<std::int64_t>({INT64_MIN, INT64_MIN + 1, INT64_MAX, -1, -2, std::int64_t(1) << 40, std::int64_t(1) << 32, std::int64_t(1) << 62}) : random.below(5));
+    list.push_back(random.one_in(12)
+                       ? random.of<std::int64_t>({INT64_MIN, INT64_MIN + 1, INT64_MAX, -1, -2, std::int64_t(1) << 40,
+                                                  std::int64_t(1) << 32, std::int64_t(1) << 62})
+                       : random.below(5));
   return list;
 }
-int Arguments::count() { return random.one_in(12) ? random.of<int>({INT_MIN, INT_MAX, -1, 1 << 30, 0}) : random.below(5); }
+int Arguments::count() {
+  return random.one_in(12) ? random.of<int>({INT_MIN, INT_MAX, -1, 1 << 30, 0}) : random.below(5);
+}
 
 Call random_call(std::uint64_t seed) {
   Random r(seed);
@@ -161,7 +179,7 @@ Call random_call(std::uint64_t seed) {
     fuse = limit;
     return run(in);
   };
-  if (!call.only_eager && r.one_in(3)) {   // and what is differentiated by its float inputs
+  if (!call.only_eager && r.one_in(3)) {  // and what is differentiated by its float inputs
     call.text += ", with gradients";
     call.run = [run = std::move(call.run), draws = call.draws](const Tensors& in) {
       Tensors out = run(in), floats;

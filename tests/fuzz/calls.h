@@ -39,11 +39,11 @@ struct Thrown {};
 
 /// A call that is made again and again: at once, and recorded on placeholders in the place of its tensors.
 struct Call {
-  std::string text;   // as a person would write it
+  std::string text;  // as a person would write it
   Tensors in;
   std::function<Tensors(const Tensors& in)> run;
-  bool draws = false;        // the values differ from call to call
-  bool only_eager = false;   // it makes variables, or asks for values
+  bool draws = false;       // the values differ from call to call
+  bool only_eager = false;  // it makes variables, or asks for values
 };
 
 /// Makes the arguments of one call.
@@ -56,13 +56,13 @@ class Arguments {
   int ints(int below);
   int shape_tensor();
   int condition();
-  int matrix_beside(int other);   // for a product
+  int matrix_beside(int other);  // for a product
   int with(const Shape& asked, DType dtype);
 
   int axis();
   std::vector<int> axes();
   bool all_axes() { return random.one_in(4); }
-  std::vector<std::int64_t> sizes();   // a shape argument: with -1, too many, too large, negative ones
+  std::vector<std::int64_t> sizes();  // a shape argument: with -1, too many, too large, negative ones
   int count();
   double number();
   DType dtype();
@@ -70,7 +70,7 @@ class Arguments {
   Shape shape();
   const Shape& shape_of(int place) const { return shapes_[static_cast<std::size_t>(place)]; }
   Random& random;
-  bool long_axes = true;   // sizes of 2^40 beside a 0; loops would go over them
+  bool long_axes = true;  // sizes of 2^40 beside a 0; loops would go over them
   void say(const std::string& words) { call_.text += words; }
 
  private:
@@ -103,7 +103,7 @@ inline void burn() {
 #define RUN call.run = [=](const Tensors& in) -> Tensors
 
 struct Kind {
-  const char* name;   // of the K function
+  const char* name;  // of the K function
   void (*make)(Arguments& a, Call& call);
 };
 /// Every K function that takes or makes tensors.

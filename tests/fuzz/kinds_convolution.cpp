@@ -27,7 +27,8 @@ struct Image {
 Sizes for_each_axis(Arguments& a, int axes, int most) {
   if (a.random.one_in(15)) return a.sizes();
   Sizes list;
-  for (int i = a.random.one_in(3) ? 1 : axes; i > 0; --i) list.push_back(a.random.one_in(20) ? a.count() : 1 + a.random.below(most));
+  for (int i = a.random.one_in(3) ? 1 : axes; i > 0; --i)
+    list.push_back(a.random.one_in(20) ? a.count() : 1 + a.random.below(most));
   return list;
 }
 
@@ -46,13 +47,17 @@ Image image(Arguments& a, int axes, bool any_dtype = false) {
   Image m{};
   m.dtype = any_dtype ? a.dtype() : a.float_dtype();
   m.format = a.random.one_in(25) ? "channels" : a.random.of<const char*>({"channels_last", "channels_first", nullptr});
-  m.padding = a.random.one_in(25) ? "full" : a.random.one_in(axes == 1 ? 3 : 25) ? "causal" : a.random.of<const char*>({"valid", "same"});
+  m.padding = a.random.one_in(25)                   ? "full"
+              : a.random.one_in(axes == 1 ? 3 : 25) ? "causal"
+                                                    : a.random.of<const char*>({"valid", "same"});
   m.channels = a.random.one_in(12) ? 0 : 1 + a.random.below(3);
   for (int i = 0; i < axes; ++i) m.space.push_back(a.random.one_in(12) ? 0 : 1 + a.random.below(6));
-  m.x = a.random.one_in(12) ? a.any() : a.with(shape_from(in_order(m, a.random.below(3), m.space, m.channels)), m.dtype);
+  m.x =
+      a.random.one_in(12) ? a.any() : a.with(shape_from(in_order(m, a.random.below(3), m.space, m.channels)), m.dtype);
   m.strides = for_each_axis(a, axes, 3);
   m.dilation = a.random.one_in(3) ? for_each_axis(a, axes, 3) : Sizes{1};
-  a.say(", strides " + words(m.strides) + " " + m.padding + " " + (m.format ? m.format : "None") + " dilation " + words(m.dilation));
+  a.say(", strides " + words(m.strides) + " " + m.padding + " " + (m.format ? m.format : "None") + " dilation " +
+        words(m.dilation));
   return m;
 }
 
@@ -90,7 +95,10 @@ void transposed(Arguments& a, Call& call, int axes, F f) {
   const int t = a.shape_tensor();
   const bool tensor = a.random.one_in(6);
   a.say(tensor ? ", by a tensor" : ", shape " + words(shape));
-  RUN { return {f(in[m.x], in[k], tensor ? Dims(in[t]) : Dims(shape), Dims(m.strides), name_of(m.padding), name_of(m.format), Dims(m.dilation))}; };
+  RUN {
+    return {f(in[m.x], in[k], tensor ? Dims(in[t]) : Dims(shape), Dims(m.strides), name_of(m.padding),
+              name_of(m.format), Dims(m.dilation))};
+  };
 }
 
 template <class F>
@@ -116,7 +124,8 @@ void pooled(Arguments& a, Call& call, int axes, F f) {
 
 /// The places of a kernel where each has its own.
 std::int64_t places(const Image& m, const Sizes& size, std::size_t axis) {
-  const std::int64_t stride = std::max<std::int64_t>(1, axis < m.strides.size() ? m.strides[axis] : 1), n = m.space[axis] - size[axis];
+  const std::int64_t stride = std::max<std::int64_t>(1, axis < m.strides.size() ? m.strides[axis] : 1),
+                     n = m.space[axis] - size[axis];
   return n < 0 ? 0 : n / stride + 1;
 }
 
@@ -157,60 +166,96 @@ Tensor pairs(Arguments& a, int axes) {
 void add_convolutions(std::vector<Kind>& kinds) {
 #define OPTIONS const Tensor &x, const Tensor &k, const Dims &s, Name p, Name f, const Dims &d
   const std::vector<Kind> all = {
-      {"conv1d", [](Arguments& a, Call& call) { convolution(a, call, 1, [](OPTIONS) { return K::conv1d(x, k, s, p, f, d); }); }},
-      {"conv2d", [](Arguments& a, Call& call) { convolution(a, call, 2, [](OPTIONS) { return K::conv2d(x, k, s, p, f, d); }); }},
-      {"conv3d", [](Arguments& a, Call& call) { convolution(a, call, 3, [](OPTIONS) { return K::conv3d(x, k, s, p, f, d); }); }},
-      {"depthwise_conv2d", [](Arguments& a, Call& call) { convolution(a, call, 2, [](OPTIONS) { return K::depthwise_conv2d(x, k, s, p, f, d); }); }},
-      {"conv2d_transpose", [](Arguments& a, Call& call) {
-         transposed(a, call, 2, [](const Tensor& x, const Tensor& k, const Dims& o, const Dims& s, Name p, Name f, const Dims& d) { return K::conv2d_transpose(x, k, o, s, p, f, d); });
+      {"conv1d",
+       [](Arguments& a, Call& call) { convolution(a, call, 1, [](OPTIONS) { return K::conv1d(x, k, s, p, f, d); }); }},
+      {"conv2d",
+       [](Arguments& a, Call& call) { convolution(a, call, 2, [](OPTIONS) { return K::conv2d(x, k, s, p, f, d); }); }},
+      {"conv3d",
+       [](Arguments& a, Call& call) { convolution(a, call, 3, [](OPTIONS) { return K::conv3d(x, k, s, p, f, d); }); }},
+      {"depthwise_conv2d",
+       [](Arguments& a, Call& call) {
+         convolution(a, call, 2, [](OPTIONS) { return K::depthwise_conv2d(x, k, s, p, f, d); });
        }},
-      {"conv3d_transpose", [](Arguments& a, Call& call) {
-         transposed(a, call, 3, [](const Tensor& x, const Tensor& k, const Dims& o, const Dims& s, Name p, Name f, const Dims&) { return K::conv3d_transpose(x, k, o, s, p, f); });
+      {"conv2d_transpose",
+       [](Arguments& a, Call& call) {
+         transposed(a, call, 2,
+                    [](const Tensor& x, const Tensor& k, const Dims& o, const Dims& s, Name p, Name f, const Dims& d) {
+                      return K::conv2d_transpose(x, k, o, s, p, f, d);
+                    });
        }},
-      {"separable_conv1d", [](Arguments& a, Call& call) {
-         separable(a, call, 1, [](const Tensor& x, const Tensor& k, const Tensor& q, const Dims& s, Name p, Name f, const Dims& d) { return K::separable_conv1d(x, k, q, s, p, f, d); });
+      {"conv3d_transpose",
+       [](Arguments& a, Call& call) {
+         transposed(a, call, 3,
+                    [](const Tensor& x, const Tensor& k, const Dims& o, const Dims& s, Name p, Name f, const Dims&) {
+                      return K::conv3d_transpose(x, k, o, s, p, f);
+                    });
        }},
-      {"separable_conv2d", [](Arguments& a, Call& call) {
-         separable(a, call, 2, [](const Tensor& x, const Tensor& k, const Tensor& q, const Dims& s, Name p, Name f, const Dims& d) { return K::separable_conv2d(x, k, q, s, p, f, d); });
+      {"separable_conv1d",
+       [](Arguments& a, Call& call) {
+         separable(a, call, 1,
+                   [](const Tensor& x, const Tensor& k, const Tensor& q, const Dims& s, Name p, Name f, const Dims& d) {
+                     return K::separable_conv1d(x, k, q, s, p, f, d);
+                   });
        }},
-      {"pool2d", [](Arguments& a, Call& call) {
-         pooled(a, call, 2, [](const Tensor& x, const Dims& n, const Dims& s, Name p, Name f, Name mode) { return K::pool2d(x, n, s, p, f, mode); });
+      {"separable_conv2d",
+       [](Arguments& a, Call& call) {
+         separable(a, call, 2,
+                   [](const Tensor& x, const Tensor& k, const Tensor& q, const Dims& s, Name p, Name f, const Dims& d) {
+                     return K::separable_conv2d(x, k, q, s, p, f, d);
+                   });
        }},
-      {"pool3d", [](Arguments& a, Call& call) {
-         pooled(a, call, 3, [](const Tensor& x, const Dims& n, const Dims& s, Name p, Name f, Name mode) { return K::pool3d(x, n, s, p, f, mode); });
+      {"pool2d",
+       [](Arguments& a, Call& call) {
+         pooled(a, call, 2, [](const Tensor& x, const Dims& n, const Dims& s, Name p, Name f, Name mode) {
+           return K::pool2d(x, n, s, p, f, mode);
+         });
+       }},
+      {"pool3d",
+       [](Arguments& a, Call& call) {
+         pooled(a, call, 3, [](const Tensor& x, const Dims& n, const Dims& s, Name p, Name f, Name mode) {
+           return K::pool3d(x, n, s, p, f, mode);
+         });
        }},
       {"local_conv1d", [](Arguments& a, Call& call) { local(a, call, 1); }},
       {"local_conv2d", [](Arguments& a, Call& call) { local(a, call, 2); }},
-      {"bias_add", [](Arguments& a, Call& call) {
+      {"bias_add",
+       [](Arguments& a, Call& call) {
          const Image m = image(a, a.random.below(4), true);
          Sizes shape{m.channels};
          if (a.random.one_in(3)) shape.insert(shape.begin(), m.space.begin(), m.space.end());
-         const int b = a.random.one_in(10) ? a.any() : a.with(shape_from(shape), a.random.one_in(10) ? a.dtype() : call.in[m.x].dtype());
+         const int b = a.random.one_in(10)
+                           ? a.any()
+                           : a.with(shape_from(shape), a.random.one_in(10) ? a.dtype() : call.in[m.x].dtype());
          RUN { return {K::bias_add(in[m.x], in[b], name_of(m.format))}; };
        }},
-      {"temporal_padding", [](Arguments& a, Call& call) {
+      {"temporal_padding",
+       [](Arguments& a, Call& call) {
          const Image m = image(a, 1, true);
          const Tensor p = pairs(a, 1);
          RUN { return {K::temporal_padding(in[m.x], p)}; };
        }},
-      {"spatial_2d_padding", [](Arguments& a, Call& call) {
+      {"spatial_2d_padding",
+       [](Arguments& a, Call& call) {
          const Image m = image(a, 2, true);
          const Tensor p = pairs(a, 2);
          RUN { return {K::spatial_2d_padding(in[m.x], p, name_of(m.format))}; };
        }},
-      {"spatial_3d_padding", [](Arguments& a, Call& call) {
+      {"spatial_3d_padding",
+       [](Arguments& a, Call& call) {
          const Image m = image(a, 3, true);
          const Tensor p = pairs(a, 3);
          RUN { return {K::spatial_3d_padding(in[m.x], p, name_of(m.format))}; };
        }},
-      {"resize_images", [](Arguments& a, Call& call) {
+      {"resize_images",
+       [](Arguments& a, Call& call) {
          const Image m = image(a, 2, true);
          const int h = a.count(), w = a.count();
          const char* how = a.random.one_in(20) ? "cubic" : a.random.of<const char*>({"nearest", "bilinear"});
          a.say(", " + words(h) + " x " + words(w) + " " + how);
          RUN { return {K::resize_images(in[m.x], h, w, name_of(m.format), name_of(how))}; };
        }},
-      {"resize_volumes", [](Arguments& a, Call& call) {
+      {"resize_volumes",
+       [](Arguments& a, Call& call) {
          const Image m = image(a, 3, true);
          const int d = a.count(), h = a.count(), w = a.count();
          a.say(", " + words(d) + " x " + words(h) + " x " + words(w));

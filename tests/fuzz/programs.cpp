@@ -15,15 +15,16 @@ namespace {
 // ---- drawing -----------------------------------------------------------------------------------------------------------
 
 struct Scope {
-  std::vector<Type> types;   // of all values that are seen
-  int depth = 0;             // loops, branches and functions around
+  std::vector<Type> types;  // of all values that are seen
+  int depth = 0;            // loops, branches and functions around
   bool in_loop = false;
-  bool closed = false;   // in a body with arguments: what those were computed from is not seen
+  bool closed = false;  // in a body with arguments: what those were computed from is not seen
 };
 
-constexpr const char* kUnary[] = {"tanh", "sigmoid", "softsign", "sin", "cos", "square", "neg", "half", "softplus", "exp_neg_square", "sqrt1", "identity",
-                                  "relu", "abs", "elu", "clip", "maximum0", "softmax", "reverse", "cumsum",
-                                  "stop", "round", "sign", "log1"};
+constexpr const char* kUnary[] = {
+    "tanh",     "sigmoid",        "softsign", "sin",      "cos",  "square", "neg",  "half",
+    "softplus", "exp_neg_square", "sqrt1",    "identity", "relu", "abs",    "elu",  "clip",
+    "maximum0", "softmax",        "reverse",  "cumsum",   "stop", "round",  "sign", "log1"};
 constexpr int kSmoothUnary = 12, kPlainUnary = 20, kUnaryOps = 24;
 constexpr const char* kBinary[] = {"add", "subtract", "multiply", "divide", "fraction", "maximum", "minimum"};
 constexpr int kBinaryOps = 7;
@@ -42,7 +43,8 @@ bool varies(const Block& b, int constants) {
     for (const Block& inner : i.blocks)
       for (int v : needed(inner, {}))
         if (v < inner.first) from.insert(v);
-    const bool varies = i.kind == Kind::dropout || std::any_of(from.begin(), from.end(), [&](int v) { return varying.count(v); });
+    const bool varies =
+        i.kind == Kind::dropout || std::any_of(from.begin(), from.end(), [&](int v) { return varying.count(v); });
     for (std::size_t k = 0; k < i.made.size(); ++k, ++at)
       if (varies) varying.insert(at);
   }
@@ -72,13 +74,14 @@ class Drawer {
     if (large_ || chance(2)) p_.weights.push_back({features, 4 * (!chance(3) ? features : width())});
     if (chance(2)) p_.weights.push_back({width(), features});
     if (chance(3)) p_.weights.push_back({});
-    if (chance(3)) p_.weights.push_back({2, p_.inputs.back().empty() ? features : std::max(1, p_.inputs.back().back()), features});
+    if (chance(3))
+      p_.weights.push_back({2, p_.inputs.back().empty() ? features : std::max(1, p_.inputs.back().back()), features});
     if (chance(3)) p_.weights.push_back({kRows, features});
     s.types = p_.inputs;
     s.types.insert(s.types.end(), p_.weights.begin(), p_.weights.end());
     p_.body.first = static_cast<int>(s.types.size());
     if (large_ && !chance(3)) draw_cell(p_.body, s);
-    const int cell = p_.body.code.empty() ? -1 : p_.body.first + 1;   // its outputs
+    const int cell = p_.body.code.empty() ? -1 : p_.body.first + 1;  // its outputs
     fill(p_.body, s, 3 + below(large_ ? 8 : 14));
     if (cell >= 0) {
       p_.body.results.push_back(cell);
@@ -94,7 +97,7 @@ class Drawer {
   }
 
  private:
-  static constexpr int kRows = 4;   // of a table of rows that are gathered
+  static constexpr int kRows = 4;  // of a table of rows that are gathered
 
   int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
   bool chance(int n) { return below(n) == 0; }
@@ -130,17 +133,23 @@ class Drawer {
   /// Whether a value of that type is too much for a program that is played a hundred times.
   bool large(const Type& t) const {
     std::int64_t n = 1;
-    for (int d : t) n *= d == kBatch ? std::max(p_.sizes[0].batch, p_.sizes[1].batch) : d == kTime ? std::max(p_.sizes[0].time, p_.sizes[1].time) : d < 0 ? 8 : d;
+    for (int d : t)
+      n *= d == kBatch  ? std::max(p_.sizes[0].batch, p_.sizes[1].batch)
+           : d == kTime ? std::max(p_.sizes[0].time, p_.sizes[1].time)
+           : d < 0      ? 8
+                        : d;
     return n > 1 << 17;
   }
   /// Whether `a` broadcasts to `b` from its last axes on.
   static bool fits_behind(const Type& a, const Type& b) {
-    return a.size() <= b.size() && std::equal(a.rbegin(), a.rend(), b.rbegin(), [](int x, int y) { return x == y || x == 1; });
+    return a.size() <= b.size() &&
+           std::equal(a.rbegin(), a.rend(), b.rbegin(), [](int x, int y) { return x == y || x == 1; });
   }
 
   void add(Block& b, Scope& s, Instruction i, const std::vector<Type>& made) {
     i.made = made;
-    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn) p_.invariant |= !varies(i.blocks[0], i.kind == Kind::rnn ? i.numbers[2] : 0);
+    if (i.kind == Kind::fold || i.kind == Kind::map || i.kind == Kind::rnn)
+      p_.invariant |= !varies(i.blocks[0], i.kind == Kind::rnn ? i.numbers[2] : 0);
     b.code.push_back(std::move(i));
     s.types.insert(s.types.end(), made.begin(), made.end());
   }
@@ -171,7 +180,8 @@ class Drawer {
       case Kind::reduce: {
         if (t.empty()) return;
         const int axis = below(static_cast<int>(t.size())), keep = below(2), op = below(smooth_ ? 2 : 3);
-        if (op == 2 && t[static_cast<std::size_t>(axis)] < 1 && t[static_cast<std::size_t>(axis)] != kBatch) return;   // no maximum of nothing
+        if (op == 2 && t[static_cast<std::size_t>(axis)] < 1 && t[static_cast<std::size_t>(axis)] != kBatch)
+          return;  // no maximum of nothing
         Type r = t;
         if (keep) r[static_cast<std::size_t>(axis)] = 1;
         else r.erase(r.begin() + axis);
@@ -203,7 +213,9 @@ class Drawer {
       }
       case Kind::concatenate: {
         if (t.empty() || t.back() < 1 || t.back() > 64) return;
-        const int w = find(s, [&](const Type& o) { return o.size() == t.size() && o.back() > 0 && std::equal(o.begin(), o.end() - 1, t.begin()); });
+        const int w = find(s, [&](const Type& o) {
+          return o.size() == t.size() && o.back() > 0 && std::equal(o.begin(), o.end() - 1, t.begin());
+        });
         Type r = t;
         r.back() += type(s, w).back();
         if (large(r)) return;
@@ -218,7 +230,7 @@ class Drawer {
           Type r = type(s, index);
           r.push_back(type(s, table)[1]);
           add(b, s, {Kind::gather, {table, index}, {1}}, {r});
-        } else if (t.size() <= 1) {   // of a value: any index, made one of those that there are
+        } else if (t.size() <= 1) {  // of a value: any index, made one of those that there are
           Type r = t;
           r.push_back(type(s, table)[1]);
           add(b, s, {Kind::gather, {table, v}, {0}}, {r});
@@ -250,9 +262,11 @@ class Drawer {
         if (t.size() < 2 || t[0] != kBatch) return;
         add(b, s, {Kind::head, {v}, {}}, {Type(t.begin() + 1, t.end())});
         return;
-      case Kind::sequence:   // rows for all times, or for all samples
+      case Kind::sequence:  // rows for all times, or for all samples
         if (t.empty() || t.size() > 2 || t[0] < 0) return;
-        if (const int like = find(s, [](const Type& o) { return o.size() >= 2 && (o[0] == kBatch || o[0] == kTime) && o[1] > 0; }); like >= 0) {
+        if (const int like =
+                find(s, [](const Type& o) { return o.size() >= 2 && (o[0] == kBatch || o[0] == kTime) && o[1] > 0; });
+            like >= 0) {
           Type r{type(s, like)[0]};
           r.insert(r.end(), t.begin(), t.end());
           if (large(r)) return;
@@ -291,7 +305,7 @@ class Drawer {
       case Kind::print:
         if (!smooth_ && chance(4)) add(b, s, {Kind::print, {v}, {}}, {t});
         return;
-      case Kind::ragged: {   // the first rows of something, as many as a value says
+      case Kind::ragged: {  // the first rows of something, as many as a value says
         const int from = find(s, [](const Type& o) { return o.size() >= 1 && o[0] > 1; });
         if (from < 0 || smooth_) return;
         Type r = type(s, from);
@@ -301,7 +315,7 @@ class Drawer {
         if (s.depth < deepest() && chance(2)) draw_fold(b, s, static_cast<int>(s.types.size()) - 1);
         return;
       }
-      case Kind::gradient: {   // of something, for an input or a weight
+      case Kind::gradient: {  // of something, for an input or a weight
         if (s.closed || !chance(3)) return;
         const int w = below(static_cast<int>(p_.inputs.size() + p_.weights.size()));
         p_.inner = true;
@@ -313,7 +327,8 @@ class Drawer {
 
   void draw_conv(Block& b, Scope& s) {
     const int v = find(s, [](const Type& o) { return o.size() == 3 && o[0] == kBatch && o[2] > 0; });
-    const int w = find(s, [&](const Type& o) { return o.size() == 3 && o[0] == 2 && v >= 0 && o[1] == type(s, v)[2] && o[2] > 0; });
+    const int w = find(
+        s, [&](const Type& o) { return o.size() == 3 && o[0] == 2 && v >= 0 && o[1] == type(s, v)[2] && o[2] > 0; });
     if (v < 0 || w < 0) return;
     Type r = type(s, v);
     r[2] = type(s, w)[2];
@@ -389,19 +404,22 @@ class Drawer {
     const Type t = type(s, v);
     p_.branches = true;
     p_.nests |= s.depth > 0;
-    Instruction i{Kind::branch, {condition}, {}, 0.1 * (below(8) - 4) + 0.05};   // sums of what cancels are 0 but for rounding
+    Instruction i{
+        Kind::branch, {condition}, {}, 0.1 * (below(8) - 4) + 0.05};  // sums of what cancels are 0 but for rounding
     for (int k = 0; k < 2; ++k) i.blocks.push_back(draw_block(s, {}, 1 + below(4), t));
     add(b, s, std::move(i), {t});
   }
 
   /// Values that have an axis 0 of one size to go along.
   std::vector<int> draw_elements(const Scope& s, int most, int wanted = -1) {
-    const int first = wanted >= 0 ? wanted : find(s, [](const Type& o) { return !o.empty() && o[0] != 1 && o[0] <= 5; });
+    const int first =
+        wanted >= 0 ? wanted : find(s, [](const Type& o) { return !o.empty() && o[0] != 1 && o[0] <= 5; });
     if (first < 0) return {};
     std::vector<int> found{first};
     const int size = type(s, first)[0];
     if (size <= kRagged) return found;
-    while (static_cast<int>(found.size()) < most && chance(2)) found.push_back(find(s, [&](const Type& o) { return !o.empty() && o[0] == size; }));
+    while (static_cast<int>(found.size()) < most && chance(2))
+      found.push_back(find(s, [&](const Type& o) { return !o.empty() && o[0] == size; }));
     return found;
   }
   std::vector<Type> elements_of(const Scope& s, const std::vector<int>& values) {
@@ -416,7 +434,7 @@ class Drawer {
     if (xs.empty()) return;
     const int size = type(s, xs[0])[0];
     const std::vector<Type> e = elements_of(s, xs);
-    const bool starts = size > 0 && chance(4);   // from the first element
+    const bool starts = size > 0 && chance(4);  // from the first element
     const int start = starts ? -1 : find(s, [](const Type& o) { return !has_ragged(o); });
     const Type state = starts ? e[0] : type(s, start);
     p_.loops = true;
@@ -425,7 +443,7 @@ class Drawer {
     Scope inner = s;
     inner.in_loop = inner.closed = true;
     i.blocks.push_back(draw_block(inner, {state, e[0]}, 1 + below(5), state));
-    if (chance(12)) i.blocks[0].results[0] = i.blocks[0].first;   // a state that only feeds itself
+    if (chance(12)) i.blocks[0].results[0] = i.blocks[0].first;  // a state that only feeds itself
     p_.invariant |= i.blocks[0].results[0] == i.blocks[0].first;
     add(b, s, std::move(i), {state});
   }
@@ -448,7 +466,8 @@ class Drawer {
     Block body = block_with(inner, elements_of(s, xs), 1 + below(6));
     index_ = old;
     int result = -1;
-    for (int tries = 0; tries < 8 && (result < body.first || has_ragged(type(inner, result))); ++tries) result = recent(inner);
+    for (int tries = 0; tries < 8 && (result < body.first || has_ragged(type(inner, result))); ++tries)
+      result = recent(inner);
     if (has_ragged(type(inner, result))) return;
     body.results = {result};
     Type r{size};
@@ -457,13 +476,17 @@ class Drawer {
     i.blocks.push_back(std::move(body));
     add(b, s, std::move(i), {r});
   }
-  static bool has_ragged(const Type& t) { return std::any_of(t.begin(), t.end(), [](int d) { return d <= kRagged; }); }
+  static bool has_ragged(const Type& t) {
+    return std::any_of(t.begin(), t.end(), [](int d) { return d <= kRagged; });
+  }
 
   /// A cell as people write them: h = tanh(x + h w), or an LSTM's gates out of one product.
   void draw_cell(Block& b, Scope& s) {
     int x = -1, w = -1;
     for (int tries = 0; tries < 12 && w < 0; ++tries) {
-      x = find(s, [](const Type& o) { return o.size() == 3 && ((o[0] == kTime && o[1] == kBatch) || (o[0] == kBatch && o[1] == kTime)) && o[2] > 0; });
+      x = find(s, [](const Type& o) {
+        return o.size() == 3 && ((o[0] == kTime && o[1] == kBatch) || (o[0] == kBatch && o[1] == kTime)) && o[2] > 0;
+      });
       if (x < 0) return;
       const int n = type(s, x)[2];
       w = find(s, [&](const Type& o) { return o.size() == 2 && o[1] == n && (o[0] == n || 4 * o[0] == n); });
@@ -477,7 +500,8 @@ class Drawer {
     p_.nests |= s.depth > 0;
     const bool time_major = type(s, x)[0] == kTime, mask = chance(3);
     p_.stops |= mask;
-    Instruction i{Kind::rnn, {x, start}, {1, 1 + lstm, 0, mask && !smooth_, below(2), 0, time_major, below(2), checkpoint()}};
+    Instruction i{
+        Kind::rnn, {x, start}, {1, 1 + lstm, 0, mask && !smooth_, below(2), 0, time_major, below(2), checkpoint()}};
     if (lstm) i.in.push_back(start);
     Scope inner = s;
     inner.in_loop = inner.closed = true;
@@ -496,7 +520,8 @@ class Drawer {
     int h = z, c = -1;
     if (lstm) {
       int gates[4];
-      for (int k = 0; k < 4; ++k) gates[k] = of(k == 2 ? 0 : 1, step({Kind::slice, {z}, {k * n, (k + 1) * n}}, {kBatch, n}), n);
+      for (int k = 0; k < 4; ++k)
+        gates[k] = of(k == 2 ? 0 : 1, step({Kind::slice, {z}, {k * n, (k + 1) * n}}, {kBatch, n}), n);
       c = two(0, two(2, gates[1], first + 2, n), two(2, gates[0], gates[2], n), n);
       h = two(2, gates[3], of(0, c, n), n);
     } else {
@@ -524,10 +549,12 @@ class Drawer {
     std::vector<int> states;
     const int n_states = below(3);
     for (int k = 0; k < n_states; ++k) {
-      const int st = find(s, [](const Type& o) { return !o.empty() && o[0] == kBatch && o.size() <= 2 && !has_ragged(o); });
+      const int st =
+          find(s, [](const Type& o) { return !o.empty() && o[0] == kBatch && o.size() <= 2 && !has_ragged(o); });
       if (st >= 0) states.push_back(st);
     }
-    const bool mask = !states.empty() && !smooth_ && chance(2), backwards = chance(2), unroll = !mask && chance(6), constant = chance(3);
+    const bool mask = !states.empty() && !smooth_ && chance(2), backwards = chance(2), unroll = !mask && chance(6),
+               constant = chance(3);
     p_.loops = true;
     p_.nests |= s.depth > 0;
     p_.stops |= mask;
@@ -540,24 +567,33 @@ class Drawer {
     for (int st : states) arguments.push_back(type(s, st));
     const int c = constant ? any(s) : -1;
     if (constant) arguments.push_back(type(s, c));
-    Instruction i{Kind::rnn, xs, {static_cast<int>(xs.size()), static_cast<int>(states.size()), constant, mask, backwards, unroll, time_major, below(2), checkpoint()}};
+    Instruction i{Kind::rnn,
+                  xs,
+                  {static_cast<int>(xs.size()), static_cast<int>(states.size()), constant, mask, backwards, unroll,
+                   time_major, below(2), checkpoint()}};
     i.in.insert(i.in.end(), states.begin(), states.end());
     if (constant) i.in.push_back(c);
     Scope inner = s;
     inner.in_loop = inner.closed = true;
     inner.depth += 1;
     Block body = block_with(inner, arguments, 1 + below(8));
-    const int out = find(inner, [](const Type& o) { return !o.empty() && o[0] == kBatch && o.size() <= 3 && !has_ragged(o); });
+    const int out =
+        find(inner, [](const Type& o) { return !o.empty() && o[0] == kBatch && o.size() <= 3 && !has_ragged(o); });
     if (out < 0) return;
     int result = out;
     for (std::size_t k = 0; k < states.size(); ++k) {
       const int own = body.first + static_cast<int>(xs.size() + k);
       // A state that only feeds itself, one that is the output, or a new one.
       const Type& wanted = type(s, states[k]);
-      if (k > 0 && chance(5) && type(s, states[k - 1]) == wanted) body.results.push_back(body.results.back());   // two states, one value
-      else body.results.push_back(chance(8) ? own : type(inner, out) == wanted && chance(3) ? out : result_of_type(body, inner, wanted));
+      if (k > 0 && chance(5) && type(s, states[k - 1]) == wanted)
+        body.results.push_back(body.results.back());  // two states, one value
+      else
+        body.results.push_back(chance(8)                                 ? own
+                               : type(inner, out) == wanted && chance(3) ? out
+                                                                         : result_of_type(body, inner, wanted));
     }
-    for (int r : body.results) p_.nests |= r == result;   // its cotangent is a sum of what later steps give and what the outputs do
+    for (int r : body.results)
+      p_.nests |= r == result;  // its cotangent is a sum of what later steps give and what the outputs do
     body.results.insert(body.results.begin(), result);
     const Type& o = type(inner, out);
     Type stacked = o;
@@ -585,7 +621,7 @@ class Drawer {
   std::mt19937_64 random_;
   bool smooth_, large_ = false;
   int next_ragged_ = kRagged;
-  int index_ = -1;   // the argument that is an index, in the body of a loop
+  int index_ = -1;  // the argument that is an index, in the body of a loop
   Program p_;
 };
 
@@ -660,8 +696,14 @@ class Player {
       case Kind::unary: return unary(n(0), at(0));
       case Kind::binary: return binary(n(0), at(0), at(1));
       case Kind::number:
-        return n(0) == 0 ? at(0) + i.constant : n(0) == 1 ? i.constant - at(0) : n(0) == 2 ? at(0) * i.constant : i.constant / (K::square(at(0)) + 1.0);
-      case Kind::reduce: return n(0) == 0 ? K::sum(at(0), n(1), n(2)) : n(0) == 1 ? K::mean(at(0), n(1), n(2)) : K::max(at(0), n(1), n(2));
+        return n(0) == 0   ? at(0) + i.constant
+               : n(0) == 1 ? i.constant - at(0)
+               : n(0) == 2 ? at(0) * i.constant
+                           : i.constant / (K::square(at(0)) + 1.0);
+      case Kind::reduce:
+        return n(0) == 0   ? K::sum(at(0), n(1), n(2))
+               : n(0) == 1 ? K::mean(at(0), n(1), n(2))
+                           : K::max(at(0), n(1), n(2));
       case Kind::reduce_all: return n(0) ? K::tanh(K::sum(at(0))) : K::tanh(K::sum(K::square(at(0))));
       case Kind::mean_free: return at(0) - K::mean(at(0), -1, true);
       case Kind::dot: return K::dot(at(0), at(1));
@@ -673,7 +715,8 @@ class Player {
         if (!n(0)) index = K::clip(K::cast(K::clip(at(1) * 2.0 + 1.5, 0.0, 3.0), "int32"), 0, 3);
         return K::gather(at(0), index);
       }
-      case Kind::permute: return K::ndim(at(0)) == 2 ? K::permute_dimensions(at(0), {1, 0}) : K::permute_dimensions(at(0), {1, 0, 2});
+      case Kind::permute:
+        return K::ndim(at(0)) == 2 ? K::permute_dimensions(at(0), {1, 0}) : K::permute_dimensions(at(0), {1, 0, 2});
       case Kind::dropout:
         if (n(0) == 0) return K::dropout(at(0), 0.4, K::None, n(1));
         if (n(0) == 1) return at(0) * K::random_uniform({}, 0.5, 1.5, p_.dtype, n(1));
@@ -690,8 +733,12 @@ class Player {
         return K::tanh(along) + at(0);
       }
       case Kind::branch:
-        return K::switch_(K::mean(at(0)) > i.constant, [&] { return results(i.blocks[0], env, {})[0]; }, [&] { return results(i.blocks[1], env, {})[0]; });
-      case Kind::phase: return K::in_train_phase([&] { return results(i.blocks[0], env, {})[0]; }, [&] { return results(i.blocks[1], env, {})[0]; });
+        return K::switch_(
+            K::mean(at(0)) > i.constant, [&] { return results(i.blocks[0], env, {})[0]; },
+            [&] { return results(i.blocks[1], env, {})[0]; });
+      case Kind::phase:
+        return K::in_train_phase([&] { return results(i.blocks[0], env, {})[0]; },
+                                 [&] { return results(i.blocks[1], env, {})[0]; });
       case Kind::fold: {
         auto body = [&](const Tensor& state, const Tensor& x) { return results(i.blocks[0], env, {state, x})[0]; };
         const Tensor none;
@@ -703,13 +750,16 @@ class Player {
       case Kind::map: {
         Tensors xs;
         for (std::size_t k = 0; k < i.in.size(); ++k) xs.push_back(at(k));
-        return checkpointed(n(0), [&] { return K::map_fn([&](const Tensors& e) { return results(i.blocks[0], env, e)[0]; }, xs, K::None, p_.dtype); });
+        return checkpointed(n(0), [&] {
+          return K::map_fn([&](const Tensors& e) { return results(i.blocks[0], env, e)[0]; }, xs, K::None, p_.dtype);
+        });
       }
       case Kind::rnn: return rnn(i, env);
       case Kind::call: return call(i, env);
       case Kind::print: return K::print_tensor(at(0));
       case Kind::ragged: {
-        Tensor count = K::cast(K::clip(K::abs(K::sum(K::clip(at(1), -5.0, 5.0))) * 2.0, 0.0, static_cast<double>(n(0))), "int32");
+        Tensor count =
+            K::cast(K::clip(K::abs(K::sum(K::clip(at(1), -5.0, 5.0))) * 2.0, 0.0, static_cast<double>(n(0))), "int32");
         return K::slice(at(0), first_rows(at(0), nullptr), first_rows(at(0), &count));
       }
       case Kind::gradient: {
@@ -780,7 +830,8 @@ class Player {
     Tensors placeholders, feeds;
     auto input = [&](const Tensor& t) {
       feeds.push_back(t);
-      placeholders.push_back(how_.unknown ? K::placeholder(K::None, K::ndim(t), p_.dtype) : K::placeholder(t.shape(), K::None, p_.dtype));
+      placeholders.push_back(how_.unknown ? K::placeholder(K::None, K::ndim(t), p_.dtype)
+                                          : K::placeholder(t.shape(), K::None, p_.dtype));
       return placeholders[placeholders.size() - 1];
     };
     std::vector<Tensor> seen = env;
@@ -798,7 +849,8 @@ class Player {
 
 std::string text(const Type& t) {
   std::string s = "(";
-  for (int d : t) s += (s.size() > 1 ? ", " : "") + (d == kBatch ? "B" : d == kTime ? "T" : d <= kRagged ? "R" : std::to_string(d));
+  for (int d : t)
+    s += (s.size() > 1 ? ", " : "") + (d == kBatch ? "B" : d == kTime ? "T" : d <= kRagged ? "R" : std::to_string(d));
   return s + ")";
 }
 
@@ -820,8 +872,10 @@ std::set<int> needed(const Block& b, std::set<int> live) {
 
 void write(std::ostream& os, const Block& b, int indent, const std::set<int>& also = {}) {
   const std::set<int> live = needed(b, also);
-  static constexpr const char* kNames[] = {"unary", "binary", "number", "reduce", "reduce_all", "mean_free", "dot", "conv", "slice", "concatenate", "gather",
-                                           "permute", "dropout", "where", "cast", "head", "sequence", "branch", "phase", "fold", "map", "rnn", "call", "print", "ragged", "gradient"};
+  static constexpr const char* kNames[] = {
+      "unary",       "binary", "number",  "reduce",  "reduce_all", "mean_free", "dot",    "conv",     "slice",
+      "concatenate", "gather", "permute", "dropout", "where",      "cast",      "head",   "sequence", "branch",
+      "phase",       "fold",   "map",     "rnn",     "call",       "print",     "ragged", "gradient"};
   const std::string space(static_cast<std::size_t>(indent), ' ');
   int at = b.first;
   for (const Type& t : b.arguments) os << space << "%" << at++ << " = argument " << text(t) << '\n';
@@ -895,7 +949,7 @@ bool shrink_program(Program& p, int k, bool& end) {
   types.insert(types.end(), p.weights.begin(), p.weights.end());
   end = false;
   const int results = static_cast<int>(p.body.results.size());
-  if (k < results) {   // one result less
+  if (k < results) {  // one result less
     if (results == 1) return false;
     p.body.results.erase(p.body.results.begin() + k);
     p.losses.erase(p.losses.begin() + k);
@@ -923,7 +977,8 @@ std::string text(const Program& p) {
   std::set<int> changed;
   for (const Change& c : p.changes) changed.insert(c.value);
   write(os, p.body, 0, changed);
-  for (const Change& c : p.changes) os << "%" << c.weight << (c.mode == 0 ? " := %" : c.mode == 1 ? " += %" : " -= %") << c.value << '\n';
+  for (const Change& c : p.changes)
+    os << "%" << c.weight << (c.mode == 0 ? " := %" : c.mode == 1 ? " += %" : " -= %") << c.value << '\n';
   return os.str();
 }
 
@@ -941,7 +996,9 @@ Tensor loss_of(const Program& p, const Tensors& results) {
   Tensor loss;
   for (std::int64_t i = 0; i < results.size(); ++i) {
     const int how = p.losses[static_cast<std::size_t>(i)];
-    Tensor part = how == 0 ? K::sum(results[i]) : how == 1 ? K::mean(K::square(results[i])) : K::sum(K::sin(results[i] + 0.3 * static_cast<double>(i)));
+    Tensor part = how == 0   ? K::sum(results[i])
+                  : how == 1 ? K::mean(K::square(results[i]))
+                             : K::sum(K::sin(results[i] + 0.3 * static_cast<double>(i)));
     loss = loss.defined() ? loss + part : part;
   }
   return loss;
@@ -953,7 +1010,7 @@ Tensors values_for(const Program& p, const Sizes& sizes, int which, std::int64_t
   for (std::size_t i = 0; i < p.inputs.size() + p.weights.size(); ++i) {
     const bool input = i < p.inputs.size();
     const Type& t = input ? p.inputs[i] : p.weights[i - p.inputs.size()];
-    if (!input && which) state = p.seed * 977 + 71 * i;   // other feeds, the same weights
+    if (!input && which) state = p.seed * 977 + 71 * i;  // other feeds, the same weights
     std::vector<std::int64_t> shape;
     std::int64_t n = 1;
     for (int d : t) {

@@ -27,9 +27,9 @@ using namespace kassette::test;
 
 namespace {
 
-constexpr std::int64_t kMemory = 64 << 20;   // bytes of all tensors
-constexpr int kLongest = 30;                 // seconds of one call, of the processor's: a machine may be busy
-constexpr unsigned kPatience = 600;          // and of the clock
+constexpr std::int64_t kMemory = 64 << 20;  // bytes of all tensors
+constexpr int kLongest = 30;                // seconds of one call, of the processor's: a machine may be busy
+constexpr unsigned kPatience = 600;         // and of the clock
 
 /// What the alarm and a fatal signal say before the process ends.
 char now[4096];
@@ -97,7 +97,8 @@ Tensor placeholder_for(const Tensor& x, Knows knows, Random& r) {
 
 bool same(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  return testing::compare(a, b, {.rtol = 0, .atol = 0}).message.empty() && a.dtype() == b.dtype() && a.shape() == b.shape();
+  return testing::compare(a, b, {.rtol = 0, .atol = 0}).message.empty() && a.dtype() == b.dtype() &&
+         a.shape() == b.shape();
 }
 
 /// What a function of placeholders that know less may refuse while it is made.
@@ -111,7 +112,8 @@ bool has_one_of(const std::string& said, std::initializer_list<const char*> word
 bool differs_by_nature(const Call& call, const std::string& said) {
   const Shape shape = call.in[0].shape();
   const bool no_step = (call.text.compare(0, 4, "fold") == 0 && shape.rank() > 0 && shape[0] <= 1) ||
-                       (call.text.compare(0, 3, "rnn") == 0 && shape.rank() > 1 && shape[call.text.find("time_major") == std::string::npos ? 1 : 0] == 0);
+                       (call.text.compare(0, 3, "rnn") == 0 && shape.rank() > 1 &&
+                        shape[call.text.find("time_major") == std::string::npos ? 1 : 0] == 0);
   return no_step || has_one_of(said, {"must be (entries, axes)", "does not fit int32"});
 }
 bool asks_for_more(const std::string& said) {
@@ -152,7 +154,8 @@ std::string replayed(const Call& call, const Outcome& eager, Knows knows, Random
   });
   if (made.wrong) return "making the function: " + made.thrown;
   if (made.failed) {
-    bool fair = eager.failed || made.no_memory || made.thrown_by_callable || differs_by_nature(call, made.thrown) || (knows != Knows::sizes && asks_for_more(made.thrown));
+    bool fair = eager.failed || made.no_memory || made.thrown_by_callable || differs_by_nature(call, made.thrown) ||
+                (knows != Knows::sizes && asks_for_more(made.thrown));
     return fair ? "" : "making the function: " + made.thrown + ", and eagerly there is a value";
   }
   Outcome played = outcome_of([&] { return f(once(call.in, xs)); });
@@ -160,16 +163,18 @@ std::string replayed(const Call& call, const Outcome& eager, Knows knows, Random
   if (played.no_memory || eager.no_memory || eager.thrown_by_callable || played.thrown_by_callable) return "";
   if (played.failed != eager.failed && differs_by_nature(call, played.thrown + eager.thrown)) return "";
   if (played.failed != eager.failed)
-    return played.failed ? "played: " + played.thrown + ", and eagerly there is a value" : "played there is a value, and eagerly " + eager.thrown;
+    return played.failed ? "played: " + played.thrown + ", and eagerly there is a value"
+                         : "played there is a value, and eagerly " + eager.thrown;
   if (played.failed || call.draws) return "";
   std::string wrong;
-  (void)outcome_of([&] {   // there may be no memory for it
+  (void)outcome_of([&] {  // there may be no memory for it
     std::int64_t k = 0;
     for (std::int64_t i = 0; i < eager.values.size() && i < ys.size() && wrong.empty(); ++i) {
       if (!ys[i].defined()) continue;
       const Tensor& got = played.values[k++];
       if (eager.values[i].defined() && !same(got, eager.values[i]))
-        wrong = "result " + std::to_string(i) + ": " + testing::compare(got, eager.values[i], {.rtol = 0, .atol = 0}).message + " played against eager";
+        wrong = "result " + std::to_string(i) + ": " +
+                testing::compare(got, eager.values[i], {.rtol = 0, .atol = 0}).message + " played against eager";
     }
     return Tensors();
   });
@@ -181,7 +186,7 @@ std::string finding(const Call& call, std::uint64_t seed) {
   Outcome eager = outcome_of([&] {
     Call again = call;
     Tensors in;
-    if (!call.only_eager)   // variables, so that gradients may be asked for
+    if (!call.only_eager)  // variables, so that gradients may be asked for
       for (const Tensor& x : call.in) {
         std::int64_t same_as = first_use(call.in, x);
         in.push_back(same_as < in.size() ? in[same_as] : x.dtype().is_float() ? K::variable(x, x.dtype()) : x);
@@ -195,7 +200,8 @@ std::string finding(const Call& call, std::uint64_t seed) {
   if (eager.wrong) return "eagerly: " + eager.thrown;
   if (call.only_eager) return "";
   for (Knows knows : {Knows::sizes, Knows::some, Knows::ranks, Knows::nothing})
-    if (std::string wrong = replayed(call, eager, knows, r); !wrong.empty()) return std::string("with ") + words(knows) + " " + wrong;
+    if (std::string wrong = replayed(call, eager, knows, r); !wrong.empty())
+      return std::string("with ") + words(knows) + " " + wrong;
   return "";
 }
 
@@ -209,7 +215,7 @@ int main(int argc, char** argv) {
   set_memory_limit(kMemory);
   for (int signal : {SIGALRM, SIGPROF, SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) ::signal(signal, say_where);
   std::printf("random_calls: %g s from seed %llu\n", seconds, static_cast<unsigned long long>(seed));
-  std::map<std::string, int> findings;   // by function
+  std::map<std::string, int> findings;  // by function
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   std::int64_t n = 0;
   for (; n < most && (argc > 3 || std::chrono::steady_clock::now() < end); ++n, ++seed) {

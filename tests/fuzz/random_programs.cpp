@@ -106,7 +106,8 @@ Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expan
       Tensor loss = loss_of(p, results);
       results = Tensors();
       auto change = [&] {
-        for (auto i = static_cast<std::int64_t>(p.inputs.size()); i < xs.size(); ++i) K::update(xs[i], K::get_value(xs[i]) * 1.5);
+        for (auto i = static_cast<std::int64_t>(p.inputs.size()); i < xs.size(); ++i)
+          K::update(xs[i], K::get_value(xs[i]) * 1.5);
       };
       if (p.seed % 3 == 0) change();
       const Tensors g = K::gradients(std::move(loss), xs);
@@ -131,7 +132,7 @@ Outcome eagerly(const Program& p, const Tensors& values, Depth depth, bool expan
         if (Tensor s = penalty_of(g); s.defined()) o.second = evaluated(K::gradients(s, xs));
     }
     const auto n = static_cast<std::int64_t>(p.inputs.size());
-    changed = evaluated(changed);   // all of them from what the weights are before any changes
+    changed = evaluated(changed);  // all of them from what the weights are before any changes
     for (std::size_t k = 0; k < p.changes.size(); ++k) {
       const Change& c = p.changes[k];
       const Tensor &w = xs[c.weight], &v = changed[static_cast<std::int64_t>(k)];
@@ -149,7 +150,7 @@ class Made {
   struct How {
     Depth depth;
     bool unknown, nested;
-    bool any_rank = false;   // of inputs
+    bool any_rank = false;  // of inputs
   };
   Made(const Program& p, const Tensors& values, const How& how) : p_(p) {
     K::symbolic([&] {
@@ -175,7 +176,8 @@ class Made {
 
  private:
   void set_weights(const Tensors& values) const {
-    for (std::int64_t i = 0; i < weights_.size(); ++i) K::set_value(weights_[i], values[static_cast<std::int64_t>(p_.inputs.size()) + i] * 1.0);   // memory of its own
+    for (std::int64_t i = 0; i < weights_.size(); ++i)
+      K::set_value(weights_[i], values[static_cast<std::int64_t>(p_.inputs.size()) + i] * 1.0);  // memory of its own
   }
   Tensors call_refused(const Tensors& feeds, std::int64_t nth) const {
 #ifdef KASSETTE_REFUSED
@@ -214,7 +216,8 @@ class Made {
       for (int d : p_.inputs[i]) dims.push_back(d < 0 ? Dim(K::None) : Dim(d));
       placeholders.push_back(K::placeholder(dims, K::None, p_.dtype));
     }
-    for (std::int64_t i = static_cast<std::int64_t>(p_.inputs.size()); i < values.size(); ++i) weights_.push_back(K::variable(values[i], p_.dtype));
+    for (std::int64_t i = static_cast<std::int64_t>(p_.inputs.size()); i < values.size(); ++i)
+      weights_.push_back(K::variable(values[i], p_.dtype));
     Tensors xs = placeholders;
     for (const Tensor& w : weights_) xs.push_back(w);
     Tensors changed;
@@ -278,7 +281,7 @@ bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 /// Where two lists differ, or nothing. `within`: of the largest, 0 for the same bits. A gradient that is missing is zeros.
 std::string difference(const char* what, const Tensors& got, const Tensors& wanted, double within) {
   const bool gradient = std::strstr(what, "gradient");
-  if (got.size() == 0 || wanted.size() == 0) return "";   // not asked for
+  if (got.size() == 0 || wanted.size() == 0) return "";  // not asked for
   if (got.size() != wanted.size()) return std::string(what) + ": another number";
   double largest = 0;
   for (const Tensor& t : wanted)
@@ -287,13 +290,21 @@ std::string difference(const char* what, const Tensors& got, const Tensors& want
   for (std::int64_t i = 0; i < got.size(); ++i) {
     if (!got[i].defined() && !wanted[i].defined()) continue;
     const Tensor& there = got[i].defined() ? got[i] : wanted[i];
-    if (got[i].defined() && wanted[i].defined() && got[i].shape() != wanted[i].shape()) return std::string(what) + " " + std::to_string(i) + ": another shape";
-    const std::vector<double> zeros(doubles(there).size(), 0), a = got[i].defined() ? doubles(got[i]) : zeros, b = wanted[i].defined() ? doubles(wanted[i]) : zeros;
+    if (got[i].defined() && wanted[i].defined() && got[i].shape() != wanted[i].shape())
+      return std::string(what) + " " + std::to_string(i) + ": another shape";
+    const std::vector<double> zeros(doubles(there).size(), 0), a = got[i].defined() ? doubles(got[i]) : zeros,
+                                                               b = wanted[i].defined() ? doubles(wanted[i]) : zeros;
     for (std::size_t k = 0; k < a.size(); ++k) {
-      const bool good = within > 0 ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * std::max(largest, within < 1e-6 ? 1e-2 : 16.0) || !std::isfinite(largest)) : same(a[k], b[k]);
-      if (good || (gradient && (std::isnan(b[k]) || std::isnan(a[k])))) continue;   // 0 * nan, where one way has no product at all
+      const bool good =
+          within > 0
+              ? (same(a[k], b[k]) || std::abs(a[k] - b[k]) <= within * std::max(largest, within < 1e-6 ? 1e-2 : 16.0) ||
+                 !std::isfinite(largest))
+              : same(a[k], b[k]);
+      if (good || (gradient && (std::isnan(b[k]) || std::isnan(a[k]))))
+        continue;  // 0 * nan, where one way has no product at all
       char line[200];
-      std::snprintf(line, sizeof line, "%s %d, element %zu of %zu: %.17g, not %.17g", what, static_cast<int>(i), k, a.size(), a[k], b[k]);
+      std::snprintf(line, sizeof line, "%s %d, element %zu of %zu: %.17g, not %.17g", what, static_cast<int>(i), k,
+                    a.size(), a[k], b[k]);
       return line;
     }
   }
@@ -306,22 +317,28 @@ struct Checker {
 
   void finding(const std::string& way, const std::string& what) { findings.push_back(way + ": " + what); }
   /// `near`: gradients within so much of the largest; 0: the same bits. And results.
-  void compare(const std::string& way, const Outcome& got, const Outcome& wanted, double near = 0, double near_results = 0) {
+  void compare(const std::string& way, const Outcome& got, const Outcome& wanted, double near = 0,
+               double near_results = 0) {
     if (got.error != wanted.error) {
       finding(way, "threw \"" + got.error + "\", not \"" + wanted.error + "\"");
       return;
     }
     std::string d = difference("result", got.results, wanted.results, near_results);
     if (d.empty()) d = difference("gradient", got.first, wanted.first, near);
-    if (d.empty() && p.dtype == float64) d = difference("second gradient", got.second, wanted.second, p.narrow ? 1e-4 : p.inner ? 1e-8 : 1e-10);
+    if (d.empty() && p.dtype == float64)
+      d = difference("second gradient", got.second, wanted.second, p.narrow ? 1e-4 : p.inner ? 1e-8 : 1e-10);
     if (d.empty()) d = difference("weight", got.weights, wanted.weights, near_results);
     if (!d.empty()) finding(way, d);
   }
 };
 
 std::string named(const Made::How& how) {
-  return std::string("function of ") + (how.depth == kValues ? "values" : how.depth == kFirst ? "gradients" : "second gradients") + (how.unknown ? ", unknown sizes" : "") +
-         (how.any_rank ? ", unknown ranks" : "") + (how.nested ? ", inside a function" : "");
+  return std::string("function of ") +
+         (how.depth == kValues  ? "values"
+          : how.depth == kFirst ? "gradients"
+                                : "second gradients") +
+         (how.unknown ? ", unknown sizes" : "") + (how.any_rank ? ", unknown ranks" : "") +
+         (how.nested ? ", inside a function" : "");
 }
 
 /// Fast paths are taken where they are worth it, for anything, or not at all.
@@ -333,7 +350,9 @@ struct Setting {
 };
 FastPathThresholds thresholds_at(std::int64_t all, std::uint64_t off) {
   FastPathThresholds t;
-  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.fetched, &t.loop_chain_row, &t.loop_chain, &t.loop_chain_part, &t.function_node, &t.given_up}) *one = all;
+  for (std::int64_t* one : {&t.chain_part, &t.long_chunks, &t.fetched, &t.loop_chain_row, &t.loop_chain,
+                            &t.loop_chain_part, &t.function_node, &t.given_up})
+    *one = all;
   t.off = off;
   return t;
 }
@@ -359,7 +378,8 @@ class Set {
 class Ways {
  public:
   explicit Ways(const Program& p)
-      : p_(p), check_{p}, a_(values_for(p, p.sizes[0], 0)), b_(values_for(p, p.sizes[1], 1)), a2_(values_for(p, p.sizes[0], 2)) {}
+      : p_(p), check_{p}, a_(values_for(p, p.sizes[0], 0)), b_(values_for(p, p.sizes[1], 1)),
+        a2_(values_for(p, p.sizes[0], 2)) {}
 
   void play() {
     const Set set({1, kUsual});
@@ -368,14 +388,17 @@ class Ways {
       other_ = eagerly(p_, b_, kFirst, false);
       again_ = eagerly(p_, a2_, kFirst, false);
     }
-    bad_time_ = p_.indices >= 0 && p_.sizes[0].time > 0 ? static_cast<std::int64_t>(p_.seed % static_cast<std::uint64_t>(p_.sizes[0].time)) : -1;
+    bad_time_ = p_.indices >= 0 && p_.sizes[0].time > 0
+                    ? static_cast<std::int64_t>(p_.seed % static_cast<std::uint64_t>(p_.sizes[0].time))
+                    : -1;
     if (bad_time_ >= 0) {
       bad_ = values_for(p_, p_.sizes[0], 0, bad_time_);
       failing_ = eagerly(p_, bad_, kValues, false);
     }
     {
       const Set plain({1, kNowhere});
-      check_.compare("expanded, no fast paths", eagerly(p_, a_, kSecond, true), eager_, p_.nests || p_.invariant ? near() : 0, p_.inner && (p_.nests || p_.invariant) ? near() : 0);
+      check_.compare("expanded, no fast paths", eagerly(p_, a_, kSecond, true), eager_,
+                     p_.nests || p_.invariant ? near() : 0, p_.inner && (p_.nests || p_.invariant) ? near() : 0);
       play_function({kSecond, false, false}, ", no fast paths", /*refused=*/false);
       play_function({kSecond, true, false}, ", no fast paths", /*refused=*/false);
     }
@@ -422,7 +445,8 @@ class Ways {
           const double near = (shifted(h / 8) - shifted(-h / 8)) / (h / 4);
           if (std::abs(near - found) > 1e-5 * scale) continue;
           check_.finding(second ? "second differences" : "differences",
-                         "input " + std::to_string(i) + ", element " + std::to_string(k) + ": " + std::to_string(found) + ", the gradient is " + std::to_string(said));
+                         "input " + std::to_string(i) + ", element " + std::to_string(k) + ": " +
+                             std::to_string(found) + ", the gradient is " + std::to_string(said));
           return;
         }
       }
@@ -448,7 +472,8 @@ class Ways {
     for (Depth depth : {kValues, kFirst, kSecond})
       for (bool unknown : {false, true})
         for (bool nested : {false, true})
-          if (all || (++way + static_cast<int>(p_.seed)) % 3 == 0) play_function({depth, unknown, nested}, where, /*refused=*/true);
+          if (all || (++way + static_cast<int>(p_.seed)) % 3 == 0)
+            play_function({depth, unknown, nested}, where, /*refused=*/true);
   }
 
   void play_function(const Made::How& how, const std::string& where, bool refused) {
@@ -466,7 +491,8 @@ class Ways {
       if (how.unknown || how.any_rank) compare(name + ", other sizes", f.call(b_), other_, third_, how);
       check_.compare(name + ", again", f.call(a_), own);
     } catch (const Error& e) {
-      if (!how.any_rank && eager_.error != without_steps(e.what())) check_.finding(name, std::string("making it threw ") + e.what());
+      if (!how.any_rank && eager_.error != without_steps(e.what()))
+        check_.finding(name, std::string("making it threw ") + e.what());
     }
   }
 
@@ -475,24 +501,31 @@ class Ways {
   /// for second gradients; what is known of shapes decides whether a loop is unrolled, or its last output a state. So gradients are the
   /// bits of the first function of that kind, and those of one that takes no fast path where nothing is nested. A call of a function that
   /// is one node has another order than its ops.
-  void compare(const std::string& name, const Outcome& got, const Outcome& eager, Firsts& firsts, const Made::How& how) {
-    const bool calls = p_.calls || p_.invariant || how.nested, straight = !p_.loops && !p_.branches && !calls && !p_.phase && !p_.inner;
+  void compare(const std::string& name, const Outcome& got, const Outcome& eager, Firsts& firsts,
+               const Made::How& how) {
+    const bool calls = p_.calls || p_.invariant || how.nested,
+               straight = !p_.loops && !p_.branches && !calls && !p_.phase && !p_.inner;
     const double near = this->near();
-    if (!eager.results.empty() || !eager.error.empty()) check_.compare(name, got, eager, straight ? 0 : near, p_.inner ? near : 0);
+    if (!eager.results.empty() || !eager.error.empty())
+      check_.compare(name, got, eager, straight ? 0 : near, p_.inner ? near : 0);
     if (!got.error.empty() || how.depth == kValues) return;
-    Outcome (&functions)[3] = firsts.of[how.any_rank ? 2 : how.unknown];
+    Outcome(&functions)[3] = firsts.of[how.any_rank ? 2 : how.unknown];
     Outcome &plain = functions[2], &same = functions[how.depth == kSecond];
     if (plain.first.empty()) plain = got;
-    else check_.compare(name + ", beside no fast paths", got, plain, calls || p_.nests ? near : 0, p_.inner && (calls || p_.nests) ? near : 0);
+    else
+      check_.compare(name + ", beside no fast paths", got, plain, calls || p_.nests ? near : 0,
+                     p_.inner && (calls || p_.nests) ? near : 0);
     if (fast_path_thresholds.off == ~std::uint64_t(0)) return;
     if (same.first.empty()) same = got;
-    else check_.compare(name + ", beside the first function", got, same, calls ? near : 0, p_.inner && calls ? near : 0);
+    else
+      check_.compare(name + ", beside the first function", got, same, calls ? near : 0, p_.inner && calls ? near : 0);
   }
 
   void fail_a_step(const Made& f, const std::string& name) {
     const Outcome failing = f.call(bad_);
-    drawn_ = drawn_ || failing.error.empty();   // what a function does not need it does not compute
-    if (!failing.error.empty() && failing.error != failing_.error) check_.finding(name + ", a step fails", "threw \"" + failing.error + "\", not \"" + failing_.error + "\"");
+    drawn_ = drawn_ || failing.error.empty();  // what a function does not need it does not compute
+    if (!failing.error.empty() && failing.error != failing_.error)
+      check_.finding(name + ", a step fails", "threw \"" + failing.error + "\", not \"" + failing_.error + "\"");
   }
 
   void refuse(const Made& f, const std::string& name, const Outcome& own) {
@@ -502,19 +535,20 @@ class Ways {
       const Outcome o = f.call(a_, 1 + static_cast<std::int64_t>((state >> 33) % (tries == 0 ? 40 : 400)));
       if (o.error == kRefused) continue;
       drawn_ = drawn_ || o.error.empty();
-      if (!o.error.empty() && o.error != eager_.error && (eager_.error.empty() || o.error != kNoMemoryToSayIt)) check_.finding(name + ", an allocation fails", o.error);
+      if (!o.error.empty() && o.error != eager_.error && (eager_.error.empty() || o.error != kNoMemoryToSayIt))
+        check_.finding(name + ", an allocation fails", o.error);
       else if (!p_.draws) check_.compare(name + ", an allocation fails", o, own);
     }
   }
 
   const Program& p_;
   Checker check_;
-  const Tensors a_, b_, a2_;   // other sizes, and other numbers
+  const Tensors a_, b_, a2_;  // other sizes, and other numbers
   Tensors bad_;
   std::int64_t bad_time_ = -1;
   Outcome eager_, other_, again_, failing_;
-  Firsts first_, second_, third_;   // for a_, a2_ and b_
-  bool drawn_ = false;   // by calls between the first and the second
+  Firsts first_, second_, third_;  // for a_, a2_ and b_
+  bool drawn_ = false;             // by calls between the first and the second
 };
 
 std::vector<std::string> findings_of(const Program& p, bool smooth) {
@@ -561,19 +595,22 @@ int main(int argc, char** argv) {
   set_print_sink([](const char*) {});
   for (int s : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) signal(s, say_where);
   fast_path_counts.on = true;
-  if (const char* off = std::getenv("KASSETTE_FAST_PATHS_OFF")) fast_path_thresholds.off = std::strtoull(off, nullptr, 10);   // to find out which it is
+  if (const char* off = std::getenv("KASSETTE_FAST_PATHS_OFF"))
+    fast_path_thresholds.off = std::strtoull(off, nullptr, 10);  // to find out which it is
   const auto start = std::chrono::steady_clock::now();
   auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::uint64_t played = 0;
   int findings = 0, bad = 0;
   for (; played < most && (most != ~0ull || spent() < seconds); ++played) {
     const std::uint64_t seed = first + played;
-    std::snprintf(now, sizeof now, "random_programs: a fatal signal in program %llu", static_cast<unsigned long long>(seed));
+    std::snprintf(now, sizeof now, "random_programs: a fatal signal in program %llu",
+                  static_cast<unsigned long long>(seed));
     const Program p = draw_program(seed, seed % 8 == 0);
     if (most == 1) std::printf("%s", text(p).c_str());
     const std::vector<std::string> found = findings_of(p, seed % 8 == 0);
     if (!found.empty() && most > 1) std::printf("%s", text(p).c_str());
-    for (const std::string& f : found) std::printf("FINDING program %llu: %s\n", static_cast<unsigned long long>(seed), f.c_str());
+    for (const std::string& f : found)
+      std::printf("FINDING program %llu: %s\n", static_cast<unsigned long long>(seed), f.c_str());
     if (!found.empty() && argc > 4) std::printf("smaller:\n%s", text(smaller(p, seed % 8 == 0, argv[4])).c_str());
     std::fflush(stdout);
     findings += static_cast<int>(found.size());
@@ -581,7 +618,10 @@ int main(int argc, char** argv) {
     if (bad && std::getenv("KASSETTE_FIRST_FINDING")) break;
   }
   std::filesystem::remove_all(home);
-  for (int i = 0; i < kFastPaths; ++i) std::printf("%s %lld%s", kFastPathNames[i], static_cast<long long>(times_taken(static_cast<FastPath>(i))), i + 1 < kFastPaths ? ", " : "\n");
-  std::printf("%llu programs in %.1f s, %d of them with %d findings\n", static_cast<unsigned long long>(played), spent(), bad, findings);
+  for (int i = 0; i < kFastPaths; ++i)
+    std::printf("%s %lld%s", kFastPathNames[i], static_cast<long long>(times_taken(static_cast<FastPath>(i))),
+                i + 1 < kFastPaths ? ", " : "\n");
+  std::printf("%llu programs in %.1f s, %d of them with %d findings\n", static_cast<unsigned long long>(played),
+              spent(), bad, findings);
   return bad ? 1 : 0;
 }

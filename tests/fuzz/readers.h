@@ -47,16 +47,30 @@ struct Reader {
 };
 inline const Reader kReaders[] = {
     {"npy", "npy", [](const std::string& path) { return touch(load_npy(path, {.max_bytes = kMaxBytes})); }},
-    {"npy_mapped", "npy", [](const std::string& path) { return touch(load_npy(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
+    {"npy_mapped", "npy",
+     [](const std::string& path) { return touch(load_npy(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
     {"npz", "npz", [](const std::string& path) { return touch(load_npz(path, {.max_bytes = kMaxBytes})); }},
-    {"npz_mapped", "npz", [](const std::string& path) { return touch(load_npz(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
-    {"safetensors", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {.max_bytes = kMaxBytes})); }},
-    {"safetensors_mapped", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
-    {"npz_named", "npz", [](const std::string& path) { return touch(load_npz(path, {"w", "a", "arr_0"}, {.max_bytes = kMaxBytes})); }},
-    {"safetensors_named", "safetensors", [](const std::string& path) { return touch(load_safetensors(path, {"w", "a", "b"}, {.max_bytes = kMaxBytes})); }},
+    {"npz_mapped", "npz",
+     [](const std::string& path) { return touch(load_npz(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
+    {"safetensors", "safetensors",
+     [](const std::string& path) { return touch(load_safetensors(path, {.max_bytes = kMaxBytes})); }},
+    {"safetensors_mapped", "safetensors",
+     [](const std::string& path) { return touch(load_safetensors(path, {.mmap = true, .max_bytes = kMaxBytes})); }},
+    {"npz_named", "npz",
+     [](const std::string& path) {
+       return touch(load_npz(path, {"w", "a", "arr_0"}, {.max_bytes = kMaxBytes}));
+     }},
+    {"safetensors_named", "safetensors",
+     [](const std::string& path) {
+       return touch(load_safetensors(path, {"w", "a", "b"}, {.max_bytes = kMaxBytes}));
+     }},
     {"csv", "csv", [](const std::string& path) { return touch(load_csv(path, {.max_bytes = kMaxBytes})); }},
-    {"csv_single", "csv", [](const std::string& path) { return touch(load_csv(path, {.dtype = float32, .max_bytes = kMaxBytes})); }},
-    {"csv_int", "csv", [](const std::string& path) { return touch(load_csv(path, {.dtype = int8, .skip_rows = 1, .max_bytes = kMaxBytes})); }},
+    {"csv_single", "csv",
+     [](const std::string& path) { return touch(load_csv(path, {.dtype = float32, .max_bytes = kMaxBytes})); }},
+    {"csv_int", "csv",
+     [](const std::string& path) {
+       return touch(load_csv(path, {.dtype = int8, .skip_rows = 1, .max_bytes = kMaxBytes}));
+     }},
     {"idx", "idx", [](const std::string& path) { return touch(load_idx(path, {.max_bytes = kMaxBytes})); }},
     {"png", "png", [](const std::string& path) { return touch(load_png(path, {.max_bytes = kMaxBytes})); }},
     {"keras_json", "json",
@@ -79,13 +93,17 @@ inline std::string fault(const Reader& reader, const std::string& path, std::siz
   try {
     wrong = reader.load(path);
   } catch (const Error& e) {
-    const bool right = dynamic_cast<const ValueError*>(&e) || (!std::strcmp(reader.format, "json") && (dynamic_cast<const TypeError*>(&e) || dynamic_cast<const AssertionError*>(&e)));
+    const bool right = dynamic_cast<const ValueError*>(&e) ||
+                       (!std::strcmp(reader.format, "json") &&
+                        (dynamic_cast<const TypeError*>(&e) || dynamic_cast<const AssertionError*>(&e)));
     if (!right) wrong = std::string("an error of the wrong type: ") + e.what();
     else if (std::strchr(e.what(), '\n')) wrong = std::string("a message of several lines: ") + e.what();
-    else if (!std::strstr(e.what(), path.c_str())) wrong = std::string("a message that does not name the file: ") + e.what();
+    else if (!std::strstr(e.what(), path.c_str()))
+      wrong = std::string("a message that does not name the file: ") + e.what();
   }
   const std::int64_t peak = memory_stats().peak;
-  if (wrong.empty() && peak > memory_allowed(size)) wrong = std::to_string(size) + " bytes took " + std::to_string(peak);
+  if (wrong.empty() && peak > memory_allowed(size))
+    wrong = std::to_string(size) + " bytes took " + std::to_string(peak);
   return wrong;
 }
 

@@ -10,7 +10,8 @@ TEST_CASE("every file of the fuzzer's corpus is read or refused in one line", "[
   const std::string path = folder / "file";
   for (const Reader& reader : kReaders) {
     // Each file is an array of bytes.
-    const NamedTensors corpus = load_npz((kSourceTree / "tests/data/fuzz" / (std::string(reader.format) + ".npz")).string());
+    const NamedTensors corpus =
+        load_npz((kSourceTree / "tests/data/fuzz" / (std::string(reader.format) + ".npz")).string());
     CHECK(corpus.size() >= 10);
     for (const NamedTensor& file : corpus) {
       INFO(reader.name << ", " << reader.format << ".npz, " << file.name);

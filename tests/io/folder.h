@@ -18,7 +18,9 @@ namespace kassette::test {
 /// Removed with all that is in it.
 class Folder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("kassette-io-" + std::to_string(::getpid()) + "-" + std::to_string(next()))) {
+  Folder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("kassette-io-" + std::to_string(::getpid()) + "-" + std::to_string(next()))) {
     std::filesystem::create_directory(path_);
   }
   ~Folder() { std::filesystem::remove_all(path_); }
@@ -39,7 +41,9 @@ class Folder {
   std::filesystem::path path_;
 };
 
-inline void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+inline void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 inline std::string read_file(const std::string& path) { return text_of(path); }
 
 /// What load(path) says of a file of those bytes, behind "what: path: "; "no error" where it reads it. It has to be one line.
@@ -99,9 +103,11 @@ struct NamedShape {
   const char* name;
   std::vector<int> dims;
 };
-inline const std::vector<NamedShape> kShapes = {{"scalar", {}}, {"vector", {5}}, {"matrix", {2, 3}}, {"cube", {2, 3, 4}}, {"empty", {0, 3}},
-                                                {"eight", {1, 2, 1, 2, 1, 2, 1, 2}}};
-inline const std::vector<DType> kNumpyDTypes = {bool_, uint8, uint16, int8, int16, int32, int64, float16, float32, float64};
+inline const std::vector<NamedShape> kShapes = {{"scalar", {}},     {"vector", {5}},
+                                                {"matrix", {2, 3}}, {"cube", {2, 3, 4}},
+                                                {"empty", {0, 3}},  {"eight", {1, 2, 1, 2, 1, 2, 1, 2}}};
+inline const std::vector<DType> kNumpyDTypes = {bool_, uint8, uint16,  int8,    int16,
+                                                int32, int64, float16, float32, float64};
 
 /// Element i of every array in make.py.
 inline double element(DType dtype, int i) {

@@ -24,7 +24,9 @@ struct File {
   std::string path = folder / "x";
   explicit File(const std::string& bytes) { write_file(path, bytes); }
 };
-std::vector<double> csv(const std::string& text, const LoadCsvOptions& options = {}) { return values(load_csv(File(text).path, options)); }
+std::vector<double> csv(const std::string& text, const LoadCsvOptions& options = {}) {
+  return values(load_csv(File(text).path, options));
+}
 std::string csv_error(const std::string& text, const LoadCsvOptions& options = {}) {
   return refusal("load_csv", text, [&](const std::string& path) { load_csv(path, options); });
 }
@@ -64,16 +66,19 @@ TEST_CASE("csv reads numbers of every kind, NaN for empty fields, comments and q
   CHECK(printed(load_csv(File("").path).shape()) == "(0, 0)");
 }
 
-TEST_CASE("csv numbers that are too large or too small for the dtype are infinite or zero, however they are written", "[io]") {
+TEST_CASE("csv numbers that are too large or too small for the dtype are infinite or zero, however they are written",
+          "[io]") {
   auto zeros = [](int n) { return std::string(static_cast<std::size_t>(n), '0'); };
   const LoadCsvOptions single{.dtype = float32};
   CHECK(csv("0." + zeros(46) + "1", single) == row({0}));
   CHECK(csv("-0." + zeros(46) + "1,1e39,-1" + zeros(39) + ",1e-46", single) == row({0, INFINITY, -INFINITY, 0}));
   CHECK(std::signbit(csv("-0." + zeros(46) + "1", single)[0]));
-  CHECK(csv("1" + zeros(500) + "e-5,-1" + zeros(500) + "e-5,1" + zeros(500) + "e-500,0." + zeros(500) + "1e5,0." + zeros(500) + "1e501") ==
-        row({INFINITY, -INFINITY, 1, 0, 1}));
-  CHECK(csv("1e99999999999999999999,1e-99999999999999999999,0e99999999999999999999,+1E400") == row({INFINITY, 0, 0, INFINITY}));
-  CHECK(csv("1.401298464324817e-45,1.1754942e-38", single) == row({double(std::numeric_limits<float>::denorm_min()), double(1.1754942e-38f)}));
+  CHECK(csv("1" + zeros(500) + "e-5,-1" + zeros(500) + "e-5,1" + zeros(500) + "e-500,0." + zeros(500) + "1e5,0." +
+            zeros(500) + "1e501") == row({INFINITY, -INFINITY, 1, 0, 1}));
+  CHECK(csv("1e99999999999999999999,1e-99999999999999999999,0e99999999999999999999,+1E400") ==
+        row({INFINITY, 0, 0, INFINITY}));
+  CHECK(csv("1.401298464324817e-45,1.1754942e-38", single) ==
+        row({double(std::numeric_limits<float>::denorm_min()), double(1.1754942e-38f)}));
   CHECK(csv("4.9406564584124654e-324,1.7976931348623157e308") == row({5e-324, std::numeric_limits<double>::max()}));
 }
 
@@ -94,7 +99,8 @@ TEST_CASE("csv of one line that is longer than what is read at a time, and of ma
 TEST_CASE("csv of many fields before many blanks takes no more time than its length", "[io]") {
   std::string text = "1";
   for (int i = 0; i < 400000; ++i) text += ",1";
-  CHECK(csv(text + std::string(400000, ' ') + "\n").size() == 400001);   // 70 s where each field looks at the end of the line
+  CHECK(csv(text + std::string(400000, ' ') + "\n").size() ==
+        400001);  // 70 s where each field looks at the end of the line
 }
 
 TEST_CASE("csv and png that become shorter while they are loaded are no signal", "[io]") {
@@ -120,8 +126,10 @@ TEST_CASE("csv and png that become shorter while they are loaded are no signal",
 TEST_CASE("csv says in which line and column something is wrong", "[io]") {
   CHECK(csv_error("1,2\n3\n") == "line 2: 1 columns, expected 2");
   CHECK(csv_error("1,2\n\n3,x y\n") == "line 3, column 2: 'x y' is not a number");
-  CHECK(csv_error("name,size\n1,2\n") == "line 1, column 1: 'name' is not a number; {.skip_rows = 1} passes over a line of names");
-  CHECK(csv_error("1,2.5", {.dtype = int32}) == "line 1, column 2: '2.5' is not an integer; {.skip_rows = 1} passes over a line of names");
+  CHECK(csv_error("name,size\n1,2\n") ==
+        "line 1, column 1: 'name' is not a number; {.skip_rows = 1} passes over a line of names");
+  CHECK(csv_error("1,2.5", {.dtype = int32}) ==
+        "line 1, column 2: '2.5' is not an integer; {.skip_rows = 1} passes over a line of names");
   CHECK(csv_error("1\n\"\"", {.dtype = int32}) == "line 2, column 1: an empty field, and int32 has no NaN");
   CHECK(csv_error("1,2\n3,256", {.dtype = uint8}) == "line 2, column 2: 256 does not fit uint8");
   CHECK(csv_error("1 2\n") == "line 1, column 1: '1 2' is not a number; {.skip_rows = 1} passes over a line of names");
@@ -142,7 +150,9 @@ TEST_CASE("csv gives every number back exactly", "[io]") {
   CHECK(read_file(folder / "x") == "1\n2\n3\n");
   save_csv(folder / "x", K::constant({{true, false}}, bool_));
   CHECK(values(load_csv(folder / "x", {.dtype = bool_})) == row({1, 0}));
-  CHECK(error_of<ValueError>([&] { save_csv(folder / "x", K::zeros({2, 2, 2})); }) == "save_csv: a tensor of shape (2, 2, 2); a matrix or a vector is expected");
+  CHECK(error_of<ValueError>([&] {
+          save_csv(folder / "x", K::zeros({2, 2, 2}));
+        }) == "save_csv: a tensor of shape (2, 2, 2); a matrix or a vector is expected");
 }
 
 TEST_CASE("csv does not ask the locale for its decimal point", "[io]") {
@@ -183,7 +193,8 @@ TEST_CASE("idx comes in, plain and within gzip, and goes out", "[io]") {
     }
   save_idx(folder / "x", array(float32, {2, 3}));
   CHECK(read_file(folder / "x") == read_file(foreign("float.idx")));
-  CHECK_THROWS_WITH(save_idx(folder / "x", array(int64, {2})), "save_idx: the format has no int64; uint8, int8, int16, int32, float32, float64 are possible");
+  CHECK_THROWS_WITH(save_idx(folder / "x", array(int64, {2})),
+                    "save_idx: the format has no int64; uint8, int8, int16, int32, float32, float64 are possible");
 }
 
 TEST_CASE("idx files that lie are refused", "[io]") {
@@ -192,13 +203,15 @@ TEST_CASE("idx files that lie are refused", "[io]") {
   auto head = [](std::string sizes) { return std::string("\0\0\x08\x01", 4) + sizes; };
   CHECK(refused("") == "not an IDX file: 0 bytes");
   CHECK(refused("abcdefgh") == "not an IDX file");
-  CHECK(refused(std::string("\0\0\x08\x09", 4) + std::string(36, '\0')) == "an array of 9 dimensions; at most 8 are possible");
-  CHECK(refused(head("\xff\xff\xff\xff")) == "uint8 (4294967295,) takes 4294967295 bytes, and the file has no more than 8");
+  CHECK(refused(std::string("\0\0\x08\x09", 4) + std::string(36, '\0')) ==
+        "an array of 9 dimensions; at most 8 are possible");
+  CHECK(refused(head("\xff\xff\xff\xff")) ==
+        "uint8 (4294967295,) takes 4294967295 bytes, and the file has no more than 8");
   CHECK(refused(head(std::string("\0\0\0\3", 4)) + "ab") == "is cut short");
   CHECK(refused(head(std::string("\0\0\0\1", 4)) + "ab") == "1 bytes more than its sizes say");
   std::string packed = read_file(foreign("images.idx.gz"));
   for (std::size_t n = 4; n < packed.size(); ++n) CHECK_THROWS_AS(load_idx(File(packed.substr(0, n)).path), ValueError);
-  packed[packed.size() - 6] ^= 1;   // the checksum
+  packed[packed.size() - 6] ^= 1;  // the checksum
   CHECK(refused(packed) == "is damaged: it cannot be decompressed");
 }
 
@@ -218,7 +231,8 @@ TEST_CASE("png comes in with every kind of pixel", "[io]") {
     std::vector<double> v = values(x), alpha = {0, 100, 200, 255};
     for (int i = 0; i < 35 * channels; ++i) {
       int entry = sample(i / channels / 7, i / channels % 7, 0, 2), c = i % channels;
-      CHECK(v[static_cast<std::size_t>(i)] == (c == 3 ? alpha[static_cast<std::size_t>(entry)] : (entry * 40 + c * 13) % 256));
+      CHECK(v[static_cast<std::size_t>(i)] ==
+            (c == 3 ? alpha[static_cast<std::size_t>(entry)] : (entry * 40 + c * 13) % 256));
     }
   }
 }
@@ -228,7 +242,8 @@ TEST_CASE("png goes out and comes back", "[io]") {
   for (DType dtype : {uint8, uint16})
     for (int channels : {1, 2, 3, 4}) {
       std::vector<double> v;
-      for (int i = 0; i < 35 * channels; ++i) v.push_back(sample(i / channels / 7, i / channels % 7, i % channels, dtype.size() * 8));
+      for (int i = 0; i < 35 * channels; ++i)
+        v.push_back(sample(i / channels / 7, i / channels % 7, i % channels, dtype.size() * 8));
       save_png(folder / "x.png", K::constant(v, dtype, {5, 7, channels}));
       Tensor x = load_png(folder / "x.png");
       CHECK(x.dtype() == dtype);
@@ -236,10 +251,16 @@ TEST_CASE("png goes out and comes back", "[io]") {
     }
   save_png(folder / "x.png", K::constant({{0.0, 0.5, 1.0, 2.0, -1.0, double(NAN)}}, float32));
   CHECK(values(load_png(folder / "x.png")) == row({0, 128, 255, 255, 0, 0}));
-  CHECK(error_of<ValueError>([&] { save_png(folder / "x.png", K::zeros({2, 2, 5})); }) ==
+  CHECK(error_of<ValueError>([&] {
+          save_png(folder / "x.png", K::zeros({2, 2, 5}));
+        }) ==
         "save_png: a tensor of shape (2, 2, 5); (height, width) or (height, width, 1 to 4) is expected, and not empty");
-  CHECK(error_of<TypeError>([&] { save_png(folder / "x.png", K::zeros({2, 2}, int64)); }) == "save_png: int64; uint8, uint16, bool and floats from 0 to 1 are possible");
-  CHECK(error_of<RuntimeError>([&] { save_png("/dev/full", K::zeros({300, 300})); }) == "save_png: /dev/full: cannot be written: No space left on device");
+  CHECK(error_of<TypeError>([&] {
+          save_png(folder / "x.png", K::zeros({2, 2}, int64));
+        }) == "save_png: int64; uint8, uint16, bool and floats from 0 to 1 are possible");
+  CHECK(error_of<RuntimeError>([&] {
+          save_png("/dev/full", K::zeros({300, 300}));
+        }) == "save_png: /dev/full: cannot be written: No space left on device");
 }
 
 namespace {
@@ -251,7 +272,8 @@ std::string big_endian(std::uint32_t v) {
 std::string chunk(const std::string& type, const std::string& data) {
   const std::string all = type + data;
   return big_endian(static_cast<std::uint32_t>(data.size())) + all +
-         big_endian(static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(all.data()), static_cast<uInt>(all.size()))));
+         big_endian(static_cast<std::uint32_t>(
+             ::crc32(0, reinterpret_cast<const Bytef*>(all.data()), static_cast<uInt>(all.size()))));
 }
 std::string deflated(const std::string& data) {
   uLongf n = compressBound(data.size());
@@ -260,8 +282,10 @@ std::string deflated(const std::string& data) {
   out.resize(n);
   return out;
 }
-std::string png(std::uint32_t width, std::uint32_t height, char bits, char color, const std::string& rows, const std::string& more = "") {
-  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", big_endian(width) + big_endian(height) + bits + color + std::string(3, '\0')) + more +
+std::string png(std::uint32_t width, std::uint32_t height, char bits, char color, const std::string& rows,
+                const std::string& more = "") {
+  return "\x89PNG\r\n\x1a\n" +
+         chunk("IHDR", big_endian(width) + big_endian(height) + bits + color + std::string(3, '\0')) + more +
          chunk("IDAT", deflated(rows)) + chunk("IEND", "");
 }
 std::string png_error(const std::string& bytes, const LoadLimits& limits = {}) {
@@ -305,7 +329,8 @@ TEST_CASE("every loader keeps to max_bytes, and says so in one line", "[io]") {
   for (bool compress : {false, true}) {
     save_npz(path, {{"a", a}, {"b", b}}, {.compress = compress});
     CHECK(said([&] { load_npz(path, {.max_bytes = 399}); }) == over);
-    CHECK(said([&] { load_npz(path, {.max_bytes = 479}); }) == "takes 80 bytes of memory beside 400 of other arrays, and max_bytes is 479; {.max_bytes = ...} allows more");
+    CHECK(said([&] { load_npz(path, {.max_bytes = 479}); }) ==
+          "takes 80 bytes of memory beside 400 of other arrays, and max_bytes is 479; {.max_bytes = ...} allows more");
     CHECK(load_npz(path, {.max_bytes = 480}).size() == 2);
     CHECK(load_npz(path, {"b"}, {.max_bytes = 80}).size() == 1);
   }
@@ -324,11 +349,14 @@ TEST_CASE("every loader keeps to max_bytes, and says so in one line", "[io]") {
 TEST_CASE("a pipe or a device in place of a file is refused at once", "[io]") {
   Folder folder;
   ::mkfifo((folder / "pipe").c_str(), 0600);
-  CHECK(error_of<RuntimeError>([&] { load_npy(folder / "pipe"); }) == "load_npy: " + folder / "pipe" + ": is not a regular file");
+  CHECK(error_of<RuntimeError>([&] { load_npy(folder / "pipe"); }) ==
+        "load_npy: " + folder / "pipe" + ": is not a regular file");
   CHECK(error_of<RuntimeError>([&] { load_csv("/dev/zero"); }) == "load_csv: /dev/zero: is not a regular file");
-  CHECK(error_of<RuntimeError>([&] { load_csv("no\nsuch\x1b[2Jfile\xc2\x9b"); }) == "load_csv: no?such?[2Jfile??: No such file or directory");
+  CHECK(error_of<RuntimeError>([&] { load_csv("no\nsuch\x1b[2Jfile\xc2\x9b"); }) ==
+        "load_csv: no?such?[2Jfile??: No such file or directory");
 }
 
 TEST_CASE("every png cut short or with one byte changed is refused or read", "[io][serial]") {
-  check_damaged("load_png", read_file(foreign("rgb_8_interlaced.png")), [](const std::string& path) { (void)load_png(path); });
+  check_damaged("load_png", read_file(foreign("rgb_8_interlaced.png")),
+                [](const std::string& path) { (void)load_png(path); });
 }

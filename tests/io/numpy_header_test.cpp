@@ -36,7 +36,8 @@ TEST_CASE("an npy header of any length ends in a newline, at a multiple of 64 by
 
 TEST_CASE("an npy header may have spaces wherever Python's literals may") {
   Folder folder;
-  for (const char* dict : {"{'descr':'<f4','fortran_order':False,'shape':(2,3)}", "{ 'descr' : '<f4' , 'fortran_order' : False , 'shape' : ( 2 , 3 , ) , }",
+  for (const char* dict : {"{'descr':'<f4','fortran_order':False,'shape':(2,3)}",
+                           "{ 'descr' : '<f4' , 'fortran_order' : False , 'shape' : ( 2 , 3 , ) , }",
                            "{'shape': (  2,   3), 'fortran_order': False, 'descr': '<f4'}"}) {
     std::string header = dict;
     header.resize(117, ' ');

@@ -18,7 +18,9 @@ using namespace kassette::test;
 
 namespace {
 
-std::string named(DType dtype, const NamedShape& shape, const char* order) { return std::string(dtype.name()) + '/' + shape.name + '/' + order; }
+std::string named(DType dtype, const NamedShape& shape, const char* order) {
+  return std::string(dtype.name()) + '/' + shape.name + '/' + order;
+}
 
 void check_numpy_arrays(const NamedTensors& arrays) {
   for (DType dtype : kNumpyDTypes)
@@ -38,7 +40,9 @@ std::string npy(std::string header, std::size_t n) {
   s += static_cast<char>(header.size() >> 8);
   return s + header + std::string(n, '\1');
 }
-std::string refused(const std::string& bytes) { return refusal("load_npy", bytes, [](const std::string& path) { load_npy(path); }); }
+std::string refused(const std::string& bytes) {
+  return refusal("load_npy", bytes, [](const std::string& path) { load_npy(path); });
+}
 
 }  // namespace
 
@@ -66,7 +70,9 @@ TEST_CASE("npy versions 2 and 3, special numbers and bfloat16 come in", "[io]") 
 }
 
 TEST_CASE("a dtype that tensors do not support is refused by name", "[io]") {
-  CHECK_THROWS_WITH(load_npy(foreign("complex.npy")), Catch::Contains("elements of dtype '<c8', which tensors do not support; convert them in NumPy (x.astype)"));
+  CHECK_THROWS_WITH(
+      load_npy(foreign("complex.npy")),
+      Catch::Contains("elements of dtype '<c8', which tensors do not support; convert them in NumPy (x.astype)"));
   CHECK_THROWS_WITH(load_npy(foreign("object.npy")), Catch::Contains("elements of dtype '|O'"));
   CHECK_THROWS_WITH(load_npy(foreign("structure.npy")), Catch::Contains("an array of structures"));
 }
@@ -85,25 +91,33 @@ TEST_CASE("uint32 and uint64 come as int64 where their values fit", "[io]") {
     CHECK(load("<u4', 'fortran_order': False, 'shape': (6,)", six, mmap) == V{0, 1, 4294967295, 3, 4, 2147483653});
     CHECK(load("<u4', 'fortran_order': True, 'shape': (2, 3)", six, mmap) == V{0, 4294967295, 4, 1, 3, 2147483653});
     CHECK(load(">u4', 'fortran_order': False, 'shape': (1, 1)", std::string("\1\2\3\4", 4), mmap) == V{0x01020304});
-    CHECK(load("<u8', 'fortran_order': False, 'shape': (2,)", std::string("\1\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\x7f", 16), mmap) == V{1, INT64_MAX});
+    CHECK(load("<u8', 'fortran_order': False, 'shape': (2,)",
+               std::string("\1\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\x7f", 16), mmap) == V{1, INT64_MAX});
     CHECK(load(">u8', 'fortran_order': False, 'shape': ()", std::string("\0\0\0\0\0\0\1\2", 8), mmap) == V{258});
     CHECK(load("<u4', 'fortran_order': False, 'shape': (0, 3)", "", mmap).empty());
   }
-  CHECK(refused(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }", 0) + std::string("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80", 16)) ==
+  CHECK(refused(npy("{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }", 0) +
+                std::string("\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80", 16)) ==
         "element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
-  CHECK(refused(npy("{'descr': '<u4', 'fortran_order': False, 'shape': (7,), }", 0) + six) == "uint32 (7,) takes 28 bytes, and the file has 24 for it");
+  CHECK(refused(npy("{'descr': '<u4', 'fortran_order': False, 'shape': (7,), }", 0) + six) ==
+        "uint32 (7,) takes 28 bytes, and the file has 24 for it");
   CHECK(load_npy(foreign("uint32.npy")).dtype() == int64);
-  for (const char* no : {"|u4", "<u5", "<u44", "u4", "<u"}) CHECK(refused(npy(std::string("{'descr': '") + no + "', 'fortran_order': False, 'shape': (1,), }", 8)) != "no error");
+  for (const char* no : {"|u4", "<u5", "<u44", "u4", "<u"})
+    CHECK(refused(npy(std::string("{'descr': '") + no + "', 'fortran_order': False, 'shape': (1,), }", 8)) !=
+          "no error");
 }
 
 TEST_CASE("arrays of an npz are read by name, whatever else it holds", "[io]") {
   // NumPy: savez(w=float32 [0, 1, 2], u=uint32 [0, 1, 2], t=['a', 'b'], big=uint64 [1, 2 ** 63])
   const std::string path = foreign("mixed.npz");
-  CHECK_THROWS_WITH(load_npz(path), "load_npz: " + path + ": 't': elements of dtype '<U1', which tensors do not support; convert them in NumPy (x.astype), "
-                                    "or name the arrays to load: {\"w\", \"b\"}");
+  CHECK_THROWS_WITH(
+      load_npz(path),
+      "load_npz: " + path +
+          ": 't': elements of dtype '<U1', which tensors do not support; convert them in NumPy (x.astype), "
+          "or name the arrays to load: {\"w\", \"b\"}");
   NamedTensors two = load_npz(path, {"u", "w"});
   REQUIRE(two.size() == 2);
-  CHECK(std::string(two.begin()->name) == "w");   // in the order of the file
+  CHECK(std::string(two.begin()->name) == "w");  // in the order of the file
   CHECK(two["w"].dtype() == float32);
   CHECK(values(two["w"]) == std::vector<double>{0, 1, 2});
   CHECK(two["u"].dtype() == int64);
@@ -111,11 +125,14 @@ TEST_CASE("arrays of an npz are read by name, whatever else it holds", "[io]") {
   const std::vector<std::string> names = {"w"};
   CHECK(load_npz(path, names).size() == 1);
   CHECK(load_npz(path, std::vector<std::string>()).empty());
-  CHECK_THROWS_AS(load_npz(path, {}), ValueError);   // options: all of them, 't' too
+  CHECK_THROWS_AS(load_npz(path, {}), ValueError);  // options: all of them, 't' too
   CHECK(load_npz(path, {"w", "w"}, {.mmap = true}).size() == 1);
-  CHECK_THROWS_WITH(load_npz(path, {"big"}),
-                    "load_npz: " + path + ": 'big': element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
-  CHECK_THROWS_WITH(load_npz(path, {"w", "v"}), "load_npz: " + path + ": no array is called 'v'; there are 'w', 'u', 't', 'big'");
+  CHECK_THROWS_WITH(
+      load_npz(path, {"big"}),
+      "load_npz: " + path +
+          ": 'big': element 1 is 9223372036854775808; uint64 arrays are read as int64, which does not hold it");
+  CHECK_THROWS_WITH(load_npz(path, {"w", "v"}),
+                    "load_npz: " + path + ": no array is called 'v'; there are 'w', 'u', 't', 'big'");
   CHECK_THROWS_AS(load_npz(path, {"w", None}), ValueError);
 }
 
@@ -125,8 +142,10 @@ TEST_CASE("entries of an npz that share bytes are refused", "[io]") {
   std::string s = read_file(folder / "x.npz");
   const std::size_t first = s.find("PK\1\2"), second = s.find("PK\1\2", first + 1);
   REQUIRE(second != s.npos);
-  for (std::size_t i = 0; i < 4; ++i) s[second + 42 + i] = s[first + 42 + i];   // the second array is where the first one is
-  CHECK(refusal("load_npz", s, [](const std::string& path) { load_npz(path); }) == "'a1.npy' and 'a2.npy' overlap in the file");
+  for (std::size_t i = 0; i < 4; ++i)
+    s[second + 42 + i] = s[first + 42 + i];  // the second array is where the first one is
+  CHECK(refusal("load_npz", s, [](const std::string& path) { load_npz(path); }) ==
+        "'a1.npy' and 'a2.npy' overlap in the file");
 }
 
 TEST_CASE("an encrypted or otherwise compressed entry is passed over unless it is asked for", "[io]") {
@@ -139,7 +158,8 @@ TEST_CASE("an encrypted or otherwise compressed entry is passed over unless it i
     else s[second + 10] = 14;
     write_file(folder / "y.npz", s);
     CHECK(load_npz(folder / "y.npz", {"a1"}).size() == 1);
-    CHECK_THROWS_WITH(load_npz(folder / "y.npz"), Catch::Contains(encrypted ? "'a2.npy' is encrypted" : "'a2.npy' is compressed by method 14"));
+    CHECK_THROWS_WITH(load_npz(folder / "y.npz"),
+                      Catch::Contains(encrypted ? "'a2.npy' is encrypted" : "'a2.npy' is compressed by method 14"));
   }
 }
 
@@ -207,7 +227,7 @@ TEST_CASE("a mapped array outlives the file's name and the list it came in", "[i
     w = arrays["w"];
     b = arrays["b"];
   }
-  CHECK(totals().live_bytes == before);   // nothing was copied
+  CHECK(totals().live_bytes == before);  // nothing was copied
   std::filesystem::remove(folder / "x.npz");
   check_array(w, float32, {2, 3});
   check_array(b, float64, {5});
@@ -218,7 +238,8 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refused(npy(good, 24)) == "no error");
   CHECK(refused(npy("{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}", 24)) == "no error");
   CHECK(refused(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }", 24)) == "no error");
-  CHECK(refused(std::string("\x93NUMPY\x02\x00\x00\x00\x10\x00", 12) + std::string(1 << 20, ' ')) == "a header of 1048588 bytes; at most 65547 are read");
+  CHECK(refused(std::string("\x93NUMPY\x02\x00\x00\x00\x10\x00", 12) + std::string(1 << 20, ' ')) ==
+        "a header of 1048588 bytes; at most 65547 are read");
   CHECK(refused("") == "not an npy file");
   CHECK(refused("\x93NUMPX\x01\x00 and so on") == "not an npy file");
   CHECK(refused(std::string("\x93NUMPY\x09\x00\x10\x00{}", 12)) == "version 9 of the npy format; 1 to 3 are known");
@@ -226,25 +247,34 @@ TEST_CASE("npy files that lie are refused in one line before memory is taken", "
   CHECK(refused(npy(good, 23)) == "float32 (2, 3) takes 24 bytes, and the file has 23 for it");
   CHECK(refused(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,), }", 8)) ==
         "float64 (1099511627776,) takes 8796093022208 bytes, and the file has 8 for it");
-  CHECK(refused(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8)) == "a size of the header is out of range");
+  CHECK(refused(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }", 8)) ==
+        "a size of the header is out of range");
   CHECK(refused(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }", 8)) == "a negative size, -1");
-  CHECK(refused(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 8)) == "an array of more than 8 dimensions");
-  CHECK(refused(npy("{'descr': '<f4', 'fortran_order': False, }", 24)) == "the header lacks descr, fortran_order or shape");
-  CHECK(refused(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24)) == "the header is not one of an array, at its byte 25");
+  CHECK(refused(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 8)) ==
+        "an array of more than 8 dimensions");
+  CHECK(refused(npy("{'descr': '<f4', 'fortran_order': False, }", 24)) ==
+        "the header lacks descr, fortran_order or shape");
+  CHECK(refused(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24)) ==
+        "the header is not one of an array, at its byte 25");
   CHECK(refused(npy(good + "x", 24)) == "the header is not one of an array, at its byte 59");
   CHECK(refused(npy("[1]", 24)) == "the header is not one of an array, at its byte 0");
   // Text of the file in a message stays on its line and within bounds.
   CHECK(refused(npy(std::string("{'descr': '<\n\0', 'fortran_order': False, 'shape': (2,), }", 57), 8)) ==
         "elements of dtype '<?\?', which tensors do not support; convert them in NumPy (x.astype)");
-  CHECK(refused(npy("{'descr': '<" + std::string(5000, 'x') + "', 'fortran_order': False, 'shape': (2,), }", 8)).size() < 250);
+  CHECK(
+      refused(npy("{'descr': '<" + std::string(5000, 'x') + "', 'fortran_order': False, 'shape': (2,), }", 8)).size() <
+      250);
   // Two sizes whose product wraps around to what is there.
-  CHECK_THAT(refused(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8)), Catch::Contains("is too large to address"));
-  CHECK_THAT(refused(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 4294967296, 4294967296), }", 8)), Catch::Contains("is too large to address"));
+  CHECK_THAT(refused(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 8)),
+             Catch::Contains("is too large to address"));
+  CHECK_THAT(refused(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 4294967296, 4294967296), }", 8)),
+             Catch::Contains("is too large to address"));
 }
 
 TEST_CASE("bytes of a bool other than 0 and 1 are true", "[io]") {
   Folder folder;
-  write_file(folder / "x.npy", npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", 0) + std::string("\0\1\7", 3));
+  write_file(folder / "x.npy",
+             npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", 0) + std::string("\0\1\7", 3));
   Tensor x = load_npy(folder / "x.npy", {.mmap = true});
   CHECK(values<std::uint8_t>(x) == std::vector<std::uint8_t>{0, 1, 1});
   CHECK(x.data<bool>()[2] + 0 == 1);
@@ -283,17 +313,24 @@ TEST_CASE("two arrays of one name in an npz are refused", "[io]") {
   for (std::size_t at; (at = s.find("a2.npy")) != s.npos;) s.replace(at, 2, "a1");
   write_file(folder / "x.npz", s);
   CHECK_THROWS_WITH(load_npz(folder / "x.npz"), Catch::Contains("two arrays of the name 'a1'"));
-  CHECK_THROWS_WITH((NamedTensors{{"a", array(int8, {5})}, {"a", array(int8, {5})}}), "NamedTensors: the name 'a' is given twice");
+  CHECK_THROWS_WITH((NamedTensors{{"a", array(int8, {5})}, {"a", array(int8, {5})}}),
+                    "NamedTensors: the name 'a' is given twice");
 }
 
 TEST_CASE("what cannot be read or written is a RuntimeError that names the file", "[io]") {
   Folder folder;
-  CHECK(error_of<RuntimeError>([&] { load_npy(folder / "none.npy"); }) == "load_npy: " + folder / "none.npy" + ": No such file or directory");
+  CHECK(error_of<RuntimeError>([&] { load_npy(folder / "none.npy"); }) ==
+        "load_npy: " + folder / "none.npy" + ": No such file or directory");
   CHECK(error_of<RuntimeError>([&] { load_npy(folder / ""); }) == "load_npy: " + folder / "" + ": is a directory");
-  CHECK(error_of<RuntimeError>([&] { save_npy(folder / "a/b.npy", array(int8, {5})); }) == "save_npy: " + folder / "a/b.npy" + ": cannot be written: No such file or directory");
-  CHECK(error_of<RuntimeError>([&] { save_npy("/dev/full", array(int8, {5})); }) == "save_npy: /dev/full: cannot be written: No space left on device");
+  CHECK(error_of<RuntimeError>([&] { save_npy(folder / "a/b.npy", array(int8, {5})); }) ==
+        "save_npy: " + folder / "a/b.npy" + ": cannot be written: No such file or directory");
+  CHECK(error_of<RuntimeError>([&] { save_npy("/dev/full", array(int8, {5})); }) ==
+        "save_npy: /dev/full: cannot be written: No space left on device");
   CHECK(error_of<ValueError>([&] { save_npy(folder / "x.npy", Tensor()); }) == "save_npy: the tensor is undefined");
-  CHECK_THAT(error_of<ValueError>([&] { save_npy(folder / "x.npy", K::placeholder({K::None, 2})); }), Catch::Contains("save_npy: the tensor (None, 2) is symbolic"));
+  CHECK_THAT(error_of<ValueError>([&] {
+               save_npy(folder / "x.npy", K::placeholder({K::None, 2}));
+             }),
+             Catch::Contains("save_npy: the tensor (None, 2) is symbolic"));
   CHECK(folder.files() == 0);
 }
 

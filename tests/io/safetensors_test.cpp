@@ -54,26 +54,32 @@ TEST_CASE("safetensors of ours come back in the order given, each aligned for it
   }
   save_safetensors(folder / "none", {});
   CHECK(load_safetensors(folder / "none").empty());
-  CHECK(error_of<ValueError>([&] { save_safetensors(folder / "m", {{"__metadata__", array(int8, {5})}}); }) ==
-        "save_safetensors: '__metadata__' is not a name of a tensor in this format");
-  CHECK(error_of<ValueError>([&] { save_safetensors(folder / "m", {{"\xff", array(int8, {5})}}); }) == "save_safetensors: a name or text is not UTF-8");
+  CHECK(error_of<ValueError>([&] {
+          save_safetensors(folder / "m", {{"__metadata__", array(int8, {5})}});
+        }) == "save_safetensors: '__metadata__' is not a name of a tensor in this format");
+  CHECK(error_of<ValueError>([&] {
+          save_safetensors(folder / "m", {{"\xff", array(int8, {5})}});
+        }) == "save_safetensors: a name or text is not UTF-8");
   CHECK(load_safetensors(folder / "m").size() == model.size());
 }
 
 TEST_CASE("safetensors that lie are refused in one line", "[io]") {
   auto one = [](const char* dtype, const char* shape, const char* offsets) {
-    return std::string("{\"w\":{\"dtype\":\"") + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}}";
+    return std::string("{\"w\":{\"dtype\":\"") + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets +
+           "}}";
   };
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]"), 24)) == "no error");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,24]") + "   ", 24)) == "no error");
   CHECK(refused("") == "not a safetensors file: 0 bytes");
   CHECK_THAT(refused(std::string(16, '\xff')), Catch::Contains("its header claims 18446744073709551615 bytes"));
-  CHECK_THAT(refused(file_of(one("F32", "[2,3]", "[0,24]"), 24).substr(0, 40)), Catch::Contains("one that is cut short"));
+  CHECK_THAT(refused(file_of(one("F32", "[2,3]", "[0,24]"), 24).substr(0, 40)),
+             Catch::Contains("one that is cut short"));
   CHECK(refused(file_of("[1]  ", 0)) == "not a safetensors file: its header does not begin with '{'");
   CHECK_THAT(refused(file_of("{\"w\":", 0)), Catch::Contains("the header is not JSON, at its byte"));
   CHECK(refused(file_of("{\"w\":1}", 0)) == "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of("{\"w\":{\"dtype\":\"F32\"}}", 0)) == "'w' lacks dtype, shape or data_offsets");
-  CHECK(refused(file_of("{\"w\":{\"shape\":[[[[[[[[1]]]]]]]]}}", 0)) == "the header's entry 'w' is not one of a tensor");
+  CHECK(refused(file_of("{\"w\":{\"shape\":[[[[[[[[1]]]]]]]]}}", 0)) ==
+        "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of(one("F8_E4M3", "[2]", "[0,2]"), 2)) ==
         "'w' has elements of dtype F8_E4M3, which tensors do not support; name the arrays to load: {\"w\", \"b\"}");
   CHECK(refused(file_of(one("F32", "[2,3]", "[0,20]"), 20)) == "'w' has 20 bytes, and float32 (2, 3) takes 24");
@@ -83,25 +89,36 @@ TEST_CASE("safetensors that lie are refused in one line", "[io]") {
   CHECK(refused(file_of(one("F32", "[2,-3]", "[0,24]"), 24)) == "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of(one("F32", "[2,1e3]", "[0,24]"), 24)) == "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of(one("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4)) == "'w' has more than 8 dimensions");
-  CHECK_THAT(refused(file_of(one("F32", "[4294967296,4294967296,4294967296]", "[0,0]"), 0)), Catch::Contains("is too large to address"));
-  CHECK(refused(file_of("{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2)) ==
-        "two entries of the name 'w'");
+  CHECK_THAT(refused(file_of(one("F32", "[4294967296,4294967296,4294967296]", "[0,0]"), 0)),
+             Catch::Contains("is too large to address"));
+  CHECK(
+      refused(file_of(
+          "{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+          2)) == "two entries of the name 'w'");
   // Two tensors over the same bytes.
-  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3)) ==
-        "'w' lies at 1 to 3, expected from 2 to at most 3");
-  CHECK(refused(file_of("{\"__metadata__\":{\"a\":1}}", 0)) == "the header's entry '__metadata__' is not one of a tensor");
+  CHECK(
+      refused(file_of(
+          "{\"v\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"w\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+          3)) == "'w' lies at 1 to 3, expected from 2 to at most 3");
+  CHECK(refused(file_of("{\"__metadata__\":{\"a\":1}}", 0)) ==
+        "the header's entry '__metadata__' is not one of a tensor");
 }
 
 TEST_CASE("a header of a million brackets takes no memory and no stack", "[io]") {
-  CHECK(refused(file_of("{\"w\":" + std::string(1 << 20, '[') + "}", 0)) == "the header's entry 'w' is not one of a tensor");
+  CHECK(refused(file_of("{\"w\":" + std::string(1 << 20, '[') + "}", 0)) ==
+        "the header's entry 'w' is not one of a tensor");
   CHECK(refused(file_of("{\"w\":" + std::string(1 << 20, '{') + "}", 0)) != "no error");
 }
 
 TEST_CASE("tensors of a safetensors file are read by name, and U32 and U64 as int64", "[io]") {
   Folder folder;
-  write_file(folder / "m", file_of("{\"f\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]},\"u\":{\"dtype\":\"U32\",\"shape\":[2],\"data_offsets\":[2,10]},"
-                                   "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[10,18]},\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[18,19]}}", 0) +
-                               std::string("\7\7\1\0\0\0\xff\xff\xff\xff\2\0\0\0\0\0\0\0\5", 19));
+  write_file(
+      folder / "m",
+      file_of(
+          "{\"f\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]},\"u\":{\"dtype\":\"U32\",\"shape\":[2],\"data_offsets\":[2,10]},"
+          "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[10,18]},\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[18,19]}}",
+          0) +
+          std::string("\7\7\1\0\0\0\xff\xff\xff\xff\2\0\0\0\0\0\0\0\5", 19));
   CHECK_THROWS_WITH(load_safetensors(folder / "m"), Catch::Contains("'f' has elements of dtype F8_E4M3"));
   for (bool mmap : {false, true}) {
     NamedTensors some = load_safetensors(folder / "m", {"u", "v", "b"}, {.mmap = mmap});
@@ -111,14 +128,17 @@ TEST_CASE("tensors of a safetensors file are read by name, and U32 and U64 as in
     CHECK(values(some["v"]) == std::vector<double>{2});
     CHECK(values(some["b"]) == std::vector<double>{5});
   }
-  CHECK_THROWS_WITH(load_safetensors(folder / "m", {"w"}), Catch::Contains("no array is called 'w'; there are 'f', 'u', 'v', 'b'"));
-  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 0) + std::string(8, '\xff')) ==
+  CHECK_THROWS_WITH(load_safetensors(folder / "m", {"w"}),
+                    Catch::Contains("no array is called 'w'; there are 'f', 'u', 'v', 'b'"));
+  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]}}", 0) +
+                std::string(8, '\xff')) ==
         "'v': element 0 is 18446744073709551615; uint64 arrays are read as int64, which does not hold it");
-  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8)) == "'v' has 8 bytes, and uint32 (1,) takes 4");
+  CHECK(refused(file_of("{\"v\":{\"dtype\":\"U32\",\"shape\":[1],\"data_offsets\":[0,8]}}", 8)) ==
+        "'v' has 8 bytes, and uint32 (1,) takes 4");
 }
 
 TEST_CASE("many texts, and many tensors, take no more time than their number", "[io][serial]") {
-  const int n = 200000;   // minutes where each is looked for among all
+  const int n = 200000;  // minutes where each is looked for among all
   std::string header = "{\"__metadata__\":{";
   for (int i = 0; i < n; ++i) header += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":\"v" + std::to_string(i) + "\"";
   Folder folder;
@@ -149,7 +169,9 @@ TEST_CASE("the header that is written is JSON, whatever is in names and texts", 
     return s.substr(0, s.find_last_of('}') + 1);
   };
   // As JSON's grammar has it (RFC 8259, 7).
-  CHECK(header().substr(0, 130) == R"({"a\"b\\\n":{"dtype":"I8","shape":[2,3],"data_offsets":[4,10]},"c":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})");
+  CHECK(
+      header().substr(0, 130) ==
+      R"({"a\"b\\\n":{"dtype":"I8","shape":[2,3],"data_offsets":[4,10]},"c":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})");
   model = {};
   model.set_metadata("k\"", "v\t");
   save_safetensors(folder / "m", model);

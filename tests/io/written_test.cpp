@@ -34,7 +34,8 @@ TEST_CASE("files for others to read", "[.write_files]") {
   save_safetensors(folder + "ours.safetensors", all);
   for (int channels : {1, 2, 3, 4}) {
     std::vector<int> v;
-    for (int i = 0; i < 35 * channels; ++i) v.push_back((i / channels / 7 * 53 + i / channels % 7 * 29 + i % channels * 71) % 256);
+    for (int i = 0; i < 35 * channels; ++i)
+      v.push_back((i / channels / 7 * 53 + i / channels % 7 * 29 + i % channels * 71) % 256);
     save_png(folder + "ours_" + std::to_string(channels) + ".png", K::constant(v, uint8, {5, 7, channels}));
   }
 }

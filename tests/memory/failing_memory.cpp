@@ -35,7 +35,8 @@ Bits bits(const Tensors& ts) {
   Bits all;
   for (const Tensor& t : ts) {
     Tensor v = K::get_value(K::cast(t, "float64"));
-    all.append(reinterpret_cast<const char*>(v.data<double>()), static_cast<std::size_t>(K::count_params(v)) * sizeof(double));
+    all.append(reinterpret_cast<const char*>(v.data<double>()),
+               static_cast<std::size_t>(K::count_params(v)) * sizeof(double));
   }
   return all;
 }
@@ -69,7 +70,7 @@ std::string folder;
 std::string path(const char* name) { return folder + "/" + name; }
 
 int files() {
-  const std::int64_t armed = left.exchange(0);   // what counts them fails nowhere
+  const std::int64_t armed = left.exchange(0);  // what counts them fails nowhere
   int n = 0;
   for (const auto& e : std::filesystem::directory_iterator(folder)) n += e.is_regular_file();
   left = armed;
@@ -90,7 +91,8 @@ std::function<Bits()> file(const char* name, Save save, Load load) {
 constexpr Scenario kScenarios[] = {
     {"a training step",
      [] {
-       Tensor x = ramp({40, 30}), y = ramp({40, 20}), w = K::variable(ramp({30, 20})), v = K::variable(K::zeros({30, 20}));
+       Tensor x = ramp({40, 30}), y = ramp({40, 20}), w = K::variable(ramp({30, 20})),
+              v = K::variable(K::zeros({30, 20}));
        const Bits start = bits({w, v});
        return std::function<Bits()>([=] {
          if (bits({w, v}) != start) std::printf("  the variables have changed\n"), std::abort();
@@ -114,20 +116,24 @@ constexpr Scenario kScenarios[] = {
          Tensor loss = K::sum(K::relu(K::dot(in, w)), 1), g = K::gradients(loss, {w})[0];
          auto f = K::function({in}, {loss, K::cumsum(g)}, {{w, w - g}});
          Tensors out = f({x});
-         left = 0;   // w has changed
+         left = 0;  // w has changed
          K::set_value(w, ramp({30, 20}));
          return bits(out);
        });
      }},
     {"a function with updates of every kind, called",
      [] {
-       Tensor x = ramp({20, 30}), w = K::variable(ramp({30, 20})), v = K::variable(ramp({20, 30})), n = K::variable(K::ones({200, 100}, "int32"), "int32"), m = K::variable(7, "int32");
+       Tensor x = ramp({20, 30}), w = K::variable(ramp({30, 20})), v = K::variable(ramp({20, 30})),
+              n = K::variable(K::ones({200, 100}, "int32"), "int32"), m = K::variable(7, "int32");
        const Bits start = bits({w, v, n, m});
        return std::function<Bits()>([=] {
          if (bits({w, v, n, m}) != start) std::printf("  the variables have changed\n"), std::abort();
-         Tensor in = K::placeholder({20, 30}), one = K::cast(K::max(in), "int32") * 0 + 1, many = K::ones({200, 100}, "int32") * one;
-         auto f = K::function({in}, {}, {K::update_add(n, many), K::update(w, K::transpose(in) * 0.5 + w), K::update_sub(v, in * 3), K::update_add(m, one), K::update_add(n, many * 2)});
-         const Tensor before = K::identity(n);   // shares its bytes
+         Tensor in = K::placeholder({20, 30}), one = K::cast(K::max(in), "int32") * 0 + 1,
+                many = K::ones({200, 100}, "int32") * one;
+         auto f = K::function({in}, {},
+                              {K::update_add(n, many), K::update(w, K::transpose(in) * 0.5 + w),
+                               K::update_sub(v, in * 3), K::update_add(m, one), K::update_add(n, many * 2)});
+         const Tensor before = K::identity(n);  // shares its bytes
          f({x});
          const std::int64_t left_then = left.exchange(0);
          Bits b = bits({w, v, n, m, before});
@@ -177,7 +183,8 @@ constexpr Scenario kScenarios[] = {
            return K::Step{next, {next}};
          };
          auto r = K::rnn(step, in, {start});
-         auto f = K::function({in, start}, {r.outputs, K::gradients(K::sum(r.outputs), {w})[0], K::map_fn([](const Tensor& e) { return K::exp(e); }, in)});
+         auto f = K::function({in, start}, {r.outputs, K::gradients(K::sum(r.outputs), {w})[0],
+                                            K::map_fn([](const Tensor& e) { return K::exp(e); }, in)});
          return bits(f({x, h}));
        });
      }},
@@ -202,50 +209,76 @@ constexpr Scenario kScenarios[] = {
          return b;
        });
      }},
-    {"npy", [] {
-       return file("a.npy", [x = ramp({20, 30})](const std::string& p) { save_npy(p, x); }, [](const std::string& p) { return bits({load_npy(p)}); });
+    {"npy",
+     [] {
+       return file(
+           "a.npy", [x = ramp({20, 30})](const std::string& p) { save_npy(p, x); },
+           [](const std::string& p) { return bits({load_npy(p)}); });
      }},
-    {"npz", [] {
+    {"npz",
+     [] {
        NamedTensors t;
        t.set("w", ramp({20, 30}));
        t.set("b", ramp({7}));
-       return file("a.npz", [t](const std::string& p) { save_npz(p, t); }, [](const std::string& p) {
-         NamedTensors all = load_npz(p);
-         return bits({all["w"], all["b"]});
-       });
+       return file(
+           "a.npz", [t](const std::string& p) { save_npz(p, t); },
+           [](const std::string& p) {
+             NamedTensors all = load_npz(p);
+             return bits({all["w"], all["b"]});
+           });
      }},
-    {"safetensors", [] {
+    {"safetensors",
+     [] {
        NamedTensors t;
        t.set("w", ramp({20, 30}));
        t.set("b", ramp({7}));
        t.set_metadata("format", "kassette");
-       return file("a.safetensors", [t](const std::string& p) { save_safetensors(p, t); }, [](const std::string& p) {
-         NamedTensors all = load_safetensors(p);
-         return bits({all["w"], all["b"]});
-       });
+       return file(
+           "a.safetensors", [t](const std::string& p) { save_safetensors(p, t); },
+           [](const std::string& p) {
+             NamedTensors all = load_safetensors(p);
+             return bits({all["w"], all["b"]});
+           });
      }},
-    {"npz, compressed", [] {
+    {"npz, compressed",
+     [] {
        NamedTensors t;
        t.set("w", ramp({20, 30}));
-       return file("c.npz", [t](const std::string& p) { save_npz(p, t, {.compress = true}); }, [](const std::string& p) { return bits({load_npz(p)["w"]}); });
+       return file(
+           "c.npz", [t](const std::string& p) { save_npz(p, t, {.compress = true}); },
+           [](const std::string& p) { return bits({load_npz(p)["w"]}); });
      }},
-    {"npz, mapped, by name", [] {
+    {"npz, mapped, by name",
+     [] {
        NamedTensors t;
        t.set("w", ramp({20, 30}));
        t.set("b", ramp({7}));
-       return file("b.npz", [t](const std::string& p) { save_npz(p, t); }, [](const std::string& p) { return bits({load_npz(p, {"w"}, {.mmap = true})["w"]}); });
+       return file(
+           "b.npz", [t](const std::string& p) { save_npz(p, t); },
+           [](const std::string& p) { return bits({load_npz(p, {"w"}, {.mmap = true})["w"]}); });
      }},
-    {"idx", [] {
-       return file("a.idx", [x = K::cast(ramp({20, 30}), "int32")](const std::string& p) { save_idx(p, x); }, [](const std::string& p) { return bits({load_idx(p)}); });
+    {"idx",
+     [] {
+       return file(
+           "a.idx", [x = K::cast(ramp({20, 30}), "int32")](const std::string& p) { save_idx(p, x); },
+           [](const std::string& p) { return bits({load_idx(p)}); });
      }},
-    {"csv", [] {
-       return file("a.csv", [x = ramp({20, 3})](const std::string& p) { save_csv(p, x); }, [](const std::string& p) { return bits({load_csv(p)}); });
+    {"csv",
+     [] {
+       return file(
+           "a.csv", [x = ramp({20, 3})](const std::string& p) { save_csv(p, x); },
+           [](const std::string& p) { return bits({load_csv(p)}); });
      }},
-    {"png", [] {
-       return file("a.png", [x = K::cast(ramp({20, 30, 3}), "uint8")](const std::string& p) { save_png(p, x); }, [](const std::string& p) { return bits({load_png(p)}); });
+    {"png",
+     [] {
+       return file(
+           "a.png", [x = K::cast(ramp({20, 30, 3}), "uint8")](const std::string& p) { save_png(p, x); },
+           [](const std::string& p) { return bits({load_png(p)}); });
      }},
-    {"keras.json", [] {
-       std::ofstream(path("keras.json")) << R"({"floatx": "float64", "epsilon": 1e-05, "others": [1, {"a": "b"}], "backend": "tensorflow", "image_data_format": "channels_last"})";
+    {"keras.json",
+     [] {
+       std::ofstream(path("keras.json"))
+           << R"({"floatx": "float64", "epsilon": 1e-05, "others": [1, {"a": "b"}], "backend": "tensorflow", "image_data_format": "channels_last"})";
        setenv("KERAS_HOME", folder.c_str(), 1);
        return std::function<Bits()>([] {
          K::reload();
@@ -307,7 +340,8 @@ int in_child(F f) {
 }
 
 std::string died(int status) {
-  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? "hangs" : std::string("ends by ") + strsignal(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    return WTERMSIG(status) == SIGALRM ? "hangs" : std::string("ends by ") + strsignal(WTERMSIG(status));
   return WEXITSTATUS(status) == kWrong ? "is wrong" : "";
 }
 
@@ -325,7 +359,7 @@ void cold(const Scenario& s, bool ever_after) {
     int status = in_child([&] {
       all_after = ever_after;
       failed = false;
-      left = n;   // the inputs too
+      left = n;  // the inputs too
       try {
         auto run = s.make();
         Bits first = run();
@@ -388,7 +422,8 @@ void short_of_space() {
     setrlimit(RLIMIT_AS, &old);
     return int(K::dot(x, y).shape() == Shape{200, 100} ? kSucceeded : kWrong);
   });
-  if (std::string what = died(status); !what.empty()) std::printf("a product where address space is short %s\n", what.c_str()), ++wrongs;
+  if (std::string what = died(status); !what.empty())
+    std::printf("a product where address space is short %s\n", what.c_str()), ++wrongs;
 #endif
 }
 

@@ -5,8 +5,8 @@
 
 namespace kassette::test::allocations {
 
-extern std::atomic<std::int64_t> left;   // until one fails; 0: none does
+extern std::atomic<std::int64_t> left;  // until one fails; 0: none does
 extern std::atomic<bool> failed;
-extern bool all_after;                   // and all that follow it
+extern bool all_after;  // and all that follow it
 
 }  // namespace kassette::test::allocations

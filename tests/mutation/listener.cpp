@@ -1,5 +1,5 @@
 // tests/mutation/listener.cpp - writes for each test case its seconds, whether it failed, and the mutants whose places it reached.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES   // of Catch2 2: its listeners
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // of Catch2 2: its listeners
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ class Reach : public ListenerBase {
     ListenerBase::testRunStarting(info);
     const char* path = std::getenv("KASSETTE_MUTANTS_RECORD");
     if (path) file_ = std::fopen(path, "we");
-    unsetenv("KASSETTE_MUTANTS_RECORD");   // a test may start this program again
+    unsetenv("KASSETTE_MUTANTS_RECORD");  // a test may start this program again
     write("", 0, false);
   }
   void testCaseStarting(const Catch::TestCaseInfo& info) override {

@@ -37,21 +37,25 @@ Tensor three() { return K::constant(3); }
 template <class T, class = void>
 struct Walked : std::false_type {};
 template <class T>
-struct Walked<T, std::void_t<decltype(std::declval<T>().begin()), decltype(std::declval<T>().end())>> : std::true_type {};
+struct Walked<T, std::void_t<decltype(std::declval<T>().begin()), decltype(std::declval<T>().end())>> : std::true_type {
+};
 
 /// As Eigen's matrices look from outside. The elements lie `apart` from row to row, in a piece of memory of more.
 template <bool vector>
 class Strided {
  public:
   static constexpr bool IsVectorAtCompileTime = vector;
-  Strided(int rows, int cols, int row_stride, int col_stride) : rows_(rows), cols_(cols), row_stride_(row_stride), col_stride_(col_stride) {
+  Strided(int rows, int cols, int row_stride, int col_stride)
+      : rows_(rows), cols_(cols), row_stride_(row_stride), col_stride_(col_stride) {
     for (int i = 0; i < 24; ++i) memory_.push_back(i);
   }
   long rows() const { return rows_; }
   long cols() const { return cols_; }
   long size() const { return rows_ * cols_; }
   const double* data() const { return memory_.data(); }
-  double operator()(long i, long j) const { return memory_[static_cast<std::size_t>(i * row_stride_ + j * col_stride_)]; }
+  double operator()(long i, long j) const {
+    return memory_[static_cast<std::size_t>(i * row_stride_ + j * col_stride_)];
+  }
 
  private:
   int rows_, cols_, row_stride_, col_stride_;
@@ -65,11 +69,20 @@ TEST_CASE("branches are values, functions, and lambdas with and without captures
   CHECK(values(K::in_train_phase([] { return K::zeros({2}); }, p)) == Vec{1, 2});
   CHECK(values(K::in_train_phase([] { return K::zeros({2}); }, p, 1)) == Vec{0, 0});
   CHECK(values(K::in_test_phase([] { return K::zeros({2}); }, [] { return K::ones({2}); })) == Vec{0, 0});
-  CHECK(values(K::switch_(true, [] { return K::zeros({2}); }, [&] { return x; })) == Vec{0, 0});
-  CHECK(values(K::switch_(false, [] { return K::zeros({}); }, three)) == Vec{3});
+  CHECK(values(K::switch_(
+            true, [] { return K::zeros({2}); }, [&] { return x; })) == Vec{0, 0});
+  CHECK(values(K::switch_(
+            false, [] { return K::zeros({}); }, three)) == Vec{3});
   CHECK(values(K::switch_(false, three, &three)) == Vec{3});
   int calls = 0;
-  CHECK(values(K::switch_(true, [&, n = 1.0]() mutable { ++calls; n += 1; return x * n; }, x)) == Vec{10, 12});
+  CHECK(values(K::switch_(
+            true,
+            [&, n = 1.0]() mutable {
+              ++calls;
+              n += 1;
+              return x * n;
+            },
+            x)) == Vec{10, 12});
   CHECK(calls == 1);
   CHECK(values(K::switch_(true, {1, 2}, x)) == Vec{1, 2});
   CHECK(values(K::switch_(true, x.shape()[0], 0)) == Vec{2});
@@ -106,15 +119,19 @@ TEST_CASE("a template over operands computes with them", "[arguments]") {
 TEST_CASE("a branch's callable may return a number, which is one as if it stood there", "[arguments]") {
   Tensor x = K::constant({1, 2}, "float64");
   int calls = 0;
-  auto half = [&] { ++calls; return 0.5; };
+  auto half = [&] {
+    ++calls;
+    return 0.5;
+  };
   CHECK(values(K::switch_(true, x, half)) == Vec{1, 2});
-  CHECK(calls == 0);   // only the one that is taken is called
+  CHECK(calls == 0);  // only the one that is taken is called
   Tensor taken = K::switch_(false, x, half);
   CHECK(values(taken) == Vec{0.5, 0.5});
   CHECK(taken.dtype() == float64);
   CHECK(calls == 1);
   CHECK(values(K::switch_(K::constant({true, false}, "bool"), x, [] { return 7; })) == Vec{1, 7});
-  CHECK(values(K::switch_(true, [] { return true; }, [] { return 0; })) == Vec{1});
+  CHECK(values(K::switch_(
+            true, [] { return true; }, [] { return 0; })) == Vec{1});
   CHECK(values(K::in_train_phase(half, x, 1)) == values(K::in_train_phase(0.5, x, 1)));
   CHECK(values(K::in_test_phase(half, x)) == Vec{0.5, 0.5});
 
@@ -131,7 +148,7 @@ TEST_CASE("options of a function are filled member by member, and dependencies a
   Tensor x = K::placeholder({}), scale = K::placeholder({}), n = K::variable(0), factor = K::variable(10);
   K::FunctionOptions options;
   options.updates = {{factor, 0}};
-  options.updates = {{n, n + x}};   // in place of those before
+  options.updates = {{n, n + x}};  // in place of those before
   options.feed_dict = {{scale, factor}};
   K::FunctionOptions same = options;
   same.updates = K::Updates(same.updates);
@@ -156,7 +173,8 @@ TEST_CASE("what is walked is not a temporary", "[arguments]") {
   CHECK_FALSE(Walked<Values<int>>::value);
   CHECK_FALSE(Walked<Tensors>::value);
   CHECK_FALSE(Walked<NamedTensors>::value);
-  CHECK((Walked<Shape&>::value && Walked<const Values<int>&>::value && Walked<Tensors&>::value && Walked<const Tensors&>::value && Walked<const NamedTensors&>::value));
+  CHECK((Walked<Shape&>::value && Walked<const Values<int>&>::value && Walked<Tensors&>::value &&
+         Walked<const Tensors&>::value && Walked<const NamedTensors&>::value));
   std::int64_t sum = 0;
   for (auto n : x.shape()) sum += n;
   for (int v : (x + 1).to_vector<int>()) sum += v;
@@ -179,7 +197,7 @@ TEST_CASE("names, dtypes, devices and indices are pointers and views too", "[arg
   char buffer[] = "int32";
   char* changeable = buffer;
   std::string text = "float16xyz";
-  std::string_view view = std::string_view(text).substr(0, 7);   // no NUL behind it
+  std::string_view view = std::string_view(text).substr(0, 7);  // no NUL behind it
   CHECK(K::cast(x, pointer).dtype() == float64);
   CHECK(K::cast(x, buffer).dtype() == int32);
   CHECK(K::cast(x, changeable).dtype() == int32);
@@ -210,7 +228,8 @@ TEST_CASE("names, dtypes, devices and indices are pointers and views too", "[arg
   CHECK(named.contains("float16"));
   CHECK(named.contains(view));
   CHECK_THROWS_WITH(load_npz(none), "load_npz: no path was given");
-  CHECK_THROWS_WITH(load_npz(std::string_view("/no/such/file.npz").substr(0, 8)), Catch::Contains("load_npz: /no/such: "));
+  CHECK_THROWS_WITH(load_npz(std::string_view("/no/such/file.npz").substr(0, 8)),
+                    Catch::Contains("load_npz: /no/such: "));
   // 0 is no name, and nullptr is not either.
   CHECK_FALSE(std::is_constructible_v<Name, int>);
   CHECK_FALSE(std::is_convertible_v<int, Name>);
@@ -236,7 +255,8 @@ TEST_CASE("nested containers are arrays", "[arguments]") {
   CHECK(values(K::constant(std::vector<bool>{true, false}, "bool")) == Vec{1, 0});
   CHECK(values(K::constant(std::vector<std::vector<bool>>{{true}, {false}}, "bool")) == Vec{1, 0});
   CHECK(values(K::constant(std::vector<unsigned>{4000000000u}, "int64")) == Vec{4e9});
-  CHECK_THROWS_WITH(K::constant(std::vector<std::uint64_t>{1, UINT64_MAX}), "constant: 18446744073709551615 does not fit int64");
+  CHECK_THROWS_WITH(K::constant(std::vector<std::uint64_t>{1, UINT64_MAX}),
+                    "constant: 18446744073709551615 does not fit int64");
   CHECK(values(K::constant(std::vector<long double>{0.5L}, "float64")) == Vec{0.5});
   std::initializer_list<double> list{1, 2};
   CHECK(values(K::constant(list)) == Vec{1, 2});
@@ -250,9 +270,12 @@ TEST_CASE("nested containers are arrays", "[arguments]") {
   CHECK(values(K::constant({rows, rows})[1][1]) == Vec{4, 5, 6});
   CHECK_THROWS_WITH(K::constant(std::vector<std::vector<double>>{{1, 2}, {3}}),
                     "constant: a nested container is ragged: at depth 2 a size is 1, and 2 before it");
-  CHECK_THROWS_WITH(K::zeros({2}) + std::vector<std::vector<double>>({{}, {3}}), "add: a nested container is ragged: at depth 2 a size is 1, and 0 before it");
+  CHECK_THROWS_WITH(K::zeros({2}) + std::vector<std::vector<double>>({{}, {3}}),
+                    "add: a nested container is ragged: at depth 2 a size is 1, and 0 before it");
   CHECK_THROWS_AS(K::constant(std::vector<std::vector<double>>{{0.5}}, "int32"), TypeError);
-  std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<int>>>>>>>>> deep(1);
+  std::vector<
+      std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<std::vector<int>>>>>>>>>
+      deep(1);
   deep[0].resize(1);
   deep[0][0].resize(1);
   deep[0][0][0].resize(1);
@@ -266,7 +289,7 @@ TEST_CASE("nested containers are arrays", "[arguments]") {
   CHECK_FALSE(std::is_convertible_v<std::string, Operand>);
   CHECK_FALSE(std::is_convertible_v<std::vector<std::string>, Operand>);
   CHECK_FALSE(std::is_convertible_v<const char*, Operand>);
-  CHECK_FALSE(std::is_convertible_v<const char (&)[4], Operand>);
+  CHECK_FALSE(std::is_convertible_v<const char(&)[4], Operand>);
   CHECK_FALSE(std::is_convertible_v<std::filesystem::path, Operand>);
   CHECK_FALSE(std::is_convertible_v<Shape, Operand>);
 }
@@ -316,14 +339,16 @@ TEST_CASE("arrays whose dtype is known at run time", "[arguments]") {
   CHECK(values(from_memory(memory, dtype, shape, strides)) == Vec{1, 4, 2, 5, 3, 6});
   const unsigned char bytes[] = {0, 7, 255, 0, 0, 0x80, 0x3f};
   CHECK(values(from_memory(bytes, "bool", {3})) == Vec{0, 1, 1});
-  CHECK(values(from_memory(bytes + 3, "float32", {1})) == Vec{1});   // not aligned
-  CHECK_THROWS_WITH(from_memory(memory, dtype, {2, 3}, {1}), "from_memory: 1 strides for the shape (2, 3); there is one for each axis");
+  CHECK(values(from_memory(bytes + 3, "float32", {1})) == Vec{1});  // not aligned
+  CHECK_THROWS_WITH(from_memory(memory, dtype, {2, 3}, {1}),
+                    "from_memory: 1 strides for the shape (2, 3); there is one for each axis");
   CHECK_THROWS_WITH(from_memory(memory, dtype, {None, 3}), "from_memory: a size of the shape is None");
   CHECK_THROWS_WITH(from_memory(memory, dtype, {-1}), "from_memory: a size of the shape is negative");
   CHECK_THROWS_WITH(from_memory(memory, dtype, None), "from_memory: no shape was given");
   CHECK_THROWS_WITH(from_memory(memory, None, {2}), "from_memory: no dtype was given");
   CHECK_THROWS_WITH(from_memory(nullptr, dtype, {2}), "from_memory: a null pointer for the shape (2,)");
-  CHECK_THROWS_WITH(from_memory(memory, dtype, {2}, {None}), "from_memory: a stride is None; it is a number of elements");
+  CHECK_THROWS_WITH(from_memory(memory, dtype, {2}, {None}),
+                    "from_memory: a stride is None; it is a number of elements");
 
   int released = 0;
   {
@@ -334,7 +359,8 @@ TEST_CASE("arrays whose dtype is known at run time", "[arguments]") {
   }
   CHECK(released == 1);
   alignas(4) const unsigned char odd[] = {0, 0, 0, 0, 0, 0, 0, 2};
-  CHECK_THROWS_WITH(borrow(odd + 1, "float32", {1}, 0), "borrow: the address is not aligned for float32; from_memory copies");
+  CHECK_THROWS_WITH(borrow(odd + 1, "float32", {1}, 0),
+                    "borrow: the address is not aligned for float32; from_memory copies");
   CHECK_THROWS_WITH(borrow(odd, "bool", {8}, 0), "borrow: a byte that is neither 0 nor 1 for bool; from_memory copies");
   CHECK_THROWS_WITH(borrow(odd, "bool", None, 0), "borrow: no shape was given");
   CHECK_THROWS_WITH(borrow(odd, None, {1}, 0), "borrow: no dtype was given");

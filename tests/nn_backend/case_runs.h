@@ -20,7 +20,11 @@ using CaseCall = Tensor (*)(const Tensors& in, const KerasCase& c);
 inline testing::Tolerance tolerance(DType dtype) {
   testing::Tolerance t;
   t.rtol = dtype == float64 ? 1e-9 : dtype == float32 ? 1e-5 : dtype == float16 ? 4e-3 : dtype == bfloat16 ? 2.4e-2 : 0;
-  t.atol = dtype == float64 ? 1e-11 : dtype == float32 ? 2e-6 : dtype == float16 ? 2e-3 : dtype == bfloat16 ? 1.2e-2 : 0;
+  t.atol = dtype == float64    ? 1e-11
+           : dtype == float32  ? 2e-6
+           : dtype == float16  ? 2e-3
+           : dtype == bfloat16 ? 1.2e-2
+                               : 0;
   return t;
 }
 
@@ -29,10 +33,11 @@ inline std::string difference(const Tensor& y, const Tensors& gradients, const K
   if (auto d = testing::compare(y, c.out.value(), tolerance(y.dtype())); !d) return d.message;
   for (std::size_t i = 0; i < c.gradients.size(); ++i) {
     const GivenTensor& g = c.gradients[i];
-    if (!g.dtype.given() && c.find("body")) continue;   // where nothing flows through it a loop may give zeros
+    if (!g.dtype.given() && c.find("body")) continue;  // where nothing flows through it a loop may give zeros
     std::string which = "gradient " + std::to_string(i) + ": ";
     const Tensor& ours = gradients[static_cast<std::int64_t>(i)];
-    if (auto d = testing::compare(ours, g.dtype.given() ? g.value() : Tensor(), tolerance(g.dtype)); !d) return which + d.message;
+    if (auto d = testing::compare(ours, g.dtype.given() ? g.value() : Tensor(), tolerance(g.dtype)); !d)
+      return which + d.message;
   }
   return "";
 }
@@ -100,9 +105,11 @@ inline std::string wrong_on_placeholders(const KerasCase& c, CaseCall call, Know
     for (std::int64_t i = 1; i < results.size(); ++i)
       gradients->push_back(c.gradients[static_cast<std::size_t>(i - 1)].dtype.given() ? results[i] : Tensor());
     Shape known = y.shape(), real = results[0].shape();
-    if (known.rank() >= 0 && known.rank() != real.rank()) FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
+    if (known.rank() >= 0 && known.rank() != real.rank())
+      FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
     for (int i = 0; i < known.rank(); ++i)
-      if (known[i] != None && std::int64_t(known[i]) != std::int64_t(real[i])) FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
+      if (known[i] != None && std::int64_t(known[i]) != std::int64_t(real[i]))
+        FAIL_CHECK(c.line << "\n  static shape " << known << ", gives " << real);
     return results[0];
   });
 }

@@ -13,9 +13,7 @@ using kassette::Tensor;
 namespace K = kassette::backend;
 using kassette::test::SettingsScope;
 
-TEST_CASE("the backend is tensorflow", "[config]") {
-  CHECK(K::backend() == "tensorflow");
-}
+TEST_CASE("the backend is tensorflow", "[config]") { CHECK(K::backend() == "tensorflow"); }
 
 TEST_CASE("epsilon is 1e-7 until it is set", "[config]") {
   SettingsScope restore;
@@ -59,12 +57,14 @@ TEST_CASE("the data format is one of two", "[config]") {
   CHECK(K::image_data_format() == "channels_first");
   CHECK(K::normalize_data_format() == "channels_first");
   CHECK(K::normalize_data_format("Channels_LAST") == "channels_last");
-  CHECK_THROWS_WITH(K::set_image_data_format("Channels_last"),
-                    "set_image_data_format: unknown data format 'Channels_last'; expected 'channels_first' or 'channels_last'");
+  CHECK_THROWS_WITH(
+      K::set_image_data_format("Channels_last"),
+      "set_image_data_format: unknown data format 'Channels_last'; expected 'channels_first' or 'channels_last'");
   CHECK_THROWS_WITH(K::set_image_data_format("th"),
                     "set_image_data_format: unknown data format 'th'; expected 'channels_first' or 'channels_last'");
-  CHECK_THROWS_WITH(K::normalize_data_format("middle"),
-                    "normalize_data_format: unknown data format 'middle'; expected 'channels_first' or 'channels_last'");
+  CHECK_THROWS_WITH(
+      K::normalize_data_format("middle"),
+      "normalize_data_format: unknown data format 'middle'; expected 'channels_first' or 'channels_last'");
   CHECK(K::image_data_format() == "channels_first");
 }
 
@@ -137,12 +137,18 @@ TEST_CASE("what has no value is refused in the name of the function, increments 
   CHECK_THROWS_WITH(K::reshape(x, {n, 1}), "reshape" + none);
   CHECK_THROWS_WITH(n.item<int>(), "item" + none);
   CHECK_THROWS_WITH(K::switch_(n, 1.0, 2.0), "switch_" + none);
-  CHECK_THROWS_WITH(K::switch_(n, [&] { return x; }, [&] { return x + 1; }), "switch_" + none);
-  CHECK_THROWS_WITH(K::switch_(truth, [&] { return x; }, [&] { return x + 1; }), "switch_" + none);
+  CHECK_THROWS_WITH(K::switch_(
+                        n, [&] { return x; }, [&] { return x + 1; }),
+                    "switch_" + none);
+  CHECK_THROWS_WITH(K::switch_(
+                        truth, [&] { return x; }, [&] { return x + 1; }),
+                    "switch_" + none);
   CHECK_THROWS_WITH(K::in_train_phase(x, x, n), "in_train_phase" + none);
   CHECK_THROWS_WITH(K::moving_average_update(K::variable({1, 2}), v, 0.9),
                     "moving_average_update: the variable (2,) has no value yet; give it one with K::set_value");
-  Tensor add = K::symbolic([&] { return K::update_add(n, 1); })(), add_v = K::symbolic([&] { return K::update_add(v, {1, 1}); })();
+  Tensor add = K::symbolic([&] { return K::update_add(n, 1); })(), add_v = K::symbolic([&] {
+                                                                     return K::update_add(v, {1, 1});
+                                                                   })();
   auto f = K::function({}, {x}, {add}), g = K::function({}, {x}, {{n, 5}, add}), h = K::function({}, {x}, {add_v});
   CHECK_THROWS_WITH(f(), "update_add" + none);
   CHECK_THROWS_AS(h(), kassette::RuntimeError);
@@ -166,7 +172,8 @@ TEST_CASE("clear_session forgets uids and the phase, and old values stay readabl
   K::reset_uids();
 }
 
-TEST_CASE("a learning phase that is set may be an input of a function, and what is fed for it does not count", "[config]") {
+TEST_CASE("a learning phase that is set may be an input of a function, and what is fed for it does not count",
+          "[config]") {
   SettingsScope restore;
   Tensor p = K::placeholder({2});
   for (int phase : {1, 0}) {

@@ -20,7 +20,7 @@ TEST_CASE("a variable is read as it is when the op runs", "[conventions]") {
   K::set_value(v, {3, 4});
   CHECK(values(now) == Vec{10, 20});
   CHECK(values(later) == Vec{30, 40});
-  CHECK(values(v + std::vector<double>{1, 2}) == Vec{4, 6});   // arrays and numbers stand for constants
+  CHECK(values(v + std::vector<double>{1, 2}) == Vec{4, 6});  // arrays and numbers stand for constants
   CHECK(values(K::sum({{1, 2}, {3, 4}})) == Vec{10});
   CHECK(values(K::constant({v, v + 1})) == Vec{3, 4, 4, 5});
 }
@@ -31,29 +31,34 @@ TEST_CASE("what is made without a dtype has floatx, integers and bool too", "[co
   CHECK(K::constant(true).dtype() == "float32");
   CHECK(K::constant(std::vector<int>{1, 2}).dtype() == "float32");
   CHECK(K::placeholder({2}).dtype() == "float32");
-  for (const char* name : {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"})
+  for (const char* name :
+       {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "bool"})
     CHECK(K::dtype(K::variable({0, 1}, std::string(name))) == std::string(name));
-  CHECK_THROWS_WITH(K::zeros({2}, "complex64"), "dtype 'complex64' is unknown; there are bool, uint8, uint16, int8, int16, int32, "
-                                                "int64, float16, bfloat16, float32, float64");
+  CHECK_THROWS_WITH(K::zeros({2}, "complex64"),
+                    "dtype 'complex64' is unknown; there are bool, uint8, uint16, int8, int16, int32, "
+                    "int64, float16, bfloat16, float32, float64");
   CHECK_THROWS_AS(K::placeholder({2}, None, ""), TypeError);
   CHECK_THROWS_AS(K::zeros({2}, "float"), TypeError);
   CHECK_THROWS_AS(K::zeros({2}, "bfloat16x"), TypeError);
   CHECK_THROWS_AS(K::zeros({2}, "none"), TypeError);
   // TensorFlow's dtype for text, in placeholders and identity alone: tensors hold none here.
-  CHECK_THROWS_WITH(K::placeholder({}, None, "string"),
-                    "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
+  CHECK_THROWS_WITH(
+      K::placeholder({}, None, "string"),
+      "dtype 'string': tensors hold numbers and bools, not text; feed integers instead, ids of words or bytes as uint8");
 }
 
 TEST_CASE("tensors are not promoted; numbers and arrays take the dtype of the tensor beside them", "[conventions]") {
-  Tensor f = K::variable({1, 2}), d = K::variable({1, 2}, "float64"), i = K::variable({1, 2}, "int32"), b = K::variable({true, false}, "bool");
+  Tensor f = K::variable({1, 2}), d = K::variable({1, 2}, "float64"), i = K::variable({1, 2}, "int32"),
+         b = K::variable({true, false}, "bool");
   CHECK_THROWS_WITH(f + d, "add: float32 and float64; cast one of them (K::cast), tensors are not promoted");
-  CHECK_THROWS_WITH(K::maximum(f, i), "maximum: float32 and int32; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(K::maximum(f, i),
+                    "maximum: float32 and int32; cast one of them (K::cast), tensors are not promoted");
   CHECK_THROWS_AS(K::placeholder({2}) * K::placeholder({2}, None, "float16"), TypeError);
   CHECK_THROWS_AS(K::equal(i, K::cast(i, "int64")), TypeError);
   CHECK((f * 2).dtype() == "float32");
   CHECK((2.5 * d).dtype() == "float64");
   CHECK((K::constant({1, 2}, "float16") + std::vector<double>{0.5, 1}).dtype() == "float16");
-  CHECK(values(i + 1.0) == Vec{2, 3});   // a whole number, whatever its type
+  CHECK(values(i + 1.0) == Vec{2, 3});  // a whole number, whatever its type
   CHECK_THROWS_WITH(i + 1.5, "add: 1.5 is not an integer, and int32 is wanted; K::cast converts");
   CHECK_THROWS_AS((i * std::vector<double>{1, 0.5}), TypeError);
   CHECK_THROWS_AS(i < 1.5, TypeError);
@@ -76,7 +81,7 @@ TEST_CASE("results have the dtypes of section 2.0.2", "[conventions]") {
   {
     kassette::test::SettingsScope restore;
     K::set_floatx("float64");
-    CHECK(K::one_hot(i, 5).dtype() == "float32");   // always
+    CHECK(K::one_hot(i, 5).dtype() == "float32");  // always
     CHECK(K::mean(i).dtype() == "float64");
     CHECK(K::zeros_like(i).dtype() == "float64");
   }
@@ -102,7 +107,8 @@ TEST_CASE("shapes broadcast from the back; static ones that do not are refused w
   CHECK((K::ones({}) + K::ones({1, 1, 1, 1, 1, 1, 1, 2})).ndim() == 8);
 }
 
-TEST_CASE("axes count from either end; twice the same or out of range is a ValueError; none reduces nothing", "[conventions]") {
+TEST_CASE("axes count from either end; twice the same or out of range is a ValueError; none reduces nothing",
+          "[conventions]") {
   Tensor x = K::constant({{1, 2, 3}, {4, 5, 6}});
   CHECK(values(K::sum(x, -1)) == Vec{6, 15});
   CHECK(values(K::sum(x, {0, -1})) == Vec{21});
@@ -121,7 +127,7 @@ TEST_CASE("error categories can be told apart and are all errors of ours", "[con
   CHECK_THROWS_AS(K::cast(x, "float8"), TypeError);
   CHECK_THROWS_AS(K::repeat(x, 2), AssertionError);
   CHECK_THROWS_AS(K::tile(x, {1, 2}), NotImplementedError);
-  CHECK_THROWS_AS(K::gather(x, K::constant(3, "int32")), ValueError);   // seen when it runs
+  CHECK_THROWS_AS(K::gather(x, K::constant(3, "int32")), ValueError);  // seen when it runs
   CHECK_THROWS_AS(K::repeat(x, 2), Error);
 }
 
@@ -135,7 +141,8 @@ TEST_CASE("operators: true division, floors and remainders with the divisor's si
   Tensor i = K::constant({-7, 7}, "int32"), f = K::constant({-7.5, 7.5});
   CHECK((i / 2).dtype() == "float64");
   CHECK(values(i / 2) == Vec{-3.5, 3.5});
-  for (const char* small : {"int8", "uint8", "int16", "uint16"}) CHECK((K::cast(i, std::string(small)) / 2).dtype() == "float32");
+  for (const char* small : {"int8", "uint8", "int16", "uint16"})
+    CHECK((K::cast(i, std::string(small)) / 2).dtype() == "float32");
   CHECK((K::cast(i, "int64") / 2).dtype() == "float64");
   CHECK(values(floor_divide(i, 2)) == Vec{-4, 3});
   CHECK(values(i % 2) == Vec{1, 1});
@@ -144,7 +151,8 @@ TEST_CASE("operators: true division, floors and remainders with the divisor's si
   CHECK(values(f % 2) == Vec{0.5, 1.5});
   CHECK(values(f % -2) == Vec{-1.5, -0.5});
   CHECK(values(K::constant({1, -1, 0}) / 0)[0] == INFINITY);
-  CHECK(values(floor_divide(K::constant({-5, 5, 0, -1e-30}), K::constant({INFINITY, INFINITY, INFINITY, 5}))) == Vec{-1, 0, 0, -1});   // NumPy's
+  CHECK(values(floor_divide(K::constant({-5, 5, 0, -1e-30}), K::constant({INFINITY, INFINITY, INFINITY, 5}))) ==
+        Vec{-1, 0, 0, -1});  // NumPy's
   CHECK(values(floor_divide(K::constant({-5, 5}, "float64"), -INFINITY)) == Vec{0, -1});
   CHECK_THROWS_WITH(floor_divide(i, 0), "floor_divide: integer division by zero");
   CHECK_THROWS_WITH(i % 0, "remainder: integer division by zero");
@@ -192,14 +200,14 @@ TEST_CASE("what is eager runs at the call, what hangs on a placeholder or is sym
   Tensor x = K::constant({1, 2}), p = K::placeholder({2}), v = K::variable({0, 0});
   CHECK_FALSE((x + 1).symbolic());
   CHECK((p + x).symbolic());
-  CHECK_THROWS_AS(K::gather(x, K::constant(9, "int32")), ValueError);   // at the call
+  CHECK_THROWS_AS(K::gather(x, K::constant(9, "int32")), ValueError);  // at the call
   Tensor late = K::symbolic([&] { return K::gather(v, K::constant(9, "int32")); })();
   CHECK_THROWS_AS(K::eval(late), ValueError);
   Tensor draw = K::random_normal({3}), from_draw = draw * 2;
   auto f = K::function({p}, {draw, from_draw, K::sum(p)});
   Tensors a = f({{1, 2}}), b = f({{1, 2}});
-  CHECK(values(a[0]) != values(b[0]));   // a draw stays a draw
-  CHECK(values(a[1]) == values(b[1]));   // what was computed from one is a value
+  CHECK(values(a[0]) != values(b[0]));  // a draw stays a draw
+  CHECK(values(a[1]) == values(b[1]));  // what was computed from one is a value
 }
 
 TEST_CASE("errors inside a composition take its name, a device keeps its own", "[conventions]") {

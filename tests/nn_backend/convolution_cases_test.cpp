@@ -20,11 +20,14 @@ Dims list(const KerasCase& c, const char* name, const Dims& otherwise = 1) {
   if (!a) return otherwise;
   std::vector<Dim> dims;
   std::istringstream in(a->is_list() ? a->text.substr(1, a->text.size() - 2) : a->text);
-  for (std::string word; std::getline(in, word, ',');) dims.push_back(word.find("None") != std::string::npos ? Dim(None) : Dim(std::atoi(word.c_str())));
+  for (std::string word; std::getline(in, word, ',');)
+    dims.push_back(word.find("None") != std::string::npos ? Dim(None) : Dim(std::atoi(word.c_str())));
   return dims;
 }
 /// In the case, which outlives what reads it.
-const char* word(const KerasCase& c, const char* name, const char* otherwise) { return c.find(name) ? c.find(name)->text.c_str() : otherwise; }
+const char* word(const KerasCase& c, const char* name, const char* otherwise) {
+  return c.find(name) ? c.find(name)->text.c_str() : otherwise;
+}
 const char* format(const KerasCase& c) { return word(c, "data_format", "channels_last"); }
 
 K::ConvOptions options(const KerasCase& c) {
@@ -41,22 +44,47 @@ Tensor amounts(const KerasCase& c, int axes) {
   return axes == 1 ? all : K::reshape(all, {axes, 2});
 }
 
-#define CONV(f) {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], x[1], options(c)); }}
-#define SEPARABLE(f) {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], x[1], x[2], options(c)); }}
-#define BACK(f) {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], x[1], list(c, "output_shape"), options(c)); }}
-#define POOL(f)                                                                                                                        \
-  {#f, [](const Tensors& x, const KerasCase& c) {                                                                                      \
+#define CONV(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], x[1], options(c)); } \
+  }
+#define SEPARABLE(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], x[1], x[2], options(c)); } \
+  }
+#define BACK(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], x[1], list(c, "output_shape"), options(c)); } \
+  }
+#define POOL(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) {                                                                                      \
      return K::f(x[0], list(c, "pool_size"), list(c, "strides"), word(c, "padding", "valid"), format(c), word(c, "pool_mode", "max")); \
-   }}
-#define CALLED(f, expression) {#f, [](const Tensors& x, const KerasCase& c) -> Tensor { return expression; }}
+   } \
+  }
+#define CALLED(f, expression) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) -> Tensor { return expression; } \
+  }
 
 const std::map<std::string, CaseCall> kCalls = {
-    CONV(conv1d), CONV(conv2d), CONV(conv3d), CONV(depthwise_conv2d), SEPARABLE(separable_conv1d), SEPARABLE(separable_conv2d),
-    BACK(conv2d_transpose), BACK(conv3d_transpose), POOL(pool2d), POOL(pool3d),
+    CONV(conv1d),
+    CONV(conv2d),
+    CONV(conv3d),
+    CONV(depthwise_conv2d),
+    SEPARABLE(separable_conv1d),
+    SEPARABLE(separable_conv2d),
+    BACK(conv2d_transpose),
+    BACK(conv3d_transpose),
+    POOL(pool2d),
+    POOL(pool3d),
     CALLED(local_conv1d, K::local_conv1d(x[0], x[1], list(c, "kernel_size"), list(c, "strides"), format(c))),
-    CALLED(local_conv2d, K::local_conv2d(x[0], x[1], list(c, "kernel_size"), list(c, "strides"), list(c, "output_shape"), format(c))),
-    CALLED(resize_images, K::resize_images(x[0], c.integer("height_factor", 0), c.integer("width_factor", 0), format(c), word(c, "interpolation", "nearest"))),
-    CALLED(resize_volumes, K::resize_volumes(x[0], c.integer("depth_factor", 0), c.integer("height_factor", 0), c.integer("width_factor", 0), format(c))),
+    CALLED(local_conv2d,
+           K::local_conv2d(x[0], x[1], list(c, "kernel_size"), list(c, "strides"), list(c, "output_shape"), format(c))),
+    CALLED(resize_images, K::resize_images(x[0], c.integer("height_factor", 0), c.integer("width_factor", 0), format(c),
+                                           word(c, "interpolation", "nearest"))),
+    CALLED(resize_volumes, K::resize_volumes(x[0], c.integer("depth_factor", 0), c.integer("height_factor", 0),
+                                             c.integer("width_factor", 0), format(c))),
     CALLED(temporal_padding, K::temporal_padding(x[0], amounts(c, 1))),
     CALLED(spatial_2d_padding, K::spatial_2d_padding(x[0], amounts(c, 2), format(c))),
     CALLED(spatial_3d_padding, K::spatial_3d_padding(x[0], amounts(c, 3), format(c))),
@@ -76,7 +104,9 @@ bool takes(const KerasCase& c, Known known) {
 
 }  // namespace
 
-TEST_CASE("convolution, pooling and their kin give the values and gradients of TensorFlow and PyTorch, at every CPU level", "[conv][keras]") {
+TEST_CASE(
+    "convolution, pooling and their kin give the values and gradients of TensorFlow and PyTorch, at every CPU level",
+    "[conv][keras]") {
   CHECK(convolution_cases().size() > 600);
   std::map<std::string, int> seen;
   at_every_level([&](Level) {
@@ -95,7 +125,8 @@ TEST_CASE("they give the same on placeholders of known sizes, of unknown ones an
     for (Known known : {Known::sizes, Known::rank, Known::nothing}) {
       if (!takes(c, known)) continue;
       const std::string w = wrong_on_placeholders(c, call, known, &said);
-      if (!w.empty() && !(known == Known::nothing && said.find("rank") != std::string::npos)) FAIL_CHECK(c.line << "\n  known " << int(known) << ": " << w);
+      if (!w.empty() && !(known == Known::nothing && said.find("rank") != std::string::npos))
+        FAIL_CHECK(c.line << "\n  known " << int(known) << ": " << w);
     }
   }
 }

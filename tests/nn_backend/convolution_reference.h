@@ -45,7 +45,8 @@ struct RefWindows {
   Size out_points() const { return axis[0].out * axis[1].out * axis[2].out; }
   Size taps() const { return axis[0].size * axis[1].size * axis[2].size; }
   std::size_t at(Size image, Size point, Size c, Size points, Size channels) const {
-    return static_cast<std::size_t>(channels_first ? (image * channels + c) * points + point : (image * points + point) * channels + c);
+    return static_cast<std::size_t>(channels_first ? (image * channels + c) * points + point
+                                                   : (image * points + point) * channels + c);
   }
   std::size_t in_at(Size image, Size point, Size c) const { return at(image, point, c, in_points(), c_in); }
   std::size_t out_at(Size image, Size point, Size c) const { return at(image, point, c, out_points(), c_out); }
@@ -94,7 +95,8 @@ template <class F>
 void each_product(const RefWindows& g, F f) {
   g.each([&](Size image, Size p, Size t, Size q) {
     for (Size c = 0; c < g.c_in; ++c)
-      for (Size o = 0; o < g.c_out; ++o) f(g.in_at(image, q, c), static_cast<std::size_t>((t * g.c_in + c) * g.c_out + o), g.out_at(image, p, o));
+      for (Size o = 0; o < g.c_out; ++o)
+        f(g.in_at(image, q, c), static_cast<std::size_t>((t * g.c_in + c) * g.c_out + o), g.out_at(image, p, o));
   });
 }
 
@@ -106,7 +108,9 @@ inline RefResult ref_convolution(const RefWindows& g, const List& x, const List&
 /// Specification 2.18.4: each element of x, of the size that g.axis[].out says and with c_out channels, adds its kernel (taps, c_in, c_out) to a result of
 /// n points and c_in channels.
 inline RefResult ref_transposed(const RefWindows& g, const List& x, const List& w, const List& dy) {
-  return ref_bilinear(x, w, dy, [&](auto term) { each_product(g, [&](std::size_t to, std::size_t j, std::size_t from) { term(from, j, to); }); });
+  return ref_bilinear(x, w, dy, [&](auto term) {
+    each_product(g, [&](std::size_t to, std::size_t j, std::size_t from) { term(from, j, to); });
+  });
 }
 
 /// Channel c with filter m is channel c * multiplier + m.
@@ -114,13 +118,15 @@ inline RefResult ref_depthwise(const RefWindows& g, const List& x, const List& w
   return ref_bilinear(x, w, dy, [&](auto term) {
     g.each([&](Size image, Size p, Size t, Size q) {
       for (Size o = 0; o < g.c_out; ++o)
-        term(g.in_at(image, q, o / (g.c_out / g.c_in)), static_cast<std::size_t>(t * g.c_out + o), g.out_at(image, p, o));
+        term(g.in_at(image, q, o / (g.c_out / g.c_in)), static_cast<std::size_t>(t * g.c_out + o),
+             g.out_at(image, p, o));
     });
   });
 }
 
 /// Depthwise, then a matrix (c_out, filters) at each point.
-inline RefResult ref_separable(const RefWindows& g, const List& x, const List& w, const List& v, const List& dy, Size filters) {
+inline RefResult ref_separable(const RefWindows& g, const List& x, const List& w, const List& v, const List& dy,
+                               Size filters) {
   const List none(static_cast<std::size_t>(g.batch * g.out_points() * g.c_out));
   const List middle = ref_depthwise(g, x, w, none).y;
   List y = zeros(dy), dmiddle = zeros(middle), dv = zeros(v);
@@ -128,7 +134,8 @@ inline RefResult ref_separable(const RefWindows& g, const List& x, const List& w
     for (Size p = 0; p < g.out_points(); ++p)
       for (Size c = 0; c < g.c_out; ++c)
         for (Size f = 0; f < filters; ++f) {
-          const std::size_t i = g.out_at(image, p, c), j = static_cast<std::size_t>(c * filters + f), o = g.at(image, p, f, g.out_points(), filters);
+          const std::size_t i = g.out_at(image, p, c), j = static_cast<std::size_t>(c * filters + f),
+                            o = g.at(image, p, f, g.out_points(), filters);
           y[o] += middle[i] * v[j];
           dmiddle[i] += dy[o] * v[j];
           dv[j] += middle[i] * dy[o];
@@ -147,7 +154,8 @@ inline RefResult ref_local(const RefWindows& g, const List& x, const List& w, co
       for (Size c = 0; c < g.c_in; ++c) {
         const Size feature = channels_major ? c * g.taps() + t : t * g.c_in + c;
         for (Size o = 0; o < g.c_out; ++o)
-          term(g.in_at(image, q, c), static_cast<std::size_t>((p * g.taps() * g.c_in + feature) * g.c_out + o), g.out_at(image, p, o));
+          term(g.in_at(image, q, c), static_cast<std::size_t>((p * g.taps() * g.c_in + feature) * g.c_out + o),
+               g.out_at(image, p, o));
       }
     });
   });
@@ -182,7 +190,8 @@ inline RefResult ref_avg_pool(const RefWindows& g, const List& x, const List& dy
   });
   for (std::size_t o = 0; o < dy.size(); ++o) r.y[o] /= count[o];
   g.each([&](Size image, Size p, Size, Size q) {
-    for (Size c = 0; c < g.c_in; ++c) r.gradients[0][g.in_at(image, q, c)] += dy[g.out_at(image, p, c)] / count[g.out_at(image, p, c)];
+    for (Size c = 0; c < g.c_in; ++c)
+      r.gradients[0][g.in_at(image, q, c)] += dy[g.out_at(image, p, c)] / count[g.out_at(image, p, c)];
   });
   return r;
 }
@@ -198,10 +207,12 @@ inline RefResult ref_resize(const RefWindows& g, bool bilinear, const List& x, c
         double share = 1;
         Size q = 0;
         for (int d = 0; d < 3; ++d) {
-          const double from = static_cast<double>(place[d]) / static_cast<double>(g.axis[d].stride), low = std::floor(from);
+          const double from = static_cast<double>(place[d]) / static_cast<double>(g.axis[d].stride),
+                       low = std::floor(from);
           const bool upper = corner >> d & 1;
           share *= !bilinear ? !upper : upper ? from - low : 1 - (from - low);
-          q = q * g.axis[d].n + (upper ? std::min<Size>(static_cast<Size>(std::ceil(from)), g.axis[d].n - 1) : static_cast<Size>(low));
+          q = q * g.axis[d].n +
+              (upper ? std::min<Size>(static_cast<Size>(std::ceil(from)), g.axis[d].n - 1) : static_cast<Size>(low));
         }
         if (share == 0) continue;
         for (Size c = 0; c < g.c_in; ++c) {

@@ -26,7 +26,8 @@ namespace {
 constexpr int kGeometries = 2400;
 
 enum class Kind { convolution, transposed, depthwise, separable, local, max_pool, avg_pool, nearest, bilinear };
-constexpr const char* kKinds[] = {"convolution", "transposed", "depthwise", "separable", "local", "max_pool", "avg_pool", "nearest", "bilinear"};
+constexpr const char* kKinds[] = {"convolution", "transposed", "depthwise", "separable", "local",
+                                  "max_pool",    "avg_pool",   "nearest",   "bilinear"};
 
 class Dice {
  public:
@@ -46,10 +47,10 @@ struct Problem {
   DType dtype;
   std::string padding;
   Size filters = 1, multiplier = 1;
-  Tensors in;         // on the host
+  Tensors in;  // on the host
   Tensor dy;
   RefResult expected;
-  double loose = 1;   // how many roundings stand behind a result
+  double loose = 1;  // how many roundings stand behind a result
 
   explicit Problem(unsigned seed) : dice_(seed) {
     draw_geometry();
@@ -79,22 +80,26 @@ struct Problem {
 };
 
 void Problem::draw_geometry() {
-  constexpr Kind kDrawn[] = {Kind::convolution, Kind::convolution, Kind::convolution, Kind::convolution, Kind::convolution, Kind::convolution, Kind::transposed,
-                             Kind::transposed,  Kind::transposed,  Kind::depthwise,   Kind::depthwise,   Kind::separable,   Kind::local,       Kind::max_pool,
-                             Kind::max_pool,    Kind::avg_pool,    Kind::avg_pool,    Kind::nearest,     Kind::bilinear};
+  constexpr Kind kDrawn[] = {Kind::convolution, Kind::convolution, Kind::convolution, Kind::convolution,
+                             Kind::convolution, Kind::convolution, Kind::transposed,  Kind::transposed,
+                             Kind::transposed,  Kind::depthwise,   Kind::depthwise,   Kind::separable,
+                             Kind::local,       Kind::max_pool,    Kind::max_pool,    Kind::avg_pool,
+                             Kind::avg_pool,    Kind::nearest,     Kind::bilinear};
   kind = kDrawn[dice_.below(static_cast<int>(std::size(kDrawn)))];
-  const bool pools = kind == Kind::max_pool || kind == Kind::avg_pool, enlarges = kind == Kind::nearest || kind == Kind::bilinear;
-  g.axes = kind == Kind::convolution                                   ? static_cast<int>(dice_.from(1, 3))
+  const bool pools = kind == Kind::max_pool || kind == Kind::avg_pool,
+             enlarges = kind == Kind::nearest || kind == Kind::bilinear;
+  g.axes = kind == Kind::convolution                                    ? static_cast<int>(dice_.from(1, 3))
            : kind == Kind::transposed || pools || kind == Kind::nearest ? static_cast<int>(dice_.from(2, 3))
-           : kind == Kind::local || kind == Kind::separable            ? static_cast<int>(dice_.from(1, 2))
-                                                                       : 2;
+           : kind == Kind::local || kind == Kind::separable             ? static_cast<int>(dice_.from(1, 2))
+                                                                        : 2;
   g.channels_first = dice_.below(2);
   g.batch = dice_.one_in(30) ? 0 : dice_.from(1, 3);
   constexpr std::array kDTypes{float32, float32, float64, float64, float16, bfloat16};
   dtype = kDTypes[static_cast<std::size_t>(dice_.below(enlarges ? 4 : 6))];
   const bool causal = kind == Kind::convolution && g.axes == 1 && !g.channels_first && dice_.one_in(3);
   padding = kind == Kind::local ? "valid" : causal ? "causal" : dice_.below(2) ? "same" : "valid";
-  const bool dilated = dice_.one_in(3) && !pools && !enlarges && kind != Kind::local && !(kind == Kind::transposed && g.axes == 3);
+  const bool dilated =
+      dice_.one_in(3) && !pools && !enlarges && kind != Kind::local && !(kind == Kind::transposed && g.axes == 3);
   const bool pointwise = dice_.one_in(8), tiny = dice_.one_in(12);
   for (int d = 3 - g.axes; d < 3; ++d) {
     RefAxis& a = g.axis[d];
@@ -121,7 +126,7 @@ void Problem::draw_tensors(unsigned seed) {
     Size n = 1;
     for (Size d : dims) n *= d;
     std::vector<double> v = numbers(static_cast<std::size_t>(n), ++next);
-    for (double& e : v) e = coarse ? std::floor(4 * e) : 2 * e;   // coarse: many are the same
+    for (double& e : v) e = coarse ? std::floor(4 * e) : 2 * e;  // coarse: many are the same
     return K::cast(K::constant(v, float64, Dims(dims)), dtype);
   };
   auto kernel = [&](Size a, Size b) {
@@ -130,7 +135,8 @@ void Problem::draw_tensors(unsigned seed) {
     s.push_back(b);
     return drawn(s, false);
   };
-  const std::vector<Size> input = shape(each(&RefAxis::n), g.c_in), output = shape(each(&RefAxis::out), kind == Kind::separable ? filters : g.c_out);
+  const std::vector<Size> input = shape(each(&RefAxis::n), g.c_in),
+                          output = shape(each(&RefAxis::out), kind == Kind::separable ? filters : g.c_out);
   const bool back = kind == Kind::transposed, coarse = kind == Kind::max_pool && dice_.below(2);
   in = {drawn(back ? output : input, coarse)};
   if (kind == Kind::convolution || back) in.push_back(kernel(g.c_in, g.c_out));
@@ -166,7 +172,8 @@ void Problem::draw_tensors(unsigned seed) {
 }
 
 Tensor Problem::call(const Tensors& x) const {
-  const std::vector<Size> strides = each(&RefAxis::stride), dilations = each(&RefAxis::dilation), sizes = each(&RefAxis::size);
+  const std::vector<Size> strides = each(&RefAxis::stride), dilations = each(&RefAxis::dilation),
+                          sizes = each(&RefAxis::size);
   auto f = [&](int i) { return static_cast<int>(g.axis[i].stride); };
   switch (kind) {
     case Kind::convolution:
@@ -183,11 +190,13 @@ Tensor Problem::call(const Tensors& x) const {
       return g.axes == 1 ? K::separable_conv1d(x[0], x[1], x[2], strides, padding, format(), dilations)
                          : K::separable_conv2d(x[0], x[1], x[2], strides, padding, format(), dilations);
     case Kind::local:
-      return g.axes == 1 ? K::local_conv1d(x[0], x[1], sizes, strides, format()) : K::local_conv2d(x[0], x[1], sizes, strides, each(&RefAxis::out), format());
+      return g.axes == 1 ? K::local_conv1d(x[0], x[1], sizes, strides, format())
+                         : K::local_conv2d(x[0], x[1], sizes, strides, each(&RefAxis::out), format());
     case Kind::max_pool:
     case Kind::avg_pool: {
       const char* mode = kind == Kind::max_pool ? "max" : "avg";
-      return g.axes == 2 ? K::pool2d(x[0], sizes, strides, padding, format(), mode) : K::pool3d(x[0], sizes, strides, padding, format(), mode);
+      return g.axes == 2 ? K::pool2d(x[0], sizes, strides, padding, format(), mode)
+                         : K::pool3d(x[0], sizes, strides, padding, format(), mode);
     }
     case Kind::nearest:
       if (g.axes == 3) return K::resize_volumes(x[0], f(0), f(1), f(2), format());
@@ -198,10 +207,12 @@ Tensor Problem::call(const Tensors& x) const {
 }
 
 std::string Problem::title() const {
-  std::string s = std::string(kKinds[static_cast<int>(kind)]) + " " + padding + " " + format() + " " + dtype.name() + " x " + printed(in[0].shape());
+  std::string s = std::string(kKinds[static_cast<int>(kind)]) + " " + padding + " " + format() + " " + dtype.name() +
+                  " x " + printed(in[0].shape());
   for (std::int64_t i = 1; i < in.size(); ++i) s += " w " + printed(in[i].shape());
   for (int d = 3 - g.axes; d < 3; ++d)
-    s += ", " + std::to_string(g.axis[d].n) + " by " + std::to_string(g.axis[d].size) + " every " + std::to_string(g.axis[d].stride) + " dilated " + std::to_string(g.axis[d].dilation);
+    s += ", " + std::to_string(g.axis[d].n) + " by " + std::to_string(g.axis[d].size) + " every " +
+         std::to_string(g.axis[d].stride) + " dilated " + std::to_string(g.axis[d].dilation);
   return s;
 }
 
@@ -235,10 +246,12 @@ double apart(const Problem& p, const Tensor& got, const List& expected, bool exa
 /// What is wrong with what was computed, or nothing.
 std::string wrong(const Problem& p, const Tensors& got) {
   const bool exact = p.kind == Kind::max_pool || p.kind == Kind::nearest;
-  if (got[0].shape() != p.dy.shape() || got[0].dtype() != p.dtype) return p.title() + ": gives " + printed(got[0].shape());
+  if (got[0].shape() != p.dy.shape() || got[0].dtype() != p.dtype)
+    return p.title() + ": gives " + printed(got[0].shape());
   if (apart(p, got[0], p.expected.y, exact) > 1) return p.title() + ": another value";
   for (std::size_t i = 0; i < p.expected.gradients.size(); ++i)
-    if (apart(p, got[static_cast<std::int64_t>(i) + 1], p.expected.gradients[i], false) > 1) return p.title() + ": another gradient " + std::to_string(i);
+    if (apart(p, got[static_cast<std::int64_t>(i) + 1], p.expected.gradients[i], false) > 1)
+      return p.title() + ": another gradient " + std::to_string(i);
   return "";
 }
 
@@ -269,7 +282,9 @@ class Ways {
   void saw(const Problem& p, const std::string& path) {
     ++seen_[path];
     if (!p.g.batch) return;
-    for (const std::string& s : {path + ", " + kKinds[static_cast<int>(p.kind)], path + ", " + p.format(), path + ", " + p.dtype.name(), path + ", " + p.padding}) ++seen_[s];
+    for (const std::string& s : {path + ", " + kKinds[static_cast<int>(p.kind)], path + ", " + p.format(),
+                                 path + ", " + p.dtype.name(), path + ", " + p.padding})
+      ++seen_[s];
     bool strided = false, dilated = false, overhangs = false;
     for (const RefAxis& a : p.g.axis) strided |= a.stride > 1, dilated |= a.dilation > 1, overhangs |= a.extent() > a.n;
     seen_[path + ", strided"] += strided;
@@ -293,7 +308,9 @@ class Ways {
 
 }  // namespace
 
-TEST_CASE("the convolution family is what its definition says: 2,400 geometries at every CPU level, in large and in small pieces, on 1 to 8 threads", "[conv][sweep]") {
+TEST_CASE(
+    "the convolution family is what its definition says: 2,400 geometries at every CPU level, in large and in small pieces, on 1 to 8 threads",
+    "[conv][sweep]") {
   LimitsRestored limits;
   Ways ways;
   int levels = 0;
@@ -311,20 +328,24 @@ TEST_CASE("the convolution family is what its definition says: 2,400 geometries 
       pool_limits.tile = 1 + i % 50, pool_limits.window = 1 + i % 30;
       set_num_threads(1);
       const Tensors one = run(p);
-      if (std::string w = wrong(p, one); !w.empty()) FAIL_CHECK("geometry " << i << " in small pieces at " << name << ", " << w);
+      if (std::string w = wrong(p, one); !w.empty())
+        FAIL_CHECK("geometry " << i << " in small pieces at " << name << ", " << w);
       ways.saw(p, name + " in small pieces");
 
       const int threads = std::array{2, 3, 8}[static_cast<std::size_t>(i % 3)];
       set_num_threads(threads);
       const Tensors many = run(p);
       for (std::int64_t k = 0; k < one.size(); ++k)
-        if (!same_bits(one[k], many[k])) FAIL_CHECK("geometry " << i << " at " << name << " on " << threads << " threads, other bits: " << p.title());
+        if (!same_bits(one[k], many[k]))
+          FAIL_CHECK("geometry " << i << " at " << name << " on " << threads << " threads, other bits: " << p.title());
     });
   }
   ways.check(2 * levels);
 }
 
-TEST_CASE("the convolution family is what its definition says on a CUDA device, by direct kernels and by panels of any size", "[conv][sweep][device]") {
+TEST_CASE(
+    "the convolution family is what its definition says on a CUDA device, by direct kernels and by panels of any size",
+    "[conv][sweep][device]") {
   if (!has_device("cuda:0")) return;
   struct Restored {
     DeviceConvLimits before = device_conv_limits;
@@ -336,14 +357,16 @@ TEST_CASE("the convolution family is what its definition says on a CUDA device, 
     const Problem p(static_cast<unsigned>(i));
     if (i < kGeometries) {
       device_conv_limits = {DeviceConvLimits::direct, limits.before.workspace};
-      if (std::string w = wrong(p, run(p, "cuda:0")); !w.empty()) FAIL_CHECK("geometry " << i << " by direct kernels, " << w);
+      if (std::string w = wrong(p, run(p, "cuda:0")); !w.empty())
+        FAIL_CHECK("geometry " << i << " by direct kernels, " << w);
       ways.saw(p, "direct kernels");
     }
     if (p.kind != Kind::convolution && p.kind != Kind::transposed && p.kind != Kind::separable) continue;
 
     // Room for some rows of a panel; now and then for all of them.
     const Size widest = p.g.taps() * std::max({p.g.c_in, p.g.c_out, p.filters});
-    device_conv_limits = {DeviceConvLimits::panels, i % 8 ? 32 * widest * Dice(static_cast<unsigned>(i)).from(1, 6) : limits.before.workspace};
+    device_conv_limits = {DeviceConvLimits::panels,
+                          i % 8 ? 32 * widest * Dice(static_cast<unsigned>(i)).from(1, 6) : limits.before.workspace};
     if (std::string w = wrong(p, run(p, "cuda:0")); !w.empty()) FAIL_CHECK("geometry " << i << " by panels, " << w);
     ++by_panels;
   }

@@ -35,7 +35,8 @@ TEST_CASE("KERAS_HOME may name the home of a user, and stays as it is where ther
   CHECK(K::keras_directory() == "~no-such-user/k");
 }
 
-TEST_CASE("the log names the backend in use in the words of Keras, and says where a name runs on our engine", "[engine]") {
+TEST_CASE("the log names the backend in use in the words of Keras, and says where a name runs on our engine",
+          "[engine]") {
   const auto said_of = [](const char* name) {
     int pipes[2];
     REQUIRE(pipe(pipes) == 0);
@@ -53,7 +54,8 @@ TEST_CASE("the log names the backend in use in the words of Keras, and says wher
     close(pipes[1]);
     std::string said(4096, '\0');
     std::size_t n = 0;
-    for (ssize_t got; n < said.size() && (got = read(pipes[0], &said[n], said.size() - n)) > 0;) n += static_cast<std::size_t>(got);
+    for (ssize_t got; n < said.size() && (got = read(pipes[0], &said[n], said.size() - n)) > 0;)
+      n += static_cast<std::size_t>(got);
     close(pipes[0]);
     waitpid(child, nullptr, 0);
     said.resize(n);
@@ -61,9 +63,11 @@ TEST_CASE("the log names the backend in use in the words of Keras, and says wher
   };
   CHECK_THAT(said_of("tensorflow"), Catch::Contains("Using TensorFlow backend.") && !Catch::Contains("own engine"));
   CHECK_THAT(said_of("kassette"), Catch::Contains("Using kassette backend.") && !Catch::Contains("own engine"));
-  CHECK_THAT(said_of("theano"), Catch::Contains("Using Theano backend.") && Catch::Contains("backend 'theano' runs on the built-in engine"));
+  CHECK_THAT(said_of("theano"), Catch::Contains("Using Theano backend.") &&
+                                    Catch::Contains("backend 'theano' runs on the built-in engine"));
   CHECK_THAT(said_of("kassette.keras"), Catch::Contains("Using kassette backend.") && !Catch::Contains("runs on"));
-  CHECK_THAT(said_of("cntk"), Catch::Contains("Using CNTK backend") && Catch::Contains("backend 'cntk' runs on the built-in engine"));
+  CHECK_THAT(said_of("cntk"),
+             Catch::Contains("Using CNTK backend") && Catch::Contains("backend 'cntk' runs on the built-in engine"));
 }
 
 TEST_CASE("a list of updates holds its tensors as long as it lives, and no longer") {
@@ -82,7 +86,8 @@ TEST_CASE("a list of updates holds its tensors as long as it lives, and no longe
   CHECK(after.live_nodes == before.live_nodes);
 }
 
-TEST_CASE("integer bounds that are tensors are checked before a seed is taken, symbolic ones when they have values", "[random]") {
+TEST_CASE("integer bounds that are tensors are checked before a seed is taken, symbolic ones when they have values",
+          "[random]") {
   Tensor low = K::constant(2, int64), high = K::constant(5, int64), p = K::placeholder(Shape{}, None, int64);
   CHECK_THROWS_WITH(K::random_uniform({3}, high, low, int64), Catch::Contains("minval 5 is not below maxval 2"));
   CHECK_THROWS_WITH(K::random_uniform({3}, 5, low, int64), Catch::Contains("minval 5 is not below maxval 2"));
@@ -93,7 +98,8 @@ TEST_CASE("integer bounds that are tensors are checked before a seed is taken, s
   CHECK(number(K::max(got)) == 4);
   CHECK(number(K::min(K::random_uniform({200}, low, 4, int64, 1))) == 2);
   CHECK(number(K::max(K::random_uniform({200}, low, 4, int64, 1))) == 3);
-  CHECK_THROWS_WITH(K::random_uniform({100, 2}, K::constant({0, 10}, int64), 12, int64, 2), Catch::Contains("integer bounds must be scalars"));
+  CHECK_THROWS_WITH(K::random_uniform({100, 2}, K::constant({0, 10}, int64), 12, int64, 2),
+                    Catch::Contains("integer bounds must be scalars"));
 }
 
 TEST_CASE("a variable whose value is a part of another tensor is that part, in every op and function") {
@@ -111,7 +117,8 @@ TEST_CASE("a variable whose value is a part of another tensor is that part, in e
   CHECK(values(g({x(2)})[0]) == Vec{15, 24});
   CHECK(values(g({x(2)})[1]) == Vec{5, 6, 3, 4});
   CHECK(values(K::gradients(K::sum(K::square(v)), {v})[0]) == Vec{6, 8});
-  CHECK(values(K::foldl([&](const Tensor& sum, const Tensor& e) { return sum + e * v; }, x, K::zeros({2}))) == Vec{27, 48});
+  CHECK(values(K::foldl([&](const Tensor& sum, const Tensor& e) { return sum + e * v; }, x, K::zeros({2}))) ==
+        Vec{27, 48});
   K::set_value(v, x(2));
   CHECK(values(v + v) == Vec{10, 12});
   K::update_add(v, x(1));
@@ -128,7 +135,8 @@ TEST_CASE("a symbolic input of a function has the dtype that was declared, or is
 
 TEST_CASE("operands of eight axes that stretch each other give what their flat rows give") {
   // (2, 1, 1, 1, 1, 1, 1, 3) and (1, 1, 1, 1, 1, 1, 2, 3), and a third for the ops of three operands.
-  Tensor a = K::constant({1, 2, 3, 4, 5, 6}, float64, {2, 1, 1, 1, 1, 1, 1, 3}), b = K::constant({10, 20, 30, 40, 50, 60}, float64, {1, 1, 1, 1, 1, 1, 2, 3});
+  Tensor a = K::constant({1, 2, 3, 4, 5, 6}, float64, {2, 1, 1, 1, 1, 1, 1, 3}),
+         b = K::constant({10, 20, 30, 40, 50, 60}, float64, {1, 1, 1, 1, 1, 1, 2, 3});
   Tensor c = K::constant({0, 1, 1}, float64, {1, 1, 1, 1, 1, 1, 1, 3});
   Tensor sum = a + b;
   CHECK(sum.shape() == Shape{2, 1, 1, 1, 1, 1, 2, 3});
@@ -141,16 +149,19 @@ TEST_CASE("operands of eight axes that stretch each other give what their flat r
 TEST_CASE("where the library of a device is missing, the message says which file", "[devices]") {
   if (std::getenv("KASSETTE_TEST_CUDA")) return;
   const char* why = device_absent(Device("cuda:0"));
-  if (!why || !std::strstr(why, "libkassette_cuda.so")) return;   // there is one, or a GPU
+  if (!why || !std::strstr(why, "libkassette_cuda.so")) return;  // there is one, or a GPU
   CHECK(std::string(why) == "there is no libkassette_cuda.so beside the library");
 }
 
 TEST_CASE("functions and variables refuse what is empty or sparse in their own words") {
   Tensor x = K::placeholder({2}), y = x * 2, v = K::variable({1, 2});
-  CHECK(error_of<ValueError>([&] { K::function({x}, {Tensor()}, K::FunctionOptions{.fetches = {y}}); }) == "function: an output is an empty Tensor (an uninitialised variable?)");
-  CHECK(error_of<ValueError>([&] { K::function({x}, {y}, K::FunctionOptions{.fetches = {Tensor()}}); }) == "function: a fetch is an empty Tensor (an uninitialised variable?)");
-  CHECK(error_of<ValueError>([&] { K::function({}, {y}, K::FunctionOptions{.feed_dict = {{Tensor(), v}}}); }) ==
-        "function: a key of feed_dict is an empty Tensor (an uninitialised variable?)");
+  CHECK(error_of<ValueError>([&] { K::function({x}, {Tensor()}, K::FunctionOptions{.fetches = {y}}); }) ==
+        "function: an output is an empty Tensor (an uninitialised variable?)");
+  CHECK(error_of<ValueError>([&] { K::function({x}, {y}, K::FunctionOptions{.fetches = {Tensor()}}); }) ==
+        "function: a fetch is an empty Tensor (an uninitialised variable?)");
+  CHECK(error_of<ValueError>([&] {
+          K::function({}, {y}, K::FunctionOptions{.feed_dict = {{Tensor(), v}}});
+        }) == "function: a key of feed_dict is an empty Tensor (an uninitialised variable?)");
   CHECK(error_of<ValueError>([&] { K::function({}, {y}, K::FunctionOptions{.feed_dict = {x}}); }) ==
         "function: a value of feed_dict is an empty Tensor (an uninitialised variable?)");
   Tensor sparse = K::to_sparse(K::constant({1, 2}));

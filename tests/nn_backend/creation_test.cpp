@@ -65,16 +65,19 @@ TEST_CASE("constant takes a shape", "[creation]") {
   CHECK(K::constant(1, None, {}).shape() == Shape{});
   CHECK(K::constant(std::vector<float>{1, 2}, "float32", {2, 1}).shape() == Shape{2, 1});
   CHECK_THROWS_WITH(K::constant({1, 2, 3}, None, {2, 2}), "constant: a value of shape (3,) does not fill (2, 2)");
-  CHECK_THROWS_WITH(K::constant(1, None, {K::None, 2}),
-                    "constant: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+  CHECK_THROWS_WITH(
+      K::constant(1, None, {K::None, 2}),
+      "constant: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::constant(1, None, {K::shape(K::placeholder({K::None}))[0]}),
                     "constant: the shape depends on a placeholder; K::zeros and K::ones take such a shape");
   CHECK_THROWS_WITH(K::constant({{1, 2}, {3}}),
                     "constant: a nested list is ragged: at depth 2 the sizes differ from (2, 2) of its first elements");
   CHECK_THROWS_WITH(K::constant({K::constant({1, 2}), K::constant({3})}), "constant: shapes (2,) and (1,) differ");
   CHECK_THROWS_WITH(K::sum({Tensor(), Tensor()}), "sum: a list holds an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::variable({{1, Tensor()}}), "variable: a list holds an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::variable({1.5, 2}, "int32"), "variable: 1.5 is not an integer, and int32 is wanted; K::cast converts");
+  CHECK_THROWS_WITH(K::variable({{1, Tensor()}}),
+                    "variable: a list holds an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::variable({1.5, 2}, "int32"),
+                    "variable: 1.5 is not an integer, and int32 is wanted; K::cast converts");
   CHECK(K::constant({}).shape() == Shape{0});
 }
 
@@ -93,9 +96,12 @@ TEST_CASE("zeros and ones are variables, of a symbolic shape tensors", "[creatio
   CHECK_FALSE(K::is_variable(dynamic));
   CHECK(K::int_shape(dynamic) == Shape{-1, 2});
   CHECK(values(K::function({p}, {dynamic})({K::zeros({2, 3})})[0]) == std::vector<double>(4, 1));
-  CHECK_THROWS_WITH(K::zeros({2, -3}), "zeros: shape (2, -3): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
-  CHECK_THROWS_WITH(K::zeros({1L << 40, 1L << 40}),
-                    "zeros: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
+  CHECK_THROWS_WITH(
+      K::zeros({2, -3}),
+      "zeros: shape (2, -3): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+  CHECK_THROWS_WITH(
+      K::zeros({1L << 40, 1L << 40}),
+      "zeros: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
 }
 
 TEST_CASE("eye is a variable with ones on the diagonal", "[creation]") {
@@ -162,7 +168,8 @@ TEST_CASE("creation of section 4.1: eye, ones, zeros and their likes on four axe
     CHECK(t.shape() == Shape{3, 5, 10, 8});
     CHECK(values(t) == std::vector<double>(1200, 0));
   }
-  for (const Tensor& t : {K::ones({3, 5, 10, 8}), K::ones_like(K::zeros({3, 5, 10, 8}))}) CHECK(values(t) == std::vector<double>(1200, 1));
+  for (const Tensor& t : {K::ones({3, 5, 10, 8}), K::ones_like(K::zeros({3, 5, 10, 8}))})
+    CHECK(values(t) == std::vector<double>(1200, 1));
   for (DType d : {float16, bfloat16, float64, int8, uint16, int64, bool_}) {
     CHECK(values(K::ones({2}, d)) == std::vector<double>{1, 1});
     CHECK(values(K::eye(2, d)) == std::vector<double>{1, 0, 0, 1});
@@ -208,7 +215,8 @@ TEST_CASE("a placeholder's shape wins over ndim, and ndim is an integer", "[crea
   CHECK(K::int_shape(K::placeholder({}, 3)) == Shape{});
   CHECK(K::int_shape(K::placeholder(None, 8)).rank() == 8);
   CHECK_THROWS_WITH(K::placeholder(None, 1.5), "placeholder: ndim is not an integer");
-  CHECK_THROWS_WITH(K::placeholder(K::shape(K::placeholder({2}))), "placeholder: shape is a tensor; it takes numbers and None");
+  CHECK_THROWS_WITH(K::placeholder(K::shape(K::placeholder({2}))),
+                    "placeholder: shape is a tensor; it takes numbers and None");
 }
 
 TEST_CASE("shape and size are int32 tensors", "[introspection]") {

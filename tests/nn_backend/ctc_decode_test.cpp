@@ -37,8 +37,11 @@ std::vector<std::pair<double, Ints>> all_labels(const Tensor& y, int steps, int 
     Ints label;
     for (std::size_t t = 0; t < path.size(); ++t) {
       long double sum = 0;
-      for (int k = 0; k < classes; ++k) sum += static_cast<long double>(v[t * static_cast<std::size_t>(classes) + static_cast<std::size_t>(k)]) + 1e-7L;
-      p *= (static_cast<long double>(v[t * static_cast<std::size_t>(classes) + static_cast<std::size_t>(path[t])]) + 1e-7L) / sum;
+      for (int k = 0; k < classes; ++k)
+        sum += static_cast<long double>(v[t * static_cast<std::size_t>(classes) + static_cast<std::size_t>(k)]) + 1e-7L;
+      p *= (static_cast<long double>(v[t * static_cast<std::size_t>(classes) + static_cast<std::size_t>(path[t])]) +
+            1e-7L) /
+           sum;
       if (path[t] != classes - 1 && (t == 0 || path[t] != path[t - 1])) label.push_back(path[t]);
     }
     found[label] += p;
@@ -55,9 +58,10 @@ std::vector<std::pair<double, Ints>> all_labels(const Tensor& y, int steps, int 
 }  // namespace
 
 TEST_CASE("ctc_decode gives the vectors of the specification", "[ctc]") {
-  Tensor y = K::constant({{{1, 0, 0, 0}, {0, 0, .4, .6}, {0, 0, .4, .6}, {0, .9, .1, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}},
-                          {{.1, .9, 0, 0}, {0, .9, .1, 0}, {0, 0, .1, .9}, {0, .9, .1, .1}, {.9, .1, 0, 0}, {0, 0, 0, 0}}});
-  auto [decoded, score] = K::ctc_decode(y, K::variable({4, 5}));   // lengths as floats
+  Tensor y =
+      K::constant({{{1, 0, 0, 0}, {0, 0, .4, .6}, {0, 0, .4, .6}, {0, .9, .1, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}},
+                   {{.1, .9, 0, 0}, {0, .9, .1, 0}, {0, 0, .1, .9}, {0, .9, .1, .1}, {.9, .1, 0, 0}, {0, 0, 0, 0}}});
+  auto [decoded, score] = K::ctc_decode(y, K::variable({4, 5}));  // lengths as floats
   REQUIRE(decoded.size() == 1);
   CHECK(testing::compare(decoded[0], K::constant({{0, 1, -1}, {1, 1, 0}}, int64)).message == "");
   CHECK(testing::compare(score, K::constant({{1.12701}, {.52680}}), {.rtol = 0, .atol = 1e-5}).message == "");
@@ -79,7 +83,8 @@ TEST_CASE("ctc_decode gives the vectors of the specification", "[ctc]") {
   for (bool merge : {false, true}) {
     auto [path, score_of] = K::ctc_decode(in, steps, false, 1, 1, merge);
     Tensors out = K::function({in, steps}, {path[0], score_of})({one_hot, K::constant({7}, int64)});
-    CHECK(testing::compare(out[0], merge ? K::constant({{0, 1}}, int64) : K::constant({{0, 0, 1, 1}}, int64)).message == "");
+    CHECK(testing::compare(out[0], merge ? K::constant({{0, 1}}, int64) : K::constant({{0, 0, 1, 1}}, int64)).message ==
+          "");
     CHECK(out[1].item<double>() == Approx(-1.4e-6).margin(3e-7));
   }
 }
@@ -92,8 +97,9 @@ TEST_CASE("ctc_decode is what TensorFlow gives, greedy and by beam search", "[ct
     KerasCase c = parse_case(line);
     ++compared;
     INFO(line.substr(line.rfind(']', line.find("->"))));
-    auto [decoded, score] = K::ctc_decode(c.in[0].value(), c.in[1].value(), c.integer("greedy", 1) != 0, c.integer("beam_width", 100),
-                                          c.integer("top_paths", 1), c.integer("merge_repeated", 0) != 0);
+    auto [decoded, score] =
+        K::ctc_decode(c.in[0].value(), c.in[1].value(), c.integer("greedy", 1) != 0, c.integer("beam_width", 100),
+                      c.integer("top_paths", 1), c.integer("merge_repeated", 0) != 0);
     CHECK(testing::compare(score, c.out.value(), {.rtol = 1e-5, .atol = 2e-5}).message == "");
     REQUIRE(decoded.size() == static_cast<std::int64_t>(c.gradients.size()));
     for (std::int64_t i = 0; i < decoded.size(); ++i)
@@ -102,7 +108,8 @@ TEST_CASE("ctc_decode is what TensorFlow gives, greedy and by beam search", "[ct
   CHECK(compared > 25);
 }
 
-TEST_CASE("a beam as wide as there are labels finds all of them, with the probabilities of all their alignments", "[ctc]") {
+TEST_CASE("a beam as wide as there are labels finds all of them, with the probabilities of all their alignments",
+          "[ctc]") {
   for (int classes : {2, 3, 4})
     for (int steps : {1, 2, 4, 5}) {
       Tensor y = scores(1, steps, classes, static_cast<unsigned>(steps));
@@ -114,12 +121,14 @@ TEST_CASE("a beam as wide as there are labels finds all of them, with the probab
         const auto& [log_p, label] = wanted[static_cast<std::size_t>(i)];
         const Ints read = decoded[i].to_vector<std::int64_t>();
         if (read != label || std::fabs(got[static_cast<std::size_t>(i)] - log_p) > 1e-12)
-          FAIL_CHECK(classes << " classes, " << steps << " steps, label " << i << ": " << decoded[i] << " " << got[static_cast<std::size_t>(i)] << ", expected " << log_p);
+          FAIL_CHECK(classes << " classes, " << steps << " steps, label " << i << ": " << decoded[i] << " "
+                             << got[static_cast<std::size_t>(i)] << ", expected " << log_p);
       }
     }
 }
 
-TEST_CASE("a path of the beam never has more than the probability of its label, which is that of ctc_batch_cost", "[ctc]") {
+TEST_CASE("a path of the beam never has more than the probability of its label, which is that of ctc_batch_cost",
+          "[ctc]") {
   const int n = 5, steps = 30, classes = 6;
   Tensor y = scores(n, steps, classes, 9), available = K::constant(std::vector<int>(n, steps), int32);
   auto cost_of = [&](const Tensor& label) {
@@ -133,7 +142,8 @@ TEST_CASE("a path of the beam never has more than the probability of its label, 
   CHECK(K::eval(K::all(K::less_equal(K::flatten(many), -cost_of(wide[0]) + 1e-12))).item<bool>());
 }
 
-TEST_CASE("ctc_decode has the same result for any number of threads, and one of width 0 where there is nothing", "[ctc]") {
+TEST_CASE("ctc_decode has the same result for any number of threads, and one of width 0 where there is nothing",
+          "[ctc]") {
   Tensor y = scores(9, 20, 7, 4), steps = K::constant({20, 3, 0, 7, 20, 20, 1, 9, 15}, int32);
   test::SettingsScope restore;
   set_num_threads(1);
@@ -151,16 +161,25 @@ TEST_CASE("ctc_decode has the same result for any number of threads, and one of 
 
 TEST_CASE("ctc_decode says what does not fit", "[ctc]") {
   Tensor y = scores(2, 5, 4), steps = K::constant({5, 5}, int32);
-  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({6, 5}, int32)), "ctc_decode: input_length 6 of sample 0; y_pred has 5 time steps");
-  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, -1}, int32), false), "ctc_decode: input_length -1 of sample 1; y_pred has 5 time steps");
-  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5}, int32)), "ctc_decode: y_pred (2, 5, 4) has 2 samples, input_length (1,) has 1");
-  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({{5}, {5}}, int32)), "ctc_decode: input_length of shape (2, 1); it must be (samples,)");
-  CHECK_THROWS_WITH(K::ctc_decode(K::zeros({2, 0, 4}), steps), "ctc_decode: y_pred of shape (2, 0, 4) has no time steps");
-  CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 3, 4), "ctc_decode: top_paths is 4; it must be between 1 and beam_width, 3");
+  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({6, 5}, int32)),
+                    "ctc_decode: input_length 6 of sample 0; y_pred has 5 time steps");
+  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, -1}, int32), false),
+                    "ctc_decode: input_length -1 of sample 1; y_pred has 5 time steps");
+  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5}, int32)),
+                    "ctc_decode: y_pred (2, 5, 4) has 2 samples, input_length (1,) has 1");
+  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({{5}, {5}}, int32)),
+                    "ctc_decode: input_length of shape (2, 1); it must be (samples,)");
+  CHECK_THROWS_WITH(K::ctc_decode(K::zeros({2, 0, 4}), steps),
+                    "ctc_decode: y_pred of shape (2, 0, 4) has no time steps");
+  CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 3, 4),
+                    "ctc_decode: top_paths is 4; it must be between 1 and beam_width, 3");
   CHECK_THROWS_WITH(K::ctc_decode(y, steps, false, 0), "ctc_decode: beam_width is 0; it must be at least 1");
-  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, 0}, int32), false, 9, 2), "ctc_decode: top_paths is 2, and the beam of sample 1 ends with 1 label");
-  CHECK_THROWS_WITH(K::ctc_decode(y - 1.0, steps, false), "ctc_decode: y_pred of sample 0 has a score that is negative or NaN");
-  CHECK_THROWS_WITH(K::ctc_decode(steps, steps), "ctc_decode: y_pred is int32, not a float dtype; cast it first (K::cast)");
+  CHECK_THROWS_WITH(K::ctc_decode(y, K::constant({5, 0}, int32), false, 9, 2),
+                    "ctc_decode: top_paths is 2, and the beam of sample 1 ends with 1 label");
+  CHECK_THROWS_WITH(K::ctc_decode(y - 1.0, steps, false),
+                    "ctc_decode: y_pred of sample 0 has a score that is negative or NaN");
+  CHECK_THROWS_WITH(K::ctc_decode(steps, steps),
+                    "ctc_decode: y_pred is int32, not a float dtype; cast it first (K::cast)");
 }
 
 TEST_CASE("what ctc_decode gives can be printed", "[ctc]") {
@@ -173,7 +192,8 @@ TEST_CASE("what ctc_decode gives can be printed", "[ctc]") {
 TEST_CASE("the first of equal classes is read greedily, and one before the blank", "[ctc]") {
   for (DType dtype : {float32, float64}) {
     // Classes 0, 1 and the blank.
-    Tensor y = K::constant({{{.4, .4, .2}, {.4, .4, .2}, {.2, .4, .4}, {.4, .2, .4}, {.3, .3, .4}, {.3, .3, .3}}}, dtype);
+    Tensor y =
+        K::constant({{{.4, .4, .2}, {.4, .4, .2}, {.2, .4, .4}, {.4, .2, .4}, {.3, .3, .4}, {.3, .3, .3}}}, dtype);
     auto [decoded, score] = K::ctc_decode(y, K::constant({6}, int32));
     CHECK(testing::compare(decoded[0], K::constant({{0, 1, 0, 0}}, int64)).message == "");
     CHECK(score.item<double>() == Approx(-(5 * std::log(.4) + std::log(.3))).epsilon(1e-5));
@@ -183,16 +203,17 @@ TEST_CASE("the first of equal classes is read greedily, and one before the blank
 TEST_CASE("of prefixes that are as probable the beam keeps and returns what came first", "[ctc]") {
   auto search = [](const Tensor& y, int steps, int width, int paths) {
     std::vector<Ints> labels;
-    for (const Tensor& t : K::ctc_decode(y, K::constant({steps}, int32), false, width, paths).decoded) labels.push_back(t.to_vector<std::int64_t>());
+    for (const Tensor& t : K::ctc_decode(y, K::constant({steps}, int32), false, width, paths).decoded)
+      labels.push_back(t.to_vector<std::int64_t>());
     return labels;
   };
   using Labels = std::vector<Ints>;
   for (DType dtype : {float32, float64}) {
     Tensor even = K::constant(1, dtype, {1, 2, 3});
-    CHECK(search(even, 1, 5, 3) == Labels{{}, {0}, {1}});   // 1/3 each: what stays, then by class
+    CHECK(search(even, 1, 5, 3) == Labels{{}, {0}, {1}});  // 1/3 each: what stays, then by class
     CHECK(search(even, 1, 2, 2) == Labels{{}, {0}});
     CHECK(search(even, 1, 1, 1) == Labels{{}});
-    CHECK(search(even, 2, 9, 5) == Labels{{0}, {1}, {}, {0, 1}, {1, 0}});   // 3/9, 3/9, and 1/9 each
+    CHECK(search(even, 2, 9, 5) == Labels{{0}, {1}, {}, {0, 1}, {1, 0}});  // 3/9, 3/9, and 1/9 each
     CHECK(search(even, 2, 2, 2) == Labels{{0}, {}});
     // After a step {} has .4, 0 and 1 have .3 each. Then {} is left with .21, [2] comes with .19, and one of the equal two leaves: the later.
     Tensor y = K::constant({{{.3, .3, 0, .4}, {0, 0, .47, .53}}}, dtype);
@@ -203,13 +224,16 @@ TEST_CASE("of prefixes that are as probable the beam keeps and returns what came
   }
 }
 
-TEST_CASE("of equal scores ctc_decode reads the first class, as np.argmax does, and of equal paths the first", "[ctc]") {
+TEST_CASE("of equal scores ctc_decode reads the first class, as np.argmax does, and of equal paths the first",
+          "[ctc]") {
   // Classes 0 and 1 tie, then 1 and the blank, then all three.
-  Tensor y = K::constant({{{.4, .4, .2}, {.2, .4, .4}, {.5, .25, .25}, {1 / 3., 1 / 3., 1 / 3.}}}, float64), steps = K::constant({4}, int32);
+  Tensor y = K::constant({{{.4, .4, .2}, {.2, .4, .4}, {.5, .25, .25}, {1 / 3., 1 / 3., 1 / 3.}}}, float64),
+         steps = K::constant({4}, int32);
   for (DType dtype : {float32, float64}) {
     auto [decoded, score] = K::ctc_decode(K::cast(y, dtype), steps);
     CHECK(values<std::int64_t>(decoded[0]) == Ints{0, 1, 0});
-    CHECK(testing::compare(score, K::cast(K::constant({{-std::log(.4 * .4 * .5 / 3)}}, float64), dtype), {.atol = 2e-6}).message == "");
+    CHECK(testing::compare(score, K::cast(K::constant({{-std::log(.4 * .4 * .5 / 3)}}, float64), dtype), {.atol = 2e-6})
+              .message == "");
   }
   // One step: the labels are the classes, and none for the blank; equals come in the order of the classes, whatever the width.
   Tensor one = K::constant({{{.25, .25, .25, .1, .15}}}, float64);
@@ -219,9 +243,15 @@ TEST_CASE("of equal scores ctc_decode reads the first class, as np.argmax does, 
     CHECK(values<std::int64_t>(decoded[1]) == Ints{1});
     CHECK(values<std::int64_t>(decoded[2]) == Ints{2});
     CHECK(decoded[3].shape() == Shape{1, 0});
-    CHECK(testing::compare(score, K::constant({{std::log(.25), std::log(.25), std::log(.25), std::log(.15)}}, float64), {.atol = 1e-6}).message == "");
+    CHECK(testing::compare(score, K::constant({{std::log(.25), std::log(.25), std::log(.25), std::log(.15)}}, float64),
+                           {.atol = 1e-6})
+              .message == "");
   }
   // A beam of one keeps the shorter of two that tie, then the lower class.
-  CHECK(K::ctc_decode(K::constant({{{.25, .25, .5}, {.25, .25, .5}}}, float64), K::constant({2}, int32), false, 1, 1).decoded[0].shape() == Shape{1, 0});
-  CHECK(values<std::int64_t>(K::ctc_decode(K::constant({{{.4, .4, .2}}}, float64), K::constant({1}, int32), false, 1, 1).decoded[0]) == Ints{0});
+  CHECK(K::ctc_decode(K::constant({{{.25, .25, .5}, {.25, .25, .5}}}, float64), K::constant({2}, int32), false, 1, 1)
+            .decoded[0]
+            .shape() == Shape{1, 0});
+  CHECK(values<std::int64_t>(
+            K::ctc_decode(K::constant({{{.4, .4, .2}}}, float64), K::constant({1}, int32), false, 1, 1).decoded[0]) ==
+        Ints{0});
 }

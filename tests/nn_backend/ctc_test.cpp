@@ -50,7 +50,9 @@ void for_each_path(int steps, int classes, F&& f) {
 /// -log of the sum of the probabilities of all alignments that say `label`, y (1, steps, classes).
 long double by_enumeration(const Ints& label, const Tensor& y, int steps, int classes) {
   auto v = y.to_vector<double>();
-  auto at = [&](int t, int k) { return static_cast<long double>(v[static_cast<std::size_t>(t * classes + k)]) + 1e-7L; };
+  auto at = [&](int t, int k) {
+    return static_cast<long double>(v[static_cast<std::size_t>(t * classes + k)]) + 1e-7L;
+  };
   long double total = 0, scale = 1;
   for (int t = 0; t < steps; ++t) {
     long double sum = 0;
@@ -76,8 +78,8 @@ std::string error_of(const Tensor& labels, const Tensor& y, const Tensor& steps,
   Tensor in[4] = {labels, y, steps, lengths}, holders[4];
   for (int i = 0; i < 4; ++i) holders[i] = K::placeholder(None, K::None, in[i].dtype());
   try {
-    K::function({holders[0], holders[1], holders[2], holders[3]}, {K::ctc_batch_cost(holders[0], holders[1], holders[2], holders[3])})(
-        {labels, y, steps, lengths});
+    K::function({holders[0], holders[1], holders[2], holders[3]},
+                {K::ctc_batch_cost(holders[0], holders[1], holders[2], holders[3])})({labels, y, steps, lengths});
   } catch (const ValueError& e) {
     said[1] = e.what();
   }
@@ -125,17 +127,20 @@ TEST_CASE("ctc_batch_cost is what TensorFlow and PyTorch give, gradients too", "
     Tensor y = K::variable(c.in[1].value(), c.in[1].dtype);
     Tensor cost = K::ctc_batch_cost(c.in[0].value(), y, c.in[2].value(), c.in[3].value());
     bool torch = y.dtype() == float64;
-    CHECK(testing::compare(cost, c.out.value(), {.rtol = torch ? 1e-11 : 3e-6, .atol = torch ? 1e-11 : 2e-6}).message == "");
+    CHECK(testing::compare(cost, c.out.value(), {.rtol = torch ? 1e-11 : 3e-6, .atol = torch ? 1e-11 : 2e-6}).message ==
+          "");
     Tensor g = K::gradients(K::sum(cost), {y})[0], wanted = c.gradients[0].value();
     // The gradient divides by scores, of which some are 1e-7 here: what counts is its size beside that. TensorFlow's float32 logarithms
     // of 100 are good to 1e-5, and so are the shares that it makes of them.
     Tensor weight = y + 1e-7;
-    CHECK(testing::compare(g * weight, wanted * weight, {.rtol = torch ? 1e-9 : 1e-4, .atol = torch ? 1e-10 : 1e-5}).message == "");
+    CHECK(testing::compare(g * weight, wanted * weight, {.rtol = torch ? 1e-9 : 1e-4, .atol = torch ? 1e-10 : 1e-5})
+              .message == "");
   }
   CHECK(compared > 25);
 }
 
-TEST_CASE("ctc_batch_cost is the sum over all alignments, for every label of up to four of two and three classes", "[ctc]") {
+TEST_CASE("ctc_batch_cost is the sum over all alignments, for every label of up to four of two and three classes",
+          "[ctc]") {
   for (int classes : {2, 3, 4})
     for (int steps : {1, 2, 3, 5, 6}) {
       if (classes == 4 && steps == 6) continue;
@@ -144,8 +149,10 @@ TEST_CASE("ctc_batch_cost is the sum over all alignments, for every label of up 
         auto check = [&](const Ints& label) {
           long double wanted = by_enumeration(label, y, steps, classes);
           double got = cost_of(label, y, steps);
-          if (!(std::isinf(got) && std::isinf(wanted)) && !(std::fabs(got - static_cast<double>(wanted)) < 1e-12 * (1 + std::fabs(got))))
-            FAIL_CHECK(classes << " classes, " << steps << " steps, " << length << " labels: " << got << ", expected " << wanted);
+          if (!(std::isinf(got) && std::isinf(wanted)) &&
+              !(std::fabs(got - static_cast<double>(wanted)) < 1e-12 * (1 + std::fabs(got))))
+            FAIL_CHECK(classes << " classes, " << steps << " steps, " << length << " labels: " << got << ", expected "
+                               << wanted);
         };
         if (length == 0) check({});
         else for_each_path(length, classes - 1, check);
@@ -159,7 +166,8 @@ TEST_CASE("ctc_batch_cost of an impossible label is inf, and its gradient pulls 
   CHECK(std::isinf(cost.to_vector<double>()[0]));
   CHECK(std::isfinite(cost.to_vector<double>()[1]));
   Tensor g = K::gradients(K::sum(cost), {y})[0], sums = 1.0 / K::sum(y + 1e-7, 2, true);
-  Tensor wanted = K::concatenate({K::repeat_elements(sums(kassette::slice(0, 1), kassette::slice(0, 2)), 4, 2), K::zeros({1, 1, 4}, float64)}, 1);
+  Tensor wanted = K::concatenate(
+      {K::repeat_elements(sums(kassette::slice(0, 1), kassette::slice(0, 2)), 4, 2), K::zeros({1, 1, 4}, float64)}, 1);
   CHECK(testing::compare(g(kassette::slice(0, 1)), wanted).message == "");
 }
 
@@ -212,7 +220,9 @@ TEST_CASE("ctc_batch_cost of ten thousand steps adds up no errors", "[ctc]") {
     next.assign(alpha.size(), 0);
     for (std::size_t u = 0; u < alpha.size(); ++u) {
       int k = u % 2 ? label[u / 2] : classes - 1;
-      long double a = t == 0 ? (u < 2 ? 1 : 0) : alpha[u] + (u > 0 ? alpha[u - 1] : 0) + (u % 2 && u > 2 && k != label[u / 2 - 1] ? alpha[u - 2] : 0);
+      long double a =
+          t == 0 ? (u < 2 ? 1 : 0)
+                 : alpha[u] + (u > 0 ? alpha[u - 1] : 0) + (u % 2 && u > 2 && k != label[u / 2 - 1] ? alpha[u - 2] : 0);
       next[u] = a * z(k) / sum;
       total += next[u];
     }
@@ -247,14 +257,16 @@ TEST_CASE("ctc_batch_cost has the same bits for any number of threads", "[ctc]")
 }
 
 TEST_CASE("ctc_batch_cost runs on placeholders of unknown sizes, as often as one likes", "[ctc]") {
-  Tensor labels = K::placeholder({None, None}, None, float32), y = K::placeholder({None, None, 4}), steps = K::placeholder({None, 1}, None, int64),
-         lengths = K::placeholder({None, 1}, None, int32);
+  Tensor labels = K::placeholder({None, None}, None, float32), y = K::placeholder({None, None, 4}),
+         steps = K::placeholder({None, 1}, None, int64), lengths = K::placeholder({None, 1}, None, int32);
   Tensor cost = K::ctc_batch_cost(labels, y, steps, lengths);
   CHECK(K::int_shape(cost) == Shape{-1, 1});
   Function f = K::function({labels, y, steps, lengths}, {cost, K::gradients(cost, {y})[0]});
   for (int n : {1, 3}) {
-    Tensor ids = K::constant(std::vector<float>(static_cast<std::size_t>(2 * n), 1), float32, {n, 2}), in = K::variable(K::constant(uniform(n * 5 * 4, 0.1), float32, {n, 5, 4}));
-    Tensor available = K::cast(column(Ints(static_cast<std::size_t>(n), 5)), int64), counts = column(Ints(static_cast<std::size_t>(n), 2));
+    Tensor ids = K::constant(std::vector<float>(static_cast<std::size_t>(2 * n), 1), float32, {n, 2}),
+           in = K::variable(K::constant(uniform(n * 5 * 4, 0.1), float32, {n, 5, 4}));
+    Tensor available = K::cast(column(Ints(static_cast<std::size_t>(n), 5)), int64),
+           counts = column(Ints(static_cast<std::size_t>(n), 2));
     Tensors out = f({ids, in, available, counts});
     Tensor eager = K::ctc_batch_cost(ids, in, available, counts);
     CHECK(testing::compare(out[0], eager, {.rtol = 0, .atol = 0}).message == "");
@@ -263,26 +275,35 @@ TEST_CASE("ctc_batch_cost runs on placeholders of unknown sizes, as often as one
 }
 
 TEST_CASE("ctc_batch_cost says what does not fit, at once and when it is played", "[ctc]") {
-  Tensor y = K::constant(uniform(2 * 5 * 4, 0.1), float32, {2, 5, 4}), labels = K::constant({{0, 1, 2}, {1, 1, 0}}, int32);
+  Tensor y = K::constant(uniform(2 * 5 * 4, 0.1), float32, {2, 5, 4}),
+         labels = K::constant({{0, 1, 2}, {1, 1, 0}}, int32);
   Tensor steps = column({5, 5}), lengths = column({3, 2});
-  CHECK(error_of(labels, y, column({5, 6}), lengths) == "ctc_batch_cost: input_length 6 of sample 1; y_pred has 5 time steps");
-  CHECK(error_of(labels, y, column({-1, 5}), lengths) == "ctc_batch_cost: input_length -1 of sample 0; y_pred has 5 time steps");
-  CHECK(error_of(labels, y, column({2, 5}), lengths) == "ctc_batch_cost: the 3 labels of sample 0 need as many time steps; its input_length is 2");
+  CHECK(error_of(labels, y, column({5, 6}), lengths) ==
+        "ctc_batch_cost: input_length 6 of sample 1; y_pred has 5 time steps");
+  CHECK(error_of(labels, y, column({-1, 5}), lengths) ==
+        "ctc_batch_cost: input_length -1 of sample 0; y_pred has 5 time steps");
+  CHECK(error_of(labels, y, column({2, 5}), lengths) ==
+        "ctc_batch_cost: the 3 labels of sample 0 need as many time steps; its input_length is 2");
   CHECK(error_of(labels, y, steps, column({3, -2})) == "ctc_batch_cost: label_length -2 of sample 1 is negative");
   CHECK(error_of(K::constant({{0, 1, 2}, {1, -1, 0}}, int32), y, steps, lengths) ==
         "ctc_batch_cost: label -1 at position 1 of sample 1 is negative, within its label_length of 2");
-  CHECK(error_of(K::constant({{0, 7, 2}, {1, 1, 0}}, int32), y, steps, lengths) ==
-        "ctc_batch_cost: label 2 at position 2 of sample 0 follows 7, which ends the label: y_pred has 3 classes and the blank");
-  CHECK(error_of(labels, y, steps, column({3, 2, 1})) == "ctc_batch_cost: input_length (2, 1) has 2 samples, label_length (3, 1) has 3");
-  CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) == "ctc_batch_cost: input_length of shape (2, 2); it must be (samples, 1)");
-  CHECK(error_of(labels, K::zeros({2, 5, 0}), steps, lengths) == "ctc_batch_cost: y_pred of shape (2, 5, 0) has no classes; the last one is the blank");
+  CHECK(
+      error_of(K::constant({{0, 7, 2}, {1, 1, 0}}, int32), y, steps, lengths) ==
+      "ctc_batch_cost: label 2 at position 2 of sample 0 follows 7, which ends the label: y_pred has 3 classes and the blank");
+  CHECK(error_of(labels, y, steps, column({3, 2, 1})) ==
+        "ctc_batch_cost: input_length (2, 1) has 2 samples, label_length (3, 1) has 3");
+  CHECK(error_of(labels, y, K::constant({{5, 5}, {5, 5}}, int32), lengths) ==
+        "ctc_batch_cost: input_length of shape (2, 2); it must be (samples, 1)");
+  CHECK(error_of(labels, K::zeros({2, 5, 0}), steps, lengths) ==
+        "ctc_batch_cost: y_pred of shape (2, 5, 0) has no classes; the last one is the blank");
 }
 
 TEST_CASE("the gradient of ctc_batch_cost can be taken twice, and says so the third time", "[ctc]") {
   Tensor y = K::variable(K::constant(uniform(1 * 4 * 3, 0.2), float64, {1, 4, 3}), float64);
   Tensor cost = K::ctc_batch_cost(K::constant({{0, 0}}, int32), y, column({4}), column({2}));
   Tensor first = K::gradients(cost, {y})[0], second = K::gradients(K::sum(first * first), {y})[0];
-  CHECK_THROWS_WITH(K::gradients(K::sum(second * second), {y}), "ctc_batch_cost: its gradient can be taken twice, not three times");
+  CHECK_THROWS_WITH(K::gradients(K::sum(second * second), {y}),
+                    "ctc_batch_cost: its gradient can be taken twice, not three times");
 }
 
 TEST_CASE("ctc_label_dense_to_sparse keeps the labels within their lengths, in rows", "[ctc]") {
@@ -291,8 +312,9 @@ TEST_CASE("ctc_label_dense_to_sparse keeps the labels within their lengths, in r
   CHECK(testing::compare(indices, K::constant({{0, 0}, {0, 1}, {1, 0}}, int64)).message == "");
   CHECK(testing::compare(values, K::constant({1, 2, 4}, int32)).message == "");
   CHECK(testing::compare(shape, K::constant({2, 3}, int64)).message == "");
-  auto [all, same, wide] = K::sparse_parts(K::ctc_label_dense_to_sparse(K::constant({{0, 2}, {4, 5}}), K::constant({9, 0})));
-  CHECK(testing::compare(same, K::constant({0., 2.})).message == "");   // a label of 0 is one
+  auto [all, same, wide] =
+      K::sparse_parts(K::ctc_label_dense_to_sparse(K::constant({{0, 2}, {4, 5}}), K::constant({9, 0})));
+  CHECK(testing::compare(same, K::constant({0., 2.})).message == "");  // a label of 0 is one
   CHECK_THROWS_WITH(K::ctc_label_dense_to_sparse(K::zeros({2, 3}), K::zeros({3})),
                     "ctc_label_dense_to_sparse: labels (2, 3) and 3 label_lengths; there must be one for each sample");
 }

@@ -84,7 +84,9 @@ struct Given<Tensor> {
 template <>
 struct Given<Tensors> {
   static Tensors value(int i) { return {Given<Tensor>::value(2 * i), Given<Tensor>::value(2 * i + 1)}; }
-  static Texts texts(int i) { return {"[" + Given<Tensor>::texts(2 * i)[0] + ", " + Given<Tensor>::texts(2 * i + 1)[0] + "]"}; }
+  static Texts texts(int i) {
+    return {"[" + Given<Tensor>::texts(2 * i)[0] + ", " + Given<Tensor>::texts(2 * i + 1)[0] + "]"};
+  }
 };
 template <>
 struct Given<DType> {
@@ -110,7 +112,9 @@ struct Given<Axes> {
 };
 template <>
 struct Given<K::Updates> {
-  static K::Updates value(int i) { return {{Given<Tensor>::value(3 * i), Given<Tensor>::value(3 * i + 1)}, Given<Tensor>::value(3 * i + 2)}; }
+  static K::Updates value(int i) {
+    return {{Given<Tensor>::value(3 * i), Given<Tensor>::value(3 * i + 1)}, Given<Tensor>::value(3 * i + 2)};
+  }
   static Texts texts(int i) {
     auto text = [&](int k) { return Given<Tensor>::texts(3 * i + k)[0]; };
     return {"[[" + text(0) + ", " + text(1) + "], " + text(2) + "]"};
@@ -119,17 +123,24 @@ struct Given<K::Updates> {
 template <>
 struct Given<K::FunctionOptions> {
   static K::FunctionOptions value(int i) {
-    return {.updates = Given<K::Updates>::value(i), .fetches = Given<Tensors>::value(i + 10), .feed_dict = Given<K::Updates>::value(i + 20)};
+    return {.updates = Given<K::Updates>::value(i),
+            .fetches = Given<Tensors>::value(i + 10),
+            .feed_dict = Given<K::Updates>::value(i + 20)};
   }
-  static Texts texts(int i) { return {Given<K::Updates>::texts(i)[0], Given<Tensors>::texts(i + 10)[0], Given<K::Updates>::texts(i + 20)[0]}; }
+  static Texts texts(int i) {
+    return {Given<K::Updates>::texts(i)[0], Given<Tensors>::texts(i + 10)[0], Given<K::Updates>::texts(i + 20)[0]};
+  }
 };
 template <>
 struct Given<std::initializer_list<K::ValuePair>> {
   static std::initializer_list<K::ValuePair> value(int) {
-    static const std::initializer_list<K::ValuePair> pairs{{Given<Tensor>::value(0), 0.5}, {Given<Tensor>::value(1), 1.5}};
+    static const std::initializer_list<K::ValuePair> pairs{{Given<Tensor>::value(0), 0.5},
+                                                           {Given<Tensor>::value(1), 1.5}};
     return pairs;
   }
-  static Texts texts(int) { return {"[[" + Given<Tensor>::texts(0)[0] + ", 0.5], [" + Given<Tensor>::texts(1)[0] + ", 1.5]]"}; }
+  static Texts texts(int) {
+    return {"[[" + Given<Tensor>::texts(0)[0] + ", 0.5], [" + Given<Tensor>::texts(1)[0] + ", 1.5]]"};
+  }
 };
 struct GivenCode {
   static Texts texts(int) { return {"<code>"}; }
@@ -154,12 +165,13 @@ struct Given<Callable<R(A...)>> : GivenCode {
 struct Reach {
   const char* name;
   std::function<void()> call;
-  Texts texts;   // of all arguments
+  Texts texts;  // of all arguments
 };
 template <class R, class... A, std::size_t... I>
 Reach reach_each(const char* name, R (*f)(A...), std::index_sequence<I...>) {
   Texts all;
-  for (const Texts& one : std::initializer_list<Texts>{Given<std::decay_t<A>>::texts(static_cast<int>(I))...}) all.insert(all.end(), one.begin(), one.end());
+  for (const Texts& one : std::initializer_list<Texts>{Given<std::decay_t<A>>::texts(static_cast<int>(I))...})
+    all.insert(all.end(), one.begin(), one.end());
   return {name, [f] { static_cast<void>(f(Given<std::decay_t<A>>::value(static_cast<int>(I))...)); }, all};
 }
 template <class R, class... A>
@@ -170,49 +182,175 @@ Reach reach(const char* name, R (*f)(A...)) {
 
 const std::vector<Reach>& functions() {
   static const std::vector<Reach> list{
-      REACH(get_uid), REACH(reset_uids), REACH(clear_session), REACH(learning_phase), REACH(set_learning_phase), REACH(manual_variable_initialization),
-      REACH(variable), REACH(constant), REACH(placeholder), REACH(zeros), REACH(ones), REACH(eye), REACH(zeros_like),
-      REACH(ones_like), REACH(identity), REACH(arange), REACH(random_uniform_variable), REACH(random_normal_variable),
-      REACH(is_variable), REACH(is_placeholder), REACH(is_tensor), REACH(is_keras_tensor), REACH(mark_keras_tensor), REACH(shape), REACH(size),
-      REACH(int_shape), REACH(get_variable_shape), REACH(ndim), REACH(dtype), REACH(cast), REACH(count_params),
-      REACH(sparse_coo), REACH(sparse_csr), REACH(to_sparse), REACH(is_sparse), REACH(to_dense), REACH(sparse_parts),
-      REACH(update), REACH(update_add), REACH(update_sub), REACH(moving_average_update),
-      REACH(eval), REACH(get_value), REACH(batch_get_value), REACH(set_value),
+      REACH(get_uid),
+      REACH(reset_uids),
+      REACH(clear_session),
+      REACH(learning_phase),
+      REACH(set_learning_phase),
+      REACH(manual_variable_initialization),
+      REACH(variable),
+      REACH(constant),
+      REACH(placeholder),
+      REACH(zeros),
+      REACH(ones),
+      REACH(eye),
+      REACH(zeros_like),
+      REACH(ones_like),
+      REACH(identity),
+      REACH(arange),
+      REACH(random_uniform_variable),
+      REACH(random_normal_variable),
+      REACH(is_variable),
+      REACH(is_placeholder),
+      REACH(is_tensor),
+      REACH(is_keras_tensor),
+      REACH(mark_keras_tensor),
+      REACH(shape),
+      REACH(size),
+      REACH(int_shape),
+      REACH(get_variable_shape),
+      REACH(ndim),
+      REACH(dtype),
+      REACH(cast),
+      REACH(count_params),
+      REACH(sparse_coo),
+      REACH(sparse_csr),
+      REACH(to_sparse),
+      REACH(is_sparse),
+      REACH(to_dense),
+      REACH(sparse_parts),
+      REACH(update),
+      REACH(update_add),
+      REACH(update_sub),
+      REACH(moving_average_update),
+      REACH(eval),
+      REACH(get_value),
+      REACH(batch_get_value),
+      REACH(set_value),
       reach("batch_set_value", static_cast<void (*)(std::initializer_list<K::ValuePair>)>(&K::batch_set_value)),
       // Two lists are pairs to a backend, as Keras has them.
-      {"batch_set_value", [] { K::batch_set_value(Given<Tensors>::value(0), Given<Tensors>::value(1)); },
+      {"batch_set_value",
+       [] { K::batch_set_value(Given<Tensors>::value(0), Given<Tensors>::value(1)); },
        {"[[1000 () int32 cpu, 1002 () int32 cpu], [1001 () int32 cpu, 1003 () int32 cpu]]"}},
-      REACH(dot), REACH(batch_dot), REACH(transpose), REACH(gather),
-      REACH(max), REACH(min), REACH(sum), REACH(prod), REACH(mean), REACH(var), REACH(std), REACH(any), REACH(all),
-      REACH(argmax), REACH(argmin), REACH(logsumexp), REACH(cumsum), REACH(cumprod),
-      REACH(square), REACH(abs), REACH(sqrt), REACH(exp), REACH(log), REACH(round), REACH(sign), REACH(pow), REACH(clip),
-      REACH(maximum), REACH(minimum), REACH(sin), REACH(cos),
-      REACH(equal), REACH(not_equal), REACH(greater), REACH(greater_equal), REACH(less), REACH(less_equal),
-      REACH(normalize_batch_in_training), REACH(batch_normalization), REACH(l2_normalize), REACH(concatenate), REACH(stack), REACH(reshape), REACH(permute_dimensions),
-      REACH(repeat_elements), REACH(repeat), REACH(tile), REACH(flatten), REACH(batch_flatten), REACH(expand_dims),
-      REACH(squeeze), REACH(reverse), REACH(slice), REACH(one_hot),
+      REACH(dot),
+      REACH(batch_dot),
+      REACH(transpose),
+      REACH(gather),
+      REACH(max),
+      REACH(min),
+      REACH(sum),
+      REACH(prod),
+      REACH(mean),
+      REACH(var),
+      REACH(std),
+      REACH(any),
+      REACH(all),
+      REACH(argmax),
+      REACH(argmin),
+      REACH(logsumexp),
+      REACH(cumsum),
+      REACH(cumprod),
+      REACH(square),
+      REACH(abs),
+      REACH(sqrt),
+      REACH(exp),
+      REACH(log),
+      REACH(round),
+      REACH(sign),
+      REACH(pow),
+      REACH(clip),
+      REACH(maximum),
+      REACH(minimum),
+      REACH(sin),
+      REACH(cos),
+      REACH(equal),
+      REACH(not_equal),
+      REACH(greater),
+      REACH(greater_equal),
+      REACH(less),
+      REACH(less_equal),
+      REACH(normalize_batch_in_training),
+      REACH(batch_normalization),
+      REACH(l2_normalize),
+      REACH(concatenate),
+      REACH(stack),
+      REACH(reshape),
+      REACH(permute_dimensions),
+      REACH(repeat_elements),
+      REACH(repeat),
+      REACH(tile),
+      REACH(flatten),
+      REACH(batch_flatten),
+      REACH(expand_dims),
+      REACH(squeeze),
+      REACH(reverse),
+      REACH(slice),
+      REACH(one_hot),
       reach("function", static_cast<Function (*)(const Tensors&, const Tensors&, const K::Updates&)>(&K::function)),
-      reach("function", static_cast<Function (*)(const Tensors&, const Tensors&, const K::FunctionOptions&)>(&K::function)),
-      reach("function", static_cast<Function (*)(kassette::Callable<Tensors(const Tensors&)>, const Tensors&)>(&K::function)),
+      reach("function",
+            static_cast<Function (*)(const Tensors&, const Tensors&, const K::FunctionOptions&)>(&K::function)),
+      reach("function",
+            static_cast<Function (*)(kassette::Callable<Tensors(const Tensors&)>, const Tensors&)>(&K::function)),
       reach("gradients", static_cast<Tensors (*)(const Tensor&, const Tensors&)>(&K::gradients)),
-      reach("gradients", static_cast<Tensors (*)(Tensor&&, const Tensors&)>(&K::gradients)), reach("stop_gradient", static_cast<Tensor (*)(const Tensor&)>(&K::stop_gradient)),
+      reach("gradients", static_cast<Tensors (*)(Tensor&&, const Tensors&)>(&K::gradients)),
+      reach("stop_gradient", static_cast<Tensor (*)(const Tensor&)>(&K::stop_gradient)),
       reach("stop_gradient", static_cast<Tensors (*)(const Tensors&)>(&K::stop_gradient)),
-      REACH(switch_), REACH(in_train_phase), REACH(in_test_phase), REACH(foldl), REACH(foldr), REACH(map_fn),
-      reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&, const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
-      reach("conv1d", &K::conv1d<0>), reach("conv2d", &K::conv2d<0>), reach("conv3d", &K::conv3d<0>), reach("conv2d_transpose", &K::conv2d_transpose<0>), reach("conv3d_transpose", &K::conv3d_transpose<0>), reach("depthwise_conv2d", &K::depthwise_conv2d<0>),
-      reach("separable_conv1d", &K::separable_conv1d<0>), reach("separable_conv2d", &K::separable_conv2d<0>), REACH(pool2d), REACH(pool3d), REACH(local_conv1d), REACH(local_conv2d), REACH(bias_add),
-      REACH(temporal_padding), REACH(spatial_2d_padding), REACH(spatial_3d_padding), REACH(resize_images), REACH(resize_volumes),
-      REACH(relu), REACH(elu), REACH(softmax), REACH(softplus), REACH(softsign), REACH(sigmoid), REACH(hard_sigmoid),
-      REACH(tanh), REACH(categorical_crossentropy), REACH(sparse_categorical_crossentropy), REACH(binary_crossentropy),
-      REACH(ctc_label_dense_to_sparse), REACH(ctc_batch_cost), REACH(ctc_decode),
-      REACH(in_top_k), REACH(dropout), REACH(random_normal), REACH(random_uniform), REACH(random_binomial),
-      REACH(truncated_normal), REACH(set_random_seed), REACH(print_tensor)};
+      REACH(switch_),
+      REACH(in_train_phase),
+      REACH(in_test_phase),
+      REACH(foldl),
+      REACH(foldr),
+      REACH(map_fn),
+      reach("rnn", static_cast<K::RnnResult (*)(K::StepFn, const Tensors&, const Tensors&, bool, const Operand&,
+                                                const Tensors&, bool, const Operand&, bool, bool)>(&K::rnn)),
+      reach("conv1d", &K::conv1d<0>),
+      reach("conv2d", &K::conv2d<0>),
+      reach("conv3d", &K::conv3d<0>),
+      reach("conv2d_transpose", &K::conv2d_transpose<0>),
+      reach("conv3d_transpose", &K::conv3d_transpose<0>),
+      reach("depthwise_conv2d", &K::depthwise_conv2d<0>),
+      reach("separable_conv1d", &K::separable_conv1d<0>),
+      reach("separable_conv2d", &K::separable_conv2d<0>),
+      REACH(pool2d),
+      REACH(pool3d),
+      REACH(local_conv1d),
+      REACH(local_conv2d),
+      REACH(bias_add),
+      REACH(temporal_padding),
+      REACH(spatial_2d_padding),
+      REACH(spatial_3d_padding),
+      REACH(resize_images),
+      REACH(resize_volumes),
+      REACH(relu),
+      REACH(elu),
+      REACH(softmax),
+      REACH(softplus),
+      REACH(softsign),
+      REACH(sigmoid),
+      REACH(hard_sigmoid),
+      REACH(tanh),
+      REACH(categorical_crossentropy),
+      REACH(sparse_categorical_crossentropy),
+      REACH(binary_crossentropy),
+      REACH(ctc_label_dense_to_sparse),
+      REACH(ctc_batch_cost),
+      REACH(ctc_decode),
+      REACH(in_top_k),
+      REACH(dropout),
+      REACH(random_normal),
+      REACH(random_uniform),
+      REACH(random_binomial),
+      REACH(truncated_normal),
+      REACH(set_random_seed),
+      REACH(print_tensor)};
   return list;
 }
 
 /// What no backend overrides (specification 0.4), and what only looks at our own library.
-const std::set<std::string> kOurs{"backend", "reload", "epsilon", "set_epsilon", "floatx", "set_floatx", "cast_to_floatx",
-                                  "image_data_format", "set_image_data_format", "normalize_data_format", "constraint_of"};
+const std::set<std::string> kOurs{
+    "backend",      "reload",         "epsilon",           "set_epsilon",           "floatx",
+    "set_floatx",   "cast_to_floatx", "image_data_format", "set_image_data_format", "normalize_data_format",
+    "constraint_of"};
 
 }  // namespace
 
@@ -222,7 +360,7 @@ TEST_CASE("every K function reaches an external backend, with all its arguments 
     Recorder recorder;
     try {
       f.call();
-    } catch (const TypeError&) {   // nothing is no answer to some
+    } catch (const TypeError&) {  // nothing is no answer to some
     }
     INFO(f.name);
     CHECK(reached == std::vector<std::string>{f.name});
@@ -251,13 +389,15 @@ TEST_CASE("every K function begins with the macro that dispatches", "[engine]") 
 TEST_CASE("operators and indexing reach an external backend", "[engine]") {
   Tensor x = K::constant({1.0, 2.0});
   Recorder recorder;
-  Tensor answers[]{x + 1.0, x - 1.0, x * 1.0, x / 1.0, x % 1.0, floor_divide(x, 1.0), -x, x < 1.0, x <= 1.0, x > 1.0, x >= 1.0,
-                   x & x,   x | x,   ~x,      x[0],    x(0, all), x["::2"]};
+  Tensor answers[]{
+      x + 1.0, x - 1.0, x * 1.0, x / 1.0,   x % 1.0, floor_divide(x, 1.0), -x, x<1.0, x <= 1.0, x> 1.0, x >= 1.0, x & x,
+      x | x,   ~x,      x[0],    x(0, all), x["::2"]};
   for (const Tensor& answer : answers) CHECK_FALSE(answer.defined());
   { auto after = K::control_dependencies(Tensors()); }
-  CHECK(reached == std::vector<std::string>{"add", "subtract", "multiply", "divide", "remainder", "floor_divide", "negative", "less",
-                                            "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not",
-                                            "index", "index", "index", "control_dependencies"});
+  CHECK(reached == std::vector<std::string>{"add", "subtract", "multiply", "divide", "remainder", "floor_divide",
+                                            "negative", "less", "less_equal", "greater", "greater_equal", "logical_and",
+                                            "logical_or", "logical_not", "index", "index", "index",
+                                            "control_dependencies"});
 }
 
 namespace {
@@ -311,16 +451,23 @@ TEST_CASE("a backend gets every argument by its value, in the order of the speci
   const std::string xs = scalar(x), ys = scalar(y), zs = scalar(z);
   REQUIRE(xs != ys);
   // The updates of a function: pairs of a variable and its value, and of feed_dict likewise.
-  CHECK(asked_by([&] { K::function({x}, {y}, {{x, z}, {y, x}}); }) ==
-        "function([" + xs + "], [" + ys + "], [[" + xs + ", " + zs + "], [" + ys + ", " + xs + "]])");
-  CHECK(asked_by([&] { K::function({x}, {y}, {.updates = {{z, y}}, .fetches = {x}, .feed_dict = {{y, z}}}); }) ==
+  CHECK(asked_by([&] {
+          K::function({x}, {y}, {{x, z}, {y, x}});
+        }) == "function([" + xs + "], [" + ys + "], [[" + xs + ", " + zs + "], [" + ys + ", " + xs + "]])");
+  CHECK(asked_by([&] {
+          K::function({x}, {y}, {.updates = {{z, y}}, .fetches = {x}, .feed_dict = {{y, z}}});
+        }) ==
         "function([" + xs + "], [" + ys + "], [[" + zs + ", " + ys + "]], [" + xs + "], [[" + ys + ", " + zs + "]])");
-  CHECK(asked_by([&] { K::function([](const Tensors& in) { return in; }, {x, y}); }) == "function(code, [" + xs + ", " + ys + "])");
+  CHECK(asked_by([&] {
+          K::function([](const Tensors& in) { return in; }, {x, y});
+        }) == "function(code, [" + xs + ", " + ys + "])");
   // Numbers, bools, text, None, axes, shapes, dtypes: as they were given, and their defaults.
   CHECK(asked_by([&] { K::dropout(x, 0.25, {2, 3}, 7); }) == "dropout(" + xs + ", 0.25, [2, 3], 7)");
   CHECK(asked_by([&] { K::sum(x, {0, -1}, true); }) == "sum(" + xs + ", [0, -1], True)");
   CHECK(asked_by([&] { K::sum(x); }) == "sum(" + xs + ", None, False)");
-  CHECK(asked_by([&] { K::random_uniform({2, 3}, -1.5, 4, "float64", 9); }) == "random_uniform([2, 3], -1.5, 4, 'float64', 9)");
+  CHECK(asked_by([&] {
+          K::random_uniform({2, 3}, -1.5, 4, "float64", 9);
+        }) == "random_uniform([2, 3], -1.5, 4, 'float64', 9)");
   CHECK(asked_by([&] { K::reshape(x, {2, -1}); }) == "reshape(" + xs + ", [2, -1])");
   CHECK(asked_by([&] { K::cast(x, "int8"); }) == "cast(" + xs + ", 'int8')");
   CHECK(asked_by([&] { K::clip(x, 1, 2); }) == "clip(" + xs + ", 1, 2)");
@@ -330,15 +477,18 @@ TEST_CASE("a backend gets every argument by its value, in the order of the speci
   CHECK(asked_by([&] { K::gradients(x, {y, z}); }) == "gradients(" + xs + ", [" + ys + ", " + zs + "])");
   CHECK(asked_by([&] { K::switch_(x, y, z); }) == "switch_(" + xs + ", " + ys + ", " + zs + ")");
   CHECK(asked_by([&] { K::in_train_phase(x, y, true); }) == "in_train_phase(" + xs + ", " + ys + ", True)");
-  CHECK(asked_by([&] { K::categorical_crossentropy(x, y, true, 1); }) == "categorical_crossentropy(" + xs + ", " + ys + ", True, 1)");
-  CHECK(asked_by([&] { K::ctc_decode(x, y, false, 9, 2, true); }) == "ctc_decode(" + xs + ", " + ys + ", False, 9, 2, True)");
+  CHECK(asked_by([&] { K::categorical_crossentropy(x, y, true, 1); }) ==
+        "categorical_crossentropy(" + xs + ", " + ys + ", True, 1)");
+  CHECK(asked_by([&] { K::ctc_decode(x, y, false, 9, 2, true); }) ==
+        "ctc_decode(" + xs + ", " + ys + ", False, 9, 2, True)");
   CHECK(asked_by([&] { K::update_add(x, y); }) == "update_add(" + xs + ", " + ys + ")");
   CHECK(asked_by([&] { K::set_value(x, 4); }) == "set_value(" + xs + ", 4)");
   CHECK(asked_by([&] { x - y; }) == "subtract(" + xs + ", " + ys + ")");
   CHECK(asked_by([&] { x / 2; }) == "divide(" + xs + ", 2)");
 }
 
-TEST_CASE("what a backend hands back to our own engine is computed of the same arguments in the same order", "[engine]") {
+TEST_CASE("what a backend hands back to our own engine is computed of the same arguments in the same order",
+          "[engine]") {
   struct Passing {
     Passing() {
       backend.name = "passing";
@@ -349,7 +499,8 @@ TEST_CASE("what a backend hands back to our own engine is computed of the same a
     ~Passing() { use_backend(nullptr); }
     ExternalBackend backend;
   };
-  Tensor x = K::constant({7.5, -2.5, 9}), y = K::constant({2, 4, -5}), z = K::constant({1.5, 0.5, 3}), m = K::constant({{1, 2, 3}, {4, 5, 6}});
+  Tensor x = K::constant({7.5, -2.5, 9}), y = K::constant({2, 4, -5}), z = K::constant({1.5, 0.5, 3}),
+         m = K::constant({{1, 2, 3}, {4, 5, 6}});
   // Every pair of arguments that could be swapped is of different values; expected are the numbers of NumPy.
   const auto check = [](const Tensor& got, const std::vector<double>& wanted) {
     auto v = K::eval(got).to_vector<double>();
@@ -412,7 +563,11 @@ TEST_CASE("answers of several tensors come back from a backend in their order", 
   K::CtcDecoded ctc = K::ctc_decode(K::constant({{{.75, .25}}}), K::constant({1}, int32));
   CHECK(ctc.decoded[0].to_vector<double>()[0] == 0);
   CHECK(ctc.log_prob.to_vector<double>()[0] == Approx(-std::log(.75)).epsilon(1e-5));
-  K::RnnResult r = K::rnn([](const Tensor& in, const Tensors& s) { return K::Step{in * 2, {s[0] + in}}; }, K::constant({{{1}, {2}}}), {K::constant({{10}})});
+  K::RnnResult r = K::rnn(
+      [](const Tensor& in, const Tensors& s) {
+        return K::Step{in * 2, {s[0] + in}};
+      },
+      K::constant({{{1}, {2}}}), {K::constant({{10}})});
   CHECK(r.last_output.to_vector<double>()[0] == 4);
   CHECK(r.outputs.to_vector<double>()[0] == 2);
   CHECK(r.new_states[0].to_vector<double>()[0] == 13);

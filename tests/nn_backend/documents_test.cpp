@@ -26,13 +26,11 @@ struct Settings : kassette::test::SettingsScope {
   ~Settings() { K::clear_session(); }
 };
 
-Tensor Input(const std::vector<int>& shape) {
-  return K::mark_keras_tensor(K::placeholder({K::None, shape.at(0)}));
-}
+Tensor Input(const std::vector<int>& shape) { return K::mark_keras_tensor(K::placeholder({K::None, shape.at(0)})); }
 class Dense {
  public:
   explicit Dense(int units) : units_(units) {
-    std::int64_t uid = K::get_uid("dense") - 1;   // dense, dense_1, dense_2
+    std::int64_t uid = K::get_uid("dense") - 1;  // dense, dense_1, dense_2
     name = uid == 0 ? "dense" : "dense_" + std::to_string(uid);
   }
   Tensor operator()(const Tensor& x) {
@@ -51,9 +49,9 @@ class Dense {
 TEST_CASE("documents: writing new code", "[documents]") {
   Tensor inputs = K::placeholder({2, 4, 5});
   CHECK(shows(K::int_shape(inputs), "(2, 4, 5)"));
-  inputs = K::placeholder({K::None, 4, 5});   // also works
+  inputs = K::placeholder({K::None, 4, 5});  // also works
   CHECK(shows(K::int_shape(inputs), "(None, 4, 5)"));
-  inputs = K::placeholder(K::None, 3);   // also works
+  inputs = K::placeholder(K::None, 3);  // also works
   CHECK(shows(K::int_shape(inputs), "(None, None, None)"));
 
   Tensor val = np_random({3, 4, 5});
@@ -65,8 +63,8 @@ TEST_CASE("documents: writing new code", "[documents]") {
   var = K::ones({3, 4, 5});
   CHECK(K::min(var).item<double>() == 1);
 
-  Tensor b = K::random_uniform_variable({3, 4}, 0, 1);   // Uniform distribution
-  Tensor c = K::random_normal_variable({3, 4}, 0, 1);    // Gaussian distribution
+  Tensor b = K::random_uniform_variable({3, 4}, 0, 1);  // Uniform distribution
+  Tensor c = K::random_normal_variable({3, 4}, 0, 1);   // Gaussian distribution
   Tensor d = K::random_normal_variable({3, 4}, 0, 1);
   Tensor a = b + c * K::abs(d);
   CHECK(shows(K::int_shape(a), "(3, 4)"));
@@ -102,7 +100,7 @@ TEST_CASE("documents: floatx, set_floatx and cast_to_floatx", "[documents]") {
 
 TEST_CASE("documents: image_data_format and set_image_data_format", "[documents]") {
   Settings restore;
-  K::set_image_data_format("channels_first");   // what the page's keras.json says
+  K::set_image_data_format("channels_first");  // what the page's keras.json says
   CHECK(shows(K::image_data_format(), "'channels_first'"));
   K::set_image_data_format("channels_last");
   CHECK(shows(K::image_data_format(), "'channels_last'"));
@@ -138,18 +136,23 @@ TEST_CASE("documents: variable", "[documents]") {
   Tensor val = np_array();
   Tensor kvar = K::variable(val, "float64", "example_var");
   CHECK(shows(K::dtype(kvar), "'float64'"));
-  CHECK(shows(kvar, "array([[ 1.,  2.],\n       [ 3.,  4.]])"));   // print(kvar) is example_var on the page, where it has no value yet
+  CHECK(shows(
+      kvar,
+      "array([[ 1.,  2.],\n       [ 3.,  4.]])"));  // print(kvar) is example_var on the page, where it has no value yet
   CHECK(shows(K::eval(kvar), "array([[ 1.,  2.],\n       [ 3.,  4.]])"));
 }
 
 TEST_CASE("documents: variable with a constraint", "[documents]") {
   // constraint: projection function that is applied to the variable after an optimizer update.
-  auto non_neg = [](const Tensor& w) { return w * K::cast(K::greater_equal(w, 0), K::floatx()); };   // keras.constraints.NonNeg
+  auto non_neg = [](const Tensor& w) {
+    return w * K::cast(K::greater_equal(w, 0), K::floatx());
+  };  // keras.constraints.NonNeg
   Tensor kvar = K::variable({{1, -2}, {-3, 4}}, "float32", "example_var", non_neg);
-  CHECK(shows(K::eval(kvar), "array([[ 1., -2.],\n       [-3.,  4.]], dtype=float32)"));   // not applied to the initial value
+  CHECK(shows(K::eval(kvar),
+              "array([[ 1., -2.],\n       [-3.,  4.]], dtype=float32)"));  // not applied to the initial value
   K::update_sub(kvar, {{3, 0}, {0, 1}});
-  CHECK(shows(K::eval(kvar), "array([[-2., -2.],\n       [-3.,  3.]], dtype=float32)"));   // nor by an update
-  K::update(kvar, kassette::constraint_of(kvar)(kvar));   // what an optimizer does
+  CHECK(shows(K::eval(kvar), "array([[-2., -2.],\n       [-3.,  3.]], dtype=float32)"));  // nor by an update
+  K::update(kvar, kassette::constraint_of(kvar)(kvar));                                   // what an optimizer does
   CHECK(shows(K::eval(kvar), "array([[-0., -0.],\n       [-0.,  3.]], dtype=float32)"));
 }
 
@@ -161,7 +164,8 @@ TEST_CASE("documents: is_sparse and to_dense", "[documents]") {
   Tensor c = K::to_dense(b);
   CHECK(shows(K::is_sparse(c), "False"));
   auto f = K::function({b}, {c});
-  CHECK(shows(f({K::sparse_coo({{0, 1}, {1, 0}}, {2, 3}, {2, 2})})[0], "array([[ 0.,  2.],\n       [ 3.,  0.]], dtype=float32)"));
+  CHECK(shows(f({K::sparse_coo({{0, 1}, {1, 0}}, {2, 3}, {2, 2})})[0],
+              "array([[ 0.,  2.],\n       [ 3.,  0.]], dtype=float32)"));
 }
 
 TEST_CASE("documents: print_tensor", "[documents]") {
@@ -169,9 +173,9 @@ TEST_CASE("documents: print_tensor", "[documents]") {
   kassette::test::PrintsTo caught([&](const char* line) { lines.push_back(line); });
   Tensor x = K::placeholder({2}), without = x;
   x = K::print_tensor(x, "x is: ");
-  CHECK(lines.empty());   // prints when it is evaluated
+  CHECK(lines.empty());  // prints when it is evaluated
   auto f = K::function({without}, {x * 2});
-  CHECK(shows(f({{1, 2}})[0], "array([ 2.,  4.], dtype=float32)"));   // the same tensor, unchanged
+  CHECK(shows(f({{1, 2}})[0], "array([ 2.,  4.], dtype=float32)"));  // the same tensor, unchanged
   CHECK(lines == std::vector<std::string>{"x is:  [1. 2.]"});
   // which should be used in the following code: otherwise the print operation is not taken into account during evaluation
   K::function({without}, {without * 2})({{1, 2}});
@@ -181,7 +185,7 @@ TEST_CASE("documents: print_tensor", "[documents]") {
 TEST_CASE("documents: is_keras_tensor", "[documents]") {
   Settings restore;
   std::vector<long> np_var{1, 2};
-  CHECK_THROWS_AS(K::is_keras_tensor(np_var), kassette::ValueError);   // A numpy array is not a symbolic tensor.
+  CHECK_THROWS_AS(K::is_keras_tensor(np_var), kassette::ValueError);  // A numpy array is not a symbolic tensor.
   Tensor k_var = K::placeholder({1, 1});
   CHECK(shows(K::is_keras_tensor(k_var), "False"));
   Tensor keras_var = K::variable(np_var);
@@ -193,7 +197,7 @@ TEST_CASE("documents: is_keras_tensor", "[documents]") {
   CHECK(shows(K::is_keras_tensor(keras_input), "True"));
   Tensor keras_layer_output = Dense(10)(keras_input);
   CHECK(shows(K::is_keras_tensor(keras_layer_output), "True"));
-  CHECK(shows(K::is_keras_tensor(keras_layer_output + 1), "False"));   // no layer made it
+  CHECK(shows(K::is_keras_tensor(keras_layer_output + 1), "False"));  // no layer made it
   CHECK(shows(K::is_placeholder(keras_input), "True"));
   auto f = K::function({keras_input}, {keras_layer_output});
   CHECK(shows(f({K::ones({3, 10})})[0].shape(), "(3, 10)"));
@@ -201,7 +205,7 @@ TEST_CASE("documents: is_keras_tensor", "[documents]") {
 
 TEST_CASE("documents: placeholder", "[documents]") {
   Tensor input_ph = K::placeholder({2, 4, 5});
-  CHECK(shows(input_ph.shape(), "(2, 4, 5)"));   // _keras_shape
+  CHECK(shows(input_ph.shape(), "(2, 4, 5)"));  // _keras_shape
   CHECK(shows(input_ph, "<tf.Tensor 'Placeholder_4:0' shape=(2, 4, 5) dtype=float32>"));
 }
 
@@ -225,7 +229,7 @@ TEST_CASE("documents: dtype", "[documents]") {
   CHECK(shows(K::dtype(K::placeholder({2, 4, 5}, K::None, "float32")), "'float32'"));
   CHECK(shows(K::dtype(K::placeholder({2, 4, 5}, K::None, "float64")), "'float64'"));
   Tensor kvar = K::variable(np_array());
-  CHECK(shows(K::dtype(kvar), "'float32'"));   // the page: 'float32_ref', of reference variables (specification 2.22.4)
+  CHECK(shows(K::dtype(kvar), "'float32'"));  // the page: 'float32_ref', of reference variables (specification 2.22.4)
   kvar = K::variable(np_array(), "float32");
   CHECK(shows(K::dtype(kvar), "'float32'"));
 }
@@ -237,13 +241,16 @@ TEST_CASE("documents: eval", "[documents]") {
 
 TEST_CASE("documents: zeros, ones and eye", "[documents]") {
   Tensor kvar = K::zeros({3, 4});
-  CHECK(shows(K::eval(kvar),
-              "array([[ 0.,  0.,  0.,  0.],\n       [ 0.,  0.,  0.,  0.],\n       [ 0.,  0.,  0.,  0.]], dtype=float32)"));
+  CHECK(shows(
+      K::eval(kvar),
+      "array([[ 0.,  0.,  0.,  0.],\n       [ 0.,  0.,  0.,  0.],\n       [ 0.,  0.,  0.,  0.]], dtype=float32)"));
   kvar = K::ones({3, 4});
-  CHECK(shows(K::eval(kvar),
-              "array([[ 1.,  1.,  1.,  1.],\n       [ 1.,  1.,  1.,  1.],\n       [ 1.,  1.,  1.,  1.]], dtype=float32)"));
+  CHECK(shows(
+      K::eval(kvar),
+      "array([[ 1.,  1.,  1.,  1.],\n       [ 1.,  1.,  1.,  1.],\n       [ 1.,  1.,  1.,  1.]], dtype=float32)"));
   kvar = K::eye(3);
-  CHECK(shows(K::eval(kvar), "array([[ 1.,  0.,  0.],\n       [ 0.,  1.,  0.],\n       [ 0.,  0.,  1.]], dtype=float32)"));
+  CHECK(shows(K::eval(kvar),
+              "array([[ 1.,  0.,  0.],\n       [ 0.,  1.,  0.],\n       [ 0.,  0.,  1.]], dtype=float32)"));
   CHECK(shows(K::eval(K::eye({2, 3})), "array([[1., 0., 0.],\n[0., 1., 0.]], dtype=float32)"));
 }
 
@@ -313,7 +320,8 @@ TEST_CASE("documents: batch_dot", "[documents]") {
   for (int i = 0; i < 2; ++i) inner_products.push_back(K::dot(x[i], y[i]));
   CHECK(shows(K::stack(inner_products), "array([17., 53.], dtype=float32)"));
   // Shape inference
-  CHECK(shows(K::int_shape(K::batch_dot(K::placeholder({100, 20}), K::placeholder({100, 30, 20}), {1, 2})), "(100, 30)"));
+  CHECK(
+      shows(K::int_shape(K::batch_dot(K::placeholder({100, 20}), K::placeholder({100, 30, 20}), {1, 2})), "(100, 30)"));
   Tensor x_batch = K::ones({32, 20, 1});
   Tensor y_batch = K::ones({32, 30, 20});
   Tensor xy_batch_dot = K::batch_dot(x_batch, y_batch, {1, 2});
@@ -334,7 +342,8 @@ TEST_CASE("documents: transpose", "[documents]") {
 TEST_CASE("documents: a slice is what NumPy's slice is", "[documents]") {
   // new_x = x[start[0]: start[0] + size[0], ..., start[-1]: start[-1] + size[-1]]
   Tensor x = K::reshape(K::arange(24), {2, 3, 4});
-  Tensor new_x = K::slice(x, {0, 1, 2}, {2, 2, 1}), by_index = x(kassette::slice(0, 2), kassette::slice(1, 3), kassette::slice(2, 3));
+  Tensor new_x = K::slice(x, {0, 1, 2}, {2, 2, 1}),
+         by_index = x(kassette::slice(0, 2), kassette::slice(1, 3), kassette::slice(2, 3));
   CHECK(K::all(K::equal(new_x, by_index)).item<bool>());
   CHECK(shows(new_x.shape(), "(2, 2, 1)"));
 }
@@ -342,9 +351,10 @@ TEST_CASE("documents: a slice is what NumPy's slice is", "[documents]") {
 TEST_CASE("documents: what the prose says of shapes", "[documents]") {
   Tensor x = K::placeholder({3, 4, 5});
   CHECK(shows(K::int_shape(K::repeat_elements(x, 2, 1)), "(3, 8, 5)"));           // (s1, s2 * rep, s3)
-  CHECK(shows(K::int_shape(K::repeat(K::placeholder({7, 4}), 2)), "(7, 2, 4)"));   // (samples, n, dim)
+  CHECK(shows(K::int_shape(K::repeat(K::placeholder({7, 4}), 2)), "(7, 2, 4)"));  // (samples, n, dim)
   CHECK(shows(K::int_shape(K::dot(K::placeholder({2, 3}), K::placeholder({4, 3, 5}))), "(2, 4, 5)"));
-  CHECK(shows(K::int_shape(K::one_hot(K::placeholder({7, 2}, K::None, "int32"), 5)), "(7, 2, 5)"));   // (batch_size, dim1, ..., num_classes)
+  CHECK(shows(K::int_shape(K::one_hot(K::placeholder({7, 2}, K::None, "int32"), 5)),
+              "(7, 2, 5)"));  // (batch_size, dim1, ..., num_classes)
   CHECK(shows(K::int_shape(K::batch_flatten(x)), "(3, 20)"));
   CHECK(shows(K::int_shape(K::sum(x, 1)), "(3, 5)"));
   CHECK(shows(K::int_shape(K::sum(x, 1, true)), "(3, 1, 5)"));

@@ -50,7 +50,11 @@ TEST_CASE("a tie of maximum, minimum and clip belongs to the first operand", "[e
 
 TEST_CASE("sqrt, abs and log at their singular points", "[elementwise][gradients]") {
   CHECK(gradient([](const Tensor& x) { return K::sqrt(x); }, {4, -1, 0, -0.0}) == List{.25, 0, kInf, kInf});
-  CHECK(gradient([](const Tensor& x) { return K::sqrt(x) * K::constant({0.0, 1.0}, "float64"); }, {0, 1}) == List{0, .5});
+  CHECK(gradient(
+            [](const Tensor& x) {
+              return K::sqrt(x) * K::constant({0.0, 1.0}, "float64");
+            },
+            {0, 1}) == List{0, .5});
   CHECK(gradient([](const Tensor& x) { return K::abs(x); }, {-2, 0, 3}) == List{-1, 0, 1});
   CHECK(gradient([](const Tensor& x) { return K::log(x); }, {0, 2}) == List{kInf, .5});
 }
@@ -61,8 +65,16 @@ TEST_CASE("a zero cotangent stays zero beside inf", "[elementwise][gradients]") 
   CHECK(gradient([&](const Tensor& x) { return K::square(x) * off; }, {kInf, 2}) == List{0, 4});
   CHECK(gradient([&](const Tensor& x) { return K::log(x) * off; }, {0, 2}) == List{0, .5});
   CHECK(gradient([&](const Tensor& x) { return (1.0 / x) * off; }, {0, 1}) == List{0, -1});
-  CHECK(gradient([&](const Tensor& x) { return (x / K::constant({0.0, 2.0}, "float64")) * off; }, {1, 1}) == List{0, .5});
-  CHECK(gradient([&](const Tensor& x) { return (x * K::constant({kInf, 2.0}, "float64")) * off; }, {1, 1}) == List{0, 2});
+  CHECK(gradient(
+            [&](const Tensor& x) {
+              return (x / K::constant({0.0, 2.0}, "float64")) * off;
+            },
+            {1, 1}) == List{0, .5});
+  CHECK(gradient(
+            [&](const Tensor& x) {
+              return (x * K::constant({kInf, 2.0}, "float64")) * off;
+            },
+            {1, 1}) == List{0, 2});
   CHECK(gradient([](const Tensor& x) { return where(K::less(x, 700.0), K::exp(x), 1.0); }, {1000, 0}) == List{0, 1});
 }
 
@@ -86,9 +98,11 @@ TEST_CASE("activations at their kinks", "[elementwise][gradients]") {
   CHECK(gradient([](const Tensor& x) { return K::elu(x, .5); }, {0, 1}) == List{.5, 1});
   CHECK(gradient([](const Tensor& x) { return K::elu(x); }, {0, 1, 1000}) == List{1, 1, 1});
   // TensorFlow's curvature: that of the exponential below 0 alone.
-  CHECK(gradient([](const Tensor& x) { return K::gradients(K::elu(x, .5), {x})[0]; }, {-1, 0, 1}) == List{.5 * std::exp(-1.0), 0, 0});
+  CHECK(gradient([](const Tensor& x) { return K::gradients(K::elu(x, .5), {x})[0]; }, {-1, 0, 1}) ==
+        List{.5 * std::exp(-1.0), 0, 0});
   CHECK(gradient([](const Tensor& x) { return K::gradients(K::elu(x), {x})[0]; }, {-0.0, 0, kInf}) == List{0, 0, 0});
-  CHECK(gradient([](const Tensor& x) { return K::hard_sigmoid(x); }, {-2.6, -2.5, 0, 2.5, 2.6}) == List{0, .2, .2, .2, 0});
+  CHECK(gradient([](const Tensor& x) { return K::hard_sigmoid(x); }, {-2.6, -2.5, 0, 2.5, 2.6}) ==
+        List{0, .2, .2, .2, 0});
 }
 
 TEST_CASE("round, comparisons and casts to integers cut the path, sign gives zeros", "[elementwise][gradients]") {
@@ -96,5 +110,6 @@ TEST_CASE("round, comparisons and casts to integers cut the path, sign gives zer
   CHECK_FALSE(has_gradient([](const Tensor& x) { return K::cast(K::greater(x, 1.0), "float64"); }));
   CHECK_FALSE(has_gradient([](const Tensor& x) { return K::cast(K::cast(x, "int32"), "float64"); }));
   CHECK(gradient([](const Tensor& x) { return K::sign(x); }, {-1, 0, kInf}) == List{0, 0, 0});
-  CHECK(gradient([](const Tensor& x) { return K::cast(K::cast(x, "float32"), "float64") * 3.0; }, {1, 2}) == List{3, 3});
+  CHECK(gradient([](const Tensor& x) { return K::cast(K::cast(x, "float32"), "float64") * 3.0; }, {1, 2}) ==
+        List{3, 3});
 }

@@ -28,7 +28,9 @@ Tensor filled(float value, const Shape& shape) {
   return t;
 }
 Tensor floats(const List& v) { return K::constant(v, "float64"); }
-void check_close(const Tensor& x, const List& expected, double tolerance = 1e-12) { test::check_close(values(x), expected, 0, tolerance); }
+void check_close(const Tensor& x, const List& expected, double tolerance = 1e-12) {
+  test::check_close(values(x), expected, 0, tolerance);
+}
 
 const List kReluAt{-4, -2.8, -1, 0, 0.5, 0.8, 1, 5, 7};
 
@@ -53,7 +55,7 @@ TEST_CASE("relu keeps the dtype whatever floatx is, and infinities do not meet 0
   CHECK(K::relu(K::constant({1}, "float16"), .1, 5, .8).dtype() == float16);
   check_close(K::relu(floats({kInf, -kInf}), .1, None, .8), {kInf, -kInf});
   check_close(K::relu(floats({kInf, -kInf}), .1), {kInf, -kInf});
-  check_close(K::relu(floats({-1, 3}), 0, -2), {0, 0});   // a negative ceiling is 0
+  check_close(K::relu(floats({-1, 3}), 0, -2), {0, 0});  // a negative ceiling is 0
   CHECK(values(K::relu(K::constant({-1, 2}, "int32"))) == List{0, 2});
   CHECK(error_of([] { K::relu(K::constant({1}, "int32"), .1); }) ==
         "relu: int32 is not a float dtype; cast it first (K::cast)");
@@ -129,10 +131,8 @@ TEST_CASE("pow follows IEEE, and integers stay integers", "[elementwise]") {
   Tensor i = K::constant({-3, 2}, "int32");
   CHECK(values(K::pow(i, 3)) == List{-27, 8});
   CHECK(K::pow(i, 3).dtype() == int32);
-  CHECK(error_of([&] { K::pow(i, -1); }) ==
-        "pow: a negative integer power; cast the base to a float dtype (K::cast)");
-  CHECK(error_of([&] { K::pow(i, .5); }) ==
-        "pow: 0.5 is not an integer, and int32 is wanted; K::cast converts");
+  CHECK(error_of([&] { K::pow(i, -1); }) == "pow: a negative integer power; cast the base to a float dtype (K::cast)");
+  CHECK(error_of([&] { K::pow(i, .5); }) == "pow: 0.5 is not an integer, and int32 is wanted; K::cast converts");
 }
 
 TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
@@ -144,7 +144,7 @@ TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
   check_close(K::clip(x, floats({0, 0, 0, 0, 3}), 1), {0, 0, .5, 1, 3});
   check_close(K::clip(x, floats({1}), floats({0})), {1, 1, 1, 1, 1});
   CHECK(std::isnan(K::clip(floats({kNan}), 0, 1).item<double>()));
-  CHECK(std::isnan(K::clip(floats({.5}), kNan, 1).item<double>()));   // a bound of NaN too, as in NumPy
+  CHECK(std::isnan(K::clip(floats({.5}), kNan, 1).item<double>()));  // a bound of NaN too, as in NumPy
   CHECK(std::isnan(K::clip(floats({.5}), 0, kNan).item<double>()));
   CHECK(values(K::clip(K::constant({-3, 5, 9}, "int64"), 0, 6)) == List{0, 5, 6});
   CHECK(values(K::clip(K::constant({3}, "int32"), 5, 1)) == List{5});
@@ -152,8 +152,9 @@ TEST_CASE("clip lets the lower of two crossing bounds win", "[elementwise]") {
 }
 
 TEST_CASE("bounds of clip do not broadcast x", "[elementwise]") {
-  CHECK(error_of([] { K::clip(floats({1}), floats({0, 0}), 1); }) ==
-        "clip: a bound of shape (2,) does not broadcast to x of shape (1,)");
+  CHECK(error_of([] {
+          K::clip(floats({1}), floats({0, 0}), 1);
+        }) == "clip: a bound of shape (2,) does not broadcast to x of shape (1,)");
   CHECK(error_of([] { K::clip(K::constant(1.0), K::constant({{0.0}}), None); }) ==
         "clip: a bound of shape (1, 1) does not broadcast to x of shape ()");
   CHECK(error_of([] { K::clip(K::constant({1}, "int32"), .5, 2); }) ==
@@ -164,8 +165,10 @@ TEST_CASE("a bound of clip that only a replay knows does not broadcast x either"
   Tensor x = K::placeholder({None, 3}), bound = K::placeholder({None, None});
   auto f = K::function({x, bound}, {K::clip(x, 0, bound)});
   CHECK(f({K::ones({2, 3}), K::constant({{0.5}})})[0].shape() == Shape{2, 3});
-  CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({2, 3})}), "clip: a bound of shape (2, 3) does not broadcast to x of shape (1, 3)");
-  CHECK_THROWS_WITH(f({K::ones({2, 3}), K::ones({2, 2})}), "clip: a bound of shape (2, 2) does not broadcast to x of shape (2, 3)");
+  CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({2, 3})}),
+                    "clip: a bound of shape (2, 3) does not broadcast to x of shape (1, 3)");
+  CHECK_THROWS_WITH(f({K::ones({2, 3}), K::ones({2, 2})}),
+                    "clip: a bound of shape (2, 2) does not broadcast to x of shape (2, 3)");
 }
 
 TEST_CASE("comparisons of the specification give bool", "[elementwise]") {

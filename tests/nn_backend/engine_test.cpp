@@ -21,12 +21,13 @@ namespace {
 
 // A backend of words: its tensors are strings, and every op writes down what it was asked for.
 int alive = 0;
-const engine::TensorKind kWords{"words",
-                                [](void* handle) {
-                                  --alive;
-                                  delete static_cast<std::string*>(handle);
-                                },
-                                [](const void* handle) { return kassette::Text(*static_cast<const std::string*>(handle)); }};
+const engine::TensorKind kWords{
+    "words",
+    [](void* handle) {
+      --alive;
+      delete static_cast<std::string*>(handle);
+    },
+    [](const void* handle) { return kassette::Text(*static_cast<const std::string*>(handle)); }};
 Tensor word(const std::string& s) {
   ++alive;
   return engine::wrap(new std::string(s), &kWords, {2, 3}, "float32");
@@ -53,19 +54,34 @@ struct Unknown {};
 const engine::Entry kEntries[] = {
     {"placeholder", write_down},
     {"variable", write_down},
-    {"function", [](const engine::Call&) -> engine::Value { return engine::Code{run_words, nullptr, nullptr}; }},
+    {"function",
+     [](const engine::Call&) -> engine::Value {
+       return engine::Code{run_words, nullptr, nullptr};
+     }},
     {"relu", write_down},
     {"sum", write_down},
     {"add", write_down},
     {"index", write_down},
     {"dropout", write_down},
-    {"int_shape", [](const engine::Call&) { return engine::Value::list({2, K::None}); }},
+    {"int_shape",
+     [](const engine::Call&) {
+       return engine::Value::list({2, K::None});
+     }},
     {"ndim", [](const engine::Call&) { return engine::Value(2); }},
     {"dtype", [](const engine::Call&) { return engine::Value("float64"); }},
     {"is_tensor", [](const engine::Call&) { return engine::Value(true); }},
-    {"gradients", [](const engine::Call& call) { return engine::Value::list({call[0], K::None}); }},
-    {"foldl", [](const engine::Call& call) { return call[0]({call[1], 2.5}); }},
-    {"foldr", [](const engine::Call& call) { return call[0]({call[1], call[1]}); }},
+    {"gradients",
+     [](const engine::Call& call) {
+       return engine::Value::list({call[0], K::None});
+     }},
+    {"foldl",
+     [](const engine::Call& call) {
+       return call[0]({call[1], 2.5});
+     }},
+    {"foldr",
+     [](const engine::Call& call) {
+       return call[0]({call[1], call[1]});
+     }},
     {"softmax", [](const engine::Call& call) { return call.native(); }},
     {"exp", [](const engine::Call&) -> engine::Value { return 1.5; }},
     {"log", [](const engine::Call&) -> engine::Value { throw std::runtime_error("it is\nbroken"); }},
@@ -130,7 +146,8 @@ TEST_CASE("functions and callables of a backend are called", "[engine]") {
   Tensor folded = K::foldr([](const Tensor& a, const Tensor&) { return K::relu(a); }, w);
   CHECK(said(folded) == "relu(w, 0, None, 0)");
   CHECK_THROWS_AS(K::foldr([](const Tensor&, const Tensor&) -> Tensor { throw Unknown(); }, w), Unknown);
-  CHECK_THROWS_WITH(K::foldl([](const Tensor& a, const Tensor&) { return a; }, w), "engine: a float where a tensor is expected");
+  CHECK_THROWS_WITH(K::foldl([](const Tensor& a, const Tensor&) { return a; }, w),
+                    "engine: a float where a tensor is expected");
 }
 
 TEST_CASE("inside a call of a backend K functions are our own", "[engine]") {
@@ -176,7 +193,8 @@ TEST_CASE("a backend's tensors are opaque to our own engine, print, and are free
     Tensor w = word("a word"), copy = w;
     CHECK(printed(w) == "a word (2, 3) float32 words");
     CHECK(w.shape() == Shape{2, 3});
-    std::string refused = ": a tensor (2, 3) of the backend 'words' is opaque to the built-in engine; use that backend's get_value or eval";
+    std::string refused =
+        ": a tensor (2, 3) of the backend 'words' is opaque to the built-in engine; use that backend's get_value or eval";
     CHECK_THROWS_WITH(K::square(w), "square" + refused);
     CHECK_THROWS_WITH(w + K::ones({2, 3}), "add" + refused);
     CHECK_THROWS_WITH(K::concatenate({w, w}), "concatenate" + refused);
@@ -197,7 +215,9 @@ TEST_CASE("a backend without its required entries names all of them", "[engine]"
   kassette::test::SettingsScope restore;
   setenv("KERAS_BACKEND", "half", 1);
   CHECK_THROWS_AS(K::reload(), kassette::ValueError);
-  CHECK_THROWS_WITH(K::zeros({2}), "Invalid backend. Missing required entry : placeholder, function (backend half, registered by the program)");
+  CHECK_THROWS_WITH(
+      K::zeros({2}),
+      "Invalid backend. Missing required entry : placeholder, function (backend half, registered by the program)");
   unsetenv("KERAS_BACKEND");
   K::reload();
   CHECK(K::zeros({2}).shape() == Shape{2});
@@ -222,8 +242,11 @@ TEST_CASE("a factory that is broken is one line", "[engine]") {
     return message;
   };
   CHECK(why("throws") == "Unable to import backend : throws: registered by the program: kassette_engine threw: no");
-  CHECK(why("nothing") == "Unable to import backend : nothing: registered by the program: kassette_engine returned nothing");
-  CHECK(why("old") == "Unable to import backend : old: registered by the program is built for version 2 of <kassette/engine.h>, this kassette has 1; build it anew");
+  CHECK(why("nothing") ==
+        "Unable to import backend : nothing: registered by the program: kassette_engine returned nothing");
+  CHECK(
+      why("old") ==
+      "Unable to import backend : old: registered by the program is built for version 2 of <kassette/engine.h>, this kassette has 1; build it anew");
   unsetenv("KERAS_BACKEND");
   K::reload();
   for (std::string name : {"", "tensorflow", "kassette", "kassette.keras", "theano", "cntk"})

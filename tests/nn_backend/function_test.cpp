@@ -40,7 +40,8 @@ TEST_CASE("inputs and outputs may be lists, one tensor, or nothing", "[function]
 }
 
 TEST_CASE("what is fed is cast to the placeholder's dtype: floats are truncated", "[function]") {
-  Tensor n = K::placeholder({K::None}, None, "int32"), b = K::placeholder({}, None, "bool"), x = K::placeholder({2}, None, "float64");
+  Tensor n = K::placeholder({K::None}, None, "int32"), b = K::placeholder({}, None, "bool"),
+         x = K::placeholder({2}, None, "float64");
   auto f = K::function({n, b, x}, {n, b, x});
   Tensors o = f({{1.9, -1.9, 1e12, NAN}, 2, {true, false}});
   CHECK(values(o[0]) == Vec{1, -1, 2147483647, 0});
@@ -53,11 +54,12 @@ TEST_CASE("what is fed is cast to the placeholder's dtype: floats are truncated"
   CHECK(values(o[2]) == Vec{0.5, 1.5});
   o = f({K::constant({3.99}, "float16"), K::constant(NAN), K::constant({1, 2}, "uint8")});
   CHECK(values(o[0]) == Vec{3});
-  CHECK(values(o[1]) == Vec{1});   // NaN is not zero
+  CHECK(values(o[1]) == Vec{1});  // NaN is not zero
 }
 
 TEST_CASE("rank and every known size of what is fed must match", "[function]") {
-  Tensor p = K::placeholder({K::None, 3}, None, None, false, "rows"), any = K::placeholder(), scalar = K::placeholder({});
+  Tensor p = K::placeholder({K::None, 3}, None, None, false, "rows"), any = K::placeholder(),
+         scalar = K::placeholder({});
   auto f = K::function({p}, {K::sum(p)});
   CHECK_THROWS_WITH(f({{1, 2, 3}}), "function: input 0 'rows' is (3,), declared (None, 3)");
   CHECK_THROWS_WITH(f({{{1, 2}}}), "function: input 0 'rows' is (1, 2), declared (None, 3)");
@@ -71,38 +73,49 @@ TEST_CASE("rank and every known size of what is fed must match", "[function]") {
 
 TEST_CASE("a missing feed is a ValueError at the call, None stands for a default", "[function]") {
   Tensor p = K::placeholder({2}), q = K::placeholder({2});
-  CHECK_THROWS_WITH(K::function({p}, {p + q})({{1, 2}}), "function: the placeholder (2,) is not fed; list it among the inputs of a K::function");
-  CHECK_THROWS_WITH(K::function({p}, {p})({None}), "function: input 0 is an empty Tensor, and the placeholder (2,) has no default");
+  CHECK_THROWS_WITH(K::function({p}, {p + q})({{1, 2}}),
+                    "function: the placeholder (2,) is not fed; list it among the inputs of a K::function");
+  CHECK_THROWS_WITH(K::function({p}, {p})({None}),
+                    "function: input 0 is an empty Tensor, and the placeholder (2,) has no default");
   CHECK_THROWS_WITH(K::function({p, q}, {p})({{1, 2}}), "function: 1 value for 2 inputs");
-  CHECK_THROWS_WITH(K::function({p}, {p})({{1, 2}, 3}), "function: 2 values for 1 input; a list is one value in braces of its own, as in f({{1, 2}})");
+  CHECK_THROWS_WITH(K::function({p}, {p})({{1, 2}, 3}),
+                    "function: 2 values for 1 input; a list is one value in braces of its own, as in f({{1, 2}})");
   auto f = K::function({p, K::learning_phase()}, {p * K::cast(K::learning_phase(), "float32")});
-  CHECK(values(f({{1, 2}, None})[0]) == Vec{0, 0});   // test is the default
+  CHECK(values(f({{1, 2}, None})[0]) == Vec{0, 0});  // test is the default
   CHECK(values(f({{1, 2}, 1})[0]) == Vec{1, 2});
   CHECK(values(f({{1, 2}, true})[0]) == Vec{1, 2});
   Tensor v = K::variable({1, 2});
   CHECK(values(K::function({v}, {v * 2})({None})[0]) == Vec{2, 4});
-  CHECK(values(K::function({p, q}, {p})({{1, 2}, {0, 0}})[0]) == Vec{1, 2});   // an input that nobody needs
+  CHECK(values(K::function({p, q}, {p})({{1, 2}, {0, 0}})[0]) == Vec{1, 2});  // an input that nobody needs
 }
 
 TEST_CASE("what function refuses, it refuses in one line", "[function]") {
   Tensor p = K::placeholder({2}), v = K::variable({1, 2});
-  CHECK_THROWS_WITH(K::function({K::constant(1)}, {p}),
-                    "function: input 0 of shape () is a constant; inputs are placeholders or other tensors on the tape");
+  CHECK_THROWS_WITH(
+      K::function({K::constant(1)}, {p}),
+      "function: input 0 of shape () is a constant; inputs are placeholders or other tensors on the tape");
   CHECK_THROWS_WITH(K::function({p, p}, {p}), "function: input 1 of shape (2,) is listed twice");
   CHECK_THROWS_WITH(K::function({Tensor()}, {p}), "function: input 0 is an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_AS(K::function({p}, {Tensor()}), ValueError);
-  CHECK_THROWS_WITH(K::function({p}, {p}, K::FunctionOptions{.fetches = {v, Tensor()}}), "function: a fetch is an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::function({p}, {p}, {{v, Tensor()}}),
-                    "function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something the loss does not depend on?)");
-  CHECK_THROWS_WITH(K::function({p}, {p}, {{K::constant(1), p}}), "function: update 0: the first of the pair is not a variable");
-  CHECK_THROWS_WITH(K::function({p}, {p}, {p * 2}), "function: update 0 of shape (2,) is not an update op; pass {variable, new_value}");
-  CHECK_THROWS_WITH(K::function({p}, {p}, {{v, p}, {v, K::placeholder({3})}}), "function: update 1: the variable is (2,), the value (3,); shapes must be equal");
-  CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2}, None, "int32")}}), "function: update 0: the variable is float32, the value int32");
+  CHECK_THROWS_WITH(K::function({p}, {p}, K::FunctionOptions{.fetches = {v, Tensor()}}),
+                    "function: a fetch is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(
+      K::function({p}, {p}, {{v, Tensor()}}),
+      "function: the value of a pair is an empty Tensor (an uninitialised variable, or a gradient of something the loss does not depend on?)");
+  CHECK_THROWS_WITH(K::function({p}, {p}, {{K::constant(1), p}}),
+                    "function: update 0: the first of the pair is not a variable");
+  CHECK_THROWS_WITH(K::function({p}, {p}, {p * 2}),
+                    "function: update 0 of shape (2,) is not an update op; pass {variable, new_value}");
+  CHECK_THROWS_WITH(K::function({p}, {p}, {{v, p}, {v, K::placeholder({3})}}),
+                    "function: update 1: the variable is (2,), the value (3,); shapes must be equal");
+  CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2}, None, "int32")}}),
+                    "function: update 0: the variable is float32, the value int32");
   CHECK_THROWS_WITH(K::function({p}, {p}, {{v, K::placeholder({2, 2}, None, None, true)}}),
                     "function: update 0: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
-  CHECK_THROWS_WITH(K::function({p}, {p}, {v}),
-                    "function: update 0 already ran when it was made; pass {variable, new_value}, or make it inside K::symbolic "
-                    "or from something that depends on a placeholder");
+  CHECK_THROWS_WITH(
+      K::function({p}, {p}, {v}),
+      "function: update 0 already ran when it was made; pass {variable, new_value}, or make it inside K::symbolic "
+      "or from something that depends on a placeholder");
 }
 
 TEST_CASE("updates read the values at entry; increments add up and the last pair wins", "[function]") {
@@ -154,7 +167,8 @@ TEST_CASE("feed_dict stands for placeholders that are no inputs, a variable in i
   CHECK(number(y) == 4);
   auto fixed = K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{b, K::constant(2, "int32")}}});
   CHECK(number(fixed({1})[0]) == 3);
-  CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{b, {1, 2}}}}), "function: feed_dict gives (2,), declared ()");
+  CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{b, {1, 2}}}}),
+                    "function: feed_dict gives (2,), declared ()");
   CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{b, K::variable(1, "int32")}}}),
                     "function: feed_dict gives a variable of int32, declared float32");
   CHECK_THROWS_WITH(K::function({a}, {a + b}, K::FunctionOptions{.feed_dict = {{K::constant(1), 1}}}),
@@ -171,7 +185,8 @@ TEST_CASE("a symbolic argument connects a function to the tape", "[function]") {
   CHECK(values(K::function({q}, {y})({{1, 2}})[0]) == Vec{10, 40});
   CHECK(values(K::function({q}, {K::gradients(K::sum(y), {v})[0]})({{1, 2}})[0]) == Vec{10, 20});
   auto g = K::function({p}, {p}, {{v, p}});
-  CHECK_THROWS_WITH(g({q}), "function: a symbolic argument connects the function to the tape, but it has updates; feed values");
+  CHECK_THROWS_WITH(g({q}),
+                    "function: a symbolic argument connects the function to the tape, but it has updates; feed values");
 }
 
 TEST_CASE("a function prints how many inputs and outputs it has; an empty one cannot be called", "[function]") {
@@ -202,7 +217,7 @@ TEST_CASE("a loss that is no scalar stands for the sum of its elements", "[gradi
   CHECK(values(g[0]) == Vec{4, 8, 12});
   CHECK(values(g[1]) == Vec{14});
   CHECK(g[1].shape() == Shape{});
-  CHECK(K::gradients(x * x, x).size() == 1);   // one tensor in place of the list: still a list
+  CHECK(K::gradients(x * x, x).size() == 1);  // one tensor in place of the list: still a list
   CHECK(values(K::gradients(x, {x})[0]) == Vec{1, 1, 1});
 }
 
@@ -214,8 +229,9 @@ TEST_CASE("entries that the loss does not reach are None, each in its place", "[
   CHECK(values(g[1]) == Vec{1, 2});
   CHECK_FALSE(g[2].defined());
   // Section 3: these cut the path.
-  for (const Tensor& loss : {K::round(x), K::cast(K::argmax(x), "float32"), K::cast(K::greater(x, y), "float32"), K::cast(K::shape(x), "float32"),
-                             K::cast(K::size(x), "float32"), K::zeros_like(x), K::ones_like(x), K::cast(K::cast(x, "int32"), "float32")})
+  for (const Tensor& loss : {K::round(x), K::cast(K::argmax(x), "float32"), K::cast(K::greater(x, y), "float32"),
+                             K::cast(K::shape(x), "float32"), K::cast(K::size(x), "float32"), K::zeros_like(x),
+                             K::ones_like(x), K::cast(K::cast(x, "int32"), "float32")})
     CHECK_FALSE(K::gradients(K::sum(loss), {x})[0].defined());
   CHECK(values(K::gradients(K::sum(K::sign(x)), {x})[0]) == Vec{0, 0});
 }
@@ -231,8 +247,9 @@ TEST_CASE("a cast between floats passes the gradient on in the dtype of its inpu
 
 TEST_CASE("gradients refuses constants and empty tensors", "[gradients]") {
   Tensor x = K::variable({1, 2});
-  CHECK_THROWS_WITH(K::gradients(x * x, {K::constant({1, 2})}),
-                    "gradients: variable 0 of shape (2,) was not recorded (it is a constant); make it a K::variable or a K::placeholder");
+  CHECK_THROWS_WITH(
+      K::gradients(x * x, {K::constant({1, 2})}),
+      "gradients: variable 0 of shape (2,) was not recorded (it is a constant); make it a K::variable or a K::placeholder");
   CHECK_THROWS_AS(K::gradients(Tensor(), {x}), ValueError);
   CHECK_THROWS_AS(K::gradients(x, {Tensor()}), ValueError);
   CHECK(K::gradients(x, {}).empty());
@@ -266,7 +283,7 @@ TEST_CASE("in_train_phase and in_test_phase take a host phase and any shapes, an
   CHECK(test_runs == 2);
   CHECK(K::in_train_phase(x, alt, 0).shape() == Shape{2, 2});
   CHECK(K::in_test_phase(x, alt, false).shape() == Shape{3, 3});
-  CHECK(values(K::in_test_phase(x, x * 2)) == values(x));   // unset is test
+  CHECK(values(K::in_test_phase(x, x * 2)) == values(x));  // unset is test
   Tensor phase = K::learning_phase(), y = K::in_test_phase(K::constant({1, 2}), K::constant({3, 4}), phase);
   auto f = K::function({phase}, {y});
   CHECK(values(f({0})[0]) == Vec{1, 2});

@@ -29,7 +29,8 @@ Tensor converted(const Tensor& x, DType dtype) {
 }
 bool same(const Tensor& a, const Tensor& b) {
   const Body &x = Access::body(a), &y = Access::body(b);
-  return x.dtype == y.dtype && x.bytes() == y.bytes() && std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.bytes())) == 0;
+  return x.dtype == y.dtype && x.bytes() == y.bytes() &&
+         std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.bytes())) == 0;
 }
 
 /// Numbers between -1 and 1 of many sizes, subnormal float16 among them.
@@ -62,23 +63,37 @@ const Row kRows[] = {
        Tensor y = K::normalize_batch_in_training(x, K::None, K::None, {0, 2, 3}).normalized;
        return Tensors{K::eval(y), K::eval(K::gradients(K::sum(y * in[1]), {x})[0])};
      }},
-    {"sum", [](const Tensors& in) { return Tensors{K::sum(in[0], 1), K::sum(in[0])}; }},
+    {"sum",
+     [](const Tensors& in) {
+       return Tensors{K::sum(in[0], 1), K::sum(in[0])};
+     }},
     {"max", [](const Tensors& in) { return Tensors{K::max(in[0], -1)}; }},
-    {"var", [](const Tensors& in) { return Tensors{K::var(in[0], {1, 2})}; }},
+    {"var",
+     [](const Tensors& in) {
+       return Tensors{K::var(in[0], {1, 2})};
+     }},
     {"argmax", [](const Tensors& in) { return Tensors{K::argmax(in[0], -1)}; }},
     {"any", [](const Tensors& in) { return Tensors{K::any(in[0], -1)}; }},
-    {"cumsum", [](const Tensors& in) { return Tensors{K::cumsum(in[0], -1), K::cumsum(in[0], 1)}; }},
+    {"cumsum",
+     [](const Tensors& in) {
+       return Tensors{K::cumsum(in[0], -1), K::cumsum(in[0], 1)};
+     }},
     {"cumprod", [](const Tensors& in) { return Tensors{K::cumprod(in[0], 1)}; }},
     {"softmax", [](const Tensors& in) { return Tensors{K::softmax(in[0])}; }},
     {"logsumexp", [](const Tensors& in) { return Tensors{K::logsumexp(in[0], -1)}; }},
-    {"categorical_crossentropy", [](const Tensors& in) { return Tensors{K::categorical_crossentropy(in[0], in[1], /*from_logits=*/true)}; }},
-    {"dot", [](const Tensors& in) { return Tensors{K::dot(K::reshape(in[0], {-1, 41}), K::reshape(in[1], {41, -1}))}; }},
+    {"categorical_crossentropy",
+     [](const Tensors& in) { return Tensors{K::categorical_crossentropy(in[0], in[1], /*from_logits=*/true)}; }},
+    {"dot",
+     [](const Tensors& in) {
+       return Tensors{K::dot(K::reshape(in[0], {-1, 41}), K::reshape(in[1], {41, -1}))};
+     }},
 };
 
 }  // namespace
 
-TEST_CASE("what is computed of float16 and bfloat16 is the float32 result rounded once, on every level and number of threads",
-          "[cast][normalization][reduce][softmax]") {
+TEST_CASE(
+    "what is computed of float16 and bfloat16 is the float32 result rounded once, on every level and number of threads",
+    "[cast][normalization][reduce][softmax]") {
   for (DType dtype : {float16, bfloat16}) {
     const Tensors in{numbers({9, 13, 41, 23}, dtype, 1), numbers({9, 13, 41, 23}, dtype, 2), numbers({23}, dtype, 3)};
     const Tensors wide{converted(in[0], float32), converted(in[1], float32), converted(in[2], float32)};

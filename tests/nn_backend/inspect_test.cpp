@@ -49,11 +49,13 @@ class PseudoTerminal {
   /// Whether the machine has one: a bare chroot does not.
   static bool there_is() {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
-    const bool good = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 && ptsname(master) && access(ptsname(master), R_OK | W_OK) == 0;
+    const bool good = master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 && ptsname(master) &&
+                      access(ptsname(master), R_OK | W_OK) == 0;
     if (master >= 0) close(master);
     return good;
   }
-  explicit PseudoTerminal(int descriptor) : descriptor_(descriptor), was_(dup(descriptor)), master_(posix_openpt(O_RDWR | O_NOCTTY)) {
+  explicit PseudoTerminal(int descriptor)
+      : descriptor_(descriptor), was_(dup(descriptor)), master_(posix_openpt(O_RDWR | O_NOCTTY)) {
     grantpt(master_);
     unlockpt(master_);
     int slave = open(ptsname(master_), O_RDWR | O_NOCTTY);
@@ -115,11 +117,13 @@ TEST_CASE("describe counts what is not finite and looks at the rest", "[inspect]
 }
 
 TEST_CASE("describe of scalars, empty, bool and symbolic tensors", "[inspect]") {
-  CHECK(shown(describe(K::constant(5))) == "() float32 cpu, 1 element, 4 bytes\nmin 5.0  max 5.0  mean 5  std 0\nzeros 0  NaN 0  inf 0");
+  CHECK(shown(describe(K::constant(5))) ==
+        "() float32 cpu, 1 element, 4 bytes\nmin 5.0  max 5.0  mean 5  std 0\nzeros 0  NaN 0  inf 0");
   CHECK(shown(describe(K::zeros({0, 3}))) == "(0, 3) float32 cpu, 0 elements, 0 bytes");
   Environment ascii("TERM", "dumb");
-  CHECK(shown(describe(K::constant({1, 0, 1, 1}, "bool"))) ==
-        "(4,) bool cpu, 4 elements, 4 bytes\nmin False  max True  mean 0.75  std 0.433013\nzeros 1\n0 |-                                      @| 1");
+  CHECK(
+      shown(describe(K::constant({1, 0, 1, 1}, "bool"))) ==
+      "(4,) bool cpu, 4 elements, 4 bytes\nmin False  max True  mean 0.75  std 0.433013\nzeros 1\n0 |-                                      @| 1");
   CHECK(shown(describe(K::placeholder({None, 3}))) == "(None, 3) float32 cpu, symbolic: no elements yet");
   CHECK(shown(describe(K::variable({1, 2}))).find("(2,) float32 cpu, 2 elements") == 0);
   CHECK_THROWS_WITH(describe(Tensor()), "describe: an empty Tensor (an uninitialised variable?)");
@@ -143,7 +147,9 @@ TEST_CASE("describe keeps the extremes of integers and of float64", "[inspect]")
   CHECK(large.bins[0] == 2);
   CHECK(large.bins[Description::kBins - 1] == 2);
   double least = std::numeric_limits<double>::denorm_min();
-  CHECK(describe(K::constant({least, 0.0}, "float64")).bins[Description::kBins - 1] + describe(K::constant({least, 0.0}, "float64")).bins[0] == 2);
+  CHECK(describe(K::constant({least, 0.0}, "float64")).bins[Description::kBins - 1] +
+            describe(K::constant({least, 0.0}, "float64")).bins[0] ==
+        2);
 }
 
 TEST_CASE("describe does not depend on the number of threads and is exact for many elements", "[inspect]") {
@@ -158,7 +164,7 @@ TEST_CASE("describe does not depend on the number of threads and is exact for ma
   CHECK(one.mean == 49999.5);
   CHECK(one.std == Approx(std::sqrt((1e10 - 1) / 12)).epsilon(1e-13));
   for (std::int64_t n : one.bins) CHECK(n == 100000 / Description::kBins);
-  Tensor far = K::constant(1e9, "float64") + K::cast(x, "float64");   // squares of the values themselves would cancel
+  Tensor far = K::constant(1e9, "float64") + K::cast(x, "float64");  // squares of the values themselves would cancel
   CHECK(describe(far).std == Approx(one.std).epsilon(1e-12));
 }
 
@@ -188,7 +194,9 @@ TEST_CASE("describe is what its elements say, one after the other, at every leve
       for (double x : v) {
         if (!std::isfinite(x)) continue;
         squares += (x - sum / static_cast<double>(finite)) * (x - sum / static_cast<double>(finite));
-        ++bins[high > low ? std::min(static_cast<int>((x - low) * (Description::kBins / (high - low))), Description::kBins - 1) : Description::kBins / 2];
+        ++bins[high > low
+                   ? std::min(static_cast<int>((x - low) * (Description::kBins / (high - low))), Description::kBins - 1)
+                   : Description::kBins / 2];
       }
       Tensor t = K::cast(K::constant(v, "float64"), dtype);
       test::at_every_level([&](Level) {
@@ -198,7 +206,8 @@ TEST_CASE("describe is what its elements say, one after the other, at every leve
         CHECK(d.mean == Approx(sum / static_cast<double>(finite)).margin(1e-12));
         CHECK(d.std == Approx(std::sqrt(squares / static_cast<double>(finite))).margin(1e-12));
         CHECK(std::equal(bins, bins + Description::kBins, d.bins));
-        if (dtype == int64) CHECK((d.int_min == static_cast<std::int64_t>(low) && d.int_max == static_cast<std::int64_t>(high)));
+        if (dtype == int64)
+          CHECK((d.int_min == static_cast<std::int64_t>(low) && d.int_max == static_cast<std::int64_t>(high)));
       });
     }
 }
@@ -239,7 +248,8 @@ TEST_CASE("pictures of nothing, of one number and of what is not finite", "[insp
 }
 
 TEST_CASE("a histogram's bars are as tall as their counts", "[inspect]") {
-  CHECK(shown(hist({1, 1, 1, 1, 2, 2, 3, 4}, {.title = "counts", .width = 10, .height = 2, .style = Style::ascii, .bins = 4})) ==
+  CHECK(shown(hist({1, 1, 1, 1, 2, 2, 3, 4},
+                   {.title = "counts", .width = 10, .height = 2, .style = Style::ascii, .bins = 4})) ==
         "counts\n"
         "4|##\n"
         "0|####::::\n"
@@ -253,7 +263,8 @@ TEST_CASE("an image is shaded from its least to its largest element", "[inspect]
   CHECK(shown(imshow({{0, 1}, {1, 0}}, {.style = Style::color})) ==
         "\x1b[38;2;0;0;0m\x1b[48;2;255;255;255m▀\x1b[38;2;255;255;255m\x1b[48;2;0;0;0m▀\x1b[0m");
   // Larger than the frame: averaged.
-  CHECK(shown(imshow(K::concatenate({K::zeros({100, 100}), K::ones({100, 100})}, 1), {.width = 4, .height = 4, .style = Style::ascii})) == "  @@");
+  CHECK(shown(imshow(K::concatenate({K::zeros({100, 100}), K::ones({100, 100})}, 1),
+                     {.width = 4, .height = 4, .style = Style::ascii})) == "  @@");
 }
 
 TEST_CASE("colours and braille are there where they are asked for", "[inspect]") {
@@ -267,9 +278,10 @@ TEST_CASE("colours and braille are there where they are asked for", "[inspect]")
 }
 
 TEST_CASE("the terminal decides where nothing is asked for", "[inspect]") {
-  Environment term("TERM", "xterm-256color"), locale("LC_ALL", "C.UTF-8"), color("NO_COLOR", ""), columns("COLUMNS", "");
+  Environment term("TERM", "xterm-256color"), locale("LC_ALL", "C.UTF-8"), color("NO_COLOR", ""),
+      columns("COLUMNS", "");
   {
-    Terminal t = terminal(-1);   // no terminal at all
+    Terminal t = terminal(-1);  // no terminal at all
     CHECK_FALSE(t.tty);
     CHECK_FALSE(t.color);
     CHECK(t.width == 80);
@@ -320,7 +332,8 @@ TEST_CASE("x and y of a plot are whatever makes a tensor", "[inspect]") {
 }
 
 TEST_CASE("titles keep no control characters", "[inspect]") {
-  CHECK(shown(plot({0, 1}, {.title = "a\x1b[2Jb\nc", .width = 12, .height = 2, .style = Style::ascii})).find("a [2Jb c\n") == 0);
+  CHECK(shown(plot({0, 1}, {.title = "a\x1b[2Jb\nc", .width = 12, .height = 2, .style = Style::ascii}))
+            .find("a [2Jb c\n") == 0);
 }
 
 TEST_CASE("a picture keeps what it was made of", "[inspect]") {
@@ -343,18 +356,20 @@ TEST_CASE("pictures are saved as PNG", "[inspect]") {
   plot({0, 1, 4, 9}, {.title = "squares"}).save(path);
   image = load_png(path);
   CHECK(image.shape() == Shape{400, 640, 3});
-  Tensor blue = K::sum(K::cast(K::equal(K::constant(image, "int32"), K::constant({0, 114, 178}, "int32")), "int32"), -1);
+  Tensor blue =
+      K::sum(K::cast(K::equal(K::constant(image, "int32"), K::constant({0, 114, 178}, "int32")), "int32"), -1);
   CHECK(K::sum(K::cast(K::equal(blue, K::constant(3, "int32")), "int32")).item<int>() > 500);
   hist({1, 2, 2, 3}, {.bins = 3}).save(path);
   CHECK(load_png(path).shape() == Shape{400, 640, 3});
-  Tensor colors = imshow(K::constant({{{1.0, 0.5, 0.0, 0.5}}})).pixels();   // half seen through
+  Tensor colors = imshow(K::constant({{{1.0, 0.5, 0.0, 0.5}}})).pixels();  // half seen through
   CHECK(std::vector<int>(colors.to_vector<int>()) == std::vector<int>{255, 191, 128});
   CHECK_THROWS_WITH(Picture().save(path), "Picture: an empty picture");
 }
 
 TEST_CASE("pictures refuse what they cannot show", "[inspect]") {
   CHECK_THROWS_WITH(plot(K::zeros({2, 2, 2})), "plot: (2, 2, 2); it takes (n,), or (n, k) for k lines");
-  CHECK_THROWS_WITH(plot({1, 2, 3}, K::constant({1.0, 2.0})), "plot: x (3,) and y (2,): x has one element for each of y's first axis");
+  CHECK_THROWS_WITH(plot({1, 2, 3}, K::constant({1.0, 2.0})),
+                    "plot: x (3,) and y (2,): x has one element for each of y's first axis");
   CHECK_THROWS_WITH(imshow(K::zeros({2})), "imshow: (2,); it takes (h, w), (h, w, 1), (h, w, 3) or (h, w, 4)");
   CHECK_THROWS_WITH(hist({1}, {.bins = -1}), "hist: -1 bins; 1 to 1000");
   CHECK_THROWS_WITH(plot({1}, {.width = -1}), "plot: a picture of -1 x 0 characters");
@@ -374,10 +389,17 @@ TEST_CASE("pictures and describe take tensors on a CUDA device", "[inspect][devi
 
 TEST_CASE("timeit tells how long a call takes", "[inspect]") {
   const auto two_ms = [] {
-    for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(2);) {}
+    for (const auto begin = std::chrono::steady_clock::now();
+         std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(2);) {
+    }
   };
   int calls = 0;
-  Timing t = timeit([&] { ++calls; two_ms(); }, {.runs = 5, .loops = 2});
+  Timing t = timeit(
+      [&] {
+        ++calls;
+        two_ms();
+      },
+      {.runs = 5, .loops = 2});
   CHECK(t.runs == 5);
   CHECK(t.loops == 2);
   CHECK(calls == 11);
@@ -387,8 +409,9 @@ TEST_CASE("timeit tells how long a call takes", "[inspect]") {
   CHECK(timeit(two_ms, {.runs = 1}).loops <= 5);
   Timing fast = timeit([] { return K::constant(1) + 1; }, {.seconds = 0.02});
   CHECK(fast.runs >= 5);
-  for (int tries = 0; fast.loops < 100 && tries < 20; ++tries) fast = timeit([] { return K::constant(1) + 1; }, {.runs = 1});
-  CHECK(fast.loops >= 100);   // a busy machine may pause in some of the tries
+  for (int tries = 0; fast.loops < 100 && tries < 20; ++tries)
+    fast = timeit([] { return K::constant(1) + 1; }, {.runs = 1});
+  CHECK(fast.loops >= 100);  // a busy machine may pause in some of the tries
   Tensors kept;
   Tensor v = K::variable({1, 2});
   Timing grows = timeit([&] { kept.push_back(v * 2); }, {.runs = 2, .loops = 10});
@@ -429,14 +452,15 @@ TEST_CASE("the line of a progress bar fits the terminal", "[inspect]") {
   CHECK(progress_text("a", 0, 10, 0, 20, false) == "a   0%  0/10, 0/s, 0:00");
   CHECK(progress_text("", 7, -1, 70, 80, true) == "7, 10 s each, 1:10");
   CHECK(progress_text("", 0, 0, 0, 80, false).find("100% [") == 0);
-  for (int width : {10, 30, 50, 200}) CHECK(progress_text("x", 3, 9, 1, width, false).size() <= static_cast<std::size_t>(std::max(width, 40)) + 45);
+  for (int width : {10, 30, 50, 200})
+    CHECK(progress_text("x", 3, 9, 1, width, false).size() <= static_cast<std::size_t>(std::max(width, 40)) + 45);
 }
 
 TEST_CASE("memory tells what the process holds", "[inspect]") {
   Tensor held = K::zeros({1 << 20});
   MemoryReport m = memory();
   CHECK(m.host.live >= 4 << 20);
-  if (std::ifstream("/proc/self/statm")) CHECK(m.resident > 0);   // a bare chroot has none
+  if (std::ifstream("/proc/self/statm")) CHECK(m.resident > 0);  // a bare chroot has none
   CHECK(shown(m).find("cpu: ") == 0);
   CHECK(shown(m).find("\ntape: ") != std::string::npos);
 }

@@ -25,20 +25,22 @@ TEST_CASE("numbers are read as another dtype by the rules of cast", "[introspect
 
 TEST_CASE("cast truncates, saturates and keeps; NaN is 0, or true", "[introspection]") {
   auto as = [](std::initializer_list<Operand> list, const char* from, const char* to) {
-    return std::vector<double>(K::cast(K::constant(Operand(list), std::string(from)), std::string(to)).to_vector<double>());
+    return std::vector<double>(
+        K::cast(K::constant(Operand(list), std::string(from)), std::string(to)).to_vector<double>());
   };
   using Vec = std::vector<double>;
-  CHECK(as({-2.7, 2.7, 1e30, -1e30, INFINITY, NAN}, "float32", "int32") == Vec{-2, 2, 2147483647, -2147483648.0, 2147483647, 0});
+  CHECK(as({-2.7, 2.7, 1e30, -1e30, INFINITY, NAN}, "float32", "int32") ==
+        Vec{-2, 2, 2147483647, -2147483648.0, 2147483647, 0});
   CHECK(as({-1, 256.7, 3, NAN}, "float64", "uint8") == Vec{0, 255, 3, 0});
   CHECK(as({NAN, 0, -0.0, 0.1}, "float32", "bool") == Vec{1, 0, 0, 1});
   CHECK(as({true, false}, "bool", "float16") == Vec{1, 0});
-  CHECK(as({300, -1}, "int32", "uint8") == Vec{44, 255});   // integers wrap
+  CHECK(as({300, -1}, "int32", "uint8") == Vec{44, 255});  // integers wrap
   CHECK(as({70000, 1.0009765625}, "float64", "float16") == Vec{INFINITY, 1.0009765625});
   CHECK(K::cast(K::zeros({0, 3}), "int8").shape() == Shape{0, 3});
   CHECK(K::int_shape(K::cast(K::placeholder({K::None, 3}), "bool")) == Shape{-1, 3});
   Tensor v = K::variable({1, 2});
   CHECK_FALSE(K::is_variable(K::cast(v, "float64")));
-  CHECK(K::dtype(v) == "float32");   // not in place
+  CHECK(K::dtype(v) == "float32");  // not in place
   CHECK_THROWS_WITH(K::cast(v, None), "cast: no dtype given");
   CHECK_THROWS_WITH(K::cast(Tensor(), "bool"), "cast: an empty Tensor (an uninitialised variable?)");
 }
@@ -119,7 +121,7 @@ TEST_CASE("what there is nothing to compute of is the value that a variable has 
   }
   Tensor c = K::cast(v, "float32");
   CHECK(test::values(K::gradients(K::sum(c * c), {v})[0]) == std::vector<double>{10, 12});
-  auto f = K::function({}, {K::cast(v, "float32") * 1.0});   // on the tape it is a read of the variable
+  auto f = K::function({}, {K::cast(v, "float32") * 1.0});  // on the tape it is a read of the variable
   K::update(v, {7, 8});
   CHECK(test::values(f()[0]) == std::vector<double>{7, 8});
 }
@@ -145,23 +147,29 @@ TEST_CASE("name_of gives back the names of variables and placeholders, with thei
 }
 
 TEST_CASE("depends_on sees through ops, loops, branches and functions", "[introspection]") {
-  Tensor x = K::placeholder({K::None, 3, 2}), h = K::placeholder({K::None, 2}), w = K::variable({{1, 0}, {0, 1}}), other = K::variable(1);
+  Tensor x = K::placeholder({K::None, 3, 2}), h = K::placeholder({K::None, 2}), w = K::variable({{1, 0}, {0, 1}}),
+         other = K::variable(1);
   Tensor y = K::dot(x, w);
   CHECK(depends_on(y, x));
   CHECK(depends_on(y, w));
   CHECK(depends_on(y, y));
   CHECK_FALSE(depends_on(y, other));
   CHECK_FALSE(depends_on(x, y));
-  CHECK(depends_on(K::stop_gradient(y), x));   // no gradient, but the value
+  CHECK(depends_on(K::stop_gradient(y), x));  // no gradient, but the value
   CHECK_FALSE(depends_on(K::constant(1), x));
   CHECK_FALSE(depends_on(y, K::constant(1)));
   // What only the step of a loop reads.
   Tensor scale = K::placeholder({});
-  auto looped = K::rnn([&](const Tensor& x_t, const Tensors& states) { return K::Step{x_t * scale + states[0], {states[0]}}; }, {x}, {h});
+  auto looped = K::rnn(
+      [&](const Tensor& x_t, const Tensors& states) {
+        return K::Step{x_t * scale + states[0], {states[0]}};
+      },
+      {x}, {h});
   CHECK(depends_on(looped.outputs, scale));
   CHECK(depends_on(looped.outputs, h));
   CHECK_FALSE(depends_on(looped.outputs, w));
-  Tensor chosen = K::switch_(K::placeholder({}, K::None, "bool"), [&] { return w * 2; }, [&] { return w * scale; });
+  Tensor chosen = K::switch_(
+      K::placeholder({}, K::None, "bool"), [&] { return w * 2; }, [&] { return w * scale; });
   CHECK(depends_on(chosen, scale));
   auto f = K::function({h, scale}, {h * scale});
   CHECK(depends_on(f({h + 1, scale})[0], scale));
@@ -175,14 +183,18 @@ TEST_CASE("depends_on the learning phase, where it is a symbol and where it is f
   CHECK(depends_on(K::exp(y), K::learning_phase()));
   CHECK_FALSE(depends_on(K::exp(x), K::learning_phase()));
   Tensor sequence = K::placeholder({2, 3, 4}), h = K::placeholder({2, 4});
-  auto r = K::rnn([](const Tensor& x_t, const Tensors& s) { return K::Step{K::in_train_phase(x_t * 2, x_t), {s[0] + x_t}}; }, {sequence}, {h});
+  auto r = K::rnn(
+      [](const Tensor& x_t, const Tensors& s) {
+        return K::Step{K::in_train_phase(x_t * 2, x_t), {s[0] + x_t}};
+      },
+      {sequence}, {h});
   CHECK(depends_on(r.last_output, K::learning_phase()));
   CHECK_FALSE(depends_on(r.new_states[0], x));
 }
 
 TEST_CASE("depends_on the learning phase through functions, short and long", "[introspection][nested]") {
   Tensor x = K::placeholder({2}), phase = K::learning_phase();
-  for (int length : {1, 200}) {   // a long function is called as one node
+  for (int length : {1, 200}) {  // a long function is called as one node
     INFO(length);
     Tensor y = K::in_train_phase(x * 2, x), plain = x;
     for (int i = 0; i < length; ++i) {

@@ -20,7 +20,8 @@ struct GivenTensor {
 
   Tensor value() const {
     if (dtype.is_float()) return tensor<double>([](const char* s, char** end) { return std::strtod(s, end); });
-    return tensor<std::int64_t>([](const char* s, char** end) { return static_cast<std::int64_t>(std::strtoll(s, end, 10)); });
+    return tensor<std::int64_t>(
+        [](const char* s, char** end) { return static_cast<std::int64_t>(std::strtoll(s, end, 10)); });
   }
   /// The same without its sizes.
   Shape of_unknown_sizes() const {
@@ -64,7 +65,7 @@ struct Argument {
 struct KerasCase {
   std::string line, note, function, error;
   std::vector<Argument> arguments;
-  std::vector<GivenTensor> in, gradients;   // a gradient without a dtype: no path
+  std::vector<GivenTensor> in, gradients;  // a gradient without a dtype: no path
   GivenTensor out;
   bool is_static = false, has_gradients = false;
 
@@ -73,8 +74,12 @@ struct KerasCase {
       if (a.name == name) return &a;
     return nullptr;
   }
-  int integer(const char* name, int otherwise) const { return find(name) ? std::atoi(find(name)->text.c_str()) : otherwise; }
-  double real(const char* name, double otherwise) const { return find(name) ? std::atof(find(name)->text.c_str()) : otherwise; }
+  int integer(const char* name, int otherwise) const {
+    return find(name) ? std::atoi(find(name)->text.c_str()) : otherwise;
+  }
+  double real(const char* name, double otherwise) const {
+    return find(name) ? std::atof(find(name)->text.c_str()) : otherwise;
+  }
   Axes axes(const char* name, const Axes& otherwise = None) const {
     const Argument* a = find(name);
     if (!a) return otherwise;
@@ -84,9 +89,9 @@ struct KerasCase {
 };
 
 inline GivenTensor parse_tensor(const std::string& word) {
-  static const std::pair<const char*, DType> kNames[] = {{"f4", float32}, {"f8", float64}, {"f2", float16}, {"b2", bfloat16},
-                                                         {"i1", int8},    {"i2", int16},   {"i4", int32},   {"i8", int64},
-                                                         {"u1", uint8},   {"u2", uint16},  {"b1", bool_}};
+  static const std::pair<const char*, DType> kNames[] = {
+      {"f4", float32}, {"f8", float64}, {"f2", float16}, {"b2", bfloat16}, {"i1", int8}, {"i2", int16},
+      {"i4", int32},   {"i8", int64},   {"u1", uint8},   {"u2", uint16},   {"b1", bool_}};
   GivenTensor t;
   for (const auto& [name, dtype] : kNames)
     if (word.compare(0, 2, name) == 0) t.dtype = dtype;
@@ -141,7 +146,8 @@ inline std::vector<BodyStep> parse_body(const std::string& text) {
     std::string part;
     std::getline(parts, part, '|');
     s.operands = Argument{"", part}.list();
-    while (std::getline(parts, part, '|')) s.call.arguments.push_back({part.substr(0, part.find('=')), part.substr(part.find('=') + 1)});
+    while (std::getline(parts, part, '|'))
+      s.call.arguments.push_back({part.substr(0, part.find('=')), part.substr(part.find('=') + 1)});
     body.push_back(std::move(s));
   }
   return body;

@@ -42,11 +42,22 @@ const std::map<std::string, const char*> kNotes = {
 
 using OpCall = Tensor (*)(const Tensors& in, const KerasCase& c);
 
-#define K_OF_ONE(f) {#f, [](const Tensors& x, const KerasCase&) { return K::f(x[0]); }}
-#define K_OF_TWO(f) {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], other(x, c)); }}
-#define K_REDUCTION(f)                                                                    \
-  {#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], c.axes("axis"), c.integer("keepdims", 0) != 0); }}
-#define K_CALL(f, expression) {#f, [](const Tensors& x, const KerasCase& c) -> Tensor { (void)c; return expression; }}
+#define K_OF_ONE(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase&) { return K::f(x[0]); } \
+  }
+#define K_OF_TWO(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], other(x, c)); } \
+  }
+#define K_REDUCTION(f) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) { return K::f(x[0], c.axes("axis"), c.integer("keepdims", 0) != 0); } \
+  }
+#define K_CALL(f, expression) \
+  { \
+#f, [](const Tensors& x, const KerasCase& c) -> Tensor { (void)c; return expression; } \
+  }
 
 /// A number of Python beside a tensor.
 Operand weak(const Scalar& s) {
@@ -99,12 +110,15 @@ class LoopCase {
       return K::Step{v[output_], now};
     };
     K::RnnResult r = K::rnn(step, x_[0], states,
-                            {.go_backwards = case_.integer("backwards", 0) != 0, .mask = masked ? x_[-1] : Tensor(),
+                            {.go_backwards = case_.integer("backwards", 0) != 0,
+                             .mask = masked ? x_[-1] : Tensor(),
                              .zero_output_for_mask = case_.integer("zeros", 0) != 0});
     return flat(joined({r.last_output, r.outputs}, r.new_states, {}));
   }
   Tensor fold() const {
-    auto fn = [&](const Tensor& acc, const Tensor& e) { return run_body(body_, joined({e, acc}, from(2), {}))[output_]; };
+    auto fn = [&](const Tensor& acc, const Tensor& e) {
+      return run_body(body_, joined({e, acc}, from(2), {}))[output_];
+    };
     return flat(case_.integer("right", 0) ? K::foldr(fn, x_[0], x_[1]) : K::foldl(fn, x_[0], x_[1]));
   }
   Tensor map() const {
@@ -136,11 +150,32 @@ class LoopCase {
 };
 
 const std::map<std::string, OpCall> kCalls = {
-    K_OF_ONE(square), K_OF_ONE(abs), K_OF_ONE(sqrt), K_OF_ONE(exp), K_OF_ONE(log), K_OF_ONE(round), K_OF_ONE(sign), K_OF_ONE(sin),
-    K_OF_ONE(cos), K_OF_ONE(softplus), K_OF_ONE(softsign), K_OF_ONE(sigmoid), K_OF_ONE(hard_sigmoid), K_OF_ONE(tanh),
-    K_OF_ONE(transpose), K_OF_ONE(flatten), K_OF_ONE(batch_flatten),
-    K_OF_TWO(pow), K_OF_TWO(maximum), K_OF_TWO(minimum), K_OF_TWO(equal), K_OF_TWO(not_equal), K_OF_TWO(greater), K_OF_TWO(greater_equal),
-    K_OF_TWO(less), K_OF_TWO(less_equal),
+    K_OF_ONE(square),
+    K_OF_ONE(abs),
+    K_OF_ONE(sqrt),
+    K_OF_ONE(exp),
+    K_OF_ONE(log),
+    K_OF_ONE(round),
+    K_OF_ONE(sign),
+    K_OF_ONE(sin),
+    K_OF_ONE(cos),
+    K_OF_ONE(softplus),
+    K_OF_ONE(softsign),
+    K_OF_ONE(sigmoid),
+    K_OF_ONE(hard_sigmoid),
+    K_OF_ONE(tanh),
+    K_OF_ONE(transpose),
+    K_OF_ONE(flatten),
+    K_OF_ONE(batch_flatten),
+    K_OF_TWO(pow),
+    K_OF_TWO(maximum),
+    K_OF_TWO(minimum),
+    K_OF_TWO(equal),
+    K_OF_TWO(not_equal),
+    K_OF_TWO(greater),
+    K_OF_TWO(greater_equal),
+    K_OF_TWO(less),
+    K_OF_TWO(less_equal),
     {"add", [](const Tensors& x, const KerasCase& c) { return x[0] + other(x, c); }},
     {"subtract", [](const Tensors& x, const KerasCase& c) { return x[0] - other(x, c); }},
     {"multiply", [](const Tensors& x, const KerasCase& c) { return x[0] * other(x, c); }},
@@ -151,8 +186,16 @@ const std::map<std::string, OpCall> kCalls = {
     {"or", [](const Tensors& x, const KerasCase& c) { return x[0] | other(x, c); }},
     {"negative", [](const Tensors& x, const KerasCase&) { return -x[0]; }},
     {"not", [](const Tensors& x, const KerasCase&) { return ~x[0]; }},
-    K_REDUCTION(max), K_REDUCTION(min), K_REDUCTION(sum), K_REDUCTION(prod), K_REDUCTION(mean), K_REDUCTION(var), K_REDUCTION(std),
-    K_REDUCTION(any), K_REDUCTION(all), K_REDUCTION(logsumexp),
+    K_REDUCTION(max),
+    K_REDUCTION(min),
+    K_REDUCTION(sum),
+    K_REDUCTION(prod),
+    K_REDUCTION(mean),
+    K_REDUCTION(var),
+    K_REDUCTION(std),
+    K_REDUCTION(any),
+    K_REDUCTION(all),
+    K_REDUCTION(logsumexp),
     K_CALL(argmax, K::argmax(x[0], c.axes("axis", -1))),
     K_CALL(argmin, K::argmin(x[0], c.axes("axis", -1))),
     K_CALL(cumsum, K::cumsum(x[0], c.integer("axis", 0))),
@@ -178,7 +221,8 @@ const std::map<std::string, OpCall> kCalls = {
     K_CALL(slice, K::slice(x[0], c.dims("start"), c.dims("size"))),
     K_CALL(one_hot, K::one_hot(x[0], c.integer("num_classes", 0))),
     K_CALL(categorical_crossentropy, K::categorical_crossentropy(x[0], x[1], from_logits(c), c.integer("axis", -1))),
-    K_CALL(sparse_categorical_crossentropy, K::sparse_categorical_crossentropy(x[0], x[1], from_logits(c), c.integer("axis", -1))),
+    K_CALL(sparse_categorical_crossentropy,
+           K::sparse_categorical_crossentropy(x[0], x[1], from_logits(c), c.integer("axis", -1))),
     K_CALL(binary_crossentropy, K::binary_crossentropy(x[0], x[1], from_logits(c))),
     K_CALL(in_top_k, K::in_top_k(x[0], x[1], c.integer("k", 0))),
     K_CALL(rnn, LoopCase(x, c).rnn()),
@@ -191,7 +235,8 @@ Tensor call(const Tensors& in, const KerasCase& c) { return kCalls.at(c.function
 std::string wrong_statically(const KerasCase& c) {
   try {
     Tensors in;
-    for (const GivenTensor& t : c.in) in.push_back(K::placeholder(t.shape.rank() < 0 ? Dims(None) : Dims(t.shape), None, t.dtype));
+    for (const GivenTensor& t : c.in)
+      in.push_back(K::placeholder(t.shape.rank() < 0 ? Dims(None) : Dims(t.shape), None, t.dtype));
     Tensor y = call(in, c);
     if (y.dtype() != c.out.dtype) return std::string("gives ") + y.dtype().name();
     return y.shape() == c.out.shape ? "" : "gives " + printed(y.shape());
@@ -216,8 +261,10 @@ TEST_CASE("K gives the same on placeholders, of known and of unknown sizes, and 
     if (c.is_static || !c.note.empty()) continue;
     std::string eager, known, unknown;
     wrong_eagerly(c, call, &eager);
-    if (std::string w = wrong_on_placeholders(c, call, Known::sizes, &known); !w.empty()) FAIL_CHECK(c.line << "\n  sizes known: " << w);
-    if (std::string w = wrong_on_placeholders(c, call, Known::rank, &unknown); !w.empty()) FAIL_CHECK(c.line << "\n  sizes unknown: " << w);
+    if (std::string w = wrong_on_placeholders(c, call, Known::sizes, &known); !w.empty())
+      FAIL_CHECK(c.line << "\n  sizes known: " << w);
+    if (std::string w = wrong_on_placeholders(c, call, Known::rank, &unknown); !w.empty())
+      FAIL_CHECK(c.line << "\n  sizes unknown: " << w);
     if (known != eager) FAIL_CHECK(c.line << "\n  eager says: " << eager << "\n  placeholders say: " << known);
   }
 }
@@ -247,7 +294,7 @@ TEST_CASE("K differs from TensorFlow's Keras where the specification does", "[ke
     if (!kNotes.count(c.note)) FAIL_CHECK("no note " << c.note << ": " << c.line);
     std::string w = c.is_static ? wrong_statically(c) : wrong_eagerly(c, call, &said);
     if (c.error.empty() && w.empty()) FAIL_CHECK("no difference: " << c.line);
-    if (!c.error.empty() && !w.empty()) FAIL_CHECK(c.line << "\n  " << w);   // refused here, not there
+    if (!c.error.empty() && !w.empty()) FAIL_CHECK(c.line << "\n  " << w);  // refused here, not there
   }
   for (const auto& [note, text] : kNotes)
     if (!seen.count(note)) FAIL_CHECK("no case for " << note << ": " << text);

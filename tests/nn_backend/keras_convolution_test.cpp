@@ -27,7 +27,8 @@ Tensor drawn(const Sizes& shape) {
 List list(const Tensor& x) { return values(K::cast(x, "float64")); }
 
 /// Windows of `kernel` sizes on an input, all strides 1.
-RefWindows windows(const Sizes& x, const Sizes& kernel, const std::string& padding, const std::string& format, std::int64_t c_out, std::int64_t dilation = 1) {
+RefWindows windows(const Sizes& x, const Sizes& kernel, const std::string& padding, const std::string& format,
+                   std::int64_t c_out, std::int64_t dilation = 1) {
   RefWindows g;
   g.axes = static_cast<int>(x.size()) - 2;
   g.channels_first = format == kFirst;
@@ -42,10 +43,13 @@ RefWindows windows(const Sizes& x, const Sizes& kernel, const std::string& paddi
   }
   return g;
 }
-std::size_t outputs(const RefWindows& g, std::int64_t channels) { return static_cast<std::size_t>(g.batch * g.out_points() * channels); }
+std::size_t outputs(const RefWindows& g, std::int64_t channels) {
+  return static_cast<std::size_t>(g.batch * g.out_points() * channels);
+}
 void check(const Tensor& y, const List& expected) { check_close(list(y), expected, 1e-7, 1e-5); }
 
-void conv(const Sizes& x_shape, const Sizes& w_shape, const std::string& padding, const std::string& format, int dilation = 1) {
+void conv(const Sizes& x_shape, const Sizes& w_shape, const std::string& padding, const std::string& format,
+          int dilation = 1) {
   CAPTURE(x_shape, w_shape, padding, format, dilation);
   Tensor x = drawn(x_shape), w = drawn(w_shape), y;
   const RefWindows g = windows(x_shape, w_shape, padding, format, w_shape.back(), dilation);
@@ -59,15 +63,18 @@ void back(const Sizes& x_shape, const Sizes& w_shape, const Sizes& out, const st
   Tensor x = drawn(x_shape), w = drawn(w_shape);
   const RefWindows g = windows(out, w_shape, "same", format, w_shape.back(), dilation);
   const List none(static_cast<std::size_t>(g.batch * g.in_points() * g.c_in));
-  check(K::conv2d_transpose(x, w, out, {1, 1}, "same", format, {dilation, dilation}), ref_transposed(g, list(x), list(w), none).y);
+  check(K::conv2d_transpose(x, w, out, {1, 1}, "same", format, {dilation, dilation}),
+        ref_transposed(g, list(x), list(w), none).y);
 }
 void depthwise(const Sizes& x_shape, const Sizes& w_shape, const std::string& padding, const std::string& format) {
   CAPTURE(x_shape, w_shape, padding, format);
   Tensor x = drawn(x_shape), w = drawn(w_shape);
   const RefWindows g = windows(x_shape, w_shape, padding, format, w_shape[2] * w_shape[3]);
-  check(K::depthwise_conv2d(x, w, {1, 1}, padding, format), ref_depthwise(g, list(x), list(w), List(outputs(g, g.c_out))).y);
+  check(K::depthwise_conv2d(x, w, {1, 1}, padding, format),
+        ref_depthwise(g, list(x), list(w), List(outputs(g, g.c_out))).y);
 }
-void separable(const Sizes& x_shape, const Sizes& kernel, std::int64_t multiplier, const std::string& padding, const std::string& format) {
+void separable(const Sizes& x_shape, const Sizes& kernel, std::int64_t multiplier, const std::string& padding,
+               const std::string& format) {
   CAPTURE(x_shape, kernel, multiplier, padding, format);
   RefWindows g = windows(x_shape, kernel, padding, format, 1);
   g.c_out = g.c_in * multiplier;
@@ -75,15 +82,18 @@ void separable(const Sizes& x_shape, const Sizes& kernel, std::int64_t multiplie
   depth.insert(depth.end(), {g.c_in, multiplier});
   point.insert(point.end(), {g.c_out, 7});
   Tensor x = drawn(x_shape), w = drawn(depth), v = drawn(point);
-  Tensor y = g.axes == 1 ? K::separable_conv1d(x, w, v, 1, padding, format) : K::separable_conv2d(x, w, v, {1, 1}, padding, format);
+  Tensor y = g.axes == 1 ? K::separable_conv1d(x, w, v, 1, padding, format)
+                         : K::separable_conv2d(x, w, v, {1, 1}, padding, format);
   check(y, ref_separable(g, list(x), list(w), list(v), List(outputs(g, 7)), 7).y);
 }
-void pool(const Sizes& x_shape, const Sizes& size, const std::string& padding, const std::string& format, const std::string& mode) {
+void pool(const Sizes& x_shape, const Sizes& size, const std::string& padding, const std::string& format,
+          const std::string& mode) {
   CAPTURE(x_shape, size, padding, format, mode);
   Tensor x = drawn(x_shape);
   const std::int64_t channels = format == kFirst ? x_shape[1] : x_shape.back();
   const RefWindows g = windows(x_shape, size, padding, format, channels);
-  Tensor y = g.axes == 2 ? K::pool2d(x, size, {1, 1}, padding, format, mode) : K::pool3d(x, size, {1, 1, 1}, padding, format, mode);
+  Tensor y = g.axes == 2 ? K::pool2d(x, size, {1, 1}, padding, format, mode)
+                         : K::pool3d(x, size, {1, 1, 1}, padding, format, mode);
   const List none(outputs(g, channels));
   check(y, mode == "max" ? ref_max_pool(g, list(x), none).y : ref_avg_pool(g, list(x), none).y);
 }
@@ -191,7 +201,8 @@ TEST_CASE("Keras' test_resize_images and test_resize_volumes", "[conv][keras]") 
       for (int d = 3 - g.axes; d < 3; ++d) g.axis[d].stride = factor, g.axis[d].out = g.axis[d].n * factor;
       Tensor x = drawn(shape);
       const int f = static_cast<int>(factor);
-      Tensor y = g.axes == 3 ? K::resize_volumes(x, f, f, f, format) : K::resize_images(x, f, f, format, bilinear ? "bilinear" : "nearest");
+      Tensor y = g.axes == 3 ? K::resize_volumes(x, f, f, f, format)
+                             : K::resize_images(x, f, f, format, bilinear ? "bilinear" : "nearest");
       check(y, ref_resize(g, bilinear, list(x), List(outputs(g, g.c_out))).y);
     };
     enlarged(format == kFirst ? Sizes{99, 3, 5, 5} : Sizes{99, 5, 5, 3}, 2, false);
@@ -209,7 +220,9 @@ TEST_CASE("Keras' test_temporal_padding, test_spatial_2d_padding and test_spatia
     const Shape from = x.shape();
     Sizes to;
     std::size_t n = 1;
-    for (int d = 0; d < from.rank(); ++d) to.push_back(from[d] + amounts[static_cast<std::size_t>(d)][0] + amounts[static_cast<std::size_t>(d)][1]), n *= static_cast<std::size_t>(to.back());
+    for (int d = 0; d < from.rank(); ++d)
+      to.push_back(from[d] + amounts[static_cast<std::size_t>(d)][0] + amounts[static_cast<std::size_t>(d)][1]),
+          n *= static_cast<std::size_t>(to.back());
     List y(n);
     const List v = list(x);
     for (std::size_t i = 0; i < v.size(); ++i) {
@@ -233,8 +246,10 @@ TEST_CASE("Keras' test_temporal_padding, test_spatial_2d_padding and test_spatia
   CHECK(list(K::spatial_2d_padding(x4, {{1, 2}, {2, 1}}, kFirst)) == padded(x4, {no, no, a, b}));
   CHECK(list(K::spatial_3d_padding(x5, {{1, 2}, {2, 1}, {1, 2}}, kLast)) == padded(x5, {no, a, b, a, no}));
   CHECK(list(K::spatial_3d_padding(x5, {{1, 2}, {2, 1}, {1, 2}}, kFirst)) == padded(x5, {no, no, a, b, a}));
-  CHECK(K::int_shape(K::spatial_2d_padding(K::placeholder({1, None, None, 1}), {{1, 2}, {2, 1}}, kLast)) == Shape{1, -1, -1, 1});
-  CHECK(K::int_shape(K::spatial_3d_padding(K::placeholder({1, None, None, None, 1}), {{1, 2}, {2, 1}, {1, 2}}, kLast)) == Shape{1, -1, -1, -1, 1});
+  CHECK(K::int_shape(K::spatial_2d_padding(K::placeholder({1, None, None, 1}), {{1, 2}, {2, 1}}, kLast)) ==
+        Shape{1, -1, -1, 1});
+  CHECK(K::int_shape(K::spatial_3d_padding(K::placeholder({1, None, None, None, 1}), {{1, 2}, {2, 1}, {1, 2}},
+                                           kLast)) == Shape{1, -1, -1, -1, 1});
   CHECK_THROWS_AS(K::spatial_2d_padding(x4, {{1, 2}, {2, 1}}, "channels_middle"), ValueError);
   CHECK_THROWS_AS(K::spatial_3d_padding(x5, {{1, 2}, {2, 1}, {1, 2}}, "channels_middle"), ValueError);
 }

@@ -19,7 +19,9 @@ namespace {
 
 using List = std::vector<double>;
 
-void check_close(const Tensor& x, const List& expected, double tolerance = 1e-7) { test::check_close(values(x), expected, tolerance); }
+void check_close(const Tensor& x, const List& expected, double tolerance = 1e-7) {
+  test::check_close(values(x), expected, tolerance);
+}
 Tensor wide(const Operand& x) { return K::constant(x, "float64"); }
 
 List waves(std::int64_t n, double size = 3) {
@@ -50,7 +52,8 @@ TEST_CASE("softmax and logsumexp of 1, 2, 3", "[softmax]") {
 }
 
 TEST_CASE("softmax along any axis of any size agrees with plain loops", "[softmax]") {
-  for (Shape s : {Shape{7}, Shape{4, 10}, Shape{20, 37}, Shape{3, 100}, Shape{4, 5, 3}, Shape{2, 5, 40}, Shape{2, 33, 70}})
+  for (Shape s :
+       {Shape{7}, Shape{4, 10}, Shape{20, 37}, Shape{3, 100}, Shape{4, 5, 3}, Shape{2, 5, 40}, Shape{2, 33, 70}})
     for (int axis = -s.rank(); axis < s.rank(); ++axis) {
       std::size_t outer = 1, n = 1, inner = 1;
       for (int i = 0; i < s.rank(); ++i) {
@@ -121,8 +124,10 @@ TEST_CASE("categorical cross-entropy of the specification's vectors", "[losses]"
   Tensor t = wide({{0, 0, 1}, {1, 0, 0}}), z = wide({{1, 2, 3}, {4, 5, 6}});
   check_close(K::categorical_crossentropy(t, z, true), {.40760596, 2.40760596});
   check_close(K::categorical_crossentropy(K::transpose(t), K::transpose(z), true, 0), {.40760596, 2.40760596});
-  check_close(K::categorical_crossentropy(K::transpose(t), K::softmax(K::transpose(z), 0), false, 0), {.40760596, 2.40760596});
-  check_close(K::categorical_crossentropy(K::cast(t, "float16"), K::cast(z, "float16"), true), {.40760596, 2.40760596}, 1e-3);
+  check_close(K::categorical_crossentropy(K::transpose(t), K::softmax(K::transpose(z), 0), false, 0),
+              {.40760596, 2.40760596});
+  check_close(K::categorical_crossentropy(K::cast(t, "float16"), K::cast(z, "float16"), true), {.40760596, 2.40760596},
+              1e-3);
 }
 
 TEST_CASE("sparse categorical cross-entropy of the specification's vectors", "[losses]") {
@@ -156,10 +161,12 @@ TEST_CASE("losses of what does not fit", "[losses]") {
   Tensor a = wide({{1, 2, 3}, {4, 5, 6}}), b = wide({1, 2, 3});
   CHECK_THROWS_WITH(K::categorical_crossentropy(b, a, true),
                     "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
-  CHECK_THROWS_WITH(K::categorical_crossentropy(b, a), "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+  CHECK_THROWS_WITH(K::categorical_crossentropy(b, a),
+                    "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
   CHECK_THROWS_WITH(K::categorical_crossentropy(a, a, false, 2),
                     "categorical_crossentropy: axis 2 is out of range for (2, 3) of rank 2");
-  CHECK_THROWS_WITH(K::binary_crossentropy(b, a), "binary_crossentropy: target (3,) and output (2, 3) must have one shape");
+  CHECK_THROWS_WITH(K::binary_crossentropy(b, a),
+                    "binary_crossentropy: target (3,) and output (2, 3) must have one shape");
   CHECK_THROWS_WITH(K::sparse_categorical_crossentropy({0, 3}, a, true),
                     "sparse_categorical_crossentropy: class 3 at position 1 is out of range for 3 classes");
   CHECK_THROWS_AS(K::sparse_categorical_crossentropy({0, -1}, a, true), ValueError);
@@ -176,14 +183,17 @@ TEST_CASE("losses hold shapes that only a replay knows to each other", "[losses]
   Tensor loss = K::categorical_crossentropy(t, o);
   auto f = K::function({t, o}, {loss});
   CHECK(f({K::ones({2, 3}), K::ones({2, 3})})[0].shape() == Shape{2});
-  CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({1, 1})}), "categorical_crossentropy: target (1, 3) and output (1, 1) must have one shape");
+  CHECK_THROWS_WITH(f({K::ones({1, 3}), K::ones({1, 1})}),
+                    "categorical_crossentropy: target (1, 3) and output (1, 1) must have one shape");
   CHECK_THROWS_AS(f({K::ones({1, 3}), K::ones({2, 3})}), ValueError);
   auto of_any = K::function({any, o}, {K::categorical_crossentropy(any, o)});
-  CHECK_THROWS_WITH(of_any({K::ones({3}), K::ones({2, 3})}), "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
+  CHECK_THROWS_WITH(of_any({K::ones({3}), K::ones({2, 3})}),
+                    "categorical_crossentropy: target (3,) and output (2, 3) must have one shape");
   Tensor b = K::binary_crossentropy(t, o);
   CHECK_THROWS_WITH(K::function({t, o}, {b})({K::ones({1, 3}), K::ones({1, 1})}),
                     "binary_crossentropy: target (1, 3) and output (1, 1) must have one shape");
-  CHECK(K::categorical_crossentropy(K::placeholder({None, None, 4}), K::placeholder({None, 5, None})).shape() == Shape{-1, 5});
+  CHECK(K::categorical_crossentropy(K::placeholder({None, None, 4}), K::placeholder({None, 5, None})).shape() ==
+        Shape{-1, 5});
 }
 
 TEST_CASE("class ids of unknown rank are held to the output when they are there", "[losses]") {
@@ -192,14 +202,16 @@ TEST_CASE("class ids of unknown rank are held to the output when they are there"
   Tensor scores = K::ones({2, 4, 3});
   for (const Shape& shape : {Shape{2, 4}, Shape{2, 4, 1}, Shape{8}})
     CHECK(f({K::constant(0, "int32", shape), scores})[0].shape() == Shape{2, 4});
-  CHECK_THROWS_WITH(f({K::constant(0, "int32", {4, 2}), scores}), "sparse_categorical_crossentropy: target (4, 2) and output (2, 4) must have one shape");
+  CHECK_THROWS_WITH(f({K::constant(0, "int32", {4, 2}), scores}),
+                    "sparse_categorical_crossentropy: target (4, 2) and output (2, 4) must have one shape");
   CHECK_THROWS_AS(f({K::constant(0, "int32", {7}), scores}), ValueError);
 }
 
 TEST_CASE("a class id of NaN is no class", "[losses]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor z = K::constant({{1, 2}, {3, 4}}), ids = K::constant({1.0, nan}), in = K::placeholder({None});
-  CHECK_THROWS_WITH(K::sparse_categorical_crossentropy(ids, z), "sparse_categorical_crossentropy: class -1 at position 1 is out of range for 2 classes");
+  CHECK_THROWS_WITH(K::sparse_categorical_crossentropy(ids, z),
+                    "sparse_categorical_crossentropy: class -1 at position 1 is out of range for 2 classes");
   CHECK_THROWS_AS(K::function({in}, {K::sparse_categorical_crossentropy(in, z, true)})({ids}), ValueError);
   check_close(K::sparse_categorical_crossentropy(K::constant({1.0, 0.9}), z, true), {.31326169, 1.31326169}, 1e-6);
 }
@@ -218,9 +230,15 @@ TEST_CASE("losses take the epsilon of the moment", "[losses]") {
 TEST_CASE("NaN in targets or predictions comes through every loss", "[losses]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (bool from_logits : {false, true}) {
-    auto isnan = [](const Tensor& x) { List v = values(x); for (double& e : v) e = std::isnan(e); return v; };
-    CHECK(isnan(K::categorical_crossentropy(wide({{nan, 1}, {0, 1}, {0, 1}}), wide({{.5, .5}, {nan, .5}, {.5, .5}}), from_logits)) == List{1, 1, 0});
-    CHECK(isnan(K::sparse_categorical_crossentropy({0, 1, 1}, wide({{nan, .5}, {nan, .5}, {.5, .5}}), from_logits)) == List{1, 1, 0});
+    auto isnan = [](const Tensor& x) {
+      List v = values(x);
+      for (double& e : v) e = std::isnan(e);
+      return v;
+    };
+    CHECK(isnan(K::categorical_crossentropy(wide({{nan, 1}, {0, 1}, {0, 1}}), wide({{.5, .5}, {nan, .5}, {.5, .5}}),
+                                            from_logits)) == List{1, 1, 0});
+    CHECK(isnan(K::sparse_categorical_crossentropy({0, 1, 1}, wide({{nan, .5}, {nan, .5}, {.5, .5}}), from_logits)) ==
+          List{1, 1, 0});
     CHECK(isnan(K::binary_crossentropy(wide({nan, 1, 1}), wide({.5, nan, .5}), from_logits)) == List{1, 1, 0});
   }
 }
@@ -228,13 +246,17 @@ TEST_CASE("NaN in targets or predictions comes through every loss", "[losses]") 
 TEST_CASE("losses of half types are those of float32, rounded once", "[losses]") {
   Tensor ids = K::constant({1, 2}, "int32");
   for (const char* half : {"float16", "bfloat16"}) {
-    Tensor t = K::constant({{0, 1, 0}, {.25, .25, .5}}, std::string(half)), o = K::constant({{0, 1, 0}, {.25, 0, .75}}, std::string(half));
+    Tensor t = K::constant({{0, 1, 0}, {.25, .25, .5}}, std::string(half)),
+           o = K::constant({{0, 1, 0}, {.25, 0, .75}}, std::string(half));
     Tensor wide_t = K::cast(t, "float32"), wide_o = K::cast(o, "float32");
     for (bool from_logits : {false, true}) {
       auto rounded = [&](const Tensor& loss) { return values(K::cast(loss, std::string(half))); };
-      CHECK(values(K::categorical_crossentropy(t, o, from_logits)) == rounded(K::categorical_crossentropy(wide_t, wide_o, from_logits)));
-      CHECK(values(K::sparse_categorical_crossentropy(ids, o, from_logits)) == rounded(K::sparse_categorical_crossentropy(ids, wide_o, from_logits)));
-      CHECK(values(K::binary_crossentropy(t, o, from_logits)) == rounded(K::binary_crossentropy(wide_t, wide_o, from_logits)));
+      CHECK(values(K::categorical_crossentropy(t, o, from_logits)) ==
+            rounded(K::categorical_crossentropy(wide_t, wide_o, from_logits)));
+      CHECK(values(K::sparse_categorical_crossentropy(ids, o, from_logits)) ==
+            rounded(K::sparse_categorical_crossentropy(ids, wide_o, from_logits)));
+      CHECK(values(K::binary_crossentropy(t, o, from_logits)) ==
+            rounded(K::binary_crossentropy(wide_t, wide_o, from_logits)));
     }
     CHECK(K::categorical_crossentropy(t, o).dtype() == DType(std::string(half)));
   }
@@ -269,7 +291,8 @@ namespace {
 /// specification.
 struct Plain {
   List loss, dp;
-  Plain(const List& t, const List& p, int outer, int n, int inner, double e) : loss(static_cast<std::size_t>(outer * inner)), dp(p.size()) {
+  Plain(const List& t, const List& p, int outer, int n, int inner, double e)
+      : loss(static_cast<std::size_t>(outer * inner)), dp(p.size()) {
     for (int o = 0; o < outer; ++o)
       for (int i = 0; i < inner; ++i) {
         auto at = [&](int k) { return static_cast<std::size_t>((o * n + k) * inner + i); };
@@ -293,7 +316,8 @@ struct Plain {
 double largest_gap(const List& got, const List& expected) {
   double gap = got.size() == expected.size() ? 0 : 1;
   for (std::size_t i = 0; i < expected.size() && i < got.size(); ++i)
-    if (!std::isnan(expected[i]) || !std::isnan(got[i])) gap = worst_of(gap, std::abs(got[i] - expected[i]) / (1 + std::abs(expected[i])));
+    if (!std::isnan(expected[i]) || !std::isnan(got[i]))
+      gap = worst_of(gap, std::abs(got[i] - expected[i]) / (1 + std::abs(expected[i])));
   return gap;
 }
 
@@ -308,10 +332,11 @@ TEST_CASE("categorical_crossentropy of scores along any axis is what its formula
         List t, p;
         for (int i = 0; i < outer * n * inner; ++i) {
           t.push_back(i * 7 % 11 / 10.);
-          p.push_back(i % 5 == 2 ? 0 : i % 17 == 3 ? 1e9 : 0.1 + i * 13 % 23);   // none, nearly all, some
+          p.push_back(i % 5 == 2 ? 0 : i % 17 == 3 ? 1e9 : 0.1 + i * 13 % 23);  // none, nearly all, some
         }
         Plain plain(t, p, outer, n, inner, 1e-7);
-        Tensor x = K::cast(K::constant(p, "float64", {outer, n, inner}), dtype), y = K::cast(K::constant(t, "float64", {outer, n, inner}), dtype);
+        Tensor x = K::cast(K::constant(p, "float64", {outer, n, inner}), dtype),
+               y = K::cast(K::constant(t, "float64", {outer, n, inner}), dtype);
         Tensor w = K::variable(x, dtype), loss = K::categorical_crossentropy(y, w, false, 1);
         CHECK(loss.shape() == Shape{outer, inner});
         const double close = dtype == kassette::float64 ? 1e-9 : 2e-5;
@@ -325,7 +350,8 @@ namespace {
 /// Numbers below epsilon, above 1 - epsilon and between.
 List some_probabilities(int n) {
   List p;
-  for (int i = 0; i < n; ++i) p.push_back(i % 5 == 2 ? 0 : i % 17 == 3 ? 1 : i % 19 == 4 ? -2 : 0.01 + i * 13 % 23 / 25.);
+  for (int i = 0; i < n; ++i)
+    p.push_back(i % 5 == 2 ? 0 : i % 17 == 3 ? 1 : i % 19 == 4 ? -2 : 0.01 + i * 13 % 23 / 25.);
   return p;
 }
 
@@ -369,7 +395,8 @@ TEST_CASE("binary_crossentropy of probabilities is what its formula says, clippe
         List p = some_probabilities(n), t, loss, by_p, by_t;
         for (int i = 0; i < n; ++i) {
           // In float32 the bound above is not 1 - epsilon to the digit, but 1 - p is what the loss is made of.
-          double own = p[static_cast<std::size_t>(i)], high = dtype == kassette::float64 ? 1 - e : static_cast<double>(static_cast<float>(1 - e));
+          double own = p[static_cast<std::size_t>(i)],
+                 high = dtype == kassette::float64 ? 1 - e : static_cast<double>(static_cast<float>(1 - e));
           double q = std::min(std::max(own, e), high);
           t.push_back(i * 7 % 11 / 10.);
           loss.push_back(-t.back() * std::log(q) - (1 - t.back()) * std::log1p(-q));
@@ -387,7 +414,9 @@ TEST_CASE("binary_crossentropy of probabilities is what its formula says, clippe
 }
 
 TEST_CASE("second gradients of losses of probabilities stop where these are clipped", "[losses]") {
-  auto second = [](const Tensor& loss, const Tensor& w) { return values(K::gradients(K::sum(K::square(K::gradients(loss, {w})[0])), {w})[0]); };
+  auto second = [](const Tensor& loss, const Tensor& w) {
+    return values(K::gradients(K::sum(K::square(K::gradients(loss, {w})[0])), {w})[0]);
+  };
   Tensor w = K::variable(wide({0, .25, 1}), "float64");
   // The square of -1 / q + 1 / (1 - q), targets being 1 and 0: its derivative where q is free, 0 elsewhere.
   check_close(second(K::binary_crossentropy(wide({1, 1, 1}), w), w), {0, 2 * -4 * 16, 0}, 1e-9);
@@ -399,7 +428,8 @@ TEST_CASE("second gradients of losses of probabilities stop where these are clip
 }
 
 TEST_CASE("losses of probabilities are one op each", "[losses]") {
-  Tensor w = K::variable({{0.2, 0.8}, {0.5, 0.5}}), t = K::constant({{0, 1}, {1, 0}}), ids = K::constant({0, 1}, "int64");
+  Tensor w = K::variable({{0.2, 0.8}, {0.5, 0.5}}), t = K::constant({{0, 1}, {1, 0}}),
+         ids = K::constant({0, 1}, "int64");
   auto nodes = [&](auto loss) {
     std::int64_t before = kassette::live_nodes();
     Tensor made = loss();

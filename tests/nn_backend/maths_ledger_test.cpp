@@ -138,7 +138,8 @@ TEST_CASE("ledger 45: softplus and elu do not overflow", "[ledger]") {
   CHECK(values(K::elu(K::constant({1000, -1000}))) == List{1000, -1});
 }
 
-TEST_CASE("ledger 46 to 48: cross-entropies from logits are not clipped, those from probabilities are, once", "[ledger]") {
+TEST_CASE("ledger 46 to 48: cross-entropies from logits are not clipped, those from probabilities are, once",
+          "[ledger]") {
   Tensor one = K::constant({{0, 1}}, "float64"), z = K::constant({{50, 0}}, "float64");
   CHECK(values(K::categorical_crossentropy(one, z, true))[0] == Approx(50));
   CHECK(values(K::categorical_crossentropy(one, K::softmax(z)))[0] == Approx(-std::log(1e-7)));
@@ -181,7 +182,8 @@ TEST_CASE("batch_dot of placeholders of which only the ranks are known has no si
     int x, y;
     Axes axes;
     int rank;
-  } const cases[] = {{4, 4, {2, 3}, 5}, {4, 3, 2, 4}, {3, 4, {2, 3}, 4}, {3, 3, {2, 1}, 3}, {2, 3, {1, 2}, 2}, {2, 2, None, 2}};
+  } const cases[] = {{4, 4, {2, 3}, 5}, {4, 3, 2, 4},      {3, 4, {2, 3}, 4},
+                     {3, 3, {2, 1}, 3}, {2, 3, {1, 2}, 2}, {2, 2, None, 2}};
   for (const auto& c : cases) {
     Tensor z = K::batch_dot(K::placeholder(None, c.x), K::placeholder(None, c.y), c.axes);
     CHECK(z.ndim() == c.rank);

@@ -20,7 +20,8 @@ namespace {
 
 /// A recurrence of 16 samples of 64 units, whose ops are large enough to wait.
 struct Cell {
-  Tensor x = K::variable(K::random_uniform({16, 20, 64}, -1, 1)), w = K::variable(K::random_uniform({64, 64}, -0.2, 0.2));
+  Tensor x = K::variable(K::random_uniform({16, 20, 64}, -1, 1)),
+         w = K::variable(K::random_uniform({64, 64}, -0.2, 0.2));
   Tensor run() const {
     auto step = [&](const Tensor& in, const Tensors& states) {
       Tensor h = K::tanh(in + K::dot(states[0], w));

@@ -77,7 +77,8 @@ struct Slow {
     for (std::size_t i = 0; i < x.size(); ++i) {
       std::size_t k = c.of[i];
       y.push_back(static_cast<double>(h(i) * gamma[k] + beta[k]));
-      dx.push_back(static_cast<double>(gamma[k] / std::sqrt(v[k] + epsilon) * (dy[i] - s[k] / count - h(i) * p[k] / count)));
+      dx.push_back(
+          static_cast<double>(gamma[k] / std::sqrt(v[k] + epsilon) * (dy[i] - s[k] / count - h(i) * p[k] / count)));
     }
     mean.assign(m.begin(), m.end());
     var.assign(v.begin(), v.end());
@@ -103,11 +104,30 @@ struct Case {
   std::vector<int> axes;
 };
 // Every way in which axes fold: rows, columns, both, repeated columns with a tail, blocks and more than one block, transposed.
-const std::vector<Case> kCases = {
-    {{7}, {0}}, {{7}, {}}, {{5, 1}, {0}}, {{300, 3}, {0}}, {{1037, 3}, {0}}, {{3001, 64}, {0}}, {{129, 200}, {0}}, {{40, 1500}, {0}},
-    {{6, 33}, {1}}, {{3, 9000}, {1}}, {{70001}, {0}}, {{4, 3, 5}, {0, 2}}, {{4, 3, 100}, {0, 2}}, {{20, 3, 10}, {0, 2}}, {{3, 40, 5}, {1}},
-    {{3, 300, 2}, {1}}, {{2, 30, 4, 70}, {1, 3}}, {{2, 30, 4, 7}, {1, 3}}, {{3, 4, 5, 6, 2}, {0, 2, 4}}, {{2, 3, 2, 3, 2, 3}, {1, 3, 5}},
-    {{2, 8, 9, 5}, {0, 1, 2}}, {{2, 5, 8, 9}, {0, 2, 3}}, {{2, 3, 4}, {0, 1, 2}}, {{2, 3, 1, 4}, {2}}};
+const std::vector<Case> kCases = {{{7}, {0}},
+                                  {{7}, {}},
+                                  {{5, 1}, {0}},
+                                  {{300, 3}, {0}},
+                                  {{1037, 3}, {0}},
+                                  {{3001, 64}, {0}},
+                                  {{129, 200}, {0}},
+                                  {{40, 1500}, {0}},
+                                  {{6, 33}, {1}},
+                                  {{3, 9000}, {1}},
+                                  {{70001}, {0}},
+                                  {{4, 3, 5}, {0, 2}},
+                                  {{4, 3, 100}, {0, 2}},
+                                  {{20, 3, 10}, {0, 2}},
+                                  {{3, 40, 5}, {1}},
+                                  {{3, 300, 2}, {1}},
+                                  {{2, 30, 4, 70}, {1, 3}},
+                                  {{2, 30, 4, 7}, {1, 3}},
+                                  {{3, 4, 5, 6, 2}, {0, 2, 4}},
+                                  {{2, 3, 2, 3, 2, 3}, {1, 3, 5}},
+                                  {{2, 8, 9, 5}, {0, 1, 2}},
+                                  {{2, 5, 8, 9}, {0, 2, 3}},
+                                  {{2, 3, 4}, {0, 1, 2}},
+                                  {{2, 3, 1, 4}, {2}}};
 
 Tensor floats(const List& v, const Sizes& shape, DType dtype) { return K::constant(v, dtype, shape_of(shape)); }
 
@@ -117,8 +137,9 @@ TEST_CASE("normalize_batch_in_training of the specification's vectors", "[normal
   auto [y, mean, var] = K::normalize_batch_in_training(K::constant({{1, 2}, {3, 6}}, "float64"), K::None, K::None, {0});
   CHECK(compare(y, K::constant({{-.99950037, -.99987502}, {.99950037, .99987502}}, "float64"), {.atol = 1e-8}));
   CHECK(compare(mean, K::constant({2, 4}, "float64")));
-  CHECK(compare(var, K::constant({1, 4}, "float64")));   // biased, rank 4 too
-  auto [y4, mean4, var4] = K::normalize_batch_in_training(K::constant({{{{1, 2}}}, {{{3, 6}}}}, "float64"), K::None, K::None, {0, 1, 2});
+  CHECK(compare(var, K::constant({1, 4}, "float64")));  // biased, rank 4 too
+  auto [y4, mean4, var4] =
+      K::normalize_batch_in_training(K::constant({{{{1, 2}}}, {{{3, 6}}}}, "float64"), K::None, K::None, {0, 1, 2});
   CHECK(compare(var4, K::constant({1, 4}, "float64")));
 }
 
@@ -145,7 +166,7 @@ TEST_CASE("normalize_batch_in_training and its gradient are the formulas, over a
         CHECK(off(mean, slow.mean, 4 * unit) == "");
         CHECK(off(var, slow.var, 4 * (1 + center / 30) * unit) == "");
         CHECK(mean.shape() == shape_of(channels.sizes));
-        CHECK(off(g[0], slow.dx, 20 * (1 + center) * unit, 1) == "");   // of one element a channel it is 0
+        CHECK(off(g[0], slow.dx, 20 * (1 + center) * unit, 1) == "");  // of one element a channel it is 0
         CHECK(off(g[1], slow.dgamma, 20 * (1 + center) * unit) == "");
         CHECK(off(g[2], slow.dbeta, 20 * unit) == "");
       }
@@ -155,7 +176,7 @@ TEST_CASE("the variance of numbers far from zero is that of their deviations", "
   for (auto [rows, axis] : {std::pair<std::int64_t, int>{100000, 0}, {2, 1}}) {
     Sizes shape = axis == 0 ? Sizes{rows, 2} : Sizes{rows, 50000};
     List v = noise(product(shape), 1000, 0.01);
-    v[0] = 5000;   // one outlier, in the rows that the shift is taken from
+    v[0] = 5000;  // one outlier, in the rows that the shift is taken from
     Tensor x = floats(v, shape, float32);
     auto [y, mean, var] = K::normalize_batch_in_training(x, K::None, K::None, axis);
     auto [y64, mean64, var64] = K::normalize_batch_in_training(K::cast(x, float64), K::None, K::None, axis);
@@ -166,7 +187,8 @@ TEST_CASE("the variance of numbers far from zero is that of their deviations", "
 
 TEST_CASE("a constant batch has variance 0 and is normalised to beta", "[normalization]") {
   for (double value : {0.1, -3e7, 1e-20}) {
-    auto [y, mean, var] = K::normalize_batch_in_training(K::constant(value, "float32", {1000, 3}), K::None, K::constant({1, 2, 3}), {0});
+    auto [y, mean, var] =
+        K::normalize_batch_in_training(K::constant(value, "float32", {1000, 3}), K::None, K::constant({1, 2, 3}), {0});
     CHECK(compare(var, K::constant({0, 0, 0})));
     CHECK(compare(mean, K::constant(value, "float32", {3})));
     CHECK(compare(y[7], K::constant({1, 2, 3})));
@@ -184,9 +206,11 @@ TEST_CASE("a batch of nothing has mean and variance nan, one of one element vari
   CHECK(one.variance.item<float>() == 0);
 }
 
-TEST_CASE("batch normalisation has the same bits on every level and number of threads, forward and backward", "[normalization]") {
+TEST_CASE("batch normalisation has the same bits on every level and number of threads, forward and backward",
+          "[normalization]") {
   test::SettingsScope restore;
-  for (const Case& c : {Case{{32, 14, 14, 48}, {0, 1, 2}}, Case{{16, 20, 30, 30}, {0, 2, 3}}, Case{{4001, 3}, {0}}, Case{{3, 70000}, {1}}, Case{{9, 40, 700}, {1}}}) {
+  for (const Case& c : {Case{{32, 14, 14, 48}, {0, 1, 2}}, Case{{16, 20, 30, 30}, {0, 2, 3}}, Case{{4001, 3}, {0}},
+                        Case{{3, 70000}, {1}}, Case{{9, 40, 700}, {1}}}) {
     Channels channels(c.shape, c.axes);
     Axes axes{};
     axes.size_ = 0;
@@ -195,7 +219,7 @@ TEST_CASE("batch normalisation has the same bits on every level and number of th
     Tensor gamma = K::variable(floats(noise(static_cast<std::int64_t>(channels.n), 1), channels.sizes, float32));
     Tensors first;
     for (Level level : {Level::sse2, Level::avx2, Level::avx512})
-      for (int threads : {1, 2, 8}) {   // of 8 threads each has no channel of its own
+      for (int threads : {1, 2, 8}) {  // of 8 threads each has no channel of its own
         if (!set_cpu_level(level)) continue;
         set_num_threads(threads);
         auto [y, mean, var] = K::normalize_batch_in_training(x, gamma, K::None, axes);
@@ -210,17 +234,21 @@ TEST_CASE("batch normalisation has the same bits on every level and number of th
   }
 }
 
-TEST_CASE("large and wide batches are normalised by the formulas, in the same bits on every level and number of threads", "[normalization]") {
+TEST_CASE(
+    "large and wide batches are normalised by the formulas, in the same bits on every level and number of threads",
+    "[normalization]") {
   test::SettingsScope restore;
   struct Large {
     Sizes shape;
     DType dtype;
   };
   // From 16 MiB on outputs are written past the caches; rows of no whole lines; wide ones, of whole pieces and a rest.
-  for (const Large& c : {Large{{65535, 64}, float32}, Large{{65536, 64}, float32}, Large{{32771, 65}, float64}, Large{{1037, 320}, float32},
-                         Large{{300, 1300}, float32}, Large{{300, 1300}, float64}, Large{{515, 320}, float16}}) {
+  for (const Large& c : {Large{{65535, 64}, float32}, Large{{65536, 64}, float32}, Large{{32771, 65}, float64},
+                         Large{{1037, 320}, float32}, Large{{300, 1300}, float32}, Large{{300, 1300}, float64},
+                         Large{{515, 320}, float16}}) {
     Channels channels(c.shape, {0});
-    Tensor x = K::variable(floats(noise(product(c.shape), 0.5), c.shape, c.dtype), c.dtype), dy = floats(noise(product(c.shape), 0.3), c.shape, c.dtype);
+    Tensor x = K::variable(floats(noise(product(c.shape), 0.5), c.shape, c.dtype), c.dtype),
+           dy = floats(noise(product(c.shape), 0.3), c.shape, c.dtype);
     Tensor gamma = K::variable(floats(noise(c.shape[1], 1, 0.5), channels.sizes, c.dtype), c.dtype),
            beta = K::variable(floats(noise(c.shape[1], 0, 0.4), channels.sizes, c.dtype), c.dtype);
     Tensors first;
@@ -229,11 +257,13 @@ TEST_CASE("large and wide batches are normalised by the formulas, in the same bi
         if (!set_cpu_level(level)) continue;
         set_num_threads(threads);
         auto [y, mean, var] = K::normalize_batch_in_training(x, gamma, beta, {0}, 1e-2);
-        Tensors g = K::gradients(K::sum(y * dy), {x, gamma, beta}), now{y.detach(), mean.detach(), var.detach(), g[0].detach(), g[1].detach(), g[2].detach()};
+        Tensors g = K::gradients(K::sum(y * dy), {x, gamma, beta}),
+                now{y.detach(), mean.detach(), var.detach(), g[0].detach(), g[1].detach(), g[2].detach()};
         INFO(x.shape() << " of " << c.dtype << " on " << level_name(level) << ", " << threads << " threads");
         if (first.empty()) {
           first = now;
-          Slow slow(x.to_vector<double>(), channels, gamma.to_vector<double>(), beta.to_vector<double>(), dy.to_vector<double>(), 1e-2);
+          Slow slow(x.to_vector<double>(), channels, gamma.to_vector<double>(), beta.to_vector<double>(),
+                    dy.to_vector<double>(), 1e-2);
           double unit = c.dtype == float64 ? 1e-14 : c.dtype == float32 ? 1e-6 : 0x1p-11;
           CHECK(off(y, slow.y, 10 * unit) == "");
           CHECK(off(mean, slow.mean, 4 * unit) == "");
@@ -249,9 +279,11 @@ TEST_CASE("large and wide batches are normalised by the formulas, in the same bi
 
 TEST_CASE("batch normalisation of float16 and bfloat16 accumulates in float32", "[normalization]") {
   for (DType dtype : {float16, bfloat16}) {
-    Tensor x = K::variable(K::constant(noise(40000, 8, 2), dtype, {10000, 4}), dtype), exact = K::variable(K::cast(x, float64), float64);
+    Tensor x = K::variable(K::constant(noise(40000, 8, 2), dtype, {10000, 4}), dtype),
+           exact = K::variable(K::cast(x, float64), float64);
     auto [y, mean, var] = K::normalize_batch_in_training(x, K::constant({1, 2, 0.5, 1}, dtype), K::None, {0});
-    auto [y64, mean64, var64] = K::normalize_batch_in_training(exact, K::constant({1, 2, 0.5, 1}, "float64"), K::None, {0});
+    auto [y64, mean64, var64] =
+        K::normalize_batch_in_training(exact, K::constant({1, 2, 0.5, 1}, "float64"), K::None, {0});
     double half_ulp = dtype == float16 ? 0x1p-11 : 0x1p-8;
     CHECK(mean.dtype() == dtype);
     CHECK(compare(mean, K::cast(mean64, dtype), {.rtol = 0, .atol = 0}));
@@ -267,7 +299,8 @@ TEST_CASE("batch normalisation of float16 and bfloat16 accumulates in float32", 
 }
 
 TEST_CASE("gradients pass through mean and variance, to second order, for every way to fold axes", "[normalization]") {
-  for (const Case& c : {Case{{4, 3}, {0}}, Case{{2, 3, 3}, {0, 2}}, Case{{2, 3, 2}, {1}}, Case{{2, 2, 2, 2, 2}, {0, 2, 4}}, Case{{3, 2}, {}}}) {
+  for (const Case& c : {Case{{4, 3}, {0}}, Case{{2, 3, 3}, {0, 2}}, Case{{2, 3, 2}, {1}},
+                        Case{{2, 2, 2, 2, 2}, {0, 2, 4}}, Case{{3, 2}, {}}}) {
     Axes axes{};
     axes.size_ = 0;
     for (int a : c.axes) axes.axes_[axes.size_++] = a;
@@ -281,7 +314,8 @@ TEST_CASE("gradients pass through mean and variance, to second order, for every 
   }
 }
 
-TEST_CASE("batch_normalization is Keras' formula for broadcastable and for rank-1 parameters, along any axis", "[normalization]") {
+TEST_CASE("batch_normalization is Keras' formula for broadcastable and for rank-1 parameters, along any axis",
+          "[normalization]") {
   for (const Sizes& shape : {Sizes{3, 2, 4, 5}, Sizes{3, 2, 4}, Sizes{4, 2}})
     for (int axis : {1, -1}) {
       std::size_t at = axis < 0 ? shape.size() - 1 : 1;
@@ -291,8 +325,8 @@ TEST_CASE("batch_normalization is Keras' formula for broadcastable and for rank-
       for (std::size_t k = 0; k < shape.size(); ++k)
         if (k != at) others.push_back(static_cast<int>(k));
       Channels channels(shape, others);
-      List x = noise(product(shape)), mean = noise(shape[at], 0.1, 0.3), var = noise(shape[at], 0.6, 0.4), beta = noise(shape[at], 2),
-           gamma = noise(shape[at], -1), expected;
+      List x = noise(product(shape)), mean = noise(shape[at], 0.1, 0.3), var = noise(shape[at], 0.6, 0.4),
+           beta = noise(shape[at], 2), gamma = noise(shape[at], -1), expected;
       for (std::size_t i = 0; i < x.size(); ++i) {
         std::size_t k = channels.of[i];
         expected.push_back((x[i] - mean[k]) / std::sqrt(var[k] + 1e-3) * gamma[k] + beta[k]);
@@ -310,7 +344,8 @@ TEST_CASE("batch_normalization takes parameters that vary along several axes", "
          v = floats(noise(15, 2), {3, 1, 5}, float64), b = floats(noise(4), {4, 1}, float64);
   Tensor expected = (x - m) / K::sqrt(v + 1e-3) + b;
   CHECK(compare(K::batch_normalization(x, m, v, b, K::None), expected, {.rtol = 1e-13, .atol = 1e-13}));
-  CHECK(compare(K::batch_normalization(x, 0.5, 4, K::None, 3, -1, 0), (x - 0.5) / 2 * 3, {.rtol = 1e-13, .atol = 1e-13}));
+  CHECK(
+      compare(K::batch_normalization(x, 0.5, 4, K::None, 3, -1, 0), (x - 0.5) / 2 * 3, {.rtol = 1e-13, .atol = 1e-13}));
 }
 
 TEST_CASE("normalisation over all axes keeps the shape of x", "[normalization]") {
@@ -342,8 +377,9 @@ TEST_CASE("batch normalisation infers shapes, and a function of placeholders pla
 
 TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
   Tensor x = K::ones({4, 3});
-  CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::ones({4}), K::None, {0}),
-                    "normalize_batch_in_training: gamma (4,) does not broadcast to (3,), the shape of x without the reduced axes");
+  CHECK_THROWS_WITH(
+      K::normalize_batch_in_training(x, K::ones({4}), K::None, {0}),
+      "normalize_batch_in_training: gamma (4,) does not broadcast to (3,), the shape of x without the reduced axes");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::ones({3}, "float64"), {0}),
                     "normalize_batch_in_training: x is float32, beta is float64; cast one of them (K::cast)");
   CHECK_THROWS_WITH(K::normalize_batch_in_training(x, K::None, K::None, {0, 2}),
@@ -358,16 +394,21 @@ TEST_CASE("batch normalisation refuses what does not fit", "[normalization]") {
                     "batch_normalization: x is float32, var is float64; cast one of them (K::cast)");
   CHECK_THROWS_WITH(K::batch_normalization(x, 0, K::None, K::None, K::None),
                     "batch_normalization: var is None where a number or tensor is expected");
-  CHECK_THROWS_WITH(K::batch_normalization(x, 0, 1, K::None, K::None, 2), "batch_normalization: axis 2 is out of range for (4, 3) of rank 2");
-  CHECK_THROWS_WITH(K::batch_normalization(K::placeholder(), K::ones({3}), 1, K::None, K::None, 1),
-                    "batch_normalization: the rank of x is unknown, so mean (3,) cannot be put along axis 1; declare it in the placeholder");
+  CHECK_THROWS_WITH(K::batch_normalization(x, 0, 1, K::None, K::None, 2),
+                    "batch_normalization: axis 2 is out of range for (4, 3) of rank 2");
+  CHECK_THROWS_WITH(
+      K::batch_normalization(K::placeholder(), K::ones({3}), 1, K::None, K::None, 1),
+      "batch_normalization: the rank of x is unknown, so mean (3,) cannot be put along axis 1; declare it in the placeholder");
   // -2 is the rank of nothing: not the last axis of (3, 3), where it would go unnoticed.
-  CHECK_THROWS_WITH(K::batch_normalization(K::placeholder(), K::ones({3}), 1, K::None, K::None, -2),
-                    "batch_normalization: the rank of x is unknown, so mean (3,) cannot be put along axis -2; declare it in the placeholder");
-  CHECK_THROWS_WITH(K::batch_normalization(K::ones({2, 3, 4}), K::placeholder(K::None, K::None), 1, K::None, K::None, 1),
-                    "batch_normalization: the rank of mean is unknown, so mean (...) cannot be put along axis 1; declare it in the placeholder");
+  CHECK_THROWS_WITH(
+      K::batch_normalization(K::placeholder(), K::ones({3}), 1, K::None, K::None, -2),
+      "batch_normalization: the rank of x is unknown, so mean (3,) cannot be put along axis -2; declare it in the placeholder");
+  CHECK_THROWS_WITH(
+      K::batch_normalization(K::ones({2, 3, 4}), K::placeholder(K::None, K::None), 1, K::None, K::None, 1),
+      "batch_normalization: the rank of mean is unknown, so mean (...) cannot be put along axis 1; declare it in the placeholder");
 }
 
 TEST_CASE("a normalised batch prints its three tensors", "[normalization]") {
-  CHECK(test::printed(K::NormalizedBatch{}) == "NormalizedBatch(normalized=Tensor(), mean=Tensor(), variance=Tensor())");
+  CHECK(test::printed(K::NormalizedBatch{}) ==
+        "NormalizedBatch(normalized=Tensor(), mean=Tensor(), variance=Tensor())");
 }

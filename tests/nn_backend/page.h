@@ -39,7 +39,8 @@ inline bool shows(const Tensor& x, const std::string& page) {
   }
   std::size_t close = page.rfind(']');
   std::string dtype = field(page.substr(close), "dtype=", ")");
-  return one_line(array_text(x).c_str()) == one_line(page.substr(6, close + 1 - 6)) && x.dtype() == (dtype.empty() ? "float64" : dtype);
+  return one_line(array_text(x).c_str()) == one_line(page.substr(6, close + 1 - 6)) &&
+         x.dtype() == (dtype.empty() ? "float64" : dtype);
 }
 
 /// Anything else: 'float32', (2, 4, 5), 1e-07, True. Python's quotes are left out.

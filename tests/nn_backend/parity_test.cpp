@@ -69,11 +69,14 @@ void read_header(const fs::path& path, std::multimap<std::string, Declaration>& 
     if (depth == 0 && !ends && c != '}') statement += c;
     if (!ends) continue;
     statement = std::regex_replace(trim(statement), std::regex("\\s+"), " ");
-    statement = std::regex_replace(statement, std::regex("(KASSETTE_API|inline|\\[\\[nodiscard\\]\\]|template <class [A-Z]>|template <int = 0>) "), "");
-    if (c == '{' && statement.find('(') == std::string::npos) statement.clear();   // a class
+    statement = std::regex_replace(
+        statement, std::regex("(KASSETTE_API|inline|\\[\\[nodiscard\\]\\]|template <class [A-Z]>|template <int = 0>) "),
+        "");
+    if (c == '{' && statement.find('(') == std::string::npos) statement.clear();  // a class
     std::smatch m;
     // Defaults such as `= {}` hold braces; the statement goes on behind them.
-    if (c == '{' && std::count(statement.begin(), statement.end(), '(') > std::count(statement.begin(), statement.end(), ')')) {
+    if (c == '{' &&
+        std::count(statement.begin(), statement.end(), '(') > std::count(statement.begin(), statement.end(), ')')) {
       std::size_t close = at;
       for (int open = 0; close < text.size(); ++close)
         if ((open += (text[close] == '{') - (text[close] == '}')) == 0) break;
@@ -82,7 +85,8 @@ void read_header(const fs::path& path, std::multimap<std::string, Declaration>& 
       --depth;
       continue;
     }
-    if (std::regex_match(statement, m, std::regex("([^=(]*[ &>])([a-z][a-z_0-9]*)\\((.*)\\)")) && statement.rfind("using", 0) != 0)
+    if (std::regex_match(statement, m, std::regex("([^=(]*[ &>])([a-z][a-z_0-9]*)\\((.*)\\)")) &&
+        statement.rfind("using", 0) != 0)
       to.insert({m[2], {path.filename().string(), m[0], m[3]}});
     statement.clear();
   }
@@ -92,7 +96,7 @@ std::multimap<std::string, Declaration> declared() {
   std::vector<fs::path> headers = files_of("nn_backend", ".h");
   std::sort(headers.begin(), headers.end());
   for (const fs::path& path : headers)
-    if (text_of(path).find("#pragma once") == std::string::npos) read_header(path, out);   // private ones have that
+    if (text_of(path).find("#pragma once") == std::string::npos) read_header(path, out);  // private ones have that
   return out;
 }
 
@@ -128,10 +132,12 @@ std::string tests_of(const std::string& function, const std::vector<Case>& cases
   std::regex word("\\b" + function + "\\b");
   for (const Case& c : cases)
     if (std::size_t n = calls(c.body, function), all = calls(c.body, ""); n > 0)
-      by.push_back({(std::regex_search(c.name, word) ? 1000000 : 0) + 1000 * n * n / std::max<std::size_t>(all, 1), &c});
+      by.push_back(
+          {(std::regex_search(c.name, word) ? 1000000 : 0) + 1000 * n * n / std::max<std::size_t>(all, 1), &c});
   std::stable_sort(by.begin(), by.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string out;
-  for (std::size_t i = 0; i < by.size() && i < 2; ++i) out += (i ? "; " : "") + std::string("*") + by[i].second->name + "*";
+  for (std::size_t i = 0; i < by.size() && i < 2; ++i)
+    out += (i ? "; " : "") + std::string("*") + by[i].second->name + "*";
   return out;
 }
 
@@ -163,7 +169,7 @@ std::vector<Entry> index() {
 std::string name_here(const std::string& name) { return name == "switch" ? "switch_" : name; }
 
 struct Row {
-  std::string function, fixed, tests;   // `fixed` is all but the tests
+  std::string function, fixed, tests;  // `fixed` is all but the tests
 };
 Row row_of(const Entry& e, const std::multimap<std::string, Declaration>& all, const std::vector<Case>& cases) {
   std::string name = name_here(e.function), signatures, header = "not yet", tests;
@@ -173,14 +179,17 @@ Row row_of(const Entry& e, const std::multimap<std::string, Declaration>& all, c
   }
   if (!signatures.empty()) tests = tests_of(name, cases);
   std::string note = e.note.rfind("signature: ", 0) == 0 ? e.note.substr(11) : e.note;
-  return {e.function, "| " + e.number + " | " + e.function + " | " + (signatures.empty() ? "-" : signatures) + " | " + header + " | " + note + " |", tests};
+  return {e.function,
+          "| " + e.number + " | " + e.function + " | " + (signatures.empty() ? "-" : signatures) + " | " + header +
+              " | " + note + " |",
+          tests};
 }
 
 std::string default_of(const std::string& text) {
   static const std::map<std::string, std::string> kPython = {{"False", "false"}, {"True", "true"}, {"''", "\"\""}};
   if (auto it = kPython.find(text); it != kPython.end()) return it->second;
   if (text.size() > 2 && text[0] == '\'') return '"' + text.substr(1, text.size() - 2) + '"';
-  if (!text.empty() && text[0] == '(') {   // a tuple
+  if (!text.empty() && text[0] == '(') {  // a tuple
     std::string list = text;
     for (char& c : list) c = c == '(' ? '{' : c == ')' ? '}' : c;
     return list;
@@ -264,7 +273,8 @@ TEST_CASE("every function that a header declares is in the parity index", "[pari
   std::map<std::string, int> known;
   for (const Entry& e : index()) ++known[name_here(e.function)];
   for (const auto& [name, d] : declared())
-    if (!known.count(name)) FAIL_CHECK(d.header << " declares K::" << name << ", which has no line in tests/data/parity.tsv");
+    if (!known.count(name))
+      FAIL_CHECK(d.header << " declares K::" << name << ", which has no line in tests/data/parity.tsv");
   for (const auto& [name, n] : known)
     if (n > 1) FAIL_CHECK("K::" << name << " has " << n << " lines in tests/data/parity.tsv");
 }
@@ -275,9 +285,11 @@ TEST_CASE("arguments have Keras' names, order and defaults, or the index says wh
     auto it = all.find(name_here(e.function));
     if (it == all.end() || e.keras.empty()) continue;
     std::size_t open = e.keras.find('(');
-    std::string keras = argument_list(e.keras.substr(open + 1, e.keras.size() - open - 2)), here = argument_list(it->second.parameters);
+    std::string keras = argument_list(e.keras.substr(open + 1, e.keras.size() - open - 2)),
+                here = argument_list(it->second.parameters);
     bool excused = e.note.rfind("signature: ", 0) == 0;
-    if (keras != here && !excused) FAIL_CHECK("K::" << e.function << " takes (" << here << "), Keras (" << keras << ")");
+    if (keras != here && !excused)
+      FAIL_CHECK("K::" << e.function << " takes (" << here << "), Keras (" << keras << ")");
   }
 }
 
@@ -291,9 +303,11 @@ TEST_CASE("the parity page says what the headers say, and names tests that call 
   Strings lines = split(page, '\n');
   for (const Entry& e : index()) {
     Row row = row_of(e, all, cases);
-    auto line = std::find_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.rfind(row.fixed, 0) == 0; });
+    auto line =
+        std::find_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.rfind(row.fixed, 0) == 0; });
     if (line == lines.end()) {
-      FAIL_CHECK("docs/parity.md is not up to date about K::" << e.function << "; write it with kassette_tests \"[.parity_page]\": " << row.fixed);
+      FAIL_CHECK("docs/parity.md is not up to date about K::"
+                 << e.function << "; write it with kassette_tests \"[.parity_page]\": " << row.fixed);
       continue;
     }
     bool here = all.count(name_here(e.function)) > 0;

@@ -30,7 +30,8 @@ TEST_CASE("shape and size of unknown sizes are int32 tensors of known rank, and 
   CHECK(K::int_shape(K::shape(any)) == Shape{-1});
   CHECK(K::shape(x).dtype() == int32);
   CHECK(K::size(any).dtype() == int32);
-  auto f = K::function({x, any}, {K::shape(x), K::size(x), K::shape(any), K::size(any), K::shape(x)[0], K::shape(x)[-1]});
+  auto f =
+      K::function({x, any}, {K::shape(x), K::size(x), K::shape(any), K::size(any), K::shape(x)[0], K::shape(x)[-1]});
   for (int n : {0, 1, 4}) {
     Tensors o = f({rows(n), K::zeros({n, 1, 2})});
     CHECK(values(o[0]) == Vec{static_cast<double>(n), 3});
@@ -60,7 +61,8 @@ TEST_CASE("zeros and ones take shapes of tensors: variables where the sizes are 
   CHECK(K::is_variable(K::ones({K::shape(fixed)[1], 2})));
   CHECK(K::int_shape(K::ones({K::shape(fixed)[1], 2})) == Shape{3, 2});
   Tensor n = K::shape(x)[0];
-  Tensors made{K::zeros(K::shape(x)), K::ones({n, 2}), K::zeros({n, K::shape(x)[1], 1}, "int64"), K::ones({K::size(x)}, "bool"), K::zeros(n)};
+  Tensors made{K::zeros(K::shape(x)), K::ones({n, 2}), K::zeros({n, K::shape(x)[1], 1}, "int64"),
+               K::ones({K::size(x)}, "bool"), K::zeros(n)};
   for (const Tensor& t : made) CHECK_FALSE(K::is_variable(t));
   CHECK(K::int_shape(made[0]) == Shape{-1, 3});
   CHECK(K::int_shape(made[1]) == Shape{-1, 2});
@@ -104,8 +106,9 @@ TEST_CASE("eye and arange take sizes of tensors", "[partial]") {
 
 TEST_CASE("random functions take shapes of tensors, and each call draws as many numbers as it needs", "[partial]") {
   Tensor x = unknown_rows(), n = K::shape(x)[0];
-  Tensors made{K::random_normal({n, 2}), K::random_uniform(K::shape(x), 5, 6), K::random_binomial({K::size(x)}, 1.0),
-               K::truncated_normal({2, n}), K::random_uniform({n}, 0, 10, "int32"), K::random_normal({n, 3}, x, 0.0)};
+  Tensors made{
+      K::random_normal({n, 2}),    K::random_uniform(K::shape(x), 5, 6),   K::random_binomial({K::size(x)}, 1.0),
+      K::truncated_normal({2, n}), K::random_uniform({n}, 0, 10, "int32"), K::random_normal({n, 3}, x, 0.0)};
   CHECK(K::int_shape(made[0]) == Shape{-1, 2});
   CHECK(K::int_shape(made[1]) == Shape{-1, 3});
   CHECK(K::int_shape(made[3]) == Shape{2, -1});
@@ -119,27 +122,31 @@ TEST_CASE("random functions take shapes of tensors, and each call draws as many 
     CHECK(o[3].shape() == Shape{2, k});
     for (double v : values(o[3])) CHECK(std::fabs(v) < 2);
     CHECK(o[4].dtype() == int32);
-    CHECK(values(o[5]) == values(rows(k)));   // without spread the samples are their mean
+    CHECK(values(o[5]) == values(rows(k)));  // without spread the samples are their mean
   }
   CHECK(values(f({rows(4)})[0]) != values(f({rows(4)})[0]));
 }
 
 TEST_CASE("random variables take shapes that are known, in numbers or tensors", "[partial]") {
   Tensor v = K::variable({{1, 2, 3}, {4, 5, 6}}), fixed = K::placeholder({2, 3});
-  for (const Tensor& made : {K::random_uniform_variable({K::shape(v)[0], 4}, 0, 1), K::random_normal_variable({K::shape(fixed)[0], 4}, 0, 1)}) {
+  for (const Tensor& made : {K::random_uniform_variable({K::shape(v)[0], 4}, 0, 1),
+                             K::random_normal_variable({K::shape(fixed)[0], 4}, 0, 1)}) {
     CHECK(K::is_variable(made));
     CHECK(made.shape() == Shape{2, 4});
   }
   CHECK(K::random_normal_variable(K::shape(v), 0, 1).shape() == Shape{2, 3});
   CHECK_THROWS_WITH(K::random_normal_variable(K::shape(unknown_rows()), 0, 1),
                     "random_normal_variable: shape (None, 3) depends on a placeholder; a variable has known sizes");
-  CHECK_THROWS_WITH(K::random_uniform_variable({K::None, 2}, 0, 1),
-                    "random_uniform_variable: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+  CHECK_THROWS_WITH(
+      K::random_uniform_variable({K::None, 2}, 0, 1),
+      "random_uniform_variable: shape (-1, 2): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
 }
 
-TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and its gradient has the shape of x", "[partial]") {
+TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and its gradient has the shape of x",
+          "[partial]") {
   Tensor x = K::placeholder({K::None, 4}, None, "float64"), n = K::shape(x)[0];
-  Tensors shaped{K::reshape(x, {n, 2, 2}), K::reshape(x, {n * 2, -1}), K::reshape(x, {-1, 2}), K::reshape(x, {K::size(x)}), K::reshape(x, K::shape(x))};
+  Tensors shaped{K::reshape(x, {n, 2, 2}), K::reshape(x, {n * 2, -1}), K::reshape(x, {-1, 2}),
+                 K::reshape(x, {K::size(x)}), K::reshape(x, K::shape(x))};
   CHECK(K::int_shape(shaped[0]) == Shape{-1, 2, 2});
   CHECK(K::int_shape(shaped[1]) == Shape{-1, -1});
   CHECK(K::int_shape(shaped[2]) == Shape{-1, 2});
@@ -161,7 +168,7 @@ TEST_CASE("reshape to sizes of tensors infers one size, keeps known ones, and it
       twice[i] = 2 * in[i];
       eight[i] = 8 * in[i];
     }
-    if (k == 0) {   // with no elements -1 could be anything
+    if (k == 0) {  // with no elements -1 could be anything
       CHECK_THROWS_AS(f({K::zeros({0, 4}, "float64")}), ValueError);
       continue;
     }
@@ -185,8 +192,9 @@ TEST_CASE("tile and slice by tensors have the values and gradients of their numb
   Tensor tiled = K::tile(x, {n, 2}), by_fed = K::tile(x, times), cut = K::slice(x, {n - 1, 0}, {1, K::shape(x)[1] - 1});
   CHECK(K::int_shape(tiled) == Shape{-1, 6});
   CHECK(K::ndim(by_fed) == 2);
-  auto f = K::function({x, times}, {tiled, by_fed, cut, K::gradients(K::sum(tiled * 0.5), {x})[0], K::gradients(K::sum(by_fed), {x})[0],
-                                    K::gradients(K::sum(K::square(cut)), {x})[0]});
+  auto f =
+      K::function({x, times}, {tiled, by_fed, cut, K::gradients(K::sum(tiled * 0.5), {x})[0],
+                               K::gradients(K::sum(by_fed), {x})[0], K::gradients(K::sum(K::square(cut)), {x})[0]});
   Tensors o = f({rows(2), {1, 3}});
   CHECK(o[0].shape() == Shape{4, 6});
   CHECK(o[1].shape() == Shape{2, 9});
@@ -200,15 +208,17 @@ TEST_CASE("tile and slice by tensors have the values and gradients of their numb
   CHECK(values(o[5]) == Vec{0, 2, 0});
 }
 
-TEST_CASE("the noise shape of dropout takes None, numbers and tensors, and the mask is one along its ones", "[partial]") {
+TEST_CASE("the noise shape of dropout takes None, numbers and tensors, and the mask is one along its ones",
+          "[partial]") {
   Tensor x = K::placeholder({K::None, K::None, 2});
-  Tensor y = K::dropout(x, 0.5, {K::shape(x)[0], 1, K::None}), z = K::dropout(x, 0.5, K::shape(x)), w = K::dropout(x, 0.5, {2});
+  Tensor y = K::dropout(x, 0.5, {K::shape(x)[0], 1, K::None}), z = K::dropout(x, 0.5, K::shape(x)),
+         w = K::dropout(x, 0.5, {2});
   for (const Tensor& t : {y, z, w}) CHECK(K::int_shape(t) == Shape{-1, -1, 2});
   auto f = K::function({x}, {y, z, w, K::gradients(K::sum(y), {x})[0]});
   for (int n : {30, 7}) {
     Tensors o = f({K::ones({n, 3, 2})});
     Vec v = values(o[0]);
-    CHECK(values(o[3]) == v);   // of ones, value and gradient are the mask
+    CHECK(values(o[3]) == v);  // of ones, value and gradient are the mask
     CHECK(o[1].shape() == Shape{n, 3, 2});
     std::set<double> kinds(v.begin(), v.end());
     CHECK(kinds == std::set<double>{0, 2});
@@ -221,18 +231,22 @@ TEST_CASE("the noise shape of dropout takes None, numbers and tensors, and the m
     for (std::size_t i = 2; i < columns.size(); ++i) CHECK(columns[i] == columns[i - 2]);
   }
   auto wrong = K::function({x}, {K::dropout(x, 0.5, {3, 1, 2})});
-  CHECK_THROWS_WITH(wrong({K::ones({2, 1, 2})}), "dropout: noise_shape (3, 1, 2) does not broadcast to x of shape (2, 1, 2)");
+  CHECK_THROWS_WITH(wrong({K::ones({2, 1, 2})}),
+                    "dropout: noise_shape (3, 1, 2) does not broadcast to x of shape (2, 1, 2)");
 }
 
 TEST_CASE("a size that is no scalar integer is refused in the name of the function", "[partial]") {
   Tensor x = unknown_rows();
   CHECK_THROWS_WITH(K::zeros({K::shape(x)}), "zeros: a size is a tensor of shape (2,); it must be a scalar");
   CHECK_THROWS_WITH(K::ones({K::sum(x), 2}), "ones: a size is a tensor of float32; it must be an integer");
-  CHECK_THROWS_WITH(K::random_normal(K::sum(x)), "random_normal: the shape is a tensor of float32; it must be of integers");
-  CHECK_THROWS_WITH(K::reshape(x, K::placeholder({2, 2}, None, "int32")), "reshape: the shape is a tensor of shape (2, 2); it must have one axis");
+  CHECK_THROWS_WITH(K::random_normal(K::sum(x)),
+                    "random_normal: the shape is a tensor of float32; it must be of integers");
+  CHECK_THROWS_WITH(K::reshape(x, K::placeholder({2, 2}, None, "int32")),
+                    "reshape: the shape is a tensor of shape (2, 2); it must have one axis");
   CHECK_THROWS_WITH(K::tile(x, {Tensor(), 1}), "tile: a size is an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::zeros(Tensor()), "zeros: the shape is an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::dropout(x, 0.5, {K::placeholder({}, None, "bool"), 3}), "dropout: a size is a tensor of bool; it must be an integer");
+  CHECK_THROWS_WITH(K::dropout(x, 0.5, {K::placeholder({}, None, "bool"), 3}),
+                    "dropout: a size is a tensor of bool; it must be an integer");
   Tensor n = K::placeholder({}, None, "int32");
   auto f = K::function({n}, {K::zeros({n, 2})});
   CHECK(f({0})[0].shape() == Shape{0, 2});
@@ -241,9 +255,9 @@ TEST_CASE("a size that is no scalar integer is refused in the name of the functi
 
 TEST_CASE("static shapes go as far as they are known", "[partial]") {
   Tensor a = K::placeholder({K::None, 1, 3}), b = K::placeholder({K::None, 4, 1}), any = K::placeholder();
-  CHECK(K::int_shape(a + b) == Shape{-1, 4, 3});                                   // ? with ?, 1 with n
-  CHECK(K::int_shape(a + K::placeholder({5, 1, 1})) == Shape{5, 1, 3});            // ? with n > 1
-  CHECK(K::int_shape(a + K::placeholder({1, 1, 3})) == Shape{-1, 1, 3});           // ? with 1
+  CHECK(K::int_shape(a + b) == Shape{-1, 4, 3});                          // ? with ?, 1 with n
+  CHECK(K::int_shape(a + K::placeholder({5, 1, 1})) == Shape{5, 1, 3});   // ? with n > 1
+  CHECK(K::int_shape(a + K::placeholder({1, 1, 3})) == Shape{-1, 1, 3});  // ? with 1
   CHECK(K::int_shape(a + any) == K::None);
   CHECK(K::int_shape(K::sum(a, 1)) == Shape{-1, 3});
   CHECK(K::int_shape(K::sum(a, {0, -1}, true)) == Shape{1, 1, 1});
@@ -258,7 +272,8 @@ TEST_CASE("static shapes go as far as they are known", "[partial]") {
   CHECK(K::int_shape(K::dropout(b, 0.5)) == Shape{-1, 4, 1});
 }
 
-TEST_CASE("products of placeholders of unknown rank are decided at each call, gradients of any order included", "[partial]") {
+TEST_CASE("products of placeholders of unknown rank are decided at each call, gradients of any order included",
+          "[partial]") {
   Tensor x = K::placeholder(None, None, "float64"), y = K::placeholder(None, None, "float64");
   auto grow = [](const Shape& s, double from) {
     std::int64_t n = 1;
@@ -275,16 +290,25 @@ TEST_CASE("products of placeholders of unknown rank are decided at each call, gr
     auto f = K::function({x, y}, {z, g[0], g[1], h[0], h[1]});
     for (const Case& c : cases) {
       Tensor a = K::variable(grow(c.x, 0.5), "float64"), b = K::variable(grow(c.y, -2), "float64"), e = product(a, b);
-      Tensors d = K::gradients(K::sum(K::square(e) * e), {a, b}), s = K::gradients(K::sum(d[0]) + K::sum(K::square(d[1])), {a, b});
+      Tensors d = K::gradients(K::sum(K::square(e) * e), {a, b}),
+              s = K::gradients(K::sum(d[0]) + K::sum(K::square(d[1])), {a, b});
       Tensors o = f({K::eval(a), K::eval(b)}), wanted{e, d[0], d[1], s[0], s[1]};
       CHECK(o[0].shape() == c.out);
       for (int i = 0; i < 5; ++i) testing::assert_close(o[i], K::eval(wanted[i]), {.rtol = 1e-12, .atol = 1e-12});
     }
   };
-  check([](const Tensor& a, const Tensor& b) { return K::dot(a, b); },
-        {{{2, 3}, {3, 4}, {2, 4}}, {{3}, {3}, {}}, {{2, 3}, {3}, {2}}, {{3}, {2, 3, 4}, {2, 4}}, {{2, 5, 3}, {4, 3, 2}, {2, 5, 4, 2}}});
-  check([](const Tensor& a, const Tensor& b) { return K::batch_dot(a, b); }, {{{2, 3}, {2, 3}, {2, 1}}, {{2, 3, 4}, {2, 4, 5}, {2, 3, 5}}, {{2, 3, 4}, {2, 4}, {2, 3}}});
-  check([](const Tensor& a, const Tensor& b) { return K::batch_dot(a, b, {1, -1}); }, {{{2, 3}, {2, 5, 3}, {2, 5}}, {{2, 3, 4}, {2, 3}, {2, 4}}});
+  check([](const Tensor& a, const Tensor& b) { return K::dot(a, b); }, {{{2, 3}, {3, 4}, {2, 4}},
+                                                                        {{3}, {3}, {}},
+                                                                        {{2, 3}, {3}, {2}},
+                                                                        {{3}, {2, 3, 4}, {2, 4}},
+                                                                        {{2, 5, 3}, {4, 3, 2}, {2, 5, 4, 2}}});
+  check([](const Tensor& a, const Tensor& b) { return K::batch_dot(a, b); },
+        {{{2, 3}, {2, 3}, {2, 1}}, {{2, 3, 4}, {2, 4, 5}, {2, 3, 5}}, {{2, 3, 4}, {2, 4}, {2, 3}}});
+  check(
+      [](const Tensor& a, const Tensor& b) {
+        return K::batch_dot(a, b, {1, -1});
+      },
+      {{{2, 3}, {2, 5, 3}, {2, 5}}, {{2, 3, 4}, {2, 3}, {2, 4}}});
 
   // One rank known, the other not.
   auto half = K::function({x}, {K::dot(x, K::constant({{1, 2}, {3, 4}}, "float64"))});
@@ -302,7 +326,8 @@ TEST_CASE("products of placeholders of unknown rank are decided at each call, gr
   CHECK(message([&] { half({1}); }) == "dot: () x (2, 2): both need at least one axis; use * for a number");
   auto batch = K::function({x, y}, {K::batch_dot(x, y, {1, 2})});
   CHECK(message([&] { batch({{{1, 2}}, {{1, 2}}}); }) == "batch_dot: axis 2 is out of range for (1, 2) of rank 2");
-  CHECK_THROWS_WITH(K::dot(x, K::placeholder()), "dot: float64 and float32; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(K::dot(x, K::placeholder()),
+                    "dot: float64 and float32; cast one of them (K::cast), tensors are not promoted");
 
   // Beside a sparse matrix it is a matrix or a vector.
   Tensor s = K::sparse_coo({{0, 1}, {1, 0}}, {2, 3}, {2, 2}, "float64");
@@ -311,5 +336,6 @@ TEST_CASE("products of placeholders of unknown rank are decided at each call, gr
   CHECK(values(sparse({{{1, 2}, {3, 4}}})[1]) == Vec{6, 2, 12, 6});
   CHECK(values(sparse({{1, 2}})[0]) == Vec{4, 3});
   CHECK(values(sparse({{1, 2}})[1]) == Vec{6, 2});
-  CHECK(message([&] { sparse({1}); }) == "dot: a dense operand of shape (); with a sparse matrix it must be a matrix or a vector");
+  CHECK(message([&] { sparse({1}); }) ==
+        "dot: a dense operand of shape (); with a sparse matrix it must be a matrix or a vector");
 }

@@ -45,7 +45,8 @@ TEST_CASE("print_tensor of a value writes message, space and value at once, and 
   K::print_tensor(K::constant({1, 2}, "int32"));
   K::print_tensor(K::arange(2000), "many:");
   CHECK(caught.take() == Lines{" [1 2]", "many: [   0    1    2 ... 1997 1998 1999]"});
-  CHECK_THROWS_WITH(K::print_tensor(Tensor(), "m"), "print_tensor: argument 1 is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::print_tensor(Tensor(), "m"),
+                    "print_tensor: argument 1 is an empty Tensor (an uninitialised variable?)");
 }
 
 TEST_CASE("print_tensor in a function writes at each call that needs it, and x itself writes nothing", "[print]") {
@@ -131,7 +132,8 @@ TEST_CASE("a variable keeps its constraint, which updates do not apply", "[print
 TEST_CASE("a sparse value takes no constraint: the result is not a variable", "[constraint][sparse]") {
   Tensor sparse = K::sparse_coo({{0, 1}}, {-1}, {2, 2});
   CHECK_THROWS_AS(K::variable(sparse, K::None, K::None, clipped), ValueError);
-  CHECK_THROWS_WITH(K::variable(sparse, K::None, K::None, clipped), "variable: a sparse value takes no constraint; the result is not a variable");
+  CHECK_THROWS_WITH(K::variable(sparse, K::None, K::None, clipped),
+                    "variable: a sparse value takes no constraint; the result is not a variable");
   CHECK_FALSE(K::is_variable(K::variable(sparse, K::None, K::None, K::None)));
 }
 
@@ -140,6 +142,7 @@ TEST_CASE("what has no constraint says None, and what is no variable is refused"
   CHECK_FALSE(constraint_of(K::variable(1, K::None, K::None, K::None)).defined());
   CHECK(test::printed(Constraint()) == "None");
   CHECK(test::printed(Constraint(clipped)) == "<callable>");
-  CHECK_THROWS_WITH(constraint_of(K::constant(1)), "constraint_of: the argument is not a variable; make it with K::variable");
+  CHECK_THROWS_WITH(constraint_of(K::constant(1)),
+                    "constraint_of: the argument is not a variable; make it with K::variable");
   CHECK_THROWS_WITH(Constraint()(K::constant(1)), "a callable that is None was called");
 }

@@ -22,7 +22,8 @@ struct Program {
   std::vector<int> outputs;
 
   explicit Program(const KerasCase& c) : main(parse_body(c.find("body")->text)), outputs(c.find("outputs")->list()) {
-    for (int i = 0; const Argument* a = c.find(("body" + std::to_string(i)).c_str()); ++i) bodies.push_back(parse_body(a->text));
+    for (int i = 0; const Argument* a = c.find(("body" + std::to_string(i)).c_str()); ++i)
+      bodies.push_back(parse_body(a->text));
   }
   const std::vector<BodyStep>& body(const KerasCase& step, const char* name = "body") const {
     return bodies[static_cast<std::size_t>(std::atoi(step.find(name)->text.c_str() + 1))];
@@ -48,7 +49,9 @@ DType dtype_of(const KerasCase& c) {
 
 Tensor fold(const Program& p, const Tensors& t, const KerasCase& c) {
   Tensors captured = part(t, flag(c, "alone") ? 1 : 2, t.size());
-  auto fn = [&](const Tensor& acc, const Tensor& e) { return run(p, p.body(c), joined({e, acc}, captured))[c.integer("output", 0)]; };
+  auto fn = [&](const Tensor& acc, const Tensor& e) {
+    return run(p, p.body(c), joined({e, acc}, captured))[c.integer("output", 0)];
+  };
   if (flag(c, "alone")) return flag(c, "right") ? K::foldr(fn, t[0]) : K::foldl(fn, t[0]);
   return flag(c, "right") ? K::foldr(fn, t[0], t[1]) : K::foldl(fn, t[0], t[1]);
 }
@@ -56,7 +59,8 @@ Tensor fold(const Program& p, const Tensors& t, const KerasCase& c) {
 Tensor map(const Program& p, const Tensors& t, const KerasCase& c) {
   int nx = c.integer("nx", 1);
   Tensors captured = part(t, nx, t.size());
-  return K::map_fn([&](const Tensors& e) { return run(p, p.body(c), joined(e, captured))[c.integer("output", 0)]; }, part(t, 0, nx), None, dtype_of(c));
+  return K::map_fn([&](const Tensors& e) { return run(p, p.body(c), joined(e, captured))[c.integer("output", 0)]; },
+                   part(t, 0, nx), None, dtype_of(c));
 }
 
 Tensors rnn(const Program& p, const Tensors& t, const KerasCase& c) {
@@ -84,49 +88,94 @@ Tensors rnn(const Program& p, const Tensors& t, const KerasCase& c) {
 Tensor choose(const Program& p, const Tensors& t, const KerasCase& c) {
   std::vector<int> outputs = c.find("outputs")->list();
   Tensors captured = part(t, 1, t.size());
-  return K::switch_(t[0], [&] { return run(p, p.body(c, "yes"), captured)[outputs[0]]; }, [&] { return run(p, p.body(c, "no"), captured)[outputs[1]]; });
+  return K::switch_(
+      t[0], [&] { return run(p, p.body(c, "yes"), captured)[outputs[0]]; },
+      [&] { return run(p, p.body(c, "no"), captured)[outputs[1]]; });
 }
 
 Tensor phase(const Tensors& t, const KerasCase& c) {
   int training = c.integer("training", 0);
   auto yes = [&] { return t[0]; };
   auto no = [&] { return t[1]; };
-  if (flag(c, "test")) return flag(c, "lazy") ? K::in_test_phase(yes, no, training) : K::in_test_phase(t[0], t[1], training);
+  if (flag(c, "test"))
+    return flag(c, "lazy") ? K::in_test_phase(yes, no, training) : K::in_test_phase(t[0], t[1], training);
   return flag(c, "lazy") ? K::in_train_phase(yes, no, training) : K::in_train_phase(t[0], t[1], training);
 }
 
 Tensor index(const Tensor& x, const std::string& text) {
-  char copy[80] = {};   // what an Index is made of is an array
+  char copy[80] = {};  // what an Index is made of is an array
   text.copy(copy, sizeof copy - 1);
   return x[copy];
 }
 
 using Step = std::function<Tensors(const Program& p, const Tensors& t, const KerasCase& c)>;
-#define STEP(name, expression) {#name, [](const Program&, const Tensors& t, const KerasCase& c) -> Tensors { (void)t, (void)c; return expression; }}
+#define STEP(name, expression) \
+  { \
+#name, [](const Program&, const Tensors& t, const KerasCase& c) -> Tensors { (void)t, (void)c; return expression; } \
+  }
 #define REDUCTION(name) STEP(name, K::name(t[0], c.axes("axis"), flag(c, "keepdims")))
 
 const std::map<std::string, Step> kSteps = {
-    {"fold", fold}, {"map", map}, {"rnn", rnn}, {"switch", choose},
-    STEP(phase, phase(t, c)), STEP(select, K::switch_(t[0], t[1], t[2])),
-    STEP(tanh, K::tanh(t[0])), STEP(sigmoid, K::sigmoid(t[0])), STEP(square, K::square(t[0])), STEP(softplus, K::softplus(t[0])),
-    STEP(negative, -t[0]), STEP(abs, K::abs(t[0])), STEP(sin, K::sin(t[0])), STEP(cos, K::cos(t[0])), STEP(round, K::round(t[0])),
-    STEP(sign, K::sign(t[0])), STEP(hard_sigmoid, K::hard_sigmoid(t[0])), STEP(elu, K::elu(t[0])), STEP(general_relu, K::relu(t[0], 0.25, 1.0, 0.125)),
-    STEP(bell, K::exp(-K::square(t[0]))), STEP(same, t[0] * 1.0), STEP(stop_gradient, K::stop_gradient(t[0])),
-    STEP(root, K::sqrt(K::square(t[0]) + 0.5)), STEP(logarithm, K::log(K::square(t[0]) + 0.5)),
-    STEP(add, t[0] + t[1]), STEP(subtract, t[0] - t[1]), STEP(multiply, t[0] * t[1]), STEP(maximum, K::maximum(t[0], t[1])),
-    STEP(minimum, K::minimum(t[0], t[1])), STEP(quotient, t[0] / (K::square(t[1]) + 1.0)), STEP(power, K::pow(K::square(t[0]) + 0.5, t[1])),
-    STEP(positive, t[0] > 0.0), STEP(inc, t[0] + 1),
-    REDUCTION(sum), REDUCTION(mean), REDUCTION(prod), REDUCTION(var), REDUCTION(logsumexp), REDUCTION(max), REDUCTION(min),
-    STEP(cumsum, K::cumsum(t[0], c.integer("axis", 0))), STEP(cumprod, K::cumprod(t[0], c.integer("axis", 0))),
-    STEP(softmax, K::softmax(t[0], c.integer("axis", -1))), STEP(l2_normalize, K::l2_normalize(t[0], c.axes("axis"))),
-    STEP(permute_dimensions, K::permute_dimensions(t[0], c.axes("pattern"))), STEP(reverse, K::reverse(t[0], c.axes("axes"))),
-    STEP(transpose, K::transpose(t[0])), STEP(expand_dims, K::expand_dims(t[0], c.integer("axis", -1))),
-    STEP(squeeze, K::squeeze(t[0], c.integer("axis", 0))), STEP(reshape, K::reshape(t[0], c.dims("shape"))),
-    STEP(repeat_elements, K::repeat_elements(t[0], c.integer("rep", 0), c.integer("axis", 0))), STEP(tile, K::tile(t[0], c.dims("n"))),
-    STEP(stack, K::stack(t, c.integer("axis", 0))), STEP(concatenate, K::concatenate(t, c.integer("axis", -1))),
-    STEP(index, index(t[0], c.find("text")->text)), STEP(dot, K::dot(t[0], t[1])), STEP(gather, K::gather(t[0], t[1])),
+    {"fold", fold},
+    {"map", map},
+    {"rnn", rnn},
+    {"switch", choose},
+    STEP(phase, phase(t, c)),
+    STEP(select, K::switch_(t[0], t[1], t[2])),
+    STEP(tanh, K::tanh(t[0])),
+    STEP(sigmoid, K::sigmoid(t[0])),
+    STEP(square, K::square(t[0])),
+    STEP(softplus, K::softplus(t[0])),
+    STEP(negative, -t[0]),
+    STEP(abs, K::abs(t[0])),
+    STEP(sin, K::sin(t[0])),
+    STEP(cos, K::cos(t[0])),
+    STEP(round, K::round(t[0])),
+    STEP(sign, K::sign(t[0])),
+    STEP(hard_sigmoid, K::hard_sigmoid(t[0])),
+    STEP(elu, K::elu(t[0])),
+    STEP(general_relu, K::relu(t[0], 0.25, 1.0, 0.125)),
+    STEP(bell, K::exp(-K::square(t[0]))),
+    STEP(same, t[0] * 1.0),
+    STEP(stop_gradient, K::stop_gradient(t[0])),
+    STEP(root, K::sqrt(K::square(t[0]) + 0.5)),
+    STEP(logarithm, K::log(K::square(t[0]) + 0.5)),
+    STEP(add, t[0] + t[1]),
+    STEP(subtract, t[0] - t[1]),
+    STEP(multiply, t[0] * t[1]),
+    STEP(maximum, K::maximum(t[0], t[1])),
+    STEP(minimum, K::minimum(t[0], t[1])),
+    STEP(quotient, t[0] / (K::square(t[1]) + 1.0)),
+    STEP(power, K::pow(K::square(t[0]) + 0.5, t[1])),
+    STEP(positive, t[0] > 0.0),
+    STEP(inc, t[0] + 1),
+    REDUCTION(sum),
+    REDUCTION(mean),
+    REDUCTION(prod),
+    REDUCTION(var),
+    REDUCTION(logsumexp),
+    REDUCTION(max),
+    REDUCTION(min),
+    STEP(cumsum, K::cumsum(t[0], c.integer("axis", 0))),
+    STEP(cumprod, K::cumprod(t[0], c.integer("axis", 0))),
+    STEP(softmax, K::softmax(t[0], c.integer("axis", -1))),
+    STEP(l2_normalize, K::l2_normalize(t[0], c.axes("axis"))),
+    STEP(permute_dimensions, K::permute_dimensions(t[0], c.axes("pattern"))),
+    STEP(reverse, K::reverse(t[0], c.axes("axes"))),
+    STEP(transpose, K::transpose(t[0])),
+    STEP(expand_dims, K::expand_dims(t[0], c.integer("axis", -1))),
+    STEP(squeeze, K::squeeze(t[0], c.integer("axis", 0))),
+    STEP(reshape, K::reshape(t[0], c.dims("shape"))),
+    STEP(repeat_elements, K::repeat_elements(t[0], c.integer("rep", 0), c.integer("axis", 0))),
+    STEP(tile, K::tile(t[0], c.dims("n"))),
+    STEP(stack, K::stack(t, c.integer("axis", 0))),
+    STEP(concatenate, K::concatenate(t, c.integer("axis", -1))),
+    STEP(index, index(t[0], c.find("text")->text)),
+    STEP(dot, K::dot(t[0], t[1])),
+    STEP(gather, K::gather(t[0], t[1])),
     STEP(fill, t[0] + K::zeros(c.dims("shape"), "float64")),
-    STEP(fill_int, K::constant(c.integer("value", 0), "int32", c.dims("shape"))), STEP(ints, K::constant(c.find("values")->list(), "int32")),
+    STEP(fill_int, K::constant(c.integer("value", 0), "int32", c.dims("shape"))),
+    STEP(ints, K::constant(c.find("values")->list(), "int32")),
     STEP(bits, K::cast(K::constant(c.find("values")->list(), "int32", c.dims("shape")), dtype_of(c))),
 };
 
@@ -169,7 +218,7 @@ Tensors gradients_of(const Tensor& y, const Tensors& in, const KerasCase& c) {
 std::string difference(const Tensor& y, const Tensors& gradients, const KerasCase& c) {
   testing::Tolerance tolerance;
   tolerance.rtol = 1e-8;
-  tolerance.atol = 1e-7;   // TensorFlow's own differences of what is 0 are that large
+  tolerance.atol = 1e-7;  // TensorFlow's own differences of what is 0 are that large
   if (auto d = testing::compare(y, c.out.value(), tolerance); !d) return d.message;
   for (std::size_t i = 0; i < c.gradients.size(); ++i) {
     const Shape& shape = c.in[i % c.in.size()].shape;
@@ -213,9 +262,12 @@ std::string run_case(const KerasCase& c, Given given) {
 
 }  // namespace
 
-TEST_CASE("programs of loops, maps and branches in one another have TensorFlow's values and gradients, first and second", "[keras]") {
-  const char* others = std::getenv("KASSETTE_TEST_PROGRAMS");   // a file of other seeds
-  std::vector<KerasCase> cases = cases_of(others ? std::filesystem::path(others) : kSourceTree / "tests/data/program_cases.txt");
+TEST_CASE(
+    "programs of loops, maps and branches in one another have TensorFlow's values and gradients, first and second",
+    "[keras]") {
+  const char* others = std::getenv("KASSETTE_TEST_PROGRAMS");  // a file of other seeds
+  std::vector<KerasCase> cases =
+      cases_of(others ? std::filesystem::path(others) : kSourceTree / "tests/data/program_cases.txt");
   CHECK(cases.size() > 100);
   for (const KerasCase& c : cases)
     for (bool checkpoints : {false, true})
@@ -229,6 +281,7 @@ TEST_CASE("programs of loops, maps and branches in one another have TensorFlow's
           w = e.what();
           if (given != Given::variables && w.find("unroll needs a known time") != std::string::npos) w.clear();
         }
-        if (!w.empty()) FAIL_CHECK(c.line << "\n  " << static_cast<int>(given) << (checkpoints ? " with checkpoints: " : ": ") << w);
+        if (!w.empty())
+          FAIL_CHECK(c.line << "\n  " << static_cast<int>(given) << (checkpoints ? " with checkpoints: " : ": ") << w);
       }
 }

@@ -99,14 +99,18 @@ TEST_CASE("bad arguments of random functions are errors in one line", "[random]"
   CHECK_THROWS_AS(K::random_normal({1L << 40, 1L << 40}), kassette::ValueError);
   CHECK_THROWS_WITH(K::random_normal({2}, K::constant(1, "float64")),
                     "random_normal: mean is float64 and the samples are float32; cast it (K::cast) or give dtype");
-  CHECK_THROWS_WITH(K::random_uniform({2}, Tensor()), "random_uniform: minval is an empty Tensor (an uninitialised variable?)");
-  CHECK_THROWS_WITH(K::random_uniform({2}, 0, INFINITY), "random_uniform: from 0 to inf: bounds and their distance must be finite in float32");
-  CHECK_THROWS_WITH(K::random_uniform({2}, NAN, 1), "random_uniform: from nan to 1: bounds and their distance must be finite in float32");
+  CHECK_THROWS_WITH(K::random_uniform({2}, Tensor()),
+                    "random_uniform: minval is an empty Tensor (an uninitialised variable?)");
+  CHECK_THROWS_WITH(K::random_uniform({2}, 0, INFINITY),
+                    "random_uniform: from 0 to inf: bounds and their distance must be finite in float32");
+  CHECK_THROWS_WITH(K::random_uniform({2}, NAN, 1),
+                    "random_uniform: from nan to 1: bounds and their distance must be finite in float32");
   CHECK_THROWS_AS(K::random_uniform({2}, 0, 70000, "float16"), kassette::ValueError);
   CHECK_THROWS_AS(K::random_uniform({2}, 0, 1e39, "bfloat16"), kassette::ValueError);
   CHECK_THROWS_AS(K::random_uniform({2}, -1e308, 1e308, "float64"), kassette::ValueError);
   CHECK_THROWS_AS(K::random_uniform_variable({2}, 0, INFINITY), kassette::ValueError);
-  CHECK_THROWS_WITH(K::random_normal({2}, K::constant({1, 2, 3})), "random_normal: shapes (3,) and (2,) do not broadcast: 3 against 2");
+  CHECK_THROWS_WITH(K::random_normal({2}, K::constant({1, 2, 3})),
+                    "random_normal: shapes (3,) and (2,) do not broadcast: 3 against 2");
   CHECK_THROWS_WITH(K::set_random_seed(0.5), "set_random_seed: the seed is not an integer");
 }
 
@@ -154,7 +158,8 @@ TEST_CASE("random variables are drawn once", "[random]") {
   CHECK(b.shape() == kassette::Shape{2, 3});
   CHECK(K::is_variable(a));
   CHECK(values(K::eval(a)) == values(K::eval(a)));
-  CHECK(values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)) == values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)));
+  CHECK(values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)) ==
+        values(K::random_normal_variable({3}, 0, 1, "float64", "w", 4)));
   CHECK(K::random_normal_variable({3}, 0, 1, "float64").dtype() == "float64");
   CHECK_THROWS_AS(K::random_uniform_variable({K::None}, 0, 1), kassette::ValueError);
   auto n = values(K::random_uniform_variable({1000}, 2, 5, "int32", K::None, 1));
@@ -192,7 +197,8 @@ TEST_CASE("dropout selects: what is dropped is 0, NaN and infinity too; level 0 
   CHECK(kept > 20);
   Tensor v = K::variable({1, NAN});
   CHECK(K::is_variable(K::dropout(v, 0)));
-  CHECK(values(K::dropout(K::constant({1, 2}), 0, {5, 5, 5})) == std::vector<double>{1, 2});   // no mask: its shape is not looked at
+  CHECK(values(K::dropout(K::constant({1, 2}), 0, {5, 5, 5})) ==
+        std::vector<double>{1, 2});  // no mask: its shape is not looked at
 }
 
 TEST_CASE("dropout takes scalars, nothing, eight axes and half precision, in the dtype of x", "[dropout]") {
@@ -229,10 +235,10 @@ TEST_CASE("bounds are half-open and a probability of 0 gives no ones", "[random]
   auto u = values(K::random_uniform({100000}, 0, 1, "float16", 1));
   CHECK(high_of(u) < 1);
   CHECK(low_of(u) >= 0);
-  CHECK(high_of(values(K::random_uniform({1000}, 1, 1 + 1e-12, K::None, 1))) == 1);   // nothing lies between in float32
+  CHECK(high_of(values(K::random_uniform({1000}, 1, 1 + 1e-12, K::None, 1))) == 1);  // nothing lies between in float32
   CHECK(high_of(values(K::random_binomial({10000}, 0.0))) == 0);
   CHECK(low_of(values(K::random_binomial({10000}, 1.0))) == 1);
-  CHECK(values(K::random_binomial({3})) == std::vector<double>{0, 0, 0});   // p is 0 unless given
+  CHECK(values(K::random_binomial({3})) == std::vector<double>{0, 0, 0});  // p is 0 unless given
   auto t = values(K::truncated_normal({10000}, 10.0, 2.0, "float64", 1));
   CHECK(low_of(t) > 6);
   CHECK(high_of(t) < 14);
@@ -247,35 +253,47 @@ TEST_CASE("samples stay below a bound that is a tensor, in every float dtype", "
       CHECK(high_of(u) < high);
       CHECK(std::fabs(mean_of(u) - (low + 0.5)) < 0.02);
     }
-  CHECK(values(K::random_uniform({2}, K::constant(3), K::constant(3))) == std::vector<double>{3, 3});   // nothing lies between
+  CHECK(values(K::random_uniform({2}, K::constant(3), K::constant(3))) ==
+        std::vector<double>{3, 3});  // nothing lies between
 }
 
 TEST_CASE("between tensors lie the uniform numbers of the same seed, in the shape that all broadcast to", "[random]") {
   // low + (high - low) u, rounded to the dtype once; where that is high or above, what is a step below it.
-  const auto check = [](const Tensor& y, const Tensor& u, const Tensor& low, const Tensor& high, double of_one, double least) {
-    const Tensor a = K::cast(low, u.dtype()), b = K::cast(high, u.dtype()), placed = K::cast(a + (b - a) * u, low.dtype());
+  const auto check = [](const Tensor& y, const Tensor& u, const Tensor& low, const Tensor& high, double of_one,
+                        double least) {
+    const Tensor a = K::cast(low, u.dtype()), b = K::cast(high, u.dtype()),
+                 placed = K::cast(a + (b - a) * u, low.dtype());
     const Tensor last = K::maximum(high - K::maximum(K::abs(high) * of_one, least), low) + placed * 0;
-    const auto got = values(K::cast(y, "float64")), at = values(K::cast(placed, "float64")), below = values(K::cast(last, "float64"));
+    const auto got = values(K::cast(y, "float64")), at = values(K::cast(placed, "float64")),
+               below = values(K::cast(last, "float64"));
     const auto top = values(K::cast(high + placed * 0, "float64"));
     REQUIRE(y.shape() == placed.shape());
     int wrong = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != (at[i] < top[i] ? at[i] : below[i]) || !(got[i] < top[i]);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      wrong += got[i] != (at[i] < top[i] ? at[i] : below[i]) || !(got[i] < top[i]);
     CHECK(wrong == 0);
   };
   struct Spacing {
     kassette::DType dtype;
     double of_one, least;
   };
-  for (auto [dtype, of_one, least] : {Spacing{kassette::float16, 0x1p-10, 0x1p-14}, Spacing{kassette::bfloat16, 0x1p-7, 0x1p-126},
-                                      Spacing{kassette::float32, 0x1p-23, 0x1p-126}, Spacing{kassette::float64, 0x1p-52, 0x1p-1022}}) {
+  for (auto [dtype, of_one, least] :
+       {Spacing{kassette::float16, 0x1p-10, 0x1p-14}, Spacing{kassette::bfloat16, 0x1p-7, 0x1p-126},
+        Spacing{kassette::float32, 0x1p-23, 0x1p-126}, Spacing{kassette::float64, 0x1p-52, 0x1p-1022}}) {
     const kassette::DType u_dtype = dtype == kassette::float64 ? dtype : kassette::float32;
-    const Tensor zero = K::constant(0, dtype), three = K::constant(3, dtype), column = K::constant({{-2}, {10}}, dtype), row = K::constant({20, 11, 30}, dtype);
+    const Tensor zero = K::constant(0, dtype), three = K::constant(3, dtype), column = K::constant({{-2}, {10}}, dtype),
+                 row = K::constant({20, 11, 30}, dtype);
     INFO(dtype);
-    check(K::random_uniform({1003}, zero, three, dtype, 7), K::random_uniform({1003}, 0, 1, u_dtype, 7), zero, three, of_one, least);
-    check(K::random_uniform({2, 3}, column, row, dtype, 7), K::random_uniform({2, 3}, 0, 1, u_dtype, 7), column, row, of_one, least);
-    check(K::random_uniform({2, 700, 3}, zero, row, dtype, 7), K::random_uniform({2, 700, 3}, 0, 1, u_dtype, 7), zero, row, of_one, least);
-    check(K::random_uniform({3}, column, row, dtype, 7), K::random_uniform({3}, 0, 1, u_dtype, 7), column, row, of_one, least);
-    check(K::random_uniform({}, column, three + 10, dtype, 7), K::random_uniform({}, 0, 1, u_dtype, 7), column, three + 10, of_one, least);
+    check(K::random_uniform({1003}, zero, three, dtype, 7), K::random_uniform({1003}, 0, 1, u_dtype, 7), zero, three,
+          of_one, least);
+    check(K::random_uniform({2, 3}, column, row, dtype, 7), K::random_uniform({2, 3}, 0, 1, u_dtype, 7), column, row,
+          of_one, least);
+    check(K::random_uniform({2, 700, 3}, zero, row, dtype, 7), K::random_uniform({2, 700, 3}, 0, 1, u_dtype, 7), zero,
+          row, of_one, least);
+    check(K::random_uniform({3}, column, row, dtype, 7), K::random_uniform({3}, 0, 1, u_dtype, 7), column, row, of_one,
+          least);
+    check(K::random_uniform({}, column, three + 10, dtype, 7), K::random_uniform({}, 0, 1, u_dtype, 7), column,
+          three + 10, of_one, least);
     CHECK(K::random_uniform({0, 3}, zero, row, dtype).shape() == kassette::Shape{0, 3});
   }
   Tensor x = K::placeholder({K::None, 3}), low = K::placeholder({K::None, 1}), high = K::placeholder();
@@ -285,7 +303,8 @@ TEST_CASE("between tensors lie the uniform numbers of the same seed, in the shap
   const kassette::Tensors out = f({K::ones({2, 3}), K::constant({{1}, {5}}), K::constant(9.)});
   for (double v : values(out[0][0])) CHECK((v >= 1 && v < 9));
   for (double v : values(out[0][1])) CHECK((v >= 5 && v < 9));
-  CHECK_THROWS_WITH(K::random_uniform({4}, K::zeros({3}), 1), "random_uniform: shapes (4,) and (3,) do not broadcast: 4 against 3");
+  CHECK_THROWS_WITH(K::random_uniform({4}, K::zeros({3}), 1),
+                    "random_uniform: shapes (4,) and (3,) do not broadcast: 4 against 3");
 }
 
 TEST_CASE("integer bounds may be scalar tensors, also of sizes that only a call knows", "[random]") {
@@ -299,7 +318,8 @@ TEST_CASE("integer bounds may be scalar tensors, also of sizes that only a call 
     CHECK(high_of(rows) == n - 1);
   }
   CHECK_THROWS_WITH(f({K::ones({0, 2})}), "random_uniform: minval 0 is not below maxval 0");
-  CHECK_THROWS_WITH(K::random_uniform({2}, K::constant(5, "int32"), 5, "int32"), "random_uniform: minval 5 is not below maxval 5");
+  CHECK_THROWS_WITH(K::random_uniform({2}, K::constant(5, "int32"), 5, "int32"),
+                    "random_uniform: minval 5 is not below maxval 5");
   CHECK_THROWS_WITH(K::random_uniform({2}, K::constant({1, 2}, "int32"), 5, "int32"),
                     "random_uniform: minval has shape (2,); integer bounds must be scalars");
   CHECK_THROWS_WITH(K::random_uniform({2}, 0, K::constant(5, "int64"), "int32"),
@@ -310,7 +330,7 @@ TEST_CASE("a probability in half precision is the probability that there is", "[
   for (std::string dtype : {"float16", "bfloat16"}) {
     Tensor p = K::constant({{0.5}, {0.99}}, dtype);
     auto b = values(K::random_binomial({2, 1000000}, p, "float32", 1));
-    CHECK(std::fabs(mean_of({b.begin(), b.begin() + 1000000}) - values(p)[0]) < 0.0015);   // three standard deviations
+    CHECK(std::fabs(mean_of({b.begin(), b.begin() + 1000000}) - values(p)[0]) < 0.0015);  // three standard deviations
     CHECK(std::fabs(mean_of({b.begin() + 1000000, b.end()}) - values(p)[1]) < 0.0003);
   }
 }
@@ -320,11 +340,13 @@ TEST_CASE("random functions give nothing and eight axes, and samples that are no
   CHECK(K::random_uniform({1, 2, 1, 2, 1, 2, 1, 2}).shape() == kassette::Shape{1, 2, 1, 2, 1, 2, 1, 2});
   CHECK(K::truncated_normal(K::constant({2, 3}, "int32")).shape() == kassette::Shape{2, 3});
   CHECK(K::random_binomial(std::vector<int>{2, 3}, 0.5, "bool").dtype() == "bool");
-  for (const Tensor& t : {K::random_normal({2}), K::random_uniform({2}), K::random_binomial({2}), K::truncated_normal({2})})
+  for (const Tensor& t :
+       {K::random_normal({2}), K::random_uniform({2}), K::random_binomial({2}), K::truncated_normal({2})})
     CHECK_FALSE(K::is_variable(t));
 }
 
-TEST_CASE("samples have no gradient for a shape or a probability, and stddev of truncated samples has one", "[random]") {
+TEST_CASE("samples have no gradient for a shape or a probability, and stddev of truncated samples has one",
+          "[random]") {
   Tensor p = K::variable(0.5), s = K::variable(2), m = K::variable(1);
   CHECK_FALSE(K::gradients(K::sum(K::random_binomial({4}, p)), {p})[0].defined());
   auto z = values(K::truncated_normal({4}, 0, 1, K::None, 5));

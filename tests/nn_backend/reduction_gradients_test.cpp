@@ -42,7 +42,9 @@ void check_orders(const char* name, const Function1& f, const List& x, const Sha
   for (int order = 1; order <= orders; ++order) {
     INFO(name << " order " << order);
     Tensor v = K::variable(K::constant(x, "float64", shape), "float64");
-    auto at = [&](const List& moved) { return g(K::variable(K::constant(moved, "float64", shape), "float64")).item<double>(); };
+    auto at = [&](const List& moved) {
+      return g(K::variable(K::constant(moved, "float64", shape), "float64")).item<double>();
+    };
     check_close(values(gradient_of(g(v), v)), differences(at, x), 1e-5, 1e-6);
     g = [g, order](const Tensor& t) { return weighed(gradient_of(g(t), t), order); };
   }
@@ -50,7 +52,8 @@ void check_orders(const char* name, const Function1& f, const List& x, const Sha
 
 List spread_out(std::size_t n) {
   List v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = 1.3 * std::sin(1.7 * static_cast<double>(i) + 0.3) + 0.05 * static_cast<double>(i);
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = 1.3 * std::sin(1.7 * static_cast<double>(i) + 0.3) + 0.05 * static_cast<double>(i);
   return v;
 }
 
@@ -91,10 +94,18 @@ TEST_CASE("reductions have gradients of every order over every kind of axes", "[
   const Case cases[] = {{"sum", K::sum}, {"mean", K::mean}, {"prod", K::prod}, {"max", K::max},
                         {"min", K::min}, {"var", K::var},   {"std", K::std},   {"logsumexp", K::logsumexp}};
   for (const Case& c : cases) {
-    check_orders(c.name, [&](const Tensor& t) { return c.f(t, None, false); }, x, shape);
-    check_orders(c.name, [&](const Tensor& t) { return c.f(t, {0, 2}, false); }, x, shape);
-    check_orders(c.name, [&](const Tensor& t) { return c.f(t, 1, true); }, x, shape);
-    check_orders(c.name, [&](const Tensor& t) { return c.f(t * t, -1, false); }, x, shape, 2);
+    check_orders(
+        c.name, [&](const Tensor& t) { return c.f(t, None, false); }, x, shape);
+    check_orders(
+        c.name,
+        [&](const Tensor& t) {
+          return c.f(t, {0, 2}, false);
+        },
+        x, shape);
+    check_orders(
+        c.name, [&](const Tensor& t) { return c.f(t, 1, true); }, x, shape);
+    check_orders(
+        c.name, [&](const Tensor& t) { return c.f(t * t, -1, false); }, x, shape, 2);
   }
 }
 
@@ -109,7 +120,8 @@ TEST_CASE("products with zeros have gradients of every order", "[reduce_grad]") 
 TEST_CASE("a product of halves that does not overflow has a gradient that does not", "[reduce_grad]") {
   // 300 * 300 is beyond float16, 300 * 300 * 0.01 is not.
   Tensor x = K::variable({300, 300, 0.0009765625, 0.015625}, "float16");
-  const List want{300 * 0.0009765625 * 0.015625, 300 * 0.0009765625 * 0.015625, 300 * 300 * 0.015625, 300 * 300 * 0.0009765625};
+  const List want{300 * 0.0009765625 * 0.015625, 300 * 0.0009765625 * 0.015625, 300 * 300 * 0.015625,
+                  300 * 300 * 0.0009765625};
   for (const Tensor& y : {K::prod(x), K::cumprod(x)[3]}) {
     List got = values(K::gradients(y, {x})[0]);
     for (std::size_t i = 0; i < 4; ++i) CHECK(got[i] == Approx(want[i]).epsilon(1e-3));
@@ -130,21 +142,37 @@ TEST_CASE("softmax and its losses have gradients of every order", "[reduce_grad]
   Tensor w = K::constant(List{.2, .3, .5, .1, .9, .4, .7, .3, .2, .2, .6, .8}, "float64", shape);
   Tensor ids = K::constant({{0, 1, 1}, {1, 0, 0}}, "int64");
   for (int axis : {0, 1, 2}) {
-    check_orders("softmax", [&](const Tensor& t) { return K::softmax(t, axis); }, x, shape);
-    check_orders("log_softmax", [&](const Tensor& t) { return kassette::log_softmax(t, axis); }, x, shape);
-    check_orders("categorical to logits", [&](const Tensor& t) { return K::categorical_crossentropy(w, t, true, axis); }, x, shape);
-    check_orders("categorical to target", [&](const Tensor& t) { return K::categorical_crossentropy(t * t, w, true, axis); }, x, shape);
-    check_orders("categorical to both", [&](const Tensor& t) { return K::categorical_crossentropy(K::sigmoid(t), t, true, axis); }, x,
-                 shape);
-    check_orders("categorical", [&](const Tensor& t) { return K::categorical_crossentropy(w, K::sigmoid(t), false, axis); }, x, shape, 2);
+    check_orders(
+        "softmax", [&](const Tensor& t) { return K::softmax(t, axis); }, x, shape);
+    check_orders(
+        "log_softmax", [&](const Tensor& t) { return kassette::log_softmax(t, axis); }, x, shape);
+    check_orders(
+        "categorical to logits", [&](const Tensor& t) { return K::categorical_crossentropy(w, t, true, axis); }, x,
+        shape);
+    check_orders(
+        "categorical to target", [&](const Tensor& t) { return K::categorical_crossentropy(t * t, w, true, axis); }, x,
+        shape);
+    check_orders(
+        "categorical to both",
+        [&](const Tensor& t) { return K::categorical_crossentropy(K::sigmoid(t), t, true, axis); }, x, shape);
+    check_orders(
+        "categorical", [&](const Tensor& t) { return K::categorical_crossentropy(w, K::sigmoid(t), false, axis); }, x,
+        shape, 2);
   }
-  check_orders("sparse", [&](const Tensor& t) { return K::sparse_categorical_crossentropy(ids, t, true); }, x, shape);
-  check_orders("sparse", [&](const Tensor& t) { return K::sparse_categorical_crossentropy(ids, K::sigmoid(t)); }, x, shape, 2);
-  check_orders("binary to logits", [&](const Tensor& t) { return K::binary_crossentropy(w, t, true); }, x, shape);
-  check_orders("binary to target", [&](const Tensor& t) { return K::binary_crossentropy(t * t, w * t, true); }, x, shape);
-  check_orders("binary", [&](const Tensor& t) { return K::binary_crossentropy(w, K::sigmoid(t)); }, x, shape, 2);
-  check_orders("pick", [&](const Tensor& t) { return kassette::take_along_axis(t * t, ids); }, x, shape);
-  check_orders("l2_normalize", [&](const Tensor& t) { return K::l2_normalize(t, 1); }, x, shape, 2);
+  check_orders(
+      "sparse", [&](const Tensor& t) { return K::sparse_categorical_crossentropy(ids, t, true); }, x, shape);
+  check_orders(
+      "sparse", [&](const Tensor& t) { return K::sparse_categorical_crossentropy(ids, K::sigmoid(t)); }, x, shape, 2);
+  check_orders(
+      "binary to logits", [&](const Tensor& t) { return K::binary_crossentropy(w, t, true); }, x, shape);
+  check_orders(
+      "binary to target", [&](const Tensor& t) { return K::binary_crossentropy(t * t, w * t, true); }, x, shape);
+  check_orders(
+      "binary", [&](const Tensor& t) { return K::binary_crossentropy(w, K::sigmoid(t)); }, x, shape, 2);
+  check_orders(
+      "pick", [&](const Tensor& t) { return kassette::take_along_axis(t * t, ids); }, x, shape);
+  check_orders(
+      "l2_normalize", [&](const Tensor& t) { return K::l2_normalize(t, 1); }, x, shape, 2);
 }
 
 TEST_CASE("gradients of the specification's vectors", "[reduce_grad]") {
@@ -153,17 +181,24 @@ TEST_CASE("gradients of the specification's vectors", "[reduce_grad]") {
   CHECK(values(gradient([](const Tensor& t) { return K::prod(t); }, {0, 2, 3})) == List{6, 0, 0});
   CHECK(values(gradient([](const Tensor& t) { return K::cumsum(t); }, {5, 6, 7})) == List{3, 2, 1});
   CHECK(values(gradient([](const Tensor& t) { return K::cumprod(t); }, {2, 3, 4})) == List{16, 10, 6});
-  check_close(values(gradient([](const Tensor& t) { return K::categorical_crossentropy(K::constant({0, 0, 1}, "float64"), t, true); },
-                              {1, 2, 3})),
+  check_close(values(gradient(
+                  [](const Tensor& t) {
+                    return K::categorical_crossentropy(K::constant({0, 0, 1}, "float64"), t, true);
+                  },
+                  {1, 2, 3})),
               {.09003057, .24472847, -.33475904}, 1e-5, 1e-6);
-  CHECK(values(gradient([](const Tensor& t) { return K::binary_crossentropy(K::constant({1}, "float64"), t, true); }, {0})) == List{-.5});
+  CHECK(values(gradient([](const Tensor& t) { return K::binary_crossentropy(K::constant({1}, "float64"), t, true); },
+                        {0})) == List{-.5});
   CHECK(values(gradient([](const Tensor& t) { return K::std(t); }, {2, 2, 2})) == List{0, 0, 0});
   const double inf = std::numeric_limits<double>::infinity();
   CHECK(values(gradient([](const Tensor& t) { return K::logsumexp(t); }, {-inf, -inf})) == List{0, 0});
-  check_close(values(gradient([](const Tensor& t) { return K::l2_normalize(t); }, {1e-8, 0.0})), {1e6, 1e6}, 1e-5, 1e-6);
+  check_close(values(gradient([](const Tensor& t) { return K::l2_normalize(t); }, {1e-8, 0.0})), {1e6, 1e6}, 1e-5,
+              1e-6);
 }
 
-TEST_CASE("an extreme that is NaN has NaN as the gradient of its whole group", "[reduce_grad]") { check_extremes_of_nan(cpu); }
+TEST_CASE("an extreme that is NaN has NaN as the gradient of its whole group", "[reduce_grad]") {
+  check_extremes_of_nan(cpu);
+}
 TEST_CASE("an extreme that is NaN has that gradient on a device, too", "[reduce_grad][device]") {
   if (has_device("cuda:0")) check_extremes_of_nan("cuda:0");
 }
@@ -190,8 +225,8 @@ TEST_CASE("a shared bias gets its cotangent summed", "[reduce_grad]") {
 TEST_CASE("reductions of placeholders with unknown sizes and ranks", "[reduce_grad]") {
   Tensor x = K::placeholder({None, None}, None, "float64");
   Tensor y = K::sum(K::square(K::mean(x, -1, true) - K::max(x, 0)));
-  auto f = K::function({x}, {y, K::gradients(y, {x})[0], K::softmax(x), K::logsumexp(x, {0, -1}), K::var(x, 0), K::argmax(x),
-                             K::cumprod(x, 1), K::all(x)});
+  auto f = K::function({x}, {y, K::gradients(y, {x})[0], K::softmax(x), K::logsumexp(x, {0, -1}), K::var(x, 0),
+                             K::argmax(x), K::cumprod(x, 1), K::all(x)});
   for (std::int64_t n : {2, 5}) {
     List v = spread_out(static_cast<std::size_t>(3 * n));
     Tensor c = K::variable(K::constant(v, "float64", {static_cast<int>(n), 3}), "float64");

@@ -147,7 +147,7 @@ TEST_CASE("products, variances, truth and places of extremes", "[reduce]") {
   CHECK(values(K::argmax(x, 0)) == List{1, 0, 1});
   CHECK(values(K::argmin(x, 1)) == List{0, 1});
   CHECK(K::argmax(x).dtype() == int64);
-  CHECK(K::argmax(x, None).item<int>() == 1);   // the first of the ties
+  CHECK(K::argmax(x, None).item<int>() == 1);  // the first of the ties
   CHECK(K::argmax(K::constant({1, 3, 3}, "int32")).item<int>() == 1);
   CHECK(K::argmin(K::constant({true, false}, "bool")).item<int>() == 1);
   CHECK(K::argmax(K::constant({1.0, std::nan(""), 3.0})).item<int>() == 1);
@@ -183,7 +183,8 @@ TEST_CASE("running sums and products", "[reduce]") {
   CHECK_THROWS_AS(K::cumsum(K::constant({1, 0}, "bool")), TypeError);
   Tensor deep = counted({3, 50, 41});
   for (int axis : {0, 1, 2}) {
-    Tensor last = K::cumsum(deep, axis)(axis == 0 ? Index(-1) : all, axis == 1 ? Index(-1) : all, axis == 2 ? Index(-1) : all);
+    Tensor last =
+        K::cumsum(deep, axis)(axis == 0 ? Index(-1) : all, axis == 1 ? Index(-1) : all, axis == 2 ? Index(-1) : all);
     CHECK(values(last) == values(K::sum(deep, axis)));
   }
 }

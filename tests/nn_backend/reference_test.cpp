@@ -29,7 +29,8 @@ Array numbers(const std::vector<std::size_t>& shape, std::uint64_t seed, double 
   return a;
 }
 Tensor tensor(const Array& a) {
-  return K::constant(std::vector<double>(a.begin(), a.end()), "float64", std::vector<long>(a.shape().begin(), a.shape().end()));
+  return K::constant(std::vector<double>(a.begin(), a.end()), "float64",
+                     std::vector<long>(a.shape().begin(), a.shape().end()));
 }
 void same(const Tensor& actual, const Array& expected, double tolerance = 1e-12) {
   std::vector<double> v = actual.to_vector<double>();
@@ -82,7 +83,8 @@ TEST_CASE("activations are the documents' NumPy implementations") {
   // f(x) = max_value for x >= max_value, x for threshold <= x < max_value, alpha * (x - threshold) otherwise
   Array above = xt::cast<double>(x >= 0.5);
   same(K::relu(t, 0.1, 2.0, 0.5), xt::minimum(x, 2.0) * above + 0.1 * (x - 0.5) * (1.0 - above));
-  for (std::size_t axis : {std::size_t(0), std::size_t(1)}) same(K::softmax(t, static_cast<int>(axis)), softmax(x, axis));
+  for (std::size_t axis : {std::size_t(0), std::size_t(1)})
+    same(K::softmax(t, static_cast<int>(axis)), softmax(x, axis));
 }
 
 TEST_CASE("reductions are NumPy's") {
@@ -114,8 +116,10 @@ TEST_CASE("cross-entropies are the documents' NumPy implementations") {
   Array logits = numbers({5, 3}, 6), raw = numbers({5, 3}, 7, 0.1, 1), target = softmax(numbers({5, 3}, 8), 1);
   double eps = K::epsilon();
   Array output = raw / Array(xt::sum(raw, {1}, xt::keep_dims));
-  same(K::categorical_crossentropy(tensor(target), tensor(raw)), xt::sum(target * -xt::log(xt::clip(output, eps, 1 - eps)), {1}));
-  same(K::categorical_crossentropy(tensor(target), tensor(logits), true), xt::sum(target * -xt::log(softmax(logits, 1)), {1}));
+  same(K::categorical_crossentropy(tensor(target), tensor(raw)),
+       xt::sum(target * -xt::log(xt::clip(output, eps, 1 - eps)), {1}));
+  same(K::categorical_crossentropy(tensor(target), tensor(logits), true),
+       xt::sum(target * -xt::log(softmax(logits, 1)), {1}));
   Array probability = xt::clip(output, eps, 1 - eps);
   same(K::binary_crossentropy(tensor(target), tensor(output)),
        -(target * xt::log(probability) + (1.0 - target) * xt::log(1.0 - probability)));
@@ -139,7 +143,7 @@ TEST_CASE("dot is the sum over the last axis of x and the second to last of y") 
 }
 
 TEST_CASE("comparisons, truth and shape functions are the documents' NumPy implementations") {
-  Array x = xt::round(numbers({3, 4, 2}, 12)), y = xt::round(numbers({3, 4, 2}, 13));   // with ties and zeros
+  Array x = xt::round(numbers({3, 4, 2}, 12)), y = xt::round(numbers({3, 4, 2}, 13));  // with ties and zeros
   Tensor tx = tensor(x), ty = tensor(y);
   auto truth = [](const Tensor& t) { return K::cast(t, "float64"); };
   same(truth(K::equal(tx, ty)), xt::cast<double>(xt::equal(x, y)));

@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#define __CLING__   // declares the hooks of cling's prompt as well
+#define __CLING__  // declares the hooks of cling's prompt as well
 #include <kassette/engine.h>
 #include <kassette/io.h>
 #include <kassette/repl.h>
@@ -175,8 +175,16 @@ TEST_CASE("a prompt shows each kind of result", "[repl]") {
               "15 us a call (least 12.5 us, half of the runs within 200 ns; 7 runs of 100)");
   check_shown(Timing{.median = 2, .least = 1, .spread = 0.5, .runs = 5, .loops = 1, .allocations = 1},
               "2 s a call (least 1 s, half of the runs within 500 ms; 5 runs of 1), 1 block of memory from the system");
-  check_shown(Timing{.median = 2e-3, .least = 1e-3, .spread = 0, .runs = 5, .loops = 2, .allocations = 3, .kept_bytes = 2048, .kept_nodes = 2},
-              "2 ms a call (least 1 ms, half of the runs within 0 ns; 5 runs of 2), 3 blocks of memory from the system, leaves 2 nodes and 2.0 KiB alive");
+  check_shown(
+      Timing{.median = 2e-3,
+             .least = 1e-3,
+             .spread = 0,
+             .runs = 5,
+             .loops = 2,
+             .allocations = 3,
+             .kept_bytes = 2048,
+             .kept_nodes = 2},
+      "2 ms a call (least 1 ms, half of the runs within 0 ns; 5 runs of 2), 3 blocks of memory from the system, leaves 2 nodes and 2.0 KiB alive");
   Description d = describe(x);
   check_shown(d, text_of(d));
   MemoryReport report;
@@ -250,7 +258,7 @@ TEST_CASE("after a jump out of a line its scopes are over", "[repl]") {
   CHECK(shown(named()).find("\"outer/inner/x\"") != std::string::npos);
   CHECK(report().find("KASSETTE_TEST_SEED=7") != std::string::npos);
   CHECK(kassette::checkpoint_steps() == 3);
-  repl::return_to_scopes();   // no destructor has run
+  repl::return_to_scopes();  // no destructor has run
   CHECK(shown(named()).find("\"outer/x\"") != std::string::npos);
   CHECK(report().find("KASSETTE_TEST_SEED=7") == std::string::npos);
   CHECK(report().find("KASSETTE_TEST_SEED=5") != std::string::npos);
@@ -287,7 +295,8 @@ TEST_CASE("a prompt shows each type of the library as operator<< writes it, insi
   t.median = 1.5e-3, t.least = 1.25e-3, t.spread = 2e-5, t.runs = 7, t.loops = 3;
   CHECK(same(t) == "1.5 ms a call (least 1.25 ms, half of the runs within 20 us; 7 runs of 3)");
   t.allocations = 1;
-  CHECK(same(t) == "1.5 ms a call (least 1.25 ms, half of the runs within 20 us; 7 runs of 3), 1 block of memory from the system");
+  CHECK(same(t) ==
+        "1.5 ms a call (least 1.25 ms, half of the runs within 20 us; 7 runs of 3), 1 block of memory from the system");
   t.allocations = 2, t.kept_nodes = 1, t.kept_bytes = 0;
   CHECK(same(t).find(", 2 blocks of memory from the system, leaves 1 node and 0 bytes alive") != std::string::npos);
   t.kept_nodes = 2, t.kept_bytes = 2048;

@@ -38,17 +38,21 @@ Vec differences(const std::function<double()>& f, const Tensor& variable, double
 /// Everything that can be differentiated at once: an input, two states, a constant, a captured variable and a captured
 /// intermediate tensor. The loss looks at all three results.
 struct Model {
-  Tensor x = var64(numbers(3 * 4 * 2, 1), {3, 4, 2}), h = var64(numbers(3 * 2, 2), {3, 2}), c = var64(numbers(3 * 2 * 2, 3), {3, 2, 2});
-  Tensor constant = var64(numbers(3 * 2, 4), {3, 2}), w = var64(numbers(4, 5), {2, 2}), v = var64(numbers(4, 6), {2, 2});
+  Tensor x = var64(numbers(3 * 4 * 2, 1), {3, 4, 2}), h = var64(numbers(3 * 2, 2), {3, 2}),
+         c = var64(numbers(3 * 2 * 2, 3), {3, 2, 2});
+  Tensor constant = var64(numbers(3 * 2, 4), {3, 2}), w = var64(numbers(4, 5), {2, 2}),
+         v = var64(numbers(4, 6), {2, 2});
   Tensor mask = K::constant(Vec{1, 1, 0, 1, /**/ 0, 1, 1, 0, /**/ 0, 0, 0, 0}, "float64", {3, 4});
 
   static Tensor weigh(const Tensor& t, double by) { return K::sum(K::sin(t * by)); }
   Tensor loss(const Tensor& in, const Tensor& state, const K::RnnOptions& o) const {
     Tensor between = K::exp(v * 0.5);
-    auto [last, outputs, states] = K::rnn([&](const Tensor& t, const Tensors& s) {
-      Tensor next = K::tanh(K::dot(t + s[0], w) + s[2] * K::sum(s[1], 1));
-      return K::Step{next * K::dot(t, between), {next, s[1] * K::expand_dims(next, 1) + between}};
-    }, in, {state, c}, o);
+    auto [last, outputs, states] = K::rnn(
+        [&](const Tensor& t, const Tensors& s) {
+          Tensor next = K::tanh(K::dot(t + s[0], w) + s[2] * K::sum(s[1], 1));
+          return K::Step{next * K::dot(t, between), {next, s[1] * K::expand_dims(next, 1) + between}};
+        },
+        in, {state, c}, o);
     return weigh(last, 1.1) + weigh(outputs, 0.7) + weigh(states[0], 1.3) + weigh(states[1], 0.9);
   }
   K::RnnOptions options(bool masked, bool backwards, bool zero) const {
@@ -69,7 +73,8 @@ struct Model {
 
 }  // namespace
 
-TEST_CASE("gradients through rnn are central differences, for all that it uses, eager, recorded and unrolled", "[rnn]") {
+TEST_CASE("gradients through rnn are central differences, for all that it uses, eager, recorded and unrolled",
+          "[rnn]") {
   Model m;
   for (bool masked : {false, true})
     for (bool backwards : {false, true})
@@ -80,7 +85,8 @@ TEST_CASE("gradients through rnn are central differences, for all that it uses, 
         for (std::int64_t i = 0; i < g.size(); ++i)
           close(values(g[i]), differences([&] { return number(m.loss(m.x, m.h, o)); }, m.variables()[i]));
         // On placeholders with nothing known, and the mask fed.
-        Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"), q = K::placeholder({K::None, 2}, K::None, "float64");
+        Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"),
+               q = K::placeholder({K::None, 2}, K::None, "float64");
         Tensor mask = K::placeholder({K::None, K::None}, K::None, "float64");
         for (bool unroll : {false, true}) {
           Tensor in = unroll ? K::placeholder({K::None, 4, 2}, K::None, "float64") : p;
@@ -100,7 +106,8 @@ TEST_CASE("second gradients through a masked rnn are central differences of the 
   K::RnnOptions o = m.options(true, false, false);
   auto first = [&] { return K::gradients(m.loss(m.x, m.h, o), m.variables()); };
   Tensors second = K::gradients(Model::squares(first()), m.variables());
-  Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"), q = K::placeholder({K::None, 2}, K::None, "float64");
+  Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"),
+         q = K::placeholder({K::None, 2}, K::None, "float64");
   Tensors wanted{p, q, m.c, m.constant, m.w, m.v};
   Tensors recorded = K::gradients(Model::squares(K::gradients(m.loss(p, q, o), wanted)), wanted);
   Tensors got = K::function({p, q}, recorded)({m.x, m.h});
@@ -121,17 +128,23 @@ TEST_CASE("of a fully masked sample nothing but its states has a gradient", "[rn
 }
 
 TEST_CASE("rnn in rnn, map_fn and switch_ in its step: values and gradients of first and second order", "[rnn]") {
-  Tensor x = var64(numbers(2 * 3 * 2, 11), {2, 3, 2}), h = var64(numbers(4, 12), {2, 2}), w = var64(numbers(4, 13), {2, 2});
+  Tensor x = var64(numbers(2 * 3 * 2, 11), {2, 3, 2}), h = var64(numbers(4, 12), {2, 2}),
+         w = var64(numbers(4, 13), {2, 2});
   auto loss = [&](const Tensor& in) {
-    auto [last, outputs, states] = K::rnn([&](const Tensor& t, const Tensors& s) {
-      auto inner = K::rnn([&](const Tensor& u, const Tensors& r) {   // over the features, one at a time
-        Tensor y = K::tanh(K::dot(r[0], w) + u);
-        return K::Step{y, {y}};
-      }, K::expand_dims(t, -1), {s[0]});
-      Tensor rows = K::map_fn([&](const Tensor& row) { return K::sin(row) * K::sum(w); }, inner.last_output);
-      Tensor y = K::switch_(K::sum(t) > 0.0, [&] { return rows * 2.0; }, [&] { return rows - s[0]; });
-      return K::Step{y, {y}};
-    }, in, {h});
+    auto [last, outputs, states] = K::rnn(
+        [&](const Tensor& t, const Tensors& s) {
+          auto inner = K::rnn(
+              [&](const Tensor& u, const Tensors& r) {  // over the features, one at a time
+                Tensor y = K::tanh(K::dot(r[0], w) + u);
+                return K::Step{y, {y}};
+              },
+              K::expand_dims(t, -1), {s[0]});
+          Tensor rows = K::map_fn([&](const Tensor& row) { return K::sin(row) * K::sum(w); }, inner.last_output);
+          Tensor y = K::switch_(
+              K::sum(t) > 0.0, [&] { return rows * 2.0; }, [&] { return rows - s[0]; });
+          return K::Step{y, {y}};
+        },
+        in, {h});
     return K::sum(K::square(outputs)) + K::sum(K::sin(last));
   };
   Tensors wanted{x, h, w}, g = K::gradients(loss(x), wanted);
@@ -158,7 +171,12 @@ TEST_CASE("dropout in a step is drawn anew at each step and call, and shared by 
   // y = sum of dropout(w * x_t): linear in w, so w . dy/dw == y exactly where the masks agree.
   Tensor w = var64(numbers(16, 21), {16}), h = K::constant(Vec(2, 0.0), "float64", {2, 1});
   auto sum_of = [&](const Tensor& in) {
-    return K::sum(K::rnn([&](const Tensor& t, const Tensors& s) { return K::Step{K::dropout(w * t, 0.5), s}; }, in, {h}).outputs);
+    return K::sum(K::rnn(
+                      [&](const Tensor& t, const Tensors& s) {
+                        return K::Step{K::dropout(w * t, 0.5), s};
+                      },
+                      in, {h})
+                      .outputs);
   };
   Tensor p = K::placeholder({K::None, K::None, 16}, K::None, "float64");
   Tensor y = sum_of(p);
@@ -174,15 +192,22 @@ TEST_CASE("dropout in a step is drawn anew at each step and call, and shared by 
   Tensor now = sum_of(x);
   CHECK(number(K::sum(K::gradients(now, {w})[0] * w)) == Approx(number(now)).epsilon(1e-12));
   // Of ones, steps are told apart by which are kept.
-  auto kept = K::rnn([](const Tensor& t, const Tensors& s) { return K::Step{K::dropout(t, 0.5), s}; }, K::ones({1, 6, 32}), {K::zeros({1, 1})}).outputs;
+  auto kept = K::rnn(
+                  [](const Tensor& t, const Tensors& s) {
+                    return K::Step{K::dropout(t, 0.5), s};
+                  },
+                  K::ones({1, 6, 32}), {K::zeros({1, 1})})
+                  .outputs;
   for (int t = 1; t < 6; ++t) CHECK(values(kept(0, t)) != values(kept(0, t - 1)));
 }
 
 TEST_CASE("the learning phase inside a step is fed, and marks what depends on it", "[rnn]") {
   Tensor p = K::placeholder({K::None, K::None, 3});
-  auto r = K::rnn([](const Tensor& t, const Tensors& s) {
-    return K::Step{K::in_train_phase([&] { return t * 2.0; }, [&] { return t; }), s};
-  }, p, {K::zeros({1, 1})});
+  auto r = K::rnn(
+      [](const Tensor& t, const Tensors& s) {
+        return K::Step{K::in_train_phase([&] { return t * 2.0; }, [&] { return t; }), s};
+      },
+      p, {K::zeros({1, 1})});
   auto f = K::function({p, K::learning_phase()}, {r.last_output});
   Tensor x = K::ones({1, 2, 3});
   CHECK(values(f({x, 0})[0]) == Vec{1, 1, 1});
@@ -200,7 +225,7 @@ TEST_CASE("the last output that is a state has the gradients of its polynomial, 
   Tensors g = K::gradients(K::sum(K::square(last)), {x, w, s});
   auto f = K::function({x}, {last, g[0], g[1], g[2], K::gradients(g[1], {w})[0]});
   for (const Vec& in : {Vec{}, Vec{0.3}, Vec{0.3, -0.7, 0.2}}) {
-    Vec c{0.5};   // of the polynomial in w, from its highest power
+    Vec c{0.5};  // of the polynomial in w, from its highest power
     c.insert(c.end(), in.begin(), in.end());
     if (in.empty()) c = {};
     double y = 0, dy = 0, ddy = 0, power = 1;

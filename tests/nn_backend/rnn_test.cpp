@@ -32,11 +32,12 @@ struct Settings {
 };
 struct Expected {
   Vec last, outputs;
-  Rows states;   // per state: all samples
+  Rows states;  // per state: all samples
 };
 
 /// x: (samples, time, width) flat; mask: (samples, time) flat or empty; states: per state all samples flat.
-Expected reference(const RowStep& step, const Vec& x, int samples, int time, const Rows& states, const Vec& mask, Settings s) {
+Expected reference(const RowStep& step, const Vec& x, int samples, int time, const Rows& states, const Vec& mask,
+                   Settings s) {
   auto row = [](const Vec& of, int i, int n) {
     auto width = static_cast<std::ptrdiff_t>(of.size()) / n;
     return Vec(of.begin() + i * width, of.begin() + (i + 1) * width);
@@ -83,7 +84,7 @@ struct Ways {
   K::StepFn step;
   Tensor x;
   Tensors states;
-  Tensor mask;   // (samples, time), any dtype, or empty
+  Tensor mask;  // (samples, time), any dtype, or empty
   Tensors constants;
   Settings settings;
 
@@ -95,7 +96,7 @@ struct Ways {
     o.constants = constants;
     return o;
   }
-  static Tensor swapped(const Tensor& t) {   // (samples, time, ...) and back
+  static Tensor swapped(const Tensor& t) {  // (samples, time, ...) and back
     std::vector<int> axes{1, 0};
     for (int i = 2; i < t.ndim(); ++i) axes.push_back(i);
     return K::permute_dimensions(t, axes);
@@ -104,7 +105,8 @@ struct Ways {
     close(values(r.outputs), e.outputs);
     close(values(r.last_output), e.last);
     REQUIRE(static_cast<std::size_t>(r.new_states.size()) == e.states.size());
-    for (std::size_t i = 0; i < e.states.size(); ++i) close(values(r.new_states[static_cast<std::int64_t>(i)]), e.states[i]);
+    for (std::size_t i = 0; i < e.states.size(); ++i)
+      close(values(r.new_states[static_cast<std::int64_t>(i)]), e.states[i]);
   }
 
   void check(const Expected& e) const {
@@ -123,7 +125,7 @@ struct Ways {
   }
 
   void check_symbolic(const Expected& e, bool unroll) const {
-    auto like = [&](const Tensor& t, int known_axis) {   // batch and time unknown
+    auto like = [&](const Tensor& t, int known_axis) {  // batch and time unknown
       std::vector<int> dims;
       kassette::Shape s = t.shape();
       kassette::Dims shape(K::None);
@@ -160,7 +162,8 @@ struct Ways {
 
 // The sizes of Keras' own tests, specification 4.6.
 constexpr int kSamples = 4, kTime = 6, kIn = 5, kOut = 3;
-const Vec kX = numbers(kSamples * kTime * kIn, 1), kH = numbers(kSamples * kOut, 2), kWi = numbers(kIn * kOut, 3), kWh = numbers(kOut * kOut, 4);
+const Vec kX = numbers(kSamples * kTime * kIn, 1), kH = numbers(kSamples * kOut, 2), kWi = numbers(kIn * kOut, 3),
+          kWh = numbers(kOut * kOut, 4);
 const Vec kMask{1, 0, 1, 1, 0, 1, /**/ 0, 0, 1, 1, 1, 0, /**/ 1, 1, 1, 1, 1, 1, /**/ 0, 0, 0, 0, 0, 0};
 
 const Settings kSettings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
@@ -223,14 +226,22 @@ TEST_CASE("rnn over one step, in both directions", "[rnn]") {
   Tensor wi = var64(kWi, {kIn, kOut}), wh = var64(kWh, {kOut, kOut});
   Vec x0 = numbers(kSamples * kIn, 5);
   for (bool backwards : {false, true}) {
-    Expected e = reference([](const Vec& x, const Rows& h) {
-      Vec y = plus(times(x, kWi), times(h[0], kWh));
-      return std::pair<Vec, Rows>(y, {y});
-    }, x0, kSamples, 1, {kH}, {}, {backwards, false});
+    Expected e = reference(
+        [](const Vec& x, const Rows& h) {
+          Vec y = plus(times(x, kWi), times(h[0], kWh));
+          return std::pair<Vec, Rows>(y, {y});
+        },
+        x0, kSamples, 1, {kH}, {}, {backwards, false});
     Ways{[&](const Tensor& x, const Tensors& h) {
-      Tensor y = K::dot(x, wi) + K::dot(h[0], wh);
-      return K::Step{y, {y}};
-    }, f64(x0, {kSamples, 1, kIn}), {f64(kH, {kSamples, kOut})}, {}, {}, {backwards, false}}.check(e);
+           Tensor y = K::dot(x, wi) + K::dot(h[0], wh);
+           return K::Step{y, {y}};
+         },
+         f64(x0, {kSamples, 1, kIn}),
+         {f64(kH, {kSamples, kOut})},
+         {},
+         {},
+         {backwards, false}}
+        .check(e);
   }
 }
 
@@ -245,16 +256,22 @@ TEST_CASE("rnn with states of several widths and dtypes, and constants behind th
   for (Settings s : kSettings)
     for (bool masked : {false, true}) {
       // The constant of a sample is its row: the reference gets it by a state that stays.
-      Expected e = reference([](const Vec& x, const Rows& h) {
-        Vec a = times(x, kWi), b = times(h[0], kWh);
-        for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i] * h[3][i];
-        Vec twice = a;
-        twice.insert(twice.end(), a.begin(), a.end());
-        return std::pair<Vec, Rows>(a, {a, twice, {h[2][0] + 1}, h[3]});
-      }, kX, kSamples, kTime, {kH, wide, Vec(kSamples, 5), constant}, masked ? kMask : Vec(), s);
+      Expected e = reference(
+          [](const Vec& x, const Rows& h) {
+            Vec a = times(x, kWi), b = times(h[0], kWh);
+            for (std::size_t i = 0; i < b.size(); ++i) a[i] += b[i] * h[3][i];
+            Vec twice = a;
+            twice.insert(twice.end(), a.begin(), a.end());
+            return std::pair<Vec, Rows>(a, {a, twice, {h[2][0] + 1}, h[3]});
+          },
+          kX, kSamples, kTime, {kH, wide, Vec(kSamples, 5), constant}, masked ? kMask : Vec(), s);
       e.states.pop_back();
-      Ways w{step, f64(kX, {kSamples, kTime, kIn}), {f64(kH, {kSamples, kOut}), f64(wide, {kSamples, 2 * kOut}), K::constant(5, "int32", {kSamples, 1})},
-             {}, {f64(constant, {kSamples, kOut})}, s};
+      Ways w{step,
+             f64(kX, {kSamples, kTime, kIn}),
+             {f64(kH, {kSamples, kOut}), f64(wide, {kSamples, 2 * kOut}), K::constant(5, "int32", {kSamples, 1})},
+             {},
+             {f64(constant, {kSamples, kOut})},
+             s};
       if (masked) w.mask = K::cast(f64(kMask, {kSamples, kTime}), "bool");
       w.check(e);
     }
@@ -264,11 +281,18 @@ TEST_CASE("rnn without states", "[rnn]") {
   Vec x0 = numbers(3 * 5 * 8, 8), w0 = numbers(8 * 4, 9);
   Tensor w = var64(w0, {8, 4});
   for (bool backwards : {false, true}) {
-    Expected e = reference([&](const Vec& x, const Rows&) { return std::pair<Vec, Rows>(times(x, w0), {}); }, x0, 3, 5, {}, {}, {backwards, false});
+    Expected e = reference([&](const Vec& x, const Rows&) { return std::pair<Vec, Rows>(times(x, w0), {}); }, x0, 3, 5,
+                           {}, {}, {backwards, false});
     Ways{[&](const Tensor& x, const Tensors& states) {
-      CHECK(states.empty());
-      return K::Step{K::dot(x, w), {}};
-    }, f64(x0, {3, 5, 8}), {}, {}, {}, {backwards, false}}.check(e);
+           CHECK(states.empty());
+           return K::Step{K::dot(x, w), {}};
+         },
+         f64(x0, {3, 5, 8}),
+         {},
+         {},
+         {},
+         {backwards, false}}
+        .check(e);
   }
 }
 
@@ -276,34 +300,56 @@ TEST_CASE("output and state are masked independently", "[rnn]") {
   // Two samples, four steps: the step gives back its input and counts; the second sample is masked from the third step on.
   Vec x0 = numbers(2 * 4 * 5, 10);
   Vec mask{1, 1, 1, 1, 1, 1, 0, 0};
-  Expected e = reference([](const Vec& x, const Rows& s) { return std::pair<Vec, Rows>(x, {{s[0][0] + 1, s[0][1] + 1, s[0][2] + 1, s[0][3] + 1, s[0][4] + 1}}); },
-                         x0, 2, 4, {Vec(10, 0)}, mask, {});
+  Expected e = reference(
+      [](const Vec& x, const Rows& s) {
+        return std::pair<Vec, Rows>(x, {{s[0][0] + 1, s[0][1] + 1, s[0][2] + 1, s[0][3] + 1, s[0][4] + 1}});
+      },
+      x0, 2, 4, {Vec(10, 0)}, mask, {});
   CHECK(e.states[0] == Vec{4, 4, 4, 4, 4, 2, 2, 2, 2, 2});
-  Ways{[](const Tensor& x, const Tensors& s) { return K::Step{x, {s[0] + 1}}; }, f64(x0, {2, 4, 5}), {f64(Vec(10, 0), {2, 5})}, f64(mask, {2, 4}), {}, {}}.check(e);
+  Ways{[](const Tensor& x, const Tensors& s) {
+         return K::Step{x, {s[0] + 1}};
+       },
+       f64(x0, {2, 4, 5}),
+       {f64(Vec(10, 0), {2, 5})},
+       f64(mask, {2, 4}),
+       {},
+       {}}
+      .check(e);
 }
 
 TEST_CASE("a mask is aligned with the leading axes of outputs and states of more axes", "[rnn]") {
-  Vec x0 = numbers(3 * 4 * 5, 11), mask{1, 1, 1, 1, /**/ 1, 1, 1, 1, /**/ 1, 1, 1, 0}, first{1, 1, 0, 0, /**/ 1, 1, 1, 1, /**/ 1, 1, 1, 1};
+  Vec x0 = numbers(3 * 4 * 5, 11), mask{1, 1, 1, 1, /**/ 1, 1, 1, 1, /**/ 1, 1, 1, 0},
+      first{1, 1, 0, 0, /**/ 1, 1, 1, 1, /**/ 1, 1, 1, 1};
   auto repeat_op = [](const Vec& x) {
     Vec y;
     for (double v : x) y.insert(y.end(), {v, v});
     return y;
   };
-  auto step = [](const Tensor& x, const Tensors& s) { return K::Step{K::repeat_elements(K::expand_dims(x, -1), 2, 2), {s[0], s[1] + 1.0}}; };
+  auto step = [](const Tensor& x, const Tensors& s) {
+    return K::Step{K::repeat_elements(K::expand_dims(x, -1), 2, 2), {s[0], s[1] + 1.0}};
+  };
   for (const Vec& m : {mask, first}) {
-    Expected e = reference([&](const Vec& x, const Rows& s) {
-      Vec next = s[1];
-      for (double& v : next) ++v;
-      return std::pair<Vec, Rows>(repeat_op(x), {s[0], next});
-    }, x0, 3, 4, {Vec(3 * 6, 0.5), Vec(3 * 6 * 7, 0)}, m, {});
-    Ways w{step, f64(x0, {3, 4, 5}), {f64(Vec(3 * 6, 0.5), {3, 6}), f64(Vec(3 * 6 * 7, 0), {3, 6, 7})}, f64(m, {3, 4}), {}, {}};
+    Expected e = reference(
+        [&](const Vec& x, const Rows& s) {
+          Vec next = s[1];
+          for (double& v : next) ++v;
+          return std::pair<Vec, Rows>(repeat_op(x), {s[0], next});
+        },
+        x0, 3, 4, {Vec(3 * 6, 0.5), Vec(3 * 6 * 7, 0)}, m, {});
+    Ways w{
+        step, f64(x0, {3, 4, 5}), {f64(Vec(3 * 6, 0.5), {3, 6}), f64(Vec(3 * 6 * 7, 0), {3, 6, 7})}, f64(m, {3, 4}), {},
+        {}};
     w.check(e);
     CHECK(K::int_shape(K::rnn(w.step, w.x, w.states).outputs) == kassette::Shape({3, 4, 5, 2}));
   }
 }
 
 TEST_CASE("axes of size 1 stay", "[rnn]") {
-  auto [last, outputs, states] = K::rnn([](const Tensor& x, const Tensors& s) { return K::Step{x + s[0], {x + s[0]}}; }, K::ones({1, 1, 1}), {K::ones({1, 1})});
+  auto [last, outputs, states] = K::rnn(
+      [](const Tensor& x, const Tensors& s) {
+        return K::Step{x + s[0], {x + s[0]}};
+      },
+      K::ones({1, 1, 1}), {K::ones({1, 1})});
   CHECK(K::int_shape(last) == kassette::Shape({1, 1}));
   CHECK(K::int_shape(outputs) == kassette::Shape({1, 1, 1}));
   CHECK(K::int_shape(states[0]) == kassette::Shape({1, 1}));
@@ -329,13 +375,19 @@ TEST_CASE("several inputs go through time together", "[rnn]") {
   };
   Vec want = values(K::cumsum(a * b, 1));
   close(values(K::rnn(step, {a, b}, {h}).outputs), want);
-  Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"), q = K::placeholder({K::None, K::None, 2}, K::None, "float64");
+  Tensor p = K::placeholder({K::None, K::None, 2}, K::None, "float64"),
+         q = K::placeholder({K::None, K::None, 2}, K::None, "float64");
   auto f = K::function({p, q}, {K::rnn(step, {p, q}, {h}).outputs});
   close(values(f({a, b})[0]), want);
   CHECK_THROWS_WITH(f({a, f64(numbers(8, 1), {2, 2, 2})}), "rnn: elements of length 3 and 2");
   CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(8, 1), {2, 2, 2})}, {h}), "rnn: elements of length 3 and 2");
-  CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(18, 1), {3, 3, 2})}, {h}), "rnn: inputs of shapes (2, 3, 2) and (3, 3, 2); their first two sizes must be equal");
-  CHECK_THROWS_WITH(K::rnn([](const Tensor& x, const Tensors& s) { return K::Step{x, {s[0]}}; }, {a, b}, {h}),
+  CHECK_THROWS_WITH(K::rnn(step, {a, f64(numbers(18, 1), {3, 3, 2})}, {h}),
+                    "rnn: inputs of shapes (2, 3, 2) and (3, 3, 2); their first two sizes must be equal");
+  CHECK_THROWS_WITH(K::rnn(
+                        [](const Tensor& x, const Tensors& s) {
+                          return K::Step{x, {s[0]}};
+                        },
+                        {a, b}, {h}),
                     "rnn: 2 tensors to go through, and a function of one; let it take `const Tensors&`");
 }
 
@@ -370,7 +422,8 @@ TEST_CASE("lengths of the samples mask the times beyond, in both directions", "[
     return K::Step{y, {y}};
   };
   Tensor lengths = K::constant({6, 2, 0, 4}, "int32");
-  Tensor mask = f64({1, 1, 1, 1, 1, 1, /**/ 1, 1, 0, 0, 0, 0, /**/ 0, 0, 0, 0, 0, 0, /**/ 1, 1, 1, 1, 0, 0}, {kSamples, kTime});
+  Tensor mask =
+      f64({1, 1, 1, 1, 1, 1, /**/ 1, 1, 0, 0, 0, 0, /**/ 0, 0, 0, 0, 0, 0, /**/ 1, 1, 1, 1, 0, 0}, {kSamples, kTime});
   for (bool backwards : {false, true}) {
     K::RnnOptions by_mask, by_length;
     by_mask.go_backwards = by_length.go_backwards = backwards;
@@ -378,23 +431,26 @@ TEST_CASE("lengths of the samples mask the times beyond, in both directions", "[
     by_length.input_length = lengths;
     Vec want = values(K::rnn(step, x, {h}, by_mask).outputs);
     close(values(K::rnn(step, x, {h}, by_length).outputs), want);
-    Tensor p = K::placeholder({K::None, K::None, kIn}, K::None, "float64"), n = K::placeholder({K::None}, K::None, "int32");
+    Tensor p = K::placeholder({K::None, K::None, kIn}, K::None, "float64"),
+           n = K::placeholder({K::None}, K::None, "int32");
     by_length.input_length = n;
     close(values(K::function({p, n}, {K::rnn(step, p, {h}, by_length).outputs})({x, lengths})[0]), want);
-    K::RnnOptions both = by_mask;   // a mask goes before
+    K::RnnOptions both = by_mask;  // a mask goes before
     both.input_length = K::constant({1, 1, 1, 1}, "int32");
     close(values(K::rnn(step, x, {h}, both).outputs), want);
     by_mask.time_major = by_length.time_major = true;
     by_mask.mask = K::transpose(mask);
     by_length.input_length = lengths;
-    close(values(K::rnn(step, Ways::swapped(x), {h}, by_length).outputs), values(K::rnn(step, Ways::swapped(x), {h}, by_mask).outputs));
+    close(values(K::rnn(step, Ways::swapped(x), {h}, by_length).outputs),
+          values(K::rnn(step, Ways::swapped(x), {h}, by_mask).outputs));
   }
 }
 
 TEST_CASE("Step and RnnResult print", "[rnn]") {
   std::ostringstream os;
   os << K::Step{} << ' ' << K::RnnResult{};
-  CHECK(os.str() == "Step(output=Tensor(), states=[]) RnnResult(last_output=Tensor(), outputs=Tensor(), new_states=[])");
+  CHECK(os.str() ==
+        "Step(output=Tensor(), states=[]) RnnResult(last_output=Tensor(), outputs=Tensor(), new_states=[])");
 }
 
 namespace {
@@ -410,7 +466,12 @@ TEST_CASE("functions, lambdas with auto and std::function are steps", "[rnn]") {
   CHECK(values(K::rnn([](auto in, auto s) { return K::Step{in + s[0], s}; }, x, {h}).last_output) == Vec{1, 1});
   std::function<K::Step(const Tensors&, const Tensors&)> f = keep_list;
   CHECK(values(K::rnn(f, {x, x}, {h}).last_output) == Vec{1, 1});
-  CHECK(values(K::rnn([n = 0](const Tensor& in, const Tensors& s) mutable { return K::Step{in * ++n, s}; }, x, {h}).outputs) == Vec{1, 2, 3, 1, 2, 3});
+  CHECK(values(K::rnn(
+                   [n = 0](const Tensor& in, const Tensors& s) mutable {
+                     return K::Step{in * ++n, s};
+                   },
+                   x, {h})
+                   .outputs) == Vec{1, 2, 3, 1, 2, 3});
 }
 
 TEST_CASE("over no steps a step may read its values: it is called on zeros, for shape and dtype alone", "[rnn]") {
@@ -420,10 +481,10 @@ TEST_CASE("over no steps a step may read its values: it is called on zeros, for 
       [&](const Tensor& in, const Tensors& s) {
         ++calls;
         CHECK(in.shape() == kassette::Shape{2, 3});
-        double total = K::eval(K::sum(in)).item<double>();   // of zeros
+        double total = K::eval(K::sum(in)).item<double>();  // of zeros
         CHECK(total == 0);
         Tensor h = s[0] + total;
-        if (in(0, 0).item<double>() > 0) return K::Step{h, {h + 1}};   // a step of values may branch
+        if (in(0, 0).item<double>() > 0) return K::Step{h, {h + 1}};  // a step of values may branch
         return K::Step{K::concatenate({h, h}, 1), {h}};
       },
       x, {start});

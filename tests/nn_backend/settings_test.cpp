@@ -39,7 +39,8 @@ fs::path fresh_folder() {
 
 /// A Keras directory of its own, and the configuration that was before when it ends.
 struct Home {
-  Home() : folder(fresh_folder()), env("KERAS_HOME", (folder / "keras").c_str()), no_backend("KERAS_BACKEND", nullptr) {}
+  Home()
+      : folder(fresh_folder()), env("KERAS_HOME", (folder / "keras").c_str()), no_backend("KERAS_BACKEND", nullptr) {}
   explicit Home(const std::string& text) : Home() { write(text); }
   ~Home() {
     fs::permissions(folder, fs::perms::owner_all);
@@ -67,7 +68,8 @@ void check_defaults() {
 
 /// What Python's json makes of a file, `asked` of it as c, or "no python3".
 std::string python(const fs::path& file, const std::string& asked) {
-  std::string command = "python3 -c 'import json,sys; c=json.load(open(sys.argv[1])); print(" + asked + ")' '" + file.string() + "' 2>&1";
+  std::string command =
+      "python3 -c 'import json,sys; c=json.load(open(sys.argv[1])); print(" + asked + ")' '" + file.string() + "' 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string out;
   char part[256];
@@ -86,7 +88,7 @@ TEST_CASE("without a directory, directory and file are made with the defaults", 
   CHECK(home.text() == kDefaults);
   int files = 0;
   for (const auto& entry : fs::directory_iterator(home.folder / "keras")) files += entry.exists();
-  CHECK(files == 1);   // no temporary is left
+  CHECK(files == 1);  // no temporary is left
 }
 
 TEST_CASE("Python's json reads what we write, and would write the same", "[settings]") {
@@ -94,12 +96,14 @@ TEST_CASE("Python's json reads what we write, and would write the same", "[setti
   K::reload();
   std::string read = python(home.file(), "list(c.items()), json.dumps(c, indent=4) == open(sys.argv[1]).read()");
   if (read != "no python3")
-    CHECK(read == "[('floatx', 'float32'), ('epsilon', 1e-07), ('backend', 'tensorflow'), ('image_data_format', 'channels_last')] True\n");
+    CHECK(
+        read ==
+        "[('floatx', 'float32'), ('epsilon', 1e-07), ('backend', 'tensorflow'), ('image_data_format', 'channels_last')] True\n");
 }
 
 TEST_CASE("a directory that cannot be written is no error", "[settings]") {
   Home home;
-  setenv("KERAS_HOME", "/proc/self/nowhere", 1);   // refuses root too
+  setenv("KERAS_HOME", "/proc/self/nowhere", 1);  // refuses root too
   K::reload();
   check_defaults();
 }
@@ -122,8 +126,9 @@ TEST_CASE("the directory is KERAS_HOME, else that of the home, else one in tmp",
 }
 
 TEST_CASE("malformed JSON counts as none, and stays as it is", "[settings]") {
-  for (const char* text : {"{", "", "{'floatx': 'float64'}", "{\"floatx\": \"float64\",}", "\xff\xfe{}", "\xef\xbb\xbf{\"floatx\": \"float64\"}",
-                           "{\"floatx\": \"float64\", \"x\": 0123456789012345678901}"}) {
+  for (const char* text :
+       {"{", "", "{'floatx': 'float64'}", "{\"floatx\": \"float64\",}", "\xff\xfe{}",
+        "\xef\xbb\xbf{\"floatx\": \"float64\"}", "{\"floatx\": \"float64\", \"x\": 0123456789012345678901}"}) {
     Home home(text);
     K::reload();
     check_defaults();
@@ -139,7 +144,8 @@ TEST_CASE("missing fields have their defaults and are not filled in", "[settings
 }
 
 TEST_CASE("the fields of the file hold, unknown ones are passed over", "[settings]") {
-  Home home(R"({"floatx": "float64", "epsilon": 1.0, "image_data_format": "channels_first", "backend": "kassette", "x": [1]})");
+  Home home(
+      R"({"floatx": "float64", "epsilon": 1.0, "image_data_format": "channels_first", "backend": "kassette", "x": [1]})");
   K::reload();
   CHECK(K::floatx() == float64);
   CHECK(K::variable({1, 2}).dtype() == float64);
@@ -153,13 +159,17 @@ TEST_CASE("bad values are an AssertionError, at every use", "[settings]") {
   struct Bad {
     const char *text, *message;
   };
-  for (const Bad& bad : {Bad{R"({"floatx": "float8"})", "floatx is \"float8\"; it takes \"float16\" or \"float32\" or \"float64\""},
-                         Bad{R"({"floatx": null})", "floatx is null; it takes \"float16\" or \"float32\" or \"float64\""},
-                         Bad{R"({"epsilon": 1})", "epsilon is 1; it takes a float such as 1e-07 or 1.0"},
-                         Bad{R"({"epsilon": 18446744073709551616})", "epsilon is 18446744073709551616; it takes a float such as 1e-07 or 1.0"},
-                         Bad{R"({"epsilon":-123456789012345678901})", "epsilon is -123456789012345678901; it takes a float such as 1e-07 or 1.0"},
-                         Bad{R"({"epsilon": true})", "epsilon is true; it takes a float such as 1e-07 or 1.0"},
-                         Bad{R"({"image_data_format": "th"})", "image_data_format is \"th\"; it takes \"channels_last\" or \"channels_first\""}}) {
+  for (const Bad& bad :
+       {Bad{R"({"floatx": "float8"})", "floatx is \"float8\"; it takes \"float16\" or \"float32\" or \"float64\""},
+        Bad{R"({"floatx": null})", "floatx is null; it takes \"float16\" or \"float32\" or \"float64\""},
+        Bad{R"({"epsilon": 1})", "epsilon is 1; it takes a float such as 1e-07 or 1.0"},
+        Bad{R"({"epsilon": 18446744073709551616})",
+            "epsilon is 18446744073709551616; it takes a float such as 1e-07 or 1.0"},
+        Bad{R"({"epsilon":-123456789012345678901})",
+            "epsilon is -123456789012345678901; it takes a float such as 1e-07 or 1.0"},
+        Bad{R"({"epsilon": true})", "epsilon is true; it takes a float such as 1e-07 or 1.0"},
+        Bad{R"({"image_data_format": "th"})",
+            "image_data_format is \"th\"; it takes \"channels_last\" or \"channels_first\""}}) {
     Home home(bad.text);
     CHECK_THROWS_AS(K::reload(), kassette::AssertionError);
     CHECK_THROWS_WITH(K::floatx(), home.file().string() + ": " + bad.message);
@@ -170,8 +180,10 @@ TEST_CASE("bad values are an AssertionError, at every use", "[settings]") {
 
 TEST_CASE("Python's json takes the same files for malformed, and the same numbers for integers", "[settings]") {
   const std::string long_integer(400, '7');
-  for (const std::string& text : {std::string("\xef\xbb\xbf{}"), "{\"epsilon\": " + long_integer + "}", std::string("{\"epsilon\": 12345678901234567890.0}"),
-                                  std::string("{\"a\\\"0\": 100000000000000000000, \"b\": \"1000000000000000000000\", \"epsilon\": 1e-20}")}) {
+  for (const std::string& text :
+       {std::string("\xef\xbb\xbf{}"), "{\"epsilon\": " + long_integer + "}",
+        std::string("{\"epsilon\": 12345678901234567890.0}"),
+        std::string("{\"a\\\"0\": 100000000000000000000, \"b\": \"1000000000000000000000\", \"epsilon\": 1e-20}")}) {
     Home home(text);
     const std::string said = python(home.file(), "type(c.get(\"epsilon\")).__name__");
     INFO(text << '\n' << said);
@@ -196,7 +208,7 @@ TEST_CASE("a file that holds no object is an error", "[settings]") {
 
 TEST_CASE("a file that cannot be read is an error of one line", "[settings]") {
   Home home;
-  fs::create_directories(home.file());   // a directory: refuses root too
+  fs::create_directories(home.file());  // a directory: refuses root too
   CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + home.file().string() + ": Is a directory");
 }
 
@@ -221,7 +233,8 @@ Read read() {
 }
 void check_distrusted(const fs::path& file, const std::string& why) {
   Read r = read();
-  CHECK(r.said == "kassette: warning: keras.json: " + file.string() + " is not read and the defaults are used, because " + why + '\n');
+  CHECK(r.said == "kassette: warning: keras.json: " + file.string() +
+                      " is not read and the defaults are used, because " + why + '\n');
   CHECK(r.settings.floatx == float32);
   CHECK(r.settings.backend == "tensorflow");
 }
@@ -240,10 +253,11 @@ TEST_CASE("a file that others can write is not read", "[settings]") {
   check_distrusted(home.file(), "the folder " + folder + " can be written by everybody; chmod o-w " + folder);
   fs::permissions(folder, fs::perms(01777));
   fs::permissions(home.file(), fs::perms(0644));
-  CHECK(read().said == "");   // as in /tmp
+  CHECK(read().said == "");  // as in /tmp
   fs::permissions(folder, fs::perms(0755));
-  fs::permissions(home.folder, fs::perms(0707));   // above the folder
-  check_distrusted(home.file(), "the folder " + home.folder.string() + " can be written by everybody; chmod o-w " + home.folder.string());
+  fs::permissions(home.folder, fs::perms(0707));  // above the folder
+  check_distrusted(home.file(), "the folder " + home.folder.string() + " can be written by everybody; chmod o-w " +
+                                    home.folder.string());
   fs::permissions(home.folder, fs::perms(0755));
   // Through a link, the folders of what it points at count too.
   fs::create_directories(home.folder / "real");
@@ -251,12 +265,13 @@ TEST_CASE("a file that others can write is not read", "[settings]") {
   fs::create_symlink("../real/k.json", home.file());
   CHECK(read().settings.floatx == float64);
   fs::permissions(home.folder / "real", fs::perms(0777));
-  check_distrusted(home.file(), "the folder " + (home.folder / "real").string() + " can be written by everybody; chmod o-w " + (home.folder / "real").string());
+  check_distrusted(home.file(), "the folder " + (home.folder / "real").string() +
+                                    " can be written by everybody; chmod o-w " + (home.folder / "real").string());
 }
 
 TEST_CASE("a file, folder or link of another user is not read, and nothing is written there", "[settings]") {
   if (geteuid() != 0) return kassette::test::skip("only root can give a file away");
-  const uid_t other = 65534;   // nobody
+  const uid_t other = 65534;  // nobody
   Home home(R"({"floatx": "float64"})");
   const std::string file = home.file().string(), folder = home.file().parent_path().string();
   auto belongs = [](const std::string& what) {
@@ -287,9 +302,10 @@ TEST_CASE("a folder of a group counts as one's own where the group has nobody el
   if (geteuid() != 0) return kassette::test::skip("only root can give a file away");
   Home home(R"({"floatx": "float64"})");
   fs::permissions(home.file(), fs::perms(0664));
-  CHECK(read().settings.floatx == float64);   // the group root of root
+  CHECK(read().settings.floatx == float64);  // the group root of root
   REQUIRE(::chown(home.file().c_str(), 0, 1) == 0);
-  check_distrusted(home.file(), home.file().string() + " can be written by its group; chmod g-w " + home.file().string());
+  check_distrusted(home.file(),
+                   home.file().string() + " can be written by its group; chmod g-w " + home.file().string());
 }
 
 TEST_CASE("the file and the folder that are written are trusted afterwards, whatever the umask", "[settings]") {
@@ -313,7 +329,8 @@ TEST_CASE("the file names a backend and no path", "[settings]") {
     } catch (const kassette::ValueError& e) {
       const std::string said = e.what();
       CHECK(said.rfind("Unable to import backend : ", 0) == 0);
-      CHECK(said.find(home.file().string() + " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path") != said.npos);
+      CHECK(said.find(home.file().string() +
+                      " takes a name, such as my_package.my_module; KERAS_BACKEND takes a path") != said.npos);
       CHECK(said.find_first_of("\n\x1b") == said.npos);
     }
   }
@@ -328,11 +345,13 @@ TEST_CASE("libraries are loaded from folders of the user alone", "[settings]") {
     Environment backend("KERAS_BACKEND", name.c_str());
     CHECK_THROWS_WITH(K::reload(), Catch::Contains("file too short") || Catch::Contains("invalid ELF header"));
     fs::permissions(library, fs::perms(0666));
-    CHECK_THROWS_WITH(K::reload(), "Unable to import backend : " + name + ": " + library.string() + " is not loaded, because " + library.string() +
+    CHECK_THROWS_WITH(K::reload(), "Unable to import backend : " + name + ": " + library.string() +
+                                       " is not loaded, because " + library.string() +
                                        " can be written by everybody; chmod o-w " + library.string());
     fs::permissions(library, fs::perms(0644));
     fs::permissions(home.folder, fs::perms(0757));
-    CHECK_THROWS_WITH(K::reload(), "Unable to import backend : " + name + ": " + library.string() + " is not loaded, because the folder " + home.folder.string() +
+    CHECK_THROWS_WITH(K::reload(), "Unable to import backend : " + name + ": " + library.string() +
+                                       " is not loaded, because the folder " + home.folder.string() +
                                        " can be written by everybody; chmod o-w " + home.folder.string());
     fs::permissions(home.folder, fs::perms(0755));
   }
@@ -345,13 +364,14 @@ TEST_CASE("what is no file, or has no end, is an error of one line and no hang",
   CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + home.file().string() + ": is not a regular file");
   fs::remove(home.file());
   fs::create_symlink("/dev/zero", home.file());
-  Read zero;   // readable and writable by everybody: not even looked at
+  Read zero;  // readable and writable by everybody: not even looked at
   CHECK_NOTHROW(zero = read());
   CHECK(zero.said.find("/dev/zero can be written by everybody") != std::string::npos);
   fs::remove(home.file());
   std::ofstream(home.file()) << "{}";
-  fs::resize_file(home.file(), std::uintmax_t(1) << 29);   // mostly a hole
-  CHECK_THROWS_WITH(K::reload(), "keras.json: cannot read " + home.file().string() + ": it has more than 1048576 bytes");
+  fs::resize_file(home.file(), std::uintmax_t(1) << 29);  // mostly a hole
+  CHECK_THROWS_WITH(K::reload(),
+                    "keras.json: cannot read " + home.file().string() + ": it has more than 1048576 bytes");
   fs::resize_file(home.file(), 0);
   home.write("{\"epsilon\": " + std::string(500000, '[') + std::string(500000, ']') + "}");
   CHECK_THROWS_WITH(K::reload(), home.file().string() + ": epsilon is an array; it takes a float such as 1e-07 or 1.0");
@@ -370,7 +390,8 @@ TEST_CASE("control characters in a folder's name do not break the line", "[setti
   Environment odd("KERAS_HOME", (home.folder / "a\n\x1b[2J").c_str());
   fs::create_directories(home.folder / "a\n\x1b[2J");
   std::ofstream(home.folder / "a\n\x1b[2J" / "keras.json") << "[]";
-  CHECK_THROWS_WITH(K::reload(), (home.folder / "a??[2J" / "keras.json").string() + ": holds array where an object is expected");
+  CHECK_THROWS_WITH(K::reload(),
+                    (home.folder / "a??[2J" / "keras.json").string() + ": holds array where an object is expected");
 }
 
 TEST_CASE("KERAS_BACKEND goes before the file, unless it is empty", "[settings]") {

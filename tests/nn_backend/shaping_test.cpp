@@ -45,13 +45,15 @@ TEST_CASE("reshape says what does not fit", "[shaping]") {
   CHECK_THROWS_WITH(K::reshape(x, {4, 2}), "reshape: (2, 3) has 6 elements, which do not make (4, 2)");
   CHECK_THROWS_WITH(K::reshape(x, {-1, 4}), "reshape: (2, 3) has 6 elements, which do not make (-1, 4)");
   CHECK_THROWS_WITH(K::reshape(x, {-1, -1}), "reshape: (2, 3) to (-1, -1): only one size can be inferred");
-  CHECK_THROWS_WITH(K::reshape(x, {-2, 3}), "reshape: (2, 3) to (-2, 3): a size must not be negative, except one -1 to be inferred");
+  CHECK_THROWS_WITH(K::reshape(x, {-2, 3}),
+                    "reshape: (2, 3) to (-2, 3): a size must not be negative, except one -1 to be inferred");
   CHECK_THROWS_WITH(K::reshape(counted({0, 3}, 0), {-1, 0}),
                     "reshape: (0, 3) to (-1, 0): with no elements, any size fits in place of -1");
   CHECK_THROWS_WITH(K::reshape(x, {1L << 40, 1L << 40}),
                     "reshape: (2, 3) has 6 elements, which do not make (1099511627776, 1099511627776)");
   CHECK_THROWS_WITH(K::reshape(x, {1, 1, 1, 1, 1, 1, 1, 2, 3}), "shape: rank 9; a tensor has 0 to 8 axes");
-  CHECK_THROWS_WITH(K::reshape(x, K::constant({2.0, 3.0})), "reshape: the shape is a tensor of float32; it must be of integers");
+  CHECK_THROWS_WITH(K::reshape(x, K::constant({2.0, 3.0})),
+                    "reshape: the shape is a tensor of float32; it must be of integers");
   CHECK_THROWS_WITH(K::reshape(x, K::constant({{2, 3}}, "int32")),
                     "reshape: the shape is a tensor of shape (1, 2); it must have one axis");
   CHECK_THROWS_WITH(K::reshape(x, None), "reshape: the shape is None; its rank must be known here");
@@ -93,7 +95,8 @@ TEST_CASE("flatten, batch_flatten, expand_dims and squeeze share memory", "[shap
   CHECK(K::int_shape(K::batch_flatten(K::placeholder())) == Shape{-1, -1});
   CHECK_THROWS_WITH(K::squeeze(x, 1), "squeeze: axis 1 of a tensor of shape (4, 3, 2) has size 3, not 1");
   CHECK_THROWS_WITH(K::squeeze(x, 3), "squeeze: axis 3 is out of range for (4, 3, 2) of rank 3");
-  CHECK_THROWS_WITH(K::expand_dims(x, 4), "expand_dims: axis 4 is out of range for (4, 3, 2) of rank 3; it lies between -4 and 3");
+  CHECK_THROWS_WITH(K::expand_dims(x, 4),
+                    "expand_dims: axis 4 is out of range for (4, 3, 2) of rank 3; it lies between -4 and 3");
   Tensor eight = K::reshape(x, {4, 3, 2, 1, 1, 1, 1, 1});
   CHECK_THROWS_WITH(K::expand_dims(eight), "expand_dims: (4, 3, 2, 1, 1, 1, 1, 1): rank 9; a tensor has 0 to 8 axes");
 }
@@ -112,7 +115,8 @@ TEST_CASE("permute_dimensions moves axes", "[shaping]") {
   CHECK(K::int_shape(K::transpose(K::placeholder({K::None, 3}))) == Shape{3, -1});
   CHECK(K::ndim(K::transpose(K::placeholder())) == None);
   CHECK(K::ndim(K::permute_dimensions(K::placeholder(), {1, 0})) == 2);
-  CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1}), "permute_dimensions: a pattern of 2 axes for a tensor of shape (2, 3, 4)");
+  CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1}),
+                    "permute_dimensions: a pattern of 2 axes for a tensor of shape (2, 3, 4)");
   CHECK_THROWS_WITH(K::permute_dimensions(x, {0, 1, 1}),
                     "permute_dimensions: pattern (0, 1, 1) is not a permutation of the axes 0 to 2");
 }
@@ -159,7 +163,8 @@ TEST_CASE("concatenate joins along an axis", "[shaping]") {
   CHECK(K::int_shape(K::concatenate({p, q}, 0)) == Shape{-1, 3});
   CHECK(K::int_shape(K::concatenate({K::placeholder(), q}, 0)) == Shape{-1, -1});
   CHECK_THROWS_WITH(K::concatenate({}), "concatenate: an empty list; at least one tensor is needed");
-  CHECK_THROWS_WITH(K::concatenate({a, b}, 0), "concatenate: shapes (2, 2) and (2, 1) differ elsewhere than along axis 0");
+  CHECK_THROWS_WITH(K::concatenate({a, b}, 0),
+                    "concatenate: shapes (2, 2) and (2, 1) differ elsewhere than along axis 0");
   CHECK_THROWS_WITH(K::concatenate({a, a}, 2), "concatenate: axis 2 is out of range for (2, 2) of rank 2");
   CHECK_THROWS_WITH(K::concatenate({a, K::constant({{1}, {2}}, "int32")}),
                     "concatenate: float32 and int32; cast one of them (K::cast), tensors are not promoted");
@@ -175,7 +180,8 @@ TEST_CASE("stack joins along a new axis, unstack is its inverse", "[shaping]") {
   CHECK(K::stack({a, b}, 2).shape() == Shape{2, 3, 2});
   CHECK(values(K::stack({1, 2, 3})) == Doubles{1, 2, 3});
   CHECK_THROWS_WITH(K::stack({a, K::transpose(b)}), "stack: shapes (2, 3) and (3, 2) differ");
-  CHECK_THROWS_WITH(K::stack({a, b}, 3), "stack: axis 3 is out of range for (2, 3) of rank 2; it lies between -3 and 2");
+  CHECK_THROWS_WITH(K::stack({a, b}, 3),
+                    "stack: axis 3 is out of range for (2, 3) of rank 2; it lies between -3 and 2");
   CHECK_THROWS_WITH(K::stack({}), "stack: an empty list; at least one tensor is needed");
 }
 
@@ -203,7 +209,8 @@ TEST_CASE("repeat_elements, repeat and tile", "[shaping]") {
   CHECK_THROWS_AS(K::repeat({1, 2}, 3), AssertionError);
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 0, 0), "repeat_elements: rep 0; it must be at least 1");
   CHECK_THROWS_WITH(K::repeat_elements({1, 2}, 2, 1), "repeat_elements: axis 1 is out of range for (2,) of rank 1");
-  CHECK_THROWS_WITH(K::tile({1, 2}, {1L << 62}), "tile: 2 elements of (2,) 4611686018427387904 times are too many to address");
+  CHECK_THROWS_WITH(K::tile({1, 2}, {1L << 62}),
+                    "tile: 2 elements of (2,) 4611686018427387904 times are too many to address");
 }
 
 TEST_CASE("reverse", "[shaping]") {
@@ -228,9 +235,11 @@ TEST_CASE("slice takes a window", "[shaping]") {
   CHECK(K::int_shape(K::slice(p, {0, 1}, {2, 3})) == Shape{2, 3});
   CHECK(K::int_shape(K::slice(p, {0, 1}, {-1, -1})) == Shape{-1, 4});
   CHECK(K::int_shape(K::slice(p, {0, 1}, {K::shape(p)[0], 3})) == Shape{-1, 3});
-  CHECK_THROWS_WITH(K::slice(x, {1, 2, 3, 0}, {2, 2, 1, 1}),
-                    "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4): they have an entry for each axis");
-  CHECK_THROWS_WITH(K::slice(x, {3, 0}, {2, 4}), "slice: start (3, 0) and size (2, 4) of a tensor of shape (4, 4): beyond the end");
+  CHECK_THROWS_WITH(
+      K::slice(x, {1, 2, 3, 0}, {2, 2, 1, 1}),
+      "slice: start (1, 2, 3, 0) and size (2, 2, 1, 1) of a tensor of shape (4, 4): they have an entry for each axis");
+  CHECK_THROWS_WITH(K::slice(x, {3, 0}, {2, 4}),
+                    "slice: start (3, 0) and size (2, 4) of a tensor of shape (4, 4): beyond the end");
   CHECK_THROWS_WITH(K::slice(x, {-1, 0}, {1, 4}),
                     "slice: start (-1, 0) and size (1, 4) of a tensor of shape (4, 4): a start must not be negative");
   CHECK_THROWS_AS(K::slice(x, {1, 0}, {INT64_MAX, 4}), ValueError);
@@ -242,7 +251,8 @@ TEST_CASE("one_hot is float32 and ignores indices out of range", "[shaping]") {
   CHECK(values(h) == Doubles{1, 0, 0, 0, 0, 1, 0, 0, 0});
   CHECK(K::one_hot(K::constant({{1}, {3}}, "uint8"), 2).shape() == Shape{2, 1, 2});
   CHECK(K::int_shape(K::one_hot(K::placeholder({K::None}, None, "int32"), 4)) == Shape{-1, 4});
-  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2), "one_hot: the indices are float32; they must be integers (K::cast)");
+  CHECK_THROWS_WITH(K::one_hot(K::constant({1.0}), 2),
+                    "one_hot: the indices are float32; they must be integers (K::cast)");
   CHECK_THROWS_WITH(K::one_hot({1}, -2), "one_hot: num_classes -2 is negative");
 }
 
@@ -255,9 +265,11 @@ TEST_CASE("gather selects rows", "[shaping]") {
   CHECK(values(K::gather(rows, {{2, 0}, {1, 1}})) == Doubles{20, 21, 0, 1, 10, 11, 10, 11});
   CHECK(values(K::gather(rows, 1)) == Doubles{10, 11});
   CHECK(K::gather(rows, K::constant(std::vector<int>{}, "int32")).shape() == Shape{0, 2});
-  CHECK(K::int_shape(K::gather(K::placeholder({K::None, 5}), K::placeholder({K::None, 2}, None, "int64"))) == Shape{-1, 2, 5});
+  CHECK(K::int_shape(K::gather(K::placeholder({K::None, 5}), K::placeholder({K::None, 2}, None, "int64"))) ==
+        Shape{-1, 2, 5});
   CHECK_THROWS_WITH(K::gather(rows, {0, 3}), "gather: index 3 is out of range for an axis of size 3");
   CHECK_THROWS_WITH(K::gather(rows, {-1}), "gather: index -1 is out of range for an axis of size 3");
-  CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})), "gather: the indices are float32; they must be int32 or int64 (K::cast)");
+  CHECK_THROWS_WITH(K::gather(rows, K::constant({1.0})),
+                    "gather: the indices are float32; they must be int32 or int64 (K::cast)");
   CHECK_THROWS_WITH(K::gather(1.0, {0}), "gather: a scalar has no axis to select along");
 }

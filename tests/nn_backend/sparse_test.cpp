@@ -24,7 +24,8 @@ struct Entries {
   std::vector<std::int64_t> indices;
   Vec values, dense;
 
-  Entries(int n, int m, int count, std::uint64_t seed) : rows(n), cols(m), dense(static_cast<std::size_t>(n) * static_cast<std::size_t>(m)) {
+  Entries(int n, int m, int count, std::uint64_t seed)
+      : rows(n), cols(m), dense(static_cast<std::size_t>(n) * static_cast<std::size_t>(m)) {
     auto draw = [&] { return (seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33; };
     for (int k = 0; k < count; ++k) {
       auto i = static_cast<std::int64_t>(draw()) % n, j = static_cast<std::int64_t>(draw()) % m;
@@ -39,7 +40,8 @@ struct Entries {
 
 Tensor numbers(std::int64_t n, std::int64_t m, std::uint64_t seed, DType dtype = float64) {
   Vec v(static_cast<std::size_t>(n * m));
-  for (double& x : v) x = static_cast<double>((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33 & 2047) / 1024 - 1;
+  for (double& x : v)
+    x = static_cast<double>((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33 & 2047) / 1024 - 1;
   return K::constant(v, dtype, {n, m});
 }
 /// a (n, k) times b (k, m), in the order of k.
@@ -47,14 +49,17 @@ Vec product(const Vec& a, const Vec& b, std::int64_t n, std::int64_t k, std::int
   Vec out(static_cast<std::size_t>(n * m));
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t l = 0; l < k; ++l)
-      for (std::int64_t j = 0; j < m; ++j) out[static_cast<std::size_t>(i * m + j)] += a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(l * m + j)];
+      for (std::int64_t j = 0; j < m; ++j)
+        out[static_cast<std::size_t>(i * m + j)] +=
+            a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(l * m + j)];
   return out;
 }
 void close(const Tensor& t, const Vec& expected, double tolerance) { check_close(values(t), expected, 0, tolerance); }
 
 }  // namespace
 
-TEST_CASE("a compressed (4, 5) matrix times a dense (5, 4) is the dense product", "[sparse]") {   // Keras' test_sparse_dot
+TEST_CASE("a compressed (4, 5) matrix times a dense (5, 4) is the dense product",
+          "[sparse]") {  // Keras' test_sparse_dot
   Tensor x = K::variable(K::sparse_csr({0, 2, 3, 3, 5}, {0, 4, 2, 1, 3}, {1, 2, 3, 4, 5}, {4, 5}));
   Vec dense{1, 0, 0, 0, 2, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 5, 0};
   CHECK(values(x) == dense);
@@ -64,8 +69,10 @@ TEST_CASE("a compressed (4, 5) matrix times a dense (5, 4) is the dense product"
   CHECK_FALSE(K::is_sparse(K::dot(x, y)));
 }
 
-TEST_CASE("two compressed matrices joined stay sparse and equal the dense ones joined", "[sparse]") {   // test_sparse_concat
-  Tensor a = K::sparse_csr({0, 1, 1, 3, 3}, {2, 0, 4}, {7, 8, 9}, {4, 5}), b = K::sparse_csr({0, 0, 2, 3, 4}, {1, 3, 2, 0}, {1, 2, 3, 4}, {4, 5});
+TEST_CASE("two compressed matrices joined stay sparse and equal the dense ones joined",
+          "[sparse]") {  // test_sparse_concat
+  Tensor a = K::sparse_csr({0, 1, 1, 3, 3}, {2, 0, 4}, {7, 8, 9}, {4, 5}),
+         b = K::sparse_csr({0, 0, 2, 3, 4}, {1, 3, 2, 0}, {1, 2, 3, 4}, {4, 5});
   Tensor dense_a = K::to_dense(a), dense_b = K::to_dense(b);
   for (int axis : {-1, 0, 1, -2}) {
     Tensor joined = K::concatenate({a, b, a}, axis);
@@ -75,9 +82,11 @@ TEST_CASE("two compressed matrices joined stay sparse and equal the dense ones j
     CHECK_FALSE(K::is_sparse(mixed));
     testing::assert_close(mixed, K::concatenate({dense_a, dense_b, dense_a}, axis));
   }
-  CHECK_THROWS_WITH(K::concatenate({a, K::sparse_coo({}, {}, {4, 6})}, 0), "concatenate: shapes (4, 5) and (4, 6) differ elsewhere than along axis 0");
+  CHECK_THROWS_WITH(K::concatenate({a, K::sparse_coo({}, {}, {4, 6})}, 0),
+                    "concatenate: shapes (4, 5) and (4, 6) differ elsewhere than along axis 0");
   CHECK_THROWS_WITH(K::concatenate({a, b}, 2), "concatenate: axis 2 is out of range for (4, 5) of rank 2");
-  CHECK_THROWS_WITH(K::concatenate({a, K::cast(b, "int32")}), "concatenate: float32 and int32; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(K::concatenate({a, K::cast(b, "int32")}),
+                    "concatenate: float32 and int32; cast one of them (K::cast), tensors are not promoted");
 }
 
 TEST_CASE("what a sparse tensor says of itself", "[sparse]") {
@@ -101,7 +110,7 @@ TEST_CASE("what a sparse tensor says of itself", "[sparse]") {
   CHECK(values(K::get_value(x)) == Vec{0, 1.5, 0, 0, 0, 0, 0, 0, -2, 0, 0, 0});
   CHECK_FALSE(K::is_sparse(K::eval(x)));
   Tensor dense = K::constant({1, 2});
-  CHECK(K::to_dense(dense).data<float>() == dense.data<float>());   // the same object
+  CHECK(K::to_dense(dense).data<float>() == dense.data<float>());  // the same object
 }
 
 TEST_CASE("variable of a sparse value is a sparse tensor with the dtype of the value, and no variable", "[sparse]") {
@@ -109,9 +118,9 @@ TEST_CASE("variable of a sparse value is a sparse tensor with the dtype of the v
   CHECK(K::is_sparse(x));
   CHECK_FALSE(K::is_variable(x));
   CHECK(x.dtype() == "float64");
-  CHECK_THROWS_WITH(K::update(x, K::zeros({2, 3})), "update: the first argument is not a variable; make it with K::variable");
-  CHECK_THROWS_WITH(K::variable(K::placeholder({2, 3}, None, None, true)),
-                    Catch::Contains("symbolic"));
+  CHECK_THROWS_WITH(K::update(x, K::zeros({2, 3})),
+                    "update: the first argument is not a variable; make it with K::variable");
+  CHECK_THROWS_WITH(K::variable(K::placeholder({2, 3}, None, None, true)), Catch::Contains("symbolic"));
   CHECK_THROWS_WITH(K::constant(x), "constant: the tensor (2, 3) is sparse; densify it first: K::to_dense(x)");
 }
 
@@ -157,23 +166,36 @@ TEST_CASE("sparse tensors without entries, without elements and of any rank", "[
 }
 
 TEST_CASE("bad sparse input is one line", "[sparse]") {
-  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {3, 0}}, {1, 2}, {3, 4}), "sparse_coo: entry 1 is at (3, 0), outside of (3, 4)");
+  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {3, 0}}, {1, 2}, {3, 4}),
+                    "sparse_coo: entry 1 is at (3, 0), outside of (3, 4)");
   CHECK_THROWS_WITH(K::sparse_coo({{0, -1}}, {1}, {3, 4}), "sparse_coo: entry 0 is at (0, -1), outside of (3, 4)");
   CHECK_THROWS_WITH(K::sparse_coo({{0}}, {1}, {0}), "sparse_coo: entry 0 is at (0,), outside of (0,)");
   CHECK_THROWS_WITH(K::sparse_coo({{0, 1}, {1, 1}}, {1}, {3, 4}), "sparse_coo: 2 indices and 1 values");
-  CHECK_THROWS_WITH(K::sparse_coo({{0, 1, 2}}, {1}, {3, 4}), "sparse_coo: indices of shape (1, 3) for the dense shape (3, 4), which has 2 axes");
-  CHECK_THROWS_WITH(K::sparse_coo({0, 1, 2}, {1}, {3, 4}), Catch::Contains("a list of 3 indices for a dense shape of 2 axes"));
-  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}}, {{1}}, {3, 4}), "sparse_coo: values of shape (1, 1); they must be a vector, one for each entry");
+  CHECK_THROWS_WITH(K::sparse_coo({{0, 1, 2}}, {1}, {3, 4}),
+                    "sparse_coo: indices of shape (1, 3) for the dense shape (3, 4), which has 2 axes");
+  CHECK_THROWS_WITH(K::sparse_coo({0, 1, 2}, {1}, {3, 4}),
+                    Catch::Contains("a list of 3 indices for a dense shape of 2 axes"));
+  CHECK_THROWS_WITH(K::sparse_coo({{0, 1}}, {{1}}, {3, 4}),
+                    "sparse_coo: values of shape (1, 1); they must be a vector, one for each entry");
   CHECK_THROWS_AS(K::sparse_coo({{0.5, 1}}, {1}, {3, 4}), TypeError);
-  CHECK_THROWS_WITH(K::sparse_coo(K::constant({{0., 1.}}), {1}, {3, 4}), "sparse_coo: the indices are float32; they must be integers (K::cast)");
-  CHECK_THROWS_WITH(K::sparse_coo({}, {}, {}), "sparse_coo: the dense shape is (); a sparse tensor has at least one axis");
-  CHECK_THROWS_WITH(K::sparse_coo({}, {}, {2, -1}), "sparse_coo: shape (2, -1): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
+  CHECK_THROWS_WITH(K::sparse_coo(K::constant({{0., 1.}}), {1}, {3, 4}),
+                    "sparse_coo: the indices are float32; they must be integers (K::cast)");
+  CHECK_THROWS_WITH(K::sparse_coo({}, {}, {}),
+                    "sparse_coo: the dense shape is (); a sparse tensor has at least one axis");
+  CHECK_THROWS_WITH(
+      K::sparse_coo({}, {}, {2, -1}),
+      "sparse_coo: shape (2, -1): sizes must be known and not negative (None is shown as -1); use K::shape(x)[i] for an unknown one");
   CHECK_THROWS_WITH(K::sparse_coo({}, {}, {1 << 30, 1 << 30, 2}), Catch::Contains("has more than 2^60 elements"));
-  CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2, 2}), "sparse_csr: 2 row starts for the dense shape (2, 2); there are 3, one more than rows");
-  CHECK_THROWS_WITH(K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2}), "sparse_csr: the row starts do not rise from 0 to the number of columns given, 2");
-  CHECK_THROWS_WITH(K::sparse_csr({0, 1, 2}, {0, 2}, {1, 2}, {2, 2}), "sparse_csr: entry 1 is at (1, 2), outside of (2, 2)");
-  CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2}), "sparse_csr: a dense shape of 1 axes; compressed rows describe a matrix");
-  CHECK_THROWS_WITH(K::sparse_parts(K::ones({2})), "sparse_parts: the tensor is not sparse; K::to_sparse(x) makes it so");
+  CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2, 2}),
+                    "sparse_csr: 2 row starts for the dense shape (2, 2); there are 3, one more than rows");
+  CHECK_THROWS_WITH(K::sparse_csr({0, 2, 1}, {0, 1}, {1, 2}, {2, 2}),
+                    "sparse_csr: the row starts do not rise from 0 to the number of columns given, 2");
+  CHECK_THROWS_WITH(K::sparse_csr({0, 1, 2}, {0, 2}, {1, 2}, {2, 2}),
+                    "sparse_csr: entry 1 is at (1, 2), outside of (2, 2)");
+  CHECK_THROWS_WITH(K::sparse_csr({0, 2}, {0, 1}, {1, 2}, {2}),
+                    "sparse_csr: a dense shape of 1 axes; compressed rows describe a matrix");
+  CHECK_THROWS_WITH(K::sparse_parts(K::ones({2})),
+                    "sparse_parts: the tensor is not sparse; K::to_sparse(x) makes it so");
   CHECK_THROWS_WITH(K::to_sparse(1), "to_sparse: a scalar; a sparse tensor has at least one axis");
 }
 
@@ -204,16 +226,21 @@ TEST_CASE("products with a sparse matrix: what fits and what does not", "[sparse
   CHECK(values(K::dot(K::constant({{1, 2}, {3, 4}}), a)) == Vec{0, 2, 6, 0, 6, 12});
   CHECK_THROWS_WITH(K::dot(a, K::ones({4, 2})), "dot: sparse (2, 3) x (4, 2): inner dimensions differ, 3 against 4");
   CHECK_THROWS_WITH(K::dot(K::ones({4, 3}), a), "dot: (4, 3) x sparse (2, 3): inner dimensions differ, 3 against 2");
-  CHECK_THROWS_WITH(K::dot(a, K::ones({3, 2}, "float64")), "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
-  CHECK_THROWS_WITH(K::dot(K::cast(a, "bool"), K::ones({3, 2}, "bool")), "dot: bool is not a number; cast it first (K::cast)");
+  CHECK_THROWS_WITH(K::dot(a, K::ones({3, 2}, "float64")),
+                    "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(K::dot(K::cast(a, "bool"), K::ones({3, 2}, "bool")),
+                    "dot: bool is not a number; cast it first (K::cast)");
   CHECK_THROWS_WITH(K::dot(a, a), "dot: both operands are sparse; densify one of them: K::to_dense(y)");
   CHECK_THROWS_AS(K::dot(a, a), NotImplementedError);
-  CHECK_THROWS_WITH(K::dot(a, K::ones({2, 3, 2})), "dot: sparse (2, 3) x (2, 3, 2): a sparse matrix takes a dense matrix or vector");
-  CHECK_THROWS_WITH(K::dot(K::sparse_coo({}, {}, {2, 2, 3}), K::ones({3, 2})), "dot: sparse (2, 2, 3) x (3, 2): a sparse matrix takes a dense matrix or vector");
-  CHECK(values(K::dot(K::cast(a, "int8"), K::constant({{100}, {100}, {100}}, "int8"))) == Vec{-56, 44});   // wraps
+  CHECK_THROWS_WITH(K::dot(a, K::ones({2, 3, 2})),
+                    "dot: sparse (2, 3) x (2, 3, 2): a sparse matrix takes a dense matrix or vector");
+  CHECK_THROWS_WITH(K::dot(K::sparse_coo({}, {}, {2, 2, 3}), K::ones({3, 2})),
+                    "dot: sparse (2, 2, 3) x (3, 2): a sparse matrix takes a dense matrix or vector");
+  CHECK(values(K::dot(K::cast(a, "int8"), K::constant({{100}, {100}, {100}}, "int8"))) == Vec{-56, 44});  // wraps
 }
 
-TEST_CASE("products of random matrices are those of dense algebra, at every level, width, order and thread count", "[sparse]") {
+TEST_CASE("products of random matrices are those of dense algebra, at every level, width, order and thread count",
+          "[sparse]") {
   SettingsScope restore;
   Entries e(37, 53, 600, 5);
   for (Level level : {Level::sse2, Level::avx2, Level::avx512}) {
@@ -249,7 +276,8 @@ TEST_CASE("products of random matrices are those of dense algebra, at every leve
 
 TEST_CASE("gradients of a sparse product flow to the dense operand and to the values", "[sparse]") {
   Entries e(4, 5, 9, 2);
-  Tensor x = K::variable(numbers(5, 3, 1), "float64"), v = K::variable(K::constant(e.values, "float64"), "float64"), dy = numbers(4, 3, 7);
+  Tensor x = K::variable(numbers(5, 3, 1), "float64"), v = K::variable(K::constant(e.values, "float64"), "float64"),
+         dy = numbers(4, 3, 7);
   Tensor a = K::sparse_coo(e.indices, v, {4, 5});
   Tensors g = K::gradients(K::sum(K::dot(a, x) * dy), {x, v, a});
   Vec transposed(20), d = values(dy), xs = values(x), expected;
@@ -259,14 +287,16 @@ TEST_CASE("gradients of a sparse product flow to the dense operand and to the va
   for (std::size_t k = 0; k < 9; ++k) {
     double sum = 0;
     for (std::size_t c = 0; c < 3; ++c)
-      sum += d[static_cast<std::size_t>(e.indices[2 * k]) * 3 + c] * xs[static_cast<std::size_t>(e.indices[2 * k + 1]) * 3 + c];
+      sum += d[static_cast<std::size_t>(e.indices[2 * k]) * 3 + c] *
+             xs[static_cast<std::size_t>(e.indices[2 * k + 1]) * 3 + c];
     expected.push_back(sum);
   }
   close(g[1], expected, 1e-14);
-  CHECK(K::is_sparse(g[2]));   // of a sparse tensor: sparse
+  CHECK(K::is_sparse(g[2]));  // of a sparse tensor: sparse
   CHECK(values(K::sparse_parts(g[2]).values) == values(g[1]));
   // A constant's values are on no tape.
-  CHECK_THROWS_WITH(K::gradients(K::sum(K::dot(e.sparse(), x)), {e.sparse()}), Catch::Contains("was not recorded (it is a constant)"));
+  CHECK_THROWS_WITH(K::gradients(K::sum(K::dot(e.sparse(), x)), {e.sparse()}),
+                    Catch::Contains("was not recorded (it is a constant)"));
 }
 
 TEST_CASE("gradients of everything sparse are those of differences, first and second order", "[sparse]") {
@@ -275,7 +305,8 @@ TEST_CASE("gradients of everything sparse are those of differences, first and se
   Tensor v = K::constant(e.values, "float64"), x = numbers(4, 2, 5), y = numbers(2, 3, 6), w = numbers(3, 4, 8);
   auto all = [&](const Tensors& in) -> Tensors {
     Tensor a = K::sparse_coo(at, in[0] * in[0], {3, 4});
-    return {K::dot(a, in[1]), K::dot(in[2], a), K::to_dense(K::concatenate({a, K::to_sparse(in[3])}, 0)), K::to_dense(K::transpose(a)), K::dot(K::transpose(a), K::dot(a, in[1]))};
+    return {K::dot(a, in[1]), K::dot(in[2], a), K::to_dense(K::concatenate({a, K::to_sparse(in[3])}, 0)),
+            K::to_dense(K::transpose(a)), K::dot(K::transpose(a), K::dot(a, in[1]))};
   };
   Tensors in{v, x, y, w};
   testing::Comparison first = testing::gradcheck(all, in), second = testing::gradgradcheck(all, in);
@@ -317,8 +348,9 @@ TEST_CASE("a sparse tensor prints its entries as they are listed", "[sparse]") {
         "Tensor(\"adjacency\", shape=(None, 3), dtype=float32, device=cpu, sparse, symbolic)");
   std::vector<std::int64_t> at, v;
   for (std::int64_t k = 0; k < 200; ++k) at.push_back(k), v.push_back(k);
-  CHECK(printed(K::sparse_coo(at, v, {200})) ==
-        "(  0,)    0\n(  1,)    1\n(  2,)    2\n...\n(197,)  197\n(198,)  198\n(199,)  199\n(200,) int64 cpu, sparse, 200 entries");
+  CHECK(
+      printed(K::sparse_coo(at, v, {200})) ==
+      "(  0,)    0\n(  1,)    1\n(  2,)    2\n...\n(197,)  197\n(198,)  198\n(199,)  199\n(200,) int64 cpu, sparse, 200 entries");
   CHECK(std::string(array_text(K::sparse_coo({{0, 1}}, {1}, {2, 2})).c_str()) == "(0, 1)  1.");
 }
 
@@ -326,12 +358,13 @@ TEST_CASE("compressed rows and columns are made once for a matrix, however it is
   Entries e(50, 60, 400, 3);
   auto before = totals();
   {
-    Tensor a = e.sparse(), x = K::variable(numbers(60, 4, 1), "float64"), p = K::placeholder({50, 60}, None, "float64", true);
+    Tensor a = e.sparse(), x = K::variable(numbers(60, 4, 1), "float64"),
+           p = K::placeholder({50, 60}, None, "float64", true);
     auto f = K::function({p}, {K::dot(p, x), K::gradients(K::sum(K::dot(p, x)), {x})[0]});
     auto made = totals().live_bytes;
     K::gradients(K::sum(K::dot(a, x)), {x});
     auto prepared = totals().live_bytes;
-    CHECK(prepared - made == 8 * (51 + 61) + 2 * 2 * 4 * 400);   // starts, and places and columns of each entry
+    CHECK(prepared - made == 8 * (51 + 61) + 2 * 2 * 4 * 400);  // starts, and places and columns of each entry
     K::dot(a, x);
     f({a});
     f({K::transpose(K::transpose(a))});
@@ -345,8 +378,10 @@ TEST_CASE("compressed rows and columns are made once for a matrix, however it is
 
 TEST_CASE("parts of a sparse tensor that are sparse themselves are refused", "[sparse]") {
   Tensor places = K::constant({{0}, {2}}, "int64"), values = K::constant({1, 2});
-  Tensor line = K::sparse_coo({{0}, {1}}, values, {2}), integers = K::sparse_coo({{0}, {1}}, K::constant({1, 2}, "int64"), {2});   // as long as they have entries
-  Tensor pairs = K::to_sparse(K::constant({{0, 1}, {1, 0}}, "int64")), fed = K::placeholder({2}, None, "float32", /*sparse=*/true);
+  Tensor line = K::sparse_coo({{0}, {1}}, values, {2}),
+         integers = K::sparse_coo({{0}, {1}}, K::constant({1, 2}, "int64"), {2});  // as long as they have entries
+  Tensor pairs = K::to_sparse(K::constant({{0, 1}, {1, 0}}, "int64")),
+         fed = K::placeholder({2}, None, "float32", /*sparse=*/true);
   const std::string coo = "sparse_coo: the tensor (2,) is sparse; densify it first: K::to_dense(x)";
   const std::string csr = "sparse_csr: the tensor (2,) is sparse; densify it first: K::to_dense(x)";
   for (const Tensor& v : {line, fed})
@@ -354,18 +389,23 @@ TEST_CASE("parts of a sparse tensor that are sparse themselves are refused", "[s
       CHECK(error_of([&] { K::sparse_coo(places, v, {3}, dtype); }) == coo);
       CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, {0, 1}, v, {2, 3}, dtype); }) == csr);
     }
-  CHECK(error_of([&] { K::sparse_coo(pairs, values, {3, 3}); }) == "sparse_coo: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
+  CHECK(error_of([&] {
+          K::sparse_coo(pairs, values, {3, 3});
+        }) == "sparse_coo: the tensor (2, 2) is sparse; densify it first: K::to_dense(x)");
   CHECK(error_of([&] { K::sparse_coo(places, values, integers); }) == coo);
   CHECK(error_of([&] { K::sparse_csr(integers, {0, 1}, values, {1, 3}); }) == csr);
   CHECK(error_of([&] { K::sparse_csr({0, 1, 2}, integers, values, {2, 3}); }) == csr);
 }
 
-TEST_CASE("indices of three axes are refused, and sparse tensors of computed values have their gradients in any order", "[sparse]") {
-  CHECK_THROWS_WITH(K::sparse_coo(K::zeros({1, 1, 2}, "int32"), {1}, {3, 4}), "sparse_coo: indices of shape (1, 1, 2); they must be (entries, axes)");
+TEST_CASE("indices of three axes are refused, and sparse tensors of computed values have their gradients in any order",
+          "[sparse]") {
+  CHECK_THROWS_WITH(K::sparse_coo(K::zeros({1, 1, 2}, "int32"), {1}, {3, 4}),
+                    "sparse_coo: indices of shape (1, 1, 2); they must be (entries, axes)");
   Tensor v = K::variable({0.5, -1.0}, "float64"), m = K::constant({{1, 2}, {3, 4}}, "float64");
   Tensor s = K::sparse_coo({{0, 1}, {1, 0}}, K::exp(v) * 2.0, {2, 2});
-  Tensor g = K::gradients(K::sum(K::dot(s, m)), {v})[0];   // 2 e^v[0] (3 + 4), 2 e^v[1] (1 + 2)
+  Tensor g = K::gradients(K::sum(K::dot(s, m)), {v})[0];  // 2 e^v[0] (3 + 4), 2 e^v[1] (1 + 2)
   testing::assert_close(g, K::constant({14 * std::exp(0.5), 6 * std::exp(-1.0)}, "float64"), {.rtol = 1e-12});
   Tensor dense = K::to_dense(s);
-  testing::assert_close(K::gradients(K::sum(K::square(dense)), {v})[0], K::constant({8 * std::exp(1.0), 8 * std::exp(-2.0)}, "float64"), {.rtol = 1e-12});
+  testing::assert_close(K::gradients(K::sum(K::square(dense)), {v})[0],
+                        K::constant({8 * std::exp(1.0), 8 * std::exp(-2.0)}, "float64"), {.rtol = 1e-12});
 }

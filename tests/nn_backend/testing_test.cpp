@@ -78,18 +78,21 @@ TEST_CASE("arrays of other libraries are compared as they are", "[testing]") {
   CHECK(compare(x, {{1, 2, 3}, {4, 5, 6}}));
   CHECK(compare(K::zeros({4, 4}), 0));
   CHECK(report(x[0], std::vector<int>{1, 2}) == "shape (3,), expected (2,)");
-  CHECK(error_of<ValueError>([&] { compare(std::vector<std::vector<int>>{{1}, {1, 2}}, x); }) ==
-        "array: a nested container is ragged: at depth 2 a size is 2, and 1 before it");
+  CHECK(error_of<ValueError>([&] {
+          compare(std::vector<std::vector<int>>{{1}, {1, 2}}, x);
+        }) == "array: a nested container is ragged: at depth 2 a size is 2, and 1 before it");
   // 0.1 as a float is what a float tensor holds of it.
   CHECK(compare(K::constant({0.1}), {0.1}, {.rtol = 0, .atol = 0}));
   CHECK(compare(K::constant({0.1}), 0.1, {.rtol = 0, .atol = 0}));
 }
 
 TEST_CASE("integers are compared exactly, also where float64 cannot tell them apart", "[testing]") {
-  Tensor a = K::constant(std::vector<std::int64_t>{9007199254740993}, int64), b = K::constant(std::vector<std::int64_t>{9007199254740992}, int64);
+  Tensor a = K::constant(std::vector<std::int64_t>{9007199254740993}, int64),
+         b = K::constant(std::vector<std::int64_t>{9007199254740992}, int64);
   CHECK(compare(a, b).message == "1 of 1 elements differ, most at (0): 9007199254740993, expected 9007199254740992");
   CHECK(compare(a, 9007199254740993));
-  Tensor low = K::constant(std::vector<std::int64_t>{INT64_MIN}, int64), high = K::constant(std::vector<std::int64_t>{INT64_MAX}, int64);
+  Tensor low = K::constant(std::vector<std::int64_t>{INT64_MIN}, int64),
+         high = K::constant(std::vector<std::int64_t>{INT64_MAX}, int64);
   CHECK(compare(low, high).worst == 18446744073709551615.0);
 }
 
@@ -133,7 +136,8 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
   Environment as_usual("KASSETTE_UPDATE_GOLDEN", nullptr);
   std::string where = folder / "golden/deep";
   Tensor x = K::constant({{1, 2}, {3, 4}});
-  CHECK(compare_golden("a", x, {.folder = where}).report == "there is no golden file " + where + "/a.npy; KASSETTE_UPDATE_GOLDEN=1 writes it");
+  CHECK(compare_golden("a", x, {.folder = where}).report ==
+        "there is no golden file " + where + "/a.npy; KASSETTE_UPDATE_GOLDEN=1 writes it");
   {
     Environment update("KASSETTE_UPDATE_GOLDEN", "1");
     expect_golden("a", x, {.folder = where});
@@ -147,15 +151,17 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
   CHECK(compare(load_npy(where + "/a.actual.npy"), x + 1));
   CHECK(compare_golden("a", x, {.folder = where}));
   CHECK(!std::filesystem::exists(where + "/a.actual.npy"));
-  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}}, {.folder = where}).report, Catch::Contains("'y' is missing"));
-  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}).report, Catch::Contains("'y': 2 of 2 elements differ"));
+  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}}, {.folder = where}).report,
+             Catch::Contains("'y' is missing"));
+  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}).report,
+             Catch::Contains("'y': 2 of 2 elements differ"));
   // What an earlier failure left is no longer true of a file that is written anew.
   CHECK(!compare_golden("a", x + 1, {.folder = where}));
   CHECK(!compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}}, {.folder = where}));
   CHECK(std::filesystem::exists(where + "/a.actual.npy"));
   CHECK(std::filesystem::exists(where + "/both.actual.npz"));
   {
-    Environment off("KASSETTE_UPDATE_GOLDEN", "0");   // is not set
+    Environment off("KASSETTE_UPDATE_GOLDEN", "0");  // is not set
     CHECK(!compare_golden("a", x + 1, {.folder = where}));
     CHECK(compare(load_npy(where + "/a.npy"), x));
   }
@@ -179,7 +185,8 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
   }
   CHECK(compare_golden("nan", K::constant({double(NAN)}), {.folder = where}));
   CHECK(!compare_golden("nan", K::constant({double(NAN)}), {.equal_nan = false, .folder = where}));
-  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}, {"z", x}}, {.folder = where}).report, Catch::Contains("'z' is not in the golden file"));
+  CHECK_THAT(compare_golden("both", NamedTensors{{"x", x}, {"y", x[1]}, {"z", x}}, {.folder = where}).report,
+             Catch::Contains("'z' is not in the golden file"));
   CHECK(error_of<ValueError>([&] { compare_golden("", x); }) == "compare_golden: no name");
   CHECK(error_of<ValueError>([&] { compare_golden(K::None, x); }) == "compare_golden: no name");
   Environment elsewhere("KASSETTE_GOLDEN_DIR", where.c_str());
@@ -188,10 +195,14 @@ TEST_CASE("golden files are written when asked, compared, and what came is kept 
 }
 
 TEST_CASE("errors are expected by class and text", "[testing]") {
-  CHECK_NOTHROW(expect_error<ValueError>("inner dimensions differ", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); }));
-  CHECK(error_of<AssertionError>([] { expect_error("no such thing", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); }); }).find("expected \"no such thing\" in it") !=
-        std::string::npos);
-  CHECK(error_of<AssertionError>([] { expect_error("x", [] {}); }) == "expect_error: nothing was thrown, expected \"x\"");
+  CHECK_NOTHROW(expect_error<ValueError>("inner dimensions differ", [] {
+    K::dot(K::zeros({2, 3}), K::zeros({2, 3}));
+  }));
+  CHECK(error_of<AssertionError>([] {
+          expect_error("no such thing", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); });
+        }).find("expected \"no such thing\" in it") != std::string::npos);
+  CHECK(error_of<AssertionError>([] { expect_error("x", [] {}); }) ==
+        "expect_error: nothing was thrown, expected \"x\"");
   CHECK_THROWS_AS(expect_error<TypeError>("inner", [] { K::dot(K::zeros({2, 3}), K::zeros({2, 3})); }), ValueError);
 }
 
@@ -215,19 +226,30 @@ TEST_CASE("gradcheck names the worst element, gradgradcheck the order", "[testin
   Comparison c = gradcheck([](const Tensors& v) { return v[0] * K::stop_gradient(v[0]); }, {x});
   CHECK_THAT(c.message, Catch::Contains("input 0: 4 of 4 elements differ, most at (1, 1): gradient"));
   CHECK(c.where == 3);
-  CHECK(gradcheck([](const Tensors& v) { return v[0]; }, {K::cast(x, "float32")}).message == "gradcheck: differences need float64, input 0 is float32");
+  CHECK(gradcheck([](const Tensors& v) { return v[0]; }, {K::cast(x, "float32")}).message ==
+        "gradcheck: differences need float64, input 0 is float32");
 }
 
 TEST_CASE("gradcheck finds faults that cancel between outputs or elements", "[testing]") {
   // Nothing in value; a fault of the gradient that is as large as `by`.
   auto fault = [](const Tensor& x, const Operand& by) { return by * (x - K::stop_gradient(x)); };
   Tensor x = K::constant({0.5, 0.75, 1.25}, "float64");
-  auto two = [&](const Tensors& in) { return Tensors{K::exp(in[0]) + fault(in[0], 1), K::square(in[0]) + fault(in[0], -1)}; };
-  auto three = [&](const Tensors& in) { return Tensors{K::exp(in[0]) + fault(in[0], 1), K::square(in[0]) + fault(in[0], -2), in[0] + fault(in[0], 1)}; };
+  auto two = [&](const Tensors& in) {
+    return Tensors{K::exp(in[0]) + fault(in[0], 1), K::square(in[0]) + fault(in[0], -1)};
+  };
+  auto three = [&](const Tensors& in) {
+    return Tensors{K::exp(in[0]) + fault(in[0], 1), K::square(in[0]) + fault(in[0], -2), in[0] + fault(in[0], 1)};
+  };
   // One number that every element of the output depends on.
-  auto elements = [&](const Tensors& in) { return K::constant({1, 1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, -1, -1, 1}); };
-  auto curve = [&](const Tensors& in) { return K::constant({1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, -2, 1}); };
-  auto far = [&](const Tensors& in) { return K::constant({1, 1, 1, 1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, 0, 0, -1, 0, 0}); };
+  auto elements = [&](const Tensors& in) {
+    return K::constant({1, 1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, -1, -1, 1});
+  };
+  auto curve = [&](const Tensors& in) {
+    return K::constant({1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, -2, 1});
+  };
+  auto far = [&](const Tensors& in) {
+    return K::constant({1, 1, 1, 1, 1, 1}, "float64") * K::exp(in[0]) + fault(in[0], {1, 0, 0, -1, 0, 0});
+  };
   CHECK_FALSE(gradcheck(two, {x}));
   CHECK_FALSE(gradcheck(three, {x}));
   for (double at : {0.5, -1.0, 2.0}) {
@@ -238,7 +260,8 @@ TEST_CASE("gradcheck finds faults that cancel between outputs or elements", "[te
   // The same of second gradients: the gradient's fault is of value 0.
   auto second_fault = [&](const Tensor& v, double by) { return by * K::square(v - K::stop_gradient(v)); };
   auto second = [&](const Tensors& in) {
-    return Tensors{K::exp(in[0]) + second_fault(in[0], 1), K::square(in[0]) + second_fault(in[0], -2), in[0] + second_fault(in[0], 1)};
+    return Tensors{K::exp(in[0]) + second_fault(in[0], 1), K::square(in[0]) + second_fault(in[0], -2),
+                   in[0] + second_fault(in[0], 1)};
   };
   CHECK(gradcheck(second, {x}));
   CHECK_FALSE(gradgradcheck(second, {x}));
@@ -261,7 +284,9 @@ TEST_CASE("no small integer combination of gradcheck's cotangents cancels", "[te
         if (i == j || j == k || i == k) continue;
         CAPTURE(i, j, k);
         // REQUIRE alone: 12,000 of each.
-        if (std::abs(w[i] - w[j]) < 1e-4 || std::abs(w[i] - 2 * w[j] + w[k]) < 1e-6 || std::abs(w[i] + w[j] - w[k]) < 1e-6) FAIL("they cancel");
+        if (std::abs(w[i] - w[j]) < 1e-4 || std::abs(w[i] - 2 * w[j] + w[k]) < 1e-6 ||
+            std::abs(w[i] + w[j] - w[k]) < 1e-6)
+          FAIL("they cancel");
       }
 }
 
@@ -285,7 +310,7 @@ TEST_CASE("gradcheck finds a wrong gradient, and gradgradcheck a wrong second on
   CHECK(c.count == 3);
   CHECK(c.where == 2);
   CHECK(c.message.find("input 0: 3 of 3 elements differ, most at (2): gradient ") == 0);
-  auto linear = [](const Tensors& in) {   // the value and gradient of x^2, but a gradient that is a constant
+  auto linear = [](const Tensors& in) {  // the value and gradient of x^2, but a gradient that is a constant
     Tensor s = K::stop_gradient(in[0]);
     return 2.0 * s * in[0] - s * s;
   };
@@ -321,7 +346,7 @@ TEST_CASE("an updated golden file leaves nothing behind of what came before", "[
   Folder folder;
   std::string where = folder / "golden";
   Tensor x = K::constant({1, 2});
-  Environment elsewhere("KASSETTE_GOLDEN_DIR", "/nowhere");   // the option goes before it
+  Environment elsewhere("KASSETTE_GOLDEN_DIR", "/nowhere");  // the option goes before it
   for (const char* update : {"1", "yes"}) {
     {
       Environment as_usual("KASSETTE_UPDATE_GOLDEN", "1");

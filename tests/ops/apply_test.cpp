@@ -19,7 +19,7 @@ struct Case {
   std::uint8_t traits;
   Seen seen;
   bool recording, in_symbolic_scope;
-  std::string does;   // symbolic, records, draw
+  std::string does;  // symbolic, records, draw
 };
 
 std::string said(const Decision& d) {
@@ -62,7 +62,8 @@ TEST_CASE("whether a call is computed and recorded follows from its row, its inp
   }
 }
 
-TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's", "[apply]") {
+TEST_CASE("the level of a result is that of its inputs, of a draw the body's, and in a branch the branch's",
+          "[apply]") {
   const Case plain{"", kassette::kPlain, {}, true, false, ""}, draw{"", kassette::kDraws, {}, true, false, ""};
   Seen seen{.level = 2, .tracked = true};
   CHECK(decided(plain, seen, /*depth=*/3).level == 2);
@@ -79,7 +80,8 @@ struct PlacedAttrs {
 };
 TEST_CASE("a result is on the device of the inputs, or where its row says", "[apply]") {
   const kassette::Device gpu(kassette::Device::kCuda, 1);
-  const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr}, placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = kassette::placement_in<PlacedAttrs>};
+  const OpDef plain{.name = "op", .rule = nullptr, .cpu = nullptr},
+      placed{.name = "op", .rule = nullptr, .cpu = nullptr, .placement = kassette::placement_in<PlacedAttrs>};
   const kassette::Attrs attrs = PlacedAttrs{{kassette::float32, gpu}};
   const Context& c = kassette::context();
   CHECK(kassette::decide(plain, attrs, {.device = gpu}, c).device == gpu);

@@ -19,7 +19,7 @@ template <class T>
 std::vector<T> values_of() {
   std::vector<T> x;
   if constexpr (std::is_same_v<T, bool>) {
-    return x;   // of one byte each, made apart
+    return x;  // of one byte each, made apart
   } else if constexpr (sizeof(T) <= 2) {
     for (int bits = 0; bits < 1 << (8 * sizeof(T)); ++bits) {
       auto pattern = static_cast<std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>>(bits);
@@ -40,8 +40,9 @@ std::vector<T> values_of() {
       else x.push_back(static_cast<T>(v));
     }
     if constexpr (std::is_floating_point_v<T>)
-      for (T v : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(), T(-0.0), T(0.5),
-                  std::numeric_limits<T>::denorm_min(), T(65504), T(65519.9), T(65520), T(1e-8)})
+      for (T v : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
+                  std::numeric_limits<T>::quiet_NaN(), T(-0.0), T(0.5), std::numeric_limits<T>::denorm_min(), T(65504),
+                  T(65519.9), T(65520), T(1e-8)})
         x.push_back(v);
   }
   return x;
@@ -62,7 +63,8 @@ Tensor tensor_of_all(DType dtype) {
 
 }  // namespace
 
-TEST_CASE("a cast between any two dtypes gives what its elements give one by one, at every level and length", "[cast]") {
+TEST_CASE("a cast between any two dtypes gives what its elements give one by one, at every level and length",
+          "[cast]") {
   at_every_level([](Level) {
     for (DType from : kAll) {
       Tensor x = tensor_of_all(from);
@@ -71,7 +73,7 @@ TEST_CASE("a cast between any two dtypes gives what its elements give one by one
         INFO(from.name() << " to " << to.name());
         std::vector<std::byte> wanted(static_cast<std::size_t>(x.size() * to.size()));
         convert(wanted.data(), to, Access::body(x).data(), from, x.size());
-        for (std::int64_t skip = 0; skip < 67; skip += skip < 3 ? 1 : 13) {   // tails, and starts that are not aligned
+        for (std::int64_t skip = 0; skip < 67; skip += skip < 3 ? 1 : 13) {  // tails, and starts that are not aligned
           Tensor part = x(slice(skip, None)), made = cast(part, to);
           std::int64_t wrong = 0;
           for (std::int64_t i = 0; i < part.size(); ++i) {
@@ -99,6 +101,7 @@ TEST_CASE("integers wrap, bool is 0 or 1, and anything but 0 is true", "[cast]")
     CHECK(ints(cast(t, uint16)) == std::vector<int>{0, 1, 65535, 127, 128, 255, 256, 65407, 0, 0, 0, 65535});
     CHECK(ints(cast(t, int32)) == std::vector<int>{0, 1, -1, 127, 128, 255, 256, -129, 65536, 0, 0, -1});
     CHECK(ints(cast(cast(t, bool_), int64)) == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
-    CHECK(ints(cast(cast(cast(t, int8), int16), bfloat16)) == std::vector<int>{0, 1, -1, 127, -128, -1, 0, 127, 0, 0, 0, -1});
+    CHECK(ints(cast(cast(cast(t, int8), int16), bfloat16)) ==
+          std::vector<int>{0, 1, -1, 127, -128, -1, 0, 127, 0, 0, 0, -1});
   });
 }

@@ -86,14 +86,14 @@ TEST_CASE("where chooses, broadcasts all three and lets no NaN through", "[eleme
   CHECK(values<float>(y) == std::vector<float>{1, 2, 3, 0, 0, 0});
   CHECK(values<float>(where(c, 1.0, tensor({{1.0}, {kNan}})))[0] == 1);
   CHECK(values<int>(where(tensor({true, false}, bool_), tensor({1, 2}, int64), 7)) == std::vector<int>{1, 7});
-  CHECK(error_of([&] { where(tensor({1, 0}), 1.0, 2.0); }) ==
-        "where: the condition is float32; compare it with something, or cast it to bool");
+  CHECK(error_of([&] {
+          where(tensor({1, 0}), 1.0, 2.0);
+        }) == "where: the condition is float32; compare it with something, or cast it to bool");
 }
 
 TEST_CASE("cast truncates, saturates, and takes NaN to 0 and true", "[elementwise]") {
   Tensor x = tensor({-1.7, 1.7, 3e9, -3e9, kNan, kInf});
-  CHECK(values<std::int32_t>(cast(x, int32)) ==
-        std::vector<std::int32_t>{-1, 1, INT_MAX, INT_MIN, 0, INT_MAX});
+  CHECK(values<std::int32_t>(cast(x, int32)) == std::vector<std::int32_t>{-1, 1, INT_MAX, INT_MIN, 0, INT_MAX});
   CHECK(values<int>(cast(x, uint8)) == std::vector<int>{0, 1, 255, 0, 0, 255});
   CHECK(values<int>(cast(tensor({0.0, -0.0, 0.5, kNan}), bool_)) == std::vector<int>{0, 0, 1, 1});
   CHECK(values<float>(cast(tensor({true, false}, bool_), float16)) == std::vector<float>{1, 0});
@@ -110,12 +110,10 @@ TEST_CASE("two dtypes, bool arithmetic and fractions beside integers are refused
   CHECK(error_of([&] { i + x; }) == "add: int32 and float32; cast one of them (K::cast), tensors are not promoted");
   CHECK(error_of([&] { i / x; }) == "divide: int32 and float32; cast one of them (K::cast), tensors are not promoted");
   CHECK(error_of([&] { p + p; }) == "add: bool is not a number; cast it first (K::cast)");
-  CHECK(error_of([&] { x & x; }) == "logical_and: float32 is not bool; cast it first (K::cast)");
+  CHECK(error_of([&] { x& x; }) == "logical_and: float32 is not bool; cast it first (K::cast)");
   CHECK(error_of([&] { exp(i); }) == "exp: int32 is not a float dtype; cast it first (K::cast)");
-  CHECK(error_of([&] { i * 0.5; }) ==
-        "multiply: 0.5 is not an integer, and int32 is wanted; K::cast converts");
-  CHECK(error_of([&] { x + tensor({1, 2, 3}); }) ==
-        "add: shapes (2,) and (3,) do not broadcast: 2 against 3");
+  CHECK(error_of([&] { i * 0.5; }) == "multiply: 0.5 is not an integer, and int32 is wanted; K::cast converts");
+  CHECK(error_of([&] { x + tensor({1, 2, 3}); }) == "add: shapes (2,) and (3,) do not broadcast: 2 against 3");
   CHECK(error_of([&] { x + Tensor(); }) == "add: argument 2 is an empty Tensor (an uninitialised variable?)");
 }
 
@@ -123,7 +121,7 @@ TEST_CASE("half types compute in float32 and round once, at every CPU level", "[
   SettingsScope restore;
   for (DType dtype : {float16, bfloat16}) {
     Tensor x = empty_tensor(TensorSpec(dtype, {65536})), y = empty_tensor(TensorSpec(dtype, {65536}));
-    for (int i = 0; i < 65536; ++i) {   // every number, beside another one
+    for (int i = 0; i < 65536; ++i) {  // every number, beside another one
       mutable_data<std::uint16_t>(x)[i] = static_cast<std::uint16_t>(i);
       mutable_data<std::uint16_t>(y)[i] = static_cast<std::uint16_t>(i * 40503);
     }
@@ -135,7 +133,8 @@ TEST_CASE("half types compute in float32 and round once, at every CPU level", "[
       std::vector<float> got = values<float>(x + y);
       int wrong = 0;
       for (std::size_t i = 0; i < got.size(); ++i)
-        wrong += std::isnan(expected[i]) ? !std::isnan(got[i]) : got[i] != expected[i] || std::signbit(got[i]) != std::signbit(expected[i]);
+        wrong += std::isnan(expected[i]) ? !std::isnan(got[i])
+                                         : got[i] != expected[i] || std::signbit(got[i]) != std::signbit(expected[i]);
       INFO(level_name(level) << " " << dtype);
       CHECK(wrong == 0);
     }

@@ -74,7 +74,7 @@ std::vector<T> samples() {
   for (double range : {1e-4, 0.5, 1.0, 3.0, 20.0, 110.0, 760.0, 8192.0, 1e6})
     for (int i = 0; i < 20000; ++i)
       v.push_back(static_cast<T>(range * (static_cast<double>(random() >> 11) * 0x1p-52 - 1)));
-  for (int k = -40; k < 40; ++k)   // where sines and logarithms vanish
+  for (int k = -40; k < 40; ++k)  // where sines and logarithms vanish
     for (double at : {k * 1.5707963267948966, 1 + k * 1e-4, std::ldexp(1.0, k)}) {
       T x = static_cast<T>(at);
       for (T y : {x, std::nextafter(x, T(100)), std::nextafter(x, T(-100))}) v.push_back(y);
@@ -88,7 +88,7 @@ struct Case {
   Function ours;
   Wide<T> (*exact)(Wide<T>);
   double bound;
-  double with_fma = bound;   // where the level multiplies and adds in one rounding
+  double with_fma = bound;  // where the level multiplies and adds in one rounding
 };
 template <class T>
 const Case<T> kCases[] = {
@@ -99,7 +99,8 @@ const Case<T> kCases[] = {
     {"sin", sin, [](Wide<T> x) { return std::sin(x); }, 1.5},
     {"cos", cos, [](Wide<T> x) { return std::cos(x); }, 1.5},
     {"tanh", tanh, [](Wide<T> x) { return std::tanh(x); }, sizeof(T) == 4 ? 2.15 : 2.5, sizeof(T) == 4 ? 1.25 : 2.5},
-    {"sigmoid", sigmoid, [](Wide<T> x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, sizeof(T) == 4 ? 2.15 : 2.3},
+    {"sigmoid", sigmoid, [](Wide<T> x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); },
+     sizeof(T) == 4 ? 2.15 : 2.3},
     {"softplus", softplus, [](Wide<T> x) { return std::max(x, Wide<T>(0)) + std::log1p(std::exp(-std::abs(x))); }, 1.6},
     {"sqrt", sqrt, [](Wide<T> x) { return x < 0 ? 0 : std::sqrt(x); }, 0.5},
 };
@@ -119,9 +120,11 @@ void check_errors() {
           worst = e;
           at = i;
         }
-      INFO(c.name << "(" << std::hexfloat << x[at] << ") = " << y[at] << ", exactly " << static_cast<double>(exact[at]));
+      INFO(c.name << "(" << std::hexfloat << x[at] << ") = " << y[at] << ", exactly "
+                  << static_cast<double>(exact[at]));
       if (std::getenv("KASSETTE_TEST_PRINT"))
-        std::printf("%-9s %s %-7s %.3f at %a\n", c.name, sizeof(T) == 4 ? "f32" : "f64", level_name(cpu_level()), worst, static_cast<double>(x[at]));
+        std::printf("%-9s %s %-7s %.3f at %a\n", c.name, sizeof(T) == 4 ? "f32" : "f64", level_name(cpu_level()), worst,
+                    static_cast<double>(x[at]));
       CHECK(worst <= (level == Level::sse2 ? c.bound : c.with_fma));
     });
   }
@@ -164,16 +167,11 @@ TEMPLATE_TEST_CASE("math has the IEEE values at the edges", "[math]", float, dou
     std::vector<T> y;
   };
   const Row rows[] = {
-      {exp, {1, 1, inf, 0, nan, std::exp(T(-1))}},
-      {expm1, {0, -T(0), inf, -1, nan, std::expm1(T(-1))}},
-      {log, {-inf, -inf, inf, nan, nan, nan}},
-      {log1p, {0, -T(0), inf, nan, nan, -inf}},
-      {sin, {0, -T(0), nan, nan, nan, std::sin(T(-1))}},
-      {cos, {1, 1, nan, nan, nan, std::cos(T(-1))}},
-      {tanh, {0, -T(0), 1, -1, nan, std::tanh(T(-1))}},
-      {sigmoid, {T(.5), T(.5), 1, 0, nan, 1 / (1 + std::exp(T(1)))}},
-      {round, {0, -T(0), inf, -inf, nan, -1}},
-      {abs, {0, 0, inf, inf, nan, 1}},
+      {exp, {1, 1, inf, 0, nan, std::exp(T(-1))}},       {expm1, {0, -T(0), inf, -1, nan, std::expm1(T(-1))}},
+      {log, {-inf, -inf, inf, nan, nan, nan}},           {log1p, {0, -T(0), inf, nan, nan, -inf}},
+      {sin, {0, -T(0), nan, nan, nan, std::sin(T(-1))}}, {cos, {1, 1, nan, nan, nan, std::cos(T(-1))}},
+      {tanh, {0, -T(0), 1, -1, nan, std::tanh(T(-1))}},  {sigmoid, {T(.5), T(.5), 1, 0, nan, 1 / (1 + std::exp(T(1)))}},
+      {round, {0, -T(0), inf, -inf, nan, -1}},           {abs, {0, 0, inf, inf, nan, 1}},
   };
   at_every_level([&](Level) {
     for (const Row& row : rows) {
@@ -182,7 +180,8 @@ TEMPLATE_TEST_CASE("math has the IEEE values at the edges", "[math]", float, dou
       for (std::size_t i = 0; i < x.size(); ++i) {
         INFO("at " << x[i] << ": " << y[i] << " against " << row.y[i]);
         if (std::isnan(row.y[i])) CHECK(std::isnan(y[i]));
-        else if (i == 5 && std::isfinite(row.y[i])) CHECK(std::abs(y[i] - row.y[i]) <= 2 * std::numeric_limits<T>::epsilon());
+        else if (i == 5 && std::isfinite(row.y[i]))
+          CHECK(std::abs(y[i] - row.y[i]) <= 2 * std::numeric_limits<T>::epsilon());
         else {
           CHECK(y[i] == row.y[i]);
           CHECK(std::signbit(y[i]) == std::signbit(row.y[i]));
@@ -192,12 +191,18 @@ TEMPLATE_TEST_CASE("math has the IEEE values at the edges", "[math]", float, dou
   });
 }
 
-TEMPLATE_TEST_CASE("an element has the same bits wherever it stands and whatever stands beside it", "[math]", float, double) {
+TEMPLATE_TEST_CASE("an element has the same bits wherever it stands and whatever stands beside it", "[math]", float,
+                   double) {
   using T = TestType;
   std::vector<T> x;
   for (int i = 0; i < 61; ++i) x.push_back(static_cast<T>(0.37 * i - 9));
-  const T far[] = {T(-1e30), T(1e30), T(0), std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(),
-                   std::numeric_limits<T>::denorm_min(), T(1e4)};
+  const T far[] = {T(-1e30),
+                   T(1e30),
+                   T(0),
+                   std::numeric_limits<T>::infinity(),
+                   std::numeric_limits<T>::quiet_NaN(),
+                   std::numeric_limits<T>::denorm_min(),
+                   T(1e4)};
   at_every_level([&](Level) {
     for (const Case<T>& c : kCases<T>) {
       INFO(c.name);

@@ -34,7 +34,8 @@ template <class T>
 Tensor small_numbers(const Dimensions& d, int seed, DType dtype = dtype_of(static_cast<T*>(nullptr))) {
   std::mt19937 random(static_cast<unsigned>(seed));
   Tensor x = empty_tensor(spec_of(dtype, d));
-  for (std::int64_t i = 0; i < x.size(); ++i) mutable_data<T>(x)[i] = static_cast<T>(static_cast<int>(random() % 7) - 3);
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    mutable_data<T>(x)[i] = static_cast<T>(static_cast<int>(random() % 7) - 3);
   return x;
 }
 
@@ -54,7 +55,8 @@ bool next(Dimensions& index, const Dimensions& d) {
 
 /// tensordot over axis ax of x and ay of y by its definition, with axis 0 shared when `batched`.
 template <class T>
-std::vector<T> by_definition(const Tensor& x, const Dimensions& dx, std::size_t ax, const Tensor& y, const Dimensions& dy, std::size_t ay, bool batched) {
+std::vector<T> by_definition(const Tensor& x, const Dimensions& dx, std::size_t ax, const Tensor& y,
+                             const Dimensions& dy, std::size_t ay, bool batched) {
   std::size_t first = batched ? 1 : 0;
   Dimensions d;
   if (batched) d.push_back(dx[0]);
@@ -94,7 +96,8 @@ void check_dot(const Dimensions& dx, const Dimensions& dy) {
   CHECK(values<T>(z) == by_definition<T>(x, dx, dx.size() - 1, y, dy, dy.size() < 2 ? 0 : dy.size() - 2, false));
 }
 template <class T>
-void check_batch_dot(const Dimensions& dx, const Dimensions& dy, const Axes& axes, std::size_t ax, std::size_t ay, const Shape& shape) {
+void check_batch_dot(const Dimensions& dx, const Dimensions& dy, const Axes& axes, std::size_t ax, std::size_t ay,
+                     const Shape& shape) {
   Tensor x = small_numbers<T>(dx, 3), y = small_numbers<T>(dy, 4);
   Tensor z = K::batch_dot(x, y, axes);
   CHECK(z.shape() == shape);
@@ -104,7 +107,8 @@ void check_batch_dot(const Dimensions& dx, const Dimensions& dy, const Axes& axe
 }  // namespace
 
 TEST_CASE("dot follows its definition for every pair of ranks", "[matmul]") {
-  std::vector<Dimensions> left{{4}, {2, 4}, {3, 2, 4}, {2, 1, 3, 4}}, right{{4}, {4, 3}, {2, 4, 5}, {2, 3, 4, 5}, {3, 1, 4, 1}};
+  std::vector<Dimensions> left{{4}, {2, 4}, {3, 2, 4}, {2, 1, 3, 4}},
+      right{{4}, {4, 3}, {2, 4, 5}, {2, 3, 4, 5}, {3, 1, 4, 1}};
   for (const Dimensions& dx : left)
     for (const Dimensions& dy : right) {
       check_dot<float>(dx, dy);
@@ -124,7 +128,7 @@ TEST_CASE("dot is right at sizes around every tile border", "[matmul]") {
     check_dot<double>({n + 2, n}, {n, n});
   }
   check_dot<float>({1, 5000}, {5000, 3});
-  check_dot<float>({7, 9000}, {9000, 20});   // a long inner axis
+  check_dot<float>({7, 9000}, {9000, 20});  // a long inner axis
   check_dot<float>({600, 40}, {40});
   check_dot<float>({40}, {40, 600});
   check_dot<float>({257, 300}, {300, 270});
@@ -144,7 +148,8 @@ TEST_CASE("matmul takes transposes by flag and broadcasts batches", "[matmul]") 
           const Shape shape = c.shape();
           Dimensions d(shape.begin(), shape.end()), index(d.size(), 0);
           do {
-            Dimensions ia(index.end() - static_cast<std::ptrdiff_t>(da.size()), index.end()), ib(index.end() - static_cast<std::ptrdiff_t>(db.size()), index.end());
+            Dimensions ia(index.end() - static_cast<std::ptrdiff_t>(da.size()), index.end()),
+                ib(index.end() - static_cast<std::ptrdiff_t>(db.size()), index.end());
             float sum = 0;
             for (std::int64_t k = 0; k < 5; ++k) {
               ia[da.size() - 2] = ta ? k : index[d.size() - 2];
@@ -213,7 +218,8 @@ TEST_CASE("nan and inf go through products", "[matmul]") {
 TEST_CASE("half types sum in float32 and round once; integers wrap", "[matmul]") {
   for (const char* name : {"float16", "bfloat16"}) {
     Tensor ones = K::ones({1, 3000}, DType(std::string(name)));
-    CHECK(K::dot(ones, K::ones({3000, 1}, DType(std::string(name)))).item<float>() == (name[0] == 'f' ? 3000.0f : 3008.0f));
+    CHECK(K::dot(ones, K::ones({3000, 1}, DType(std::string(name)))).item<float>() ==
+          (name[0] == 'f' ? 3000.0f : 3008.0f));
   }
   Tensor big = K::constant({100, 100, 100}, "int8");
   CHECK(K::dot(big, big).item<std::int8_t>() == static_cast<std::int8_t>(30000));
@@ -231,17 +237,22 @@ TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
     std::int64_t m, k, n;
   };
   auto bits_agree = [&](DType dtype, Sizes s, bool transpose_x, bool transpose_y) {
-    Tensor x = transpose_x ? draw(dtype, s.k, s.m) : draw(dtype, s.m, s.k), y = transpose_y ? draw(dtype, s.n, s.k) : draw(dtype, s.k, s.n);
+    Tensor x = transpose_x ? draw(dtype, s.k, s.m) : draw(dtype, s.m, s.k),
+           y = transpose_y ? draw(dtype, s.n, s.k) : draw(dtype, s.k, s.n);
     set_num_threads(1);
     Tensor one = matmul(x, y, transpose_x, transpose_y);
     for (int threads : {2, 3, 4, 8}) {
       set_num_threads(threads);
-      INFO(dtype << " " << s.m << " x " << s.k << " x " << s.n << ", transposed " << transpose_x << transpose_y << ", " << threads << " threads");
+      INFO(dtype << " " << s.m << " x " << s.k << " x " << s.n << ", transposed " << transpose_x << transpose_y << ", "
+                 << threads << " threads");
       Tensor many = matmul(x, y, transpose_x, transpose_y);
-      CHECK(std::memcmp(Access::body(one).data(), Access::body(many).data(), static_cast<std::size_t>(Access::body(one).bytes())) == 0);
+      CHECK(std::memcmp(Access::body(one).data(), Access::body(many).data(),
+                        static_cast<std::size_t>(Access::body(one).bytes())) == 0);
     }
   };
-  for (Sizes s : {Sizes{128, 128, 128}, {300, 200, 250}, {64, 9000, 64}, {1000, 500, 1}, {1, 700, 900}, {1031, 2085, 1}}) bits_agree(float32, s, false, false);
+  for (Sizes s :
+       {Sizes{128, 128, 128}, {300, 200, 250}, {64, 9000, 64}, {1000, 500, 1}, {1, 700, 900}, {1031, 2085, 1}})
+    bits_agree(float32, s, false, false);
   // In strips, by Note [Strips] in devices/cpu/blas.cpp: sides that fit no unroll, several of OpenBLAS' blocks along each axis.
   for (DType dtype : {float32, float64})
     for (int transposed = 0; transposed < 4; ++transposed)
@@ -250,22 +261,25 @@ TEST_CASE("a product has the same bits for any number of threads", "[matmul]") {
 }
 
 TEST_CASE("a large matrix by a vector gives the sums of its rows, on either side, at every level", "[matmul]") {
-  constexpr std::int64_t kRows = 1031, kCols = 2085;   // more than 8 MiB
+  constexpr std::int64_t kRows = 1031, kCols = 2085;  // more than 8 MiB
   for (DType dtype : {float32, float64})
     test::at_every_level([&](Level) {
       std::vector<double> row(kRows), whole(kCols), by(kCols);
       for (std::int64_t i = 0; i < kRows; ++i) row[static_cast<std::size_t>(i)] = static_cast<double>(i % 7 - 3);
-      double sum = 0;   // exact: small integers
+      double sum = 0;  // exact: small integers
       for (std::int64_t j = 0; j < kCols; ++j) {
         auto at = static_cast<std::size_t>(j);
         whole[at] = static_cast<double>(j % 5 - 1);
         by[at] = static_cast<double>(j % 11 + j / 1000);
         sum += whole[at] * by[at];
       }
-      Tensor left = K::reshape(K::constant(row, dtype), {kRows, 1}), a = left * K::reshape(K::constant(whole, dtype), {1, kCols});
+      Tensor left = K::reshape(K::constant(row, dtype), {kRows, 1}),
+             a = left * K::reshape(K::constant(whole, dtype), {1, kCols});
       Tensor x = K::constant(by, dtype), expected = left * sum;
       CHECK(K::eval(K::all(K::equal(K::dot(a, K::reshape(x, {kCols, 1})), expected))).item<bool>());
-      CHECK(K::eval(K::all(K::equal(matmul(K::reshape(x, {1, kCols}), a, false, true), K::reshape(expected, {1, kRows})))).item<bool>());
+      CHECK(
+          K::eval(K::all(K::equal(matmul(K::reshape(x, {1, kCols}), a, false, true), K::reshape(expected, {1, kRows}))))
+              .item<bool>());
     });
 }
 
@@ -273,22 +287,31 @@ TEST_CASE("products refuse what they cannot do in one line", "[matmul]") {
   Tensor a = K::ones({32, 784}), b = K::ones({512, 10});
   CHECK_THROWS_WITH(K::dot(a, b), "dot: (32, 784) x (512, 10): inner dimensions differ, 784 against 512");
   CHECK_THROWS_AS(K::dot(a, b), ValueError);
-  CHECK_THROWS_WITH(matmul(K::ones({2, 3, 4}), K::ones({5, 4, 3})), "matmul: (2, 3, 4) x (5, 4, 3): batch axes do not broadcast, 2 against 5");
-  CHECK_THROWS_WITH(K::dot(K::constant(2.0), a), "dot: () x (32, 784): both need at least one axis; use * for a number");
-  CHECK_THROWS_WITH(K::dot(a, K::ones({784, 2}, "float64")), "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
-  CHECK_THROWS_WITH(K::dot(K::zeros({2, 2}, "bool"), K::zeros({2, 2}, "bool")), "dot: bool is not a number; cast it first (K::cast)");
+  CHECK_THROWS_WITH(matmul(K::ones({2, 3, 4}), K::ones({5, 4, 3})),
+                    "matmul: (2, 3, 4) x (5, 4, 3): batch axes do not broadcast, 2 against 5");
+  CHECK_THROWS_WITH(K::dot(K::constant(2.0), a),
+                    "dot: () x (32, 784): both need at least one axis; use * for a number");
+  CHECK_THROWS_WITH(K::dot(a, K::ones({784, 2}, "float64")),
+                    "dot: float32 and float64; cast one of them (K::cast), tensors are not promoted");
+  CHECK_THROWS_WITH(K::dot(K::zeros({2, 2}, "bool"), K::zeros({2, 2}, "bool")),
+                    "dot: bool is not a number; cast it first (K::cast)");
   CHECK_THROWS_WITH(K::dot(Tensor(), a), "dot: x is an empty Tensor (an uninitialised variable?)");
   CHECK_THROWS_WITH(K::dot(K::zeros({1, 1, 1, 1, 1}), K::zeros({1, 1, 1, 1, 1, 1})),
                     "dot: (1, 1, 1, 1, 1) x (1, 1, 1, 1, 1, 1): rank 9; a tensor has 0 to 8 axes");
   Tensor x = K::ones({2, 3, 4});
   CHECK_THROWS_WITH(K::batch_dot(x, K::ones({3, 4})), "batch_dot: (2, 3, 4) x (3, 4): batch sizes differ, 2 against 3");
-  CHECK_THROWS_WITH(K::batch_dot(K::ones({1, 4}), K::ones({2, 4})), "batch_dot: (1, 4) x (2, 4): batch sizes differ, 1 against 2");
-  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2, 5, 3}), 2), "batch_dot: (2, 3, 4) x (2, 5, 3): inner dimensions differ, 4 against 3");
+  CHECK_THROWS_WITH(K::batch_dot(K::ones({1, 4}), K::ones({2, 4})),
+                    "batch_dot: (1, 4) x (2, 4): batch sizes differ, 1 against 2");
+  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2, 5, 3}), 2),
+                    "batch_dot: (2, 3, 4) x (2, 5, 3): inner dimensions differ, 4 against 3");
   CHECK_THROWS_WITH(K::batch_dot(x, x, 0), "batch_dot: axis 0 of x is the batch axis, which cannot be summed over");
-  CHECK_THROWS_WITH(K::batch_dot(x, x, {2, -3}), "batch_dot: axis -3 of y is the batch axis, which cannot be summed over");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, {2, -3}),
+                    "batch_dot: axis -3 of y is the batch axis, which cannot be summed over");
   CHECK_THROWS_WITH(K::batch_dot(x, x, 3), "batch_dot: axis 3 is out of range for (2, 3, 4) of rank 3");
-  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})), "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
-  CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}), "batch_dot: 3 axes given; it takes one of x and one of y, or one that stands for both");
+  CHECK_THROWS_WITH(K::batch_dot(x, K::ones({2})),
+                    "batch_dot: (2, 3, 4) x (2,): both need at least two axes, the batch and another");
+  CHECK_THROWS_WITH(K::batch_dot(x, x, {1, 2, 2}),
+                    "batch_dot: 3 axes given; it takes one of x and one of y, or one that stands for both");
 }
 
 TEST_CASE("a product that is added to a sum has the bits of a product and an addition", "[matmul]") {

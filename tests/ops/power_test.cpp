@@ -24,8 +24,27 @@ bool same(T a, T b) {
 template <class T>
 std::vector<T> edges() {
   using L = std::numeric_limits<T>;
-  std::vector<T> v{0, L::denorm_min(), L::min(), T(1e-30), T(.5), T(.75), 1, std::nextafter(T(1), T(2)), T(1.5), 2, T(2.5), 3, 7, 127,
-                   T(1 << 20) + 1, std::ldexp(T(1), L::digits - 1) + 1, std::ldexp(T(1), L::digits), T(1e30), L::max(), L::infinity(), L::quiet_NaN()};
+  std::vector<T> v{0,
+                   L::denorm_min(),
+                   L::min(),
+                   T(1e-30),
+                   T(.5),
+                   T(.75),
+                   1,
+                   std::nextafter(T(1), T(2)),
+                   T(1.5),
+                   2,
+                   T(2.5),
+                   3,
+                   7,
+                   127,
+                   T(1 << 20) + 1,
+                   std::ldexp(T(1), L::digits - 1) + 1,
+                   std::ldexp(T(1), L::digits),
+                   T(1e30),
+                   L::max(),
+                   L::infinity(),
+                   L::quiet_NaN()};
   for (std::size_t i = 0, n = v.size(); i < n; ++i) v.push_back(-v[i]);
   return v;
 }
@@ -75,7 +94,8 @@ TEMPLATE_TEST_CASE("a power has the C library's value at every edge", "[math][po
   });
 }
 
-TEMPLATE_TEST_CASE("a power of floats is rounded correctly but near ties, one of doubles within 1.1 places", "[math][power]", float, double) {
+TEMPLATE_TEST_CASE("a power of floats is rounded correctly but near ties, one of doubles within 1.1 places",
+                   "[math][power]", float, double) {
   using T = TestType;
   using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   using L = std::numeric_limits<T>;
@@ -90,15 +110,18 @@ TEMPLATE_TEST_CASE("a power of floats is rounded correctly but near ties, one of
       if (!std::isfinite(exact[i]) || std::abs(exact[i]) > L::max()) continue;
       int e;
       std::frexp(exact[i], &e);
-      worst = test::worst_of(worst, std::abs(y[i] - exact[i]) / std::ldexp(Wide(1), std::max(e, L::min_exponent) - L::digits));
+      worst = test::worst_of(worst,
+                             std::abs(y[i] - exact[i]) / std::ldexp(Wide(1), std::max(e, L::min_exponent) - L::digits));
     }
     if (std::getenv("KASSETTE_TEST_PRINT"))
-      std::printf("pow       %s %-7s %.4f\n", sizeof(T) == 4 ? "f32" : "f64", level_name(cpu_level()), static_cast<double>(worst));
+      std::printf("pow       %s %-7s %.4f\n", sizeof(T) == 4 ? "f32" : "f64", level_name(cpu_level()),
+                  static_cast<double>(worst));
     CHECK(worst <= (sizeof(T) == 4 ? 0.51 : 1.1));
   });
 }
 
-TEMPLATE_TEST_CASE("powers, remainders and floor divisions have the same bits at avx2 and avx512", "[math][power]", float, double) {
+TEMPLATE_TEST_CASE("powers, remainders and floor divisions have the same bits at avx2 and avx512", "[math][power]",
+                   float, double) {
   using T = TestType;
   test::SettingsScope restore;
   if (!set_cpu_level(Level::avx512)) return test::skip("no AVX-512 on this CPU");
@@ -115,13 +138,15 @@ TEMPLATE_TEST_CASE("powers, remainders and floor divisions have the same bits at
   }
 }
 
-TEMPLATE_TEST_CASE("remainders and floor divisions are the C library's fmod with the divisor's sign", "[math][power]", float, double) {
+TEMPLATE_TEST_CASE("remainders and floor divisions are the C library's fmod with the divisor's sign", "[math][power]",
+                   float, double) {
   using T = TestType;
   std::vector<T> a, b;
   pairs(a, b);
   std::mt19937_64 random(5);
-  for (int i = 0; i < 100000; ++i) {   // quotients near whole numbers, where a division rounds up to one
-    T y = static_cast<T>(static_cast<double>(random() % 1000000 + 1) / 1024), q = static_cast<T>(random() % (1 << (1 + i % 22)));
+  for (int i = 0; i < 100000; ++i) {  // quotients near whole numbers, where a division rounds up to one
+    T y = static_cast<T>(static_cast<double>(random() % 1000000 + 1) / 1024),
+      q = static_cast<T>(random() % (1 << (1 + i % 22)));
     T x = q * y;
     for (T near : {x, std::nextafter(x, T(0)), std::nextafter(x, T(1e30))}) {
       a.push_back(i % 3 ? near : -near);
@@ -139,7 +164,8 @@ TEMPLATE_TEST_CASE("remainders and floor divisions are the C library's fmod with
       bool plain = std::isfinite(a[i]) && std::isfinite(b[i]) && b[i] != 0;
       if (!plain) wrong += !same(q[i], std::isnan(exact) || b[i] == 0 ? a[i] / b[i] : q[i]);
       else if (std::abs(a[i] / b[i]) < T(1 << 20)) wrong += q[i] != std::nearbyint((a[i] - exact) / b[i]);
-      if (wrong == 1) UNSCOPED_INFO(a[i] << " by " << b[i] << ": " << r[i] << " against " << exact << ", quotient " << q[i]);
+      if (wrong == 1)
+        UNSCOPED_INFO(a[i] << " by " << b[i] << ": " << r[i] << " against " << exact << ", quotient " << q[i]);
     }
     CHECK(wrong == 0);
   });

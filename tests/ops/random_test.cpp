@@ -59,7 +59,7 @@ struct Moments {
   }
 };
 
-constexpr std::int64_t kMany = 1000003;   // not a multiple of a group
+constexpr std::int64_t kMany = 1000003;  // not a multiple of a group
 
 }  // namespace
 
@@ -94,9 +94,9 @@ TEST_CASE("draws have the same bits for every CPU level and number of threads", 
     Tensor low = scalar_tensor(-3, dtype), high = scalar_tensor(7, dtype);
     auto all = [&] {
       std::vector<std::vector<std::uint8_t>> r;
-      for (const Tensor& t : {random_uniform(draw), random_uniform(draw, -3, 7), random_normal(draw), random_normal(draw, 2, 0.5),
-                              truncated_normal(draw), random_between(draw, low, high), bernoulli(draw, 0.3), dropout(x, key, Tensor(), 0.4),
-                              dropout(x, key, mask_dims, 0.4)})
+      for (const Tensor& t : {random_uniform(draw), random_uniform(draw, -3, 7), random_normal(draw),
+                              random_normal(draw, 2, 0.5), truncated_normal(draw), random_between(draw, low, high),
+                              bernoulli(draw, 0.3), dropout(x, key, Tensor(), 0.4), dropout(x, key, mask_dims, 0.4)})
         r.push_back(bytes_of(t));
       return r;
     };
@@ -180,7 +180,8 @@ TEST_CASE("normals are Box and Muller's to four ulp", "[random]") {
   double worst = 0;
   for (std::size_t i = 0; i < 64000; ++i) {
     if (i / 16 % 2) continue;
-    std::uint32_t a = random_word(key, static_cast<std::int64_t>(i)), b = random_word(key, static_cast<std::int64_t>(i) + 16);
+    std::uint32_t a = random_word(key, static_cast<std::int64_t>(i)),
+                  b = random_word(key, static_cast<std::int64_t>(i) + 16);
     float u = static_cast<float>(static_cast<std::int32_t>(a >> 1)) * 0x1p-31f + 0x1p-32f;
     double r = std::sqrt(-2 * std::log(static_cast<double>(u)));
     double t = static_cast<double>(static_cast<float>(static_cast<std::int32_t>(b << 2))) * 0x1p-32 * right_angle;
@@ -196,13 +197,16 @@ TEST_CASE("normals are Box and Muller's to four ulp", "[random]") {
   worst = 0;
   for (std::size_t i = 0; i < 32000; ++i) {
     if (i / 16 % 2) continue;
-    std::uint64_t a = random_word64(key, static_cast<std::int64_t>(i)), b = random_word64(key, static_cast<std::int64_t>(i) + 16);
+    std::uint64_t a = random_word64(key, static_cast<std::int64_t>(i)),
+                  b = random_word64(key, static_cast<std::int64_t>(i) + 16);
     long double u = static_cast<long double>((static_cast<double>(a >> 11) + 0.5) * 0x1p-53);
-    long double r = std::sqrt(-2 * std::log(u)), t = static_cast<long double>(static_cast<double>(b >> 11) * 0x1p-53 - 0.5);
+    long double r = std::sqrt(-2 * std::log(u)),
+                t = static_cast<long double>(static_cast<double>(b >> 11) * 0x1p-53 - 0.5);
     t *= std::acos(0.0L);
     long double sign = b & 2 ? -1 : 1, x = sign * r * std::cos(t), y = sign * r * std::sin(t);
     if (b & 1) std::swap(x, y);
-    for (auto [exact, given] : {std::pair<long double, double>(x, w[i]), std::pair<long double, double>(y, w[i + 16])}) {
+    for (auto [exact, given] :
+         {std::pair<long double, double>(x, w[i]), std::pair<long double, double>(y, w[i + 16])}) {
       double size = std::fabs(static_cast<double>(exact));
       worst = test::worst_of(worst, static_cast<double>(std::fabs(exact - given)) / (std::nextafter(size, 100) - size));
     }
@@ -380,7 +384,8 @@ TEST_CASE("a mask of ones and sizes is shared along the ones", "[random]") {
   CHECK(bytes_of(dropout(x, key, dims_of({None, 1, None}), 0.5)) == bytes_of(dropout(x, key, dims_of({6, 1, 4}), 0.5)));
   CHECK(bytes_of(dropout(x, key, dims_of({1, 4}), 0.5)) == bytes_of(dropout(x, key, dims_of({1, 1, 4}), 0.5)));
   CHECK(bytes_of(dropout(x, key, dims_of({6, 5, 4}), 0.5)) == bytes_of(dropout(x, key, Tensor(), 0.5)));
-  CHECK_THROWS_WITH(dropout(x, key, dims_of({5, 1, 4}), 0.5), "dropout: noise_shape (5, 1, 4) does not broadcast to x of shape (6, 5, 4)");
+  CHECK_THROWS_WITH(dropout(x, key, dims_of({5, 1, 4}), 0.5),
+                    "dropout: noise_shape (5, 1, 4) does not broadcast to x of shape (6, 5, 4)");
   CHECK_THROWS_WITH(dropout(x, key, dims_of({1, 6, 5, 4}), 0.5),
                     "dropout: noise_shape (1, 6, 5, 4) does not broadcast to x of shape (6, 5, 4)");
 }

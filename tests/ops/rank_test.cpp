@@ -32,7 +32,9 @@ TEST_CASE("a shape has 0 to 8 sizes, or an unknown number", "[shape]") {
 
 TEST_CASE("outputs of rank 8 cannot be stacked, by eager loops and by those of a function", "[loop]") {
   auto folded = [](const Tensor& t) { return K::reshape(t, kEight); };
-  auto step = [](const Tensor& t, const Tensors& s) { return K::Step{K::reshape(t, {1, 1, 1, 1, 1, 1, 1, -1}), {s[0]}}; };
+  auto step = [](const Tensor& t, const Tensors& s) {
+    return K::Step{K::reshape(t, {1, 1, 1, 1, 1, 1, 1, -1}), {s[0]}};
+  };
   Tensor rows = K::ones({3, 2}), sequence = K::ones({1, 3, 2}), state = K::zeros({1, 2});
   CHECK_THROWS_AS(K::map_fn(folded, rows), ValueError);
   CHECK_THROWS_AS(K::rnn(step, sequence, {state}), ValueError);
@@ -56,7 +58,9 @@ TEST_CASE("an axis outside of the tensor is a ValueError in every function, INT_
   using OpCall = void (*)(const Tensor& x, int axis);
   const OpCall calls[] = {
       [](const Tensor& x, int a) { (void)K::sum(x, a); },
-      [](const Tensor& x, int a) { (void)K::mean(x, {0, a}); },
+      [](const Tensor& x, int a) {
+        (void)K::mean(x, {0, a});
+      },
       [](const Tensor& x, int a) { (void)K::argmax(x, a); },
       [](const Tensor& x, int a) { (void)K::logsumexp(x, a); },
       [](const Tensor& x, int a) { (void)K::cumsum(x, a); },
@@ -68,13 +72,19 @@ TEST_CASE("an axis outside of the tensor is a ValueError in every function, INT_
       [](const Tensor& x, int a) { (void)K::categorical_crossentropy(x, x, false, a); },
       [](const Tensor& x, int a) { (void)K::categorical_crossentropy(x, x, true, a); },
       [](const Tensor& x, int a) { (void)K::sparse_categorical_crossentropy(K::ones({2}, "int32"), x, false, a); },
-      [](const Tensor& x, int a) { (void)K::concatenate({x, x}, a); },
-      [](const Tensor& x, int a) { (void)K::stack({x, x}, a); },
+      [](const Tensor& x, int a) {
+        (void)K::concatenate({x, x}, a);
+      },
+      [](const Tensor& x, int a) {
+        (void)K::stack({x, x}, a);
+      },
       [](const Tensor& x, int a) { (void)K::expand_dims(x, a); },
       [](const Tensor& x, int a) { (void)K::squeeze(x, a); },
       [](const Tensor& x, int a) { (void)K::repeat_elements(x, 2, a); },
       [](const Tensor& x, int a) { (void)K::reverse(x, a); },
-      [](const Tensor& x, int a) { (void)K::permute_dimensions(x, {0, a}); },
+      [](const Tensor& x, int a) {
+        (void)K::permute_dimensions(x, {0, a});
+      },
       [](const Tensor& x, int a) { (void)K::batch_dot(x, x, a); },
       [](const Tensor& x, int a) { (void)x.shape()[a]; },
       [](const Tensor& x, int a) { (void)x[a]; },
@@ -91,5 +101,6 @@ TEST_CASE("an axis outside of the tensor is a ValueError in every function, INT_
 TEST_CASE("a scalar is normalised along its last axis alone, the default", "[normalization]") {
   CHECK(K::batch_normalization(4.0, 1.0, 8.999, K::None, K::None).item<float>() == Approx(1.0));
   for (int axis : {0, -2, -9, 7, INT_MIN, INT_MAX})
-    CHECK_THROWS_AS(K::batch_normalization(K::ones({}), K::ones({1}), K::ones({1}), K::None, K::None, axis), ValueError);
+    CHECK_THROWS_AS(K::batch_normalization(K::ones({}), K::ones({1}), K::ones({1}), K::None, K::None, axis),
+                    ValueError);
 }

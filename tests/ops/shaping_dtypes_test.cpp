@@ -22,19 +22,37 @@ const DType kAll[] = {bool_, uint8, uint16, int8, int16, int32, int64, float16, 
 /// Ops that move elements: what they give is the same whatever the dtype.
 const std::vector<std::function<Tensor(const Tensor&)>>& moves() {
   static const std::vector<std::function<Tensor(const Tensor&)>> list = {
-      [](const Tensor& x) { return K::reshape(x, {-1, 2}); },
+      [](const Tensor& x) {
+        return K::reshape(x, {-1, 2});
+      },
       [](const Tensor& x) { return K::transpose(x); },
-      [](const Tensor& x) { return K::permute_dimensions(x, {1, 2, 0}); },
-      [](const Tensor& x) { return K::concatenate({x, x}, 1); },
-      [](const Tensor& x) { return K::stack({x, x}, -1); },
+      [](const Tensor& x) {
+        return K::permute_dimensions(x, {1, 2, 0});
+      },
+      [](const Tensor& x) {
+        return K::concatenate({x, x}, 1);
+      },
+      [](const Tensor& x) {
+        return K::stack({x, x}, -1);
+      },
       [](const Tensor& x) { return unstack(x, 3, 1)[2]; },
       [](const Tensor& x) { return K::repeat_elements(x, 2, 1); },
-      [](const Tensor& x) { return K::tile(x, {2, 1, 2}); },
-      [](const Tensor& x) { return broadcast_to(x, {2, 2, 3, 4}); },
-      [](const Tensor& x) { return K::reverse(x, {0, 2}); },
-      [](const Tensor& x) { return K::slice(x, {0, 1, 1}, {2, 2, 3}); },
+      [](const Tensor& x) {
+        return K::tile(x, {2, 1, 2});
+      },
+      [](const Tensor& x) {
+        return broadcast_to(x, {2, 2, 3, 4});
+      },
+      [](const Tensor& x) {
+        return K::reverse(x, {0, 2});
+      },
+      [](const Tensor& x) {
+        return K::slice(x, {0, 1, 1}, {2, 2, 3});
+      },
       [](const Tensor& x) { return x(ellipsis, slice(None, None, -2)); },
-      [](const Tensor& x) { return K::gather(x, {1, 0, 1}); },
+      [](const Tensor& x) {
+        return K::gather(x, {1, 0, 1});
+      },
       [](const Tensor& x) {
         Pads p;
         p.rank = 3;
@@ -67,7 +85,8 @@ TEST_CASE("the adjoints that sum do so in every number dtype", "[shaping]") {
     if (dtype == bool_) continue;
     INFO(dtype.name());
     Tensor x = K::constant({{1, 2}, {3, 4}}, dtype);
-    Tensor g = apply1(gather_grad_like_op, GatherAttrs{0, Wrap::refuse}, {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
+    Tensor g = apply1(gather_grad_like_op, GatherAttrs{0, Wrap::refuse},
+                      {x, K::constant({2, 2}, "int32"), K::constant(0, dtype, {3, 2})});
     CHECK(values(g) == Doubles{0, 0, 0, 0, 4, 6});
     Tensor t = apply1(tile_grad_like_op, {x, K::constant({2, 2}, "int64"), K::constant(0, dtype, {1, 1})});
     CHECK(values(t) == Doubles{10});
@@ -79,8 +98,10 @@ TEST_CASE("the adjoints that sum do so in every number dtype", "[shaping]") {
 TEST_CASE("sums of half floats are rounded once", "[shaping]") {
   // 2048 + 1 + 1 is 2050 in float16 only if the sum is kept wider.
   Tensor dy = K::constant({2048, 1, 1}, "float16");
-  CHECK(values(apply1(gather_grad_like_op, {dy, K::constant({0, 0, 0}, "int32"), K::constant({0}, "float16")})) == Doubles{2050});
-  CHECK(values(apply1(tile_grad_like_op, {dy, K::constant({3}, "int64"), K::constant({0}, "float16")})) == Doubles{2050});
+  CHECK(values(apply1(gather_grad_like_op, {dy, K::constant({0, 0, 0}, "int32"), K::constant({0}, "float16")})) ==
+        Doubles{2050});
+  CHECK(values(apply1(tile_grad_like_op, {dy, K::constant({3}, "int64"), K::constant({0}, "float16")})) ==
+        Doubles{2050});
 }
 
 TEST_CASE("the shape ops take empty tensors", "[shaping]") {
@@ -114,15 +135,18 @@ TEST_CASE("the bits do not depend on the number of threads", "[shaping]") {
   Tensor dy = K::constant(numbers, "float32", {6000, 32}), like = K::constant(0, None, {1500, 32});
   Tensor indices = K::constant(at, "int32"), wide = K::constant(numbers, None, {300, 640});
   auto all_of = [&] {
-    return Tensors{apply1(gather_grad_like_op, {dy, indices, like}), K::transpose(wide), K::concatenate({wide, wide}, 1),
-                   K::reverse(wide, 1), apply1(tile_grad_like_op, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
+    return Tensors{apply1(gather_grad_like_op, {dy, indices, like}), K::transpose(wide),
+                   K::concatenate({wide, wide}, 1), K::reverse(wide, 1),
+                   apply1(tile_grad_like_op, {wide, K::constant({10, 1}, "int64"), K::constant(0, None, {30, 640})})};
   };
   SettingsScope restore;
   set_num_threads(1);
   Tensors one = all_of();
   set_num_threads(3);
   Tensors three = all_of();
-  for (int i = 0; i < one.size(); ++i) CHECK(one[i].to_vector<float>().operator std::vector<float>() == three[i].to_vector<float>().operator std::vector<float>());
+  for (int i = 0; i < one.size(); ++i)
+    CHECK(one[i].to_vector<float>().operator std::vector<float>() ==
+          three[i].to_vector<float>().operator std::vector<float>());
 }
 
 TEST_CASE("views keep the storage, copies do not", "[shaping]") {
@@ -137,12 +161,14 @@ TEST_CASE("views keep the storage, copies do not", "[shaping]") {
 
 TEST_CASE("sizes that do not fit are refused", "[shaping]") {
   Tensor x = K::constant(1, None, {1, 1});
-  CHECK_THROWS_WITH(broadcast_to(x, {1L << 40, 1L << 40}),
-                    "broadcast_to: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
+  CHECK_THROWS_WITH(
+      broadcast_to(x, {1L << 40, 1L << 40}),
+      "broadcast_to: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
   CHECK_THROWS_WITH(K::tile(x, {1L << 40, 1L << 40}),
                     "tile: a result of shape (1099511627776, 1099511627776) and dtype float32 is too large to address");
   CHECK_THROWS_WITH(broadcast_to(K::constant({1, 2, 3}), {2, 4}), "broadcast_to: (3,) does not broadcast to (2, 4)");
-  CHECK_THROWS_WITH(K::reshape(x, K::constant(std::vector<int>(9, 1), "int32")), "reshape: rank 9; a tensor has 0 to 8 axes");
+  CHECK_THROWS_WITH(K::reshape(x, K::constant(std::vector<int>(9, 1), "int32")),
+                    "reshape: rank 9; a tensor has 0 to 8 axes");
 }
 
 TEST_CASE("a transposed tensor that is larger than the caches has every element where it belongs", "[shaping]") {
@@ -155,7 +181,9 @@ TEST_CASE("a transposed tensor that is larger than the caches has every element 
       Tensor y = K::permute_dimensions(x, {0, 2, 1});
       const auto from = x.to_vector<std::int64_t>(), to = y.to_vector<std::int64_t>();
       bool right = y.shape() == Shape{b, columns, rows};
-      for (std::int64_t i = 0; right && i < b * n; ++i) right = to[static_cast<std::size_t>(i / n * n + i % columns * rows + i % n / columns)] == from[static_cast<std::size_t>(i)];
+      for (std::int64_t i = 0; right && i < b * n; ++i)
+        right = to[static_cast<std::size_t>(i / n * n + i % columns * rows + i % n / columns)] ==
+                from[static_cast<std::size_t>(i)];
       CHECK(right);
     }
 }

@@ -22,7 +22,7 @@ using Doubles = std::vector<double>;
 
 struct Sample {
   const char* name;
-  std::vector<long> shape, other;   // of x; and another one of the same rank that the function takes as well
+  std::vector<long> shape, other;  // of x; and another one of the same rank that the function takes as well
   std::function<Tensor(const Tensor&)> f;
 };
 
@@ -40,8 +40,18 @@ Pads pads(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
 const std::vector<Sample>& samples() {
   static const Tensor rows = K::constant({{2, 0}, {1, 1}}, "int32"), one = K::constant(1, "int32");
   static const std::vector<Sample> list = {
-      {"reshape", {2, 3}, {4, 3}, [](const Tensor& x) { return K::reshape(x, {3, -1}); }},
-      {"reshape by tensors", {2, 3}, {4, 3}, [](const Tensor& x) { return K::reshape(x, {K::shape(x)[1], K::shape(x)[0], 1}); }},
+      {"reshape",
+       {2, 3},
+       {4, 3},
+       [](const Tensor& x) {
+         return K::reshape(x, {3, -1});
+       }},
+      {"reshape by tensors",
+       {2, 3},
+       {4, 3},
+       [](const Tensor& x) {
+         return K::reshape(x, {K::shape(x)[1], K::shape(x)[0], 1});
+       }},
       {"reshape_like", {2, 3}, {4, 3}, [](const Tensor& x) { return reshape_like(x, transpose(x)); }},
       {"flatten", {2, 3}, {4, 2}, [](const Tensor& x) { return K::flatten(x); }},
       {"batch_flatten", {2, 3, 2}, {3, 1, 2}, [](const Tensor& x) { return K::batch_flatten(x); }},
@@ -49,40 +59,97 @@ const std::vector<Sample>& samples() {
       {"squeeze", {2, 1, 3}, {4, 1, 2}, [](const Tensor& x) { return K::squeeze(x, 1); }},
       {"identity", {2, 3}, {1, 4}, [](const Tensor& x) { return K::identity(x); }},
       {"transpose", {2, 3}, {1, 4}, [](const Tensor& x) { return K::transpose(x); }},
-      {"permute_dimensions", {2, 3, 4}, {3, 1, 2}, [](const Tensor& x) { return K::permute_dimensions(x, {2, 0, 1}); }},
-      {"concatenate", {2, 3}, {4, 2}, [](const Tensor& x) { return K::concatenate({x, x * x, K::reverse(x, 1)}, -1); }},
-      {"concatenate rows", {2, 3}, {4, 2}, [](const Tensor& x) { return K::concatenate({x, x * x}, 0); }},
-      {"split_like", {4, 3}, {4, 2}, [](const Tensor& x) {
+      {"permute_dimensions",
+       {2, 3, 4},
+       {3, 1, 2},
+       [](const Tensor& x) {
+         return K::permute_dimensions(x, {2, 0, 1});
+       }},
+      {"concatenate",
+       {2, 3},
+       {4, 2},
+       [](const Tensor& x) {
+         return K::concatenate({x, x * x, K::reverse(x, 1)}, -1);
+       }},
+      {"concatenate rows",
+       {2, 3},
+       {4, 2},
+       [](const Tensor& x) {
+         return K::concatenate({x, x * x}, 0);
+       }},
+      {"split_like",
+       {4, 3},
+       {4, 2},
+       [](const Tensor& x) {
          Tensor half = x[slice(0, 2)];
          Tensors parts = split_like(x, {half, half}, 0);
          return parts[0] * parts[1] + split_like(x, {half, half}, 0)[1];
        }},
-      {"split_like columns", {2, 4}, {3, 4}, [](const Tensor& x) {
+      {"split_like columns",
+       {2, 4},
+       {3, 4},
+       [](const Tensor& x) {
          Tensor half = x(all, slice(0, 2));
          return split_like(x, {half, half}, 1)[1];
        }},
-      {"stack", {2, 3}, {3, 1}, [](const Tensor& x) { return K::stack({x, x * x, x}, 1); }},
-      {"unstack", {3, 2}, {3, 4}, [](const Tensor& x) {
+      {"stack",
+       {2, 3},
+       {3, 1},
+       [](const Tensor& x) {
+         return K::stack({x, x * x, x}, 1);
+       }},
+      {"unstack",
+       {3, 2},
+       {3, 4},
+       [](const Tensor& x) {
          Tensors t = unstack(x, 3, 0);
          return t[0] * t[2];
        }},
-      {"unstack columns", {2, 3}, {4, 3}, [](const Tensor& x) {
+      {"unstack columns",
+       {2, 3},
+       {4, 3},
+       [](const Tensor& x) {
          Tensors t = unstack(x, 3, -1);
          return t[0] * t[1];
        }},
       {"index", {4, 3}, {5, 2}, [](const Tensor& x) { return x(slice(None, None, -2), newaxis, slice(1, None)); }},
       {"index integer", {3, 2}, {2, 4}, [](const Tensor& x) { return x[1] * x(all, 0)[0]; }},
       {"index tensor", {3, 2}, {2, 4}, [](const Tensor& x) { return x[one]; }},
-      {"slice", {3, 4}, {5, 3}, [](const Tensor& x) { return K::slice(x, {1, 0}, {2, -1}); }},
-      {"slice by tensors", {3, 4}, {5, 3}, [](const Tensor& x) { return K::slice(x, {0, 1}, {K::shape(x)[0], 2}); }},
+      {"slice",
+       {3, 4},
+       {5, 3},
+       [](const Tensor& x) {
+         return K::slice(x, {1, 0}, {2, -1});
+       }},
+      {"slice by tensors",
+       {3, 4},
+       {5, 3},
+       [](const Tensor& x) {
+         return K::slice(x, {0, 1}, {K::shape(x)[0], 2});
+       }},
       {"pad", {2, 3}, {3, 1}, [](const Tensor& x) { return pad(x, pads(1, 2, 0, 1)); }},
-      {"reverse", {2, 3}, {3, 1}, [](const Tensor& x) { return K::reverse(x, {0, -1}); }},
+      {"reverse",
+       {2, 3},
+       {3, 1},
+       [](const Tensor& x) {
+         return K::reverse(x, {0, -1});
+       }},
       {"repeat_elements", {2, 3}, {3, 1}, [](const Tensor& x) { return K::repeat_elements(x, 3, 1); }},
       {"repeat_elements rows", {2, 3}, {3, 1}, [](const Tensor& x) { return K::repeat_elements(x, 3, 0); }},
       {"repeat", {2, 3}, {3, 1}, [](const Tensor& x) { return K::repeat_elements(K::expand_dims(x, 1), 2, 1); }},
-      {"tile", {2, 3}, {3, 1}, [](const Tensor& x) { return K::tile(x, {2, 3}); }},
+      {"tile",
+       {2, 3},
+       {3, 1},
+       [](const Tensor& x) {
+         return K::tile(x, {2, 3});
+       }},
       {"tile by a shorter list", {2, 3}, {3, 1}, [](const Tensor& x) { return K::tile(x, 2); }},
-      {"broadcast_to", {2, 1}, {2, 1}, [](const Tensor& x) { return broadcast_to(x, {3, 2, 4}); }},
+      {"broadcast_to",
+       {2, 1},
+       {2, 1},
+       [](const Tensor& x) {
+         return broadcast_to(x, {3, 2, 4});
+       }},
       {"gather", {3, 2}, {4, 1}, [](const Tensor& x) { return K::gather(x, rows); }},
       {"gather columns", {2, 3}, {1, 4}, [](const Tensor& x) { return gather(x, rows, -1); }},
   };
@@ -113,7 +180,9 @@ Tensor second_loss(const Sample& s, const Tensor& x) { return weighted(first(s, 
 
 /// The gradient of f at the input of that shape.
 Doubles differences(const std::function<double(const Tensor&)>& f, const std::vector<long>& shape) {
-  return test::differences([&](const Doubles& x) { return f(K::variable(K::constant(x, "float64", shape), "float64")); }, values(input(shape)));
+  return test::differences(
+      [&](const Doubles& x) { return f(K::variable(K::constant(x, "float64", shape), "float64")); },
+      values(input(shape)));
 }
 
 }  // namespace
@@ -122,7 +191,8 @@ TEST_CASE("gradients of the shape ops are those of central differences", "[shapi
   for (const Sample& s : samples()) {
     INFO(s.name);
     Tensor x = K::variable(input(s.shape), "float64");
-    check_close(values(first(s, x)), differences([&](const Tensor& v) { return loss_of(s, v).item<double>(); }, s.shape), 1e-6);
+    check_close(values(first(s, x)),
+                differences([&](const Tensor& v) { return loss_of(s, v).item<double>(); }, s.shape), 1e-6);
   }
 }
 
@@ -131,7 +201,8 @@ TEST_CASE("second gradients of the shape ops are those of central differences", 
     INFO(s.name);
     Tensor x = K::variable(input(s.shape), "float64");
     Tensor second = K::gradients(second_loss(s, x), {x})[0];
-    check_close(values(second), differences([&](const Tensor& v) { return second_loss(s, v).item<double>(); }, s.shape), 1e-5);
+    check_close(values(second), differences([&](const Tensor& v) { return second_loss(s, v).item<double>(); }, s.shape),
+                1e-5);
   }
 }
 
@@ -159,7 +230,7 @@ TEST_CASE("the shape ops take a placeholder of unknown rank", "[shaping][gradien
   for (const Sample& s : samples()) {
     INFO(s.name);
     std::string name = s.name;
-    if (name == "repeat") continue;   // it must know that the rank is 2
+    if (name == "repeat") continue;  // it must know that the rank is 2
     Tensor p = K::placeholder(None, None, "float64");
     Tensor x = K::variable(input(s.shape), "float64");
     Tensors out = K::function({p}, {s.f(p), first(s, p)})({x});

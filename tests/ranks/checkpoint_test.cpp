@@ -43,7 +43,8 @@ TEST_CASE("a checkpoint is rank 0's tensors and every rank's rows", "[ranks][che
   const D::World world;
   const SharedFolder folder;
   const std::string path = folder / "model.v2.safetensors";
-  const Tensor whole = K::reshape(K::arange(7 * 3, None, 1, "float32"), {7, 3}), halves = K::cast(K::arange(9), "bfloat16");
+  const Tensor whole = K::reshape(K::arange(7 * 3, None, 1, "float32"), {7, 3}),
+               halves = K::cast(K::arange(9), "bfloat16");
   const Tensor bias = K::constant({1. + world.rank(), 2.});
   D::save(path, {{"bias", bias}, {"step", K::constant(3, int64)}}, {{"w", D::shard(whole)}, {"h", D::shard(halves)}});
   if (world.rank() == 0) {
@@ -54,7 +55,7 @@ TEST_CASE("a checkpoint is rank 0's tensors and every rank's rows", "[ranks][che
   }
   for (const bool mmap : {false, true}) {
     const NamedTensors loaded = D::load(path, {.mmap = mmap});
-    CHECK(numbers(loaded["bias"]) == std::vector<double>{1, 2});   // of rank 0
+    CHECK(numbers(loaded["bias"]) == std::vector<double>{1, 2});  // of rank 0
     CHECK(loaded["step"].item<std::int64_t>() == 3);
     CHECK(loaded["w"].dtype() == float32);
     CHECK(numbers(loaded["w"]) == numbers(D::shard(whole)));
@@ -85,7 +86,7 @@ TEST_CASE("a checkpoint without shards, and rows in another number on each rank"
   const SharedFolder folder;
   D::save(folder / "plain", {{"x", K::constant({1., 2.})}});
   CHECK(numbers(D::load(folder / "plain")["x"]) == std::vector<double>{1, 2});
-  D::save(folder / "ragged", None, {{"x", tensor_of(world.rank(), {world.rank(), 2}, int32)}});   // rank 0 has none
+  D::save(folder / "ragged", None, {{"x", tensor_of(world.rank(), {world.rank(), 2}, int32)}});  // rank 0 has none
   CHECK(numbers(D::load(folder / "ragged")["x"]) == numbers(tensor_of(world.rank(), {world.rank(), 2}, int32)));
   const Tensor all = D::all_gather(tensor_of(world.rank(), {world.rank(), 2}, int32));
   world.barrier();
@@ -99,8 +100,12 @@ TEST_CASE("what fails on one rank of a checkpoint fails on all", "[ranks][checkp
   const SharedFolder folder;
   const std::string path = folder / "model";
   const Tensor x = K::ones({4, 2});
-  CHECK(message_of([&] { D::save(path, None, {{"x", K::constant(1)}}); }).find("save: 'x' is a scalar, which has no rows") != std::string::npos);
-  CHECK(message_of([&] { D::save(path, {{"x", x}}, {{"x", x}}); }).find("save: 'x' is given twice") != std::string::npos);
+  CHECK(message_of([&] {
+          D::save(path, None, {{"x", K::constant(1)}});
+        }).find("save: 'x' is a scalar, which has no rows") != std::string::npos);
+  CHECK(message_of([&] {
+          D::save(path, {{"x", x}}, {{"x", x}});
+        }).find("save: 'x' is given twice") != std::string::npos);
   CHECK(message_of([&] { D::load(path); }).find("model") != std::string::npos);
   CHECK(message_of([&] { D::save(folder / "none/model", {{"x", x}}); }) != "");
   CHECK(message_of([&] { D::save(folder / (world.rank() == 0 ? "none/model" : "model"), None, {{"x", x}}); }) != "");
@@ -110,7 +115,9 @@ TEST_CASE("what fails on one rank of a checkpoint fails on all", "[ranks][checkp
   world.barrier();
   char name[48];
   std::snprintf(name, sizeof name, "-00001-of-%05d", world.size());
-  if (world.rank() == 0) std::filesystem::copy_file((folder / "other") + name, path + name, std::filesystem::copy_options::overwrite_existing);
+  if (world.rank() == 0)
+    std::filesystem::copy_file((folder / "other") + name, path + name,
+                               std::filesystem::copy_options::overwrite_existing);
   world.barrier();
   CHECK(message_of([&] { D::load(path); }).find("is of another checkpoint") != std::string::npos);
   if (world.rank() == 0) std::filesystem::remove((folder / "other") + name);

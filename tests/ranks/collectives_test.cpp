@@ -10,7 +10,8 @@
 namespace kassette::test {
 namespace {
 
-const std::vector<std::vector<std::int64_t>> kShapes{{}, {1}, {5}, {0}, {2, 3}, {3, 0, 2}, {1, 2, 1, 2, 1, 2, 1, 2}, {70, 3}};
+const std::vector<std::vector<std::int64_t>> kShapes{{},     {1}, {5}, {0}, {2, 3}, {3, 0, 2}, {1, 2, 1, 2, 1, 2, 1, 2},
+                                                     {70, 3}};
 constexpr DType kNumbers[] = {uint8, uint16, int8, int16, int32, int64, float16, bfloat16, float32, float64};
 
 double combined(D::Reduction how, std::int64_t i, int size, DType dtype) {
@@ -44,7 +45,7 @@ TEST_CASE("ranks count from 0, and init gives the same world again", "[ranks]") 
   CHECK(D::init() == world);
   CHECK(world.rank() >= 0);
   CHECK(world.rank() < world.size());
-  CHECK(world.local_rank() == world.rank());   // one machine
+  CHECK(world.local_rank() == world.rank());  // one machine
   const std::vector<double> all = numbers(D::all_gather(K::constant(world.rank(), int32)));
   REQUIRE(static_cast<int>(all.size()) == world.size());
   for (int r = 0; r < world.size(); ++r) CHECK(all[static_cast<std::size_t>(r)] == r);
@@ -88,11 +89,13 @@ TEST_CASE("all_reduce of bool: max is any, min is all, a sum is refused on every
   const Tensor x = tensor_of(world.rank(), {2, 7}, bool_);
   for (D::Reduction how : {D::max, D::min}) {
     const std::vector<double> got = numbers(D::all_reduce(x, how));
-    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == combined(how, static_cast<std::int64_t>(i), world.size(), bool_));
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(got[i] == combined(how, static_cast<std::int64_t>(i), world.size(), bool_));
   }
   CHECK(message_of([&] { D::all_reduce(x); }) ==
         "all_reduce: the sum of bool; it takes numbers (K::cast), or max and min, which are any and all");
-  CHECK(message_of([&] { D::all_reduce(K::constant(1, int32), D::mean); }) == "all_reduce: the mean of int32; it takes floats (K::cast)");
+  CHECK(message_of([&] { D::all_reduce(K::constant(1, int32), D::mean); }) ==
+        "all_reduce: the mean of int32; it takes floats (K::cast)");
 }
 
 TEST_CASE("the extremes of floats do not depend on the order of ranks", "[ranks]") {
@@ -101,7 +104,10 @@ TEST_CASE("the extremes of floats do not depend on the order of ranks", "[ranks]
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   const bool first = world.rank() == 0;
   for (DType dtype : {float16, bfloat16, float32, float64}) {
-    const Tensor x = K::cast(K::constant({first ? nan : 1., first ? 1. : nan, first ? -0. : 0., first ? 0. : -0., first ? -inf : 2.}, float64), dtype);
+    const Tensor x =
+        K::cast(K::constant({first ? nan : 1., first ? 1. : nan, first ? -0. : 0., first ? 0. : -0., first ? -inf : 2.},
+                            float64),
+                dtype);
     const std::vector<double> most = numbers(D::all_reduce(x, D::max)), least = numbers(D::all_reduce(x, D::min));
     CHECK((std::isnan(most[0]) && std::isnan(most[1]) && std::isnan(least[0]) && std::isnan(least[1])));
     CHECK((!std::signbit(most[2]) && !std::signbit(most[3]) && std::signbit(least[2]) && std::signbit(least[3])));
@@ -114,8 +120,7 @@ TEST_CASE("all ranks hold the same bits of a sum that rounds", "[ranks]") {
   for (std::int64_t n : {3, 1000, 100000}) {
     const Tensor y = D::all_reduce(K::cast(smooth(world.rank(), {n}), float32) * 1e-3);
     const std::vector<double> all = numbers(D::all_gather(y));
-    for (int r = 1; r < world.size(); ++r)
-      CHECK(std::equal(all.begin(), all.begin() + n, all.begin() + r * n));
+    for (int r = 1; r < world.size(); ++r) CHECK(std::equal(all.begin(), all.begin() + n, all.begin() + r * n));
   }
 }
 
@@ -134,7 +139,7 @@ TEST_CASE("a list of many dtypes and sizes is reduced as its tensors are one by 
   for (const auto& dims : kShapes)
     for (DType dtype : {float32, int32, float16, float64}) xs.push_back(tensor_of(world.rank(), dims, dtype));
   xs.push_back(tensor_of(world.rank(), {3000, 1000}, float32));
-  xs.push_back(tensor_of(world.rank(), {3000, 2000}, float32));   // more than one buffer
+  xs.push_back(tensor_of(world.rank(), {3000, 2000}, float32));  // more than one buffer
   const Tensors together = D::all_reduce(xs);
   REQUIRE(together.size() == xs.size());
   for (std::int64_t i = 0; i < xs.size(); ++i) {
@@ -143,7 +148,7 @@ TEST_CASE("a list of many dtypes and sizes is reduced as its tensors are one by 
   }
   CHECK(D::all_reduce(Tensors()).empty());
   xs = Tensors();
-  empty_cache(rank_device());   // the emulated device takes longer for each run, the more memory it has
+  empty_cache(rank_device());  // the emulated device takes longer for each run, the more memory it has
 }
 
 TEST_CASE("broadcast gives root's values, and variables take them", "[ranks]") {
@@ -155,7 +160,8 @@ TEST_CASE("broadcast gives root's values, and variables take them", "[ranks]") {
         CHECK(numbers(D::broadcast(x, root)) == numbers(tensor_of(root, dims, dtype)));
         CHECK(numbers(x) == numbers(tensor_of(world.rank(), dims, dtype)));
       }
-    const Tensor w = K::variable(tensor_of(world.rank(), {2, 3}, float32)), b = K::variable(tensor_of(world.rank(), {4}, float64));
+    const Tensor w = K::variable(tensor_of(world.rank(), {2, 3}, float32)),
+                 b = K::variable(tensor_of(world.rank(), {4}, float64));
     D::broadcast({w, b}, root);
     CHECK(numbers(w) == numbers(tensor_of(root, {2, 3}, float32)));
     CHECK(numbers(b) == numbers(tensor_of(root, {4}, float64)));
@@ -221,7 +227,8 @@ TEST_CASE("all_to_all transposes the blocks of all ranks", "[ranks]") {
 TEST_CASE("collectives in a function run at each call, with what is fed", "[ranks][function]") {
   const D::World world;
   const Tensor x = K::placeholder({None, 2}), w = K::variable(K::constant({{1., 2.}}));
-  const Function f = K::function({x}, {D::all_reduce(x * w), D::all_gather(x), K::sum(D::reduce_scatter(x)), D::broadcast(x, 0)});
+  const Function f =
+      K::function({x}, {D::all_reduce(x * w), D::all_gather(x), K::sum(D::reduce_scatter(x)), D::broadcast(x, 0)});
   for (std::int64_t n : {1, 4, 3, 0}) {
     const Tensor fed = tensor_of(world.rank(), {n, 2}, float32);
     const Tensors got = f({fed});

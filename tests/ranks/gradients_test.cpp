@@ -52,7 +52,8 @@ void check_second(const char* what, const Op& op, const std::vector<std::int64_t
 
 std::vector<std::pair<const char*, Op>> ops() {
   std::vector<std::pair<const char*, Op>> list;
-  for (auto [name, how] : {std::pair{"sum", D::sum}, {"mean", D::mean}, {"max", D::max}, {"min", D::min}, {"prod", D::prod}})
+  for (auto [name, how] :
+       {std::pair{"sum", D::sum}, {"mean", D::mean}, {"max", D::max}, {"min", D::min}, {"prod", D::prod}})
     list.push_back({name, [how = how](const Tensor& x) { return D::all_reduce(x * x, how); }});
   const int last = D::World().size() - 1;
   list.push_back({"broadcast", [last](const Tensor& x) { return D::broadcast(K::sin(x), last); }});
@@ -75,7 +76,9 @@ TEST_CASE("first gradients through collectives are those of finite differences",
     if (std::string(name) != "all_to_all") check_gradient(name, op, {3});
   }
   check_gradient("all_gather of a scalar", [](const Tensor& x) { return D::all_gather(x * x); }, {});
-  check_gradient("all_gather of unequal rows", [&](const Tensor& x) { return D::all_gather(x[kassette::slice(0, world.rank())]); }, {world.size(), 2});
+  check_gradient("all_gather of unequal rows",
+                 [&](const Tensor& x) { return D::all_gather(x[kassette::slice(0, world.rank())]); },
+                 {world.size(), 2});
 }
 
 TEST_CASE("second gradients through collectives are those of finite differences", "[ranks][gradient]") {
@@ -89,8 +92,8 @@ TEST_CASE("the gradient of a product is right where factors are zero", "[ranks][
     const Tensor x = variable(K::constant(world.rank() < zeros ? 0. : 2., float64));
     const double g = K::gradients(D::all_reduce(x, D::prod), {x})[0].item<double>();
     // Every rank's loss is the product, so that each adds the product of the others.
-    const double others = world.rank() < zeros ? (zeros == 1 || world.size() == 1 ? std::pow(2., world.size() - 1) : 0.)
-                                               : 0.;
+    const double others =
+        world.rank() < zeros ? (zeros == 1 || world.size() == 1 ? std::pow(2., world.size() - 1) : 0.) : 0.;
     CHECK(g == Approx(world.size() * others));
   }
 }
@@ -105,7 +108,8 @@ TEST_CASE("gradients through collectives in a function are the eager ones", "[ra
   const D::World world;
   for (const auto& [name, op] : ops()) {
     INFO(name);
-    const Tensor values = smooth(world.rank(), {2 * world.size(), 2}), x = variable(values), fed = K::placeholder({None, 2}, None, float64);
+    const Tensor values = smooth(world.rank(), {2 * world.size(), 2}), x = variable(values),
+                 fed = K::placeholder({None, 2}, None, float64);
     const Tensor weights = variable(K::constant(1.5, float64));
     const std::vector<double> eager = numbers(K::gradients(K::sum(K::square(op(x * weights))), {x})[0]);
     const Function f = K::function({fed}, K::gradients(K::sum(K::square(op(fed * weights))), {fed, weights}));
@@ -158,7 +162,8 @@ struct Net {
 
 }  // namespace
 
-TEST_CASE("D::gradients is all_reduce of K::gradients, for every size of bucket, with and without overlap", "[ranks][gradient][overlap]") {
+TEST_CASE("D::gradients is all_reduce of K::gradients, for every size of bucket, with and without overlap",
+          "[ranks][gradient][overlap]") {
   const D::World world;
   const Net net;
   const Tensor x = smooth(world.rank(), {5, 6}), fed = K::placeholder({None, 6}, None, float64);
@@ -168,7 +173,8 @@ TEST_CASE("D::gradients is all_reduce of K::gradients, for every size of bucket,
       D::GradientOptions aside, inline_;
       aside.bucket_bytes = inline_.bucket_bytes = bytes;
       inline_.overlap = false;
-      const Tensors overlapped = D::gradients(net.loss(x), net.w, how, aside), straight = D::gradients(net.loss(x), net.w, how, inline_);
+      const Tensors overlapped = D::gradients(net.loss(x), net.w, how, aside),
+                    straight = D::gradients(net.loss(x), net.w, how, inline_);
       const Tensor loss = net.loss(x);
       const Tensors kept = D::gradients(loss, net.w, how, aside);
       const Function f = K::function({fed}, D::gradients(net.loss(fed), net.w, how, aside));
@@ -189,7 +195,8 @@ TEST_CASE("D::gradients is all_reduce of K::gradients, for every size of bucket,
   }
 }
 
-TEST_CASE("D::gradients: variables that are not reached, listed twice, or the loss itself", "[ranks][gradient][overlap]") {
+TEST_CASE("D::gradients: variables that are not reached, listed twice, or the loss itself",
+          "[ranks][gradient][overlap]") {
   const D::World world;
   const Tensor a = variable(smooth(world.rank(), {3})), b = variable(smooth(1, {2})), h = a * 2.0, loss = K::sum(h * h);
   const Tensors g = D::gradients(loss, {a, b, h, a, loss});
@@ -199,7 +206,8 @@ TEST_CASE("D::gradients: variables that are not reached, listed twice, or the lo
   CHECK(numbers(g[2]) == numbers(expected[1]));
   CHECK(numbers(g[3]) == numbers(expected[0]));
   CHECK(numbers(g[4])[0] == world.size());
-  CHECK(message_of([&] { D::gradients(loss, {a}, D::max); }) == "gradients: gradients are added or averaged over the ranks, with sum or mean");
+  CHECK(message_of([&] { D::gradients(loss, {a}, D::max); }) ==
+        "gradients: gradients are added or averaged over the ranks, with sum or mean");
   CHECK(message_of([&] { D::gradients(loss, {K::constant({1., 2.})}); }).find("gradients: variable 0") == 0);
 }
 
@@ -215,7 +223,7 @@ TEST_CASE("D::gradients can be differentiated, and put into a function afterward
   const Tensor g = D::gradients(K::sum(x * x * x), {x})[0];
   const Function f = K::function({}, {g});
   CHECK(numbers(f({})[0]) == numbers(g));
-  K::update(x, x * 2.0);   // what is recorded is computed from the variable as it is
+  K::update(x, x * 2.0);  // what is recorded is computed from the variable as it is
   const std::vector<double> again = numbers(f({})[0]), expected = numbers(D::all_reduce(3.0 * x * x));
   for (std::size_t i = 0; i < again.size(); ++i) CHECK(again[i] == Approx(expected[i]).epsilon(1e-12));
 }

@@ -32,20 +32,25 @@ TEST_CASE("messages to one rank arrive in order, and hold their values", "[ranks
   const Tensor w = K::variable(K::constant({0., 0.}));
   for (int i = 0; i < 50; ++i) {
     K::update(w, K::constant({1. * i, 2. * world.rank()}));
-    D::send(w, next(world));   // the variable changes while the message waits
+    D::send(w, next(world));  // the variable changes while the message waits
   }
-  for (int i = 0; i < 50; ++i) CHECK(numbers(D::recv(w, previous(world))) == std::vector<double>{1. * i, 2. * previous(world)});
+  for (int i = 0; i < 50; ++i)
+    CHECK(numbers(D::recv(w, previous(world))) == std::vector<double>{1. * i, 2. * previous(world)});
 }
 
-TEST_CASE("a message of another shape or dtype is an error where it arrives, and the next one is right", "[ranks][messages]") {
+TEST_CASE("a message of another shape or dtype is an error where it arrives, and the next one is right",
+          "[ranks][messages]") {
   const D::World world;
   if (world.size() == 1) return;
   D::send(K::zeros({2, 3}), next(world));
   D::send(K::zeros({3}), next(world));
   D::send(K::ones({3}), next(world));
   const std::string from = std::to_string(previous(world));
-  CHECK(message_of([&] { D::recv(K::zeros({3, 2}), previous(world)); }) == "recv: rank " + from + " sends float32 (2, 3), expected float32 (3, 2)");
-  CHECK(message_of([&] { D::recv(K::zeros({3}, "int32"), previous(world)); }) == "recv: rank " + from + " sends float32 (3,), expected int32 (3,)");
+  CHECK(message_of([&] {
+          D::recv(K::zeros({3, 2}), previous(world));
+        }) == "recv: rank " + from + " sends float32 (2, 3), expected float32 (3, 2)");
+  CHECK(message_of([&] { D::recv(K::zeros({3}, "int32"), previous(world)); }) ==
+        "recv: rank " + from + " sends float32 (3,), expected int32 (3,)");
   CHECK(numbers(D::recv(K::zeros({3}), previous(world))) == std::vector<double>{1, 1, 1});
 }
 
@@ -63,7 +68,8 @@ TEST_CASE("the gradient of a pipeline travels back along its messages", "[ranks]
   for (int r = 0; r < world.size(); ++r) ws.push_back(variable(smooth(r, {3})));
   Tensor x = smooth(99, {3});
   for (const Tensor& weight : ws) x = K::sin(weight * x);
-  const std::vector<double> got = numbers(g[0]), expected = numbers(K::gradients(K::sum(K::square(x)), ws)[world.rank()]);
+  const std::vector<double> got = numbers(g[0]),
+                            expected = numbers(K::gradients(K::sum(K::square(x)), ws)[world.rank()]);
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
   if (!first) CHECK(numbers(g[1]) == std::vector<double>{0, 0, 0});
 }
@@ -72,7 +78,11 @@ TEST_CASE("messages in a function go at each call", "[ranks][messages][function]
   const D::World world;
   if (world.size() == 1) return;
   const Tensor x = K::placeholder({2}), like = K::zeros({2});
-  const Function f = K::function([&](const Tensors& in) { return Tensors{D::send(in[0] * 2.0, next(world)), D::recv(like, previous(world))}; }, {x});
+  const Function f = K::function(
+      [&](const Tensors& in) {
+        return Tensors{D::send(in[0] * 2.0, next(world)), D::recv(like, previous(world))};
+      },
+      {x});
   for (int call = 0; call < 3; ++call) {
     const Tensors got = f({K::constant({1. * call, 1. * world.rank()})});
     CHECK(numbers(got[0]) == std::vector<double>{0});

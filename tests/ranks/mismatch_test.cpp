@@ -52,23 +52,47 @@ TEST_CASE("calls that differ are an error on every rank that says how", "[ranks]
   auto check = [&](const char* mine, const char* theirs, auto one, auto other) {
     const std::string got = message_of([&] { odd ? other() : one(); });
     const char* where = rank_device() == cpu ? "" : " on a GPU";
-    const auto words = [&](const char* call) { return std::string(call) + (std::string(call) == "barrier" ? "" : where); };
+    const auto words = [&](const char* call) {
+      return std::string(call) + (std::string(call) == "barrier" ? "" : where);
+    };
     INFO(got);
     CHECK(got.find("the ranks' calls differ: rank 0 has " + words(mine) + ", rank 1 has " + words(theirs) +
                    "; all ranks make the same calls in the same order") != std::string::npos);
     check_world_works();
   };
-  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float32 (3, 2)", [&] { D::all_reduce(x); }, [&] { D::all_reduce(K::zeros({3, 2})); });
-  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float64 (2, 3)", [&] { D::all_reduce(x); },
-        [&] { D::all_reduce(K::zeros({2, 3}, "float64")); });
-  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(max) of float32 (2, 3)", [&] { D::all_reduce(x); }, [&] { D::all_reduce(x, D::max); });
-  check("all_reduce(sum) of float32 (2, 3)", "all_gather of float32 (2, 3)", [&] { D::all_reduce(x); }, [&] { D::all_gather(x); });
-  check("all_gather of float32 (2, 3)", "all_gather of float32 (2, 4)", [&] { D::all_gather(x); }, [&] { D::all_gather(K::zeros({2, 4})); });
-  check("broadcast from rank 0 of float32 (2, 3)", "broadcast from rank 1 of float32 (2, 3)", [&] { D::broadcast(x, 0); },
-        [&] { D::broadcast(x, 1); });
-  check("all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float32 (2, 3), float32 (2, 3)", [&] { D::all_reduce(x); },
-        [&] { D::all_reduce({x, x}); });
-  check("barrier", "reduce_scatter(mean) of float32 (2, 3)", [&] { world.barrier(); }, [&] { D::reduce_scatter(x, D::mean); });
+  check(
+      "all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float32 (3, 2)", [&] { D::all_reduce(x); },
+      [&] {
+        D::all_reduce(K::zeros({3, 2}));
+      });
+  check(
+      "all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float64 (2, 3)", [&] { D::all_reduce(x); },
+      [&] {
+        D::all_reduce(K::zeros({2, 3}, "float64"));
+      });
+  check(
+      "all_reduce(sum) of float32 (2, 3)", "all_reduce(max) of float32 (2, 3)", [&] { D::all_reduce(x); },
+      [&] { D::all_reduce(x, D::max); });
+  check(
+      "all_reduce(sum) of float32 (2, 3)", "all_gather of float32 (2, 3)", [&] { D::all_reduce(x); },
+      [&] { D::all_gather(x); });
+  check(
+      "all_gather of float32 (2, 3)", "all_gather of float32 (2, 4)", [&] { D::all_gather(x); },
+      [&] {
+        D::all_gather(K::zeros({2, 4}));
+      });
+  check(
+      "broadcast from rank 0 of float32 (2, 3)", "broadcast from rank 1 of float32 (2, 3)", [&] { D::broadcast(x, 0); },
+      [&] { D::broadcast(x, 1); });
+  check(
+      "all_reduce(sum) of float32 (2, 3)", "all_reduce(sum) of float32 (2, 3), float32 (2, 3)",
+      [&] { D::all_reduce(x); },
+      [&] {
+        D::all_reduce({x, x});
+      });
+  check(
+      "barrier", "reduce_scatter(mean) of float32 (2, 3)", [&] { world.barrier(); },
+      [&] { D::reduce_scatter(x, D::mean); });
 }
 
 TEST_CASE("what one rank refuses is an error on the others too", "[ranks][mismatch]") {
@@ -93,12 +117,16 @@ TEST_CASE("memory that one rank lacks is an error on the others too", "[ranks][m
   if (world.size() == 1) return;
   // Of a GPU less will do: its limit leaves out what the process takes otherwise.
   const std::int64_t size = world.size(), elements = std::int64_t(48) << (rank_device() == cpu ? 20 : 14);
-  const Tensor x = K::zeros({size, elements / size}), constant = x + 0, half = K::zeros({size, elements / size}, "float16");
+  const Tensor x = K::zeros({size, elements / size}), constant = x + 0,
+               half = K::zeros({size, elements / size}, "float16");
   const Tensor in = K::placeholder(x.shape());
   const auto summed = K::function({in}, {D::all_reduce(in)});
   using Run = std::function<Tensor()>;
-  for (const Run& run : {Run([&] { return D::all_reduce(x); }), Run([&] { return D::all_reduce({half, half})[1]; }), Run([&] { return D::broadcast(constant); }),
-                         Run([&] { return D::reduce_scatter(half); }), Run([&] { return D::all_gather(x); }), Run([&] { return D::all_to_all(x); }),
+  for (const Run& run : {Run([&] { return D::all_reduce(x); }), Run([&] {
+                           return D::all_reduce({half, half})[1];
+                         }),
+                         Run([&] { return D::broadcast(constant); }), Run([&] { return D::reduce_scatter(half); }),
+                         Run([&] { return D::all_gather(x); }), Run([&] { return D::all_to_all(x); }),
                          Run([&] { return summed({x})[0]; })}) {
     const std::string got = message_of([&] {
       if (world.rank() != 1) {
@@ -117,7 +145,7 @@ TEST_CASE("memory that one rank lacks is an error on the others too", "[ranks][m
 
 TEST_CASE("random sequences of collectives, with wrong ones among them, never hang", "[ranks][mismatch][random]") {
   const D::World world;
-  std::mt19937 shared(17);   // the same draws on all ranks
+  std::mt19937 shared(17);  // the same draws on all ranks
   auto draw = [&](int n) { return static_cast<int>(shared() % static_cast<unsigned>(n)); };
   constexpr DType kDtypes[] = {float16, float32, float64, int32, int64, uint8};
   int errors = 0;

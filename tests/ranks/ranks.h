@@ -37,7 +37,8 @@ inline Tensor tensor_of(int r, const std::vector<std::int64_t>& dims, DType dtyp
 /// Values in (0.3, 1.7) that differ in every element and rank.
 inline Tensor smooth(int r, const std::vector<std::int64_t>& dims) {
   std::vector<double> values;
-  for (std::int64_t i = 0; i < count(dims); ++i) values.push_back(1 + 0.7 * std::sin(1.0 + 2.3 * static_cast<double>(i) + 1.7 * r));
+  for (std::int64_t i = 0; i < count(dims); ++i)
+    values.push_back(1 + 0.7 * std::sin(1.0 + 2.3 * static_cast<double>(i) + 1.7 * r));
   return K::reshape(K::constant(values, float64), Shape(dims.data(), static_cast<int>(dims.size())));
 }
 

@@ -37,7 +37,9 @@ void check_refusal(const Sample& s, const Tensors& in, const std::string& what) 
   if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(what << ": leaves " << kept);
 }
 
-DType plain_dtype(const Sample& s) { return s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32; }
+DType plain_dtype(const Sample& s) {
+  return s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
+}
 
 Tensors as_placeholders(const Tensors& in) {
   Tensors out;
@@ -55,7 +57,8 @@ TEST_CASE("every sample refuses an undefined tensor, whichever input it is", "[s
       if (s.in[i].optional) continue;
       Tensors bad = in;
       bad[i] = Tensor();
-      check_refusal<ValueError>(s, bad, title(s, shapes, plain_dtype(s)) + " input " + std::to_string(i) + " undefined");
+      check_refusal<ValueError>(s, bad,
+                                title(s, shapes, plain_dtype(s)) + " input " + std::to_string(i) + " undefined");
     }
   }
 }
@@ -66,11 +69,13 @@ TEST_CASE("every sample refuses shapes that do not fit, eager and symbolic in th
       Tensors in = make_inputs(s, shapes, plain_dtype(s));
       std::string what = title(s, shapes, plain_dtype(s)), eager, symbolic;
       if (std::string wrong = refusal<ValueError>(s, in, &eager); !wrong.empty()) FAIL_CHECK(what << ": " << wrong);
-      bool by_value = false;   // what depends on values is seen when they are there
+      bool by_value = false;  // what depends on values is seen when they are there
       for (std::int64_t i = 0; i < in.size(); ++i) by_value = by_value || (s.in[i].host && s.in[i].dtype.is_integer());
       if (by_value) continue;
-      if (std::string wrong = refusal<ValueError>(s, as_placeholders(in), &symbolic); !wrong.empty()) FAIL_CHECK(what << " symbolic: " << wrong);
-      if (!eager.empty() && !symbolic.empty() && eager != symbolic) FAIL_CHECK(what << ": eager says " << eager << ", symbolic " << symbolic);
+      if (std::string wrong = refusal<ValueError>(s, as_placeholders(in), &symbolic); !wrong.empty())
+        FAIL_CHECK(what << " symbolic: " << wrong);
+      if (!eager.empty() && !symbolic.empty() && eager != symbolic)
+        FAIL_CHECK(what << ": eager says " << eager << ", symbolic " << symbolic);
     }
 }
 
@@ -100,7 +105,7 @@ void check_refused_at_replay(const Sample& s, const Tensors& xs, const Tensors& 
     if (!said.empty()) FAIL_CHECK(what << ": " << said);
     CHECK(counter.item<double>() == 1);
     if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(what << ": leaves " << kept);
-  } catch (const ValueError& e) {   // some need to know the rank
+  } catch (const ValueError& e) {  // some need to know the rank
     bool unranked = std::any_of(xs.begin(), xs.end(), [](const Tensor& x) { return x.ndim() < 0; });
     std::string wrong = built || !unranked ? std::string("threw ") + e.what() : bad_message(s, e.what());
     if (!wrong.empty()) FAIL_CHECK(what << ": " << wrong);
@@ -111,7 +116,8 @@ void check_refused_at_replay(const Sample& s, const Tensors& xs, const Tensors& 
 
 }  // namespace
 
-TEST_CASE("every sample refuses at replay what it refuses at once, in its own name, and no variable changes", "[sweep][bad]") {
+TEST_CASE("every sample refuses at replay what it refuses at once, in its own name, and no variable changes",
+          "[sweep][bad]") {
   for (const Sample& s : op_samples()) {
     Shapes good = cases_of(s)[0];
     for (const Shapes& shapes : cases_of(s, s.bad_shapes)) {
@@ -154,7 +160,7 @@ TEST_CASE("every sample of several tensors refuses two devices with a DeviceErro
     Tensors in = make_inputs(s, shapes, plain_dtype(s));
     std::int64_t device_inputs = 0, moved = 0;
     for (std::int64_t i = in.size() - 1; i >= 0; --i)
-      if (!s.in[i].host && !s.in[i].anywhere && in[i].shape().rank() > 0) {   // of rank 0: follows the others
+      if (!s.in[i].host && !s.in[i].anywhere && in[i].shape().rank() > 0) {  // of rank 0: follows the others
         ++device_inputs;
         moved = i;
       }
@@ -202,7 +208,8 @@ TEST_CASE("every sample that does not fit the memory limit throws a MemoryError 
     }
     // Views and small results fit; what takes memory when it may must have been refused it.
     const std::int64_t taken = memory_stats().peak - before;
-    if (threw != (taken > 0)) FAIL_CHECK(what << ": " << (threw ? "refused" : "not refused") << ", and takes " << taken << " bytes");
+    if (threw != (taken > 0))
+      FAIL_CHECK(what << ": " << (threw ? "refused" : "not refused") << ", and takes " << taken << " bytes");
   }
   CHECK(refused > 100);
 }

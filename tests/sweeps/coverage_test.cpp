@@ -93,7 +93,8 @@ std::set<std::string> recorded_by(const Sample& s, const Shapes& shapes) {
     for (int order = 1; order <= 2; ++order) {
       Tensor loss;
       for (const Tensor& y : ys)
-        if (y.defined() && y.dtype().is_float()) loss = loss.defined() ? loss + K::sum(K::square(y)) : K::sum(K::square(y));
+        if (y.defined() && y.dtype().is_float())
+          loss = loss.defined() ? loss + K::sum(K::square(y)) : K::sum(K::square(y));
       if (!loss.defined()) break;
       ys = K::gradients(loss, xs);
       for (const Tensor& y : ys)
@@ -105,7 +106,8 @@ std::set<std::string> recorded_by(const Sample& s, const Shapes& shapes) {
 
 }  // namespace
 
-TEST_CASE("every op row is on the tape of a sample or of its gradients, or is exempt with a reason", "[sweep][coverage]") {
+TEST_CASE("every op row is on the tape of a sample or of its gradients, or is exempt with a reason",
+          "[sweep][coverage]") {
   std::set<std::string> seen;
   for (const Sample& s : op_samples()) {
     auto cases = cases_of(s);

@@ -17,7 +17,14 @@ using namespace kassette::test;
 namespace {
 
 /// Rows that make what lives on the host: keys of draws, shapes as numbers, where the entries of sparse tensors are.
-const std::set<std::string> kOnHost{"random_key", "shape", "size", "pack", "sparse_coo", "to_sparse", "sparse_concatenate", "ctc_label_dense_to_sparse"};
+const std::set<std::string> kOnHost{"random_key",
+                                    "shape",
+                                    "size",
+                                    "pack",
+                                    "sparse_coo",
+                                    "to_sparse",
+                                    "sparse_concatenate",
+                                    "ctc_label_dense_to_sparse"};
 
 /// How a sample's inputs become what it is called with.
 using Place = Tensor (*)(const Input& input, const Tensor& x);
@@ -64,7 +71,7 @@ std::string difference(const Sample& s, const Tensors& cpu_results, const Tensor
   for (const Tensor& x : in) sizes.push_back(x);
   for (std::int64_t i = 0; i < cpu_results.size(); ++i) {
     double apart = units_apart(cpu_results[i], gpu_results[i], folded(sizes, cpu_results[i]));
-    if (apart <= (s.traits.draws && i == 0 ? 0 : 8 * s.loose)) continue;   // what is drawn has the same bits
+    if (apart <= (s.traits.draws && i == 0 ? 0 : 8 * s.loose)) continue;  // what is drawn has the same bits
     std::string why = testing::compare(gpu_results[i], cpu_results[i], {.rtol = 0, .atol = 0}).message;
     return "result " + std::to_string(i) + " is " + std::to_string(apart) + " units away from the CPU's: " + why;
   }
@@ -108,7 +115,9 @@ std::string play(const Sample& s, const std::vector<Shapes>& cases, DType dtype)
   for (const Shapes& shapes : cases) {
     Tensors in = make_inputs(s, shapes, dtype), eager = on_host(results(s, in, false, move)), played = on_host(f(in));
     for (std::int64_t i = 0; i < eager.size(); ++i)
-      if (!same_bits(eager[i], played[i])) return "played at " + text(shapes[0]) + ": result " + std::to_string(i) + " has other bits than the eager call's";
+      if (!same_bits(eager[i], played[i]))
+        return "played at " + text(shapes[0]) + ": result " + std::to_string(i) +
+               " has other bits than the eager call's";
   }
   return "";
 }
@@ -116,18 +125,22 @@ std::string play(const Sample& s, const std::vector<Shapes>& cases, DType dtype)
 /// The workspace of cuBLAS stays.
 void warm_up() { K::dot(K::ones({2, 2}).to("cuda:0"), K::ones({2, 2}).to("cuda:0")); }
 
-DType plain_dtype(const Sample& s) { return s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32; }
+DType plain_dtype(const Sample& s) {
+  return s.takes == Takes::bools ? bool_ : s.takes == Takes::integers ? int32 : float32;
+}
 
 }  // namespace
 
-TEST_CASE("every sample in every dtype gives on a CUDA device what it gives on the CPU, gradients too", "[sweep][device]") {
+TEST_CASE("every sample in every dtype gives on a CUDA device what it gives on the CPU, gradients too",
+          "[sweep][device]") {
   if (!has_device("cuda:0")) return;
   warm_up();
   for (const Sample& s : op_samples()) {
-    bool first = true;   // the other cases in one dtype: what they test is shapes
+    bool first = true;  // the other cases in one dtype: what they test is shapes
     for (const Shapes& shapes : cases_of(s)) {
       for (DType dtype : first ? dtypes_of(s.takes) : std::vector<DType>{plain_dtype(s)})
-        checked(title(s, shapes, dtype), [&] { return compare_devices(s, shapes, dtype, dtype == float32 || dtype == float64); });
+        checked(title(s, shapes, dtype),
+                [&] { return compare_devices(s, shapes, dtype, dtype == float32 || dtype == float64); });
       first = false;
     }
   }
@@ -159,5 +172,7 @@ TEST_CASE("every op row has a kernel on CUDA devices, or makes what lives on the
   if (!has_device("cuda:0")) return;
   for (const OpDef* row : all_ops())
     if ((row->cuda == nullptr) != (kOnHost.count(row->name) > 0))
-      FAIL_CHECK("op row " << row->name << (row->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
+      FAIL_CHECK(
+          "op row " << row->name
+                    << (row->cuda ? " has a CUDA kernel, and is listed as being without" : " has no CUDA kernel"));
 }

@@ -18,7 +18,7 @@ Tensor wild(const Tensor& like, int number) {
   std::vector<std::int64_t> v(static_cast<std::size_t>(like.size()));
   std::int64_t x = 40 * number + 3;
   for (std::int64_t& e : v) e = x = (x * 25173 + 13849) % 65536;
-  return K::cast(K::constant(v, int64, like.shape()), like.dtype());   // wraps
+  return K::cast(K::constant(v, int64, like.shape()), like.dtype());  // wraps
 }
 
 bool free_range(const Input& in) { return in.low == Input().low && in.high == Input().high; }
@@ -43,7 +43,7 @@ std::string against_wide(const Sample& s, const Tensors& in, DType dtype) {
   for (std::int64_t i = 0; i < got.size(); ++i) {
     Tensor y = K::eval(got[i]), reference = K::eval(wanted[i]);
     bool follows = (reference.dtype() == wide && y.dtype() == dtype) || (dtype.is_integer() && y.dtype().is_float());
-    if (follows) reference = K::cast(reference, y.dtype());   // a quotient of small integers is float32
+    if (follows) reference = K::cast(reference, y.dtype());  // a quotient of small integers is float32
     double tolerance = 3 * s.loose * unit_of(y.dtype());
     testing::Comparison c = testing::compare(y, reference, {.rtol = tolerance, .atol = tolerance * largest(reference)});
     if (!c) return "result " + std::to_string(i) + ": " + c.message;
@@ -60,7 +60,8 @@ TEST_CASE("every sample in every dtype gives what the widest dtype gives, conver
         Ledger ledger;
         try {
           Tensors in = make_inputs(s, shapes, dtype);
-          if (std::string wrong = against_wide(s, in, dtype); !wrong.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << wrong);
+          if (std::string wrong = against_wide(s, in, dtype); !wrong.empty())
+            FAIL_CHECK(title(s, shapes, dtype) << ": " << wrong);
           if (dtype.is_integer() && dtype != int64) {
             bool any = false;
             for (std::int64_t i = 0; i < in.size(); ++i)
@@ -74,11 +75,13 @@ TEST_CASE("every sample in every dtype gives what the widest dtype gives, conver
         } catch (const std::exception& e) {
           FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
         }
-        if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": leaves " << kept);
+        if (std::string kept = ledger.change(); !kept.empty())
+          FAIL_CHECK(title(s, shapes, dtype) << ": leaves " << kept);
       }
 }
 
-TEST_CASE("every sample refuses the dtypes outside its domain with a TypeError, eager and symbolic in the same words", "[sweep]") {
+TEST_CASE("every sample refuses the dtypes outside its domain with a TypeError, eager and symbolic in the same words",
+          "[sweep]") {
   for (const Sample& s : op_samples()) {
     std::vector<DType> taken = dtypes_of(s.takes);
     bool free_inputs = false;
@@ -96,16 +99,20 @@ TEST_CASE("every sample refuses the dtypes outside its domain with a TypeError, 
           call(s, in);
           FAIL_CHECK(title(s, shapes, dtype) << (symbolic ? " symbolic" : "") << ": is not refused");
         } catch (const Error& e) {
-          bool right = s.traits.dtype_is_value ? dynamic_cast<const ValueError*>(&e) != nullptr : dynamic_cast<const TypeError*>(&e) != nullptr;
+          bool right = s.traits.dtype_is_value ? dynamic_cast<const ValueError*>(&e) != nullptr
+                                               : dynamic_cast<const TypeError*>(&e) != nullptr;
           if (!right) FAIL_CHECK(title(s, shapes, dtype) << ": another class of exception: " << e.what());
           said[symbolic] = e.what();
-          if (std::string bad = bad_message(s, e.what()); !bad.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << bad);
+          if (std::string bad = bad_message(s, e.what()); !bad.empty())
+            FAIL_CHECK(title(s, shapes, dtype) << ": " << bad);
         } catch (const std::exception& e) {
           FAIL_CHECK(title(s, shapes, dtype) << ": no error of ours: " << e.what());
         }
-        if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": leaves " << kept);
+        if (std::string kept = ledger.change(); !kept.empty())
+          FAIL_CHECK(title(s, shapes, dtype) << ": leaves " << kept);
       }
-      if (said[0] != said[1]) FAIL_CHECK(title(s, shapes, dtype) << ": eager says " << said[0] << ", symbolic " << said[1]);
+      if (said[0] != said[1])
+        FAIL_CHECK(title(s, shapes, dtype) << ": eager says " << said[0] << ", symbolic " << said[1]);
     }
   }
 }

@@ -25,9 +25,11 @@ std::string check_paths(const Sample& s, const Tensors& in) {
   for (std::int64_t i = 0; i < vs.size(); ++i) {
     bool path = s.order != Order::none && s.in[i].differentiable && in[i].dtype().is_float();
     if (g[i].defined() != path)
-      return "the gradient of input " + std::to_string(i) + (path ? " is empty" : " is not empty, and there is no path");
+      return "the gradient of input " + std::to_string(i) +
+             (path ? " is empty" : " is not empty, and there is no path");
     if (path && (g[i].shape() != in[i].shape() || g[i].dtype() != in[i].dtype()))
-      return "the gradient of input " + std::to_string(i) + " has shape " + text(g[i].shape()) + ", dtype " + g[i].dtype().name();
+      return "the gradient of input " + std::to_string(i) + " has shape " + text(g[i].shape()) + ", dtype " +
+             g[i].dtype().name();
   }
   return "";
 }
@@ -38,12 +40,14 @@ void for_each_case(F&& f) {
     for (const Shapes& shapes : cases_of(s)) {
       Ledger ledger;
       try {
-        if (std::string wrong = f(s, shapes, make_inputs(s, shapes, s.takes == Takes::bools ? bool_ : float64)); !wrong.empty())
+        if (std::string wrong = f(s, shapes, make_inputs(s, shapes, s.takes == Takes::bools ? bool_ : float64));
+            !wrong.empty())
           FAIL_CHECK(title(s, shapes, float64) << ": " << wrong);
       } catch (const std::exception& e) {
         FAIL_CHECK(title(s, shapes, float64) << ": threw " << e.what());
       }
-      if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, shapes, float64) << ": leaves " << kept);
+      if (std::string kept = ledger.change(); !kept.empty())
+        FAIL_CHECK(title(s, shapes, float64) << ": leaves " << kept);
     }
 }
 

@@ -17,7 +17,8 @@ namespace {
 /// Values and, for floats, the gradients of a weighted sum of them.
 Tensors run(const Sample& s, const Tensors& in) {
   Tensors xs;
-  for (const Tensor& x : in) xs.push_back(s.order == Order::second && x.dtype().is_float() ? K::variable(x, x.dtype()) : x);
+  for (const Tensor& x : in)
+    xs.push_back(s.order == Order::second && x.dtype().is_float() ? K::variable(x, x.dtype()) : x);
   Tensors ys = call(s, xs), out;
   for (const Tensor& y : ys) out.push_back(K::eval(y));
   if (s.order == Order::none) return out;
@@ -40,7 +41,7 @@ Tensors run(const Sample& s, const Tensors& in) {
 #ifdef __SANITIZE_THREAD__
 constexpr int kCases = 1;
 const DType kDTypes[] = {float32};
-constexpr std::int64_t kShared = 150000;   // elements that two threads share
+constexpr std::int64_t kShared = 150000;  // elements that two threads share
 #else
 constexpr int kCases = 2;
 const DType kDTypes[] = {float32, float64, int32};
@@ -57,7 +58,8 @@ void for_each_large_case(std::int64_t size, F&& f) {
       if (++cases > kCases) break;
       Shapes shapes = grown(small, size);
       for (DType dtype : kDTypes) {
-        bool fits = s.takes == Takes::anything || (dtype.is_float() && s.takes != Takes::bools && s.takes != Takes::integers) ||
+        bool fits = s.takes == Takes::anything ||
+                    (dtype.is_float() && s.takes != Takes::bools && s.takes != Takes::integers) ||
                     (dtype.is_integer() && (s.takes == Takes::numbers || s.takes == Takes::integers));
         if (!fits) continue;
         try {
@@ -80,7 +82,8 @@ TEST_CASE("every sample has the same bits on one thread and on two, gradients to
     set_num_threads(2);
     Tensors two = run(s, in);
     for (std::int64_t i = 0; i < one.size(); ++i)
-      if (!same_bits(one[i], two[i])) FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " has other bits on two threads");
+      if (!same_bits(one[i], two[i]))
+        FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " has other bits on two threads");
   });
 }
 
@@ -95,7 +98,9 @@ TEST_CASE("every sample agrees over the CPU levels to 8 units in the last place 
       if (first.empty()) first = now;
       for (std::int64_t i = 0; i < first.size(); ++i) {
         double apart = units_apart(first[i], now[i], folded(sizes, now[i]));
-        if (apart > 8 * s.loose) FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " on " << level_name(level) << " is " << apart << " units away from that on sse2");
+        if (apart > 8 * s.loose)
+          FAIL_CHECK(title(s, shapes, dtype) << ": result " << i << " on " << level_name(level) << " is " << apart
+                                             << " units away from that on sse2");
       }
     }
   });

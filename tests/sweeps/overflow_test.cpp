@@ -52,11 +52,15 @@ TEST_CASE("sizes beyond 64 bits are a ValueError wherever a shape is made, and n
 TEST_CASE("sizes beside a 0 have to fit too, wherever a shape is made", "[bad]") {
   std::int64_t big = std::int64_t(1) << 40;
   auto said = [](auto f) { return refused<ValueError>(f); };
-  CHECK(said([&] { K::zeros({0, big, big}); }) == "zeros: a result of shape (0, 1099511627776, 1099511627776) and dtype float32 is too large to address");
+  CHECK(said([&] {
+          K::zeros({0, big, big});
+        }) == "zeros: a result of shape (0, 1099511627776, 1099511627776) and dtype float32 is too large to address");
   CHECK(said([&] { K::reshape(K::zeros({0}), {big, 0, big}); }).find("reshape: ") == 0);
   CHECK(said([&] { K::zeros({0, big, 1}) + K::zeros({1, 3}); }) == "no error");
   CHECK(said([&] { K::zeros({0, big}).detach() + K::zeros({1 << 10, 1, 1}).detach(); }) == "no error");
-  CHECK(said([&] { K::zeros({0, big, 1}).detach() + K::zeros({big, 0, 1, 1}).detach(); }).find("too large to address") != std::string::npos);
+  CHECK(said([&] {
+          K::zeros({0, big, 1}).detach() + K::zeros({big, 0, 1, 1}).detach();
+        }).find("too large to address") != std::string::npos);
   Tensor x = K::zeros({0, big}), y = K::reshape(x, {big, 0, 2});
   CHECK(K::eval(K::sum(y)).item<float>() == 0);
   CHECK(K::int_shape(K::transpose(x)) == Shape({big, 0}));
@@ -78,7 +82,9 @@ TEST_CASE("broadcasting to more bytes than there are is a MemoryError, one line,
   kassette::Function f = K::function({a, b}, {K::maximum(a + b, 0.0)});
   CHECK(refused<MemoryError>([&] { f({column, row}); }).find("add: out of memory on cpu: ") == 0);
   CHECK(refused<MemoryError>([&] { K::zeros({1 << 30, 1 << 20}); }).find("zeros: out of memory on cpu: 4.0 PiB") == 0);
-  CHECK(refused<MemoryError>([&] { K::random_normal({1 << 30, 1 << 20}); }).find("random_normal: out of memory on cpu: 4.0 PiB") == 0);
+  CHECK(refused<MemoryError>([&] {
+          K::random_normal({1 << 30, 1 << 20});
+        }).find("random_normal: out of memory on cpu: 4.0 PiB") == 0);
 }
 
 TEST_CASE("an empty list is a ValueError that names the function", "[bad]") {

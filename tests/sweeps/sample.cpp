@@ -110,8 +110,9 @@ std::vector<DType> dtypes_of(Takes takes) {
   std::vector<DType> out;
   for (int c = DType::kBool; c < DType::kCount; ++c) {
     DType d(static_cast<DType::Code>(c));
-    bool ok = takes == Takes::anything || (takes == Takes::floats && d.is_float()) || (takes == Takes::bools && d.is_bool()) ||
-              (takes == Takes::numbers && !d.is_bool()) || (takes == Takes::integers && d.is_integer());
+    bool ok = takes == Takes::anything || (takes == Takes::floats && d.is_float()) ||
+              (takes == Takes::bools && d.is_bool()) || (takes == Takes::numbers && !d.is_bool()) ||
+              (takes == Takes::integers && d.is_integer());
     if (ok) out.push_back(d);
   }
   return out;
@@ -120,7 +121,8 @@ std::vector<DType> dtypes_of(Takes takes) {
 std::string text(const Shape& shape) { return printed(shape); }
 
 std::string title(const Sample& s, const Shapes& shapes, DType dtype) {
-  std::string t = (s.traits.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
+  std::string t =
+      (s.traits.k ? std::string("K::") : std::string("row ")) + s.name + " #" + std::to_string(&s - kOpSamples);
   for (const Shape& shape : shapes) t += " " + text(shape);
   return t + " " + dtype.name();
 }
@@ -147,7 +149,8 @@ double unit_of(DType d) {
 
 double folded(const Tensors& results, const Tensor& out) {
   double n = 1;
-  for (const Tensor& x : results) n = std::fmax(n, static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(1, out.size())));
+  for (const Tensor& x : results)
+    n = std::fmax(n, static_cast<double>(x.size()) / static_cast<double>(std::max<std::int64_t>(1, out.size())));
   return n;
 }
 

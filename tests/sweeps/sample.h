@@ -17,42 +17,43 @@ enum class Takes : std::uint8_t { floats, numbers, anything, bools, integers };
 /// One input of a sample: the range of its values, which lies away from kinks and poles.
 struct Input {
   double low = -2, high = 2;
-  DType dtype = {};        // given: always this one; integers of [low, high], or bool
+  DType dtype = {};  // given: always this one; integers of [low, high], or bool
   bool differentiable = true;
-  bool host = false;       // lives on the CPU whatever the device
-  bool mixes = false;      // may have another dtype than its neighbours
-  bool optional = false;   // may be an empty Tensor
-  bool anywhere = false;   // may be on another device than its neighbours: it comes to the CPU
+  bool host = false;      // lives on the CPU whatever the device
+  bool mixes = false;     // may have another dtype than its neighbours
+  bool optional = false;  // may be an empty Tensor
+  bool anywhere = false;  // may be on another device than its neighbours: it comes to the CPU
 };
 
 /// How often the results can be differentiated by the differentiable inputs.
 enum class Order : std::uint8_t {
-  second,    // first and second order are held to central differences
-  none,      // no path: gradients are empty
+  second,  // first and second order are held to central differences
+  none,    // no path: gradients are empty
 };
 
 inline constexpr int kMaxInputs = 6;
 
 /// What a sample has that most have not; rows name what they set.
 struct SampleTraits {
-  bool grows = true;             // whether it may be called with all sizes above 1 multiplied by one factor
-  bool k = true;                 // false: name is that of an op row, not of a K function
-  bool draws = false;            // random: each call of a function draws anew
-  const char* also = "";         // functions that the call itself makes, and in whose names messages may be
-  bool dtype_is_value = false;   // the specification makes another dtype a ValueError, not a TypeError
+  bool grows = true;            // whether it may be called with all sizes above 1 multiplied by one factor
+  bool k = true;                // false: name is that of an op row, not of a K function
+  bool draws = false;           // random: each call of a function draws anew
+  const char* also = "";        // functions that the call itself makes, and in whose names messages may be
+  bool dtype_is_value = false;  // the specification makes another dtype a ValueError, not a TypeError
 };
 
 /// One way to call a K function, or an op that no K function reaches.
 struct Sample {
-  const char* name;     // as the user types it, and as messages start
-  const char* cases;    // shapes of the inputs, "(2,3) (3) | (4,1) (1,3)"; cases of one signature are replayed by one function
-  const char* expression;   // the call as it is written, with the inputs x, y, z, w
+  const char* name;  // as the user types it, and as messages start
+  const char*
+      cases;  // shapes of the inputs, "(2,3) (3) | (4,1) (1,3)"; cases of one signature are replayed by one function
+  const char* expression;  // the call as it is written, with the inputs x, y, z, w
   Tensors (*call)(const Tensor* in);
   Input in[kMaxInputs] = {};
   Takes takes = Takes::floats;
   Order order = Order::second;
-  double loose = 1;              // what the tolerances of the dtype and level sweeps are multiplied with
-  const char* bad_shapes = "";   // cases that are a ValueError
+  double loose = 1;             // what the tolerances of the dtype and level sweeps are multiplied with
+  const char* bad_shapes = "";  // cases that are a ValueError
   SampleTraits traits = {};
 };
 

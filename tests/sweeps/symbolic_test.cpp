@@ -85,7 +85,8 @@ std::string replay(const Sample& s, const std::vector<Shapes>& cases, DType dtyp
   Tensors xs = placeholders(s, cases[0], dtype, true), cs;
   Tensors probe = call(s, xs);
   for (const Tensor& y : probe)
-    if (y.dtype().is_float()) cs.push_back(K::placeholder(None, y.shape().rank() < 0 ? Scalar(None) : Scalar(y.shape().rank()), y.dtype()));
+    if (y.dtype().is_float())
+      cs.push_back(K::placeholder(None, y.shape().rank() < 0 ? Scalar(None) : Scalar(y.shape().rank()), y.dtype()));
   Results symbolic = differentiate(s, xs, cs);
   Tensors inputs = xs;
   for (const Tensor& c : cs) inputs.push_back(c);
@@ -100,8 +101,10 @@ std::string replay(const Sample& s, const std::vector<Shapes>& cases, DType dtyp
     for (Tensor& e : eager) e = K::eval(e);
     for (std::int64_t i = 0; i < outputs.size() && i < eager.size(); ++i)
       if (!compatible(outputs[i].shape(), eager[i].shape()))
-        return title(s, shapes, dtype) + ": result " + std::to_string(i) + " has static shape " + text(outputs[i].shape()) + ", and is " + text(eager[i].shape());
-    if (std::string d = difference(played, eager); !d.empty()) return title(s, shapes, dtype) + ": played against eager: " + d;
+        return title(s, shapes, dtype) + ": result " + std::to_string(i) + " has static shape " +
+               text(outputs[i].shape()) + ", and is " + text(eager[i].shape());
+    if (std::string d = difference(played, eager); !d.empty())
+      return title(s, shapes, dtype) + ": played against eager: " + d;
   }
   return "";
 }
@@ -137,20 +140,23 @@ std::string in_branch(const Sample& s, const Shapes& shapes, DType dtype) {
   Tensors cotangents = cotangents_for(call(s, in));
   if (cotangents.empty()) return "";
   Tensor yes = K::placeholder({}, None, bool_);
-  Tensor loss = K::switch_(yes, [&] { return loss_of(call(s, xs), cotangents); },
-                           [&] { return K::zeros({}, cotangents[0].dtype()); });
+  Tensor loss = K::switch_(
+      yes, [&] { return loss_of(call(s, xs), cotangents); }, [&] { return K::zeros({}, cotangents[0].dtype()); });
   Tensors symbolic = two_orders(loss, xs), eager = two_orders(loss_of(call(s, vs), cotangents), vs);
   Tensors inputs = xs, feeds = in, outputs(loss), wanted(loss_of(call(s, vs), cotangents));
   inputs.push_back(yes);
   feeds.push_back(K::constant(true, bool_));
   for (std::int64_t i = 0; i < symbolic.size(); ++i) {
     if (!symbolic[i].defined()) continue;
-    outputs.push_back(symbolic[i]);   // a node says zero where its body has no path
-    wanted.push_back(i < eager.size() && eager[i].defined() ? eager[i] : K::zeros_like(in[i % in.size()], in[i % in.size()].dtype()));
+    outputs.push_back(symbolic[i]);  // a node says zero where its body has no path
+    wanted.push_back(i < eager.size() && eager[i].defined()
+                         ? eager[i]
+                         : K::zeros_like(in[i % in.size()], in[i % in.size()].dtype()));
   }
   Tensors played = K::function(inputs, outputs)(feeds);
   for (std::int64_t i = 0; i < played.size(); ++i)
-    if (auto c = testing::compare(played[i], K::eval(wanted[i])); !c) return "result " + std::to_string(i) + ": " + c.message;
+    if (auto c = testing::compare(played[i], K::eval(wanted[i])); !c)
+      return "result " + std::to_string(i) + ": " + c.message;
   return "";
 }
 
@@ -169,7 +175,8 @@ std::vector<DType> two_widths(const Sample& s) {
 
 }  // namespace
 
-TEST_CASE("every sample on placeholders, played at all its sizes, has the bits of eager calls, gradients too", "[sweep]") {
+TEST_CASE("every sample on placeholders, played at all its sizes, has the bits of eager calls, gradients too",
+          "[sweep]") {
   for (const Sample& s : op_samples())
     for (const auto& cases : s.traits.draws ? one_by_one(s) : cases_by_ranks(s))
       for (DType dtype : two_widths(s)) {
@@ -179,16 +186,17 @@ TEST_CASE("every sample on placeholders, played at all its sizes, has the bits o
         } catch (const std::exception& e) {
           FAIL_CHECK(title(s, cases[0], dtype) << ": threw " << e.what());
         }
-        if (std::string kept = ledger.change(); !kept.empty()) FAIL_CHECK(title(s, cases[0], dtype) << ": leaves " << kept);
+        if (std::string kept = ledger.change(); !kept.empty())
+          FAIL_CHECK(title(s, cases[0], dtype) << ": leaves " << kept);
       }
 }
 
 TEST_CASE("every sample in a branch has the first and second gradients of the eager call", "[sweep]") {
   for (const Sample& s : op_samples()) {
     if (s.order == Order::none || s.traits.draws) continue;
-    for (const Shapes& shapes : cases_of(s))
-      try {
-        if (std::string wrong = in_branch(s, shapes, float64); !wrong.empty()) FAIL_CHECK(title(s, shapes, float64) << ": " << wrong);
+    for (const Shapes& shapes : cases_of(s)) try {
+        if (std::string wrong = in_branch(s, shapes, float64); !wrong.empty())
+          FAIL_CHECK(title(s, shapes, float64) << ": " << wrong);
       } catch (const std::exception& e) {
         FAIL_CHECK(title(s, shapes, float64) << ": threw " << e.what());
       }
@@ -201,7 +209,8 @@ TEST_CASE("every sample on variables inside K::symbolic has the bits of the eage
       DType dtype = two_widths(s)[0];
       Ledger ledger;
       try {
-        if (std::string wrong = in_scope(s, shapes, dtype); !wrong.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << wrong);
+        if (std::string wrong = in_scope(s, shapes, dtype); !wrong.empty())
+          FAIL_CHECK(title(s, shapes, dtype) << ": " << wrong);
       } catch (const std::exception& e) {
         FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
       }
@@ -209,7 +218,9 @@ TEST_CASE("every sample on variables inside K::symbolic has the bits of the eage
     }
 }
 
-TEST_CASE("every sample on placeholders of unknown rank is played with the bits of eager calls, or says that it needs the rank", "[sweep]") {
+TEST_CASE(
+    "every sample on placeholders of unknown rank is played with the bits of eager calls, or says that it needs the rank",
+    "[sweep]") {
   std::set<std::string> asked;
   for (const Sample& s : op_samples())
     for (const Shapes& shapes : cases_of(s)) {
@@ -220,18 +231,21 @@ TEST_CASE("every sample on placeholders of unknown rank is played with the bits 
           ys = call(s, xs);
         } catch (const Error& e) {
           asked.insert(s.name);
-          if (std::string(e.what()).find("rank") == std::string::npos && std::string(e.what()).find("(...)") == std::string::npos)
+          if (std::string(e.what()).find("rank") == std::string::npos &&
+              std::string(e.what()).find("(...)") == std::string::npos)
             FAIL_CHECK(title(s, shapes, dtype) << ": refuses an unknown rank without saying so: " << e.what());
           continue;
         }
         Tensors in = make_inputs(s, shapes, dtype), eager = call(s, in);
         for (Tensor& e : eager) e = K::eval(e);
-        if (std::string d = difference(K::function(xs, ys)(in), eager); !d.empty()) FAIL_CHECK(title(s, shapes, dtype) << ": " << d);
+        if (std::string d = difference(K::function(xs, ys)(in), eager); !d.empty())
+          FAIL_CHECK(title(s, shapes, dtype) << ": " << d);
       } catch (const std::exception& e) {
         FAIL_CHECK(title(s, shapes, dtype) << ": threw " << e.what());
       }
     }
   // An axis that is not the last, rows that a condition chooses, elements of a loop, a scalar: what they are depends on the rank.
-  CHECK(asked == std::set<std::string>{"batch_normalization", "bias_add", "foldl", "foldr", "in_test_phase", "in_train_phase", "map_fn", "repeat", "resize_images", "resize_volumes", "rnn",
+  CHECK(asked == std::set<std::string>{"batch_normalization", "bias_add", "foldl", "foldr", "in_test_phase",
+                                       "in_train_phase", "map_fn", "repeat", "resize_images", "resize_volumes", "rnn",
                                        "sparse_categorical_crossentropy", "switch_"});
 }

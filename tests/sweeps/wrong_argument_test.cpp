@@ -58,11 +58,30 @@ std::multimap<std::string, Names> parameters() {
 }
 
 /// Arguments that messages leave unnamed so far, or call by another word than the header. Each that is mended leaves this list.
-const std::set<std::string> kUnnamed{
-    "clip min_value", "clip max_value", "sparse_categorical_crossentropy target", "depthwise_conv2d depthwise_kernel", "separable_conv2d x",
-    "separable_conv2d depthwise_kernel", "separable_conv2d pointwise_kernel", "separable_conv1d x", "separable_conv1d depthwise_kernel",
-    "separable_conv1d pointwise_kernel", "switch_ then_expression", "switch_ else_expression", "foldl elems", "foldl initializer", "foldr elems",
-    "foldr initializer", "cast x", "zeros_like x", "ones_like x", "repeat x", "slice start", "slice size", "dot x", "dot y"};
+const std::set<std::string> kUnnamed{"clip min_value",
+                                     "clip max_value",
+                                     "sparse_categorical_crossentropy target",
+                                     "depthwise_conv2d depthwise_kernel",
+                                     "separable_conv2d x",
+                                     "separable_conv2d depthwise_kernel",
+                                     "separable_conv2d pointwise_kernel",
+                                     "separable_conv1d x",
+                                     "separable_conv1d depthwise_kernel",
+                                     "separable_conv1d pointwise_kernel",
+                                     "switch_ then_expression",
+                                     "switch_ else_expression",
+                                     "foldl elems",
+                                     "foldl initializer",
+                                     "foldr elems",
+                                     "foldr initializer",
+                                     "cast x",
+                                     "zeros_like x",
+                                     "ones_like x",
+                                     "repeat x",
+                                     "slice start",
+                                     "slice size",
+                                     "dot x",
+                                     "dot y"};
 
 /// Whether a message says which argument it is about: by name as a word that something is said of, or "argument 2", counted from 1.
 bool names_it(const std::string& message, const std::string& name, std::size_t position) {
@@ -99,7 +118,7 @@ TEST_CASE("an argument that is an empty Tensor is named where there are several"
       const std::string message = error_of([&] { call(s, in); });
       INFO(message << "\n  of " << expression << ", where " << names[p] << " is an empty Tensor");
       CHECK(message != "no error");
-      if (message.rfind(std::string(s.name) + ":", 0) != 0) continue;   // a call among the arguments has refused it
+      if (message.rfind(std::string(s.name) + ":", 0) != 0) continue;  // a call among the arguments has refused it
       const std::string which = std::string(s.name) + " " + names[p];
       if (names_it(message, names[p], p)) {
         ++named;

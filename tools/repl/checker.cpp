@@ -24,9 +24,9 @@
 namespace repl {
 namespace {
 
-constexpr int kMostSeconds = 120;   // of computing, for one input
-constexpr int kLookMs = 100;        // how often Ctrl-C is looked for; it mostly ends the wait by itself
-constexpr int kChannel = 3;         // in the copy
+constexpr int kMostSeconds = 120;  // of computing, for one input
+constexpr int kLookMs = 100;       // how often Ctrl-C is looked for; it mostly ends the wait by itself
+constexpr int kChannel = 3;        // in the copy
 
 bool write_all(int fd, const void* data, std::size_t size) {
   for (auto* at = static_cast<const char*>(data); size > 0;) {
@@ -82,13 +82,14 @@ void give_back_tensors() {
 /// It dies of what it meets, silently and without a core file, before others where memory is short, and with the session.
 void become_copy(int channel, bool keep_all) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF, SIGTERM, SIGPIPE, SIGCHLD}) std::signal(signal, SIG_DFL);
-  for (int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);   // the session decides
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGPROF, SIGTERM, SIGPIPE, SIGCHLD})
+    std::signal(signal, SIG_DFL);
+  for (int signal : {SIGINT, SIGQUIT}) std::signal(signal, SIG_IGN);  // the session decides
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (const int score = open("/proc/self/oom_score_adj", O_WRONLY); score >= 0) {
-    if (write(score, "1000", 4) < 0) {   // then it is as expendable as any
+    if (write(score, "1000", 4) < 0) {  // then it is as expendable as any
     }
     close(score);
   }
@@ -161,7 +162,7 @@ Checker::Verdict Checker::check(const std::string& request) {
 }
 
 Checker::Verdict Checker::ask(const std::string& request) {
-  if (copy_ >= 0 && !write_record(channel_, kRequest, request)) stop();   // somebody has killed it
+  if (copy_ >= 0 && !write_record(channel_, kRequest, request)) stop();  // somebody has killed it
   if (copy_ < 0 && !(start() && write_record(channel_, kRequest, request))) {
     stop();
     return {Verdict::kNoCopy, ""};

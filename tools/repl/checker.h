@@ -32,8 +32,8 @@ class Checker {
   struct Verdict {
     enum End { kPassed, kRefused, kCrashed, kEndless, kInterrupted, kNoCopy };
     End end;
-    std::string text;   // what the body returned, or its last report
-    int signal = 0;     // what ended a copy that crashed
+    std::string text;  // what the body returned, or its last report
+    int signal = 0;    // what ended a copy that crashed
   };
   /// Ctrl-C ends it. Where the system gives no copy, nothing was checked.
   Verdict check(const std::string& request);
@@ -48,9 +48,9 @@ class Checker {
   Body body_;
   pid_t copy_ = -1;
   int channel_ = -1;
-  int status_ = 0;            // of the last copy that ended
-  bool fresh_ = false;        // it has compiled nothing yet
-  bool keeps_all_ = false;    // copies keep all memory
+  int status_ = 0;          // of the last copy that ended
+  bool fresh_ = false;      // it has compiled nothing yet
+  bool keeps_all_ = false;  // copies keep all memory
 };
 
 }  // namespace repl

@@ -33,7 +33,8 @@ std::string declared_name(const std::string& text) {
       auto open = text.find('(', i + 9);
       return trimmed(text.substr(i, open - i));
     }
-    if (text[i] == '(' || text[i] == '{' || text[i] == ';' || text[i] == '=' || (text[i] == ':' && text[i + 1] != ':' && (i == 0 || text[i - 1] != ':'))) {
+    if (text[i] == '(' || text[i] == '{' || text[i] == ';' || text[i] == '=' ||
+        (text[i] == ':' && text[i + 1] != ':' && (i == 0 || text[i - 1] != ':'))) {
       end = i;
       break;
     }
@@ -51,9 +52,10 @@ void replace(std::string* text, const std::string& from, const std::string& to) 
 struct Reader {
   std::vector<Entry>* out;
   std::string header;
-  std::vector<std::pair<std::string, bool>> scopes;   // what each open brace belongs to; "" where it is no scope of names
+  std::vector<std::pair<std::string, bool>>
+      scopes;  // what each open brace belongs to; "" where it is no scope of names
   std::string comment, pending;
-  bool hidden = false;   // behind private:
+  bool hidden = false;  // behind private:
 
   std::string scope() const {
     std::string s;
@@ -70,15 +72,17 @@ struct Reader {
     replace(&text, "KASSETTE_API ", "");
     if (text.empty() || text == "}") return;
     bool space = text.rfind("namespace", 0) == 0;
-    bool type = text.rfind("class ", 0) == 0 || text.rfind("struct ", 0) == 0 || text.find(" class ") != std::string::npos ||
-                text.find("> struct ") != std::string::npos || text.rfind("enum", 0) == 0;
+    bool type = text.rfind("class ", 0) == 0 || text.rfind("struct ", 0) == 0 ||
+                text.find(" class ") != std::string::npos || text.find("> struct ") != std::string::npos ||
+                text.rfind("enum", 0) == 0;
     std::string name = declared_name(text + end);
     bool fresh = !comment.empty();
     if (!hidden && !inside_body() && !space && !name.empty()) {
       // An overload without a comment shares that of the one before it.
-      if (!fresh && !out->empty() && out->back().name == name && out->back().scope == scope() && out->back().header == header) {
+      if (!fresh && !out->empty() && out->back().name == name && out->back().scope == scope() &&
+          out->back().header == header) {
         out->back().declaration += "\n" + text;
-      } else if (fresh) {   // constructors and the like have nothing to say
+      } else if (fresh) {  // constructors and the like have nothing to say
         out->push_back({name, scope(), text, comment, header});
       }
     }
@@ -139,7 +143,8 @@ std::vector<Entry> read_headers(const std::string& include_dir) {
   std::vector<Entry> out;
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  for (auto& entry : std::filesystem::recursive_directory_iterator(include_dir + "/kassette", std::filesystem::directory_options::follow_directory_symlink, error))
+  for (auto& entry : std::filesystem::recursive_directory_iterator(
+           include_dir + "/kassette", std::filesystem::directory_options::follow_directory_symlink, error))
     if (entry.path().extension() == ".h") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const auto& path : files) read_header(path, path.lexically_relative(include_dir).string(), &out);
@@ -148,21 +153,25 @@ std::vector<Entry> read_headers(const std::string& include_dir) {
 
 std::string documentation(const std::vector<Entry>& entries, std::string name) {
   name = trimmed(name);
-  while (!name.empty() && (name.back() == ')' || name.back() == '(' || name.back() == ';' || name.back() == '?')) name.pop_back();
+  while (!name.empty() && (name.back() == ')' || name.back() == '(' || name.back() == ';' || name.back() == '?'))
+    name.pop_back();
   for (const char* prefix : {"::", "kassette::", "backend::", "K::"})
     if (name.rfind(prefix, 0) == 0) name = name.substr(std::string(prefix).size());
   auto full = [](const Entry& e) { return e.scope + "::" + e.name; };
   std::string out;
-  for (bool backend : {true, false}) {   // K's functions first
+  for (bool backend : {true, false}) {  // K's functions first
     for (const Entry& e : entries) {
       if ((e.scope == "kassette::backend") != backend) continue;
       std::string whole = full(e);
-      if (whole != name && (whole.size() <= name.size() + 2 || whole.compare(whole.size() - name.size() - 2, std::string::npos, "::" + name) != 0)) continue;
+      if (whole != name && (whole.size() <= name.size() + 2 ||
+                            whole.compare(whole.size() - name.size() - 2, std::string::npos, "::" + name) != 0))
+        continue;
       if (!out.empty()) out += '\n';
       out += e.declaration + '\n';
       if (!e.comment.empty()) {
         out += "    " + e.comment + '\n';
-        for (auto at = out.find('\n', out.size() - e.comment.size() - 1); at != std::string::npos && at + 1 < out.size(); at = out.find('\n', at + 5))
+        for (auto at = out.find('\n', out.size() - e.comment.size() - 1);
+             at != std::string::npos && at + 1 < out.size(); at = out.find('\n', at + 5))
           out.insert(at + 1, "    ");
       }
       out += "    <" + e.header + ">\n";
@@ -186,7 +195,7 @@ std::string wrapped(const std::string& text, std::size_t width) {
     std::size_t column = gap == std::string::npos ? indent + 4 : line.find_first_not_of(' ', gap);
     if (column == std::string::npos || column > width / 2) column = std::min(indent + 4, width / 2);
     for (bool first = true; line.size() > width; first = false) {
-      std::size_t at = line.rfind(' ', width);   // a word that is too long stays whole
+      std::size_t at = line.rfind(' ', width);  // a word that is too long stays whole
       if (at == std::string::npos || at < (first ? indent + 1 : column + 1)) at = line.find(' ', width);
       if (at == std::string::npos) break;
       const std::size_t next = line.find_first_not_of(' ', at);

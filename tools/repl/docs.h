@@ -6,11 +6,11 @@
 namespace repl {
 
 struct Entry {
-  std::string name;          // "softmax", "Tensor::item"
-  std::string scope;         // "kassette::backend", "kassette"
-  std::string declaration;   // as in the header, without KASSETTE_API
-  std::string comment;       // the lines behind ///, as they are
-  std::string header;        // "kassette/backend/softmax.h"
+  std::string name;         // "softmax", "Tensor::item"
+  std::string scope;        // "kassette::backend", "kassette"
+  std::string declaration;  // as in the header, without KASSETTE_API
+  std::string comment;      // the lines behind ///, as they are
+  std::string header;       // "kassette/backend/softmax.h"
 };
 
 /// Reads every header below include_dir/kassette. A comment belongs to the declaration right after it.

@@ -24,7 +24,7 @@ struct Editor::Impl {
 
 namespace {
 
-Editor::Complete* completer;   // libedit hands its own handle to what it calls
+Editor::Complete* completer;  // libedit hands its own handle to what it calls
 bool* cancelled;
 std::string* prompt_text;
 
@@ -52,7 +52,8 @@ void show_columns(const std::vector<std::pair<std::string, std::string>>& found)
   std::size_t columns = std::max<std::size_t>(1, width / widest), rows = (found.size() + columns - 1) / columns;
   std::fputc('\n', stdout);
   for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t i = r; i < found.size(); i += rows) std::printf("%-*s", i + rows < found.size() ? static_cast<int>(widest) : 0, found[i].second.c_str());
+    for (std::size_t i = r; i < found.size(); i += rows)
+      std::printf("%-*s", i + rows < found.size() ? static_cast<int>(widest) : 0, found[i].second.c_str());
     std::fputc('\n', stdout);
   }
   std::fflush(stdout);
@@ -132,7 +133,8 @@ void Editor::remember(const std::string& input) {
   std::string one = input;
   while (!one.empty() && one.back() == '\n') one.pop_back();
   // A comment would swallow the lines behind it.
-  if (one.find("//") == std::string::npos && one.find('#') == std::string::npos) std::replace(one.begin(), one.end(), '\n', ' ');
+  if (one.find("//") == std::string::npos && one.find('#') == std::string::npos)
+    std::replace(one.begin(), one.end(), '\n', ' ');
   if (one.empty()) return;
   history(impl_->history, &impl_->event, H_ENTER, one.c_str());
   if (impl_->file.empty()) return;

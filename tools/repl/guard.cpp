@@ -26,7 +26,7 @@ namespace {
 
 sigjmp_buf prompt;
 volatile std::sig_atomic_t in_user_code = 0, interrupts = 0;
-volatile long first_ms = 0, first_own_ms = 0;   // when the first of them came, also by what this thread has computed
+volatile long first_ms = 0, first_own_ms = 0;  // when the first of them came, also by what this thread has computed
 pthread_t main_thread;
 
 long now_ms(clockid_t clock) {
@@ -86,7 +86,8 @@ void on_interrupt(int signal, siginfo_t*, void* context) {
   }
   if (in_user_code && interrupts) {
     const long waited = now_ms(CLOCK_MONOTONIC) - first_ms;
-    const bool jump = (waited >= kOwnCodeMs && in_own_code(context)) || (signal == SIGINT && interrupts > 1 && waited >= kAgainMs) || out_of_patience(waited);
+    const bool jump = (waited >= kOwnCodeMs && in_own_code(context)) ||
+                      (signal == SIGINT && interrupts > 1 && waited >= kAgainMs) || out_of_patience(waited);
     if (jump && kassette::repl::may_jump()) {
       set_alarm(false);
       in_user_code = 0;
@@ -154,7 +155,7 @@ bool take_interrupt() {
 }
 
 Guarded guarded(const std::function<bool()>& body) {
-  if (take_interrupt()) return {false, name_of(SIGINT), false};   // while the line was compiled
+  if (take_interrupt()) return {false, name_of(SIGINT), false};  // while the line was compiled
   kassette::repl::remember_scopes();
   forget_stack();
   if (int signal = sigsetjmp(prompt, 1)) {
@@ -170,14 +171,15 @@ Guarded guarded(const std::function<bool()>& body) {
   } catch (const kassette::Interrupted&) {
     result = {false, name_of(SIGINT), false};
   } catch (const std::exception& e) {
-    in_user_code = 0;   // no jump out of what looks places up
+    in_user_code = 0;  // no jump out of what looks places up
     result = {false, type_name(typeid(e)) + ": " + e.what(), false, remembered_place(dynamic_cast<const void*>(&e))};
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
     in_user_code = 0;
     const std::type_info* type = abi::__cxa_current_exception_type();
-    result = {false, "an exception of type " + (type ? type_name(*type) : std::string("unknown")), false, remembered_place(nullptr)};
+    result = {false, "an exception of type " + (type ? type_name(*type) : std::string("unknown")), false,
+              remembered_place(nullptr)};
   }
   in_user_code = 0;
   set_alarm(false);

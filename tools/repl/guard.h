@@ -15,9 +15,9 @@ bool take_interrupt();
 
 struct Guarded {
   bool ok;
-  std::string error;   // one line, where not ok and the body has not said it itself
-  bool crashed;        // a signal other than Ctrl-C
-  Place place = {};    // of the error
+  std::string error;  // one line, where not ok and the body has not said it itself
+  bool crashed;       // a signal other than Ctrl-C
+  Place place = {};   // of the error
 };
 /// Signals come back only between enter_user_code() and leave_user_code(): a jump out of the compiler would break it.
 Guarded guarded(const std::function<bool()>& body);

@@ -13,7 +13,9 @@ namespace {
 bool has_comma_index(const Input& in) {
   for (std::size_t i = 1; i < in.tokens.size(); ++i) {
     const Token& before = in.tokens[i - 1];
-    if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" || (before.word && before.text != "auto" && before.text != "return"))) continue;
+    if (in.tokens[i].text != "[" || !(before.text == ")" || before.text == "]" ||
+                                      (before.word && before.text != "auto" && before.text != "return")))
+      continue;
     for (std::size_t j = i + 1; j < in.tokens.size() && in.tokens[j].depth > in.tokens[i].depth; ++j)
       if (in.tokens[j].text == "," && in.tokens[j].depth == in.tokens[i].depth + 1) return true;
   }
@@ -32,7 +34,8 @@ bool has_comma_tuple(const Input& in) {
 
 }  // namespace
 
-std::string hint_for(const std::string& error, const std::string& code, const std::function<bool(const std::string&)>& in_k) {
+std::string hint_for(const std::string& error, const std::string& code,
+                     const std::function<bool(const std::string&)>& in_k) {
   auto quoted = [&](const char* before) -> std::string {
     auto at = error.find(before);
     if (at == std::string::npos) return "";
@@ -41,53 +44,96 @@ std::string hint_for(const std::string& error, const std::string& code, const st
   };
   auto line = [](const std::string& text) { return "hint: " + text + "\n"; };
   auto has = [&](const char* part) { return error.find(part) != std::string::npos; };
-  if (has("unknown type name 'import'") || has("unknown type name 'from'")) return line("the headers are here already; K:: holds the functions, and .help says more");
+  if (has("unknown type name 'import'") || has("unknown type name 'from'"))
+    return line("the headers are here already; K:: holds the functions, and .help says more");
   if (has("'Tensor' is not contextually convertible to 'bool'")) return line("ask for the value: (...).item<bool>()");
-  if (has("invalid operands to binary expression") && has("Tensor")) return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
-  if (has("invalid argument type") && has("Tensor") && has("to unary expression")) return line("of a bool tensor ~x is the opposite");
+  if (has("invalid operands to binary expression") && has("Tensor"))
+    return line("tensors have + - * / % < <= > >= & | ~; the others are functions: K::equal, K::pow, K::dot");
+  if (has("invalid argument type") && has("Tensor") && has("to unary expression"))
+    return line("of a bool tensor ~x is the opposite");
   if (has("indirection requires pointer operand")) return line("there is no **; write K::pow(x, 2) or K::square(x)");
-  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'") && in_k(name)) return line("K::" + name + "(x)");
+  if (std::string name = quoted("no member named '"); !name.empty() && has("in 'kassette::Tensor'") && in_k(name))
+    return line("K::" + name + "(x)");
   if (has("unexpected namespace name")) return line("K is a namespace: K::name");
-  if (has("no viable overloaded '") && has("='")) return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
-  if (has("reference to overloaded function could not be resolved") || has("reference to non-static member function must be called"))
+  if (has("no viable overloaded '") && has("='"))
+    return line("write x = x + y; a variable changes by K::update, K::update_add, K::update_sub");
+  if (has("reference to overloaded function could not be resolved") ||
+      has("reference to non-static member function must be called"))
     return line("a function is called with (...); ?name shows what it does");
-  if (has("implicit instantiation of undefined template 'std::basic_")) return line("#include <string>, <iostream> or <sstream>");
+  if (has("implicit instantiation of undefined template 'std::basic_"))
+    return line("#include <string>, <iostream> or <sstream>");
   if (has("incomplete type 'void'")) return line("this call gives no value: write it without a variable");
-  if (std::string name = quoted("use of undeclared identifier '"); !name.empty() && (name == "print" || !has("did you mean"))) {
+  if (std::string name = quoted("use of undeclared identifier '");
+      !name.empty() && (name == "print" || !has("did you mean"))) {
     if (name == "len") return line("x.size(), or x.shape()[0]");
-    if (name == "np" || name == "tf" || name == "torch" || name == "keras") return line("K:: holds the functions: K::zeros({2, 3})");
+    if (name == "np" || name == "tf" || name == "torch" || name == "keras")
+      return line("K:: holds the functions: K::zeros({2, 3})");
     if (name == "print") return line("a line without `;` shows its value");
     if (name == "True" || name == "False") return line("C++ writes true and false");
-    static const std::set<std::string> kArguments = {"axis", "keepdims", "dtype", "shape", "name", "alpha", "padding", "strides", "training", "seed"};
-    if (kArguments.count(name)) return line("C++ has no arguments by name: they stand in their order, which ?function shows");
+    static const std::set<std::string> kArguments = {"axis",  "keepdims", "dtype",   "shape",    "name",
+                                                     "alpha", "padding",  "strides", "training", "seed"};
+    if (kArguments.count(name))
+      return line("C++ has no arguments by name: they stand in their order, which ?function shows");
     if (in_k(name)) return line("K::" + name);
     // Only what could be a variable: not what is called, or names a scope or a template.
     for (const Input in = read_input(code); const Token& t : in.tokens)
-      if (t.text == name && &t != &in.tokens.back() && (*(&t + 1)).begin == t.end && ((&t + 1)->text == "(" || (&t + 1)->text == "::" || (&t + 1)->text == "<")) return "";
+      if (t.text == name && &t != &in.tokens.back() && (*(&t + 1)).begin == t.end &&
+          ((&t + 1)->text == "(" || (&t + 1)->text == "::" || (&t + 1)->text == "<"))
+        return "";
     return line("a new variable is declared: auto " + name + " = ...;");
   }
   if (std::string name = quoted("variable '"); has("cannot be implicitly captured") || has("cannot be captured")) {
     if (name.empty()) name = quoted("'");
-    return line("variables of the prompt are global: write [] and use " + (name.empty() ? "it" : name) + ", or [" + name + " = " + name + "] for its value now");
+    return line("variables of the prompt are global: write [] and use " + (name.empty() ? "it" : name) + ", or [" +
+                name + " = " + name + "] for its value now");
   }
   std::string name = quoted("no member named '");
   if (name.empty()) name = quoted("no template named '");
   if (name.empty()) return "";
   if (has("in namespace 'std'")) {
-    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
-        {"cout", "iostream"}, {"cin", "iostream"}, {"endl", "iostream"}, {"map", "map"}, {"set", "set"}, {"sort", "algorithm"}, {"accumulate", "numeric"},
-        {"iota", "numeric"}, {"function", "functional"}, {"unordered_map", "unordered_map"}, {"ifstream", "fstream"}, {"ofstream", "fstream"},
-        {"vector", "vector"}, {"string", "string"}, {"mt19937", "random"}, {"thread", "thread"}, {"optional", "optional"}, {"cerr", "iostream"},
-        {"to_string", "string"}, {"shared_ptr", "memory"}, {"make_shared", "memory"}, {"unique_ptr", "memory"}, {"make_unique", "memory"}, {"stringstream", "sstream"},
-        {"ostringstream", "sstream"}, {"chrono", "chrono"}, {"tuple", "tuple"}, {"list", "list"}, {"deque", "deque"}};
+    static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"cout", "iostream"},
+                                                                              {"cin", "iostream"},
+                                                                              {"endl", "iostream"},
+                                                                              {"map", "map"},
+                                                                              {"set", "set"},
+                                                                              {"sort", "algorithm"},
+                                                                              {"accumulate", "numeric"},
+                                                                              {"iota", "numeric"},
+                                                                              {"function", "functional"},
+                                                                              {"unordered_map", "unordered_map"},
+                                                                              {"ifstream", "fstream"},
+                                                                              {"ofstream", "fstream"},
+                                                                              {"vector", "vector"},
+                                                                              {"string", "string"},
+                                                                              {"mt19937", "random"},
+                                                                              {"thread", "thread"},
+                                                                              {"optional", "optional"},
+                                                                              {"cerr", "iostream"},
+                                                                              {"to_string", "string"},
+                                                                              {"shared_ptr", "memory"},
+                                                                              {"make_shared", "memory"},
+                                                                              {"unique_ptr", "memory"},
+                                                                              {"make_unique", "memory"},
+                                                                              {"stringstream", "sstream"},
+                                                                              {"ostringstream", "sstream"},
+                                                                              {"chrono", "chrono"},
+                                                                              {"tuple", "tuple"},
+                                                                              {"list", "list"},
+                                                                              {"deque", "deque"}};
     for (const auto& [known, header] : kHeaders)
       if (known == name) return line("#include <" + header + ">");
   }
   if (has("in namespace 'kassette") && !has("did you mean")) {
-    static const std::vector<std::pair<std::string, std::string>> kHeaders = {
-        {"load_", "io"}, {"save_", "io"}, {"from_dlpack", "dlpack"}, {"to_dlpack", "dlpack"}, {"from_xtensor", "xtensor"}, {"to_xarray", "xtensor"}, {"xview", "xtensor"}};
+    static const std::vector<std::pair<std::string, std::string>> kHeaders = {{"load_", "io"},
+                                                                              {"save_", "io"},
+                                                                              {"from_dlpack", "dlpack"},
+                                                                              {"to_dlpack", "dlpack"},
+                                                                              {"from_xtensor", "xtensor"},
+                                                                              {"to_xarray", "xtensor"},
+                                                                              {"xview", "xtensor"}};
     for (const auto& [begin, header] : kHeaders)
-      if (name.compare(0, begin.size(), begin) == 0) return line("#include <kassette/" + header + ".h>; then kassette::" + name);
+      if (name.compare(0, begin.size(), begin) == 0)
+        return line("#include <kassette/" + header + ".h>; then kassette::" + name);
   }
   return "";
 }

@@ -12,31 +12,43 @@ namespace {
 
 bool in(const std::string& word, const std::set<std::string>& set) { return set.count(word) != 0; }
 
-const std::set<std::string> kStatements = {"for",    "if",     "while",  "do",      "switch",    "return", "using",  "namespace", "struct",
-                                           "class",  "union",  "enum",   "template", "typedef",  "extern", "static", "constexpr", "inline",
-                                           "try",    "goto",   "break",  "continue", "else",     "auto",   "const",  "static_assert", "{"};
+const std::set<std::string> kStatements = {
+    "for",   "if",    "while", "do",       "switch",  "return", "using",  "namespace",     "struct",
+    "class", "union", "enum",  "template", "typedef", "extern", "static", "constexpr",     "inline",
+    "try",   "goto",  "break", "continue", "else",    "auto",   "const",  "static_assert", "{"};
 // What may stand before a name that is declared, beside identifiers.
-const std::set<std::string> kTypeWords = {"auto",  "bool",   "char",     "double", "float",  "int",    "long",  "short", "signed",
-                                          "unsigned", "void", "struct",  "class",  "union",  "enum",   "using", "const", "constexpr"};
-const std::set<std::string> kNotNames = {"operator", "return", "sizeof", "new", "delete", "throw", "static_assert", "this", "true", "false", "nullptr",
-                                         "if", "for", "while", "switch", "do", "else"};
+const std::set<std::string> kTypeWords = {"auto",  "bool",  "char",   "double",   "float", "int",
+                                          "long",  "short", "signed", "unsigned", "void",  "struct",
+                                          "class", "union", "enum",   "using",    "const", "constexpr"};
+const std::set<std::string> kNotNames = {"operator",      "return", "sizeof", "new",   "delete",  "throw",
+                                         "static_assert", "this",   "true",   "false", "nullptr", "if",
+                                         "for",           "while",  "switch", "do",    "else"};
 const std::set<std::string> kAssignments = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="};
-const std::set<std::string> kGoesOn = {"+", "-", "*", "/", "%", "=", ",", ".", "->", "::", "<<", "&&", "||", "==", "!=", "<=", ">=", "<",
-                                       "+=", "-=", "*=", "/=", "?", ":", "&", "|", "!", "template"};
+const std::set<std::string> kGoesOn = {
+    "+",  "-",  "*",  "/", "%",  "=",  ",",  ".",  "->", "::", "<<", "&&", "||", "==",
+    "!=", "<=", ">=", "<", "+=", "-=", "*=", "/=", "?",  ":",  "&",  "|",  "!",  "template"};
 
 std::vector<Token> lex(const std::string& text, std::string* unfinished) {
   clang::LangOptions options;
-  options.CPlusPlus = options.CPlusPlus11 = options.CPlusPlus14 = options.CPlusPlus17 = options.LineComment = options.Digraphs = true;
+  options.CPlusPlus = options.CPlusPlus11 = options.CPlusPlus14 = options.CPlusPlus17 = options.LineComment =
+      options.Digraphs = true;
   options.RawStringLiterals = true;
-  clang::Lexer lexer(clang::SourceLocation::getFromRawEncoding(1), options, text.data(), text.data(), text.data() + text.size());
+  clang::Lexer lexer(clang::SourceLocation::getFromRawEncoding(1), options, text.data(), text.data(),
+                     text.data() + text.size());
   std::vector<Token> out;
   int depth = 0;
   for (clang::Token t;;) {
     bool last = lexer.LexFromRawLexer(t);
     if (t.is(clang::tok::eof)) break;
     std::size_t end = static_cast<std::size_t>(lexer.getBufferLocation() - text.data());
-    Token token{text.substr(end - t.getLength(), t.getLength()), end - t.getLength(), end, depth, t.is(clang::tok::raw_identifier), false};
-    if (t.is(clang::tok::unknown) && (token.text[0] == '"' || token.text[0] == '\'' || token.text.rfind("R\"", 0) == 0)) *unfinished = token.text;
+    Token token{text.substr(end - t.getLength(), t.getLength()),
+                end - t.getLength(),
+                end,
+                depth,
+                t.is(clang::tok::raw_identifier),
+                false};
+    if (t.is(clang::tok::unknown) && (token.text[0] == '"' || token.text[0] == '\'' || token.text.rfind("R\"", 0) == 0))
+      *unfinished = token.text;
     if (token.text == "(" || token.text == "[" || token.text == "{") {
       token.bracket = true;
       ++depth;
@@ -53,14 +65,21 @@ std::vector<Token> lex(const std::string& text, std::string* unfinished) {
 /// `if (...)` and the like without a body.
 bool lacks_body(const std::vector<Token>& tokens) {
   const Token& first = tokens[0];
-  if (first.text == "else" && tokens.size() > 1 && tokens[1].text == "if") return lacks_body({tokens.begin() + 1, tokens.end()});
+  if (first.text == "else" && tokens.size() > 1 && tokens[1].text == "if")
+    return lacks_body({tokens.begin() + 1, tokens.end()});
   if (first.text == "else") return tokens.size() == 1;
   if (first.text == "try" || first.text == "do")
-    return std::none_of(tokens.begin(), tokens.end(), [&](const Token& t) { return t.depth == 0 && t.text == (first.text == "try" ? "catch" : "while"); });
+    return std::none_of(tokens.begin(), tokens.end(), [&](const Token& t) {
+      return t.depth == 0 && t.text == (first.text == "try" ? "catch" : "while");
+    });
   if (in(first.text, {"struct", "class", "union", "enum", "namespace"}))
-    return std::none_of(tokens.begin(), tokens.end(), [](const Token& t) { return in(t.text, {"{", ";", "="}); }) &&
+    return std::none_of(tokens.begin(), tokens.end(),
+                        [](const Token& t) {
+                          return in(t.text, {"{", ";", "="});
+                        }) &&
            (tokens.size() <= 2 || first.text == "namespace");
-  if (first.text == "template") return std::none_of(tokens.begin(), tokens.end(), [](const Token& t) { return t.text == "{" || t.text == ";"; });
+  if (first.text == "template")
+    return std::none_of(tokens.begin(), tokens.end(), [](const Token& t) { return t.text == "{" || t.text == ";"; });
   if (!in(first.text, {"if", "for", "while", "switch"})) return false;
   for (std::size_t i = 1; i < tokens.size(); ++i)
     if (tokens[i].text == ")" && tokens[i].depth == 0) return i + 1 == tokens.size();
@@ -73,13 +92,14 @@ bool declares_before(const Token& t) {
 
 std::vector<Input::Name> declared(const std::string& text, const std::vector<Token>& tokens) {
   std::vector<Input::Name> out;
-  bool value = false;   // behind a `=`
+  bool value = false;  // behind a `=`
   for (std::size_t i = 1; i < tokens.size(); ++i) {
     const Token& t = tokens[i];
-    if (t.depth == 1 && t.word && i + 1 < tokens.size() && tokens[0].text != "struct") {   // auto [a, b] = ...
+    if (t.depth == 1 && t.word && i + 1 < tokens.size() && tokens[0].text != "struct") {  // auto [a, b] = ...
       std::size_t open = i;
       while (open > 0 && tokens[open].depth >= 1) --open;
-      if (tokens[open].text == "[" && open > 0 && (tokens[open - 1].text == "auto" || tokens[open - 1].text == "&" || tokens[open - 1].text == "&&") &&
+      if (tokens[open].text == "[" && open > 0 &&
+          (tokens[open - 1].text == "auto" || tokens[open - 1].text == "&" || tokens[open - 1].text == "&&") &&
           tokens[0].text.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos && !value)
         out.push_back({t.text, "auto"});
       continue;
@@ -91,7 +111,9 @@ std::vector<Input::Name> declared(const std::string& text, const std::vector<Tok
     if (value || !t.word || in(t.text, kTypeWords) || in(t.text, kNotNames)) continue;
     const Token& before = tokens[i - 1];
     std::string after = i + 1 < tokens.size() ? tokens[i + 1].text : ";";
-    if (!in(after, {"=", "(", "{", ";", ",", "[", ":"}) || (!declares_before(before) && (before.text != "," || out.empty()))) continue;
+    if (!in(after, {"=", "(", "{", ";", ",", "[", ":"}) ||
+        (!declares_before(before) && (before.text != "," || out.empty())))
+      continue;
     out.push_back({t.text, text.substr(tokens[0].begin, tokens[i].begin - tokens[0].begin)});
   }
   return out;
@@ -135,20 +157,47 @@ std::size_t behind_statement(const std::vector<Token>& tokens, std::size_t i) {
 /// Whether an `else` may follow the statement that begins at i and ends the input. Not where a loop would have it inside.
 bool takes_else(const std::vector<Token>& tokens, std::size_t i) {
   if (i >= tokens.size() || tokens[i].text != "if") return false;
-  const std::size_t body = behind_bracket(tokens, i + 1 < tokens.size() && tokens[i + 1].text == "constexpr" ? i + 2 : i + 1);
+  const std::size_t body =
+      behind_bracket(tokens, i + 1 < tokens.size() && tokens[i + 1].text == "constexpr" ? i + 2 : i + 1);
   if (body >= tokens.size()) return false;
   const std::size_t end = behind_statement(tokens, body);
   if (end < tokens.size()) return tokens[end].text == "else" && takes_else(tokens, end + 1);
   if (tokens[body].text == "if") return takes_else(tokens, body);
-  return tokens[body].text == "{" || (tokens.back().text == ";" && !in(tokens[body].text, {"for", "while", "do", "switch", "try"}));
+  return tokens[body].text == "{" ||
+         (tokens.back().text == ";" && !in(tokens[body].text, {"for", "while", "do", "switch", "try"}));
 }
 
 /// Whether no declaration begins like this.
 bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
   const std::string& first = tokens[i].text;
   if (first == "[") return i + 1 < tokens.size() && tokens[i + 1].text != "[";
-  if (in(first, {"if", "for", "while", "do", "switch", "try", "throw", "new", "delete", "this", "sizeof", "true", "false", "nullptr", "static_cast",
-                 "const_cast", "reinterpret_cast", "dynamic_cast", "typeid", "noexcept", "alignof", "not", "compl", "goto", "break", "continue", "return"}))
+  if (in(first, {"if",
+                 "for",
+                 "while",
+                 "do",
+                 "switch",
+                 "try",
+                 "throw",
+                 "new",
+                 "delete",
+                 "this",
+                 "sizeof",
+                 "true",
+                 "false",
+                 "nullptr",
+                 "static_cast",
+                 "const_cast",
+                 "reinterpret_cast",
+                 "dynamic_cast",
+                 "typeid",
+                 "noexcept",
+                 "alignof",
+                 "not",
+                 "compl",
+                 "goto",
+                 "break",
+                 "continue",
+                 "return"}))
     return true;
   if (!tokens[i].word && first != "::") return !in(first, {"#", ";", "}", ")", "]"});
   for (; i + 2 < tokens.size() && (tokens[i].text == "::" || tokens[i + 1].text == "::"); ++i)
@@ -156,10 +205,12 @@ bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
   if (!tokens[i].word || in(tokens[i].text, kTypeWords)) return false;
   if (i + 1 >= tokens.size() || tokens[i + 1].text == ";") return !in(tokens[i].text, kStatements);
   const std::string& next = tokens[i + 1].text;
-  if (first == "asm" || first == "__asm__" || first == "__asm") {   // with operands it stands in functions only
+  if (first == "asm" || first == "__asm__" || first == "__asm") {  // with operands it stands in functions only
     const std::size_t end = std::min(behind_statement(tokens, i), tokens.size());
-    return next != "(" || std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens.begin() + static_cast<std::ptrdiff_t>(end),
-                                      [&](const Token& t) { return t.depth == tokens[i].depth + 1 && (t.text == ":" || t.text == "::"); });
+    return next != "(" || std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                                      tokens.begin() + static_cast<std::ptrdiff_t>(end), [&](const Token& t) {
+                                        return t.depth == tokens[i].depth + 1 && (t.text == ":" || t.text == "::");
+                                      });
   }
   // A call may be of a macro that declares something, but hardly with a lambda among its arguments.
   if (next == "(" && !in(first, kStatements)) {
@@ -167,16 +218,19 @@ bool begins_sure_statement(const std::vector<Token>& tokens, std::size_t i) {
     for (std::size_t j = i + 2; j < end; ++j)
       if (tokens[j].text == "[" && in(tokens[j - 1].text, {"(", ",", "=", "return"})) return true;
   }
-  return in(next, kAssignments) || in(next, {".", "->", "++", "--", "<<", ">>", "==", "!=", "+", "-", "/", "%", "?", "||"}) ||
+  return in(next, kAssignments) ||
+         in(next, {".", "->", "++", "--", "<<", ">>", "==", "!=", "+", "-", "/", "%", "?", "||"}) ||
          (next == "[" && i + 2 < tokens.size() && tokens[i + 2].text != "[" && !in(first, {"auto"}));
 }
 
 /// The index of the first token behind the declaration, or what may be one, that begins at i.
 std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) {
   const bool type = in(tokens[i].text, {"struct", "class", "union", "enum", "typedef", "using"});
-  const bool space = in(tokens[i].text, {"namespace", "extern"}) || (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
+  const bool space = in(tokens[i].text, {"namespace", "extern"}) ||
+                     (tokens[i].text == "inline" && i + 1 < tokens.size() && tokens[i + 1].text == "namespace");
   bool value = false, body = space;
-  if (tokens[i].text == "template" && i + 1 < tokens.size() && tokens[i + 1].text == "<") {   // with default arguments, maybe
+  if (tokens[i].text == "template" && i + 1 < tokens.size() &&
+      tokens[i + 1].text == "<") {  // with default arguments, maybe
     int angles = 0;
     for (++i; i < tokens.size(); ++i) {
       angles += tokens[i].text == "<" ? 1 : tokens[i].text == ">" ? -1 : tokens[i].text == ">>" ? -2 : 0;
@@ -191,8 +245,12 @@ std::size_t behind_declaration(const std::vector<Token>& tokens, std::size_t i) 
     if (t.text == ";") return i + 1;
     if (t.text == "=") value = true;
     if (t.text == "->" && !value) body = true;
-    if (t.text == "{" && i > 0 && in(tokens[i - 1].text, {")", "const", "noexcept", "override", "final", "try", "else"})) body = true;
-    if (t.text == "}" && body && !type && !value && !(i + 1 < tokens.size() && in(tokens[i + 1].text, {"catch", ";", ",", ".", "("}))) return i + 1;
+    if (t.text == "{" && i > 0 &&
+        in(tokens[i - 1].text, {")", "const", "noexcept", "override", "final", "try", "else"}))
+      body = true;
+    if (t.text == "}" && body && !type && !value &&
+        !(i + 1 < tokens.size() && in(tokens[i + 1].text, {"catch", ";", ",", ".", "("})))
+      return i + 1;
   }
   return i;
 }
@@ -230,7 +288,9 @@ Input read_input(const std::string& text) {
   std::string unfinished;
   in_.tokens = lex(text, &unfinished);
   auto& tokens = in_.tokens;
-  if (text.size() > 1 && text.find_last_not_of(" \t\n") != std::string::npos && text[text.find_last_not_of(" \t\n")] == '\\') in_.open = true;
+  if (text.size() > 1 && text.find_last_not_of(" \t\n") != std::string::npos &&
+      text[text.find_last_not_of(" \t\n")] == '\\')
+    in_.open = true;
   if (unfinished.rfind("R\"", 0) == 0) in_.open = true;
   // A comment that is not closed is one unknown token, or nothing at all.
   auto comment = text.rfind("/*");
@@ -247,9 +307,9 @@ Input read_input(const std::string& text) {
     return in_;
   }
   std::vector<std::string> brackets;
-  bool crossed = !unfinished.empty() && !in_.open;   // a string without its end
+  bool crossed = !unfinished.empty() && !in_.open;  // a string without its end
   std::string complaint = crossed ? std::string("missing terminating '") + unfinished[0] + "' character" : "";
-  std::vector<std::size_t> blocks;   // open braces
+  std::vector<std::size_t> blocks;  // open braces
   for (const Token& t : tokens) {
     if (!t.bracket) continue;
     if (t.text == "{") blocks.push_back(static_cast<std::size_t>(&t - tokens.data()));
@@ -259,8 +319,13 @@ Input read_input(const std::string& text) {
     } else {
       std::string wanted = t.text == ")" ? "(" : t.text == "]" ? "[" : "{";
       if (brackets.empty() || brackets.back() != wanted) {
-        if (!crossed && !brackets.empty()) complaint = std::string("expected '") + (brackets.back() == "(" ? ')' : brackets.back() == "[" ? ']' : '}') + "'";
-        crossed = true;   // the compiler is to say what is wrong
+        if (!crossed && !brackets.empty())
+          complaint = std::string("expected '") +
+                      (brackets.back() == "("   ? ')'
+                       : brackets.back() == "[" ? ']'
+                                                : '}') +
+                      "'";
+        crossed = true;  // the compiler is to say what is wrong
         break;
       }
       brackets.pop_back();
@@ -269,7 +334,9 @@ Input read_input(const std::string& text) {
   if (crossed) {
     // Of lists in braces clang finds the end, and says more.
     for (std::size_t i : blocks)
-      if (i > 0 && (tokens[i - 1].word || tokens[i - 1].text == ")" || tokens[i - 1].text == "]" || tokens[i - 1].text == ";")) in_.broken = complaint;
+      if (i > 0 &&
+          (tokens[i - 1].word || tokens[i - 1].text == ")" || tokens[i - 1].text == "]" || tokens[i - 1].text == ";"))
+        in_.broken = complaint;
     return in_;
   }
   if (!brackets.empty()) {
@@ -277,9 +344,10 @@ Input read_input(const std::string& text) {
     in_.opener = brackets.back();
   }
   const Token& last = tokens.back();
-  std::size_t start = 0;   // of the last statement
+  std::size_t start = 0;  // of the last statement
   if (!in_.open) in_.statements = sure_statements(tokens, &in_.takes_else, &start);
-  if (in(last.text, kGoesOn) || lacks_body({tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end()})) in_.open = true;
+  if (in(last.text, kGoesOn) || lacks_body({tokens.begin() + static_cast<std::ptrdiff_t>(start), tokens.end()}))
+    in_.open = true;
   if (in_.open) return in_;
 
   in_.closed = last.text == ";";

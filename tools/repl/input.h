@@ -7,19 +7,20 @@ namespace repl {
 
 struct Token {
   std::string text;
-  std::size_t begin, end;   // in the input
-  int depth;                // how many brackets are open around it
-  bool word, bracket;       // an identifier or keyword; one of ()[]{}
+  std::size_t begin, end;  // in the input
+  int depth;               // how many brackets are open around it
+  bool word, bracket;      // an identifier or keyword; one of ()[]{}
 };
 
 struct Input {
   std::vector<Token> tokens;
-  bool open = false;        // brackets, a comment, an operator at the end: more lines are to come
-  std::string broken;       // what is wrong with its brackets or strings, where clang would look for the end of a block for ever
-  std::string opener;       // the innermost open bracket, where there is one
+  bool open = false;  // brackets, a comment, an operator at the end: more lines are to come
+  std::string
+      broken;  // what is wrong with its brackets or strings, where clang would look for the end of a block for ever
+  std::string opener;  // the innermost open bracket, where there is one
   /// Where the last statement begins if it has no `;` and may be an expression to show; else npos.
   std::size_t shown = std::string::npos;
-  bool closed = false;      // ends with `;`, or is a directive of the preprocessor
+  bool closed = false;  // ends with `;`, or is a directive of the preprocessor
   /// A name that is declared at the outer level: a guess by its neighbours. `type` are the first tokens, up to the name.
   struct Name {
     std::string name, type;
@@ -30,7 +31,7 @@ struct Input {
     std::size_t begin, end;
   };
   std::vector<Piece> statements;
-  bool takes_else = false;   // the last of them is an `if` that an `else` may still follow
+  bool takes_else = false;  // the last of them is an `if` that an `else` may still follow
 };
 
 Input read_input(const std::string& text);

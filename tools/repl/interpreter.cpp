@@ -41,7 +41,9 @@ namespace {
 
 bool has_lambda(const Input& in) {
   for (std::size_t i = 0; i < in.tokens.size(); ++i)
-    if (in.tokens[i].text == "[" && (i == 0 || (!in.tokens[i - 1].word && in.tokens[i - 1].text != ")" && in.tokens[i - 1].text != "]") || in.tokens[i - 1].text == "return"))
+    if (in.tokens[i].text == "[" &&
+        (i == 0 || (!in.tokens[i - 1].word && in.tokens[i - 1].text != ")" && in.tokens[i - 1].text != "]") ||
+         in.tokens[i - 1].text == "return"))
       return true;
   return false;
 }
@@ -53,9 +55,9 @@ struct Interpreter::Impl {
   std::optional<Names> names;
   Messages* messages = nullptr;
   int serial = 0;
-  bool else_may_follow = false;   // the last input ended in an `if`
-  std::string input;   // what the user typed
-  std::string where;   // "file:line: " of what runs, where messages carry it
+  bool else_may_follow = false;  // the last input ended in an `if`
+  std::string input;             // what the user typed
+  std::string where;             // "file:line: " of what runs, where messages carry it
   bool locations = false, colour = false;
 
   clang::CompilerInstance& compiler() { return *clang_->getCompilerInstance(); }
@@ -65,7 +67,8 @@ struct Interpreter::Impl {
   static std::string undefined(const llvm::Module& m) {
     std::string out;
     for (auto& g : m.global_values())
-      if (g.isDeclaration() && !g.use_empty() && !g.getName().starts_with("llvm.") && g.getName() != "__dso_handle" && !g.hasExternalWeakLinkage())
+      if (g.isDeclaration() && !g.use_empty() && !g.getName().starts_with("llvm.") && g.getName() != "__dso_handle" &&
+          !g.hasExternalWeakLinkage())
         out += g.getName().str() + '\n';
     return out;
   }
@@ -78,7 +81,8 @@ struct Interpreter::Impl {
       auto address = clang_->getSymbolAddress(name);
       if (address) continue;
       llvm::consumeError(address.takeError());
-      return "declared but defined nowhere: " + llvm::demangle(name) + "; a function is defined before the line that calls it";
+      return "declared but defined nowhere: " + llvm::demangle(name) +
+             "; a function is defined before the line that calls it";
     }
     return "";
   }
@@ -94,7 +98,8 @@ struct Interpreter::Impl {
       for (clang::Decl* d : c->decls()) {
         if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(d)) self(self, space);
         auto* v = llvm::dyn_cast<clang::VarDecl>(d);
-        if (v && !v->isExternallyVisible() && !v->getName().starts_with("shown_") && in_user_code) internal[mangle.getName(v)] = v;
+        if (v && !v->isExternallyVisible() && !v->getName().starts_with("shown_") && in_user_code)
+          internal[mangle.getName(v)] = v;
       }
     };
     visit(visit, part);
@@ -112,7 +117,7 @@ struct Interpreter::Impl {
       v->addAttr(clang::NoDestroyAttr::CreateImplicit(context()));
     }
   }
-  bool in_user_code = false;   // the prelude's headers are behind us
+  bool in_user_code = false;  // the prelude's headers are behind us
 
   void say(const std::string& text) {
     std::cout.flush();
@@ -140,7 +145,8 @@ struct Interpreter::Impl {
     say(text);
     where = before;
     auto line = at_prompt ? typed.find(place.line) : typed.end();
-    if (line != typed.end() && (place.line < first_line || typed.count(first_line + 1))) std::cerr << "  at: " << line->second << std::endl;
+    if (line != typed.end() && (place.line < first_line || typed.count(first_line + 1)))
+      std::cerr << "  at: " << line->second << std::endl;
   }
 
   Messages::Shown refusal;
@@ -178,10 +184,10 @@ struct Interpreter::Impl {
   std::optional<std::string> check(const std::string& request, const Checker::Report& report) {
     const std::size_t first = request.find('\n'), second = request.find('\n', first + 1);
     if (checked) names->declared(checked, request.compare(0, first, "ok") == 0);
-    if (chdir(request.substr(first + 1, second - first - 1).c_str()) != 0) {   // then no file is found from there
+    if (chdir(request.substr(first + 1, second - first - 1).c_str()) != 0) {  // then no file is found from there
     }
     messages->on_error = [&](bool first_error) {
-      if (!first_error) _exit(1);   // all that is shown is known
+      if (!first_error) _exit(1);  // all that is shown is known
       report(messages->text());
     };
     auto parsed = clang_->Parse(request.substr(second + 1));
@@ -219,10 +225,12 @@ struct Interpreter::Impl {
         case Checker::Verdict::kNoCopy: break;
         case Checker::Verdict::kRefused: refusal = Messages::shown(verdict.text); break;
         case Checker::Verdict::kCrashed:
-          refusal.text = where + "error: the compiler crashes on this input (" + strsignal(verdict.signal) + ")" + kUnchanged;
+          refusal.text =
+              where + "error: the compiler crashes on this input (" + strsignal(verdict.signal) + ")" + kUnchanged;
           break;
         case Checker::Verdict::kEndless:
-          refusal.text = where + "error: the compiler does not finish this input, or needs more memory than there is" + kUnchanged;
+          refusal.text =
+              where + "error: the compiler does not finish this input, or needs more memory than there is" + kUnchanged;
           show(refusal);
           return kFailed;
         case Checker::Verdict::kInterrupted: say("interrupted"); return kFailed;
@@ -239,13 +247,13 @@ struct Interpreter::Impl {
     }
     auto parsed = clang_->Parse(code);
     refusal = messages->take();
-    if (!parsed) {   // a file that is included has changed since the checker read it
+    if (!parsed) {  // a file that is included has changed since the checker read it
       checker.stop();
       llvm::consumeError(parsed.takeError());
       if (!quiet) show(refusal);
       return kNotParsed;
     }
-    std::cerr << refusal.text << std::flush;   // warnings
+    std::cerr << refusal.text << std::flush;  // warnings
     if (parsed->TheModule) export_internal(parsed->TUPart, *parsed->TheModule);
     if (parsed->TheModule && !check_first) missing = unlinkable(undefined(*parsed->TheModule));
     bool ok = missing.empty();
@@ -275,10 +283,17 @@ struct Interpreter::Impl {
 Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  llvm::InitializeNativeTargetAsmParser();   // `asm` in a line or a header
+  llvm::InitializeNativeTargetAsmParser();  // `asm` in a line or a header
   static std::string include = "-I" + settings.include_dir;
   // For Note [Places]: line tables. Without the last, a template parameter of a template takes what it should not, and xtensor is ambiguous.
-  std::vector<const char*> arguments = {"-std=c++17", "-gline-tables-only", "-xc++", include.c_str(), "-Wno-unused-value", "-Wno-dangling-else", "-Wno-c++20-extensions", "-Wno-undefined-inline",
+  std::vector<const char*> arguments = {"-std=c++17",
+                                        "-gline-tables-only",
+                                        "-xc++",
+                                        include.c_str(),
+                                        "-Wno-unused-value",
+                                        "-Wno-dangling-else",
+                                        "-Wno-c++20-extensions",
+                                        "-Wno-undefined-inline",
                                         "-fno-relaxed-template-template-args"};
   clang::IncrementalCompilerBuilder builder;
   builder.SetCompilerArgs(arguments);
@@ -302,7 +317,8 @@ Interpreter::Interpreter(const Settings& settings) : impl_(new Impl) {
   impl_->messages = new Messages(options);
   impl_->messages->BeginSourceFile(impl_->compiler().getLangOpts(), &impl_->compiler().getPreprocessor());
   diagnostics.setClient(impl_->messages, true);
-  if (impl_->execute(settings.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan) throw std::runtime_error("the headers of kassette do not compile");
+  if (impl_->execute(settings.prelude, /*quiet=*/false, /*check_first=*/false) != Impl::kRan)
+    throw std::runtime_error("the headers of kassette do not compile");
   impl_->names->keep_all();
   impl_->in_user_code = true;
 }
@@ -317,7 +333,9 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   Input in = read_input(code);
   if (in.tokens.empty()) return true;
   auto mark = [&](std::size_t offset) {
-    return "#line " + std::to_string(line + std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) + " \"" + file + "\"\n";
+    return "#line " +
+           std::to_string(line + std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(offset), '\n')) +
+           " \"" + file + "\"\n";
   };
   // An initialiser as well: `f();` at the top may be read as a declaration.
   auto enter = [&] { return "const int shown_" + std::to_string(++self.serial) + " = kassette_repl_enter();\n"; };
@@ -334,7 +352,8 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     }
     const bool again = in.tokens.size() > 1 && in.tokens[1].text == "if";
     const std::string rest = std::string(in.tokens[0].end, ' ') + code.substr(in.tokens[0].end);
-    return run("if (::kassette_repl_take_else())" + std::string(again ? "\n" : " {\n") + rest + (again ? "" : "\n}"), file, line - 1);
+    return run("if (::kassette_repl_take_else())" + std::string(again ? "\n" : " {\n") + rest + (again ? "" : "\n}"),
+               file, line - 1);
   }
   // Note [Statements]
   // clang 19 crashes on many a statement at the top: one that begins with an operator or a parenthesis, has a lambda inside, or an error
@@ -352,25 +371,30 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   // Not a const variable: those are initialised before the others of their input.
   auto function = [&](std::size_t begin, std::size_t end, const char* after = "", const char* before = "") {
     std::string name = "shown_" + std::to_string(++self.serial), value = "shown_" + std::to_string(++self.serial);
-    return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after + "\n;}\nint " + value + " = (" + name + "(), 0);\n";
+    return "static void " + name + "() {\n" + before + mark(begin) + code.substr(begin, end - begin) + after +
+           "\n;}\nint " + value + " = (" + name + "(), 0);\n";
   };
   std::size_t begin = 0;
   if (in.shown != std::string::npos) {
     if (in.shown > 0 && !run(code.substr(0, in.shown), file, line)) return false;
     self.input = code;
     begin = in.shown;
-    auto result = self.execute(enter() + function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"), /*quiet=*/true);
+    auto result =
+        self.execute(enter() + function(in.shown, code.size(), "\n))", "::kassette::repl::show((\n"), /*quiet=*/true);
     if (result != Impl::kNotParsed) return result == Impl::kRan;
     Messages::Shown refusal = self.refusal;
     // Speaks of what stands around the user's words, or of nothing that could be said.
-    const bool ours = refusal.text.find("shown_") != std::string::npos || refusal.text.find("::kassette::repl::show((") != std::string::npos || refusal.error.empty();
+    const bool ours = refusal.text.find("shown_") != std::string::npos ||
+                      refusal.text.find("::kassette::repl::show((") != std::string::npos || refusal.error.empty();
     if (in.names.empty() && ours) {
       const bool sure = !in.statements.empty() && in.statements.back().begin == in.shown;
-      result = self.execute(enter() + (sure ? function(in.shown, code.size()) : mark(in.shown) + code.substr(in.shown) + "\n;"), /*quiet=*/true);
+      result = self.execute(
+          enter() + (sure ? function(in.shown, code.size()) : mark(in.shown) + code.substr(in.shown) + "\n;"),
+          /*quiet=*/true);
       if (result != Impl::kNotParsed) return result == Impl::kRan;
       refusal = self.refusal;
     }
-    if (in.names.empty()) {   // of type void?
+    if (in.names.empty()) {  // of type void?
       result = self.execute(enter() + function(in.shown, code.size(), "\n)", "(\n"), /*quiet=*/true);
       if (result == Impl::kNotParsed) self.show(refusal);
       return result == Impl::kRan;
@@ -381,8 +405,10 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
     if (piece.begin >= begin && in.shown == std::string::npos) statements.push_back(piece);
   std::string body;
   for (const Input::Piece& piece : statements) {
-    if (code.find_first_not_of(" \t\n", begin) < piece.begin) body += mark(begin) + code.substr(begin, piece.begin - begin) + "\n";
-    body += function(piece.begin, piece.end, in.takes_else && &piece == &statements.back() ? "\nelse ::kassette_repl_else();" : "");
+    if (code.find_first_not_of(" \t\n", begin) < piece.begin)
+      body += mark(begin) + code.substr(begin, piece.begin - begin) + "\n";
+    body += function(piece.begin, piece.end,
+                     in.takes_else && &piece == &statements.back() ? "\nelse ::kassette_repl_else();" : "");
     begin = piece.end;
   }
   const bool rest = code.find_first_not_of(" \t\n", begin) != std::string::npos;
@@ -390,13 +416,15 @@ bool Interpreter::run(const std::string& code, const std::string& file, int line
   // Else clang would put off a variable of internal linkage until it is used, and its initialiser until after that. See Note [Closures].
   const std::string& first = in.tokens[0].text;
   if (!in.names.empty() && (first == "auto" || first == "const" || first == "static")) body = "[[gnu::used]]\n" + body;
-  if (self.names->redefines(in) || (lambda && !in.names.empty())) body = "inline namespace line_" + std::to_string(++self.serial) + " {\n" + body + "\n}";
+  if (self.names->redefines(in) || (lambda && !in.names.empty()))
+    body = "inline namespace line_" + std::to_string(++self.serial) + " {\n" + body + "\n}";
   const bool ran = self.execute(enter() + body) == Impl::kRan;
   self.else_may_follow = ran && in.takes_else;
   return ran;
 }
 
-bool Interpreter::run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments, int* status) {
+bool Interpreter::run_program(const std::string& code, const std::string& file,
+                              const std::vector<std::string>& arguments, int* status) {
   Impl& self = *impl_;
   self.where = file + ": ";
   if (self.execute("#line 1 \"" + file + "\"\n" + code) != Impl::kRan) return false;
@@ -409,16 +437,19 @@ bool Interpreter::run_program(const std::string& code, const std::string& file, 
     if (auto* f = llvm::dyn_cast<clang::FunctionDecl>(d)) with_arguments = f->getNumParams() > 0;
   std::string call = "main()";
   if (with_arguments)
-    call = "main(" + std::to_string(arguments.size()) + ", reinterpret_cast<char**>(" + std::to_string(reinterpret_cast<std::uintptr_t>(argv.data())) + "ul))";
-  return self.execute("const int shown_main = kassette_repl_enter();\n*reinterpret_cast<int*>(" + std::to_string(reinterpret_cast<std::uintptr_t>(status)) + "ul) = " + call + ";") ==
-         Impl::kRan;
+    call = "main(" + std::to_string(arguments.size()) + ", reinterpret_cast<char**>(" +
+           std::to_string(reinterpret_cast<std::uintptr_t>(argv.data())) + "ul))";
+  return self.execute("const int shown_main = kassette_repl_enter();\n*reinterpret_cast<int*>(" +
+                      std::to_string(reinterpret_cast<std::uintptr_t>(status)) + "ul) = " + call + ";") == Impl::kRan;
 }
 
 std::string Interpreter::undo() {
-  impl_->checker.stop();   // it does not know of this
+  impl_->checker.stop();  // it does not know of this
   return impl_->names->undo();
 }
-std::vector<Interpreter::Completion> Interpreter::complete(const std::string& text) { return impl_->names->complete(text); }
+std::vector<Interpreter::Completion> Interpreter::complete(const std::string& text) {
+  return impl_->names->complete(text);
+}
 std::string Interpreter::declaration(const std::string& name) { return impl_->names->declaration(name); }
 
 }  // namespace repl

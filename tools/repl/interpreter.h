@@ -7,8 +7,8 @@
 namespace repl {
 
 struct Settings {
-  std::string include_dir;   // where <kassette/...> is
-  std::string prelude;       // what every session begins with
+  std::string include_dir;  // where <kassette/...> is
+  std::string prelude;      // what every session begins with
   bool colour = false;
   /// Names as they stand in messages: "script.cpp:3: error". False at a terminal, where the line is in sight.
   bool locations = false;
@@ -22,7 +22,8 @@ class Interpreter {
   /// Runs a piece of input that begins at a line of a file. What it has to say of errors is on standard error by then.
   bool run(const std::string& code, const std::string& file, int line);
   /// A whole file, and its main().
-  bool run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments, int* status);
+  bool run_program(const std::string& code, const std::string& file, const std::vector<std::string>& arguments,
+                   int* status);
   /// The names that fit behind "K::so", "x.sh", "so": what is to be added, and the whole name.
   struct Completion {
     std::string rest, name;

@@ -31,7 +31,8 @@ extern "C" void kassette_repl_else();
 extern "C" bool kassette_repl_take_else();
 )";
 
-constexpr const char* kHelp = R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C cancels the line.
+constexpr const char* kHelp =
+    R"(A line without `;` shows its value. Brackets that are open go on in the next line; Ctrl-C cancels the line.
 
   Tensor x = K::constant({{1, 2}, {3, 4}});
   K::softmax(x)                  the functions of Keras are in K::
@@ -48,7 +49,7 @@ struct Options {
   std::string include_dir = KASSETTE_INCLUDE_DIR;
   std::string script;
   std::vector<std::string> arguments;
-  bool echo = false;   // writes each prompt and line, and goes on after errors: a terminal's picture in a file
+  bool echo = false;  // writes each prompt and line, and goes on after errors: a terminal's picture in a file
 };
 
 std::string trimmed(const std::string& s) {
@@ -58,7 +59,8 @@ std::string trimmed(const std::string& s) {
 
 std::string history_file() {
   if (const char* file = std::getenv("KASSETTE_HISTORY")) return file;
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/kassette/history";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state)
+    return std::string(state) + "/kassette/history";
   const char* home = std::getenv("HOME");
   return home ? std::string(home) + "/.local/state/kassette/history" : "";
 }
@@ -96,7 +98,8 @@ void put_page(const std::string& text) {
 
 class Session {
  public:
-  Session(const Options& options, bool locations) : options_(options), interpreter_({options.include_dir, kPrelude, isatty(2) != 0 && !options.echo, locations}) {}
+  Session(const Options& options, bool locations)
+      : options_(options), interpreter_({options.include_dir, kPrelude, isatty(2) != 0 && !options.echo, locations}) {}
   repl::Interpreter& interpreter() { return interpreter_; }
   bool quits() const { return quits_; }
 
@@ -104,7 +107,8 @@ class Session {
   bool run(const std::string& input, const std::string& file, int line) {
     std::string text = trimmed(input);
     if (text.empty()) return true;
-    if (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1]))) return command(text, file, line);
+    if (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1])))
+      return command(text, file, line);
     if (text[0] == '?') return help(text.substr(1));
     if (text.back() == '?' && text.find_first_of(" (") == std::string::npos) return help(text);
     if (text == "help" || text == "help()") return command(".help", file, line);
@@ -153,7 +157,8 @@ class Session {
     } else {
       static const std::vector<std::string> kCommands = {".quit", ".help", ".time", ".undo"};
       std::string near = repl::nearest(name, kCommands);
-      std::cerr << "there is no command " << name << (near.empty() ? "; see .help" : "; did you mean " + near + "?") << std::endl;
+      std::cerr << "there is no command " << name << (near.empty() ? "; see .help" : "; did you mean " + near + "?")
+                << std::endl;
       return false;
     }
     return true;
@@ -167,7 +172,8 @@ class Session {
 
 bool is_command(const std::string& line) {
   std::string text = trimmed(line);
-  return !text.empty() && (text[0] == '?' || (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1]))));
+  return !text.empty() &&
+         (text[0] == '?' || (text[0] == '.' && text.size() > 1 && std::isalpha(static_cast<unsigned char>(text[1]))));
 }
 
 int at_terminal(Session& session) {
@@ -198,7 +204,7 @@ int at_terminal(Session& session) {
     input += line + '\n';
     if (!is_command(input) && repl::read_input(input).open) continue;
     editor.remember(input);
-    repl::take_interrupt();   // what was pressed before belongs to the prompt
+    repl::take_interrupt();  // what was pressed before belongs to the prompt
     session.run(input, "line", from);
     input.clear();
   }
@@ -214,7 +220,7 @@ int from_stream(Session& session, std::istream& in, const std::string& file, boo
     if (number == 1 && line.rfind("#!", 0) == 0) line.clear();
     if (echo) std::cout << (input.empty() ? "kassette> " : "     ...> ") << line << std::endl;
     if (input.empty()) from = number;
-    if (echo && line == "^C") {   // what Ctrl-C does to a line that is being typed
+    if (echo && line == "^C") {  // what Ctrl-C does to a line that is being typed
       input.clear();
       continue;
     }
@@ -226,15 +232,16 @@ int from_stream(Session& session, std::istream& in, const std::string& file, boo
   }
   if (trimmed(input).empty()) return 0;
   auto in_ = repl::read_input(input);
-  std::cerr << file << ':' << from << ": error: the input ends inside of what begins here" << (in_.opener.empty() ? "" : ", with a " + in_.opener + " open")
-            << std::endl;
+  std::cerr << file << ':' << from << ": error: the input ends inside of what begins here"
+            << (in_.opener.empty() ? "" : ", with a " + in_.opener + " open") << std::endl;
   return echo ? 0 : 1;
 }
 
 bool has_main(const std::string& text) {
   auto tokens = repl::read_input(text).tokens;
   for (std::size_t i = 0; i + 2 < tokens.size(); ++i)
-    if (tokens[i].depth == 0 && tokens[i].text == "int" && tokens[i + 1].text == "main" && tokens[i + 2].text == "(") return true;
+    if (tokens[i].depth == 0 && tokens[i].text == "int" && tokens[i + 1].text == "main" && tokens[i + 2].text == "(")
+      return true;
   return false;
 }
 
@@ -265,7 +272,9 @@ bool parse(int argc, char** argv, Options* options, int* status) {
     } else if (a == "--include" && i + 1 < argc) {
       options->include_dir = argv[++i];
     } else if (a == "-h" || a == "--help") {
-      std::cout << "usage: kassette repl [--cling] [FILE [arguments...]]\n\nWithout a file: a prompt, or the lines of standard input.\n\n" << kHelp;
+      std::cout
+          << "usage: kassette repl [--cling] [FILE [arguments...]]\n\nWithout a file: a prompt, or the lines of standard input.\n\n"
+          << kHelp;
       *status = 0;
       return false;
     } else if (a.size() > 1 && a[0] == '-') {
@@ -290,7 +299,7 @@ int main(int argc, char** argv) {
   Options options;
   int status = 0;
   if (!parse(argc, argv, &options, &status)) return status;
-  if (options.echo) dup2(1, 2);   // in the order in which a terminal would show them
+  if (options.echo) dup2(1, 2);  // in the order in which a terminal would show them
   bool terminal = options.script.empty() && isatty(0) && isatty(1) && !options.echo;
   repl::install_signal_handlers();
   try {
@@ -305,8 +314,10 @@ int main(int argc, char** argv) {
           _exit(code);
         },
         nullptr);
-    status = !options.script.empty() ? run_script(*session, options) : terminal ? at_terminal(*session) : from_stream(*session, std::cin, "<stdin>", options.echo);
-    session.reset();   // the user's globals are destroyed while all that they call is there
+    status = !options.script.empty() ? run_script(*session, options)
+             : terminal              ? at_terminal(*session)
+                                     : from_stream(*session, std::cin, "<stdin>", options.echo);
+    session.reset();  // the user's globals are destroyed while all that they call is there
     running = false;
   } catch (const std::exception& e) {
     std::cerr << "kassette: repl: " << e.what() << std::endl;

@@ -22,7 +22,7 @@ class Messages : public clang::DiagnosticConsumer {
     DiagnosticConsumer::HandleDiagnostic(level, info);
     if (level == clang::DiagnosticsEngine::Warning && errors_) return;
     if (level >= clang::DiagnosticsEngine::Error) ++errors_;
-    if (errors_ > 1) {   // the rest mostly follows from the first
+    if (errors_ > 1) {  // the rest mostly follows from the first
       if (on_error) on_error(/*first=*/false);
       return;
     }
@@ -54,7 +54,8 @@ class Messages : public clang::DiagnosticConsumer {
       // Every input counts as included from the one before; nobody wants to know.
       if (line.rfind("In included file", 0) == 0 || line.find("<<< inputs >>>") != std::string::npos) continue;
       out.text += line;
-      if (out.error.empty() && line.find("error: ") != std::string::npos) out.error = line.substr(line.find("error: ") + 7);
+      if (out.error.empty() && line.find("error: ") != std::string::npos)
+        out.error = line.substr(line.find("error: ") + 7);
     }
     return out;
   }

@@ -29,8 +29,8 @@ clang::DeclContext* scope_of(clang::NamedDecl* d) {
 }
 
 bool hideable(clang::NamedDecl* d) {
-  return llvm::isa<clang::VarDecl, clang::FunctionDecl, clang::TagDecl, clang::TypedefNameDecl, clang::TemplateDecl, clang::UsingShadowDecl,
-                   clang::UsingDecl, clang::BindingDecl>(d);
+  return llvm::isa<clang::VarDecl, clang::FunctionDecl, clang::TagDecl, clang::TypedefNameDecl, clang::TemplateDecl,
+                   clang::UsingShadowDecl, clang::UsingDecl, clang::BindingDecl>(d);
 }
 
 void all_parts(clang::DeclContext* c, std::vector<clang::DeclContext*>* out) {
@@ -73,7 +73,8 @@ Names::Hidden Names::hide(clang::NamedDecl* d) {
   }
   for (clang::DeclContext* c : {top(), d->getDeclContext()->getPrimaryContext()})
     if (auto* map = c->getLookupPtr())
-      if (auto p = map->find(d->getDeclName()); p != map->end() && llvm::is_contained(p->second.getLookupResult(), d)) p->second.remove(d);
+      if (auto p = map->find(d->getDeclName()); p != map->end() && llvm::is_contained(p->second.getLookupResult(), d))
+        p->second.remove(d);
   return out;
 }
 
@@ -92,9 +93,10 @@ bool Names::names_type(const std::string& words) {
   for (const Token& t : in.tokens) {
     if (!t.word) continue;
     auto found = find(t.text);
-    if (found.empty()) return true;   // a keyword
+    if (found.empty()) return true;  // a keyword
     return std::any_of(found.begin(), found.end(), [](clang::NamedDecl* d) {
-      return llvm::isa<clang::TypeDecl, clang::TemplateDecl, clang::NamespaceDecl, clang::NamespaceAliasDecl>(d->getUnderlyingDecl());
+      return llvm::isa<clang::TypeDecl, clang::TemplateDecl, clang::NamespaceDecl, clang::NamespaceAliasDecl>(
+          d->getUnderlyingDecl());
     });
   }
   return true;
@@ -105,7 +107,8 @@ bool Names::redefines(const Input& in) {
     for (clang::NamedDecl* d : find(name)) {
       if (!hideable(d) || !names_type(type)) continue;
       auto* f = llvm::dyn_cast<clang::FunctionDecl>(d);
-      if (f && !f->isDefined() && f->getDeclContext()->getRedeclContext()->isTranslationUnit()) continue;   // declared, and now defined
+      if (f && !f->isDefined() && f->getDeclContext()->getRedeclContext()->isTranslationUnit())
+        continue;  // declared, and now defined
       return true;
     }
   }
@@ -116,9 +119,13 @@ void Names::declared(clang::DeclContext* part, bool ok) {
   std::vector<clang::NamedDecl*> fresh;
   auto collect = [&](auto& self, clang::DeclContext* c) -> void {
     for (clang::Decl* d : c->decls()) {
-      if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(d); space && space->isInline() && space->getName().starts_with("line_")) self(self, space);
-      else if (auto* pair = llvm::dyn_cast<clang::DecompositionDecl>(d)) fresh.insert(fresh.end(), pair->bindings().begin(), pair->bindings().end());
-      else if (auto* n = llvm::dyn_cast<clang::NamedDecl>(d); n && n->getDeclName() && hideable(n) && !n->isImplicit()) fresh.push_back(n);
+      if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(d);
+          space && space->isInline() && space->getName().starts_with("line_"))
+        self(self, space);
+      else if (auto* pair = llvm::dyn_cast<clang::DecompositionDecl>(d))
+        fresh.insert(fresh.end(), pair->bindings().begin(), pair->bindings().end());
+      else if (auto* n = llvm::dyn_cast<clang::NamedDecl>(d); n && n->getDeclName() && hideable(n) && !n->isImplicit())
+        fresh.push_back(n);
     }
   };
   collect(collect, part);
@@ -133,7 +140,8 @@ void Names::declared(clang::DeclContext* part, bool ok) {
     }
     if (d->getDeclContext()->isNamespace())
       for (clang::NamedDecl* old : find(d->getDeclName()))
-        if (hideable(old) && std::find(fresh.begin(), fresh.end(), old) == fresh.end() && old->getCanonicalDecl() != d->getCanonicalDecl())
+        if (hideable(old) && std::find(fresh.begin(), fresh.end(), old) == fresh.end() &&
+            old->getCanonicalDecl() != d->getCanonicalDecl())
           step.hidden.push_back(hide(old));
     step.shown.push_back({d, in_resolver(d)});
     names.insert(name);
@@ -164,11 +172,13 @@ std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
   std::size_t at = text.size();
   while (at > 0 && is_word(text[at - 1])) --at;
   std::string prefix = text.substr(at);
-  std::vector<std::string> path;   // outermost last
+  std::vector<std::string> path;  // outermost last
   std::size_t i = at;
   bool member = false;
   while (i > 0) {
-    std::size_t step = text[i - 1] == '.' ? 1 : i > 1 && (text.compare(i - 2, 2, "::") == 0 || text.compare(i - 2, 2, "->") == 0) ? 2 : 0;
+    std::size_t step = text[i - 1] == '.'                                                                  ? 1
+                       : i > 1 && (text.compare(i - 2, 2, "::") == 0 || text.compare(i - 2, 2, "->") == 0) ? 2
+                                                                                                           : 0;
     if (!step) break;
     member = member || text[i - 1] != ':';
     std::size_t end = i - step;
@@ -202,10 +212,14 @@ std::vector<Interpreter::Completion> Names::complete(const std::string& text) {
     for (clang::Decl* d : parts[p]->decls()) {
       if (auto* space = llvm::dyn_cast<clang::NamespaceDecl>(d); space && space->isInline()) parts.push_back(space);
       auto* n = llvm::dyn_cast<clang::NamedDecl>(d);
-      if (!n || !n->getIdentifier() || n->getAccess() == clang::AS_private || n->getAccess() == clang::AS_protected || n->isImplicit()) continue;
+      if (!n || !n->getIdentifier() || n->getAccess() == clang::AS_private || n->getAccess() == clang::AS_protected ||
+          n->isImplicit())
+        continue;
       if (member && llvm::isa<clang::TypeDecl>(n)) continue;
       std::string name = n->getName().str();
-      if (name.rfind(prefix, 0) == 0 && (name[0] != '_' || !prefix.empty()) && name.rfind("shown_", 0) != 0 && name.rfind("kassette_repl_", 0) != 0) names.insert(name);
+      if (name.rfind(prefix, 0) == 0 && (name[0] != '_' || !prefix.empty()) && name.rfind("shown_", 0) != 0 &&
+          name.rfind("kassette_repl_", 0) != 0)
+        names.insert(name);
     }
   // At the top the C library has hundreds of names: they come once something is typed.
   std::vector<Interpreter::Completion> out;
@@ -233,7 +247,8 @@ std::string Names::declaration(const std::string& name) {
       clang::PrintingPolicy policy = context().getPrintingPolicy();
       policy.TerseOutput = true;
       d->print(os, policy);
-      if (const char* ours = "[[gnu::used]] "; out.rfind(ours, 0) == 0) out.erase(0, std::string(ours).size());   // see Interpreter::run
+      if (const char* ours = "[[gnu::used]] "; out.rfind(ours, 0) == 0)
+        out.erase(0, std::string(ours).size());  // see Interpreter::run
       out += '\n';
     }
   }

@@ -49,7 +49,7 @@ class Names {
   bool names_type(const std::string& words);
 
   clang::CompilerInstance& compiler_;
-  std::vector<Step> steps_;   // those that declared something
+  std::vector<Step> steps_;  // those that declared something
 };
 
 }  // namespace repl

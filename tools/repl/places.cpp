@@ -29,7 +29,7 @@ _Unwind_Reason_Code keep(_Unwind_Context* context, void*) {
   int before_instruction = 0;
   const std::uintptr_t at = _Unwind_GetIPInfo(context, &before_instruction);
   if (depth == kMostFrames) return _URC_END_OF_STACK;
-  stack[depth++] = before_instruction ? at : at - 1;   // a return address is behind the call
+  stack[depth++] = before_instruction ? at : at - 1;  // a return address is behind the call
   return _URC_NO_REASON;
 }
 
@@ -48,14 +48,16 @@ std::vector<Code> compiled_code() {
       continue;
     }
     for (const llvm::object::SectionRef& s : (*file)->sections())
-      if (s.isText() && s.getAddress()) code.push_back({s.getAddress(), s.getAddress() + s.getSize(), s.getIndex(), bytes});
+      if (s.isText() && s.getAddress())
+        code.push_back({s.getAddress(), s.getAddress() + s.getSize(), s.getIndex(), bytes});
   }
   return code;
 }
 
 /// Not a file of a library, nor the code around the user's input ("input_line_7").
 bool is_own(const std::string& file) {
-  return !file.empty() && file.rfind("/usr/", 0) != 0 && file.find("/include/") == std::string::npos && file.rfind("input_line_", 0) != 0;
+  return !file.empty() && file.rfind("/usr/", 0) != 0 && file.find("/include/") == std::string::npos &&
+         file.rfind("input_line_", 0) != 0;
 }
 
 Place place_in(const Code& code, std::uint64_t address) {
@@ -102,7 +104,8 @@ Place remembered_place(const void* thrown) {
 }  // namespace repl
 
 /// Replaces the C++ runtime's function in the whole process.
-extern "C" __attribute__((visibility("default"), noreturn)) void kassette_repl_throw(void* thrown, void* type, void (*destroy)(void*)) __asm__("__cxa_throw");
+extern "C" __attribute__((visibility("default"), noreturn)) void kassette_repl_throw(
+    void* thrown, void* type, void (*destroy)(void*)) __asm__("__cxa_throw");
 void kassette_repl_throw(void* thrown, void* type, void (*destroy)(void*)) {
   static const auto next = reinterpret_cast<void (*)(void*, void*, void (*)(void*))>(dlsym(RTLD_NEXT, "__cxa_throw"));
   if (repl::runs_user_code()) repl::remember_stack(thrown);

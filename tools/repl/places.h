@@ -6,7 +6,7 @@ namespace repl {
 
 struct Place {
   std::string file;
-  int line = 0;   // 0: not known
+  int line = 0;  // 0: not known
 };
 
 /// Keeps the addresses on the stack, for an exception object.

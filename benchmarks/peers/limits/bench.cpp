@@ -15,8 +15,7 @@ namespace limits {
 
 const Kernels& best() {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return avx512();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2();
   return sse2();
@@ -50,10 +49,8 @@ class Duo {
     for (int seen = 0;;) {
       for (int spins = 0; go_.load(std::memory_order_acquire) == seen; ++spins) {
         if (stop_.load(std::memory_order_relaxed)) return;
-        if (spins < 100000)
-          __builtin_ia32_pause();
-        else
-          std::this_thread::yield();
+        if (spins < 100000) __builtin_ia32_pause();
+        else std::this_thread::yield();
       }
       call_(object_);
       done_.store(++seen, std::memory_order_release);
@@ -86,14 +83,10 @@ class Buffer {
   std::shared_ptr<float> data_;
 };
 
-void map(Duo& duo, Map kernel, const float* a, const float* b, float* c, std::size_t n,
-         bool stream) {
-  if (n < 20000 || duo.threads() == 1)
-    return kernel(a, b, c, 0, n, stream);  // a hand-over costs about 0.5 us
+void map(Duo& duo, Map kernel, const float* a, const float* b, float* c, std::size_t n, bool stream) {
+  if (n < 20000 || duo.threads() == 1) return kernel(a, b, c, 0, n, stream);  // a hand-over costs about 0.5 us
   std::size_t half = n / 2 / 64 * 64;
-  duo.run([=](int part) {
-    part ? kernel(a, b, c, half, n, stream) : kernel(a, b, c, 0, half, stream);
-  });
+  duo.run([=](int part) { part ? kernel(a, b, c, half, n, stream) : kernel(a, b, c, 0, half, stream); });
 }
 
 void elementwise(Duo& duo, const Kernels& k) {
@@ -107,8 +100,7 @@ void elementwise(Duo& duo, const Kernels& k) {
                     {"relu", k.relu, false},
                     {"exp", k.exp, false},
                     {"chain10", k.chain10, false}})
-    for (auto [n, tag] :
-         {std::pair<std::size_t, const char*>{1000, ".1e3"}, {100000, ".1e5"}, {10000000, ".1e7"}})
+    for (auto [n, tag] : {std::pair<std::size_t, const char*>{1000, ".1e3"}, {100000, ".1e5"}, {10000000, ".1e7"}})
       for (bool stream : {false, true}) {  // the limit of a row is the smaller of the two
         if (stream && n < 10000000) continue;
         std::size_t size = n;
@@ -130,8 +122,7 @@ void small_floor(const char* name, int blocks, int counts) {
         for (int i = 0; i < 4; ++i) c[i] = a[i] + a[i];
       };
       void* block[4];
-      for (int i = 0; i < blocks; ++i)
-        std::memset(block[i] = std::malloc(i ? 64 : 192), 0, i ? 64 : 192);
+      for (int i = 0; i < blocks; ++i) std::memset(block[i] = std::malloc(i ? 64 : 192), 0, i ? 64 : 192);
       for (int i = 0; i < counts; ++i) count[i].fetch_add(1, std::memory_order_relaxed);
       kernel(static_cast<float*>(block[blocks - 1]), x);
       for (int i = 0; i < counts; ++i) count[i].fetch_sub(1, std::memory_order_acq_rel);
@@ -173,8 +164,7 @@ std::string peaks(Duo& duo, const Kernels& k) {
     });
     double copy = best_seconds(repeats, [&] { map(duo, k.copy, a, a, c, n, false); });
     double stream = best_seconds(repeats, [&] { map(duo, k.copy, a, a, c, n, true); });
-    std::snprintf(text, sizeof text,
-                  ", \"gb_s_%zuMB\": {\"read\": %.1f, \"copy\": %.1f, \"copy_stream\": %.1f}",
+    std::snprintf(text, sizeof text, ", \"gb_s_%zuMB\": {\"read\": %.1f, \"copy\": %.1f, \"copy_stream\": %.1f}",
                   n * 4 / 1000000, gigabytes / read, 2 * gigabytes / copy, 2 * gigabytes / stream);
     out += text;
   }

@@ -46,8 +46,7 @@ static inline Floats exp_of(Floats x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + (r + 1.f);
-  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) +
-                                  (reinterpret_cast<Ints>(shifted) << 23));
+  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(p) + (reinterpret_cast<Ints>(shifted) << 23));
 }
 
 struct Add {
@@ -73,8 +72,7 @@ struct Chain10 {  // the ten operations of row ew.chain10 in one pass
 };
 
 template <class Op>
-static void map(const float* a, const float* b, float* c, std::size_t lo, std::size_t hi,
-                bool stream) {
+static void map(const float* a, const float* b, float* c, std::size_t lo, std::size_t hi, bool stream) {
   Op op;
   std::size_t i = lo;
   if (stream)
@@ -83,8 +81,7 @@ static void map(const float* a, const float* b, float* c, std::size_t lo, std::s
 #pragma GCC unroll 4
     for (; i + kWidth <= hi; i += kWidth) store(c + i, op(load(a + i), load(b + i)));
   }
-  if (i < hi && hi - lo >= kWidth)
-    store(c + hi - kWidth, op(load(a + hi - kWidth), load(b + hi - kWidth)));
+  if (i < hi && hi - lo >= kWidth) store(c + hi - kWidth, op(load(a + hi - kWidth), load(b + hi - kWidth)));
 }
 
 static float sum(const float* a, std::size_t n) {
@@ -113,20 +110,16 @@ static float adam(float* w, float* m, float* v, std::size_t lo, std::size_t hi, 
   return sum;
 }
 
-static double fma_loop(
-    long rounds) {  // twelve independent chains, named so that they stay in registers
+static double fma_loop(long rounds) {  // twelve independent chains, named so that they stay in registers
   Floats x = Floats{} + 0.999f, y = Floats{} + 1e-3f;
-  Floats a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, a9 = x, a10 = x,
-         a11 = x;
+  Floats a0 = x, a1 = x, a2 = x, a3 = x, a4 = x, a5 = x, a6 = x, a7 = x, a8 = x, a9 = x, a10 = x, a11 = x;
   for (long i = 0; i < rounds; ++i) {
-    a0 = a0 * x + y, a1 = a1 * x + y, a2 = a2 * x + y, a3 = a3 * x + y, a4 = a4 * x + y,
-    a5 = a5 * x + y;
-    a6 = a6 * x + y, a7 = a7 * x + y, a8 = a8 * x + y, a9 = a9 * x + y, a10 = a10 * x + y,
-    a11 = a11 * x + y;
+    a0 = a0 * x + y, a1 = a1 * x + y, a2 = a2 * x + y, a3 = a3 * x + y, a4 = a4 * x + y, a5 = a5 * x + y;
+    a6 = a6 * x + y, a7 = a7 * x + y, a8 = a8 * x + y, a9 = a9 * x + y, a10 = a10 * x + y, a11 = a11 * x + y;
     // Keeps the chains: without it they are one and the same.
     asm volatile(""
-                 : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4), "+x"(a5), "+x"(a6), "+x"(a7),
-                   "+x"(a8), "+x"(a9), "+x"(a10), "+x"(a11));
+                 : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4), "+x"(a5), "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9),
+                   "+x"(a10), "+x"(a11));
   }
   Floats all = a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11;
   asm volatile("" : : "x"(all));

@@ -5,8 +5,7 @@
 namespace limits {
 
 /// c[lo, hi) from a and b; `stream` writes past the caches.
-using Map = void (*)(const float* a, const float* b, float* c, std::size_t lo, std::size_t hi,
-                     bool stream);
+using Map = void (*)(const float* a, const float* b, float* c, std::size_t lo, std::size_t hi, bool stream);
 
 struct Kernels {
   const char* level;

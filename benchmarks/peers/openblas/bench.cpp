@@ -9,11 +9,10 @@ using bench::row;
 
 namespace {
 
-using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k,
-                       float alpha, const float* a, int lda, const float* b, int ldb, float beta,
-                       float* c, int ldc);
-using Sgemv = void (*)(int order, int transpose, int m, int n, float alpha, const float* a, int lda,
-                       const float* x, int incx, float beta, float* y, int incy);
+using Sgemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float* a,
+                       int lda, const float* b, int ldb, float beta, float* c, int ldc);
+using Sgemv = void (*)(int order, int transpose, int m, int n, float alpha, const float* a, int lda, const float* x,
+                       int incx, float beta, float* y, int incy);
 
 float* filled(std::size_t n) {  // never freed: a row's buffers live as long as the process
   auto* p = static_cast<float*>(std::aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64));
@@ -40,15 +39,13 @@ int main(int argc, char** argv) {
   if (!sgemm || !sgemv || !set_threads || !core || !config)
     return std::fprintf(stderr, "%s: no OpenBLAS\n", options.library.c_str()), 1;
   set_threads(options.threads);
-  auto product = [=](std::string name, int m, int k, int n, int times = 1, bool ta = false,
-                     bool tb = false) {
+  auto product = [=](std::string name, int m, int k, int n, int times = 1, bool ta = false, bool tb = false) {
     auto size = [](int a, int b, int c) { return static_cast<std::size_t>(a * b * c); };
     row(name, [=] {
-      return [=, a = filled(size(times, m, k)), b = filled(size(times, k, n)),
-              c = filled(size(times, m, n))] {
+      return [=, a = filled(size(times, m, k)), b = filled(size(times, k, n)), c = filled(size(times, m, n))] {
         for (int i = 0; i < times; ++i)
-          sgemm(/*row-major*/ 101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1.f, a + i * m * k,
-                ta ? m : k, b + i * k * n, tb ? k : n, 0.f, c + i * m * n, n);
+          sgemm(/*row-major*/ 101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1.f, a + i * m * k, ta ? m : k,
+                b + i * k * n, tb ? k : n, 0.f, c + i * m * n, n);
       };
     });
   };
@@ -69,6 +66,6 @@ int main(int argc, char** argv) {
       sgemv(101, 111, 4096, 4096, 1.f, a, 4096, x, 1, 0.f, y, 1);
     };
   });
-  return bench::run(options, "\"peer\": \"openblas\", \"core\": \"" + bench::plain(core()) +
-                                 "\", \"version\": \"" + bench::plain(config()) + "\"");
+  return bench::run(options, "\"peer\": \"openblas\", \"core\": \"" + bench::plain(core()) + "\", \"version\": \"" +
+                                 bench::plain(config()) + "\"");
 }

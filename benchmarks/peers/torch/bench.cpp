@@ -16,10 +16,8 @@ Tensor uniform(at::IntArrayRef shape) { return torch::rand(shape) + 0.1; }
 Tensor tracked(at::IntArrayRef shape) { return torch::ones(shape, torch::requires_grad()); }
 
 void small() {
-  row("small.add",
-      [] { return [a = torch::ones({4}), b = torch::ones({4})] { Tensor c = a + b; }; });
-  row("small.add_tracked",
-      [] { return [a = tracked({4}), b = torch::ones({4})] { Tensor c = a + b; }; });
+  row("small.add", [] { return [a = torch::ones({4}), b = torch::ones({4})] { Tensor c = a + b; }; });
+  row("small.add_tracked", [] { return [a = tracked({4}), b = torch::ones({4})] { Tensor c = a + b; }; });
   row("small.add_mul_sum_fb", [] {
     return [a = tracked({4}), b = torch::ones({4}), c = torch::ones({4})] {
       auto g = torch::autograd::grad({((a + b) * c).sum()}, {a});
@@ -45,10 +43,8 @@ auto mlp_step(int64_t batch, std::vector<int64_t> widths) {
   return [=] {
     Tensor h = x;
     size_t last = parameters.size() - 2;
-    for (size_t i = 0; i < last; i += 2)
-      h = torch::relu(torch::linear(h, parameters[i], parameters[i + 1]));
-    Tensor loss =
-        torch::cross_entropy_loss(torch::linear(h, parameters[last], parameters[last + 1]), labels);
+    for (size_t i = 0; i < last; i += 2) h = torch::relu(torch::linear(h, parameters[i], parameters[i + 1]));
+    Tensor loss = torch::cross_entropy_loss(torch::linear(h, parameters[last], parameters[last + 1]), labels);
     auto gradients = torch::autograd::grad({loss}, parameters);
     torch::NoGradGuard unrecorded;
     for (size_t i = 0; i < parameters.size(); ++i) Tensor(parameters[i]).sub_(gradients[i], 0.01);
@@ -70,9 +66,7 @@ void train() {
     Tensor x = uniform({32, 50, 64}).requires_grad_();
     auto wanted = net->parameters();
     wanted.push_back(x);
-    return [=]() mutable {
-      auto g = torch::autograd::grad({std::get<0>(net->forward(x)).sum()}, wanted);
-    };
+    return [=]() mutable { auto g = torch::autograd::grad({std::get<0>(net->forward(x)).sum()}, wanted); };
   });
   row("train.mlp_b32", [] { return mlp_step(32, {64, 128, 10}); });
   own_process("mem.mlp_b32_1000", [] {
@@ -106,8 +100,7 @@ void train() {
   });
   row("train.adam_1e7", [] {
     Tensor w = (torch::rand({10000000}) + 0.5).requires_grad_();
-    auto adam = std::make_shared<torch::optim::Adam>(std::vector<Tensor>{w},
-                                                     torch::optim::AdamOptions(1e-3));
+    auto adam = std::make_shared<torch::optim::Adam>(std::vector<Tensor>{w}, torch::optim::AdamOptions(1e-3));
     return [=] {
       adam->zero_grad();
       w.square().sum().backward();
@@ -135,8 +128,7 @@ void tape() {
     std::string t = ".t" + std::to_string(threads);
     row(
         "tape.record_op" + t, [=] { return [=] { chains(threads, 20000); }; }, /*per=*/20000);
-    own_process("mem.record_op" + t,
-                [=] { return bench::peak_of([=] { chains(threads, 1000000 / threads); }, 1e6); });
+    own_process("mem.record_op" + t, [=] { return bench::peak_of([=] { chains(threads, 1000000 / threads); }, 1e6); });
   }
   own_process("chain.1e6_fb", [] {
     return bench::peak_of([] {
@@ -147,14 +139,11 @@ void tape() {
 }
 
 void elementwise() {
-  for (auto [n, tag] :
-       {std::pair<int64_t, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
+  for (auto [n, tag] : {std::pair<int64_t, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
     int64_t size = n;
     std::string t = std::string(".") + tag;
-    row("ew.add" + t,
-        [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a + b; }; });
-    row("ew.mul" + t,
-        [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a * b; }; });
+    row("ew.add" + t, [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a + b; }; });
+    row("ew.mul" + t, [=] { return [a = uniform({size}), b = uniform({size})] { Tensor c = a * b; }; });
     row("ew.relu" + t, [=] { return [a = uniform({size})] { Tensor c = a.relu(); }; });
     row("ew.exp" + t, [=] { return [a = uniform({size})] { Tensor c = a.exp(); }; });
   }

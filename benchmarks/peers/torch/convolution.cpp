@@ -49,9 +49,8 @@ void forward_and_back(const std::string& name, const std::vector<Sizes>& shapes,
 
 void convolutions() {
   auto conv2d = [](const std::string& name, const Sizes& x, const Sizes& kernel, int64_t stride, int64_t pad) {
-    forward_and_back("conv." + name, {x, kernel}, [=](const Tensors& in) {
-      return torch::conv2d(in[0], in[1], {}, stride, pad);
-    });
+    forward_and_back("conv." + name, {x, kernel},
+                     [=](const Tensors& in) { return torch::conv2d(in[0], in[1], {}, stride, pad); });
   };
   conv2d("c3x3_56x64", {8, 64, 56, 56}, {64, 64, 3, 3}, 1, 1);
   conv2d("c3x3_56x64_n1", {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1);
@@ -59,24 +58,20 @@ void convolutions() {
   conv2d("c7x7_112x3", {8, 3, 112, 112}, {64, 3, 7, 7}, 2, 3);
   conv2d("c3x3_28x128", {8, 128, 28, 28}, {128, 128, 3, 3}, 1, 1);
   conv2d("c1x1_14x256", {8, 256, 14, 14}, {1024, 256, 1, 1}, 1, 0);
-  forward_and_back("conv.dw3x3_56x64", {{8, 64, 56, 56}, {64, 1, 3, 3}}, [](const Tensors& in) {
-    return torch::conv2d(in[0], in[1], {}, 1, 1, 1, /*groups=*/64);
-  });
+  forward_and_back("conv.dw3x3_56x64", {{8, 64, 56, 56}, {64, 1, 3, 3}},
+                   [](const Tensors& in) { return torch::conv2d(in[0], in[1], {}, 1, 1, 1, /*groups=*/64); });
   if (last)  // a view with the channels in the middle: there is no channels-last conv1d
     forward_and_back("conv.c1d_k5", {{32, 1000, 64}, {128, 64, 5}}, [](const Tensors& in) {
       Tensor x = torch::constant_pad_nd(in[0].transpose(1, 2), {4, 0});
       return torch::conv1d(x, in[1]).transpose(1, 2);
     });
   else
-    forward_and_back("conv.c1d_k5", {{32, 64, 1000}, {128, 64, 5}}, [](const Tensors& in) {
-      return torch::conv1d(in[0], in[1], {}, 1, 2);
-    });
-  forward_and_back("conv.c3d_k3", {{2, 16, 16, 56, 56}, {32, 16, 3, 3, 3}}, [](const Tensors& in) {
-    return torch::conv3d(in[0], in[1], {}, 1, 1);
-  });
-  forward_and_back("conv.t4x4_28x64", {{8, 64, 28, 28}, {64, 32, 4, 4}}, [](const Tensors& in) {
-    return torch::conv_transpose2d(in[0], in[1], {}, 2, 1);
-  });
+    forward_and_back("conv.c1d_k5", {{32, 64, 1000}, {128, 64, 5}},
+                     [](const Tensors& in) { return torch::conv1d(in[0], in[1], {}, 1, 2); });
+  forward_and_back("conv.c3d_k3", {{2, 16, 16, 56, 56}, {32, 16, 3, 3, 3}},
+                   [](const Tensors& in) { return torch::conv3d(in[0], in[1], {}, 1, 1); });
+  forward_and_back("conv.t4x4_28x64", {{8, 64, 28, 28}, {64, 32, 4, 4}},
+                   [](const Tensors& in) { return torch::conv_transpose2d(in[0], in[1], {}, 2, 1); });
 }
 
 void pooling() {

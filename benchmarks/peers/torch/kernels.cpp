@@ -12,35 +12,27 @@ namespace {
 Tensor uniform(at::IntArrayRef shape) { return torch::rand(shape) + 0.1; }
 
 void elementwise() {
-  for (auto [n, tag] :
-       {std::pair<int64_t, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
+  for (auto [n, tag] : {std::pair<int64_t, const char*>{1000, "1e3"}, {100000, "1e5"}, {10000000, "1e7"}}) {
     int64_t size = n;
     std::string t = std::string(".") + tag;
     row("ew.tanh" + t, [=] { return [a = uniform({size})] { Tensor c = a.tanh(); }; });
     row("ew.sigmoid" + t, [=] { return [a = uniform({size})] { Tensor c = a.sigmoid(); }; });
     row("ew.pow" + t, [=] { return [a = uniform({size})] { Tensor c = a.pow(1.7); }; });
   }
-  row("ew.remainder.1e5", [] {
-    return [a = uniform({100000}) * 100, b = uniform({100000})] { Tensor c = a.remainder(b); };
-  });
-  row("ew.floor_divide.1e5", [] {
-    return [a = uniform({100000}) * 100, b = uniform({100000})] { Tensor c = a.floor_divide(b); };
-  });
-  row("ew.cast_f32_i32.1e7",
-      [] { return [a = uniform({10000000}) * 100] { Tensor c = a.to(torch::kInt32); }; });
-  row("ew.cast_i32_f32.1e7", [] {
-    return
-        [a = torch::randint(1000, {10000000}, torch::kInt32)] { Tensor c = a.to(torch::kFloat32); };
-  });
+  row("ew.remainder.1e5",
+      [] { return [a = uniform({100000}) * 100, b = uniform({100000})] { Tensor c = a.remainder(b); }; });
+  row("ew.floor_divide.1e5",
+      [] { return [a = uniform({100000}) * 100, b = uniform({100000})] { Tensor c = a.floor_divide(b); }; });
+  row("ew.cast_f32_i32.1e7", [] { return [a = uniform({10000000}) * 100] { Tensor c = a.to(torch::kInt32); }; });
+  row("ew.cast_i32_f32.1e7",
+      [] { return [a = torch::randint(1000, {10000000}, torch::kInt32)] { Tensor c = a.to(torch::kFloat32); }; });
 }
 
 void reductions() {
   row("red.sum_ax1", [] { return [a = uniform({4096, 4096})] { Tensor c = a.sum(1); }; });
   row("red.argmax_ax1", [] { return [a = uniform({4096, 4096})] { Tensor c = a.argmax(1); }; });
   row("red.cumsum_ax1", [] { return [a = uniform({4096, 4096})] { Tensor c = a.cumsum(1); }; });
-  row("red.softmax_1000x10000", [] {
-    return [a = uniform({1000, 10000})] { Tensor c = a.softmax(1); };
-  });
+  row("red.softmax_1000x10000", [] { return [a = uniform({1000, 10000})] { Tensor c = a.softmax(1); }; });
   row("red.softmax_128x10", [] { return [a = uniform({128, 10})] { Tensor c = a.softmax(1); }; });
 }
 
@@ -59,14 +51,10 @@ void products() {
   matmul("mm.dot_2d", {2048, 256}, {256, 256});
   matmul("mm.dot_3d", {32, 64, 256}, {256, 256});
   auto nt = [](const char* name, int64_t m, int64_t k, int64_t n) {
-    row(name, [=] {
-      return [a = uniform({m, k}), b = uniform({n, k})] { Tensor c = a.matmul(b.t()); };
-    });
+    row(name, [=] { return [a = uniform({m, k}), b = uniform({n, k})] { Tensor c = a.matmul(b.t()); }; });
   };
   auto tn = [](const char* name, int64_t m, int64_t k, int64_t n) {
-    row(name, [=] {
-      return [a = uniform({k, m}), b = uniform({k, n})] { Tensor c = a.t().matmul(b); };
-    });
+    row(name, [=] { return [a = uniform({k, m}), b = uniform({k, n})] { Tensor c = a.t().matmul(b); }; });
   };
   nt("mm.nt1024", 1024, 1024, 1024);
   tn("mm.tn1024", 1024, 1024, 1024);
@@ -97,9 +85,7 @@ void sparse_back(const char* name, bool compressed) {
 
 void indexing() {
   row("idx.gather_f", [] {
-    return [w = uniform({50000, 128}), i = torch::randint(50000, {4096})] {
-      Tensor y = torch::embedding(w, i);
-    };
+    return [w = uniform({50000, 128}), i = torch::randint(50000, {4096})] { Tensor y = torch::embedding(w, i); };
   });
   row("idx.gather_b", [] {
     Tensor w = uniform({50000, 128}).requires_grad_(), i = torch::randint(50000, {4096});
@@ -109,9 +95,7 @@ void indexing() {
   row("idx.transpose0231", [] {
     return [a = uniform({32, 64, 56, 56})] { Tensor c = a.permute({0, 2, 3, 1}).contiguous(); };
   });
-  row("idx.transpose2d_4096", [] {
-    return [a = uniform({4096, 4096})] { Tensor c = a.t().contiguous(); };
-  });
+  row("idx.transpose2d_4096", [] { return [a = uniform({4096, 4096})] { Tensor c = a.t().contiguous(); }; });
 }
 
 /// Losses from probabilities between 1e-7 and 1 - 1e-7, as Keras has them; torch's own functions are for logarithms.
@@ -154,7 +138,8 @@ struct Speech {
   Tensor logits = torch::randn({100, 32, 28}), labels = torch::randint(0, 27, {32, 20});
   Tensor steps = torch::full({32}, 100, torch::kLong), lengths = torch::full({32}, 20, torch::kLong);
   Tensor cost(const Tensor& x) const {
-    return torch::ctc_loss(torch::log_softmax(x, 2), labels, steps, lengths, /*blank=*/27, at::Reduction::Mean, /*zero_infinity=*/true);
+    return torch::ctc_loss(torch::log_softmax(x, 2), labels, steps, lengths, /*blank=*/27, at::Reduction::Mean,
+                           /*zero_infinity=*/true);
   }
 };
 void ctc() {
@@ -178,9 +163,7 @@ void normalisation(const std::string& layout, at::MemoryFormat format) {
     return torch::batch_norm(x, w, b, {}, {}, /*training=*/true, 0.1, 1e-3, /*cudnn=*/false);
   };
   row("nn.bn_56x64_f" + layout, [=] {
-    return [=, x = data(), w = torch::ones({64}), b = torch::zeros({64})] {
-      Tensor y = normalised(x, w, b);
-    };
+    return [=, x = data(), w = torch::ones({64}), b = torch::zeros({64})] { Tensor y = normalised(x, w, b); };
   });
   row("nn.bn_56x64_b" + layout, [=] {
     Tensor x = data().requires_grad_(), w = torch::ones({64}, torch::requires_grad()),

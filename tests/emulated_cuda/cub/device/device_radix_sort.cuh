@@ -10,8 +10,8 @@ namespace cub {
 struct DeviceRadixSort {
   /// Without memory it says how much it wants.
   template <class K, class V>
-  static cudaError_t SortPairs(void* memory, std::size_t& bytes, const K* keys, K* sorted_keys, const V* values, V* sorted_values, std::int64_t n,
-                               int first_bit, int end_bit, cudaStream_t stream) {
+  static cudaError_t SortPairs(void* memory, std::size_t& bytes, const K* keys, K* sorted_keys, const V* values,
+                               V* sorted_values, std::int64_t n, int first_bit, int end_bit, cudaStream_t stream) {
     if (!memory) return bytes = static_cast<std::size_t>(n) * (sizeof(K) + sizeof(V)), cudaSuccess;
     const auto count = static_cast<std::size_t>(n);
     EmulatedBlocks blocks;
@@ -21,8 +21,10 @@ struct DeviceRadixSort {
     blocks.add(values, count * sizeof(V), stream, "a sort");
     blocks.add(sorted_values, count * sizeof(V), stream, "a sort");
     emulated_enqueue(stream, std::move(blocks), [=] {
-      std::memset(memory, 0x5a, bytes);   // it is ours
-      auto key = [=](std::int64_t i) { return (end_bit < 64 ? keys[i] & ((K(1) << end_bit) - 1) : keys[i]) >> first_bit; };
+      std::memset(memory, 0x5a, bytes);  // it is ours
+      auto key = [=](std::int64_t i) {
+        return (end_bit < 64 ? keys[i] & ((K(1) << end_bit) - 1) : keys[i]) >> first_bit;
+      };
       std::vector<std::int64_t> order(static_cast<std::size_t>(n));
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return key(a) < key(b); });
