@@ -212,7 +212,7 @@ bool add_in_place(Tensor& sum, const Tensor& g) {
       !b.known() || !(b.rank == 0 || b.same_shape(s)) || b.dtype != s.dtype)
     return false;
   const InputView in[] = {{&s, s.data()}, {&b, b.data()}};
-  run_binary(add_row(), in, s);
+  run_binary(add_op(), in, s);
   count_taken(FastPath::added_in_place);
   return true;
 }

@@ -253,7 +253,7 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
   if (sums) {
     auto* zero =
         dtype_ == float64 ? reinterpret_cast<const std::byte*>(&kZero64) : reinterpret_cast<const std::byte*>(&kZero32);
-    to.chain.binary(add_row(), s.attrs, to.chain.repeated(zero), /*turned=*/false);
+    to.chain.binary(add_op(), s.attrs, to.chain.repeated(zero), /*turned=*/false);
   }
   to.chain.store(Chain::of_source(whole, w.first * dtype_.size(), (w.whole - w.width) * dtype_.size()));
   return !sums;

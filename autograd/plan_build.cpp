@@ -256,7 +256,7 @@ void PlanBuilder::add_sum(Effect& effect) {
   for (const Effect& other : p.effects)
     if (&other != &effect && other.cell == effect.cell) return;
   Step s{};
-  s.op = &row_of(effect.mode);
+  s.op = &op_of(effect.mode);
   s.in = p.ins.size();
   s.n_in = 2;
   effect.current = p.n_slots++;

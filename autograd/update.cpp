@@ -27,7 +27,7 @@ void update_kernel(const OpCall& call) {
   const auto mode = call.attrs.as<UpdateAttrs>().mode;
   if (mode == Effect::kSet) return put(out, read_value(*call.in[1].body));
   allocate_output(out, call.device);
-  run_binary(row_of(mode), call.in, out);
+  run_binary(op_of(mode), call.in, out);
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void run_binary(const OpDef& row, const InputView* in, Body& out) {
   const Attrs none;
   (out.device == cpu ? row.cpu : row.cuda)(OpCall{row, none, in, 2, outs, 1, out.device});
 }
-const OpDef& row_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_row() : subtract_row(); }
+const OpDef& op_of(Effect::Mode mode) { return mode == Effect::kAdd ? add_op() : subtract_op(); }
 
 constinit const OpDef update_op{
     .name = "update", .rule = update_rule, .cpu = update_kernel, .traits = kView | kEffect, .cuda = update_kernel};
@@ -49,7 +49,7 @@ const char* update_name(const Attrs& attrs) {
 }
 
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room) {
-  const OpDef& row = row_of(subtract ? Effect::kSubtract : Effect::kAdd);
+  const OpDef& op = op_of(subtract ? Effect::kSubtract : Effect::kAdd);
   const std::lock_guard guard(cell);
   const Body old = plain_body(increment, increment.device, cell.value);
   Body out = old;
@@ -63,7 +63,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
   }
   const InputView in[] = {{&old, old.data()}, {&increment, increment.data()}};
   Uninterrupted whole;
-  run_binary(row, in, out);
+  run_binary(op, in, out);
   Value made{std::move(out.storage), out.offset};
   if (alone) cell.changed();
   else cell.set(made);

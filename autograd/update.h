@@ -20,7 +20,7 @@ Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool movi
 /// Of two tensors, the second of which may be a scalar, in the storage of `out`, which may be that of the first.
 void run_binary(const OpDef& row, const InputView* in, Body& out);
 /// a + b or a - b: what changes a variable in that mode.
-const OpDef& row_of(Effect::Mode mode);
+const OpDef& op_of(Effect::Mode mode);
 /// cell <- cell +- increment, in place where the cell alone owns its bytes, else in `room` if it is given. The shapes agree.
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room = {});
 

@@ -103,7 +103,7 @@ Tensor batch_normalization(const Operand& operand, const Operand& mean, const Op
   return attribute_errors(what, [&] {
     Parameter center(mean, "mean", what, x, axis);
     Tensor scale = rsqrt(Parameter(var, "var", what, x, axis), epsilon);
-    if (given(gamma)) scale = apply1(binary_row<Multiply>(), {Parameter(gamma, "gamma", what, x, axis), scale});
+    if (given(gamma)) scale = apply1(binary_op<Multiply>(), {Parameter(gamma, "gamma", what, x, axis), scale});
     if (!given(beta)) return center_scale(x, center, scale, Tensor());
     return center_scale(x, center, scale, Parameter(beta, "beta", what, x, axis));
   });

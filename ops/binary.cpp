@@ -59,7 +59,7 @@ void rule(const OpCall& call, TensorSpec* out) {
 
 template <class... Ops>
 constexpr auto make_rows(OpList<Ops...>) {
-  return std::array<OpDef, sizeof...(Ops)>{elementwise_row<Ops>(rule<Ops>, &loops_of<Ops>)...};
+  return std::array<OpDef, sizeof...(Ops)>{elementwise_op<Ops>(rule<Ops>, &loops_of<Ops>)...};
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ ChainStep binary_step(const ChainTable& table, int is_double, const OpDef& op, b
   return is_element(binary_rows, op) ? (turned ? table.turned : table.binary)[is_double][&op - binary_rows.data()]
                                      : nullptr;
 }
-const OpDef& add_row() { return binary_row<Add>(); }
-const OpDef& subtract_row() { return binary_row<Subtract>(); }
+const OpDef& add_op() { return binary_op<Add>(); }
+const OpDef& subtract_op() { return binary_op<Subtract>(); }
 
 namespace {
 

@@ -16,18 +16,18 @@ KASSETTE_LEVEL_TABLES(BinaryTable, binary_table)
 /// The rows, in the order of BinaryOps.
 extern const std::array<OpDef, BinaryOps::size> binary_rows;
 /// Rows that the engine adds with.
-const OpDef& add_row();
-const OpDef& subtract_row();
+const OpDef& add_op();
+const OpDef& subtract_op();
 
 template <class Op>
-const OpDef& binary_row() {
+const OpDef& binary_op() {
   return binary_rows[IndexOf<Op, BinaryOps>::value];
 }
 
 /// Applies an op: binary<Add>(a, b). A number or list takes the dtype of the tensor beside it.
 template <class Op>
 Tensor binary(const Operand& x, const Operand& y) {
-  return apply_beside(binary_row<Op>(), x, y);
+  return apply_beside(binary_op<Op>(), x, y);
 }
 
 }  // namespace kassette

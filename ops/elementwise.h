@@ -48,7 +48,7 @@ bool is_element(const Table& rows, const OpDef& op) {
 
 /// The row of an op struct (unary_ops.h, binary_ops.h): name, gradient and what it reads are the struct's.
 template <class Op>
-constexpr OpDef elementwise_row(Rule rule, const ElementwiseLoops* loops) {
+constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
   return {.name = Op::name,
           .rule = rule,
           .cpu = elementwise_kernel,

@@ -43,7 +43,7 @@ void rule(const OpCall& call, TensorSpec* out) {
 
 template <class... Ops>
 constexpr auto make_rows(OpList<Ops...>) {
-  return std::array<OpDef, sizeof...(Ops)>{elementwise_row<Ops>(rule<Ops>, &loops_of<Ops>)...};
+  return std::array<OpDef, sizeof...(Ops)>{elementwise_op<Ops>(rule<Ops>, &loops_of<Ops>)...};
 }
 
 }  // namespace

@@ -16,14 +16,14 @@ KASSETTE_LEVEL_TABLES(UnaryTable, unary_table)
 /// The rows, in the order of UnaryOps.
 extern const std::array<OpDef, UnaryOps::size> unary_rows;
 template <class Op>
-const OpDef& unary_row() {
+const OpDef& unary_op() {
   return unary_rows[IndexOf<Op, UnaryOps>::value];
 }
 
 /// Applies an op: unary<Exp>(x).
 template <class Op>
 Tensor unary(const Tensor& x, double p = 0, double q = 0, double r = 0) {
-  return apply1(unary_row<Op>(), Params{p, q, r}, {x});
+  return apply1(unary_op<Op>(), Params{p, q, r}, {x});
 }
 
 }  // namespace kassette

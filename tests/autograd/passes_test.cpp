@@ -22,8 +22,8 @@ using Slots = std::vector<int>;
 
 namespace {
 
-const OpDef& add() { return kassette::binary_row<kassette::Add>(); }
-const OpDef& negative() { return kassette::unary_row<kassette::Negative>(); }
+const OpDef& add() { return kassette::binary_op<kassette::Add>(); }
+const OpDef& negative() { return kassette::unary_op<kassette::Negative>(); }
 
 /// A program whose first `n_feeds` slots are fed.
 Program feeds(int n_feeds) {
