@@ -388,7 +388,7 @@ __attribute__((noinline)) TensorImpl* fast_tracked(const OpDef& op, const Attrs&
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) {
   Context& c = context();
   TensorImpl* made = nullptr;
-  if (!c.after && !(op.traits & ~kElementwise)) switch (in.size()) {
+  if (!c.after && !(op.traits & ~kElementwise) && !op.placement) switch (in.size()) {
       case 1: made = fast<1, false>(op, attrs, in.begin(), c); break;
       case 2: made = fast<2, false>(op, attrs, in.begin(), c); break;
       case 3: made = fast<3, false>(op, attrs, in.begin(), c); break;

@@ -30,12 +30,12 @@ TEST_CASE("attributes give back the fields that they were made of", "[attrs]") {
   CHECK(uniform.as<UniformAttrs>().top == 0.75);
   CHECK(uniform.as<UniformAttrs>().placement.dtype == float16);
   CHECK(uniform.as<UniformAttrs>().placement.device == Device(Device::kCuda, 3));
-  Form form;
+  ContractionForm form;
   for (int i = 0; i < kMaxRank; ++i) form.out.push(i);
   form.user = User::batch_dot;
   const Attrs product = form;
-  CHECK(product.as<Form>().out == form.out);
-  CHECK(product.as<Form>().user == User::batch_dot);
+  CHECK(product.as<ContractionForm>().out == form.out);
+  CHECK(product.as<ContractionForm>().user == User::batch_dot);
 }
 
 TEST_CASE("attributes made of nothing are any struct of zeros", "[attrs]") {
