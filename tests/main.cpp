@@ -75,6 +75,7 @@ class Counter : public ListenerBase {
     }
     if (stats.totals.testCases.failed > 0)
       std::printf("\"%s\" failed with %s\n", name_of(stats).c_str(), seed_in_use().c_str());
+    std::fflush(stdout);  // a test that forks would have its children write it again
     if (stats.totals.testCases.failed > 0 || !change.empty()) {
       ++counts.failed;
     } else if (!skipping.empty()) {
