@@ -46,7 +46,7 @@ struct Params {
   double x, y, z;
 };
 template <class A>
-KASSETTE_FN Params params_of(const A& attrs) {
+inline __attribute__((always_inline)) Params params_of(const A& attrs) {
   return attrs.template as<Params>();
 }
 
