@@ -26,7 +26,7 @@ def short(name):
 
 # Arrays that are indexed at run time: 2 / pi to many digits for large angles, and the values
 # that the program of a chain keeps for later instructions.
-ARRAYS = re.compile(r"Each<(Sin|Cos), |run_program<")
+ARRAYS = re.compile(r"Each<(Sin|Cos)(, |>)|run_program<")
 
 arch, name, kernels = "", "", {}
 for line in sys.stdin:
