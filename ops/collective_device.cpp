@@ -14,11 +14,13 @@
 #include "devices/gpu_ranks.h"
 #include "devices/watch.h"
 #include "ops/collective_call.h"
+#include "ops/device_graph.h"
 
 namespace kassette {
 
 DeviceCommunicator* direct_way(const OpCall& call, bool rows_differ) {
   if (call.device == cpu) return nullptr;
+  launch_captured();  // the exchange is enqueued on the stream itself, behind what a function has captured so far
   GpuRanks& gpus = group_of(call.attrs).gpus;
   if (!gpus.met.load(std::memory_order_acquire))
     together(call, rows_differ, [&](RankGroup& group) { meet_gpus(group, call.device); });
