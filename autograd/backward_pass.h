@@ -1,5 +1,5 @@
 // autograd/backward_pass.h - one backward pass over a segment of the tape: the order of its nodes and their cotangents (backward_pass.cpp),
-// and the saved values that it gives back on its way (rematerialize.cpp).
+// and the saved values that it releases (rematerialize.cpp).
 #pragma once
 #include <unordered_map>
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace kassette {
 
-/// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its vector-Jacobian product), newest first,
-/// with a sum of cotangents for each output of a node.
+/// One reverse-mode pass: a depth-first search from the ys to the wanted xs, then each node's adjoint (its vector-Jacobian product), newest node
+/// first. The cotangents of each output of a node are accumulated.
 class BackwardPass final : private Accumulator {
  public:
   explicit BackwardPass(const Tensors& xs, SavedValues kept = SavedValues::retain, Completions* told = nullptr,
@@ -22,19 +22,20 @@ class BackwardPass final : private Accumulator {
   BackwardPass& operator=(const BackwardPass&) = delete;
   Tensors run(const Tensor* ys, const Tensor* seeds, std::int64_t n);
   std::size_t visited() const { return entries_.size(); }
-  /// Empty if saved values were kept after all.
+  /// With SavedValues::rematerialize: the leaves that the segment can be computed from again, or empty if saved values were retained after all.
   const Tensors& leaves() const { return leaves_; }
 
  private:
+  /// A node of the segment.
   struct Entry {
     Node* node;
-    std::uint32_t first;  // its cotangents
+    std::uint32_t first;  // index of its first output's cotangent
     bool relevant;        // a wanted tensor can be reached from it through adjoints
     bool wanted;
     bool has_cotangent;
   };
   static constexpr std::uint32_t kNone = ~0u;
-  /// The lists of a walk. A thread keeps one set of small ones for its next walk: most walks are over a few dozen nodes.
+  /// The lists of a pass. A thread keeps one small set for its next pass: most passes visit a few dozen nodes.
   struct Scratch {
     std::vector<const Node*> wanted;
     LargeList<Entry> entries;
@@ -64,6 +65,7 @@ class BackwardPass final : private Accumulator {
   void accumulate(const Body& to, Tensor g);
   bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) override;
   // saved values
+  /// True if the pass goes through the op that computed `b`, so that `b` can be rematerialized.
   bool computed(const Body& b) const {
     std::uint32_t i = b.node && b.node->op ? find(b.node.get()) : kNone;
     return i != kNone && entries_[i].relevant;
@@ -76,21 +78,21 @@ class BackwardPass final : private Accumulator {
   SavedValues saved_values_;
   Completions* told_;
   std::vector<std::pair<std::size_t, std::int64_t>>
-      completions_;  // how many nodes are handled by then, and which of xs
+      completions_;  // (number of nodes handled by then, index into xs), sorted
   std::size_t next_completion_ = 0;
-  const bool unrecorded_ = !context().recording && !context().symbolic;  // cotangents are summed in place
+  const bool unrecorded_ = !context().recording && !context().symbolic;  // cotangents may be accumulated in place
   Tensors leaves_;
   std::uint64_t id_, oldest_ = ~std::uint64_t(0);
   Scratch* scratch_;
   std::vector<const Node*>& wanted_;  // sorted
   LargeList<Entry>& entries_;
-  LargeList<std::uint32_t>& order_;  // what has to be handled, last first
+  LargeList<std::uint32_t>& order_;  // the relevant nodes with inputs, in reverse order of handling
   std::vector<const Node*> ends_;    // sorted: where the search stops
-  bool in_order_ = true;             // of sequence numbers
+  bool in_order_ = true;             // order_ is sorted by sequence number
   std::uint64_t newest_ = 0;
   LargeList<Tensor>& cotangents_;
-  std::unordered_map<const Node*, std::uint32_t> others_;  // nodes that another thread's walk had claimed
-  std::unordered_map<const Node*, Tensors> expanded_;
+  std::unordered_map<const Node*, std::uint32_t> others_;  // nodes that another pass had claimed
+  std::unordered_map<const Node*, Tensors> expanded_;      // deferred nodes: their results as recorded ops
 };
 
 inline std::uint32_t BackwardPass::find(const Node* n) const {
@@ -101,7 +103,7 @@ inline std::uint32_t BackwardPass::find(const Node* n) const {
   return it == others_.end() ? kNone : it->second;
 }
 
-/// The cotangent of a tensor; null where nobody wants it.
+/// Where the cotangent of a tensor is accumulated. Returns null if the tensor leads to no wanted x.
 inline Tensor* BackwardPass::slot_of(const Body& to) {
   std::uint32_t i = find(to.node.get());
   if (i == kNone || !entries_[i].relevant) return nullptr;

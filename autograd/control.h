@@ -1,5 +1,5 @@
-// autograd/control.h - control flow on the tape: one node that holds its recorded body, and whose adjoint is such a node
-// again, so that any order of derivative works.
+// autograd/control.h - control flow on the tape: one `call` node holds the recorded body. Its adjoint is a `call` node too, so
+// derivatives of any order work.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,26 +14,27 @@ namespace kassette {
 class VjpProcedure;
 class ResidualCall;
 
-/// A function that a `call` node runs, a body of control flow or the adjoint of one: tensors -> tensors. Input 0 is the key of its random sources, a host tensor, always there.
+/// What a `call` node runs: a loop, a branch, or the adjoint of one. Input 0 is always the key of its random sources, on the host.
 class Procedure : public Extra {
  public:
-  /// On concrete tensors; recorded iff recording is on.
+  /// Runs on concrete tensors; recorded iff recording is on.
   virtual Tensors run(const Tensors& in) const = 0;
-  /// Rule of the node: what is known of the outputs.
+  /// The rule of the node: infers what is known of the outputs' shapes, dtypes and devices.
   virtual void specs(const OpCall& call, TensorSpec* out) const = 0;
   virtual int n_out() const = 0;
-  /// Whether one of these outputs may depend differentiably on input i.
+  /// True if one of these outputs may depend differentiably on input i.
   virtual bool differentiable(int i, Outputs outputs) const = 0;
-  /// This, if it is the adjoint of a procedure; else null.
+  /// `this` if it is the adjoint of a procedure; else null.
   virtual const VjpProcedure* as_vjp() const { return nullptr; }
-  /// Runs unrecorded and keeps what `by` needs to rewind it, once; false where that is not done and the ops have to be recorded.
+  /// Runs unrecorded and fills `tape` with residuals for one backward pass by the adjoint `by`. Returns false, and runs nothing, if the caller has
+  /// to record the ops instead.
   virtual bool run_for(const Tensors& /*in*/, const VjpSignature& /*by*/, Residuals& /*tape*/) const { return false; }
   virtual const ResidualCall* as_residual_call() const { return nullptr; }
   bool equals(const Extra& other) const override { return this == &other; }
 };
 inline const Procedure& procedure(const Extra& e) { return static_cast<const Procedure&>(e); }
 
-/// A call in a program that keeps a tape, its last result, or takes one, its last input, or both: Note [Residuals].
+/// A procedure in a program that returns residuals (as its last result), takes them (as its last input), or both: Note [Residuals].
 class ResidualCall final : public Procedure {
  public:
   explicit ResidualCall(Ref<Extra> p) : of(std::move(p)) {}
@@ -45,23 +46,24 @@ class ResidualCall final : public Procedure {
 
   Ref<Extra> of;
   bool keeps = false, takes = false;
-  bool last = false;         // no later step takes the tape that this one takes
-  bool consumes = false;     // nor any that was made from it: saved values may go as they are used
+  bool last = false;         // no later step takes the residuals that this one takes
+  bool consumes = false;     // nor any that continue from them: saved values are released as they are used
   std::vector<char> wanted;  // keeps: which inputs need history
-  Ref<Extra> vjp;            // keeps: the one step that takes the tape, where that keeps none; else null
+  Ref<Extra> vjp;  // keeps: the adjoint, if one step alone takes the residuals and keeps none itself; else null
 };
 
 extern const OpDef call_op;
-/// The call of a step that keeps or takes a tape, or null.
+/// The procedure of a step that keeps or takes residuals; null for any other step.
 inline const ResidualCall* taped_call(const Step& s) {
   return s.op == &call_op ? procedure(*s.attrs.extra).as_residual_call() : nullptr;
 }
-/// What a step of that row does on concrete tensors, recorded iff recording is on.
+/// Runs a `call` step on concrete tensors, recorded iff recording is on.
 inline Tensors run_call(const Attrs& attrs, const Tensors& in) { return procedure(*attrs.extra).run(in); }
+/// The signature of the adjoint that a `call` runs; with null pointers if its procedure is no adjoint.
 VjpSignature vjp_signature(const Attrs& attrs);
-/// The node of a procedure: its results as symbolic tensors.
+/// Records a `call` node; returns its results as symbolic tensors.
 Tensors call_node(Ref<Extra> procedure, const Tensors& in);
-/// The same on concrete tensors: runs, and is one node of the tape where an input has history.
+/// Runs the procedure if the inputs are concrete and the scope is eager; recorded as one node if an input has history.
 Tensors call_now(Ref<Extra> procedure, const Tensors& in);
 
 inline void append(Tensors& to, std::span<const Tensor> list) {
@@ -70,24 +72,26 @@ inline void append(Tensors& to, std::span<const Tensor> list) {
 
 // ---- bodies ------------------------------------------------------------------------------------------------------------
 
-/// A function of tensors recorded once on placeholders. What it uses from outside is an input of the node that holds it.
+/// A function of tensors, recorded once on placeholders. The outer tensors that it uses, its captures, become inputs of the node that runs it.
 struct Traced {
   Ref<Plan> plan;  // inputs: the arguments, then the captures
   Tensors captures;
 };
-/// A placeholder of the body that is recorded now: it stands for what a step is given.
+/// A placeholder for an argument of the body that is being recorded.
 Tensor stand_in(const TensorSpec& spec, Device device);
+/// Records f on placeholders with these shapes. Throws ValueError if a result is empty or f updates a variable.
 Traced trace(const char* what, const std::vector<TensorSpec>& args, Device device,
              const Callable<Tensors(const Tensors&)>& f);
-/// Whether what is done with these is recorded: recording is on and one of them has history.
+/// True if ops on these tensors are recorded: recording is on and one of them has history.
 bool is_recorded(const Tensors& args);
-/// Runs a body: recorded where that is so.
+/// Runs a body, on the tape if is_recorded(args).
 Tensors run_body(const Plan& plan, const Tensors& args, const Tensors& keys);
-/// Keys of the random sources of a body at a step; `first` tells the bodies of one node apart.
+/// The keys of a body's random sources in one step, derived from the node's key. `first` is the index of the first source: the second branch of
+/// a node counts on from the first.
 Tensors step_keys(const Tensor& key, std::int64_t step, std::int64_t steps, const Plan& body, std::size_t first = 0);
-/// The key input of a node whose bodies draw nothing.
+/// The key for a node whose bodies draw no random numbers.
 Tensor no_key(const char* what);
-/// A step of a plain loop, for as long as it lives: Note [Series of draws].
+/// While alive, random draws of this thread belong to this step of an eager loop: Note [Series of draws].
 class PlainStep {
  public:
   PlainStep(std::int64_t step, std::int64_t steps) : PlainStep(context(), step, steps) {}
@@ -100,9 +104,9 @@ class PlainStep {
 
 // ---- branches ------------------------------------------------------------------------------------------------------------
 
-/// What both branches agree on. Throws where shapes or dtypes differ.
+/// The dtype of both branches, and a shape with each size that either knows. Throws if dtypes differ or shapes cannot be equal.
 TensorSpec common_spec(const char* what, const TensorSpec& yes, const TensorSpec& no);
-/// One of two branches by a scalar condition; the other is not run.
+/// The result of the branch that a scalar condition picks; the other branch is not run.
 Tensor branch(const char* what, const Tensor& condition, const Callable<Tensor()>& yes, const Callable<Tensor()>& no);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// autograd/loop_chain.h - elementwise steps of a loop in one pass, with the slices between them.
+// autograd/loop_chain.h - the fusion of a loop's elementwise steps, with the slices between them, into chains.
 #pragma once
 #include <memory>
 #include <vector>
@@ -10,43 +10,45 @@
 namespace kassette {
 
 // Note [Windows]
-// A recurrent cell slices one product into its gates, and the adjoint of that is a sum of gates embedded in zeros. A chain
-// of a loop's steps goes over rows, and a slice of it is a load at a distance. What is sliced need not exist: where it is
-// the result of elementwise steps that slices alone read, they are computed on the slice. Embedded slices that tile a tensor
-// are stored where they belong. A sum of them adds zeros to each, so one zero is added here: it makes 0 of -0. Same bits.
+// A recurrent cell slices one product into its gates; the adjoint of the slices is a sum of gates that are padded with zeros. A
+// chain in a loop goes over rows, so that a slice of columns is a load at an offset. The sliced tensor need not be in memory: if
+// elementwise steps compute it and only slices read it, those steps are computed on each slice. Padded slices that tile a
+// tensor are stored at their columns of the result, without the sum. That sum would add zeros to each element, which turns -0 into 0, so
+// one zero is added here: the bits are the same.
 
-/// What runs at one place of a step's list.
+/// One entry of a schedule: a step, a product that is accumulated, or a chain.
 struct LoopGroup {
-  int step = -1;  // of the plan
-  int sum = -1;   // the slot that `step`, a product, is added to; by the step `add` of the plan
-  int add = -1;
-  int chain = -1;  // or a chain, by index
+  int step = -1;   // of the plan
+  int sum = -1;    // if `step` is a product to accumulate: the slot that it is added to,
+  int add = -1;    // and the step of the plan that would add it
+  int chain = -1;  // or else the index of a chain
   bool operator==(const LoopGroup&) const = default;
 };
 
-/// Elementwise steps of a loop fused into one pass over rows, slices of operands and padded results among them.
+/// Elementwise steps of a loop, slices and padded slices among them, fused into one pass over rows.
 struct LoopChain {
   Chain chain;
-  int first;              // a step, for messages
-  std::vector<int> made;  // slots that it writes
+  int first;              // its first step, which errors name
+  std::vector<int> made;  // the slots that it writes to memory
 };
 
-/// The fuser of loops: groups the elementwise steps, slices and embeddings of one list of steps, and emits a chain for each group.
+/// Fuses the steps of a loop: groups the elementwise steps, slices and padded slices of one list of steps, and emits a chain for each group.
 class LoopChains {
  public:
-  /// `rooted`: slots that are read elsewhere. `plain`: per step of the plan, whether shapes are known and it runs on the CPU.
+  /// `rooted`: per slot, whether it is read outside of `groups`. `plain`: per step of the plan, whether it may be fused.
   LoopChains(const Program& plan, const std::vector<Body>& bodies, const std::vector<char>& plain,
              std::vector<char> rooted, const std::vector<LoopGroup>& groups);
+  /// The groups with fused steps replaced by chains, which are appended to `chains`.
   std::vector<LoopGroup> find(std::vector<std::unique_ptr<LoopChain>>& chains);
 
  private:
   enum Role : std::uint8_t { kOutside, kElements, kSlice, kEmbedded };
   struct Slot {
     Role role = kOutside;
-    int step = -1;  // that makes it
-    int uses = 0;   // reads of its value in the group
-    int chunk = -1;
-    std::vector<ColumnSlice> windows;  // of a slice one, of what is embedded all
+    int step = -1;                     // the step that computes it
+    int uses = 0;                      // how often the chain reads its value
+    int chunk = -1;                    // the chunk that holds it in the chain, or -1
+    std::vector<ColumnSlice> windows;  // the columns of a slice; of a sum of padded slices those of each
   };
 
   Slot& slot(int s) { return slots_[s]; }
@@ -76,10 +78,10 @@ class LoopChains {
   const std::vector<char>& plain_;
   const std::vector<char> rooted_;
   const std::vector<LoopGroup>& items_;
-  std::vector<int> totals_;  // per slot: reads of its value in the list
+  std::vector<int> totals_;  // per slot: how often the whole list reads its value
   std::vector<Slot> slots_;
-  std::vector<char> banned_;  // per item
-  std::vector<int> early_;    // results of elementwise steps before the shape was known
+  std::vector<char> banned_;  // per item: cannot be in a chain
+  std::vector<int> early_;    // results of elementwise steps that came before the first slice gave the chain's shape
   ChainShape shape_{.rows = 0, .width = 0};
   DType dtype_;
   bool full_ = false;

@@ -8,34 +8,34 @@
 namespace kassette {
 
 // Note [Loops]
-// A loop on concrete tensors does not play its body as a function is played, step by step with a frame, a list of results
-// and memory of its own. The body is bound once: its rules run on the shapes of the first step, its steps get memory that
-// serves step after step, and elements, states and results are offsets that move on. Per step and op of the body remain a
-// kernel and a few loads.
+// A loop on concrete tensors does not run its body as a function runs, which would allocate a frame and results at each step.
+// The body is bound once: its rules run on the shapes of the first step, its steps get memory that is used again at every
+// step of the loop, and elements, states and results are addresses that advance. What remains for each op of the body is a
+// kernel call and a few loads.
 //
-// The adjoint of the body is a plan too, over the same slots: what it reads of the forward steps is written into one stack
-// of all steps as it is made, and nothing else of them is kept. Cotangents of captures start from -0, which is neutral under
-// addition to the last bit, and take each step's share; cotangents of states go from step to step like the states.
+// The body and its adjoint are steps over the same slots. A forward value that the adjoint reads (a residual) is written straight
+// into one stack with a row per step of the loop; no other value is kept. The cotangent of a capture starts from -0, which
+// leaves every bit of a sum as it is, and each step adds to it; the cotangents of states are carried from step to step, as the states are.
 //
-// What depends on data within a step (a nested call, a shape that is a value) is allowed: such steps run their rule each
-// time, and what the adjoint reads of them is kept one by one.
+// Shapes may depend on data (a nested call, a shape that is a value): such steps run their rule at every step of the loop, and
+// their residuals are kept in a list, one value per step.
 
-/// What the inputs of a loop's body are, in their order.
+/// How many of a body's inputs are elements, states (the carry) and captures, in this order, and how many outputs are stacked.
 struct ScanSignature {
-  int n_xs = 0, n_carry = 0, n_captures = 0, n_ys = 0;  // elements, states, captures; stacked outputs
+  int n_xs = 0, n_carry = 0, n_captures = 0, n_ys = 0;
   int capture(int i) const { return n_xs + n_carry + i; }
 };
 
-/// One way back through the body: which outputs have cotangents there. A state has none where nothing depends on it.
+/// The adjoint of the body for one pattern of cotangents. The pattern changes along a loop: in the last steps nothing may depend on a state.
 struct Variant {
   std::vector<char> has_dy;  // per output of the body: stacked ones, then states
-  std::vector<int> din;    // per argument (elements, states, captures): the slot of its cotangent, -1 where it has none
-  int next = -1;           // the variant of the step before
+  std::vector<int> din;    // per argument (elements, states, captures): the slot of its cotangent, or -1 if it has none
+  int next = -1;           // the variant for the preceding step of the loop
   std::vector<int> steps;  // of the plan, in order
 };
 
-/// A compiled loop, as far as it does not depend on a run: the body, and the adjoint of one step, as steps over the same slots, and which
-/// slots are saved (residuals) for the way back. See Note [Loops].
+/// A compiled loop, without the state of a run: the body and its adjoint as steps over the same slots, and which slots are residuals. See
+/// Note [Loops].
 class LoopProgram {
  public:
   std::atomic<std::int32_t> count{1};
@@ -43,8 +43,8 @@ class LoopProgram {
 
   /// The body alone.
   static Ref<LoopProgram> of_body(const Plan& body, const ScanSignature& arity);
-  /// With its adjoint for arguments of these shapes: `wanted` per argument (elements, states, captures), `has_dy` per output
-  /// of the loop; the number of steps is for messages. Null where the paths of the states are too many.
+  /// The body with its adjoint, for arguments of these shapes: `wanted` per argument (elements, states, captures), `has_dy` per output
+  /// of the loop. Returns null if it would need more than eight variants.
   static Ref<LoopProgram> with_adjoint(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
                                        const std::vector<char>& wanted, const std::vector<char>& has_dy,
                                        std::int64_t steps);
@@ -52,15 +52,15 @@ class LoopProgram {
   const Program& plan() const { return plan_->program(); }
 
   ScanSignature arity;
-  std::vector<int> keys, args, outs;  // slots; of keys those that are drawn, in order
+  std::vector<int> keys, args, outs;  // slots: of random keys in the order in which they are drawn, arguments, outputs
   std::vector<KeySource> sources;     // of the keys
-  std::vector<int> dys, sums;         // slots of the cotangents of outputs and, so far, of captures; -1 where not used
-  std::vector<int> forward;           // steps that the outputs need
-  std::vector<Variant> variants;      // the first is that of the last step
-  std::vector<char> varies;           // per slot: not the same in every step
-  std::vector<char> kept, shaped;     // per slot: read on the way back; its shape alone, perhaps
-  std::vector<int> maker;             // per slot: the step that makes it, or -1
-  ScheduleCache arrangements;         // of lists of steps, for other runs
+  std::vector<int> dys, sums;         // slots: cotangents of outputs, accumulated cotangents of captures; -1 if unused
+  std::vector<int> forward;           // the steps that the outputs need
+  std::vector<Variant> variants;      // the first is for the last step of the loop
+  std::vector<char> varies;           // per slot: differs from step to step
+  std::vector<char> kept, shaped;     // per slot: the adjoint reads its value; its value or its shape
+  std::vector<int> maker;             // per slot: the step that computes it, or -1
+  ScheduleCache arrangements;         // schedules of earlier runs
 
  private:
   explicit LoopProgram(Ref<Plan> plan, const ScanSignature& a) : arity(a), plan_(std::move(plan)) {}

@@ -1,4 +1,4 @@
-// autograd/loop_run.h - one run of a compiled loop, there and, if it keeps what that needs, back. See Note [Loops].
+// autograd/loop_run.h - one run of a compiled loop: the forward pass and, if it keeps residuals, one backward pass. See Note [Loops].
 #pragma once
 #include <vector>
 
@@ -8,57 +8,58 @@
 
 namespace kassette {
 
-/// What a loop is run with.
+/// The options of one run of a loop.
 struct LoopCall {
-  const char* what;    // the function's name, for messages
+  const char* what;    // the function that errors name
   std::int64_t steps;  // at least one
   bool reverse = false;
-  std::int64_t segment = 0;  // > 0: the way back computes this many steps anew at a time, from the states before them
-  bool again = false;        // the steps ran before: what they print has been printed
-  bool batched = false;      // an output has as many rows as an element
+  std::int64_t segment = 0;  // > 0: the backward pass recomputes this many steps at a time, see Note [Checkpoints]
+  bool again = false;        // the steps have run before and have printed already: they do not print again
+  bool batched = false;      // an output must have as many rows as an element
 };
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes);
 
-/// Memory that a step may write into: nobody else sees it.
+/// True if a step may write `bytes` into this storage: it is large enough, and nothing else refers to it.
 inline bool uniquely_owned(const Storage* s, std::int64_t bytes) {
   return s && s->count.load(std::memory_order_acquire) == 1 && s->kind != Storage::kBorrowed && s->bytes >= bytes;
 }
 
-/// One execution of a compiled loop: its slots bound to memory, the stacks of residuals that the forward pass fills and the backward pass
-/// reads, once. See Note [Loops].
+/// One execution of a compiled loop: its slots bound to memory, and the residuals that the forward pass saves and one backward pass reads. See
+/// Note [Loops].
 class LoopRun final : public Extra {
  public:
   /// `in`: key, elements, states, captures, without history.
   LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& in);
   ~LoopRun() override;
   bool equals(const Extra& other) const override { return this == &other; }
-  /// Stacked outputs, then the last states. `way_back`: backward() follows.
+  /// Returns the stacked outputs, then the last states. `way_back`: keeps residuals for backward().
   Tensors forward(bool way_back);
-  /// Cotangents of elements, states and captures, empty where there is none; once. `dys`: per output, empty where none.
+  /// Returns the cotangents of elements, states and captures, each empty if it has none. `dys`: per output, empty if it has none. To be called once.
   Tensors backward(const Tensors& dys);
 
  private:
-  /// A step of the plan with its operands in place.
+  /// A step of the plan, bound to its operands' memory.
   struct Bound {
     const Step* step = nullptr;  // null: not bound yet
     Kernel kernel = nullptr;
     Device device;
     int in = 0, out = 0;   // into arrays_ and results_
-    bool views = false;    // the kernel gives the storage
+    bool views = false;    // the kernel sets the storage
     bool dynamic = false;  // shapes are known only when it runs
-    bool once = false;     // computed in the first step for all
-    bool silent = false;   // nobody reads the value, or it is there already
+    bool once = false;     // loop-invariant: computed in the first step alone
+    bool silent = false;   // not to be run: its value is not read, or has been computed
   };
-  struct Carried {  // a state, or a cotangent that goes on: made by the step, read by the next
-    int from, to;   // slots; from -1: there is none any more
+  struct Carried {  // a carry, of states or of cotangents: computed by one step, read by the next
+    int from, to;   // slots; from -1: the cotangent ends here
   };
-  struct Back {  // of a variant
+  struct Back {  // the bound adjoint of a variant
     bool bound = false;
     std::unique_ptr<Schedule> steps;
     std::vector<Carried> carried;
-    std::vector<char> in_place;  // per element: its cotangent is made where it belongs
+    std::vector<char> in_place;  // per element: its cotangent is computed straight into the result
   };
+  /// What a forward pass stores: the outputs, the residuals (of a segment that is recomputed), or both.
   enum class Pass : std::uint8_t { outputs, keeping, both };
 
   Body& body(int slot) { return bodies_[slot]; }
@@ -108,15 +109,15 @@ class LoopRun final : public Extra {
   std::vector<InputView> arrays_;
   std::vector<Body*> results_;
   std::vector<char> dynamic_;                   // per slot
-  std::vector<Ref<Storage>> stacks_;            // per slot: of all rows; null: it has none
-  std::vector<int> listed_;                     // slots that are kept one by one, with
-  std::vector<std::vector<Value>> rows_;        // their values; none where the shape alone is read, and
-  std::vector<std::vector<TensorSpec>> specs_;  // their shapes, if they are dynamic
-  std::vector<int> stacked_;                    // slots of this pass that have a stack
+  std::vector<Ref<Storage>> stacks_;            // per slot: one row per step, or null
+  std::vector<int> listed_;                     // residuals without a stack: their slots,
+  std::vector<std::vector<Value>> rows_;        // for each its value per step (null if only the shape is read),
+  std::vector<std::vector<TensorSpec>> specs_;  // and its shape per step, if that is dynamic
+  std::vector<int> stacked_;                    // slots that have a stack in this pass
   std::vector<Carried> states_;
-  std::vector<Value> moved_;                // of carry()
+  std::vector<Value> moved_;                // scratch of carry()
   std::vector<std::vector<Value>> starts_;  // the states at the start of each segment
-  std::vector<Tensors> lists_;              // outputs that are no stacks
+  std::vector<Tensors> lists_;              // per output without a stack: its value per step
   std::vector<Ref<Storage>> dx_;
   std::vector<Back> backs_;
   std::unique_ptr<Schedule> forward_;

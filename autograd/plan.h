@@ -1,4 +1,4 @@
-// autograd/plan.h - playing: a segment of the tape as steps that run again with other inputs.
+// autograd/plan.h - the executable behind K::function: a program, and how it is run with other inputs.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace kassette {
 
-/// A variable and its new value, pair number `number` of a list of updates.
+/// A variable and its new value: entry `number` of a function's list of updates.
 struct SetPair {
   Tensor variable, value;
   int number;
@@ -23,57 +23,59 @@ struct SetPair {
 struct Frame;
 class Chain;
 
-/// A compiled function: a program and how it is executed. Immutable once built; what a call needs is in its frame, so that threads share a plan.
+/// A compiled function: a program and how it is executed. Immutable once built; the state of a call is in a Frame, so that threads share a plan.
 class Plan {
  public:
   std::atomic<std::int32_t> count{1};
   static void destroy(Plan* p) noexcept;
   ~Plan();
 
+  /// What a plan is built from: the arguments of K::function, or the traced body of a loop or branch.
   struct Request {
     Tensors inputs, outputs;
     Tensors update_ops;  // made by update() in a symbolic scope, or lazily
     std::vector<SetPair> set_pairs;
     Tensors fetches;                                   // computed, not returned
-    std::vector<std::pair<Tensor, Tensor>> feed_dict;  // tensor that is no input, and what it stands for
-    const char* what = "function";                     // for messages
-    bool body = false;                                 // of control flow: updates are refused, keys are given
+    std::vector<std::pair<Tensor, Tensor>> feed_dict;  // a tensor that is no input, and the value to use for it
+    const char* what = "function";                     // the function that errors name
+    bool body = false;  // of control flow: updates are refused, runs are given random keys
   };
-  /// `keeps_calls`: calls of large functions may stay steps until the first run, see Note [Nested functions].
+  /// `keeps_calls`: calls of large functions may remain single steps until the first run, see Note [Nested functions].
   static Ref<Plan> build(const Request& request, bool keeps_calls = false);
   /// A plan that runs this program.
   static Ref<Plan> of(Program program);
-  /// The function that an external backend made: code that is called with the list of feeds; there are no steps.
+  /// A function of an external backend: `code` is called with the list of feeds, and there are no steps.
   static Ref<Plan> external(engine::Value code);
   const engine::Value& code() const { return code_; }
   const Program& program() const { return program_; }
-  /// Lets inputs go at which no step looks: those that stood for others while ops were recorded.
+  /// Releases the nodes in Program::keep: the placeholders of a body are not needed once its ops are steps.
   void forget_inputs() { program_.keep.clear(); }
 
-  /// Runs unrecorded and commits the updates. `keys`: for bodies of control flow, what the random sources yield.
+  /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources yield.
   Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
   Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
-  /// What connect() gives, perhaps as results of one deferred node.
+  /// The results of inline_into_tape(), recorded as one deferred node if the function is large: Note [Nested functions].
   Tensors call(std::span<const Tensor> args);
-  /// Casts what the caller gave to what was declared and checks the shapes; of a sparse tensor come the parts.
+  /// The arguments, cast to the declared dtypes and moved to the declared devices; sparse tensors as their three parts. Throws ValueError or
+  /// TypeError if one does not fit its declaration.
   Tensors check_feeds(const Tensors& args) const;
-  /// What the caller gets for the outputs of a run: parts of sparse tensors put together.
+  /// The outputs of a run as the caller sees them: the parts of sparse tensors are put together.
   Tensors pack_results(const Tensors& outputs) const;
 
-  /// Whether the learning phase is among the inputs.
+  /// True if the learning phase is an input.
   bool feeds_learning_phase() const {
     return std::any_of(program_.feeds.begin(), program_.feeds.end(),
                        [](const Feed& f) { return f.fallback && f.fallback->learning_phase; });
   }
-  // What the caller gives and gets; a run counts the parts of a sparse tensor one by one.
+  // Inputs and results as the caller counts them: a sparse tensor is one.
   int n_inputs() const { return program_.inputs.size(); }
   const TensorSpec& input_spec(int i) const { return program_.inputs[i].declared; }
   int n_results() const { return program_.results.size(); }
-  /// Of a body of control flow: its random sources, in the order of their keys.
+  /// The random sources of a body of control flow, in the order of their keys.
   const std::vector<KeySource>& sources() const { return program_.key_sources; }
   bool has_effects() const { return !program_.effects.empty(); }
-  /// Which outputs depend differentiably on that input.
+  /// The outputs that depend differentiably on `input`.
   Outputs differentiable(int input) const { return program_.differentiable[input]; }
   /// Shapes, dtypes and devices of the outputs, as recorded.
   const std::vector<Body>& outputs() const { return program_.outputs_as_recorded; }
@@ -115,15 +117,15 @@ class Plan {
 
   Program program_;
   engine::Value code_;
-  // See Note [Nested functions].
+  /// The plan without deferred calls, and what it will be built from: Note [Nested functions].
   struct Nested {
     std::mutex mutex;
-    Request request;  // until the first call
+    Request request;  // until flat is built
     Ref<Plan> flat;
   };
   mutable ShapedPlans shaped_;
   mutable FunctionGraph graph_;
-  std::unique_ptr<Nested> nested_;  // where a step is a deferred call
+  std::unique_ptr<Nested> nested_;  // null unless a step is a deferred call
   bool deferrable_ = false;
   std::vector<std::uint64_t> depends_;  // per output: which of the first 64 inputs it is computed from
   Plan* next_dying_ = nullptr;

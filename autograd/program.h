@@ -1,5 +1,5 @@
-// autograd/program.h - a segment of the tape as a list of steps over slots: plain data, which plan_build.cpp makes, passes.h completes, and
-// plans and loops run.
+// autograd/program.h - a segment of the tape as a list of steps over slots: plain data, built by plan_build.cpp, completed by the passes of
+// passes.h, and run by plans and loops.
 #pragma once
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace kassette {
 
-/// A value without history, or, without bytes, what is known of one.
+/// A tensor without history. Without `bytes`: shape, dtype and device alone.
 inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes = {}, std::int64_t offset = 0) {
   Body b;
   b.set(spec);
@@ -20,82 +20,81 @@ inline Body plain_body(const TensorSpec& spec, Device device, Ref<Storage> bytes
   b.offset = offset;
   return b;
 }
-/// A value without history.
 inline Body plain_body(const TensorSpec& spec, Device device, Value v) {
   return plain_body(spec, device, std::move(v.storage), v.offset);
 }
-/// Gives a body other bytes.
+/// Replaces the bytes of a body; shape, dtype and device stay.
 inline void put(Body& to, Value v) {
   to.storage = std::move(v.storage);
   to.offset = v.offset;
 }
 inline Value value_in(const Body& b) { return {b.storage, b.offset}; }
-/// Whether both have one shape, dtype and device.
+/// True if shape, dtype and device are equal.
 inline bool alike(const Body& a, const Body& b) {
   return a.same_shape(b) && a.dtype == b.dtype && a.device == b.device;
 }
 
-/// An update that a plan applies when everything else is done.
+/// The update of a variable, which a plan applies at the end of a call: Note [Commit].
 struct Effect {
   enum Mode : std::int64_t { kSet, kAdd, kSubtract };
   Ref<Cell> cell;
   int slot;  // kSet: the new value; else the increment
   Mode mode;
   const char* what;  // the function that the user called
-  int number = -1;   // of a pair in the list of updates
-  int step = -1;     // the tail step that makes the new value and may write it into the variable itself
-  int current = -1;  // the slot of the variable that this step reads; for adds, read anew under the lock
+  int number = -1;   // the pair's place in the list of updates; -1: made by an update op
+  int step = -1;     // the tail step that computes the new value and may write it into the variable's own memory
+  int current = -1;  // the slot through which this step reads the variable; for adds, loaded again under the lock
 };
 
-/// A set of outputs, a bit for each. From the 63rd on they share one.
+/// A set of outputs, one bit each; outputs from index 63 on share the last bit.
 using Outputs = std::uint64_t;
 inline Outputs output_bit(int k) { return Outputs(1) << (k < 63 ? k : 63); }
 
-/// How much of a slot is read.
+/// What later steps and callers read of a slot.
 enum Need : std::uint8_t { kNothing, kShape, kValue };
 
-/// An instruction of a program: an op on slots, and what the passes found out about it.
+/// An instruction of a program: an op on slots, and what the passes have found out about it.
 struct Step {
   const OpDef* op;
   Attrs attrs;
-  std::int32_t function;  // in whose name it fails: Note [Error attribution]
+  std::int32_t function;  // the function that its errors name: Note [Error attribution]
   int in, n_in;           // into Program::ins
   int out, n_out;         // slots
-  int dead, n_dead;       // into Program::dead: what no later step reads
-  int spent, n_spent;     // into Program::dead: of what no later step reads the value
+  int dead, n_dead;       // into Program::dead: slots that no later step reads
+  int spent, n_spent;     // into Program::dead: slots whose value no later step reads
   std::uint8_t need;      // Need: of the outputs
   bool fusible, tail, source;
-  bool one;    // elementwise, all inputs of one element as recorded
-  bool splat;  // its result may be one, see Note [Splats]
+  bool one;    // elementwise, and each input has one element
+  bool splat;  // its result may be a splat, see Note [Splats]
   bool known;  // the shapes of its outputs are in Program::known
 };
 
-/// Steps [begin, end) that run together: one, or elementwise ones over the same n elements, and perhaps the sum of the last.
+/// Steps [begin, end) that run as one: a single step, or consecutive elementwise steps over the same n elements, with the sum of the last if `sums`.
 struct FusionGroup {
   int begin, end;
-  std::int64_t n, width;  // width: of the rows that an operand repeats, on a device; else n
-  bool fused;             // several, or one that reads splats
-  bool sums;              // the last step sums what the chain before it makes, see Note [Sums of chains]
+  std::int64_t n, width;  // width: on an accelerator, the length of an operand that each row reads again; else n
+  bool fused;             // runs as a chain: several steps, or one that reads splats
+  bool sums;              // the last step sums the result of the chain before it, see Note [Sums of chains]
   int chain_end() const { return end - sums; }
 };
 
-/// A parameter of a program: the slot that an argument goes to, and what was declared.
+/// A parameter of a program: the slot that its argument goes to, and the declared shape and dtype.
 struct Feed {
   int slot;
   TensorSpec declared;
-  Device device;       // where the placeholder is; what is fed comes there
-  Ref<Cell> fallback;  // of an input with a default
-  bool ignored;        // a frozen learning phase
+  Device device;       // the placeholder's; arguments are moved there
+  Ref<Cell> fallback;  // the default value, if there is one
+  bool ignored;        // a learning phase that is fixed: its argument is not read
   std::string name;
 };
 
-/// An input or output as the caller sees it: one slot or, sparse, those of its three parts.
+/// An input or output as the caller sees it: one slot, or three for the parts of a sparse tensor.
 struct Port {
   TensorSpec declared;
   bool sparse;
 };
 
-/// A slot that is filled from a leaf of the tape.
+/// A slot whose value is read from a leaf of the tape at each call.
 struct LeafSlot {
   int slot;
   Ref<Node> node;
@@ -115,14 +114,14 @@ struct Program {
   std::vector<Body> outputs_as_recorded;  // shapes, dtypes, devices
   std::vector<Effect> effects;
   std::vector<int> last_use;            // per slot: the last step that reads it, or -1
-  std::vector<int> last_value_use;      // the same, of steps that read more than its shape
+  std::vector<int> last_value_use;      // per slot: the last step that reads more than its shape, or -1
   std::vector<char> root;               // per slot: an output, a fetch or an effect
   std::vector<Outputs> differentiable;  // per feed: which outputs depend differentiably on it
   bool specialised = false;             // for inputs of certain shapes, see Note [Plans for shapes]
-  std::vector<Body> known;              // specialised: shape and device per slot, or rank -1 where a call tells
-  const char* what = "function";        // whose program it is
-  std::string missing;                  // the error of a placeholder that is needed and not fed
-  std::vector<Ref<Node>> keep;          // nodes whose attributes steps borrow nothing from, but whose cells they use
+  std::vector<Body> known;              // specialised: shape and device per slot; rank -1 if known only in a call
+  const char* what = "function";        // the function that errors name
+  std::string missing;                  // the error to throw if a placeholder is needed and not fed; else empty
+  std::vector<Ref<Node>> keep;          // inputs and leaves, which stay alive with the program
 
   const Step& step(int k) const { return steps[k]; }
   Step& step(int k) { return steps[k]; }
@@ -138,11 +137,11 @@ struct Program {
     for (const Effect& e : effects)
       if (e.current >= 0) f(e.current, *e.cell);
   }
-  /// Whether a step from `end` on, or a caller, reads the value of a slot.
+  /// True if the value of a slot is read by the caller or by a step from `end` on.
   bool stays(int slot, int end) const { return root[slot] || last_value_use[slot] >= end; }
 };
 
-/// Says in the log which step failed.
+/// Logs, at debug level, which step failed.
 void log_failure(const Program& program, int k);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// autograd/schedule.h - the steps of a loop as they are run, kept from run to run.
+// autograd/schedule.h - the order in which a loop runs its steps and chains, kept from run to run.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -8,33 +8,34 @@
 
 namespace kassette {
 
-/// Which steps a list has, and the shapes in it: what an arrangement is found for.
+/// What a schedule depends on: the steps to run, and the shapes of the slots.
 struct ScheduleKey {
-  std::vector<LoopGroup> once, each;  // computed in the first step for all, and in each
-  std::vector<char> plain;            // per step of the plan: whether shapes are known and it runs on the CPU
+  std::vector<LoopGroup> once, each;  // loop-invariant steps, run in the first step alone; steps run in each
+  std::vector<char> plain;            // per step of the plan: may be fused (in `each`, shapes known, on the CPU)
   std::vector<TensorSpec> specs;      // per slot
   bool operator==(const ScheduleKey& other) const;
 };
 
-/// The steps of one list, with their chains.
+/// A list of steps as it is run: `groups` in order, and the chains that they refer to.
 struct Schedule {
   ScheduleKey of;
   std::vector<LoopGroup> groups;
   std::vector<std::unique_ptr<LoopChain>> chains;
 };
 
-/// ScheduleCache that no run has now: finding one takes as long as some steps of the loop. Safe from several threads.
+/// Schedules that no run uses at the moment. Making one takes as long as some steps of the loop, so runs return theirs. Thread-safe.
 class ScheduleCache {
  public:
-  /// Null where none is kept for that.
+  /// Removes and returns the schedule for this key; null if there is none.
   std::unique_ptr<Schedule> take(const ScheduleKey& wanted);
   void keep(std::unique_ptr<Schedule> a) noexcept;
 
  private:
-  static constexpr std::size_t kMost = 6;  // the way there and three back, and those of another shape
+  static constexpr std::size_t kMost =
+      6;  // the forward pass and three variants of the backward pass, and two for another shape
   std::mutex mutex_;
   std::unique_ptr<Schedule> kept_[kMost];
-  std::size_t next_ = 0;  // to be replaced where all are in use
+  std::size_t next_ = 0;  // the one to replace if all places are taken
 };
 
 }  // namespace kassette
