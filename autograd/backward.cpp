@@ -1,4 +1,4 @@
-// autograd/backward.cpp - rewinding: gradients() and its results' own history.
+// autograd/backward.cpp - gradients(), and the history of its results.
 #include "autograd/backward.h"
 
 #include <algorithm>
@@ -17,19 +17,19 @@
 namespace kassette {
 namespace {
 
-/// What a first-order backward pass was asked: enough to run it again, recorded. That is what a second gradients() or a plan
-/// continues from.
+/// The arguments of a backward pass that ran unrecorded. If its results are differentiated or become part of a plan, the pass runs again,
+/// recorded.
 struct DeferredBackward final : Deferred {
   Tensor loss;
   Tensors xs;
-  Tensors leaves;  // of a loss that was given up: what it was computed from, with the values of then
+  Tensors leaves;  // with Note [Rematerialization]: what the loss was computed from, with the values of that time
   Tensors expand(const Node& node) const override;
   Tensors computed_from(const Node&) const override { return loss; }
 };
 
 constinit WarnOnce growing;
 
-/// Says once that history grows from one gradients() to the next: the mistake is `total = total + loss`.
+/// Warns once if the history grows from one gradients() to the next: the mistake is `total = total + loss`.
 void watch_growth(Context& c, std::size_t visited) {
   auto n = static_cast<std::int64_t>(visited);
   c.growing = n > c.last_segment ? c.growing + 1 : 0;
@@ -41,7 +41,7 @@ void watch_growth(Context& c, std::size_t visited) {
                 "with x.detach() or K::eval(x), or keep it in a variable (K::update)");
 }
 
-/// Ones in the shape of a loss, on its device: the cotangent that a pass begins with.
+/// The cotangent of the loss: ones in its shape, on its device.
 Tensor seed_for(const Tensor& loss) { return broadcast_like(number_like(1, loss), loss); }
 
 }  // namespace
@@ -96,8 +96,8 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   if (__builtin_expect(shadow != nullptr, 0)) shadow->after_pass(before, raw);
   if (!c.recording) return raw;
   // Note [Lazy backward]
-  // The pass ran unrecorded. Should somebody differentiate its results, or put them in a plan, this one node gives what is
-  // needed to run the pass again, recorded.
+  // An eager backward pass runs unrecorded: most gradients are never differentiated. Its results share one deferred node, which holds the
+  // arguments of the pass. If a result is differentiated or becomes part of a plan, the pass runs again, recorded.
   auto held = Ref<DeferredBackward>::adopt(new DeferredBackward);
   held->loss = loss;
   held->xs = xs;
@@ -109,7 +109,7 @@ Tensors gradients(const Tensor& loss, const Tensors& xs, SavedValues kept, Compl
   for (std::int64_t i = 0; i < raw.size(); ++i) {
     Tensor& r = raw.begin()[i];
     if (!r.defined()) continue;
-    // A cotangent that the pass made is ours to mark; one that is somebody's tensor (a variable, a constant) is not.
+    // The node is set on the tensor itself only if the pass made it; a tensor that is used elsewhere (a variable, a constant) is detached first.
     auto phase = static_cast<std::uint8_t>(Access::body(r).flags & kPhase);
     if (Access::body(r).node || Access::impl(r)->count.load(std::memory_order_acquire) != 1) r = r.detach();
     Body& b = Access::body(r);

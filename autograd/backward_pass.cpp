@@ -1,4 +1,4 @@
-// autograd/backward_pass.cpp - which nodes a backward pass visits, in which order, and what it does at each.
+// autograd/backward_pass.cpp - which nodes a backward pass visits, in which order, and how it accumulates cotangents.
 #include "autograd/backward_pass.h"
 
 #include <algorithm>
@@ -17,12 +17,12 @@
 
 namespace kassette {
 
-// Note [Order of a walk]
-// Nodes are handled from the newest to the oldest, so that every consumer comes before its producers and sums of cotangents
-// have one order, whatever the user wrote first: the shares of a loop's last step are added first, as a compiled loop adds
-// them. Where an expanded deferred node is on the way that would not do, for its nodes are newer than its consumers; such a
-// walk goes in reverse postorder of the depth-first search.
-// Sequence numbers also cut the search: nothing older than the oldest wanted tensor can depend on it. Without that cut, a
+// Note [Order of a backward pass]
+// Nodes are handled from the newest to the oldest, by sequence number. So every consumer comes before its producers, and cotangents are
+// added in one order, whatever the order of the arguments of an op: those of a loop's last step first, as a compiled loop adds
+// them. If the segment contains an expanded deferred node, this order would be wrong, since its nodes are newer than its consumers; such a
+// pass goes in reverse postorder of the depth-first search.
+// Sequence numbers also prune the search: nothing older than the oldest wanted tensor can depend on it. Otherwise a
 // chain of gradient steps w = w - g(w) would be expanded step inside step, recursively.
 namespace {
 
@@ -32,7 +32,7 @@ std::atomic<std::uint32_t> next_walk{1};
 
 BackwardPass::Scratch* BackwardPass::take_scratch() {
   Context& c = context();
-  void* s = std::exchange(c.walk_scratch, nullptr);  // a walk inside a walk finds nothing and makes its own
+  void* s = std::exchange(c.walk_scratch, nullptr);  // a pass within a pass finds none and makes its own
   return s ? static_cast<Scratch*>(s) : new Scratch;
 }
 void BackwardPass::give_scratch(Scratch* s) {
@@ -137,17 +137,17 @@ void BackwardPass::finish(Node* n) {
 
 namespace {
 
-/// `t`, written out where it is a splat.
+/// `t`, materialized if it is a splat.
 Tensor whole(const Tensor& t) {
   if (t.defined() && is_splat(Access::body(t))) write_out(Access::body(t));
   return t;
 }
-/// A splat as a scalar, which broadcasting ops read in its place.
+/// Replaces a splat by a scalar, which ops then broadcast.
 void make_scalar(Tensor& t) {
   const Body& b = Access::body(t);
   if (is_splat(b)) t = Access::wrap(plain_body(TensorSpec(b.dtype, {}), cpu, b.storage));
 }
-/// Whether the adjoint of `n` is made of elementwise ops between tensors of one shape.
+/// True if `n` is an elementwise op on tensors of one shape, so that its adjoint may read a scalar cotangent.
 bool takes_scalars(const Node& n) {
   return n.op->loops && std::all_of(n.in(), n.in() + n.n_in, [&](const Body& b) { return b.same_shape(n.in()[0]); });
 }
@@ -196,7 +196,7 @@ void BackwardPass::handle(Entry& e) {
 
 namespace {
 
-/// Whether `t` has memory that nobody else sees and that may be written into.
+/// True if `t` may be overwritten: it is on the CPU, is no splat, and nothing else refers to it or to its memory.
 bool exclusive(const Tensor& t) {
   const Body& b = Access::body(t);
   return b.device == cpu && b.storage && !is_splat(b) && !b.node && !b.symbolic() &&
@@ -204,7 +204,7 @@ bool exclusive(const Tensor& t) {
          b.storage->count.load(std::memory_order_acquire) == 1;
 }
 
-/// sum += g in the memory of sum; returns false where that is not done.
+/// sum += g, in the memory of sum. Returns false, and does nothing, if that memory is shared or shapes, dtypes or devices do not allow it.
 bool add_in_place(Tensor& sum, const Tensor& g) {
   Body& s = Access::body(sum);
   const Body& b = Access::body(g);
@@ -269,7 +269,8 @@ bool BackwardPass::accumulate(const Body& to, const OpDef& op, const Attrs& attr
   return true;
 }
 
-/// What the search leaves out of order stands in front, as a rule: what many nodes read, as the elements of a long loop do.
+/// Sorts order_ by sequence number. The end of it is usually sorted already; nodes out of order, which many others read (the elements of a long
+/// loop), are usually at the front.
 void BackwardPass::sort_by_age() {
   auto older = [&](std::uint32_t a, std::uint32_t b) { return entries_[a].node->seq < entries_[b].node->seq; };
   auto newer = [&](std::uint32_t a, std::uint32_t b) { return older(b, a); };
@@ -284,7 +285,7 @@ Tensor BackwardPass::result_of(const Tensor& x) {
   return i == kNone ? Tensor() : whole(cotangents_[entries_[i].first + b.out]);
 }
 
-/// A cotangent is complete when the last of the nodes that read the tensor has been handled.
+/// For each of xs, after how many nodes its cotangent is complete: when the last node that reads it has been handled.
 void BackwardPass::find_completions() {
   std::unordered_map<const Node*, std::size_t> last;
   for (const Node* n : wanted_) last[n] = 0;

@@ -1,4 +1,4 @@
-// autograd/chain.h - the program of a chain of elementwise steps. See Note [Chains].
+// autograd/chain.h - a chain: elementwise steps compiled to threaded code. See Note [Chains].
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace kassette {
 
-/// Memory for n of T, of which none is made: chains use a few of many, and most are made anew at each call.
+/// Uninitialised memory for n objects of type T. A chain uses few of them, and most chains are built anew at each call.
 template <class T, int n>
 class Unmade {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
@@ -23,7 +23,7 @@ class Unmade {
   alignas(T) std::byte bytes_[sizeof(T) * n];
 };
 
-/// Threaded code of fused elementwise ops, with intermediate values in registers, and the ways to run it over parts of a range.
+/// Threaded code of fused elementwise ops, with intermediate values in registers. It can be run over parts of a range.
 class Chain {
  public:
   static constexpr int kMaxSteps = DeviceChain::kMostSteps;
@@ -36,19 +36,19 @@ class Chain {
     return {.source = source, .first = first, .skip = skip};
   }
   Place new_chunk() { return {.chunk = n_chunks_++}; }
-  /// A chunk of one repeated element: of memory, or of a source.
+  /// A chunk filled with one element, which is read from `one` or, if that is not -1, from `source`.
   Place repeated(const std::byte* one, int source = -1);
 
-  /// Whether there is so much that operands are asked for ahead.
+  /// True if the operands are large enough to be prefetched.
   bool fetches() const;
   void fetch(const Place& p);
   void load(const Place& p) { add(table_.load[d_], p); }
   void store(const Place& p) { add(table_.store[d_], p); }
   void unary(const OpDef& op, const Attrs& attrs);
-  /// `turned`: acc is the second operand.
+  /// `turned`: the value in registers is the second operand.
   void binary(const OpDef& op, const Attrs& attrs, const Place& other, bool turned);
-  /// The instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, then `out`; place(slot): where a
-  /// slot's value is.
+  /// Adds the instructions of a step of one or two inputs. `acc`: the slot whose value is in registers, which becomes the step's output;
+  /// place(slot) returns where a slot's value is.
   template <class F>
   void step(const Step& s, std::span<const int> in, int& acc, F&& place) {
     const bool turned = s.n_in > 1 && acc != in[0] && acc == in[1];
@@ -58,20 +58,20 @@ class Chain {
     acc = s.out;
   }
   void finish();
-  /// Whether the program may have another step.
+  /// True if another step fits.
   bool has_room() const {
     return n_code_ + 18 < kMaxCode && n_chunks_ + n_moving_ + 16 < kMaxChunks && n_ones_ + 2 < 2 * kMaxSteps;
   }
   int length() const { return n_code_; }
   const ChainShape& shape() const { return shape_; }
 
-  /// The whole chain, whose table is device_chain_table(), enqueued.
+  /// Enqueues the whole chain on an accelerator; its table must be device_chain_table().
   void run_on(Device device) const {
     run_chain(device, {d_, shape_, code_.begin(), from_.begin(), n_code_, ones_.begin(), n_ones_});
   }
-  /// Elements of a chain of one row.
+  /// Runs elements [begin, end) of a chain of one row.
   void run(std::int64_t begin, std::int64_t end) const;
-  /// The same in pieces of `size` elements. The memory of sources is `block`, for one piece after the other; done(at, n) follows each.
+  /// Runs [begin, end) in pieces of `size` elements. Sources are at `block`, which every piece reuses; done(at, n) is called after each.
   template <class F>
   void run_blocks(std::int64_t begin, std::int64_t end, std::int64_t size, std::byte* block, F done) const {
     Running r(*this);
@@ -82,7 +82,7 @@ class Chain {
     }
   }
   void run_rows(std::int64_t begin, std::int64_t end) const;
-  /// Says where the memory of the sources is now.
+  /// Sets the addresses of the sources: base_of(source) returns each.
   template <class F>
   void place_sources(F&& base_of) {
     for (int i = 0; i < n_code_; ++i)
@@ -94,7 +94,7 @@ class Chain {
  private:
   static constexpr int kMaxCode = 13 * kMaxSteps + 1, kMaxChunks = 8 * kMaxSteps;
 
-  /// The program with its chunks in place.
+  /// A copy of the code with chunks of its own, for one thread.
   class Running {
    public:
     explicit Running(const Chain& chain) : chain_(chain) { chain.start(code_.begin(), chunks_); }

@@ -1,21 +1,21 @@
-// autograd/checkpoint.h - how often the loops that a thread makes keep their states for the way back.
+// autograd/checkpoint.h - gradient checkpointing of loops: how many steps the backward pass recomputes at a time.
 #pragma once
 #include <cstdint>
 
 namespace kassette {
 
 // Note [Checkpoints]
-// A loop keeps for its way back what its adjoint reads of every step. With checkpoints it keeps the states before every n-th
-// step alone; on the way back the n steps are played again from there, then rewound, segment by segment. Keys of draws are a
-// function of the loop's key and of the step, so a step that is played again draws the same numbers; it prints nothing.
-// It is for first gradients: where the gradient is differentiated, the steps are recorded.
+// A loop saves the residuals of every step for its backward pass. With checkpoints it saves only the states before every n-th
+// step; the backward pass recomputes the residuals of n steps from there, segment by segment, from the last to the first. The key of a
+// random draw is a function of the loop's key and the step, so a recomputed step draws the same numbers. It prints nothing.
+// This serves first derivatives: if the gradient is itself differentiated, all steps are recorded.
 
-/// Steps from one kept state to the next: kNoCheckpoints, or kRootOfSteps for about the root of their number.
+/// Steps per segment: n > 0, kNoCheckpoints, or kRootOfSteps for about the square root of their number.
 inline constexpr std::int64_t kNoCheckpoints = -1, kRootOfSteps = 0;
-/// The setting of this thread. Whoever makes the node of a loop asks when it is made.
+/// The setting of this thread, which a loop's node takes when it is made.
 std::int64_t checkpoint_steps();
 void set_checkpoint_steps(std::int64_t steps);
-/// The length of a segment for LoopCall: 0 for none.
+/// LoopCall::segment for a setting: the steps per segment, or 0 without checkpoints.
 std::int64_t segment_of(std::int64_t checkpoint, std::int64_t steps);
 
 }  // namespace kassette

@@ -1,23 +1,23 @@
-// autograd/deferred.h - nodes that stand for ops which are recorded when a walk or a plan needs them.
+// autograd/deferred.h - nodes that stand for ops which are recorded only when a backward pass or a plan needs them.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
-/// The op of such a node. Its attrs.extra is a Deferred.
+/// The op of a deferred node; attrs.extra is its Deferred.
 extern const OpDef deferred_op;
 inline bool is_deferred(const Node& n) { return n.op == &deferred_op; }
 
 /// A node whose ops are recorded on demand: a backward pass that ran unrecorded (Note [Lazy backward]), or a call of a large function
 /// (Note [Nested functions]).
 struct Deferred : Extra {
-  /// The results of the node as recorded ops.
+  /// Records the ops; returns the node's results.
   virtual Tensors expand(const Node& node) const = 0;
-  /// Tensors whose history, with the inputs of the node, is all that the results are computed from.
+  /// Tensors from whose history, and from the node's inputs, the results are computed.
   virtual Tensors computed_from(const Node& node) const { return expand(node); }
-  /// Whether a plan may keep the node as a step: see Note [Nested functions].
+  /// True if a plan may keep the node as a step: see Note [Nested functions].
   virtual bool may_be_step() const { return false; }
-  /// The same node on other inputs.
+  /// The results of an equal node on other inputs.
   virtual Tensors again(const Tensors& in) const { return in; }
   bool equals(const Extra& other) const override { return this == &other; }
 };

@@ -1,4 +1,4 @@
-// autograd/frame.h - what one call of a plan needs for itself.
+// autograd/frame.h - the state of one call of a plan.
 #pragma once
 #include <vector>
 
@@ -6,15 +6,15 @@
 
 namespace kassette {
 
-/// The activation record of one call of a plan: a value per slot, and scratch memory. Kept from call to call, used by one thread at a time.
+/// The state of one call of a plan: a value per slot, and scratch memory. A plan reuses one from call to call; a thread has it for itself.
 struct Frame {
   explicit Frame(const Program& program);
   void clear();
-  std::vector<const Body*> at;  // per slot: its own body, a constant of the plan, or what is fed
+  std::vector<const Body*> at;  // per slot: its body in `own`, a constant of the plan, or an argument
   std::vector<Body> own;
   std::vector<InputView> arrays;  // inputs of the running step
   std::vector<FusionGroup>
-      groups;  // per step of a specialised program: what begins there, once it was found and where shapes alone decide
+      groups;  // per step of a specialised program: the group that begins there, cached if it depends on shapes alone
   struct {
     std::vector<Cell*> cells;
     std::vector<char> in_place;  // per effect

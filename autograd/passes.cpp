@@ -1,4 +1,4 @@
-// autograd/passes.cpp - what is found out about a program before it is run.
+// autograd/passes.cpp - the passes that analyse and reorder a program before it runs.
 #include "autograd/passes.h"
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 
 namespace kassette {
 
-/// Whether step s reads of its input i the shape alone. A rule reads the values of inputs on the host (a shape to reshape to), so those are needed even
-/// for a shape.
+/// A rule reads the values of inputs on the host (a shape to reshape to), so those values are needed even if only the output's shape is.
 bool reads_shape(const Step& s, int i) {
   return has_bit(s.op->shape_only, i) || (s.need == 1 && !has_bit(s.op->host, i));
 }
@@ -28,7 +27,6 @@ void find_roots(Program& p) {
   for (const Effect& e : p.effects) p.root[e.slot] = 1;
 }
 
-/// What is needed of each slot: nothing, its shape, its value.
 void find_needs(Program& p) {
   std::vector<std::uint8_t> need(p.n_slots, kNothing);
   for (int slot = 0; slot < p.n_slots; ++slot)
@@ -37,7 +35,7 @@ void find_needs(Program& p) {
     Step& s = *it;
     for (int i = 0; i < s.n_out; ++i) s.need = std::max(s.need, need[s.out + i]);
     if (!s.need) continue;
-    // What a body gives may have sizes that only running it tells.
+    // The shapes of a body's results may be known only once it has run.
     if (s.op == &call_op) s.need = kValue;
     for (int i = 0; i < s.n_in; ++i) {
       std::uint8_t& n = need[p.input(s, i)];
@@ -47,8 +45,8 @@ void find_needs(Program& p) {
 }
 
 // Note [Commit]
-// The tail of a plan are the elementwise steps that serve updates alone. They run when nothing can fail any more: outputs
-// are made, shapes are checked, memory is there. So they may write into the variables themselves, and a call that throws
+// The tail of a plan is the elementwise steps that only updates need. They run when nothing can fail any more: outputs
+// are computed, shapes checked, memory allocated. So they may write into the memory of the variables, and a call that throws
 // leaves every variable as it was.
 void find_tail(Program& p) {
   std::vector<char> only_tail(p.n_slots, 1);
@@ -65,13 +63,13 @@ void find_tail(Program& p) {
   p.steps.erase(std::remove_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return !s.need; }), p.steps.end());
   p.first_tail = 0;
   while (p.first_tail < p.n_steps() && !p.steps[p.first_tail].tail) ++p.first_tail;
-  // Numbers first: the rate of an optimizer, computed between its moments and the weights, would cut one pass over memory in two.
+  // Steps on single numbers first: an optimizer's learning rate, computed between its moments and the weights, would split one chain in two.
   std::stable_partition(p.steps.begin() + p.first_tail, p.steps.end(), [](const Step& s) { return s.one; });
 }
 
 namespace {
 
-/// Lists for each step the slots of which it is the last use.
+/// Lists for each step the slots that it is the last to use.
 void list_deaths(Program& p, const std::vector<int>& last_use, int Step::*first, int Step::*count) {
   std::vector<std::vector<int>> dead(p.steps.size());
   for (int slot = 0; slot < p.n_slots; ++slot) {
@@ -80,7 +78,7 @@ void list_deaths(Program& p, const std::vector<int>& last_use, int Step::*first,
   }
   for (std::size_t k = 0; k < p.steps.size(); ++k) {
     Step& s = p.steps[k];
-    // Outputs that nobody reads die with their step.
+    // An output that is never read is dead after its own step.
     for (int i = 0; i < s.n_out; ++i)
       if (last_use[s.out + i] < 0 && !p.root[s.out + i]) dead[k].push_back(s.out + i);
     s.*first = p.dead.size();
@@ -104,8 +102,8 @@ void find_last_uses(Program& p) {
   list_deaths(p, p.last_value_use, &Step::spent, &Step::n_spent);
 }
 
-/// A set whose value a tail step computes may write in place if nobody reads the old value after that step. Steps before it
-/// have read it: all of it if they ran earlier, the same block if they are fused with it.
+/// A set whose value a tail step computes may write in place if no later step reads the old value. Earlier readers are safe: they have
+/// read all of it if they ran before, or read the same block first if they are fused with the step.
 void find_in_place(Program& p) {
   for (Effect& effect : p.effects) {
     const auto tail = p.steps.begin() + p.first_tail;
@@ -128,7 +126,7 @@ void find_in_place(Program& p) {
   }
 }
 
-/// Steps that repeat their input and whose result is no root and is read by elementwise steps alone, or for its shape.
+/// A splat may be the result of a step that repeats its input, if it is no root and is read only by elementwise steps or for its shape.
 void find_splats(Program& p) {
   std::vector<char> readable(p.n_slots, 1);
   for (const Step& s : p.steps)

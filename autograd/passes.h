@@ -1,4 +1,4 @@
-// autograd/passes.h - what is found out about a program before it is run. Each pass reads what those before it have filled in.
+// autograd/passes.h - the passes that analyse and reorder a program before it runs. Each uses the results of those above it.
 #pragma once
 #include <utility>
 #include <vector>
@@ -7,28 +7,28 @@
 
 namespace kassette {
 
-/// Whether step s reads of its input i the shape alone.
+/// True if step s reads only the shape of its input i.
 bool reads_shape(const Step& s, int i);
-/// Sorts the steps: for each of them, in any order, the place where it goes and which it is.
+/// Sorts the steps by `places`: one pair (key, index of the step) for each step.
 void reorder(Program& p, std::vector<std::pair<int, int>> places);
-/// root: the slots whose values are wanted, outputs, fetches and effects.
+/// Fills root: the slots of outputs, fetches and effects.
 void find_roots(Program& p);
-/// Step::need: what is needed of each step's outputs.
+/// Fills Step::need: whether the value, the shape or nothing of a step's outputs is needed.
 void find_needs(Program& p);
-/// Drops steps that nothing needs, and puts last those that serve updates alone: first_tail, Note [Commit].
+/// Removes steps that nothing needs, moves those that only updates need to the end, and sets first_tail: Note [Commit].
 void find_tail(Program& p);
-/// Gives the steps that run a body their tapes, and the steps that rewind it these: Note [Residuals].
+/// Has the steps that run a body return residuals, and the steps that differentiate it take them: Note [Residuals].
 void find_residuals(Program& p);
-/// last_use, last_value_use, and per step the slots that die with it.
+/// Liveness: fills last_use, last_value_use, and the slots that are dead after each step.
 void find_last_uses(Program& p);
-/// Effect::step: updates whose value may be written into the variable itself.
+/// Fills Effect::step and current: updates that may write into the variable's own memory.
 void find_in_place(Program& p);
-/// Step::splat, see Note [Splats].
+/// Fills Step::splat, see Note [Splats].
 void find_splats(Program& p);
-/// reaches: which feeds an output depends on differentiably.
+/// Fills differentiable: for each feed, the outputs that depend differentiably on it.
 void find_differentiable(Program& p);
 
-/// The program for inputs of these shapes, from a complete one: Note [Plans for shapes].
+/// The program for inputs of these shapes, made from one that has been through all passes: Note [Plans for shapes].
 Program specialise(const Program& program, const std::vector<Body>& inputs);
 
 }  // namespace kassette

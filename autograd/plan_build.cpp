@@ -17,7 +17,7 @@ class PlanBuilder {
  public:
   PlanBuilder(const Plan::Request& request, bool keeps_calls) : request_(request), keeps_calls_(keeps_calls) {}
   Program build();
-  /// Whether a step is a deferred call: Note [Nested functions].
+  /// True if a step is a deferred call: Note [Nested functions].
   bool nested() const { return nested_; }
 
  private:
@@ -36,10 +36,10 @@ class PlanBuilder {
   Tensors output_parts();
   void visit(const Body& root);
   const Tensors& expanded(const Node* n);
-  /// Follows results of deferred nodes to the recorded ops that give them.
+  /// `b`, or if it is the result of a deferred node, the recorded result that it stands for.
   const Body* resolve(const Body& b);
   bool fed(const Body& b) const { return fed_.count({b.node.get(), b.out}) > 0; }
-  /// An input that is read for its shape alone, which the tape knows: a plan needs nothing behind it.
+  /// True if only the shape of input i is read, and the tape knows it: the plan need not compute that input.
   bool only_known_shape(const Node& n, std::uint32_t i) const {
     const Body& b = n.in()[i];
     bool shape_only = has_bit(n.op->shape_only, i) && !(n.op->traits & kSource);  // a key draws from its source
@@ -58,11 +58,11 @@ class PlanBuilder {
   Program program_;
   std::unordered_map<Key, int, KeyHash> fed_;
   std::unordered_map<const Node*, int> base_;          // first slot
-  std::unordered_map<const Node*, Tensors> expanded_;  // deferred nodes; of those that stay steps nothing
+  std::unordered_map<const Node*, Tensors> expanded_;  // results of deferred nodes; empty for those that remain steps
   bool nested_ = false;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, bool> seen_;
-  std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;  // indices of the plan's
+  std::unordered_map<const Storage*, std::vector<std::size_t>> constants_;  // indices into Program::constants
   std::vector<const Node*> listed_updates_;
   std::unordered_map<int, KeySource> key_sources_;  // by the slot of the key
 };
@@ -84,7 +84,7 @@ void PlanBuilder::add_input(const Tensor& t, int i) {
   }
 }
 
-/// The outputs; of sparse ones the parts.
+/// The outputs, with sparse ones replaced by their parts.
 Tensors PlanBuilder::output_parts() {
   Tensors parts;
   for (const Tensor& t : request_.outputs) {
@@ -130,7 +130,7 @@ const Body* PlanBuilder::resolve(const Body& b) {
   return at;
 }
 
-/// The results of a deferred node as recorded ops; empty where the node stays a step.
+/// The results of a deferred node as recorded ops; empty if the node remains a step.
 const Tensors& PlanBuilder::expanded(const Node* n) {
   auto [it, fresh] = expanded_.try_emplace(n);
   if (!fresh) return it->second;
@@ -143,7 +143,7 @@ const Tensors& PlanBuilder::expanded(const Node* n) {
   return it->second;
 }
 
-/// Depth first, inputs before the nodes that use them; stops at what is fed.
+/// Appends to order_ the nodes that compute `raw`, depth first, inputs before the nodes that use them. Stops at fed tensors.
 void PlanBuilder::visit(const Body& raw) {
   auto prepare = [&](const Body& b) -> Node* {
     const Body* at = resolve(b);
@@ -178,7 +178,7 @@ int PlanBuilder::shape_slot(const Body& b) {
 int PlanBuilder::slot_of(const Body& raw) {
   const Body& b = *resolve(raw);
   if (!b.node) {
-    // One slot for one constant, so that steps on the same inputs are seen to be that.
+    // Constants are deduplicated: find_residuals() recognises equal inputs by equal slots.
     std::vector<std::size_t>& same = constants_[b.storage.get()];
     for (std::size_t i : same) {
       const auto& [slot, known] = program_.constants[i];
@@ -195,7 +195,7 @@ int PlanBuilder::slot_of(const Body& raw) {
 
 void PlanBuilder::add_node(Node* n) {
   int base = base_[n] = program_.n_slots;
-  program_.n_slots += n->n_out + (n->op == &call_op);  // room for a tape
+  program_.n_slots += n->n_out + (n->op == &call_op);  // one more for residuals
   if (n->op) {
     add_step(n, base);
     return;
@@ -246,8 +246,8 @@ void PlanBuilder::add_effect(Node* n) {
       {n->in()[0].node->cell, slot_of(n->in()[1]), n->attrs.as<UpdateAttrs>().mode, update_name(n->attrs)});
 }
 
-/// An add or subtract that is the only effect on its variable becomes a step of its own, which fuses with what makes the
-/// increment and writes in place. Its variable is read under the lock at commit, so that no increment is lost.
+/// Turns an increment that is the only effect on its variable into a step, which can be fused with the step that computes the
+/// increment and can write in place. The variable is loaded under its lock at commit, so that no concurrent increment is lost.
 void PlanBuilder::add_sum(Effect& effect) {
   Program& p = program_;
   const Cell& cell = *effect.cell;
@@ -268,10 +268,10 @@ void PlanBuilder::add_sum(Effect& effect) {
   p.steps.push_back(std::move(s));
 }
 
-/// Each sum right behind the step that makes its increment: what follows on one another is one chain.
+/// Puts each such step right behind the step that computes its increment: only consecutive steps are fused into a chain.
 void PlanBuilder::add_sums() {
   Program& p = program_;
-  std::vector<std::pair<int, int>> places(p.steps.size());  // where a step goes, and which it is
+  std::vector<std::pair<int, int>> places(p.steps.size());  // (the step that it goes behind, its index)
   std::vector<int> maker(p.n_slots, -1);
   for (int k = 0; k < p.n_steps(); ++k) {
     places[k] = {k, k};
@@ -285,7 +285,7 @@ void PlanBuilder::add_sums() {
   reorder(p, std::move(places));
 }
 
-/// What a pair of feed_dict puts in the place of a tensor.
+/// Feeds a tensor that is no input with the value that feed_dict has for it.
 void PlanBuilder::add_fixed(const Body& key, const Body& value) {
   if (!key.node) fail<ValueError>(request_.what, ": a key of feed_dict is a constant; keys are placeholders");
   if (value.symbolic()) fail<ValueError>(request_.what, ": a value of feed_dict is symbolic");
@@ -318,11 +318,11 @@ Program PlanBuilder::build() {
   Tensors fetches;
   for (const Tensor& t : request_.fetches) fetches.push_back(is_sparse(t) ? sparse_part(t, kValues) : t);
   for (const Tensor& t : fetches) visit(Access::body(t));
-  // Bodies go in the order in which the user wrote them, as a plain loop does: see Note [Order of a walk].
+  // The steps of a body are in the order in which the user wrote them, as in an eager loop: see Note [Order of a backward pass].
   if (request_.body && expanded_.empty())
     std::stable_sort(order_.begin(), order_.end(), [](const Node* a, const Node* b) { return a->seq < b->seq; });
   for (Node* n : order_) add_node(n);
-  // In the order of the list: each pair has its place there, and the ops have the others.
+  // Effects are in the order of the user's list: a pair knows its place there, and the update ops fill the other places in order.
   auto pair = request_.set_pairs.begin();
   const Tensor* op = request_.update_ops.begin();
   for (int place = 0; pair != request_.set_pairs.end() || op != request_.update_ops.end(); ++place) {
@@ -353,7 +353,7 @@ Program PlanBuilder::build() {
   find_differentiable(p);
   for (const Step& s : p.steps)
     if (s.source) p.key_sources.push_back(key_sources_.at(s.out));
-  // Nodes of an expanded backward pass that nobody else holds die here; what steps need of them was copied.
+  // The builder holds the last references to the nodes of an expanded backward pass; the steps have copies of what they need.
   return std::move(program_);
 }
 

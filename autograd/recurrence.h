@@ -1,4 +1,4 @@
-// autograd/recurrence.h - loops over the elements of tensors: what rnn, map_fn, foldl and foldr are made of.
+// autograd/recurrence.h - loops over the elements of tensors, the common part of rnn, map_fn, foldl and foldr.
 #pragma once
 #include <string>
 
@@ -6,41 +6,41 @@
 
 namespace kassette {
 
-/// How a loop goes.
+/// The options of a loop.
 struct LoopForm {
-  const char* what;                // the function's name, for messages
+  const char* what;                // the function that errors name
   int n_outputs = 0;               // outputs that are stacked
-  int axis = 0;                    // of time, in elements, mask and stacked outputs
-  bool reverse = false;            // from the last element to the first; outputs are stacked as they come
-  bool last = false;               // the outputs of the last step are results too: stacked, last, states
-  bool batched = false;            // the other of the first two axes is that of the samples
-  bool zero_masked = false;        // the output of a masked sample: zeros, else the one before
-  std::int64_t length = kUnknown;  // the number of steps where the caller said it
+  int axis = 0;                    // the time axis of elements, mask and stacked outputs
+  bool reverse = false;            // from the last element to the first; outputs are stacked in the order of the steps
+  bool last = false;               // also returns the outputs of the last step: stacked, last, states
+  bool batched = false;            // of the first two axes, the one that is not time is the samples
+  bool zero_masked = false;        // a masked sample's output is zeros; else that of the step before
+  std::int64_t length = kUnknown;  // the number of steps, if the caller gave it
 };
-/// A loop with what it goes over: elements, initial states (the carry) and a mask.
+/// A loop with its inputs: elements, initial states (the carry) and a mask.
 struct Recurrence : LoopForm {
   Tensors xs, states;
-  Tensor mask;  // bool, of rank 2: which samples take part in which step. Empty: all in all
+  Tensor mask;  // bool, of rank 2: which samples take part in which step. Empty: every sample in every step
 };
 
-/// A step: the elements of this step and the states -> outputs, then the new states.
+/// The user's step: elements and states -> outputs, then the new states.
 using StepOf = Callable<Tensors(const Tensors& xs, const Tensors& states)>;
 
-/// On concrete tensors outside of K::symbolic a plain loop; else, and with checkpoints, one node.
+/// Runs or records a loop. Concrete tensors outside of K::symbolic: an eager loop. Symbolic tensors, or checkpoints: one node.
 Tensors recur(const Recurrence& r, const StepOf& step);
-/// The plain loop on any tensors, symbolic ones too; the number of steps is known.
+/// The loop unrolled, on concrete or symbolic tensors; the number of steps must be known.
 Tensors unrolled(const Recurrence& r, const StepOf& step);
-/// One node. Time is axis 0 of all elements, and there is no mask: recur makes those elements and states.
+/// The loop as one node. Time must be axis 0 and there must be no mask: recur() has turned it into an element.
 Tensors scan(const Recurrence& r, bool symbolic, const StepOf& step);
 
-/// The number of elements along the axis of time, or kUnknown. Throws where tensors, or the caller's word, disagree.
+/// The number of elements along the time axis, or kUnknown. Throws ValueError if xs disagree, with each other or with form.length.
 std::int64_t loop_length(const LoopForm& form, const Tensors& xs);
-/// Throws unless the state that a step returned is what it was.
+/// Throws unless the state that a step returned has the shape and dtype that it had before.
 void check_state(const char* what, const TensorSpec& before, const TensorSpec& after, std::int64_t i);
-/// Throws unless what a step returned has a row for each sample.
+/// Throws unless an output or state of shape `s` has a row for each sample.
 void check_rows(const char* what, const std::string& which, const TensorSpec& s, std::int64_t samples);
 
-/// One tensor of a loop's outputs, in its name.
+/// Stacks a loop's outputs; errors name the loop.
 Tensor stack_for(const char* what, const Tensors& list, int axis = 0);
 
 }  // namespace kassette

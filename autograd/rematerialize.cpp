@@ -1,4 +1,4 @@
-// autograd/rematerialize.cpp - saved values that a backward pass gives back on its way.
+// autograd/rematerialize.cpp - which saved values a backward pass releases.
 #include "autograd/backward_pass.h"
 
 #include "autograd/program.h"
@@ -6,15 +6,15 @@
 namespace kassette {
 
 // Note [Rematerialization]
-// Gradients have a history of their own (Note [Lazy backward]), so an eager pass keeps the segment it walked, saved values
-// and all, for as long as a gradient lives. A loss that the caller gives up (a temporary, or std::move) leaves nobody else
-// who could walk the segment; then a pass over many bytes gives every saved value back that can be computed again from the
-// leaves, as soon as its adjoint ran, and keeps the leaves: constants, and variables and keys as they were. Should a
-// gradient be differentiated after all, the segment is played forward once more from these, with the same bits.
-// It is not done where an intermediate tensor is held by somebody, where a variable has changed since it was read, where
-// what has to be held instead is as large, or where the segment has a backward pass or control flow in it.
+// Gradients have a history of their own (Note [Lazy backward]), so the segment that an eager pass went through stays alive, saved values
+// included, as long as a gradient does. If the caller passes the loss as a temporary or with std::move, no other tensor
+// leads to the segment. A pass over many bytes then releases, as soon as an adjoint has run, the saved values that can be
+// computed again, and keeps the leaves: constants, variables and random keys with the values that the ops read. If a
+// gradient is differentiated after all, the forward pass runs again from these, with the same bits.
+// Saved values are retained if the user holds an intermediate tensor, a variable has changed since it was read,
+// the leaves are as large as what would be released, or the segment contains a backward pass or control flow.
 
-/// Whether the segment is ours alone and can be computed again; then leaves_ is what from.
+/// Fills leaves_ with the tensors that the segment can be computed from. Returns false if saved values have to be retained.
 bool BackwardPass::find_leaves() {
   for (const Tensor& x : xs_)
     if (!(Access::body(x).flags & kLeaf)) return false;
@@ -24,11 +24,11 @@ bool BackwardPass::find_leaves() {
     for (const Body *b = e.node->in(), *end = b + e.node->n_in; b != end; ++b)
       if (std::uint32_t i = b->node ? find(b->node.get()) : kNone; i != kNone) ++counts[i];
   if (entries_.empty()) return false;
-  ++counts[0];  // the loss itself
+  ++counts[0];  // the reference from the loss
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Node& n = *entries_[i].node;
     if (!n.op) continue;
-    bool above = entries_[i].relevant;  // of what may be given back
+    bool above = entries_[i].relevant;  // it depends on a value that may be released
     for (const Body *b = n.in(), *end = b + n.n_in; !above && b != end; ++b) above = computed(*b);
     if (!above) continue;
     if (is_deferred(n) || n.op->n_out == 0 || n.count.load(std::memory_order_acquire) != counts[i]) return false;
@@ -47,7 +47,7 @@ bool BackwardPass::find_leaves() {
   return more < less;
 }
 
-/// `b` with the value that its op read; false where that is gone.
+/// Adds `b` to leaves_, with the value that its op read. Returns false if that value is lost, or if two ops read different ones.
 bool BackwardPass::add_leaf(const Body& b, std::int64_t& more) {
   Value v = value_in(b);
   if (!v.storage) {

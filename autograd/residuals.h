@@ -1,4 +1,4 @@
-// autograd/residuals.h - the values that a body of control flow keeps for its adjoints.
+// autograd/residuals.h - the values that control flow saves for its adjoints.
 #pragma once
 #include <vector>
 
@@ -8,27 +8,27 @@ namespace kassette {
 
 // Note [Residuals]
 // The adjoint of a `call` node is a `call` of a VjpProcedure on the same inputs and the cotangents. By itself it runs the body with recording on
-// and runs the backward pass over that tape. Where a plan holds both, the body runs once: the step that runs it has one more output, its
-// residuals, and each step that differentiates it has these as its last input (find_residuals, residuals_pass.cpp). So residuals are made,
-// live and die as any value in a slot does. An adjoint may keep residuals in turn, for its own adjoints, which continue from those that it took.
-// Only inputs that some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep no
-// constants, since they are never replayed. Where one adjoint takes the residuals of a loop and keeps none itself, which is the usual case, no
+// and then the backward pass over that tape. If a plan has both, the body runs once: the step that runs it returns its residuals as an
+// additional output, and each step that differentiates it takes them as its last input (find_residuals, residuals_pass.cpp). So residuals
+// are ordered and released as any value in a slot is. An adjoint may return residuals in turn, for its own adjoints; these extend those it took.
+// Only inputs whose cotangents some adjoint wants have history, so that nothing is saved for the others; nodes of such a tape keep no
+// constants, since no plan is made of them. In the usual case, that one adjoint takes the residuals of a loop and returns none itself, no
 // ops are recorded at all: see Note [Loops].
 
-/// The inputs of a recorded run, as nodes of their own where an adjoint wants their cotangents, and its results.
+/// The residuals of a recorded run: its inputs, as new nodes where an adjoint wants their cotangents, and its results.
 struct Residuals {
   Tensors args, results;
-  Ref<Extra> loop;  // instead of args: the run of a compiled loop, which can go back once. See Note [Loops]
+  Ref<Extra> loop;  // instead of args: the LoopRun of a compiled loop, good for one backward pass. See Note [Loops]
 };
-/// Residuals as the value of a tensor, and back.
+/// Wraps residuals as the value of a tensor, and reads them from it.
 Tensor residuals_value(Residuals residuals);
 Residuals& residuals_in(const Tensor& value);
 
 /// The value of a tensor without history.
 Tensor detached(const Body& from);
 
-/// Of an adjoint: the procedure it differentiates, with respect to which inputs, which outputs have cotangents, and the number of inputs of that
-/// procedure. Null pointers for other procedures.
+/// What an adjoint differentiates: the procedure, the wanted inputs, which outputs have cotangents, and how many inputs the procedure has. With
+/// null pointers for a procedure that is no adjoint.
 struct VjpSignature {
   Extra* of = nullptr;
   const std::vector<int>* wanted = nullptr;

@@ -1,4 +1,4 @@
-// autograd/shadow.h - for tests: whoever does again, another way, what the engine does.
+// autograd/shadow.h - for tests: a hook that computes the engine's results a second time, in another way.
 #pragma once
 #include <kassette/api.h>
 
@@ -6,15 +6,15 @@ namespace kassette {
 
 class Plan;
 
-/// A test program sets one (tests/shadow.cpp); it compares what both ways give.
+/// Compares the engine's results with those of another way. A test program installs one (tests/shadow.cpp).
 class Shadow {
  public:
-  /// In the place of plan.run(args), of a function that the user calls.
+  /// Called in place of plan.run(args) when the user calls a function; returns its results.
   virtual Tensors call(const Plan& plan, const Tensors& args) = 0;
-  /// Called before an eager backward pass. after_pass gets what it returns, and the gradients of the pass.
+  /// Called before an eager backward pass; after_pass receives the returned tensors, and the gradients of the pass.
   virtual Tensors before_pass(const Tensor& loss, const Tensors& xs, const Tensor& seed) = 0;
   virtual void after_pass(const Tensors& before, const Tensors& gradients) = 0;
-  /// What a compiled loop gave, there or back. `recorded` gives the same with its ops on the tape.
+  /// Called with the results of a compiled loop's forward or backward pass. `recorded` computes the same with the ops on the tape.
   virtual void after_loop(const char* which, const Tensors& results, const Callable<Tensors()>& recorded) = 0;
 
  protected:

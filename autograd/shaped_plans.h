@@ -1,4 +1,4 @@
-// autograd/shaped_plans.h - the plans for shapes that a plan was called with: Note [Plans for shapes].
+// autograd/shaped_plans.h - a plan's cache of plans for certain shapes of arguments: Note [Plans for shapes].
 #pragma once
 #include <mutex>
 #include <span>
@@ -10,15 +10,15 @@ namespace kassette {
 
 class Plan;
 
-/// A cache of plans by the shapes of their arguments. Safe from several threads.
+/// A cache of plans by the shapes of their arguments. Thread-safe.
 class ShapedPlans {
  public:
   ShapedPlans();
   ~ShapedPlans();
   ShapedPlans(const ShapedPlans&) = delete;
   ShapedPlans& operator=(const ShapedPlans&) = delete;
-  /// The plan for arguments of these shapes, from the second call with them on; before, and where there is none, null. One takes as long as
-  /// a call or two: where it is not used for long, the next is made after twice as many calls.
+  /// The plan for arguments of these shapes, made at the second call with them. Returns null before that, or if specialise() throws. Making a plan
+  /// takes as long as a call or two, so each eviction of one doubles the number of calls (up to kMostCalls) after which the next is made.
   Ref<Plan> find(const Plan& plan, std::span<const Tensor> args);
 
  private:
@@ -26,8 +26,8 @@ class ShapedPlans {
   static constexpr std::size_t kMost = 4;
   static constexpr int kMostCalls = 64;
   std::mutex mutex_;
-  std::vector<Entry> kept_;  // the one used last in front
-  int calls_ = 2;            // which call of an entry makes its plan
+  std::vector<Entry> kept_;  // most recently used first
+  int calls_ = 2;            // the plan of an entry is made at this call
 };
 
 }  // namespace kassette

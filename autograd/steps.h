@@ -1,22 +1,23 @@
-// autograd/steps.h - the plain loop: it hands out the elements, calls its step, checks and gathers.
+// autograd/steps.h - the eager loop: it calls the step with its elements, checks what that returns, and stacks the outputs.
 #pragma once
 #include "autograd/recurrence.h"
 #include "ops/like.h"
 
 namespace kassette {
 
-/// How a mask fits the elements.
+/// The check that a mask's shape agrees with that of the elements.
 inline ShapeCheck mask_shape_check(const LoopForm& form) {
   return form.axis == 0 ? ShapeCheck::mask_time_major : ShapeCheck::mask;
 }
-/// Throws unless a step returned what it has to; `before`: the outputs of an earlier step, or null.
+/// Throws unless a step returned as many states as it was given, with their shapes and dtypes, and outputs like those of an earlier step,
+/// `before`, if that is not null.
 void check_step(const LoopForm& form, const Tensors& out, const Tensors& states, const Tensor* before,
                 const TensorSpec& x, bool masked);
 
-/// Has sizes that a placeholder does not know yet checked when they are known: of the first step alone, for the others are as it is.
+/// Adds ops that check sizes which a placeholder leaves unknown. For the first step alone: the shapes of the others equal its.
 void assert_step_shapes(const LoopForm& form, Tensors& out, const Tensors& states, const Tensor& x, bool masked);
 
-/// Calls step(xs, states, t) for each step t of a loop whose length is known, and returns what the loop returns.
+/// Calls step(xs, states, t) for each step t of a loop whose length is known. Returns the results of the loop.
 Tensors run_steps(const LoopForm& form, const Tensors& xs, Tensors states,
                   const Callable<Tensors(const Tensors& xs, const Tensors& states, std::int64_t t)>& step);
 

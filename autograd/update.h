@@ -1,4 +1,4 @@
-// autograd/update.h - changing variables: at once, or when a plan commits.
+// autograd/update.h - updates of variables: immediate, or recorded and applied when a plan commits.
 #pragma once
 #include "autograd/plan.h"
 
@@ -8,20 +8,20 @@ extern const OpDef update_op;
 struct UpdateAttrs {
   static constexpr const char* attrs_name = "update";
   Effect::Mode mode;
-  bool moving_average;  // of K::moving_average_update
+  bool moving_average;  // the call was K::moving_average_update
 };
-/// The function's name.
+/// The K function that the user called.
 const char* update_name(const Attrs& attrs);
 
-/// x <- value, x + value or x - value. At once, and returns x, where the scope is eager and the value is concrete; else a
-/// recorded op, pure in value, whose effect a plan applies.
+/// x <- value, x + value or x - value. In an eager scope with a concrete value: updates x now and returns it. Else: records an op whose
+/// result is the new value, and a plan applies the update.
 Tensor update(const Tensor& x, const Tensor& value, Effect::Mode mode, bool moving_average = false);
 
-/// Of two tensors, the second of which may be a scalar, in the storage of `out`, which may be that of the first.
+/// Runs a binary op into the storage of `out`, which may be that of in[0]. in[1] may be a scalar.
 void run_binary(const OpDef& row, const InputView* in, Body& out);
-/// a + b or a - b: what changes a variable in that mode.
+/// The op of an increment: add, or subtract for any other mode than kAdd.
 const OpDef& op_of(Effect::Mode mode);
-/// cell <- cell +- increment, in place where the cell alone owns its bytes, else in `room` if it is given. The shapes agree.
+/// cell <- cell +- increment: in place if nothing else refers to its bytes, else into `room`, or into new memory if that is null. Shapes must agree.
 void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> room = {});
 
 }  // namespace kassette
