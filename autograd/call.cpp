@@ -1,4 +1,4 @@
-// autograd/call.cpp - the `call` node of control flow, its adjoint, and how a tape goes from one to the other.
+// autograd/call.cpp - the `call` node of control flow, its adjoint, and how residuals go from one to the other.
 #include <algorithm>
 #include <memory>
 
@@ -12,15 +12,15 @@
 
 namespace kassette {
 
-/// (in..., dy...) -> cotangents of the wanted inputs of another procedure, whose tape it walks.
+/// The adjoint of another procedure: (in..., dy...) -> cotangents of its wanted inputs.
 class VjpProcedure final : public Procedure {
  public:
   VjpProcedure(Ref<Extra> of, std::vector<int> wanted, std::vector<char> has_dy, int n_in)
       : of_(std::move(of)), wanted_(std::move(wanted)), has_dy_(std::move(has_dy)), n_in_(n_in) {}
   Tensors run(const Tensors& in) const override;
-  /// With the tape of what this one rewinds.
+  /// The backward pass from the residuals of the procedure. `consume`: saved values may be released as they are used.
   Tensors rewind(const Tensors& in, Residuals residuals, bool consume) const;
-  /// The same, for adjoints of this one that want these inputs. `tape` may be null.
+  /// Runs recorded, and returns the residuals for adjoints of this adjoint that want these inputs. Null `residuals`: the procedure runs first.
   Residuals record(const Tensors& in, const std::vector<char>& wanted, const Residuals* residuals) const;
   void specs(const OpCall& call, TensorSpec* out) const override {
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
@@ -50,7 +50,7 @@ namespace {
 
 const Procedure& procedure(const Attrs& attrs) { return procedure(*attrs.extra); }
 
-/// An input of a body that is run recorded: a node of its own even where one tensor is passed twice.
+/// The op of an input of a recorded body: each input has a node of its own, even if one tensor is passed twice.
 constinit const OpDef argument_op{.name = "argument", .rule = nullptr, .cpu = nullptr};
 
 Tensor argument(const Tensor& t, bool recording) {
@@ -63,7 +63,7 @@ Tensor argument(const Tensor& t, bool recording) {
   return a;
 }
 
-/// Recording for a walk alone, unless an outer tape records already.
+/// While alive, ops are recorded for a backward pass only (no plan is made of them), unless an outer tape was recording already.
 class ForWalk {
  public:
   explicit ForWalk(Context& c)
@@ -125,7 +125,7 @@ void call_gradient(const VjpContext& r) {
 
 }  // namespace
 
-/// A tape of what this one rewinds, with history for what it wants and for `also`.
+/// Runs the procedure recorded; inputs that this adjoint wants, and those in `also`, have history.
 Residuals VjpProcedure::record_own(const Tensors& in, const std::vector<char>* also) const {
   std::vector<char> wanted(n_in_, 0);
   for (int i : wanted_) wanted[i] = 1;
@@ -142,7 +142,8 @@ Tensors VjpProcedure::walk_back(Residuals residuals, const Tensors& in, bool con
       seeds.push_back(in[next++]);
     }
   for (int i : wanted_) xs.push_back(residuals.args[i]);
-  // Where an outer tape records, a cotangent among the arguments has a history that leads to the others: that way is the outer tape's.
+  // While an outer tape records, a cotangent among the arguments has a history that leads to the other arguments. This pass must stop there:
+  // the rest belongs to the outer tape.
   const Tensors ends = context().recording ? residuals.args : Tensors();
   residuals = Residuals();
   Tensors d = backward(ys, xs, seeds, consume ? SavedValues::free : SavedValues::retain, nullptr, ends);
@@ -153,7 +154,7 @@ Tensors VjpProcedure::walk_back(Residuals residuals, const Tensors& in, bool con
   return d;
 }
 
-/// The same where a compiled loop ran.
+/// The backward pass of a compiled loop.
 Tensors VjpProcedure::go_back(const Residuals& residuals, const Tensors& in) const {
   Tensors dys, d;
   std::int64_t next = n_in_;

@@ -1,4 +1,4 @@
-// autograd/commit.cpp - the end of a plan's call: the tail runs and the variables change. See Note [Commit].
+// autograd/commit.cpp - the end of a plan's call: the tail runs and the variables get their new values. See Note [Commit].
 #include <algorithm>
 
 #include "autograd/frame.h"
@@ -11,7 +11,7 @@
 namespace kassette {
 namespace {
 
-/// Locks of several cells, taken in one order by everybody.
+/// Locks several cells, always in the order of their addresses, so that two calls cannot deadlock.
 class Locks {
  public:
   explicit Locks(std::vector<Cell*>& cells) : cells_(cells) { cells_.clear(); }
@@ -32,12 +32,12 @@ class Locks {
   bool locked_ = false;
 };
 
-/// As the user typed it: "update_add", "function: update 1".
+/// The update as errors name it: "update_add", "function: update 1".
 std::string name_of(const Effect& e) { return e.number < 0 ? e.what : text(e.what, ": update ", e.number); }
 
 }  // namespace
 
-/// An increment of a variable that has no value, nor gets one from an update before it in the list.
+/// Throws RuntimeError if an increment's variable has no value and no earlier update in the list sets one.
 void Plan::check_increments() const {
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
     const Effect& e = program_.effects[i];
@@ -51,7 +51,7 @@ void Plan::check_increments() const {
   }
 }
 
-/// Has steps write into a variable itself where nobody else holds its value. The variables are locked.
+/// Lets steps write into a variable's own memory if nothing else refers to that. The variables must be locked.
 void Plan::find_alone(Frame& f) const {
   f.commit.in_place.assign(program_.effects.size(), 0);
   for (std::size_t i = 0; i < program_.effects.size(); ++i) {
@@ -60,7 +60,7 @@ void Plan::find_alone(Frame& f) const {
     Body& current = f.own[e.current];
     const Value& now = e.cell->value;
     if (e.mode != Effect::kSet) put(current, now);  // adds count from what the variable is now
-    // Alone: the cell and our frame hold the only counts, and the cell's lock keeps others from taking one.
+    // The only two references are the cell's and this frame's, and the cell's lock keeps others from taking one.
     if (may_take(FastPath::updated_in_place) && current.storage == now.storage &&
         now.storage->kind != Storage::kBorrowed && now.storage->count.load(std::memory_order_acquire) == 2) {
       put(f.own[step(e.step).out], value_in(current));
@@ -70,7 +70,7 @@ void Plan::find_alone(Frame& f) const {
   }
 }
 
-/// The steps that serve updates alone, with memory for all they make, and the checks that wait for shapes.
+/// Groups the steps of the tail, allocates their results, and checks shapes that were unknown when the updates were recorded.
 void Plan::prepare_tail(Frame& f) const {
   f.commit.groups.clear();
   const int end = program_.n_steps();
@@ -91,7 +91,7 @@ void Plan::prepare_tail(Frame& f) const {
   for (int k = program_.first_tail; k < end; ++k) f.arrays.resize(std::max<std::size_t>(f.arrays.size(), step(k).n_in));
 }
 
-/// Gives a variable its new value; `room`: memory for a sum that is no step.
+/// Sets a variable to its new value. `room`: memory for an increment that is no step.
 void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
   if (e.step >= 0) {
     Value made = value_in(f.own[e.slot]);
@@ -104,7 +104,8 @@ void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
     e.cell->store(value_in(from));
     return;
   }
-  for (const LeafSlot& v : program_.variables)  // our snapshot would keep the cell from being alone
+  for (const LeafSlot& v :
+       program_.variables)  // releases the frame's reference, which would prevent accumulating in place
     if (v.node->cell == e.cell && !program_.root[v.slot]) f.own[v.slot].storage = {};
   accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(room));
 }
@@ -121,7 +122,7 @@ void Plan::commit(Frame& f) const {
                          " has no value yet; give it one with K::set_value");
   find_alone(f);
   prepare_tail(f);
-  std::vector<Ref<Storage>> room;  // of sums that are no steps, should they not be alone
+  std::vector<Ref<Storage>> room;  // for increments that are no steps, in case they cannot be made in place
   for (const Effect& e : program_.effects)
     if (e.step < 0 && e.mode != Effect::kSet) room.push_back(Storage::allocate(e.cell->spec.bytes(), e.cell->device));
   auto next_room = room.begin();

@@ -1,4 +1,4 @@
-// autograd/fuse.cpp - chains of elementwise steps of a plan in one pass. See Note [Chains].
+// autograd/fuse.cpp - fusion in plans: elementwise steps as chains (Note [Chains]), and products with a bias.
 #include <algorithm>
 
 #include "autograd/chain.h"
@@ -12,7 +12,7 @@
 namespace kassette {
 namespace {
 
-/// Elements that are worth a thread: whole lines of 64, since what is written past the caches begins with one.
+/// The fewest elements that are worth a thread: a multiple of 64, since non-temporal stores begin at a cache line.
 std::int64_t part_of(const Chain& chain) { return (fast_path_thresholds.chain_part / chain.length() / 64 + 1) * 64; }
 
 const ChainTable& table_for(Device device, std::int64_t n) {
@@ -23,13 +23,13 @@ const ChainTable& table_for(Device device, std::int64_t n) {
 
 }  // namespace
 
-/// Shape and device of the one output of a step.
+/// Infers shape and device of the only output of a step.
 void Plan::infer(Frame& f, const Step& s) const {
   Body* out = &f.own[s.out];
   if (!s.known) kassette::infer(call_of(f, s, &out));
 }
 
-/// The item that begins there. The slots have their shapes then, and a step alone that is no chain has no splats among its inputs.
+/// The group that begins at `begin`. Afterwards its slots have their shapes, and if it is not fused, splats among its inputs are materialized.
 FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
   const FusionGroup group = f.groups.empty() || !f.groups[begin].end ? find_group(f, begin, end) : f.groups[begin];
   if (!group.fused)
@@ -38,11 +38,11 @@ FusionGroup Plan::form_group(Frame& f, int begin, int end) const {
   return group;
 }
 
-/// As many steps from `begin` on as go over the same number of elements of the same float dtype. One step alone is an item that is not
-/// fused, unless it reads splats.
+/// The longest group from `begin` on whose steps go over the same number of elements of the same float dtype. A single step is not
+/// fused, unless it reads splats or its result is summed.
 FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
   FusionGroup group{begin, begin, 0, 0, false, false};
-  bool known = true;  // all that decides
+  bool known = true;  // the group depends on shapes alone, and may be cached
   DType dtype;
   Device device;
   bool splats = false;
@@ -86,10 +86,10 @@ FusionGroup Plan::find_group(Frame& f, int begin, int end) const {
 }
 
 // Note [Sums of chains]
-// A loss is a sum or a mean of what elementwise steps make. Where nothing else reads that, each block of the sum (Note [Blocks of
-// reductions]) is summed as soon as the chain has made it, out of the first-level cache: what is summed is never in memory.
+// A loss is a sum or a mean of the result of elementwise steps. If only the sum reads that result, each block of it (Note [Blocks of
+// reductions]) is summed as soon as the chain has computed it, from the first-level cache: the result is never stored as a whole.
 
-/// Whether the step behind the item sums all of its last result, of which there is much, for itself alone.
+/// True if the step behind the group sums all elements of the group's last result, nothing else reads that, and it is longer than one block.
 bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   const Step& s = step(group.end);
   const int from = step(group.end - 1).out;
@@ -100,7 +100,7 @@ bool Plan::sums_chain(Frame& f, const FusionGroup& group) const {
   return f.own[s.out].numel() == 1 && f.own[from].device == cpu;
 }
 
-/// Storage for what outlives the item. A slot that has storage already keeps it: the variable itself.
+/// Allocates the results that are read after the group. A slot that has storage keeps it: an update in place writes to the variable's.
 void Plan::allocate(Frame& f, const FusionGroup& group) const {
   for (int k = group.begin; k < group.end; ++k) {
     Body& out = f.own[step(k).out];
@@ -121,8 +121,8 @@ void Plan::run_group(Frame& f, const FusionGroup& group) const {
   (call.device == cpu ? s.op->cpu : s.op->cuda)(call);
 }
 
-/// Step k, whose row has with_bias, with step k + 1, which alone reads its value and adds a bias, and perhaps a relu behind it, in one pass.
-/// Returns the number of steps that this was, or 0, with nothing done. What is not made has its shape, which adjoints read.
+/// Runs step k (an op that has with_bias), step k + 1 if it adds a bias to k's result, and a relu behind it, as one kernel. Returns the number of
+/// steps that it ran, or 0 if it did nothing. Results that are skipped have their shape, which adjoints read.
 int Plan::run_with_bias(Frame& f, int k, int end) const {
   const Step& product = step(k);
   if (!may_take(FastPath::with_bias) || !product.op->with_bias || product.need != 2 || k + 1 >= end) return 0;
@@ -139,7 +139,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
   const OpCall call = call_of(f, product, &out);
   if (call.device != cpu) return 0;
   if (!product.known) product.op->rule(call, &made);
-  // The sum has the product's shape, whoever makes it: where shapes are known nobody infers it again.
+  // The sum must have the product's shape: nothing infers its shape here.
   if (row.rank > made.rank ||
       (row.rank > 0 && row.dims[row.rank - 1] != 1 && row.dims[row.rank - 1] != made.dims[made.rank - 1]))
     return 0;
@@ -157,7 +157,7 @@ int Plan::run_with_bias(Frame& f, int k, int end) const {
 
 namespace {
 
-/// Of each row of what the chain makes the sum, to `partial`; the rows go out of the first-level cache.
+/// Runs the chain over n elements and writes the sum of each block of kFoldRow to `partial`; blocks stay in the first-level cache.
 template <class T>
 void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
   parallel_for((n + kFoldRow - 1) / kFoldRow, part_of(chain) / kFoldRow + 1, [&](std::int64_t begin, std::int64_t end) {
@@ -167,14 +167,14 @@ void sum_rows(const Chain& chain, std::int64_t n, T* partial) {
         [&](std::int64_t at, std::int64_t m) { fold_loops<T>(Fold::sum).rows(block, partial + at / kFoldRow, 1, m); });
   });
 }
-/// Memory for the sums of the rows of n elements, of the rows of these, and so on.
+/// Bytes for the sums of the blocks of n elements, for the sums of the blocks of those, and so on.
 std::int64_t partial_bytes(std::int64_t n) {
   std::int64_t sums = 0;
   for (std::int64_t m = n; m > 1;) sums += m = (m + kFoldRow - 1) / kFoldRow;
   return sums * sizeof(double);
 }
 
-/// What sum_rows left, and how fold_blocks goes on; `partial` has room for all.
+/// Adds up the sums of the blocks, in the order of fold_blocks; `partial` has partial_bytes(n).
 template <class T>
 void join_sums(T* partial, std::int64_t n, bool mean, T* out) {
   std::int64_t m = (n + kFoldRow - 1) / kFoldRow;
@@ -199,7 +199,7 @@ void Plan::fetch_operands(Chain& chain, const Frame& f, const FusionGroup& group
 }
 
 void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) const {
-  Place kept[Chain::kMaxSteps];  // results that are read again
+  Place kept[Chain::kMaxSteps];  // the chunks of results that are read again
   auto place = [&](int slot) {
     const Body& b = *f.at[slot];
     bool one = is_splat(b) || (b.numel() == 1 && group.n != 1);
@@ -225,7 +225,7 @@ void Plan::add_steps(Chain& chain, const Frame& f, const FusionGroup& group) con
   if (group.sums) chain.store(Chain::of_source(0));
 }
 
-/// A chain, and perhaps the sum of what it makes.
+/// Runs a fused group: a chain, and the sum of its result if group.sums.
 void Plan::run_fused(Frame& f, const FusionGroup& group) const {
   count_taken(group.sums               ? FastPath::chain_summed
               : step(group.begin).tail ? FastPath::chain_of_update

@@ -1,4 +1,4 @@
-// autograd/nested.cpp - calls of functions with symbolic tensors, as a rule inside of other functions.
+// autograd/nested.cpp - calls of functions with symbolic tensors: functions inside functions.
 #include <algorithm>
 #include <mutex>
 
@@ -9,13 +9,13 @@
 namespace kassette {
 
 // Note [Nested functions]
-// A function called with symbolic tensors records its steps on the tape (Plan::connect). In a chain of n functions that each call the
-// previous one, this would copy O(n^2) steps. So a call of a large function is recorded as one deferred node, and its ops are recorded
-// once, when a backward walk or a plan that is to run needs them. K::function keeps such a node as a step: its plan can be
-// connected to the tape, and is only as large as what the function itself records. At the first call with values a plan of all
-// the ops is built (Plan::flat): it is the plan that there would be without deferred nodes.
-// The ops are recorded in the scope of the call (symbolic or eager). They are recorded at once where this would not be enough for
-// the same result: inside bodies of control flow and control_dependencies, for functions that draw or print, and where a result or
+// A function called with symbolic tensors records its steps on the tape (Plan::inline_into_tape). In a chain of n functions that each call the
+// previous one, this would copy O(n^2) steps. So a call of a large function is recorded as one deferred node, whose ops are recorded
+// once, when a backward pass or a plan that is to run needs them. K::function keeps such a node as a step: its plan can be
+// inlined into the tape in turn, and is only as large as the ops that the function itself records. At the first call with values, a plan of all
+// the ops is built (Plan::flat), the same as without deferred nodes.
+// The ops are recorded in the scope of the call (symbolic or eager). They are recorded immediately if deferring could change the
+// result: inside bodies of control flow and control_dependencies, for functions that draw or print, and if a result or
 // its shape can be known without the inputs.
 
 namespace {
@@ -38,7 +38,7 @@ class FunctionCall final : public Deferred {
   mutable Tensors results_;
 };
 
-/// What scopes are set while ops are recorded that belong to an earlier call: none of those that are open now.
+/// The scopes in which the ops of an earlier call are recorded: those that are open now must not apply to them.
 ScopeState scope_of_its_own(bool symbolic) {
   ScopeState s;
   s.symbolic = symbolic;
@@ -93,7 +93,7 @@ Tensors FunctionCall::record(const Ref<Plan>& plan, std::span<const Tensor> args
 
 constinit const OpDef deferred_op{.name = "deferred", .rule = nullptr, .cpu = nullptr, .vjp = nullptr, .n_out = 0};
 
-/// Whether a call with symbolic tensors may be one node, see Note [Nested functions].
+/// Sets deferrable_: whether a call with symbolic tensors may be one node, see Note [Nested functions].
 void Plan::find_deferrable(bool body) {
   const auto large = static_cast<std::size_t>(fast_path_thresholds.function_node);
   const Program& p = program_;
@@ -110,7 +110,7 @@ void Plan::find_deferrable(bool body) {
   for (std::size_t i = 0; i < p.outputs.size(); ++i) {
     const int slot = p.outputs[i];
     const Body& b = p.outputs_as_recorded[i];
-    bool shape = b.rank <= 1 && b.dtype.is_integer();  // the tape knows its dims from its ops
+    bool shape = b.rank <= 1 && b.dtype.is_integer();  // perhaps a shape, whose values the tape may know from its ops
     if (shape || slot < static_cast<int>(p.feeds.size()) || std::exchange(taken[slot], 1)) return;
     depends_.push_back(inputs[slot]);
   }
@@ -122,7 +122,7 @@ void Plan::keep_nested(const Request& request) {
   nested_->request = request;
 }
 
-/// Whether a call with these arguments may be a deferred node: every result is symbolic, too, if its ops are recorded at once.
+/// True if a call with these arguments may be a deferred node: all of its results would be symbolic if its ops were recorded now.
 bool Plan::may_defer(std::span<const Tensor> args) const {
   const Context& c = context();
   if (!deferrable_ || c.depth > 0 || c.after || !program_.missing.empty()) return false;
@@ -157,7 +157,7 @@ const Plan& Plan::flat() const {
   return *nested_->flat;
 }
 
-/// Frees along a list, not by recursion, like Node::destroy.
+/// Frees nested plans iteratively, as Node::destroy does with nodes: recursion could overflow the stack.
 void Plan::destroy(Plan* p) noexcept {
   Context& c = context();
   p->next_dying_ = std::exchange(c.dying_plans, p);

@@ -53,7 +53,7 @@ Ref<Plan> Plan::external(engine::Value code) {
 
 namespace {
 
-/// A frame of the plan, given back when the call is over.
+/// A frame of the plan for one call, returned to the plan afterwards.
 class Borrowed {
  public:
   Borrowed(const Plan& plan, std::atomic<Frame*>& spare)
@@ -194,7 +194,7 @@ void Plan::fill(Frame& f, std::span<const Tensor> args) const {
   for (const LeafSlot& leaf : program_.defaults) load(leaf);
 }
 
-/// A step with what is in its slots now, to be made into `out`.
+/// The call of a step's kernel, with the current values of its input slots and `out` as outputs.
 OpCall Plan::call_of(Frame& f, const Step& s, Body* const* out) const {
   f.arrays.resize(std::max<std::size_t>(f.arrays.size(), s.n_in));
   for (int i = 0; i < s.n_in; ++i) {
@@ -227,12 +227,12 @@ void Plan::release_dead(Frame& f, const Step& s) const {
   for (int i = 0; i < s.n_spent; ++i) f.own[program_.dead[s.spent + i]].storage = {};
 }
 
-/// The error of a step says what an eager call would; the log says where in the plan it was.
+/// A step throws the error that an eager call would; the log adds which step of the plan it was.
 void log_failure(const Program& p, int k) {
   if (log_enabled(LogLevel::debug))
     log_debug(text(p.what, ": step ", k + 1, " of ", p.steps.size(), ", ", p.step(k).op->name, ", failed"));
 }
-/// Inside a catch.
+/// To be called in a catch block: rethrows with the name of the step's function.
 void Plan::fail_step(int k) const {
   log_failure(program_, k);
   const char* function = function_name(step(k).function);
@@ -270,7 +270,7 @@ void Plan::run_steps(Frame& f, int begin, int end) const {
 
 namespace {
 
-/// A call that throws draws nothing: sources that it has drawn from go back, unless another call drew from them meanwhile.
+/// A call that throws draws nothing: the counters of its random sources are set back, unless another call has drawn from them since.
 class SourcesBefore {
  public:
   SourcesBefore(const Program& program, const Frame& frame, const Tensors* keys)
@@ -291,7 +291,7 @@ class SourcesBefore {
   SourcesBefore& operator=(const SourcesBefore&) = delete;
 
  private:
-  /// How many draws a call takes from the source in that slot: one, or those of all steps of a loop.
+  /// How many draws a call takes from the source in that slot: one, or one for each step of a loop.
   std::uint64_t draws_of(int slot) const {
     for (const Step& s : program_.steps)
       if (s.source && s.n_in > 1 && program_.input(s, 0) == slot)
@@ -321,7 +321,7 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
   Scoped<bool> eager(c.symbolic, false);
   Borrowed borrowed(*this, spare_);
   Frame& f = *borrowed;
-  // Frames are made before the first call with the specs of the leaves; those never change.
+  // The shapes and dtypes of leaves never change, so they are set once for each frame.
   if (!f.leaves_set) {
     program_.for_each_cell([&](int slot, const Cell& cell) { f.own[slot] = plain_body(cell.spec, cell.device); });
     f.leaves_set = true;
@@ -345,7 +345,7 @@ Tensors Plan::execute(std::span<const Tensor> args, const Tensors* keys) const {
 
 namespace {
 
-/// Records a step; of control flow on concrete tensors the plain ops of its steps.
+/// Records a step. Control flow on concrete tensors is run, which records the ops of its steps.
 Tensors connect_step(const Step& s, const Tensors& in) {
   if (s.op == &deferred_op) return deferred(s.attrs).again(in);
   const bool concrete =
@@ -354,7 +354,8 @@ Tensors connect_step(const Step& s, const Tensors& in) {
   AttributionScope named(s.function);
   const ResidualCall* call = taped_call(s);
   if (!call) return apply_all(*s.op, s.attrs, in);
-  return call_now(call->of, std::span(in.begin(), in.size() - call->takes));  // another program finds tapes of its own
+  return call_now(call->of,
+                  std::span(in.begin(), in.size() - call->takes));  // find_residuals() runs anew on the outer program
 }
 
 }  // namespace

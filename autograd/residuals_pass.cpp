@@ -1,4 +1,4 @@
-// autograd/residuals_pass.cpp - which steps of a program keep a tape, and which take it. See Note [Residuals].
+// autograd/residuals_pass.cpp - which steps of a program return residuals, and which take them. See Note [Residuals].
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace kassette {
 namespace {
 
-/// The run of a body: a step, known by its procedure and the slots of its inputs.
+/// Identifies the run of a body: its procedure and the slots of its inputs.
 using Run = std::pair<Extra*, std::vector<int>>;
 struct HashRun {
   std::size_t operator()(const Run& r) const {
@@ -32,22 +32,22 @@ ResidualCall& taped(Step& s) {
   return static_cast<ResidualCall&>(*s.attrs.extra);
 }
 
-/// The slot of the tape that a step keeps: its last result.
+/// The slot of the residuals that a step returns: its last result.
 int tape_of(const Step& s) { return s.out + s.n_out - 1; }
 
-/// The steps that run what others rewind. Where nothing else needs such a run, a step for it is put before the tail.
+/// The steps whose runs other steps differentiate. If the program has no such step yet, one is inserted before the tail.
 MakerOf find_makers(Program& p) {
   MakerOf calls, makers;
   for (int k = 0; k < p.first_tail; ++k)
     if (const Step& s = p.step(k); s.op == &call_op) calls.try_emplace(run_of(p, s.attrs.extra.get(), s, s.n_in), k);
-  for (int k = 0; k < p.first_tail; ++k) {  // those that are put there too
+  for (int k = 0; k < p.first_tail; ++k) {  // inserted steps, too
     const VjpSignature r = rewound(p.step(k));
     if (!r.of) continue;
     const Run run = run_of(p, r.of, p.step(k), r.n_in);
     const auto [maker, missing] = calls.try_emplace(run, p.first_tail);
     makers.insert(*maker);
     if (!missing) continue;
-    Step s = p.step(k);  // the first inputs of a rewinding step are those of the run
+    Step s = p.step(k);  // an adjoint's first inputs are those of the run
     s.n_in = r.n_in;
     s.n_out = r.has_dy->size();
     s.attrs = {ListAttrs{s.n_out}, Ref<Extra>(r.of)};
@@ -59,9 +59,9 @@ MakerOf find_makers(Program& p) {
   return makers;
 }
 
-/// Moves each step that takes a tape behind the step that keeps it, as it may: all inputs of that are its own.
+/// Moves the step that returns residuals before the first step that takes them. That is allowed: the taker has all of its inputs, too.
 void order(Program& p) {
-  std::unordered_map<int, bool> made;  // tapes, by slot
+  std::unordered_map<int, bool> made;  // residuals, by slot: whether they are ready
   for (int k = 0; k < p.first_tail; ++k)
     if (const ResidualCall* call = taped_call(p.step(k)); call && call->keeps) made[tape_of(p.step(k))] = false;
   for (int k = 0; k < p.first_tail;) {
@@ -72,18 +72,18 @@ void order(Program& p) {
       int maker = k + 1;
       while (tape_of(p.step(maker)) != residuals) ++maker;
       std::rotate(p.steps.begin() + k, p.steps.begin() + maker, p.steps.begin() + maker + 1);
-      continue;  // with the maker, which may take a tape itself
+      continue;  // with the maker, which may take residuals itself
     }
     if (call && call->keeps) made[tape_of(s)] = true;
     ++k;
   }
 }
 
-/// What takers want of a run, and who is the last of them.
+/// Fills ResidualCall::wanted, last, consumes and vjp: which inputs of a run need history, and which step is the last to use its residuals.
 void find_takers(Program& p) {
   struct Kept {
     ResidualCall* by;
-    int family;  // the tape from which this one goes on, step by step: the first
+    int family;  // the slot of the first residuals that these, directly or not, extend
     bool taken = false, consumed = false;
   };
   std::unordered_map<int, Kept> kept;
@@ -99,13 +99,13 @@ void find_takers(Program& p) {
       t.wanted.assign(s.n_in - t.takes, 0);
     }
   }
-  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {  // takers before what they take from
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it) {  // takers before the steps that they take from
     ResidualCall& t = taped(**it);
     if (!t.takes) continue;
     Kept& from = taken(**it);
     const VjpSignature r = vjp_signature(Attrs(t.of));
     for (int i : *r.wanted) from.by->wanted[i] = 1;
-    // What the takers of its own tape want of the inputs that it shares with the run.
+    // And those inputs shared with the run that the takers of its own residuals want.
     for (int i = 0; t.keeps && i < r.n_in; ++i) from.by->wanted[i] |= t.wanted[i];
     t.last = !std::exchange(from.taken, true);
     t.consumes = !std::exchange(kept.at(from.family).consumed, true);
@@ -119,7 +119,7 @@ void find_residuals(Program& p) {
   if (!may_take(FastPath::tape_taken)) return;
   const MakerOf makers = find_makers(p);
   if (makers.empty()) return;
-  std::vector<int> takes(p.first_tail, -1);  // per step: whose tape
+  std::vector<int> takes(p.first_tail, -1);  // per step: the step whose residuals it takes
   for (int k = 0; k < p.first_tail; ++k)
     if (const VjpSignature r = rewound(p.step(k)); r.of) takes[k] = makers.at(run_of(p, r.of, p.step(k), r.n_in));
   for (const auto& [run, k] : makers) {

@@ -9,15 +9,15 @@
 namespace kassette {
 
 // Note [Plans for shapes]
-// A plan over a batch of any size runs each rule at each call, and its backward pass is full of steps that undo a broadcasting which there was not:
-// sum_to_like between tensors of one shape. So what is called again with the same shapes gets a program for these: shapes are inferred once, steps that
-// give their input as it is go, and the passes find what then can be fused. Values are the same to the last bit.
-// What cannot be known from the shapes of the inputs stays open, and all that is computed from it: a shape that is a value, what a body of control
-// flow gives, what depends on data. Steps that draw, print or run a body stay, needed or not.
+// A plan for a batch of any size runs every rule at every call, and its gradients have many steps that would undo a broadcasting but find
+// nothing to undo: sum_to_like between tensors of one shape. So a plan that is called again with the same shapes gets a program for them: shapes
+// are inferred once, steps that return their input unchanged are removed, and more steps can be fused. Results are the same to the last bit.
+// Some shapes do not follow from those of the inputs: a shape that is a value, the results of a body of control flow, shapes that depend on data. These,
+// and all that is computed from them, stay unknown until a call. Steps that draw, print or run a body are never removed.
 
 namespace {
 
-/// An input on the host of which a rule may read the value: known where it is a constant that nobody can write to.
+/// True if a rule may read this host input now: it is a constant, in memory that the user cannot write to.
 bool is_fixed_value(const Body& b) { return b.storage && b.storage->kind != Storage::kBorrowed; }
 
 void infer(Program& p, const std::vector<Body>& inputs) {
@@ -64,11 +64,11 @@ void resolve_aliases(Program& p) {
   for (Effect& e : p.effects) resolve(e.slot);
 }
 
-/// Puts each step that repeats one number, which is no work and would end a chain, right behind what makes the number. Of what it
-/// is repeated like it needs the shape alone.
+/// Moves each step that makes a splat right behind the step that computes its number: there it does not split a chain. It needs only the
+/// shape of its other input, which is known.
 void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
-  std::vector<std::pair<int, int>> places;  // where a step goes, and which it is
+  std::vector<std::pair<int, int>> places;  // (the step that it goes behind, its index)
   for (int k = 0; k < p.n_steps(); ++k) {
     const Step& s = p.step(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);
@@ -98,7 +98,7 @@ Program specialise(const Program& program, const std::vector<Body>& inputs) {
   }
   find_needs(p);
   for (Step& s : p.steps)
-    if (s.known && s.need == kShape) s.need = kNothing;  // the shape is here
+    if (s.known && s.need == kShape) s.need = kNothing;  // Program::known has the shape
   find_tail(p);
   find_splats(p);
   hoist_splats(p);

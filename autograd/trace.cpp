@@ -13,9 +13,9 @@
 namespace kassette {
 
 // Note [Levels]
-// A tensor's level is the depth of the body whose placeholders or draws it depends on. While a body is traced, what is of
-// a lower level is a capture: found without a search, computed once outside of the loop, differentiated like any input.
-// What is recorded inside a branch is of the branch's level whatever it depends on: the branch that is not taken costs
+// A tensor's level is the depth of the body whose placeholders or draws it depends on. While a body is traced, a tensor of
+// a lower level is a capture: it is recognised without a search, computed once outside of the loop, and differentiated like any input.
+// Ops recorded inside a branch have the branch's level, whatever they depend on: so a branch that is not taken costs
 // nothing and cannot throw.
 
 Tensor stand_in(const TensorSpec& spec, Device device) {
