@@ -1,4 +1,4 @@
-// autograd/branches.cpp - one of two bodies, by a scalar condition.
+// autograd/branches.cpp - the procedure that runs one of two bodies, by a scalar condition.
 #include "autograd/control.h"
 #include "core/convert.h"
 #include "core/text.h"

@@ -1,4 +1,4 @@
-// autograd/chain.cpp - the program of a chain of elementwise steps, with their values in registers. See Note [Chains].
+// autograd/chain.cpp - a chain: elementwise steps compiled to threaded code. See Note [Chains].
 #include "autograd/chain.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Place Chain::repeated(const std::byte* one, int source) {
   return new_chunk();
 }
 
-/// Processors see ahead in one operand; with several to follow beside results that are written, they are helped.
+/// Processors prefetch one stream by themselves; several operands beside results that are written need prefetch instructions.
 bool Chain::fetches() const { return table_.fetch[d_] && shape_.numel() * element_ >= fast_path_thresholds.fetched; }
 void Chain::fetch(const Place& p) {
   if (!p.base) return;
@@ -84,8 +84,8 @@ void Chain::Running::run(std::int64_t begin, std::int64_t end, std::byte* block)
 
 void Chain::run(std::int64_t begin, std::int64_t end) const { Running(*this).run(begin, end, nullptr); }
 
-/// Rows are short, and processors do not see from one to the next: they are asked for a row ahead (of a step of an LSTM on
-/// 32 x 128 cells, a third of the time).
+/// Rows are short, and processors do not prefetch from one to the next, so each row prefetches the next one (this saves a third of the time of
+/// an LSTM step on 32 x 128 cells).
 void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
   const Chain& c = chain_;
   int moving[kMaxCode], skipping[kMaxCode], n_moving = 0, n_skipping = 0;
@@ -108,7 +108,7 @@ void Chain::Running::run_rows(std::int64_t begin, std::int64_t end) {
 
 void Chain::run_rows(std::int64_t begin, std::int64_t end) const { Running(*this).run_rows(begin, end); }
 
-/// The last elements, fewer than a chunk: what moves is copied to a chunk, and back.
+/// Runs the last elements, fewer than a chunk: operands are copied to chunks, and results back from them.
 void Chain::run_rest(const ChainCode* program, std::byte* chunks, std::int64_t at, std::int64_t n) const {
   Unmade<ChainCode, kMaxCode> room;
   ChainCode* const code = room.begin();

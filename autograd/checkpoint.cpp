@@ -1,4 +1,4 @@
-// autograd/checkpoint.cpp - how often the loops that a thread makes keep their states for the way back.
+// autograd/checkpoint.cpp - gradient checkpointing of loops: how many steps the backward pass recomputes at a time.
 #include "autograd/checkpoint.h"
 
 #include <cmath>

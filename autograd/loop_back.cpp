@@ -1,4 +1,4 @@
-// autograd/loop_back.cpp - the way back of a compiled loop. See Note [Loops].
+// autograd/loop_back.cpp - the backward pass of a compiled loop. See Note [Loops].
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +11,7 @@
 
 namespace kassette {
 
-/// What the forward steps left of step t; `begin`: the first step that is kept.
+/// Points the slots at the elements, keys and residuals of step t. `begin`: the first step whose residuals are kept.
 void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   const LoopProgram& p = *program_;
   row_ = t - begin;
@@ -40,8 +40,7 @@ void LoopRun::restore(std::int64_t t, std::int64_t begin) {
   }
 }
 
-/// The steps of this variant, with products that are shares of a capture's cotangent and are read by their addition alone as
-/// one item.
+/// The steps of this variant. A product that is only added to the cotangent of a capture forms one group with that addition.
 std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
   const LoopProgram& p = *program_;
   std::vector<int> reads(bodies_.size(), 0);
@@ -83,7 +82,7 @@ std::vector<LoopGroup> LoopRun::sums_of(const Variant& v) {
   return groups;
 }
 
-/// The cotangents of this variant: where they come from and where they go.
+/// Binds the adjoint of this variant: its schedule, its carries, and the memory for the cotangents of the elements.
 void LoopRun::bind_back(const Variant& v, Back& back) {
   const LoopProgram& p = *program_;
   back.bound = true;
@@ -106,7 +105,7 @@ void LoopRun::bind_back(const Variant& v, Back& back) {
     if (!dx) {
       const Body& x = Access::body(in_[i + 1]);
       dx = Storage::allocate(x.bytes(), x.device);
-      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);  // steps before had nothing for it
+      if (&v != &p.variants[0]) zero_rows(i, 0, call_.steps);  // steps that were handled before had no cotangent for it
     }
     if (!writes_rows(slot) || p.kept[slot] || has_stack(slot)) continue;
     body(slot).storage = stacks_[slot] = dx;
@@ -141,7 +140,7 @@ void LoopRun::store_dx(const Variant& v, const Back& back, std::int64_t t) {
   }
 }
 
-/// Cotangents of the outputs into their slots, and of captures -0.
+/// Sets the cotangents of the outputs and last states, and those of captures to -0.
 void LoopRun::seed(const Tensors& dys) {
   const LoopProgram& p = *program_;
   for (std::size_t k = 0; k < p.dys.size(); ++k) {
@@ -212,7 +211,7 @@ Tensors LoopRun::backward(const Tensors& dys) {
   return results;
 }
 
-/// Plays the segment that ends with step t, and keeps what its way back reads; its first step.
+/// Runs the segment that ends with step t forward again, keeping residuals. Returns its first step.
 std::int64_t LoopRun::recompute_segment(std::int64_t t) {
   count_taken(FastPath::loop_segment);
   std::int64_t begin = t / call_.segment * call_.segment;

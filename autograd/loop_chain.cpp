@@ -57,7 +57,7 @@ void LoopChains::clear(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) slot(at(i).out) = Slot();
 }
 
-/// The end of the steps that may be one chain.
+/// The end of the longest run of steps from `begin` on that may be one chain.
 std::size_t LoopChains::extend(std::size_t begin) {
   shape_ = {.rows = 0, .width = 0};
   dtype_ = DType();
@@ -65,11 +65,11 @@ std::size_t LoopChains::extend(std::size_t begin) {
   std::size_t end = begin;
   while (end < items_.size() && !banned_[end] && items_[end].sum < 0 && takes(end)) ++end;
   if (shape_.rows || end == begin) return end;
-  // No slices: as many as have the elements of the first.
+  // No slices: the steps whose results have as many elements as the first.
   shape_ = {.rows = 1, .width = body(at(begin).out).numel()};
   std::size_t same = begin;
   while (same < end && body(at(same).out).numel() == shape_.width) ++same;
-  for (std::size_t i = begin; i < same; ++i)  // rows that repeat give the shape
+  for (std::size_t i = begin; i < same; ++i)  // the length of an operand that each row reads again is the width
     for (int k = 0; k < at(i).n_in; ++k)
       if (std::int64_t n = body(in(at(i), k)).numel(); n != 1 && n != shape_.numel()) {
         if (shape_.rows == 1) shape_ = {.rows = shape_.width / n, .width = n};
@@ -127,7 +127,7 @@ bool LoopChains::takes_elements(const Step& s) {
   return true;
 }
 
-/// Whether a window has the shape of the chain, which the first one gives.
+/// True if a window has the shape of the chain. The first window sets that shape.
 bool LoopChains::fits(const ColumnSlice& w) {
   if (w.width == w.whole || w.width == 0 || w.rows == 0) return false;
   if (shape_.rows) return w.rows == shape_.rows && w.width == shape_.width;
@@ -145,7 +145,7 @@ bool LoopChains::fits(const ColumnSlice& w) {
   return true;
 }
 
-/// A slice, or what is embedded in zeros.
+/// True if step s, a slice or a padded slice, may be in the chain.
 bool LoopChains::takes_window(const Step& s) {
   const bool slices = s.op->pattern == Pattern::slice;
   const int from = in(s, 0);
@@ -160,7 +160,7 @@ bool LoopChains::takes_window(const Step& s) {
   return true;
 }
 
-/// Whether the windows are the whole, each element once.
+/// True if the windows cover the whole, each element once.
 bool LoopChains::tiles(const Slot& s) const {
   std::vector<ColumnSlice> sorted = s.windows;
   std::sort(sorted.begin(), sorted.end(), [](const ColumnSlice& a, const ColumnSlice& b) { return a.first < b.first; });
@@ -184,7 +184,7 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
       if (stays(s)) return static_cast<std::ptrdiff_t>(i);
     } else if (made.role == kEmbedded) {
       if (made.uses == 0 ? !tiles(made) : made.uses != 1 || stays(s))
-        for (std::size_t k = begin; k < end; ++k)  // what is embedded first goes
+        for (std::size_t k = begin; k < end; ++k)  // its first padded slice is left out
           if (at(k).op->pattern == Pattern::embed &&
               (k == i || made.windows.front().first == slot(at(k).out).windows.front().first))
             return static_cast<std::ptrdiff_t>(k);
@@ -193,7 +193,7 @@ std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
   return -1;
 }
 
-/// Where the value of a slot is; `whole` > 0: of its rows so many elements apart, those from `first` on.
+/// Where the value of a slot is. `whole` > 0: its rows are that many elements apart, and are read from element `first` on.
 Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t whole) {
   if (slot(s).chunk >= 0) return {.chunk = slot(s).chunk};
   std::int64_t n = body(s).numel(), size = dtype_.size(), width = shape_.width;
@@ -202,7 +202,7 @@ Place LoopChains::place(int s, LoopChain& to, std::int64_t first, std::int64_t w
   return Chain::of_source(s, first * size, shape_.rows > 1 ? (apart - width) * size : 0);
 }
 
-/// Brings rows [first, first + width) of what is sliced into registers.
+/// Loads or computes columns [first, first + width) of slot s into registers.
 void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   if (!to.chain.has_room()) {
     full_ = true;
@@ -234,7 +234,7 @@ void LoopChains::slice_of(int s, std::int64_t first, LoopChain& to) {
   }
 }
 
-/// The value that an embedded one is part of in the end: a sum of them.
+/// The slot of the sum of padded slices that slot s is finally a part of.
 int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
   while (slot(s).uses)
     for (std::size_t i = begin; i < end; ++i)
@@ -246,7 +246,7 @@ int LoopChains::sum_of(int s, std::size_t begin, std::size_t end) {
   return s;
 }
 
-/// Stores what is in registers, the input of `s`, where it belongs; whether it is there still.
+/// Stores the registers, which hold the input of `s`, at its columns of `whole`. Returns true if they still hold it.
 bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
   const ColumnSlice& w = slot(s.out).windows.front();
   const bool sums = slot(whole).windows.size() > 1;
@@ -259,7 +259,7 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
   return !sums;
 }
 
-/// Writes the program; the item for which there is no room any more, or -1.
+/// Writes the code of the chain and returns -1; or returns the item to leave out, if there is no room for it or the chain has fewer than two steps.
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
   Chain& chain = to.chain;

@@ -1,4 +1,4 @@
-// autograd/loop_program.cpp - from the plan of a body to the steps of a loop and of its way back. See Note [Loops].
+// autograd/loop_program.cpp - compiles the plan of a body to the steps of a loop and of its adjoint. See Note [Loops].
 #include "autograd/loop_program.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Tensors stand_ins(const std::vector<Body>& like) {
   return list;
 }
 
-/// In which a body's adjoint is recorded, whatever goes on around it.
+/// The scopes in which a body's adjoint is recorded, whatever those of the caller are.
 ScopeState symbolic_scope() {
   ScopeState s = context();
   s.symbolic = s.recording = s.replays = true;
@@ -46,19 +46,19 @@ Ref<LoopProgram> LoopProgram::of_body(const Plan& body, const ScanSignature& ari
 
 namespace {
 
-/// A body and its adjoint as they are recorded, on stand-ins, one way back after the other.
+/// Records a body and, variant by variant, its adjoint on placeholders.
 class Recording {
  public:
   Recording(const Plan& body, const ScanSignature& arity, const std::vector<Body>& args,
             const std::vector<char>& wanted, std::int64_t steps);
-  /// The ways back from a step whose outputs have these cotangents on; false where there are too many.
+  /// Records the variants from the last step, whose outputs have these cotangents, to the first. Returns false if there are more than kMaxVariants.
   bool find_variants(const std::vector<char>& has_dy);
-  /// The plan of all; of variants what are outputs of it.
+  /// The plan of the body and all variants; replaces the entries of Variant::din by slots of it.
   Ref<Plan> build(const char* what);
 
-  Tensors keys, in, outs, sums;  // the body's; so far the cotangents of captures
-  std::vector<int> to;           // the arguments to which the walk goes
-  std::vector<Tensor> dys;       // per output; empty where no way back has one
+  Tensors keys, in, outs, sums;  // of the body; `sums`: accumulated cotangents of captures
+  std::vector<int> to;           // the arguments that the backward pass differentiates for
+  std::vector<Tensor> dys;       // per output: its cotangent; empty if it has none in any variant
   std::vector<Variant> variants;
 
  private:
@@ -91,14 +91,14 @@ Recording::Recording(const Plan& body, const ScanSignature& arity, const std::ve
   }
 }
 
-/// The way back through one step; the cotangents that the step before it has.
+/// Records the adjoint of one step. Returns the pattern of cotangents of the step before it.
 std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
   Variant v;
   v.has_dy = has_dy;
   v.din.assign(in.size(), -1);
   std::vector<char> before = has_dy;
   std::fill(before.begin() + arity_.n_ys, before.end(), 0);
-  // The sums first, so that a step's shares are added to what is there already.
+  // The sums first, so that the cotangents of this step are added to them.
   const std::int64_t first_sum = xs_.size() - sums.size();
   Tensors ys = std::span(xs_.begin() + first_sum, sums.size()), seeds = sums;
   for (std::size_t k = 0; k < has_dy.size(); ++k) {
@@ -111,7 +111,7 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
   const Tensors d = backward(ys, xs_, seeds);
   for (std::int64_t k = 0; k < d.size(); ++k) {
     if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum])))
-      continue;                      // this step has no share
+      continue;                      // this step does not depend on it
     v.din[to[k]] = results_.size();  // among the results; build() turns it into the slot
     if (to[k] >= arity_.n_xs && !is_capture(to[k])) before[to[k] - arity_.n_xs + arity_.n_ys] = 1;
     results_.push_back(d[k]);
@@ -183,7 +183,7 @@ void LoopProgram::find_makers() {
   }
 }
 
-/// Per step of the plan, whether these slots depend on it.
+/// Per step of the plan, 1 if one of these slots depends on it.
 std::vector<char> LoopProgram::needed_for(const std::vector<int>& roots) const {
   std::vector<char> needed(plan().steps.size(), 0);
   auto mark = [&](int slot) {
@@ -228,7 +228,7 @@ void LoopProgram::find_variants() {
   }
 }
 
-/// Constants and captures stay as they are, and so does what is computed from them alone.
+/// Constants and captures are loop-invariant, and so is what is computed from them alone.
 void LoopProgram::find_varying() {
   varies.assign(plan().n_slots, 0);
   auto mark = [&](int slot) {

@@ -1,4 +1,4 @@
-// autograd/loop_run.cpp - running a compiled loop; its way back is in loop_back.cpp. See Note [Loops].
+// autograd/loop_run.cpp - the forward pass of a compiled loop; the backward pass is in loop_back.cpp. See Note [Loops].
 #include "autograd/loop_run.h"
 
 #include <algorithm>
@@ -64,7 +64,8 @@ void LoopRun::bind(const std::vector<int>& steps) {
   running_ = nullptr;
 }
 
-/// The chains of the steps, which are bound. What is computed once goes first, what nobody reads goes.
+/// The schedule of these steps, which must be bound: loop-invariant steps first, then the others, fused into chains. Steps whose value is
+/// not read are left out.
 std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups) {
   LoopProgram& p = *program_;
   ScheduleKey of;
@@ -94,7 +95,7 @@ std::unique_ptr<Schedule> LoopRun::arrange(const std::vector<LoopGroup>& groups)
   return made;
 }
 
-/// Runs the rule on what is the same in every step, and says what has to wait for the values.
+/// Binds step k to its operands, and infers its shapes unless they differ from step to step: then it is dynamic.
 void LoopRun::bind_step(int k) {
   const LoopProgram& p = *program_;
   const Step& s = plan_.step(k);
@@ -128,7 +129,7 @@ void LoopRun::bind_step(int k) {
   b.step = &s;
 }
 
-/// Whether a step makes that slot in memory that we give it, of a size that is known.
+/// True if a step computes that slot anew each time, into memory that the run allocates, with a shape that is known.
 bool LoopRun::writes_rows(int slot) const {
   int m = slot < 0 ? -1 : program_->maker[slot];
   if (m < 0 || plan_.step(m).source) return false;
@@ -144,7 +145,7 @@ void LoopRun::give_stack(int slot, std::int64_t rows) {
   stacked_.push_back(slot);
 }
 
-/// Decides what is written into stacks, and what is kept one by one.
+/// Decides which outputs and residuals have a stack, and which are kept in lists.
 void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   const LoopProgram& p = *program_;
   pass_ = pass;
@@ -169,7 +170,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
         else listed_.push_back(slot);
       }
     }
-    for (const Carried& c : states_) {  // a state is the row before of what made it
+    for (const Carried& c : states_) {  // a state is the previous row of the slot that it is carried from
       if (!p.kept[c.to]) continue;
       if (writes_rows(c.from)) give_stack(c.from, rows);
       else listed_.push_back(c.to);
@@ -179,7 +180,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
   }
 }
 
-// ---- there -------------------------------------------------------------------------------------------------------------
+// ---- the forward pass ---------------------------------------------------------------------------------------------------
 
 void copy_bytes(Device device, std::byte* to, const std::byte* from, std::int64_t bytes) {
   if (bytes == 0) return;
@@ -193,7 +194,7 @@ Body LoopRun::copy_of(const Body& b) {
   return copy;
 }
 
-/// What was carried last; a copy where a whole stack would live with it.
+/// The last carried value; a copy if it is in a stack, which the tensor would keep alive as a whole.
 Tensor LoopRun::outlives(int slot) {
   const Body& b = body(slot);
   auto in = [&](const Ref<Storage>& s) { return s && s == b.storage; };
@@ -243,7 +244,7 @@ Tensors LoopRun::forward(bool way_back) {
   return results;
 }
 
-/// What the way back does not read goes.
+/// Releases what the backward pass does not read.
 void LoopRun::drop_temporaries(bool stacks_too) {
   const LoopProgram& p = *program_;
   auto history = [&](int slot) {
@@ -324,7 +325,7 @@ OpCall LoopRun::call_of(Bound& b) {
   return {*s.op, s.attrs, in, s.n_in, results_.data() + b.out, s.n_out, b.device};
 }
 
-/// Storage for what a step makes: its row of the stack, or what was there the step before.
+/// Sets a result's storage: its row of the stack, or else the memory of the preceding step, if nothing else refers to that.
 void LoopRun::make_room(int slot) {
   Body& o = body(slot);
   std::int64_t bytes = o.bytes();
@@ -364,7 +365,7 @@ void LoopRun::execute(LoopChain& c) {
                  [&](std::int64_t begin, std::int64_t end) { c.chain.run_rows(begin, end); });
 }
 
-/// A step's share of a capture's cotangent goes where the others are.
+/// Accumulates a step's product into the cotangent of a capture.
 void LoopRun::add_product_to(const LoopGroup& group) {
   Body& sum = body(group.sum);
   if (!uniquely_owned(sum.storage.get(), sum.bytes())) sum = copy_of(sum);
@@ -387,7 +388,7 @@ void LoopRun::run(const OpCall& call, const Step& s) {
   }
 }
 
-/// As Plan::run_step: the rule sees values, and memory is new.
+/// Runs a step whose shapes may differ each time: its rule runs, and its memory is new, as in Plan::run_step.
 void LoopRun::execute_dynamic(const OpCall& call, const Step& s) {
   infer(call);
   bool known = true;

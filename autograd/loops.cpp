@@ -1,4 +1,4 @@
-// autograd/loops.cpp - loops over the elements of tensors.
+// autograd/loops.cpp - the procedure of a loop: one node of the tape, run compiled or recorded.
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -21,10 +21,10 @@ namespace kassette {
 
 namespace {
 
-/// Inputs: key, xs, states, captures.
+/// The procedure of a loop. Inputs: key, xs, states, captures. Results: stacked outputs, last states.
 class Scan final : public Procedure {
  public:
-  /// `eager`: run at once, so that a way back on its own runs it for the second time.
+  /// `eager`: the loop has run when it was recorded, so that a backward pass without residuals runs it a second time.
   Scan(const Recurrence& r, Traced body, bool eager)
       : form_(r), body_(std::move(body.plan)), eager_(eager), nx_(r.xs.size()), ns_(r.states.size()), ny_(r.n_outputs),
         reaches_(reach(r)), forward_(LoopProgram::of_body(*body_, {nx_, ns_, body_->n_inputs() - nx_ - ns_, ny_})) {}
@@ -35,6 +35,7 @@ class Scan final : public Procedure {
   bool run_for(const Tensors& in, const VjpSignature& by, Residuals& residuals) const override;
 
  private:
+  /// A program with the arguments that it was made for.
   struct Known {
     std::vector<Body> args;
     std::vector<char> wanted, has_dy;
@@ -52,7 +53,7 @@ class Scan final : public Procedure {
   bool eager_;
   int nx_, ns_, ny_;
   std::int64_t checkpoint_ = checkpoint_steps();
-  std::vector<Outputs> reaches_;  // per input but the key
+  std::vector<Outputs> reaches_;  // per input but the key: the results that depend differentiably on it
   Ref<LoopProgram> forward_;
   mutable std::mutex mutex_;
   mutable std::vector<Known> known_;
@@ -65,8 +66,8 @@ Tensors values_of(const Tensors& in) {
   return values;
 }
 
-/// Which results depend on an input by any number of steps: through the outputs of a step, and through states that the next one reads.
-/// Where there may be no step at all, a state is the last one.
+/// Which results depend differentiably on each input, in any number of steps: directly, or through states that later steps read.
+/// If there may be no step at all, an initial state may also be the last state.
 std::vector<Outputs> Scan::reach(const Recurrence& r) const {
   std::vector<Outputs> found;
   const bool perhaps_none = loop_length(r, r.xs) <= 0;
@@ -111,7 +112,7 @@ bool Scan::run_for(const Tensors& in, const VjpSignature& by, Residuals& residua
   return true;
 }
 
-/// The body and its adjoint for these shapes: made once, the last few are kept.
+/// The compiled body and adjoint for these shapes, from a cache of the last eight. Null as LoopProgram::with_adjoint.
 Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, std::int64_t steps) const {
   constexpr std::size_t kPrograms = 8;
   std::vector<Body> args;
@@ -135,7 +136,7 @@ Ref<LoopProgram> Scan::program_for(const Tensors& in, const VjpSignature& by, st
   return known_.back().program;
 }
 
-/// Nobody sees a replay go from step to step, so its errors say where it was.
+/// Runs one step. The user's code does not see the steps run, so errors say which step it was.
 Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, const Tensor& key) const {
   try {
     return run_body(*body_, args, step_keys(key, t, steps, *body_));
@@ -145,7 +146,7 @@ Tensors Scan::run_step(const Tensors& args, std::int64_t t, std::int64_t steps, 
   }
 }
 
-/// The ops of the steps, one by one on the tape of somebody else.
+/// Runs the loop as an eager one: the ops of each step go on the tape if recording is on.
 Tensors Scan::run_recorded(const Tensors& in, std::int64_t steps) const {
   const Tensor *xs = in.begin() + 1, *states = xs + nx_, *captures = states + ns_;
   return run_steps(form_, std::span(xs, states), std::span(states, captures),
@@ -172,7 +173,7 @@ void Scan::specs(const OpCall& call, TensorSpec* out) const {
 
 namespace {
 
-/// The tensors with values from which the ops of symbolic ones start; variables are read where they are needed.
+/// The concrete tensors with history that symbolic ones are computed from. Leaves are left out: a plan reads variables itself.
 Tensors borders_of(const Tensors& symbolic) {
   Tensors borders;
   std::set<std::pair<const Node*, int>> found;
@@ -192,8 +193,8 @@ Tensors borders_of(const Tensors& symbolic) {
   return borders;
 }
 
-/// What a body captures, with values: ops on captures alone were recorded while it was traced, and a loop that runs at once does them
-/// at once. As they are, where one needs a placeholder.
+/// The captures of a body with their values. Tracing has recorded ops on captures alone without running them; a loop that runs now runs them
+/// first. Returns the captures unchanged if one depends on a placeholder.
 Tensors computed(const char* what, const Tensors& captures) {
   Plan::Request request;
   for (const Tensor& t : captures)
@@ -210,7 +211,7 @@ Tensors computed(const char* what, const Tensors& captures) {
   return all;
 }
 
-/// Elements and states are on one device, but for single numbers, which go there.
+/// `t` on the loop's device: a single number of the CPU is moved there. Throws DeviceError if any other tensor is elsewhere.
 Tensor placed(const char* what, const Tensor& t, Device device) {
   Tensor there = number_on(t, device);
   if (there.device() != device) fail_devices(what, device, there.device());

@@ -1,4 +1,4 @@
-// autograd/recurrence.cpp - loops along an axis of samples' times, with masks: as a plain loop, or as one node.
+// autograd/recurrence.cpp - loops along a time axis, with masks: run eagerly, or recorded as one node.
 #include "autograd/recurrence.h"
 
 #include <kassette/interrupt.h>
@@ -16,7 +16,7 @@
 namespace kassette {
 namespace {
 
-/// Axis 0 and 1 changed about where time is axis 1: a node goes along axis 0.
+/// Swaps axes 0 and 1 if time is axis 1: a node iterates over axis 0.
 Tensor time_first(const LoopForm& form, const Tensor& x) {
   if (form.axis == 0) return x;
   const Body& b = Access::body(x);
@@ -26,12 +26,12 @@ Tensor time_first(const LoopForm& form, const Tensor& x) {
   return permute(x, axes);
 }
 
-/// The mask of the elements, (samples, times, 1) with time along `axis`: an element more.
+/// The mask as one more input of the loop: (samples, times, 1), or (times, samples, 1) if time is axis 0.
 Tensor mask_elements(const LoopForm& form, const Tensor& mask, const Tensor& x) {
   return expand_dims(assert_shape_of(mask_shape_check(form), mask, x), -1);
 }
 
-/// `fresh` where `keep`, (samples, 1), says so, else `before`.
+/// `fresh` for samples where `keep`, (samples, 1), is true, else `before`.
 Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, const Operand& before) {
   const int rank = Access::body(fresh).rank;
   if (rank < 0)
@@ -42,15 +42,16 @@ Tensor masked(const LoopForm& form, const Tensor& keep, const Tensor& fresh, con
   return where(k, fresh, before);
 }
 
-/// What a step gave, where a mask says no: states stay, and outputs are those before, or zeros where there are none.
+/// Applies a mask to what a step returned: a masked sample keeps its states, and its outputs are those of the step before, or zeros if
+/// `before` is null.
 void mask_step(const LoopForm& form, const Tensor& keep, const Tensors& states, const Tensor* before, Tensors& got) {
   const int n = form.n_outputs;
   for (int i = 0; i < n; ++i) got[i] = before ? masked(form, keep, got[i], before[i]) : masked(form, keep, got[i], 0);
   for (std::int64_t i = 0; i < states.size(); ++i) got[n + i] = masked(form, keep, got[n + i], states[i]);
 }
 
-/// The outputs that stand before the first: zeros. Their shape is that of what a step gives, which is recorded for its shape
-/// alone: no plan computes it.
+/// Initial outputs for masked samples: zeros shaped like a step's outputs. The step is called only to learn that shape; a plan
+/// does not compute it.
 Tensors zeros_before(const Recurrence& r, const StepOf& step, bool symbolic) {
   Scoped<bool> on(context().symbolic, symbolic);
   Tensors xs;
@@ -64,14 +65,14 @@ Tensors zeros_before(const Recurrence& r, const StepOf& step, bool symbolic) {
   return zeros;
 }
 
-/// A last state that is the last output, which is zeros if there was no step.
+/// The last output, if it equals a state: that state, or zeros if there was no step.
 Tensor zeros_without_steps(const Recurrence& r, const Tensor& state) {
   if (loop_length(r, r.xs) > 0) return state;
   return where(greater(shape_of(r.xs.begin()[0], int64)[r.axis], 0), state, 0);
 }
 
-/// The last of what was stacked, zeros if nothing was. Its cotangent is as long as the sequence: it is for outputs that are no state
-/// as well, as the h of an LSTM is.
+/// The last row of a stack, or zeros if it has none. Only for outputs that are not also a state (the h of an LSTM is): its cotangent is as
+/// long as the whole sequence.
 Tensor last_of(const Tensor& stacked) {
   Tensor row = stacked[slice(-1)];
   return Access::body(stacked).dtype.is_bool() ? any_of(row, 0) : sum(row, 0);
@@ -82,14 +83,14 @@ bool same_value(const Tensor& a, const Tensor& b) {
   return &x == &y || (x.node && x.node == y.node && x.out == y.out);
 }
 
-/// Whether a state is known to have the shape that the rows of a stack are known to have.
+/// True if as much is known of a state's shape as of the rows of a stack, and it is the same.
 bool as_much_known(const TensorSpec& stacked, const TensorSpec& state) {
   bool same = stacked.rank == state.rank + 1;
   for (int i = 0; same && i < state.rank; ++i) same = stacked.dims[i + 1] == state.dims[i];
   return same;
 }
 
-/// One node: masks are elements and outputs that masked samples repeat are states of a loop along axis 0.
+/// The loop as one node along axis 0: the mask becomes an element, and outputs that masked samples repeat become states.
 Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   bool masks = r.mask.defined(), repeats = masks && !r.zero_masked;
   Recurrence s{r};
@@ -101,7 +102,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   if (masks) s.xs.push_back(time_first(r, mask_elements(r, r.mask, r.xs[0])));
   if (repeats) append(s.states, zeros_before(r, step, symbolic));
   std::int64_t ny = r.n_outputs, ns = r.states.size();
-  std::vector<std::int64_t> same(ny, -1);  // which state an output is
+  std::vector<std::int64_t> same(ny, -1);  // per output: the state that it equals, or -1
   Tensors out = scan(s, symbolic, [&](const Tensors& xs, const Tensors& states) {
     const Tensors parts = std::span(xs.begin(), r.xs.size()), now = std::span(states.begin(), ns);
     Tensors got = step(parts, now);
@@ -127,7 +128,7 @@ Tensors recorded(const Recurrence& r, const StepOf& step, bool symbolic) {
   return results;
 }
 
-/// A node of the tape has one device, so the loop has. Numbers are moved there, as for any op.
+/// Throws DeviceError unless all tensors are on one device, as the inputs of a node must be. Scalars of the CPU are moved there, as for any op.
 void check_devices(const Recurrence& r) {
   Device first = Access::body(r.xs[0]).device;
   auto check = [&](const Tensor& t) {
@@ -140,12 +141,12 @@ void check_devices(const Recurrence& r) {
 }
 
 // Note [No steps]
-// The length of a loop may be data, so a loop of no steps has the gradients of any other: those of its elements and of what its step
-// captures are zeros, as they are where a function learns the length when it is called (and in TensorFlow's graphs; its eager loops
-// say None). A plain loop that does not run its step would never see the captures: the step is recorded once, and not run.
-// Where it cannot be recorded, for it asks for values, what it captures has no gradient.
+// The length of a loop may be data, so a loop of no steps has gradients like any other: zeros for its elements and for the tensors that its
+// step captures. The same holds in a function that learns the length when it is called (and in TensorFlow's graphs; its eager loops
+// return None). An eager loop that never calls its step would not see the captures, so the step is recorded once, and not run.
+// If it cannot be recorded, because it asks for values, its captures have no gradient.
 
-/// The loop of no steps as one node; empty where that is not done.
+/// The loop of no steps as one node. Returns an empty list if recording is off or the step cannot be recorded.
 Tensors of_no_steps(const Recurrence& r, const StepOf& step) {
   if (!context().recording) return {};
   try {

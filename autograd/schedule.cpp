@@ -1,4 +1,4 @@
-// autograd/schedule.cpp - the steps of a loop as they are run, kept from run to run.
+// autograd/schedule.cpp - the order in which a loop runs its steps and chains, kept from run to run.
 #include "autograd/schedule.h"
 
 #include <algorithm>

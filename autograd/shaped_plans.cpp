@@ -1,4 +1,4 @@
-// autograd/shaped_plans.cpp - the plans for shapes that a plan was called with.
+// autograd/shaped_plans.cpp - a plan's cache of plans for certain shapes of arguments.
 #include "autograd/shaped_plans.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace kassette {
 struct ShapedPlans::Entry {
   std::vector<Body> inputs;
   int calls = 1;
-  Ref<Plan> plan;  // null too where a rule throws, as it does at every call
+  Ref<Plan> plan;  // null before it is made, and if a rule throws (as it will at every call)
 };
 
 ShapedPlans::ShapedPlans() = default;

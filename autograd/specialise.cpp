@@ -12,8 +12,8 @@ namespace kassette {
 // A plan for a batch of any size runs every rule at every call, and its gradients have many steps that would undo a broadcasting but find
 // nothing to undo: sum_to_like between tensors of one shape. So a plan that is called again with the same shapes gets a program for them: shapes
 // are inferred once, steps that return their input unchanged are removed, and more steps can be fused. Results are the same to the last bit.
-// Some shapes do not follow from those of the inputs: a shape that is a value, the results of a body of control flow, shapes that depend on data. These,
-// and all that is computed from them, stay unknown until a call. Steps that draw, print or run a body are never removed.
+// Some shapes do not follow from those of the inputs: a shape that is a value, those of the results of control flow, shapes that depend on data.
+// These, and shapes inferred from them, stay unknown until a call. Steps that draw, print or run a body are never removed.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// autograd/splat.cpp - results that are one number, repeated.
+// autograd/splat.cpp - tensors whose elements are all equal, stored as one element.
 #include "autograd/splat.h"
 
 #include "core/fast_paths.h"

@@ -1,4 +1,4 @@
-// autograd/steps.cpp - what every loop does around its step.
+// autograd/steps.cpp - the eager loop, and the checks of what a step returns.
 #include "autograd/steps.h"
 
 #include <vector>
@@ -75,7 +75,7 @@ void check_step(const LoopForm& form, const Tensors& out, const Tensors& states,
     const Body& b = Access::body(t);
     bool is_state = i >= form.n_outputs;
     const Tensor* was = is_state ? states.begin() + (i - form.n_outputs) : before ? before + i : nullptr;
-    // The words are put together only where they are needed: this runs at each step.
+    // The text is made only for an error: this runs at every step.
     auto which = [&] { return is_state ? text("state ", i - form.n_outputs) : std::string("an output"); };
     if (was && !(Access::body(*was).compatible(b) && Access::body(*was).dtype == b.dtype))
       check_same(form.what, which(), Access::body(*was), b);
@@ -100,8 +100,8 @@ Tensor zeros_of_shape(const TensorSpec& spec, Device device) {
   return filled_tensor(scalar_tensor(Scalar(0), spec.dtype, "zeros"), spec, device, "zeros");
 }
 
-/// What a loop without steps returns. Nothing says what outputs would look like, but a step does: on zeros. The last one is what stands
-/// before the first: zeros.
+/// The results of a loop without steps. One step is called, on zeros, to learn the shapes of its outputs; the last outputs are zeros, as are
+/// those before the first step.
 Tensors results_of_none(const LoopForm& form, const Tensors& xs, const Tensors& states,
                         const Callable<Tensors(const Tensors&, const Tensors&, std::int64_t)>& step) {
   Tensors found, out, zeros;

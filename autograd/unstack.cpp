@@ -1,4 +1,4 @@
-// autograd/unstack.cpp - the elements of a tensor that a loop goes through at once, one op a step.
+// autograd/unstack.cpp - the elements of a tensor along the axis that a loop iterates over.
 #include "autograd/unstack.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace kassette {
 namespace {
 
-// As many parts as one op gives are made by one op, whose adjoint is one pass. Beyond that: a million elements of foldl with a
-// gradient take 0.7 GB this way and 1.0 GB all at once, and fresh memory is what the first round of a program waits for.
+// Up to kMaxOutputs elements are made by one op, whose adjoint is one pass. Beyond that, foldl over a million elements with its
+// gradient takes 0.7 GB with slices of this length and 1.0 GB all at once, and a program's first round waits for new memory.
 constexpr std::int64_t kTogether = 16384;
 
 }  // namespace

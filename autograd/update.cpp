@@ -1,4 +1,4 @@
-// autograd/update.cpp - changing variables: at once, or when a plan commits.
+// autograd/update.cpp - updates of variables: immediate, or recorded and applied when a plan commits.
 #include "autograd/update.h"
 
 #include <mutex>
@@ -53,7 +53,7 @@ void accumulate(Cell& cell, const Body& increment, bool subtract, Ref<Storage> r
   const std::lock_guard guard(cell);
   const Body old = plain_body(increment, increment.device, cell.value);
   Body out = old;
-  // Two counts are ours, one is the cell's: nobody else sees these bytes change.
+  // Three references, `old`, `out` and the cell's: nothing else sees these bytes change.
   bool alone = old.storage->count.load(std::memory_order_acquire) == 3 && old.storage->kind != Storage::kBorrowed;
   if (!alone && room) {
     out.storage = std::move(room);
