@@ -8,7 +8,7 @@ namespace kassette {
 /// again from the rest, see Note [Rematerialization]. `free`: releases each after its last use; no further pass is possible.
 enum class SavedValues : std::uint8_t { retain, rematerialize, free };
 
-/// Called for each of xs as soon as its cotangent is complete, while the pass goes on over older ops.
+/// A callback for each of xs as soon as its cotangent is complete, while the pass continues over older ops.
 class Completions {
  public:
   virtual void complete(std::int64_t i, const Tensor& cotangent) = 0;

@@ -59,7 +59,7 @@ void Plan::find_alone(Frame& f) const {
     if (e.step < 0) continue;
     Body& current = f.own[e.current];
     const Value& now = e.cell->value;
-    if (e.mode != Effect::kSet) put(current, now);  // adds count from what the variable is now
+    if (e.mode != Effect::kSet) put(current, now);  // an increment is added to the current value
     // The only two references are the cell's and this frame's, and the cell's lock keeps others from taking one.
     if (may_take(FastPath::updated_in_place) && current.storage == now.storage &&
         now.storage->kind != Storage::kBorrowed && now.storage->count.load(std::memory_order_acquire) == 2) {

@@ -172,7 +172,7 @@ bool LoopChains::tiles(const Slot& s) const {
   return end == sorted.front().whole;
 }
 
-/// The item that cannot be in this chain after all, or -1.
+/// The first item that cannot be in this chain because of how its result is used, or -1.
 std::ptrdiff_t LoopChains::unfit(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i)
     for (int k = 0; k < at(i).n_in; ++k)
@@ -263,7 +263,7 @@ bool LoopChains::store_embedded(const Step& s, int whole, LoopChain& to) {
 std::ptrdiff_t LoopChains::emit(std::size_t begin, std::size_t end, LoopChain& to) {
   full_ = false;
   Chain& chain = to.chain;
-  std::vector<std::size_t> order;  // of the items that have instructions
+  std::vector<std::size_t> order;  // the items that have instructions
   for (std::size_t i = begin; i < end; ++i) {
     const Slot& made = slot(at(i).out);
     if (made.role == kElements ? !wide(at(i).out)

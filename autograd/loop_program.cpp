@@ -75,13 +75,13 @@ Recording::Recording(const Plan& body, const ScanSignature& arity, const std::ve
   for (std::size_t i = 0; i < body.sources().size(); ++i) keys.push_back(stand_in(TensorSpec(int64, {2}), cpu));
   try {
     outs = body.inline_into_tape(in, &keys);
-  } catch (const Error&) {  // shapes that do not fit: the first step would say so
+  } catch (const Error&) {  // shapes that do not agree: the error is reported as that of the first step
     rethrow_edited(
         [&](const char* message) { return text(message, " (step 1 of ", steps, " of ", body.program().what, ")"); });
   }
   results_ = outs;
   dys.resize(outs.size());
-  // What the walk goes to: wanted elements and captures, and every state, for its cotangent goes on.
+  // The backward pass differentiates for the wanted elements and captures, and for every state: its cotangent is carried to the step before.
   for (int i = 0; i < static_cast<int>(args.size()); ++i) {
     const bool state = i >= arity.n_xs && !is_capture(i);
     if (!args[i].dtype.is_float() || (!state && !wanted[i])) continue;
@@ -112,7 +112,7 @@ std::vector<char> Recording::add_variant(const std::vector<char>& has_dy) {
   for (std::int64_t k = 0; k < d.size(); ++k) {
     if (!d[k].defined() || (k >= first_sum && Access::impl(d[k]) == Access::impl(sums[k - first_sum])))
       continue;                      // this step does not depend on it
-    v.din[to[k]] = results_.size();  // among the results; build() turns it into the slot
+    v.din[to[k]] = results_.size();  // index into results_; build() turns it into a slot
     if (to[k] >= arity_.n_xs && !is_capture(to[k])) before[to[k] - arity_.n_xs + arity_.n_ys] = 1;
     results_.push_back(d[k]);
   }

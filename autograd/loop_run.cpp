@@ -40,7 +40,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     n_in += s.n_in;
     n_out += s.n_out;
   }
-  arrays_.reserve(n_in);  // steps point into them
+  arrays_.reserve(n_in);  // never reallocated: chains and calls point into them
   results_.reserve(n_out);
   for (std::size_t i = 0; i < p.args.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
@@ -164,7 +164,8 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
       for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
-        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // another shape in each step
+        const bool value = p.kept[slot],
+                   shape = p.shaped[slot] && dynamic_[slot];  // its shape may change from step to step
         if ((!value && !shape) || b.once || b.silent) continue;
         if (value && writes_rows(slot)) give_stack(slot, rows);
         else listed_.push_back(slot);
@@ -381,7 +382,7 @@ void LoopRun::add_product_to(const LoopGroup& group) {
 }
 
 void LoopRun::run(const OpCall& call, const Step& s) {
-  if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // computed anew, not printed anew
+  if ((pass_ == Pass::keeping || call_.again) && s.op->traits & kPrints) {  // recomputed, but not printed again
     put(*call.out[0], read_value(*call.in[0].body));
   } else {
     compute(call);

@@ -1,5 +1,4 @@
-// autograd/plan.cpp - running the steps of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the end of a call in
-// commit.cpp.
+// autograd/plan.cpp - runs the steps of a plan. Building is in plan_build.cpp, fusion in fuse.cpp, the end of a call in commit.cpp.
 #include "autograd/plan.h"
 
 #include <algorithm>
@@ -99,7 +98,7 @@ Tensor cast_feed(const Tensor& arg, DType dtype, int i) {
 
 Tensor Plan::check_feed(const Feed& feed, const Tensor& arg, int i) const {
   if (feed.ignored) return arg;
-  if (!arg.defined()) {  // "leave unfed"
+  if (!arg.defined()) {  // an empty Tensor takes the default
     if (!feed.fallback)
       fail<ValueError>("function: input ", i, " is an empty Tensor, and the placeholder ", feed.declared,
                        " has no default");
@@ -393,7 +392,7 @@ Tensors Plan::inline_into_tape(std::span<const Tensor> args, const Tensors* keys
     for (int i = 0; i < s.n_dead; ++i) slots[program_.dead[s.dead + i]] = Tensor();
   };
   try {
-    for (; k < program_.first_tail; ++k) run_step(step(k));  // the tail serves updates alone
+    for (; k < program_.first_tail; ++k) run_step(step(k));  // without the tail, which only updates need
   } catch (...) {
     fail_step(k);
   }

@@ -35,7 +35,7 @@ class Plan {
     Tensors inputs, outputs;
     Tensors update_ops;  // made by update() in a symbolic scope, or lazily
     std::vector<SetPair> set_pairs;
-    Tensors fetches;                                   // computed, not returned
+    Tensors fetches;                                   // computed, but not returned
     std::vector<std::pair<Tensor, Tensor>> feed_dict;  // a tensor that is no input, and the value to use for it
     const char* what = "function";                     // the function that errors name
     bool body = false;  // of control flow: updates are refused, runs are given random keys
@@ -53,7 +53,7 @@ class Plan {
 
   /// Runs unrecorded and commits the updates. `keys`: in bodies of control flow, the keys that the random sources yield.
   Tensors run(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
-  /// The same steps through apply(): recorded on the tape, or symbolic. No updates.
+  /// Runs the same steps through apply(), so that they are recorded or symbolic, without the updates.
   Tensors inline_into_tape(std::span<const Tensor> args, const Tensors* keys = nullptr) const;
   /// The results of inline_into_tape(), recorded as one deferred node if the function is large: Note [Nested functions].
   Tensors call(std::span<const Tensor> args);

@@ -161,7 +161,7 @@ void PlanBuilder::visit(const Body& raw) {
     }
     if (!seen_.insert({n, true}).second) continue;
     stack.push_back({n, true});
-    // In reverse, so that the first input is computed first: plans keep the order in which the user wrote things.
+    // In reverse, so that the first input is computed first: plans keep the order of the user's code.
     for (std::uint32_t i = n->n_in; i-- > 0;) {
       if (n->op && only_known_shape(*n, i)) continue;
       if (Node* m = prepare(n->in()[i]))
@@ -271,7 +271,7 @@ void PlanBuilder::add_sum(Effect& effect) {
 /// Puts each such step right behind the step that computes its increment: only consecutive steps are fused into a chain.
 void PlanBuilder::add_sums() {
   Program& p = program_;
-  std::vector<std::pair<int, int>> places(p.steps.size());  // (the step that it goes behind, its index)
+  std::vector<std::pair<int, int>> places(p.steps.size());  // for reorder()
   std::vector<int> maker(p.n_slots, -1);
   for (int k = 0; k < p.n_steps(); ++k) {
     places[k] = {k, k};
@@ -298,7 +298,7 @@ void PlanBuilder::add_fixed(const Body& key, const Body& value) {
     return;
   }
   int slot = fed_[{key.node.get(), key.out}] = program_.n_slots++;
-  if (!value.storage) program_.variables.push_back({slot, value.node});  // a variable: read afresh at every call
+  if (!value.storage) program_.variables.push_back({slot, value.node});  // a variable: read at every call
   else program_.constants.push_back({slot, value});
 }
 

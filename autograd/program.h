@@ -62,7 +62,7 @@ struct Step {
   int out, n_out;         // slots
   int dead, n_dead;       // into Program::dead: slots that no later step reads
   int spent, n_spent;     // into Program::dead: slots whose value no later step reads
-  std::uint8_t need;      // Need: of the outputs
+  std::uint8_t need;      // the greatest Need of its outputs
   bool fusible, tail, source;
   bool one;    // elementwise, and each input has one element
   bool splat;  // its result may be a splat, see Note [Splats]
@@ -129,7 +129,7 @@ struct Program {
   std::span<const int> reads(const Step& s) const { return {ins.data() + s.in, ins.data() + s.in + s.n_in}; }
   int n_steps() const { return static_cast<int>(steps.size()); }
   int input(const Step& s, int i) const { return ins[s.in + i]; }
-  /// f(slot, cell) for each slot that a cell fills.
+  /// Calls f(slot, cell) for each slot that is filled from a cell.
   template <class F>
   void for_each_cell(F&& f) const {
     for (const auto* list : {&variables, &defaults, &sources})

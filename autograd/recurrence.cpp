@@ -164,7 +164,7 @@ Tensors unrolled(const Recurrence& r, const StepOf& step) {
   if (!r.mask.defined())
     return run_steps(r, r.xs, r.states,
                      [&](const Tensors& xs, const Tensors& states, std::int64_t) { return step(xs, states); });
-  Tensors elements = r.xs, before;  // the outputs
+  Tensors elements = r.xs, before;  // `before`: the outputs of the step before
   elements.push_back(mask_elements(r, r.mask, r.xs[0]));
   return run_steps(r, elements, r.states, [&](const Tensors& xs, const Tensors& states, std::int64_t t) {
     const Tensors parts = std::span(xs.begin(), r.xs.size());

@@ -24,7 +24,7 @@ struct Residuals {
 Tensor residuals_value(Residuals residuals);
 Residuals& residuals_in(const Tensor& value);
 
-/// The value of a tensor without history.
+/// A tensor with the current value of `from`, without history.
 Tensor detached(const Body& from);
 
 /// What an adjoint differentiates: the procedure, the wanted inputs, which outputs have cotangents, and how many inputs the procedure has. With

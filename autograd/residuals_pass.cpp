@@ -19,7 +19,7 @@ struct HashRun {
     return h;
   }
 };
-using MakerOf = std::unordered_map<Run, int, HashRun>;  // the step
+using MakerOf = std::unordered_map<Run, int, HashRun>;  // the index of the step
 
 Run run_of(const Program& p, Extra* procedure, const Step& s, int n_in) {
   const auto ins = p.reads(s).begin();

@@ -68,7 +68,7 @@ void resolve_aliases(Program& p) {
 /// shape of its other input, which is known.
 void hoist_splats(Program& p) {
   std::vector<int> maker(p.n_slots, -1);
-  std::vector<std::pair<int, int>> places;  // (the step that it goes behind, its index)
+  std::vector<std::pair<int, int>> places;  // for reorder()
   for (int k = 0; k < p.n_steps(); ++k) {
     const Step& s = p.step(k);
     std::fill_n(maker.begin() + s.out, s.n_out, k);

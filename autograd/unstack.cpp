@@ -44,7 +44,7 @@ LazyUnstack::LazyUnstack(const char* what, const Tensor& x, std::int64_t size, i
 void LazyUnstack::load(std::int64_t i) {
   begin_ = i / kTogether * kTogether;
   const Tensor& run = runs_[i / kTogether];
-  parts_ = Tensors();  // before the next are made
+  parts_ = Tensors();  // released before the next are allocated
   parts_ = attribute_errors(what_, [&] { return unstack(run, Access::body(run).dims[0], axis_); });
 }
 
