@@ -40,7 +40,7 @@ LoopRun::LoopRun(Ref<LoopProgram> program, const LoopCall& call, const Tensors& 
     n_in += s.n_in;
     n_out += s.n_out;
   }
-  arrays_.reserve(n_in);  // never reallocated: chains and calls point into them
+  arrays_.reserve(n_in);  // so that binding allocates once
   results_.reserve(n_out);
   for (std::size_t i = 0; i < p.args.size(); ++i) {
     const Body& from = Access::body(in_[i + 1]);
