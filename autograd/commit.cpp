@@ -104,8 +104,7 @@ void Plan::store(Frame& f, const Effect& e, Ref<Storage> room) const {
     e.cell->store(value_in(from));
     return;
   }
-  for (const LeafSlot& v :
-       program_.variables)  // releases the frame's reference, which would prevent accumulating in place
+  for (const LeafSlot& v : program_.variables)  // the frame's reference would prevent accumulating in place
     if (v.node->cell == e.cell && !program_.root[v.slot]) f.own[v.slot].storage = {};
   accumulate(*e.cell, from, e.mode == Effect::kSubtract, std::move(room));
 }

@@ -108,7 +108,7 @@ class LoopRun final : public Extra {
   std::vector<Bound> bounds_;  // per step of the plan
   std::vector<InputView> arrays_;
   std::vector<Body*> results_;
-  std::vector<char> dynamic_;                   // per slot
+  std::vector<char> dynamic_;                   // per slot: its shape is known only in a step
   std::vector<Ref<Storage>> stacks_;            // per slot: one row per step, or null
   std::vector<int> listed_;                     // residuals without a stack: their slots,
   std::vector<std::vector<Value>> rows_;        // for each its value per step (null if only the shape is read),
@@ -118,12 +118,12 @@ class LoopRun final : public Extra {
   std::vector<Value> moved_;                // scratch of carry()
   std::vector<std::vector<Value>> starts_;  // the states at the start of each segment
   std::vector<Tensors> lists_;              // per output without a stack: its value per step
-  std::vector<Ref<Storage>> dx_;
+  std::vector<Ref<Storage>> dx_;            // per element: its cotangents, one row per step; or null
   std::vector<Back> backs_;
   std::unique_ptr<Schedule> forward_;
   std::int64_t row_ = 0;
   Pass pass_ = Pass::outputs;
-  const Step* running_ = nullptr;
+  const Step* running_ = nullptr;  // the step that errors name
 };
 
 }  // namespace kassette
