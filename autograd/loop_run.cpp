@@ -164,8 +164,7 @@ void LoopRun::start_pass(Pass pass, std::int64_t rows) {
     for (int k : p.forward) {
       const Bound& b = bounds_[k];
       for (int slot = b.step->out; slot < b.step->out + b.step->n_out; ++slot) {
-        const bool value = p.kept[slot],
-                   shape = p.shaped[slot] && dynamic_[slot];  // its shape may change from step to step
+        const bool value = p.kept[slot], shape = p.shaped[slot] && dynamic_[slot];  // shapes differ by step
         if ((!value && !shape) || b.once || b.silent) continue;
         if (value && writes_rows(slot)) give_stack(slot, rows);
         else listed_.push_back(slot);

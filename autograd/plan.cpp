@@ -351,10 +351,9 @@ Tensors connect_step(const Step& s, const Tensors& in) {
       !context().symbolic && std::none_of(in.begin(), in.end(), [](const Tensor& t) { return t.symbolic(); });
   if (s.op == &call_op && concrete) return run_call(s.attrs, in);
   AttributionScope named(s.function);
-  const ResidualCall* call = taped_call(s);
+  const ResidualCall* call = taped_call(s);  // without residuals: the program that this becomes a part of has its own
   if (!call) return apply_all(*s.op, s.attrs, in);
-  return call_now(call->of,
-                  std::span(in.begin(), in.size() - call->takes));  // find_residuals() runs anew on the outer program
+  return call_now(call->of, std::span(in.begin(), in.size() - call->takes));
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ class ScheduleCache {
   void keep(std::unique_ptr<Schedule> a) noexcept;
 
  private:
-  static constexpr std::size_t kMost =
-      6;  // the forward pass and three variants of the backward pass, and two for another shape
+  static constexpr std::size_t kMost = 6;  // a forward pass, three variants of a backward pass, two for another shape
   std::mutex mutex_;
   std::unique_ptr<Schedule> kept_[kMost];
   std::size_t next_ = 0;  // the one to replace if all places are taken
