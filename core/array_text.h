@@ -9,10 +9,10 @@
 
 namespace kassette {
 
-/// The elements in brackets, in columns, cut where `options` say so; a scalar without brackets. No dtype, no shape.
+/// The elements in brackets and aligned columns, abbreviated as `options` say; a scalar has no brackets. Neither dtype nor shape is printed.
 std::string dense_text(const Body& b, const PrintOptions& options);
 
-/// A text for each element of a list (rank 1), all of one width, none cut.
+/// The text of each element of a rank-1 tensor, all padded to one width. Nothing is abbreviated.
 std::vector<std::string> element_texts(const Body& list, const PrintOptions& options);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// core/attrs.h - the attributes of an op: a small struct of its own, and a counted object for what does not fit in one.
+// core/attrs.h - the attributes of an op: a small typed struct, and a ref-counted object for whatever does not fit in one.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace kassette {
 
-/// A ref-counted immutable attribute that does not fit in a few numbers: lists, bodies of control flow, held tensors.
+/// An immutable, ref-counted attribute that does not fit in a few numbers: a list, the body of a loop, tensors to keep alive.
 struct Extra {
   std::atomic<std::int32_t> count{1};
   virtual ~Extra() = default;
@@ -25,10 +25,11 @@ struct Extra {
 
 namespace attrs {
 
-/// Stands for a value of any type where an aggregate is initialised.
+/// Converts to any type: used to find out how many fields an aggregate has.
 struct Any {
   template <class T>
-  requires(!std::is_same_v<T, Name> && !std::is_same_v<T, NoneType>)  // which dtypes and devices are made of
+  requires(!std::is_same_v<T, Name> &&
+           !std::is_same_v<T, NoneType>)  // DType and Device are made of both: ambiguous
       constexpr
       operator T() const noexcept;
 };
@@ -37,7 +38,7 @@ concept InitialisedBy = requires {
   T{Values()...};
 };
 
-/// Calls visit(field) for each field of an aggregate of at most five.
+/// Calls visit(field) for each field of an aggregate with at most five fields.
 template <class T, class F>
 __attribute__((always_inline)) constexpr void each_field(T& of, F visit) {
   using S = std::remove_const_t<T>;
@@ -60,7 +61,7 @@ __attribute__((always_inline)) constexpr void each_field(T& of, F visit) {
   }
 }
 
-/// Tells the structs apart: from the name that each has as `attrs_name`. Never 0.
+/// A 16-bit hash of `attrs_name`, which tells the structs apart. Never 0, the tag of default-constructed Attrs.
 constexpr std::uint16_t tag_of(const char* name) {
   std::uint32_t hash = 2166136261u;
   for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
@@ -69,15 +70,14 @@ constexpr std::uint16_t tag_of(const char* name) {
 
 }  // namespace attrs
 
-/// What an op needs beside its inputs: a struct of its own, and what does not fit in it. Each kind of attributes is an aggregate of numbers
-/// with a name,
+/// The arguments of an op other than its inputs, type-erased. Each kind of attributes is an aggregate of numbers with a name,
 ///     struct GatherAttrs {
 ///       static constexpr const char* attrs_name = "gather";
 ///       std::int64_t axis;
 ///       Wrap wrap;
 ///     };
-/// which converts to Attrs; kernels, rules and adjoints get it back by attrs.as<GatherAttrs>(). Attrs that were made of nothing are any
-/// struct, with all fields 0.
+/// which converts to Attrs; kernels, rules and adjoints get it back by attrs.as<GatherAttrs>(), which traps if the Attrs hold another
+/// struct. Default-constructed Attrs can be read as any struct: all fields are 0.
 class Attrs {
   static constexpr std::ptrdiff_t kBytes = 32, kTag = kBytes - 2;  // the tag comes last, behind the fields
 
@@ -87,7 +87,7 @@ class Attrs {
   template <class T, std::size_t = sizeof(T::attrs_name)>
   __attribute__((always_inline)) Attrs(const T& t, Ref<Extra> e = {}) : extra(std::move(e)) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(Attrs));
-    // Field by field: what is between them stays 0, so that equal attributes have equal bytes.
+    // Field by field: padding stays 0, so that equal attributes have equal bytes.
     attrs::each_field(
         t, [&]<class F>(const F& field) __attribute__((always_inline)) {
           static_assert(std::has_unique_object_representations_v<F> || std::is_floating_point_v<F>,

@@ -1,11 +1,11 @@
-// core/check_interrupt.h - where long work asks whether it is to stop.
+// core/check_interrupt.h - how long-running work polls for a request to stop.
 //
 // Note [Interrupts]
-// A request is one flag of the process, and a check of it one load: every op makes one as it begins, and so does each part of what takes
-// long. The thread that throws takes the request. A part of a parallel loop answers for the thread that called the loop, and throws
-// without taking it: its exception travels to that thread, which takes the request when the others are out. What changes memory that
-// somebody else sees, as an update that adds in place, is not to be stopped half-way: it holds an Uninterrupted, for itself and
-// its parts.
+// A request is one flag of the process, and checking it is one load: every op checks as it begins, and so does each part of a long
+// operation. The thread that throws clears the request. A part of a parallel loop acts for the thread that called the loop, and throws
+// without clearing it: the exception is rethrown in the calling thread, which clears the request once the other parts have ended. Code
+// that changes memory others can see, such as an in-place update, must not be stopped half-way: it holds an Uninterrupted, which covers
+// its parts on other threads as well.
 #pragma once
 #include <pthread.h>
 
@@ -16,29 +16,29 @@
 
 namespace kassette {
 
-/// What a thread does about requests.
+/// How a thread responds to a request: it clears it and throws, throws and leaves it set (a part of a parallel loop), or ignores it.
 struct OnInterrupt {
   enum Way : std::uint8_t { take, leave, ignore };
   Way way = take;
-  pthread_t caller = 0;  // in a part of a parallel loop: whose it is
+  pthread_t caller = 0;  // in a part of a parallel loop: the thread that called the loop
 };
 
 extern std::atomic<bool> interrupt_wanted __attribute__((visibility("hidden")));
 extern __thread OnInterrupt on_interrupt __attribute__((tls_model("initial-exec"), visibility("hidden")));
-/// Throws Interrupted, unless this thread ignores it or another is meant.
+/// Throws Interrupted, unless this thread ignores requests or the request is meant for another thread.
 __attribute__((cold, noinline)) void answer_interrupt();
 
 inline void check_interrupt() {
   if (__builtin_expect(interrupt_wanted.load(std::memory_order_relaxed), false)) answer_interrupt();
 }
 
-/// For parts of what this thread does now, on other threads.
+/// The OnInterrupt for threads that run parts of this thread's work.
 inline OnInterrupt for_parts() {
   if (on_interrupt.way == OnInterrupt::take) return {OnInterrupt::leave, pthread_self()};
   return on_interrupt;
 }
 
-/// What this thread does about requests, for a scope.
+/// Sets how this thread responds to requests, for a scope.
 class AnsweringInterrupts {
  public:
   explicit AnsweringInterrupts(const OnInterrupt& now) : before_(on_interrupt) { on_interrupt = now; }
@@ -49,6 +49,7 @@ class AnsweringInterrupts {
  private:
   OnInterrupt before_;
 };
+/// Makes this thread ignore requests, for a scope.
 class Uninterrupted : public AnsweringInterrupts {
  public:
   Uninterrupted() : AnsweringInterrupts({OnInterrupt::ignore, 0}) {}

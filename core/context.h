@@ -1,4 +1,4 @@
-// core/context.h - what one thread knows: scopes, its cache of small blocks, its share of the counters.
+// core/context.h - the thread-local state: scopes, a cache of small blocks, this thread's share of the counters.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace testing {
 class Random;
 }
 
-/// Blocks of one size that a thread has at hand. Two lists of up to kBatch blocks, so that a thread that frees what
+/// A thread's free blocks of one size. Two lists of up to kPoolBatch blocks each, so that a thread that frees what
 /// another allocates exchanges whole batches with the shared pool.
 struct PoolList {
   void* head = nullptr;
-  void* spare = nullptr;  // a full batch, or nothing
+  void* spare = nullptr;  // a full batch, or null
   std::uint32_t count = 0;
 };
 
 inline constexpr std::size_t kMaxPooled = 4352;  // bytes
 inline constexpr int kPoolLists = 64 + 17;
 
-/// Counters are written by their thread alone and read by all: plain relaxed loads and stores, no atomic add.
+/// A counter that only its own thread writes and any thread may read: relaxed loads and stores, no atomic add.
 class Counter {
  public:
   void add(std::int64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
@@ -37,50 +37,53 @@ class Counter {
   std::atomic<std::int64_t> value_{0};
 };
 
-/// What scopes set, each for as long as it lives (see Scoped).
+/// The part of the context that scopes set and restore (see Scoped).
 struct ScopeState {
-  bool recording = true;   // ops on tensors with history make nodes
-  bool symbolic = false;   // inside K::symbolic or a body of control flow
-  bool native = false;     // inside a call of an external backend: K functions are our own engine's
-  bool replays = true;     // nodes keep constants for replays; false: they only serve a walk
-  std::uint8_t depth = 0;  // how many bodies of control flow we are in
-  std::uint8_t floor = 0;  // the depth of the innermost branch: what is recorded in it belongs to it
+  bool recording = true;  // ops on tensors with history make nodes
+  bool symbolic = false;  // inside K::symbolic or a body of control flow
+  bool native = false;    // inside a call of an external backend: K functions run in our own engine
+  bool replays =
+      true;  // nodes keep their constants, so that a function can replay them; false: kept for the backward pass alone
+  std::uint8_t depth = 0;  // number of enclosing bodies of control flow
+  std::uint8_t floor = 0;  // depth of the innermost branch: the least level of symbolic results recorded in it
   std::int32_t function =
-      0;  // the composition in whose name ops are recorded: Note [Error attribution], ops/error_attribution.h
+      0;  // the K function that errors of recorded ops are attributed to: Note [Error attribution], ops/error_attribution.h
   Device place = cpu;                   // where new tensors are made (DeviceScope)
   const AfterUpdates* after = nullptr;  // inside control_dependencies
-  int phase = -1;                       // the learning phase of a scope, 0 or 1; -1: there is none
+  int phase = -1;                       // the learning phase set by a scope, 0 or 1; -1: no such scope
   void* engine_frame = nullptr;         // the innermost call into an external backend
   Tensors* updates = nullptr;           // update ops of the callable that K::function is tracing
-  const char* name_scope = nullptr;     // "outer/inner/": what names begin with
-  testing::Random* randoms = nullptr;   // those that are alive, innermost first
-  std::int64_t checkpoint_steps = -1;   // how often loops keep their states: Note [Checkpoints], autograd/checkpoint.h
-  std::uint64_t loop_steps = 1;         // of the plain loops around, nested ones multiplied, with
-  std::uint64_t loop_step = 0;          // the step among them: Note [Series of draws], ops/random.h
+  const char* name_scope = nullptr;     // "outer/inner/": the prefix of names
+  testing::Random* randoms = nullptr;   // list of the live testing::Random objects, innermost first
+  std::int64_t checkpoint_steps =
+      -1;                        // steps between the checkpoints of a loop: Note [Checkpoints], autograd/checkpoint.h
+  std::uint64_t loop_steps = 1;  // product of the lengths of the enclosing eager loops
+  std::uint64_t loop_step = 0;   // index of the current step among these: Note [Series of draws], ops/random.h
 };
 
+/// All state of one thread. Freed when the thread ends.
 struct Context : ScopeState {
-  std::uint64_t clock = 0;  // the largest sequence number this thread has given
-  bool destroying = false;  // Node::destroy is on the stack: nodes queue up in `dying`
+  std::uint64_t clock = 0;  // the largest sequence number that this thread has assigned to a node
+  bool destroying = false;  // Node::destroy is on the stack: further dead nodes are queued in `dying`
   Node* dying = nullptr;
-  bool destroying_plans = false;  // the same of Plan::destroy
+  bool destroying_plans = false;  // likewise for Plan::destroy
   Plan* dying_plans = nullptr;
 
   Counter live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
-  int growing = 0;  // successive calls of gradients over ever larger segments
-  std::int64_t last_segment = 0;
+  int growing = 0;                // how many calls of gradients in a row have each found more nodes than the one before
+  std::int64_t last_segment = 0;  // nodes of the last call
 
-  void* walk_scratch = nullptr;  // lists of the last backward walk (autograd), for the next
+  void* walk_scratch = nullptr;  // lists of the last backward pass (autograd), which the next one reuses
   void (*delete_walk_scratch)(void*) = nullptr;
 
   PoolList lists[kPoolLists];
   char* bump = nullptr;
   char* bump_end = nullptr;
-  Context* next = nullptr;  // all contexts, for the sums
+  Context* next = nullptr;  // list of all contexts, for totals()
   Context* previous = nullptr;
 };
 
-// Initial-exec: one load, no call. The library needs eight bytes of static TLS.
+// Initial-exec: one load, no call of __tls_get_addr. The library needs eight bytes of static TLS.
 extern __thread Context* tls_context __attribute__((tls_model("initial-exec"), visibility("hidden")));
 Context& make_context();
 inline Context& context() {
@@ -102,7 +105,7 @@ class Scoped {
   T old_;
 };
 
-/// Sums over all threads, those that ended included.
+/// Sums over all threads, including those that have ended.
 struct Totals {
   std::int64_t live_nodes, saved_bytes, live_tensors, live_bytes, recorded;
 };
@@ -122,8 +125,9 @@ inline constexpr std::uint32_t kPoolBatch = 64;  // blocks that move between a t
 inline int pool_list(std::size_t bytes) {
   return bytes <= 1024 ? static_cast<int>((bytes + 15) / 16) - 1 : 64 + static_cast<int>((bytes - 1025) / 256);
 }
-void* pool_refill(Context& c, int list);          // a block for a thread that has none of that size
-void pool_unload(Context& c, int list) noexcept;  // a full batch leaves the thread
+void* pool_refill(Context& c, int list);  // returns a block when the thread's list has run empty
+void pool_unload(Context& c,
+                 int list) noexcept;  // makes room in a full list; the spare batch, if any, goes to the shared pool
 void* plain_allocate(std::size_t bytes);
 void plain_free(void* block) noexcept;
 
@@ -142,7 +146,7 @@ inline void* pool_allocate(Context& c, std::size_t bytes) {
   return block;
 #endif
 }
-/// Gives a block back that was asked for with the same `bytes`; any thread may.
+/// Frees a block that was allocated with the same `bytes`, by this or another thread.
 inline void pool_free(Context& c, void* block, std::size_t bytes) noexcept {
 #ifdef KASSETTE_PLAIN_MALLOC
   static_cast<void>(c), static_cast<void>(bytes);
@@ -156,7 +160,7 @@ inline void pool_free(Context& c, void* block, std::size_t bytes) noexcept {
   ++l.count;
 #endif
 }
-/// Bytes that the pools have taken from the system.
+/// Bytes that the pools have mapped from the system.
 std::int64_t pool_reserved();
 
 }  // namespace kassette

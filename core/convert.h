@@ -10,11 +10,11 @@
 
 namespace kassette {
 
-/// The value of a concrete tensor's body. Throws ValueError on a symbolic one, in the name of `what`.
+/// The value of a concrete tensor. Throws ValueError for a symbolic one; `what` is the function that the message names.
 Value concrete_value(const Body& b, const char* what);
 
-/// One element to another type: float to int truncates towards zero and saturates, NaN gives 0; to bool is "not zero" (NaN
-/// is true); int to int wraps.
+/// Converts one element. Float to int truncates towards zero and saturates, and NaN becomes 0; to bool: anything but 0 is true,
+/// NaN too; int to int wraps.
 template <class To, class From>
 inline To convert_one(From v) {
   if constexpr (std::is_same_v<From, To>) return v;
@@ -31,17 +31,17 @@ inline To convert_one(From v) {
   } else return static_cast<To>(v);
 }
 
-/// n elements at `from` into `to`; no overlap.
+/// Converts n elements at `from` into `to`, which do not overlap.
 void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::int64_t n);
 
-/// The elements of a tensor of that spec from memory where they lie `strides` elements apart, null: row-major. Need not be aligned;
-/// any byte but 0 is true.
+/// Copies a tensor of shape and dtype `spec` from strided memory into row-major order. `strides` are in elements; null means row-major.
+/// `from` need not be aligned. Of bools any byte but 0 is true.
 void copy_strided(std::byte* to, const TensorSpec& spec, const std::byte* from, const std::int64_t* strides);
-/// Whether n bytes are 0 or 1: what else a bool holds is undefined behaviour wherever it is read.
+/// Whether n bytes are all 0 or 1: reading any other byte as a bool is undefined behaviour.
 bool holds_bools(const std::byte* p, std::int64_t n);
 
-/// A host number into one element at `to`. Throws TypeError for a fraction into an integer dtype and for None, ValueError
-/// where it does not fit, in the name of `what`.
+/// Writes a host number as one element at `to`. Throws TypeError for None and for a fraction into an integer dtype, ValueError
+/// if the number does not fit; `what` is the function that the message names.
 void write_scalar(void* to, DType dtype, const Scalar& s, const char* what);
 
 /// Calls f with a null pointer of the dtype's C++ type: dispatch(dtype, [&](auto* p) { using T = ...; }).

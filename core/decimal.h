@@ -7,30 +7,31 @@
 
 namespace kassette {
 
-/// The fewest digits that read back as the same value of a dtype: d.ddd x 10^exponent.
+/// The fewest decimal digits that parse to the same value of a dtype: d.ddd x 10^exponent.
 struct Decimal {
   char digits[24];
   int count;
   int exponent;
 };
-/// `value` is finite, not negative and a value of that float dtype.
+/// `value` is finite, not negative, and representable in that float dtype.
 Decimal shortest_decimal(double value, DType dtype);
 
-/// The decimal digits that a dtype is sure to hold: numbers of more digits before the point print in scientific form.
+/// The decimal digits that every number keeps in a dtype (digits10): numbers with more digits before the point print in scientific form.
 constexpr int sure_digits(DType dtype) {
   return dtype == float64 ? 15 : dtype == float32 ? 6 : dtype == float16 ? 3 : 2;
 }
 
-/// value with at most `precision` digits after the point, as few as tell it apart: "0.5", "2.", "-0.3333".
+/// `value` with as few digits as identify it, at most `precision` of them after the point: "0.5", "2.", "-0.3333".
 std::string positional_text(double value, DType dtype, int precision);
-/// "1.5e-07"; with `exact_digits` exactly `precision` digits after the point. The exponent has at least `exponent_digits`.
+/// How scientific_text writes "1.5e-07": at most `precision` digits after the point, with `exact_digits` exactly so many, and at
+/// least `exponent_digits` in the exponent.
 struct Scientific {
   int precision;
   bool exact_digits = false;
   int exponent_digits = 2;
 };
 std::string scientific_text(double value, DType dtype, const Scientific& form);
-/// A number standing alone, as str() of a NumPy scalar: "0.1", "2.0", "1e-05".
+/// A number by itself, as str() of a NumPy scalar: "0.1", "2.0", "1e-05".
 std::string scalar_text(double value, DType dtype);
 
 }  // namespace kassette

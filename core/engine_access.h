@@ -1,4 +1,4 @@
-// core/engine_access.h - what the library knows of calls into backends of others.
+// core/engine_access.h - the library's access to engine::Call and engine::Value, the interface of external backends.
 #pragma once
 #include <exception>
 
@@ -8,6 +8,7 @@
 
 namespace kassette {
 
+/// Makes and opens the opaque objects that are passed to an external backend.
 struct EngineAccess {
   using RunNative = engine::Value (*)(const void* call);
   static engine::Call call(const char* name, const engine::Value* args, int n_args, RunNative run, const void* native) {
@@ -16,19 +17,19 @@ struct EngineAccess {
     c.native_ = native;
     return c;
   }
-  /// The code that a value holds, or null.
+  /// The code that a value holds; null if it holds something else.
   static const engine::Code* code(const engine::Value& value);
-  /// A call into a backend. An exception of our own engine, or of the user's code that the backend calls, is noted in
-  /// `passing`: where it comes out of the backend again it is not the backend's failure.
+  /// A call into a backend in progress. `passing` is an exception of our own engine, or of user code that the backend calls: if
+  /// the backend lets it through, it is not reported as the backend's failure.
   struct Frame {
     std::exception_ptr passing;
   };
-  /// Inside a catch: the exception only passes through the backend.
+  /// In a catch clause: records the current exception as one that passes through the backend.
   static void let_pass();
 };
 
 inline bool is_foreign(const Tensor& t) { return t.defined() && (Access::body(t).flags & kForeign); }
-/// The backend that such a tensor belongs to.
+/// The name of the backend that a foreign tensor belongs to.
 const char* foreign_backend(const Body& b);
 [[noreturn]] __attribute__((cold)) void fail_foreign(const char* what, const Body& b);
 std::ostream& describe_foreign(std::ostream& os, const Body& b);

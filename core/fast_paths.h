@@ -1,40 +1,40 @@
-// core/fast_paths.h - the engine's fast paths as tests see them: how often each was taken, from where on it is worth its while, and
-// whether it is taken at all.
+// core/fast_paths.h - the engine's fast paths as tests see them: how often each was taken, the sizes from which it pays, and switches
+// to turn each off.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace kassette {
 
-/// A way to do a thing faster, with the same bits.
+/// The optimizations that give the same bits as the general path.
 enum class FastPath : std::uint8_t {
-  chain,               // elementwise steps of a function in one pass
-  chain_of_update,     // the same, among the updates at the end of its call
-  chain_summed,        // a chain and the sum of what it makes
-  repeated,            // a result that stays one number
-  with_bias,           // a product that is made onto its bias
-  onto_row_relu,       // and goes through a relu
-  updated_in_place,    // a variable that a step writes into
-  accumulated,         // an adjoint's op that adds to the sum of a cotangent
-  added_in_place,      // a cotangent added to the sum in its memory
-  loss_given_up,       // a backward pass that gives saved values back
-  specialised,         // a function that runs a plan for the shapes of its call
-  function_as_node,    // a call of a large function that is one node of the tape
-  tape_taken,          // an adjoint in a plan that takes the tape of its run
+  chain,               // consecutive elementwise steps of a function run as one pass over memory
+  chain_of_update,     // a chain among the steps that compute updates
+  chain_summed,        // a chain fused with the sum or mean of its result
+  repeated,            // a result kept as a splat
+  with_bias,           // a matrix product or convolution that starts from its bias
+  onto_row_relu,       // with_bias, with a relu fused behind it
+  updated_in_place,    // a step writes into the memory of the variable that it updates
+  accumulated,         // an op of an adjoint that adds to a cotangent directly
+  added_in_place,      // a cotangent added into the memory of the sum
+  loss_given_up,       // a backward pass that releases saved values and rematerializes them if needed
+  specialised,         // a call of a function runs a program made for its shapes
+  function_as_node,    // a call of a large function recorded as one node of the tape
+  tape_taken,          // an adjoint in a plan that reuses the residuals of the forward run
   loop,                // a loop that runs compiled
-  loop_rewound,        // the same, back
-  loop_segment,        // steps played anew from a checkpoint
-  loop_chain,          // elementwise steps of a loop in one pass
-  loop_chain_of_rows,  // one over rows, with slices
-  loop_accumulated,    // a product that adds to the sum of a capture's cotangent
-  loop_program,        // the adjoint of a loop, made before for these shapes
-  arrangement,         // the steps of a loop as they were arranged before
-  device_graph,        // what a function enqueues on a device, as one graph
+  loop_rewound,        // the backward pass of a loop, compiled
+  loop_segment,        // steps recomputed from a checkpoint
+  loop_chain,          // elementwise steps of a loop body run as one pass
+  loop_chain_of_rows,  // a loop_chain over rows, with slices among its operands
+  loop_accumulated,    // a product that adds to the cotangent of a captured tensor
+  loop_program,        // the adjoint of a loop found in the cache for these shapes
+  arrangement,         // the schedule of a loop found in the cache
+  device_graph,        // the work that a function enqueues on a device launched as one graph
   count
 };
 inline constexpr int kFastPaths = static_cast<int>(FastPath::count);
 
-/// Nothing is counted unless a test says so: threads would take turns to write these.
+/// How often each path was taken. Off unless a test turns it on: threads would contend for these cache lines.
 struct FastPathCounts {
   bool on = false;
   std::atomic<std::int64_t> of[kFastPaths] = {};
@@ -48,7 +48,7 @@ inline void count_taken(FastPath path) {
 inline std::int64_t times_taken(FastPath path) {
   return fast_path_counts.of[static_cast<int>(path)].load(std::memory_order_relaxed);
 }
-/// For messages.
+/// The names that messages use.
 inline constexpr const char* kFastPathNames[kFastPaths] = {"chain",
                                                            "chain_of_update",
                                                            "chain_summed",
@@ -72,20 +72,21 @@ inline constexpr const char* kFastPathNames[kFastPaths] = {"chain",
                                                            "arrangement",
                                                            "device_graph"};
 
-/// From where on a fast path is taken; tests set them to 0, so that small shapes take it. None of them decides bits.
+/// The sizes from which fast paths are taken; tests set them to 0, so that small shapes take the paths too. They never change bits.
 struct FastPathThresholds {
-  std::int64_t chain_part = 3 << 16;   // instructions on an element of a chain that are worth a thread
-  std::int64_t long_chunks = 1 << 14;  // elements of a chain: chunks are of eight vectors, since few are left over
-  std::int64_t fetched = 1 << 20;      // operands of a chain of so many bytes are asked for ahead
-  std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes: below, a chain of a loop costs more than it saves
-  std::int64_t loop_chain_part = 1 << 16;  // instructions on an element of a loop's chain that are worth a thread
-  std::int64_t function_node = 64;         // steps of a function whose calls are nodes
-  std::int64_t given_up = 1 << 20;         // bytes saved by a thread: Note [Rematerialization]
-  std::uint64_t off = 0;                   // a bit for each fast path that is not taken at all
+  std::int64_t chain_part = 3 << 16;  // elements times instructions of a chain: the work that is worth a thread
+  std::int64_t long_chunks =
+      1 << 14;  // elements of a chain from which it runs in chunks of eight vectors: little is left over
+  std::int64_t fetched = 1 << 20;                        // bytes of an operand of a chain from which it is prefetched
+  std::int64_t loop_chain_row = 256, loop_chain = 1024;  // bytes below which a chain in a loop costs more than it saves
+  std::int64_t loop_chain_part = 1 << 16;                // as chain_part, for a chain in a loop
+  std::int64_t function_node = 64;  // steps of a function from which a call of it is recorded as one node
+  std::int64_t given_up = 1 << 20;  // saved bytes of a thread from which they are released: Note [Rematerialization]
+  std::uint64_t off = 0;            // a bit for each fast path that is switched off
 };
 inline constinit FastPathThresholds fast_path_thresholds;
 
-/// False where a test has switched the fast path off: the plain way gives the same bits.
+/// False if a test has switched the fast path off; the general path gives the same bits.
 inline bool may_take(FastPath path) { return !(fast_path_thresholds.off >> static_cast<int>(path) & 1); }
 
 }  // namespace kassette

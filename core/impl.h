@@ -1,4 +1,4 @@
-// core/impl.h - what is behind a Tensor: its body, and the node of the tape that made it.
+// core/impl.h - the implementation of Tensor: its body, and the node of the tape that produced it.
 #pragma once
 #include <atomic>
 #include <cstring>
@@ -21,14 +21,14 @@ struct Node;
 struct Cell;
 
 inline constexpr std::int64_t kUnknown = -1;
-/// Whether two sizes (or ranks) are known and not equal: nothing that is found out later makes them one.
+/// Whether two sizes (or ranks) are both known and differ.
 constexpr bool differ(std::int64_t a, std::int64_t b) { return a != b && a >= 0 && b >= 0; }
 
 struct TensorSpec;
 [[noreturn]] void fail_size(const TensorSpec& spec, const char* what);
-inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;  // of one tensor
+inline constexpr std::int64_t kMostBytes = std::int64_t(1) << 56;  // the largest tensor
 
-/// Shape and dtype: what a rule answers. Unknown dims are -1; an unknown rank is -1 (its dims mean nothing).
+/// Shape and dtype, the result of a rule. An unknown dim is -1; an unknown rank is -1, and the dims then mean nothing.
 struct TensorSpec {
   std::int64_t dims[kMaxRank];
   std::int8_t rank;
@@ -47,16 +47,16 @@ struct TensorSpec {
       if (dims[i] < 0) return false;
     return true;
   }
-  /// The number of elements of a known shape. What a placeholder declares may have sizes beside a 0 whose product does not fit:
-  /// unsigned numbers wrap, and give 0 all the same.
+  /// The number of elements of a known shape. A placeholder may declare sizes beside a 0 whose product overflows: unsigned
+  /// numbers wrap, and the result is 0 all the same.
   std::int64_t numel() const {
     std::uint64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(dims[i]);
     return static_cast<std::int64_t>(n);
   }
   std::int64_t bytes() const { return numel() * dtype.size(); }
-  /// The same; throws ValueError, in the name of `what`, where the size does not fit (2^40 x 2^40). Sizes beside a 0 have to fit
-  /// too, as in NumPy: strides are products of some of them.
+  /// bytes(); throws ValueError, which names the function `what`, if the size is too large (2^40 x 2^40). Sizes beside a 0 are
+  /// checked too, as in NumPy: strides are products of some of them.
   std::int64_t checked_bytes(const char* what) const {
     std::int64_t n = dtype.size();
     bool over = false;
@@ -64,7 +64,7 @@ struct TensorSpec {
     if (over || n == 0 || n > kMostBytes) return checked_empty(what);
     return n;
   }
-  /// 0 for an empty tensor whose other sizes fit; throws otherwise.
+  /// The slow path of checked_bytes(): 0 for an empty tensor whose other sizes fit; throws otherwise.
   std::int64_t checked_empty(const char* what) const;
   bool same_shape(const TensorSpec& o) const {
     if (rank != o.rank) return false;
@@ -72,13 +72,13 @@ struct TensorSpec {
       if (dims[i] != o.dims[i]) return false;
     return true;
   }
-  /// Whether one tensor may have both shapes: an unknown size or rank agrees with any.
+  /// Whether a tensor can match both shapes: an unknown size or rank matches any.
   bool compatible(const TensorSpec& o) const {
     bool agree = !differ(rank, o.rank);
     for (int i = 0; agree && i < rank && i < o.rank; ++i) agree = !differ(dims[i], o.dims[i]);
     return agree;
   }
-  /// Takes over the sizes that only `o` knows, a compatible shape.
+  /// Fills in sizes that are unknown here and known in `o`, which is compatible. The dtype stays.
   void refine(const TensorSpec& o) {
     const DType own = dtype;
     if (rank < 0) set(o);
@@ -86,12 +86,12 @@ struct TensorSpec {
     for (int i = 0; i < rank && i < o.rank; ++i)
       if (dims[i] < 0) dims[i] = o.dims[i];
   }
-  /// Copies shape and dtype, and the dims that mean nothing with them: four vectors, where a loop would be a call of memcpy.
+  /// Copies all of it, unused dims too: that is four vector moves; copying only `rank` dims would call memcpy.
   void set(const TensorSpec& o) { *this = o; }
   Shape shape() const { return Shape(dims, rank); }
 };
 
-/// Tells the core that this thread spins.
+/// Tells the CPU core that this thread is spinning.
 inline void cpu_pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -99,24 +99,25 @@ inline void cpu_pause() {
 }
 
 enum Flags : std::uint8_t {
-  kSymbolic = 1,  // no value: depends on a placeholder or was built in a symbolic scope
+  kSymbolic = 1,  // has no value: depends on a placeholder, or was made in a symbolic scope
   kPhase = 2,     // depends on the learning phase
-  kDraw = 4,      // a random draw or its key: keeps its node, but does not make eager ops record
+  kDraw = 4,      // a random draw or its key: has a node, but eager ops on it are not recorded on that account
   kLeaf = 8,      // the node is a leaf with a cell
-  kLayer = 16,    // marked as what a layer made; concerns this tensor alone
-  kForeign = 32,  // belongs to an external backend: a symbolic leaf that no op of ours takes
-  kSparse = 64,   // a handle over indices, values and dense shape, which its node holds: core/sparse.h
+  kLayer = 16,    // marked by mark_keras_tensor; results computed from it are not marked
+  kForeign = 32,  // belongs to an external backend: a symbolic leaf that our own ops refuse
+  kSparse = 64,   // a sparse handle; its node holds indices, values and dense shape: core/sparse.h
 };
 
-/// A tensor without its count; nodes and plans hold bodies by value.
+/// All that describes a tensor, without a reference count; nodes and plans hold bodies by value.
 struct Body : TensorSpec {
   Device device;
   std::uint8_t flags = 0;
-  std::uint8_t level = 0;   // depth of the control-flow body whose placeholders or draws it depends on
-  std::uint16_t out = 0;    // which output of the node
-  std::int64_t offset = 0;  // bytes into the storage; of a variable's value that a node did not keep: its version
-  Ref<Storage> storage;     // null: symbolic, a variable (its cell has the value), or a value that was not saved
-  Ref<Node> node;           // null: no history
+  std::uint8_t level = 0;  // depth of the innermost control-flow body whose placeholders or draws it depends on
+  std::uint16_t out = 0;   // index among the outputs of the node
+  std::int64_t offset =
+      0;  // bytes into the storage; in a node's input that is a variable whose value was not saved: the version of that value
+  Ref<Storage> storage;  // null: symbolic, a variable (the value is in its cell), or a value that was not saved
+  Ref<Node> node;        // null: no history
 
   Body() = default;
   Body(const Body& o);
@@ -129,6 +130,7 @@ struct Body : TensorSpec {
 };
 static_assert(sizeof(Body) == 96, "nodes hold bodies by value");
 
+/// The ref-counted object that a Tensor points to.
 struct TensorImpl {
   std::atomic<std::int32_t> count{1};
   Body body;
@@ -140,27 +142,28 @@ struct TensorImpl {
   static void destroy(TensorImpl* impl) noexcept;
 };
 
-/// How many outputs a node can have: Body::out tells them apart.
+/// The most outputs that a node can have: Body::out has 16 bits.
 inline constexpr int kMaxOutputs = 65535;
 
-/// One recorded op, or a leaf. Owned by the tensors it produced. The input bodies, and the output bodies if the op's
-/// adjoint reads any, follow the struct. Output bodies have no node: that would be a cycle.
+/// A recorded op, or a leaf. Owned by the tensors it produced and by the nodes that read these. The input bodies follow the struct
+/// in memory, then the output bodies if the adjoint reads any. Output bodies have no `node`: that would be a reference cycle.
 struct Node {
   std::atomic<std::int32_t> count{1};
   std::uint32_t n_in;
   std::uint16_t n_out;
-  std::uint16_t n_kept;  // output bodies that follow: n_out or 0, or 1 for all where they are alike
+  std::uint16_t n_kept;  // number of output bodies that follow: 0, n_out, or 1 that stands for all if they are alike
   std::int32_t
-      function;  // the composition that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
+      function;  // the K function that recorded it: Note [Error attribution], ops/error_attribution.h; 0: the user called the op itself
   union {
-    const OpDef* op;   // null: a leaf, or what holds the parts of a sparse tensor
-    Node* next_dying;  // of a node that waits to be freed, which no longer needs its op
+    const OpDef* op;   // null: a leaf, or the holder of the parts of a sparse tensor
+    Node* next_dying;  // the next node in the queue of Node::destroy; op is no longer needed there
   };
   Attrs attrs;
-  Ref<Cell> cell;                       // of a leaf
-  std::int64_t saved = 0;               // bytes of storage held for the adjoint or a replay
-  std::uint64_t seq = 0;                // larger than that of every input: what is older than x cannot depend on x
-  std::atomic<std::uint64_t> claim{0};  // a walk's number and its index for this node; 0 when no walk is here
+  Ref<Cell> cell;          // leaves only
+  std::int64_t saved = 0;  // bytes of storage kept for the adjoint or a replay
+  std::uint64_t seq = 0;   // larger than that of every input, so that nodes older than x cannot depend on x
+  std::atomic<std::uint64_t> claim{
+      0};  // id of the backward pass that is visiting this node, and the node's index there; 0: none
 
   Node(const OpDef* row, const Attrs& with, std::uint32_t ins, std::uint16_t outs, std::uint16_t kept,
        std::int32_t caller)
@@ -172,7 +175,7 @@ struct Node {
   std::size_t bytes() const { return sizeof(Node) + (n_in + n_kept) * sizeof(Body); }
 
   static Node* make(const OpDef* op, std::uint32_t n_in, std::uint16_t n_out, std::uint16_t n_kept);
-  /// The same with the bodies raw memory, which the caller fills before anything else can happen to the node.
+  /// make() with the bodies left uninitialized; the caller constructs them before anything else uses the node.
   static Node* make_raw(Context& c, const OpDef* op, const Attrs& attrs, std::uint32_t n_in, std::uint16_t n_out,
                         std::uint16_t n_kept) {
     std::size_t bytes = sizeof(Node) + (n_in + n_kept) * sizeof(Body);
@@ -180,7 +183,7 @@ struct Node {
     c.live_nodes.add(1);
     return new (block) Node(op, attrs, n_in, n_out, n_kept, c.function);
   }
-  /// Frees along a list, never by recursion: a chain of 10^7 nodes has to fit an 8 MB stack.
+  /// Frees iteratively, by a queue: recursion over a chain of 10^7 nodes would overflow an 8 MB stack.
   static void destroy(Node* node) noexcept;
 };
 
@@ -208,31 +211,32 @@ inline Body& Body::operator=(Body&& o) noexcept {
 }
 inline Body::~Body() = default;
 
+/// The kinds of leaves; `source` is the source of a random series.
 enum class Leaf : std::uint8_t { variable, placeholder, source };
 
-/// The bytes a variable has now.
+/// A value of a variable. The version changes with every update.
 struct Value {
   Ref<Storage> storage;
   std::int64_t offset = 0;
   std::int64_t version = 0;
 };
 
-/// What a leaf owns. A variable's value is read and swapped under the lock.
+/// The state of a leaf. A variable's value is read and swapped under the lock.
 struct Cell {
   std::atomic<std::int32_t> count{1};
   Leaf kind;
-  bool in_body = false;  // a placeholder of a body of control flow
+  bool in_body = false;  // a placeholder that is an argument of a control-flow body
   bool trainable = true;
   bool learning_phase = false;
   mutable std::atomic<std::uint8_t> lock_{0};
-  TensorSpec spec;  // of what is fed or held
+  TensorSpec spec;  // shape and dtype of the values that are fed or held
   Device device;
-  Value value;                          // variable: its value; placeholder: its default or nothing. See set().
-  std::atomic<std::uint64_t> draws{0};  // source: how often it has been drawn
+  Value value;  // variable: the current value; placeholder: its default, if it has one. See set().
+  std::atomic<std::uint64_t> draws{0};  // source: number of draws so far
   std::uint64_t seed = 0;
   char* name = nullptr;
-  Ref<Extra> constraint;  // kept for optimizers, never applied here
-  Ref<Extra> handle;      // of a tensor of an external backend
+  Ref<Extra> constraint;  // stored for optimizers, never applied by the engine
+  Ref<Extra> handle;      // foreign tensors: the external backend's tensor
 
   void lock() const {
     while (lock_.exchange(1, std::memory_order_acquire)) wait();
@@ -249,8 +253,8 @@ struct Cell {
     set(v);
     unlock();
   }
-  /// Swaps the value for `v`; under the lock. Whoever writes into the bytes instead calls changed(): versions tell a later
-  /// walk whether the value that an op read is still there.
+  /// Swaps the value with `v`; call it under the lock. Code that writes into the bytes instead calls changed(): from the version a
+  /// later backward pass knows whether the value that an op has read is still the current one.
   void set(Value& v) {
     std::swap(value, v);
     value.version = v.version;
@@ -260,17 +264,17 @@ struct Cell {
   static void destroy(Cell* cell) noexcept;
 
  private:
-  void wait() const;  // spins a little, then yields: a commit in place holds the lock for as long as it writes
+  void wait() const;  // spins briefly, then yields: a commit in place holds the lock while it writes
 };
 
-/// A leaf tensor's body: variable, placeholder or source.
+/// Makes a leaf tensor.
 Tensor make_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, Name name);
 
-/// The library's way into the public classes.
+/// The library's access to private members of the public classes.
 struct Access {
   static TensorImpl* impl(const Tensor& t) { return t.impl_; }
   static Body& body(const Tensor& t) { return t.impl_->body; }
-  /// Takes over the count that the caller has.
+  /// Takes over the caller's reference; the count is unchanged.
   static Tensor adopt(TensorImpl* impl) { return Tensor(impl); }
   static Tensor wrap(Body body);
 

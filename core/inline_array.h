@@ -1,11 +1,11 @@
-// core/inline_array.h - a short array whose length is known when it is made.
+// core/inline_array.h - an array of a length that is fixed at construction, with room for short ones inside.
 #pragma once
 #include <cstddef>
 #include <memory>
 
 namespace kassette {
 
-/// n objects: on the stack up to N, else on the heap.
+/// n objects: inside the InlineArray up to N, else on the heap.
 template <class T, int N>
 class InlineArray {
  public:

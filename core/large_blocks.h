@@ -1,5 +1,5 @@
-// core/large_blocks.h - lists that may have millions of elements: their memory comes from the cache of large blocks, in huge pages,
-// where malloc would take it from the system and give it back each time.
+// core/large_blocks.h - vectors that may have millions of elements: their memory comes from the CPU's block cache, in huge pages;
+// malloc would map and unmap it each time.
 #pragma once
 #include <cstddef>
 #include <new>
@@ -19,6 +19,7 @@ inline void free_list_memory(void* block, std::size_t bytes) noexcept {
   else backend_of(cpu).release(block, static_cast<std::int64_t>(bytes));
 }
 
+/// The allocator of LargeList.
 template <class T>
 struct LargeBlocks {
   using value_type = T;

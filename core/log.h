@@ -1,4 +1,4 @@
-// core/log.h - what the library has to say beside errors: to stderr, never to stdout. KASSETTE_LOG=debug|info|warn|error|off.
+// core/log.h - log messages, which go to stderr. KASSETTE_LOG=debug|info|warn|error|off.
 #pragma once
 #include <atomic>
 #include <string>
@@ -7,17 +7,17 @@ namespace kassette {
 
 enum class LogLevel : int { debug, info, warning, error, off };
 
-/// The level in use: what KASSETTE_LOG says, else warning. Ask before building a costly text.
+/// The level in use: that of KASSETTE_LOG, else warning. Check log_enabled() before building a costly message.
 LogLevel log_level();
 void set_log_level(LogLevel level);
 inline bool log_enabled(LogLevel level) { return level >= log_level(); }
 
-/// One line each, a complete sentence without a full stop. They never throw.
+/// `text` is one line: a complete sentence without a full stop.
 void log_debug(const std::string& text) noexcept;
 void log_info(const std::string& text) noexcept;
 void log_warning(const std::string& text) noexcept;
 
-/// Says a warning at most once: `static constinit WarnOnce growing;` and then growing.say("...").
+/// Logs a warning at most once: `static constinit WarnOnce growing;` and then growing.say("...").
 class WarnOnce {
  public:
   constexpr WarnOnce() {}

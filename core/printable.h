@@ -1,12 +1,12 @@
-// core/printable.h - text of others in messages: from files, paths and the environment.
+// core/printable.h - quoting untrusted text in messages: from files, paths and the environment.
 #pragma once
 #include <string>
 
 namespace kassette {
 
-/// On one line: a question mark in place of each control character, which would break the line or steer a terminal.
+/// `text` with a question mark for each control character, which would break the line or control the terminal.
 std::string printable(std::string text);
-/// The same, and cut in the middle where it is long.
+/// printable(text), shortened in the middle if it is long.
 std::string excerpt(std::string text);
 
 }  // namespace kassette

@@ -1,5 +1,4 @@
-// core/rank.h - what a rank and an axis may be. Whatever makes a rank of sizes that it was given, or counts an axis from the end,
-// asks here.
+// core/rank.h - checks of ranks and axes. All code that computes a rank from user input, or accepts a negative axis, uses these.
 #pragma once
 #include "core/text.h"
 
@@ -7,7 +6,8 @@ namespace kassette {
 
 constexpr bool is_rank(std::int64_t rank) { return rank >= 0 && rank <= kMaxRank; }
 
-/// `rank`, as a TensorSpec holds it. Throws ValueError where no tensor has it: "dot: (2, 3) x (4,): rank 9; ...", with what was given.
+/// `rank` as a TensorSpec holds it. Throws ValueError if it is not 0 to kMaxRank: "dot: (2, 3) x (4,): rank 9; ...", where `given` are the
+/// parts of the text between the function and the rank.
 template <class... Given>
 std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... given) {
   if (!is_rank(rank)) {
@@ -17,11 +17,11 @@ std::int8_t checked_rank(const char* what, std::int64_t rank, const Given&... gi
   return static_cast<std::int8_t>(rank);
 }
 
-/// `axis` counted from the front; -1 where it is outside [-rank, rank).
+/// `axis` counted from the front; -1 if it is outside [-rank, rank).
 constexpr int from_front(std::int64_t axis, int rank) {
   return axis < -rank || axis >= rank ? -1 : static_cast<int>(axis < 0 ? axis + rank : axis);
 }
-/// The same for an axis of `x`, or of x with `added` axes more. Throws ValueError where there is none.
+/// from_front() for an axis of `x`, or of x with `added` more axes. Throws ValueError if there is no such axis.
 int place_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0);
 [[noreturn]] void fail_axis(const char* op, std::int64_t axis, const TensorSpec& x, int added = 0);
 

@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// Owns one count of T, which has an atomic member `count` (1 when made) and a static `destroy(T*)`.
+/// An owning pointer. T has an atomic member `count`, 1 when made, and a static `destroy(T*)`.
 template <class T>
 class Ref {
  public:
@@ -14,7 +14,7 @@ class Ref {
   explicit Ref(T* p) noexcept : p_(p) {
     if (p_) p_->count.fetch_add(1, std::memory_order_relaxed);
   }
-  /// Takes over the count that the caller has.
+  /// Takes over the caller's reference; the count is unchanged.
   static Ref adopt(T* p) noexcept {
     Ref r;
     r.p_ = p;
@@ -36,15 +36,16 @@ class Ref {
   T* operator->() const noexcept { return p_; }
   T& operator*() const noexcept { return *p_; }
   explicit operator bool() const noexcept { return p_ != nullptr; }
-  /// Hands the count to the caller.
+  /// Hands the reference to the caller, who has to drop it.
   [[nodiscard]] T* release() noexcept { return std::exchange(p_, nullptr); }
   bool operator==(const Ref& o) const noexcept { return p_ == o.p_; }
 
-  /// Gives one count of p back.
+  /// Releases one reference to p, and destroys it if that was the last. p may be null.
   static void drop(T* p) noexcept {
     if (p && drop_is_last(p)) T::destroy(p);
   }
-  /// The same, where the caller destroys. A sole owner needs no atomic write: nobody else can take a count.
+  /// Releases one reference; true if it was the last, and the caller has to destroy p. A sole owner needs no atomic write: no other
+  /// thread can add a reference.
   [[nodiscard]] static bool drop_is_last(T* p) noexcept {
     return p->count.load(std::memory_order_acquire) == 1 || p->count.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }

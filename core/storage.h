@@ -12,39 +12,39 @@
 
 namespace kassette {
 
-/// A device: the only virtual interface. The CPU has one, every CUDA device that was asked for has one.
+/// The interface of a device: memory, copies and synchronization. There is one instance for the CPU and one for each CUDA device in use.
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// `bytes` > 0, 64-aligned. Throws MemoryError with what was asked and what is held.
+  /// Returns a 64-aligned block; `bytes` > 0. Throws MemoryError, which says how much was asked for and how much is in use.
   virtual void* allocate(std::int64_t bytes) = 0;
   virtual void release(void* data, std::int64_t bytes) noexcept = 0;
-  /// Between this device and the host, or within this device; returns when the bytes are there (host side) or ordered
-  /// before what is enqueued later (device side).
+  /// Copy between this device and the host, or within this device. A copy to the host returns when the bytes have arrived, one to
+  /// the device when it is ordered before all work that is enqueued later.
   virtual void copy_from_host(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy_to_host(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void synchronize() = 0;
-  /// The stream that kernels enqueue on; null on the CPU.
+  /// The native stream that kernels enqueue on; null on the CPU.
   virtual void* stream() = 0;
-  // What <kassette/runtime.h> asks.
+  // For <kassette/runtime.h>.
   virtual MemoryStats memory_stats() = 0;
   virtual void reset_peak_memory() = 0;
   virtual void set_memory_limit(std::int64_t bytes) = 0;
   virtual void empty_cache() = 0;
 };
-/// The backend of a device; loads CUDA when it is first asked for. Throws DeviceError with the reason where it is absent.
+/// The backend of a device; loads CUDA at first use. Throws DeviceError with the reason if the device is absent.
 Backend& backend_of(Device device);
-/// Why a device is absent, in one line; null where it is there.
+/// Why a device is absent, in one line; null if it is present.
 const char* device_absent(Device device);
 
-/// What keeps borrowed memory alive.
+/// Keeps borrowed memory alive: release(state) is called once when it is no longer used.
 struct Owner {
   void (*release)(void* state);
   void* state;
 };
 
-/// A block of bytes. Up to 4 KiB on the CPU: header and data are one pooled block.
+/// A ref-counted block of bytes, which tensors share. Up to 4 KiB on the CPU header and data are one pooled block.
 struct Storage {
   std::atomic<std::int32_t> count{1};
   Device device;
@@ -54,7 +54,7 @@ struct Storage {
   Owner* owner = nullptr;
 
   static constexpr std::int64_t kMaxSmall = 4096;  // bytes of data in a pooled block
-  // Larger pooled blocks start on a cache line, and so does their data: a vector that straddles two lines costs double.
+  // Larger pooled blocks start on a cache line, and so does their data: loading a vector that straddles two lines costs double.
   static constexpr std::size_t header_bytes(std::int64_t bytes) { return bytes > 960 ? 64 : sizeof(Storage); }
 
   static Ref<Storage> allocate(std::int64_t bytes, Device device) { return allocate(context(), bytes, device); }
@@ -69,10 +69,10 @@ struct Storage {
     return Ref<Storage>::adopt(new (block) Storage{1, device, kPooled, bytes, static_cast<char*>(block) + header});
   }
   static Ref<Storage> allocate_large(std::int64_t bytes, Device device);
-  /// Memory of somebody else: `owner` is called once when the last tensor over it is gone.
+  /// Wraps memory that the caller owns: `owner` is called once, when the last tensor over it is gone.
   static Ref<Storage> borrow(const void* data, std::int64_t bytes, Owner owner);
   static void destroy(Storage* s) noexcept;
-  /// Ref<Storage>::drop, for who has the context at hand.
+  /// Ref<Storage>::drop for callers that already have the context.
   static void drop(Context& c, Storage* s) noexcept {
     if (!s || !Ref<Storage>::drop_is_last(s)) return;
     if (s->kind == kPooled) free_small(c, s);

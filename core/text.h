@@ -20,21 +20,21 @@ inline std::string shape_text(const Shape& s) {
 }
 std::ostream& operator<<(std::ostream& os, const TensorSpec& spec);
 
-/// A line of K::print_tensor, to the print sink. The one thing that the library writes on stdout: it was asked to.
+/// Writes a line of K::print_tensor to the print sink, by default stdout. The library writes nothing else there.
 void write_print(const std::string& line);
 
-/// A copy of a name; empty where none was given.
+/// A copy of a name; empty for None.
 inline std::string string_of(Name name) { return name.given() ? std::string(name.data(), name.size()) : std::string(); }
 
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream os;
-  os.exceptions(std::ios_base::badbit);  // else an allocation that fails cuts the text short
+  os.exceptions(std::ios_base::badbit);  // or a failed allocation would silently cut the text short
   (os << ... << parts);
   return os.str();
 }
 
-/// Inside a catch: throws the error again as what `edit` makes of its message. Other exceptions pass as they are.
+/// In a catch clause: rethrows one of the library's errors with its message replaced by edit(message), any other exception unchanged.
 template <class F>
 [[noreturn]] void rethrow_edited(F&& edit) {
   auto again = [&](const auto& e) {
@@ -57,7 +57,7 @@ template <class F>
   } catch (const NotImplementedError& e) {
     again(e);
   }
-  throw;  // never reached: whatever else there is has passed
+  throw;  // never reached: other exceptions have left the try block
 }
 
 /// Throws E with the parts joined: fail<ValueError>("dot: ", a, " x ", b, ": inner dimensions differ").
