@@ -28,8 +28,7 @@ namespace attrs {
 /// Converts to any type: used to find out how many fields an aggregate has.
 struct Any {
   template <class T>
-  requires(!std::is_same_v<T, Name> &&
-           !std::is_same_v<T, NoneType>)  // DType and Device are made of both: ambiguous
+  requires(!std::is_same_v<T, Name> && !std::is_same_v<T, NoneType>)  // DType and Device are made of both: ambiguous
       constexpr
       operator T() const noexcept;
 };

@@ -28,10 +28,10 @@ constexpr bool kCaching = true;
 
 std::mutex all_mutex;
 
-/// Where blocks of a CUDA device are not kept they are as long as what was asked for, so that who looks for accesses beyond their ends finds them.
+/// Without caching, blocks of a CUDA device are exactly as long as requested, so that compute-sanitizer finds accesses beyond their ends.
 bool is_exact(Device device, bool caching) { return !caching && device.type() == Device::kCuda; }
 
-/// log2 of the power of two whose eighth is the step of these sizes: 2^(k-1) < bytes <= 2^k, k at least 12.
+/// k with 2^(k-1) < bytes <= 2^k, at least 12: size classes between these powers of two are 2^(k-4) bytes apart, up to 4 KiB 512.
 int log_of(std::int64_t bytes) {
   return std::max(kLogSmallest, 64 - __builtin_clzll(static_cast<unsigned long long>(bytes - 1) | 1));
 }

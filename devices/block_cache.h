@@ -7,24 +7,25 @@
 
 namespace kassette {
 
-/// Where blocks come from. `take` answers null where there is no memory; `of` is for both.
+/// Where a cache gets its blocks from: `take` returns null if there is no memory, `give` frees a block. `of` is passed to both.
 struct MemorySource {
   void* (*take)(void* of, std::int64_t bytes) noexcept;
   void (*give)(void* of, void* block, std::int64_t bytes) noexcept;
   void* of = nullptr;
 };
 
-/// What is kept of the blocks that were freed.
+/// How many freed blocks a cache keeps.
 enum class Keeps : std::uint8_t {
-  /// What is free and live together stays within an eighth above the peak of what was live; beyond that the class that has not been
-  /// asked for longest gives its oldest block back.
+  /// Free and live blocks together stay within 9/8 of the peak of the live ones (and at least 64 MiB); beyond that the oldest block
+  /// of the least recently used size class is returned to the source.
   near_peak,
-  /// Everything, until the source has no more or the limit is reached: giving memory back would wait for the device.
+  /// All of them, until the source runs out or the limit is reached: returning memory to CUDA would wait for the device.
   everything
 };
 
-/// Eight size classes per power of two, so at most an eighth is lost. The block freed last is the first to be handed out: it
-/// is the one the caches know. Blocks of a stream below 0 are never given back to the source: Note [Graphs] in devices/cuda/graph.cpp.
+/// The caching allocator of a device. Eight size classes per power of two, so that rounding up wastes at most an eighth. The block freed
+/// last is reused first: it is the one still in the CPU's caches. Cached blocks of a stream below 0 are never returned to the source:
+/// Note [Graphs] in devices/cuda/graph.cpp.
 class BlockCache {
  public:
   BlockCache(Device device, MemorySource source,
@@ -32,23 +33,24 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  /// Throws MemoryError with what was asked, what is held and the limit. A block is handed out again in the stream that it was freed in:
-  /// what uses it next is enqueued behind what used it before.
+  /// Throws MemoryError, which says how much was asked for, how much is in use, and the limit. A block is reused only in the stream in
+  /// which it was freed, so that its next use is enqueued behind the last one.
   void* allocate(std::int64_t bytes, int stream = 0);
-  /// `bytes` as it was asked for.
+  /// `bytes`: as passed to allocate().
   void release(void* block, std::int64_t bytes, int stream = 0) noexcept;
-  /// The same without giving blocks back: of `stream`, else of the other one, else new; null where there is none.
+  /// Allocates without returning blocks to the source: a free block of `stream`, else of `other`, else a new one. Returns null if there is
+  /// none.
   void* try_allocate(std::int64_t bytes, int stream, int other);
-  /// What was freed in the order of one stream is free in that of the other.
+  /// Moves the free blocks of stream `from` to stream `to`.
   void hand_over(int from, int to) noexcept;
   MemoryStats stats();
   void reset_peak();
   void set_limit(std::int64_t bytes);
   void trim();
-  /// Whether blocks are kept at all.
+  /// False if blocks are not cached at all: see keeps_blocks().
   bool keeps() const { return caching_; }
 
-  /// The size of the block that holds `bytes`.
+  /// `bytes` rounded up to the size of its class.
   static std::int64_t class_bytes(std::int64_t bytes);
 
  private:
@@ -65,13 +67,13 @@ class BlockCache {
   static int class_of(std::int64_t bytes);
   void give_back(SizeClass& c, std::size_t i) noexcept;
   void* take_free(SizeClass& c, std::size_t i) noexcept;
-  /// Null where the class has none of that stream.
+  /// Returns null if the class has no free block of that stream.
   void* find_free(SizeClass& c, int stream) noexcept;
   void* handed_out(void* block, std::int64_t whole) noexcept;
-  /// Null where the limit or the source says no.
+  /// A new block from the source; null if the limit or the source does not allow it.
   void* take_new(SizeClass& c);
   bool drop_oldest(const SizeClass* but) noexcept;
-  /// Gives blocks back, those of `but` last, until `more` bytes have room.
+  /// Returns blocks to the source, those of class `but` last, until there is room for `more` bytes (Keeps::near_peak).
   void stay_below(std::int64_t more, const SizeClass* but) noexcept;
   void drop_down_to(std::int64_t cached) noexcept;
   static void before_fork();

@@ -1,4 +1,4 @@
-// devices/bytes_text.h - byte counts as people read them, and the error that names them.
+// devices/bytes_text.h - byte counts in readable units, and the error for failed allocations.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@ namespace kassette {
 
 /// "512 bytes", "4.0 KiB", "1.5 GiB".
 std::string bytes_text(std::int64_t bytes);
-/// Throws MemoryError: what was asked, what is held, the limit.
+/// Throws MemoryError, which says how much was asked for, how much is in use, and the limit.
 [[noreturn]] void fail_memory(Device device, std::int64_t asked, const MemoryStats& held);
 
 }  // namespace kassette

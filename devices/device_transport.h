@@ -1,5 +1,4 @@
-// devices/device_transport.h - how ranks exchange between the memories of their GPUs: what a library beside that of the device
-// (libkassette_nccl.so) implements.
+// devices/device_transport.h - collectives between the GPUs of ranks: the interface that libkassette_nccl.so implements.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,62 +7,62 @@
 
 namespace kassette {
 
-/// Elements that are combined over the ranks.
+/// An array whose elements are combined over the ranks.
 struct DevicePart {
   const void* in;
-  void* out;  // other memory than `in`
+  void* out;  // must not overlap `in`
   std::int64_t count;
   DType dtype;
-  void* room;  // for packed_size(dtype, how) times `count` bytes; null where that is 0
+  void* room;  // scratch of packed_size(dtype, how) * count bytes; null if that is 0
 };
 
-/// The bytes that an element takes while it is combined; 0 where that is done with the elements as they are. Half types are combined as
-/// float32 and 16-bit integers as int32, which NCCL lacks. So that the extremes of floats are NaN where one of them is, and -0 lies
-/// below +0, they are found among integers in the same order.
+/// The bytes per element of the packed form in which elements are combined; 0 if they are combined as they are. Half types are packed as
+/// float32, and 16-bit integers, which NCCL lacks, as int32. For min and max, floats are packed as integers in the same order, so that
+/// the result is NaN if any element is, and -0 is less than +0.
 inline int packed_size(DType dtype, Combine how) {
   if (dtype.size() == 2) return 4;
   const bool extreme = how == Combine::min || how == Combine::max;
   return extreme && dtype.is_float() ? dtype.size() : 0;
 }
 
-/// A group of ranks with a GPU each. Buffers are memory of that GPU, and a call returns when its work is enqueued on the stream that was
-/// given to `join`. Every call is made by all ranks of the group, in the same order, by one thread at a time. A call that fails
-/// throws std::runtime_error with one line.
+/// A group of ranks with one GPU each. Buffers are memory of that GPU, and a call returns when its work is enqueued on the stream that
+/// was passed to `join`. All ranks of the group make the same calls in the same order, each from one thread at a time. A call that fails
+/// throws std::runtime_error with a message of one line.
 class DeviceCommunicator {
  public:
-  /// Each part combined, then divided by `divisor`; all parts in one message where that pays.
+  /// Combines each part, then divides it by `divisor`; parts share a message if that is faster.
   virtual void all_reduce(const DevicePart* parts, int n, Combine how, int divisor) = 0;
-  /// Sums, on `root`; zeros on the other ranks.
+  /// The sums on `root`; zeros on the other ranks.
   virtual void reduce(const DevicePart* parts, int n, int root) = 0;
   virtual void broadcast(const DevicePart* parts, int n, int root) = 0;
-  /// bytes[r]: those of rank r, whose part of `out` follows those of the ranks before.
+  /// Concatenates the parts of all ranks in `out`, in the order of ranks. bytes[r]: the size of rank r's part.
   virtual void all_gather(const void* in, void* out, const std::int64_t* bytes) = 0;
-  /// counts[r]: elements of all.in of which rank r gets the combined ones; all.out has room for those of this rank.
+  /// Combines all.in and divides it among the ranks: rank r gets counts[r] elements. all.out has room for those of this rank.
   virtual void reduce_scatter(const DevicePart& all, const std::int64_t* counts, Combine how, int divisor) = 0;
-  /// Part r of `in` goes to rank r, whose part comes to part r of `out`.
+  /// Sends part r of `in` to rank r, and receives rank r's part into part r of `out`.
   virtual void all_to_all(const void* in, void* out, std::int64_t part_bytes) = 0;
 
-  /// A mark behind what has been enqueued.
+  /// Enqueues a mark (an event) behind all work so far.
   virtual void* mark() = 0;
-  // In any thread.
-  /// Whether all that was enqueued before the mark has run; if so the mark is gone.
+  // May be called in any thread.
+  /// Whether all work before the mark has run; if so, the mark is freed.
   virtual bool passed(void* mark) = 0;
-  /// What went wrong since, where no call can say it: between the GPUs, or on another rank. Empty where nothing did.
+  /// An asynchronous error, between the GPUs or on another rank, that no call has reported. Empty if there is none.
   virtual std::string failure() = 0;
 
  protected:
   ~DeviceCommunicator() = default;  // communicators live until the process ends
 };
 
-/// What the library exports: `extern "C" const DeviceTransport* kassette_nccl_transport()`.
+/// The table of functions that the library exports by `extern "C" const DeviceTransport* kassette_nccl_transport()`.
 struct DeviceTransport {
   static constexpr int kIdBytes = 128, kNameBytes = 40;
   std::uint64_t abi;  // kDeviceTransportAbi of the headers that it was built with
-  /// A name that a GPU of this machine shares with no other one; false where it cannot be had, then `why` has the reason.
+  /// Writes a name that identifies a GPU of this machine. Returns false, with the reason in `why`, if that fails.
   bool (*name_gpu)(int index, char* name, char* why, int why_bytes);
-  /// On one rank: the id of a new group, of kIdBytes bytes, for `join` on all of its ranks.
+  /// Called on one rank: makes the id of a new group, of kIdBytes bytes, which all of its ranks pass to `join`.
   bool (*new_id)(void* id, char* why, int why_bytes);
-  /// Waits for the other ranks. Null where it fails.
+  /// Joins a group; waits for the other ranks. Returns null, with the reason in `why`, if that fails.
   DeviceCommunicator* (*join)(const void* id, int rank, int size, int gpu, void* stream, char* why, int why_bytes);
   const char* (*describe)();  // "NCCL 2.28.9"
 };

@@ -1,12 +1,11 @@
-// devices/gpu_ranks.h - how the ranks of a group get to exchange between their GPUs.
+// devices/gpu_ranks.h - setting up the exchange between the GPUs of a group of ranks.
 #pragma once
 #include "devices/ranks.h"
 
 namespace kassette {
 
-/// Finds out whether the ranks of the group can exchange from GPU to GPU, this one from `device`, and if so joins them: where each has a GPU
-/// of its own, libkassette_nccl.so and NCCL. All ranks of the group call it, within a RankCall, once. Where they cannot, rank 0
-/// warns of the reason.
+/// Sets up a communicator between the GPUs of the group, of which this rank's is `device`, if each rank has a GPU of its own,
+/// libkassette_nccl.so and NCCL; otherwise rank 0 logs a warning with the reason. All ranks of the group call it once, within a RankCall.
 void meet_gpus(RankGroup& group, Device device);
 
 }  // namespace kassette

@@ -1,11 +1,11 @@
-// devices/plugin_file.h - finding the libraries that are loaded when they are first needed.
+// devices/plugin_file.h - loading libraries at first use.
 #pragma once
 #include <string>
 
 namespace kassette {
 
-/// Loads `file` from the folder of the library that this code is in, else from wherever the loader finds it. Null where neither
-/// works; then `why` has the reason.
+/// Loads `file` from the folder of the library that this code is in, else by the loader's search path. Returns null, with the reason
+/// in `why`, if neither works.
 void* open_beside(const char* file, std::string* why);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// devices/ranks.h - the ranks of a job: groups of them, and what guards their calls.
+// devices/ranks.h - the ranks of a job, groups of ranks, and checks that all ranks of a group make the same calls.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,63 +15,63 @@ namespace kassette {
 
 class DeviceCommunicator;  // devices/device_transport.h
 
-/// How the ranks of a group exchange between their GPUs, once they have met: devices/gpu_ranks.h.
+/// The GPU communicator of a group, set up by meet_gpus() (devices/gpu_ranks.h).
 struct GpuRanks {
   std::atomic<bool> met{false};
-  DeviceCommunicator* comm = nullptr;  // null: by way of the host
+  DeviceCommunicator* comm = nullptr;  // null: data goes through host memory
   Device device;                       // this rank's
 };
 
-/// A group of ranks, with the communicator that they share. Groups live until the process ends.
+/// A group of ranks and its communicator. Groups live until the process ends.
 struct RankGroup {
   Communicator* comm = nullptr;  // null: this process alone
   int rank = 0, size = 1;
   int id = 0;
   std::mutex mutex;        // one thread at a time
-  std::int64_t calls = 0;  // that this rank has begun
+  std::int64_t calls = 0;  // number of calls that this rank has begun
   RankGroup* background = nullptr;
   GpuRanks gpus;
 };
 
-/// All ranks of the job. Starts the transport at the first call, where the process was started by mpirun or the like, or runs MPI
-/// itself. Throws RuntimeError where that cannot be done.
+/// All ranks of the job. The first call starts the transport if the process was started by mpirun or the like, or has initialized MPI
+/// itself. Throws RuntimeError if that fails.
 RankGroup& all_ranks();
 RankGroup& rank_group(int id);
-/// The ranks of `group` that give the same colour, ordered by key, then rank; null for -1.
+/// Splits a group as MPI_Comm_split does: the ranks that pass the same colour, ordered by key, then by rank. Returns null for colour -1.
 RankGroup* split_ranks(RankGroup& group, int colour, int key);
-/// This rank among those of its machine.
+/// This process's index among the ranks of its machine.
 int local_rank();
-/// "Open MPI 4.1.4"; "one rank" where there is no transport.
+/// "Open MPI 4.1.4"; "one rank" if there is no transport.
 std::string transport_name();
 
-/// A group of the same ranks for a second thread. Made at the first call, by all ranks.
+/// A second group of the same ranks, for use by a background thread. The first call makes it, and all ranks have to make that call.
 RankGroup& background_of(RankGroup& group);
-/// Whether a second thread is to exchange while the first computes: where there are several machines, whose network takes time of its
-/// own, or KASSETTE_RANKS_OVERLAP is 1. Between ranks of one machine an exchange is work of the cores that compute.
+/// Whether to overlap communication with computation by a second thread: if there are several machines, or KASSETTE_RANKS_OVERLAP is 1.
+/// Within one machine it does not pay, as the exchange itself keeps the cores busy that compute.
 bool ranks_overlap();
 
-/// From now on the program ends its part of the job before the libraries that are loaded now end theirs: what is enqueued on a GPU, which
-/// others wait for, is computed first.
+/// Registers the end of this rank's part of the job, so that at exit it comes before the destructors of the libraries loaded so far: work
+/// enqueued on a GPU, which other ranks wait for, is completed first.
 void end_ranks_before_libraries();
 
-/// Whether MPI moves bytes from GPU to GPU by itself.
+/// Whether MPI accepts pointers to GPU memory.
 bool transport_takes_gpu_memory();
 
-/// Seconds that a call may wait for other ranks before it ends the job with a line that names it; 0: for ever.
+/// How many seconds a call may wait for other ranks before the job is ended with a message that names the call; 0: no limit.
 void set_ranks_timeout(double seconds);
 double ranks_timeout();
 
-/// A number for a call that is described by `text`, the same on every rank.
+/// A hash of `text`, the description of a call: the same on every rank.
 std::uint64_t call_number(const std::string& text);
 
-/// One call that all ranks of a group make. It holds the group, throws RuntimeError on every rank where their calls differ, and is
-/// named should it get stuck. Nothing of it costs in a group of one.
+/// A scope around a call that all ranks of a group make. It locks the group, throws RuntimeError on every rank if their calls differ,
+/// and lets the watch thread name the call if it gets stuck. In a group of one it only takes the lock.
 class RankCall {
  public:
-  /// `call`: a number that equal calls have in common. `describe` says in one line what this rank calls; it has to outlive the object.
-  /// Without `watched` it may wait for ever, unless it is interrupted.
+  /// `call`: a number that is equal for equal calls, see call_number(). `describe` returns a line that says what this rank calls; it must
+  /// outlive this object. If not `watched`, the call may wait for ever, unless it is interrupted.
   RankCall(RankGroup& group, std::uint64_t call, const std::function<std::string()>& describe, bool watched = true);
-  /// A call of two ranks, which nobody checks.
+  /// A call between two ranks (send, recv), which is not compared with that of others.
   RankCall(RankGroup& group, const std::function<std::string()>& describe);
   ~RankCall();
   RankCall(const RankCall&) = delete;
@@ -85,13 +85,13 @@ class RankCall {
   int watched_ = -1;
 };
 
-/// Within a call: whether `holds` is true on all ranks.
+/// Whether `holds` is true on all ranks. Call it within a RankCall.
 bool holds_on_all(const RankGroup& group, bool holds);
 
-/// Inside a catch: what a transport throws (std::runtime_error) as a RuntimeError, all else as it is.
+/// In a catch clause: rethrows a transport's std::runtime_error as a RuntimeError, any other exception unchanged.
 [[noreturn]] void rethrow_transport_error();
 
-/// Tells the ranks that wait in a call that this one will not come: they throw, naming `why`.
+/// Tells the ranks that wait in a call that this one will not take part: they throw an error that contains `why`.
 void refuse_call(RankGroup& group, const std::string& why) noexcept;
 
 }  // namespace kassette

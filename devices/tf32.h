@@ -1,4 +1,4 @@
-// devices/tf32.h - where the device library reads what set_allow_tf32 has set.
+// devices/tf32.h - the flag behind set_allow_tf32, which the device library reads.
 #pragma once
 #include <atomic>
 

@@ -4,7 +4,7 @@
 
 namespace kassette {
 
-/// The system's memory: from malloc below 2 MiB, mapped with huge pages from there on.
+/// The system's memory: malloc below 2 MiB, mmap with huge pages from there on.
 extern const MemorySource cpu_memory;
 
 }  // namespace kassette

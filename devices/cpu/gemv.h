@@ -1,4 +1,4 @@
-// devices/cpu/gemv.h - a large matrix by a vector, row by row.
+// devices/cpu/gemv.h - the product of a large matrix and a vector, row by row.
 #pragma once
 #include <cstdint>
 

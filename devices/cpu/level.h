@@ -1,4 +1,4 @@
-// devices/cpu/level.h - which of the compiled CPU levels this machine runs.
+// devices/cpu/level.h - the CPU level (vector instruction set) in use, and tables of kernels for each level.
 #pragma once
 #include <atomic>
 
@@ -6,7 +6,7 @@ namespace kassette {
 
 enum class Level : int { sse2, avx2, avx512 };  // on other machines `sse2` stands for the one generic level
 
-/// The level in use: the best that CPU and system support, or what KASSETTE_SIMD says. Asked once.
+/// Picks the level: that of KASSETTE_SIMD, else the best that CPU and operating system support. Called at first use.
 Level choose_cpu_level();
 extern std::atomic<int> cpu_level_in_use;  // -1: not yet chosen
 inline Level cpu_level() {
@@ -14,10 +14,11 @@ inline Level cpu_level() {
   return __builtin_expect(level >= 0, 1) ? static_cast<Level>(level) : choose_cpu_level();
 }
 const char* level_name(Level level);
-/// For tests: uses another level from now on; returns false where the CPU does not have it.
+/// For tests: switches to another level. Returns false if the CPU does not support it.
 bool set_cpu_level(Level level);
 
-/// The table of one family for the level in use. Each *_simd.cpp defines `const Table table_<level>`.
+/// KASSETTE_LEVEL_TABLES declares the kernel tables of a family; KASSETTE_PICK is the one for the level in use. Each *_simd.cpp is compiled
+/// once per level, and defines `const Table name_<level>`.
 #if defined(__x86_64__)
 #define KASSETTE_LEVEL_TABLES(Table, name) extern const Table name##_sse2, name##_avx2, name##_avx512;
 #define KASSETTE_PICK(name) \

@@ -9,26 +9,24 @@
 namespace kassette {
 
 // Note [Worth a thread]
-// A grain is what is worth another thread. To hand work over costs some 1.5 us where another CPU is idle (Zen 5, two cores: one and two
-// threads break even where all of it takes 3 us with one), and more where that CPU sleeps or is shared. So grains are such that
-// the least work that is shared, two of them, takes one thread some 6 us. Products are counted as the fastest CPUs do them. Who computes a part is
-// all that grains decide, never what is in it. benchmarks/threads.py holds two threads to one on growing sizes.
+// A grain is the amount of work that is worth another thread. Handing work over costs about 1.5 us if another CPU is idle (Zen 5, two cores:
+// two threads break even with one at 3 us of work), and more if that CPU sleeps or is shared. So grains are chosen such that the least
+// work that is divided, two grains, takes one thread about 6 us. For matrix products the time is that of the fastest CPUs. Grains only decide
+// which thread computes a part, never the bits of the result. benchmarks/threads.py compares two threads with one on growing sizes.
 
-/// A part of a range, borrowed callable.
+/// A borrowed callable that is called on parts of a range.
 struct RangeFn {
   void* object;
   void (*call)(void* object, std::int64_t begin, std::int64_t end);
 };
-/// Calls f on parts of [0, n) that cover it without overlap, on several threads when n is at least 2 * grain; part borders
-/// are multiples of the grain, or of 64 where a grain is 1024 or more. Returns when all are done. An exception thrown by a part is rethrown here. Calls from inside a
-/// part run on the calling thread.
-/// Each thread has a range of neighbours, and takes its parts from the front or from the back of that. An op that goes over a
-/// range twice goes over it from the back the first time: what a thread then meets first is what it met last, in its own caches
-/// (two threads need not share any).
+/// Calls f on disjoint parts that cover [0, n), on several threads if n >= 2 * grain. Part borders are multiples of the grain, or of 64 if
+/// the grain is 1024 or more. Returns when all parts are done, and rethrows an exception of a part. Nested calls run on the calling thread.
+/// Each thread has a contiguous range, and takes parts from its front or its back. An op that goes over its data twice takes the first
+/// pass from the back: the second then begins with what the thread has touched last and still has in its own caches.
 enum class From : std::uint8_t { front, back };
 void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from = From::front);
 
-/// Whether other threads are at work for this one. Safe in signal handlers.
+/// Whether other threads are working for this one. Safe in signal handlers.
 bool sharing_work() noexcept;
 
 template <class F>

@@ -1,4 +1,4 @@
-// devices/mpi/combine.h - how MPI combines elements.
+// devices/mpi/combine.h - the MPI operation for a Combine.
 #pragma once
 #include <mpi.h>
 
@@ -6,8 +6,8 @@
 
 namespace kassette {
 
-/// MPI's own operation, or, for the minimum and maximum of floats, one whose result does not depend on the order of the ranks:
-/// NaN where one element is, and -0 below +0.
+/// MPI's own operation; for the minimum and maximum of floats one of ours, whose result does not depend on the order of the ranks:
+/// NaN if any element is, and -0 is less than +0.
 MPI_Op op_for(DType dtype, Combine how);
 
 }  // namespace kassette

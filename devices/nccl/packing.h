@@ -1,4 +1,4 @@
-// devices/nccl/packing.h - elements as NCCL can combine them, and back. Why: packed_size, devices/device_transport.h.
+// devices/nccl/packing.h - conversion of elements to a dtype that NCCL can combine, and back. Why: packed_size, devices/device_transport.h.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,12 +6,12 @@
 
 namespace kassette::nccl {
 
-/// What the elements of a dtype are combined as; itself where packed_size is 0.
+/// The dtype in which elements of `dtype` are combined; `dtype` itself if packed_size is 0.
 DType packed_dtype(DType dtype, Combine how);
-/// n elements of `dtype` into as many of packed_dtype; enqueued.
+/// Enqueues the conversion of n elements of `dtype` to packed_dtype.
 void pack(cudaStream_t stream, void* packed, const void* from, std::int64_t n, DType dtype, Combine how);
-/// The other way, each divided by `divisor`, which for another dtype than a float is 1. Where packed_size is 0, `packed` has elements of
-/// `dtype`, and may be `to`.
+/// Enqueues the inverse of pack(), with each element divided by `divisor`, which is 1 unless the dtype is a float. If packed_size is 0,
+/// `packed` has elements of `dtype`, and may be equal to `to`.
 void unpack(cudaStream_t stream, void* to, const void* packed, std::int64_t n, DType dtype, Combine how, int divisor);
 
 }  // namespace kassette::nccl
