@@ -43,8 +43,8 @@ class DeviceBackend : public Backend {
   /// Captures what the calling thread enqueues on its stream, until end_capture(). Returns false if it does not capture; end_capture() is then
   /// not called. Makes `graph` if it is null; pass the same graph for runs that enqueue the same work.
   virtual bool begin_capture(DeviceGraph*& graph) = 0;
-  /// Ends capturing and launches the captured work as one graph. Returns false if the calling thread is not capturing. Throws if CUDA refuses
-  /// the graph: then none of it runs.
+  /// Ends capturing and launches the captured work as one graph. Returns false if nothing was captured. Throws if CUDA refuses the graph: then
+  /// none of it runs.
   virtual bool launch_captured() = 0;
   /// Drops work that was captured and not launched. Returns CUDA's reason if it has refused the graph, else null.
   virtual const char* end_capture() noexcept = 0;

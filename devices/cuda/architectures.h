@@ -1,4 +1,4 @@
-// devices/cuda/architectures.h - whether a build has code for a device of some compute capability.
+// devices/cuda/architectures.h - whether a build has code for a device of a given compute capability.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -7,9 +7,10 @@
 
 namespace kassette::cuda {
 
-/// Of a list in CMake's words, "80-real,90-real,120-virtual": machine code of an architecture runs on devices of its major version with the
-/// same or a higher minor one, PTX ("virtual") is translated for every later device, an architecture without either word is both, and
-/// what has an a behind its number runs on that very one, what has an f on that and higher minor versions. A list of other words ("native") has code for whatever it was built for: true.
+/// Whether the architectures in `list`, as CMake writes them ("80-real,90-real,120-virtual"), run on compute capability major.minor. Machine
+/// code ("real") runs on devices of the same major and the same or a higher minor version. PTX ("virtual") is compiled for any later
+/// device. Without either word a build has both. Architectures with the suffix a ("90a") run on that version only; with the suffix f on that
+/// and higher minor versions. Other words ("native") count as true: the build was made for the machine that it runs on.
 inline bool has_code_for(std::string_view list, int major, int minor) {
   while (!list.empty()) {
     const std::string_view one = list.substr(0, list.find(','));

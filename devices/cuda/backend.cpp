@@ -23,14 +23,14 @@ bool is_set(const char* variable) {
   return text && *text && std::strcmp(text, "0") != 0;
 }
 
-/// The device is current: allocate() and those who give memory back see to it, or else (under a sanitizer, where blocks are not kept) this.
-/// After the driver has shut down, when the process ends, all of these answer with an error; the memory is gone anyway.
+/// allocate() makes the device current, and so do callers that return memory; when blocks are not cached (compute-sanitizer) the release
+/// function does it. After the driver has shut down, at the end of the process, all these calls fail; the memory is gone anyway.
 const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void* {
                                    const BesideCapture allowed;
                                    void* p = nullptr;
                                    const cudaError_t error = cudaMalloc(&p, static_cast<std::size_t>(bytes));
                                    if (error == cudaSuccess) return p;
-                                   // Whoever asked says that there is no memory. Any other error waits for allocate().
+                                   // Out of memory is reported by the caller. Any other error is left for allocate() to check.
                                    if (error == cudaErrorMemoryAllocation) cudaGetLastError();
                                    return nullptr;
                                  },
@@ -44,14 +44,14 @@ const MemorySource device_memory{[](void*, std::int64_t bytes) noexcept -> void*
                                    if (before != context) driver().set_current(before);
                                  }};
 
-/// Has the current device reach a peer's memory, where it can: else the driver copies by way of the host. Asked once for each pair.
+/// Enables access of the current device to a peer's memory if the hardware can; else the driver copies through the host. Once for each pair.
 void ask_for_peer_access(int device, int peer) {
   static std::atomic<bool> asked[kMaxDevices][kMaxDevices];
   if (asked[device][peer].exchange(true, std::memory_order_relaxed)) return;
   int direct = 0;
   if (cudaDeviceCanAccessPeer(&direct, device, peer) == cudaSuccess && direct &&
       cudaDeviceEnablePeerAccess(peer, 0) != cudaSuccess)
-    cudaGetLastError();  // somebody else enabled it before, or it is refused
+    cudaGetLastError();  // it was enabled already, or is refused
 }
 
 MemorySource memory_of(CudaBackend* device) {
@@ -96,12 +96,12 @@ void* CudaBackend::allocate(std::int64_t bytes) {
   Current now(*this);
   if (const DeviceStream& s = current(); s.base) {
     if (void* block = cache_->try_allocate(bytes, s.number, s.base->number)) return block;
-    leave_capture();  // blocks have to be given back first
+    leave_capture();  // memory has to be freed first, which a capture forbids
   }
   try {
     return cache_->allocate(bytes, current().number);
   } catch (const MemoryError&) {
-    check(cudaGetLastError(), "allocate");  // there may be memory: a kernel went astray
+    check(cudaGetLastError(), "allocate");  // the cause may be the error of an earlier kernel instead
     throw;
   }
 }
@@ -119,8 +119,8 @@ void CudaBackend::empty_cache() {
   trim_pinned();
 }
 
-/// The caller may overwrite `from` when this returns: up to kMostStaged bytes are copied by way of a pinned buffer, and for more, or without pinned
-/// memory, the host waits for the copy.
+/// The caller may overwrite `from` when this returns: up to kMostStaged bytes go through a pinned buffer; for more, or without pinned memory,
+/// the host waits for the copy.
 void CudaBackend::copy_from_host(void* to, const void* from, std::int64_t bytes) {
   struct Staged {
     CudaBackend* device;
@@ -213,7 +213,7 @@ void CudaBackend::release_passed() noexcept {
     Later next;
     {
       std::lock_guard<std::mutex> lock(later_mutex_);
-      // Of several streams, a later one may have passed before: it is found when it is its turn.
+      // With several streams a later entry may have passed already: it is released in its turn.
       if (later_.empty() || cudaEventQuery(later_.front().passed) == cudaErrorNotReady) return;
       next = later_.front();
       later_.pop_front();
@@ -255,7 +255,7 @@ std::string CudaBackend::launched_last() const {
 
 void CudaBackend::fail(cudaError_t error, const char* what) {
   std::string words = std::string(what) + ": CUDA says: " + cudaGetErrorString(error);
-  // The error of a call is forgotten when it was read. One of a kernel comes again, from every call, until the process ends.
+  // Reading the error of a call clears it. The error of a kernel is sticky: every call returns it until the process ends.
   cudaGetLastError();
   const BesideCapture allowed;
   const cudaError_t again = cudaStreamQuery(own_.handle);
@@ -294,7 +294,7 @@ cublasHandle_t CudaBackend::blas(std::unique_lock<std::mutex>* lock) {
   return s.blas = make_blas(s.handle, s.blas_workspace);
 }
 
-/// A handle for each stream, with a workspace of its own: else cuBLAS may give other bits from run to run.
+/// A handle for each stream, with its own workspace: otherwise the bits of cuBLAS may differ from run to run.
 cublasHandle_t CudaBackend::make_blas(cudaStream_t stream, void* workspace) {
   cublasHandle_t handle;
   check(cublasCreate(&handle), "matmul");

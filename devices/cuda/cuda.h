@@ -1,4 +1,4 @@
-// devices/cuda/cuda.h - what the kernels of libkassette_cuda.so share: the device and its streams, cuBLAS, scratch memory, errors.
+// devices/cuda/cuda.h - shared by the kernels of libkassette_cuda.so: the device and its streams, cuBLAS, scratch memory, errors.
 #pragma once
 #include <cublas_v2.h>
 #include <cuda.h>
@@ -20,29 +20,30 @@ namespace cuda {
 class CudaBackend;
 }
 
-/// A stream, and what belongs to it alone.
+/// A CUDA stream with its cuBLAS handle and its state in graph capture.
 struct DeviceStream {
   cuda::CudaBackend* device;
   cudaStream_t handle;
-  int number;      // 0: the device's own
-  bool ours;       // made by us
-  int owners = 0;  // Streams that have it
+  int number;      // 0: the device's own stream; below 0: a stream that is captured
+  bool ours;       // created by this library
+  int owners = 0;  // number of Stream objects that refer to it
   std::mutex blas_mutex = {};
   cublasHandle_t blas = nullptr;
   void* blas_workspace = nullptr;
   // See Note [Graphs].
-  DeviceStream* base = nullptr;                 // of a stream that is there to be captured: where that is launched
-  std::unique_ptr<DeviceStream> captured = {};  // the stream that is captured for this one; made when first asked for
-  std::atomic<bool> awaits_graph = false;       // until what is captured for this one is launched
+  DeviceStream* base = nullptr;  // in a stream that is captured: the stream on which the graph is launched; else null
+  std::unique_ptr<DeviceStream> captured = {};  // the stream that is captured in place of this one; made at first use
+  std::atomic<bool> awaits_graph = false;  // true from the begin of a capture to the launch of its graph on this stream
 };
 
 namespace cuda {
 
-/// Throws DeviceError with CUDA's words, in the name of `what`. What may say that a kernel went astray is for CudaBackend::check.
+/// Throws DeviceError with CUDA's message unless `error` is success; `what` is the function that it names. For calls that may report the
+/// error of an earlier kernel use CudaBackend::check.
 void check(cudaError_t error, const char* what);
 
-/// One CUDA device. Everything is ordered on one stream, but for threads that have chosen another one. A freed block may be handed out at
-/// once in the stream that is current where it is freed.
+/// One CUDA device. All threads use the device's own stream unless they have chosen another one. A freed block may be reused at once, in the
+/// stream that is current when it is freed: Note [Streams and memory].
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int index);
@@ -52,7 +53,7 @@ class CudaBackend final : public DeviceBackend {
   void copy_to_host(void* to, const void* from, std::int64_t bytes) override;
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void synchronize() override { wait(current()); }
-  /// Whoever asks enqueues there by himself.
+  /// Ends a capture first: the caller enqueues on the stream directly.
   void* stream() override {
     leave_capture();
     return current().handle;
@@ -81,52 +82,51 @@ class CudaBackend final : public DeviceBackend {
 
   int index() const { return index_; }
   CUcontext context() const { return context_; }
-  /// Enqueued.
+  /// Enqueues a memset to 0.
   void zero(void* to, std::int64_t bytes, const char* what);
-  /// Something was enqueued in the name of an op. With KASSETTE_CUDA_SYNC=1 waits for it, so that its errors are said in that name and not
-  /// where somebody waits later.
+  /// To be called after work was enqueued for the op `what`. With KASSETTE_CUDA_SYNC=1 it waits for the work, so that an error names this op
+  /// and does not surface at a later wait.
   void launched(const char* what);
-  /// What a kernel that checks values takes as an argument, new for each launch: where it reports one that is wrong.
+  /// The argument by which a kernel reports a bad value; a new one for each launch.
   Faults faults() { return faults_.next(); }
-  /// Throws DeviceError unless `error` is success. Where the device takes no more work since, that is said too, now and by every
-  /// later call.
+  /// Throws DeviceError unless `error` is success. If the device no longer accepts work, the message says so, and every later call throws.
   void check(cudaError_t error, const char* what) {
     if (error != cudaSuccess) fail(error, what);
   }
   void check(cublasStatus_t status, const char* what);
-  /// Throws DeviceError where an earlier error has ended the device.
+  /// Throws DeviceError if an earlier error has made the device unusable.
   void check_alive() {
     if (lost_.load(std::memory_order_acquire)) fail_lost();
   }
-  /// The handle of the current stream, with a workspace of its own; made when first asked for. Hold the lock while enqueuing.
+  /// The cuBLAS handle of the current stream, with its own workspace; made at first use. Hold the lock while enqueuing.
   cublasHandle_t blas(std::unique_lock<std::mutex>* lock);
 
  private:
-  /// What is to be released once an event has passed.
+  /// Memory to release once an event has passed.
   struct Later {
     cudaEvent_t passed;
     Owner keep;
   };
-  /// A capture, which lasts from begin_capture to end_capture.
+  /// The state of a capture, from begin_capture() to end_capture().
   struct Capture {
     std::recursive_mutex
-        mutex;  // of the thread that captures; or of one that waits for all streams, which CUDA forbids meanwhile
-    DeviceGraph* graph = nullptr;  // null: nobody captures
+        mutex;  // held by the thread that captures, or by one that waits for all streams, which CUDA forbids during a capture
+    DeviceGraph* graph = nullptr;  // null: no capture
     DeviceStream* base = nullptr;
     int enqueued = 0;
-    const char* refused = nullptr;  // CUDA's words
-    std::vector<Owner> keep;        // until what was captured has run
+    const char* refused = nullptr;  // CUDA's message if it has refused the graph
+    std::vector<Owner> keep;        // to release when the captured work has run
   };
-  /// Has what the calling thread captures launched before its end.
+  /// Launches what the calling thread has captured so far, and ends the capture; does nothing if it is not capturing.
   void leave_capture();
   void settle_capture() noexcept;
   void begin_on(DeviceStream& base);
   cublasHandle_t make_blas(cudaStream_t stream, void* workspace);
-  /// The only place where the host waits for the device: for a stream, or where that is null for all of them.
+  /// The only place where the host waits for the device: for one stream, or, if `stream` is null, for all of them.
   void wait(DeviceStream* stream, const char* what);
   [[noreturn]] void fail(cudaError_t error, const char* what);
   [[noreturn]] void fail_lost();
-  /// " at or before 'exp', after 'add'"; empty where nothing was launched.
+  /// " at or before 'exp', after 'add'"; empty if nothing was launched.
   std::string launched_last() const;
   void release_after(DeviceStream& stream, Owner keep);
   void release_passed() noexcept;
@@ -135,12 +135,12 @@ class CudaBackend final : public DeviceBackend {
   const bool waits_;
   CUcontext context_ = nullptr;
   DeviceStream own_;
-  BlockCache* cache_ = nullptr;  // lives for ever, as every cache
+  BlockCache* cache_ = nullptr;  // never destroyed, as every BlockCache
   std::mutex streams_mutex_;
-  std::vector<std::unique_ptr<DeviceStream>> streams_;  // all but our own
+  std::vector<std::unique_ptr<DeviceStream>> streams_;  // all but own_
   std::mutex later_mutex_;
   std::deque<Later> later_;
-  std::atomic<std::int64_t> staged_{0};  // bytes of pinned buffers of ours that copies are under way from
+  std::atomic<std::int64_t> staged_{0};  // bytes of our own pinned buffers that pending copies read
   static constexpr unsigned kRemembered = 4;
   std::atomic<const char*> launched_[kRemembered] = {};
   std::atomic<unsigned> n_launched_{0};
@@ -151,8 +151,8 @@ class CudaBackend final : public DeviceBackend {
   Capture capture_;
 };
 
-/// Makes a device the current one of this thread, and at the end the one that was: a caller's own CUDA code finds it as it left it. Whoever
-/// calls CUDA for a device holds one. Throws DeviceError where the device is lost.
+/// Makes a device current in this thread, and restores the previous one at the end, so that a caller's own CUDA code is not affected. To be
+/// held around all calls of CUDA for a device. Throws DeviceError if the device is lost.
 class Current {
  public:
   explicit Current(CudaBackend& device);
@@ -165,7 +165,7 @@ class Current {
   bool changed_;
 };
 
-/// While it lives, this thread may do what is no work of a stream while it captures: get memory, ask after events.
+/// While it lives, this thread may make calls during a capture that are no work of a stream: allocate memory, query events.
 class BesideCapture {
  public:
   BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -174,10 +174,10 @@ class BesideCapture {
   BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // afterwards the one before
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // after the first exchange: the mode to restore
 };
 
-/// The device that a call runs on.
+/// The backend of an opened device.
 CudaBackend& device_of(Device device);
 DeviceBackend* open_device(int index, const HostServices& services, char* why, int why_bytes);
 int count_devices();
@@ -186,10 +186,10 @@ const HostServices& host_services();
 // As devices/plugin.h says.
 void* allocate_pinned(std::int64_t bytes);
 void release_pinned(void* data, std::int64_t bytes);
-/// Gives free pinned memory back to the system; a device is current.
+/// Returns cached pinned memory to the system. A device has to be current.
 void trim_pinned();
 
-/// Device memory for the time of a kernel call; ordered by the stream, so it may end before the kernel has run.
+/// Device memory for a kernel. Freeing is ordered by the stream, so the object may be destroyed before the kernel has run.
 class Scratch {
  public:
   Scratch(CudaBackend& device, std::int64_t bytes)

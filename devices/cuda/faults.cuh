@@ -1,10 +1,10 @@
-// devices/cuda/faults.cuh - how a kernel says that a value is wrong.
+// devices/cuda/faults.cuh - how a kernel reports a bad value.
 #pragma once
 #include "devices/cuda/cuda.h"
 
 namespace kassette::cuda {
 
-/// Leaves a refusal in the fault word unless there is an earlier one. `rank`: where the CPU would come to it.
+/// Writes a refusal to the fault word unless an earlier one is there. `rank`: the position of the value in the CPU's order.
 template <class Refusal, class... Numbers>
 __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank, Numbers... numbers) {
   volatile FaultWord* w = faults.word;
@@ -15,7 +15,7 @@ __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank,
     __threadfence();
     if (!is_known()) {
       const std::int64_t all[kFaultNumbers] = {static_cast<std::int64_t>(numbers)...};
-      w->launch = 0;  // the host takes nothing half written
+      w->launch = 0;  // so that the host does not read a half-written report
       __threadfence_system();
       for (int i = 0; i < kFaultNumbers; ++i) w->numbers[i] = all[i];
       w->refusal = static_cast<std::int32_t>(refusal);

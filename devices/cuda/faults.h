@@ -1,4 +1,4 @@
-// devices/cuda/faults.h - what kernels find wrong with the values that they are given, and where it is said.
+// devices/cuda/faults.h - how kernels report bad values, such as an index out of range, and the host turns them into errors.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,38 +9,40 @@
 namespace kassette::cuda {
 
 // Note [Errors of values]
-// An index out of range is an error of the op that was given it, and only the device sees the index. Nobody waits for that: the kernel takes
-// another way around the value, which reads and writes nothing outside, and leaves a refusal (ops/refusals.h) in the fault word of its device.
-// Whoever waits for the device next reads and clears the word, and throws. Of the ops that found something the first counts, and of what
-// that op found what the CPU would have come to first.
-//    The word is in pinned memory of the host, which the device writes to. So a wait costs one read more, of its own memory, and no copy:
-// a word in memory of the device would have to be brought here with each wait, by a copy that takes as long as the wait for a small kernel.
-// The price is paid by kernels that find something, for which each access goes over the bus.
-//    The host clears the word when its own stream has done its work. A kernel of another thread that finds something just then may be missed,
-// as it would be a moment earlier, when there was a first error before it.
+// An index out of range is an error of the op that it was passed to, but only the device sees the index, and the host does not wait for each
+// op to find out. The kernel skips the bad value without reading or writing out of bounds, and leaves a refusal (ops/refusals.h) in the
+// fault word of its device. The next wait for the device reads and clears the word, and throws. Only the first op that reports counts,
+// and of its reports the one that the CPU would have come to first.
+//    The word is in pinned host memory, which the device can write. So a wait costs one more read of host memory, and no copy: a word in
+// device memory would need a copy with each wait, which takes as long as waiting for a small kernel. Only kernels that report pay for
+// this: each of their accesses to the word goes over the bus.
+//    The host clears the word when its own stream has finished. A report of another thread's kernel at that moment may be lost, just as it
+// would have been a moment earlier, behind the first error.
 
+/// The report itself, in pinned memory.
 struct FaultWord {
   int lock;              // 1 while a thread writes
-  std::uint32_t launch;  // 0: nothing is wrong
+  std::uint32_t launch;  // the launch that reports; 0: no report
   std::int32_t refusal;
-  std::int64_t rank;  // of what one launch finds the lowest is kept
+  std::int64_t rank;  // position in the CPU's order; the lowest report of a launch is kept
   std::int64_t numbers[kFaultNumbers];
 };
 
-/// A kernel's argument: where it may say that something is wrong (devices/cuda/faults.cuh).
+/// The argument by which a kernel reports (devices/cuda/faults.cuh).
 struct Faults {
   FaultWord* word;
   std::uint32_t launch;
 };
 
-/// The word of one device.
+/// The fault word of one device, as the host uses it.
 class FaultBox {
  public:
-  /// Throws DeviceError where there is no pinned memory.
+  /// Allocates the word. Throws DeviceError if there is no pinned memory.
   void open();
   /// The argument of the next launch.
   Faults next();
-  /// Throws what was found, and forgets it. Call after waiting. `late`: of an op that was called before.
+  /// Throws the reported error, if there is one, and clears it. Call after waiting. `late`: the op was called earlier, and is not the one
+  /// that throws.
   void say(bool late);
 
  private:

@@ -1,4 +1,4 @@
-// devices/cuda/graph.cpp - what a function enqueues, captured and launched as one CUDA graph.
+// devices/cuda/graph.cpp - capturing the work that a function enqueues, and launching it as one CUDA graph.
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -9,34 +9,34 @@
 #include "devices/cuda/cuda.h"
 
 // Note [Graphs]
-// A launch costs the host some microseconds, and between two kernels of a stream the device does nothing for one. A graph is launched once, and its
-// kernels follow each other without the host. What goes into it is not decided by hand: a function runs as always, step by step, and CUDA captures
-// what that enqueues. From the second run on the executable graph of the run before is given the arguments of the new one (cudaGraphExecUpdate)
-// and launched; where the two are of another form it is made anew. So addresses, keys of random draws, numbers and sizes may differ from run to run,
-// and all that the host does for a run, it does: a graph is never replayed, and nothing has to be copied to where it was before. The price is that
-// the host's part of a run is not saved, which PyTorch's graphs do: they replay, over memory of their own, and leave it to the user that nothing but the
-// values of inputs changes.
+// Launching a kernel costs the host some microseconds, and the device idles for about one between two kernels of a stream. A graph is launched
+// once, and its kernels follow each other without the host. We do not build graphs by hand: a function runs as always, step by step, and CUDA
+// captures what it enqueues. From the second run on the executable graph of the previous run is updated with the new arguments
+// (cudaGraphExecUpdate) and launched; if the two differ in structure it is instantiated anew. So addresses, keys of random draws, numbers and sizes
+// may differ from run to run, and the host's code runs each time: a graph is never replayed, and inputs need not be copied to fixed
+// addresses. The price is that the host's work is not saved. PyTorch's graphs do save it: they replay over memory of their own, and it is up to the
+// user that only the values of inputs change.
 //
 // Captured work runs later than it was enqueued, when the graph is launched, and other threads may enqueue on the same stream in the meantime.
-//   Streams  What is captured is a stream of its own, `captured`. The thread that captures has it as its current one; others keep the stream, and what they
-//            enqueue runs before the graph.
-//   Memory   A block that is freed before the launch, by whoever, may still be read or written by what is captured. It counts as freed in the stream
-//            `captured`, whose number is below 0: only the capturing thread gets it again, and it is not given back to CUDA. When the graph is
-//            launched such blocks become those of the stream. The capturing thread takes blocks of the stream too: their users were enqueued before.
-//   Others   What others can see is launched before they see it: variables (Plan::commit) and results. Numbers and sparse indices that are kept on
-//            the device are enqueued at once (NotCaptured).
-//   Waiting  Who needs the stream itself (a wait, a copy to the host or between devices, NCCL) leaves the capture: what was captured is launched, and
-//            the rest of the run is enqueued as without graphs.
-//   Errors   An exception drops what was captured. Where CUDA refuses the graph nothing of it has run and no variable has changed, so that the
-//            function runs again, without (FunctionGraph, ops/device_graph.h).
-// One thread at a time captures on a device; the functions of others run as without graphs.
+//   Streams  The capture is on a separate stream, `captured`, which is current in the capturing thread. Other threads keep the base stream, and what
+//            they enqueue there runs before the graph.
+//   Memory   A block that any thread frees before the launch may still be used by captured work. It counts as freed in the stream `captured`,
+//            whose number is below 0: only the capturing thread can reuse it, and it is not returned to CUDA. When the graph is launched such
+//            blocks move to the base stream. The capturing thread may also take blocks of the base stream: their earlier uses are enqueued before.
+//   Others   Values that other threads can see are launched before they become visible: variables (Plan::commit) and results. Numbers and sparse
+//            indices that are cached on the device are enqueued at once (NotCaptured).
+//   Waiting  Operations that need the stream itself (a wait, a copy to the host or between devices, NCCL) end the capture: the captured work is
+//            launched, and the rest of the run is enqueued as without graphs.
+//   Errors   An exception drops the captured work. If CUDA refuses the graph, none of it has run and no variable has changed, and the function
+//            runs again without a graph (FunctionGraph, ops/device_graph.h).
+// Only one thread at a time captures on a device; functions that other threads run meanwhile are not captured.
 
 namespace kassette {
 
 struct DeviceGraph {
   static constexpr int kMostMisses = 3;
-  bool ran = false;  // the first run makes what CUDA makes when it is first needed: modules, cuBLAS' handle
-  int misses = 0;    // runs one after the other that had no use of it; after the last there is no more capture
+  bool ran = false;  // the first run is not captured: CUDA loads modules, and the cuBLAS handle is made
+  int misses = 0;    // consecutive runs in which the graph was of no use; at kMostMisses capturing stops for good
   cudaGraphExec_t exec = nullptr;
 };
 

@@ -1,10 +1,11 @@
 // devices/cuda/streams.cpp - the streams of a CUDA device.
 // Note [Streams and memory]
-// A block belongs to the stream that is current where it is freed, and goes to an allocation in that stream alone: what used the block before
-// has then been enqueued before. That holds because whoever gets a tensor of another stream is ordered behind it: a thread that changes
-// its stream makes the new one wait for the old one, and back (<kassette/stream.h>), and a tensor that is handed to a thread with
-// another stream is handed over by an event too. What is left to the user are two threads, with a stream each, that use a tensor at the
-// same time: the stream of the thread that drops the last reference has to be ordered behind the other's use (Stream::wait_for). No list of who used a block is kept, as PyTorch's record_stream has.
+// A freed block belongs to the stream that is current when it is freed, and is reused by allocations in that stream only: the earlier uses of
+// the block are then enqueued before the new one. This holds because a user of a tensor from another stream is ordered behind that stream:
+// a thread that changes its stream makes the new one wait for the old one, and at the end the other way round (<kassette/stream.h>), and
+// an event orders a tensor that is passed to a thread with another stream. One case is left to the user: if two threads, with a stream each, use
+// a tensor at the same time, the stream of the thread that drops the last reference must be ordered behind the other's use
+// (Stream::wait_for). We keep no list of the streams that have used a block, as PyTorch's record_stream does.
 
 #include <kassette/error.h>
 
@@ -15,7 +16,7 @@ namespace {
 
 thread_local DeviceStream* chosen[256];  // by device; null: its own
 
-/// An event that is gone at the end; CUDA keeps it until it has passed.
+/// An event, destroyed at the end of the scope; CUDA keeps it until it has passed.
 class Event {
  public:
   explicit Event(CudaBackend& device) {
@@ -59,7 +60,8 @@ DeviceStream& CudaBackend::stream_of(void* native) {
 
 void CudaBackend::close(DeviceStream& stream) noexcept {
   if (&stream == &own_) return;
-  std::lock_guard<std::mutex> lock(streams_mutex_);  // until it is handed over nobody else gets it
+  std::lock_guard<std::mutex> lock(
+      streams_mutex_);  // so that stream_of() does not return it before its memory has moved
   if (--stream.owners > 0) return;
   try {
     order(stream, own_);
