@@ -1,4 +1,4 @@
-// nn_backend/engines.h - finding the backend that the configuration names.
+// nn_backend/engines.h - loading the backend that the configuration names.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 namespace kassette {
 namespace backend {
 
-/// The backend of that name: null for those that are our own engine (tensorflow, kassette, theano, cntk). Throws ValueError
-/// where there is none, it does not load, or it lacks placeholder, variable or function. `source` is what named it.
+/// The backend of that name. Returns null for the names of our own engine (tensorflow, kassette, theano, cntk). Throws ValueError if
+/// there is none, it does not load, or it lacks placeholder, variable or function. `source`: the file or variable with the name, for messages.
 const ExternalBackend* load_backend(const std::string& name, const std::string& source);
 
 }  // namespace backend

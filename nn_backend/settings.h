@@ -1,4 +1,4 @@
-// nn_backend/settings.h - keras.json, the file that Python's Keras and kassette share.
+// nn_backend/settings.h - reading keras.json, the configuration file that Python's Keras and kassette share.
 #pragma once
 #include <string>
 
@@ -7,16 +7,16 @@
 namespace kassette {
 namespace backend {
 
-/// What the file and KERAS_BACKEND say, defaults where they say nothing.
+/// The settings of keras.json and KERAS_BACKEND, with defaults for those that are not set.
 struct Settings {
   DType floatx = float32;
   double epsilon = 1e-7;
   std::string backend = "tensorflow";
   bool channels_first = false;
-  std::string source;  // what named the backend: a file or a variable, for messages
+  std::string source;  // the file or variable that named the backend, for messages
 };
 
-/// A given name behind those of the name scopes around it.
+/// `name` prefixed with the names of the enclosing name scopes.
 std::string scoped_name(Name name);
 /// False inside manual_variable_initialization(true).
 bool initialises_variables();
@@ -24,13 +24,13 @@ bool initialises_variables();
 /// KERAS_HOME, else ~/.keras, or /tmp/.keras where the home cannot be written; a leading ~ is expanded.
 std::string keras_directory();
 
-/// Reads the file; where there is none, writes one with the defaults and never again. A file that others could write is not
-/// read: a warning says so. In a program with more rights than its user neither file nor environment counts. Throws
-/// RuntimeError where the file cannot be read, and what apply_settings() throws.
+/// Reads the file; if there is none, writes one with the defaults. A file that other users could have written is not read, and a warning
+/// is logged. In a program with more rights than its user (elevated()) file and environment are ignored. Throws RuntimeError if the
+/// file cannot be read, and the errors of apply_settings().
 Settings read_settings();
 
-/// What the text of a file says; `file` is its name in messages. Malformed JSON counts as {}. Throws AssertionError on a bad
-/// value, TypeError where the text is no object, ValueError for a backend that is a path.
+/// Applies the text of a settings file to `s`; `file` is its name in messages. Malformed JSON counts as {}. Throws AssertionError for a bad
+/// value, TypeError if the text is not an object, ValueError if the backend is a path.
 void apply_settings(const std::string& text, const std::string& file, Settings& s);
 
 }  // namespace backend

@@ -1,4 +1,4 @@
-// nn_backend/snapshot.h - what a function gives where there is nothing to compute.
+// nn_backend/snapshot.h - results of K functions that would return their argument itself.
 #pragma once
 #include "ops/op.h"
 #include "ops/shaping.h"
@@ -6,7 +6,7 @@
 namespace kassette {
 namespace backend {
 
-/// x; of a variable the value that it has now. What a function gives is no variable, and no later update changes it.
+/// x, or, if it is a variable, its current value: the result of a K function is never a variable that a later update changes.
 inline Tensor copy_if_variable(const Tensor& x) {
   const Body& b = Access::body(x);
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable ? kassette::identity(x) : x;

@@ -1,4 +1,4 @@
-// nn_backend/testing_report.h - what comparisons say.
+// nn_backend/testing_report.h - the texts of failed comparisons.
 #pragma once
 #include <string>
 
@@ -7,9 +7,9 @@
 namespace kassette::testing {
 
 std::string number_text(double v);
-/// "(1, 2)" for element 5 of a (2, 3).
+/// The index of element `at` in row-major order: "(1, 2)" for element 5 of a (2, 3).
 std::string place(const Shape& shape, std::int64_t at);
-/// A failed comparison; the seeds of random tensors belong to what it says.
+/// A failed comparison; the seeds of the random tensors in use are added to its message.
 Comparison failed(std::string message, std::string more = "");
 
 }  // namespace kassette::testing

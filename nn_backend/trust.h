@@ -1,29 +1,29 @@
-// nn_backend/trust.h - which files of the configuration are safe to use: see docs/security.md.
+// nn_backend/trust.h - whether a configuration file is safe to use: see docs/security.md.
 #pragma once
 #include <string>
 
 namespace kassette {
 namespace backend {
 
-/// What a path leads to, and whether somebody else could have put it there or can change it.
+/// The result of look_up(): what is at a path, and whether another user could have put it there or can change it.
 struct Found {
-  /// Of a trusted regular file that was to be opened, else -1; the caller closes it.
+  /// An open descriptor, if a trusted regular file was to be opened; else -1. The caller closes it.
   int descriptor = -1;
-  /// 0, or the errno of a path that leads nowhere.
+  /// 0, or the errno if the path cannot be followed.
   int error = 0;
-  /// Why it is not to be used, and what mends that; empty where it is trusted.
+  /// Why the file must not be used, and how to fix that; empty if it is trusted.
   std::string distrust;
-  /// A file, a folder, or something else.
+  /// The kind of file; both false: neither a regular file nor a directory, or nothing there.
   bool regular = false, directory = false;
 };
 
 /// Follows the path from the root, as ssh does before it reads a key: the file, every folder and every link on the way must
-/// belong to the user or to root, and nobody else may be able to write there. In a folder with the sticky bit, such as /tmp,
-/// what belongs to the user or root is safe. A regular file is opened in the same walk (`open`), so that what was checked is
-/// what is read.
+/// belong to the user or to root, and no other user may be able to write there. In a folder with the sticky bit, such as /tmp,
+/// entries of the user or root are safe. With `open`, a regular file is opened in the same traversal, so that the file that was checked is
+/// the one that is read.
 Found look_up(const std::string& path, bool open);
 
-/// True where the program runs with more rights than whoever started it (setuid, setgid, capabilities).
+/// True if the program runs with more rights than the user who started it (setuid, setgid, capabilities).
 bool elevated();
 
 }  // namespace backend

@@ -1,4 +1,4 @@
-// nn_backend/windows.h - the arguments that convolution and pooling share.
+// nn_backend/windows.h - checks of the arguments that convolution and pooling share.
 #pragma once
 #include <string>
 
@@ -9,13 +9,14 @@
 namespace kassette {
 namespace backend {
 
-/// Numbers for each axis, all at least 1; one stands for all. `name` is plural.
+/// Writes one number per axis to `to`; a single given number is used for all axes. Throws ValueError unless all are 1 to INT32_MAX. `name`, the
+/// argument in messages, is plural.
 void numbers_for(const char* what, const char* name, const Dims& given, int axes, std::int64_t* to);
-/// A name as messages show it: "same", or None.
+/// A name as messages show it: quoted, or None.
 std::string quoted(Name name);
-/// The padding of that name; throws ValueError for another.
+/// The padding of that name. Throws ValueError for an unknown one, and for "causal" unless `causal`.
 Padding padding_of(const char* what, Name padding, bool causal);
-/// The same tensor; throws for an empty and for a sparse one.
+/// Returns t. Throws if it is an empty or a sparse Tensor.
 const Tensor& dense(const char* what, const char* name, const Tensor& t);
 
 }  // namespace backend

@@ -1,4 +1,4 @@
-// core/io/file.h - files as the readers and writers of formats see them.
+// core/io/file.h - files and elements, for the readers and writers of file formats.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,30 +12,30 @@ namespace kassette::io {
 
 using Bytes = std::span<const std::byte>;
 
-/// A regular file that is being read. Errors are ValueErrors in the name of `what`, with the path.
+/// A regular file that is being read. Errors are ValueErrors that name the function `what` and the path.
 class InputFile {
  public:
-  /// `max_bytes` as in LoadOptions: what claim() allows in all.
+  /// `max_bytes` as in LoadOptions: the limit for the sum of all claims.
   InputFile(const char* what, Name path, std::int64_t max_bytes);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   std::int64_t size() const { return size_; }
-  /// Called before memory is taken for elements. ValueError where all claims together exceed max_bytes.
+  /// To be called before memory is allocated for elements. Throws ValueError if all claims together exceed max_bytes.
   void claim(std::int64_t bytes) const;
-  /// As many bytes from `offset` on as there are, up to n; -1 with errno where reading fails.
+  /// Reads up to n bytes from `offset` on. Returns how many there were; -1, with errno, if reading fails.
   std::int64_t read_some(std::int64_t offset, void* to, std::int64_t n) const noexcept;
-  /// All of [offset, offset + n) into `to`; the range has been held against size().
+  /// Reads [offset, offset + n), which the caller has checked against size().
   void read(std::int64_t offset, void* to, std::int64_t n) const;
   std::string read(std::int64_t offset, std::int64_t n) const;
-  /// The whole file, read-only, as memory that a tensor can own a share of: see mapped().
+  /// Maps the whole file read-only. Tensors share the mapping: see mapped().
   const std::byte* map() const;
-  /// A tensor over the file's bytes from `offset` on, which are as many as the spec wants.
+  /// A tensor over the mapped bytes from `offset` on; the caller has checked that there are spec.bytes() of them.
   Tensor mapped(const TensorSpec& spec, std::int64_t offset) const;
 
-  /// ValueError: "load_npy: x.npy: " and the parts. They may quote the file: what would not show becomes a question mark, and
-  /// what is long is cut.
+  /// Throws ValueError with "load_npy: x.npy: " and the parts. These may quote the file: control characters become question marks, and
+  /// long text is shortened.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
     fail<ValueError>(what_, ": ", shown_, ": ", excerpt(text(parts...)));
@@ -46,16 +46,16 @@ class InputFile {
   struct Mapping;
   [[noreturn]] void failed(const std::string& why) const;
   const char* what_;
-  std::string shown_;  // the path as messages have it
+  std::string shown_;  // the path as messages show it
   int descriptor_ = -1;
   std::int64_t size_ = 0, max_bytes_ = 0;
   mutable std::int64_t claimed_ = 0;
   mutable Mapping* mapping_ = nullptr;
 };
 
-/// A file that is being written: without a name where the file system can do that, else under one of its own, until commit()
-/// puts it in its place. Without commit() nothing is left; of a process that is killed at most a name, which the next save
-/// of the same file removes. What is no regular file (a pipe, /dev/stdout) is written to directly.
+/// A file that is written atomically: without a name if the file system allows that (O_TMPFILE), else under a temporary one, until
+/// commit() renames it. Without commit() nothing is left; a killed process leaves at most a temporary file, which the next save of
+/// the same file removes. A path that is not a regular file (a pipe, /dev/stdout) is written to directly.
 class OutputFile {
  public:
   OutputFile(const char* what, Name path, unsigned mode = 0666);
@@ -67,7 +67,7 @@ class OutputFile {
   void write(const std::string& text) { write(text.data(), static_cast<std::int64_t>(text.size())); }
   std::int64_t written() const { return written_; }
   enum class Existing { replace, keep };
-  /// With `keep`, a file that is there by now stays.
+  /// Puts the file in its place. With `keep`, a file that exists there by now stays as it is.
   void commit(Existing existing = Existing::replace);
   const char* what() const { return what_; }
 
@@ -88,20 +88,20 @@ class OutputFile {
   std::int64_t written_ = 0;
 };
 
-/// The bytes of elements that a header claims; ValueError where they cannot be counted. An empty array's other sizes have to be
-/// countable as well: strides are made of them.
+/// The bytes of the elements that a header claims. Throws ValueError if the number is too large. Of an empty array the other sizes are
+/// checked too: strides are products of them.
 std::int64_t claimed_bytes(const InputFile& file, const TensorSpec& spec);
 
-/// A fresh tensor on the CPU and its bytes, to be filled before anybody else sees it.
+/// A new tensor on the CPU and a pointer to its bytes, to be filled before others can see the tensor.
 struct Fresh {
   Tensor tensor;
   std::byte* data;
 };
 Fresh fresh(const TensorSpec& spec);
-/// For elements of the file: their bytes are claimed.
+/// fresh() for elements of a file: claims their bytes first.
 Fresh fresh(const InputFile& file, const TensorSpec& spec);
 
-/// The value of what a writer was given, on the CPU, without history.
+/// The value of a writer's argument, copied to the CPU if necessary.
 class Source {
  public:
   Source(const char* what, const Tensor& x);
@@ -114,9 +114,10 @@ class Source {
   const std::byte* data_;
 };
 
-/// The C string of a name; ValueError for None.
+/// The text of an argument; throws ValueError for None. `which` names the argument.
 std::string required(const char* what, const char* which, Name name);
 
+/// v with its bytes in reverse order.
 template <class T>
 T swapped(T v) {
   if constexpr (sizeof(T) == 2) return __builtin_bswap16(v);
@@ -124,14 +125,15 @@ T swapped(T v) {
   else if constexpr (sizeof(T) == 8) return __builtin_bswap64(v);
   else return v;
 }
-/// Turns round the bytes of n elements of `size` bytes (1, 2, 4 or 8).
+/// Reverses the byte order of n elements of `size` bytes (1, 2, 4 or 8).
 void swap_bytes(std::byte* data, std::int64_t n, int size);
-/// n elements of uint32 or uint64 (`size` 4 or 8), which are the last bytes of the n int64 at `data`, as int64 in their place.
-/// ValueError where one does not fit; `where` as in npy.h.
+/// Converts n elements of uint32 or uint64 (`size` 4 or 8) to int64 in place: they are at the end of the memory of the n int64 at `data`.
+/// Throws ValueError if one does not fit; `where` as in npy.h.
 void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size);
-/// Any byte but 0 becomes 1: what else a bool holds is undefined behaviour wherever it is read.
+/// Turns any byte but 0 into 1: reading another byte as a bool is undefined behaviour.
 void clean_bools(std::byte* data, std::int64_t n);
 
+/// The little-endian number at p, which need not be aligned.
 template <class T>
 T load_le(const void* p) {
   T v;

@@ -1,4 +1,4 @@
-// core/io/npy.h - NumPy's array format, wherever it lies: in a file of its own, or in an npz.
+// core/io/npy.h - NumPy's array format, in a .npy file or in an entry of an .npz.
 #pragma once
 #include <string>
 
@@ -6,30 +6,31 @@
 
 namespace kassette::io {
 
-/// How much of the file a reader has to have seen to know the length of the header: magic, version, length.
+/// The bytes from which the length of the header is known: magic, version, length.
 inline constexpr std::int64_t kNpyPreamble = 12;
-/// The longest header that is read: version 1 has no longer one, and NumPy itself stops at 10,000 bytes.
+/// The longest header that is accepted: the limit of version 1. NumPy itself stops at 10,000 bytes.
 inline constexpr std::int64_t kNpyLongest = 12 + 65535;
 
+/// A parsed header.
 struct NpyHeader {
   TensorSpec spec;
   bool fortran_order = false, swapped = false;
   int stored_unsigned = 0;  // 4 or 8: the bytes of a uint32 or uint64 in the file, which becomes an int64
-  std::int64_t data = 0;    // where the elements begin, from the start of the magic
-  std::int64_t bytes = 0;   // that they take in the file
-  /// Elements lie as tensors have them.
+  std::int64_t data = 0;    // offset of the elements from the start of the magic
+  std::int64_t bytes = 0;   // size of the elements in the file
+  /// Whether a tensor can use the bytes as they are in the file.
   bool plain() const { return !fortran_order && !swapped && !stored_unsigned && !spec.dtype.is_bool(); }
 };
 
-/// The length of preamble and header from the first kNpyPreamble bytes. `where` names the array in errors: "" or "'w': ".
+/// The length of preamble and header, from the first kNpyPreamble bytes. `where` names the array in errors: "" or "'w': ".
 std::int64_t npy_header_end(const InputFile& file, const char* where, const std::string& preamble);
-/// The header in its npy_header_end() bytes. `available`: how many bytes of elements can be there at most.
+/// Parses a header of npy_header_end() bytes. `available`: the most bytes of elements that can follow.
 NpyHeader npy_header(const InputFile& file, const char* where, const std::string& bytes, std::int64_t available);
 
-/// What is in the last h.bytes of `raw` as it lies in the file, in a tensor's order.
+/// Converts the elements in the last h.bytes of `raw` from the file's layout to a tensor's.
 Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h, Fresh raw);
 
-/// A fresh tensor of the elements: read(to, n) puts the next n bytes of the file at `to`.
+/// Reads the elements into a new tensor: read(to, n) writes the next n bytes of the file to `to`.
 template <class F>
 Tensor npy_elements(const InputFile& file, const char* where, const NpyHeader& h, F&& read) {
   Fresh raw = fresh(file, h.spec);

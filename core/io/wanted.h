@@ -1,4 +1,4 @@
-// core/io/wanted.h - which of a file's arrays are asked for.
+// core/io/wanted.h - which arrays of a file a call of load asks for.
 #pragma once
 #include <kassette/io.h>
 
@@ -9,17 +9,17 @@
 
 namespace kassette::io {
 
-/// Those of a list of names, or all.
+/// The arrays in a list of names, or all.
 class Wanted {
  public:
-  /// Null: all.
+  /// Null stands for all arrays.
   explicit Wanted(const Names* names) : all_(!names) {
     for (std::int64_t i = 0; names && i < names->size(); ++i) {
       if (!(*names)[i].given()) fail<ValueError>("load: None is not a name of an array");
       found_[string_of((*names)[i])] = false;
     }
   }
-  /// Called for each array of the file: is it asked for?
+  /// To be called for each array of the file; returns whether it is wanted.
   bool take(const std::string& name) {
     if (all_) return true;
     if (there_.size() <= kShown)
@@ -27,7 +27,7 @@ class Wanted {
     auto at = found_.find(name);
     return at != found_.end() && (at->second = true);
   }
-  /// ValueError where a name was not there.
+  /// Throws ValueError if a wanted array was not in the file.
   void check(const InputFile& file) const {
     for (const auto& [name, found] : found_)
       if (!found) file.refuse("no array is called '", name, "'; there are ", there_.empty() ? "none" : there_);

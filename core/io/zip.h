@@ -1,4 +1,4 @@
-// core/io/zip.h - zip archives, as npz files are: stored or deflated entries, ZIP64 where sizes need it.
+// core/io/zip.h - zip archives, the container of npz files: stored or deflated entries, with ZIP64.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,31 +9,32 @@ struct z_stream_s;
 
 namespace kassette::io {
 
+/// An entry of the central directory.
 struct ZipEntry {
   std::string name;
   bool deflated = false;
   bool encrypted = false;
-  int method = 0;  // as the file has it; ZipReader reads 0 and 8
+  int method = 0;  // the number in the file; ZipReader supports 0 (stored) and 8 (deflated)
   std::uint32_t crc = 0;
-  std::int64_t packed = 0, size = 0;  // bytes in the file, and of what comes out
-  std::int64_t data = 0;              // where they begin
+  std::int64_t packed = 0, size = 0;  // bytes in the file, and after unpacking
+  std::int64_t data = 0;              // offset of the data in the file
 };
 
-/// The entries of an archive, in its order. Sizes and places have been held against the file, and no two entries share a byte:
-/// then together they hold no more than the file can.
+/// The entries of an archive, in its order. Sizes and offsets have been checked against the file, and no two entries overlap: so an
+/// archive cannot unpack to more than its size allows.
 std::vector<ZipEntry> zip_entries(const InputFile& file);
 
-/// What an entry holds, read once from its beginning; the checksum is tested by finish().
+/// Reads the contents of an entry once, from the beginning; finish() checks the checksum.
 class ZipReader {
  public:
-  /// ValueError where the entry is encrypted, or compressed in a way other than by deflate.
+  /// Throws ValueError if the entry is encrypted, or compressed by another method than deflate.
   ZipReader(const InputFile& file, const ZipEntry& entry);
   ~ZipReader();
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
   void read(void* to, std::int64_t n);
   std::string read(std::int64_t n);
-  /// ValueError unless the entry ends here and is what was written.
+  /// Throws ValueError unless the entry ends here and has the right checksum.
   void finish();
 
  private:
@@ -50,7 +51,7 @@ class ZipReader {
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& file) : file_(file) {}
-  /// One entry made of two pieces; the second begins at the multiple of 64, `head` being one itself.
+  /// Adds an entry made of `head`, whose size is a multiple of 64, and `data`.
   void add(const std::string& name, const std::string& head, const std::byte* data, std::int64_t n, bool deflate);
   void finish();
 
@@ -63,7 +64,7 @@ class ZipWriter {
   std::vector<Written> written_;
 };
 
-/// No deflated byte becomes more than this many; whoever claims more lies.
+/// The most bytes that one deflated byte can unpack to; an entry that claims more is refused.
 inline constexpr std::int64_t kMaxInflation = 1032;
 
 }  // namespace kassette::io

@@ -1,4 +1,4 @@
-// nn_backend/inspect/axes.h - the frame round plots and histograms.
+// nn_backend/inspect/axes.h - axes and labels around plots and histograms.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,25 +9,27 @@
 
 namespace kassette {
 
+/// The values that an axis spans.
 struct Range {
   double low, high;
 };
-/// Of no width: somewhat to both sides.
+/// [low, high]; if that has no width, widened to both sides.
 Range widened(double low, double high);
 
-/// Four digits.
+/// A number of an axis, with four significant digits.
 std::string label(double v);
 
-/// How many characters are left for the rows of a picture with such an axis.
+/// How many columns are left for the picture beside the labels of the y axis.
 int inner_width(const PlotFrame& frame, Range y);
-/// The rows with the axes and their labels. `row` gives the characters of one, `columns` wide at most.
+/// The rows of a picture with axes and labels. row(i) returns row i, at most `columns` characters wide.
 std::string with_axes(int rows, int columns, Range x, Range y, bool unicode,
                       const std::function<std::string(int)>& row);
 
-/// 640 x 400 pixels with axes; `draw` fills the inner rectangle.
+/// The rectangle inside the axes.
 struct PlotBox {
   int left, top, right, bottom;
 };
+/// An image of 640 x 400 pixels with axes; `draw` fills the rectangle inside them.
 Tensor with_axes(Range x, Range y, const char* title, const std::function<void(PixelCanvas&, const PlotBox&)>& draw);
 
 inline constexpr const char* kNothing = "nothing to draw: no finite element";

@@ -1,4 +1,4 @@
-// nn_backend/inspect/canvas.h - what pictures are drawn on: characters of a terminal, or pixels.
+// nn_backend/inspect/canvas.h - the canvases of pictures: characters of a terminal, or pixels.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -11,16 +11,16 @@ namespace kassette {
 struct Rgb {
   std::uint8_t r, g, b;
 };
-/// Of the k-th line of a plot; they are told apart by people who see no red or no green as well (Okabe and Ito, 2008).
+/// The colour of the k-th line of a plot: one of six that colour-blind people can tell apart too (Okabe and Ito, 2008).
 Rgb line_color(int k);
 
 enum class Glyphs : std::uint8_t { ascii, unicode, color };
-/// "\x1b[38;2;r;g;bm": what follows is in that colour.
+/// Appends the escape sequence that sets the text colour: "\x1b[38;2;r;g;bm".
 void set_color(std::string& to, Rgb color);
 void set_background(std::string& to, Rgb color);
 inline constexpr const char* kNoColor = "\x1b[0m";
 
-/// Every dot from one place to another, both ends included.
+/// Calls dot(x, y) for every point of a line, both ends included (Bresenham).
 template <class F>
 void draw_line(int x0, int y0, int x1, int y1, F&& dot) {
   int dx = std::abs(x1 - x0), dy = -std::abs(y1 - y0), sx = x0 < x1 ? 1 : -1, sy = y0 < y1 ? 1 : -1;
@@ -39,7 +39,7 @@ void draw_line(int x0, int y0, int x1, int y1, F&& dot) {
   }
 }
 
-/// Cells of 2 x 4 dots each: braille, or what ASCII has of it.
+/// A canvas of characters with 2 x 4 dots each, shown in braille, or in ASCII as far as that goes.
 class DotCanvas {
  public:
   DotCanvas(int columns, int rows) : columns_(columns), rows_(rows), cells_(static_cast<std::size_t>(columns * rows)) {}
@@ -56,14 +56,15 @@ class DotCanvas {
   std::vector<Cell> cells_;
 };
 
+/// A canvas over the caller's RGB pixels.
 class PixelCanvas {
  public:
-  PixelCanvas(int width, int height, std::uint8_t* rgb);  // white
+  PixelCanvas(int width, int height, std::uint8_t* rgb);  // fills it with white
   int width() const { return width_; }
   int height() const { return height_; }
   void dot(int x, int y, Rgb color);
   void fill(int x0, int y0, int x1, int y1, Rgb color);
-  /// Letters of 6 x 10 pixels with what lies between them 8 wide; small ones become capitals.
+  /// Writes text in letters of 6 x 10 pixels, 8 apart. Lower-case letters are written as capitals.
   void write(int x, int y, std::string_view text, Rgb color);
   static constexpr int kLetter = 8;
 

@@ -8,15 +8,15 @@
 
 namespace kassette {
 
-/// How large a text may be, and of what.
+/// The size of a picture made of text, and the characters to use.
 struct PlotFrame {
   int width, height;  // in characters
-  int image_height;   // an image may take the screen
+  int image_height;   // of an image, which may fill the screen
   Glyphs glyphs;
 };
 PlotFrame frame_of(Style style, int width, int height);
 
-// Tensors on the host. plot: x (n,) or empty, y (n,) or (n, k).
+// All tensors are on the host. For plots x is (n,) or empty, and y is (n,) or (n, k).
 std::string plot_text(const Tensor& x, const Tensor& y, const PlotFrame& frame);
 Tensor plot_pixels(const Tensor& x, const Tensor& y, const char* title);
 std::string hist_text(const Tensor& x, int bins, const PlotFrame& frame);

@@ -1,11 +1,11 @@
-// nn_backend/inspect/looked_at.h - what somebody looks at, as a tensor.
+// nn_backend/inspect/looked_at.h - the argument of plot, hist, imshow and describe as a tensor.
 #pragma once
 #include "core/text.h"
 #include "ops/operand.h"
 
 namespace kassette {
 
-/// The tensor of an operand; containers and arrays keep their dtype. Throws ValueError on an empty Tensor.
+/// The tensor of an operand; containers and arrays keep their dtype. Throws ValueError for an empty Tensor.
 Tensor looked_at(const Operand& x, const char* what);
 
 }  // namespace kassette

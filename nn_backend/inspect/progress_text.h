@@ -5,7 +5,7 @@
 
 namespace kassette {
 
-/// total < 0: not known.
+/// The text after `done` of `total` steps; total < 0: unknown.
 std::string progress_text(const std::string& name, std::int64_t done, std::int64_t total, double seconds, int width,
                           bool unicode);
 

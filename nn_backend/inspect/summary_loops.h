@@ -1,4 +1,4 @@
-// nn_backend/inspect/summary_loops.h - the loops of summaries and histograms, as each CPU level has them; the same bits on every level.
+// nn_backend/inspect/summary_loops.h - the loops of summaries and histograms, compiled for each CPU level, with the same bits on all.
 #pragma once
 #include <cstdint>
 
@@ -6,23 +6,24 @@
 
 namespace kassette {
 
-/// Of the finite elements, and how many others there are.
+/// Statistics of the finite elements, and the number of NaNs.
 struct Looked {
   std::int64_t finite, nan, zeros;
-  double min, max, sum;  // infinite and -infinite where none is finite
+  double min, max, sum;  // without finite elements min is infinity, max is -infinity
 };
-/// A number's part is (v * unit - start) * scale + bias, rounded down, from 0 to n - 1.
+/// The bin of a number v is (v * unit - start) * scale + bias, rounded down and clamped to 0 ... n - 1.
 struct PartRule {
   double unit, start, scale, bias;
   int n;
 };
 
+/// The loops for one dtype.
 template <class T>
 struct SummaryLoops {
   void (*look)(const T* p, std::int64_t n, Looked* out);
   /// The sum of (v - mean)^2.
   double (*squares)(const T* p, std::int64_t n, double mean);
-  /// The part of each element; rule.n where it is not finite.
+  /// Writes the bin of each element; rule.n for elements that are not finite.
   void (*parts)(const T* p, std::int64_t n, const PartRule& rule, std::int32_t* part);
 };
 struct SummaryTable {

@@ -1,15 +1,16 @@
-// nn_backend/inspect/terminal.h - what the screen can show.
+// nn_backend/inspect/terminal.h - the capabilities of the terminal.
 #pragma once
 
 namespace kassette {
 
+/// The capabilities of a terminal.
 struct Terminal {
-  bool tty;      // somebody looks on
+  bool tty;      // the descriptor is a terminal, not a file or pipe
   bool color;    // 24-bit colours by escape sequences
   bool unicode;  // block elements and braille
   int width, height;
 };
-/// Asked anew at every call: windows change their size.
+/// The terminal behind a descriptor, queried at each call: windows change their size.
 Terminal terminal(int descriptor);
 
 }  // namespace kassette
