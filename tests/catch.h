@@ -8,7 +8,7 @@
 #include <catch2/catch_all.hpp>
 using Catch::Approx;
 namespace Catch {
-/// The name of version 2.
+/// The name that version 2 has for it.
 inline auto Contains(const std::string& part) { return Matchers::ContainsSubstring(part); }
 }  // namespace Catch
 #else

@@ -1,4 +1,4 @@
-// tests/environment.h - a variable of the environment for a scope.
+// tests/environment.h - setting an environment variable for a scope.
 #pragma once
 #include <cstdlib>
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace kassette::test {
 
-/// Sets a variable, or takes it away where `value` is null; what was there before comes back.
+/// Sets an environment variable, or unsets it if `value` is null; the old value is restored at the end of the scope.
 class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {

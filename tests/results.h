@@ -1,4 +1,4 @@
-// tests/results.h - what tests hold against expectations: the numbers of a tensor, its text, the message of an error.
+// tests/results.h - what tests compare with expected values: the numbers of a tensor, its text, the message of an error.
 #pragma once
 #include <kassette/backend.h>
 #include <kassette/error.h>
@@ -14,7 +14,7 @@
 
 namespace kassette::test {
 
-/// The elements, row-major; what is symbolic is played.
+/// The elements in row-major order; a symbolic tensor is evaluated.
 template <class T = double>
 std::vector<T> values(const Tensor& t) {
   return backend::eval(t).to_vector<T>();
@@ -22,7 +22,7 @@ std::vector<T> values(const Tensor& t) {
 /// The one element.
 inline double number(const Tensor& t) { return backend::eval(t).item<double>(); }
 
-/// What operator<< writes.
+/// The text that operator<< writes.
 template <class T>
 std::string printed(const T& x) {
   std::ostringstream out;
@@ -30,7 +30,7 @@ std::string printed(const T& x) {
   return out.str();
 }
 
-/// The message of the E that f throws, or "no error". Another exception goes on.
+/// The message of the E that f throws, or "no error". Other exceptions propagate.
 template <class E = Error, class F>
 std::string error_of(F&& f) {
   try {
@@ -41,7 +41,7 @@ std::string error_of(F&& f) {
   return "no error";
 }
 
-/// n numbers in [-0.5, 0.5) that have nothing to do with each other, the same on every machine.
+/// n pseudo-random numbers in [-0.5, 0.5), the same on every machine.
 inline std::vector<double> numbers(std::size_t n, std::uint64_t seed) {
   std::vector<double> v;
   for (std::size_t i = 0; i < n; ++i) {
@@ -56,7 +56,7 @@ inline Tensor var64(const std::vector<double>& v, const Dims& shape) {
   return backend::variable(f64(v, shape), "float64");
 }
 
-/// Checks that each number is within `relative` times the expected one of it, or within `absolute`.
+/// Checks that each number differs from the expected one by at most `relative` times that, or by at most `absolute`.
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected, double relative,
                         double absolute) {
   REQUIRE(got.size() == expected.size());
@@ -71,7 +71,7 @@ inline void check_close(const std::vector<double>& got, const std::vector<double
   check_close(got, expected, tolerance, tolerance);
 }
 
-/// The gradient of f, a number for a list of numbers, at x: central differences.
+/// The gradient at x of a scalar function f of several numbers, by central differences.
 template <class F>
 std::vector<double> differences(F&& f, std::vector<double> x) {
   constexpr double h = 1e-5;

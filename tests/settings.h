@@ -1,4 +1,4 @@
-// tests/settings.h - what a test may set for the whole process: as it is now, put back, and where two differ.
+// tests/settings.h - process-wide settings that a test may change: reading, restoring and comparing them.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace kassette::test {
 
-/// Every process-wide setting. The listener in main.cpp fails a test case that ends with another one than it began with.
+/// Every process-wide setting. The listener in main.cpp fails a test case that leaves one of them changed.
 struct Settings {
   int threads = 0;
   Level level = {};
   LogLevel log = {};
   bool allow_tf32 = false;
-  std::int64_t memory_limit = 0;  // that of the CPU
+  std::int64_t memory_limit = 0;  // of the CPU
   std::int64_t checkpoint_steps = 0;
   PrintOptions print;
   FastPathThresholds fast_paths;
@@ -33,13 +33,13 @@ struct Settings {
   std::map<std::string, std::string> environment;
 
   static Settings now();
-  /// Sets what differs from what is now. The backend is that of the environment: where it differs, keras.json is read anew.
+  /// Restores the settings that differ now. The backend follows from the environment: if it differs, keras.json is read again.
   void restore() const;
-  /// "num_threads: 2, was 1; ..." of what is now against these; empty where nothing differs.
+  /// How the settings now differ from these: "num_threads: 2, was 1; ..."; empty if they do not.
   std::string change() const;
 };
 
-/// Puts all settings back at the end of a scope, however it ends.
+/// Restores all settings at the end of a scope, also if it ends by an exception.
 class SettingsScope {
  public:
   SettingsScope() = default;
@@ -49,7 +49,7 @@ class SettingsScope {
   const Settings before = Settings::now();
 };
 
-/// The number of threads for a scope.
+/// Sets the number of threads for a scope.
 class Threads {
  public:
   explicit Threads(int n) : before_(num_threads()) { set_num_threads(n); }
@@ -61,7 +61,7 @@ class Threads {
   int before_;
 };
 
-/// The memory limit of a device for a scope.
+/// Sets the memory limit of a device for a scope.
 class MemoryLimit {
  public:
   explicit MemoryLimit(std::int64_t bytes, Device device = cpu) : device_(device), before_(memory_stats(device).limit) {
@@ -76,7 +76,7 @@ class MemoryLimit {
   std::int64_t before_;
 };
 
-/// Gets the lines of K::print_tensor for a scope.
+/// Collects the lines of K::print_tensor for a scope.
 class PrintsTo {
  public:
   explicit PrintsTo(const PrintSink& sink) : before_(set_print_sink(sink)) {}
@@ -88,7 +88,7 @@ class PrintsTo {
   PrintSink before_;
 };
 
-/// Counts the fast paths that are taken in a scope, from 0.
+/// Counts the fast paths taken in a scope, starting from 0.
 class CountedPaths {
  public:
   CountedPaths() : before_(fast_path_counts.on) {
@@ -103,10 +103,10 @@ class CountedPaths {
   bool before_;
 };
 
-/// Seeds the generator of K's draws from the name of a test case and KASSETTE_TEST_SEED, a number, 0 unless set. What a test draws
-/// then depends neither on the filter nor on the tests before it.
+/// Seeds the global random generator from the name of a test case and the number in KASSETTE_TEST_SEED (default 0), so that what a test draws
+/// depends neither on the filter nor on the tests before it.
 void seed_draws(const std::string& test_name);
-/// "KASSETTE_TEST_SEED=0": what seed_draws took.
+/// The seed that seed_draws() has used: "KASSETTE_TEST_SEED=0".
 std::string seed_in_use();
 
 }  // namespace kassette::test

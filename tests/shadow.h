@@ -1,11 +1,11 @@
-// tests/shadow.h - what the engine does is done again, another way, while the unit tests run.
+// tests/shadow.h - shadow mode: while the unit tests run, the engine's work is repeated in another way, and the results are compared.
 #pragma once
 
 namespace kassette::test {
 
-/// Where KASSETTE_TEST_SHADOW is set.
+/// Turns shadow mode on if KASSETTE_TEST_SHADOW is set.
 void start_shadow();
-/// The exit status: that of the tests, or with a shadow whether something differed.
+/// The exit status: `result`, that of the tests; in shadow mode, whether something differed.
 int end_shadow(int result);
 
 }  // namespace kassette::test

@@ -1,4 +1,4 @@
-// tests/sources.h - the source tree as text, for tests that compare one place of it with another.
+// tests/sources.h - reading the source tree, for tests that compare one part of it with another.
 #pragma once
 #include <cstdlib>
 #include <filesystem>
@@ -11,12 +11,12 @@
 
 namespace kassette::test {
 
-/// The folder that the program was built from, and the library of the emulated CUDA device, null without one. Defined in main.cpp: the
-/// one file that depends on where the tree lies, so that a compiler cache serves every clone.
+/// The folder that the program was built from, and the library of the emulated CUDA device (null if there is none). Defined in main.cpp, the
+/// only file that depends on the location of the tree, so that a compiler cache works for every clone.
 const char* source_folder();
 const char* emulated_cuda_library();
 
-/// KASSETTE_TEST_SOURCES: where the tree lies, for tests that were carried to another machine (tests/scripts/carry.sh).
+/// The source tree: KASSETTE_TEST_SOURCES, for tests that were copied to another machine (tests/scripts/carry.sh), else source_folder().
 inline const std::filesystem::path kSourceTree = [] {
   const char* elsewhere = std::getenv("KASSETTE_TEST_SOURCES");
   return elsewhere ? elsewhere : source_folder();
@@ -29,7 +29,7 @@ inline std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-/// All files of a folder with that ending.
+/// All files of a folder whose names end in `ending`.
 inline std::vector<std::filesystem::path> files_of(const char* folder, const char* ending) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(kSourceTree / folder))

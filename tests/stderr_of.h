@@ -1,4 +1,4 @@
-// tests/stderr_of.h - what a piece of code writes to stderr.
+// tests/stderr_of.h - capturing stderr.
 #pragma once
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 namespace kassette::test {
 
-/// What f writes to stderr.
+/// The text that f writes to stderr.
 template <class F>
 std::string stderr_of(F f) {
   std::fflush(stderr);

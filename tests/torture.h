@@ -16,12 +16,12 @@ namespace kassette::test {
 namespace K = kassette::backend;
 using Vec = std::vector<double>;
 
-/// A loss of a sequence (None, None, 2) and a weight (2, 2); with dropout where it is asked for.
+/// The loss of a sequence (None, None, 2) and a weight (2, 2), with dropout if `drop`.
 using TortureForward = Tensor (*)(const Tensor& xs, const Tensor& w, bool drop);
-/// A sequence of that many times and rows.
+/// A sequence of `time` steps and `rows` samples.
 using TortureBatch = Tensor (*)(int time, int rows, std::uint64_t seed);
 
-/// What the torture test trains: everything the tape carries at once, in float64.
+/// The model that the torture test trains, in float64.
 struct Torture {
   Tensor x = K::placeholder({K::None, K::None, 2}, K::None, "float64");
   Tensor w = var64(numbers(4, 31), {2, 2});

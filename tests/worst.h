@@ -1,9 +1,9 @@
-// tests/worst.h - the largest of errors.
+// tests/worst.h - the maximum of errors, with NaN as the largest.
 #pragma once
 
 namespace kassette::test {
 
-/// The larger of two errors. NaN is the largest of all and stays; std::max would drop it, and the check behind it pass.
+/// The larger of two errors, NaN if either is: std::max would drop a NaN, and the check that follows would pass.
 template <class T>
 T worst_of(T a, T b) {
   return a != a || a >= b ? a : b;

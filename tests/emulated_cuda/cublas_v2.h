@@ -1,4 +1,4 @@
-// tests/emulated_cuda/cublas_v2.h - the one product that ops/product.cuh asks cuBLAS for, as plain loops.
+// tests/emulated_cuda/cublas_v2.h - the one cuBLAS function that ops/product.cuh calls, as plain loops.
 #pragma once
 #include "cuda_runtime.h"
 
@@ -25,7 +25,7 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              int algorithm);
 
 // Counters, exported for tests: emulated() in tests/devices/devices.h finds them.
-/// The products of matrices so far.
+/// The number of matrix products so far.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_products();
-/// Those in TF32: they are computed in float32 all the same.
+/// The number of products with TF32 allowed; they are computed in float32 all the same.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_tf32_products();

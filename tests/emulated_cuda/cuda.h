@@ -1,4 +1,4 @@
-// tests/emulated_cuda/cuda.h - as much of CUDA's driver interface as devices/cuda/ uses. A context is a device of the emulation.
+// tests/emulated_cuda/cuda.h - the part of the CUDA driver API that devices/cuda/ uses. A context stands for an emulated device.
 #pragma once
 
 using CUresult = int;

@@ -1,24 +1,24 @@
-// tests/emulated_cuda/cuda_runtime.h - as much of CUDA's runtime as devices/cuda/ and ops/*.cu use, for a host compiler: they are
-// built a second time with it, and their kernels run on the host. It shows on a machine without a GPU that kernels, indices, copies, allocations and
-// the order of streams are right, and ends the program, by a line that names the kernel, where a GPU would go astray; about speed it says nothing.
-//   Memory   An arena that nobody can touch. While streams run, the blocks can be touched that their work was given, and no page behind one. With
-//            EMULATED_CUDA_OPEN the host can touch blocks always, as an MPI that takes memory of GPUs. Fresh blocks are NaN, and around each is a
-//            pattern that nobody may write: looked at after each kernel that has a pointer to the block.
-//   Pointers Those among a kernel's arguments, and the operands of products, copies and memsets, have to be null, or in a block of the stream's
-//            device or a pinned one; an address of the host in a struct counts as well. That stands for memory of the host that kernels cannot read.
-//            Loads have to be aligned as their types are.
-//   Streams  Kernels and copies wait in a queue until somebody synchronizes, so that whoever forgets to reads old bytes; asking
-//            after an event, or a call of the emulated NCCL, has a thread run what is enqueued, for other processes may wait for it. How far the other
-//            streams get until then is drawn: in any order that events allow.
-//   Faults   While EMULATED_CUDA_FAULT is set, who waits for a stream or wants memory is told of an error, as after a kernel that went astray.
-//   Devices  Each thread has a current one, or none, which counts as 0: streams take work, and memory is freed, where theirs is. With
-//            EMULATED_CUDA_CAPABILITY=70 they are of compute capability 7.0, and not 9.0.
-//   Graphs   What is captured is recorded. To wait for a stream that is captured, or to get memory beside a capture that does not allow it, ends the
-//            process.
-//   Blocks   One after the other, in an order drawn for each launch, with the __shared__ memory poisoned before each. Their threads run one after the
-//            other as well, each up to a barrier, on fibers: lanes in an order drawn for each launch, and a warp as far ahead of the others as
-//            barriers let it.
-// What is drawn comes from EMULATED_CUDA_SEED, else from 1; 0 is the order of numbers, and streams that run as late as they can.
+// tests/emulated_cuda/cuda_runtime.h - the part of the CUDA runtime API that devices/cuda/ and ops/*.cu use, for a host compiler: they are
+// built a second time with it, and their kernels run on the host. On a machine without a GPU this checks kernels, indices, copies, allocations and
+// the order of streams; an access that would be an error on a GPU ends the program with a line that names the kernel. It says nothing about speed.
+//   Memory   An arena that is inaccessible (mprotect). While streams run, only the blocks that were passed to their work are accessible, and no page
+//            behind them. With EMULATED_CUDA_OPEN the host can always access blocks, for an MPI that accepts GPU memory. New blocks hold NaN, and
+//            each is surrounded by a guard pattern, which is checked after each kernel that has a pointer to the block.
+//   Pointers Pointers among a kernel's arguments, and the operands of products, copies and memsets, have to be null, or in a block of the stream's
+//            device or of pinned memory; so do addresses inside of structs. This stands for host memory, which kernels cannot read. Loads have to
+//            be aligned as their types demand.
+//   Streams  Kernels and copies stay in a queue until the host synchronizes, so that code that forgets to synchronize reads old bytes. Querying an
+//            event, or a call of the emulated NCCL, starts a thread that runs the queue, since other processes may wait for it. How far other
+//            streams get in the meantime is random, in any order that events allow.
+//   Faults   While EMULATED_CUDA_FAULT is set, waiting for a stream and allocating memory return an error, as after a kernel that failed.
+//   Devices  Each thread has a current device, or none, which counts as 0. Work goes to streams, and memory is freed, on the device they belong to.
+//            With EMULATED_CUDA_CAPABILITY=70 the devices have compute capability 7.0 instead of 9.0.
+//   Graphs   Captured work is recorded. Waiting for a stream that is being captured, or allocating memory during a capture that does not allow it,
+//            ends the process.
+//   Blocks   Blocks run one after the other, in a random order for each launch, with __shared__ memory poisoned before each. Threads also run one
+//            after the other, on fibers, each up to a barrier: lanes in a random order for each launch, and a warp as far ahead of the others as
+//            barriers allow.
+// Random choices come from EMULATED_CUDA_SEED, by default 1; with 0 the order is that of the numbers, and streams run as late as possible.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -38,7 +38,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ \
-  static thread_local  // blocks run one at a time, each with this memory of its thread poisoned: symbols.h
+  static thread_local  // a thread runs one block at a time, and this memory is poisoned before each: symbols.h
 #define CUDART_VERSION 0
 
 enum cudaError_t {
@@ -73,7 +73,7 @@ struct cudaLaunchConfig_t {
   cudaStream_t stream;
 };
 
-/// The stream that CUDA has without one being made, of the current device.
+/// The default stream of the current device.
 inline const cudaStream_t cudaStreamLegacy = reinterpret_cast<cudaStream_t>(1);
 
 const char* cudaGetErrorString(cudaError_t error);
@@ -90,7 +90,7 @@ struct cudaDeviceProp {
 };
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index);
 cudaError_t cudaDeviceSynchronize();
-/// Every device reaches the memory of those that are its neighbours by number.
+/// Devices with successive numbers have peer access.
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 /// The functions of cuda.h, by name.
@@ -119,7 +119,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 
-/// How often the host has waited for a stream, and copies that it was given, so far: for tests, which look it up in the library.
+/// How often the host has waited for a stream so far, for tests.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_waits();
 
 // ---- what a thread sees ------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 inline constexpr int warpSize = 32;
 void __syncthreads();
 void __syncwarp(unsigned lanes = ~0u);
-/// The bits that the thread `lane` of this warp gives; all threads of the warp call it together.
+/// The `bits` that thread `lane` of this warp passes; all threads of the warp call it together.
 std::uint64_t emulated_shuffle(std::uint64_t bits, int lane);
 int emulated_lane();
 
@@ -156,7 +156,7 @@ T __shfl_up_sync(unsigned, T v, unsigned by) {
 inline std::uint64_t __umul64hi(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
 }
-// Nothing runs beside a thread.
+// Threads run one at a time, so these need not be atomic.
 template <class T>
 T atomicCAS(T* p, T expected, T v) {
   return *p == expected ? std::exchange(*p, v) : *p;
@@ -182,9 +182,9 @@ using cudaGraphExec_t = struct EmulatedGraphExec*;
 struct cudaGraphExecUpdateResultInfo {
   int result;
 };
-/// While EMULATED_CUDA_NO_GRAPH is set, each is refused.
+/// Fails while EMULATED_CUDA_NO_GRAPH is set.
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags);
-/// As CUDA: only for a graph of as many nodes of the same kinds.
+/// As in CUDA, succeeds only for a graph with the same number and kinds of nodes.
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
@@ -192,44 +192,44 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
-/// Ends the process where a stream, or where that is null any one of the device, is captured: it cannot be waited for, nor asked.
+/// Ends the process if the stream, or, if that is null, any stream of the device, is being captured: it cannot be waited for or queried.
 void emulated_not_captured(cudaStream_t stream, int device);
-/// Ends the process where this thread captures and may not do what is no work of a stream.
+/// Ends the process if this thread is capturing in a mode that forbids calls which are no work of a stream.
 void emulated_beside_capture();
 
 // ---- launches ----------------------------------------------------------------------------------------------------------
-/// What of a device's memory work may touch.
+/// The blocks of device memory that a piece of work may access.
 struct EmulatedBlocks {
   std::vector<std::size_t> places = {};
-  /// Ends the program unless these bytes are the stream's device's to use. `what` wants them.
+  /// Adds the block of these bytes. Ends the program, naming `what`, unless the stream's device may access them.
   void add(const void* from, std::size_t bytes, cudaStream_t stream, const char* what);
 };
-/// `for_others`: for other processes; it runs no sooner than somebody asks for what its stream holds.
+/// Appends work to a stream. `for_others`: other processes wait for it; it does not run before the stream is queried or waited for.
 void emulated_enqueue(cudaStream_t stream, EmulatedBlocks blocks, std::function<void()> work, bool for_others = false,
                       EmulatedNode kind = EmulatedNode::kernel);
-/// Whether the work is recorded instead of enqueued.
+/// If the stream is being captured, records the work and returns true; it is then not enqueued.
 bool emulated_captures(cudaStream_t stream, EmulatedNode kind, EmulatedBlocks& blocks, std::function<void()>& work);
 int emulated_device_of(cudaStream_t stream);
-/// Has a thread run what the stream holds.
+/// Starts a thread that runs the work in the stream.
 void emulated_start(cudaStream_t stream);
-/// Ends the program, for that reason.
+/// Ends the program with the message `why`.
 [[noreturn]] void emulated_die(const std::string& why);
 
 void emulated_run_grid(const void* kernel, dim3 grid, dim3 block, const std::function<void()>& thread);
-/// A kernel and what it was given.
+/// A kernel and its arguments.
 struct EmulatedLaunch {
   const void* kernel;
   cudaStream_t stream;
   EmulatedBlocks blocks = {};
   int arguments = 0;
-  /// Takes the next argument: a pointer, or a struct, of which each word that is an address counts as a pointer. Ends the program unless the
-  /// kernel may have it.
+  /// Adds the next argument: a pointer, or a struct, in which each word that is an address counts as a pointer. Ends the program if the kernel
+  /// may not access that address.
   void take(const void* argument, std::size_t bytes, bool pointer);
   void run(dim3 grid, dim3 block, const std::function<void()>& thread) const;
 };
 
-// What is between the members of a struct may be an old pointer, and is cleared; what is behind the last one, where C++ may put other members, cannot
-// be cleared and does not count.
+// Padding between the members of a struct may hold an old pointer, and is cleared. Padding behind the last member, where C++ may place other
+// members, cannot be cleared, and is not checked.
 template <class P>
 void emulated_clear_padding([[maybe_unused]] P& argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
@@ -262,17 +262,17 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
-// ---- what tests ask, who look it up in the library ---------------------------------------------------------------------
+// ---- counters and switches for tests, which look them up in the library ------------------------------------------------
 #define EMULATED_ASKED extern "C" __attribute__((visibility("default")))
-/// Copies between the host and devices, and blocks that cudaFree took, so far.
+/// The numbers of copies between host and devices, and of blocks freed by cudaFree, so far.
 EMULATED_ASKED std::int64_t emulated_host_copies();
 EMULATED_ASKED std::int64_t emulated_frees();
-/// How often something was enqueued on a stream so far, a graph being one.
+/// How often work was enqueued on a stream so far; a graph counts once.
 EMULATED_ASKED std::int64_t emulated_enqueued();
-/// The device whose context is current in this thread; -1: there is none.
+/// The device whose context is current in this thread; -1 if there is none.
 EMULATED_ASKED int emulated_context();
 EMULATED_ASKED void emulated_set_context(int device);
-/// Has those signals that a fault sends say what happened, as from the beginning: a test framework may have them say something else.
+/// Installs the handlers again for the signals of faulting accesses: a test framework may have replaced them.
 EMULATED_ASKED void emulated_catch_faults();
-/// Does what has that name in misuse.cpp: 1 where values show that it is wrong, 0 where they do not, -1 where there is no such thing.
+/// Runs the misuse of that name in misuse.cpp. Returns 1 if wrong values show it, 0 if they do not, -1 if there is no such misuse.
 EMULATED_ASKED int emulated_misuse(const char* name);

@@ -1,5 +1,5 @@
-// tests/emulated_cuda/symbols.h - what this library's own table of symbols says: where __shared__ variables lie, how kernels are called. Where
-// somebody has stripped it, nothing.
+// tests/emulated_cuda/symbols.h - reads this library's own symbol table: the __shared__ variables, and the names of kernels. In a stripped
+// library it finds nothing.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,9 +8,9 @@
 struct EmulatedSymbol {
   std::size_t place, bytes;
 };
-/// The variables that are static and thread_local inside functions, which are those of kernels, in the memory that the library has of a thread.
+/// The __shared__ variables: static thread_local variables inside functions, with their places in the library's thread-local memory.
 std::vector<EmulatedSymbol> emulated_shared();
-/// That memory of the calling thread.
+/// The library's thread-local memory of the calling thread.
 char* emulated_memory_of_thread();
-/// The kernel's name as C++ writes it.
+/// The demangled name of a kernel.
 std::string emulated_name(const void* kernel);
