@@ -1,4 +1,4 @@
-// core/array_text.cpp - the elements of dense tensors as NumPy writes them: which are shown, their formats, brackets and lines.
+// core/array_text.cpp - prints the elements of dense tensors as NumPy does: which are shown, number formats, brackets and line breaks.
 #include "core/array_text.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace kassette {
 namespace {
 
-/// The elements that are shown, on the host: along an axis that is cut, the edges from both ends.
+/// The elements that are printed, on the host: along an abbreviated axis those at both ends.
 struct Shown {
-  TensorSpec spec;          // of what is kept
-  bool cut[kMaxRank] = {};  // an axis has more elements than are shown
+  TensorSpec spec;          // of the printed elements
+  bool cut[kMaxRank] = {};  // whether an axis is abbreviated
   std::vector<std::byte> bytes;
 
   Shown(const Body& b, const PrintOptions& options) {
@@ -87,7 +87,7 @@ double as_dtype(double value, DType dtype) {
   return value;
 }
 
-/// How floats are written so that they stand in columns with the points below each other: NumPy's FloatingFormat.
+/// The common format of floats in aligned columns, as NumPy's FloatingFormat.
 class FloatFormat {
  public:
   FloatFormat(const Shown& shown, const PrintOptions& options)
@@ -218,7 +218,7 @@ class Layout {
     out_.append(static_cast<std::size_t>(axes_left - 1), '\n');
     out_.append(static_cast<std::size_t>(axis + 1), ' ');
   }
-  /// Breaks the line first where the word would pass the line width, unless that gains nothing.
+  /// Breaks the line first if the word would exceed the line width, unless that gains nothing.
   void word(int axis, const std::string& s) {
     int indent = axis + 1;
     if (column_ + static_cast<int>(s.size()) > linewidth_ - axis - 1 && column_ > indent) {

@@ -1,4 +1,4 @@
-// core/borrow.cpp - tensors over memory of somebody else.
+// core/borrow.cpp - tensors over memory that the caller owns.
 #include <kassette/borrow.h>
 
 #include "core/convert.h"
@@ -7,7 +7,7 @@
 namespace kassette {
 namespace {
 
-/// The spec of a dtype and a shape of numbers.
+/// The TensorSpec of a dtype and a known shape.
 TensorSpec numbers_of(const char* what, DType dtype, const Dims& shape) {
   if (!dtype.given()) fail<TypeError>(what, ": no dtype was given");
   TensorSpec spec(dtype, {});

@@ -1,4 +1,4 @@
-// core/context.cpp - contexts of threads, and the pool of small blocks.
+// core/context.cpp - the contexts of threads, and the pool of small blocks.
 #include "core/context.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ struct Shared {
   bool has_key = false;
 };
 
-// Zero-initialised storage and a flag instead of a global with a constructor: loading the library runs nothing, and the
+// Zero-initialised bytes and pthread_once instead of a global with a constructor: loading the library runs no code, and the
 // pool outlives every static object that frees tensors.
 alignas(Shared) unsigned char shared_bytes[sizeof(Shared)];
 pthread_once_t shared_once = PTHREAD_ONCE_INIT;
@@ -52,7 +52,7 @@ void retire(void* p) {
         if (list) {
           auto* batch = static_cast<FreeBlock*>(list);
           batch->next_batch = s.batches[i];
-          __atomic_store_n(&s.batches[i], batch, __ATOMIC_RELAXED);  // refill looks without the lock
+          __atomic_store_n(&s.batches[i], batch, __ATOMIC_RELAXED);  // pool_refill reads it without the lock
         }
     s.retired.live_nodes += c->live_nodes.get();
     s.retired.saved_bytes += c->saved_bytes.get();
@@ -93,7 +93,7 @@ void* carve(Context& c, int list) {
       bytes = s.chunk;
       s.chunk = std::min<std::size_t>(s.chunk * 2, 32u << 20);
     }
-    // Huge pages start at their own size: a chunk that does not would fault its edges in by 4 KiB.
+    // Huge pages are aligned to their size: the edges of an unaligned chunk would be faulted in by pages of 4 KiB.
     std::size_t align = bytes >= kHugePage ? kHugePage : 0;
     void* p = mmap(nullptr, bytes + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
@@ -103,7 +103,7 @@ void* carve(Context& c, int list) {
       madvise(p, bytes, MADV_HUGEPAGE);
     }
     s.reserved.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
-    c.bump = static_cast<char*>(p);  // what was left of the old chunk is lost: less than one block of it
+    c.bump = static_cast<char*>(p);  // the rest of the old chunk, less than a block, is lost
     c.bump_end = c.bump + bytes;
   }
   void* block = c.bump;

@@ -52,7 +52,7 @@ void convert(void* to, DType to_dtype, const void* from, DType from_dtype, std::
 
 namespace {
 
-/// Element by element, in bytes.
+/// Copies element by element; elements need not be aligned.
 void gather(const TensorSpec& spec, const std::int64_t* strides, int axis, const std::byte* from, std::byte*& to) {
   const int size = spec.dtype.size();
   if (axis == spec.rank) {

@@ -1,4 +1,4 @@
-// core/decimal.cpp - floats as decimal digits. Through <charconv>, which no locale changes.
+// core/decimal.cpp - floats as decimal digits, by <charconv>, which does not depend on the locale.
 #include "core/decimal.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ double rounded_to(double value, DType dtype) {
   return dtype == float16 ? to_float(to_half(f)) : to_float(to_bfloat16(f));
 }
 
-/// float16 and bfloat16: the first length of which a number reads back. Five digits always do.
+/// For float16 and bfloat16: the fewest digits that parse to the same value. Five are always enough.
 Decimal shortest_half(double value, DType dtype) {
   char text[32];
   for (int precision = 0;; ++precision) {
@@ -39,7 +39,7 @@ Decimal shortest_half(double value, DType dtype) {
     double back = 0;
     std::from_chars(text, end, back);
     if (rounded_to(back, dtype) == value || precision == 6) return parse(text, end);
-    // At a power of two the gap above is twice the one below: the next longer number may fit where the nearest does not.
+    // At a power of two the gap above is twice the gap below: the next larger decimal may parse back although the nearest does not.
     Decimal d = parse(text, end);
     if (back < value && d.count == precision + 1 && d.digits[d.count - 1] != '9') {
       char next[32];
@@ -106,7 +106,7 @@ std::string scientific_text(double value, DType dtype, const Scientific& form) {
     s += '.';
     s.append(d.digits + 1, static_cast<std::size_t>(d.count - 1));
   } else {
-    // More digits than asked for are rounded; fewer are filled up with those of the exact value, not with zeros.
+    // More digits than `precision` are rounded; fewer are extended by the digits of the exact value, not by zeros.
     std::string digits = exact_text(value, std::chars_format::scientific, form.precision);
     std::size_t e = digits.find('e');
     exponent = std::atoi(digits.c_str() + e + 1);

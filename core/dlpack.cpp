@@ -1,4 +1,4 @@
-// core/dlpack.cpp - tensors of other libraries in the same process, not copied.
+// core/dlpack.cpp - sharing tensors with other libraries in the process, without copies (DLPack).
 #include <kassette/dlpack.h>
 #include <kassette/stream.h>
 
@@ -45,7 +45,7 @@ Device imported_device(DLDevice d) {
     fail<DeviceError>("from_dlpack: device type ", int(d.device_type), "; it takes CPU (1, 3) and CUDA (2)");
   if (d.device_id < 0 || d.device_id > 255) fail<DeviceError>("from_dlpack: CUDA device ", d.device_id);
   Device device(Device::kCuda, static_cast<std::uint8_t>(d.device_id));
-  backend_of(device);  // throws where it is absent
+  backend_of(device);  // throws if it is absent
   return device;
 }
 
@@ -90,7 +90,7 @@ template <class M>
 void release(void* managed) {
   let_go(static_cast<M*>(managed));
 }
-/// The producer may use the memory again at once, on a stream of its own.
+/// After the deleter the producer may reuse the memory at once, on a stream of its own.
 template <class M>
 void release_on_device(void* managed) {
   auto* m = static_cast<M*>(managed);
@@ -145,7 +145,7 @@ struct Exported {
   Device device;
   void* stream = nullptr;
 
-  /// The memory is used again in the order of our stream, behind what the consumer has enqueued.
+  /// We reuse the memory in the order of our stream, which therefore has to come behind the consumer's work.
   ~Exported() {
     if (device.type() != Device::kCuda) return;
     try {
@@ -163,7 +163,7 @@ M* exported(const Tensor& x, void* stream, const char* what) {
   if (is_sparse(b)) fail<ValueError>(what, ": a sparse tensor (K::to_dense)");
   Value v = concrete_value(b, what);
   if (b.device != cpu && stream) Stream(b.device, stream).wait_for(current_stream(b.device));
-  else if (b.device != cpu) synchronize(b.device);  // the consumer's stream is any
+  else if (b.device != cpu) synchronize(b.device);  // the consumer may use any stream
   auto e = std::make_unique<Exported<M>>();
   DLTensor& t = e->managed.dl_tensor;
   std::int64_t stride = 1;
@@ -194,7 +194,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
 }
 Tensor from_dlpack(DLManagedTensorVersioned* managed) {
   if (!managed) fail<ValueError>("from_dlpack: a null pointer");
-  // Of another major version nothing but the version and the deleter lie where we think.
+  // In another major version only the version and the deleter are sure to be at these offsets.
   if (managed->version.major != 1)
     fail<ValueError>("from_dlpack: DLPack version ", managed->version.major, ".", managed->version.minor,
                      "; it takes 1.x");

@@ -15,8 +15,8 @@ namespace {
 constexpr const char* kNames[DType::kCount] = {"none",  "bool",  "uint8",   "uint16",   "int8",    "int16",
                                                "int32", "int64", "float16", "bfloat16", "float32", "float64"};
 
-/// Up to eight characters as a number, 0 for more: a dtype is named in many calls, and a comparison of texts for each of the names
-/// costs as much as an op.
+/// Up to eight characters as a number, 0 for more: many calls name a dtype, and comparing the text with each name would cost as much as an
+/// op.
 constexpr std::uint64_t word(const char* text, std::size_t size) {
   if (size > 8) return 0;
   std::uint64_t w = 0;
@@ -50,7 +50,7 @@ const char* DType::name() const { return kNames[code_]; }
 DType DType::parse(Name name) {
   if (!name.given()) return DType();
   std::uint64_t w = word(name.data(), name.size());
-  for (int i = kCount - 1; w && i > 0; --i)  // floats are named most
+  for (int i = kCount - 1; w && i > 0; --i)  // from the end, where the floats are, which are the most common
     if (w == kWords.of[i]) return DType(static_cast<Code>(i));
   fail_unknown(string_of(name));
 }

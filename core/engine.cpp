@@ -1,4 +1,4 @@
-// core/engine.cpp - boxed values, and tensors that belong to a backend of others.
+// core/engine.cpp - boxed values for external backends, and tensors that belong to these.
 #include <kassette/engine.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace kassette {
 namespace engine {
 namespace {
 
-/// What a Value points to.
+/// The object that a Value points to.
 struct Object {
   std::atomic<std::int32_t> count{1};
 };
@@ -141,7 +141,7 @@ const Value& Value::operator[](int i) const {
 }
 Value Value::operator()(std::initializer_list<Value> args) const {
   if (kind_ != kCode) fail_kind(kind_, "code");
-  Value held(*this);  // whoever is called may drop the last other copy
+  Value held(*this);  // the callee may drop the last other copy
   const Code& code = as<CodeObject>(object_)->code;
   return code.run(code.state, args.begin(), static_cast<int>(args.size()));
 }
@@ -180,7 +180,7 @@ Value Call::native() const {
 Native::Native() : old_(context().native) { context().native = true; }
 Native::~Native() { context().native = old_; }
 
-// ---- tensors of others -------------------------------------------------------------------------------------------------
+// ---- tensors of external backends --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -196,7 +196,7 @@ const Handle& handle_of(const Body& b) { return static_cast<const Handle&>(*b.no
 
 }  // namespace
 
-// To our own engine it is a leaf without a value, marked so that no op takes it.
+// To our own engine a foreign tensor is a leaf without a value, with a flag by which ops refuse it.
 Tensor wrap(void* handle, const TensorKind* kind, const Shape& shape, DType dtype) {
   Ref<Extra> held;
   try {

@@ -1,4 +1,4 @@
-// core/impl.cpp - making and freeing tensors, nodes and cells.
+// core/impl.cpp - allocation and destruction of tensors, nodes and cells.
 #include "core/impl.h"
 
 #include <sched.h>
@@ -12,7 +12,7 @@ namespace kassette {
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
   Context& c = context();
-  Ref<Node>::drop(impl->body.node.get());  // all that ~Body does, with the context at hand
+  Ref<Node>::drop(impl->body.node.get());  // as ~Body, without looking up the context again
   Storage::drop(c, impl->body.storage.get());
   c.live_tensors.add(-1);
   pool_free(c, impl, sizeof(TensorImpl));
@@ -43,7 +43,7 @@ void free_node(Context& c, Node* n) {
   c.live_nodes.add(-1);
   if (n->saved) c.saved_bytes.add(-n->saved);
   for (Body *b = n->in(), *end = b + n->n_in + n->n_kept; b != end; ++b) {
-    Node* maker = b->node.get();  // all that ~Body does, without a call for each
+    Node* maker = b->node.get();  // as ~Body, without a call for each body
     if (maker && Ref<Node>::drop_is_last(maker)) queue(c, maker);
     Storage::drop(c, b->storage.get());
   }

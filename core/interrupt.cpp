@@ -6,7 +6,7 @@ namespace kassette {
 constinit std::atomic<bool> interrupt_wanted{false};
 constinit __thread OnInterrupt on_interrupt;
 namespace {
-constinit std::atomic<pthread_t> meant{0};  // 0: whoever comes first
+constinit std::atomic<pthread_t> meant{0};  // the thread that is to stop; 0: the first that checks
 }
 
 Interrupted::~Interrupted() = default;

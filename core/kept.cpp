@@ -1,4 +1,4 @@
-// core/kept.cpp - counting kept callables.
+// core/kept.cpp - reference counts of kept callables.
 #include <kassette/kept.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// core/log.cpp - the log; the one file that knows spdlog.
+// core/log.cpp - the log; the only file that uses spdlog.
 #include "core/log.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kUnset = -1;
 std::atomic<int> level_in_use{kUnset};
 
-// The logger and its lock are made at first use and never destroyed: what runs at exit may still have something to say.
+// The logger and its lock are made at first use and never destroyed: code that runs at exit may still log.
 spdlog::logger* logger = nullptr;
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,7 +37,7 @@ void say(LogLevel level, spdlog::level::level_enum as, const std::string& text) 
     pthread_mutex_lock(&mutex);
     logger->log(as, spdlog::string_view_t(text.data(), text.size()));
   } catch (...) {
-    return;  // what cannot be said is lost; spdlog itself catches what its sinks throw
+    return;  // the message is lost; spdlog itself catches exceptions of its sinks
   }
   pthread_mutex_unlock(&mutex);
 }

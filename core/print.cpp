@@ -24,8 +24,8 @@ constinit PrintOptions options_in_use;
 
 // ---- sparse tensors ----------------------------------------------------------------------------------------------------
 
-/// The numbers of the entries that are shown; -1 stands for those left out. An entry is a line: the threshold is a twentieth
-/// of that of dense tensors, 50 lines where nobody changed it.
+/// The indices of the entries to print, with -1 in place of those left out. Each entry takes a line, so the threshold is a twentieth
+/// of that of dense tensors: by default 50 lines.
 std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& options) {
   std::vector<std::int64_t> shown;
   std::int64_t edge = options.edgeitems;
@@ -41,7 +41,7 @@ std::vector<std::int64_t> shown_entries(std::int64_t n, const PrintOptions& opti
   return shown;
 }
 
-/// The values of those entries as a list, one text for each.
+/// The values of those entries, one text for each.
 std::vector<std::string> entry_texts(const Body& values, const std::vector<std::int64_t>& entries,
                                      const PrintOptions& options) {
   const Tensor host = host_copy(Access::wrap(values), values.dtype);
@@ -61,7 +61,7 @@ std::vector<std::string> entry_texts(const Body& values, const std::vector<std::
   return element_texts(few, options);
 }
 
-/// "(0, 12)  1.5" on a line for each entry, in the order in which they are listed, columns below each other.
+/// A line "(0, 12)  1.5" for each entry, in the stored order, with aligned columns.
 std::string sparse_text(const Body& b, const PrintOptions& options) {
   const Body& indices = sparse_part(b, kIndices);
   Value v = concrete_value(indices, "print");
@@ -107,7 +107,7 @@ std::ostream& print_sparse(std::ostream& os, const Body& b) {
 
 bool has_value(const Body& b) { return b.storage || (b.flags & kLeaf && b.node->cell->load().storage); }
 
-/// A tensor that has no elements to show.
+/// Prints a tensor without a value: shape and dtype.
 std::ostream& describe(std::ostream& os, const Body& b, const char* why) {
   os << "Tensor(";
   if (b.flags & kLeaf && b.node->cell->name) os << '"' << b.node->cell->name << "\", ";

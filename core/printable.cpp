@@ -1,4 +1,4 @@
-// core/printable.cpp - text of others in messages.
+// core/printable.cpp - quoting untrusted text in messages.
 #include "core/printable.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// core/tensor.cpp - Tensor and Tensors: counts, questions, reading values.
+// core/tensor.cpp - Tensor and Tensors: reference counts, properties, reading values.
 #include <kassette/tensor.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ const void* Tensor::data(DType dtype) const {
 }
 namespace {
 
-/// host_copy of what the user asked `what` of.
+/// host_copy for the function `what`, which the message of an error names.
 Tensor copied_for(const char* what, const Tensor& x, DType dtype) {
   const Body& b = body_of(x, what);
   Value v = concrete_value(b, what);
@@ -121,7 +121,7 @@ Value concrete_value(const Body& b, const char* what) {
 
 namespace {
 
-// Lists come and go with every call: their blocks are pooled.
+// Every call makes lists, so their blocks are pooled.
 Tensor* list_block(std::int64_t n) {
   std::size_t bytes = sizeof(Tensor) * static_cast<std::size_t>(n);
   return static_cast<Tensor*>(bytes <= kMaxPooled ? pool_allocate(context(), bytes) : list_memory(bytes));

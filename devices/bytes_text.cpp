@@ -1,4 +1,4 @@
-// devices/bytes_text.cpp - byte counts as people read them, and the error that names them.
+// devices/bytes_text.cpp - byte counts in readable units, and the error for failed allocations.
 #include "devices/bytes_text.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// devices/gpu_ranks.cpp - how the ranks of a group get to exchange between their GPUs.
+// devices/gpu_ranks.cpp - setting up the exchange between the GPUs of a group of ranks.
 #include "devices/gpu_ranks.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ bool is_turned_off() {
   return set && !std::strcmp(set, "0");
 }
 
-/// Null where it does not load; then `why` has the reason.
+/// Loads libkassette_nccl.so. Returns null, with the reason in `why`, if that fails.
 const DeviceTransport* load(std::string* why) {
   if (is_turned_off()) {
     *why = "KASSETTE_NCCL is 0";
@@ -41,7 +41,7 @@ const DeviceTransport* load(std::string* why) {
   return nullptr;
 }
 
-/// What each rank tells the others of itself.
+/// What each rank tells the others about itself.
 struct Card {
   char machine[40];  // equal on one machine, whatever its name
   char gpu[DeviceTransport::kNameBytes];
@@ -74,11 +74,11 @@ std::vector<T> of_all_ranks(RankGroup& group, const T& mine) {
   return all;
 }
 
-/// Why those ranks cannot exchange; empty where they can.
+/// Why these ranks cannot exchange between GPUs; empty if they can.
 std::string obstacle(const std::vector<Card>& cards) {
   for (std::size_t r = 0; r < cards.size(); ++r)
     if (*cards[r].lacks) return text("rank ", r, ": ", cards[r].lacks);
-  // NCCL takes one rank a GPU.
+  // NCCL allows one rank per GPU.
   for (std::size_t r = 0; r < cards.size(); ++r)
     for (std::size_t other = r + 1; other < cards.size(); ++other)
       if (!std::strcmp(cards[r].machine, cards[other].machine) && !std::strcmp(cards[r].gpu, cards[other].gpu))
@@ -86,7 +86,7 @@ std::string obstacle(const std::vector<Card>& cards) {
   return "";
 }
 
-/// Null where it fails on a rank; then `why` has the reason.
+/// Returns null, with the reason in `why`, if joining fails on any rank.
 DeviceCommunicator* join(RankGroup& group, Device device, const DeviceTransport& transport, Card mine,
                          std::string* why) {
   struct Start {

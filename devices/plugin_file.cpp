@@ -1,4 +1,4 @@
-// devices/plugin_file.cpp - finding the libraries that are loaded when they are first needed.
+// devices/plugin_file.cpp - loading libraries at first use.
 #include "devices/plugin_file.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// devices/ranks.cpp - starting the transport, groups of ranks, and the comparison of what they call.
+// devices/ranks.cpp - starting the transport, groups of ranks, and comparing their calls.
 #include "devices/ranks.h"
 
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ constexpr const char* kTransportFile = "libkassette_mpi.so";
 
 struct Job {
   std::mutex mutex;
-  std::deque<RankGroup> groups;  // addresses hold
+  std::deque<RankGroup> groups;  // a deque, so that addresses stay valid
   std::atomic<bool> started{false};
   const Transport* transport = nullptr;  // null: one rank
   bool compares = true;
@@ -39,7 +39,7 @@ Job& job() {
   return *j;
 }
 
-/// What mpirun and the like set for each process that they start.
+/// Whether the process was started by mpirun or the like: these set one of the variables.
 bool launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_SIZE"})
     if (std::getenv(name)) return true;
@@ -69,7 +69,7 @@ const Transport* load_transport() {
 
 void abort_job(int status) { abort_in_turn(*job().transport, job().groups.front().rank, status); }
 
-/// Waits for what is enqueued on a GPU; what fails there has been said by whoever waited for a result.
+/// Waits for the work enqueued on GPUs; errors are ignored here: they have been reported by waits for results.
 void finish_enqueued(Device gpu) noexcept {
   try {
     backend_of(gpu).synchronize();
@@ -77,8 +77,8 @@ void finish_enqueued(Device gpu) noexcept {
   }
 }
 
-/// As the program ends. A status other than 0 ends all ranks, for they may wait for this one; those that wait for it where it ends
-/// well get an error.
+/// Runs at the end of the program. A status other than 0 ends all ranks, since they may wait for this one; with status 0, ranks that wait
+/// for it get an error.
 void end_job(int status, void*) {
   Job& j = job();
   if (j.ended) return;
@@ -98,7 +98,7 @@ void end_job(int status, void*) {
   j.transport->finish();
 }
 
-/// What nobody catches is said in one line, and ends all ranks.
+/// The terminate handler: prints an uncaught exception in one line, and ends all ranks.
 void end_uncaught() {
   std::string what = "an exception";
   try {
@@ -143,7 +143,7 @@ RankGroup& all_ranks() {
     j.compares = !set || std::strcmp(set, "0") != 0;
     watch_ranks(*transport, comm->rank());
     on_exit(end_job, nullptr);
-    // Programs that have a handler of their own keep it.
+    // A program's own terminate handler is kept.
     if (std::get_terminate() == __gnu_cxx::__verbose_terminate_handler) std::set_terminate(end_uncaught);
     log_debug(text("rank ", comm->rank(), " of ", comm->size(), ", ", transport->describe()));
   }
@@ -185,7 +185,7 @@ bool ranks_overlap() {
   return set ? std::strcmp(set, "0") != 0 : t->local_size() < job().groups.front().size;
 }
 
-// Handlers of exit run last in, first out; CUDA's were put in when its libraries were loaded.
+// Exit handlers run in reverse order of registration; CUDA's were registered when its libraries were loaded.
 void end_ranks_before_libraries() {
   static const int registered = on_exit(end_job, nullptr);
   static_cast<void>(registered);
@@ -249,8 +249,8 @@ RankCall::RankCall(RankGroup& group, const std::function<std::string()>& describ
 }
 RankCall::~RankCall() { unwatch(watched_); }
 
-// Every rank gives a number for its call, and its negative; that the smallest of both are each other's negative says that all are
-// equal. The ranks exchange the words for it only where they differ.
+// Every rank passes the number of its call and its negative: all numbers are equal if and only if the two minima add up to 0. The ranks
+// exchange the descriptions of their calls only if they differ.
 void RankCall::compare(std::uint64_t call) {
   const auto number = static_cast<std::int64_t>(call >> 1);
   std::int64_t least[2] = {number, -number};
@@ -263,7 +263,7 @@ void RankCall::compare(std::uint64_t call) {
   const std::vector<std::int64_t> sizes(static_cast<std::size_t>(group_.size), kText);
   group_.comm->all_gather(mine, every.data(), sizes.data());
   auto words = [&](int r) { return std::string(every.data() + r * kText); };
-  // Of thousands of ranks: the first, and the first that differs from it.
+  // There may be thousands of ranks: the message shows the first, and the first that differs from it.
   int other = 1;
   while (other + 1 < group_.size && words(other) == words(0)) ++other;
   fail<RuntimeError>("the ranks' calls differ: rank 0 has ", words(0), ", rank ", other, " has ", words(other),
@@ -272,13 +272,13 @@ void RankCall::compare(std::uint64_t call) {
 
 namespace {
 
-/// This rank's call, for those that are in another one: they throw, and name it.
+/// Tells ranks that are in another call about this rank's call: they throw an error that names it.
 void announce(RankGroup& group, const std::string& what, bool watched) noexcept {
   if (!group.comm || !job().compares) return;
   try {
     const std::function<std::string()> describe = [&] { return what; };
     RankCall call(group, call_number(what), describe, watched);
-  } catch (...) {  // it is theirs
+  } catch (...) {  // the other ranks report the error
   }
 }
 

@@ -1,4 +1,4 @@
-// devices/registry.cpp - the devices there are: the CPU, and what libkassette_cuda.so brings when it is first asked for.
+// devices/registry.cpp - the devices: the CPU, and those of libkassette_cuda.so, which is loaded at first use.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -40,11 +40,11 @@ class CpuBackend final : public Backend {
 constexpr const char* kPluginFile = "libkassette_cuda.so";
 constexpr int kMaxDevices = 256;
 
-/// Found out once: the library, the backends that were opened, and why others could not be.
+/// The device library, the backends that were opened, and the reasons why others could not be.
 struct Cuda {
   std::mutex mutex;
   bool asked = false;
-  std::string stand_in;  // a library of tests instead of ours
+  std::string stand_in;  // tests: the library to load instead
   const DevicePlugin* plugin = nullptr;
   HostServices services = {};
   std::string absent;            // why there is no library
@@ -79,7 +79,7 @@ void load_plugin(Cuda& c) {
   log_debug(text(kPluginFile, " loaded, with ", plugin->n_kernels, " kernels"));
 }
 
-/// Null where the device is absent; then `why` points to the reason.
+/// Returns null, with the reason in `why`, if the device is absent.
 DeviceBackend* cuda_backend(int index, const char** why) {
   Cuda& c = cuda_state();
   if (DeviceBackend* open = c.backends[index].load(std::memory_order_acquire)) return open;

@@ -16,7 +16,7 @@
 namespace kassette {
 namespace {
 
-// The instructions of an OpenBLAS core, as the level of ours that has them.
+// The CPU level that has the instructions of an OpenBLAS core.
 Level level_of_core(const std::string& core) {
   for (const char* wide : {"SkylakeX", "Cooperlake", "SapphireRapids", "Sapphirerapids"}) {
     if (core == wide) return Level::avx512;

@@ -106,7 +106,7 @@ StreamScope::~StreamScope() {
   backend.set_current(*before_);
   try {
     backend.order(*stream_, *before_);
-  } catch (const Error&) {  // the device is lost: whoever uses it next is told
+  } catch (const Error&) {  // the device is lost: its next use throws
   }
 }
 

@@ -1,7 +1,7 @@
-// devices/watch.cpp - a thread that ends the job where a call waits for other ranks for too long, or is interrupted.
+// devices/watch.cpp - a thread that ends the job if a call waits too long for other ranks, or is interrupted.
 //
-// A call that waits inside MPI cannot be given up by itself: the other ranks would wait for this one. It takes a request to stop (Note
-// [Interrupts]) only when they have come and its rank computes on, so where one stays untaken while a call waits, all ranks end.
+// A call that waits inside MPI cannot be cancelled alone: the other ranks would wait for this one. A waiting call does not check for a
+// request to stop (Note [Interrupts]) until the other ranks have come; if a request stays pending while a call waits, all ranks end.
 #include "devices/watch.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that waits.
+/// A slot for a thread that waits.
 struct Place {
   std::mutex mutex;
   const std::function<std::string()>* describe = nullptr;  // null: free
@@ -35,7 +35,7 @@ struct Place {
 };
 constexpr int kPlaces = 16;
 
-/// Work that waits on a GPU, whether its thread does or not.
+/// Work enqueued on a GPU that waits for other ranks, whether or not its thread waits.
 struct Enqueued {
   DeviceCommunicator* comm;
   void* mark;
@@ -54,7 +54,7 @@ Watch& state() {
   return *w;
 }
 
-constexpr int kInterruptedStatus = 130;  // what shells call an end by Ctrl-C
+constexpr int kInterruptedStatus = 130;  // the status that shells use for an end by Ctrl-C
 
 [[noreturn]] void end_job(const Transport& transport, int rank, const std::string& why, int status) {
   const std::string line = text("kassette: rank ", rank, why, "\n");
@@ -63,15 +63,14 @@ constexpr int kInterruptedStatus = 130;  // what shells call an end by Ctrl-C
   ::_exit(status);
 }
 
-/// Drops what has run, up to the first that has not.
+/// Removes entries from the front as long as their work has run.
 void drop_passed(std::deque<Enqueued>& enqueued) {
   while (!enqueued.empty() && enqueued.front().comm->passed(enqueued.front().mark)) enqueued.pop_front();
 }
 
 void run(const Transport& transport, int rank) {
   constexpr auto kPause = std::chrono::milliseconds(200);
-  Clock::time_point wanted_since =
-      Clock::time_point::max();  // when a request to stop was first seen that nobody has taken yet
+  Clock::time_point wanted_since = Clock::time_point::max();  // when the pending request to stop was first seen
   for (;;) {
     std::this_thread::sleep_for(kPause);
     const Clock::time_point now = Clock::now();

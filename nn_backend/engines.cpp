@@ -1,4 +1,4 @@
-// nn_backend/engines.cpp - finding the backend that the configuration names: ours, a factory of the program, or a library.
+// nn_backend/engines.cpp - loading the backend that the configuration names: our own, a factory registered by the program, or a library.
 #include "nn_backend/engines.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// nn_backend/introspection.cpp - asking tensors what they are.
+// nn_backend/introspection.cpp - properties of tensors: kind, shape, dtype.
 #include <kassette/backend/introspection.h>
 
 #include "core/text.h"

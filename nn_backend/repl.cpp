@@ -1,4 +1,4 @@
-// nn_backend/repl.cpp - the text of values at a prompt.
+// nn_backend/repl.cpp - how a prompt prints values.
 #include <kassette/repl.h>
 
 #include <charconv>

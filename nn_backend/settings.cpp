@@ -1,4 +1,4 @@
-// nn_backend/settings.cpp - reading keras.json, and writing it once; the one file that knows nlohmann-json.
+// nn_backend/settings.cpp - reading keras.json, and writing it if there is none.
 #include "nn_backend/settings.h"
 
 #include <pwd.h>

@@ -1,4 +1,4 @@
-// nn_backend/trust.cpp - which files of the configuration are safe to use.
+// nn_backend/trust.cpp - whether a configuration file is safe to use.
 #include "nn_backend/trust.h"
 
 #include <fcntl.h>

@@ -23,7 +23,7 @@ std::uint32_t by_zlib(std::uint32_t crc, const std::byte* data, std::int64_t n) 
 #if defined(__x86_64__)
 #define KASSETTE_PCLMUL __attribute__((target("pclmul,sse4.1")))
 
-/// `by` holds the powers for the lower and the upper half: x^(bits + 32) and x^(bits - 32), reflected, for what lies `bits` ahead.
+/// Folds 16 bytes over a distance of `bits`. `by` holds the powers for the lower and the upper half: x^(bits + 32) and x^(bits - 32), reflected.
 KASSETTE_PCLMUL inline __m128i moved(__m128i x, __m128i by) {
   return _mm_xor_si128(_mm_clmulepi64_si128(x, by, 0x00), _mm_clmulepi64_si128(x, by, 0x11));
 }

@@ -29,7 +29,7 @@ std::string_view trimmed(std::string_view s) {
   return s;
 }
 
-/// Whole-field parsing, whatever the locale: false where the text is no T.
+/// Parses a whole field, independently of the locale. Returns false if the text is not a T.
 template <class T>
 bool parse(std::string_view s, T& v) {
   if (!s.empty() && s.front() == '+' && s.size() > 1 && s[1] != '-') s.remove_prefix(1);
@@ -47,7 +47,7 @@ bool parse(std::string_view s, T& v) {
   return error == std::errc() && end == s.data() + s.size();
 }
 
-/// Reads lines of fields, each as a T, and keeps them in the dtype that is asked for.
+/// Parses lines of fields as T, and stores them in the requested dtype.
 template <class T>
 class Reader {
  public:
@@ -64,10 +64,10 @@ class Reader {
 
   Tensor read() {
     constexpr std::int64_t kPart = 1 << 18;
-    std::string text;  // what has been read and is no complete line
+    std::string text;  // bytes read that are not yet a complete line
     for (std::int64_t at = 0; at < file_.size();) {
       const std::size_t old = text.size();
-      // As much again for a line that is longer: then looking for its end is linear.
+      // For a longer line the buffer is doubled, so that the search for its end is linear.
       const std::int64_t n = std::min(file_.size() - at, std::max(kPart, static_cast<std::int64_t>(old)));
       text.resize(old + static_cast<std::size_t>(n));
       file_.read(at, text.data() + old, n);
@@ -177,7 +177,7 @@ Tensor load_as(const io::InputFile& file, const LoadCsvOptions& options) {
   return std::make_unique<Reader<T>>(file, options)->read();
 }
 
-/// The shortest text that gives the element back.
+/// The shortest text that parses to the same element.
 template <class T>
 void print(std::string& out, T v) {
   if constexpr (std::is_same_v<T, bool>) {

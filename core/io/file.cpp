@@ -1,4 +1,4 @@
-// core/io/file.cpp - files as the readers and writers of formats see them.
+// core/io/file.cpp - files and elements, for the readers and writers of file formats.
 #include "core/io/file.h"
 
 #include <fcntl.h>
@@ -147,7 +147,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// Removes what a writer of ours that was killed left under the name: a living one holds its lock.
+/// Removes a temporary file that a killed writer left behind: a live writer holds a lock on its own.
 void remove_orphan(const std::string& name) {
   int left = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (left < 0) return;
@@ -170,7 +170,7 @@ OutputFile::OutputFile(const char* what, Name path, unsigned mode)
   if (direct_) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
-    // A link stays a link: what it points at is replaced.
+    // A symbolic link is kept, and its target replaced.
     if (there)
       if (std::unique_ptr<char, decltype(&std::free)> real(::realpath(path_.c_str(), nullptr), &std::free); real)
         path_ = real.get();
@@ -190,10 +190,10 @@ OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-/// How linkat() reaches the open file.
+/// The path by which linkat() finds the unnamed open file.
 std::string OutputFile::self() const { return text("/proc/self/fd/", descriptor_); }
 
-/// Gives the file a name beside its final one; opens it where it is not open yet. False with errno where that fails.
+/// Gives the file a temporary name beside the final one; opens it if it is not open yet. Returns false, with errno, if that fails.
 bool OutputFile::take_name() {
   const bool open_already = descriptor_ >= 0;
   if (open_already) (void)::flock(descriptor_, LOCK_EX | LOCK_NB);
@@ -208,7 +208,7 @@ bool OutputFile::take_name() {
     } else if (int made = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_); made >= 0) {
       struct stat status;
       (void)::flock(made, LOCK_EX);
-      if (::fstat(made, &status) == 0 && status.st_nlink == 0) {  // taken for an orphan before it was locked
+      if (::fstat(made, &status) == 0 && status.st_nlink == 0) {  // removed as an orphan before it was locked
         ::close(made);
         continue;
       }
@@ -217,12 +217,12 @@ bool OutputFile::take_name() {
       return true;
     }
     if (errno != EEXIST) return false;
-    ++i;  // somebody is writing there
+    ++i;  // another writer uses this name
   }
   return false;
 }
 
-/// Under its final name. False with errno.
+/// Moves the file to its final name. Returns false, with errno, if that fails.
 bool OutputFile::put_in_place(Existing existing) {
   if (temporary_.empty()) {
     if (::linkat(AT_FDCWD, self().c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
@@ -230,7 +230,7 @@ bool OutputFile::put_in_place(Existing existing) {
     if (existing == Existing::keep) return true;
     if (!take_name()) return false;
   } else if (existing == Existing::keep) {
-    // A file system without links may have this.
+    // For file systems without hard links.
     return ::link(temporary_.c_str(), path_.c_str()) == 0 || errno == EEXIST ||
            ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST;
   }
@@ -239,11 +239,11 @@ bool OutputFile::put_in_place(Existing existing) {
   return true;
 }
 
-/// Without it a crash may take the name back.
+/// Flushes the folder to disk: otherwise the new name may be lost in a crash.
 void OutputFile::sync_folder() const {
   int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;                            // may be written and not read
-  bool lost = ::fsync(folder) != 0 && errno == EIO;  // other errors: the file system has no such thing
+  if (folder < 0) return;                            // the folder is writable, but not readable
+  bool lost = ::fsync(folder) != 0 && errno == EIO;  // other errors: the file system does not support it
   ::close(folder);
   if (lost)
     fail<RuntimeError>(what_, ": ", printable(path_),
@@ -279,7 +279,7 @@ void OutputFile::write(const void* data, std::int64_t n) {
 void OutputFile::commit(Existing existing) {
   flush();
   if (!direct_) {
-    // In its place before its bytes are on the disk, a crash would leave an empty file under the final name.
+    // If the file were renamed before its bytes are on the disk, a crash could leave an empty file under the final name.
     if (::fsync(descriptor_) != 0) failed("cannot be written");
     if (!put_in_place(existing)) failed("cannot be put in its place");
     sync_folder();

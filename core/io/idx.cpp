@@ -21,7 +21,7 @@ struct Code {
 };
 constexpr Code kCodes[] = {{0x08, uint8}, {0x09, int8}, {0x0b, int16}, {0x0c, int32}, {0x0d, float32}, {0x0e, float64}};
 
-/// The bytes of the file, or what they unpack to.
+/// The bytes of the file, decompressed if it is a gzip file.
 class Stream {
  public:
   explicit Stream(const io::InputFile& file) : file_(file) {
@@ -37,7 +37,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// The most bytes that there can be.
+  /// An upper bound of the number of bytes.
   std::int64_t limit() const { return packed_ ? file_.size() * io::kMaxInflation : file_.size(); }
   void read(void* to, std::int64_t n) {
     if (!packed_) {
@@ -55,7 +55,7 @@ class Stream {
       n -= part;
     }
   }
-  /// ValueError unless all has been read; for gzip this tests its checksum as well.
+  /// Throws ValueError unless everything has been read; for gzip this also checks the checksum.
   void finish() {
     std::byte one;
     if (packed_) {

@@ -1,4 +1,4 @@
-// core/io/named.cpp - tensors under names.
+// core/io/named.cpp - collections of tensors with names.
 #include <kassette/io.h>
 
 #include <ostream>

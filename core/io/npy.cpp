@@ -128,7 +128,7 @@ std::int64_t npy_header_end(const InputFile& file, const char* where, const std:
   if (major > 1 && preamble.size() < 12) file.refuse(where, "not an npy file");
   std::int64_t end = major == 1 ? 10 + load_le<std::uint16_t>(preamble.data() + 8)
                                 : 12 + static_cast<std::int64_t>(load_le<std::uint32_t>(preamble.data() + 8));
-  // No header is that short; readers count on having it to the end of the preamble.
+  // No valid header is that short; readers rely on it to extend to the end of the preamble.
   if (end < kNpyPreamble) file.refuse(where, "not an npy file");
   if (end > kNpyLongest) file.refuse(where, "a header of ", end, " bytes; at most ", kNpyLongest, " are read");
   return end;
@@ -177,8 +177,7 @@ NpyHeader npy_header(const InputFile& file, const char* where, const std::string
 
 namespace {
 
-/// The elements of an array whose first index varies fastest, in a tensor's order. Walks the result, so that what is written
-/// is written in order.
+/// Converts elements from Fortran order to row-major order. It iterates over the result, so that writes are sequential.
 template <class T>
 void from_fortran(const TensorSpec& spec, const T* from, T* to) {
   std::int64_t stride[kMaxRank], index[kMaxRank] = {}, n = 1;
@@ -216,7 +215,7 @@ Tensor npy_ordered(const InputFile& file, const char* where, const NpyHeader& h,
   if (h.stored_unsigned) unsigned_to_int64(file, where, raw.data, n, h.stored_unsigned);
   if (h.spec.dtype.is_bool()) clean_bools(raw.data, n);
   if (!h.fortran_order || n == 0) return raw.tensor;
-  Fresh ordered = fresh(h.spec);  // a copy besides: what max_bytes allows for
+  Fresh ordered = fresh(h.spec);  // a second copy, which max_bytes allows for
   by_size(h.spec.dtype.size(), [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     from_fortran(h.spec, reinterpret_cast<const T*>(raw.data), reinterpret_cast<T*>(ordered.data));
@@ -262,7 +261,7 @@ void save_npy(Name path, const Tensor& x, const NpyOptions& options) {
   if (!fortran && !big) {
     file.write(source.data(), spec.bytes());
   } else {
-    // Reading in the other order is what reading the reversed shape from Fortran's order does, both being a transposition.
+    // Writing in Fortran order is the same transposition as reading the reversed shape from Fortran order.
     std::vector<std::byte> copy(source.data(), source.data() + spec.bytes());
     if (fortran && spec.numel()) {
       TensorSpec reversed = spec;

@@ -27,7 +27,7 @@ Tensor read_entry(const io::InputFile& file, const io::ZipEntry& entry, const ch
   });
 }
 
-/// All arrays, or those of the names.
+/// Reads the arrays of the given names, or all.
 NamedTensors load(Name path, const Names* names, const LoadOptions& options) {
   io::InputFile file("load_npz", path, options.max_bytes);
   io::Wanted wanted(names);

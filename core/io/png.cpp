@@ -1,4 +1,4 @@
-// core/io/png.cpp - pictures, by libpng.
+// core/io/png.cpp - reading and writing PNG images with libpng.
 #include <kassette/io.h>
 
 #include <png.h>
@@ -16,14 +16,14 @@
 namespace kassette {
 namespace {
 
-// libpng leaves a function that failed by longjmp, past destructors. So whatever calls it here holds nothing that has one, and
-// what it fills belongs to the caller.
+// libpng reports errors by longjmp, which skips destructors. So functions that call it here have no locals with destructors, and the
+// buffers that they fill belong to the caller.
 
 constexpr std::size_t kMessage = 160;
 constexpr unsigned kMaxSide = 1'000'000;  // libpng's own default
 
 struct Picture {
-  // In, for reading: the file, and a part of it that is still to be taken.
+  // In, for reading: the file, and a part of it that is still to be consumed.
   const io::InputFile* file;
   std::int64_t at;
   std::byte buffer[1 << 15];
@@ -68,13 +68,14 @@ struct PngReader {
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-/// The header, and what turns each kind of picture into 8 or 16 bits a channel. False: p.message says why.
+/// Reads the header, and sets up the conversion of each kind of image to 8 or 16 bits per channel. Returns false, with the reason in
+/// p.message, if that fails.
 bool read_header(PngReader& r, Picture& p) {
   if (setjmp(png_jmpbuf(r.png))) return false;
   png_set_read_fn(r.png, &p, take);
-  png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);  // checked below, in words of ours
+  png_set_user_limits(r.png, 0x7fffffff, 0x7fffffff);  // checked below, with messages of our own
   png_set_chunk_malloc_max(r.png, 1 << 20);
-  // -1: texts, profiles and the like are not kept either. A thousand of them may unpack to a megabyte each.
+  // -1: text chunks, profiles and the like are not kept: a thousand of them may unpack to a megabyte each.
   png_set_keep_unknown_chunks(r.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(r.png, r.info);
   if (std::max(png_get_image_height(r.png, r.info), png_get_image_width(r.png, r.info)) > kMaxSide) {
@@ -104,7 +105,7 @@ bool read_header(PngReader& r, Picture& p) {
 
 bool read_rows(PngReader& r, const Picture& p, std::byte* data) {
   if (setjmp(png_jmpbuf(r.png))) return false;
-  // Row by row: pointers to the rows would take more memory than a narrow picture.
+  // Row by row: pointers to all rows would take more memory than a narrow image.
   const std::int64_t stride = p.width * p.channels * (p.bits / 8);
   for (int pass = 0; pass < p.passes; ++pass)
     for (std::int64_t y = 0; y < p.height; ++y)
@@ -132,7 +133,7 @@ struct PngWriter {
   ~PngWriter() { png_destroy_write_struct(&png, &info); }
 };
 
-/// 0, or 1 for libpng's own trouble and 2 for that of the file.
+/// Returns 0, 1 for an error of libpng, or 2 for an error of the file.
 int write_rows(PngWriter& w, Picture& p, const std::byte* data) {
   if (int failed = setjmp(png_jmpbuf(w.png))) return failed;
   png_set_write_fn(w.png, &p, put, flush);
@@ -149,7 +150,7 @@ int write_rows(PngWriter& w, Picture& p, const std::byte* data) {
   return 0;
 }
 
-/// 0 to 1 as 0 to 255.
+/// Maps 0 ... 1 to 0 ... 255.
 std::vector<std::byte> gray_levels(const io::Source& source) {
   std::vector<std::byte> out(static_cast<std::size_t>(source.spec().numel()));
   dispatch(source.spec().dtype, [&](auto* null) {

@@ -37,8 +37,8 @@ struct Entry {
   int stored_unsigned = 0;  // 4 or 8: the bytes of a U32 or U64, which becomes an int64
 };
 
-/// Takes the header as it is parsed and refuses whatever has another form, so that no header takes more memory than its
-/// tensors do.
+/// Handles the events of the JSON parser and refuses headers of another form as they are parsed, so that a header needs no more memory
+/// than its tensors.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   HeaderReader(const InputFile& file, io::Wanted& wanted) : file_(file), wanted_(wanted) {}
@@ -154,8 +154,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool in_texts_ = false, in_array_ = false;
 };
 
-/// The entries cover the elements without a hole and without a byte that two of them share: the format's own rule, by which
-/// nothing can be hidden in a file.
+/// Checks that the entries cover the data without gaps and overlaps: a rule of the format, so that nothing can be hidden in a file.
 void check_places(const InputFile& file, const std::vector<Entry>& entries, std::int64_t available) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
@@ -168,7 +167,7 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
     if (e.begin != at || e.end < e.begin || e.end > available)
       file.refuse("'", e.name, "' lies at ", e.begin, " to ", e.end, ", expected from ", at, " to at most ", available);
     at = e.end;
-    if (!e.foreign.empty()) continue;  // whose size only the format's own package knows
+    if (!e.foreign.empty()) continue;  // a dtype whose size we do not know
     std::int64_t bytes = io::claimed_bytes(file, e.spec);
     if (e.stored_unsigned == 4) bytes /= 2;
     if (e.end - e.begin != bytes)
@@ -181,7 +180,7 @@ void check_places(const InputFile& file, const std::vector<Entry>& entries, std:
   if (at != available) file.refuse(available - at, " bytes belong to no tensor");
 }
 
-// The header is put together as text: an object of nlohmann-json's cannot be destroyed where there is no memory, it ends the program.
+// The header is assembled as text: destroying an nlohmann-json object allocates, and without memory ends the program.
 std::string quoted(const char* what, const std::string& words) {
   try {
     return nlohmann::json(words).dump();
@@ -251,7 +250,7 @@ void save_safetensors(Name path, const NamedTensors& tensors) {
     order.push_back(sources.size());
     sources.emplace_back(what, t.tensor);
   }
-  // Widest elements first: then every tensor is aligned for its elements.
+  // Widest elements first, so that every tensor is aligned for its elements.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return sources[a].spec().dtype.size() > sources[b].spec().dtype.size();
   });

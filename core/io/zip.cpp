@@ -27,7 +27,7 @@ std::uint16_t u16(const std::string& s, std::int64_t at) { return load_le<std::u
 std::uint32_t u32(const std::string& s, std::int64_t at) { return load_le<std::uint32_t>(s.data() + at); }
 std::int64_t i64(const std::string& s, std::int64_t at) { return load_le<std::int64_t>(s.data() + at); }
 
-/// The directory's place from the ZIP64 record, which a locator before the end record points at.
+/// The position of the directory from the ZIP64 record, to which a locator before the end record points.
 Directory directory64(const InputFile& file, std::int64_t end) {
   std::int64_t locator = end - kLocator64Size;
   if (locator < 0) file.refuse("a damaged zip file: the ZIP64 locator is missing");
@@ -41,7 +41,7 @@ Directory directory64(const InputFile& file, std::int64_t end) {
 }
 
 Directory directory(const InputFile& file) {
-  // The end record is last, but for a comment of up to 65,535 bytes.
+  // The end record comes last; only a comment of up to 65,535 bytes may follow.
   std::int64_t n = std::min<std::int64_t>(file.size(), kEndSize + 65535), start = file.size() - n;
   std::string tail = file.read(start, n);
   for (std::int64_t i = n - kEndSize; i >= 0; --i) {
@@ -56,7 +56,7 @@ Directory directory(const InputFile& file) {
   file.refuse("not a zip file, or one that is cut short");
 }
 
-/// Takes from a directory entry's ZIP64 field, in its fixed order, what did not fit 32 bits.
+/// Reads the values that did not fit 32 bits from the ZIP64 field of a directory entry, where they have a fixed order.
 void read_extra64(const InputFile& file, const std::string& d, std::int64_t at, std::int64_t n,
                   std::initializer_list<std::int64_t*> wanted) {
   for (std::int64_t end = at + n; end - at >= 4;) {
@@ -193,7 +193,7 @@ void ZipReader::finish() {
 
 namespace {
 
-/// The little-endian fields of a record.
+/// Builds a record of little-endian fields.
 class Record {
  public:
   Record& u16(std::int64_t v) { return put(v, 2); }
@@ -224,7 +224,7 @@ std::uint32_t checksum(const std::string& head, const std::byte* data, std::int6
   return crc32(crc, data, n);
 }
 
-/// Both pieces, deflated.
+/// head and data, compressed as one stream.
 std::string deflated(const char* what, const std::string& head, const std::byte* data, std::int64_t n) {
   z_stream z{};
   if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -271,7 +271,7 @@ void ZipWriter::add(const std::string& name, const std::string& head, const std:
   bool large = w.entry.size >= kFull32 || w.entry.packed >= kFull32;
   if (large) extra.u16(1).u16(16).u64(w.entry.size).u64(w.entry.packed);
   if (!deflate) {
-    // A field of an id that nobody knows, whose length brings the data where it shall be.
+    // An extra field with an unused id, as padding that aligns the data.
     std::int64_t at = w.header + kLocalSize + static_cast<std::int64_t>(name.size() + extra.bytes().size()) + 4;
     std::int64_t fill = (64 - at % 64) % 64;
     extra.u16(0xd935).u16(fill).raw(std::string(static_cast<std::size_t>(fill), '\0'));

@@ -1,4 +1,4 @@
-// devices/cpu/allocator.cpp - where large blocks of CPU memory come from.
+// devices/cpu/allocator.cpp - the source of large blocks of CPU memory.
 #include "devices/cpu/allocator.h"
 
 #include <sys/mman.h>
@@ -10,8 +10,8 @@ namespace kassette {
 namespace {
 
 constexpr std::size_t kHuge = std::size_t(2) << 20;
-// Mapped blocks start at one of 16 distances behind a huge page's border: operands of one op that all began at the same
-// address modulo 4 KiB would compete for the same cache sets, and loads would wait for unrelated stores.
+// Mapped blocks start at one of 16 offsets from a huge page: if all operands of an op began at the same address modulo 4 KiB, they
+// would compete for the same cache sets, and loads would wait for unrelated stores (4K aliasing).
 constexpr std::size_t kColours = 16, kColour = 256;
 
 std::size_t mapped_bytes(std::int64_t bytes) {

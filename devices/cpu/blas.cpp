@@ -17,7 +17,7 @@
 #include "devices/cpu/gemv.h"
 #include "devices/cpu/threads.h"
 
-// OpenBLAS exports what it calls itself for a buffer.
+// The function that OpenBLAS itself calls to get a buffer; it is exported.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);
@@ -33,50 +33,50 @@ constexpr std::int64_t kLeastTile = std::int64_t(1) << 17;
 constexpr std::int64_t kWorthAThread = std::int64_t(1) << 18;  // Note [Worth a thread]
 constexpr std::int64_t kSmallPath = 1'000'000;
 constexpr std::int64_t kSmallTile = std::int64_t(1) << 19;
-constexpr std::int64_t kCutToSmall = std::int64_t(1) << 22;  // up to here tiles of the small path are faster
+constexpr std::int64_t kCutToSmall = std::int64_t(1)
+                                     << 22;  // up to this size, tiles for the small-matrix path are faster
 // Note [Strips]
-// Each call packs its operands anew: against one call, 1024 cubed takes 3.5 % more in two tiles, 7 % in 2 x 2, 14 % in 4 x 4, of one
-// thread's time. OpenBLAS' own threads share what they pack. So a large product is cut between rows alone, into as many strips as
-// there are threads: a cut at a multiple of 24 rows leaves every bit as it is. OpenBLAS counts in columns, our rows are the last
-// index of its loops, and it takes them in groups of three times its unroll, which is at most 8. Whole and strips were
-// compared for float32 and float64, 324 products of random shapes and transposes, up to 60,000 rows, on Prescott, Core2, Penryn,
-// Nehalem, Sandybridge, Haswell, SkylakeX, Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: never a difference. At 12
-// Nehalem differs, and strips that OpenBLAS takes for small products do with SkylakeX' float64 kernels; cuts between columns
-// differ with Haswell's float32 and SkylakeX' float64 kernels, and are made by the shape alone.
+// Each call of OpenBLAS packs its operands again (its own threads would share them): compared with one call, 1024 cubed takes 3.5 % more
+// time of one thread in two tiles, 7 % in 2 x 2, 14 % in 4 x 4. So a large product is cut between rows only, into as many strips as there
+// are threads. A cut at a multiple of 24 rows changes no bit: OpenBLAS is column-major, so our rows are the last index of its loops, which
+// it takes in groups of three times its unroll, at most 8. Whole products and strips were compared for float32 and float64, 324 products
+// of random shapes and transposes, up to 60,000 rows, with the cores Prescott, Core2, Penryn, Nehalem, Sandybridge, Haswell, SkylakeX,
+// Cooperlake, Barcelona, Bobcat, Zen and Atom of 0.3.21: there was no difference. At multiples of 12 Nehalem differs, and so do SkylakeX'
+// float64 kernels if a strip is small enough for the small-matrix path. Cuts between columns change bits with Haswell's float32 and
+// SkylakeX' float64 kernels, so these depend on the shape alone.
 constexpr std::int64_t kRowUnit = 24;
 constexpr std::int64_t kFewestRows = 128;  // of a strip
-// A strip takes no longer than a tenth of a second, if it may have so few rows: a thread that is held up leaves something to take
-// over, and an interruption is asked for between strips.
+// A strip takes at most a tenth of a second, unless that would be too few rows: other threads can take over strips from one that is held up,
+// and interrupts are checked between strips.
 constexpr std::int64_t kLongStrip = std::int64_t(1) << 33;
 constexpr std::int64_t kRowsOfLong = 512;
 constexpr std::int64_t kLargeTile = std::int64_t(1) << 28;  // 1024 cubed: 6.2 ms in 32 tiles, 5.6 in 4
-// A tile ends within some 0.1 s, so that a product can be interrupted.
+// A tile takes at most about 0.1 s, so that a product can be interrupted.
 constexpr std::int64_t kLongestTile = std::int64_t(1) << 32;
-// Right operands of so many elements stay in a second-level cache: tiles of the small path may be of rows, which read all of it,
-// and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512 transposed: 18.9 in rows,
-// 20.1 in columns).
+// Right operands of up to this many elements stay in a second-level cache: tiles for the small-matrix path may then be whole rows, each of
+// which reads all of the operand, and are as fast (32 x 512 with 128: 8 x 512, 16 x 256 and 32 x 128 all take 18.7 us; 32 x 128 with 512
+// transposed: 18.9 in rows, 20.1 in columns).
 constexpr std::int64_t kCached = 1 << 16;
 constexpr std::int64_t kLeastRows = 8;  // of such a tile
-// Bytes of a matrix that no cache holds: four rows at once come from memory 12 % faster than in OpenBLAS' way (4096 x 4096 floats, two
-// threads: 0.94 ms against 1.08).
+// Bytes of a matrix that no cache holds: reading four rows at once is 12 % faster than OpenBLAS' gemv (4096 x 4096 floats, two threads:
+// 0.94 ms against 1.08).
 constexpr std::int64_t kPastCaches = 8 << 20;
 constexpr std::int64_t kInnerBlock = 1024;  // length of a part of a long inner axis
-// OpenBLAS adds an inner axis up in blocks, the shortest of which is 192 (Prescott, doubles, which differ from 200 on). Up
-// to here sums are whole in registers before they meet what is there.
+// OpenBLAS sums over an inner axis in blocks, the shortest of which is 192 (Prescott, doubles, where bits differ from 200 on). Up to this
+// length a sum is complete in registers before it is added to the output.
 constexpr std::int64_t kOneBlock = 128;
 
-/// One thread a call, whatever the environment says.
+/// Sets OpenBLAS to one thread per call, whatever the environment says.
 void use_one_thread() { openblas_set_num_threads(1); }
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
 // Note [OpenBLAS' buffers]
-// A call packs its operands in a buffer of OpenBLAS' own, of which it makes one for each call that runs at the same time, and keeps
-// them. Where it cannot map one it tries again for ever, with a lock held. So each thread's first call asks whether there is room for a
-// buffer, throws MemoryError where there is none, and has the buffer made then: threads make one call at a time, so there are as many
-// buffers as calls from then on.
+// OpenBLAS packs operands in buffers of its own. It makes one for each concurrent call, and keeps them. If it cannot map one it retries for
+// ever, holding a lock. So before its first call each thread checks that there is room for a buffer, throws MemoryError if not, and has
+// OpenBLAS make the buffer at once. A thread makes one call at a time, so from then on there are as many buffers as concurrent calls.
 constexpr std::int64_t kBuffer = std::int64_t(128)
                                  << 20;   // 32 << 22 in OpenBLAS' common_x86_64.h; grown by as much with 0.3.21
-constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process where it has to make too many
+constexpr std::size_t kMostBuffers = 64;  // OpenBLAS ends the process if it has to make too many
 
 class Buffers {
  public:
@@ -86,7 +86,7 @@ class Buffers {
       made_.reserve(made_.size() + 1);
       std::vector<void*> held;
       held.reserve(made_.size() + 1);
-      // The first time OpenBLAS' own threads may want one as well.
+      // At the first time OpenBLAS' own threads may take one as well.
       check_room(made_.empty() ? 2 * kBuffer : kBuffer);
       if (blas_memory_alloc && blas_memory_free) make(held);
     }
@@ -104,7 +104,7 @@ class Buffers {
     if (p == MAP_FAILED) fail_memory(cpu, bytes, memory_stats(cpu));
     munmap(p, static_cast<std::size_t>(bytes));
   }
-  /// Those that are there and idle are taken first, so one more than there are makes a new one.
+  /// OpenBLAS reuses idle buffers first, so holding one more than exist makes a new one.
   void make(std::vector<void*>& held) {
     for (bool known = true; known;) {
       void* buffer = blas_memory_alloc(0);
@@ -117,7 +117,7 @@ class Buffers {
   }
 
   std::mutex mutex_;
-  std::size_t threads_ = 0;  // that live and have called OpenBLAS
+  std::size_t threads_ = 0;  // live threads that have called OpenBLAS
   std::vector<void*> made_;
 };
 /// Never destroyed: threads may end after main.
@@ -134,7 +134,7 @@ struct Entered {
 };
 thread_local Entered entered;
 
-/// Before each call of OpenBLAS: there is a buffer for this thread.
+/// To be called before each call of OpenBLAS: ensures that there is a buffer for this thread.
 inline void take_part() {
   if (entered.yes) return;
   buffers().enter();
@@ -200,7 +200,7 @@ void vector_product(const GemmShape& p, const T* a, const T* b, T* out) {
 RowsByVector<float> rows_by_vector(float) { return KASSETTE_PICK(gemv_table).f32; }
 RowsByVector<double> rows_by_vector(double) { return KASSETTE_PICK(gemv_table).f64; }
 
-/// True for a large matrix by a vector where both lie as row after row.
+/// True for the product of a large matrix and a vector with a layout that can be read row by row.
 template <class T>
 bool long_rows(const GemmShape& p) {
   bool rows = p.n == 1 ? !p.ta && (p.tb || p.ldb == 1) : p.m == 1 && p.tb && (!p.ta || p.lda == 1);
@@ -220,7 +220,7 @@ void one_tile(const GemmShape& p, const T* a, const T* b, T* out) {
   else blas_gemm(p, a, b, out, Into::fresh);
 }
 
-/// Where a product is cut: into tiles of some rows and columns, or into strips.
+/// How a product is divided: into tiles of rows and columns, or into strips of rows.
 struct Tiles {
   std::int64_t m, rows, cols, down, across;
   bool strips = false;
@@ -243,7 +243,7 @@ std::int64_t part_of(std::int64_t n, std::int64_t parts, std::int64_t multiple) 
   return std::max<std::int64_t>(1, std::min(n, (part + multiple - 1) / multiple * multiple));
 }
 
-/// The grid that reads least: every row of tiles reads b again, every column of tiles reads a.
+/// The grid of tiles with the least memory traffic: each row of tiles reads all of b, each column of tiles all of a.
 Tiles grid(const GemmShape& p, std::int64_t tiles) {
   std::int64_t best_down = 1, best = 0;
   for (std::int64_t down = 1; down <= tiles; down *= 2) {
@@ -255,7 +255,7 @@ Tiles grid(const GemmShape& p, std::int64_t tiles) {
   return {p.m, p.n, part_of(p.m, best_down, 4), part_of(p.n, across, 16)};
 }
 
-/// Tiles of the small path.
+/// Tiles for the small-matrix path.
 Tiles small_grid(const GemmShape& p, std::int64_t tiles) {
   if (p.n * p.k > kCached) return grid(p, tiles);
   std::int64_t down = 1;
@@ -270,7 +270,7 @@ std::int64_t power_of_two(std::int64_t n) {
   return p;
 }
 
-/// How many strips, or 0 where the shape asks for other tiles. None is so small that OpenBLAS would take it for a small product.
+/// The number of strips; 0 if other tiles suit the shape better. No strip is small enough for the small-matrix path.
 std::int64_t strips_of(const GemmShape& p, std::int64_t repeats) {
   std::int64_t work = p.m * p.n * p.k;
   if (work <= kCutToSmall || p.n == 1 || p.m < 2 * kFewestRows || 2 * p.m < p.n) return 0;
@@ -305,7 +305,7 @@ void locate(const BatchStrides& r, std::int64_t i, std::int64_t* a, std::int64_t
   }
 }
 
-/// `one(part, a, b, out)` for a tile of a product.
+/// Calls one(part, a, b, out) for a tile of a product.
 template <class T, class F>
 void with_tile(const GemmShape& p, const Tiles& t, std::int64_t tile, const T* a, const T* b, T* out, F&& one) {
   const std::int64_t down = tile / t.across, row = t.row(down), col = tile % t.across * t.cols;
@@ -315,13 +315,13 @@ void with_tile(const GemmShape& p, const Tiles& t, std::int64_t tile, const T* a
   one(part, a + (p.ta ? row : row * p.lda), b + (p.tb ? col * p.ldb : col), out + row * p.ldo + col);
 }
 
-/// The same for every tile of every product.
+/// Calls it for every tile of every product of a batch.
 template <class T, class F>
 void for_each_tile(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out, F&& one) {
   const Tiles t = tiles_of(p, r.count);
   const std::int64_t per_product = t.down * t.across;
   const std::int64_t tile_work = std::max<std::int64_t>(1, t.rows * t.cols * p.k),
-                     call = 1024;  // what a call of OpenBLAS costs beside it
+                     call = 1024;  // the overhead of a call of OpenBLAS
   parallel_for(r.count * per_product, (kWorthAThread + tile_work) / (tile_work + call),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
@@ -337,7 +337,7 @@ bool in_inner_parts(const GemmShape& p) {
   return p.m * p.n <= 128 * 128 && p.k >= 2 * kInnerBlock && p.m * p.n * p.k > kSmallPath;
 }
 
-/// A small result over a long inner axis: parts of that axis by themselves, then their sum in order.
+/// For a small result with a long inner axis: computes parts of that axis separately, then sums them in order.
 template <class T>
 bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   if (!in_inner_parts(p)) return false;
@@ -363,7 +363,7 @@ bool run_inner_parts(const GemmShape& p, const T* a, const T* b, T* out) {
   return true;
 }
 
-/// More than BLAS can count.
+/// Whether a size exceeds BLAS' 32-bit integers.
 bool too_long(const GemmShape& p) { return std::max({p.k, p.lda, p.ldb, p.ldo}) > INT_MAX; }
 
 template <class T>
@@ -401,12 +401,12 @@ void multiply_any(const GemmShape& p, const BatchStrides& r, const T* a, const T
   for_each_tile(p, r, a, b, out, one_tile<T>);
 }
 
-/// Whether gemm may add each tile to what is there: see kOneBlock.
+/// Whether gemm can add each tile to the output with the bits of a separate addition: see kOneBlock.
 bool adds_up(const GemmShape& p) {
   if (p.m < 2 || p.n < 2 || p.k < 1 || p.k > kOneBlock || p.m * p.n * p.k <= kTiny || too_long(p)) return false;
   const Tiles t = tiles_of(p, 1);
   const std::int64_t rows = p.m - t.row(t.down - 1), cols = (p.n - 1) % t.cols + 1;  // of the last tile
-  return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // else it does not go through gemm
+  return rows > 1 && cols > 1 && rows * cols * p.k > kTiny;                          // or it would not use gemm
 }
 
 template <class T>

@@ -31,7 +31,7 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-/// quota / period of one directory, rounded up; 0 where it sets no limit.
+/// quota / period of one directory, rounded up; 0 if it sets no limit.
 int quota_cpus(const std::string& directory, bool v2) {
   double quota = 0, period = 0;
   if (v2) {

@@ -1,4 +1,4 @@
-// devices/cpu/gemv_simd.cpp - a large matrix by a vector, row by row; compiled once per CPU level.
+// devices/cpu/gemv_simd.cpp - the product of a large matrix and a vector, row by row; compiled once per CPU level.
 #include "devices/cpu/gemv.h"
 
 #include <xsimd/xsimd.hpp>
@@ -6,8 +6,8 @@
 namespace kassette {
 namespace {
 
-/// kRows rows at once: as many sums that do not wait for each other and streams from memory, and x is read once for all. A row's
-/// sum does not depend on how many come with it.
+/// kRows rows at once, for as many independent sums and memory streams, and x is read once for all of them. A row's sum does not depend on
+/// the number of rows computed with it.
 template <int kRows, class T>
 inline __attribute__((always_inline)) void rows_at_once(std::int64_t cols, const T* a, std::int64_t lda, const T* x,
                                                         T* y, std::int64_t incy) {

@@ -34,7 +34,7 @@ bool has(Level level) {
 
 Level best() { return has(Level::avx512) ? Level::avx512 : has(Level::avx2) ? Level::avx2 : Level::sse2; }
 
-/// What KASSETTE_SIMD asks for where this machine has it, else the best level.
+/// The level that KASSETTE_SIMD names if this CPU supports it, else the best one.
 Level choose() {
   const char* name = std::getenv("KASSETTE_SIMD");
   if (!name || !*name) return best();

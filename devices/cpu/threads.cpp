@@ -1,4 +1,4 @@
-// devices/cpu/threads.cpp - the one thread pool.
+// devices/cpu/threads.cpp - the thread pool.
 #include "devices/cpu/threads.h"
 
 #include <linux/futex.h>
@@ -26,17 +26,17 @@ namespace kassette {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr std::int64_t kSpinNs = 300'000;       // a worker that has just worked waits so long before it sleeps
-constexpr std::int64_t kCrowdedSpinNs = 2'000;  // the same with more threads than CPUs
+constexpr std::int64_t kSpinNs = 300'000;       // how long a worker spins after its work before it sleeps
+constexpr std::int64_t kCrowdedSpinNs = 2'000;  // the same if there are more threads than CPUs
 constexpr std::int64_t kAloneNs = 8'000;
-constexpr std::int64_t kPartsPerThread = 4;  // so that a thread that was held up leaves something to take over
+constexpr std::int64_t kPartsPerThread = 4;  // so that other threads can take over parts from one that was held up
 
 // Note [The pool's hand-over]
-// The caller writes the job, opens the gate and raises the epoch; workers spin or sleep on the epoch. A worker enters by a
-// compare-and-swap on the gate, which counts those inside and fails once the gate is shut; so the caller waits only for
-// workers that really came, and nobody reads a job that is being rewritten. Each participant owns a slice of the range,
-// takes parts of it from one end and then helps with the slices of others: the same thread meets the same memory in
-// every op as long as nobody is held up.
+// The caller writes the job, opens the gate and increments the epoch; workers spin or sleep on the epoch. A worker enters by a
+// compare-and-swap on the gate, which counts the workers inside and fails once the gate is shut. So the caller waits only for
+// workers that have entered, and no worker reads a job that is being rewritten. Each participant owns a slice of the range,
+// takes parts from one end of it, and then helps with the slices of others: unless a thread is held up, each touches the same
+// memory in every op.
 struct alignas(64) Slice {
   std::atomic<std::int64_t> next{0};
   std::int64_t begin = 0, end = 0;
@@ -49,7 +49,7 @@ struct Job {
   int slices = 0;
   OnInterrupt on_interrupt;
   std::atomic<bool> failed{false};
-  std::exception_ptr error;  // written by the one who set `failed`
+  std::exception_ptr error;  // written by the thread that set `failed`
 };
 
 struct Pool {
@@ -57,7 +57,7 @@ struct Pool {
   alignas(64) std::atomic<std::uint64_t> gate{0};
   alignas(64) std::atomic<std::uint32_t> epoch{0};
   std::atomic<std::int32_t> sleepers{0};
-  alignas(64) std::atomic<std::uint32_t> left{0};  // workers that are done with the job
+  alignas(64) std::atomic<std::uint32_t> left{0};  // number of workers that have finished the job
   std::atomic<bool> caller_sleeps{false};
   alignas(64) std::atomic<bool> busy{false};  // some thread's job is running
   std::atomic<int> workers{0};                // threads that exist, written by the owner of `busy`
@@ -67,12 +67,12 @@ struct Pool {
 };
 constexpr std::uint64_t kOpen = std::uint64_t(1) << 31;
 
-// Zero bytes until first use; nothing is constructed when the library is loaded, nothing destroyed when the process ends.
+// Zero bytes until first use: no constructor runs when the library is loaded, no destructor when the process ends.
 alignas(Pool) unsigned char pool_bytes[sizeof(Pool)];
 pthread_once_t pool_once = PTHREAD_ONCE_INIT;
 Pool& pool() { return *reinterpret_cast<Pool*>(pool_bytes); }
 
-std::atomic<int> threads_wanted{0};  // 0: not asked yet
+std::atomic<int> threads_wanted{0};  // 0: not yet determined
 __thread bool in_part __attribute__((tls_model("initial-exec"))) = false;
 __thread bool sharing __attribute__((tls_model("initial-exec"))) = false;  // this thread's job is running
 
@@ -89,8 +89,8 @@ std::int64_t now_ns() {
   return std::int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Spins until done() or until `ns` have passed; answers done(). After a while it offers its CPU to others: the thread it
-/// waits for may be queued there.
+/// Spins until done() is true or `ns` have passed; returns done(). After a while it yields the CPU: the thread that it waits for
+/// may be queued there.
 template <class Done>
 bool spin(std::int64_t ns, Done done) {
   std::int64_t start = 0;
@@ -106,7 +106,7 @@ bool spin(std::int64_t ns, Done done) {
   }
 }
 
-/// Where the part of [first, last) starts whose turn it is when those from the front have come to `begin`.
+/// Where the next part of [first, last) starts, if taking parts from the front has reached `begin`.
 std::int64_t place(From from, std::int64_t begin, std::int64_t first, std::int64_t last, std::int64_t part) {
   return from == From::front ? begin : first + (last - 1 - begin) / part * part;
 }
@@ -132,7 +132,7 @@ void take_part(Pool& p, int self) {
   in_part = false;
 }
 
-/// Enters the open job, if it is another than `last` and has a slice for this worker.
+/// Enters the open job if it is not `last` and has a slice for this worker.
 bool enter(Pool& p, int self, std::uint32_t* last) {
   std::uint64_t gate = p.gate.load(std::memory_order_acquire);
   while ((gate & kOpen) && self < static_cast<int>(gate >> 16 & 0x7fff) &&
@@ -166,7 +166,7 @@ void* work(void* argument) {
   return nullptr;
 }
 
-/// Starts workers until there are `n`, or as many as the system gives. Signals stay with the user's threads.
+/// Starts workers until there are `n`, or as many as the system allows. Workers block all signals, which go to the user's threads.
 void start_workers(Pool& p, int n) {
   int have = p.workers.load(std::memory_order_relaxed);
   if (have >= n) return;
@@ -186,7 +186,7 @@ void start_workers(Pool& p, int n) {
   p.workers.store(have, std::memory_order_relaxed);
 }
 
-// The child of a fork has the calling thread alone: it starts over, without workers and with nobody's job.
+// The child of a fork has only the calling thread: it starts over without workers and without a job.
 void start_over_in_child() {
   std::int64_t spin_ns = pool().spin_ns.load(std::memory_order_relaxed);
   (new (pool_bytes) Pool)->spin_ns.store(spin_ns, std::memory_order_relaxed);
@@ -196,7 +196,8 @@ void make_pool() {
   pthread_atfork(nullptr, nullptr, start_over_in_child);
 }
 
-/// Threads get equal shares up to this: 2.5 grains of many elements are not cut into 2 and 0.5.
+/// The unit in which a range is shared out. It is smaller than a grain of many elements, so that two threads divide 2.5 grains evenly, not
+/// into 2 and 0.5.
 std::int64_t unit_of(std::int64_t grain) { return grain < 1024 ? grain : grain / 1024 * 64; }
 
 void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from, int slices) {
@@ -205,8 +206,8 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   p.job.from = from;
   p.job.slices = slices;
   p.job.on_interrupt = for_parts();
-  // Few grains of several elements go in one part a thread: another's last part would be taken away from the cache that it
-  // stands in. A grain of one is work enough (a tile, a sample) to be taken over.
+  // A few grains of several elements make one part per thread: a part taken over by another thread would leave the cache that holds it.
+  // A grain of one element (a tile, a sample) is enough work to be taken over.
   const std::int64_t each = ceil_div(ceil_div(n, grain), slices);
   p.job.part = grain > 1 && each < 2 * kPartsPerThread ? ceil_div(units, slices) * unit
                                                        : std::max<std::int64_t>(1, each / kPartsPerThread) * grain;
@@ -218,7 +219,7 @@ void share_out(Pool& p, std::int64_t n, std::int64_t grain, RangeFn f, From from
   }
   p.left.store(0, std::memory_order_relaxed);
   std::uint64_t number = (p.gate.load(std::memory_order_relaxed) >> 32) + 1;
-  if (static_cast<std::uint32_t>(number) == 0) number = 1;  // 0 is what a new worker has seen
+  if (static_cast<std::uint32_t>(number) == 0) number = 1;  // 0: no job, as a new worker has it
   p.gate.store(number << 32 | kOpen | static_cast<std::uint64_t>(slices) << 16, std::memory_order_release);
   p.epoch.fetch_add(1, std::memory_order_seq_cst);
   if (p.sleepers.load(std::memory_order_seq_cst) > 0)
@@ -236,7 +237,7 @@ void gather_in(Pool& p) {
   p.caller_sleeps.store(false, std::memory_order_relaxed);
 }
 
-/// The whole range on this thread, in pieces where it is long, so that it can be interrupted.
+/// Runs the whole range on this thread; a long one in pieces, so that it can be interrupted.
 void run_alone(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   constexpr std::int64_t kGrains = 64;  // a grain is worth a thread: some 10 us
   const std::int64_t piece = grain > n / kGrains ? n : kGrains * grain;
@@ -285,7 +286,7 @@ void parallel_parts(std::int64_t n, std::int64_t grain, RangeFn f, From from) {
   grain = std::max<std::int64_t>(1, grain);
   int slices = static_cast<int>(std::min<std::int64_t>(num_threads(), n / grain));
   Pool& p = pool();
-  // A second user thread that comes while a job runs does its work itself: both make progress, and CPUs are busy already.
+  // If a job of another user thread is running, this thread does its work alone: both make progress, and the CPUs are busy anyway.
   if (slices <= 1 || in_part || p.busy.exchange(true, std::memory_order_acquire)) {
     run_alone(n, grain, f, from);
     return;

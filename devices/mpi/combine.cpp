@@ -11,7 +11,7 @@ namespace {
 template <class T, class Bits, bool kMax>
 T pick(T a, T b) {
   if (a != a || b != b) return std::numeric_limits<T>::quiet_NaN();
-  if (a == b) {  // of +0 and -0 the sign bit decides
+  if (a == b) {  // for +0 and -0 the sign bit decides
     const Bits x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
     return std::bit_cast<T>(static_cast<Bits>(kMax ? x & y : x | y));
   }

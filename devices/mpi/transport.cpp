@@ -20,7 +20,7 @@
 namespace kassette {
 namespace {
 
-// MPI 3 counts in ints: what is longer goes in pieces. Tests lower this to reach that.
+// MPI 3 has int counts: longer messages are sent in pieces. Tests lower the limit to cover that.
 std::int64_t most_elements() {
   static const std::int64_t most = [] {
     const char* set = std::getenv("KASSETTE_MPI_PIECE");
@@ -58,14 +58,14 @@ MPI_Datatype type_of(DType dtype) {
 const void* at(const void* data, std::int64_t bytes) { return static_cast<const char*>(data) + bytes; }
 void* at(void* data, std::int64_t bytes) { return static_cast<char*>(data) + bytes; }
 
-/// Calls piece(first, count) over n elements, at most most_elements() a call; nothing for n = 0.
+/// Calls piece(first, count) for pieces of at most most_elements() that cover n elements; not at all for n = 0.
 template <class F>
 void in_pieces(std::int64_t n, F piece) {
   for (std::int64_t first = 0; first < n; first += most_elements())
     piece(first, static_cast<int>(std::min(most_elements(), n - first)));
 }
 
-constexpr int kTag = 0x6b;  // of all messages: one rank's to another arrive in order
+constexpr int kTag = 0x6b;  // for all messages: those from one rank to another arrive in order
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -75,12 +75,12 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
     all().push_back(this);
   }
-  /// Those that were made, for the end.
+  /// All communicators, for the end of the program.
   static std::vector<MpiCommunicator*>& all() {
     static auto* list = new std::vector<MpiCommunicator*>;
     return *list;
   }
-  /// Waits until every message has left.
+  /// Waits until every message has been sent.
   void finish_sent() {
     for (Sent& s : sent_) MPI_Waitall(static_cast<int>(s.requests.size()), s.requests.data(), MPI_STATUSES_IGNORE);
   }
@@ -135,7 +135,7 @@ class MpiCommunicator final : public Communicator {
     std::int64_t begin = 0;
     for (int r = 0; r < size_; begin += bytes[r++]) {
       void* part = at(out, begin);
-      if (r == rank_)  // by MPI: it may be memory of a GPU
+      if (r == rank_)  // by MPI and not memcpy: it may be GPU memory
         in_pieces(bytes[r], [&](std::int64_t first, int n) {
           check(MPI_Sendrecv(at(in, first), n, MPI_BYTE, 0, kTag, at(part, first), n, MPI_BYTE, 0, kTag, MPI_COMM_SELF,
                              MPI_STATUS_IGNORE),
@@ -161,7 +161,7 @@ class MpiCommunicator final : public Communicator {
   void all_to_all(const void* in, const std::int64_t* bytes_in, void* out, const std::int64_t* bytes_out) override {
     clear_sent();
     const Parts from(bytes_in, size_), to(bytes_out, size_);
-    // All ranks take the same way: the longest of all totals decides.
+    // All ranks must choose the same algorithm: the longest of all totals decides.
     std::int64_t longest = std::max(from.total, to.total);
     all_reduce(&longest, &longest, 1, DType(DType::kInt64), Combine::max);
     if (longest <= most_elements()) {
@@ -228,7 +228,7 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
-  /// Counts and where each part begins, as MPI takes them; only meaningful where the total is small.
+  /// Counts and displacements of the parts in ints, as MPI takes them; only valid if the total fits.
   struct Parts {
     std::vector<int> counts, begins;
     std::int64_t total = 0;
@@ -242,7 +242,7 @@ class MpiCommunicator final : public Communicator {
     int count(int r) const { return counts[static_cast<std::size_t>(r)]; }
   };
 
-  /// A message on its way.
+  /// A message that is being sent.
   struct Sent {
     std::vector<MPI_Request> requests;
     std::string header;
@@ -250,7 +250,7 @@ class MpiCommunicator final : public Communicator {
     void* state;
   };
 
-  /// A patient one sleeps for an eighth of what it has waited already, and 300 us at most: the core is busy with what is computed meanwhile.
+  /// A patient communicator sleeps for an eighth of the time it has waited already, at most 300 us: the core is needed for computation.
   void wait_for(MPI_Request& request) {
     using namespace std::chrono;
     const auto begin = steady_clock::now();
@@ -263,7 +263,7 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
-  /// Lets go of the messages that have left, oldest first.
+  /// Releases messages that have been sent, oldest first.
   void clear_sent() {
     while (!sent_.empty()) {
       int done = 0;
@@ -279,7 +279,7 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   bool in_background_ = false, patient_ = false;
-  std::deque<Sent> sent_;  // addresses hold while messages are added
+  std::deque<Sent> sent_;  // a deque, so that addresses stay valid
 };
 
 bool started_here = false;
@@ -309,7 +309,7 @@ struct Local {
   }
 };
 const Local& local() {
-  static const Local l;  // asked for by all ranks when they start
+  static const Local l;  // collective: all ranks make it when they start
   return l;
 }
 
@@ -353,7 +353,7 @@ const char* describe() {
   return text;
 }
 
-/// What Open MPI and MPICH say of themselves, unless the environment does: both are mostly built without CUDA.
+/// Whether Open MPI or MPICH reports support of CUDA, unless the environment says so: both are mostly built without it.
 bool takes_gpu_memory() {
   if (const char* set = std::getenv("KASSETTE_MPI_CUDA")) return std::strcmp(set, "0") != 0;
   auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));

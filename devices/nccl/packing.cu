@@ -1,4 +1,4 @@
-// devices/nccl/packing.cu - elements as NCCL can combine them, and back.
+// devices/nccl/packing.cu - conversion of elements to a dtype that NCCL can combine, and back.
 #include "devices/nccl/packing.h"
 
 #include <bit>
@@ -25,7 +25,7 @@ Order order_of(Combine how) {
   return how == Combine::min ? Order::least : how == Combine::max ? Order::most : Order::none;
 }
 
-/// What an element is combined in: half types in float, 16-bit integers in 32 bits, all else as it is.
+/// The type in which elements are combined: float for half types, 32 bits for 16-bit integers, else the type itself.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 2, std::int32_t, cuda::Wide<T>>;
 
@@ -84,7 +84,7 @@ void launch(cudaStream_t stream, std::int64_t n, void (*kernel)(P...), A... argu
   if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA says: ") + cudaGetErrorString(error));
 }
 
-/// f(a null pointer of the dtype's type), for those that are packed or divided: floats, and integers of 16 bits.
+/// Calls f with a null pointer of the dtype's C++ type, for the dtypes that are packed or divided: floats and 16-bit integers.
 template <class F>
 void for_type(DType dtype, F f) {
   switch (dtype.code()) {

@@ -1,4 +1,4 @@
-// nn_backend/inspect/axes.cpp - the frame round plots and histograms.
+// nn_backend/inspect/axes.cpp - axes and labels around plots and histograms.
 #include "nn_backend/inspect/axes.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// nn_backend/inspect/canvas.cpp - what pictures are drawn on: characters of a terminal, or pixels.
+// nn_backend/inspect/canvas.cpp - the canvases of pictures: characters of a terminal, or pixels.
 #include "nn_backend/inspect/canvas.h"
 
 #include <algorithm>

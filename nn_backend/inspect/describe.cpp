@@ -1,4 +1,4 @@
-// nn_backend/inspect/describe.cpp - what is in a tensor, in four lines.
+// nn_backend/inspect/describe.cpp - describe(): a summary of a tensor in four lines.
 #include <kassette/inspect.h>
 
 #include <unistd.h>

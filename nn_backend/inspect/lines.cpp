@@ -1,4 +1,4 @@
-// nn_backend/inspect/lines.cpp - lines over numbers.
+// nn_backend/inspect/lines.cpp - line plots.
 #include <algorithm>
 #include <cmath>
 

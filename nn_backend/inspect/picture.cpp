@@ -1,4 +1,4 @@
-// nn_backend/inspect/picture.cpp - plots, histograms and images: what is asked for, and what of the data is drawn.
+// nn_backend/inspect/picture.cpp - plot(), hist() and imshow(): checks of the arguments, and the choice of the data to draw.
 #include <kassette/inspect.h>
 #include <kassette/io.h>
 

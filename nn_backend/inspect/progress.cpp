@@ -1,4 +1,4 @@
-// nn_backend/inspect/progress.cpp - how far a loop is.
+// nn_backend/inspect/progress.cpp - progress bars.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// nn_backend/inspect/summary.cpp - what a tensor's elements are like.
+// nn_backend/inspect/summary.cpp - statistics of a tensor's elements.
 #include "nn_backend/inspect/summary.h"
 
 #include <algorithm>

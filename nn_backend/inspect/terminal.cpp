@@ -1,4 +1,4 @@
-// nn_backend/inspect/terminal.cpp - what the screen can show.
+// nn_backend/inspect/terminal.cpp - the capabilities of the terminal.
 #include "nn_backend/inspect/terminal.h"
 
 #include <sys/ioctl.h>

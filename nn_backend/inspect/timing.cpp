@@ -1,4 +1,4 @@
-// nn_backend/inspect/timing.cpp - how long a call takes, and what the process holds.
+// nn_backend/inspect/timing.cpp - timeit() and memory(): the time of a call, and the memory of the process.
 #include <kassette/inspect.h>
 
 #include <unistd.h>
