@@ -30,7 +30,7 @@ constinit std::atomic<bool> channels_first{false};
 constinit std::atomic<bool> manual_initialization{false};
 constinit std::atomic<const std::string*> backend_name{nullptr};
 
-// Made when first asked for and never freed: a program may ask while it ends.
+// Made at first use and never freed: it may be used while the program ends.
 constinit std::mutex uids_mutex;
 constinit std::map<std::string, std::int64_t>* uids = nullptr;
 
@@ -47,14 +47,14 @@ bool is_channels_first(const std::string& text, const char* what, Name given) {
 struct Loading {
   std::recursive_mutex mutex;
   bool now = false;
-  std::set<std::string> names;  // of backends that were in use: somebody may be reading one
+  std::set<std::string> names;  // of all backends that were in use: other threads may be reading one
 };
 Loading& loading() {
-  static Loading* l = new Loading;  // never destroyed: a program may ask while it ends
+  static Loading* l = new Loading;  // never destroyed: it may be used while the program ends
   return *l;
 }
 
-/// Reads keras.json and the environment, then loads the backend. Where that throws, the next use tries again.
+/// Reads keras.json and the environment, then loads the backend. If that throws, the next use tries again.
 void load_locked(Loading& l) {
   Scoped<bool> now(l.now, true);
   Settings s = read_settings();

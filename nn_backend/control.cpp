@@ -17,7 +17,7 @@ namespace kassette {
 namespace backend {
 namespace {
 
-/// A branch as a tensor: its value, or what its callable returns.
+/// A branch as a tensor: its value, or the result of its callable.
 Tensor force(const Branch& b, DType dtype, const char* what) {
   const bool calls = Access::lazy(b) && !Access::returns_number(b);
   Tensor t = calls ? Access::call(b) : as_tensor(Access::lazy(b) ? Access::number(b) : Access::value(b), dtype, what);
@@ -139,14 +139,14 @@ Tensor by_phase(const Branch& x, const Branch& alt, const Operand& training, con
   if (phase.ndim() != 0) fail<ValueError>(what, ": training has shape ", phase.shape(), ", expected a scalar");
   DType dtype = dtype_of_branches(x, alt);
   bool unset = training.is_none() && phase.symbolic();
-  if (!unset && !is_tensor_operand(training)) {  // of a phase that the host knows the other branch is not looked at
+  if (!unset && !is_tensor_operand(training)) {  // the phase is known on the host: the other branch is not evaluated
     bool taken;
     attribute_errors(what, [&] { cast(phase, bool_).item(&taken, bool_); });
     return force(taken ? x : alt, dtype, what);
   }
   check_branches(x, alt, what);
   if (unset && !context().symbolic) {
-    // Eager: the unset phase is test. Where alt turns out symbolic, both branches are traced and the phase may be fed.
+    // Eager: the unset phase is test. If alt turns out symbolic, both branches are traced and the phase may be fed.
     Tensor test = force(alt, dtype, what);
     bool symbolic = test.symbolic() || (is_tensor(x) && tensor_of(Access::value(x)).symbolic());
     if (!symbolic) return beside(test, alt, x, what);

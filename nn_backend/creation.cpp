@@ -16,12 +16,12 @@ namespace kassette {
 namespace backend {
 namespace {
 
-/// The concrete value of an operand as `dtype` (not given: floatx), without history.
+/// The concrete value of an operand as `dtype` (by default floatx), without history.
 Tensor value_as(const Operand& x, DType dtype, const char* what) {
   if (!dtype.given()) dtype = default_float();
   Tensor t = as_tensor(x, dtype, what);
   if (!t.defined()) fail<ValueError>(what, ": the value is an empty Tensor (an uninitialised variable?)");
-  // Memory of somebody else may be written by its owner, and a variable's is written by us.
+  // Borrowed memory may be written by its owner, and a variable's by updates.
   const Body& b = Access::body(t);
   bool borrowed = b.storage && b.storage->kind == Storage::kBorrowed;
   if (!is_tensor_operand(x) && b.device != context().place) return t.to(context().place);
@@ -29,30 +29,30 @@ Tensor value_as(const Operand& x, DType dtype, const char* what) {
   concrete_value(b, what);
   if (b.dtype == dtype && !borrowed) return t.detach();
   if (b.dtype != dtype) return value_cast(t, dtype);
-  Tensor copy = host_copy(t, dtype);  // of somebody else's memory
+  Tensor copy = host_copy(t, dtype);  // of borrowed memory
   return b.device == cpu ? copy : copy.to(b.device);
 }
 
-/// A leaf whose name, if it was given one, has those of the scopes before it.
+/// Makes a leaf; its name, if it has one, is prefixed with those of the name scopes.
 Tensor named_leaf(Leaf kind, const TensorSpec& spec, Device device, Value value, Name name) {
   if (!name.given()) return make_leaf(kind, spec, device, std::move(value), name);
   return make_leaf(kind, spec, device, std::move(value), scoped_name(name));
 }
 
-/// A variable that starts with that value; a symbolic value stays the tensor it is.
+/// A variable with that initial value; a symbolic value is returned as it is.
 Tensor as_variable(const Tensor& value, Name name) {
   if (value.symbolic()) return value;
   const Body& b = Access::body(value);
   return named_leaf(Leaf::variable, b, b.device, initialises_variables() ? Value{b.storage, b.offset} : Value(), name);
 }
 
-/// A sparse value as it is, without history.
+/// A sparse value without history.
 Tensor sparse_value(const Tensor& x) {
   concrete_value(sparse_part(Access::body(x), kValues), "variable");
   return x.detach();
 }
 
-/// The value of a constant with the shape that was asked for, on a device.
+/// The value of a constant with the requested shape, on a device.
 Tensor with_shape(const Tensor& value, const TensorSpec& to, Device device) {
   Body b = Access::body(value);
   if (b.rank == 0) return filled_tensor(value.to(cpu), to, device, "constant");
@@ -131,7 +131,7 @@ Tensor constant(const Operand& value, DType dtype, const Dims& shape, Name name)
   const Device place = is_tensor_operand(value) ? Device() : context().place;
   Tensor t;
   {
-    Scoped<Device> here(context().place, cpu);  // a number goes to a device as one, not as many
+    Scoped<Device> here(context().place, cpu);  // a number is copied to the device as one element, and filled there
     t = value_as(value, dtype, "constant");
   }
   Tensor to = dims_tensor(shape, "constant");

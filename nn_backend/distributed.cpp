@@ -50,7 +50,7 @@ bool computes_now(const Tensors& xs) {
   return true;
 }
 
-/// run(group), after the checks of x. The other ranks do not wait for what this one refuses.
+/// Calls run(group) after checking x. If a check fails the other ranks are told, so that they do not wait.
 template <class X, class F>
 auto together(const char* what, const X& x, const World& world, F run) {
   RankGroup& group = group_of(world);
@@ -69,7 +69,7 @@ bool is_variable_tensor(const Tensor& x) {
   return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable;
 }
 
-/// Runs f, then waits for the other ranks, as long as their files take. Where f throws on one rank all of them throw.
+/// Runs f, then waits for the other ranks for as long as their files take. If f throws on one rank, all ranks throw.
 template <class F>
 void all_or_none(RankGroup& group, const char* what, F f) {
   std::string why;
@@ -126,7 +126,7 @@ Tensors all_reduce(const Tensors& xs, Reduction how, const World& world) {
 
 namespace {
 
-/// Gradients as they become complete, in messages of a certain size.
+/// Collects gradients as they become complete, and reduces them in messages of a given size.
 class Buckets final : public Completions {
  public:
   Buckets(const Tensors& variables, Reduction how, const GradientOptions& options, RankGroup& group)
@@ -141,9 +141,10 @@ class Buckets final : public Completions {
     if (bytes_ >= options_.bucket_bytes) close(options_.overlap);
   }
 
-  /// Those gradients, reduced.
+  /// The reduced gradients.
   Tensors reduce(Tensors gradients) {
-    const bool aside = options_.overlap && !buckets_.empty();  // of one bucket nothing is left to compute
+    const bool aside =
+        options_.overlap && !buckets_.empty();  // with a single bucket no computation is left to overlap with
     close(aside);
     Tensor token;
     for (Bucket& bucket : buckets_) {
@@ -269,7 +270,7 @@ std::string shard_file(const std::string& path, int part, int parts) {
 
 std::string in_quotes(const std::string& words) { return "'" + words + "'"; }
 
-/// A text that rank 0 draws.
+/// A random text, drawn by rank 0.
 std::string new_checkpoint(RankGroup& group) {
   const std::function<std::string()> words = [] { return std::string("save"); };
   RankCall call(group, call_number("save"), words);

@@ -19,8 +19,8 @@
 namespace kassette {
 namespace {
 
-/// Factories of the program, and the backends that were in use: threads may be in them. Never freed: a program may ask
-/// while it ends.
+/// Factories registered by the program, and all backends that were in use: threads may still be inside them. Never freed: they may be
+/// used while the program ends.
 struct Registry {
   std::mutex mutex;
   std::map<std::string, engine::Factory> factories;
@@ -44,7 +44,7 @@ std::string folder_of(const std::string& file) {
 
 struct Folder {
   std::string path;
-  bool ours;  // whoever can write there can change the program itself
+  bool ours;  // trusted: a user who can write there can change the program itself
 };
 
 /// KASSETTE_BACKEND_PATH, the folder of the program, that of the library, and kassette/ in it.
@@ -68,7 +68,7 @@ std::vector<Folder> search_path() {
   return folders;
 }
 
-/// The file, where nobody else can have put it or can change it.
+/// Returns `file`. Throws if another user could have put it there or can change it.
 std::string trusted(const std::string& name, const std::string& file) {
   const backend::Found found = backend::look_up(file, /*open=*/false);
   if (!found.distrust.empty()) fail_import(name, text(file, " is not loaded, because ", found.distrust));

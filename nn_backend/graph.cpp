@@ -42,7 +42,7 @@ struct FunctionAccess {
 
 namespace {
 
-/// A Function of ours as code: it takes the list of feeds and gives the list of outputs.
+/// One of our Functions as engine::Code: it takes the list of feeds and returns the list of outputs.
 engine::Value run_function(void* state, const engine::Value* args, int n_args) {
   if (n_args != 1) fail<ValueError>("engine: a function takes one list of feeds, not ", n_args, " arguments");
   return box((*static_cast<const Function*>(state))(args[0].as_tensors()));
@@ -151,7 +151,7 @@ namespace {
 
 bool is_variable_body(const Body& b) { return (b.flags & kLeaf) && b.node->cell->kind == Leaf::variable; }
 
-/// The errors of an update with that pair.
+/// Throws the errors of an update with that pair.
 void check_pair(const SetPair& pair) {
   std::string what = text("function: update ", pair.number);
   try {
@@ -258,7 +258,7 @@ Updates& Updates::operator=(Updates other) noexcept {
   return *this;
 }
 void Updates::push_back(const Update& update) {
-  Update added(update);              // it may stand in this list
+  Update added(update);              // a copy, as `update` may be in this list
   if ((size_ & (size_ - 1)) == 0) {  // full: there is room for a power of two
     auto* grown =
         static_cast<Update*>(::operator new(sizeof(Update) * static_cast<std::size_t>(size_ ? 2 * size_ : 1)));
@@ -426,11 +426,11 @@ Scope::~Scope() { context().symbolic = old_; }
 
 namespace {
 
-/// What a scope of control_dependencies holds.
+/// The state of a control_dependencies scope.
 struct After {
   virtual ~After() = default;
 };
-/// The scope of an external backend: code that it wants called at the end.
+/// The scope of an external backend: code to call at the end.
 struct AfterElsewhere final : After {
   engine::Value end;
   ~AfterElsewhere() override {
@@ -442,7 +442,7 @@ struct AfterElsewhere final : After {
     }
   }
 };
-/// A scope of ours for an external backend that asks for it: code that ends it.
+/// One of our scopes for use by an external backend: code that ends it.
 engine::Value scope_as_code(const Tensors& updates) {
   struct Held {
     explicit Held(const Tensors& list) : scope(new ControlDependencies(list)) {}

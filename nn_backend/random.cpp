@@ -28,7 +28,7 @@ double number(const Operand& x, const char* what) {
   return v;
 }
 
-/// A key for an op beside these tensors: where one is symbolic, the key is too.
+/// A key for an op on these tensors: if one of them is symbolic, so is the key.
 Tensor key_beside(std::initializer_list<const Tensor*> tensors, const Scalar& seed, const char* what) {
   bool symbolic = context().symbolic;
   for (const Tensor* t : tensors) symbolic |= t->symbolic();
@@ -36,7 +36,7 @@ Tensor key_beside(std::initializer_list<const Tensor*> tensors, const Scalar& se
   return next_key(seed, what);
 }
 
-/// What the draws of a K function share. Bad dtypes and shapes are found before a seed is taken.
+/// Common to the draws of a K function. Bad dtypes and shapes are found before a seed is taken.
 struct Sample {
   const char* what;
   DType dtype;
@@ -104,7 +104,7 @@ std::int64_t integer_bound(const Sample& s, const Operand& x, const char* name) 
 }
 std::int64_t checked_low(const Sample& s, const Operand& x) {
   std::int64_t low = integer_bound(s, x, "minval");
-  scalar_tensor(low, s.dtype, s.what);  // throws where it does not fit
+  scalar_tensor(low, s.dtype, s.what);  // throws if it does not fit
   return low;
 }
 std::int64_t checked_high(const Sample& s, const Operand& x) {
@@ -136,7 +136,7 @@ Tensor uniform_integers(Sample& s, const Operand& minval, const Operand& maxval,
   return attribute_errors(s.what, [&] { return random_integers(s.draw(seed), low, high); });
 }
 
-/// Bounds on the CPU go where the samples are made.
+/// Copies bounds from the CPU to the device of the samples.
 Tensor beside(const Tensor& bound, Device place) {
   return place != cpu && bound.device() == cpu ? bound.to(place) : bound;
 }

@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Byte for byte what Python's Keras writes: both share the file.
+// Byte for byte as Python's Keras writes it: both share the file.
 constexpr std::string_view kDefaults = R"({
     "floatx": "float32",
     "epsilon": 1e-07,
@@ -35,7 +35,7 @@ constexpr std::string_view kDefaults = R"({
     "image_data_format": "channels_last"
 })";
 
-/// The home of a user; of whoever runs this for an empty name. Empty where there is none.
+/// The home directory of a user, or of the current one for an empty name. Empty if there is none.
 std::string home_of(const std::string& user) {
   const char* home = secure_getenv("HOME");
   if (user.empty() && home && *home) return home;
@@ -55,7 +55,7 @@ std::string expand_user(const std::string& path) {
 
 constexpr std::size_t kLongest = 1 << 20, kLongestName = 1000;  // bytes; the defaults are 120
 
-/// What the descriptor, which is closed, has to read.
+/// Reads everything from the descriptor and closes it.
 std::string contents(const std::string& file, int descriptor) {
   std::string all;
   char part[4096];
@@ -71,11 +71,11 @@ std::string contents(const std::string& file, int descriptor) {
   return all;
 }
 
-/// Writes the file with the defaults, whole or not at all, and never over another: a reader sees no half of it, and of two
-/// that write at once one wins. What goes wrong is no error: the defaults hold without a file.
+/// Writes the file with the defaults, atomically, and never over an existing one: readers do not see half of it, and of two concurrent
+/// writers one wins. Failures are ignored: the defaults apply without a file.
 void write_defaults(const std::string& file) noexcept {
   try {
-    // Whatever the umask: nobody else may write what is to be read again.
+    // Whatever the umask: other users must not be able to write a file that is read again.
     for (std::size_t at = file.find('/', 1); at != file.npos; at = file.find('/', at + 1))
       ::mkdir(file.substr(0, at).c_str(), 0755);
     io::OutputFile out("keras.json", file, 0644);
@@ -115,7 +115,7 @@ class Fields final : public nlohmann::json_sax<Json> {
     return value({Field::kText, Json(s).dump(-1, ' ', false, Json::error_handler_t::replace), s, "string"});
   }
   bool binary(binary_t&) override { return false; }
-  // Lists and objects are shown by their kind: what they hold is of no use here.
+  // Lists and objects are shown by their kind only: their contents are of no use here.
   bool start_object(std::size_t) override { return value({Field::kOther, "an object", "", "object"}) && ++depth_; }
   bool start_array(std::size_t) override { return value({Field::kOther, "an array", "", "array"}) && ++depth_; }
   bool end_object() override { return --depth_ >= 0; }
@@ -137,7 +137,7 @@ class Fields final : public nlohmann::json_sax<Json> {
   std::string name_;
 };
 
-/// The text of a field that takes one of a few words.
+/// The text of a field whose value is one of a few words.
 std::string word(const std::string& file, const char* field, const Field& value,
                  std::initializer_list<const char*> words) {
   std::string known;
@@ -200,7 +200,7 @@ void apply_settings(const std::string& all, const std::string& file, Settings& s
   if (const Field* backend = config.find("backend")) {
     if (backend->kind != Field::kText) fail<TypeError>(file, ": backend is ", backend->type, ", not a name");
     const std::string& name = backend->text;
-    // Whoever can write a name into the file is not to choose what code runs: libraries are found in folders that the user named.
+    // A writer of this file must not choose what code runs: libraries are loaded only from folders that the user has named.
     if (name.find('/') != name.npos || name != printable(name) || name.find('\0') != name.npos ||
         name.size() > kLongestName)
       fail<ValueError>("Unable to import backend : ", excerpt(name), ": ", file,

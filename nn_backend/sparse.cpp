@@ -29,12 +29,12 @@ engine::Value box(const SparseParts& parts) { return Tensors{parts.indices, part
 
 namespace {
 
-/// What is no tensor yet becomes one on the device in use.
+/// An operand as a tensor; numbers and lists become one on the device in use.
 Tensor placed(const Tensor& made, const Operand& from) {
   return is_tensor_operand(from) || !made.defined() ? made : made.to(context().place);
 }
 
-/// Values as they were given: a container keeps its dtype.
+/// The values as a tensor; a container keeps its dtype.
 Tensor values_of(const Operand& x, DType dtype, const char* what) {
   DType own = Access::kind(x) >= Scalar::kArray ? Access::dtype(x) : DType();
   Tensor values = placed(as_tensor(x, dtype.given() ? dtype : own, what), x);
@@ -52,7 +52,7 @@ Tensor integers_of(const Operand& x, const char* what, const char* which) {
   return t;
 }
 
-/// A flat list of indices, none among them, as (entries, axes).
+/// Reshapes a flat list of indices to (entries, axes); it may be empty.
 Tensor paired(const Tensor& indices, const Tensor& shape) {
   const Body &i = Access::body(indices), &s = Access::body(shape);
   if (i.rank != 1 || s.dims[0] < 1) return indices;

@@ -23,7 +23,7 @@ Tensor change(const Tensor& x, const Operand& value, Effect::Mode mode, const ch
   return kassette::update(x, v.tensor().defined() ? number_on(v, x.device()) : Tensor(), mode);
 }
 
-/// An operand as a tensor of that dtype, cast where it has another.
+/// An operand as a tensor of that dtype, cast if it has another.
 Tensor in_dtype(const Operand& x, DType dtype, const char* what) {
   Tensor t = as_tensor(x, dtype, what);
   if (!t.defined()) fail<ValueError>(what, ": an empty Tensor (an uninitialised variable?)");
@@ -59,7 +59,7 @@ Value checked_value(const Tensor& x, const Operand& value, const char* what) {
   return read_value(Access::body(t));
 }
 
-/// Pairs of variable and value, however they came.
+/// Pairs of variable and value, in whichever form they were passed.
 struct Pairs {
   std::initializer_list<ValuePair> tuples;
   Tensors variables, values;

@@ -25,14 +25,14 @@ struct ArrayAccess {
   static const Tensor& tensor(const Array& a) { return a.tensor_; }
   static bool is_tensor(const Array& a) { return a.kind_ == Array::kTensor; }
   static bool is_number(const Array& a) { return a.kind_ == Array::kNumber; }
-  /// Numbers and lists have the dtype of what they are compared with.
+  /// Numbers and lists get the dtype of the tensor that they are compared with.
   static bool weak(const Array& a) { return a.kind_ == Array::kNumber || a.kind_ == Array::kList; }
   static Random* outer(Random* r) { return r->outer_; }
 };
 
 namespace {
 
-constexpr int kShown = 5;  // elements of a report
+constexpr int kShown = 5;  // elements listed in a report
 
 }  // namespace
 
@@ -135,7 +135,7 @@ class Difference {
     return element(got_, i) + ", expected " + element(wanted_, spread_ ? 0 : i);
   }
   static std::string element(const Tensor& x, std::int64_t i) {
-    const DType dtype = x.dtype() == int64 ? int64 : float64;  // what it was compared as
+    const DType dtype = x.dtype() == int64 ? int64 : float64;  // in which it was compared
     const Value v = concrete_value(Access::body(x), "compare");
     std::int64_t integer;
     double real;
@@ -236,7 +236,7 @@ Random::~Random() {
     }
 }
 Scalar Random::next() {
-  // Neighbouring seeds have nothing to do with each other under Philox.
+  // With Philox, adjacent seeds give independent numbers.
   return Scalar((seed_ & 0xffffffff) << 20 | (drawn_++ & 0xfffff));
 }
 Tensor Random::uniform(const Dims& shape, double low, double high, DType dtype) {
@@ -253,7 +253,7 @@ Tensor Random::integers(const Dims& shape, std::int64_t low, std::int64_t high, 
 
 namespace {
 
-/// FOLDER/NAME without an ending.
+/// FOLDER/NAME, without an extension.
 std::string golden_path(Name name, const GoldenOptions& o) {
   if (name.size() == 0) fail<ValueError>("compare_golden: no name");
   const Name folder =

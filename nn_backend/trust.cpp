@@ -49,7 +49,8 @@ std::string user_name(uid_t uid) {
   return found ? found->pw_name : std::to_string(uid);
 }
 
-/// Distributions give each user a group of the same name and no other member, and folders that it may write.
+/// Whether a group is a user's private one: distributions give each user a group of the same name without other members, which may write
+/// the user's folders.
 bool is_private_group(gid_t gid, uid_t owner) {
   std::vector<char> buffer(1 << 16);
   group entry, *found = nullptr;
@@ -61,18 +62,18 @@ bool is_private_group(gid_t gid, uid_t owner) {
   return true;
 }
 
-/// Why what the descriptor stands for is not to be used, or "".
+/// Why the file behind a descriptor must not be used, or "".
 std::string distrust(int descriptor, const struct stat& s, const std::string& shown) {
   const char* kind = S_ISDIR(s.st_mode) ? "the folder " : S_ISLNK(s.st_mode) ? "the link " : "";
   if (const uid_t user = ::geteuid(); s.st_uid != user && s.st_uid != 0)
     return text(kind, shown, " belongs to ", printable(user_name(s.st_uid)), ", not to ",
                 user ? printable(user_name(user)) + " or " : std::string(),
                 "root; use a folder of your own (KERAS_HOME, KASSETTE_BACKEND_PATH)");
-  // Links have all rights set, and mean nothing by it. In a sticky folder nobody can replace what belongs to another.
+  // The permission bits of links are all set and have no meaning. In a sticky folder a user cannot replace another user's files.
   if (S_ISLNK(s.st_mode) || (S_ISDIR(s.st_mode) && (s.st_mode & S_ISVTX))) return "";
   bool others = s.st_mode & S_IWOTH, group = s.st_mode & S_IWGRP;
   if (group && is_private_group(s.st_gid, s.st_uid)) {
-    // With an access list the group's bit stands for whoever is on the list. O_PATH descriptors have no attributes of their own.
+    // With an access list the group bits are the mask for everyone on the list. O_PATH descriptors have no attributes of their own.
     const std::string self = text("/proc/self/fd/", descriptor);
     group = ::getxattr(self.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
   }
@@ -89,7 +90,7 @@ std::string distrust(int descriptor, const struct stat& s, const std::string& sh
 
 Found look_up(const std::string& path, bool open) {
   Found found;
-  std::string rest = path, at = "/";  // what is still to be walked, and where we are, for messages
+  std::string rest = path, at = "/";  // the part still to be followed, and the part so far, for messages
   if (path.empty() || path[0] != '/') {
     std::unique_ptr<char, decltype(&std::free)> here(::getcwd(nullptr, 0), &std::free);
     if (!here) {
@@ -137,7 +138,7 @@ Found look_up(const std::string& path, bool open) {
     if (!found.directory) {
       if (!last) return fail_with(ENOTDIR);
       if (!found.regular || !open) return found;
-      // The same file as the one that was looked at: nobody but the user and root can have replaced it since.
+      // The same file as the one that was checked: only the user and root can have replaced it since.
       Descriptor file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
       if (file.get() < 0 || ::fstat(file.get(), &s) != 0) return fail_with(errno);
       found.distrust = distrust(file.get(), s, shown);

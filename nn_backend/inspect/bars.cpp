@@ -14,7 +14,7 @@ struct Bars {
   Range x{0, 1}, y{0, 1};
   std::int64_t nan, inf;
 };
-/// False where there is nothing to count.
+/// Returns false if there is nothing to count.
 bool count(const Tensor& t, int bins, Bars& bars) {
   const Body& b = Access::body(t);
   const std::byte* data = b.numel() ? b.data() : nullptr;
@@ -44,7 +44,7 @@ std::string hist_text(const Tensor& x, int bins, const PlotFrame& frame) {
   auto row = [&](int r) {
     std::string s;
     for (int i = 0; i < columns; ++i) {
-      // Where bars are more than columns, a column shows the largest of its bars.
+      // If there are more bars than columns, a column shows the largest of its bars.
       std::size_t begin = static_cast<std::size_t>(std::int64_t(i) * bins / columns),
                   end = static_cast<std::size_t>(std::int64_t(i + 1) * bins / columns);
       std::int64_t n = *std::max_element(bars.counts.begin() + static_cast<std::ptrdiff_t>(begin),

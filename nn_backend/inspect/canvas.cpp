@@ -7,7 +7,7 @@
 namespace kassette {
 namespace {
 
-/// Letters of 3 x 5 dots: a digit a row, from the top, whose bits are the dots from the left.
+/// Letters of 3 x 5 dots: a digit per row, from the top, whose bits are the dots from the left.
 struct Letter {
   char sign;
   const char* rows;

@@ -35,7 +35,7 @@ std::string bars(const Description& d, bool unicode) {
   std::int64_t most = *std::max_element(d.bins, d.bins + Description::kBins);
   std::string s;
   for (std::int64_t n : d.bins) {
-    // A part with anything in it shows.
+    // A bin that is not empty is always visible.
     auto height = n ? std::max(1, static_cast<int>(8 * static_cast<double>(n) / static_cast<double>(most) + 0.5)) : 0;
     s += (unicode ? kBlocks : kSigns)[height];
   }

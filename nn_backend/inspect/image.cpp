@@ -12,7 +12,7 @@ namespace {
 
 std::uint8_t level(double share) { return share > 0 ? static_cast<std::uint8_t>(std::min(share, 1.0) * 255 + 0.5) : 0; }
 
-/// RGB of one size, averaged to another that is no larger.
+/// Scales an RGB image down by averaging.
 struct Shrunk {
   int width, height;
   std::vector<Rgb> pixels;
@@ -38,7 +38,7 @@ Shrunk shrunk(const std::uint8_t* rgb, std::int64_t h, std::int64_t w, int most_
 
 bool same(Rgb a, Rgb b) { return a.r == b.r && a.g == b.g && a.b == b.b; }
 
-/// Two rows of pixels in a row of half blocks.
+/// Shows two rows of pixels as a row of half-block characters.
 std::string colored_row(const Shrunk& s, int y) {
   std::string out;
   Rgb top{}, bottom{};
@@ -51,7 +51,7 @@ std::string colored_row(const Shrunk& s, int y) {
   return out + kNoColor + '\n';
 }
 
-/// A character for two rows of pixels, the fuller the lighter.
+/// Shows two rows of pixels as a row of characters; the denser the character, the lighter the pixels.
 std::string shaded_row(const Shrunk& s, int y, bool unicode) {
   constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
   constexpr const char* kSigns[] = {" ", ".", ":", "-", "=", "+", "*", "#", "%", "@"};
@@ -91,7 +91,7 @@ Tensor image_pixels(const Tensor& image) {
         to[0] = to[1] = to[2] = v != v ? 0 : v - v != 0 ? (v > 0 ? 255 : 0) : level(fraction(v, s.min, s.max));
         continue;
       }
-      // What one sees through the picture is white.
+      // Transparent images are shown on white.
       double alpha = channels == 4 ? std::clamp(bright(from[i * 4 + 3]), 0.0, 1.0) : 1;
       for (int c = 0; c < 3; ++c) to[c] = level(alpha * std::min(bright(from[i * channels + c]), 1.0) + 1 - alpha);
     }

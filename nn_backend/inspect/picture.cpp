@@ -19,7 +19,7 @@ struct PictureAccess {
 
 namespace {
 
-/// The elements, on the host and without history; K::update does not change a picture.
+/// A copy of the elements on the host, without history, which later updates of a variable do not change.
 Tensor drawn(const Operand& x, const char* what) {
   Tensor t = looked_at(x, what);
   if (is_sparse(t)) fail<ValueError>(what, ": a sparse tensor; K::to_dense(x) first");
@@ -32,7 +32,7 @@ void check(const char* what, const PictureOptions& o) {
   if (o.bins < 0 || o.bins > 1000) fail<ValueError>(what, ": ", o.bins, " bins; 1 to 1000");
 }
 
-/// What would move the cursor or break the line does not belong into a title.
+/// A title with spaces in place of control characters, which would move the cursor or break the line.
 Text printable(Name title) {
   std::string s = string_of(title);
   for (char& c : s)

@@ -16,7 +16,7 @@ namespace kassette {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kBetween = 0.1;  // seconds between two looks
+constexpr double kBetween = 0.1;  // seconds between two updates of the bar
 
 std::string clock_text(double seconds) {
   auto s = static_cast<long long>(std::min(seconds, 359999.0));
@@ -66,14 +66,14 @@ struct ProgressBar::State {
   std::string name;
   std::int64_t done = 0, total;
   Clock::time_point start = Clock::now(), shown = start;
-  std::int64_t next = 1;  // when to look at the clock again
+  std::int64_t next = 1;  // the step at which to read the clock again
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   void show(const char* end) {
     Terminal t = terminal(STDERR_FILENO);
     std::string line =
         '\r' + progress_text(name, done, total, seconds(), t.width, t.unicode) + (t.color ? "\x1b[K" : "") + end;
-    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // a bar that nobody sees is no reason to stop
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // failing to show a bar is no reason to stop
   }
 };
 
@@ -92,7 +92,7 @@ ProgressBar::~ProgressBar() {
 void ProgressBar::step() {
   if (!state_) return;
   State& s = *state_;
-  // Loops of small steps ask for the time but now and then.
+  // In loops of short steps the clock is read only now and then.
   if (++s.done < s.next) return;
   auto now = Clock::now();
   double since = std::chrono::duration<double>(now - s.shown).count();

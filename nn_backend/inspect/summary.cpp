@@ -11,7 +11,7 @@
 namespace kassette {
 namespace {
 
-/// Elements that one thread looks at in one go; by the shape alone, so that the thread count does not show in the result.
+/// Elements per chunk of a thread; it depends on the shape alone, so that the result does not depend on the number of threads.
 std::int64_t chunk_of(std::int64_t n) { return std::max<std::int64_t>(1 << 14, (n + 1023) / 1024); }
 
 template <class T>
@@ -22,7 +22,7 @@ const SummaryLoops<T>& loops() {
 template <class T>
 constexpr bool kHasLoops = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-/// f(numbers, how many) for n elements: themselves, or as doubles by blocks.
+/// Calls f(numbers, count) for n elements: directly, or converted to doubles in blocks.
 template <class T, class F>
 void as_numbers(const T* p, std::int64_t n, F f) {
   if constexpr (kHasLoops<T>) {
@@ -42,7 +42,7 @@ auto& loops_of(const P*) {
   return loops<P>();
 }
 
-/// The sum of what `f` makes of each finite element, where a double does not hold it.
+/// The sum of f(element) over the finite elements in long double, for sums that overflow a double.
 template <class T, class F>
 long double wide_sum(const T* p, std::int64_t n, F f) {
   long double sum = 0;
@@ -87,7 +87,7 @@ Summary summarize_chunk(const T* p, std::int64_t n) {
   return s;
 }
 
-/// Chan, Golub and LeVeque's rule for the moments of two samples together.
+/// Combines the moments of two samples, by the formula of Chan, Golub and LeVeque.
 void join(Summary& a, const Summary& b) {
   a.nan += b.nan;
   a.inf += b.inf;
@@ -104,7 +104,7 @@ void join(Summary& a, const Summary& b) {
   a.finite += b.finite;
 }
 
-/// f(part, data, count) for each chunk, on several threads.
+/// Calls f(part, data, count) for each chunk, on several threads.
 template <class T, class F>
 void for_chunks(const T* data, std::int64_t n, F f) {
   std::int64_t chunk = chunk_of(n);
@@ -133,16 +133,16 @@ std::vector<std::int64_t> count_bins(const TensorSpec& spec, const std::byte* da
   std::int64_t elements = spec.numel(), chunk = chunk_of(elements);
   auto width = static_cast<std::size_t>(n);
   std::vector<std::int64_t> parts(static_cast<std::size_t>((elements + chunk - 1) / chunk) * width), bins(width);
-  // Halved where the range is more than a double holds.
+  // Halved if the range would overflow a double.
   const double unit = std::isfinite(high - low) ? 1 : 0.5, start = low * unit, range = high * unit - start;
   const double scale = range > 0 ? n / range : 0, bias = range > 0 ? 0 : n / 2;
   const PartRule rule{unit, start, scale, bias, n};
   dispatch(spec.dtype, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
     for_chunks(reinterpret_cast<const T*>(data), elements, [&](std::int64_t c, const T* p, std::int64_t count) {
-      // Four counts of each part: neighbours are often in one part, and one count would wait for the other.
+      // Four counters per bin: neighbouring elements are often in one bin, and increments of one counter would wait for each other.
       constexpr std::int64_t kBlock = 1024;
-      const std::size_t stride = width + 1;  // one for what is not finite
+      const std::size_t stride = width + 1;  // one more for elements that are not finite
       std::vector<std::int64_t> counts(4 * stride);
       std::int64_t *first = counts.data(), *second = first + stride, *third = second + stride, *fourth = third + stride;
       as_numbers(p, count, [&](const auto* numbers, std::int64_t m) {

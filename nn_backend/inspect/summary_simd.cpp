@@ -36,7 +36,7 @@ KASSETTE_FN V read(const float* p) {
   return V::load_unaligned(wide);
 #endif
 }
-/// A vector of small numbers, cut to integers.
+/// A vector of small numbers, truncated to integers.
 KASSETTE_FN void store(std::int32_t* to, const V& v) {
 #if defined(__AVX512F__)
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvttpd_epi32(v));
@@ -52,8 +52,8 @@ KASSETTE_FN void store(std::int32_t* to, const V& v) {
 }
 KASSETTE_FN auto is_finite(const V& v) { return v - v == V(0.0); }
 
-/// f(k, values, i) for each vector of elements, by eights: elements i to i + kWidth are part k. The last eight are made whole by `fill`,
-/// and their i is negative: -8 for the first of them.
+/// Calls f(k, values, i) for each vector of elements, eight elements at a time: elements i to i + kWidth are vector k of these. The last eight
+/// are padded with `fill`, and their i is negative: -8 for the first of them.
 template <class T, class F>
 KASSETTE_FN void each(const T* p, std::int64_t n, T fill, F f) {
   std::int64_t i = 0;

@@ -16,7 +16,7 @@ std::string_view variable(const char* name) {
   return v ? v : "";
 }
 
-/// Where no locale was chosen ("C", in containers above all) terminals take UTF-8 all the same, as Python assumes too.
+/// Without a locale ("C", as in most containers) terminals accept UTF-8 all the same, which Python assumes too.
 bool takes_utf8() {
   if (variable("TERM") == "dumb") return false;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {

@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// n calls and what they left to do on a device, in seconds.
+/// The time of n calls in seconds, including the work that they enqueue on a device.
 double run(Callable<Device()>& call, std::int64_t n) {
   auto start = Clock::now();
   Device last = cpu;
@@ -30,8 +30,8 @@ double run(Callable<Device()>& call, std::int64_t n) {
   return seconds_since(start);
 }
 
-/// Calls that take some 5 ms, by the powers of ten and their halves, as people read them. What seems long is tried once more, as the
-/// machine may have paused; what is far longer is taken at its word, as no one waits for it twice.
+/// The number of calls that take about 5 ms, a power of ten or half of one. A measurement that seems long is repeated once, as the machine may
+/// have paused; one that is far longer is not, as nobody wants to wait for it twice.
 std::int64_t loops_for(Callable<Device()>& call) {
   constexpr double kLong = 5e-3, kTooLong = 1;
   std::int64_t n = 1;

@@ -1,4 +1,4 @@
-// tests/fuzz/calls.h - random calls of K functions: what one is, and the numbers that it is made of.
+// tests/fuzz/calls.h - random calls of K functions, and the random numbers from which they are made.
 #pragma once
 #include <kassette/backend.h>
 
@@ -34,23 +34,24 @@ class Random {
   std::uint64_t state_;
 };
 
-/// What the callables of a call throw at times; it has to come out as it is.
+/// Thrown by the callables of a call at times; it has to reach the caller unchanged.
 struct Thrown {};
 
-/// A call that is made again and again: at once, and recorded on placeholders in the place of its tensors.
+/// A call that is made repeatedly: eagerly, and recorded with placeholders in place of its tensors.
 struct Call {
-  std::string text;  // as a person would write it
+  std::string text;  // as a user would write it
   Tensors in;
   std::function<Tensors(const Tensors& in)> run;
   bool draws = false;       // the values differ from call to call
-  bool only_eager = false;  // it makes variables, or asks for values
+  bool only_eager = false;  // it makes variables, or reads values
 };
 
 /// Makes the arguments of one call.
 class Arguments {
  public:
   Arguments(Random& r, Call& call) : random(r), call_(call) {}
-  /// Places in call.in: a tensor of any kind, one that often fits those before it, integers, or numbers for a shape.
+  /// Each adds a tensor to call.in and returns its index: one of any kind, one that often fits an earlier one, integers, or numbers for
+  /// a shape.
   int any();
   int like(int other);
   int ints(int below);
@@ -79,7 +80,7 @@ class Arguments {
   std::vector<Shape> shapes_;
 };
 
-/// As a person would write it.
+/// A value as a user would write it.
 template <class T>
 std::string words(const T& x) {
   std::ostringstream os;
@@ -93,7 +94,7 @@ std::string words(const std::vector<T>& list) {
   return s + "}";
 }
 
-/// How often a callable of this call may still run; new for each run of the call.
+/// The number of the run of a callable that throws, counted down; not above 0: none throws. Set anew for each run of the call.
 inline thread_local int fuse = -1;
 inline void burn() {
   if (fuse > 0 && --fuse == 0) throw Thrown();

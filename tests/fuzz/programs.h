@@ -1,4 +1,4 @@
-// tests/fuzz/programs.h - programs over K, drawn from a seed: data, so that one program is played in many ways.
+// tests/fuzz/programs.h - random programs of K functions, as data, so that one program can be run in many ways.
 #pragma once
 #include <kassette/backend.h>
 
@@ -9,17 +9,17 @@
 
 namespace kassette::test {
 
-/// Sizes that a program is played with: samples and times.
+/// The sizes that a program is run with: samples and time steps.
 struct Sizes {
   std::int64_t batch, time;
 };
 constexpr int kBatch = -1, kTime = -2,
               kRagged = -3;  // sizes that a program does not know; the last, and those below, depend on data
-/// The shape of a value: sizes, or those above.
+/// The shape of a value: numbers, or the constants above.
 using Type = std::vector<int>;
 
 struct Instruction;
-/// Code with arguments; it sees what was there where it stands. Values are numbered along the scopes.
+/// A block of code with arguments; it can use all values of the enclosing blocks. Values are numbered through the scopes.
 struct Block {
   int first = 0;  // the number of its first argument
   std::vector<Type> arguments;
@@ -57,7 +57,7 @@ enum class Kind : std::uint8_t {
 };
 constexpr int kKinds = 26;
 
-/// `in` -> one value or several, with numbers and blocks that the kind gives a sense.
+/// Computes one or more values from `in`; the kind decides the meaning of the numbers and blocks.
 struct Instruction {
   Instruction(Kind k, std::vector<int> from, std::vector<int> n, double c = 0)
       : kind(k), in(std::move(from)), numbers(std::move(n)), constant(c) {}
@@ -65,10 +65,10 @@ struct Instruction {
   std::vector<int> in, numbers;
   double constant;
   std::vector<Block> blocks;
-  std::vector<Type> made;  // what the values are
+  std::vector<Type> made;  // the shapes of the values
 };
 
-/// What a program does to a weight at its end.
+/// An update of a weight at the end of a program.
 struct Change {
   int weight, value;
   int mode;  // 0: sets, 1: adds, 2: subtracts
@@ -85,28 +85,28 @@ struct Program {
   Sizes sizes[2];
   bool draws = false, branches = false, loops = false, stops = false, phase = false;
   bool inner = false;      // gradients are among the values
-  bool invariant = false;  // a loop gives what does not change from step to step
+  bool invariant = false;  // a loop returns a value that is the same in each step
   bool calls = false, narrow = false,
        nests = false;  // narrow: something is float32 for a while. nests: sums within sums, whose order is not that of
                        // the plain ops
 };
 
-/// `smooth`: nothing but what finite differences can judge.
+/// Draws a program. `smooth`: only ops that finite differences can check.
 Program draw_program(std::uint64_t seed, bool smooth);
-/// The same with instruction k replaced by copies of earlier values; false where there is none, or nothing to replace. `end`: k is behind the last.
+/// Replaces instruction k by copies of earlier values. Returns false if that is not possible. `end`: k is past the last instruction.
 bool shrink_program(Program& p, int k, bool& end);
 std::string text(const Program& p);
 
-/// How to play it.
+/// How to run a program.
 struct Playing {
-  bool functions = false;  // calls of functions are that, else their ops
-  bool unknown = false;    // of which the placeholders know no sizes
+  bool functions = false;  // calls of functions are made as calls; else their ops are inlined
+  bool unknown = false;    // the placeholders of these functions have unknown sizes
 };
-/// The results of the body; `values`: inputs, then weights. `changed`: what the weights are to become.
+/// Runs a program and returns the results of its body. `values`: inputs, then weights. `changed` gets the new values of the weights.
 Tensors play(const Program& p, const Tensors& values, const Playing& how, Tensors* changed = nullptr);
-/// What is differentiated.
+/// The loss, which is differentiated.
 Tensor loss_of(const Program& p, const Tensors& results);
-/// Values of inputs, then weights. `which`: others for another number. `bad`: an index that no gather takes, at that time, or -1.
+/// Values of inputs, then weights; they depend on `which`. `bad`: the time step that gets an index out of range, or -1.
 Tensors values_for(const Program& p, const Sizes& sizes, int which, std::int64_t bad = -1);
 
 }  // namespace kassette::test

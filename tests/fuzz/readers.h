@@ -1,5 +1,5 @@
-// tests/fuzz/readers.h - the readers of files, and what each must keep to whatever a file holds. For the fuzzer
-// (tests/fuzz/reader.cpp) and for the test of what it found (tests/io/corpus_test.cpp).
+// tests/fuzz/readers.h - the readers of files, and the checks that must hold for any file. For the fuzzer (tests/fuzz/reader.cpp) and for
+// the test of files that it found (tests/io/corpus_test.cpp).
 #pragma once
 #include <kassette/error.h>
 #include <kassette/io.h>
@@ -15,7 +15,7 @@
 
 namespace kassette::test {
 
-/// Reads every byte, as a user would. What is wrong with the values, or "".
+/// Reads every element, as a user would. Returns what is wrong with the values, or "".
 inline std::string touch(const Tensor& x) {
   auto* bytes = static_cast<const unsigned char*>(x.data(x.dtype()));
   volatile unsigned sum = 0;
@@ -32,8 +32,8 @@ inline std::string touch(const NamedTensors& list) {
   return wrong;
 }
 
-/// What no reader may exceed: max_bytes and as much again, or what the bytes of a file can unpack to and be spread to (a
-/// palette's bit becomes four bytes), and some for small blocks.
+/// The memory that no reader may exceed: twice max_bytes, or what a file of this size can unpack and expand to (one bit of a palette
+/// image becomes four bytes), plus some for small blocks.
 inline constexpr std::int64_t kMaxBytes = 32 << 20;
 inline std::int64_t memory_allowed(std::size_t size) {
   return std::min(static_cast<std::int64_t>(size) * 1032 * 32, 2 * kMaxBytes) + (4 << 20);
@@ -41,7 +41,7 @@ inline std::int64_t memory_allowed(std::size_t size) {
 
 struct Reader {
   const char* name;
-  /// The name of the format: that of the corpus.
+  /// The name of the format and of its corpus.
   const char* format;
   std::string (*load)(const std::string& path);
 };
@@ -84,8 +84,8 @@ inline const Reader kReaders[] = {
      }},
 };
 
-/// What a reader did wrong with a file of so many bytes, or "". A file is read, or refused by a ValueError of one line; settings also
-/// by a TypeError or AssertionError.
+/// What a reader did wrong with a file of `size` bytes, or "". A file must be read, or refused by a ValueError of one line; settings may
+/// also throw a TypeError or AssertionError.
 inline std::string fault(const Reader& reader, const std::string& path, std::size_t size) {
   empty_cache();
   reset_peak_memory();

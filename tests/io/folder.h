@@ -1,4 +1,4 @@
-// tests/io/folder.h - a folder for files of one test, and the arrays that tests/data/files/make.py writes too.
+// tests/io/folder.h - a temporary folder for a test, and the arrays that tests/data/files/make.py also writes.
 #pragma once
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@
 
 namespace kassette::test {
 
-/// Removed with all that is in it.
+/// A temporary folder, removed with its contents at the end of the scope.
 class Folder {
  public:
   Folder()
@@ -46,7 +46,7 @@ inline void write_file(const std::string& path, const std::string& bytes) {
 }
 inline std::string read_file(const std::string& path) { return text_of(path); }
 
-/// What load(path) says of a file of those bytes, behind "what: path: "; "no error" where it reads it. It has to be one line.
+/// The error of load(path) for a file of these bytes, without "what: path: "; "no error" if it is read. Checks that it is one line.
 template <class F>
 std::string refusal(const std::string& what, const std::string& bytes, F&& load) {
   Folder folder;
@@ -56,8 +56,8 @@ std::string refusal(const std::string& what, const std::string& bytes, F&& load)
   CHECK(message.find('\n') == message.npos);
   return message.compare(0, head.size(), head) == 0 ? message.substr(head.size()) : message;
 }
-/// Calls load(path) on the file cut short at every byte, which has to be a ValueError, and with every byte changed, which has
-/// to be read or be one.
+/// Calls load(path) on the file truncated at every byte, which must throw ValueError, and with every byte changed, which must either be
+/// read or throw ValueError.
 template <class F>
 void check_damaged(const std::string& what, const std::string& whole, F&& load) {
   for (std::size_t n = 0; n < whole.size(); ++n) CHECK(refusal(what, whole.substr(0, n), load) != "no error");
@@ -69,7 +69,7 @@ void check_damaged(const std::string& what, const std::string& whole, F&& load) 
     }
 }
 
-/// Runs f in a child whose address space may grow by so many bytes; false where that was not enough, or f threw.
+/// Runs f in a child process whose address space may grow by `bytes`. Returns false if that was not enough, or f threw.
 template <class F>
 bool within([[maybe_unused]] std::int64_t bytes, F&& f) {
   pid_t child = ::fork();
@@ -93,7 +93,8 @@ bool within([[maybe_unused]] std::int64_t bytes, F&& f) {
   return status == 0;
 }
 
-/// A file that NumPy, safetensors or Pillow wrote; KASSETTE_FILES names a folder where they did so just now.
+/// The path of a file written by NumPy, safetensors or Pillow, in tests/data/files or, if set, in the folder KASSETTE_FILES, where they are
+/// written anew.
 inline std::string foreign(const std::string& name) {
   const char* folder = std::getenv("KASSETTE_FILES");
   return (folder ? std::filesystem::path(folder) : kSourceTree / "tests/data/files") / name;

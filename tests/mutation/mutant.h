@@ -6,11 +6,11 @@ namespace kassette::mutation {
 
 /// The mutant that KASSETTE_MUTANT names; 0: none.
 [[gnu::visibility("default")]] extern int active;
-/// One byte per mutant, 1 once its place was reached; shared with child processes.
+/// One byte per mutant, 1 once its code was reached; shared with child processes.
 [[gnu::visibility("default")]] extern unsigned char* reached;
 
-// Inlined: a copy that the linker picks from the code of one CPU level must not serve the others. Not constexpr: what has to be
-// known when compiling then does not compile, and is drawn again.
+// Inlined: the linker must not share a copy compiled for one CPU level with the others. Not constexpr: mutants in constant expressions
+// then do not compile, and are drawn again.
 [[gnu::always_inline]] inline bool mutant(int id) {
   reached[id] = 1;
   return active == id;

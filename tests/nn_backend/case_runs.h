@@ -1,4 +1,4 @@
-// tests/nn_backend/case_runs.h - runs the cases of keras_cases.h, eagerly and on placeholders, and says what is wrong.
+// tests/nn_backend/case_runs.h - runs the cases of keras_cases.h, eagerly and on placeholders, and reports differences.
 #pragma once
 #include <kassette/error.h>
 #include <kassette/testing.h>
@@ -13,10 +13,10 @@ namespace kassette::test {
 
 namespace K = kassette::backend;
 
-/// The function of a case, called.
+/// Calls the function of a case.
 using CaseCall = Tensor (*)(const Tensors& in, const KerasCase& c);
 
-/// How far results may be from the digits of the file (specification 2.24).
+/// The tolerance for results against the numbers of the file (specification 2.24).
 inline testing::Tolerance tolerance(DType dtype) {
   testing::Tolerance t;
   t.rtol = dtype == float64 ? 1e-9 : dtype == float32 ? 1e-5 : dtype == float16 ? 4e-3 : dtype == bfloat16 ? 2.4e-2 : 0;
@@ -28,12 +28,12 @@ inline testing::Tolerance tolerance(DType dtype) {
   return t;
 }
 
-/// What differs from the file, or nothing.
+/// How the results differ from the file; empty if they do not.
 inline std::string difference(const Tensor& y, const Tensors& gradients, const KerasCase& c) {
   if (auto d = testing::compare(y, c.out.value(), tolerance(y.dtype())); !d) return d.message;
   for (std::size_t i = 0; i < c.gradients.size(); ++i) {
     const GivenTensor& g = c.gradients[i];
-    if (!g.dtype.given() && c.find("body")) continue;  // where nothing flows through it a loop may give zeros
+    if (!g.dtype.given() && c.find("body")) continue;  // without a path a loop may return zeros
     std::string which = "gradient " + std::to_string(i) + ": ";
     const Tensor& ours = gradients[static_cast<std::int64_t>(i)];
     if (auto d = testing::compare(ours, g.dtype.given() ? g.value() : Tensor(), tolerance(g.dtype)); !d)
@@ -42,7 +42,7 @@ inline std::string difference(const Tensor& y, const Tensors& gradients, const K
   return "";
 }
 
-/// The gradients that the file has: of the float inputs, element i of the result weighted with 1 + 0.5 (i mod 3).
+/// The gradients as the file has them: by the float inputs, with element i of the result weighted by 1 + 0.5 (i mod 3).
 inline Tensors gradients_of(const Tensor& y, const Tensors& in, const KerasCase& c) {
   Tensors floats;
   for (const Tensor& x : in)
@@ -60,7 +60,7 @@ inline const char* category(const std::exception& e) {
   return "another error";
 }
 
-/// What is wrong with a case, run by `run`, which gives the result and fills the gradients.
+/// What is wrong with a case. run(&gradients) returns the result and fills the gradients.
 template <class Run>
 std::string wrong(const KerasCase& c, std::string* said, Run&& run) {
   try {
@@ -88,7 +88,7 @@ inline std::string wrong_eagerly(const KerasCase& c, CaseCall call, std::string*
 
 enum class Known { sizes, rank, nothing };
 
-/// On placeholders, fed afterwards.
+/// wrong() on placeholders that are fed afterwards.
 inline std::string wrong_on_placeholders(const KerasCase& c, CaseCall call, Known what, std::string* said) {
   return wrong(c, said, [&](Tensors* gradients) {
     Tensors in, values;

@@ -1,5 +1,5 @@
-// tests/nn_backend/convolution_reference.h - convolution, pooling, enlarging and local layers by their definitions: plain loops in double, which give
-// the gradients too. Nothing is shared with the library.
+// tests/nn_backend/convolution_reference.h - convolution, pooling, resizing and local layers by their definitions, with gradients: plain loops in
+// double that share nothing with the library.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ struct RefAxis {
   }
 };
 
-/// Three axes of space, of which the last `axes` are there. Tensors are (batch, space..., channels), or with the channels before space.
+/// Three spatial axes, of which the last `axes` exist. Tensors are (batch, space..., channels), or have the channels before space.
 struct RefWindows {
   int axes = 2;
   bool channels_first = false;
@@ -178,7 +178,7 @@ inline RefResult ref_max_pool(const RefWindows& g, const List& x, const List& dy
   return r;
 }
 
-/// Means of what is no padding.
+/// Means over the elements that are not padding.
 inline RefResult ref_avg_pool(const RefWindows& g, const List& x, const List& dy) {
   RefResult r{zeros(dy), {zeros(x)}};
   List count = zeros(dy);

@@ -1,4 +1,4 @@
-// tests/nn_backend/keras_cases.h - reads tests/data/keras_cases.txt: what tf.keras.backend made of given tensors.
+// tests/nn_backend/keras_cases.h - reads tests/data/keras_cases.txt: results of tf.keras.backend for given tensors.
 #pragma once
 #include <kassette/backend.h>
 
@@ -12,7 +12,7 @@
 
 namespace kassette::test {
 
-/// A tensor as the file has it: the elements are absent where only its shape is known.
+/// A tensor of the file; it has no elements if only its shape is known.
 struct GivenTensor {
   DType dtype;
   Shape shape;
@@ -23,7 +23,7 @@ struct GivenTensor {
     return tensor<std::int64_t>(
         [](const char* s, char** end) { return static_cast<std::int64_t>(std::strtoll(s, end, 10)); });
   }
-  /// The same without its sizes.
+  /// The shape with all sizes unknown.
   Shape of_unknown_sizes() const {
     std::vector<std::int64_t> dims(static_cast<std::size_t>(shape.size()), -1);
     return Shape(dims.data(), shape.rank());
@@ -42,12 +42,12 @@ struct GivenTensor {
   }
 };
 
-/// An argument that is no tensor: a number, a list, or None.
+/// An argument that is not a tensor: a number, a list, or None.
 struct Argument {
   std::string name, text;
   bool is_none() const { return text == "None"; }
   bool is_list() const { return text[0] == '['; }
-  /// A number as Python's: an int, unless it is written as a float.
+  /// A number as in Python: an int, unless it is written as a float.
   Scalar scalar() const {
     if (is_none()) return None;
     if (text.find_first_of(".enf") == std::string::npos) return std::atoi(text.c_str());
@@ -134,7 +134,7 @@ struct BodyStep {
   std::vector<int> operands;
 };
 
-/// Steps with semicolons between them.
+/// Parses steps separated by semicolons.
 inline std::vector<BodyStep> parse_body(const std::string& text) {
   std::vector<BodyStep> body;
   std::istringstream steps(text);

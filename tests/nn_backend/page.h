@@ -1,4 +1,4 @@
-// tests/nn_backend/page.h - what a page of the documents prints, against what we print: `CHECK(shows(K::eval(x), "array(...)"))`.
+// tests/nn_backend/page.h - compares our output with that printed in a page of Keras' documentation: `CHECK(shows(K::eval(x), "array(...)"))`.
 #pragma once
 #include <kassette/backend.h>
 
@@ -7,7 +7,7 @@
 
 namespace kassette::test {
 
-/// Brackets and numbers of an array as one line: what old and new NumPy write differently are spaces and commas.
+/// Brackets and numbers of an array in one line, without the spaces and commas in which versions of NumPy differ.
 inline std::string one_line(const std::string& s) {
   std::string out;
   for (char c : s) {

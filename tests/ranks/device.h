@@ -1,4 +1,4 @@
-// tests/ranks/device.h - where a rank's tensors are.
+// tests/ranks/device.h - the device of a rank's tensors.
 #pragma once
 #include <kassette/distributed.h>
 #include <kassette/runtime.h>
@@ -8,7 +8,7 @@
 
 namespace kassette::test {
 
-/// KASSETTE_RANKS_DEVICE: "cuda" for a GPU of its own for each rank, or a device; the CPU without it.
+/// The device named by KASSETTE_RANKS_DEVICE, by default the CPU; "cuda" gives each rank its own GPU.
 inline Device rank_device() {
   const char* set = std::getenv("KASSETTE_RANKS_DEVICE");
   if (!set || !*set) return cpu;

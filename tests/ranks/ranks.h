@@ -15,7 +15,7 @@ namespace kassette::test {
 namespace K = kassette::backend;
 namespace D = kassette::distributed;
 
-/// Element i of what rank r holds: small numbers, no two ranks alike, exact in every dtype.
+/// Element i of rank r's tensor: small numbers that differ between ranks and are exact in every dtype.
 inline double value_of(int r, std::int64_t i) { return static_cast<double>((i * 7 + r * 5 + r * i) % 13) - 6.0; }
 
 inline std::int64_t count(const std::vector<std::int64_t>& dims) {
@@ -24,7 +24,7 @@ inline std::int64_t count(const std::vector<std::int64_t>& dims) {
   return n;
 }
 
-/// That tensor of rank r.
+/// The tensor of these values on rank r.
 inline Tensor tensor_of(int r, const std::vector<std::int64_t>& dims, DType dtype) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < count(dims); ++i) {
@@ -46,7 +46,7 @@ inline Tensor variable(const Tensor& x) { return K::variable(x, float64); }
 
 inline std::vector<double> numbers(const Tensor& x) { return K::cast(x, float64).to_vector<double>(); }
 
-/// The message of what f throws; "" where it does not.
+/// The message of the exception that f throws; "" if it throws none.
 template <class F>
 std::string message_of(F&& f) {
   try {
