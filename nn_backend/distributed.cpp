@@ -294,7 +294,7 @@ NamedTensors load_shards(const std::string& file, const std::string& checkpoint,
   return shards;
 }
 
-/// This rank's rows of a shard that other ranks, in another number, have saved. `parts` are mapped: only what is taken is read.
+/// This rank's rows of a tensor that another number of ranks has saved in shards. `parts` are mapped: only the rows in use are read.
 Tensor rows_of_parts(const char* name, const std::vector<NamedTensors>& parts, const RankGroup& group) {
   std::int64_t n = 0;
   for (const NamedTensors& part : parts) n += part[name].shape()[0];

@@ -35,7 +35,7 @@ void check_float(const Tensor& x, const char* what) {
     fail<TypeError>(what, ": x is ", x.dtype(), ", not a float dtype; cast it first (K::cast)");
 }
 
-/// gamma or beta: empty where it is None or an empty Tensor.
+/// gamma or beta; empty if it is None or an empty Tensor.
 Tensor optional(const Operand& operand, DType dtype, const char* what) {
   return operand.is_none() ? Tensor() : as_tensor(operand, dtype, what);
 }

@@ -56,7 +56,7 @@ void check_elements(const char* what, const Tensors& list, bool takes_list, cons
   check_list(what, list, name);
 }
 
-/// The mask as bool of rank 2; empty where there is none.
+/// The mask as bool of rank 2; empty if there is none.
 Tensor mask_of(const Operand& given, const LoopForm& form) {
   if (given.is_none() || (is_tensor_operand(given) && !tensor_of(given).defined())) return Tensor();
   Tensor mask = as_tensor(given, DType(), form.what);
@@ -64,7 +64,7 @@ Tensor mask_of(const Operand& given, const LoopForm& form) {
   const Body& b = Access::body(mask);
   if (b.rank < 0) fail<ValueError>(form.what, ": the rank of the mask is unknown; declare it in the placeholder");
   mask = cast(mask, bool_);
-  if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;  // scan refuses what is not of rank 2
+  if (b.rank != 3 || (b.dims[2] != 1 && b.dims[2] >= 0)) return mask;  // scan refuses masks of another rank than 2
   return attribute_errors(form.what, [&] { return squeeze(mask, 2); });
 }
 

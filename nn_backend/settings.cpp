@@ -94,7 +94,7 @@ struct Field {
   double number = 0;
 };
 
-/// The fields of an object. Events, and no Json object: one cannot be destroyed where there is no memory, it ends the program.
+/// Collects the fields of an object from parser events. No Json object is made: destroying one without memory ends the program.
 class Fields final : public nlohmann::json_sax<Json> {
  public:
   std::map<std::string, Field> fields;
@@ -158,7 +158,7 @@ std::string with_short_integers(const std::string& json, std::map<std::string, s
     end = quoted ? i : std::min(json.find_first_not_of("+-.0123456789eE", i), json.size());
     if (end == i) {
       if (json[i] == '"') quoted = !quoted;
-      end = std::min(i + (quoted && json[i] == '\\' ? 2 : 1), json.size());  // what is escaped ends no string
+      end = std::min(i + (quoted && json[i] == '\\' ? 2 : 1), json.size());  // an escaped quote does not end a string
     }
     std::string part = json.substr(i, end - i);
     if (part.size() > kDigits && part.find_first_not_of("0123456789", part[0] == '-') == std::string::npos) {

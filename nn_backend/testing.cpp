@@ -200,7 +200,7 @@ Comparison compare(const Array& actual, const Array& expected, const Tolerance& 
   if (ArrayAccess::is_tensor(actual) && ArrayAccess::is_tensor(expected) && a.dtype() != e.dtype())
     return failed(text("dtype ", a.dtype(), ", expected ", e.dtype()));
   Tensor got = backend::eval(a), wanted = backend::eval(e);
-  // A number or list says nothing of precision: what it is compared with does.
+  // A number or list has no precision: the tensor that it is compared with decides.
   if (ArrayAccess::weak(expected) && !ArrayAccess::weak(actual) && wanted.dtype().is_float() && got.dtype().is_float())
     wanted = host_copy(wanted, got.dtype());
   bool spread = ArrayAccess::is_number(expected);

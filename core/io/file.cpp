@@ -350,7 +350,7 @@ void swap_bytes(std::byte* data, std::int64_t n, int size) {
 void unsigned_to_int64(const InputFile& file, const char* where, std::byte* data, std::int64_t n, int size) {
   const std::byte* from = data + n * (8 - size);
   for (std::int64_t i = 0; i < n; ++i) {
-    // Read before it is written over: element i ends where uint32 i + 1 begins at the latest.
+    // Each element is read before it is overwritten: int64 i ends no later than the start of unsigned element i + 1.
     std::uint64_t v = size == 4 ? load_le<std::uint32_t>(from + i * 4) : load_le<std::uint64_t>(from + i * 8);
     if (v > std::uint64_t(INT64_MAX))
       file.refuse(where, "element ", i, " is ", v, "; uint64 arrays are read as int64, which does not hold it");

@@ -1,4 +1,4 @@
-// devices/cpu/allocator.h - where large blocks of CPU memory come from.
+// devices/cpu/allocator.h - the source of large blocks of CPU memory.
 #pragma once
 #include "devices/block_cache.h"
 

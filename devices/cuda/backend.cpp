@@ -180,7 +180,7 @@ void CudaBackend::copy_from(DeviceBackend& other, void* to, const void* from, st
           "to");
     launched("to");
   }
-  order(current(), source.current());  // what is read may be freed now
+  order(current(), source.current());  // so that the source may be freed now
 }
 void CudaBackend::zero(void* to, std::int64_t bytes, const char* what) {
   if (bytes == 0) return;

@@ -183,7 +183,7 @@ DeviceBackend* open_device(int index, const HostServices& services, char* why, i
 int count_devices();
 bool describe_device(int index, DeviceFacts* facts);
 const HostServices& host_services();
-// As devices/plugin.h says.
+// See devices/plugin.h.
 void* allocate_pinned(std::int64_t bytes);
 void release_pinned(void* data, std::int64_t bytes);
 /// Returns cached pinned memory to the system. A device has to be current.

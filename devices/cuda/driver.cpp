@@ -1,4 +1,4 @@
-// devices/cuda/driver.cpp - finding the functions of CUDA's driver, without linking to its library.
+// devices/cuda/driver.cpp - looking up functions of the CUDA driver API without linking to its library.
 #include "devices/cuda/driver.h"
 
 #include <cuda_runtime.h>

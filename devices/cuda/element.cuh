@@ -1,4 +1,4 @@
-// devices/cuda/element.cuh - elements in kernels: half types are computed in float.
+// devices/cuda/element.cuh - element types in kernels: half types are computed in float.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -20,7 +20,7 @@ __device__ inline void store(T* p, V v) {
 __device__ inline void store(Half* p, float v) { p->bits = __half_as_ushort(__float2half_rn(v)); }
 __device__ inline void store(BFloat16* p, float v) { p->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
 
-/// What an element type is computed in.
+/// The type in which elements of a type are computed.
 template <class T>
 struct WideOf {
   using type = T;

@@ -31,7 +31,7 @@ void FaultBox::say(bool late) {
     do {
       launch = w->launch;
       std::atomic_thread_fence(std::memory_order_acquire);
-      if (launch == 0) return;  // another thread says it, or the next wait
+      if (launch == 0) return;  // another thread reports it, or the next wait does
       rank = w->rank;
       refusal = w->refusal;
       for (int i = 0; i < kFaultNumbers; ++i) numbers[i] = w->numbers[i];

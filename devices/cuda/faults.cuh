@@ -11,7 +11,7 @@ __device__ void report(const Faults& faults, Refusal refusal, std::int64_t rank,
   auto is_known = [&] { return w->launch != 0 && (w->launch != faults.launch || w->rank <= rank); };
   while (!is_known()) {
     if (atomicCAS(&faults.word->lock, 0, 1) != 0)
-      continue;  // threads of a warp go on by themselves, from compute 7.0 on
+      continue;  // from compute capability 7.0 on, threads of a warp progress independently
     __threadfence();
     if (!is_known()) {
       const std::int64_t all[kFaultNumbers] = {static_cast<std::int64_t>(numbers)...};

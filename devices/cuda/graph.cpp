@@ -51,7 +51,7 @@ bool graphs_wanted() {
   return wanted;
 }
 
-/// Makes the executable graph do what was captured.
+/// Updates the executable graph to the captured one, or instantiates it anew.
 cudaError_t bring_up_to_date(DeviceGraph& graph, cudaGraph_t captured) {
   if (graph.exec) {
     cudaGraphExecUpdateResultInfo info = {};
@@ -78,7 +78,8 @@ void CudaBackend::begin_on(DeviceStream& base) {
   }
   DeviceStream& captured = *base.captured;
   if (base.blas && !captured.blas)
-    captured.blas = make_blas(captured.handle, base.blas_workspace);  // which products use one after the other
+    captured.blas = make_blas(captured.handle,
+                              base.blas_workspace);  // shared with `base`: products on the two streams never overlap
   check(cudaStreamBeginCapture(captured.handle, cudaStreamCaptureModeThreadLocal), "function");
 }
 
@@ -91,7 +92,7 @@ bool CudaBackend::begin_capture(DeviceGraph*& graph) {
   if (!std::exchange(graph->ran, true) || graph->misses == DeviceGraph::kMostMisses) return false;
   try {
     begin_on(base);
-  } catch (const Error&) {  // what is wrong with the device the function will say
+  } catch (const Error&) {  // if the device has an error, the function will report it
     return ++graph->misses, false;
   }
   capture_.graph = graph;
@@ -117,7 +118,7 @@ bool CudaBackend::launch_captured() {
   if (error == cudaSuccess && capture_.enqueued > 0) {
     error = bring_up_to_date(*capture_.graph, graph);
     if (error == cudaSuccess) error = cudaGraphLaunch(capture_.graph->exec, base.handle);
-    if (capture_.enqueued == 1) misses = before + 1;  // a kernel alone needs no graph
+    if (capture_.enqueued == 1) misses = before + 1;  // a graph of one kernel is of no use
   }
   if (graph) cudaGraphDestroy(graph);
   if (error != cudaSuccess) {
@@ -135,7 +136,7 @@ void CudaBackend::leave_capture() {
   capture_.graph->misses = misses + 1;
 }
 
-/// Nothing is captured any more: it is launched, or will never run.
+/// After the captured work was launched or dropped: moves the memory freed meanwhile to the base stream, and releases `keep` in its order.
 void CudaBackend::settle_capture() noexcept {
   DeviceStream& base = *capture_.base;
   base.awaits_graph.store(false, std::memory_order_release);
@@ -143,7 +144,7 @@ void CudaBackend::settle_capture() noexcept {
   for (const Owner& keep : std::exchange(capture_.keep, {})) {
     try {
       release_after(base, keep);
-    } catch (const Error&) {  // it was released, and the device is lost: whoever uses it next is told
+    } catch (const Error&) {  // it was released; the device is lost, and its next use throws
     }
   }
 }
@@ -169,7 +170,7 @@ const char* CudaBackend::end_capture() noexcept {
 }
 
 void CudaBackend::destroy(DeviceGraph* graph) noexcept {
-  if (graph && graph->exec) cudaGraphExecDestroy(graph->exec);  // where it runs, CUDA does that afterwards
+  if (graph && graph->exec) cudaGraphExecDestroy(graph->exec);  // if it is running, CUDA frees it afterwards
   delete graph;
 }
 

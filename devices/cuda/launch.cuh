@@ -1,5 +1,5 @@
-// devices/cuda/launch.cuh - starting a kernel. Every launch goes through here, in words that a host compiler reads as well: the
-// kernels are built a second time to run on the host (tests/emulated_cuda).
+// devices/cuda/launch.cuh - launching kernels. Every launch goes through here, without the triple-bracket syntax, so that a host compiler can read it:
+// the kernels are built a second time to run on the host (tests/emulated_cuda).
 #pragma once
 #include <algorithm>
 
@@ -7,15 +7,15 @@
 
 namespace kassette::cuda {
 
-inline constexpr int kThreads = 256;  // of a block
+inline constexpr int kThreads = 256;  // per block
 inline constexpr int kWarp = 32;
 
-/// Blocks for n threads of work; kernels loop, so that more work needs no more blocks.
+/// The number of blocks for n threads of work. It is bounded: kernels loop over the rest.
 inline unsigned blocks_for(std::int64_t n) {
   return static_cast<unsigned>(std::clamp<std::int64_t>((n + kThreads - 1) / kThreads, 1, 4096));
 }
 
-/// Enqueues kernel(arguments...) on the stream of this thread; throws DeviceError in the name of `what`.
+/// Enqueues kernel(arguments...) on the current stream. Throws DeviceError, naming `what`, if the launch fails.
 template <class... P, class... A>
 void launch(const char* what, CudaBackend& device, dim3 blocks, void (*kernel)(P...), A&&... arguments) {
   Current current(device);

@@ -1,4 +1,4 @@
-// devices/cuda/open.cpp - which CUDA devices there are, opening one, and memory of the host that they copy from.
+// devices/cuda/open.cpp - counting and opening CUDA devices, and pinned host memory.
 #include <cstdio>
 #include <cstring>
 
@@ -17,7 +17,7 @@ CudaBackend* devices[kMaxDevices];  // written once each, under the registry's l
 std::atomic<CudaBackend*> first_opened{nullptr};
 HostServices services;
 
-/// The devices there are; 0 with the reason.
+/// The number of devices; if it is 0, `why` has the reason.
 int count(char* why, std::size_t room) {
   int n = 0;
   const cudaError_t error = cudaGetDeviceCount(&n);
@@ -55,7 +55,7 @@ BlockCache& pinned_cache() {
 
 void* allocate_pinned(std::int64_t bytes) {
   try {
-    Current now(*first_opened.load());  // a context has to be current, and a new one is not wanted
+    Current now(*first_opened.load());  // some context has to be current; this avoids creating one
     return pinned_cache().allocate(bytes);
   } catch (const Error&) {
     return nullptr;
@@ -99,7 +99,7 @@ DeviceBackend* open_device(int index, const HostServices& given, char* why, int 
                   KASSETTE_CUDA_ARCHITECTURES);
     return nullptr;
   }
-  const bool first = !first_opened.load();  // one thread at a time opens devices, others use those that are open
+  const bool first = !first_opened.load();  // only one thread at a time opens devices; others use open ones
   if (first) services = given;
   if (first && !find_driver()) {
     std::snprintf(why, room, "the CUDA driver lacks functions that this library needs");

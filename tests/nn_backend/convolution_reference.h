@@ -105,8 +105,8 @@ inline RefResult ref_convolution(const RefWindows& g, const List& x, const List&
   return ref_bilinear(x, w, dy, [&](auto term) { each_product(g, term); });
 }
 
-/// Specification 2.18.4: each element of x, of the size that g.axis[].out says and with c_out channels, adds its kernel (taps, c_in, c_out) to a result of
-/// n points and c_in channels.
+/// Specification 2.18.4: each element of x, of sizes g.axis[].out and with c_out channels, adds its kernel (taps, c_in, c_out) to a result
+/// of n points and c_in channels.
 inline RefResult ref_transposed(const RefWindows& g, const List& x, const List& w, const List& dy) {
   return ref_bilinear(x, w, dy, [&](auto term) {
     each_product(g, [&](std::size_t to, std::size_t j, std::size_t from) { term(from, j, to); });
@@ -196,8 +196,8 @@ inline RefResult ref_avg_pool(const RefWindows& g, const List& x, const List& dy
   return r;
 }
 
-/// Specification 2.11: result i of an axis lies at i / stride of n elements, between two of them, or at the one before. g.axis[].stride are the factors and
-/// g.axis[].out the results.
+/// Specification 2.11: result i of an axis is at position i / stride of n elements; bilinear interpolates, otherwise the element before is
+/// taken. g.axis[].stride are the factors, g.axis[].out the sizes of the result.
 inline RefResult ref_resize(const RefWindows& g, bool bilinear, const List& x, const List& dy) {
   RefResult r{zeros(dy), {zeros(x)}};
   for (Size image = 0; image < g.batch; ++image)
