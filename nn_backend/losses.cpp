@@ -16,7 +16,7 @@ namespace kassette {
 namespace backend {
 namespace {
 
-/// Of what is compared element by element.
+/// Checks a target that is compared with the output element by element.
 void check_target(const char* what, const Tensor& t, const Tensor& o) {
   if (!t.defined()) fail<ValueError>(what, ": the target is an empty Tensor (an uninitialised variable?)");
   DType a = Access::body(t).dtype, b = Access::body(o).dtype;

@@ -40,7 +40,7 @@ Tensor optional(const Operand& operand, DType dtype, const char* what) {
   return operand.is_none() ? Tensor() : as_tensor(operand, dtype, what);
 }
 
-/// A parameter of batch_normalization: of the dtype of x, which half types compute in float32, and along `axis` where its rank is 1.
+/// A parameter of batch_normalization, with the dtype of x, and along `axis` if its rank is 1. Half types are computed in float32.
 class Parameter {
  public:
   Parameter(const Operand& p, const char* name, const char* what, const Tensor& x, int axis)
@@ -53,7 +53,7 @@ class Parameter {
     if (p.is_none()) fail<TypeError>(what, ": ", name, " is None where a number or tensor is expected");
     return p;
   }
-  /// Empty where the parameter is right as it is.
+  /// The parameter, cast and reshaped as needed; empty if that is not necessary.
   static Tensor fitted(const Tensor& p, const char* name, const char* what, const Tensor& x, int axis) {
     DType dtype = Access::body(x).dtype;
     if (!p.defined()) fail<ValueError>(what, ": ", name, " is an empty Tensor (an uninitialised variable?)");

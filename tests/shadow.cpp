@@ -1,7 +1,8 @@
-// tests/shadow.cpp - KASSETTE_TEST_SHADOW=1: while the unit tests run, each call of a function is also played op by op on the tape, each
-// compiled loop is also recorded, there and back, and each eager backward pass is also run expanded; bits are compared, the sign of
-// zero apart. Where bodies of control flow are sums of their own in one way and are not in the other, gradients are compared within
-// rounding. A request to interrupt ends either way, and is passed on: who made it makes no second one. What a test itself checks does not count then, for some count nodes, bytes or calls: the program fails by differences alone.
+// tests/shadow.cpp - KASSETTE_TEST_SHADOW=1: while the unit tests run, each call of a function is also run op by op on the tape, each
+// compiled loop is also recorded, with its backward pass, and each eager backward pass is also run expanded. Bits are compared, except the
+// sign of zero. If bodies of control flow are summed separately in one way and not in the other, gradients are compared within rounding.
+// A request to interrupt ends either run, and is passed on, as it is not repeated. The tests' own checks do not count, as some of them count
+// nodes, bytes or calls: the program fails only if results differ.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // of Catch2 2: its listeners
 #include "tests/shadow.h"
 

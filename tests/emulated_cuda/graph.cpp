@@ -1,4 +1,4 @@
-// tests/emulated_cuda/graph.cpp - graphs: what was enqueued while a stream was captured, to be run later.
+// tests/emulated_cuda/graph.cpp - graphs: work that was enqueued while a stream was captured, to be run later.
 #include "cuda_runtime.h"
 
 #include <atomic>

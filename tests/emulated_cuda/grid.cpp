@@ -1,5 +1,5 @@
 // tests/emulated_cuda/grid.cpp - the threads of a block, on fibers: each runs until a barrier stops it.
-#undef _FORTIFY_SOURCE  // it takes a jump to another stack for a fault
+#undef _FORTIFY_SOURCE  // it treats a jump to another stack as an error
 #include "cuda_runtime.h"
 #include "draws.h"
 #include "symbols.h"
@@ -17,7 +17,7 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace {
 
 constexpr unsigned kMaxThreads = 1024, kWarps = kMaxThreads / 32;
-constexpr std::size_t kStack = 256 << 10;  // touched as far as a kernel needs it
+constexpr std::size_t kStack = 256 << 10;  // pages that a kernel does not need are never touched
 constexpr unsigned char kPoison = 0xff;    // floats are NaN
 
 enum class Waits : std::uint8_t { idle, nothing, warp, block };
@@ -30,7 +30,7 @@ struct Fiber {
   unsigned thread = 0, turn = 0;
 };
 struct Warp {
-  unsigned next, end;  // places in `order` of the threads that have not started
+  unsigned next, end;  // range in `order` of the threads that have not started
   unsigned live;
   Fiber* waiting[32];
   Waits waits;  // for what all its threads wait; `nothing`: they may run, or wait for different things
@@ -51,7 +51,7 @@ const std::function<void()>* body;
 // ---- orders --------------------------------------------------------------------------------------------------------------
 EmulatedDraws draws{emulated_seed()};
 
-/// A permutation of 0..n-1: forward, backward, or in steps that have no divisor in common with n.
+/// A random permutation of 0..n-1: forward, backward, or in steps that are coprime to n.
 struct Order {
   std::uint64_t n, step, first;
   explicit Order(unsigned n_) : n(n_), step(1), first(0) {
@@ -71,8 +71,8 @@ struct Order {
 };
 
 // ---- __shared__ ----------------------------------------------------------------------------------------------------------
-/// The variables of all kernels, poisoned but while a block runs. There are so many that what a kernel writes is found out at some of its
-/// launches, and only that is poisoned after each block.
+/// The __shared__ variables of all kernels, poisoned except while a block runs. There are so many that the ones a kernel writes are found
+/// out at some of its launches, and only these are poisoned after each block.
 class Shared {
  public:
   explicit Shared(const void* kernel) : kernel_(kernels_[kernel]) {
@@ -83,7 +83,7 @@ class Shared {
     looks_ = (kernel_.launches & (kernel_.launches - 1)) == 0;  // 0, 1, 2, 4, 8, ...
     ++kernel_.launches;
   }
-  /// After the first block, and the last, of a launch that is looked at.
+  /// Called after the first and the last block of a launch that is examined.
   void find_written() {
     if (!looks_) return;
     for (const EmulatedSymbol& v : variables())
@@ -122,7 +122,7 @@ void leave(Waits what) {
   if (!_setjmp(current->place)) _longjmp(scheduler, 1);
 }
 
-/// Takes thread after thread of a warp while none of them has to wait: a kernel without barriers needs one fiber.
+/// Runs one thread of a warp after the other as long as none has to wait: a kernel without barriers needs one fiber.
 void work() {
   for (;;) {
     while (warp->next < warp->end) {
@@ -153,7 +153,7 @@ void resume(Fiber& f) {
   setcontext(&f.start);
 }
 
-/// Each thread of the warp up to its next barrier.
+/// Runs each thread of the warp up to its next barrier.
 void run_warp(Warp& w) {
   warp = &w;
   unsigned waiting = 0, at_warp = 0;
@@ -179,7 +179,7 @@ void run_warp(Warp& w) {
   w.waits = w.live == 0 ? Waits::idle : at_warp == w.live ? Waits::warp : at_warp == 0 ? Waits::block : Waits::nothing;
 }
 
-/// The warps in any order, one as far ahead of the others as barriers let it.
+/// Runs the warps in random order, one as far ahead of the others as barriers allow.
 void run_block(unsigned threads) {
   const unsigned n = (threads + 31) / 32;
   for (unsigned i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// tests/emulated_cuda/misuse.cpp - calls and kernels with a fault each, which the emulated device has to show: tests/devices/emulated_device_test.cpp.
+// tests/emulated_cuda/misuse.cpp - calls and kernels with one fault each, which the emulated device must detect: tests/devices/emulated_device_test.cpp.
 #include <cstring>
 #include <vector>
 
@@ -72,7 +72,7 @@ __global__ void reverse_warp(float* to) {
 __global__ void chain_blocks(float* to) {
   if (threadIdx.x == 0) to[blockIdx.x] = blockIdx.x ? to[blockIdx.x - 1] + 1 : 0;
 }
-/// True where some run gave something else than `wanted`.
+/// True if some run returned something else than `wanted`.
 template <class F>
 bool differs(const std::vector<float>& wanted, F run) {
   for (unsigned i = 0; i < kTries; ++i)
@@ -273,7 +273,7 @@ const Misuse all[] = {
        });
      }},
     {"no wait for another stream", [] { return streams_differ(/*waits=*/false); }},
-    // What is right has to go through.
+    // Correct code must pass.
     {"right: a wait for another stream", [] { return streams_differ(/*waits=*/true); }},
     {"right: __syncthreads and __syncwarp",
      [] {

@@ -1,8 +1,8 @@
 // tests/emulated_cuda/nccl.cpp - an NCCL whose ranks are processes of one machine.
 //
 // Everything is made of messages: each pair of ranks has a mailbox in shared memory, which holds a piece of one message. A collective call
-// is a message from every rank that gives to every rank that gets, and each rank combines by itself what it got, in the order of
-// ranks, so that all hold the same bits. The sends and receives of a group make headway together, a piece at a time.
+// is a message from each sending to each receiving rank, and each rank combines what it has received, in the order of ranks, so that all
+// have the same bits. The sends and receives of a group progress together, a piece at a time.
 #include "nccl.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kPiece = 32 << 10;
 
-/// What both sides say of a message; the same, or their calls differ.
+/// The header that both ends of a message state; if they are not equal, the calls of the ranks differ.
 struct Label {
   int call, root, type, op;
   std::size_t n;
@@ -130,7 +130,7 @@ void run(const EmulatedComm& comm, std::vector<Transfer> transfers) {
   for (bool all = false; !all;) {
     bool moved = false;
     all = true;
-    // Of messages between the same two ranks, one after the other.
+    // Messages between the same two ranks go one after the other.
     std::vector<bool> busy(static_cast<std::size_t>(2 * comm.size));
     for (Transfer& t : transfers) {
       if (t.ended()) continue;
@@ -193,7 +193,7 @@ void run(const Op& o) {
 thread_local int depth = 0;
 thread_local std::vector<Op> pending;
 
-/// Enqueues what a group holds: first its collective calls, one by one, then its messages together.
+/// Enqueues the calls of a group: first its collective calls, one by one, then its messages together.
 void enqueue(std::vector<Op> ops) {
   if (ops.empty()) return;
   const cudaStream_t stream = ops[0].stream;

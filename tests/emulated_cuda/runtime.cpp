@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-/// What an event stands for: a place in a stream. Whoever waits for it keeps it, for events are recorded anew and destroyed.
+/// The position in a stream that an event stands for. Work that waits for it keeps it alive: events may be recorded again or destroyed.
 struct Place {
   EmulatedStream* stream;
   std::atomic<bool> passed{false};
@@ -43,7 +43,7 @@ struct EmulatedContext {
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
-constexpr std::size_t kAlignment = 16;  // as the widest load of a thread wants it
+constexpr std::size_t kAlignment = 16;  // of the widest load of a thread
 constexpr int kDevices = 8;
 EmulatedContext contexts[kDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 thread_local EmulatedContext* current_context = nullptr;
@@ -53,7 +53,7 @@ constexpr std::size_t kFilled = 64 << 10;  // the beginning of a block; what was
 std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0};
 int current() { return current_context ? current_context->device : 0; }
 
-/// True where the host may touch memory: EMULATED_CUDA_OPEN.
+/// True if the host may access device memory: EMULATED_CUDA_OPEN.
 bool stays_open() {
   static const bool stays = std::getenv("EMULATED_CUDA_OPEN") != nullptr;
   return stays;
@@ -69,21 +69,21 @@ struct Pattern {
 };
 const Pattern pattern;
 
-/// A block is at the end of pages of its own, closer to it than CUDA puts it, and before a page that nobody may touch. What is not the block's in its
-/// own pages nobody may write.
+/// All memory and streams. A block is at the end of its own pages (closer to it than in CUDA), and before a page that is never accessible. The rest
+/// of its pages must not be written.
 struct State {
   struct Block {
     std::size_t begin;  // of the pages
     std::size_t bytes;  // asked for
     int device;
-    bool open;  // in reach
+    bool open;  // accessible
     std::size_t place() const { return end() - round_up(bytes, kAlignment); }
     std::size_t end() const { return begin + round_up(bytes, kPage); }
     std::size_t size() const { return round_up(bytes, kPage) + kPage; }
   };
   std::recursive_mutex mutex;
   std::byte* arena = nullptr;
-  std::size_t used = 0;                          // bytes of the arena that were ever handed out
+  std::size_t used = 0;                          // bytes of the arena that have ever been allocated
   std::map<std::size_t, Block> blocks;           // by place
   std::multimap<std::size_t, std::size_t> free;  // pages' bytes, place
   std::map<std::uintptr_t, std::size_t> pinned;  // memory of the host that devices may use: begin, bytes
@@ -115,14 +115,14 @@ struct State {
     opened.clear();
   }
 
-  /// Runs what waits in the stream, and of the other streams' work what is drawn, with the memory in reach that it was given.
+  /// Runs the work of the stream, and a random part of that of other streams, with access to the blocks that were passed to it.
   void run(EmulatedStream& stream) {
     while (!stream.work.empty())
       if (draws.below(2) == 0) step(stream, /*asked=*/true);
       else step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
     close();
   }
-  /// As a device that does not wait to be asked.
+  /// Runs work unasked, as a real device does.
   void run_ahead() {
     if (draws.below(16) != 15) return;
     for (unsigned n = draws.below(16); n > 0; --n)
@@ -141,7 +141,7 @@ struct State {
     if (next.run) next.run();
   }
 
-  /// Calls f(place, bytes) for what is not the block's in its pages, which are open.
+  /// Calls f(place, bytes) for the parts of the block's pages that do not belong to it; the pages are open.
   template <class F>
   static void around(const Block& b, F f) {
     f(b.begin, b.place() - b.begin);
@@ -154,7 +154,7 @@ struct State {
     });
     return intact;
   }
-  /// The block in whose pages, or in the page behind them, the address is; blocks.end() where there is none.
+  /// The block whose pages, or the page behind them, contain the address; blocks.end() if there is none.
   std::map<std::size_t, Block>::const_iterator block_at(std::size_t place) const {
     auto found = blocks.upper_bound(place);
     if (found != blocks.end() && place >= found->second.begin) return found;
@@ -319,7 +319,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 
 namespace {
 
-/// The stream behind a handle; null where there is none.
+/// The stream behind a handle; null if there is none.
 EmulatedStream* behind(cudaStream_t handle) {
   static EmulatedStream* legacy[kDevices] = {};
   State& s = state();
@@ -378,7 +378,7 @@ const EmulatedLaunch* running = nullptr;
 
 bool is_of_devices(const void* p) { return p >= state().arena && p < state().arena + kArena; }
 
-/// Null, or the reason why a kernel of that device cannot use so many bytes from there on.
+/// The reason why a kernel of that device cannot access these bytes; null if it can.
 const char* why_not(const void* from, std::size_t bytes, int device) {
   State& s = state();
   Lock lock(s.mutex);
@@ -570,7 +570,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   emulated_enqueue(handle, {}, [place = event->place] { place->passed = true; });
   return cudaSuccess;
 }
-/// Without the lock, which the stream holds while it runs, and it may be waiting for another process.
+/// Without the lock: the stream holds it while it runs, and may be waiting for another process.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   emulated_beside_capture();
   if (!event->place || event->place->passed) return cudaSuccess;

@@ -1,4 +1,4 @@
-// tests/emulated_cuda/symbols.cpp - this library's own table of symbols, read from its file.
+// tests/emulated_cuda/symbols.cpp - reads this library's own symbol table from its file.
 #include "symbols.h"
 
 #include "cuda_runtime.h"
