@@ -119,7 +119,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 
-/// How often the host has waited for a stream so far, for tests.
+/// How often the host has waited for a stream, or enqueued a copy from a device to the host, so far: for tests.
 extern "C" __attribute__((visibility("default"))) std::int64_t emulated_waits();
 
 // ---- what a thread sees ------------------------------------------------------------------------------------------------
