@@ -35,532 +35,175 @@ struct Refused {
 const Sizes k1{2, 5, 3}, k2{2, 5, 6, 3}, k3{2, 5, 6, 4, 3}, kf2{2, 3, 5, 6};  // kf2: channels first
 
 /// Kernels larger than the input, under valid, with their dilation too.
+// clang-format off
 const Refused kLarge[] = {
-    {"conv1d", {k1, {6, 3, 4}}, {"(2, 5, 3)", "(6, 3, 4)", "5 against 6"}, ON{return K::conv1d(X, W);
-}  // namespace
-}
-, {"conv1d", {k1, {4, 3, 4}}, {"(2, 5, 3)", "(4, 3, 4)", "dilation", "5 against 7"},
-   ON{return K::conv1d(X, W, 1, "valid", None, 2);
-}
-}
-, {"conv2d", {k2, {3, 7, 3, 4}}, {"(2, 5, 6, 3)", "(3, 7, 3, 4)", "6 against 7"}, ON{return K::conv2d(X, W);
-}
-}
-, {"conv2d", {kf2, {6, 3, 3, 4}}, {"(2, 3, 5, 6)", "(6, 3, 3, 4)", "5 against 6"},
-   ON{return K::conv2d(X, W, 1, "valid", "channels_first");
-}
-}
-, {"conv3d", {k3, {1, 1, 5, 3, 4}}, {"(2, 5, 6, 4, 3)", "(1, 1, 5, 3, 4)", "4 against 5"}, ON{return K::conv3d(X, W);
-}
-}
-, {"depthwise_conv2d", {k2, {6, 1, 3, 2}}, {"(2, 5, 6, 3)", "(6, 1, 3, 2)", "5 against 6"},
-   ON{return K::depthwise_conv2d(X, W);
-}
-}
-, {"separable_conv1d", {k1, {6, 3, 1}, {1, 3, 2}}, {"(2, 5, 3)", "(6, 3, 1)", "5 against 6"},
-   ON{return K::separable_conv1d(X, W, V);
-}
-}
-, {"separable_conv2d", {k2, {1, 7, 3, 1}, {1, 1, 3, 2}}, {"(2, 5, 6, 3)", "(1, 7, 3, 1)", "6 against 7"},
-   ON{return K::separable_conv2d(X, W, V);
-}
-}
-, {"pool2d", {k2}, {"(2, 5, 6, 3)", "6 against 7"}, ON{return K::pool2d(X, {1, 7});
-}
-}
-, {"pool2d", {k2}, {"(2, 5, 6, 3)", "5 against 6"}, ON{return K::pool2d(X, {6, 1}, 1, "valid", None, "avg");
-}
-}
-, {"pool3d", {k3}, {"(2, 5, 6, 4, 3)", "4 against 5"}, ON{return K::pool3d(X, {1, 1, 5});
-}
-}
-,
-}
-;
+    {"conv1d", {k1, {6, 3, 4}}, {"(2, 5, 3)", "(6, 3, 4)", "5 against 6"}, ON { return K::conv1d(X, W); }},
+    {"conv1d", {k1, {4, 3, 4}}, {"(2, 5, 3)", "(4, 3, 4)", "dilation", "5 against 7"}, ON { return K::conv1d(X, W, 1, "valid", None, 2); }},
+    {"conv2d", {k2, {3, 7, 3, 4}}, {"(2, 5, 6, 3)", "(3, 7, 3, 4)", "6 against 7"}, ON { return K::conv2d(X, W); }},
+    {"conv2d", {kf2, {6, 3, 3, 4}}, {"(2, 3, 5, 6)", "(6, 3, 3, 4)", "5 against 6"}, ON { return K::conv2d(X, W, 1, "valid", "channels_first"); }},
+    {"conv3d", {k3, {1, 1, 5, 3, 4}}, {"(2, 5, 6, 4, 3)", "(1, 1, 5, 3, 4)", "4 against 5"}, ON { return K::conv3d(X, W); }},
+    {"depthwise_conv2d", {k2, {6, 1, 3, 2}}, {"(2, 5, 6, 3)", "(6, 1, 3, 2)", "5 against 6"}, ON { return K::depthwise_conv2d(X, W); }},
+    {"separable_conv1d", {k1, {6, 3, 1}, {1, 3, 2}}, {"(2, 5, 3)", "(6, 3, 1)", "5 against 6"}, ON { return K::separable_conv1d(X, W, V); }},
+    {"separable_conv2d", {k2, {1, 7, 3, 1}, {1, 1, 3, 2}}, {"(2, 5, 6, 3)", "(1, 7, 3, 1)", "6 against 7"}, ON { return K::separable_conv2d(X, W, V); }},
+    {"pool2d", {k2}, {"(2, 5, 6, 3)", "6 against 7"}, ON { return K::pool2d(X, {1, 7}); }},
+    {"pool2d", {k2}, {"(2, 5, 6, 3)", "5 against 6"}, ON { return K::pool2d(X, {6, 1}, 1, "valid", None, "avg"); }},
+    {"pool3d", {k3}, {"(2, 5, 6, 4, 3)", "4 against 5"}, ON { return K::pool3d(X, {1, 1, 5}); }},
+};
 
 /// Strides and dilations below 1, or together.
-const Refused kSteps[] = {{"conv1d", {k1, {2, 3, 4}}, {"strides hold 0"}, ON{return K::conv1d(X, W, 0);
-}
-}
-, {"conv1d", {k1, {2, 3, 4}}, {"dilation_rate hold 0"}, ON{return K::conv1d(X, W, 1, "same", None, 0);
-}
-}
-, {"conv1d", {k1, {2, 3, 4}}, {"strides and dilation_rate are both above 1"},
-   ON{return K::conv1d(X, W, 2, "same", None, 2);
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"strides hold -1"}, ON{return K::conv2d(X, W, {1, -1});
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"strides", "expected 2 numbers"}, ON{return K::conv2d(X, W, {1, 1, 1});
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"strides and dilation_rate are both above 1"},
-   ON{return K::conv2d(X, W, {1, 2}, "same", None, {2, 1});
-}
-}
-, {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"strides hold 0"}, ON{return K::conv3d(X, W, {1, 0, 1});
-}
-}
-, {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"dilation_rate hold -2"}, ON{return K::conv3d(X, W, 1, "valid", None, {1, 1, -2});
-}
-}
-, {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"strides hold 0"}, ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 0);
-}
-}
-, {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"strides and dilation_rate are both above 1"},
-   ON{return K::conv2d_transpose(X, W, {2, 10, 12, 4}, 2, "same", None, 2);
-}
-}
-, {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"strides hold -1"},
-   ON{return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, -1);
-}
-}
-, {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"strides hold 0"}, ON{return K::depthwise_conv2d(X, W, 0);
-}
-}
-, {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"strides and dilation_rate are both above 1"},
-   ON{return K::depthwise_conv2d(X, W, 2, "same", None, 3);
-}
-}
-, {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"strides hold 0"}, ON{return K::separable_conv1d(X, W, V, 0);
-}
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"dilation_rate hold 0"},
-   ON{return K::separable_conv2d(X, W, V, 1, "same", None, {1, 0});
-}
-}
-, {"pool2d", {k2}, {"strides hold 0"}, ON{return K::pool2d(X, 2, 0);
-}
-}
-, {"pool2d", {k2}, {"pool_size hold 0"}, ON{return K::pool2d(X, {2, 0});
-}
-}
-, {"pool3d", {k3}, {"pool_size hold -1"}, ON{return K::pool3d(X, {2, -1, 2});
-}
-}
-, {"pool3d", {k3}, {"strides", "expected 3 numbers"}, ON{return K::pool3d(X, 2, {1, 2});
-}
-}
-, {"local_conv1d", {k1, {4, 6, 2}}, {"strides hold 0"}, ON{return K::local_conv1d(X, W, 2, 0);
-}
-}
-, {"local_conv2d", {k2, {4, 12, 2}}, {"kernel_size hold 0"}, ON{return K::local_conv2d(X, W, {2, 0}, 1, {2, 2});
-}
-}
-,
-}
-;
+const Refused kSteps[] = {
+    {"conv1d", {k1, {2, 3, 4}}, {"strides hold 0"}, ON { return K::conv1d(X, W, 0); }},
+    {"conv1d", {k1, {2, 3, 4}}, {"dilation_rate hold 0"}, ON { return K::conv1d(X, W, 1, "same", None, 0); }},
+    {"conv1d", {k1, {2, 3, 4}}, {"strides and dilation_rate are both above 1"}, ON { return K::conv1d(X, W, 2, "same", None, 2); }},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"strides hold -1"}, ON { return K::conv2d(X, W, {1, -1}); }},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"strides", "expected 2 numbers"}, ON { return K::conv2d(X, W, {1, 1, 1}); }},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"strides and dilation_rate are both above 1"}, ON { return K::conv2d(X, W, {1, 2}, "same", None, {2, 1}); }},
+    {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"strides hold 0"}, ON { return K::conv3d(X, W, {1, 0, 1}); }},
+    {"conv3d", {k3, {1, 1, 1, 3, 4}}, {"dilation_rate hold -2"}, ON { return K::conv3d(X, W, 1, "valid", None, {1, 1, -2}); }},
+    {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"strides hold 0"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 0); }},
+    {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"strides and dilation_rate are both above 1"}, ON { return K::conv2d_transpose(X, W, {2, 10, 12, 4}, 2, "same", None, 2); }},
+    {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"strides hold -1"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, -1); }},
+    {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"strides hold 0"}, ON { return K::depthwise_conv2d(X, W, 0); }},
+    {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"strides and dilation_rate are both above 1"}, ON { return K::depthwise_conv2d(X, W, 2, "same", None, 3); }},
+    {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"strides hold 0"}, ON { return K::separable_conv1d(X, W, V, 0); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"dilation_rate hold 0"}, ON { return K::separable_conv2d(X, W, V, 1, "same", None, {1, 0}); }},
+    {"pool2d", {k2}, {"strides hold 0"}, ON { return K::pool2d(X, 2, 0); }},
+    {"pool2d", {k2}, {"pool_size hold 0"}, ON { return K::pool2d(X, {2, 0}); }},
+    {"pool3d", {k3}, {"pool_size hold -1"}, ON { return K::pool3d(X, {2, -1, 2}); }},
+    {"pool3d", {k3}, {"strides", "expected 3 numbers"}, ON { return K::pool3d(X, 2, {1, 2}); }},
+    {"local_conv1d", {k1, {4, 6, 2}}, {"strides hold 0"}, ON { return K::local_conv1d(X, W, 2, 0); }},
+    {"local_conv2d", {k2, {4, 12, 2}}, {"kernel_size hold 0"}, ON { return K::local_conv2d(X, W, {2, 0}, 1, {2, 2}); }},
+};
 
 /// Channels, ranks, empty kernels and channels.
 const Refused kShapes[] = {
-    {"conv1d", {k1, {2, 2, 4}}, {"(2, 5, 3)", "3 channels", "(2, 2, 4)", "takes 2"}, ON{return K::conv1d(X, W);
-}
-}
-, {"conv2d", {kf2, {2, 2, 4, 4}}, {"(2, 3, 5, 6)", "3 channels", "takes 4"},
-   ON{return K::conv2d(X, W, 1, "same", "channels_first");
-}
-}
-, {"conv3d", {k3, {2, 2, 2, 4, 4}}, {"(2, 5, 6, 4, 3)", "3 channels", "takes 4"}, ON{return K::conv3d(X, W);
-}
-}
-, {"conv2d_transpose", {k2, {2, 2, 4, 2}}, {"(2, 5, 6, 3)", "3 channels", "(2, 2, 4, 2)", "takes 2"},
-   ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4});
-}
-}
-, {"conv3d_transpose", {k3, {1, 1, 1, 4, 2}}, {"(2, 5, 6, 4, 3)", "3 channels", "takes 2"},
-   ON{return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4});
-}
-}
-, {"depthwise_conv2d", {k2, {2, 2, 4, 2}}, {"(2, 5, 6, 3)", "3 channels", "takes 4"},
-   ON{return K::depthwise_conv2d(X, W);
-}
-}
-, {"separable_conv1d", {k1, {2, 2, 2}, {1, 4, 2}}, {"(2, 5, 3)", "3 channels", "takes 2"},
-   ON{return K::separable_conv1d(X, W, V);
-}
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 2}, {1, 1, 3, 2}}, {"6 channels", "takes 3"},
-   ON{return K::separable_conv2d(X, W, V);
-}
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 2}, {2, 1, 6, 2}}, {"pointwise", "(2, 1, 6, 2)"},
-   ON{return K::separable_conv2d(X, W, V);
-}
-}
-, {"local_conv1d", {k1, {4, 4, 2}}, {"(2, 5, 3)", "(4, 4, 2)", "4 features"}, ON{return K::local_conv1d(X, W, 2, 1);
-}
-}
-, {"local_conv2d", {k2, {4, 8, 2}}, {"(2, 5, 6, 3)", "(4, 8, 2)", "8 features"},
-   ON{return K::local_conv2d(X, W, 2, 1, {2, 2});
-}
-}
-, {"local_conv2d", {k2, {6, 12, 2}}, {"(6, 12, 2)", "6 places", "asks for 4"},
-   ON{return K::local_conv2d(X, W, 2, 1, {2, 2});
-}
-}
-, {"local_conv1d", {k1, {5, 6, 2}}, {"(2, 5, 3)", "5 patches take 6"}, ON{return K::local_conv1d(X, W, 2, 1);
-}
-}
-, {"local_conv2d", {k2, {12, 12, 2}}, {"(2, 5, 6, 3)", "3 patches take 6"},
-   ON{return K::local_conv2d(X, W, 2, 2, {3, 4});
-}
-}
-, {"conv1d", {{5, 3}, {2, 3, 4}}, {"(5, 3)", "rank 3", "(batch, steps, channels)"}, ON{return K::conv1d(X, W);
-}
-}
-, {"conv2d", {k1, {2, 2, 3, 4}}, {"(2, 5, 3)", "rank 4", "(batch, channels, rows, columns)"},
-   ON{return K::conv2d(X, W, 1, "same", "channels_first");
-}
-}
-, {"conv2d", {k2, {2, 3, 4}}, {"(2, 3, 4)", "rank 4", "kernel"}, ON{return K::conv2d(X, W);
-}
-}
-, {"conv3d", {k2, {2, 2, 2, 3, 4}}, {"(2, 5, 6, 3)", "rank 5"}, ON{return K::conv3d(X, W);
-}
-}
-, {"conv2d_transpose", {k1, {2, 2, 4, 3}}, {"(2, 5, 3)", "rank 4"}, ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4});
-}
-}
-, {"conv3d_transpose", {k3, {2, 2, 4, 3}}, {"(2, 2, 4, 3)", "rank 5"},
-   ON{return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4});
-}
-}
-, {"depthwise_conv2d", {k1, {2, 2, 3, 2}}, {"(2, 5, 3)", "rank 4"}, ON{return K::depthwise_conv2d(X, W);
-}
-}
-, {"depthwise_conv2d", {k2, {2, 3, 2}}, {"(2, 3, 2)", "channels, multiplier"}, ON{return K::depthwise_conv2d(X, W);
-}
-}
-, {"separable_conv1d", {k2, {2, 3, 1}, {1, 3, 2}}, {"(2, 5, 6, 3)", "rank 3"}, ON{return K::separable_conv1d(X, W, V);
-}
-}
-, {"pool2d", {k1}, {"(2, 5, 3)", "rank 4"}, ON{return K::pool2d(X, 2);
-}
-}
-, {"pool3d", {k2}, {"(2, 5, 6, 3)", "rank 5"}, ON{return K::pool3d(X, 2);
-}
-}
-, {"local_conv1d", {k2, {4, 6, 2}}, {"(2, 5, 6, 3)", "rank 3"}, ON{return K::local_conv1d(X, W, 2, 1);
-}
-}
-, {"local_conv2d", {k2, {2, 2, 12, 2}}, {"(2, 2, 12, 2)", "rank 3"}, ON{return K::local_conv2d(X, W, 2, 1, {2, 2});
-}
-}
-, {"conv1d", {{2, 5, 0}, {2, 0, 4}}, {"(2, 0, 4)", "no size of a kernel is 0"}, ON{return K::conv1d(X, W);
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 0}}, {"(2, 2, 3, 0)", "no size of a kernel is 0"}, ON{return K::conv2d(X, W);
-}
-}
-, {"conv2d", {k2, {0, 2, 3, 4}}, {"(0, 2, 3, 4)", "no size of a kernel is 0"}, ON{return K::conv2d(X, W, 1, "same");
-}
-}
-, {"conv2d", {{2, 5, 6, 0}, {2, 2, 3, 4}}, {"(2, 5, 6, 0)", "no channels"}, ON{return K::conv2d(X, W);
-}
-}
-, {"depthwise_conv2d", {k2, {2, 2, 3, 0}}, {"(2, 2, 3, 0)", "no size of a kernel is 0"},
-   ON{return K::depthwise_conv2d(X, W);
-}
-}
-, {"conv2d_transpose", {k2, {2, 0, 4, 3}}, {"(2, 0, 4, 3)", "no size of a kernel is 0"},
-   ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4});
-}
-}
-, {"bias_add", {k2, {4}}, {"(4,)", "(2, 5, 6, 3)"}, ON{return K::bias_add(X, W);
-}
-}
-, {"bias_add", {kf2, {6}}, {"(6,)", "(2, 3, 5, 6)"}, ON{return K::bias_add(X, W, "channels_first");
-}
-}
-, {"bias_add", {k2, {6, 3}}, {"(6, 3)", "(2, 5, 6, 3)", "rank 1 or 3"}, ON{return K::bias_add(X, W);
-}
-}
-, {"bias_add", {kf2, {6, 5, 3}}, {"(6, 5, 3)", "(2, 3, 5, 6)"}, ON{return K::bias_add(X, W, "channels_first");
-}
-}
-, {"temporal_padding", {k2}, {"(2, 5, 6, 3)", "rank 3"}, ON{return K::temporal_padding(X);
-}
-}
-, {"spatial_2d_padding", {k1}, {"(2, 5, 3)", "rank 4"}, ON{return K::spatial_2d_padding(X);
-}
-}
-, {"spatial_3d_padding", {k2}, {"(2, 5, 6, 3)", "rank 5"}, ON{return K::spatial_3d_padding(X);
-}
-}
-, {"resize_images", {k1}, {"(2, 5, 3)", "rank 4"}, ON{return K::resize_images(X, 2, 2, "channels_last");
-}
-}
-, {"resize_images", {k3}, {"(2, 5, 6, 4, 3)", "rank 4"},
-   ON{return K::resize_images(X, 2, 2, "channels_last", "bilinear");
-}
-}
-, {"resize_volumes", {k2}, {"(2, 5, 6, 3)", "rank 5"}, ON{return K::resize_volumes(X, 2, 2, 2, "channels_last");
-}
-}
-,
-}
-;
+    {"conv1d", {k1, {2, 2, 4}}, {"(2, 5, 3)", "3 channels", "(2, 2, 4)", "takes 2"}, ON { return K::conv1d(X, W); }},
+    {"conv2d", {kf2, {2, 2, 4, 4}}, {"(2, 3, 5, 6)", "3 channels", "takes 4"}, ON { return K::conv2d(X, W, 1, "same", "channels_first"); }},
+    {"conv3d", {k3, {2, 2, 2, 4, 4}}, {"(2, 5, 6, 4, 3)", "3 channels", "takes 4"}, ON { return K::conv3d(X, W); }},
+    {"conv2d_transpose", {k2, {2, 2, 4, 2}}, {"(2, 5, 6, 3)", "3 channels", "(2, 2, 4, 2)", "takes 2"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}); }},
+    {"conv3d_transpose", {k3, {1, 1, 1, 4, 2}}, {"(2, 5, 6, 4, 3)", "3 channels", "takes 2"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}); }},
+    {"depthwise_conv2d", {k2, {2, 2, 4, 2}}, {"(2, 5, 6, 3)", "3 channels", "takes 4"}, ON { return K::depthwise_conv2d(X, W); }},
+    {"separable_conv1d", {k1, {2, 2, 2}, {1, 4, 2}}, {"(2, 5, 3)", "3 channels", "takes 2"}, ON { return K::separable_conv1d(X, W, V); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 2}, {1, 1, 3, 2}}, {"6 channels", "takes 3"}, ON { return K::separable_conv2d(X, W, V); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 2}, {2, 1, 6, 2}}, {"pointwise", "(2, 1, 6, 2)"}, ON { return K::separable_conv2d(X, W, V); }},
+    {"local_conv1d", {k1, {4, 4, 2}}, {"(2, 5, 3)", "(4, 4, 2)", "4 features"}, ON { return K::local_conv1d(X, W, 2, 1); }},
+    {"local_conv2d", {k2, {4, 8, 2}}, {"(2, 5, 6, 3)", "(4, 8, 2)", "8 features"}, ON { return K::local_conv2d(X, W, 2, 1, {2, 2}); }},
+    {"local_conv2d", {k2, {6, 12, 2}}, {"(6, 12, 2)", "6 places", "asks for 4"}, ON { return K::local_conv2d(X, W, 2, 1, {2, 2}); }},
+    {"local_conv1d", {k1, {5, 6, 2}}, {"(2, 5, 3)", "5 patches take 6"}, ON { return K::local_conv1d(X, W, 2, 1); }},
+    {"local_conv2d", {k2, {12, 12, 2}}, {"(2, 5, 6, 3)", "3 patches take 6"}, ON { return K::local_conv2d(X, W, 2, 2, {3, 4}); }},
+    {"conv1d", {{5, 3}, {2, 3, 4}}, {"(5, 3)", "rank 3", "(batch, steps, channels)"}, ON { return K::conv1d(X, W); }},
+    {"conv2d", {k1, {2, 2, 3, 4}}, {"(2, 5, 3)", "rank 4", "(batch, channels, rows, columns)"}, ON { return K::conv2d(X, W, 1, "same", "channels_first"); }},
+    {"conv2d", {k2, {2, 3, 4}}, {"(2, 3, 4)", "rank 4", "kernel"}, ON { return K::conv2d(X, W); }},
+    {"conv3d", {k2, {2, 2, 2, 3, 4}}, {"(2, 5, 6, 3)", "rank 5"}, ON { return K::conv3d(X, W); }},
+    {"conv2d_transpose", {k1, {2, 2, 4, 3}}, {"(2, 5, 3)", "rank 4"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}); }},
+    {"conv3d_transpose", {k3, {2, 2, 4, 3}}, {"(2, 2, 4, 3)", "rank 5"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}); }},
+    {"depthwise_conv2d", {k1, {2, 2, 3, 2}}, {"(2, 5, 3)", "rank 4"}, ON { return K::depthwise_conv2d(X, W); }},
+    {"depthwise_conv2d", {k2, {2, 3, 2}}, {"(2, 3, 2)", "channels, multiplier"}, ON { return K::depthwise_conv2d(X, W); }},
+    {"separable_conv1d", {k2, {2, 3, 1}, {1, 3, 2}}, {"(2, 5, 6, 3)", "rank 3"}, ON { return K::separable_conv1d(X, W, V); }},
+    {"pool2d", {k1}, {"(2, 5, 3)", "rank 4"}, ON { return K::pool2d(X, 2); }},
+    {"pool3d", {k2}, {"(2, 5, 6, 3)", "rank 5"}, ON { return K::pool3d(X, 2); }},
+    {"local_conv1d", {k2, {4, 6, 2}}, {"(2, 5, 6, 3)", "rank 3"}, ON { return K::local_conv1d(X, W, 2, 1); }},
+    {"local_conv2d", {k2, {2, 2, 12, 2}}, {"(2, 2, 12, 2)", "rank 3"}, ON { return K::local_conv2d(X, W, 2, 1, {2, 2}); }},
+    {"conv1d", {{2, 5, 0}, {2, 0, 4}}, {"(2, 0, 4)", "no size of a kernel is 0"}, ON { return K::conv1d(X, W); }},
+    {"conv2d", {k2, {2, 2, 3, 0}}, {"(2, 2, 3, 0)", "no size of a kernel is 0"}, ON { return K::conv2d(X, W); }},
+    {"conv2d", {k2, {0, 2, 3, 4}}, {"(0, 2, 3, 4)", "no size of a kernel is 0"}, ON { return K::conv2d(X, W, 1, "same"); }},
+    {"conv2d", {{2, 5, 6, 0}, {2, 2, 3, 4}}, {"(2, 5, 6, 0)", "no channels"}, ON { return K::conv2d(X, W); }},
+    {"depthwise_conv2d", {k2, {2, 2, 3, 0}}, {"(2, 2, 3, 0)", "no size of a kernel is 0"}, ON { return K::depthwise_conv2d(X, W); }},
+    {"conv2d_transpose", {k2, {2, 0, 4, 3}}, {"(2, 0, 4, 3)", "no size of a kernel is 0"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}); }},
+    {"bias_add", {k2, {4}}, {"(4,)", "(2, 5, 6, 3)"}, ON { return K::bias_add(X, W); }},
+    {"bias_add", {kf2, {6}}, {"(6,)", "(2, 3, 5, 6)"}, ON { return K::bias_add(X, W, "channels_first"); }},
+    {"bias_add", {k2, {6, 3}}, {"(6, 3)", "(2, 5, 6, 3)", "rank 1 or 3"}, ON { return K::bias_add(X, W); }},
+    {"bias_add", {kf2, {6, 5, 3}}, {"(6, 5, 3)", "(2, 3, 5, 6)"}, ON { return K::bias_add(X, W, "channels_first"); }},
+    {"temporal_padding", {k2}, {"(2, 5, 6, 3)", "rank 3"}, ON { return K::temporal_padding(X); }},
+    {"spatial_2d_padding", {k1}, {"(2, 5, 3)", "rank 4"}, ON { return K::spatial_2d_padding(X); }},
+    {"spatial_3d_padding", {k2}, {"(2, 5, 6, 3)", "rank 5"}, ON { return K::spatial_3d_padding(X); }},
+    {"resize_images", {k1}, {"(2, 5, 3)", "rank 4"}, ON { return K::resize_images(X, 2, 2, "channels_last"); }},
+    {"resize_images", {k3}, {"(2, 5, 6, 4, 3)", "rank 4"}, ON { return K::resize_images(X, 2, 2, "channels_last", "bilinear"); }},
+    {"resize_volumes", {k2}, {"(2, 5, 6, 3)", "rank 5"}, ON { return K::resize_volumes(X, 2, 2, 2, "channels_last"); }},
+};
 
 /// Unknown words, and words that do not go together.
 const Refused kWords[] = {
-    {"conv1d", {k1, {2, 3, 4}}, {"causal", "channels_last"}, ON{return K::conv1d(X, W, 1, "causal", "channels_first");
-}
-}
-, {"conv1d", {k1, {2, 3, 4}}, {"\"Same\"", "\"causal\""}, ON{return K::conv1d(X, W, 1, "Same");
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"padding is \"causal\""}, ON{return K::conv2d(X, W, 1, "causal");
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"padding is \"full\""}, ON{return K::conv2d(X, W, 1, "full");
-}
-}
-, {"conv3d", {k3, {2, 2, 2, 3, 4}}, {"padding is \"causal\""}, ON{return K::conv3d(X, W, 1, "causal");
-}
-}
-, {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"padding is \"causal\""},
-   ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 1, "causal");
-}
-}
-, {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"padding is \"\""},
-   ON{return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, 1, "");
-}
-}
-, {"depthwise_conv2d", {k2, {2, 2, 3, 4}}, {"padding is \"causal\""}, ON{return K::depthwise_conv2d(X, W, 1, "causal");
-}
-}
-, {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"padding is \"causal\""},
-   ON{return K::separable_conv1d(X, W, V, 1, "causal");
-}
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"padding is \"VALID\""},
-   ON{return K::separable_conv2d(X, W, V, 1, "VALID");
-}
-}
-, {"pool2d", {k2}, {"padding is \"causal\""}, ON{return K::pool2d(X, 2, 1, "causal");
-}
-}
-, {"pool2d", {k2}, {"pool_mode is \"mean\""}, ON{return K::pool2d(X, 2, 1, "same", None, "mean");
-}
-}
-, {"pool3d", {k3}, {"pool_mode is \"MAX\""}, ON{return K::pool3d(X, 2, 1, "same", None, "MAX");
-}
-}
-, {"conv1d", {k1, {2, 3, 4}}, {"'channels_middle'"}, ON{return K::conv1d(X, W, 1, "same", "channels_middle");
-}
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"'NHWC'"}, ON{return K::conv2d(X, W, 1, "same", "NHWC");
-}
-}
-, {"conv3d", {k3, {2, 2, 2, 3, 4}}, {"'last'"}, ON{return K::conv3d(X, W, 1, "same", "last");
-}
-}
-, {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"'last'"},
-   ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 1, "same", "last");
-}
-}
-, {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"'last'"},
-   ON{return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, 1, "same", "last");
-}
-}
-, {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"'last'"}, ON{return K::depthwise_conv2d(X, W, 1, "same", "last");
-}
-}
-, {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"'last'"},
-   ON{return K::separable_conv1d(X, W, V, 1, "same", "last");
-}
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"'last'"},
-   ON{return K::separable_conv2d(X, W, V, 1, "same", "last");
-}
-}
-, {"pool2d", {k2}, {"'last'"}, ON{return K::pool2d(X, 2, 1, "same", "last");
-}
-}
-, {"pool3d", {k3}, {"'last'"}, ON{return K::pool3d(X, 2, 1, "same", "last");
-}
-}
-, {"local_conv1d", {k1, {4, 6, 2}}, {"'last'"}, ON{return K::local_conv1d(X, W, 2, 1, "last");
-}
-}
-, {"local_conv2d", {k2, {4, 12, 2}}, {"'last'"}, ON{return K::local_conv2d(X, W, 2, 1, {2, 2}, "last");
-}
-}
-, {"bias_add", {k2, {3}}, {"'last'"}, ON{return K::bias_add(X, W, "last");
-}
-}
-, {"spatial_2d_padding", {k2}, {"'last'"}, ON{return K::spatial_2d_padding(X, {{1, 1}, {1, 1}}, "last");
-}
-}
-, {"spatial_3d_padding", {k3}, {"'last'"}, ON{return K::spatial_3d_padding(X, {{1, 1}, {1, 1}, {1, 1}}, "last");
-}
-}
-, {"resize_images", {k2}, {"data_format is \"Channels_last\""}, ON{return K::resize_images(X, 2, 2, "Channels_last");
-}
-}
-, {"resize_images", {k2}, {"data_format is None"}, ON{return K::resize_images(X, 2, 2, None);
-}
-}
-, {"resize_images", {k2}, {"interpolation is \"cubic\""}, ON{return K::resize_images(X, 2, 2, "channels_last", "cubic");
-}
-}
-, {"resize_images", {k2}, {"a factor is 0"}, ON{return K::resize_images(X, 2, 0, "channels_last");
-}
-}
-, {"resize_volumes", {k3}, {"data_format is None"}, ON{return K::resize_volumes(X, 2, 2, 2, None);
-}
-}
-, {"resize_volumes", {k3}, {"a factor is -1"}, ON{return K::resize_volumes(X, 2, -1, 2, "channels_last");
-}
-}
-, {"temporal_padding", {k1}, {"padding holds -1"}, ON{return K::temporal_padding(X, {1, -1});
-}
-}
-,
-}
-;
+    {"conv1d", {k1, {2, 3, 4}}, {"causal", "channels_last"}, ON { return K::conv1d(X, W, 1, "causal", "channels_first"); }},
+    {"conv1d", {k1, {2, 3, 4}}, {"\"Same\"", "\"causal\""}, ON { return K::conv1d(X, W, 1, "Same"); }},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"padding is \"causal\""}, ON { return K::conv2d(X, W, 1, "causal"); }},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"padding is \"full\""}, ON { return K::conv2d(X, W, 1, "full"); }},
+    {"conv3d", {k3, {2, 2, 2, 3, 4}}, {"padding is \"causal\""}, ON { return K::conv3d(X, W, 1, "causal"); }},
+    {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"padding is \"causal\""}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 1, "causal"); }},
+    {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"padding is \"\""}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, 1, ""); }},
+    {"depthwise_conv2d", {k2, {2, 2, 3, 4}}, {"padding is \"causal\""}, ON { return K::depthwise_conv2d(X, W, 1, "causal"); }},
+    {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"padding is \"causal\""}, ON { return K::separable_conv1d(X, W, V, 1, "causal"); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"padding is \"VALID\""}, ON { return K::separable_conv2d(X, W, V, 1, "VALID"); }},
+    {"pool2d", {k2}, {"padding is \"causal\""}, ON { return K::pool2d(X, 2, 1, "causal"); }},
+    {"pool2d", {k2}, {"pool_mode is \"mean\""}, ON { return K::pool2d(X, 2, 1, "same", None, "mean"); }},
+    {"pool3d", {k3}, {"pool_mode is \"MAX\""}, ON { return K::pool3d(X, 2, 1, "same", None, "MAX"); }},
+    {"conv1d", {k1, {2, 3, 4}}, {"'channels_middle'"}, ON { return K::conv1d(X, W, 1, "same", "channels_middle"); }},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"'NHWC'"}, ON { return K::conv2d(X, W, 1, "same", "NHWC"); }},
+    {"conv3d", {k3, {2, 2, 2, 3, 4}}, {"'last'"}, ON { return K::conv3d(X, W, 1, "same", "last"); }},
+    {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"'last'"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}, 1, "same", "last"); }},
+    {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"'last'"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}, 1, "same", "last"); }},
+    {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"'last'"}, ON { return K::depthwise_conv2d(X, W, 1, "same", "last"); }},
+    {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"'last'"}, ON { return K::separable_conv1d(X, W, V, 1, "same", "last"); }},
+    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"'last'"}, ON { return K::separable_conv2d(X, W, V, 1, "same", "last"); }},
+    {"pool2d", {k2}, {"'last'"}, ON { return K::pool2d(X, 2, 1, "same", "last"); }},
+    {"pool3d", {k3}, {"'last'"}, ON { return K::pool3d(X, 2, 1, "same", "last"); }},
+    {"local_conv1d", {k1, {4, 6, 2}}, {"'last'"}, ON { return K::local_conv1d(X, W, 2, 1, "last"); }},
+    {"local_conv2d", {k2, {4, 12, 2}}, {"'last'"}, ON { return K::local_conv2d(X, W, 2, 1, {2, 2}, "last"); }},
+    {"bias_add", {k2, {3}}, {"'last'"}, ON { return K::bias_add(X, W, "last"); }},
+    {"spatial_2d_padding", {k2}, {"'last'"}, ON { return K::spatial_2d_padding(X, {{1, 1}, {1, 1}}, "last"); }},
+    {"spatial_3d_padding", {k3}, {"'last'"}, ON { return K::spatial_3d_padding(X, {{1, 1}, {1, 1}, {1, 1}}, "last"); }},
+    {"resize_images", {k2}, {"data_format is \"Channels_last\""}, ON { return K::resize_images(X, 2, 2, "Channels_last"); }},
+    {"resize_images", {k2}, {"data_format is None"}, ON { return K::resize_images(X, 2, 2, None); }},
+    {"resize_images", {k2}, {"interpolation is \"cubic\""}, ON { return K::resize_images(X, 2, 2, "channels_last", "cubic"); }},
+    {"resize_images", {k2}, {"a factor is 0"}, ON { return K::resize_images(X, 2, 0, "channels_last"); }},
+    {"resize_volumes", {k3}, {"data_format is None"}, ON { return K::resize_volumes(X, 2, 2, 2, None); }},
+    {"resize_volumes", {k3}, {"a factor is -1"}, ON { return K::resize_volumes(X, 2, -1, 2, "channels_last"); }},
+    {"temporal_padding", {k1}, {"padding holds -1"}, ON { return K::temporal_padding(X, {1, -1}); }},
+};
 
 /// Shapes of transposed convolution that no convolution has as its input.
-const Refused kOutputShapes[] = {{"conv2d_transpose", {k2, {3, 3, 4, 3}},
-                                  {"(2, 9, 9, 4)", "(2, 5, 6, 3)", "(3, 3, 4, 3)"},
-                                  ON{return K::conv2d_transpose(X, W, {2, 9, 9, 4}, 2, "same");
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 14, 4)", "gives 7"},
-   ON{return K::conv2d_transpose(X, W, {2, 10, 14, 4}, 2, "same");
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 13, 4)", "gives 4"},
-   ON{return K::conv2d_transpose(X, W, {2, 10, 13, 4}, 2);
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 0, 12, 4)", "(2, 5, 6, 3)"},
-   ON{return K::conv2d_transpose(X, W, {2, 0, 12, 4}, 2, "same");
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 12, 5)", "4 channels"},
-   ON{return K::conv2d_transpose(X, W, {2, 10, 12, 5}, 2, "same");
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(1, 10, 12, 4)", "the batch is 2"},
-   ON{return K::conv2d_transpose(X, W, {1, 10, 12, 4}, 2, "same");
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(10, 12, 4)", "3 entries"},
-   ON{return K::conv2d_transpose(X, W, {10, 12, 4}, 2, "same");
-}
-}
-, {"conv2d_transpose", {kf2, {3, 3, 4, 3}}, {"(2, 4, 11, 13)", "gives 6"},
-   ON{return K::conv2d_transpose(X, W, {2, 4, 11, 13}, 2, "same", "channels_first");
-}
-}
-, {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, -1, 12, 4)", "have to be given"},
-   ON{return K::conv2d_transpose(X, W, {2, None, 12, 4}, 2, "same");
-}
-}
-, {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 9, 4)", "gives 5"},
-   ON{return K::conv3d_transpose(X, W, {2, 10, 12, 9, 4}, 2, "same");
-}
-}
-, {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 8, 3)", "4 channels"},
-   ON{return K::conv3d_transpose(X, W, {2, 10, 12, 8, 3}, 2, "same");
-}
-}
-,
-}
-;
+const Refused kOutputShapes[] = {
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 9, 9, 4)", "(2, 5, 6, 3)", "(3, 3, 4, 3)"}, ON { return K::conv2d_transpose(X, W, {2, 9, 9, 4}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 14, 4)", "gives 7"}, ON { return K::conv2d_transpose(X, W, {2, 10, 14, 4}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 13, 4)", "gives 4"}, ON { return K::conv2d_transpose(X, W, {2, 10, 13, 4}, 2); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 0, 12, 4)", "(2, 5, 6, 3)"}, ON { return K::conv2d_transpose(X, W, {2, 0, 12, 4}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, 10, 12, 5)", "4 channels"}, ON { return K::conv2d_transpose(X, W, {2, 10, 12, 5}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(1, 10, 12, 4)", "the batch is 2"}, ON { return K::conv2d_transpose(X, W, {1, 10, 12, 4}, 2, "same"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(10, 12, 4)", "3 entries"}, ON { return K::conv2d_transpose(X, W, {10, 12, 4}, 2, "same"); }},
+    {"conv2d_transpose", {kf2, {3, 3, 4, 3}}, {"(2, 4, 11, 13)", "gives 6"}, ON { return K::conv2d_transpose(X, W, {2, 4, 11, 13}, 2, "same", "channels_first"); }},
+    {"conv2d_transpose", {k2, {3, 3, 4, 3}}, {"(2, -1, 12, 4)", "have to be given"}, ON { return K::conv2d_transpose(X, W, {2, None, 12, 4}, 2, "same"); }},
+    {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 9, 4)", "gives 5"}, ON { return K::conv3d_transpose(X, W, {2, 10, 12, 9, 4}, 2, "same"); }},
+    {"conv3d_transpose", {k3, {2, 2, 2, 4, 3}}, {"(2, 10, 12, 8, 3)", "4 channels"}, ON { return K::conv3d_transpose(X, W, {2, 10, 12, 8, 3}, 2, "same"); }},
+};
 
 /// Sizes whose product is too large. What has them is empty: a batch of 0.
 const Refused kOverflows[] = {
-    {"resize_images", {k2}, {"too large"}, ON{return K::resize_images(X, 1 << 30, 1 << 30, "channels_last", "bilinear");
-}
-}
-, {"resize_images", {{0, 5, 6, 3}}, {"too large"}, ON{return K::resize_images(X, 1 << 30, 1 << 30, "channels_last");
-}
-}
-, {"resize_volumes", {{0, 5, 6, 4, 3}}, {"too large"},
-   ON{return K::resize_volumes(X, 1 << 30, 1 << 30, 1 << 30, "channels_last");
-}
-}
-, {"spatial_2d_padding", {k2}, {"too large"},
-   ON{return K::spatial_2d_padding(X, K::constant({9e15, 9e15, 9e15, 9e15}, "int64", {2, 2}));
-}
-}
-, {"conv2d_transpose", {{0, 1 << 20, 1 << 20, 1}, {1, 1, 1 << 20, 1}}, {"too large"},
-   ON{return K::conv2d_transpose(X, W, {None, 1 << 20, 1 << 20, 1 << 20});
-}
-}
-, {"depthwise_conv2d", {{0, 1 << 20, 1 << 20, 4096}, {1, 1, 4096, 4096}}, {"too large"},
-   ON{return K::depthwise_conv2d(X, W);
-}
-}
-,
-}
-;
+    {"resize_images", {k2}, {"too large"}, ON { return K::resize_images(X, 1 << 30, 1 << 30, "channels_last", "bilinear"); }},
+    {"resize_images", {{0, 5, 6, 3}}, {"too large"}, ON { return K::resize_images(X, 1 << 30, 1 << 30, "channels_last"); }},
+    {"resize_volumes", {{0, 5, 6, 4, 3}}, {"too large"}, ON { return K::resize_volumes(X, 1 << 30, 1 << 30, 1 << 30, "channels_last"); }},
+    {"spatial_2d_padding", {k2}, {"too large"}, ON { return K::spatial_2d_padding(X, K::constant({9e15, 9e15, 9e15, 9e15}, "int64", {2, 2})); }},
+    {"conv2d_transpose", {{0, 1 << 20, 1 << 20, 1}, {1, 1, 1 << 20, 1}}, {"too large"}, ON { return K::conv2d_transpose(X, W, {None, 1 << 20, 1 << 20, 1 << 20}); }},
+    {"depthwise_conv2d", {{0, 1 << 20, 1 << 20, 4096}, {1, 1, 4096, 4096}}, {"too large"}, ON { return K::depthwise_conv2d(X, W); }},
+};
 
 /// Dtypes.
-const Refused kDTypes[] = {{"conv1d", {k1, {2, 3, 4}}, {"int32"}, ON{return K::conv1d(X, W);
-}
-, int32, "TypeError"
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"bool"}, ON{return K::conv2d(X, W);
-}
-, bool_, "TypeError"
-}
-, {"conv3d", {k3, {2, 2, 2, 3, 4}}, {"uint8"}, ON{return K::conv3d(X, W);
-}
-, uint8, "TypeError"
-}
-, {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"int64"}, ON{return K::conv2d_transpose(X, W, {2, 6, 7, 4});
-}
-, int64, "TypeError"
-}
-, {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"int8"}, ON{return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4});
-}
-, int8, "TypeError"
-}
-, {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"uint16"}, ON{return K::depthwise_conv2d(X, W);
-}
-, uint16, "TypeError"
-}
-, {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"int32"}, ON{return K::separable_conv1d(X, W, V);
-}
-, int32, "TypeError"
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"bool"}, ON{return K::separable_conv2d(X, W, V);
-}
-, bool_, "TypeError"
-}
-, {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"float32", "float64"},
-   ON{return K::separable_conv2d(X, W, K::cast(V, "float64"));
-}
-, float32, "TypeError"
-}
-, {"pool2d", {k2}, {"int32"}, ON{return K::pool2d(X, 2);
-}
-, int32, "TypeError"
-}
-, {"pool3d", {k3}, {"bool"}, ON{return K::pool3d(X, 2, 1, "same", None, "avg");
-}
-, bool_, "TypeError"
-}
-, {"local_conv1d", {k1, {4, 6, 2}}, {"int32"}, ON{return K::local_conv1d(X, W, 2, 1);
-}
-, int32, "TypeError"
-}
-, {"local_conv2d", {k2, {4, 12, 2}}, {"float32", "float64"},
-   ON{return K::local_conv2d(X, K::cast(W, "float64"), 2, 1, {2, 2});
-}
-, float32, "TypeError"
-}
-, {"conv2d", {k2, {2, 2, 3, 4}}, {"float16", "float32"}, ON{return K::conv2d(X, K::cast(W, "float32"));
-}
-, float16, "TypeError"
-}
-,
-}
-;
+const Refused kDTypes[] = {
+    {"conv1d", {k1, {2, 3, 4}}, {"int32"}, ON { return K::conv1d(X, W); }, int32, "TypeError"},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"bool"}, ON { return K::conv2d(X, W); }, bool_, "TypeError"},
+    {"conv3d", {k3, {2, 2, 2, 3, 4}}, {"uint8"}, ON { return K::conv3d(X, W); }, uint8, "TypeError"},
+    {"conv2d_transpose", {k2, {2, 2, 4, 3}}, {"int64"}, ON { return K::conv2d_transpose(X, W, {2, 6, 7, 4}); }, int64, "TypeError"},
+    {"conv3d_transpose", {k3, {1, 1, 1, 4, 3}}, {"int8"}, ON { return K::conv3d_transpose(X, W, {2, 5, 6, 4, 4}); }, int8, "TypeError"},
+    {"depthwise_conv2d", {k2, {2, 2, 3, 2}}, {"uint16"}, ON { return K::depthwise_conv2d(X, W); }, uint16, "TypeError"},
+    {"separable_conv1d", {k1, {2, 3, 1}, {1, 3, 2}}, {"int32"}, ON { return K::separable_conv1d(X, W, V); }, int32, "TypeError"},
+    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"bool"}, ON { return K::separable_conv2d(X, W, V); }, bool_, "TypeError"},
+    {"separable_conv2d", {k2, {2, 2, 3, 1}, {1, 1, 3, 2}}, {"float32", "float64"}, ON { return K::separable_conv2d(X, W, K::cast(V, "float64")); }, float32, "TypeError"},
+    {"pool2d", {k2}, {"int32"}, ON { return K::pool2d(X, 2); }, int32, "TypeError"},
+    {"pool3d", {k3}, {"bool"}, ON { return K::pool3d(X, 2, 1, "same", None, "avg"); }, bool_, "TypeError"},
+    {"local_conv1d", {k1, {4, 6, 2}}, {"int32"}, ON { return K::local_conv1d(X, W, 2, 1); }, int32, "TypeError"},
+    {"local_conv2d", {k2, {4, 12, 2}}, {"float32", "float64"}, ON { return K::local_conv2d(X, K::cast(W, "float64"), 2, 1, {2, 2}); }, float32, "TypeError"},
+    {"conv2d", {k2, {2, 2, 3, 4}}, {"float16", "float32"}, ON { return K::conv2d(X, K::cast(W, "float32")); }, float16, "TypeError"},
+};
+// clang-format on
 
 /// The message of the error that f throws, or, beginning with '!', how it differs from one line of the right type that begins with the function's name.
 template <class F>
