@@ -49,18 +49,6 @@ ncclRedOp_t op_of(Combine how) {
   }
 }
 
-/// While alive, the calling thread may create and query events although it captures a stream (devices/cuda/graph.cpp).
-class BesideCapture {
- public:
-  BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~BesideCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  BesideCapture(const BesideCapture&) = delete;
-  BesideCapture& operator=(const BesideCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // afterwards the one before
-};
-
 /// Makes a GPU the current one of this thread, and at the end the one that was: see Driver.
 class OnGpu {
  public:
@@ -194,7 +182,6 @@ class NcclCommunicator final : public DeviceCommunicator {
   void* mark() override {
     const OnGpu now(gpu_);
     check(now.error);
-    const BesideCapture allowed;
     cudaEvent_t event;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     check(cudaEventRecord(event, stream_));
@@ -202,7 +189,6 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
   bool passed(void* mark) override {
     const OnGpu now(gpu_);  // or else CUDA may start on another one for this thread
-    const BesideCapture allowed;
     const auto event = static_cast<cudaEvent_t>(mark);
     if (cudaEventQuery(event) == cudaErrorNotReady)
       return false;  // other errors are said by whoever waits for the stream
