@@ -100,19 +100,13 @@ void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b,
   parallel_for(r.count * p.m, std::max<std::int64_t>(1, (1 << 15) / (p.n * p.k + 1)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t at = begin; at < end; ++at) {
-                   std::int64_t i = at % p.m, rest = at / p.m, oa = i * ai, ob = 0, oo = i * p.ldo;
-                   for (int d = r.rank - 1; d >= 0; --d) {
-                     std::int64_t c = rest % r.dims[d];
-                     rest /= r.dims[d];
-                     oa += c * r.a[d];
-                     ob += c * r.b[d];
-                     oo += c * r.out[d];
-                   }
-                   T* o = out + oo;
+                   const std::int64_t i = at % p.m;
+                   const BatchStrides::Offsets first = r.offsets(at / p.m);
+                   T* o = out + first.out + i * p.ldo;
                    std::fill_n(o, p.n, T(0));
                    for (std::int64_t k = 0; k < p.k; ++k) {
-                     U x = static_cast<U>(a[oa + k * ak]);
-                     const T* y = b + ob + k * bk;
+                     U x = static_cast<U>(a[first.a + i * ai + k * ak]);
+                     const T* y = b + first.b + k * bk;
                      if (bj == 1)
                        for (std::int64_t j = 0; j < p.n; ++j)
                          o[j] = static_cast<T>(static_cast<U>(o[j]) + x * static_cast<U>(y[j]));

@@ -48,21 +48,14 @@ void multiply_floats(const OpCall& call, CudaBackend& device, const ContractionP
   const std::int64_t item = dtype.size(), batch = r.rank ? r.dims[r.rank - 1] : 1;
   auto last = [&](const std::int64_t* strides) { return r.rank ? strides[r.rank - 1] : 0; };
   for (std::int64_t outer = 0; outer < r.count / batch; ++outer) {
-    std::int64_t at_a = 0, at_b = 0, at_out = 0, rest = outer;
-    for (int d = r.rank - 2; d >= 0; --d) {
-      std::int64_t c = rest % r.dims[d];
-      rest /= r.dims[d];
-      at_a += c * r.a[d];
-      at_b += c * r.b[d];
-      at_out += c * r.out[d];
-    }
+    const BatchStrides::Offsets first = r.offsets(outer, r.rank - 1);
     multiply(call.op.name, device,
              {.of = plan.product,
               .dtype = dtype,
               .out_dtype = dtype,
-              .a = plan.a + at_a * item,
-              .b = plan.b + at_b * item,
-              .out = call.out[0]->data() + at_out * item,
+              .a = plan.a + first.a * item,
+              .b = plan.b + first.b * item,
+              .out = call.out[0]->data() + first.out * item,
               .batch = batch,
               .next_a = last(r.a),
               .next_b = last(r.b),

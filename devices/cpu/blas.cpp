@@ -294,17 +294,6 @@ Tiles tiles_of(const GemmShape& p, std::int64_t repeats) {
                                           std::max<std::int64_t>(64, power_of_two(work / kLongestTile))));
 }
 
-void locate(const BatchStrides& r, std::int64_t i, std::int64_t* a, std::int64_t* b, std::int64_t* out) {
-  *a = *b = *out = 0;
-  for (int d = r.rank - 1; d >= 0; --d) {
-    std::int64_t at = i % r.dims[d];
-    i /= r.dims[d];
-    *a += at * r.a[d];
-    *b += at * r.b[d];
-    *out += at * r.out[d];
-  }
-}
-
 /// Calls one(part, a, b, out) for a tile of a product.
 template <class T, class F>
 void with_tile(const GemmShape& p, const Tiles& t, std::int64_t tile, const T* a, const T* b, T* out, F&& one) {
@@ -326,9 +315,8 @@ void for_each_tile(const GemmShape& p, const BatchStrides& r, const T* a, const 
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
                    if (i > begin && tile_work > kSmallPath) check_interrupt();
-                   std::int64_t at_a, at_b, at_out;
-                   locate(r, i / per_product, &at_a, &at_b, &at_out);
-                   with_tile(p, t, i % per_product, a + at_a, b + at_b, out + at_out, one);
+                   const BatchStrides::Offsets first = r.offsets(i / per_product);
+                   with_tile(p, t, i % per_product, a + first.a, b + first.b, out + first.out, one);
                  }
                });
 }
@@ -376,20 +364,19 @@ void multiply_any(const GemmShape& p, const BatchStrides& r, const T* a, const T
   if (too_long(p)) {
     parallel_for(r.count * p.m, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        std::int64_t at_a, at_b, at_out, row = i % p.m;
-        locate(r, i / p.m, &at_a, &at_b, &at_out);
+        const std::int64_t row = i % p.m;
+        const BatchStrides::Offsets first = r.offsets(i / p.m);
         GemmShape one = p;
         one.m = 1;
-        tiny(one, a + at_a + row * (p.ta ? 1 : p.lda), b + at_b, out + at_out + row * p.ldo);
+        tiny(one, a + first.a + row * (p.ta ? 1 : p.lda), b + first.b, out + first.out + row * p.ldo);
       }
     });
     return;
   }
   if (p.k == 0) {
     for (std::int64_t i = 0; i < r.count; ++i) {
-      std::int64_t at_a, at_b, at_out;
-      locate(r, i, &at_a, &at_b, &at_out);
-      for (std::int64_t row = 0; row < p.m; ++row) std::fill_n(out + at_out + row * p.ldo, p.n, T(0));
+      const std::int64_t first = r.offsets(i).out;
+      for (std::int64_t row = 0; row < p.m; ++row) std::fill_n(out + first + row * p.ldo, p.n, T(0));
     }
     return;
   }

@@ -19,6 +19,23 @@ struct BatchStrides {
   int rank = 0;
   std::int64_t count = 1;
   std::int64_t dims[kMaxRank], a[kMaxRank], b[kMaxRank], out[kMaxRank];
+
+  struct Offsets {
+    std::int64_t a = 0, b = 0, out = 0;
+  };
+  /// The elements before the matrices of product i, counted over the first `axes` axes.
+  Offsets offsets(std::int64_t i, int axes) const {
+    Offsets o;
+    for (int d = axes - 1; d >= 0; --d) {
+      const std::int64_t at = i % dims[d];
+      i /= dims[d];
+      o.a += at * a[d];
+      o.b += at * b[d];
+      o.out += at * out[d];
+    }
+    return o;
+  }
+  Offsets offsets(std::int64_t i) const { return offsets(i, rank); }
 };
 
 /// A product is divided into tiles, each computed by one thread. The division depends on the shape alone, except where it does not
