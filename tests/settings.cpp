@@ -40,6 +40,7 @@ std::string text(const PrintOptions& options) {
   return os.str();
 }
 std::string text(const FastPathThresholds& t) {
+  static_assert(sizeof t == 9 * sizeof(std::int64_t), "a field that is not compared");
   std::ostringstream os;
   os << t.chain_part << ' ' << t.long_chunks << ' ' << t.fetched << ' ' << t.loop_chain_row << ' ' << t.loop_chain
      << ' ' << t.loop_chain_part << ' ' << t.function_node << ' ' << t.given_up << " off " << t.off;
