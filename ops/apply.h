@@ -1,31 +1,31 @@
-// ops/apply.h - what a call of an op does, decided by what was seen of its inputs.
+// ops/apply.h - the steps of a call of an op: decisions that depend on all inputs together, the rule, the kernel.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
-/// Of all inputs together.
+/// Properties of all inputs together.
 struct Seen {
   std::uint8_t flags = 0, level = 0;
-  bool tracked = false;  // one has history, and is no draw
+  bool tracked = false;  // some input has history and is not a random draw
   Device device = {};
 };
 struct Decision {
   Device device = {};
   std::uint8_t level;  // of the outputs
-  bool symbolic;       // nothing is computed
-  bool records;        // a node is made
+  bool symbolic;       // no kernel runs
+  bool records;        // a node is recorded
   bool draw;           // the outputs are marked as draws
 };
 Decision decide(const OpDef& op, const Attrs& attrs, const Seen& seen, const Context& c);
 
-/// In the name of `what`, whose operands are on two devices.
+/// Throws DeviceError: operands of `what` are on two devices.
 [[noreturn]] void fail_devices(const char* what, Device a, Device b);
-/// Where a call with these inputs runs.
+/// The device on which a call with these inputs runs.
 Device device_of(const OpDef& op, const Attrs& attrs, const InputView* in, int n_in);
-/// The rule: shapes, dtypes and devices of the outputs.
+/// Runs the rule: sets shapes, dtypes and devices of the outputs.
 void infer(const OpCall& call);
-/// Storage and the kernel.
+/// Allocates the outputs and runs the kernel.
 void compute(const OpCall& call);
 
 }  // namespace kassette

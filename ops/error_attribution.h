@@ -1,11 +1,11 @@
-// ops/error_attribution.h - messages of compositions: errors in the name of the function that the user called, at once and in replays.
+// ops/error_attribution.h - errors name the function that the user called, not an op inside of it: eagerly and when a function runs.
 //
 // Note [Error attribution]
-// A row's errors bear the row's name. Where the user called a function that is made of several rows, attribute_errors puts the name of
-// that function in its place, and while it runs Context::function says whose ops are recorded. A node keeps that, a plan's step
-// takes it from the node, and what fails when the step is played is said in that name too. Of nested functions the outermost
-// counts: that is what the user typed. Names are literals of this library, so that what is kept is their distance from one of
-// them: half of a pointer, for which a node has room.
+// An op's errors begin with the op's name. If the user called a function that is composed of several ops, attribute_errors replaces that
+// name by the function's, and while the function runs Context::function says on whose behalf ops are recorded. The node keeps it, a plan's
+// step takes it from the node, and an error of that step names the function as well. If functions are nested the outermost counts: it is
+// the one that the user typed. Names are string literals of this library, so they are stored as the distance from one of them: half
+// of a pointer, for which a node has room.
 #pragma once
 #include <cassert>
 #include <string>
@@ -14,15 +14,15 @@
 
 namespace kassette {
 
-/// Inside a catch: throws the error again, its message in the name of `what` instead of that of an op inside. Null: as it is.
+/// Inside a catch: rethrows the error with `what` in place of the op's name in its message; unchanged if `what` is null.
 [[noreturn]] void rethrow_attributed(const char* what);
-/// That message.
+/// Returns that message.
 std::string renamed(const char* message, const char* what);
-/// Inside a catch: a MemoryError that names nobody, as the allocator throws it, again in the name of `op`; all else as it is.
+/// Inside a catch: rethrows. A MemoryError without a name, as the allocator throws it, gets the name of `op`.
 [[noreturn]] void rethrow_for(const char* op);
 bool names_nobody(const char* message);
 
-/// What Context::function says of a literal, and back. 0 is null.
+/// Converts a literal to the number in Context::function, and back. 0 stands for null.
 extern const char kNamesOrigin[];
 inline std::int32_t function_code(const char* literal) {
   std::intptr_t distance = reinterpret_cast<std::intptr_t>(literal) - reinterpret_cast<std::intptr_t>(kNamesOrigin);
@@ -31,7 +31,7 @@ inline std::int32_t function_code(const char* literal) {
 }
 const char* function_name(std::int32_t code);
 
-/// Ops recorded while it is there are those of a function, unless they are those of one outside of it already.
+/// While alive, ops recorded on this thread are reported in errors as `function`. The outermost scope wins.
 class AttributionScope {
  public:
   explicit AttributionScope(std::int32_t function) : function_(context().function), before_(function_) {
@@ -46,7 +46,7 @@ class AttributionScope {
   std::int32_t before_;
 };
 
-/// f(), whose errors speak in the name of `what`, a literal. f calls nothing of the user's.
+/// Returns f(), whose errors name `what`, a string literal. f must not call the user's code.
 template <class F>
 auto attribute_errors(const char* what, F&& f) {
   AttributionScope named(function_code(what));

@@ -1,4 +1,4 @@
-// ops/op.h - what an op is: one constant row of plain functions.
+// ops/op.h - the definition of an op: one constant struct of plain functions.
 #pragma once
 #include "core/impl.h"
 
@@ -6,8 +6,8 @@ namespace kassette {
 
 struct OpDef;
 
-/// An input as rule and kernel see it: shape and dtype, and the bytes as they were read at entry. `data` is null where the
-/// value is not known (symbolic) or not needed (shape-only inputs).
+/// An input of a rule or kernel: shape and dtype, and the bytes as they were read at entry. `data` is null if the value is not known
+/// (symbolic) or not needed (shape-only inputs).
 struct InputView {
   const Body* body;
   std::byte* data;
@@ -24,8 +24,7 @@ struct OpCall {
   const Attrs& attrs;
   const InputView* in;
   int n_in;
-  Body* const*
-      out;  // for kernels: shape, dtype and storage are there; for rules: null, but where the row has `anywhere`
+  Body* const* out;  // kernels: with shape, dtype and storage. Rules: null, unless the op has `anywhere`
   int n_out;
   Device device;
   const TensorSpec& spec(int i) const { return *in[i].body; }
@@ -35,8 +34,8 @@ struct OpCall {
   }
 };
 
-/// Shapes and dtypes of the outputs, total on unknown dims. Throws on bad input: eager and symbolic calls fail with the
-/// same words.
+/// Computes shapes and dtypes of the outputs, also from inputs with unknown sizes or rank. Throws on bad input, so eager and symbolic calls fail
+/// with the same message.
 using Rule = void (*)(const OpCall& call, TensorSpec* out);
 using Kernel = void (*)(const OpCall& call);
 
@@ -52,18 +51,19 @@ class In {
   const Body* body_;
 };
 
-/// Takes cotangents that need no memory of their own.
+/// Accumulates the result of an op into a cotangent without a tensor in between.
 class Accumulator {
  public:
-  /// Adds op(in...) to the cotangent of `to`: in the memory of the sum of earlier ones, or as one number that `op` repeats. Returns false, and does
-  /// nothing, where neither is done.
+  /// Adds op(in...) to the cotangent of `to`: in the memory of the sum so far, or as a splat (Note [Splats]). Returns false, and does nothing, if
+  /// neither is possible.
   virtual bool accumulate(const Body& to, const OpDef& op, const Attrs& attrs, const In* in, int n_in) = 0;
 
  protected:
   ~Accumulator() = default;
 };
 
-/// What an adjoint sees. Inputs and outputs come as tensors on the tape; only those that the row saves have a value.
+/// The arguments of a vjp: inputs and outputs of the recorded op as tensors on the tape, and cotangents. Only the inputs and outputs that the op
+/// saves have a value.
 class VjpContext {
  public:
   /// `accumulator` may be null.
@@ -71,15 +71,15 @@ class VjpContext {
       : node(*n), attrs(n->attrs), dy_(out_cotangents), din_(in_cotangents), wanted_(wanted),
         accumulator_(accumulator) {}
   Tensor in(int i) const;
-  /// Input i for its shape.
+  /// Input i, of which only the shape may be used.
   In like(int i) const { return &node.in()[i]; }
   Tensor out(int i = 0) const;
-  /// Empty where nothing depends on output i.
+  /// The cotangent of output i; empty if nothing depends on that output.
   const Tensor& dy(int i = 0) const { return dy_[i]; }
   bool wants(int i) const { return wanted_[i]; }
-  /// The engine undoes broadcasting: a cotangent may have the shape of the output.
+  /// The cotangent of input i, to be set. It may have the shape of the output: the engine sums over broadcast axes.
   Tensor& din(int i) const { return din_[i]; }
-  /// din(i) = op(in...), or that added to the cotangent of input i, where the accumulator takes it.
+  /// Adds op(in...) to the cotangent of input i if the accumulator can; otherwise sets din(i) to it.
   void accumulate(int i, const OpDef& op, const Attrs& attrs, std::initializer_list<In> in) const;
   const TensorSpec& spec(int i) const { return node.in()[i]; }
   int n_in() const { return static_cast<int>(node.n_in); }
@@ -95,22 +95,22 @@ class VjpContext {
 };
 using Vjp = void (*)(const VjpContext& r);
 
-/// Traits of a row.
+/// Traits of an op.
 enum OpTraits : std::uint8_t {
   kPlain = 0,
   kView = 1,          // the kernel gives the output its storage (shared or its own)
-  kSource = 2,        // a random key: made anew at each replay although nothing feeds it
-  kDraws = 4,         // a random draw: keeps its node always
-  kEffect = 8,        // changes a variable when it is played
-  kElementwise = 16,  // same-shape elementwise: a plan may fuse it
-  kPrints = 32  // writes its value each time it is computed: in a symbolic scope it is recorded, whatever its input is
+  kSource = 2,        // a random key: made anew in each run of a function, although no input changes
+  kDraws = 4,         // a random draw: always recorded
+  kEffect = 8,        // changes a variable when it runs in a function
+  kElementwise = 16,  // elementwise on inputs of one shape: may be fused
+  kPrints = 32        // prints each time it runs: recorded in a symbolic scope even if no input is symbolic
 };
-/// The dtype and the device of an output that the inputs do not tell: all of them live on the host.
+/// Dtype and device of the output of an op whose inputs do not determine them, since they all are on the host.
 struct Placement {
   DType dtype;
   Device device;
 };
-/// For OpDef::placement and OpDef::outputs, of ops whose attributes have a field `placement` or `n_out`.
+/// Values of OpDef::placement and OpDef::outputs for attributes with a field `placement` or `n_out`.
 template <class T>
 Placement placement_in(const Attrs& attrs) {
   return attrs.as<T>().placement;
@@ -120,54 +120,53 @@ int outputs_in(const Attrs& attrs) {
   return static_cast<int>(attrs.as<T>().n_out);
 }
 
-/// One elementwise op's loops by float dtype, for fusion.
+/// The loops of an elementwise op for each float dtype, used by fusion.
 struct ElementwiseLoops;
 
-/// What fusion may make of a call, beside running its loops in a chain.
+/// How fusion may treat an op, apart from running its loops in a chain.
 enum class Pattern : std::uint8_t {
   none,
   add,    // elementwise: a + b
   relu,   // elementwise: max(x, 0)
-  alias,  // input 0 itself where that has the output's shape
+  alias,  // returns input 0 itself if it has the output's shape
   sum,
-  mean,   // of input 0; where the output has one element, of all there is
-  slice,  // the elements of input 0 that window_of(attrs, input 0) says
-  embed,  // zeros, with input 0 where window_of(attrs, output) says
+  mean,   // of input 0; over all elements if the output has one
+  slice,  // the elements of input 0 given by column_slice_of(attrs, input 0)
+  embed,  // zeros, with input 0 at column_slice_of(attrs, output)
 };
 
-/// A row. An op's identity is its row's address; rows are not exported. Masks: bit i for input or output i, bit 31 for
-/// all from 31 on.
+/// An op. Its identity is the address of this struct, which is not exported. Masks have bit i for input or output i, and bit 31 for all from 31 on.
 struct OpDef {
   const char* name;
   Rule rule;
   Kernel cpu;
   Vjp vjp = nullptr;
-  std::uint32_t saves_in = 0;    // inputs whose value the adjoint reads
-  std::uint32_t saves_out = 0;   // outputs whose value the adjoint reads
-  std::uint32_t shape_only = 0;  // inputs of which rule and kernel read the shape alone
-  std::uint32_t host = 0;        // inputs that live on the CPU whatever the device
+  std::uint32_t saves_in = 0;    // inputs whose value the vjp reads
+  std::uint32_t saves_out = 0;   // outputs whose value the vjp reads
+  std::uint32_t shape_only = 0;  // inputs of which rule and kernel read only the shape
+  std::uint32_t host = 0;        // inputs that are on the CPU on any device
   std::uint8_t traits = kPlain;
-  std::uint8_t n_out = 1;  // 0: `outputs` tells
-  bool anywhere = false;   // inputs are taken where they are, and the rule says where outputs will be
-  int (*outputs)(const Attrs& attrs) = nullptr;  // where n_out is 0
+  std::uint8_t n_out = 1;  // 0: see `outputs`
+  bool anywhere = false;   // inputs may be on any devices, and the rule sets the devices of the outputs
+  int (*outputs)(const Attrs& attrs) = nullptr;  // the number of outputs if n_out is 0
   Placement (*placement)(const Attrs& attrs) =
-      nullptr;  // where the output is made, of ops that only the attributes tell; else null
+      nullptr;  // dtype and device of the output, if only the attributes determine them
   const ElementwiseLoops* loops = nullptr;
-  /// sum += the output of the call, in one pass over the sum and with the bits of op, then add; returns false, and does nothing,
-  /// where that is not done. `sum` has the output's shape and dtype, and nobody else sees it.
+  /// Adds the output to `sum` in one pass, with the same bits as the op followed by an addition. Returns false, and does nothing, if it cannot.
+  /// `sum` has the output's shape and dtype, and no other reference to it exists.
   bool (*accumulate)(const OpCall& call, Body& sum) = nullptr;
   Pattern pattern = Pattern::none;
-  /// The output plus `row`, which has the length of its last axis, then, if `relu`, the maximum with 0: in one pass and with the bits of
-  /// each by itself; returns false, and does nothing, where that is not done. The output has its shape and gets its storage here.
+  /// Computes the output plus `row`, a bias along the last axis, and then, if `relu`, the maximum with 0, in one pass with the same bits as the
+  /// separate ops. Returns false, and does nothing, if it cannot. The output has its shape and gets its storage here.
   bool (*with_bias)(const OpCall& call, const Body& row, bool relu) = nullptr;
-  /// For rows that repeat input 0: where that has one element, the element that all of `out` repeat.
+  /// For ops that broadcast input 0: if it has one element, writes the element that all of `out` have.
   void (*repeated)(const OpCall& call, const TensorSpec& out, std::byte* element) = nullptr;
-  mutable Kernel cuda = nullptr;  // filled in by the CUDA library before its device is visible
+  mutable Kernel cuda = nullptr;  // set by the CUDA library before its device is visible
 };
 inline bool has_bit(std::uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 inline int outputs_of(const OpDef& op, const Attrs& attrs) { return op.n_out ? op.n_out : op.outputs(attrs); }
 
-/// Where an op makes its output if no input is on an accelerator.
+/// The device of an op's output if no input is on an accelerator.
 inline Device placed_device(const OpDef& op, const Attrs& attrs) {
   return op.placement ? op.placement(attrs).device : cpu;
 }
@@ -178,26 +177,26 @@ struct AxisAttrs {
   std::int64_t axis;
 };
 
-/// The attributes of ops that give as many tensors.
+/// The attributes of ops with n_out outputs.
 struct ListAttrs {
   static constexpr const char* attrs_name = "list";
   std::int64_t n_out;
 };
 
-/// Runs one op: checks, rule, kernel (unless symbolic), node (if anybody may differentiate or replay it). Everything that
-/// happens to tensors goes through here. A call that throws changes nothing.
+/// Runs one op: checks, rule, kernel (unless symbolic), and a node of the tape if the call may be differentiated or become part of a function.
+/// All operations on tensors go through here. A call that throws changes nothing.
 void apply(const OpDef& op, const Attrs& attrs, const In* in, int n_in, Tensor* out, int n_out);
 Tensor apply1(const OpDef& op, const Attrs& attrs, std::initializer_list<In> in);
 inline Tensor apply1(const OpDef& op, std::initializer_list<In> in) { return apply1(op, Attrs(), in); }
 Tensors apply_all(const OpDef& op, const Attrs& attrs, const Tensors& in);
 
-/// Gives an output its storage: for kernels of rows whose output shape the rule could not know, and for views.
+/// Allocates an output: for kernels of ops whose output shape the rule could not know, and for views.
 void allocate_output(Body& out, Device device);
 
-/// A rank-0 tensor of the CPU on an accelerator. Plain numbers are kept there: the next op with the same one does not wait for a
-/// copy.
+/// Copies a rank-0 tensor of the CPU to an accelerator. Numbers are cached there, so that the next op with the same number does not wait for
+/// a copy.
 Tensor scalar_on(const Body& scalar, Device device);
-/// `t`, or where it is a single number of the CPU and `device` another, that number there.
+/// Returns `t`, or a copy on `device` if `t` is a single number on the CPU and `device` is another one.
 Tensor number_on(const Tensor& t, Device device);
 /// Lets those numbers go.
 void forget_scalars();
