@@ -228,13 +228,14 @@ struct EmulatedLaunch {
   void run(dim3 grid, dim3 block, const std::function<void()>& thread) const;
 };
 
-// Padding between the members of a struct may hold an old pointer, and is cleared. Padding behind the last member, where C++ may place other
-// members, cannot be cleared, and is not checked.
+// Padding between the members of a struct may hold an old pointer, and is cleared in a copy: GCC 12 clears other bytes than those of the padding
+// behind an array of structs. Padding behind the last member, where C++ may place other members, cannot be cleared, and is not checked.
 template <class P>
-void emulated_clear_padding([[maybe_unused]] P& argument) {
+P emulated_without_padding(P argument) {
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
-  if constexpr (!std::is_empty_v<P>) __builtin_clear_padding(&argument);  // in a tuple that is a byte of another
+  __builtin_clear_padding(&argument);
 #endif
+  return argument;
 }
 template <class P>
 struct EmulatedTail : P {
@@ -252,8 +253,11 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   static_assert((std::is_trivially_copyable_v<P> && ...));
   EmulatedLaunch launch{reinterpret_cast<const void*>(kernel), config->stream};
   std::tuple<P...> held(std::forward<A>(arguments)...);
-  std::apply([&](P&... each) { (emulated_clear_padding(each), ...); }, held);
-  std::apply([&](const P&... each) { (launch.take(&each, emulated_bytes<P>(), std::is_pointer_v<P>), ...); }, held);
+  auto take = [&]<class T>(const T& argument) {
+    const T seen = emulated_without_padding(argument);
+    launch.take(&seen, emulated_bytes<T>(), std::is_pointer_v<T>);
+  };
+  std::apply([&](const P&... each) { (take(each), ...); }, held);
   EmulatedBlocks blocks = launch.blocks;
   emulated_enqueue(config->stream, std::move(blocks),
                    [launch = std::move(launch), grid = config->gridDim, block = config->blockDim, kernel, held] {

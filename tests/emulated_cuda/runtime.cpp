@@ -458,8 +458,11 @@ void EmulatedLaunch::take(const void* argument, std::size_t bytes, bool pointer)
     std::memcpy(&word, static_cast<const char*>(argument) + i, sizeof word);
     const auto* to = reinterpret_cast<const std::byte*>(word);
     // Numbers are small, or, as floating-point ones are, large; the memory of a process is between them. In a struct, what looks like an old
-    // pointer to a device's memory may be a number beside it; if it is one, whoever uses it touches memory that is out of reach.
-    if (word == 0 || !(is_of_devices(to) || pointer || (word >> 40 && word >> 47 == 0 && is_mapped(word)))) continue;
+    // pointer to a device's memory may be a number beside it; if it is one, whoever uses it touches memory that is out of reach. And a small number
+    // may stand before padding that was not cleared.
+    const bool is_address =
+        word >> 40 && word >> 47 == 0 && static_cast<std::uint32_t>(word) >= 1 << 16 && is_mapped(word);
+    if (word == 0 || !(is_of_devices(to) || pointer || is_address)) continue;
     if (const char* why = why_not(to, 0, device)) {
       if (!pointer && is_of_devices(to)) continue;
       running = this;  // it is what emulated_die names
