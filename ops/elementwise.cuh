@@ -1,5 +1,4 @@
-// ops/elementwise.cuh - running a function over elements on a CUDA device: broadcasting, half types, launches. What the .cu
-// files of the families share.
+// ops/elementwise.cuh - elementwise kernels on a CUDA device, shared by the .cu files of the families: broadcasting, half types, launches.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -13,7 +12,7 @@
 
 namespace kassette::cuda {
 
-/// Calls f with a null pointer of the dtype's type, for the dtypes of the domain.
+/// Calls f with a null pointer to the element type of `dtype`; does nothing if the dtype is not of the domain.
 template <Domain kDomain, class F>
 void for_dtype(DType dtype, F f) {
   if constexpr (kDomain != Domain::bools && kDomain != Domain::integers) {
@@ -34,13 +33,13 @@ void for_dtype(DType dtype, F f) {
     if (dtype == bool_) return f(static_cast<bool*>(nullptr));
 }
 
-/// Division by a number that is fixed at launch: a multiplication and a shift (Granlund and Montgomery, 1994) below 2^31.
+/// Divides by a number that is fixed at launch. Dividends below 2^31 take a multiplication and a shift (Granlund and Montgomery, 1994).
 struct Divider {
   std::int64_t by = 1;
   std::uint32_t factor = 1, shift = 0;
   Divider() = default;
   explicit Divider(std::int64_t divisor) : by(divisor > 0 ? divisor : 1) {
-    if (by > 0x7fffffff) {  // what is below 2^31 gives 0
+    if (by > 0x7fffffff) {  // dividends below 2^31 give 0
       factor = 0;
       shift = 31;
       return;
@@ -60,7 +59,7 @@ struct Divider {
 // ---- operands ---------------------------------------------------------------------------------------------------------
 inline constexpr int kMaxOperands = 4;
 
-/// Elements of the output and where the operands' elements for them are. Axes that every operand allows are joined.
+/// An output and operands that are broadcast to its shape. Neighbouring axes are joined if the strides of every operand allow it.
 struct Operands {
   const void* in[kMaxOperands];
   void* out;
@@ -68,7 +67,7 @@ struct Operands {
   int rank;  // 1: every operand has a stride of 0 or 1
   std::int64_t dims[kMaxRank];
   std::int64_t strides[kMaxOperands][kMaxRank];
-  Divider by[kMaxRank];  // the dims
+  Divider by[kMaxRank];  // dividers by dims
 
   template <class T>
   __device__ const T* operand(int k) const {
@@ -80,7 +79,7 @@ struct Operands {
   }
 };
 
-/// Adds an axis of the output; strides are those of the operands along it.
+/// Appends an axis of n elements of the output, with the strides of the operands along it; joins it to the last axis if possible.
 template <int kArity>
 void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]) {
   if (n == 1) return;
@@ -92,7 +91,7 @@ void push_axis(Operands& o, std::int64_t n, const std::int64_t (&stride)[kArity]
   for (int k = 0; k < kArity; ++k) o.strides[k][o.rank - 1] = stride[k];
 }
 
-/// Operands of these shapes, broadcast to `out`.
+/// Returns the layout of operands of these shapes, broadcast to `out`; pointers are null.
 template <int kArity>
 Operands broadcast(const TensorSpec* const (&specs)[kArity], const TensorSpec& out) {
   Operands o{};
@@ -116,7 +115,7 @@ Operands broadcast(const TensorSpec* const (&specs)[kArity], const TensorSpec& o
   if (o.rank == 0) o.dims[o.rank++] = 1;  // one element: the strides are 0
   return o;
 }
-/// The first kArity inputs of a call, broadcast to output 0.
+/// Returns the first kArity inputs of a call, broadcast to output 0.
 template <int kArity>
 Operands operands_of(const OpCall& call) {
   const TensorSpec* specs[kArity];
@@ -127,7 +126,7 @@ Operands operands_of(const OpCall& call) {
   return o;
 }
 
-/// n elements, operand 0 beside them.
+/// Returns the operands of a unary function over n contiguous elements.
 inline Operands beside_one(const void* in, void* out, std::int64_t n) {
   Operands o{};
   o.in[0] = in;
@@ -139,6 +138,7 @@ inline Operands beside_one(const void* in, void* out, std::int64_t n) {
   return o;
 }
 
+/// Sets `at` to the offsets of the operands' elements for element i of the output.
 template <int kArity>
 __device__ inline void locate(const Operands& o, std::int64_t i, std::int64_t (&at)[kArity]) {
 #pragma unroll
@@ -154,7 +154,7 @@ __device__ inline void locate(const Operands& o, std::int64_t i, std::int64_t (&
   for (int k = 0; k < kArity; ++k) at[k] += i * o.strides[k][0];
 }
 
-/// f(operands, where each operand's element is, which element of the output).
+/// Calls f(operands, offset of each operand's element, index of the output's element) for every element of the output.
 template <int kArity, class F>
 __global__ void run_each(F f, Operands o) {
   const std::int64_t step = std::int64_t(gridDim.x) * blockDim.x;
@@ -176,7 +176,7 @@ void launch_each(const OpCall& call, F f) {
 }
 
 // ---- values of one dtype ------------------------------------------------------------------------------------------------
-/// f(an element of each operand), an element of the result; all of them T's.
+/// Stores f(an element of each operand); operands and result have elements of T, and f computes in Wide<T>.
 template <class T, int kArity, class F>
 struct Valued {
   F f;
@@ -192,8 +192,8 @@ struct Valued {
   }
 };
 
-/// The operands counted in packs along their last axis, and `rest` elements after them where there is no other axis. False where they are not
-/// aligned.
+/// Changes `o` to count packs along the last axis. If that is the only axis, `rest` elements are left after the last pack. Returns false,
+/// with `o` unusable, if packs are not aligned or do not fill the last axis.
 template <class T, int kArity>
 bool count_in_packs(Operands& o, std::int64_t& rest) {
   const int last = o.rank - 1;
@@ -202,7 +202,7 @@ bool count_in_packs(Operands& o, std::int64_t& rest) {
   bool fits = (n - rest) % kPack<T> == 0 && n > rest && packs_at(static_cast<const T*>(o.out));
   for (int k = 0; k < kArity; ++k) {
     std::int64_t& stride = o.strides[k][last];
-    // Of an operand whose last axis is n long, other strides are multiples of that.
+    // An operand with n elements along the last axis has multiples of n as its other strides, so its packs stay aligned.
     fits = fits && (stride == 0 || (stride == 1 && packs_at(static_cast<const T*>(o.in[k]))));
     stride *= kPack<T>;
   }
@@ -211,7 +211,7 @@ bool count_in_packs(Operands& o, std::int64_t& rest) {
   o.n = (o.n - rest) / kPack<T>;
   return fits;
 }
-/// Valued, a pack at a time: an element by itself is a transaction of two bytes a thread.
+/// Runs Valued a pack at a time: element by element, each thread would have transactions of two bytes.
 template <class T, int kArity, class F>
 __global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest) {
   const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
@@ -247,7 +247,7 @@ __global__ void run_packs(Valued<T, kArity, F> f, Operands o, std::int64_t rest)
   }
 }
 
-/// Output 0: f(an element of each of the first kArity inputs), all of them T's, of which f is given and gives the wide kind.
+/// Stores f(an element of each of the first kArity inputs) in output 0. All have elements of T; f takes and returns Wide<T>.
 template <class T, int kArity, class F>
 void launch_values(const OpCall& call, F f) {
   const Operands o = operands_of<kArity>(call);
@@ -262,7 +262,7 @@ void launch_values(const OpCall& call, F f) {
   launch_each<kArity>(call, valued, o);
 }
 
-/// The kernels of a family, by the names of its list of ops.
+/// The kernels of a family of ops, with the ops' names.
 struct Kernels {
   const PluginKernel* first;
   int n;

@@ -1,4 +1,4 @@
-// ops/elementwise.h - running a loop over elements: broadcasting, half types, threads. What all elementwise families share.
+// ops/elementwise.h - what all elementwise families share: running loops over elements, with broadcasting, half types and threads.
 #pragma once
 #include <functional>
 #include <type_traits>
@@ -8,19 +8,20 @@
 
 namespace kassette {
 
-/// One op over n contiguous elements of one dtype. in[i] points to n elements, or to one where the loop was picked with
-/// bit i of the mask. `out` may be one of the inputs.
+/// Runs an op over n contiguous elements of one dtype. in[i] points to n elements, or to a single one if the loop is LoopSet::by[mask] with
+/// bit i set in the mask. `out` may equal an input.
 using Loop = void (*)(const void* const* in, void* out, std::int64_t n, const Attrs& attrs);
 
-/// The loops of one op for one dtype, by the mask of the operands that are one repeated element. Null where no such loop.
+/// The loops of one op for one dtype, indexed by the mask of operands that are a single element, repeated. Null if there is no such loop.
 struct LoopSet {
   Loop by[8];
 };
 
-/// Where an op's loops are found: for the dtype of the last operand, at the CPU level in use. Null for float16 and bfloat16
-/// means that the float32 loops run on blocks converted to float32 and back.
-inline constexpr int kShortGrain = 3 << 14,
-                     kLongGrain = 1 << 15;  // of ops of a few instructions, and of others: Note [Worth a thread]
+/// Elements that are worth a thread (Note [Worth a thread]), for ops of a few instructions and for others.
+inline constexpr int kShortGrain = 3 << 14, kLongGrain = 1 << 15;
+
+/// The loops of an op. find() returns those for the dtype of the last operand, at the CPU level in use. It returns null for float16 and
+/// bfloat16: the float32 loops then run on blocks that are converted to float32, and the results are converted back.
 struct ElementwiseLoops {
   const LoopSet* (*find)(DType dtype);
   int arity;
@@ -28,8 +29,8 @@ struct ElementwiseLoops {
   bool bool_out;  // comparisons
 };
 
-/// The kernel of every elementwise row: call.op.loops says which loops. All operands have one dtype (conditions of `where`
-/// aside, see ternary.cpp), the output has the broadcast shape.
+/// The kernel of every elementwise op; runs the loops in call.op.loops. All operands have one dtype, except for the condition of `where`
+/// (ternary.cpp), and the output has the broadcast shape.
 void elementwise_kernel(const OpCall& call);
 
 struct Add;
@@ -39,14 +40,14 @@ constexpr Pattern pattern_of = std::is_same_v<Op, Add>    ? Pattern::add
                                : std::is_same_v<Op, Relu> ? Pattern::relu
                                                           : Pattern::none;
 
-/// Whether that row is in a table of them.
+/// True if `op` is an element of the array `rows`.
 template <class Table>
 bool is_element(const Table& rows, const OpDef& op) {
   const std::less<const OpDef*> before;
   return !before(&op, rows.data()) && before(&op, rows.data() + rows.size());
 }
 
-/// The row of an op struct (unary_ops.h, binary_ops.h): name, gradient and what it reads are the struct's.
+/// Makes the OpDef of an op struct (unary_ops.h, binary_ops.h), with the struct's name and gradient.
 template <class Op>
 constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
   return {.name = Op::name,
@@ -60,13 +61,13 @@ constexpr OpDef elementwise_op(Rule rule, const ElementwiseLoops* loops) {
           .pattern = pattern_of<Op>};
 }
 
-/// Applies a binary row to operands: a number or list takes the dtype of the tensor beside it.
+/// Applies a binary op to operands. A number or list gets the dtype of the other operand if that is a tensor, else floatx.
 Tensor apply_beside(const OpDef& row, const Operand& x, const Operand& y);
 
 // ---- rules -----------------------------------------------------------------------------------------------------------
-/// The shape that shapes a and b broadcast to, unknown dims included; throws ValueError in the name of the op.
+/// Sets the shape of `out` to the one that a and b, which may have unknown dims, broadcast to. Throws ValueError in the name of `op`.
 void broadcast_spec(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out);
-/// Shape and dtype of the first input.
+/// The rule of ops whose output has the shape and dtype of the first input.
 void same_rule(const OpCall& call, TensorSpec* out);
 [[noreturn]] __attribute__((noinline, cold)) void fail_dtypes(const OpDef& op, DType a, DType b);
 [[noreturn]] __attribute__((noinline, cold)) void fail_domain(const OpDef& op, DType dtype, Domain domain);
@@ -75,7 +76,7 @@ inline void check_same_dtype(const OpCall& call) {
   DType a = call.spec(0).dtype, b = call.spec(1).dtype;
   if (a != b) fail_dtypes(call.op, a, b);
 }
-/// Throws TypeError where the dtype of the last input is outside.
+/// Throws TypeError if the dtype of the last input is outside of the domain.
 inline void check_domain(const OpCall& call, Domain domain) {
   DType d = call.spec(call.n_in - 1).dtype;
   bool ok = domain == Domain::anything || (domain == Domain::floats && d.is_float()) ||

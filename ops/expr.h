@@ -1,4 +1,4 @@
-// ops/expr.h - all ops as functions of tensors: what adjoints are written with. All differentiable.
+// ops/expr.h - ops as functions of tensors, for the adjoints, which are written with them.
 #pragma once
 #include "ops/arithmetic.h"
 #include "ops/like.h"

@@ -1,4 +1,4 @@
-// ops/fold.cuh - folding groups of elements on CUDA: what all reductions are made of.
+// ops/fold.cuh - folds of groups of elements on CUDA, of which all reductions are made.
 #pragma once
 #include <algorithm>
 #include <iterator>
@@ -11,23 +11,24 @@ namespace kassette::cuda {
 
 // Note [Folds on CUDA]
 // Tensors are contiguous, so the last axis belongs either to the members of a group (rows) or to the groups (columns).
-//   Rows     A group is runs of neighbours. A run is cut into packs of 16 bytes, counted from the tensor's first element, so that packs
-//            are aligned whatever the length of a row; those at the ends of a run may belong to it in part. Short groups have some
-//            lanes of a warp each, long ones a block.
-//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one where the number of columns is no multiple
-//            of a pack; the rest of its threads are at other members of the same groups.
-// A thread issues kAhead loads of a pack before it uses the first, and __launch_bounds__ asks for kResident blocks a multiprocessor. Few groups are cut into parts,
-// until there are some thousand blocks; the parts' values are folded by a second launch, as columns. All of that is decided by the
-// shape alone, never by the device or by addresses (which decide only whether a pack is one load), and so are the bits.
+//   Rows     A group consists of runs of contiguous elements. A run is cut into packs of at most 16 bytes, counted from the tensor's first
+//            element, so that packs are aligned whatever the length of a row; the first and the last one may belong to the run only in
+//            part. A short group gets some lanes of a warp, a long one a block.
+//   Columns  A block has `width` threads side by side, each with a pack of columns, or with one column if the number of columns is not a
+//            multiple of a pack. The other threads of the block process other members of the same groups.
+// A thread issues kAhead loads of packs before it uses the first, and __launch_bounds__ asks for two to four resident blocks per
+// multiprocessor. If groups are few, each is cut into parts, up to some thousand blocks; a second launch folds the values of the parts, as
+// columns. All of this depends on the shape alone, never on the device or on addresses (which decide only whether a pack is one load), and
+// so do the bits of the result.
 
-/// What a map reads: kStreams tensors of one shape.
+/// A pack of each of the kStreams tensors, all of one shape, that a map reads.
 template <class Map>
 struct Fetched {
   using T = typename Map::T;
   static constexpr int kSize = kPack<T>;
   Packed<T> of[Map::kStreams];
 
-  /// From element `at` on, in one load where it is `packed`.
+  /// Loads the packs that begin at element `at`, each in one load if `packed`.
   __device__ void whole(const Map& map, std::int64_t at, bool packed) {
 #pragma unroll
     for (int s = 0; s < Map::kStreams; ++s) {
@@ -47,7 +48,7 @@ struct Fetched {
 };
 template <class Map>
 using Mapped = decltype(std::declval<Fetched<Map>>().value(std::declval<Map>(), 0, 0, 0));
-/// The least resident blocks of a multiprocessor, for __launch_bounds__: with 4 a thread has 64 registers, with 2 128.
+/// The minimum of resident blocks per multiprocessor, for __launch_bounds__: 4 leave 64 registers for a thread, 2 leave 128.
 inline constexpr int kResident = 4;
 template <class C, class Map>
 inline constexpr int kResidentRows = sizeof(C) >= 16 && sizeof(Mapped<Map>) == 8 ? 2 : kResident;
@@ -58,13 +59,13 @@ inline constexpr int kResidentColumns = kPack<typename Map::T> * sizeof(C) >= 12
                                         : sizeof(C) <= 4 ? kResident
                                                          : 3;
 
-/// How many packs of each stream a thread asks for before it uses the first: as many as their values have registers for.
+/// The number of packs of each stream that a thread loads before it uses the first: as many as there are registers for.
 template <class Map>
 inline constexpr int kAhead =
     std::clamp(64 / (kPack<typename Map::T> * std::max(4, static_cast<int>(sizeof(Mapped<Map>)))), Map::kStreams, 4) /
     Map::kStreams;
 
-/// What the map gives for element `at`, which is member i of group o.
+/// Applies the map to element `at`, which is member i of group o.
 template <class Map>
 __device__ auto map_at(const Map& map, std::int64_t o, std::int64_t i, std::int64_t at) {
   if constexpr (Map::kStreams == 1) return map(o, i, map.stream[0][at]);
@@ -78,13 +79,15 @@ __device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int
 }
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------
+/// A pack of a run. `member` and `j` are the indices of its first element in the group and in the run; if negative, the pack begins before
+/// the run.
 struct RowPack {
-  std::int64_t first, member,
-      j;  // its first element; which member of the group that is, and of the run: not one where that is negative
+  std::int64_t first, member, j;
 };
+/// Groups as runs of contiguous elements that are cut into packs.
 struct Rows {
-  Walk kept, outer;         // where a group begins; where a run of it does, from there
-  std::int64_t run, packs;  // members of a run; packs that it touches at most
+  Walk kept, outer;         // first elements of groups; offsets of the runs in a group
+  std::int64_t run, packs;  // members of a run; the most packs that it can touch
   Divider by_packs;
   bool aligned;  // every run begins with a pack
   bool packed;   // a pack is one load
@@ -117,7 +120,7 @@ Rows rows_of(const Groups& g, bool packed) {
   return r;
 }
 
-/// A part (blockIdx.y) of a group for each team: a block, or `lanes` threads, 2^k of them, of a warp.
+/// Each team, a block or `lanes` (2^k) threads of a warp, folds part blockIdx.y of a group: to `partial`, or by `finish` if it is the only part.
 template <bool kBlock, class C, class Fold, class Map, class Finish>
 __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
     fold_rows(Rows g, int lanes, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
@@ -125,14 +128,14 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
   const int size = kBlock ? kThreads : lanes, rank = static_cast<int>(threadIdx.x) & (size - 1);
   const std::int64_t teams = kBlock ? 1 : kThreads / lanes, total = g.outer.n * g.packs;
   const std::int64_t begin = blockIdx.y * length, end = begin + length < total ? begin + length : total;
-  // All threads of a block go round together, for the shuffles.
+  // All threads of a block make the same number of rounds, since shuffles need every lane.
   for (std::int64_t first = blockIdx.x * teams; first < g.kept.n; first += gridDim.x * teams) {
     const std::int64_t o = first + (kBlock ? 0 : threadIdx.x / static_cast<unsigned>(lanes));
     C value = fold.identity;
     const std::int64_t from = o < g.kept.n ? g.kept[o] : 0, stop = o < g.kept.n ? end : begin;
     std::int64_t s = begin + rank;
     for (; s < stop; s += std::int64_t(kDeep) * size) {
-      // The packs of a thread are asked for together where all are whole, which they are but at the ends of runs.
+      // The packs of a thread are loaded together if all are whole; only those at the ends of runs may not be.
       RowPack at[kDeep];
       bool whole = s + (kDeep - 1) * size < stop;
       if (whole)
@@ -182,17 +185,18 @@ __global__ void __launch_bounds__(kThreads, (kResidentRows<C, Map>))
 }
 
 // ---- columns -------------------------------------------------------------------------------------------------------------
+/// Groups as columns of a matrix.
 struct Columns {
   Walk kept, along;
   int width;    // threads side by side, 2^k
-  bool whole;   // a thread has a pack of columns, else one
+  bool whole;   // a thread has a pack of columns, else one column
   bool packed;  // a pack is one load
 };
 template <class C, class Fold, class Map, class Finish>
 __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
     fold_columns(Columns g, Fold fold, Map map, Finish finish, C* partial, std::int64_t length) {
   constexpr int kSize = kPack<typename Map::T>, kDeep = kAhead<Map>, kAlone = kDeep * kSize;
-  // Results of the warps, or of the rows of threads where these are longer than a warp.
+  // Results of the warps, or of the rows of threads if a row is at least as long as a warp.
   __shared__ C of_row[kSize * kThreads];
   const int width = g.width, height = kThreads / width, x = static_cast<int>(threadIdx.x) & (width - 1),
             y = static_cast<int>(threadIdx.x) / width;
@@ -240,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
         for (; i < end; i += height) value[0] = take_one(fold, value[0], map, column, i, from + g.along[i]);
       }
     }
-    __syncthreads();  // nobody still reads what the columns before left
+    __syncthreads();  // all threads have read the results of the previous columns
 #pragma unroll
     for (int k = 0; k < kSize; ++k) {
       if (k >= each) continue;
@@ -266,15 +270,16 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
 
 // ---- launches ------------------------------------------------------------------------------------------------------------
 inline constexpr std::int64_t kManyBlocks = 4096;  // four rounds of a device that holds 1,056 blocks at once
+/// The number of parts into which groups are cut that would otherwise take `blocks` blocks: at most `possible`, at least 1.
 inline std::int64_t parts_of(std::int64_t blocks, std::int64_t possible) {
   return std::clamp<std::int64_t>(std::min(kManyBlocks / std::max<std::int64_t>(blocks, 1), possible), 1, kManyBlocks);
 }
-/// Whether packs of all that the map reads are aligned.
+/// True if packs of every tensor that the map reads are aligned.
 template <class Map>
 bool packs_of(const Map& map) {
   return std::all_of(std::begin(map.stream), std::end(map.stream), [](auto* x) { return packs_at(x); });
 }
-/// The value of a part, for the second launch.
+/// The map of the second launch, which returns the values of parts unchanged.
 template <class C>
 struct PartOf {
   using T = C;
@@ -287,7 +292,8 @@ template <class C, class Fold, class Map, class Finish>
 void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts);
 
-/// Launches in parts where a launch of so many blocks would leave the device idle, and folds them.
+/// Calls first(partial), which launches the fold of each part of each group; if there is more than one part, `partial` has room for their values,
+/// and a second launch folds these.
 template <class C, class Fold, class Finish, class Launch>
 void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
@@ -304,7 +310,7 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
   using T = typename Map::T;
   constexpr int kSize = kPack<T>;
   const bool whole = kSize == 1 || (g.kept.dense() && g.kept.dims[g.kept.rank - 1] % kSize == 0);
-  // Rows of threads: one for eight members, so that short groups have all threads side by side.
+  // A row of threads for every eight members, so that the threads are all side by side if groups are short.
   const std::int64_t units = ceil_div(g.kept.n, whole ? kSize : 1);
   const int width = power_of_two(units, kThreads / power_of_two(g.along.n / 8, 8)), height = kThreads / width;
   const Columns c{g.kept, g.along, width, whole, whole && packs_of(map)};
@@ -314,14 +320,15 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
     launch(call.op.name, device, dim3(grid_of(blocks), static_cast<unsigned>(n_parts)),
            fold_columns<C, Fold, Map, Finish>, c, fold, map, finish, partial, ceil_div(g.along.n, n_parts));
   };
-  if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);  // which has no parts
+  if constexpr (std::is_same_v<Map, PartOf<C>>) first(nullptr);  // the second launch, which has one part
   else in_parts<C>(call, device, g.kept.n, n_parts, fold, finish, first);
 }
 
 template <class C, class Fold, class Map, class Finish>
 void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
                  const Finish& finish) {
-  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs of a group that is a block's, and of a part
+  constexpr std::int64_t kLong = 128,
+                         kLeast = 8 * kThreads;  // in packs: a longer group gets a block, a part is not shorter
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
   const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);
@@ -333,9 +340,9 @@ void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const
   });
 }
 
-/// finish(o, fold of map(o, i, element) over the members i of group o) for all groups. Each element is read once. A map has `stream`, the
-/// kStreams tensors of T that it reads; a fold has `identity` and folds two values, of what maps
-/// give or of folds; it may have its own way to `take` many.
+/// Calls finish(o, fold of map(o, i, element) over the members i of group o) for every group. Each element is read once. A map has `stream`,
+/// the kStreams tensors of T that it reads. A fold has `identity` and combines two values of C; it needs an overload of take() if the map
+/// returns another type, and may have one to combine many values faster.
 template <class C, class Fold, class Map, class Finish>
 void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish finish) {
   if (g.kept.n == 0) return;
@@ -345,7 +352,7 @@ void fold_groups(const OpCall& call, const Groups& g, Fold fold, Map map, Finish
 }
 
 // ---- maps and what is done with results ------------------------------------------------------------------------------------
-/// An element as what it is computed in.
+/// The map that returns the element, as Wide<T>.
 template <class U>
 struct Plain {
   using T = U;
@@ -353,7 +360,7 @@ struct Plain {
   const T* stream[1];
   __device__ Wide<T> operator()(std::int64_t, std::int64_t, const T& v) const { return load(&v); }
 };
-/// The result, divided by a number.
+/// Stores the result divided by a number.
 template <class T>
 struct Divided {
   T* out;
@@ -362,12 +369,13 @@ struct Divided {
 };
 
 // ---- mean and variance in one read -------------------------------------------------------------------------------------------
-/// Count, sum and squared deviations from the mean. The deviations are those of a few elements from their own mean, joined as in Chan,
-/// Golub and LeVeque (1979): nothing cancels, as in a sum of squares. The sum is one of its own, so that infinities stay in it.
+/// Count, sum, and sum of squared deviations from the mean. Deviations of a few elements from their own mean are joined as in Chan, Golub
+/// and LeVeque (1979): nothing cancels, as it would in a sum of squares. The sum is accumulated by itself, so that infinities stay in it.
 template <class C>
 struct Moments {
   C n, sum, squares;
 };
+/// The fold of Moments.
 template <class C>
 struct Spread {
   Moments<C> identity{C(0), C(0), C(0)};

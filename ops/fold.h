@@ -1,4 +1,4 @@
-// ops/fold.h - folding runs of memory (sum, product, extremes): what all reductions are made of.
+// ops/fold.h - folds (sum, product, extremes) of runs of memory on the CPU, of which all reductions are made.
 #pragma once
 #include <algorithm>
 #include <cassert>
@@ -15,11 +15,11 @@ namespace kassette {
 template <class T>
 const FoldLoops<T>& fold_loops(Fold fold);
 
-/// What the fold of nothing is.
+/// The fold of no elements.
 template <class T>
 T fold_identity(Fold fold);
 
-/// Elements of T for the time of a kernel.
+/// A buffer of n elements for the duration of a kernel, not initialised.
 template <class T>
 class Scratch {
  public:
@@ -31,16 +31,17 @@ class Scratch {
 };
 
 // Note [Blocks of reductions]
-// A fold is cut into blocks whose sizes depend on the shape alone; blocks are folded by vector accumulators, then their results
-// are folded in the same way. So the bits do not depend on the number of threads, and rounding errors grow as in pairwise
-// summation.
+// A fold is cut into blocks whose sizes depend on the shape alone. Vector accumulators fold each block, and the results of the blocks are
+// folded in the same way. So the bits do not depend on the number of threads, and rounding errors grow as in pairwise summation.
 inline constexpr std::int64_t kFoldRow = 4096, kFoldColumn = 256, kFoldWidth = 1024, kFoldGrain = 1 << 17;
 
-/// x is (outer, n, inner); out[o, i] = fold over the middle. All sizes >= 1. The blocks are folded by first_rows(o, at, to, count, n)
-/// - rows from element `at` on, of index o - and first_columns(o, column, at, to, n, width), their results by `loops`.
+/// out[o, i] = fold of x[o, :, i], where x has the shape (outer, n, inner), all sizes >= 1. Blocks of x are folded by
+/// first_rows(o, at, to, count, n) if inner is 1 (`count` rows of n elements, the first at element `at`, of index o), else by
+/// first_columns(o, column, at, to, n, width) (`width` columns, the first at element `at`). `loops` fold the results of the blocks.
 template <class T, class Rows, class Columns>
 void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_columns, T* out, std::int64_t outer,
                  std::int64_t n, std::int64_t inner);
+/// The same if `loops` fold the blocks too.
 template <class T>
 void fold_middle(const FoldLoops<T>& loops, const T* x, T* out, std::int64_t outer, std::int64_t n,
                  std::int64_t inner) {
@@ -101,7 +102,7 @@ void fold_blocks(const FoldLoops<T>& loops, Rows first_rows, Columns first_colum
   fold_middle(loops, partial.get(), out, outer, blocks, inner);
 }
 
-/// Folds the marked runs of x, the last first; `out` has the elements of the others.
+/// Folds x along its marked runs, from the last to the first; `out` has the shape of the other runs.
 template <class T>
 void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, CoalescedAxes runs) {
   std::int64_t n_out = 1, n_in = 1;
@@ -120,7 +121,7 @@ void fold_runs(const FoldLoops<T>& loops, T identity, const T* x, T* out, Coales
     std::memcpy(out, x, static_cast<std::size_t>(n_out) * sizeof(T));
     return;
   }
-  Ref<Storage> held;  // x, once it is a partial result
+  Ref<Storage> held;  // owns x if it is a partial result
   for (; todo > 0; --todo) {
     int i = runs.n - 1;
     while (!runs.marked[i]) --i;
@@ -146,8 +147,8 @@ void fold_runs(Fold fold, const T* x, T* out, const CoalescedAxes& runs) {
   fold_runs(fold_loops<T>(fold), fold_identity<T>(fold), x, out, runs);
 }
 
-/// Calls f(x, out) with the elements as floats where they are float16 or bfloat16, else as they are: out is n_out elements
-/// of the same dtype. Half types so accumulate in float32 and round once.
+/// Calls f(x, out) on n_in and n_out elements of `dtype`, which are converted from and to float if they are float16 or bfloat16: half types
+/// accumulate in float32 and are rounded once.
 template <class F>
 void with_wide(const std::byte* x, std::byte* out, DType dtype, std::int64_t n_in, std::int64_t n_out, F&& f) {
   dispatch(dtype, [&](auto* p) {

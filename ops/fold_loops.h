@@ -1,4 +1,4 @@
-// ops/fold_loops.h - the loops of folds, as each CPU level has them.
+// ops/fold_loops.h - the loops of folds, of which each CPU level has a table.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// ops/half.h - float16 and bfloat16 to and from float32, many at once, at the CPU level in use.
+// ops/half.h - conversion of arrays between float32 and float16 or bfloat16; each CPU level has a table.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// Rounds to nearest even, as core/half.h does one by one.
+/// Conversions of n elements. They round to nearest even, as those of one number in core/half.h do.
 struct HalfTable {
   void (*from_half)(const void* from, float* to, std::int64_t n);
   void (*to_half)(const float* from, void* to, std::int64_t n);

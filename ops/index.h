@@ -1,4 +1,4 @@
-// ops/index.h - what an index expression asks for, independent of the shape it meets.
+// ops/index.h - index expressions, x[...], independent of the shape of x.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// The parts of an index expression, as numbers.
+/// The parts of an index expression: integers, slices, new axes and an ellipsis.
 struct IndexList : Extra {
   enum Kind : std::uint8_t { kInt, kSlice, kNewAxis, kEllipsis };
   struct Part {
@@ -24,15 +24,16 @@ struct IndexList : Extra {
   bool equals(const Extra& other) const override;
 };
 
-/// What an index takes where it is whole along all axes but one, and there a run: in memory, `width` elements from `first` on in
-/// each of `rows` rows of `whole` elements.
+/// An index that takes all of every axis but one, and a contiguous range of that one. In memory these are `width` elements from `first` on
+/// in each of `rows` rows of `whole` elements.
 struct ColumnSlice {
   std::int64_t rows = 1, width = 1, whole = 1, first = 0;
 };
-/// Of a row that takes from, or embeds in, a tensor of shape x; false where the index is of another kind.
+/// Sets `window` from the attributes of an op that takes from, or embeds in, a tensor of shape x. Returns false if the index is of another
+/// kind, or x is a scalar or its shape is not known.
 bool column_slice_of(const Attrs& attrs, const TensorSpec& x, ColumnSlice* window);
 
-/// x[part, part, ...]; the parts are kept.
+/// x[part, part, ...]. The op's attributes share `parts`.
 Tensor index(const Tensor& x, Ref<Extra> parts);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/integer_range.h - between which integers random_integers draws.
+// ops/integer_range.h - the range from which random_integers draws.
 #pragma once
 #include <cstdint>
 
@@ -7,10 +7,11 @@
 
 namespace kassette {
 
-/// The lowest integer and how many there are, modulo 2^64: from the attributes, or from the third and fourth input.
+/// The lowest integer and the number of integers, modulo 2^64.
 struct IntegerRange {
   std::uint64_t low, size;
 };
+/// Reads the bounds from the third and fourth input if there are any, and throws ValueError if they enclose nothing; else from the attributes.
 inline IntegerRange integer_range(const OpCall& call) {
   auto [low, high, placement] = call.attrs.as<IntegersAttrs>();
   if (call.n_in > 2) {

@@ -1,4 +1,4 @@
-// ops/like.h - ops that read the shape of another tensor: what adjoints use instead of shapes as numbers.
+// ops/like.h - ops that take a shape from another tensor. Adjoints use them in place of shapes as numbers.
 #pragma once
 #include "ops/op.h"
 
@@ -6,12 +6,12 @@ namespace kassette {
 
 /// x broadcast to the shape of `like`, of which only the shape is read.
 Tensor broadcast_like(const Tensor& x, const Tensor& like);
-/// x summed over the axes along which `like` was broadcast to it.
+/// x summed to the shape of `like`, which broadcasts to x: the adjoint of broadcast_like.
 Tensor sum_to_like(const Tensor& x, const Tensor& like);
 /// x with the shape of `like`, of which only the shape is read.
 Tensor reshape_like(const Tensor& x, const Tensor& like);
 
-/// What must hold of two shapes, for which function.
+/// A requirement on two shapes, named after the function or argument that has it.
 enum class ShapeCheck : std::int64_t {
   categorical_crossentropy,
   binary_crossentropy,
@@ -30,13 +30,13 @@ enum class ShapeCheck : std::int64_t {
 /// Throws ValueError unless the shape of x fits that of `like`: it is equal, except that
 /// - bound_of_clip: x broadcasts to `like`;
 /// - class_ids: the ranks may differ;
-/// - rows: only the first sizes are equal;
+/// - rows, state_rows: only the first sizes are equal;
 /// - mask, mask_time_major: x has rank 2 and the first two sizes of `like`;
-/// - bias_last, bias_first: x is (channels) or (space..., channels); the channels of `like` are its last axis or, for bias_first where it has
-///   more than two, axis 1.
+/// - bias_last, bias_first: x is (channels) or (space..., channels); the channels of `like` are its last axis or, for bias_first if it has
+///   more than two axes, axis 1.
 /// Unknown sizes fit.
 void assert_shape(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like);
-/// The same now and, where sizes are unknown, again when they are known: gives x.
+/// Does so now and, if sizes are unknown, again when the function runs. Returns x, or x after the op that checks it.
 Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like);
 
 extern const OpDef broadcast_like_op, sum_to_like_op, assert_shape_op;
