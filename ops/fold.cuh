@@ -327,8 +327,8 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
 template <class C, class Fold, class Map, class Finish>
 void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
                  const Finish& finish) {
-  constexpr std::int64_t kLong = 128,
-                         kLeast = 8 * kThreads;  // in packs: a longer group gets a block, a part is not shorter
+  // In packs: a group longer than kLong gets a block, and a part has at least kLeast.
+  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
   const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);

@@ -1,4 +1,4 @@
-// ops/lines.cuh - kernels that read a group of elements and write it: softmax and its relatives.
+// ops/lines.cuh - kernels that read groups of elements and write groups of the same size: softmax and related ops.
 #pragma once
 #include "ops/packs.cuh"
 #include "ops/teams.cuh"
@@ -6,28 +6,32 @@
 namespace kassette::cuda {
 
 // Note [Lines on CUDA]
-// A body is written once, over a line: read(x) names an input; fold(f, map, x...) folds map(i, values of the i-th member); write(y, map, x...)
-// makes y; exponentials(x) is a softmax's fold. There are three kinds of lines.
-//   Dense, held   Neighbours, of up to 32 (or kThreads) threads with kHeld elements each. read() takes them into registers, 16 bytes at
-//                 once, so memory is read once.
-//   Dense, long   As above, in pieces that a block holds; what is read again comes from the cache, if anything.
-//   Strided       A thread's own, where lines are short or neighbouring threads have neighbouring lines; else a block's.
-// The kind follows from the shape alone, and so do the bits.
+// The body of a kernel is written once for all kinds of lines; a line is a group of elements along one axis. read(x) prepares an input;
+// fold(f, map, x...) folds map(i, values of member i); write(y, map, x...) stores map(i, values of member i); exponentials(x) is the fold of
+// a softmax. There are three kinds of lines.
+//   Dense, held   Contiguous elements, kHeld in each of up to 32 (or kThreads) threads. read() loads them into registers, a pack at once, so
+//                 memory is read once.
+//   Dense, long   Contiguous elements, in pieces that fit in the registers of a block. Each fold and write reads them again, at best from
+//                 the cache.
+//   Strided       A line for each thread if lines are short or neighbouring threads have neighbouring lines; else for each block.
+// The kind depends on the shape alone, and so do the bits.
 
-/// Elements that a thread holds of each input.
+/// The packs, and elements, that a thread holds of each input.
 template <class T>
 inline constexpr int kPacksHeld = 16 / kPack<T> < 4 ? 16 / kPack<T> : 4;
 template <class T>
 inline constexpr int kHeld = kPacksHeld<T>* kPack<T>;
 
+/// Groups of contiguous elements.
 struct DenseGroups {
   Walk kept;
   std::int64_t n;       // members of a group
-  std::int64_t pieces;  // that it is held in
+  std::int64_t pieces;  // of a group
   int lanes;
-  bool aligned, packed;  // every group begins with a pack; packs are one load
+  bool aligned, packed;  // every group begins with a pack; a pack is one load
 };
 
+/// A line of contiguous elements, for a block if kBlock, else for some lanes of a warp; in several pieces if kLong.
 template <class U, bool kBlock, bool kLong>
 class DenseLine {
  public:
@@ -36,7 +40,7 @@ class DenseLine {
   struct Values {
     C v[kAll];
   };
-  /// An input: what is held of it, or where it is.
+  /// An input: its elements in registers or, if kLong, its address.
   using Input = std::conditional_t<kLong, const U*, Values>;
 
   __device__ DenseLine(const DenseGroups& g, std::int64_t start, bool live)
@@ -83,7 +87,7 @@ class DenseLine {
   }
 
  private:
-  /// The member that element k of a piece is; none where it is negative or not below n_.
+  /// The index in the line of the thread's element k of a piece; outside of [0, n_) if the line has no such element.
   __device__ std::int64_t place(std::int64_t piece, int k) const {
     return ((piece * kPacksHeld<U> + k / kSize) * size_ + rank_) * kSize + k % kSize - skew_;
   }
@@ -146,6 +150,7 @@ class DenseLine {
   const bool packed_;
 };
 
+/// A line of elements at a stride, for a team (ops/teams.cuh).
 template <class U, class Team>
 class StridedLine {
  public:
@@ -195,7 +200,7 @@ class StridedLine {
 template <bool kBlock, bool kLong, class Body>
 __global__ void __launch_bounds__(kThreads, 2) run_dense(DenseGroups g, Body body) {
   const std::int64_t teams = kBlock ? 1 : kThreads / g.lanes;
-  // All threads of a block go round together, for the shuffles.
+  // All threads of a block make the same number of rounds, since shuffles need every lane.
   for (std::int64_t first = blockIdx.x * teams; first < g.kept.n; first += gridDim.x * teams) {
     const std::int64_t o = first + (kBlock ? 0 : threadIdx.x / static_cast<unsigned>(g.lanes));
     const bool live = o < g.kept.n;
@@ -208,8 +213,8 @@ __global__ void __launch_bounds__(kThreads) run_strided(Groups g, Body body) {
     body.run(o, StridedLine<typename Body::Element, Team>(g, g.kept[o]));
 }
 
-/// body.run(o, line of group o) for all groups along one axis. Body::Element is the type of all that it reads and writes along a line;
-/// packed() says whether packs_at() the addresses of these.
+/// Calls body.run(o, line of group o) for every group. Body::Element is the type of all elements that it reads and writes along a line;
+/// body.packed() is packs_at() of their addresses.
 template <class Body>
 void launch_lines(const OpCall& call, const Groups& g, Body body) {
   using T = typename Body::Element;

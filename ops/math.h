@@ -1,4 +1,4 @@
-// ops/math.h - the functions that elementwise ops are written with, for scalars, xsimd batches and CUDA.
+// ops/math.h - the functions of which elementwise ops are made, for scalars and CUDA (simd.h has them for xsimd batches).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 // Device libraries whose compiler is not nvcc define KASSETTE_DEVICE_CODE themselves.
 #ifdef __CUDACC__
-#define KASSETTE_DEVICE_CODE  // read for its kernels alone: ops leave their gradients out
+#define KASSETTE_DEVICE_CODE  // compiled for its kernels alone: ops leave out their gradients
 #define KASSETTE_FN __host__ __device__ inline
 #else
 #define KASSETTE_FN inline __attribute__((always_inline))
@@ -15,6 +15,7 @@
 
 namespace kassette {
 
+/// A list of op structs; IndexOf is the position of one of them.
 template <class... Ops>
 struct OpList {
   static constexpr int size = sizeof...(Ops);
@@ -30,17 +31,17 @@ struct IndexOf<Op, OpList<First, Rest...>> {
   static constexpr int value = 1 + IndexOf<Op, OpList<Rest...>>::value;
 };
 
-/// The dtypes of an op's operands. Numbers are all but bool; their integers wrap around.
+/// The dtypes that an op takes. Numbers are all but bool; integers among them wrap around.
 enum class Domain : unsigned char { floats, numbers, anything, bools, integers };
 
-/// What a gradient reads the value of: a sum of these.
+/// The inputs and output whose values a gradient reads, as a sum of these.
 struct Reads {
   static constexpr unsigned nothing = 0, x = 1, a = 1, b = 2, c = 4, y = 256;
 };
 constexpr unsigned reads_in(unsigned reads) { return reads & 255; }
 constexpr unsigned reads_out(unsigned reads) { return reads >> 8; }
 
-/// Attributes of an elementwise op, as numbers that stay in registers.
+/// The attributes of an elementwise op, as numbers that fit in registers.
 struct Params {
   static constexpr const char* attrs_name = "elementwise";
   double x, y, z;
@@ -50,8 +51,8 @@ inline __attribute__((always_inline)) Params params_of(const A& attrs) {
   return attrs.template as<Params>();
 }
 
-// Scalars. Batches have the same functions in simd.h; CUDA takes these. Calls go to the C library by name: a std:: overload
-// that is not inlined would be a weak symbol of a level's object.
+// They call the C library by name: a std:: overload that is not inlined would be a weak symbol, compiled for one CPU level, that the linker
+// could pick for all.
 namespace m {
 
 template <class T>
@@ -80,7 +81,7 @@ KASSETTE_SCALAR_FN(tanh, tanh)
 KASSETTE_SCALAR_FN(round_even, nearbyint)
 #undef KASSETTE_SCALAR_FN
 
-/// |x|; of the lowest integer, that integer.
+/// |x|; the lowest integer is returned unchanged.
 template <class T, if_scalar<T> = 0>
 KASSETTE_FN T abs(T x) {
   if constexpr (std::is_same_v<T, float>) return ::fabsf(x);
@@ -93,7 +94,7 @@ KASSETTE_FN T sigmoid(T x) {
   T e = exp(-abs(x));
   return select(x < T(0), e, T(1)) / (T(1) + e);
 }
-/// A param as a scalar or batch.
+/// A parameter as V, a scalar or a batch.
 template <class V>
 KASSETTE_FN V number(double p) {
   if constexpr (std::is_arithmetic_v<V>) return static_cast<V>(p);
@@ -102,7 +103,7 @@ KASSETTE_FN V number(double p) {
 
 KASSETTE_FN float pow(float a, float b) { return ::powf(a, b); }
 KASSETTE_FN double pow(double a, double b) { return ::pow(a, b); }
-/// a to the power b >= 0; wraps.
+/// a to the power b >= 0; wraps around.
 template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 KASSETTE_FN T pow(T a, T b) {
   std::uint64_t base = static_cast<std::uint64_t>(a), result = 1;
@@ -127,7 +128,7 @@ KASSETTE_FN double remainder(double a, double b) {
 template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 KASSETTE_FN T remainder(T a, T b) {
   if constexpr (std::is_signed_v<T>) {
-    if (b == T(-1)) return 0;  // the lowest integer by -1 traps
+    if (b == T(-1)) return 0;  // the lowest integer % -1 traps
     T r = static_cast<T>(a % b);
     return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
   } else {
@@ -140,7 +141,7 @@ KASSETTE_FN T floor_divide(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     T r = remainder(a, b);
     if (b == T(0) || r != r) return a / b;
-    if (r == b) return T(-1);  // by an infinity of the other sign, or a is lost beside b
+    if (r == b) return T(-1);  // b is an infinity of the other sign, or a is too small to change it
     T q = (a - r) / b;         // an integer up to rounding
     return q == T(0) ? select((a < 0) != (b < 0), T(-0.0), T(0)) : round_even(q);
   } else if constexpr (std::is_signed_v<T>) {

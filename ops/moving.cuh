@@ -5,7 +5,7 @@
 
 namespace kassette::cuda {
 
-/// Calls f with a null pointer of an integer as wide as the elements: no NaN is touched.
+/// Calls f with a null pointer to an unsigned integer of `size` bytes. Elements that are copied as integers keep the bits of NaNs.
 template <class F>
 void for_size(int size, F f) {
   if (size == 1) f(static_cast<std::uint8_t*>(nullptr));
@@ -14,10 +14,10 @@ void for_size(int size, F f) {
   else f(static_cast<std::uint64_t*>(nullptr));
 }
 
-/// The same with zeros for the axes that there are not: what kernels are given has no bytes by chance, such as an old pointer, which the emulated
-/// device would take for one of the host's.
+/// Returns the layout with zeros for unused axes. Kernel arguments must not have uninitialised bytes: the emulated device would take an old
+/// pointer in them for a pointer to host memory.
 Strided whole(const Strided& layout);
-/// What ops/strided.h says; no size is 0.
+/// As in ops/strided.h; no size is 0.
 void copy_strided(CudaBackend& device, const Strided& layout, const void* from, void* to, int size);
 /// DeviceMoves::fill (devices/plugin.h); `count` is not 0.
 void fill(CudaBackend& device, void* to, std::int64_t count, std::uint64_t bits, int size);

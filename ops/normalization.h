@@ -4,16 +4,15 @@
 
 namespace kassette {
 
-/// What normalize_batch gives. mean and variance have the axes that are not reduced; they are float32 where x is float16 or
-/// bfloat16.
+/// The results of normalize_batch. mean and variance have the axes that are not reduced; they are float32 if x is float16 or bfloat16.
 struct Normalized {
   Tensor y, mean, variance;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over the axes, encoded as by
-/// encode_axes. gamma and beta broadcast to the shape of x without these axes.
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, with the mean and the biased variance of x over the axes in `code`, from
+/// encode_axes(). gamma and beta broadcast to the shape of x without these axes.
 Normalized normalize_batch(const Tensor& x, const Tensor& gamma, const Tensor& beta, std::int64_t code, double epsilon);
-/// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 where x is float16 or bfloat16.
+/// (x - mean) * scale + shift; the parameters broadcast to x, and are float32 if x is float16 or bfloat16.
 Tensor center_scale(const Tensor& x, const Tensor& mean, const Tensor& scale, const Tensor& shift);
 
 extern const OpDef normalize_batch_op, normalize_batch_grad_op, center_scale_op;

@@ -1,4 +1,4 @@
-// ops/normalization_kernels.h - what the rows of batch normalisation and their kernels share.
+// ops/normalization_kernels.h - the attributes and CPU kernels of the ops of batch normalisation.
 #pragma once
 #include "ops/op.h"
 
@@ -7,11 +7,11 @@ namespace kassette {
 /// The attributes of normalize_batch_op and of its gradient.
 struct NormalizeAttrs {
   static constexpr const char* attrs_name = "normalize_batch";
-  std::int64_t axes;  // as encode_axes gives them
+  std::int64_t axes;  // from encode_axes()
   double epsilon;
-  bool gamma, beta;  // which of the optional inputs are there
+  bool gamma, beta;  // whether the call has these inputs
 };
-/// Where gamma and beta are among the inputs; -1 where they are not. `first`: how many inputs are always there.
+/// The index of the input gamma or beta; -1 if the call has none. `first` is the number of inputs that every call has.
 inline int gamma_at(const Attrs& attrs, int first) { return attrs.as<NormalizeAttrs>().gamma ? first : -1; }
 inline int beta_at(const Attrs& attrs, int first) {
   const NormalizeAttrs& a = attrs.as<NormalizeAttrs>();

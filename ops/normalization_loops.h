@@ -1,5 +1,5 @@
-// ops/normalization_loops.h - the loops of batch normalisation, as each CPU level has them. All give the same bits on every level: an
-// order of summation that no vector width changes, and no fused multiply-add.
+// ops/normalization_loops.h - the loops of batch normalisation, of which each CPU level has a table. Results have the same bits on every
+// level: the order of summation does not depend on the width of vectors, and no multiply-add is fused.
 #pragma once
 #include <cstdint>
 
@@ -7,19 +7,19 @@
 
 namespace kassette {
 
-/// A matrix of n rows, `stride` elements apart, of `width` neighbouring elements.
+/// A matrix of n rows of `width` contiguous elements; rows begin `stride` elements apart.
 struct Rows {
   std::int64_t n, stride, width;
-  bool stream = false;  // the output is larger than the caches: write past them
-  bool alike = false;   // the `rows` forms: one parameter for all
+  bool stream = false;  // write past the caches, since the output is larger than they are
+  bool alike = false;   // in the `rows` forms: one parameter for all rows
 };
 
-/// Loops over matrices. Parameters are one per column; the `rows` forms have one per row.
+/// Loops over matrices, with a parameter for each column; the `rows` forms have one for each row.
 template <class T>
 struct NormalizationLoops {
-  /// The mean of each column, and the sum of the squares of what is beside it.
+  /// The mean of each column, and the sum of squared deviations from it.
   void (*moments)(const T* x, const Rows& r, T* mean, T* squares);
-  /// Sums over each column of dy, and of dy * (x - mean).
+  /// The sums of dy and of dy * (x - mean) over each column.
   void (*sums)(const T* dy, const T* x, const Rows& r, const T* mean, T* sum, T* product);
   /// y = (x - mean) * scale + shift; shift may be null.
   void (*scale)(const T* x, const Rows& r, const T* mean, const T* scale, const T* shift, T* y);

@@ -1,4 +1,4 @@
-// ops/normalization_walk.h - how batch normalisation goes over memory: any axes as rows and columns, on several threads.
+// ops/normalization_walk.h - traversal of memory in batch normalisation: any axes as rows and columns, on several threads.
 #pragma once
 #include "ops/fold.h"
 #include "ops/normalization_loops.h"
@@ -6,14 +6,15 @@
 
 namespace kassette {
 
-/// A shape as [batch, outer, channels, inner]: outer and inner are reduced, there is one mean per (batch, channel).
+/// A shape as [batch, outer, channels, inner]: outer and inner are reduced, and each (batch, channel) has a mean.
 struct Folded {
   std::int64_t batch = 1, outer = 1, channels = 1, inner = 1;
-  bool fits;  // false: the runs are more than that
+  bool fits;  // false if there are more runs than these four
   explicit Folded(const CoalescedAxes& runs);
 };
 
-/// Where kept and reduced axes alternate more often than Folded has room for: copies with the reduced axes at the end.
+/// For shapes whose kept and reduced axes alternate more often than Folded has room for: there() copies a tensor with the reduced axes last,
+/// back() undoes that. Not needed if moves() is false.
 class Order {
  public:
   Order(const TensorSpec& x, unsigned reduced);
@@ -34,39 +35,39 @@ class Order {
 };
 
 // Note [Rows and columns]
-// Where each channel has a long run of memory (channels first, layer normalisation), the matrix is one row per run, with parameters
-// per row. Else it is one column per channel, with parameters per column: the runs of a channel, if any, are columns of their own, and
-// a few channels (an image has 3) stand side by side several times, so that vectors are full. The last rows of such a matrix may not
-// fill a line: the tail.
+// If each channel has long runs of memory (channels first, layer normalisation), the matrix has a row for each run, and parameters per row.
+// Otherwise it has a column for each channel, and parameters per column. The elements of a short run are columns of their own, and a few
+// channels (an image has 3) are repeated side by side, so that vectors are full; the last row is then incomplete, the tail, if the
+// repetitions do not divide the outer size. Walk is that matrix.
 struct Walk {
   Folded f;
   bool by_rows, stream;
-  std::int64_t repeat = 1;             // columns: how often the channels stand side by side
-  std::int64_t rows, width, tail = 0;  // by rows: all runs, of `width`. By columns: per batch
-  std::int64_t row_block;              // elements of a run, or rows, that are summed at once: given by the shape alone
+  std::int64_t repeat = 1;             // by columns: how often the channels are repeated side by side
+  std::int64_t rows, width, tail = 0;  // by rows: of all batches. By columns: of one batch
+  std::int64_t row_block;              // elements of a run, or rows, in a block of sums: depends on the shape alone
 
   Walk(const Folded& folded, int element_size);
   std::int64_t channels() const { return f.batch * f.channels; }
   std::int64_t count() const { return f.outer * f.inner; }  // elements of a channel
   std::int64_t slab() const { return f.outer * f.channels * f.inner; }
-  /// Parameters that the loops read: one per row or column.
+  /// The number of parameters that the loops read: by rows one per channel, else one per column.
   std::int64_t parameters() const { return by_rows ? channels() : f.batch * width; }
   bool repeats() const { return !by_rows && repeat * f.inner > 1; }
   std::int64_t channel_of(std::int64_t run) const {
     return run / (f.outer * f.channels) * f.channels + run % f.channels;
   }
-  /// By rows: the run of a channel that is number `o` among its `outer`.
+  /// By rows: the index of run `o`, below f.outer, of a channel.
   std::int64_t run_of(std::int64_t channel, std::int64_t o) const {
     return (channel / f.channels * f.outer + o) * f.channels + channel % f.channels;
   }
 
-  /// Whether there are channels enough to give each to one thread, whole.
+  /// True if there are enough channels that each can be left to one thread: Note [Channel by channel].
   bool channel_by_channel() const { return by_rows && channels() >= 4 * num_threads(); }
-  /// By rows, channel by channel: sum(channel), then call(first element, rows, first parameter) on what it was for.
+  /// By rows: calls sum(channel), then call(first element, rows, first parameter) on the rows of that channel, for all channels.
   template <class Sum, class F>
   void for_channels(Sum sum, F call) const;
 
-  /// Calls f(first element, rows, first parameter) on parts of the matrix, on several threads.
+  /// Calls call(first element, rows, first parameter) on parts of the matrix, on several threads.
   template <class F>
   void for_parts(F&& call) const;
 };
@@ -103,9 +104,9 @@ void Walk::for_parts(F&& call) const {
 }
 
 // Note [Channel by channel]
-// What is summed is read again when the sums are known. Of all of a large x and dy nothing is in the caches by then; of one
-// channel (32 images of 56 x 56: 0.4 MB each) both are. So a thread sums a channel and goes over it again at once, and memory
-// is read once. Channels of a few elements are taken several at a time.
+// Elements are summed, and read again once the sums are known. A large x and dy have left the caches by then; those of a single channel
+// (32 images of 56 x 56: 0.4 MB each) have not. So a thread sums a channel and processes it again at once, and memory is read once.
+// Channels of a few elements are taken several at a time.
 template <class Sum, class F>
 void Walk::for_channels(Sum sum, F call) const {
   std::int64_t several = f.outer == 1 ? std::max<std::int64_t>(1, kNormGrain / width) : 1;
@@ -119,8 +120,9 @@ void Walk::for_channels(Sum sum, F call) const {
   });
 }
 
-/// Two sums per channel, from blocks whose borders the shape gives: the same bits on any number of threads. From the end to the
-/// beginning: what came last to x and dy is still in the cache, and what is summed last is what is read first again.
+/// Two sums per channel, of blocks whose borders depend on the shape alone, so that bits do not depend on the number of threads. Blocks are
+/// summed from the last to the first: the end of x and dy was written last and may still be in the cache, and their beginning, summed last,
+/// is what the next pass reads first.
 template <class T>
 class Parts {
  public:
@@ -130,7 +132,7 @@ class Parts {
         a_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width),
         b_(w_.by_rows ? w_.rows * blocks_ : w_.f.batch * blocks_ * w_.width) {}
 
-  /// By rows: run(first element, n, channel, a, b) sums part of a run.
+  /// By rows: calls run(first element, n, channel, a, b), which sums part of a run, for all parts.
   template <class Run>
   void sum_runs(Run run) {
     std::int64_t most = std::min(w_.width, w_.row_block);
@@ -141,7 +143,7 @@ class Parts {
     for (std::int64_t o = w_.f.outer; o-- > 0;)
       for (std::int64_t k = blocks_; k-- > 0;) sum_part(w_.run_of(channel, o) * blocks_ + k, run);
   }
-  /// By columns: columns(first element, rows, first parameter, a, b).
+  /// By columns: calls columns(first element, rows, first parameter, a, b), which sums a block of columns, for all blocks.
   template <class Columns>
   void sum_columns(Columns columns) {
     constexpr std::int64_t kChunk = 1024;
@@ -158,7 +160,7 @@ class Parts {
               batch * w_.width + column, a_.get() + block * w_.width + column, b_.get() + block * w_.width + column);
     });
   }
-  /// f(elements, a, b) for every part of a channel, in order.
+  /// Calls f(number of elements, a, b) for every part of a channel, in order.
   template <class F>
   void each(std::int64_t channel, F f) const {
     if (w_.by_rows) {
@@ -176,11 +178,11 @@ class Parts {
         for (std::int64_t i = 0; i < inner; ++i) f(n, a_.get()[u + j + i], b_.get()[u + j + i]);
     }
   }
-  /// Whether there is one part a channel.
+  /// True if each channel has one part.
   bool whole() const { return blocks_ == 1 && (w_.by_rows ? w_.f.outer == 1 : !w_.repeats()); }
 
  private:
-  /// f(part) for n parts of so many elements.
+  /// Calls f(part) for n parts of `elements` elements, from the last to the first.
   template <class F>
   static void backwards(std::int64_t n, std::int64_t elements, F f) {
     parallel_for(
@@ -200,7 +202,7 @@ class Parts {
   Scratch<T> a_, b_;
 };
 
-/// Parameters, one per channel, as the loops read them.
+/// Parameters that are given per channel, repeated for each column if channels have several.
 template <class T>
 class PerColumn {
  public:
@@ -214,7 +216,7 @@ class PerColumn {
           for (std::int64_t i = 0; i < w.f.inner; ++i) *to++ = per_channel[b * w.f.channels + c];
     at_ = held_.get();
   }
-  /// Null stays null.
+  /// Null if the parameters are null.
   const T* from(std::int64_t parameter) const { return at_ ? at_ + parameter : nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-// ops/op_registry.h - the list of all rows of ops/, for those who look them up by name: tests, and the CUDA library's join.
+// ops/op_registry.h - the list of all ops. Tests look them up by name, and so does what connects the CUDA library's kernels.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// Every row, by family; no two have the same name.
+/// Returns all ops, by family; no two have the same name.
 std::vector<const OpDef*> all_ops();
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/packs.cuh - elements that a thread reads at once, and how work is divided by its size alone.
+// ops/packs.cuh - packs, the elements that a thread reads at once, and sizes of launches that depend on the shape alone.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace kassette::cuda {
 
-/// How many neighbours a thread reads at once: 16 bytes, at most 8 elements, since each has its own register.
+/// The number of contiguous elements that a thread reads at once: 16 bytes, but at most 8 elements, since each takes a register.
 template <class T>
 inline constexpr int kPack = sizeof(T) >= 16  ? 1
                              : sizeof(T) == 1 ? 8
@@ -16,7 +16,7 @@ template <class T>
 struct alignas(kPack<T> == 1 ? alignof(T) : sizeof(T) * kPack<T>) Packed {
   T v[kPack<T>];
 };
-/// Whether a pack at a multiple of its size from here is aligned.
+/// True if a pack at any multiple of its size from x is aligned.
 template <class T>
 bool packs_at(const T* x) {
   return reinterpret_cast<std::uintptr_t>(x) % alignof(Packed<T>) == 0;
@@ -27,12 +27,13 @@ bool packs_at(const T* x, const More*... more) {
   return packs_at(x) && packs_at(more...);
 }
 
-/// The smallest 2^k that is at least n, up to `most`.
+/// The smallest 2^k that is at least n, but at most `most`, itself a power of two.
 inline int power_of_two(std::int64_t n, int most) {
   int k = 1;
   while (k < n && k < most) k *= 2;
   return k;
 }
+/// The number of blocks to launch for work of that many blocks.
 inline unsigned grid_of(std::int64_t blocks) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1 << 20));
 }

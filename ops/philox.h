@@ -1,5 +1,5 @@
-// ops/philox.h - Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), and where the
-// elements of a draw find their words. Read by g++ and nvcc.
+// ops/philox.h - Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), and the order of its words in a draw.
+// Compiled by g++ and nvcc.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 namespace kassette {
 
 inline constexpr std::uint32_t kPhiloxM0 = 0xD2511F53u, kPhiloxM1 = 0xCD9E8D57u;  // multipliers
-inline constexpr std::uint32_t kPhiloxW0 = 0x9E3779B9u, kPhiloxW1 = 0xBB67AE85u;  // what a round adds to the key
+inline constexpr std::uint32_t kPhiloxW0 = 0x9E3779B9u, kPhiloxW1 = 0xBB67AE85u;  // added to the key in each round
 inline constexpr int kPhiloxRounds = 10;
 
 struct PhiloxWords {
@@ -26,12 +26,12 @@ KASSETTE_FN PhiloxWords philox(PhiloxWords c, std::uint32_t k0, std::uint32_t k1
   return c;
 }
 
-/// The key of one draw: the seed of its source is philox's key, the number of the draw the upper half of the counter.
+/// The key of a draw. The seed of its source is the key of Philox, and the number of the draw is the upper half of the counter.
 struct RandomKey {
   std::uint64_t seed, draw;
 };
 
-/// Block `block` of four words of a draw. There are fewer than 2^62 blocks.
+/// Block number `block`, of four words, of a draw. A draw has fewer than 2^62 blocks.
 KASSETTE_FN PhiloxWords random_block(const RandomKey& key, std::uint64_t block) {
   return philox({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
                   static_cast<std::uint32_t>(key.draw), static_cast<std::uint32_t>(key.draw >> 32)}},
@@ -39,17 +39,18 @@ KASSETTE_FN PhiloxWords random_block(const RandomKey& key, std::uint64_t block) 
 }
 
 // Note [Order of random words]
-// 16 blocks make a group of 64 words, and a group's words are dealt by their place in the block: word k of block j is
-// number 16 k + j. So vectors of 4, 8 or 16 blocks store whole words without shuffling, threads of a GPU write next to each
-// other, and the order depends on none of them. Draws of 64 bits take words 2 k and 2 k + 1 of a block, 32 to a group.
+// 16 blocks make a group of 64 words, which are numbered by their place in the block first: word k of block j has number 16 k + j. So
+// a vector that holds word k of 4, 8 or 16 blocks is stored without shuffling, neighbouring threads of a GPU write neighbouring words, and
+// the order does not depend on either. 64-bit numbers are made of words 2 k and 2 k + 1 of a block; a group has 32 of them.
 inline constexpr int kGroupBlocks = 16;
 inline constexpr int kGroupWords = 64;
 
+/// Word number i of a draw.
 KASSETTE_FN std::uint32_t random_word(const RandomKey& key, std::int64_t i) {
   std::uint64_t u = static_cast<std::uint64_t>(i);
   return random_block(key, u / kGroupWords * kGroupBlocks + u % kGroupBlocks).w[u / kGroupBlocks % 4];
 }
-/// Number i of 64 bits.
+/// 64-bit number i of a draw.
 KASSETTE_FN std::uint64_t random_word64(const RandomKey& key, std::int64_t i) {
   std::uint64_t u = static_cast<std::uint64_t>(i);
   PhiloxWords b = random_block(key, u / 32 * kGroupBlocks + u % kGroupBlocks);

@@ -1,4 +1,5 @@
-// ops/pool_loops.h - the inner loops of pooling at one CPU level: one window and all channels, or lines of windows and one channel.
+// ops/pool_loops.h - the inner loops of pooling, of which each CPU level has a table: one window and several channels, or lines of windows and
+// one channel.
 #pragma once
 #include <cstdint>
 
@@ -6,20 +7,20 @@
 
 namespace kassette {
 
-/// Taps of one window that are no padding; tap i of channel c stands at at[i] + c.
+/// The taps of one window that are not padding; tap i of channel c is element at[i] + c.
 template <class T>
 struct PoolWindow {
   const std::int64_t* at;
   std::int64_t taps, channels;
 };
-/// Lines of windows that are whole along the last axis, where neighbouring elements belong to neighbouring columns: the windows of a line are `stride`,
-/// 1 or 2, elements apart, and show `columns` elements, at least as many as that, from each of the rows at[i].
+/// Lines of windows that padding does not cut along the last axis, in images with channels first. The windows of a line are `stride` (1 or 2)
+/// elements apart and cover `columns` (>= stride) elements of each of the rows at[i].
 template <class T>
 struct PoolLines {
   const std::int64_t* at;
   std::int64_t rows, columns, stride;
-  std::int64_t lines, windows;  // of a line
-  std::int64_t x_step, y_step;  // from line to line
+  std::int64_t lines, windows;  // the number of lines; of windows in each
+  std::int64_t x_step, y_step;  // elements from a line to the next
 };
 template <class T>
 struct PoolLoops {

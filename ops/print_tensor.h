@@ -1,10 +1,10 @@
-// ops/print_tensor.h - a tensor that writes its value each time it is computed.
+// ops/print_tensor.h - an op that prints its input each time it runs.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
-/// x, as a new tensor; when it is computed, "message value" goes to the print sink. The gradient passes.
+/// Returns x as a new tensor; each time that is computed, "message value" goes to the print sink. The gradient is that of the identity.
 Tensor print_tensor(const Tensor& x, std::string message);
 
 extern const OpDef print_tensor_op;

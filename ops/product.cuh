@@ -1,21 +1,22 @@
-// ops/product.cuh - products of matrices of floats by cuBLAS.
+// ops/product.cuh - products of float matrices by cuBLAS.
 #pragma once
 #include "devices/cpu/blas.h"
 #include "devices/cuda/cuda.h"
 
 namespace kassette::cuda {
 
-/// `batch` products, whose operands and results are so many elements apart. Sums are float32, of float64 float64; half types may have a float32 result.
+/// `batch` products, with next_a, next_b and next_out elements from one matrix to the next. Sums are in float32, or in float64 if the operands
+/// are; half types may have a float32 result.
 struct BlasProduct {
   GemmShape of;
   DType dtype, out_dtype;
   const std::byte *a, *b;
   std::byte* out;
   std::int64_t batch = 1, next_a = 0, next_b = 0, next_out = 0;
-  bool add = false;  // to what is in `out`
+  bool add = false;  // to the contents of `out`
 };
 
-/// Enqueued.
+/// Enqueues the products. Errors name `what`.
 void multiply(const char* what, CudaBackend& device, const BlasProduct& product);
 
 }  // namespace kassette::cuda
