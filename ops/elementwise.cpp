@@ -1,4 +1,4 @@
-// ops/elementwise.cpp - running a loop over elements: broadcasting, half types, threads.
+// ops/elementwise.cpp - running loops over elements, with broadcasting, half types and threads.
 #include "ops/elementwise.h"
 
 #include <algorithm>
@@ -14,20 +14,21 @@ namespace {
 constexpr int kMaxArity = 3;
 constexpr std::int64_t kHalfBlock = 512;
 
-/// One run of elements: pointers, and which operands repeat.
+/// A run of elements: pointers, and the mask of operands that are a single element, repeated.
 struct Run {
   const std::byte* in[kMaxArity];
   std::byte* out;
   int mask;
 };
 
+/// Runs the loop of a call on runs of elements; half types are converted in blocks.
 struct Runner {
   const OpCall& call;
   const LoopSet* loops;
   int arity;
   int in_size[kMaxArity];
   int out_size;
-  DType half;  // given: operands are of this type, the loops are float32's
+  DType half;  // if given, operands have this dtype and the loops are those of float32
   bool half_out;
 
   void operator()(const Run& r, std::int64_t n) const {
@@ -71,7 +72,8 @@ struct Runner {
   }
 };
 
-/// The output's axes with neighbours joined where every operand allows it; strides in elements, 0 where an operand repeats.
+/// The output's axes and the operands' strides along them, in elements, 0 if an operand repeats. Neighbouring axes are joined if all strides
+/// allow it.
 struct Walk {
   int rank = 0;
   std::int64_t dims[kMaxRank];
@@ -106,6 +108,7 @@ struct Walk {
   }
 };
 
+/// Runs operands that differ in shape, one run along the last axis at a time.
 void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_t n, int grain) {
   Walk w(call, arity);
   std::int64_t inner = w.dims[w.rank - 1], rows = n / inner;
@@ -136,7 +139,7 @@ void run_broadcast(const Runner& run, const OpCall& call, int arity, std::int64_
   });
 }
 
-/// Operands that need no walk, on the calling thread: what most calls are. False where that does not hold.
+/// Runs the most frequent calls, whose operands all have n elements or one, on the calling thread. Returns false, and does nothing, for others.
 bool run_small(const OpCall& call, const ElementwiseLoops& family, const LoopSet* loops, const Body& out,
                std::int64_t n) {
   const void* in[kMaxArity];

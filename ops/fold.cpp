@@ -4,7 +4,7 @@
 namespace kassette {
 namespace {
 
-// Integers wrap: 64-bit unsigned arithmetic, cut to size.
+// Integers wrap around: they are computed as 64-bit unsigned integers and truncated.
 struct Sum {
   template <class T>
   static T value(T a, T b) {

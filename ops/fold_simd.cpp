@@ -25,7 +25,7 @@ KASSETTE_FN auto is_nan(const xsimd::batch<T>& a) {
 }
 KASSETTE_FN bool is_nan(float a) { return a != a; }
 KASSETTE_FN bool is_nan(double a) { return a != a; }
-// NaN wins. x86's maximum gives its second operand where either is NaN, so only a NaN in b needs a look.
+// NaN wins. The maximum of x86 returns its second operand if either is NaN, so only a NaN in b needs a check.
 struct Max {
   template <class V>
   KASSETTE_FN static V value(const V& a, const V& b) {
@@ -100,8 +100,8 @@ void rows(const T* x, T* out, std::int64_t count, std::int64_t n) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = row<Op>(x + i * n, n);
 }
 
-/// Folds kRows neighbouring rows pairwise, and onto out unless they are the first. A tail goes element by element: the order
-/// is the same, so are the bits.
+/// Folds kRows neighbouring rows pairwise and, unless they are the first, with `out`. Columns behind the last vector are folded one by one, in
+/// the same order and so with the same bits.
 template <class Op, class T, int kRows>
 KASSETTE_FN void some_rows(const T* x, T* out, std::int64_t stride, std::int64_t width, bool first) {
   using X = Vec<T>;
@@ -140,7 +140,7 @@ void columns(const T* x, T* out, std::int64_t n, std::int64_t stride, std::int64
   if (r < n) some_rows<Op, T, 1>(x + r * stride, out, stride, width, r == 0);
 }
 
-/// sum of (x - mean)^2 over n elements.
+/// The sum of (x - mean)^2 over n elements.
 template <class T>
 KASSETTE_FN T gap_row(const T* x, T mean, std::int64_t n) {
   using X = Vec<T>;

@@ -1,4 +1,4 @@
-// ops/half_simd.cpp - converting half types; compiled once per CPU level.
+// ops/half_simd.cpp - conversion of half types; compiled once per CPU level.
 #include "ops/half.h"
 
 #if defined(__F16C__)
@@ -39,7 +39,7 @@ void to_half(const float* from, void* to, std::int64_t n) {
 }
 #endif
 
-// The compiler makes vectors of these.
+// The compiler vectorises these loops.
 void from_bfloat(const void* from, float* to, std::int64_t n) {
   auto* in = static_cast<const BFloat16*>(from);
   for (std::int64_t i = 0; i < n; ++i) to[i] = to_float(in[i]);

@@ -15,14 +15,14 @@ namespace {
 
 using Part = IndexList::Part;
 
-/// Null: the integer of IndexAttrs, on the first axis.
+/// Null if the index is one integer, which is in IndexAttrs, for the first axis.
 const IndexList* list_of(const Attrs& attrs) { return static_cast<const IndexList*>(attrs.extra.get()); }
 
 [[noreturn]] void fail_range(const char* op, std::int64_t i, int axis, const TensorSpec& x) {
   fail<ValueError>(op, ": ", i, " is out of range for axis ", axis, " of a tensor of shape ", x);
 }
 
-/// The elements that a slice takes out of an axis of n, as Python does: bounds are clipped.
+/// Sets the region's axis to the elements that a slice takes of n; as in Python, bounds are clipped.
 void place_slice(const Part& p, std::int64_t n, Region& r, int axis) {
   r.step[axis] = p.step;
   r.start[axis] = 0;
@@ -53,7 +53,7 @@ void place_int(const char* op, std::int64_t i, const TensorSpec& x, int axis, Re
   r.count[axis] = 1;
 }
 
-/// `x` has a known rank.
+/// The region of x that the index takes, and the shape of the result. The rank of x is known; throws ValueError if the index does not fit.
 Region resolve(const char* op, const Attrs& attrs, const TensorSpec& x) {
   Region r;
   r.rank = x.rank;
@@ -126,7 +126,7 @@ void index_kernel(const OpCall& call) {
 void index_gradient(const VjpContext& r) { r.accumulate(0, index_grad_like_op, r.attrs, {r.dy(), r.in(0)}); }
 
 void index_grad_kernel(const OpCall& call) { embed(call, resolve("index", call.attrs, *call.out[0])); }
-/// Adds input 0 to the elements of `sum` that the index points at.
+/// OpDef::accumulate: adds input 0 to the elements of `sum` at the index, on the CPU, for floats and column slices.
 bool index_grad_accumulate(const OpCall& call, Body& sum) {
   constexpr std::int64_t kGrain = 3 << 14;  // elements that are worth a thread
   ColumnSlice w;
@@ -180,7 +180,7 @@ constinit const OpDef index_op{.name = "index",
                                .traits = kView,
                                .pattern = Pattern::slice,
                                .cuda = index_kernel};
-/// The adjoint of indexing: zeros with the shape of input 1, and input 0 where the index points.
+/// The adjoint of indexing: zeros of the shape of input 1, with input 0 at the index.
 constinit const OpDef index_grad_like_op{.name = "index_grad_like",
                                          .rule = embed_rule,
                                          .cpu = index_grad_kernel,

@@ -11,7 +11,7 @@
 namespace kassette {
 namespace {
 
-/// The shape of input 1, the dtype of input 0.
+/// The output has the shape of input 1 and the dtype of input 0.
 void like_rule(const OpCall& call, TensorSpec* out) {
   out->set(call.spec(1));
   out->dtype = call.spec(0).dtype;
@@ -22,7 +22,7 @@ void like_rule(const OpCall& call, TensorSpec* out) {
   fail<ValueError>(op, ": ", small, " does not broadcast to ", large);
 }
 
-/// The axes of `large` along which `small` is repeated. Throws where it does not broadcast to it.
+/// The axes of `large` along which `small` is repeated. Throws ValueError if `small` does not broadcast to `large`.
 unsigned repeated_axes(const char* op, const TensorSpec& small, const TensorSpec& large) {
   int lead = large.rank - small.rank;
   if (lead < 0) fail_like(op, small, large);
@@ -35,7 +35,7 @@ unsigned repeated_axes(const char* op, const TensorSpec& small, const TensorSpec
   return mask;
 }
 
-/// Where only axes of size 1 differ, the output is the input's storage.
+/// If the shapes differ only in axes of size 1, lets the output share the input's storage, and returns true.
 bool shared(const OpCall& call) {
   if (call.spec(0).numel() != call.spec(1).numel()) return false;
   Value v = read_value(*call.in[0].body);
@@ -81,11 +81,11 @@ int channel_axis(ShapeCheck fit, const TensorSpec& x) {
   return fit == ShapeCheck::bias_first && x.rank > 2 ? 1 : x.rank - 1;
 }
 
-/// The same shape as far as it is known; a bound may have fewer axes, and sizes of 1.
+/// True if x meets the requirement (assert_shape in like.h), as far as sizes are known.
 bool fits(ShapeCheck fit, const TensorSpec& x, const TensorSpec& like) {
   if (x.rank < 0 || like.rank < 0) return true;
   if (is_bias(fit)) {
-    // Stored as (space..., channels) whatever the format; x of rank 2 has its channels last in both.
+    // A bias is (space..., channels) in both data formats. A tensor of rank 2 has its channels last in both.
     const bool first = fit == ShapeCheck::bias_first && like.rank > 2;
     if (like.rank == 0 || (x.rank != 1 && x.rank != like.rank - 1)) return false;
     for (int i = 0; i < x.rank; ++i) {
@@ -115,7 +115,7 @@ struct FittingAttrs {
   static constexpr const char* attrs_name = "fitting";
   ShapeCheck fit;
 };
-/// The shape of input 0, with the sizes that only input 1 tells.
+/// The output has the shape of input 0; its unknown sizes are those of input 1 if they must be equal.
 void fitting_rule(const OpCall& call, TensorSpec* out) {
   const TensorSpec &x = call.spec(0), &like = call.spec(1);
   const ShapeCheck fit = call.attrs.as<FittingAttrs>().fit;
@@ -208,7 +208,7 @@ Tensor assert_shape_of(ShapeCheck fit, const Tensor& x, const Tensor& like) {
   const Body &a = Access::body(x), &b = Access::body(like);
   assert_shape(fit, a, b);
   if (a.known() && b.known()) return x;
-  // A bias of rank 1 needs nothing but the number of channels.
+  // For a bias of rank 1 the number of channels is all that has to be known.
   if (is_bias(fit) && a.rank == 1 && a.known() && b.rank > 0 && b.dims[channel_axis(fit, b)] >= 0) return x;
   return apply1(assert_shape_op, FittingAttrs{fit}, {x, like});
 }

@@ -51,7 +51,7 @@ inline __attribute__((always_inline)) Params params_of(const A& attrs) {
   return attrs.template as<Params>();
 }
 
-// They call the C library by name: a std:: overload that is not inlined would be a weak symbol, compiled for one CPU level, that the linker
+// Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol, compiled for one CPU level, that the linker
 // could pick for all.
 namespace m {
 

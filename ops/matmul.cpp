@@ -1,4 +1,4 @@
-// ops/matmul.cpp - matmul, dot and batch_dot: one row that contracts labelled axes, whole.
+// ops/matmul.cpp - matmul, dot and batch_dot: an op that contracts labelled axes, with its rule, CPU kernel and gradient.
 #include "ops/matmul.h"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class CpuRearranger final : public Rearranger {
   int n_ = 0;
 };
 
-/// Integers wrap: sums of products modulo two to the width.
+/// The product of integers, which wraps around.
 template <class T>
 void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b, T* out) {
   using U = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int, T>>;
@@ -118,7 +118,7 @@ void multiply(const GemmShape& p, const BatchStrides& r, const T* a, const T* b,
                });
 }
 
-/// Of two matrices into a matrix of shape `out`; a and b change places with the operands.
+/// The product of two matrices, with a result of shape `out`. Swaps a and b if the operands are swapped.
 GemmShape product_of(const OpCall& call, const MatrixForm& f, const TensorSpec& out, const std::byte** a,
                      const std::byte** b) {
   const TensorSpec &x = call.spec(f.swapped), &y = call.spec(!f.swapped);
@@ -138,7 +138,7 @@ void run(const OpCall& call, const std::byte* a, const std::byte* b, T* out) {
   multiply(p.product, p.repeats, reinterpret_cast<const T*>(p.a), reinterpret_cast<const T*>(p.b), out);
 }
 
-/// Half types: the whole product in float32, rounded once.
+/// The product of half types: computed in float32 as a whole, rounded once.
 void run_half(const OpCall& call) {
   DType half = call.spec(0).dtype;
   Ref<Storage> wide[3];
@@ -159,7 +159,7 @@ void kernel(const OpCall& call) {
   std::int64_t n = out.numel();
   if (n == 0) return;
   DType dtype = out.dtype;
-  if (call.spec(0).numel() == 0) {  // sums of nothing: an empty operand under a result that is not
+  if (call.spec(0).numel() == 0) {  // the contracted axis is empty, so every element is an empty sum
     zero_bytes(out.data(), out.bytes());
     return;
   }
@@ -174,7 +174,7 @@ void kernel(const OpCall& call) {
     });
 }
 
-/// sum += the product, in the passes that the product takes.
+/// OpDef::accumulate: sum += the product, within the passes over `sum` that the product makes. For two matrices of floats on the CPU.
 bool add_product(const OpCall& call, Body& sum) {
   MatrixForm f(call.attrs);
   if (!f.plain || call.device != cpu || sum.numel() == 0) return false;

@@ -34,7 +34,7 @@ cudaDataType type_of(DType dtype) {
   return dtype == float64 ? CUDA_R_64F : dtype == float16 ? CUDA_R_16F : dtype == bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// With TF32 a float32 is multiplied with 10 bits of its 23, by tensor cores: only for who asks for it.
+/// TF32 multiplies float32 on tensor cores, with 10 of the 23 bits of the mantissa; used only if the user allows it.
 cublasComputeType_t compute_type(DType dtype) {
   if (dtype == float64) return CUBLAS_COMPUTE_64F;
   const bool tf32 = dtype == float32 && host_services().allow_tf32->load(std::memory_order_relaxed);
@@ -87,7 +87,7 @@ void run(const OpCall& call) {
   const Body& out = *call.out[0];
   if (out.numel() == 0) return;
   CudaBackend& device = device_of(call.device);
-  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // sums of nothing
+  if (call.spec(0).numel() == 0) return device.zero(out.data(), out.bytes(), call.op.name);  // empty sums
   DeviceRearranger to_order(device);
   ContractionPlan plan = plan_contraction(call, call.in[0].data, call.in[1].data, out.dtype.size(), to_order);
   if (out.dtype.is_float()) return multiply_floats(call, device, plan);
@@ -102,7 +102,7 @@ const PluginKernel kernels[] = {{"matmul", run}};
 
 }  // namespace
 
-// cuBLAS has an axis of a grid for the products of a call, and some versions of it went wrong beyond its 65,535 (PyTorch's issue 45724).
+// cuBLAS puts the products of a call on one axis of a grid, and some versions failed beyond its limit of 65,535 (PyTorch's issue 45724).
 constexpr std::int64_t kMostProducts = 63 << 10;
 
 // cuBLAS is column-major: it gets the transposed product, out^T = b^T a^T.

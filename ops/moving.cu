@@ -1,4 +1,4 @@
-// ops/moving.cu - ops on CUDA that choose, convert, repeat and make elements: where, cast, broadcasts, ranges.
+// ops/moving.cu - ops on CUDA that select, convert, repeat and generate elements: where, cast, broadcasts, ranges, identity matrices.
 #include <iterator>
 #include <limits>
 
@@ -46,7 +46,7 @@ void run_broadcast_like(const OpCall& call) {
   copy_elements(call, operands_of<1>(call));
 }
 
-/// y, reduced along axes, repeated along them; divided by their number where the attributes say so.
+/// y, the result of a reduction, repeated along the reduced axes and divided by the number of repetitions.
 template <class T>
 struct Spread {
   Wide<T> count;
@@ -81,7 +81,7 @@ void run_spread(const OpCall& call) {
   });
 }
 
-// ---- cast: by way of double or int64, both exact; the same rules as convert_one ----------------------------------------
+// ---- cast: via double or int64, whichever is exact for the input; the same rules as convert_one ------------------------
 template <class V>
 __device__ void store_as(DType::Code to, void* out, std::int64_t i, V v) {
   auto saturated = [&](auto* p) {
@@ -138,7 +138,7 @@ void run_cast(const OpCall& call) {
 }
 
 // ---- ranges and identity matrices ---------------------------------------------------------------------------------------
-/// A scalar on the host.
+/// The value of a scalar on the host.
 template <class R>
 R number(const InputView& a) {
   R v = R(0);

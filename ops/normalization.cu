@@ -16,7 +16,7 @@ struct MeanAndVariance {
     variance[o] = m.squares / m.n;
   }
 };
-/// Per channel: gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1: gamma and beta, null where they are not there.
+/// Computes for each channel gamma / sqrt(variance + epsilon), and beta. Operands 0 and 1 are gamma and beta, null if the call has none.
 template <class T>
 struct Factors {
   const Wide<T>* variance;
@@ -28,7 +28,7 @@ struct Factors {
     shift[c] = o.in[1] ? load(o.operand<T>(1) + at[1]) : Wide<T>(0);
   }
 };
-/// y = (x - mean) * factor + shift. Operand 1: the channel.
+/// y = (x - mean) * factor + shift. The offset of operand 1 is the channel.
 template <class T>
 struct Normalize {
   const T* x;
@@ -68,7 +68,7 @@ struct SumTwo {
   Two identity{0, 0};
   __device__ Two operator()(Two a, Two b) const { return {a.a + b.a, a.b + b.b}; }
 };
-/// dy and dy * (x - mean)
+/// The map to dy and dy * (x - mean), for their sums.
 template <class U>
 struct Products {
   using T = U;
@@ -80,7 +80,7 @@ struct Products {
     return {static_cast<double>(d), static_cast<double>(d * (load(&x) - mean[o]))};
   }
 };
-/// The gradients of gamma and beta, and what dx is made with. `gamma` is one per channel, or null.
+/// Computes the gradients of gamma and beta, and the factors of dx, from the sums. `gamma` has one number per channel, or is null.
 template <class T>
 struct Slopes {
   const T* gamma;
@@ -98,7 +98,7 @@ struct Slopes {
     c[o] = static_cast<Wide<T>>(-g * sums.a / count);
   }
 };
-/// dx = dy * a + (x - mean) * b + c. Operand 1: the channel.
+/// dx = dy * a + (x - mean) * b + c. The offset of operand 1 is the channel.
 template <class T>
 struct NormalizeGrad {
   const T *dy, *x;

@@ -18,7 +18,7 @@ const NormalizationLoops<T>& loops() {
   else return KASSETTE_PICK(normalization_table).f64;
 }
 
-/// The lanes of one vector of any level, summed in an order that no level changes.
+/// Sums kLanes numbers, at least a vector of any CPU level, in an order that does not depend on the level.
 constexpr std::int64_t kLanes = 32;
 template <class T>
 T across(T* lane) {
@@ -26,7 +26,7 @@ T across(T* lane) {
     for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];
   return lane[0];
 }
-/// Mean and sum of squares of a run: its lanes are columns.
+/// The mean of a run and the sum of squared deviations from it; the run is treated as a matrix of kLanes columns.
 template <class T>
 void run_moments(const T* x, std::int64_t n, T* mean, T* squares) {
   alignas(64) T m[kLanes] = {}, q[kLanes] = {}, sum[kLanes];
@@ -41,6 +41,7 @@ void run_moments(const T* x, std::int64_t n, T* mean, T* squares) {
   *mean = center;
   *squares = across(q);
 }
+/// The sums of dy and dy * (x - mean) over a run, in the same way.
 template <class T>
 void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* product) {
   alignas(64) T means[kLanes], s[kLanes] = {}, p[kLanes] = {};
@@ -55,7 +56,7 @@ void run_sums(const T* dy, const T* x, std::int64_t n, T mean, T* sum, T* produc
   *product = across(p);
 }
 
-/// Mean and biased variance of a channel from its parts.
+/// The mean and biased variance of a channel from its parts.
 template <class T>
 void join_moments(const Parts<T>& parts, std::int64_t channel, double count, T* mean, T* var) {
   if (parts.whole()) {
@@ -76,13 +77,13 @@ void join_moments(const Parts<T>& parts, std::int64_t channel, double count, T* 
   *var = static_cast<T>(q / count);
 }
 
-/// Up to four parameters a channel, or what a loop reads of them: null where there is none.
+/// Up to four parameters, by channel or as a loop reads them; null if there are fewer.
 template <class T>
 struct Parameters {
   const T* at[4];
 };
 
-/// call(first element, rows, parameters of these) over the matrix.
+/// Calls call(first element, rows, the parameters of these) for parts that make up the matrix.
 template <class T, class F>
 void apply_parameters(const Walk& w, const Parameters<T>& all, F call) {
   const PerColumn<T> p[4] = {{w, all.at[0]}, {w, all.at[1]}, {w, all.at[2]}, {w, all.at[3]}};
@@ -91,8 +92,8 @@ void apply_parameters(const Walk& w, const Parameters<T>& all, F call) {
   });
 }
 
-/// The sums of each channel, by columns(first element, rows, first parameter, a, b) or run(first element, n, channel, a, b), of
-/// which join(parts, channel) makes its parameters; with these, call goes over the matrix.
+/// Computes the sums of each channel by columns(first element, rows, first parameter, a, b) or run(first element, n, channel, a, b), and its
+/// parameters by join(parts, channel); then calls call as apply_parameters() does.
 template <class T, class Columns, class Run, class Join, class F>
 void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Parameters<T>& all, F call) {
   Parts<T> parts(w);
@@ -113,7 +114,7 @@ void sum_and_apply(const Walk& w, Columns columns, Run run, Join join, const Par
   apply_parameters(w, all, call);
 }
 
-/// What goes over x with (mean, factor, shift).
+/// The function for apply_parameters() that scales x with the parameters (mean, factor, shift).
 template <class T>
 auto scaling(const Walk& w, const T* x, T* y) {
   auto* loop = w.by_rows ? loops<T>().scale_rows : loops<T>().scale;
@@ -122,7 +123,7 @@ auto scaling(const Walk& w, const T* x, T* y) {
   };
 }
 
-/// Input i of a call with elements of T: converted where they are float16 or bfloat16, repeated to `shape` where that is given.
+/// Input i of a call with elements of T: converted if they are float16 or bfloat16, and repeated to `shape` if that is given. Null if i < 0.
 template <class T>
 class Wide {
  public:
@@ -153,8 +154,8 @@ class Wide {
   const std::byte* at_ = nullptr;
 };
 
-/// An output with elements of T, rounded once where they are float16 or bfloat16: by store(), when all of them are there. Not by a
-/// destructor: an interrupt may end the conversion by an exception.
+/// An output with elements of T. Once they are all computed, store() rounds them if the output is float16 or bfloat16. The destructor does
+/// not do that, since an interrupt may end the conversion with an exception.
 template <class T>
 class Rounded {
  public:
@@ -274,7 +275,7 @@ template <class T>
 void run_center_scale(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   if (x.numel() == 0) return;
-  // Parameters have the axes along which any of them varies; along the others they are repeated.
+  // All parameters are brought to a shape with the axes along which any of them varies; the others count as reduced.
   TensorSpec own = x;
   unsigned repeated = 0;
   for (int k = 0; k < x.rank; ++k) {

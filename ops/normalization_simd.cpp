@@ -13,7 +13,7 @@ namespace {
 // Golub and LeVeque (1979) do, which loses nothing.
 constexpr std::int64_t kBlock = 128, kGroup = 8, kColumns = 256;
 
-/// Whether every whole vector of the matrix at y may be written past the caches.
+/// True if the matrix at y is to be written past the caches and all its vectors are aligned, as those writes need.
 template <class T>
 KASSETTE_FN bool streams(const T* y, const Rows& r) {
   constexpr std::uintptr_t bytes = sizeof(typename Vec<T>::V);
@@ -29,11 +29,12 @@ KASSETTE_FN void end_stream(bool stream) {
 }
 
 // Note [Asked for in the order of memory]
-// A group of eight rows is read column by column, which keeps its sums in registers. No CPU foresees that order, and memory answers
-// requests for lines a row apart more slowly than for neighbours. So while one group is read, lines of a later one are asked for, one
-// a vector, row by row: the gradient of [100352, 64] takes 0.81 to 0.95 of the time that it takes when what stands below each vector
-// is asked for (2 threads of an EPYC 9005, beside busy neighbours and without). Going over one block of columns after the other, to
-// find it in the caches the second time, reads less and takes 1.3 times as long with 32 columns, 1.8 with 16, for the same reason.
+// A group of eight rows is read column by column, which keeps its sums in registers. Hardware prefetchers do not predict that order, and
+// memory is slower for cache lines a row apart than for neighbouring ones. So while one group is read, cache lines of a later one are
+// prefetched row by row, one for each vector: the gradient of [100352, 64] takes 0.81 to 0.95 of the time that it takes if the line below
+// each vector is prefetched (2 threads of an EPYC 9005, with and without other load). Processing one block of columns after the other, so
+// that its second pass finds it in the caches, reads less memory but takes 1.3 times as long with 32 columns, 1.8 times with 16, for the
+// same reason.
 template <class T>
 class Ahead {
  public:
@@ -41,14 +42,15 @@ class Ahead {
       : stride_(stride), rows_(kGroup + (kBytes / static_cast<std::int64_t>(sizeof(T)) + width - 1) / width),
         run_(stride == width ? INT64_MAX : width), lines_(stride == width || width % kEight == 0),
         step_(lines_ ? Vec<T>::kWidth : stride) {}
-  /// From here on for the group that begins at this row.
+  /// Begins to prefetch for the group of rows that begins at `row`.
   KASSETTE_FN void start(std::int64_t row) {
     first_ = (row + rows_) * stride_;
     column_ = 0;
   }
-  /// Beside the vectors of eight rows at column c: the first element to ask for. The others are step() apart; all may be past the array.
+  /// The first of eight elements to prefetch while the vectors of eight rows at column c are read. The others follow at distances of step();
+  /// all may be past the end of the array.
   KASSETTE_FN std::int64_t eight(std::int64_t c) {
-    if (!lines_) return first_ + c;  // the rest of a wide matrix: what stands below
+    if (!lines_) return first_ + c;  // the last columns of a wide matrix: the same ones of rows below
     std::int64_t i = first_ + column_;
     column_ += kEight;
     if (column_ >= run_) {
@@ -61,12 +63,12 @@ class Ahead {
 
  private:
   static constexpr std::int64_t kBytes = 2048,
-                                kEight = kGroup * Vec<T>::kWidth;  // kBytes: what arrives while memory answers
+                                kEight = kGroup * Vec<T>::kWidth;  // kBytes: what is read while memory answers
   std::int64_t stride_, rows_, run_, first_ = 0, column_ = 0;
   bool lines_;
   std::int64_t step_;
 };
-/// Asks for the line of p[i]. Nothing is read there.
+/// Prefetches the cache line of p[i], which need not be a valid address.
 template <class T>
 KASSETTE_FN void prefetch(const T* p, std::int64_t i) {
   __builtin_prefetch(
@@ -78,8 +80,7 @@ KASSETTE_FN V sum8(const V* d) {
   return ((d[0] + d[1]) + (d[2] + d[3])) + ((d[4] + d[5]) + (d[6] + d[7]));
 }
 
-/// Sums over up to kBlock rows of value a and b of f(element, column, part, &a, &b): eight rows at a time, as pairs. ask(element)
-/// prefetches.
+/// Sums a and b, which f(element, column, part, a, b) sets, over up to kBlock rows, eight rows at a time, pairwise. ask(element) prefetches.
 template <class T, class F, class Ask>
 KASSETTE_FN void block_sums(std::int64_t n, std::int64_t stride, std::int64_t width, T* sum_a, T* sum_b, F f, Ask ask) {
   using V = xsimd::batch<T>;
@@ -198,11 +199,11 @@ void sums(const T* dy, const T* x, const Rows& m, const T* mean, T* sum, T* prod
   }
 }
 
-/// y = value(element, loaded parameters...) by columns: the parameters of a vector of columns serve eight rows.
+/// y = value(element, part, parameters), eight rows at a time, for which the parameters of a vector of columns are loaded once.
 template <class T, class Parameters, class Value, class Ask>
 KASSETTE_FN void by_columns(const Rows& m, T* y, Parameters parameters, Value value, Ask ask) {
   const bool stream = streams(y, m);
-  const std::int64_t stride = m.stride;  // a store of a vector may change m, as far as a compiler knows
+  const std::int64_t stride = m.stride;  // a copy: for all that the compiler knows, storing a vector may change m
   Ahead<T> ahead(stride, m.width);
   for (std::int64_t r = 0; r < m.n; r += kGroup) {
     std::int64_t n = m.n - r < kGroup ? m.n - r : kGroup;

@@ -1,4 +1,4 @@
-// ops/normalization_walk.cpp - any shape and axes as the rows and columns of batch normalisation's loops.
+// ops/normalization_walk.cpp - any shape and axes as rows and columns, for the loops of batch normalisation.
 #include "ops/normalization_walk.h"
 
 #include <numeric>
@@ -6,7 +6,7 @@
 namespace kassette {
 
 Folded::Folded(const CoalescedAxes& r) {
-  // The runs alternate; marked ones are reduced.
+  // Kept and reduced runs alternate; the reduced ones are marked.
   int i = 0;
   auto take = [&](bool marked, std::int64_t& size) {
     if (i < r.n && r.marked[i] == marked) size = r.size[i++];
@@ -29,7 +29,7 @@ Walk::Walk(const Folded& folded, int element_size) : f(folded) {
     return;
   }
   width = f.channels * f.inner;
-  // Beside each other to a multiple of 16, so that no vector is partly filled.
+  // The channels are repeated side by side up to a multiple of 16, so that all vectors are full.
   std::int64_t step = 16 / std::gcd(std::max<std::int64_t>(width, 1), std::int64_t(16));
   while (step * width < kWide && width > 0) step *= 2;
   if (width < kWide && f.outer >= step * kFewRows) repeat = step;

@@ -61,7 +61,7 @@ struct Walk {
     return (channel / f.channels * f.outer + o) * f.channels + channel % f.channels;
   }
 
-  /// True if there are enough channels that each can be left to one thread: Note [Channel by channel].
+  /// True by rows if there are enough channels to give each to one thread: Note [Channel by channel].
   bool channel_by_channel() const { return by_rows && channels() >= 4 * num_threads(); }
   /// By rows: calls sum(channel), then call(first element, rows, first parameter) on the rows of that channel, for all channels.
   template <class Sum, class F>

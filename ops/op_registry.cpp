@@ -1,4 +1,4 @@
-// ops/op_registry.cpp - the list of all rows.
+// ops/op_registry.cpp - the list of all ops.
 #include "ops/op_registry.h"
 
 #include "ops/binary.h"

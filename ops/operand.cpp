@@ -1,4 +1,4 @@
-// ops/operand.cpp - operands to tensors: numbers, nested lists, containers.
+// ops/operand.cpp - conversion of operands (numbers, nested lists, containers) to tensors.
 #include "ops/operand.h"
 
 #include <atomic>
@@ -25,7 +25,7 @@ bool holds_tensor(const Operand& x) {
   return false;
 }
 
-/// Shape of a nested list, by its first elements.
+/// Sets rank and dims to those of a nested list, of which only the first elements are looked at.
 void measure(const Operand& x, TensorSpec& s, const char* what) {
   const Operand* o = &x;
   for (;;) {
@@ -40,7 +40,7 @@ void measure(const Operand& x, TensorSpec& s, const char* what) {
   }
 }
 
-/// One number; what is no float has no fraction to cut.
+/// Writes one number as `dtype`. Fractions concern floats only.
 void write_number(void* to, DType dtype, const Scalar& x, const char* what, Fractions fractions) {
   if (fractions == Fractions::refuse || Access::kind(x) != Scalar::kFloat) {
     write_scalar(to, dtype, x, what);
@@ -50,6 +50,7 @@ void write_number(void* to, DType dtype, const Scalar& x, const char* what, Frac
   convert(to, dtype, &v, float64, 1);
 }
 
+/// Writes the numbers of an operand to memory one after another, and checks that lists are not ragged.
 struct Writer {
   std::byte* at;
   DType dtype;
@@ -76,7 +77,7 @@ struct Writer {
     if (dtype == float32 && depth + 1 == spec.rank && write_floats(items(x), n)) return;
     for (std::int64_t i = 0; i < n; ++i) write(items(x)[i], depth + 1);
   }
-  /// The commonest list, without a dispatch for each number: small ints and floats to float32.
+  /// The most frequent kind of list, ints and floats to float32, without a dispatch for each number. False if there are others.
   bool write_floats(const Operand* item, std::int64_t n) {
     auto* to = reinterpret_cast<float*>(at);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -105,7 +106,7 @@ struct Writer {
   }
 };
 
-/// A copy in that dtype: what ArrayOf made may lie in the user's array.
+/// Copies an array, with a conversion to `dtype`: the tensor that ArrayOf makes may share the memory of the user's array.
 Tensor shaped_array(const Operand& x, DType dtype, const char* what, Fractions fractions) {
   Tensor array = attribute_errors(what, [&] { return foreign_array(x); });
   const Body& b = Access::body(array);

@@ -1,4 +1,4 @@
-// ops/pool.cpp - pooling: shapes, adjoints and kernels on the CPU.
+// ops/pool.cpp - pooling: rules, gradients and CPU kernels.
 #include "ops/pool.h"
 
 #include <memory>
@@ -47,7 +47,7 @@ void like_second_rule(const OpCall& call, TensorSpec* out) {
 
 // ---- kernels ---------------------------------------------------------------------------------------------------------
 
-constexpr std::int64_t kChannels = 64;  // of a part: enough parts for many threads
+constexpr std::int64_t kChannels = 64;  // of a piece of work: few enough that there are pieces for many threads
 
 template <class T>
 const PoolLoops<T>& loops() {
@@ -55,28 +55,28 @@ const PoolLoops<T>& loops() {
   else return KASSETTE_PICK(pool_table).f64;
 }
 
-/// A tensor of images as pooling uses it: on the side of the windows, or with a point for each window.
+/// A tensor of images in pooling: the one that windows cover, or the one with a point for each window.
 struct Side {
-  enum Use { reads, writes, adds };  // adds: it begins as zeros
+  enum Use { reads, writes, adds };  // adds: to zeros
   Images images;
   bool windows;
   Use use;
 };
 
-/// Whether a tensor of images has its elements as pooling uses them: as T, channels last.
+/// True if pooling can use a tensor of images in place: elements of T, channels last.
 template <class T>
 bool direct(const Images& x) {
   return x.channels_last() && x.dtype.size() == static_cast<int>(sizeof(T));
 }
 
-/// Along one axis: the results of a tile, the elements that their windows show, and those that the tile writes on that side.
+/// The ranges of a tile along one axis: its results, the elements that their windows cover, and those of them that the tile writes.
 struct TileAxis {
-  std::int64_t results[2], shown[2], own[2];  // first and last + 1
+  std::int64_t results[2], shown[2], own[2];  // half-open
 };
 struct Tile {
   TileAxis axis[3];
 };
-/// The i-th of n parts of an axis that share the results or, where `spreads`, the elements: then it has all windows that show one of its own.
+/// Part i of n of an axis. Parts divide the results or, if `spreads`, the elements: a part then has all windows that cover one of its elements.
 TileAxis tile_axis(const WindowAxis& w, std::int64_t in, std::int64_t out, std::int64_t i, std::int64_t n,
                    bool spreads) {
   TileAxis t;
@@ -98,7 +98,7 @@ TileAxis tile_axis(const WindowAxis& w, std::int64_t in, std::int64_t out, std::
   return t;
 }
 
-/// An image cut into tiles, the first axes first.
+/// An image cut into tiles, along the first axes first.
 struct Tiles {
   const ConvShape& s;
   bool spreads;
@@ -118,7 +118,7 @@ struct Tiles {
   }
 };
 
-/// Some channels of a tile of an image as T, channels last: the image as it stands, or a copy of the tile.
+/// Some channels of a tile of an image as T, channels last: in place, or a copy.
 template <class T>
 class Image {
  public:
@@ -181,8 +181,8 @@ class Image {
   T* data_ = nullptr;
 };
 
-/// f(window, origin, result) for each window of a tile of one image, whose points are `step` elements apart: w.at counts from element `origin` of what the
-/// tile shows, and `result` is the number of its result in the tile.
+/// Calls f(window, origin, result) for each window of a tile of one image, whose points are `step` elements apart. window.at counts from
+/// element `origin` of the tile, and `result` is the index of the window's result in the tile.
 template <class T, class F>
 void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::int64_t channels, F&& f) {
   const WindowAxis* w = s.window;
@@ -200,7 +200,8 @@ void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::i
         for (std::int64_t c = first[2]; c < last[2]; ++c) to.push_back(a * stride[0] + b * stride[1] + c * stride[2]);
   };
   for (int d = 0; d < 3; ++d) first[d] = 0, last[d] = w[d].size;
-  if (w[0].size <= s.in[0] && w[1].size <= s.in[1] && w[2].size <= s.in[2]) list(whole);  // a larger one is never whole
+  if (w[0].size <= s.in[0] && w[1].size <= s.in[1] && w[2].size <= s.in[2])
+    list(whole);  // a larger window is never whole
   auto clip = [&](int d, std::int64_t p) {
     const std::int64_t low = p * w[d].stride - before[d];
     first[d] = std::max<std::int64_t>(0, -low);
@@ -225,12 +226,12 @@ void each_window(const ConvShape& s, const Tile& tile, std::int64_t step, std::i
   }
 }
 
-/// f(window, pointers) for each window: the pointers are those of the sides, which all have one dtype and format.
+/// Calls f(window, pointers) for each window, with a pointer into each of the sides, which all have one dtype and data format.
 template <class T, int kSides, class F>
 void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
-  // Copies are made of tiles that stay in a cache, of few channels where the window is large; what stands as it is wanted is one tile.
+  // Images that must be copied are cut into tiles that stay in a cache, with few channels if the window is large; others are one tile.
   const bool spreads = sides[kSides - 1].use == Side::adds, copied = !direct<T>(sides[0].images);
-  std::int64_t shown = 1;  // by a tile of one result, or of one element
+  std::int64_t shown = 1;  // elements that the windows of a tile of one result, or of one element, cover
   for (int d = 0; d < 3; ++d)
     shown *= std::min(spreads ? 2 * std::min(s.window[d].size, s.in[d]) - 1 : s.window[d].size, s.in[d]);
   const std::int64_t at_once = copied ? std::clamp<std::int64_t>(pool_limits.window / shown, 1, kChannels) : kChannels;
@@ -261,7 +262,7 @@ void pool(const ConvShape& s, const Side (&sides)[kSides], F f) {
 }
 
 /// Pools images in channels_first without copying them: `whole` computes lines of windows that padding does not cut along the last axis, and `cut` a
-/// single window. Returns false, having done nothing, where the elements of x are not T or `whole` does not support the stride.
+/// single window. Returns false, and does nothing, if the elements of x are not T, channels are last, or `whole` does not support the stride.
 template <class T>
 bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(const PoolLines<T>&, const T*, T*),
                 void (*cut)(const PoolWindow<T>&, const T*, T*)) {
@@ -314,7 +315,8 @@ bool pool_lines(const ConvShape& s, const Side& x, const Side& y, void (*whole)(
   return true;
 }
 
-/// The geometry between a tensor of windows and one of results; run(0.0f) or run(0.0), which half types compute in.
+/// Calls run(shape, zero) with the geometry between a tensor of windows and one of results; zero has the type to compute in, float for half
+/// types.
 template <class F>
 void with_shape(const OpCall& call, const TensorSpec& windows, const TensorSpec& results, F&& run) {
   if (call.out[0]->numel() == 0) return;

@@ -1,4 +1,5 @@
-// ops/pool.cu - pooling on CUDA: a thread for each result, which sums over the windows that show it in their order: no atomics.
+// ops/pool.cu - pooling on CUDA. Each thread computes one element of the output; gradients sum over the windows that cover it, in order and
+// without atomics.
 #include <iterator>
 
 #include "ops/teams.cuh"
@@ -7,7 +8,7 @@
 namespace kassette::cuda {
 namespace {
 
-/// The point of the first of the greatest elements of a window; NaN is greater than all.
+/// The point of the first maximum of a window; NaN is greater than all numbers.
 template <class T>
 KASSETTE_FN std::int64_t greatest(const Geometry& g, const T* x, std::int64_t image, std::int64_t point,
                                   std::int64_t channel) {
@@ -21,7 +22,7 @@ KASSETTE_FN std::int64_t greatest(const Geometry& g, const T* x, std::int64_t im
   });
   return best;
 }
-/// Results of maximum pooling, taken from x itself or from another tensor at the places of its maxima.
+/// The element of `from` at the maximum of a window of x; `from` is x itself in maximum pooling.
 template <class T>
 struct Max {
   Geometry g;
@@ -65,13 +66,13 @@ struct MeanSpread {
   }
 };
 
-/// Sets each of the n elements of images of `points` points to f of its place.
+/// Sets each of n elements, of images with `points` points, to f(its place).
 template <class T, class F>
 __global__ void fill_each(F f, std::int64_t n, std::int64_t points, T* to) {
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step())
     store(to + t, f(Place(t, points, f.g.c_in, f.g.channels_first)));
 }
-/// The output becomes F<T>{geometry, inputs...}(place), where the geometry is that between `windows` and `results`.
+/// Sets the elements of the output to F<T>{geometry, inputs...}(place), with the geometry between `windows` and `results`.
 template <template <class> class F, class... In>
 void fill_output(const OpCall& call, const TensorSpec& windows, const TensorSpec& results, In... inputs) {
   with_floats(call, [&](auto* p) {

@@ -9,7 +9,7 @@
 namespace kassette {
 namespace {
 
-/// v where it is greater than `best`; a number that is NaN stays.
+/// The maximum of `best` and v in each lane; NaN wins.
 template <class V>
 KASSETTE_FN V greater(const V& best, const V& v) {
   return xsimd::select((v > best) | xsimd::isnan(v), v, best);
@@ -26,12 +26,12 @@ void max(const PoolWindow<T>& w, const T* x, T* y) {
   each_vector<T>(w.channels, [&](std::int64_t c, const Part<T>& part) { part.store(y + c, greatest(w, x, c, part)); });
 }
 
-/// f(tap, lanes whose first greatest element that tap is), for all taps.
+/// Calls f(tap, lanes whose first maximum is that tap) for all taps.
 template <class T, class F>
 KASSETTE_FN void at_greatest(const PoolWindow<T>& w, const T* x, std::int64_t c, const Part<T>& part, F f) {
   const auto best = greatest(w, x, c, part);
   auto open = best == best;
-  open = open | !open;  // all lanes: those that have not found theirs
+  open = open | !open;  // true in all lanes: those whose maximum is still to be found
   for (std::int64_t i = 0; i < w.taps; ++i) {
     const auto v = part.load(x + w.at[i] + c);
     const auto here = open & ((v == best) | xsimd::isnan(v));
@@ -93,18 +93,19 @@ KASSETTE_FN typename Vec<T>::V every_second(const typename Vec<T>::V& a, const t
   return typename Vec<T>::V(
       static_cast<R>(__builtin_shufflevector(static_cast<R>(a), static_cast<R>(b), (2 * i + kFirst)...)));
 }
-/// Elements 0, kStride, ... from p on, as many as the part has. Nothing behind the last of them is read if the next one before `p` may be.
+/// Elements 0, kStride, ... from p on, as many as the part has. With stride 2 it reads a neighbour of each: the one behind if `first`, else the
+/// one before it.
 template <class T, int kStride>
 KASSETTE_FN typename Vec<T>::V columns(const T* p, bool first, const Part<T>& part) {
   if constexpr (kStride == 1) return part.load(p);
   constexpr int w = static_cast<int>(Vec<T>::kWidth);
-  const T* from = first ? p : p - 1;  // pairs of elements, of which those wanted are the first or the second
+  const T* from = first ? p : p - 1;  // the elements are the first or the second ones of pairs
   const auto a = Part<T>{2 * part.n}.load(from);
   const auto b = 2 * part.n > w ? Part<T>{2 * part.n - w}.load(from + w) : a;
   constexpr std::make_integer_sequence<int, w> all{};
   return first ? every_second<T, 0>(a, b, all) : every_second<T, 1>(a, b, all);
 }
-/// y = finish(reduce(...reduce(first element, second)..., last)) of each window, its elements in row-major order.
+/// y = finish(reduce(...reduce(first element, second)..., last)) for each window, with its elements in row-major order.
 template <class T, int kStride, class Reduce, class Finish>
 KASSETTE_FN void reduce_lines(const PoolLines<T>& w, const T* x, T* y, Reduce reduce, Finish finish) {
   for (std::int64_t line = 0; line < w.lines; ++line, x += w.x_step, y += w.y_step)

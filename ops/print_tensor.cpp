@@ -1,4 +1,4 @@
-// ops/print_tensor.cpp - a tensor that writes its value each time it is computed.
+// ops/print_tensor.cpp - an op that prints its input each time it runs.
 #include "ops/print_tensor.h"
 
 #include <string>
