@@ -1,4 +1,4 @@
-// ops/expr.h - ops as functions of tensors, for the adjoints, which are written with them.
+// ops/expr.h - the ops as functions of tensors, with which adjoints are written.
 #pragma once
 #include "ops/arithmetic.h"
 #include "ops/like.h"

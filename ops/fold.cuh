@@ -1,4 +1,4 @@
-// ops/fold.cuh - folds of groups of elements on CUDA, of which all reductions are made.
+// ops/fold.cuh - folds of groups of elements on CUDA: the building block of reductions.
 #pragma once
 #include <algorithm>
 #include <iterator>
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(kThreads, (kResidentColumns<C, Map>))
 
 // ---- launches ------------------------------------------------------------------------------------------------------------
 inline constexpr std::int64_t kManyBlocks = 4096;  // four rounds of a device that holds 1,056 blocks at once
-/// The number of parts into which groups are cut that would otherwise take `blocks` blocks: at most `possible`, at least 1.
+/// The number of parts to cut each group into if the groups, uncut, take `blocks` blocks: at most `possible`, at least 1.
 inline std::int64_t parts_of(std::int64_t blocks, std::int64_t possible) {
   return std::clamp<std::int64_t>(std::min(kManyBlocks / std::max<std::int64_t>(blocks, 1), possible), 1, kManyBlocks);
 }
@@ -370,7 +370,7 @@ struct Divided {
 
 // ---- mean and variance in one read -------------------------------------------------------------------------------------------
 /// Count, sum, and sum of squared deviations from the mean. Deviations of a few elements from their own mean are joined as in Chan, Golub
-/// and LeVeque (1979): nothing cancels, as it would in a sum of squares. The sum is accumulated by itself, so that infinities stay in it.
+/// and LeVeque (1979): nothing cancels, as it would in a sum of squares. The sum is kept instead of the mean, so that infinities stay.
 template <class C>
 struct Moments {
   C n, sum, squares;

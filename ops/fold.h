@@ -1,4 +1,4 @@
-// ops/fold.h - folds (sum, product, extremes) of runs of memory on the CPU, of which all reductions are made.
+// ops/fold.h - folds (sum, product, extremes) of runs of memory on the CPU: the building block of reductions.
 #pragma once
 #include <algorithm>
 #include <cassert>

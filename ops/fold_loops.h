@@ -1,4 +1,4 @@
-// ops/fold_loops.h - the loops of folds, of which each CPU level has a table.
+// ops/fold_loops.h - the loops of folds, with a table for each CPU level.
 #pragma once
 #include <cstdint>
 

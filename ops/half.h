@@ -1,4 +1,4 @@
-// ops/half.h - conversion of arrays between float32 and float16 or bfloat16; each CPU level has a table.
+// ops/half.h - conversion of arrays between float32 and float16 or bfloat16, with a table for each CPU level.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace kassette {
 
-/// Conversions of n elements. They round to nearest even, as those of one number in core/half.h do.
+/// Conversions of n elements. They round to nearest even, like those of single numbers in core/half.h.
 struct HalfTable {
   void (*from_half)(const void* from, float* to, std::int64_t n);
   void (*to_half)(const float* from, void* to, std::int64_t n);

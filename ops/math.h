@@ -1,4 +1,4 @@
-// ops/math.h - the functions of which elementwise ops are made, for scalars and CUDA (simd.h has them for xsimd batches).
+// ops/math.h - the math functions that elementwise ops use, for scalars and CUDA; simd.h has them for xsimd batches.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -51,8 +51,8 @@ inline __attribute__((always_inline)) Params params_of(const A& attrs) {
   return attrs.template as<Params>();
 }
 
-// Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol, compiled for one CPU level, that the linker
-// could pick for all.
+// Functions of scalars. They call the C library by name: a std:: overload that is not inlined would be a weak symbol, compiled for one CPU
+// level, which the linker could pick for all.
 namespace m {
 
 template <class T>

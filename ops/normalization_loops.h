@@ -1,4 +1,4 @@
-// ops/normalization_loops.h - the loops of batch normalisation, of which each CPU level has a table. Results have the same bits on every
+// ops/normalization_loops.h - the loops of batch normalisation, with a table for each CPU level. Results have the same bits on every
 // level: the order of summation does not depend on the width of vectors, and no multiply-add is fused.
 #pragma once
 #include <cstdint>

@@ -8,7 +8,8 @@ namespace kassette {
 DType default_float();
 void set_default_float(DType dtype);
 
-/// Conversion of a number with a fraction to an integer dtype: an error beside a tensor (refuse); as in a cast if it is fed or assigned (cut).
+/// What to do with a fraction if integers are wanted: `refuse` throws, for numbers beside a tensor; `cut` converts as a cast does, for values
+/// that are fed or assigned.
 enum class Fractions : std::uint8_t { refuse, cut };
 /// Converts an operand to a tensor. A number, list or container gets `dtype`, or floatx if that is not given. `what` is the function that
 /// errors name.

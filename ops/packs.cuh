@@ -33,7 +33,7 @@ inline int power_of_two(std::int64_t n, int most) {
   while (k < n && k < most) k *= 2;
   return k;
 }
-/// The number of blocks to launch for work of that many blocks.
+/// The number of blocks to launch for the work of `blocks` blocks: at most 2^20, whose kernels loop over the rest.
 inline unsigned grid_of(std::int64_t blocks) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 1 << 20));
 }

@@ -1,5 +1,5 @@
-// ops/pool_loops.h - the inner loops of pooling, of which each CPU level has a table: one window and several channels, or lines of windows and
-// one channel.
+// ops/pool_loops.h - the inner loops of pooling, with a table for each CPU level: one window and several channels, or lines of windows and one
+// channel.
 #pragma once
 #include <cstdint>
 
