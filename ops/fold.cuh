@@ -79,8 +79,7 @@ __device__ C take_one(const Fold& fold, const C& value, const Map& map, std::int
 }
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------
-/// A pack of a run. `member` and `j` are the indices of its first element in the group and in the run; if negative, the pack begins before
-/// the run.
+/// A pack of a run: its first element, and the index of that in the group and in the run, negative if it lies before the run.
 struct RowPack {
   std::int64_t first, member, j;
 };
@@ -292,8 +291,7 @@ template <class C, class Fold, class Map, class Finish>
 void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
                     const Finish& finish, bool parts);
 
-/// Calls first(partial), which launches the fold of each part of each group; if there is more than one part, `partial` has room for their values,
-/// and a second launch folds these.
+/// Calls first(partial), which launches the fold of each part of each group. If there are several, a second launch folds their values, `partial`.
 template <class C, class Fold, class Finish, class Launch>
 void in_parts(const OpCall& call, CudaBackend& device, std::int64_t groups, std::int64_t parts, const Fold& fold,
               const Finish& finish, Launch first) {
@@ -327,8 +325,7 @@ void launch_columns(const OpCall& call, CudaBackend& device, const Groups& g, co
 template <class C, class Fold, class Map, class Finish>
 void launch_rows(const OpCall& call, CudaBackend& device, const Groups& g, const Fold& fold, const Map& map,
                  const Finish& finish) {
-  // In packs: a group longer than kLong gets a block, and a part has at least kLeast.
-  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;
+  constexpr std::int64_t kLong = 128, kLeast = 8 * kThreads;  // packs: at most of a warp's group, at least of a part
   const Rows r = rows_of<typename Map::T>(g, packs_of(map));
   const bool block = r.total() > kLong;
   const int lanes = block ? kThreads : power_of_two(ceil_div(r.total(), 2), kWarp);

@@ -6,6 +6,7 @@
 
 namespace kassette {
 
+/// The folds; the index of each in the tables of loops.
 enum class Fold : std::uint8_t { sum, prod, max, min };
 
 /// The loops of one fold for one element type.
@@ -22,6 +23,7 @@ struct DeviationLoops {
   void (*rows)(const T* x, const T* mean, T* out, std::int64_t count, std::int64_t n);
   void (*columns)(const T* x, const T* mean, T* out, std::int64_t n, std::int64_t stride, std::int64_t width);
 };
+/// The loops of one CPU level; those of folds by Fold.
 struct FoldTable {
   FoldLoops<float> f32[4];
   FoldLoops<double> f64[4];

@@ -9,6 +9,7 @@ namespace kassette {
 /// The parts of an index expression: integers, slices, new axes and an ellipsis.
 struct IndexList : Extra {
   enum Kind : std::uint8_t { kInt, kSlice, kNewAxis, kEllipsis };
+  /// One entry of the list. An integer (kInt) is in `start`.
   struct Part {
     Kind kind = kSlice;
     bool has_start = false, has_stop = false;

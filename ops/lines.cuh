@@ -37,6 +37,7 @@ class DenseLine {
  public:
   using C = Wide<U>;
   static constexpr int kSize = kPack<U>, kAll = kHeld<U>;
+  /// The elements of a piece that a thread holds.
   struct Values {
     C v[kAll];
   };

@@ -29,6 +29,7 @@ struct NormalizationLoops {
   void (*gradient_rows)(const T* dy, const T* x, const Rows& r, const T* mean, const T* a, const T* b, const T* c,
                         T* dx);
 };
+/// The loops of one CPU level.
 struct NormalizationTable {
   NormalizationLoops<float> f32;
   NormalizationLoops<double> f64;

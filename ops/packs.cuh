@@ -12,6 +12,7 @@ template <class T>
 inline constexpr int kPack = sizeof(T) >= 16  ? 1
                              : sizeof(T) == 1 ? 8
                                               : 16 / static_cast<int>(sizeof(T));
+/// A pack, aligned such that it is one load.
 template <class T>
 struct alignas(kPack<T> == 1 ? alignof(T) : sizeof(T) * kPack<T>) Packed {
   T v[kPack<T>];

@@ -11,10 +11,12 @@ inline constexpr std::uint32_t kPhiloxM0 = 0xD2511F53u, kPhiloxM1 = 0xCD9E8D57u;
 inline constexpr std::uint32_t kPhiloxW0 = 0x9E3779B9u, kPhiloxW1 = 0xBB67AE85u;  // added to the key in each round
 inline constexpr int kPhiloxRounds = 10;
 
+/// The counter, and the output, of Philox.
 struct PhiloxWords {
   std::uint32_t w[4];
 };
 
+/// The output of Philox for the counter c and the key (k0, k1).
 KASSETTE_FN PhiloxWords philox(PhiloxWords c, std::uint32_t k0, std::uint32_t k1) {
   for (int round = 0; round < kPhiloxRounds; ++round) {
     std::uint64_t a = std::uint64_t(kPhiloxM0) * c.w[0], b = std::uint64_t(kPhiloxM1) * c.w[2];

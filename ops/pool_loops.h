@@ -22,6 +22,7 @@ struct PoolLines {
   std::int64_t lines, windows;  // the number of lines; of windows in each
   std::int64_t x_step, y_step;  // elements from a line to the next
 };
+/// The loops for one dtype.
 template <class T>
 struct PoolLoops {
   void (*max)(const PoolWindow<T>& w, const T* x, T* y);
@@ -32,6 +33,7 @@ struct PoolLoops {
   void (*max_lines)(const PoolLines<T>& w, const T* x, T* y);
   void (*mean_lines)(const PoolLines<T>& w, const T* x, T* y);
 };
+/// The loops of one CPU level.
 struct PoolTable {
   PoolLoops<float> f32;
   PoolLoops<double> f64;
