@@ -7,7 +7,7 @@ namespace kassette {
 struct UniformAttrs {
   static constexpr const char* attrs_name = "random_uniform";
   double low, high;
-  double top;  // the largest number below `high` in the dtype of the samples
+  double top;  // the largest value below `high` in the dtype of the samples
   Placement placement;
 };
 struct NormalAttrs {
@@ -17,7 +17,7 @@ struct NormalAttrs {
 };
 struct IntegersAttrs {
   static constexpr const char* attrs_name = "random_integers";
-  std::int64_t low, high;  // not read where the bounds are inputs
+  std::int64_t low, high;  // unused if the bounds are inputs
   Placement placement;
 };
 struct BernoulliAttrs {

@@ -1,4 +1,4 @@
-// ops/reduce.h - reductions as functions of tensors. Axes: None is all, {} is none.
+// ops/reduce.h - reductions as functions of tensors. Axes None means all axes, {} none.
 #pragma once
 #include "ops/op.h"
 
@@ -6,19 +6,19 @@ namespace kassette {
 
 Tensor sum(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor prod(const Tensor& x, const Axes& axes = None, bool keepdims = false);
-/// NaN where there is a NaN.
+/// max and min return NaN for a group that contains a NaN.
 Tensor max(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor min(const Tensor& x, const Axes& axes = None, bool keepdims = false);
-/// Of floats.
+/// Floats only.
 Tensor mean(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
-/// The mean of squared deviations from the mean, and its root. Of floats.
+/// The variance (divided by n, not n - 1) and its square root. Floats only.
 Tensor var(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 Tensor stddev(const Tensor& x, const Axes& axes = None, bool keepdims = false);
 
-/// y, a reduction of something of the shape of `like`, repeated along the reduced axes; `code` as encode_axes gives it.
+/// Repeats y, a reduction of a tensor shaped like `like`, along the reduced axes. `code` is as from encode_axes.
 Tensor unreduce(const Tensor& y, const Tensor& like, std::int64_t code);
-/// The sum by an encoded axis argument.
+/// The sum over the axes encoded in `code` (encode_axes).
 Tensor sum_by(const Tensor& x, std::int64_t code);
 
 extern const OpDef sum_op, prod_op, max_op, min_op, mean_op, var_op, std_op, unreduce_op, extremum_mask_op;

@@ -1,17 +1,17 @@
-// ops/reduce_job.h - an all_reduce that goes on while its rank computes.
+// ops/reduce_job.h - an all_reduce in the background, while its rank computes: Note [Reductions in the background], ops/reduce_job.cpp.
 #pragma once
 #include "ops/collective.h"
 
 namespace kassette {
 
-/// The reduction of a list, in a thread of its own. All ranks begin the same jobs in the same order.
+/// An all_reduce of a list of tensors on the background thread. All ranks must begin the same jobs in the same order.
 class ReduceJob {
  public:
   std::atomic<std::int32_t> count{1};
   static void destroy(ReduceJob* job) noexcept { delete job; }
-  /// Begins it. Where the transport does not take two threads, and among one rank, it has ended when this returns.
+  /// Starts a job. It runs before this returns if `aside` is false, if there is one rank only, or if the transport is not safe for two threads.
   static Ref<ReduceJob> begin(Tensors xs, Reduction how, RankGroup& group, bool aside = true);
-  /// Waits for the results; throws what the reduction threw.
+  /// Waits for the results. Rethrows the error of the reduction, if there was one.
   const Tensors& wait();
   ~ReduceJob();
 
@@ -23,11 +23,11 @@ class ReduceJob {
   State* state_;
 };
 
-/// Begins the reduction of xs behind that of `previous`, a token of this function or nothing, and returns a token of it. `begun`: it
-/// has begun already.
+/// Starts the reduction of xs and returns a token that owns the job. `previous` is the token of the bucket before, or undefined: it orders the two
+/// in a plan. `begun` is the job if it was started before the op is recorded, else null: the op's first run takes it.
 Tensor all_reduce_start(const Tensors& xs, const Tensor& previous, Reduction how, const RankGroup& group, bool aside,
                         Ref<ReduceJob> begun);
-/// The results; xs as they were given to all_reduce_start, through which gradients pass.
+/// Waits and returns the results. xs are the arguments of all_reduce_start: they receive the gradients.
 Tensors all_reduce_wait(const Tensor& token, const Tensors& xs, Reduction how, const RankGroup& group);
 
 extern const OpDef all_reduce_start_op, all_reduce_wait_op;

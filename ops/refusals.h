@@ -1,11 +1,11 @@
-// ops/refusals.h - what ops refuse in the values of their inputs, in the same words on every device.
+// ops/refusals.h - errors about the values of inputs, with the same messages on every device.
 #pragma once
 #include <cstdint>
 
 namespace kassette {
 
-/// Its words have a place for each of the numbers. A CUDA kernel cannot throw: it leaves this and the numbers where the next wait finds
-/// them (devices/cuda/faults.h).
+/// An error message with a place for each of the numbers that are listed here. A CUDA kernel cannot throw: it stores the code and the numbers,
+/// and the next wait for the device throws (devices/cuda/faults.h).
 enum class Refusal : std::int32_t {
   none,
   gather_index,  // index, size of the axis
@@ -18,15 +18,15 @@ enum class Refusal : std::int32_t {
   ctc_label_length,  // label_length, sample
   ctc_too_long,      // label_length, sample, input_length
   ctc_label,         // label, position, sample, label_length
-  ctc_after_end      // label, position, sample, the label that ended them, classes without the blank
+  ctc_after_end      // label, position, sample, the label that ended the sequence, classes without the blank
 };
 inline constexpr int kRefusalNumbers = 5;
 
-/// Where an error is said of an op that was called before.
+/// When the error is thrown: by the call of the op, or by a later one that waits for the device.
 enum class Said : std::uint8_t { at_once, later };
 
-/// Throws ValueError with those words; what is said later has more, about finding the call, and keeps its name where it passes attribute_errors (ops/error_attribution.h): the function there did
-/// nothing but wait.
+/// Throws ValueError with that message. With Said::later the message adds how to find the call, and attribute_errors (ops/error_attribution.h)
+/// leaves it alone: the function that the user called there only waited.
 [[noreturn]] void refuse(Refusal refusal, const std::int64_t* numbers, Said said = Said::at_once);
 
 template <class... Numbers>

@@ -4,19 +4,20 @@
 
 namespace kassette {
 
-/// Images of rank 4 and float32 or float64, enlarged by whole factors of at least 1. Row i lies at i / rows of the rows of x, the last row is
-/// repeated; columns likewise. Without centred pixels, as Keras 2.3 has it.
+/// Enlarges images (rank 4, float32 or float64) by integer factors of at least 1. Output row i samples x at row i / rows, and x's last row is
+/// repeated; columns likewise. Pixel centres are not aligned, as in Keras 2.3.
 Tensor resize_bilinear(const Tensor& x, std::int64_t rows, std::int64_t columns, bool channels_first);
 
-/// Linear in x; each is the adjoint of the other.
+/// Each is the adjoint of the other: both are linear.
 extern const OpDef resize_bilinear_op, resize_bilinear_gradient_op;
 
+/// The attributes of both ops. `rows` and `columns` are the factors.
 struct ResizeAttrs final : Extra {
   std::int64_t rows = 1, columns = 1;
   bool channels_first = false;
   bool equals(const Extra& other) const override;
 };
-/// The small images as (outer, rows, columns, inner).
+/// The shape of the small images as (outer, rows, columns, inner), for either layout, and the factors.
 struct ResizeShape {
   std::int64_t outer, rows, columns, inner, row_factor, column_factor;
   ResizeShape(const Attrs& attrs, const TensorSpec& x) {

@@ -9,7 +9,7 @@ namespace kassette {
 template <class T>
 struct ResizeLoops {
   void (*blend)(const T* a, const T* b, T t, std::int64_t n, T* to,
-                bool stream);                                  // to = a + (b - a) * t, past the caches where `stream`
+                bool stream);                                  // to = a + (b - a) * t, past the caches if `stream`
   void (*add_scaled)(const T* x, T t, std::int64_t n, T* to);  // to += x * t
 };
 struct ResizeTable {

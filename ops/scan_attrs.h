@@ -1,4 +1,4 @@
-// ops/scan_attrs.h - the attributes of scans: see ops/scan.cpp.
+// ops/scan_attrs.h - the attributes of scans: see Note [Scans], ops/scan.cpp.
 #pragma once
 #include "ops/op.h"
 
@@ -6,7 +6,7 @@ namespace kassette {
 
 struct ScanAttrs {
   static constexpr const char* attrs_name = "scan";
-  std::int64_t axes;  // as encode_axes gives them
+  std::int64_t axes;  // as from encode_axes
   bool reverse, shifted;
 };
 
