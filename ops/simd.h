@@ -1,4 +1,4 @@
-// ops/simd.h - xsimd batches as values of elementwise ops; included by *_simd.cpp only, once per CPU level.
+// ops/simd.h - xsimd batches as the values of elementwise ops. Only *_simd.cpp files include it; they are compiled once per CPU level.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@
 #include "ops/math.h"
 
 namespace kassette {
-// xsimd is renamed per level, so overloads on its batches are distinct symbols per level.
+// xsimd's namespace is renamed per level, so that overloads on its batches are distinct symbols.
 namespace m {
 template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& c, const xsimd::batch<T, A>& a,
@@ -34,13 +34,13 @@ KASSETTE_BATCH_FN(round_even, nearbyint)
 }  // namespace m
 }  // namespace kassette
 
-#include "ops/simd_math.h"  // these use the above
+#include "ops/simd_math.h"  // after the functions above, which it uses
 #include "ops/simd_power.h"
 
 namespace kassette {
-inline namespace KASSETTE_LEVEL {  // nothing that is inlined here may be served to another level
+inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another
 
-/// Reads and writes up to a whole vector; the lanes past n are ones, so that no op traps or slows down on them.
+/// Loads and stores of a vector or its first n lanes. load_part() sets the other lanes to 1: no op traps or is slow there.
 template <class T>
 struct Vec {
   using V = xsimd::batch<T>;
@@ -60,7 +60,7 @@ struct Vec {
     return V::load_aligned(buffer);
   }
   static void store(T* p, const V& v) { v.store_unaligned(p); }
-  /// Past the caches; p is aligned to the vector.
+  /// Stores past the caches; p is aligned to the vector.
   static void stream(T* p, const V& v) {
     constexpr bool single = sizeof(T) == 4;
 #if defined(__AVX512F__)
@@ -87,7 +87,7 @@ struct Vec {
   }
 };
 
-/// Up to a whole vector: full ones and the last run the same code.
+/// Up to a whole vector, so that one loop body serves full vectors and the tail.
 template <class T>
 struct Part {
   using X = Vec<T>;
@@ -104,7 +104,7 @@ struct Part {
   }
 };
 
-/// f(i, part) for the vectors of n elements: `part` has those from i on.
+/// Calls f(i, part) for each vector of n elements; `part` covers the elements from i on.
 template <class T, class F>
 KASSETTE_FN void each_vector(std::int64_t n, F f) {
   constexpr std::int64_t w = Vec<T>::kWidth;
@@ -113,12 +113,12 @@ KASSETTE_FN void each_vector(std::int64_t n, F f) {
   if (i < n) f(i, Part<T>{n - i});
 }
 
-/// Outputs that no cache will hold are written past them: a plain store reads the line first, which makes an addition of 10^7
-/// floats 1.4 times as slow. In bytes, for one thread's part.
+/// Bytes per thread from which outputs are written past the caches, which could not hold them. A plain store reads the cache line first,
+/// which makes an addition of 10^7 floats take 1.4 times as long.
 constexpr std::int64_t kStreamed = 4 << 20;
 
-/// o[i..] = value(i) vector by vector; tail(i, n) is the value of the last n lanes. The tail runs the same vector code as the
-/// body: the same bits wherever an element stands.
+/// Stores value(i) to o[i..] vector by vector, and tail(i, n) to the last n elements. The tail must run the same vector code, so that
+/// the bits of a result do not depend on its position.
 template <class T, class Value, class Tail>
 KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
   using X = Vec<T>;
@@ -135,6 +135,7 @@ KASSETTE_FN void fill(T* o, std::int64_t n, Value value, Tail tail) {
   if (i < n) X::store_part(o + i, tail(i, n - i), n - i);
 }
 
+/// The loop of a unary op over n elements.
 template <class Op, class T>
 void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& attrs) {
   using X = Vec<T>;
@@ -147,7 +148,7 @@ void unary_loop(const void* const* in, void* out, std::int64_t n, const Attrs& a
           __attribute__((always_inline)) { return Op::value(X::load_part(a + i, k), p); });
 }
 
-/// kMask: 1 the first operand is one element, 2 the second.
+/// The loop of a binary op. Bit 0 of kMask: the first operand is a single element; bit 1: the second is.
 template <class Op, class T, int kMask>
 void binary_loop(const void* const* in, void* out, std::int64_t n, const Attrs&) {
   using X = Vec<T>;

@@ -1,13 +1,13 @@
-// ops/simd_math.h - exp, log, sine and the like on xsimd batches; part of simd.h, compiled once per CPU level.
+// ops/simd_math.h - exp, log, tanh, sine and others on xsimd batches; part of simd.h, compiled once per CPU level.
 //
-// Each function is the same straight code for float and double, with constants from Constants<T>. Polynomials are minimax in
-// relative error (Remez exchange at 60 digits), rounded to T. Results are the same bits at avx2 and avx512; sse2 has no fused
+// Each function is the same branch-free code for float and double, with constants from Constants<T>. Polynomials are minimax in
+// relative error (Remez exchange at 60 digits), rounded to T. Results have the same bits at avx2 and avx512; sse2 has no fused
 // multiply-add and may differ in the last place. Errors found by tests/ops/math_test.cpp are below 1 ULP for exp, log and log1p,
 // 1.5 for sin and cos, 1.7 for expm1, 2.3 for sigmoid, 2.5 for tanh (in float32 2.1 for sigmoid; tanh 1.3, at sse2 2.1);
 // powers (simd_power.h) 1.1, in float32 0.51.
 //
-// The rare arguments (overflow, subnormal, NaN, large angles) are dealt with in a branch that most vectors do not take. A lane
-// has the same bits whether or not its neighbours take it.
+// Rare arguments (overflow, subnormal, NaN, large angles) take a branch: the functions named *_far. The bits of a lane do not depend
+// on whether other lanes of the vector need that branch.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -19,8 +19,9 @@
 
 namespace kassette {
 namespace m {
-inline namespace KASSETTE_LEVEL {  // constants too: nothing of one level is served to another
+inline namespace KASSETTE_LEVEL {  // for constants too: the linker must not use one level's for another
 
+/// The constants of the functions below for one dtype.
 template <class T>
 struct Constants;
 template <>
@@ -28,9 +29,9 @@ struct Constants<float> {
   using Bits = std::uint32_t;
   static constexpr int kMantissa = 23;
   static constexpr Bits kOne = 0x3f800000, kSqrtHalf = 0x3f3504f3, kSign = 0x80000000, kMantissaMask = 0x007fffff;
-  static constexpr Bits kExponentBase = 0x4b000000;  // 2^23: a small integer added to its bits is added to it
+  static constexpr Bits kExponentBase = 0x4b000000;  // 2^23: adding a small integer to its bits adds it to the value
   static constexpr float kExponentBias = 8388608.f + 127, kSmallest = 1.17549435e-38f, kLargest = 3.40282347e38f;
-  static constexpr float kRounder = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer, in the low bits
+  static constexpr float kRounder = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer, which is in the low bits
   static constexpr float kLog2E = 0x1.715476p+0f, kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
   static constexpr float kExpPlain = 87, kExpLow = -104.5f, kExpHigh = 89;
   static constexpr float kScale = 33554432.f, kScaleLog = 25;  // subnormals times 2^25 are normal
@@ -42,7 +43,7 @@ struct Constants<float> {
   // (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2, on |r| <= pi / 4, to 2^-28.
   static constexpr float kSin[] = {-0x1.555556p-3f, 0x1.111108p-7f, -0x1.a00f74p-13f, 0x1.6ccf5ep-19f};
   static constexpr float kCos[] = {0x1.55554ap-5f, -0x1.6c0c28p-10f, 0x1.99e86ap-16f};
-  // pi / 2 in parts whose products with the quadrant are exact up to kAngle.
+  // pi / 2 as a sum of parts, short enough that products with the number of the quadrant are exact up to kAngle.
   static constexpr float kHalfPi[] = {0x1.92p+0f, 0x1.fb4p-12f, 0x1.444p-24f, 0x1.68cp-39f, 0x1.1a6264p-54f};
   static constexpr int kHalfPiParts = 5, kHalfPiExact = 2;
   static constexpr float kTwoOverPi = 0x1.45f306p-1f, kAngle = 8192;
@@ -96,7 +97,7 @@ template <class V>
 KASSETTE_FN BitsOf<V> bits(const V& x) {
   return same_bits<BitsOf<V>>(x);
 }
-/// a * b + c, in one rounding where the level has it. By intrinsics: xsimd 8.1 multiplies and adds at avx2 and avx512.
+/// a * b + c, rounded once if the level has FMA. Intrinsics, since xsimd 8.1 rounds twice at avx2 and avx512.
 template <class V>
 KASSETTE_FN V fma(const V& a, const V& b, const V& c) {
   [[maybe_unused]] constexpr bool single = sizeof(typename V::value_type) == 4;
@@ -110,21 +111,21 @@ KASSETTE_FN V fma(const V& a, const V& b, const V& c) {
   return xsimd::fma(a, b, c);
 #endif
 }
-/// c[0] + c[1] x + ... by Horner's rule.
+/// c[0] + c[1] x + c[2] x^2 + ..., by Horner's rule.
 template <int N, class V>
 KASSETTE_FN V polynomial(const V& x, const typename V::value_type (&c)[N]) {
   V p(c[N - 1]);
   for (int i = N - 2; i >= 0; --i) p = m::fma(p, x, V(c[i]));
   return p;
 }
-/// x with the sign of `of` exclusive-ored in.
+/// x, negated in the lanes where `of` has its sign bit set.
 template <class V>
 KASSETTE_FN V flip_sign(const V& x, const V& of) {
   return same_bits<V>(bits(x) ^ (bits(of) & BitsOf<V>(Of<V>::kSign)));
 }
 
 // ---- exp -------------------------------------------------------------------------------------------------------------
-/// exp(x) = 2^n (1 + r + bent); n is an integer, in the low bits of `shifted` too.
+/// The parts of exp(x) = 2^n (1 + r + bent). n is an integer, which the low bits of `shifted` hold as well.
 template <class V>
 struct ExpParts {
   V shifted, n, r, bent;
@@ -136,17 +137,17 @@ KASSETTE_FN ExpParts<V> exp_parts(const V& x) {
   const V r = m::fma(n, V(-C::kLn2Low), m::fma(n, V(-C::kLn2High), x));
   return {shifted, n, r, r * r * m::polynomial(r, C::kExp)};
 }
-/// 2^n for n in the low bits of `shifted` and 2^n normal.
+/// 2^n for the n in the low bits of `shifted`; 2^n must be normal.
 template <class V>
 KASSETTE_FN V power_of_two(const V& shifted) {
   return same_bits<V>((bits(shifted) << Of<V>::kMantissa) + BitsOf<V>(Of<V>::kOne));
 }
-/// Overflow, subnormal results and NaN.
+/// exp of any argument, including overflow, subnormal results and NaN.
 template <class V>
 __attribute__((noinline)) V exp_far(const V& x) {
   using C = Of<V>;
   const ExpParts<V> e = m::exp_parts(xsimd::max(V(C::kExpLow), xsimd::min(V(C::kExpHigh), x)));
-  // Two factors, each normal; the second product rounds once.
+  // 2^n as a product of two normal factors; only the multiplication by the second one rounds.
   const V half = m::fma(e.n, V(0.5f), V(C::kRounder)), rest = (e.n - (half - V(C::kRounder))) + V(C::kRounder);
   return m::select(m::is_nan(x), x, (e.r + e.bent + V(1)) * m::power_of_two(half) * m::power_of_two(rest));
 }
@@ -175,12 +176,11 @@ template <class T, class A>
 KASSETTE_FN xsimd::batch<T, A> expm1(const xsimd::batch<T, A>& x) {
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(!xsimd::all(xsimd::abs(x) <= V(Constants<T>::kExpPlain)), 0)) return m::expm1_far(x);
-  return m::select(x == V(0), x, m::expm1_near(x));  // -0 stays
+  return m::select(x == V(0), x, m::expm1_near(x));  // keeps -0
 }
 
 // ---- log -------------------------------------------------------------------------------------------------------------
-/// log(x) + low, for x positive, finite and normal; `low` is a correction below the last place. kScaled: less log(2) times
-/// `scale`.
+/// log(x) + low for positive, finite and normal x; `low` is a correction below the last place. With kScaled, minus scale * log(2).
 template <bool kScaled = false, class V>
 KASSETTE_FN V log_near(const V& x, const V& low, [[maybe_unused]] const V& scale = V(0)) {
   using C = Of<V>;
@@ -200,7 +200,7 @@ KASSETTE_FN V log_near(const V& x, const V& low, [[maybe_unused]] const V& scale
     return m::fma(k, V(C::kLn2High), bent + f);
   }
 }
-/// Zero, subnormal, negative, infinite and NaN among the lanes.
+/// log of any argument, including zero, subnormals, negative numbers, infinity and NaN.
 template <class V>
 __attribute__((noinline)) V log_far(const V& x) {
   using C = Of<V>;
@@ -220,7 +220,7 @@ KASSETTE_FN xsimd::batch<T, A> log(const xsimd::batch<T, A>& x) {
 
 template <class V>
 KASSETTE_FN V log1p_near(const V& x) {
-  const V u = x + V(1), one = u - x;  // one, up to the rounding of u
+  const V u = x + V(1), one = u - x;  // 1, up to the rounding of u
   const V lost = (V(1) - one) + (x - (u - one));
   return m::select(x == V(0), x, m::log_near(u, lost / u));
 }
@@ -247,8 +247,8 @@ KASSETTE_FN xsimd::batch<T, A> tanh(const xsimd::batch<T, A>& x) {
   if constexpr (sizeof(T) == 4) return V(m::tanh_pieces(x));
 #endif
   const V size = xsimd::abs(x), flat(Constants<T>::kTanhFlat);
-  const V t = m::expm1_near(V(-2) * m::select(size > flat, flat, size));  // from -1 to 0; NaN stays
-  // -t / (t + 2) while that is below about a half, else 1 - 2 (t + 1) / (t + 2), where t + 1 is exact.
+  const V t = m::expm1_near(V(-2) * m::select(size > flat, flat, size));  // from -1 to 0; keeps NaN
+  // tanh |x| = -t / (t + 2). Above about a half it is 1 - 2 (t + 1) / (t + 2), in which t + 1 is exact.
   const auto steep = t > V(-0.68f);
   const V q = m::select(steep, -t, V(2) * (t + V(1))) / (t + V(2)), y = m::select(steep, q, V(1) - q);
   return same_bits<V>((bits(y) & ~B(Constants<T>::kSign)) | (bits(x) & B(Constants<T>::kSign)));
@@ -261,13 +261,13 @@ KASSETTE_FN xsimd::batch<T, A> sigmoid(const xsimd::batch<T, A>& x) {
 }
 
 // ---- sin, cos --------------------------------------------------------------------------------------------------------
-/// kTurn: 0 sine, 1 cosine, which is the sine a quarter turn on. For |x| <= kAngle.
+/// sin(x) if kTurn is 0; cos(x), the sine a quarter turn later, if it is 1. For |x| <= kAngle.
 template <int kTurn, class V>
 KASSETTE_FN V sine_near(const V& x) {
   using C = Of<V>;
   using B = BitsOf<V>;
   const V shifted = m::fma(x, V(C::kTwoOverPi), V(C::kRounder)), n = shifted - V(C::kRounder);
-  // x - n pi / 2 as r + low: the first differences are exact, what the others round off is gathered.
+  // x - n pi / 2 as r + low. The first differences are exact; the rounding errors of the others are summed in `lost`.
   V near = x, lost(0);
   for (int i = 0; i < C::kHalfPiParts; ++i) {
     const V part = n * V(C::kHalfPi[i]), next = near - part;
@@ -278,11 +278,12 @@ KASSETTE_FN V sine_near(const V& x) {
   const V sine = m::fma(r * z, m::polynomial(z, C::kSin), low) + r;
   const V cosine = m::fma(z, m::fma(z, m::polynomial(z, C::kCos), V(-0.5f)), -(r * low)) + V(1);
   const B quadrant = bits(shifted) + B(kTurn);
-  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) > V(0);  // bit 0 as the smallest normal number
+  const auto odd = same_bits<V>((quadrant & B(1)) << C::kMantissa) >
+                   V(0);  // bit 0 moved to the exponent, which makes the smallest normal number
   const V y = m::flip_sign(m::select(odd, cosine, sine), same_bits<V>((quadrant & B(2)) << (sizeof(C::kOne) * 8 - 2)));
-  return kTurn ? y : m::select(x == V(0), x, y);  // -0 stays
+  return kTurn ? y : m::select(x == V(0), x, y);  // keeps -0
 }
-/// Large angles, infinities and NaN: those lanes go through the C library.
+/// Sine or cosine of any argument: lanes with large angles, infinities or NaN call the C library.
 template <int kTurn, class V>
 __attribute__((noinline)) V sine_far(const V& x) {
   using T = typename V::value_type;

@@ -6,9 +6,9 @@
 
 namespace kassette {
 namespace m {
-inline namespace KASSETTE_LEVEL {  // nothing of one level is served to another
+inline namespace KASSETTE_LEVEL {  // the linker must not use an inline function of one level for another
 
-/// Lane by lane: for what has no vector form.
+/// Applies a scalar function lane by lane, if there is no vector form.
 template <class T, class A, class F>
 KASSETTE_FN xsimd::batch<T, A> lanes(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b, F f) {
   using V = xsimd::batch<T, A>;
@@ -20,7 +20,7 @@ KASSETTE_FN xsimd::batch<T, A> lanes(const xsimd::batch<T, A>& a, const xsimd::b
 }
 
 // ---- powers ----------------------------------------------------------------------------------------------------------
-/// A batch of floats as two of doubles.
+/// A batch of floats as two batches of doubles.
 template <class A>
 struct Doubles {
   using V = xsimd::batch<float, A>;
@@ -42,7 +42,7 @@ struct Doubles {
     return {D::load_aligned(d), D::load_aligned(d + D::size)};
 #endif
   }
-  /// Rounded once.
+  /// Rounds the lanes to floats.
   KASSETTE_FN V floats() const {
 #if defined(__AVX512F__)
     return V(_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)), _mm512_cvtpd_ps(high), 1));
@@ -61,8 +61,8 @@ struct Doubles {
   }
 };
 
-// For powers of floats: log(1 + f) and exp(r) as in simd_math.h, to 2^-38 and 2^-34, so that a power up to 2^150 is right to
-// 2^-31: rounded correctly but for one in a hundred near ties.
+/// For powers of floats: log(1 + f) and exp(r) as in simd_math.h, to 2^-38 and 2^-34. Powers up to 2^150 then have a relative error of
+/// 2^-31 and are rounded correctly, except for about one in a hundred, close to a tie.
 struct PowerConstants {
   static constexpr double kLog[] = {0x1.55555560a59adp-2,  -0x1.000000c16654dp-2, 0x1.99998b2f56e05p-3,
                                     -0x1.5554a1336c444p-3, 0x1.2494b911e4c30p-3,  -0x1.001df4b40deecp-3,
@@ -71,10 +71,10 @@ struct PowerConstants {
   static constexpr double kExp[] = {0x1.0000003a23942p-1, 0x1.555554433c0d1p-3,  0x1.55548dc463e7dp-5,
                                     0x1.111270b29a7b5p-7, 0x1.6d8d06fcc0d4cp-10, 0x1.9f089719ffb03p-13};
   static constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  static constexpr double kFar = 200;  // beyond every float, and exp of it is a normal double
+  static constexpr double kFar = 200;  // exp(kFar) is larger than every float, and a normal double
 };
 
-/// a to the power b for a >= 0; both are finite floats in doubles. 0 to the power 0 is 1.
+/// a to the power b, for finite floats held in doubles and a >= 0. 0 to the power 0 is 1.
 template <class D>
 KASSETTE_FN D power_of_float(const D& a, const D& b) {
   using C = Of<D>;
@@ -90,12 +90,13 @@ KASSETTE_FN D power_of_float(const D& a, const D& b) {
   const D r = m::fma(shifted - D(C::kRounder), D(-P::kLn2), x);
   return same_bits<D>(bits(m::fma(r * r, m::polynomial(r, P::kExp), r) + D(1)) + (bits(shifted) << C::kMantissa));
 }
+/// a to the power b, for finite floats and a >= 0.
 template <class V>
 KASSETTE_FN V power_near(const V& a, const V& b) {
   const auto x = Doubles<typename V::arch_type>::of(a), y = Doubles<typename V::arch_type>::of(b);
   return Doubles<typename V::arch_type>{power_of_float(x.low, y.low), power_of_float(x.high, y.high)}.floats();
 }
-/// Negative bases among the lanes, and what is not finite, which goes through the C library.
+/// a to the power b for any floats, including negative bases. Lanes that are not finite call the C library.
 template <class V>
 __attribute__((noinline)) V power_far(const V& a, const V& b) {
   using T = typename V::value_type;
@@ -114,23 +115,24 @@ __attribute__((noinline)) V power_far(const V& a, const V& b) {
   return V::load_aligned(out);
 }
 #if defined(__FMA__)
-/// A number and what is lost of it below its last place.
+/// A number in twice the precision: high, rounded, plus the remainder low.
 template <class V>
 struct Pair {
   V high, low;
 };
-/// a + b for |a| >= |b| or a = 0.
+/// a + b without loss, for |a| >= |b| or a = 0.
 template <class V>
 KASSETTE_FN Pair<V> sum(const V& a, const V& b) {
   const V high = a + b;
   return {high, (a - high) + b};
 }
+/// a * b, rounded to a pair.
 template <class V>
 KASSETTE_FN Pair<V> product(const Pair<V>& a, const Pair<V>& b) {
   const V high = a.high * b.high;
   return {high, m::fma(a.high, b.low, m::fma(a.low, b.high, m::fma(a.high, b.high, -high)))};
 }
-/// log(a) for a positive and normal, to 2^-64: 2 atanh(s) with s = (x - 1) / (x + 1), x = a / 2^k around 1.
+/// log(a) for positive normal a, to 2^-64: k log(2) + 2 atanh(s) with s = (x - 1) / (x + 1), where x = a / 2^k is around 1.
 template <class V>
 KASSETTE_FN Pair<V> long_log(const V& a) {
   using C = Of<V>;
@@ -141,11 +143,11 @@ KASSETTE_FN Pair<V> long_log(const V& a) {
   const Pair<V> u = m::sum(V(2), f);
   const V inverse = V(1) / u.high, quotient = f * inverse;
   const Pair<V> s{quotient, m::fma(-quotient, u.low, m::fma(-quotient, u.high, f)) * inverse}, z = m::product(s, s);
-  // atanh(s) / s = 1 + z / 3 + z^2 / 5 + ...; the first three with what they lose.
+  // atanh(s) / s = 1 + z / 3 + z^2 / 5 + ...: the first two terms in twice the precision.
   constexpr double kRest[] = {1. / 5,  1. / 7,  1. / 9,  1. / 11, 1. / 13, 1. / 15,
                               1. / 17, 1. / 19, 1. / 21, 1. / 23, 1. / 25};
   Pair<V> bent = m::sum(V(1. / 3), z.high * m::polynomial(z.high, kRest));
-  bent.low = bent.low + V(0x1.5555555555555p-56);  // of 1/3
+  bent.low = bent.low + V(0x1.5555555555555p-56);  // the remainder of 1/3
   bent = m::product(z, bent);
   Pair<V> whole = m::sum(V(1), bent.high);
   whole.low = whole.low + bent.low;
@@ -153,7 +155,7 @@ KASSETTE_FN Pair<V> long_log(const V& a) {
                 y = m::sum(k * V(C::kLn2High), log.high);
   return {y.high, y.low + m::fma(k, V(C::kLn2Low), log.low)};
 }
-/// a to the power b; *plain is false in the lanes where a is no positive normal number, b not finite or the power not normal.
+/// a to the power b. *plain is false in lanes where the result is not valid: a is not positive and normal, b not finite, or the power not normal.
 template <class V>
 KASSETTE_FN V long_power(const V& a, const V& b, xsimd::batch_bool<double, typename V::arch_type>* plain) {
   using C = Of<V>;
@@ -167,7 +169,7 @@ KASSETTE_FN V long_power(const V& a, const V& b, xsimd::batch_bool<double, typen
   const V e = r.high + m::fma(r.high * r.high, m::polynomial(r.high, C::kExp), r.low) + V(1);
   return same_bits<V>(bits(e) + (bits(shifted) << C::kMantissa));
 }
-/// The lanes that are not plain go through the C library.
+/// y with the lanes that are not plain replaced by the C library's power.
 template <class V, class Plain>
 __attribute__((noinline)) V long_power_far(const V& a, const V& b, const V& y, const Plain& plain) {
   alignas(64) double from[V::size], to[V::size], out[V::size], is_plain[V::size];
@@ -203,6 +205,7 @@ KASSETTE_FN xsimd::batch<T, A> pow(const xsimd::batch<T, A>& a, const xsimd::bat
 
 // ---- remainders ------------------------------------------------------------------------------------------------------
 #if defined(__FMA__)
+/// x rounded towards zero.
 template <class V>
 KASSETTE_FN V truncated(const V& x) {
   [[maybe_unused]] constexpr bool single = sizeof(typename V::value_type) == 4;
@@ -214,13 +217,13 @@ KASSETTE_FN V truncated(const V& x) {
   else return V(_mm256_round_pd(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
 #endif
 }
-/// True where the quotient is small enough that its whole part, found by division, is at most one too large.
+/// True if all quotients are so small that the integer part of a rounded a / b is at most one too large.
 template <class V>
 KASSETTE_FN bool divides_plainly(const V& a, const V& b) {
   using C = Of<V>;
   return xsimd::all((xsimd::abs(a / b) < V(C::kRounder / 6)) & (xsimd::abs(b) <= V(C::kLargest)));
 }
-/// a - b * floor(a / b), exactly as fmod finds it before it takes b's sign; where divides_plainly.
+/// a - b * floor(a / b), for batches that divides_plainly(). The remainder of the truncated quotient is exact, as fmod's; then it gets b's sign.
 template <class V>
 KASSETTE_FN V remainder_near(const V& a, const V& b) {
   V r = m::fma(-m::truncated(a / b), b, a);
@@ -242,7 +245,7 @@ KASSETTE_FN xsimd::batch<T, A> floor_divide(const xsimd::batch<T, A>& a, const x
 #if defined(__FMA__)
   using V = xsimd::batch<T, A>;
   if (__builtin_expect(m::divides_plainly(a, b), 1)) {
-    const V q = (a - m::remainder_near(a, b)) / b;  // whole, up to rounding
+    const V q = (a - m::remainder_near(a, b)) / b;  // an integer, up to rounding
     const V minus(T(-0.0)), plus(0),
         zero = m::flip_sign(m::select(a < plus, minus, plus), m::select(b < plus, minus, plus));
     return m::select(q == plus, zero, m::round_even(q));

@@ -1,29 +1,28 @@
-// ops/softmax.h - softmax and the losses that are stable only together with it, as functions of tensors. Axes are encoded as by
-// encode_axes, with keepdims.
+// ops/softmax.h - softmax, and losses that are numerically stable only if they are fused with it, as functions of tensors.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
-/// exp(x) / sum(exp(x)) along one axis; stable.
+/// exp(x) / sum(exp(x)) along one axis, without overflow.
 Tensor softmax(const Tensor& x, int axis = -1);
-/// Its logarithm.
+/// log(softmax(x)), without underflow.
 Tensor log_softmax(const Tensor& x, int axis = -1);
-/// log(sum(exp(x))) over axes; stable.
+/// log(sum(exp(x))) over axes, without overflow.
 Tensor logsumexp(const Tensor& x, const Axes& axes = None, bool keepdims = false);
-/// sum(target * (logsumexp(logits) - logits)) along one axis, which goes; target and logits have one shape.
+/// sum(target * (logsumexp(logits) - logits)) over one axis, which is removed; target and logits have the same shape.
 Tensor softmax_cross_entropy(const Tensor& target, const Tensor& logits, int axis = -1);
-/// -sum(target * log(q)) along one axis, q = p / sum(p) between epsilon and 1 - epsilon; target and p have one shape.
+/// -sum(target * log(q)) over one axis, with q = p / sum(p) clipped to [epsilon, 1 - epsilon]; target and p have the same shape.
 Tensor probability_cross_entropy(const Tensor& target, const Tensor& p, int axis, double epsilon);
-/// -log(q[class] / sum(q)) along the last axis, q = p between epsilon and 1 - epsilon; classes are int64 ids of the shape without it.
+/// -log(q[class] / sum(q)) along the last axis, with q = p clipped to [epsilon, 1 - epsilon]; classes are int64 ids, shaped like p without that axis.
 Tensor sparse_probability_cross_entropy(const Tensor& classes, const Tensor& p, double epsilon);
-/// -(target * log(q) + (1 - target) * log(1 - q)), elementwise, q = p between epsilon and 1 - epsilon; target and p have one shape.
+/// -(target * log(q) + (1 - target) * log(1 - q)), elementwise, with q = p clipped to [epsilon, 1 - epsilon]; target and p have the same shape.
 Tensor binary_probability_cross_entropy(const Tensor& target, const Tensor& p, double epsilon);
-/// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids of the shape without it.
+/// logsumexp(logits) - logits[class] along the last axis; classes are int64 ids, shaped like logits without that axis.
 Tensor sparse_softmax_cross_entropy(const Tensor& classes, const Tensor& logits);
-/// max(z, 0) - z * t + log(1 + exp(-|z|)), elementwise; target and logits have one shape.
+/// max(z, 0) - z * t + log(1 + exp(-|z|)) for targets t and logits z, elementwise; both have the same shape.
 Tensor sigmoid_cross_entropy(const Tensor& target, const Tensor& logits);
-/// x[..., classes[...]]; throws ValueError for a class out of range.
+/// x[..., class] for each class of the int64 `classes`, shaped like x without its last axis. Throws ValueError for a class out of range.
 Tensor take_along_axis(const Tensor& x, const Tensor& classes);
 
 extern const OpDef softmax_op, log_softmax_op, softmax_grad_op, logsumexp_op, softmax_from_logsumexp_op,

@@ -1,4 +1,4 @@
-// ops/softmax_kernels.h - what the files of softmax and its losses share: kernels along an axis, and the shapes of two operands.
+// ops/softmax_kernels.h - shared by the files of softmax and its losses: kernels along an axis, and rules of two operands.
 #pragma once
 #include "core/text.h"
 #include "ops/cast.h"
@@ -10,7 +10,7 @@
 
 namespace kassette {
 
-inline constexpr std::int64_t kSoftmaxGrain = 1 << 13;  // elements; an exponential each
+inline constexpr std::int64_t kSoftmaxGrain = 1 << 13;  // elements per thread at least: each costs an exponential
 
 template <class T>
 const SoftmaxLoops<T>& softmax_loops() {
@@ -18,7 +18,7 @@ const SoftmaxLoops<T>& softmax_loops() {
   else return KASSETTE_PICK(softmax_table).f64;
 }
 
-/// Inputs and outputs of a call with T for the elements of all that are floats.
+/// The inputs and outputs of a call. All of float dtypes have elements of type T.
 template <class T>
 struct Floats {
   const OpCall& call;
@@ -29,8 +29,7 @@ struct Floats {
   const std::int64_t* ids(int i) const { return static_cast<const std::int64_t*>(inputs[i]); }
 };
 
-/// A kernel that computes in float32 or float64: kRun is called with Floats. float16 and bfloat16 are converted on the way in and
-/// out, so that they round once.
+/// A kernel that calls kRun with Floats<float> or Floats<double>. float16 and bfloat16 are computed in float32, so that results round once.
 template <auto kRun>
 void float_kernel(const OpCall& call) {
   DType dtype = call.out[0]->dtype;
@@ -63,7 +62,7 @@ void float_kernel(const OpCall& call) {
     cast_elements(call.out[i]->data(), dtype, f.outputs[i], float32, call.out[i]->numel());
 }
 
-/// A shape around one axis: (outer, n, inner).
+/// A shape seen from one of its axes: (outer, n, inner).
 struct AxisView {
   std::int64_t outer = 1, n = 1, inner = 1;
   AxisView(const OpCall& call, const TensorSpec& x) {
@@ -72,7 +71,7 @@ struct AxisView {
     n = x.dims[axis];
     for (int i = axis + 1; i < x.rank; ++i) inner *= x.dims[i];
   }
-  /// Calls rows(first row, count), or columns(offset of an element, of its column, width), on several threads.
+  /// On several threads, calls rows(first row, count) if inner is 1, else columns(offset of the first element, first column, width).
   template <class Rows, class Columns>
   void run(Rows rows, Columns columns) const {
     if (outer * inner == 0 || n == 0) return;
@@ -81,7 +80,7 @@ struct AxisView {
                    [&](std::int64_t begin, std::int64_t end) { rows(begin, end - begin); });
       return;
     }
-    // Chunks of columns, so that what is read three times stays in the cache.
+    // Chunks of columns, as loops read their elements three times: they should stay in the cache.
     std::int64_t width = std::min<std::int64_t>(inner, std::max<std::int64_t>(64, 4096 / n)),
                  chunks = (inner + width - 1) / width;
     parallel_for(outer * chunks, std::max<std::int64_t>(1, kSoftmaxGrain / (n * width)),
@@ -94,21 +93,21 @@ struct AxisView {
   }
 };
 
-/// Throws unless all ids are in [0, n).
+/// Throws ValueError unless all ids are in [0, n).
 inline void check_ids(const std::int64_t* ids, std::int64_t count, std::int64_t n) {
   for (std::int64_t i = 0; i < count; ++i)
     if (ids[i] < 0 || ids[i] >= n) refuse_for(Refusal::class_id, ids[i], i, n);
 }
 
-inline constexpr std::int64_t kLastAxis = 1 << 8;  // as encoded by encode_axes
+inline constexpr std::int64_t kLastAxis = 1 << 8;  // as from encode_axes
 
-/// What is known of the one shape that a and b must have.
+/// Sets *out to the shape that a and b share, with each size that one of them knows. Throws ValueError if they cannot be equal.
 inline void one_shape(const char* op, const TensorSpec& a, const TensorSpec& b, TensorSpec* out) {
   if (!a.compatible(b)) fail<ValueError>(op, ": target ", a, " and output ", b, " must have one shape");
   out->set(a.rank < 0 ? b : a);
   out->refine(b);
 }
-/// A loss per row, of int64 class ids and a float tensor.
+/// The rule of losses per row from int64 class ids and a float tensor.
 inline void class_rule(const OpCall& call, TensorSpec* out) {
   check_domain(call, Domain::floats);
   const TensorSpec &ids = call.spec(0), &z = call.spec(1);
@@ -119,11 +118,13 @@ inline void class_rule(const OpCall& call, TensorSpec* out) {
   merged.dtype = z.dtype;
   out[0].set(merged);
 }
+/// The rule of elementwise losses: two float tensors of the same shape.
 inline void elementwise_loss_rule(const OpCall& call, TensorSpec* out) {
   check_same_dtype(call);
   check_domain(call, Domain::floats);
   one_shape(call.op.name, call.spec(0), call.spec(1), out);
 }
+/// The output has the shape and dtype of the last input.
 inline void like_last_rule(const OpCall& call, TensorSpec* out) { out->set(call.spec(call.n_in - 1)); }
 
 }  // namespace kassette

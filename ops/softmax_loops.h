@@ -1,15 +1,14 @@
-// ops/softmax_loops.h - the loops of softmax and its losses, as each CPU level has them.
+// ops/softmax_loops.h - the inner loops of softmax and its losses at one CPU level.
 #pragma once
 #include "ops/fold_loops.h"
 
 namespace kassette {
 
-/// Rows are n consecutive elements each, `count` of them. Columns are n elements `stride` apart each, `width` of them side by
-/// side. An output may be null where it says so.
+/// *_rows work on `count` consecutive rows of n elements; *_columns on `width` neighbouring columns of n elements, which are `stride` apart.
 template <class T>
 struct SoftmaxLoops {
   FoldLoops<T> logsumexp;
-  /// y = softmax(x); lse, one per row or column, may be null.
+  /// y = softmax(x). lse gets the logsumexp of each row or column unless it is null.
   void (*rows)(const T* x, T* y, T* lse, std::int64_t count, std::int64_t n);
   void (*columns)(const T* x, T* y, T* lse, std::int64_t n, std::int64_t stride, std::int64_t width);
   /// y = x - lse.
@@ -22,32 +21,32 @@ struct SoftmaxLoops {
   void (*loss_rows)(const T* t, const T* z, const T* lse, T* loss, std::int64_t count, std::int64_t n);
   void (*loss_columns)(const T* t, const T* z, const T* lse, T* loss, std::int64_t n, std::int64_t stride,
                        std::int64_t width);
-  /// dz = dy * (p * sum(t) - t), dy one per row or column.
+  /// dz = dy * (p * sum(t) - t); dy has one element per row or column.
   void (*loss_grad_rows)(const T* dy, const T* t, const T* p, T* dz, std::int64_t count, std::int64_t n);
   void (*loss_grad_columns)(const T* dy, const T* t, const T* p, T* dz, std::int64_t n, std::int64_t stride,
                             std::int64_t width);
-  /// loss = -sum(t * log(q)), q = p / sum(p) between low and high.
+  /// loss = -sum(t * log(q)), with q = p / sum(p) clipped to [low, high].
   void (*probability_rows)(const T* t, const T* p, T low, T high, T* loss, std::int64_t count, std::int64_t n);
   void (*probability_columns)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n, std::int64_t stride,
                               std::int64_t width);
-  /// dp = dy * (sum(t) - t / q) / sum(p), where t counts as 0 outside low and high.
+  /// dp = dy * (sum(t) - t / q) / sum(p), with q = p / sum(p). t counts as 0 where q is outside of [low, high].
   void (*probability_grad_rows)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t count,
                                 std::int64_t n);
   void (*probability_grad_columns)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n,
                                    std::int64_t stride, std::int64_t width);
-  /// sums[row] = sum(q), q = p between low and high.
+  /// sums[row] = sum(q), with q = p clipped to [low, high].
   void (*clipped_sums)(const T* p, T low, T high, T* sums, std::int64_t count, std::int64_t n);
-  /// dp = dy / sum(q), 0 outside low and high: the gradient of log(sum(q)).
+  /// dp = dy / sum(q), and 0 where p is outside of [low, high]: the gradient of log(sum(q)).
   void (*clipped_sums_grad)(const T* dy, const T* p, T low, T high, T* dp, std::int64_t count, std::int64_t n);
   /// out = dy[row] * p.
   void (*scale_rows)(const T* dy, const T* p, T* out, std::int64_t count, std::int64_t n);
-  /// w = exp(x - w), 0 where w is -inf: softmax, w having been the logsumexp beside each element.
+  /// w = exp(x - w), and 0 where w is -inf: softmax, if w holds the logsumexp of each element's group.
   void (*exp_gap)(const T* x, T* w, std::int64_t n);
   /// loss = max(z, 0) - z * t + log(1 + exp(-|z|)).
   void (*sigmoid_loss)(const T* t, const T* z, T* loss, std::int64_t n);
-  /// loss = -(t * log(q) + (1 - t) * log(1 - q)), q = p between low and high.
+  /// loss = -(t * log(q) + (1 - t) * log(1 - q)), with q = p clipped to [low, high].
   void (*binary_loss)(const T* t, const T* p, T low, T high, T* loss, std::int64_t n);
-  /// dp = dy * (q - t) / (q * (1 - q)), 0 outside low and high.
+  /// dp = dy * (p - t) / (p * (1 - p)), and 0 where p is outside of [low, high].
   void (*binary_grad)(const T* dy, const T* t, const T* p, T low, T high, T* dp, std::int64_t n);
 };
 struct SoftmaxTable {
