@@ -1,4 +1,4 @@
-// ops/sparse_index.h - the indices of a sparse tensor: checked once, and put in order once for products.
+// ops/sparse_index.h - the indices of a sparse tensor: checked once, and sorted once for products.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -10,39 +10,39 @@
 
 namespace kassette {
 
-/// The entries of a matrix by one of its axes: those of line r are [starts[r], starts[r + 1]), in the order in which they were
-/// listed. Compressed rows for axis 0, compressed columns for axis 1.
+/// The entries of a matrix grouped by one of its axes: compressed rows (CSR) for axis 0, compressed columns for axis 1. Line r has the entries
+/// [starts[r], starts[r + 1]), in their original order.
 struct SparseLines {
   std::int64_t n;       // lines
-  Ref<Storage> memory;  // starts, others and order, one after the other
+  Ref<Storage> memory;  // of starts, others and order, in this order
   const std::int64_t* starts;
   const std::uint32_t* others;  // per entry: its index along the other axis
-  const std::uint32_t* order;   // per entry: its place among the values; null where they are in this order already
+  const std::uint32_t* order;   // per entry: its position among the values; null if they are in this order already
 };
 
-/// The entries by the element of the dense tensor that they are part of: those of elements[i] are [starts[i], starts[i + 1]) of
-/// `order`, in the order in which they were listed.
+/// The entries grouped by element of the dense tensor, since several entries may add to one. Element elements[i] has the entries
+/// [starts[i], starts[i + 1]) of `order`, in their original order.
 struct SparseElements {
   std::int64_t n;       // elements that have entries
-  Ref<Storage> memory;  // starts, elements and order, one after the other
+  Ref<Storage> memory;  // of starts, elements and order, in this order
   const std::int64_t* starts;
-  const std::int64_t* elements;  // row-major, rising
+  const std::int64_t* elements;  // row-major numbers, ascending
   const std::uint32_t* order;
 };
 
 // Note [Index storage]
-// Indices that went through the op sparse_coo lie in memory that a SparseIndex owns: an ordinary int64 tensor to everybody
-// else, but the kernels of products find the SparseIndex behind it and with it the compressed rows and columns, made when
-// they are first asked for. So they are made once for a constant matrix whichever way its indices travel: eagerly, as a
-// constant of a plan, or fed to a function.
-// Indices are always in memory of the CPU, wherever the values are: they have to be checked and put in order before a kernel
-// may use them. What kernels of a device read of them is copied there once and kept with them.
+// The output of the op sparse_coo is in memory that a SparseIndex owns. To other ops it is an ordinary int64 tensor; the kernels of
+// products find the SparseIndex through the storage, and in it the compressed rows and columns, which are computed on first use. So a
+// constant matrix is sorted once, whether its indices are used eagerly, as a constant of a plan, or as an argument of a function.
+// Indices are in the memory of the CPU, wherever the values are: they have to be checked and sorted before a kernel may use them. The parts
+// that kernels of a device need are copied to the device once and cached here.
+/// Owns checked indices, and caches their sorted forms and the copies on devices.
 class SparseIndex {
  public:
-  /// Takes over indices (count, rank) within the shape. Throws ValueError in the name of `what` for one that is out of range.
+  /// Wraps indices (count, rank) in a storage that owns a SparseIndex. Throws ValueError in the name of `what` if one is out of range.
   static Ref<Storage> own(const char* what, Ref<Storage> memory, std::int64_t offset, std::int64_t count,
                           const TensorSpec& shape);
-  /// What is behind an array of indices; made for the occasion, and put in `made`, where nothing is.
+  /// The SparseIndex that owns the storage of `indices`. If none does, makes one, which `made` then owns.
   static const SparseIndex& behind(const char* what, const Body& indices, const TensorSpec& shape,
                                    std::unique_ptr<SparseIndex>& made);
 
@@ -50,18 +50,18 @@ class SparseIndex {
   int rank() const { return shape_.rank; }
   const TensorSpec& shape() const { return shape_; }
   const std::int64_t* at(std::int64_t k) const { return at_ + k * shape_.rank; }
-  /// Whether the entries come by rising index of axis 0.
+  /// True if the entries are sorted by their index of axis 0.
   bool rising() const { return rising_; }
-  /// Entry k as the number of an element of the dense tensor.
+  /// The row-major number of the element of the dense tensor that entry k adds to.
   std::int64_t element(std::int64_t k) const {
     std::int64_t n = 0;
     for (int i = 0; i < shape_.rank; ++i) n = n * shape_.dims[i] + at(k)[i];
     return n;
   }
-  /// The entries of a matrix by axis 0 or 1.
+  /// The entries of a matrix grouped by axis 0 or 1.
   const SparseLines& lines(int axis) const;
   const SparseElements& elements() const;
-  /// A part in memory of a device; as long as this lives.
+  /// Pointers to a part in the memory of a device. They are valid as long as this object lives.
   SparseView on(Device device, SparseView::Part part) const;
 
  private:

@@ -1,4 +1,4 @@
-// ops/sparse_loops.h - the loops of sparse products, at the CPU level in use.
+// ops/sparse_loops.h - the inner loops of sparse products at one CPU level.
 #pragma once
 #include <cstdint>
 
@@ -6,19 +6,19 @@
 
 namespace kassette {
 
-/// The entries of a matrix by lines; see SparseLines.
+/// The entries of a matrix grouped by lines (rows or columns): see SparseLines.
 struct SparseEntries {
   const std::int64_t* starts;
   const std::uint32_t* others;
-  const std::uint32_t* order;  // null: the values are in this order already
+  const std::uint32_t* order;  // null if the values are in this order already
 };
 
 template <class T>
 struct SparseLoops {
-  /// Lines [begin, end) of the product with x, (others, width): each the sum of rows of x times the line's values.
+  /// Lines [begin, end) of the product with x of shape (others, width): each is the sum of rows of x, weighted by the line's values.
   void (*dot)(const SparseEntries& m, const T* values, const T* x, T* out, std::int64_t width, std::int64_t begin,
               std::int64_t end);
-  /// out[k] = <row at[2 k] of a, row at[2 k + 1] of b> for k in [begin, end); rows of `width` elements.
+  /// out[k] is the dot product of row at[2 k] of a and row at[2 k + 1] of b, for k in [begin, end). Rows have `width` elements.
   void (*products)(const std::int64_t* at, const T* a, const T* b, T* out, std::int64_t width, std::int64_t begin,
                    std::int64_t end);
 };

@@ -1,4 +1,4 @@
-// ops/sparse_view.h - the indices of a sparse tensor as products and device kernels read them.
+// ops/sparse_view.h - the indices of a sparse tensor in the form that products and device kernels read.
 #pragma once
 #include <cstdint>
 
@@ -6,13 +6,13 @@ namespace kassette {
 
 struct SparseDotAttrs {
   static constexpr const char* attrs_name = "sparse_dot";
-  bool transposed;  // the sparse matrix is
+  bool transposed;  // use the transpose of the sparse matrix
 };
 
-/// What of SparseIndex is wanted, and where it lies: in memory of the CPU or of a device.
+/// Pointers to one part of a SparseIndex, in the memory of the CPU or of a device. Pointers to other parts are null.
 struct SparseView {
   enum Part {
-    kPlaces,   // the indices as they are
+    kPlaces,   // the indices, unsorted
     kRows,     // SparseLines of axis 0
     kColumns,  // SparseLines of axis 1
     kElements  // SparseElements
@@ -22,7 +22,7 @@ struct SparseView {
   std::int64_t n;                // lines, or elements that have entries
   const std::int64_t* starts;    // n + 1
   const std::uint32_t* others;   // kRows, kColumns
-  const std::uint32_t* order;    // null for lines whose values are in this order already
+  const std::uint32_t* order;    // null for lines if the values are in this order already
   const std::int64_t* elements;  // kElements
 };
 

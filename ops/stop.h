@@ -1,11 +1,11 @@
-// ops/stop.h - where gradients end.
+// ops/stop.h - stop_gradient: an identity without a gradient.
 #pragma once
 #include "ops/op.h"
 
 namespace kassette {
 
 extern const OpDef stop_gradient_op;
-/// The same value; no gradient flows through it. History does: a plan replays what is behind it.
+/// Returns x; gradients with respect to its inputs are None. It stays on the tape, so that a plan computes x anew in each run.
 Tensor stop_gradient(const Tensor& x);
 
 }  // namespace kassette

@@ -1,4 +1,4 @@
-// ops/strided.h - copying between two strided layouts: what transposes, slices, joins, repeats and reversals are made of.
+// ops/strided.h - copying between two strided layouts, the kernel of transposes, slices, concatenations, repeats and reversals.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace kassette {
 
-/// Axes with a stride on each side, in elements; a stride of 0 on the side that is read repeats, a negative one walks
-/// backwards. Twice the largest rank, since a repetition splits an axis in two.
+/// Axes with a stride for reading and one for writing, in elements. Reading with stride 0 repeats, with a negative stride reverses.
+/// There are up to twice kMaxRank axes, since a repetition splits an axis in two.
 struct Strided {
   static constexpr int kAxes = 2 * kMaxRank;
   int rank = 0;
@@ -22,25 +22,25 @@ struct Strided {
   }
 };
 
-/// Row-major strides of a known shape.
+/// Writes the row-major strides of a known shape to `strides`.
 void row_strides(const TensorSpec& s, std::int64_t* strides);
 
-/// Copies every element of the layout. `from` and `to` point to the element at index zero; elements of `size` bytes (1, 2, 4
-/// or 8). The axes may be in any order; no element is written twice.
+/// Copies every element of the layout. `from` and `to` point to the element at index zero. Elements have `size` bytes (1, 2, 4
+/// or 8). Axes may be in any order; no element may be written twice.
 void copy_strided(const Strided& layout, const std::byte* from, std::byte* to, int size);
 
-/// On several threads where that pays.
+/// Clears n bytes, on several threads if they are many.
 void zero_bytes(std::byte* to, std::int64_t n);
 
-// The same on any device, enqueued there: kernels made of these two alone serve every column of their row.
+// The same on any device, in its stream. A kernel that only calls these two works for all devices of an op's OpDef.
 void copy_strided(Device device, const Strided& layout, const std::byte* from, std::byte* to, int size);
 void zero_bytes(Device device, std::byte* to, std::int64_t n);
-/// `n` elements of `size` bytes, each that of the host which is given; on a device other than the CPU.
+/// Fills `to`, on a device other than the CPU, with n copies of `element`, which is in host memory and has `size` bytes.
 void fill_elements(Device device, std::byte* to, std::int64_t n, const void* element, int size);
 
 struct DeviceMoves;
-/// Those of the device library; filled in before its device is visible. What a GPU's copy is given has been put in order as a CPU's is:
-/// no axis of size 0 or 1, those with the larger stride on the side that is written first, neighbours joined.
+/// The functions of the device library, which fills them in before its devices are visible. Layouts are simplified before copy_strided of a
+/// device is called: no axis of size 0 or 1 (except in a copy of one element), axes sorted by descending stride of writing, neighbours merged.
 DeviceMoves& device_moves();
 
 }  // namespace kassette

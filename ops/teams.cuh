@@ -1,4 +1,4 @@
-// ops/teams.cuh - groups of elements, as axes make them, and who works on one: a thread, a warp or a block.
+// ops/teams.cuh - groups of elements along axes of a tensor, and the teams that work on one: a thread, a warp or a block.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace kassette::cuda {
 
-/// Axes and keepdims as encode_axes gives them, for x: bit i for axis i. The rule has checked them.
+/// Decodes the axes of encode_axes for x: bit i for axis i. The rule has checked them.
 inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
   if (code & kAllAxes) return (1u << x.rank) - 1;
   unsigned mask = 0;
@@ -18,11 +18,12 @@ inline unsigned mask_of(std::int64_t code, const TensorSpec& x) {
   return mask;
 }
 
-/// Some axes of a tensor, neighbours joined.
+/// Some axes of a tensor: maps a row-major number over these axes to an offset in elements. Neighbouring axes are merged if strides allow.
 struct Walk {
   int rank = 0;
-  std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};  // as whole() in ops/moving.cuh
-  Divider by[kMaxRank];                                             // the dims
+  // Zeros, since a stale address in a kernel's argument is an error on the emulated device.
+  std::int64_t n = 1, dims[kMaxRank] = {}, strides[kMaxRank] = {};
+  Divider by[kMaxRank];  // the dims
   void push(std::int64_t size, std::int64_t stride) {
     n *= size;
     if (size == 1) return;
@@ -35,7 +36,7 @@ struct Walk {
     }
     by[rank - 1] = Divider(dims[rank - 1]);
   }
-  /// True where the elements of the last axis are neighbours.
+  /// True if elements along the last axis are adjacent in memory.
   KASSETTE_FN bool dense() const { return rank > 0 && strides[rank - 1] == 1; }
   __device__ std::int64_t operator[](std::int64_t i) const {
     if (rank == 1) return i * strides[0];
@@ -50,10 +51,10 @@ struct Walk {
   }
 };
 
-/// x as groups along the axes of a mask: member i of group o is element kept[o] + along[i].
+/// The groups along the axes of a mask, as a reduction has them: member i of group o is element kept[o] + along[i].
 struct Groups {
   Walk kept, along;
-  /// Columns of a matrix.
+  /// The columns of a matrix.
   Groups(std::int64_t columns, std::int64_t rows) {
     kept.push(columns, 1);
     along.push(rows, columns);
@@ -67,8 +68,10 @@ struct Groups {
   }
 };
 
-// ---- teams: members rank(), rank() + kSize, ... of a group are a thread's; fold() gives all threads the team's result ---------
-/// What the thread has whose lane differs in those bits. Structures go word by word.
+// ---- teams -------------------------------------------------------------------------------------------------------------
+// A team works on groups first(), first() + step(), ... Its threads share the members: a thread takes rank(), rank() + kSize, ... fold() combines
+// one value of each thread and returns the result to all of them.
+/// The value of v in the thread whose lane differs in the bits of `lanes`. Structs are exchanged word by word.
 template <class V>
 __device__ V shuffle_xor(V v, int lanes) {
   if constexpr (std::is_arithmetic_v<V>) {
@@ -113,7 +116,7 @@ struct Block {
   __device__ static V fold(V v, Fold f) {
     __shared__ V of_warp[kThreads / kWarp];
     v = Warp::fold(v, f);
-    __syncthreads();  // nobody still reads what the last fold left
+    __syncthreads();  // all threads have read the values of the last fold
     if (Warp::rank() == 0) of_warp[threadIdx.x / kWarp] = v;
     __syncthreads();
     v = of_warp[0];
@@ -122,21 +125,22 @@ struct Block {
   }
 };
 
-/// Calls f(Team()) with the team for such groups; fixed by the shape, so that bits are.
+/// Calls f(Thread()) or f(Block()), whichever suits the groups. The choice depends on the shape alone, and so do the bits of results.
 template <class F>
 void with_team(const Groups& g, F f) {
   constexpr std::int64_t kShort = 32;
-  // Neighbouring threads read neighbours where neighbouring groups are neighbours.
+  // If the members of neighbouring groups are adjacent in memory, single threads read them coalesced.
   const bool columns = g.kept.dense() && g.kept.dims[g.kept.rank - 1] >= kWarp;
   if (g.along.n <= kShort || columns) f(Thread());
   else f(Block());
 }
+/// The number of blocks for a team per group. It is bounded: teams loop over the rest.
 template <class Team>
 unsigned blocks_of(const Groups& g) {
   return blocks_for(g.kept.n * Team::kSize);
 }
 
-/// Operand 0: each element of x. Operand 1: the group it is in, by number.
+/// Operands for a launch over the elements of x: operand 0 is the element, operand 1 the number of its group.
 inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
   Operands o{};
   o.n = x.numel();
@@ -153,7 +157,7 @@ inline Operands beside_groups(const TensorSpec& x, unsigned mask) {
 }
 
 // ---- folds -------------------------------------------------------------------------------------------------------------
-/// The fold of a value and of those of `values` whose bit of `valid` is set. A fold that has a shorter way to take some has its own.
+/// Folds `value` with those of `values` whose bit in `valid` is set. Overloads do the same in fewer steps for a particular fold.
 template <class C, class Fold, class M, int n>
 __device__ C take(const Fold& fold, const C& value, const M (&values)[n], unsigned valid) {
   C all = value;
@@ -167,7 +171,7 @@ struct Sum {
   C identity = C(0);
   __device__ C operator()(C a, C b) const { return static_cast<C>(a + b); }
 };
-/// NaN wins.
+/// The maximum; NaN if an operand is NaN.
 template <class C>
 struct Max {
   C identity =
@@ -175,18 +179,19 @@ struct Max {
   __device__ C operator()(C a, C b) const { return a != a ? a : b > a || b != b ? b : a; }
 };
 
-/// Largest element, and the sum of exp(element - shift()): what one read of logarithms of weights gives (Milakov and Gimelshein, 2018).
+/// The state of an online softmax (Milakov and Gimelshein, 2018): the largest element so far, and the sum of exp(element - shift()).
 template <class C>
 struct Exponentials {
   C max, sum;
-  /// 0 where the largest is not finite.
+  /// The largest element, or 0 if it is not finite, since inf - inf is NaN.
   __device__ C shift() const { return max - max == C(0) ? max : C(0); }
 };
+/// The fold of Exponentials.
 template <class C>
 struct SumExp {
   Exponentials<C> identity{-std::numeric_limits<C>::infinity(), C(0)};
   __device__ Exponentials<C> operator()(const Exponentials<C>& a, const Exponentials<C>& b) const {
-    if (a.sum == C(0)) return b;  // nothing but -inf so far
+    if (a.sum == C(0)) return b;  // no element above -inf so far
     if (b.sum == C(0)) return a;
     Exponentials<C> e{Max<C>()(a.max, b.max), C(0)};
     const C shift = e.shift();

@@ -1,4 +1,4 @@
-// ops/ternary.h - the row of where.
+// ops/ternary.h - the OpDef of where.
 #pragma once
 #include "ops/op.h"
 

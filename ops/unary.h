@@ -1,4 +1,4 @@
-// ops/unary.h - the rows and loop tables of the unary elementwise ops.
+// ops/unary.h - the OpDefs and loop tables of the unary elementwise ops.
 #pragma once
 #include <array>
 
@@ -8,19 +8,20 @@
 
 namespace kassette {
 
+/// The loops of all unary ops at one CPU level, in the order of UnaryOps.
 struct UnaryTable {
   LoopSet f32[UnaryOps::size], f64[UnaryOps::size];
 };
 KASSETTE_LEVEL_TABLES(UnaryTable, unary_table)
 
-/// The rows, in the order of UnaryOps.
+/// The OpDefs, in the order of UnaryOps.
 extern const std::array<OpDef, UnaryOps::size> unary_rows;
 template <class Op>
 const OpDef& unary_op() {
   return unary_rows[IndexOf<Op, UnaryOps>::value];
 }
 
-/// Applies an op: unary<Exp>(x).
+/// Applies an op with parameters p, q, r: unary<Exp>(x).
 template <class Op>
 Tensor unary(const Tensor& x, double p = 0, double q = 0, double r = 0) {
   return apply1(unary_op<Op>(), Params{p, q, r}, {x});

@@ -1,4 +1,4 @@
-// ops/unary_ops.h - the unary elementwise ops, each whole: name, dtypes, value, what the adjoint reads, gradient.
+// ops/unary_ops.h - the unary elementwise ops. Each struct is a whole op: name, dtypes, value, the values that its gradient reads, gradient.
 // Read by g++ (unary.cpp), by every CPU level (unary_simd.cpp) and by nvcc (unary.cu). To add one: write its struct, put it
 // in UnaryOps, declare and define its K function, give it a row in tests/op_samples.h.
 #pragma once
@@ -13,7 +13,8 @@ namespace kassette {
 #define KASSETTE_GRADIENT(expression)
 #define KASSETTE_NO_GRADIENT
 #else
-/// dy is the cotangent, x() and y() the input and the output, p the params; only what the op reads has a value.
+/// Defines the vjp. In the expression dy is the cotangent, x() and y() are the input and the output, of which only those in `reads` are kept,
+/// and p are the parameters.
 #define KASSETTE_GRADIENT(expression) \
   static void gradient(const VjpContext& r) { \
     [[maybe_unused]] const Tensor& dy = r.dy(); \
@@ -22,7 +23,7 @@ namespace kassette {
     [[maybe_unused]] const Params p = params_of(r.attrs); \
     r.din(0) = (expression); \
   }
-/// Cuts the path: gradients through the op are None.
+/// Gradients through the op are None.
 #define KASSETTE_NO_GRADIENT static constexpr Vjp gradient = nullptr;
 #endif
 
@@ -46,7 +47,7 @@ struct Abs {
   }
   KASSETTE_GRADIENT(dy* sign(x()))
 };
-/// Zeros keep their sign, NaN stays.
+/// Keeps the sign of zeros, and NaN.
 struct Sign {
   static constexpr const char* name = "sign";
   static constexpr Domain takes = Domain::numbers;
@@ -67,14 +68,14 @@ struct Square {
   }
   KASSETTE_GRADIENT(mul_no_nan(dy, x() * 2.0))
 };
-/// Negative numbers give 0 and no gradient (specification 2.7, 3.1).
+/// 0 for negative numbers, where the gradient is 0 as well (specification 2.7, 3.1).
 struct Sqrt {
   static constexpr const char* name = "sqrt";
   static constexpr Domain takes = Domain::floats;
   static constexpr unsigned reads = Reads::x + Reads::y;
   template <class V>
   KASSETTE_FN static V value(const V& x, const Params&) {
-    return m::sqrt(m::select(x < V(0), V(0), x) + V(0));  // -0 + 0 is 0, so that 1 / y is inf there
+    return m::sqrt(m::select(x < V(0), V(0), x) + V(0));  // -0 + 0 is +0, so that 1 / y is inf there, not -inf
   }
   KASSETTE_GRADIENT(where(less(x(), 0.0), 0.0, div_no_nan(dy * 0.5, y())))
 };
@@ -180,7 +181,7 @@ struct Sigmoid {
   }
   KASSETTE_GRADIENT(dy*(y() * (1.0 - y())))
 };
-/// log(1 + exp(x)), where neither side overflows or cancels.
+/// log(1 + exp(x)), without overflow for large x or cancellation for small x.
 struct Softplus {
   static constexpr const char* name = "softplus";
   static constexpr Domain takes = Domain::floats;
@@ -201,7 +202,7 @@ struct Softsign {
   }
   KASSETTE_GRADIENT(dy / square(1.0 + abs(x())))
 };
-/// To the nearest integer, ties to even.
+/// Rounds to the nearest integer, ties to even.
 struct Round {
   static constexpr const char* name = "round";
   static constexpr Domain takes = Domain::floats;
@@ -212,7 +213,7 @@ struct Round {
   }
   KASSETTE_NO_GRADIENT
 };
-/// max(x, 0); NaN stays.
+/// max(x, 0); keeps NaN.
 struct Relu {
   static constexpr const char* name = "relu";
   static constexpr Domain takes = Domain::numbers;
@@ -223,7 +224,7 @@ struct Relu {
   }
   KASSETTE_GRADIENT(where_positive(dy, y()))
 };
-/// x above 0, p.x * x elsewhere.
+/// x for x > 0, else p.x * x.
 struct LeakyRelu {
   static constexpr const char* name = "leaky_relu";
   static constexpr Domain takes = Domain::floats;
@@ -234,9 +235,8 @@ struct LeakyRelu {
   }
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy* p.x))
 };
-/// min(x, p.y) from p.z on, p.x * (x - p.z) below it; with a top, what is negative above a negative p.z is 0. Below it there is
-/// nothing, not 0 * (x - p.z), where p.x is 0: inf - inf has no say. The gradient passes at p.z and at the top (specification 3.2), not
-/// at a p.z of 0.
+/// min(x, p.y) for x >= p.z, else p.x * (x - p.z), or 0 if p.x is 0 (0 * inf would be NaN). If p.y is finite, a negative result for x >= p.z
+/// becomes 0, without a gradient. The gradient passes at p.z and at p.y (specification 3.2), but not at 0 if p.z is 0 and p.y finite.
 struct GeneralRelu {
   static constexpr const char* name = "bent_relu";
   static constexpr Domain takes = Domain::floats;
@@ -267,7 +267,7 @@ struct GeneralRelu {
   }
 #endif
 };
-/// x above 0, p.x * (exp(x) - 1) elsewhere.
+/// x for x > 0, else p.x * (exp(x) - 1).
 struct Elu {
   static constexpr const char* name = "elu";
   static constexpr Domain takes = Domain::floats;
@@ -276,10 +276,10 @@ struct Elu {
   KASSETTE_FN static V value(const V& x, const Params& p) {
     return m::select(x > V(0), x, m::expm1(x) * m::number<V>(p.x));
   }
-  // At 0 the slope is that of the left side, and the curvature that of the right: none, as in TensorFlow.
+  // As in TensorFlow: at 0 the first derivative is that of the left side, p.x, and the second that of the right side, 0.
   KASSETTE_GRADIENT(where(greater(x(), 0.0), dy, dy*(exp(where(greater_equal(x(), 0.0), 0.0, x())) * p.x)))
 };
-/// 0.2 * x + 0.5 between 0 and 1. The gradient passes at the bounds too.
+/// 0.2 * x + 0.5, clipped to [0, 1]. The gradient passes at both bounds.
 struct HardSigmoid {
   static constexpr const char* name = "hard_sigmoid";
   static constexpr Domain takes = Domain::floats;
@@ -291,7 +291,7 @@ struct HardSigmoid {
   }
   KASSETTE_GRADIENT(where(less_equal(abs(x()), 2.5), dy * 0.2, 0.0))
 };
-/// max(min(x, p.y), p.x); NaN stays. The gradient passes at the bounds too.
+/// x clipped to [p.x, p.y]; keeps NaN. The gradient passes at both bounds.
 struct Clip {
   static constexpr const char* name = "clip";
   static constexpr Domain takes = Domain::floats;

@@ -1,4 +1,4 @@
-// ops/window.h - a window that slides along an axis: the one geometry of convolution, pooling and their gradients. Read by g++ and nvcc.
+// ops/window.h - a window that slides along an axis: the geometry of convolution, pooling and their gradients. Compiled by g++ and nvcc.
 #pragma once
 #include <cassert>
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace kassette {
 
 enum class Padding : std::uint8_t {
   valid,  // no padding
-  same,   // out = ceil(n / stride); of the zeros, the odd one stands at the end
-  causal  // zeros before the first element alone: output t reads nothing after t * stride
+  same,   // out = ceil(n / stride); an odd number of zeros has the extra one at the end
+  causal  // zeros only before the first element: output t reads no element after t * stride
 };
 
-/// A window of `size` taps, `dilation` elements apart, which moves by `stride`. All are at least 1.
+/// A window of `size` taps, which are `dilation` elements apart. It moves in steps of `stride`. All are at least 1.
 struct WindowAxis {
   std::int64_t size = 1, stride = 1, dilation = 1;
   Padding padding = Padding::valid;
@@ -21,7 +21,7 @@ struct WindowAxis {
   bool operator==(const WindowAxis&) const = default;
   /// Elements from the first tap to the last.
   constexpr std::int64_t extent() const { return (size - 1) * dilation + 1; }
-  /// The number of positions over n elements; 0 or less where the window does not fit once.
+  /// The number of positions over n elements; 0 if the window does not fit.
   constexpr std::int64_t positions(std::int64_t n) const {
     switch (padding) {
       case Padding::same: return (n + stride - 1) / stride;
@@ -29,7 +29,7 @@ struct WindowAxis {
       default: return n < extent() ? 0 : (n - extent()) / stride + 1;
     }
   }
-  /// Zeros before the first of n elements: position p begins at element p * stride - before(n).
+  /// The number of zeros before the first of n elements: position p begins at element p * stride - before(n).
   constexpr std::int64_t before(std::int64_t n) const {
     if (padding == Padding::valid) return 0;
     if (padding == Padding::causal) return extent() - 1;
@@ -39,27 +39,29 @@ struct WindowAxis {
 };
 
 // Note [Correlations]
-// A convolution and its input gradient are sums of the same kind: result p of an axis reads the elements p * step + start + t * tap_step,
-// t < taps. For the input gradient of a convolution with stride s the results of one remainder modulo s form a correlation each, with
-// every s-th tap of the kernel. So one driver serves both.
+// A convolution and its input gradient are both correlations: along an axis, result p is a weighted sum of the elements
+// p * step + start + t * tap_step, t < taps. The input gradient of a convolution with stride s consists of s correlations, one for each
+// remainder (phase) of the result's index modulo s, each with every s-th tap of the kernel. So one driver serves both.
 
-/// One axis of a correlation. Result p stands at out_start + p * out_step. Tap t has weight weight_start + t *
-/// weight_step of the kernel.
+/// One axis of a correlation. Result p is written to out_start + p * out_step. Tap t is multiplied by kernel element
+/// weight_start + t * weight_step.
 struct Line {
   std::int64_t results, step, start, taps, tap_step;
   std::int64_t out_start = 0, out_step = 1, weight_start = 0, weight_step = 1;
 
   constexpr std::int64_t weight(std::int64_t tap) const { return weight_start + tap * weight_step; }
   constexpr std::int64_t low(std::int64_t first) const { return first * step + start; }
-  /// Elements that `count` neighbouring results span.
+  /// The number of elements from the first to the last one that `count` neighbouring results read.
   constexpr std::int64_t span(std::int64_t count) const { return (count - 1) * step + (taps - 1) * tap_step + 1; }
 };
 
+/// The correlation of a convolution from `in` elements to `out` results.
 constexpr Line forward_line(const WindowAxis& w, std::int64_t in, std::int64_t out) {
   return {.results = out, .step = w.stride, .start = -w.before(in), .taps = w.size, .tap_step = w.dilation};
 }
 
-/// The results that are `phase` modulo the stride. Without a tap where the stride is larger than the kernel.
+/// The correlation of the input gradient for the results whose index modulo the stride is `phase`. It may have no taps if the stride exceeds
+/// the kernel.
 constexpr Line backward_line(const WindowAxis& w, std::int64_t in, std::int64_t phase) {
   assert(w.stride == 1 || w.dilation == 1);
   const std::int64_t before = w.before(in);

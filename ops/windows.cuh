@@ -1,11 +1,11 @@
-// ops/windows.cuh - windows over images on a CUDA device: which elements one shows, and which windows show an element.
+// ops/windows.cuh - windows over images on a CUDA device: the elements that a window covers, and the windows that cover an element.
 #pragma once
 #include "ops/conv.h"
 #include "ops/elementwise.cuh"
 
 namespace kassette::cuda {
 
-/// A ConvShape as direct kernels read it.
+/// A ConvShape in the form that direct kernels take: a trivially copyable argument. A point is the row-major number of a pixel (or voxel).
 struct Geometry {
   WindowAxis window[3];
   std::int64_t batch, c_in, c_out, in[3], out[3], before[3];
@@ -29,15 +29,15 @@ struct Geometry {
   KASSETTE_FN std::int64_t y_at(std::int64_t image, std::int64_t point, std::int64_t c) const {
     return channels_first ? (image * c_out + c) * out_points() + point : (image * out_points() + point) * c_out + c;
   }
-  /// Elements from one input channel to the next, and from one channel of the results.
+  /// The distance in elements from one channel of x, or of the results, to the next.
   KASSETTE_FN std::int64_t x_step() const { return channels_first ? in_points() : 1; }
   KASSETTE_FN std::int64_t y_step() const { return channels_first ? out_points() : 1; }
-  /// The kernel between input channel c and output channel f.
+  /// The offset of the kernel's weight for a tap, input channel c and output channel f.
   KASSETTE_FN std::int64_t w_at(std::int64_t tap, std::int64_t c, std::int64_t f) const {
     return depthwise ? tap * c_out + f : (tap * c_in + c) * c_out + f;
   }
 
-  /// f(tap, point of x) for the taps of the window at a point of the results that are no padding, in their order.
+  /// Calls f(tap, point of x) for the taps of the window at a point of the results, in order, without those in the padding.
   template <class F>
   KASSETTE_FN void each_under(std::int64_t point, F f) const {
     std::int64_t low[3];
@@ -54,7 +54,7 @@ struct Geometry {
       }
     }
   }
-  /// f(tap, point of the results) for the windows that show a point of x, in their order: later taps belong to earlier windows.
+  /// Calls f(tap, point of the results) for the windows that cover a point of x, in order. Taps descend: later taps belong to earlier windows.
   template <class F>
   KASSETTE_FN void each_over(std::int64_t point, F f) const {
     std::int64_t high[3];
@@ -75,7 +75,7 @@ struct Geometry {
       }
     }
   }
-  /// How many elements the window at a point of the results shows.
+  /// The number of elements of x, without padding, that the window at a point of the results covers.
   KASSETTE_FN std::int64_t shown(std::int64_t point) const {
     std::int64_t n = 1;
     for (int d = 2; d >= 0; --d) {
@@ -88,7 +88,7 @@ struct Geometry {
   }
 
  private:
-  /// The position along an axis whose window begins so far behind the first position's, or -1.
+  /// The position along axis d whose window begins `distance` elements after that of position 0; -1 if there is none.
   KASSETTE_FN std::int64_t over(int d, std::int64_t distance) const {
     if (distance < 0) return -1;
     const std::int64_t p = distance / window[d].stride;
@@ -96,7 +96,7 @@ struct Geometry {
   }
 };
 
-/// Image, point and channel of element t of a tensor of images.
+/// The image, point and channel of element t of a tensor of images.
 struct Place {
   std::int64_t image, point, channel;
   KASSETTE_FN Place(std::int64_t t, std::int64_t points, std::int64_t channels, bool channels_first) {
@@ -107,7 +107,7 @@ struct Place {
   }
 };
 
-/// Calls f with a null pointer whose type is that of the output's elements. Does nothing where the output is empty.
+/// Calls f with a null pointer to the output's element type. Does nothing if the output is empty.
 template <class F>
 void with_floats(const OpCall& call, F&& f) {
   if (call.out[0]->numel() == 0) return;
