@@ -37,7 +37,7 @@ void multiply(const Problem& p, const T* a, const T* b, Out* c) {
         decltype(wide(T())) sum = 0;
         for (std::int64_t q = 0; q < p.k; ++q)
           sum += wide(a[p.ta ? i * p.lda + q : q * p.lda + i]) * wide(b[p.tb ? q * p.ldb + j : j * p.ldb + q]);
-        put(&to, p.add ? sum + wide(to) : sum);  // what is not added to may be NaN
+        put(&to, p.add ? sum + wide(to) : sum);  // c may be NaN if it is not added to
       }
 }
 

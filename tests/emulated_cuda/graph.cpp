@@ -14,17 +14,17 @@ namespace {
 struct Work {
   std::vector<EmulatedNode> kinds;
   std::vector<std::function<void()>> nodes;
-  EmulatedBlocks blocks;  // of all
+  EmulatedBlocks blocks;  // of all nodes
 };
 
 }  // namespace
 
 struct EmulatedGraph {
   Work work;
-  std::thread::id thread;  // that captures
+  std::thread::id thread;  // the one that captures
 };
 struct EmulatedGraphExec {
-  std::shared_ptr<const Work> work;  // which a launch that has not run yet keeps
+  std::shared_ptr<const Work> work;  // shared with launches that have not run yet
 };
 
 namespace {
@@ -32,7 +32,7 @@ namespace {
 std::recursive_mutex mutex;
 std::map<cudaStream_t, EmulatedGraph*> captured;
 std::atomic<std::int64_t> enqueued{0};
-thread_local int capturing = 0;  // captures of this thread
+thread_local int capturing = 0;  // the number of captures in this thread
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 using Lock = std::lock_guard<std::recursive_mutex>;
 

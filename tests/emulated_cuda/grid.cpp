@@ -33,7 +33,7 @@ struct Warp {
   unsigned next, end;  // range in `order` of the threads that have not started
   unsigned live;
   Fiber* waiting[32];
-  Waits waits;  // for what all its threads wait; `nothing`: they may run, or wait for different things
+  Waits waits;  // what all its threads wait for; `nothing`: some can run, or they wait for different things
 };
 
 Fiber fibers[kMaxThreads];
@@ -41,11 +41,10 @@ Fiber* spare[kMaxThreads];
 unsigned spares, made;
 jmp_buf scheduler;
 Fiber* current;
-Warp* warp;  // that runs
+Warp* warp;  // the running one
 Warp warps[kWarps];
-std::uint64_t
-    slots[2][kMaxThreads];    // what the threads show each other; two, as a thread may be a shuffle ahead of another
-unsigned order[kMaxThreads];  // the threads of a block in the order in which they start
+std::uint64_t slots[2][kMaxThreads];  // the values that shuffles exchange; two sets: a thread may be one shuffle ahead
+unsigned order[kMaxThreads];          // the threads of a block in the order in which they start
 const std::function<void()>* body;
 
 // ---- orders --------------------------------------------------------------------------------------------------------------
@@ -71,8 +70,8 @@ struct Order {
 };
 
 // ---- __shared__ ----------------------------------------------------------------------------------------------------------
-/// The __shared__ variables of all kernels, poisoned except while a block runs. There are so many that the ones a kernel writes are found
-/// out at some of its launches, and only these are poisoned after each block.
+/// The __shared__ variables of all kernels, poisoned except while a block runs. Since there are many, some launches of a kernel determine which
+/// of them it writes, and only these are poisoned after each block.
 class Shared {
  public:
   explicit Shared(const void* kernel) : kernel_(kernels_[kernel]) {
@@ -122,7 +121,7 @@ void leave(Waits what) {
   if (!_setjmp(current->place)) _longjmp(scheduler, 1);
 }
 
-/// Runs one thread of a warp after the other as long as none has to wait: a kernel without barriers needs one fiber.
+/// Runs the threads of a warp one after the other until one has to wait: a kernel without barriers needs a single fiber.
 void work() {
   for (;;) {
     while (warp->next < warp->end) {

@@ -72,7 +72,7 @@ __global__ void reverse_warp(float* to) {
 __global__ void chain_blocks(float* to) {
   if (threadIdx.x == 0) to[blockIdx.x] = blockIdx.x ? to[blockIdx.x - 1] + 1 : 0;
 }
-/// True if some run returned something else than `wanted`.
+/// True if one of kTries runs returns something other than `wanted`.
 template <class F>
 bool differs(const std::vector<float>& wanted, F run) {
   for (unsigned i = 0; i < kTries; ++i)
@@ -85,7 +85,7 @@ std::vector<float> counted(std::size_t n, auto f) {
   return all;
 }
 
-/// Two streams: what the one writes, the other copies, and waits for it or not.
+/// One stream writes a value and another copies it, with or without waiting. True if a copy has the wrong value.
 bool streams_differ(bool waits) {
   Stream first, second;
   float *a = device<float>(4), *b = device<float>(4);
@@ -104,7 +104,7 @@ bool streams_differ(bool waits) {
 
 struct Misuse {
   const char* name;
-  bool (*run)();  // true: values show it
+  bool (*run)();  // returns true if wrong values show the fault
 };
 const Misuse all[] = {
     {"a pointer of the host",

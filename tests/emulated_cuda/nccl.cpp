@@ -1,7 +1,7 @@
 // tests/emulated_cuda/nccl.cpp - an NCCL whose ranks are processes of one machine.
 //
-// Everything is made of messages: each pair of ranks has a mailbox in shared memory, which holds a piece of one message. A collective call
-// is a message from each sending to each receiving rank, and each rank combines what it has received, in the order of ranks, so that all
+// All calls are built from messages: each pair of ranks has a mailbox in shared memory, which holds a piece of one message. A collective call
+// is a message from each sending to each receiving rank, and each rank combines the data it has received in the order of ranks, so that all
 // have the same bits. The sends and receives of a group progress together, a piece at a time.
 #include "nccl.h"
 
@@ -56,7 +56,7 @@ std::size_t bytes_of(ncclDataType_t type) {
 
 template <class T>
 T combine(T a, T b, ncclRedOp_t op) {
-  // Integers wrap around. As NCCL's, the extremes of floats lose NaN.
+  // Integers wrap around. As in NCCL, the maximum and minimum of floats ignore NaN.
   if (op == ncclMax) return b > a ? b : a;
   if (op == ncclMin) return b < a ? b : a;
   return static_cast<T>(op == ncclProd ? a * b : a + b);
@@ -97,7 +97,7 @@ struct EmulatedComm {
 
 namespace {
 
-/// A message on its way, seen from one of its ends.
+/// A message in transit, as its sender or its receiver sees it.
 struct Transfer {
   int peer;
   bool sends;
@@ -108,6 +108,7 @@ struct Transfer {
   bool begun = false;
   bool ended() const { return begun && done == bytes; }  // an empty message is one piece of 0 bytes
 
+  /// Moves the next piece, if the mailbox is free (or full, for the receiver); returns true if it did.
   bool step(const EmulatedComm& comm) {
     Mailbox& box = sends ? comm.box(comm.rank, peer) : comm.box(peer, comm.rank);
     if (ended() || box.full.load(std::memory_order_acquire) != (sends ? 0 : 1)) return false;
@@ -158,7 +159,7 @@ struct Op {
   cudaStream_t stream;
 };
 
-/// A collective call, in the thread of the stream.
+/// Executes a collective call, in the thread that runs the stream.
 void run(const Op& o) {
   const EmulatedComm& comm = *o.comm;
   const int me = comm.rank;
@@ -169,7 +170,7 @@ void run(const Op& o) {
 
   const bool gives = o.kind != broadcast || me == o.root, gets = o.kind != reduce || me == o.root;
   const bool combines = o.kind == all_reduce || o.kind == reduce || o.kind == reduce_scatter;
-  std::vector<std::byte> given(static_cast<std::size_t>(comm.size) * bytes);  // of every rank
+  std::vector<std::byte> given(static_cast<std::size_t>(comm.size) * bytes);  // the data of all ranks
   std::vector<Transfer> transfers;
   for (int r = 0; r < comm.size; ++r) {
     if (gives && (o.kind != reduce || r == o.root))
@@ -223,7 +224,7 @@ void enqueue(std::vector<Op> ops) {
                  o.n * bytes_of(o.type)});
         run(comm, std::move(messages));
       },
-      /*waits=*/true);
+      /*for_others=*/true);
   emulated_start(stream);
 }
 

@@ -27,7 +27,7 @@ struct Work {
   std::function<void()> run;
   EmulatedBlocks blocks;
   std::shared_ptr<Place> after;  // or null
-  bool waits;                    // for other processes
+  bool waits;                    // it waits for other processes
 };
 struct EmulatedStream {
   int device;
@@ -43,12 +43,12 @@ struct EmulatedContext {
 namespace {
 
 constexpr std::size_t kArena = std::size_t(1) << 30, kPage = 4096;
-constexpr std::size_t kAlignment = 16;  // of the widest load of a thread
+constexpr std::size_t kAlignment = 16;  // bytes of the widest load of a thread
 constexpr int kDevices = 8;
 EmulatedContext contexts[kDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 thread_local EmulatedContext* current_context = nullptr;
 constexpr unsigned char kFresh = 0xff;     // floats of fresh memory are NaN
-constexpr std::size_t kFilled = 64 << 10;  // the beginning of a block; what was never touched costs mprotect nothing
+constexpr std::size_t kFilled = 64 << 10;  // bytes of a block to fill: mprotect is fast for pages that are not touched
 
 std::atomic<std::int64_t> host_copies{0}, frees{0}, peer_questions{0};
 int current() { return current_context ? current_context->device : 0; }
@@ -60,7 +60,7 @@ bool stays_open() {
 }
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-/// What stands around blocks: halves, floats and doubles of it are NaN, and nobody writes it.
+/// The guard pattern around blocks: NaN if it is read as halves, floats or doubles. Kernels must not write there.
 struct Pattern {
   std::uint8_t bytes[kPage + 1];
   Pattern() {
@@ -69,12 +69,12 @@ struct Pattern {
 };
 const Pattern pattern;
 
-/// All memory and streams. A block is at the end of its own pages (closer to it than in CUDA), and before a page that is never accessible. The rest
-/// of its pages must not be written.
+/// All memory and streams. Each block has pages of its own. It is at their end, aligned to 16 bytes (less than in CUDA), in front of a page that is
+/// never accessible. The rest of its pages holds the guard pattern.
 struct State {
   struct Block {
-    std::size_t begin;  // of the pages
-    std::size_t bytes;  // asked for
+    std::size_t begin;  // offset of its pages in the arena
+    std::size_t bytes;  // the size that was requested
     int device;
     bool open;  // accessible
     std::size_t place() const { return end() - round_up(bytes, kAlignment); }
@@ -85,7 +85,7 @@ struct State {
   std::byte* arena = nullptr;
   std::size_t used = 0;                          // bytes of the arena that have ever been allocated
   std::map<std::size_t, Block> blocks;           // by place
-  std::multimap<std::size_t, std::size_t> free;  // pages' bytes, place
+  std::multimap<std::size_t, std::size_t> free;  // bytes of the pages, begin
   std::map<std::uintptr_t, std::size_t> pinned;  // memory of the host that devices may use: begin, bytes
   std::vector<EmulatedStream*> streams;
   std::vector<std::size_t> opened;  // places of blocks
@@ -115,21 +115,21 @@ struct State {
     opened.clear();
   }
 
-  /// Runs the work of the stream, and a random part of that of other streams, with access to the blocks that were passed to it.
+  /// Runs all work of the stream and, in between, random work of other streams. Blocks are accessible meanwhile if they were passed to that work.
   void run(EmulatedStream& stream) {
     while (!stream.work.empty())
       if (draws.below(2) == 0) step(stream, /*asked=*/true);
       else step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
     close();
   }
-  /// Runs work unasked, as a real device does.
+  /// Runs some work although nothing waits for it, as a real device does; at random.
   void run_ahead() {
     if (draws.below(16) != 15) return;
     for (unsigned n = draws.below(16); n > 0; --n)
       step(*streams[draws.below(static_cast<unsigned>(streams.size()))], /*asked=*/false);
     close();
   }
-  /// The stream's next work, or that of a stream that it waits for. What waits for other processes may do so for ever: only where asked.
+  /// Runs the next work of the stream, or of a stream that it waits for. Work that waits for other processes may never end: it runs only if `asked`.
   void step(EmulatedStream& stream, bool asked) {
     EmulatedStream* s = &stream;
     while (!s->work.empty() && s->work.front().after && !s->work.front().after->passed)
@@ -141,7 +141,7 @@ struct State {
     if (next.run) next.run();
   }
 
-  /// Calls f(place, bytes) for the parts of the block's pages that do not belong to it; the pages are open.
+  /// Calls f(place, bytes) for the parts of the block's pages before and behind it; the pages must be accessible.
   template <class F>
   static void around(const Block& b, F f) {
     f(b.begin, b.place() - b.begin);
@@ -178,7 +178,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 std::atomic<std::int64_t> waits;
 cudaError_t fault() { return std::getenv("EMULATED_CUDA_FAULT") ? cudaErrorIllegalAddress : cudaSuccess; }
 
-/// Runs streams beside the threads that enqueue.
+/// A thread that runs streams in the background.
 struct Runner {
   std::mutex mutex;
   std::condition_variable more;
@@ -357,7 +357,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   Lock lock(s.mutex);
   if (!behind(stream)) return cudaErrorInvalidResourceHandle;
   s.run(*stream);
-  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));  // the rest stays, for the places in it
+  s.streams.erase(std::find(s.streams.begin(), s.streams.end(), stream));  // not deleted: a Place may refer to it
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -370,7 +370,7 @@ cudaError_t cudaDeviceSynchronize() {
   return fault();
 }
 
-// ---- what kernels are given --------------------------------------------------------------------------------------------
+// ---- arguments of kernels ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -409,8 +409,8 @@ bool is_mapped(std::uintptr_t address) {
   return mincore(reinterpret_cast<void*>(address / kPage * kPage), 1, &resident) == 0;
 }
 
-/// Says what went wrong, once the test framework has said in which test: that sends the signal anew, which says no more than that there was one, and
-/// what caused it happens again.
+/// Reports a faulting access after the test framework has named the test. The framework raises the signal again, without its cause (si_code): then
+/// this returns once, and the access faults again.
 void say_fault(int signal, siginfo_t* info, void*) {
   static bool sent = false;
   if (info->si_code <= 0 && !std::exchange(sent, true)) return;
@@ -457,9 +457,9 @@ void EmulatedLaunch::take(const void* argument, std::size_t bytes, bool pointer)
     std::uintptr_t word;
     std::memcpy(&word, static_cast<const char*>(argument) + i, sizeof word);
     const auto* to = reinterpret_cast<const std::byte*>(word);
-    // Numbers are small, or, as floating-point ones are, large; the memory of a process is between them. In a struct, what looks like an old
-    // pointer to a device's memory may be a number beside it; if it is one, whoever uses it touches memory that is out of reach. And a small number
-    // may stand before padding that was not cleared.
+    // Integers are small, the bits of doubles large, and addresses between them. A word of a struct that looks like a stale address of device
+    // memory may still be two numbers, and is accepted: if it is an address, the kernel faults when it uses it. A word with small low bits may be
+    // a number before padding that was not cleared.
     const bool is_address =
         word >> 40 && word >> 47 == 0 && static_cast<std::uint32_t>(word) >= 1 << 16 && is_mapped(word);
     if (word == 0 || !(is_of_devices(to) || pointer || is_address)) continue;
@@ -514,7 +514,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   if (kind == cudaMemcpyDeviceToHost) ++waits;
   constexpr EmulatedNode kinds[] = {EmulatedNode::copy_in, EmulatedNode::copy_out, EmulatedNode::copy};
   emulated_enqueue(
-      stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); }, /*waits=*/false, kinds[kind]);
+      stream, std::move(blocks), [=] { std::memcpy(to, from, bytes); }, /*for_others=*/false, kinds[kind]);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
@@ -529,7 +529,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   EmulatedBlocks blocks;
   blocks.add(to, bytes, stream, "cudaMemset");
   emulated_enqueue(
-      stream, std::move(blocks), [=] { std::memset(to, value, bytes); }, /*waits=*/false, EmulatedNode::zero);
+      stream, std::move(blocks), [=] { std::memset(to, value, bytes); }, /*for_others=*/false, EmulatedNode::zero);
   return cudaSuccess;
 }
 void emulated_start(cudaStream_t stream) {
@@ -573,7 +573,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
   emulated_enqueue(handle, {}, [place = event->place] { place->passed = true; });
   return cudaSuccess;
 }
-/// Without the lock: the stream holds it while it runs, and may be waiting for another process.
+/// Does not lock: a running stream holds the lock, and may be waiting for another process.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   emulated_beside_capture();
   if (!event->place || event->place->passed) return cudaSuccess;

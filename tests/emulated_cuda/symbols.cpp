@@ -40,7 +40,7 @@ Loaded self() {
   return found;
 }
 
-/// Calls take(symbol, name) for each.
+/// Calls take(symbol, name) for each symbol of the file.
 template <class Take>
 void each_symbol(const char* path, Take take) {
   std::vector<char> file;

@@ -1,4 +1,4 @@
-// tests/emulated_cuda/cub/device/device_radix_sort.cuh - the one sort of CUB that our kernels ask for: stable, by the low bits of the keys.
+// tests/emulated_cuda/cub/device/device_radix_sort.cuh - the one sort of CUB that kernels use: stable, by some bits of the keys.
 #pragma once
 #include <numeric>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace cub {
 
 struct DeviceRadixSort {
-  /// Without memory it says how much it wants.
+  /// If `memory` is null, only sets `bytes` to the size of the scratch memory that a call needs.
   template <class K, class V>
   static cudaError_t SortPairs(void* memory, std::size_t& bytes, const K* keys, K* sorted_keys, const V* values,
                                V* sorted_values, std::int64_t n, int first_bit, int end_bit, cudaStream_t stream) {
@@ -21,7 +21,7 @@ struct DeviceRadixSort {
     blocks.add(values, count * sizeof(V), stream, "a sort");
     blocks.add(sorted_values, count * sizeof(V), stream, "a sort");
     emulated_enqueue(stream, std::move(blocks), [=] {
-      std::memset(memory, 0x5a, bytes);  // it is ours
+      std::memset(memory, 0x5a, bytes);  // scratch memory: undefined afterwards
       auto key = [=](std::int64_t i) {
         return (end_bit < 64 ? keys[i] & ((K(1) << end_bit) - 1) : keys[i]) >> first_bit;
       };
