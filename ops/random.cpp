@@ -1,4 +1,4 @@
-// ops/random.cpp - random numbers: sources, keys, rows and kernels of the draws.
+// ops/random.cpp - random numbers: sources, keys, and the ops and kernels of draws.
 #include "ops/random.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace kassette {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;  // a multiple of a group, so that parts begin with one
+constexpr std::int64_t kGrain = 1 << 14;  // a multiple of a group of words, so that each thread's part begins with one
 constexpr std::int64_t kBlock = 512;      // likewise
 static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
@@ -29,12 +29,12 @@ struct Global {
   std::mutex mutex;
   bool seeded = false;
   RandomKey key{};
-  const void* last_taker = nullptr;  // the thread that took the last seeds, and how many in a row
+  const void* last_taker = nullptr;  // identifies the thread that took the last taken_in_turn seeds
   std::uint64_t taken_in_turn = 0;
 };
 constinit Global global;
 
-/// Philox of a counter, the result as two words.
+/// One Philox block of a counter, as two 64-bit words.
 RandomKey mix(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
   PhiloxWords r = random_block({key, high}, low);
   return {std::uint64_t(r.w[1]) << 32 | r.w[0], std::uint64_t(r.w[3]) << 32 | r.w[2]};
@@ -76,8 +76,8 @@ void key_rule(const OpCall&, TensorSpec* out) {
 
 struct KeyAttrs {
   static constexpr const char* attrs_name = "random_key";
-  bool seeded;                // by the user
-  std::uint64_t steps, step;  // of the plain loops around it, and the step among them
+  bool seeded;                // the user gave a seed
+  std::uint64_t steps, step;  // of the eager loops around the source, as Context has them
 };
 
 void key_kernel(const OpCall& call) {
@@ -116,7 +116,8 @@ double rounded_to(DType dtype, double v) {
   return v;
 }
 
-/// The mask's shape; -1 where x's is not known. False where the mask has x's shape.
+/// Sets `mask` to the shape argument, with x's sizes in place of -1 and kUnknown for unknown ones. Returns false if there is none: the mask then
+/// has the shape of x.
 bool mask_spec(const OpCall& call, TensorSpec& mask) {
   if (call.n_in < 3) return false;
   const TensorSpec& x = call.spec(0);
@@ -159,12 +160,12 @@ double largest_below(double high, DType dtype) {
   if (v < high || std::isnan(v)) return v;
   if (dtype == float64) return std::nextafter(v, -INFINITY);
   if (dtype == float32) return std::nextafter(static_cast<float>(v), -INFINITY);
-  // Halfway to the next value and a little more: of the half types, the step is 2^-12 of the value or more.
+  // Steps down until the result rounds to a lower value. Half types need a step of at least 2^-12 of the value.
   for (double step = std::max(std::fabs(v), 1e-300) * 0x1p-13;; step *= 2)
     if (double down = as(v - step); down < high) return down;
 }
 
-/// Runs a float loop; half types go through float32.
+/// Fills the output by a float loop; half types are computed in float32.
 void fill(const OpCall& call, RandomLoops::Fill f32, RandomLoops::Fill f64, const RandomForm& form) {
   const Body& out = *call.out[0];
   RandomKey key = key_of(call, 0);
@@ -197,7 +198,7 @@ void truncated_kernel(const OpCall& call) {
   fill(call, loops().truncated_f32, loops().truncated_f64, {n.stddev, n.mean, INFINITY, 0});
 }
 
-/// Calls f(first, words, n) with the words of blocks of elements, on all threads.
+/// Calls f(first, words, n) for blocks of elements, with a random word for each, on several threads.
 template <class F>
 void for_words(const RandomKey& key, std::int64_t n, F f) {
   parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -210,7 +211,7 @@ void for_words(const RandomKey& key, std::int64_t n, F f) {
   });
 }
 
-/// The same with 64 bits an element: see Note [Order of random words].
+/// The same with 64 bits per element: see Note [Order of random words].
 template <class F>
 void for_words64(const RandomKey& key, std::int64_t n, F f) {
   parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -228,7 +229,7 @@ void for_words64(const RandomKey& key, std::int64_t n, F f) {
   });
 }
 
-/// The words below it, of 2^32, are a share p of all.
+/// The bound that a random word of 32 bits is below with probability p.
 std::uint64_t words_below(double p) {
   if (!(p > 0)) return 0;
   return p >= 1 ? std::uint64_t(1) << 32 : static_cast<std::uint64_t>(std::ceil(p * 0x1p32));
@@ -258,7 +259,7 @@ void integers_kernel(const OpCall& call) {
     T* to = call.out_as<T>();
     if constexpr (std::is_integral_v<T>)
       for_words64(key, out.numel(), [&](std::int64_t at, const std::uint64_t* words, std::int64_t n) {
-        // The upper half of the product is below range.size; shares are even up to range.size / 2^64.
+        // The upper half of the product is below range.size. Probabilities differ by at most range.size / 2^64, relatively.
         for (std::int64_t i = 0; i < n; ++i) {
           auto offset = static_cast<std::uint64_t>(static_cast<unsigned __int128>(words[i]) * range.size >> 64);
           to[at + i] = static_cast<T>(range.low + offset);
@@ -273,14 +274,14 @@ T scaled(T x, double scale) {
   else return convert_one<T>(convert_one<float>(x) * static_cast<float>(scale));
 }
 
-/// The mask has the shape of x.
+/// Dropout with a mask of the shape of x.
 template <class T>
 void drop_each(const RandomKey& key, std::int64_t n, const RandomForm& form, const T* x, T* out) {
   for_words(key, n, [&](std::int64_t at, const std::uint32_t* words, std::int64_t m) {
     for (std::int64_t i = 0; i < m; ++i) out[at + i] = words[i] < form.below ? scaled(x[at + i], form.scale) : T{};
   });
 }
-/// The mask broadcasts: its words are made first, then met row by row.
+/// Dropout with a mask that broadcasts: computes the mask first, then applies it row by row.
 template <class T>
 void drop_broadcast(const RandomKey& key, const TensorSpec& spec, const TensorSpec& mask, const RandomForm& form,
                     const T* x, T* out) {
@@ -379,7 +380,7 @@ constinit const OpDef bernoulli_op{.name = "bernoulli",
                                    .host = kAllHost,
                                    .traits = kDraws,
                                    .placement = placement_in<BernoulliAttrs>};
-// The mask is made again from the key in the adjoint, and so never stored.
+// The gradient recomputes the mask from the key, so that it is never stored.
 constinit const OpDef dropout_op{.name = "dropout",
                                  .rule = dropout_rule,
                                  .cpu = dropout_kernel,
@@ -393,7 +394,8 @@ SeedScope::~SeedScope() {
   const std::uint64_t since = seeds_taken - taken_;
   if (since == 0 || std::uncaught_exceptions() == exceptions_) return;
   std::lock_guard<std::mutex> lock(global.mutex);
-  if (global.last_taker != &seeds_taken || global.taken_in_turn < since) return;  // another thread has drawn meanwhile
+  if (global.last_taker != &seeds_taken || global.taken_in_turn < since)
+    return;  // another thread has taken seeds in the meantime
   global.key.draw -= since;
   global.taken_in_turn -= since;
   seeds_taken -= since;
@@ -418,7 +420,7 @@ void derive_key(const void* key, std::uint64_t step, std::uint64_t steps, std::u
   const std::uint64_t at = (of.draw & ~kCountsSteps) - 1, n = (of.draw & kCountsSteps ? at : at * steps) + step;
   RandomKey k{source.seed, n * source.steps + source.step + 1};
   if (!source.seeded) {
-    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), of.draw);  // no element of a draw has that block
+    RandomKey mixed = mix(of.seed, ~std::uint64_t(0), of.draw);  // no draw has so many blocks
     k.seed = mix(mixed.seed ^ index, step, mixed.draw).seed;
   }
   std::memcpy(out, &k, sizeof k);

@@ -1,4 +1,4 @@
-// ops/random.cu - random draws and dropout on CUDA: the bits of the CPU's, from the same arithmetic (draws.h).
+// ops/random.cu - random draws and dropout on CUDA, with the same bits as on the CPU: both use the arithmetic of draws.h.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ RandomKey key_of(const OpCall& call, int i) {
   std::memcpy(&key, call.in[i].data, sizeof key);
   return key;
 }
-/// Size i of a shape argument: a tensor of any integers on the host.
+/// Size i of a shape argument: a tensor of any integer dtype on the host.
 std::int64_t size_at(const OpCall& call, int input, std::int64_t i) {
   std::int64_t size = 0;
   for_dtype<Domain::integers>(call.spec(input).dtype, [&](auto* p) {
@@ -28,14 +28,14 @@ std::int64_t size_at(const OpCall& call, int input, std::int64_t i) {
   });
   return size;
 }
-/// The words below it, of 2^32, are a share p of all.
+/// The bound that a random word of 32 bits is below with probability p.
 std::uint64_t words_below(double p) {
   if (!(p > 0)) return 0;
   return p >= 1 ? std::uint64_t(1) << 32 : static_cast<std::uint64_t>(std::ceil(p * 0x1p32));
 }
 
-/// A thread for each philox block: its words are kGroupBlocks apart, so that neighbouring threads write neighbours. Emit makes kEach
-/// elements of a block: emit(words, first element, n).
+/// One thread per Philox block. The elements of a block are kGroupBlocks apart, so that neighbouring threads write neighbouring elements.
+/// emit(words, first element, n) writes the kEach elements of a block.
 template <class Emit>
 __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
   constexpr std::int64_t kGroup = kGroupBlocks * Emit::kEach;
@@ -43,7 +43,7 @@ __global__ void draw(RandomKey key, std::int64_t n, Emit emit) {
   for (std::int64_t t = Thread::first(); t < blocks; t += Thread::step())
     emit(random_block(key, static_cast<std::uint64_t>(t)), t / kGroupBlocks * kGroup + t % kGroupBlocks, n);
 }
-/// Draws n elements from the key that is that input.
+/// Draws n elements. `key` is the number of the input that is the key.
 template <class Emit>
 void launch_draw(const OpCall& call, int key, std::int64_t n, Emit emit) {
   if (n == 0) return;
@@ -66,13 +66,13 @@ struct Scalar64 {
   KASSETTE_FN static F root(F x) { return m::sqrt(x); }
 };
 
-/// v * scale + shift, at most `top`.
+/// min(v * scale + shift, top).
 template <class C>
 struct Formed {
   C scale, shift, top;
   __device__ C operator()(C v) const {
     v = v * scale + shift;
-    return v > top ? top : v;  // NaN stays
+    return v > top ? top : v;  // keeps NaN
   }
 };
 __device__ inline std::uint64_t wide_word(const PhiloxWords& b, int k) {
@@ -173,7 +173,7 @@ void run_integers(const OpCall& call) {
 }
 
 // ---- between bounds that are tensors -----------------------------------------------------------------------------------------
-/// Operands 0 and 1: the bounds.
+/// Writes a sample from a uniform number. Operands 0 and 1 are the bounds.
 template <class T>
 struct Placed {
   using C = Wide<T>;
@@ -185,7 +185,7 @@ struct Placed {
     store(o.result<T>() + i, within(static_cast<C>(load(&y)), static_cast<C>(load(&last)), low, high));
   }
 };
-/// Bounds for each number that is drawn.
+/// For draws in which each number is used once.
 template <class T>
 struct BetweenEach {
   using C = Wide<T>;
@@ -205,7 +205,7 @@ struct BetweenEach {
     }
   }
 };
-/// Operand 2: numbers that several bounds share, made before.
+/// Operand 2 holds uniform numbers that several bounds share; they were drawn beforehand.
 template <class T>
 struct BetweenShared {
   __device__ void operator()(const Operands& o, const std::int64_t (&at)[3], std::int64_t i) const {
@@ -243,7 +243,7 @@ struct Kept {
     else *to = T{};
   }
 };
-/// A word of the mask for each element: one Philox block, of four words, serves four.
+/// One random word per element: a Philox block of four words serves four elements.
 template <class T>
 struct DropEach {
   static constexpr int kEach = 4;
@@ -258,7 +258,7 @@ struct DropEach {
     }
   }
 };
-/// Operand 1: a mask that is repeated along axes, made before.
+/// Operand 1 is a mask that broadcasts; it was computed beforehand.
 template <class T>
 struct Drop {
   Kept<T> kept;
@@ -266,7 +266,7 @@ struct Drop {
     kept(o.result<T>() + i, o.operand<T>(0) + at[0], o.operand<bool>(1)[at[1]]);
   }
 };
-/// That of the third input, on the host, in which -1 stands for the size of x; else x's.
+/// The shape of the mask: the third input, on the host, in which -1 stands for x's size. Without it x's shape.
 TensorSpec mask_shape(const OpCall& call) {
   TensorSpec mask;
   mask.set(call.spec(0));

@@ -1,4 +1,4 @@
-// ops/random_between.cpp - uniform numbers between bounds that are tensors.
+// ops/random_between.cpp - uniform random numbers whose bounds are tensors.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -18,7 +18,7 @@
 namespace kassette {
 namespace {
 
-// Inputs: a key, the shape of the uniform numbers, and the bounds. Either may broadcast to the other.
+// Inputs: a key, the shape of the uniform numbers, and the bounds. The three shapes broadcast to the shape of the result.
 constexpr std::int64_t kGrain = 1 << 14, kBlock = 512;
 static_assert(kGrain % kGroupWords == 0 && kBlock % kGroupWords == 0);
 
@@ -38,7 +38,7 @@ void between_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = low.dtype;
 }
 
-/// An operand that is read in the order of the output, to which it broadcasts.
+/// An operand that broadcasts to the output, read in the order of the output's elements.
 template <class C>
 class Spread {
  public:
@@ -50,7 +50,7 @@ class Spread {
     }
     whole_ = step == out.numel();
   }
-  /// Its elements for [at, at + n) of the output: where they lie, or in `room`.
+  /// The elements for [at, at + n) of the output: a pointer into the operand, or to `room` with a copy.
   const C* read(std::int64_t at, std::int64_t n, C* room) const {
     if (whole_) return data_ + at;
     const int last = out_.rank - 1;
@@ -81,7 +81,7 @@ void round_to(C* x, std::int64_t n) {
   if constexpr (!std::is_same_v<T, C>)
     for (std::int64_t i = 0; i < n; ++i) x[i] = convert_one<C>(convert_one<T>(x[i]));
 }
-/// n samples; `y` and `last` are room for as many.
+/// Computes n samples. `y` and `last` are scratch memory for n elements.
 template <class T, class C>
 void place(const C* u, const C* low, const C* high, C* y, C* last, T* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = position(u[i], low[i], high[i]);
@@ -99,7 +99,7 @@ void between(const OpCall& call, const RandomKey& key) {
   const RandomForm form{1, 0, 2, 0};
   const TensorSpec drawn = drawn_spec(call), &out = *call.out[0];
   const std::int64_t n = out.numel(), n_drawn = drawn.numel();
-  const bool whole = n_drawn == n;  // else the same numbers serve several bounds, and are made before
+  const bool whole = n_drawn == n;  // else several bounds share a number, and all numbers are drawn beforehand
   Scratch<C> numbers(whole ? 0 : n_drawn);
   if (!whole) {
     parallel_for(n_drawn, kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -136,7 +136,8 @@ void between_kernel(const OpCall& call) {
   });
 }
 
-/// The numbers are made again from the key. Of a step to the number below a bound the gradient is that of the bound itself.
+/// Draws the uniform numbers again from the key. That a sample was moved to the largest number below `high` does not
+/// change its gradient.
 void between_gradient(const VjpContext& r) {
   const DType dtype = r.spec(2).dtype, wide = dtype.size() < 4 ? float32 : dtype;
   const Tensor u = random_uniform({r.in(0), r.in(1), wide, r.in(2).device()}), dy = cast(r.dy(), wide),

@@ -60,7 +60,7 @@ KASSETTE_INLINE U64 multiply_even(U64 a, U64 b) {
   return (a & 0xffffffffu) * (b & 0xffffffffu);
 #endif
 }
-/// Even 32-bit lanes of a, odd ones of b.
+/// The even 32-bit lanes of a and the odd ones of b.
 KASSETTE_INLINE U32 interleave(U64 a, U64 b) {
 #if defined(__AVX512F__)
   return bits<U32>(_mm512_mask_mov_epi32(bits<__m512i>(a), 0xAAAA, bits<__m512i>(b)));
@@ -114,7 +114,7 @@ using Double = draws::Doubles<Lanes64>;
 
 // ---- words -----------------------------------------------------------------------------------------------------------
 
-/// The words of some lanes of a group, by their place in the block.
+/// Philox blocks, one per lane: w[i] is word i of each block.
 struct Words {
   U32 w[4];
 };
@@ -125,7 +125,7 @@ KASSETTE_INLINE void multiply(U32 a, std::uint32_t m, U32& low, U32& high) {
   high = interleave(even >> 32, odd);
 }
 
-/// Blocks `first`, first + 1, ... of a draw, one to a lane. `first` is a multiple of the lanes: no lane carries over.
+/// Blocks first, first + 1, ... of a draw, one per lane. `first` is a multiple of the number of lanes, so that adding the lane does not carry.
 KASSETTE_INLINE Words blocks(const RandomKey& key, std::uint64_t first) {
   U32 lane;
   for (int i = 0; i < kBytes / 4; ++i) lane[i] = static_cast<std::uint32_t>(i);
@@ -146,8 +146,8 @@ KASSETTE_INLINE Words blocks(const RandomKey& key, std::uint64_t first) {
 
 constexpr int kLanes = kBytes / 4;
 
-/// Runs group(first element, lane, words) for all groups that cover [first, first + n); `group` writes its part of 64
-/// elements to the address it is given. The last group may be cut.
+/// Calls group(words, offset of the group in the output, first lane, to) for all groups of [first, first + n). It writes its part of the group's
+/// elements to the group's address `to`. The last group is written to a buffer if it is not complete.
 template <class T, int group_size, class F>
 KASSETTE_INLINE void for_groups(const RandomKey& key, std::int64_t first, std::int64_t n, T* out, F group) {
   alignas(64) T last[group_size];
@@ -161,7 +161,7 @@ KASSETTE_INLINE void for_groups(const RandomKey& key, std::int64_t first, std::i
   }
 }
 
-/// One value of T per word: value(word).
+/// Writes one element per word: value(word).
 template <class V, class T, class F>
 KASSETTE_INLINE void each_word(const RandomKey& key, std::int64_t first, std::int64_t n, T* out, F value) {
   for_groups<T, 64>(
@@ -172,7 +172,7 @@ KASSETTE_INLINE void each_word(const RandomKey& key, std::int64_t first, std::in
         }
       });
 }
-/// Two values of double per block from its two pairs of words: value(high bits, low bits, x, y) for half the lanes.
+/// Writes two doubles per block, from its two pairs of words: value(first pair, second pair, x, y), for half of the lanes at a time.
 template <class F>
 KASSETTE_INLINE void each_block64(const RandomKey& key, std::int64_t first, std::int64_t n, double* out, F value) {
   for_groups<double, 32>(
@@ -190,7 +190,7 @@ KASSETTE_INLINE void each_block64(const RandomKey& key, std::int64_t first, std:
       });
 }
 
-/// v * scale + shift, at most top.
+/// min(v * scale + shift, top).
 template <class V, class T>
 struct Formed {
   T scale, shift, top;
@@ -198,7 +198,7 @@ struct Formed {
       : scale(static_cast<T>(f.scale)), shift(static_cast<T>(f.shift)), top(static_cast<T>(f.top)) {}
   KASSETTE_INLINE V operator()(V v) const {
     v = v * scale + shift;
-    return v > top ? top - V{} : v;  // NaN stays
+    return v > top ? top - V{} : v;  // keeps NaN
   }
 };
 

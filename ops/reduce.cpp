@@ -1,4 +1,4 @@
-// ops/reduce.cpp - sum, mean, prod, max, min over axes, and what their adjoints are made of.
+// ops/reduce.cpp - sum, mean, prod, max, min, var and std over axes, and the ops that their gradients use.
 #include "ops/reduce.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ template <Fold kFold, bool kMean = false>
 void fold_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   std::int64_t n_in = x.numel(), n_out = call.out[0]->numel();
-  // Small and whole: no runs, no blocks.
+  // Fast path for a small sum of all elements, without runs and blocks.
   if (x.dtype == float32 && n_out == 1 && n_in > 0 && n_in <= kFoldRow) {
     float* out = call.out_as<float>();
     fold_loops<float>(kFold).rows(call.in[0].as<float>(), out, 1, n_in);
@@ -51,15 +51,15 @@ const DeviationLoops<T>& gap_loops() {
   else return KASSETTE_PICK(fold_table).gap_f64;
 }
 
-/// The sums of squared deviations of x from `mean`, which has the runs that are not marked: the last marked run by the loops for
-/// that, the others by sums. All sizes >= 1.
+/// The sums of squared deviations of x from `mean`, whose shape is the unmarked runs. The last marked run is reduced by loops for
+/// deviations, the others by sums of these. All sizes are at least 1.
 template <class T>
 void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   int last = runs.n - 1;
   while (last >= 0 && !runs.marked[last]) --last;
   if (last < 0) {  // nothing is reduced, or only axes of size 1
     for (std::int64_t i = 0; i < runs.product(0, runs.n); ++i)
-      out[i] = (x[i] - mean[i]) * (x[i] - mean[i]);  // 0, and NaN of what is not finite
+      out[i] = (x[i] - mean[i]) * (x[i] - mean[i]);  // 0, or NaN if x[i] is not finite
     return;
   }
   std::int64_t n = runs.size[last], inner = runs.product(last + 1, runs.n), outer = runs.product(0, last);
@@ -85,7 +85,7 @@ void sum_gaps(const T* x, const T* mean, T* out, const CoalescedAxes& runs) {
   if (more) fold_runs(Fold::sum, static_cast<const T*>(sums.get()), out, rest);
 }
 
-/// Two passes: the mean, then the mean of the squared deviations.
+/// var or std in two passes: the mean, then the mean of the squared deviations.
 template <bool kRoot>
 void var_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
@@ -111,7 +111,7 @@ void like_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = call.spec(0).dtype;
 }
 
-/// m numbers divided by `count`; of half types in float32.
+/// Divides m numbers by `count`; half types in float32.
 void divide_by_count(const std::byte* from, std::byte* to, DType dtype, std::int64_t m, std::int64_t count) {
   with_wide(from, to, dtype, m, m, [&](auto* in, auto* out) {
     using T = std::remove_pointer_t<decltype(out)>;
@@ -124,7 +124,7 @@ void spread_kernel(const OpCall& call) {
   const TensorSpec &y = call.spec(0), &like = call.spec(1);
   std::int64_t m = y.numel(), n = like.numel();
   Body& out = *call.out[0];
-  if (m == n) {  // nothing is repeated, and n / n is 1
+  if (m == n) {  // nothing is repeated, and the divisor is 1
     Value v = read_value(*call.in[0].body);
     out.storage = std::move(v.storage);
     out.offset = v.offset;
@@ -149,8 +149,8 @@ void spread_element(const OpCall& call, const TensorSpec& out, std::byte* elemen
   else std::memcpy(element, call.in[0].data, static_cast<std::size_t>(size));
 }
 
-/// For the extremes y of x: 1 / k at the k places of a group where x is y, else 0. A group with NaN in it is equal to its extreme
-/// nowhere, and its shares are 0 / 0, as TensorFlow's are (_MinOrMaxGrad).
+/// For x and its extremes y: 1 / k for the k elements of a group that equal its extreme, else 0. In a group with a NaN no element equals the
+/// extreme, NaN, and the results are 0 / 0, as in TensorFlow (_MinOrMaxGrad).
 void ties_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   std::int64_t n = x.numel();
@@ -188,7 +188,7 @@ void extreme_vjp(const VjpContext& r) {
   r.din(0) = unreduce(r.dy(), x, r.attrs.as<ReduceAttrs>().axes) * apply1(extremum_mask_op, r.attrs, {x, r.out()});
 }
 
-/// The gradient of var: dy / n * 2 (x - mean). In half types a rounded mean would leave little of the difference.
+/// The gradient of var: dy / n * 2 (x - mean). Half types are computed in float32, since rounding the mean would spoil the difference.
 Tensor var_grad(const Tensor& dy, const Tensor& x, std::int64_t code) {
   if (x.dtype().size() < 4) return cast(var_grad(cast(dy, float32), cast(x, float32), code), x.dtype());
   return apply1(unreduce_op, ReduceAttrs{code, /*divide=*/true}, {dy, x}) *
@@ -231,7 +231,7 @@ constinit const OpDef var_op{
     .cpu = var_kernel<false>,
     .vjp = [](const VjpContext& r) { r.din(0) = var_grad(r.dy(), r.in(0), r.attrs.as<ReduceAttrs>().axes); },
     .saves_in = 1};
-// Where all elements are equal the gradient is 0, not 0 * inf.
+// If all elements are equal the gradient is 0, not 0 * inf.
 constinit const OpDef std_op{.name = "std",
                              .rule = float_rule,
                              .cpu = var_kernel<true>,
@@ -265,7 +265,7 @@ constinit const OpDef unreduce_op{.name = "spread",
                                   .shape_only = 2,
                                   .traits = kView,
                                   .repeated = spread_element};
-// Piecewise constant: nothing to differentiate.
+// Piecewise constant, so it has no gradient.
 constinit const OpDef extremum_mask_op{.name = "ties", .rule = same_rule, .cpu = ties_kernel};
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) { return reduce(sum_op, x, axes, keepdims); }

@@ -125,11 +125,11 @@ void run_logical(const OpCall& call) {
   });
 }
 
-// ---- argmax, argmin: the extreme and its first place -------------------------------------------------------------------------
+// ---- argmax, argmin: the extreme and its first index -------------------------------------------------------------------------
 template <class C>
 struct Place {
   C value;
-  std::int64_t at;  // -1: nothing yet
+  std::int64_t at;  // -1: no element yet
 };
 template <class C, bool kMax>
 struct Best {
@@ -167,8 +167,8 @@ void run_arg(const OpCall& call) {
   });
 }
 
-// ---- in_top_k: how many are larger than the target's -------------------------------------------------------------------------
-constexpr std::int64_t kNever = std::int64_t(1) << 40;  // what is not finite takes from the count
+// ---- in_top_k: counts the predictions above the target's ---------------------------------------------------------------------
+constexpr std::int64_t kNever = std::int64_t(1) << 40;  // a prediction that is not finite makes the count negative
 
 template <class U, class I>
 struct Larger {
@@ -203,7 +203,7 @@ void run_in_top_k(const OpCall& call) {
   });
 }
 
-// ---- ties: 1 / k at the k places of a group where x is its extreme, else 0; NaN where that is NaN ---------------------------------
+// ---- ties: 1 / k for the k elements equal to the group's extreme, else 0; NaN if that is NaN --------------------------------------
 template <class U>
 struct Same {
   using T = U;

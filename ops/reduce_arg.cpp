@@ -1,4 +1,4 @@
-// ops/reduce_arg.cpp - where the extremes are, whether any or all are true, and the k best.
+// ops/reduce_arg.cpp - argmax and argmin, any and all, in_top_k.
 #include "ops/reduce_arg.h"
 
 #include <cmath>
@@ -27,13 +27,13 @@ template <class T>
 bool is(T x, T extreme) {
   return x == extreme || (extreme != extreme && x != x);
 }
-/// True where b is a new extreme beside a. NaN is the extreme of all.
+/// True if b is more extreme than a. NaN is the most extreme.
 template <class T>
 bool passes(Fold fold, T b, T a) {
   return fold == Fold::max ? b > a || (b != b && a == a) : b < a || (b != b && a == a);
 }
 
-/// Where m is first among n elements, one of which it is.
+/// The first index of m among n elements, one of which equals it.
 template <class T>
 std::int64_t first_place(const T* x, std::int64_t n, T m) {
   typedef T Vector __attribute__((vector_size(16)));
@@ -51,7 +51,7 @@ std::int64_t first_place(const T* x, std::int64_t n, T m) {
   return i;
 }
 
-/// Extremes of rows, a block at a time: by vectors, then where it is, while the block is at hand.
+/// Indices of the extremes of rows. For each block, finds the extreme by vector loops and then its index, while the block is in the cache.
 template <class T>
 void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n) {
   std::int64_t blocks = (n + kFoldRow - 1) / kFoldRow;
@@ -76,7 +76,7 @@ void extremes_of_rows(Fold fold, const T* x, std::int64_t* out, std::int64_t out
   }
 }
 
-/// Extremes of columns by vectors, then their first places.
+/// Indices of the extremes of columns: finds the extremes by vector loops, then their first indices.
 template <class T>
 void extremes_of_columns(Fold fold, const T* x, std::int64_t* out, std::int64_t outer, std::int64_t n,
                          std::int64_t inner) {
@@ -85,7 +85,7 @@ void extremes_of_columns(Fold fold, const T* x, std::int64_t* out, std::int64_t 
   parallel_for(outer, std::max<std::int64_t>(1, kFoldGrain / (n * inner)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
       const T* m = extreme.get() + o * inner;
-      for (std::int64_t r = n - 1; r >= 0; --r)  // the first place is written last
+      for (std::int64_t r = n - 1; r >= 0; --r)  // backwards, so that the first index is written last
         for (std::int64_t c = 0; c < inner; ++c)
           out[o * inner + c] = is(x[(o * n + r) * inner + c], m[c]) ? r : out[o * inner + c];
     }
@@ -121,7 +121,7 @@ void logical_rule(const OpCall& call, TensorSpec* out) {
   out->dtype = bool_;
 }
 
-/// Truth as bytes of 0 and 1: any is their maximum, all their minimum.
+/// any or all: the maximum or minimum of truth values as bytes 0 and 1.
 template <Fold kFold>
 void logical_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);

@@ -1,11 +1,11 @@
-// ops/reduce_job.cpp - an all_reduce that goes on while its rank computes: the thread that runs it, and its two ops.
+// ops/reduce_job.cpp - an all_reduce in the background, while its rank computes: the thread that runs it, and its two ops.
 //
 // Note [Reductions in the background]
-// D::gradients begins to reduce a bucket of gradients as soon as the backward pass has them, and waits for all buckets at the end. In a
-// function that is two ops. all_reduce_start takes the gradients and the token of the bucket before, so that a plan, which computes what
-// an op reads in the order in which it reads it, starts the first bucket before it computes the second; its own token owns the job.
-// all_reduce_wait takes the token and, for their shapes and their gradients, the tensors that were reduced. The thread has a
-// communicator of its own, and reduces bucket by bucket, so that the bits are the same whether it runs aside or not.
+// D::gradients starts to reduce a bucket of gradients as soon as the backward pass has computed them, and waits for all buckets at the end.
+// Inside of K::function these are two ops. all_reduce_start takes the token of the bucket before and the gradients, and returns a token that
+// owns the job. A plan computes the inputs of an op in order, so it starts the first bucket before it computes the gradients of the second.
+// all_reduce_wait takes the token and the tensors that were reduced, for their shapes and for the vjp. The thread has a communicator of its own
+// and reduces bucket by bucket, so that results have the same bits with and without the thread.
 #include "ops/reduce_job.h"
 
 #include <condition_variable>
@@ -29,7 +29,7 @@ struct ReduceJob::State {
   std::exception_ptr error;
 };
 
-/// Runs jobs in the order in which they begin. One for the process.
+/// The background thread, one per process. Runs jobs in the order in which they are added.
 class ReduceThread {
  public:
   static ReduceThread& get() {
@@ -99,7 +99,7 @@ const Tensors& ReduceJob::wait() {
 
 namespace {
 
-/// A job that has begun before its op was recorded: the first run takes it, replays begin their own.
+/// A job that was started before its op was recorded. The op's first run takes it; later runs start their own.
 struct Begun final : Extra {
   Ref<ReduceJob> job;
   std::mutex mutex;
@@ -110,7 +110,7 @@ struct Begun final : Extra {
   bool equals(const Extra& other) const override { return this == &other; }
 };
 
-/// The last n_out of the inputs are reduced; before them there may be a token.
+/// The last n_out inputs are reduced; a token may be in front of them.
 void start_rule(const OpCall&, TensorSpec* out) { *out = TensorSpec(uint8, {}); }
 void start_kernel(const OpCall& call) {
   Ref<ReduceJob> job;

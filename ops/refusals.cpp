@@ -1,4 +1,4 @@
-// ops/refusals.cpp - what ops refuse in the values of their inputs.
+// ops/refusals.cpp - errors about the values of inputs.
 #include "ops/refusals.h"
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace kassette {
 namespace {
 
-/// A number stands for each {}.
+/// The message; each {} is replaced by a number.
 const char* words_of(Refusal refusal) {
   switch (refusal) {
     case Refusal::none: return "";
@@ -31,13 +31,13 @@ const char* words_of(Refusal refusal) {
   return "";
 }
 
-/// rethrow_edited (core/text.h) leaves it as it is, as it does with all classes but the public ones.
+/// An error of an earlier call. rethrow_edited (core/text.h) only edits the public classes, so it leaves this message alone.
 class LateError final : public ValueError {
  public:
   using ValueError::ValueError;
 };
 
-/// What throws is not the call that was wrong, and nor is its line.
+/// The call that throws is not the call at fault, and a stack trace shows the wrong line.
 constexpr const char* kHint = "; KASSETTE_CUDA_SYNC=1 stops at the op itself";
 
 std::string words(Refusal refusal, const std::int64_t* numbers) {

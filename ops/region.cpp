@@ -1,4 +1,4 @@
-// ops/region.cpp - taking a box out of a tensor, and embedding one in zeros.
+// ops/region.cpp - copying a box of elements out of a tensor, and into zeros.
 #include "ops/region.h"
 
 #include "ops/strided.h"
@@ -6,7 +6,7 @@
 namespace kassette {
 namespace {
 
-/// The region of a tensor of shape x, in elements: its first one, and the strides of the axes that are longer than one.
+/// The layout that copies the region out of a tensor of shape x. Sets *first to the offset of the region's first element.
 Strided layout_of(const Region& r, const TensorSpec& x, std::int64_t* first) {
   std::int64_t strides[kMaxRank], to = 1;
   row_strides(x, strides);
@@ -21,7 +21,7 @@ Strided layout_of(const Region& r, const TensorSpec& x, std::int64_t* first) {
   return layout;
 }
 
-/// True where the elements stand side by side in memory.
+/// True if the elements are contiguous in memory.
 bool contiguous(const Strided& layout) {
   for (int i = 0; i < layout.rank; ++i)
     if (layout.dims[i] > 1 && layout.from[i] != layout.to[i]) return false;

@@ -1,4 +1,4 @@
-// ops/resize.cpp - bilinear enlargement of images: shapes, kernels on the CPU, adjoints.
+// ops/resize.cpp - bilinear enlargement of images: rules, kernels on the CPU, gradients.
 #include "ops/resize.h"
 
 #include <algorithm>
@@ -47,10 +47,10 @@ const ResizeLoops<T>& loops() {
   if constexpr (std::is_same_v<T, float>) return KASSETTE_PICK(resize_table).f32;
   else return KASSETTE_PICK(resize_table).f64;
 }
-/// Below so many elements a call of a loop costs more than the loop.
+/// Up to so many elements an inline loop is faster than a call of a vector loop.
 constexpr std::int64_t kShort = 8;
 
-/// Parts of [0, n) blended: `inner` elements of the one before and the one after.
+/// Enlarges a row: each output column blends the `inner` elements of the column before it and the column after it.
 template <class T, class Blend>
 void widen_by(const T* x, const ResizeShape& s, T* to, Blend blend) {
   const auto f = static_cast<T>(s.column_factor);
@@ -69,7 +69,7 @@ void widen(const T* x, const ResizeShape& s, T* to) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = a[i] + (b[i] - a[i]) * t;
   });
 }
-/// The adjoint.
+/// The adjoint of widen_by().
 template <class T, class Add>
 void narrow_by(const T* x, const ResizeShape& s, T* to, Add add_scaled) {
   const std::int64_t f = s.column_factor;
@@ -93,14 +93,14 @@ void narrow(const T* x, const ResizeShape& s, T* to) {
 template <class T>
 void enlarge(const ResizeShape& s, const T* x, T* y) {
   const std::int64_t in = s.columns * s.inner, out = in * s.column_factor, f = s.row_factor;
-  // Past the caches where none holds the result, in lines long enough to be worth the fence behind each.
+  // Write past the caches if they cannot hold the result, and if lines are long enough to make up for the fence after each.
   const std::int64_t line_bytes = out * static_cast<std::int64_t>(sizeof(T));
   const bool stream = line_bytes >= 4096 && s.outer * s.rows * f >= (4 << 20) / line_bytes;
   parallel_for(s.outer * s.rows, std::max<std::int64_t>(1, kGrain / (out * f)),
                [&](std::int64_t begin, std::int64_t end) {
                  Scratch<T> lines(2 * out);
                  T *above = lines.get(), *below = above + out;
-                 std::int64_t ready = -1;  // whose line `above` holds
+                 std::int64_t ready = -1;  // the row whose line `above` holds
                  for (std::int64_t i = begin; i < end; ++i) {
                    const bool last = i % s.rows == s.rows - 1;
                    if (ready != i) widen(x + i * in, s, above);

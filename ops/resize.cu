@@ -1,4 +1,4 @@
-// ops/resize.cu - bilinear enlargement on CUDA: a thread for each result; neighbouring threads read and write neighbours.
+// ops/resize.cu - bilinear enlargement on CUDA: one thread per element of the result, so that accesses are coalesced.
 #include <iterator>
 
 #include "ops/resize.h"
@@ -7,7 +7,7 @@
 namespace kassette::cuda {
 namespace {
 
-/// The weight that element `from` of n has in result `to` of n * factor.
+/// The weight of element `from`, of n, in result `to`, of n * factor.
 template <class T>
 KASSETTE_FN T share(std::int64_t from, std::int64_t to, std::int64_t n, std::int64_t factor) {
   const T t = static_cast<T>(to % factor) / static_cast<T>(factor);

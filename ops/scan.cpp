@@ -1,4 +1,4 @@
-// ops/scan.cpp - running sums and products, and the linear recurrence that their adjoints are made of.
+// ops/scan.cpp - running sums and products, and the linear recurrence that their gradients use.
 #include "ops/scan.h"
 
 #include <vector>
@@ -13,16 +13,16 @@ namespace kassette {
 namespace {
 
 // Note [Scans]
-// A scan walks the elements of each group that the axes form, in row-major order, or backwards with `reverse`. "Before"
-// is in that order.
-//   cumsum      y = sum of x up to here
-//   cumprod     y = product of x up to here; with `shifted`, up to before here
-//   recurrence  s = b + a * (s before), starting with s = b; with `shifted`, a is taken from where s before is
-//   shift       y = x before, 0 at the start
-// The adjoint of a recurrence is the recurrence the other way with the other place of a, so the rows are closed under
+// A scan visits the elements of each group along the axes in row-major order, or in the reverse order with `reverse`. With i the position
+// in that order:
+//   cumsum      y[i] = x[0] + ... + x[i]
+//   cumprod     y[i] = x[0] * ... * x[i]; with `shifted`, without x[i]
+//   recurrence  y[0] = b[0], y[i] = b[i] + a[i] * y[i - 1]; with `shifted`, a[i - 1] in place of a[i]
+//   shift       y[0] = 0, y[i] = x[i - 1]
+// The gradient of a recurrence is a recurrence with the opposite order and the opposite `shifted`, so that these ops are closed under
 // differentiation.
 
-/// Element (k, r) of group k is at base[k] + step[r].
+/// Element r of group k is at base[k] + step[r].
 struct Groups {
   std::vector<std::int64_t> base, step;
   Groups(const TensorSpec& x, unsigned mask) {
@@ -48,7 +48,7 @@ struct Groups {
   }
 };
 
-/// kSide groups side by side, `apart` elements from one another: each is a chain in which every step waits for the one before.
+/// Scans kSide groups, `apart` elements from one another, at the same time: within a group every step depends on the one before.
 template <int kSide, class State, class Visit>
 void side_by_side(std::int64_t at, std::int64_t apart, std::int64_t n, std::int64_t step, State start, Visit visit) {
   State state[kSide];
@@ -63,7 +63,7 @@ void side_by_side(std::int64_t at, std::int64_t apart, std::int64_t n, std::int6
 /// A scan along the middle axis of (outer, n, inner).
 template <class State, class Visit>
 void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool reverse, State start, Visit visit) {
-  // Rows that are a power of two apart share sets of the caches: no more than four. Columns are neighbours in memory.
+  // Only four rows, since rows that are a power of two apart compete for the same sets of the caches. Columns are adjacent in memory.
   constexpr int kRows = 4, kColumns = 32;
   const std::int64_t step = reverse ? -inner : inner, first = reverse ? (n - 1) * inner : 0;
   const std::int64_t side = inner == 1 ? kRows : kColumns, apart = inner == 1 ? n : 1;
@@ -82,8 +82,8 @@ void scan_middle(std::int64_t outer, std::int64_t n, std::int64_t inner, bool re
                });
 }
 
-/// Calls visit(state, here, before) for the elements of all groups in order; before is -1 at the start. Groups go side by side in
-/// blocks, so that neighbours in memory are read together whichever axis is scanned.
+/// Calls visit(state, here, before) for the elements of each group in order; `before` is -1 for the first one. Blocks of groups are scanned
+/// at the same time, so that adjacent elements are read together whichever axis is scanned.
 template <class State, class Visit>
 void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   if (x.numel() == 0) return;
@@ -119,7 +119,7 @@ void scan(const OpCall& call, const TensorSpec& x, State start, Visit visit) {
   });
 }
 
-/// What a running value is kept in: double for floats, so that float32 rounds once an element; integers wrap.
+/// The type of a running value: double for floats, so that each element of a float32 result rounds once; integers wrap.
 template <class T>
 using Running = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>
@@ -140,7 +140,7 @@ void numbers(DType dtype, F&& f) {
   });
 }
 
-// Half types through float32: a running value rounds to it, then to them.
+// Half types are computed as float32: a result is rounded to float32 and then to them.
 void cumsum_kernel(const OpCall& call) {
   const TensorSpec& x = call.spec(0);
   with_wide(call.in[0].data, call.out[0]->data(), x.dtype, x.numel(), x.numel(), [&](auto* in, auto* y) {
@@ -198,13 +198,13 @@ ScanAttrs turned(ScanAttrs attrs) {
 Tensor recurrence(const Tensor& a, const Tensor& b, const ScanAttrs& attrs) {
   return apply1(recurrence_op, attrs, {a, b});
 }
-/// Each element in the place of the next: `attrs` say in which direction.
+/// Moves each element to the position of the next one in the order of `attrs`.
 Tensor shift(const Tensor& x, ScanAttrs attrs) {
   attrs.shifted = false;
   return apply1(shift_op, attrs, {x});
 }
 
-/// Half types as float32: a part of a product may overflow where the product does not.
+/// Half types as float32, since a partial product may overflow even if the result does not.
 Tensor as_factors(const Tensor& x) { return x.dtype().size() < 4 ? cast(x, float32) : x; }
 
 void cumprod_vjp(const VjpContext& r) {

@@ -1,4 +1,4 @@
-// ops/scan.cu - running sums, products and recurrences on CUDA. What they mean: Note [Scans] in scan.cpp.
+// ops/scan.cu - running sums, products and recurrences on CUDA. Note [Scans] in scan.cpp defines them.
 #include <iterator>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace kassette::cuda {
 namespace {
 
-/// What a running value is kept in: double for floats, so that float32 rounds once an element; integers wrap.
+/// The type of a running value: double for floats, so that each element of a float32 result rounds once; integers wrap.
 template <class T>
 using Running = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
@@ -19,13 +19,14 @@ __device__ R shuffle_up(R v, int by) {
 }
 
 // Note [Scans on CUDA]
-// A running value is made of steps, which compose. Where groups are few, each is cut into parts, by the shape alone: one launch composes the
-// steps of every part, a second one scans the parts, each from what the steps of the parts before it make. Two reads and a write, against a
-// read and a write of a look-back between blocks, which would add in whatever order blocks happen to finish.
-// An op has start(), the value before the first element; step(here, before), what an element does to the running value (before < 0 at the
-// start); none(), the step that does nothing; after(p, q), first p, then q; apply(step, value); write(here, value before, value).
+// Each element is a step, a function of the running value, and steps compose. If there are few groups, each is cut into parts, depending on the
+// shape alone. One launch composes the steps of each part; a second one scans the parts, each starting from the composed steps of the parts
+// before it. That is two reads and a write. A scan with look-back between blocks needs one read, but the order of its sums, and so the bits,
+// would depend on the order in which blocks finish.
+// An op has start(), the value before the first element; step(here, before), the step of an element (before < 0 for the first one); none(), the
+// identity; after(p, q), the step that applies p, then q; apply(step, value); write(here, value before, value).
 
-/// The steps of the block's threads before each; `all` is those of the whole block.
+/// Returns the composed steps of the block's threads before this one; sets `all` to those of the whole block.
 template <class Op, class S>
 __device__ S scan_block(S v, S& all) {
   __shared__ S of_warp[kThreads / kWarp];
@@ -37,7 +38,7 @@ __device__ S scan_block(S v, S& all) {
   }
   S before = shuffle_up(v, 1);
   if (lane == 0) before = Op::none();
-  __syncthreads();  // nobody still reads what the last scan left
+  __syncthreads();  // all threads have read the values of the last scan
   if (lane == kWarp - 1) of_warp[warp] = v;
   __syncthreads();
   all = Op::none();
@@ -62,7 +63,7 @@ __device__ auto step_of(const Op& op, const Stretch& m, const Walk& along, std::
   return op.step(m.place(along, i), i == 0 ? -1 : m.place(along, i - 1));
 }
 
-/// By a thread: composes the steps, or writes the values from s on.
+/// For a single thread: compose() returns the composed steps, write_values() writes the values that start from s.
 template <class Op, class S>
 __device__ S compose(Thread, const Op& op, const Stretch& m, const Walk& along) {
   S all = Op::none();
@@ -79,7 +80,7 @@ __device__ void write_values(Thread, const Op& op, const Stretch& m, const Walk&
     s = next;
   }
 }
-/// By a block, whose threads have kItems neighbours each at a time.
+/// For a block, each thread of which takes kItems adjacent elements at a time.
 constexpr int kItems = 4;
 template <class Op, class S>
 __device__ S items_of(const Op& op, const Stretch& m, const Walk& along, std::int64_t first, S (&steps)[kItems]) {
@@ -117,7 +118,7 @@ __device__ void write_values(Block, const Op& op, const Stretch& m, const Walk& 
     s = Op::apply(all, s);
   }
 }
-/// What the parts before this one make of the start.
+/// The running value at the beginning of this part: the steps of the parts before it, applied to the start.
 template <class Op, class S>
 __device__ auto carry(Thread, const Op& op, const S* steps, std::int64_t next) {
   typename Op::R s = op.start();
@@ -134,7 +135,7 @@ __device__ auto carry(Block, const Op& op, const S* steps, std::int64_t next) {
   return Op::apply(all, op.start());
 }
 
-/// Part blockIdx.y of a group for each team.
+/// Each team composes or scans part blockIdx.y of a group.
 template <class Team, bool kWrites, class Op, class S>
 __global__ void __launch_bounds__(kThreads) scan_parts(Groups g, Op op, bool reverse, S* steps, std::int64_t length) {
   const std::int64_t begin = blockIdx.y * length, end = begin + length < g.along.n ? begin + length : g.along.n;
@@ -178,7 +179,8 @@ struct CumProd {
   }
 };
 
-/// s becomes a * s + b; where a is 0, b, whatever s is: so the first element of a group starts it. An infinite a after none() stays what it is.
+/// The step s -> a * s + b. If a is 0 the result is b even if s is not finite: so the first element of a group starts it. after(none(), q) is
+/// q even if q.a is infinite: inf * 0 is not computed.
 template <class R>
 struct Affine {
   R a, b;
@@ -244,11 +246,11 @@ void run_recurrence(const OpCall& call) {
   });
 }
 
-/// The element before, 0 at the start. All elements at once: nothing runs along.
+/// Writes the element before each, 0 for the first. There is no running value, so all elements are independent.
 template <class T>
 __global__ void shift_each(Groups g, Divider by, bool reverse, const T* x, T* y) {
   const std::int64_t n = g.kept.n * g.along.n;
-  const bool rows = g.along.dense();  // neighbours are members of one group
+  const bool rows = g.along.dense();  // adjacent elements are members of the same group
   for (std::int64_t t = Thread::first(); t < n; t += Thread::step()) {
     const std::int64_t outer = by(t), inner = t - outer * by.by;
     const std::int64_t o = rows ? outer : inner, i = rows ? inner : outer, before = reverse ? i + 1 : i - 1;
